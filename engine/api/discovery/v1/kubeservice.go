@@ -1,0 +1,119 @@
+package v1
+
+import commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+
+// KubeService is a Service of a registered cluster.
+type KubeService struct {
+	// Ref is the Service.
+	Ref commonv1.ClusterObjectRef `json:"ref,omitempty,omitzero"`
+	// WorkloadSelectorLabels are the Service's selector.
+	WorkloadSelectorLabels map[string]string `json:"workloadSelectorLabels,omitempty"`
+	// Labels are the Service's labels; kubeServiceMatcher.labels is compared with them.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Ports of the Service.
+	Ports []KubeServicePort `json:"ports,omitempty"`
+	// Subsets are the pod labels in which the workloads behind the Service differ, with the values that occur.
+	Subsets map[string]KubeServiceSubsets `json:"subsets,omitempty"`
+	// Region that the Service's pods run in.
+	Region string `json:"region,omitempty"`
+	// EndpointSubsets are the ready endpoints.
+	EndpointSubsets []EndpointSubset `json:"endpointSubsets,omitempty"`
+	// ExternalAddresses by which the Service is reached from outside its cluster.
+	ExternalAddresses []ExternalAddress `json:"externalAddresses,omitempty"`
+	// ServiceType is the Service's type; omitted means CLUSTER_IP.
+	ServiceType ServiceType `json:"serviceType,omitempty"`
+}
+
+// ServiceType is the type of a Service.
+//
+// +kubebuilder:validation:Enum=CLUSTER_IP;NODE_PORT;LOAD_BALANCER;EXTERNAL_NAME
+type ServiceType string
+
+const (
+	// ServiceTypeClusterIP is reached within its cluster only. An empty ServiceType means the same.
+	ServiceTypeClusterIP ServiceType = "CLUSTER_IP"
+	// ServiceTypeNodePort is reached through a port of every node.
+	ServiceTypeNodePort ServiceType = "NODE_PORT"
+	// ServiceTypeLoadBalancer is reached through a load balancer.
+	ServiceTypeLoadBalancer ServiceType = "LOAD_BALANCER"
+	// ServiceTypeExternalName is an alias of a DNS name.
+	ServiceTypeExternalName ServiceType = "EXTERNAL_NAME"
+)
+
+// KubeServicePort is a port of a Service.
+type KubeServicePort struct {
+	// Port number.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	Port uint32 `json:"port,omitempty"`
+	// Name of the port.
+	Name string `json:"name,omitempty"`
+	// Protocol of the transport: TCP, UDP or SCTP.
+	Protocol string `json:"protocol,omitempty"`
+	// AppProtocol is the application protocol, if the Service says so.
+	AppProtocol string `json:"appProtocol,omitempty"`
+	// TargetPortName is the name of the pods' port; at most one of targetPortName and targetPortNumber is set.
+	TargetPortName string `json:"targetPortName,omitempty"`
+	// TargetPortNumber is the number of the pods' port.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	TargetPortNumber uint32 `json:"targetPortNumber,omitempty"`
+	// NodePort is the port of every node, for Services that have one.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	NodePort uint32 `json:"nodePort,omitempty"`
+}
+
+// KubeServiceSubsets are the values that a pod label takes.
+type KubeServiceSubsets struct {
+	// Values that occur, sorted.
+	Values []string `json:"values,omitempty"`
+}
+
+// EndpointSubset are endpoints that have the same ports.
+type EndpointSubset struct {
+	// Endpoints that are ready.
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
+	// Ports of each of them.
+	Ports []EndpointPort `json:"ports,omitempty"`
+}
+
+// Endpoint is a pod behind a Service.
+type Endpoint struct {
+	// IpAddress of the pod.
+	IpAddress string `json:"ipAddress,omitempty"`
+	// Labels of the pod.
+	Labels map[string]string `json:"labels,omitempty"`
+	// SubLocality is where in the region the pod runs.
+	SubLocality *SubLocality `json:"subLocality,omitempty"`
+}
+
+// SubLocality is a place in a region.
+type SubLocality struct {
+	// Zone of the node.
+	Zone string `json:"zone,omitempty"`
+	// SubZone of the node.
+	SubZone string `json:"subZone,omitempty"`
+}
+
+// EndpointPort is a port of an endpoint.
+type EndpointPort struct {
+	// Port number.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	Port uint32 `json:"port,omitempty"`
+	// Name of the port.
+	Name string `json:"name,omitempty"`
+	// Protocol of the transport: TCP, UDP or SCTP.
+	Protocol string `json:"protocol,omitempty"`
+	// AppProtocol is the application protocol, if known.
+	AppProtocol string `json:"appProtocol,omitempty"`
+}
+
+// ExternalAddress is a DNS name or an IP; exactly one is set.
+type ExternalAddress struct {
+	// DnsName of the address.
+	DnsName string `json:"dnsName,omitempty"`
+	// Ip of the address.
+	Ip string `json:"ip,omitempty"`
+}

@@ -1,0 +1,201 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+)
+
+// Mesh is a service mesh found in a registered cluster: one control plane with all that it controls.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=meshes,scope=Namespaced,shortName=gmesh,categories={meshctl,mesh-discovery}
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.metadata.labels.cluster\.discovery\.mesh\.gloo\.solo\.io`,description="Where it is installed"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.*.installation.version`,description="Version of its control plane"
+// +kubebuilder:printcolumn:name="VirtualMesh",type=string,JSONPath=`.status.appliedVirtualMesh.ref.name`,description="The VirtualMesh that it is a member of"
+// +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.status.appliedEastWestIngressGateways[0].destinationRef.name`,priority=1,description="The first gateway through which other meshes reach it"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Mesh struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what was found.
+	Spec MeshSpec `json:"spec,omitempty,omitzero"`
+	// Status is what policies made of it.
+	Status MeshStatus `json:"status,omitempty,omitzero"`
+}
+
+// MeshSpec is what was found of a mesh.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.istio), has(self.awsAppMesh), has(self.linkerd), has(self.consulConnect), has(self.osm)].filter(x, x).size() <= 1",message="a Mesh is of one sort: set only one of istio, awsAppMesh, linkerd, consulConnect and osm"
+type MeshSpec struct {
+	// Istio mesh.
+	Istio *IstioMesh `json:"istio,omitempty"`
+	// AwsAppMesh is an AWS App Mesh.
+	AwsAppMesh *AwsAppMesh `json:"awsAppMesh,omitempty"`
+	// Linkerd mesh.
+	Linkerd *LinkerdMesh `json:"linkerd,omitempty"`
+	// ConsulConnect mesh.
+	ConsulConnect *ConsulConnectMesh `json:"consulConnect,omitempty"`
+	// Osm is an Open Service Mesh.
+	Osm *OSMMesh `json:"osm,omitempty"`
+	// AgentInfo says where the certificate agent of the mesh's cluster runs; absent if there is none.
+	AgentInfo *AgentInfo `json:"agentInfo,omitempty"`
+}
+
+// IstioMesh is an istiod and what it controls.
+type IstioMesh struct {
+	// Installation is where the control plane runs.
+	Installation MeshInstallation `json:"installation,omitempty,omitzero"`
+	// TrustDomain is the SPIFFE trust domain; empty means cluster.local.
+	TrustDomain string `json:"trustDomain,omitempty"`
+	// IstiodServiceAccount is the service account of istiod, which is the identity in the CA certificate issued to it.
+	IstiodServiceAccount string `json:"istiodServiceAccount,omitempty"`
+	// IngressGateways are the gateways of the mesh. Deprecated: they are now chosen by the VirtualMesh.
+	IngressGateways []IstioIngressGateway `json:"ingressGateways,omitempty"`
+	// SmartDnsProxyingEnabled says that sidecars answer DNS for any host name that the mesh knows.
+	SmartDnsProxyingEnabled bool `json:"smartDnsProxyingEnabled,omitempty"`
+}
+
+// IstioIngressGateway is a gateway Service. Deprecated.
+type IstioIngressGateway struct {
+	// Name of the Service.
+	Name string `json:"name,omitempty"`
+	// Namespace of the Service.
+	Namespace string `json:"namespace,omitempty"`
+	// WorkloadLabels of the gateway's pods; istio: ingressgateway if omitted.
+	WorkloadLabels map[string]string `json:"workloadLabels,omitempty"`
+	// ExternalAddress of the gateway. Deprecated: use dnsName or ip.
+	ExternalAddress string `json:"externalAddress,omitempty"`
+	// DnsName by which the gateway is reached.
+	DnsName string `json:"dnsName,omitempty"`
+	// Ip by which the gateway is reached.
+	Ip string `json:"ip,omitempty"`
+	// ExternalTlsPort is the port that takes mTLS traffic, as seen from outside.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	ExternalTlsPort uint32 `json:"externalTlsPort,omitempty"`
+	// TlsContainerPort is the port that takes mTLS traffic, in the pod.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	TlsContainerPort uint32 `json:"tlsContainerPort,omitempty"`
+}
+
+// AwsAppMesh is an AWS App Mesh.
+type AwsAppMesh struct {
+	// AwsName is the mesh's name in AWS.
+	AwsName string `json:"awsName,omitempty"`
+	// Region of AWS.
+	Region string `json:"region,omitempty"`
+	// AwsAccountId is the account that owns the mesh.
+	AwsAccountId string `json:"awsAccountId,omitempty"`
+	// Arn is the mesh's AWS resource name.
+	Arn string `json:"arn,omitempty"`
+	// Clusters are the registered clusters that have workloads in it.
+	Clusters []string `json:"clusters,omitempty"`
+}
+
+// LinkerdMesh is a Linkerd control plane.
+type LinkerdMesh struct {
+	// Installation is where the control plane runs.
+	Installation MeshInstallation `json:"installation,omitempty,omitzero"`
+	// ClusterDomain is the DNS domain of the cluster.
+	ClusterDomain string `json:"clusterDomain,omitempty"`
+}
+
+// ConsulConnectMesh is a Consul Connect control plane.
+type ConsulConnectMesh struct {
+	// Installation is where the control plane runs.
+	Installation MeshInstallation `json:"installation,omitempty,omitzero"`
+}
+
+// OSMMesh is an Open Service Mesh control plane.
+type OSMMesh struct {
+	// Installation is where the control plane runs.
+	Installation MeshInstallation `json:"installation,omitempty,omitzero"`
+}
+
+// MeshInstallation is where and what a control plane is.
+type MeshInstallation struct {
+	// Namespace of the control plane.
+	Namespace string `json:"namespace,omitempty"`
+	// Cluster is the registered name of the control plane's cluster.
+	Cluster string `json:"cluster,omitempty"`
+	// PodLabels of the control plane's pods.
+	PodLabels map[string]string `json:"podLabels,omitempty"`
+	// Version is the tag of the control plane's image.
+	Version string `json:"version,omitempty"`
+	// Region that the control plane runs in.
+	Region string `json:"region,omitempty"`
+}
+
+// AgentInfo says where the certificate agent runs.
+type AgentInfo struct {
+	// AgentNamespace is its namespace on the mesh's cluster.
+	AgentNamespace string `json:"agentNamespace,omitempty"`
+}
+
+// MeshStatus is what policies made of a mesh.
+type MeshStatus struct {
+	// ObservedGeneration is the generation of the spec that this status is about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// AppliedVirtualMesh is the VirtualMesh that the mesh is a member of.
+	AppliedVirtualMesh *AppliedVirtualMesh `json:"appliedVirtualMesh,omitempty"`
+	// AppliedVirtualDestinations are the VirtualDestinations visible in the mesh.
+	AppliedVirtualDestinations []AppliedVirtualDestination `json:"appliedVirtualDestinations,omitempty"`
+	// AppliedEastWestIngressGateways are the gateways through which other meshes reach this one.
+	AppliedEastWestIngressGateways []AppliedEastWestIngressGateway `json:"appliedEastWestIngressGateways,omitempty"`
+}
+
+// AppliedVirtualMesh is a VirtualMesh in force.
+type AppliedVirtualMesh struct {
+	// Ref is the VirtualMesh.
+	Ref commonv1.ObjectRef `json:"ref,omitempty,omitzero"`
+	// ObservedGeneration is the generation of its spec.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Spec is the last one accepted; it has the fields of a VirtualMesh's spec.
+	//
+	// It is a copy of what the API server had already checked, and is not checked again.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec networkingv1.VirtualMeshSpec `json:"spec,omitempty,omitzero"`
+}
+
+// AppliedVirtualDestination is a VirtualDestination in force.
+type AppliedVirtualDestination struct {
+	// Ref is the VirtualDestination.
+	Ref commonv1.ObjectRef `json:"ref,omitempty,omitzero"`
+	// ObservedGeneration is the generation of its spec.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Errors met in applying it.
+	Errors []string `json:"errors,omitempty"`
+}
+
+// AppliedEastWestIngressGateway is a gateway through which other meshes reach a mesh.
+type AppliedEastWestIngressGateway struct {
+	// DestinationRef is the gateway's Destination.
+	DestinationRef commonv1.ObjectRef `json:"destinationRef,omitempty,omitzero"`
+	// ExternalAddresses are the DNS names or IPs by which it is reached.
+	ExternalAddresses []string `json:"externalAddresses,omitempty"`
+	// DestinationPort is the port as seen from outside.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	DestinationPort uint32 `json:"destinationPort,omitempty"`
+	// ContainerPort is the port in the gateway's pods.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	ContainerPort uint32 `json:"containerPort,omitempty"`
+}
+
+// MeshList is a list of Meshes.
+//
+// +kubebuilder:object:root=true
+type MeshList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items of the list.
+	Items []Mesh `json:"items"`
+}

@@ -1,0 +1,84 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+)
+
+// AccessPolicy lets selected identities call selected Destinations. Once a Destination has one, whatever no AccessPolicy
+// allows is refused.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=accesspolicies,scope=Namespaced,shortName=ap,categories={meshctl,mesh-policy}
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="What became of the policy"
+// +kubebuilder:printcolumn:name="Destinations",type=integer,JSONPath=`.status.counts.destinations`,description="How many Destinations it selects"
+// +kubebuilder:printcolumn:name="Problems",type=integer,JSONPath=`.status.counts.problems`,description="On how many it is not accepted"
+// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why it is not accepted"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type AccessPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user wants.
+	Spec AccessPolicySpec `json:"spec,omitempty,omitzero"`
+	// Status is what became of it.
+	Status AccessPolicyStatus `json:"status,omitempty,omitzero"`
+}
+
+// AccessPolicySpec says who may call what. Paths, methods and ports must all be met by a request.
+type AccessPolicySpec struct {
+	// SourceSelector selects the callers by identity; empty means every caller.
+	// +kubebuilder:validation:MaxItems=100
+	SourceSelector []commonv1.IdentitySelector `json:"sourceSelector,omitempty"`
+	// DestinationSelector selects the Destinations that may be called; empty means all.
+	// +kubebuilder:validation:MaxItems=100
+	DestinationSelector []commonv1.DestinationSelector `json:"destinationSelector,omitempty"`
+	// AllowedPaths are HTTP paths, or gRPC methods as /package.service/method. A * at the end matches any ending, one at
+	// the beginning any beginning; omitted means any path.
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=2048
+	// +kubebuilder:validation:items:XValidation:rule="(self.startsWith('/') || self.startsWith('*')) && (self.contains('{') || self.matches('^([^*]*[*]?|[*][^*]*)$'))",message="must begin with / or *, and may have one * only, at its beginning or at its end; for example /api/* or */info"
+	AllowedPaths []string `json:"allowedPaths,omitempty"`
+	// AllowedMethods are HTTP methods in upper case; gRPC ignores them; omitted means any.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:XValidation:rule="self == self.upperAscii()",messageExpression="'method ' + self + ' can never match, as HTTP methods are in upper case; write ' + self.upperAscii()",message="HTTP methods are in upper case"
+	AllowedMethods []string `json:"allowedMethods,omitempty"`
+	// AllowedPorts are ports of the workload that receives the request; omitted means any.
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=65535
+	AllowedPorts []uint32 `json:"allowedPorts,omitempty"`
+}
+
+// AccessPolicyStatus is what became of an AccessPolicy. Its maps and lists are cut short when they grow large: problems
+// come first, and counts has the whole numbers.
+type AccessPolicyStatus struct {
+	// ObservedGeneration is the generation of the spec that this status is about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// State is ACCEPTED only if the policy is accepted on every selected Destination.
+	State commonv1.ApprovalState `json:"state,omitempty"`
+	// Destinations says what became of the policy on each selected Destination, by key name.namespace.cluster.
+	Destinations map[string]commonv1.ApprovalStatus `json:"destinations,omitempty"`
+	// Workloads are the keys of the Workloads that the policy lets call.
+	Workloads []string `json:"workloads,omitempty"`
+	// Errors are the reasons why the policy as a whole is not accepted, and what to do about each.
+	Errors []string `json:"errors,omitempty"`
+	// Warnings are what a mesh cannot express, or what has no effect.
+	Warnings []string `json:"warnings,omitempty"`
+	// Counts are the whole numbers of what is listed above.
+	Counts *commonv1.Counts `json:"counts,omitempty"`
+}
+
+// AccessPolicyList is a list of AccessPolicies.
+//
+// +kubebuilder:object:root=true
+type AccessPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items of the list.
+	Items []AccessPolicy `json:"items"`
+}

@@ -1,0 +1,21 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion of the kinds in this package.
+var GroupVersion = schema.GroupVersion{Group: "networking.mesh.gloo.solo.io", Version: "v1"}
+
+// AddToScheme adds the kinds of this package to s.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion,
+		&TrafficPolicy{}, &TrafficPolicyList{},
+		&AccessPolicy{}, &AccessPolicyList{},
+		&VirtualMesh{}, &VirtualMeshList{},
+	)
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

@@ -1,0 +1,52 @@
+package v1
+
+import (
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+)
+
+// MTLSConfig gives the members of a VirtualMesh a common trust.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.shared), has(self.limited)].filter(x, x).size() == 1",message="say how the meshes trust each other: set exactly one of shared and limited; shared: {} issues from a root that is made for this VirtualMesh"
+type MTLSConfig struct {
+	// Shared gives all members intermediates of one root.
+	Shared *SharedTrust `json:"shared,omitempty"`
+	// Limited lets each member keep its own root. It is not available: a VirtualMesh that asks for it is INVALID.
+	Limited *LimitedTrust `json:"limited,omitempty"`
+	// AutoRestartPods restarts the control plane and the sidecars once they need to pick up new certificates.
+	AutoRestartPods bool `json:"autoRestartPods,omitempty"`
+}
+
+// LimitedTrust lets each member keep its own root.
+type LimitedTrust struct{}
+
+// SharedTrust gives all members intermediates of one root. Without a CA the root is made here and signs itself.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.rootCertificateAuthority) && has(self.intermediateCertificateAuthority))",message="set rootCertificateAuthority or intermediateCertificateAuthority, not both"
+type SharedTrust struct {
+	// RootCertificateAuthority is a root that is held on the management cluster.
+	RootCertificateAuthority *RootCertificateAuthority `json:"rootCertificateAuthority,omitempty"`
+	// IntermediateCertificateAuthority is a CA elsewhere that signs the intermediates.
+	IntermediateCertificateAuthority *IntermediateCertificateAuthority `json:"intermediateCertificateAuthority,omitempty"`
+	// IntermediateCertOptions are the properties of the intermediates.
+	IntermediateCertOptions *certificatesv1.CommonCertOptions `json:"intermediateCertOptions,omitempty"`
+}
+
+// RootCertificateAuthority is a root that is held on the management cluster.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.generated) && has(self.secret))",message="set generated (a root made for this VirtualMesh) or secret (your own root), not both"
+type RootCertificateAuthority struct {
+	// Generated makes a root that signs itself.
+	Generated *certificatesv1.CommonCertOptions `json:"generated,omitempty"`
+	// Secret has the user's own root.
+	// +kubebuilder:validation:XValidation:rule=`has(self.name) && has(self.namespace)`,message="name and namespace are both needed to refer to a Secret"
+	Secret *commonv1.ObjectRef `json:"secret,omitempty"`
+}
+
+// IntermediateCertificateAuthority is a CA elsewhere that signs the intermediates.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.vault)",message="vault is needed: it is the only CA of this sort"
+type IntermediateCertificateAuthority struct {
+	// Vault is a HashiCorp Vault.
+	Vault *certificatesv1.VaultCA `json:"vault,omitempty"`
+}

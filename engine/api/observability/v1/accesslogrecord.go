@@ -1,0 +1,102 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+)
+
+// AccessLogRecord has the proxies of workloads log requests.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=accesslogrecords,scope=Namespaced,shortName=alr,categories={meshctl,mesh-policy}
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="What became of it"
+// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why it is not accepted"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type AccessLogRecord struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user wants.
+	Spec AccessLogRecordSpec `json:"spec,omitempty,omitzero"`
+	// Status is what became of it.
+	Status AccessLogRecordStatus `json:"status,omitempty,omitzero"`
+}
+
+// AccessLogRecordSpec says which requests are logged, and with what.
+type AccessLogRecordSpec struct {
+	// WorkloadSelectors select the workloads; empty means all.
+	// +kubebuilder:validation:MaxItems=100
+	WorkloadSelectors []commonv1.WorkloadSelector `json:"workloadSelectors,omitempty"`
+	// Filters narrow the log to requests that pass at least one of them; empty means every request.
+	// +kubebuilder:validation:MaxItems=100
+	Filters []AccessLogFilter `json:"filters,omitempty"`
+	// IncludedRequestHeaders are logged too.
+	IncludedRequestHeaders []string `json:"includedRequestHeaders,omitempty"`
+	// IncludedResponseHeaders are logged too.
+	IncludedResponseHeaders []string `json:"includedResponseHeaders,omitempty"`
+	// IncludedResponseTrailers are logged too.
+	IncludedResponseTrailers []string `json:"includedResponseTrailers,omitempty"`
+	// IncludedFilterStateObjects are state of the proxy's filters that is logged too.
+	IncludedFilterStateObjects []string `json:"includedFilterStateObjects,omitempty"`
+}
+
+// AccessLogFilter lets requests pass that match.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.statusCodeMatcher), has(self.headerMatcher)].filter(x, x).size() == 1",message="set exactly one of statusCodeMatcher and headerMatcher; for either, write two filters"
+type AccessLogFilter struct {
+	// StatusCodeMatcher looks at the status of the response.
+	StatusCodeMatcher *StatusCodeMatcher `json:"statusCodeMatcher,omitempty"`
+	// HeaderMatcher looks at a request header.
+	HeaderMatcher *networkingv1.HeaderMatcher `json:"headerMatcher,omitempty"`
+}
+
+// StatusCodeMatcher compares the status of a response.
+type StatusCodeMatcher struct {
+	// Value to compare with.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=599
+	Value uint32 `json:"value,omitempty"`
+	// Comparator says how; EQ if omitted.
+	Comparator Comparator `json:"comparator,omitempty"`
+}
+
+// Comparator says how two numbers are compared.
+//
+// +kubebuilder:validation:Enum=EQ;GE;LE
+type Comparator string
+
+const (
+	// ComparatorEQ: equal. An empty Comparator means the same.
+	ComparatorEQ Comparator = "EQ"
+	// ComparatorGE: at least.
+	ComparatorGE Comparator = "GE"
+	// ComparatorLE: at most.
+	ComparatorLE Comparator = "LE"
+)
+
+// AccessLogRecordStatus is what became of an AccessLogRecord.
+type AccessLogRecordStatus struct {
+	// ObservedGeneration is the generation of the spec that this status is about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// State of the record.
+	State commonv1.ApprovalState `json:"state,omitempty"`
+	// Errors are the reasons why it is not accepted, and what to do about each.
+	Errors []string `json:"errors,omitempty"`
+	// Warnings are what a mesh cannot express, or what has no effect.
+	Warnings []string `json:"warnings,omitempty"`
+	// Workloads are the selected Workloads.
+	Workloads []commonv1.ObjectRef `json:"workloads,omitempty"`
+}
+
+// AccessLogRecordList is a list of AccessLogRecords.
+//
+// +kubebuilder:object:root=true
+type AccessLogRecordList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items of the list.
+	Items []AccessLogRecord `json:"items"`
+}

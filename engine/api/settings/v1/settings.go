@@ -1,0 +1,89 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+)
+
+// Settings are the defaults of the management plane. Without the object, every default holds.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=settings,scope=Namespaced,shortName=gmsettings,categories={meshctl,mesh-settings}
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="What became of the settings"
+// +kubebuilder:printcolumn:name="Istio-TLS",type=string,JSONPath=`.spec.mtls.istio.tlsMode`,description="Default TLS mode"
+// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why they are not accepted"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Settings struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user wants.
+	Spec SettingsSpec `json:"spec,omitempty,omitzero"`
+	// Status is what became of it.
+	Status SettingsStatus `json:"status,omitempty,omitzero"`
+}
+
+// SettingsSpec are the defaults of the management plane.
+type SettingsSpec struct {
+	// Mtls is the default TLS mode of requests.
+	Mtls *networkingv1.MTLS `json:"mtls,omitempty"`
+	// NetworkingExtensionServers may change the translated objects; they are asked in this order, and later ones win.
+	// +kubebuilder:validation:MaxItems=32
+	NetworkingExtensionServers []commonv1.GrpcServer `json:"networkingExtensionServers,omitempty"`
+	// Discovery sets how meshes are found.
+	Discovery *DiscoverySettings `json:"discovery,omitempty"`
+	// Relay has clusters connect to the management plane instead of the other way round.
+	Relay *RelaySettings `json:"relay,omitempty"`
+}
+
+// DiscoverySettings set how meshes are found.
+type DiscoverySettings struct {
+	// Istio sets how Istio is found.
+	Istio *IstioDiscovery `json:"istio,omitempty"`
+}
+
+// IstioDiscovery sets how Istio is found.
+type IstioDiscovery struct {
+	// IngressGatewayDetectors say what an ingress gateway is, by registered cluster or * for all. Deprecated: use the
+	// VirtualMesh's federation.eastWestIngressGatewaySelectors.
+	IngressGatewayDetectors map[string]IngressGatewayDetector `json:"ingressGatewayDetectors,omitempty"`
+}
+
+// IngressGatewayDetector says what an ingress gateway is. Deprecated.
+type IngressGatewayDetector struct {
+	// GatewayWorkloadLabels of its pods; istio: ingressgateway if omitted.
+	GatewayWorkloadLabels map[string]string `json:"gatewayWorkloadLabels,omitempty"`
+	// GatewayTlsPortName is the name of the port that takes mTLS traffic; tls if omitted.
+	GatewayTlsPortName string `json:"gatewayTlsPortName,omitempty"`
+}
+
+// RelaySettings have clusters connect to the management plane.
+type RelaySettings struct {
+	// Enabled switches the relay on.
+	Enabled bool `json:"enabled,omitempty"`
+	// Server has no effect; it is there so that older manifests apply.
+	Server *commonv1.GrpcServer `json:"server,omitempty"`
+}
+
+// SettingsStatus is what became of the settings.
+type SettingsStatus struct {
+	// ObservedGeneration is the generation of the spec that this status is about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// State of the settings.
+	State commonv1.ApprovalState `json:"state,omitempty"`
+	// Errors are the reasons why they are not accepted, and what to do about each.
+	Errors []string `json:"errors,omitempty"`
+}
+
+// SettingsList is a list of Settings.
+//
+// +kubebuilder:object:root=true
+type SettingsList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items of the list.
+	Items []Settings `json:"items"`
+}
