@@ -1,0 +1,57 @@
+package snapshot
+
+// Codes of issues. A retired code stays here as a comment.
+const (
+	// ClusterFrozen: the cluster cannot be read; nothing is changed there.
+	ClusterFrozen Code = "ClusterFrozen"
+	// CredentialInvalid: the stored kubeconfig of a cluster cannot be used.
+	CredentialInvalid Code = "CredentialInvalid"
+	// MeshUnreadable: a control plane was found whose configuration makes no sense.
+	MeshUnreadable Code = "MeshUnreadable"
+	// MeshVersionUnknown: a control plane's image names no version.
+	MeshVersionUnknown Code = "MeshVersionUnknown"
+	// WorkloadWithoutMesh: a sidecar belongs to no control plane that was found.
+	WorkloadWithoutMesh Code = "WorkloadWithoutMesh"
+	// ServiceWithoutMesh: a Service asks to be a destination in a cluster without a mesh.
+	ServiceWithoutMesh Code = "ServiceWithoutMesh"
+	// AmbiguousMesh: a workload or Service could belong to several control planes.
+	AmbiguousMesh Code = "AmbiguousMesh"
+	// NameCollision: two objects would have the same generated name.
+	NameCollision Code = "NameCollision"
+	// MeshNotFound: a VirtualMesh names a mesh that does not exist.
+	MeshNotFound Code = "MeshNotFound"
+	// MeshClaimed: a mesh is in an older VirtualMesh already.
+	MeshClaimed Code = "MeshClaimed"
+	// GatewayMissing: no east-west gateway with an address was found.
+	GatewayMissing Code = "GatewayMissing"
+	// GatewayUnusable: a selected gateway has no usable address or port.
+	GatewayUnusable Code = "GatewayUnusable"
+	// SmartDNSMissing: a mesh cannot resolve the federation's host names.
+	SmartDNSMissing Code = "SmartDNSMissing"
+	// DestinationNotFound: a reference names a service that was not discovered.
+	DestinationNotFound Code = "DestinationNotFound"
+	// SelectsNothing: the policy is right, but matches nothing at present.
+	SelectsNothing Code = "SelectsNothing"
+	// SubsetEmpty: traffic is sent to a subset that has no endpoints.
+	SubsetEmpty Code = "SubsetEmpty"
+	// FieldInvalid: a field's value cannot be used.
+	FieldInvalid Code = "FieldInvalid"
+	// FieldUnsupported: the mesh, or this version, cannot express a field.
+	FieldUnsupported Code = "FieldUnsupported"
+	// FieldConflict: an older policy owns the field for the same requests.
+	FieldConflict Code = "FieldConflict"
+	// NeverWins: a route can never be reached.
+	NeverWins Code = "NeverWins"
+	// LastGoodInForce: the policy is invalid; its last accepted spec stays.
+	LastGoodInForce Code = "LastGoodInForce"
+	// TrustUnmanaged: certificates were asked for, which this version does not issue.
+	TrustUnmanaged Code = "TrustUnmanaged"
+	// NotFederated: a policy needs a service in a cluster where it is not federated.
+	NotFederated Code = "NotFederated"
+	// KindUnsupported: objects of this kind are stored but have no effect.
+	KindUnsupported Code = "KindUnsupported"
+	// WriteFailed: an API server refused an object.
+	WriteFailed Code = "WriteFailed"
+	// ForeignObject: an object of that name exists and is somebody else's.
+	ForeignObject Code = "ForeignObject"
+)

@@ -1,0 +1,116 @@
+package snapshot
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	endpointv1 "k8s.io/api/discovery/v1"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+)
+
+// Input is everything that one translation may know. It is immutable: a source
+// that sees a change builds a new Input and shares what did not change, by
+// pointer and by slice, so that a reader can tell unchanged parts without
+// looking into them.
+type Input struct {
+	// Clusters are the registered ones, ascending by name.
+	Clusters []*Cluster
+	// Management holds the management plane's own objects.
+	Management *Management
+	// Failures are the writes that the sink could not carry out, ascending by Ref.
+	Failures []Failure
+}
+
+// Cluster is one registered cluster as last seen. Every list is ascending by
+// namespace and name.
+type Cluster struct {
+	// Name is the registration name.
+	Name string
+	// Domain is the DNS suffix of Services; cluster.local if empty.
+	Domain string
+	Sync   Sync
+	// Reason says, for people, why Sync is not Synced: "no answer from
+	// https://… since …" would flap, so it names the cause and no time.
+	Reason string
+
+	Deployments    []*appsv1.Deployment
+	DaemonSets     []*appsv1.DaemonSet
+	StatefulSets   []*appsv1.StatefulSet
+	ReplicaSets    []*appsv1.ReplicaSet
+	Pods           []*corev1.Pod
+	Services       []*corev1.Service
+	EndpointSlices []*endpointv1.EndpointSlice
+	Nodes          []*corev1.Node
+	// ConfigMaps are those that hold a mesh's own settings, not all.
+	ConfigMaps []*corev1.ConfigMap
+}
+
+// Sync says how far the lists of a Cluster can be trusted.
+type Sync uint8
+
+const (
+	// Unsynced: nothing was ever read; the lists are empty and mean nothing.
+	Unsynced Sync = iota
+	// Stale: the lists were complete once, but the cluster does not answer now.
+	Stale
+	// Synced: the lists are complete and current.
+	Synced
+)
+
+// String returns "unsynced", "stale" or "synced".
+func (s Sync) String() string { return [...]string{"unsynced", "stale", "synced"}[s] }
+
+// Frozen reports whether nothing may be written to or collected from the cluster.
+func (c *Cluster) Frozen() bool { return c.Sync != Synced }
+
+// DomainOrDefault is the DNS suffix of the cluster's Services.
+func (c *Cluster) DomainOrDefault() string {
+	if c.Domain == "" {
+		return "cluster.local"
+	}
+	return c.Domain
+}
+
+// Management is what the management plane holds. Every list is ascending by
+// namespace and name.
+type Management struct {
+	// Namespace is where discovered objects live and the value of owner
+	// labels: gloo-mesh unless installed elsewhere.
+	Namespace string
+
+	// Meshes, Workloads and Destinations are the discovered objects as stored,
+	// with their statuses. They stand in for clusters that cannot be read.
+	Meshes       []*discoveryv1.Mesh
+	Workloads    []*discoveryv1.Workload
+	Destinations []*discoveryv1.Destination
+
+	KubernetesClusters  []*multiclusterv1alpha1.KubernetesCluster
+	Settings            []*settingsv1.Settings
+	VirtualMeshes       []*networkingv1.VirtualMesh
+	TrafficPolicies     []*networkingv1.TrafficPolicy
+	AccessPolicies      []*networkingv1.AccessPolicy
+	VirtualDestinations []*enterprisev1beta1.VirtualDestination
+	ServiceDependencies []*enterprisev1beta1.ServiceDependency
+	WasmDeployments     []*enterprisev1beta1.WasmDeployment
+	AccessLogRecords    []*observabilityv1.AccessLogRecord
+}
+
+// DefaultNamespace is where the management plane lives unless told otherwise.
+const DefaultNamespace = "gloo-mesh"
+
+// Failure is a write that an API server refused or did not answer.
+type Failure struct {
+	Ref Ref
+	// Code is WriteFailed or ForeignObject.
+	Code Code
+	// Message is the API server's own, without anything that changes from
+	// try to try.
+	Message string
+	// Parents are the failed object's: the policies to be told.
+	Parents []Ref
+}

@@ -1,0 +1,161 @@
+package snapshot
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is a type of Kubernetes object that the engine reads or writes. The
+// zero Kind is none. It is small so that a Ref compares and hashes fast.
+type Kind uint8
+
+// The kinds, in the order in which objects are applied: what others refer to
+// comes first. Garbage collection goes the other way.
+const (
+	NoKind Kind = iota
+	Mesh
+	Workload
+	Destination
+	KubernetesCluster
+	Settings
+	VirtualMesh
+	TrafficPolicy
+	AccessPolicy
+	VirtualDestination
+	ServiceDependency
+	WasmDeployment
+	AccessLogRecord
+	IssuedCertificate
+	Deployment
+	DaemonSet
+	StatefulSet
+	ReplicaSet
+	Pod
+	Service
+	EndpointSlice
+	Node
+	ConfigMap
+	Secret
+	ServiceEntry
+	Gateway
+	DestinationRule
+	VirtualService
+	Sidecar
+	EnvoyFilter
+	AuthorizationPolicy
+	kindCount
+)
+
+// Side says on which API server an object of a kind lives.
+type Side uint8
+
+const (
+	// ManagementSide is the one cluster that holds the custom resources users write.
+	ManagementSide Side = iota
+	// ManagedSide is every registered cluster.
+	ManagedSide
+)
+
+// Access is what the engine does with a kind in the clusters of its Side.
+// Least-privilege roles are derived from it.
+type Access uint8
+
+const (
+	// Watch: objects are listed and watched, never written.
+	Watch Access = 1 << iota
+	// Write: objects are applied and collected (and watched, to see drift).
+	Write
+	// WriteStatus: only the status subresource is applied.
+	WriteStatus
+)
+
+// KindInfo describes a Kind to the world outside the engine.
+type KindInfo struct {
+	schema.GroupVersionKind
+	// Resource is the plural name in URLs and roles.
+	Resource string
+	Side     Side
+	Access   Access
+	// ClusterScoped objects have no namespace.
+	ClusterScoped bool
+}
+
+const (
+	discoveryGroup    = "discovery.mesh.gloo.solo.io"
+	networkingGroup   = "networking.mesh.gloo.solo.io"
+	enterpriseGroup   = "networking.enterprise.mesh.gloo.solo.io"
+	certificatesGroup = "certificates.mesh.gloo.solo.io"
+	istioNetworking   = "networking.istio.io"
+	istioSecurity     = "security.istio.io"
+)
+
+func kind(group, version, name, resource string, side Side, access Access) KindInfo {
+	return KindInfo{
+		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name},
+		Resource:         resource, Side: side, Access: access,
+		ClusterScoped: name == "Node",
+	}
+}
+
+// kinds is read-only. A kind that the engine learns to read or write is one row.
+var kinds = [kindCount]KindInfo{
+	Mesh:               kind(discoveryGroup, "v1", "Mesh", "meshes", ManagementSide, Write|WriteStatus),
+	Workload:           kind(discoveryGroup, "v1", "Workload", "workloads", ManagementSide, Write|WriteStatus),
+	Destination:        kind(discoveryGroup, "v1", "Destination", "destinations", ManagementSide, Write|WriteStatus),
+	KubernetesCluster:  kind("multicluster.solo.io", "v1alpha1", "KubernetesCluster", "kubernetesclusters", ManagementSide, Watch|WriteStatus),
+	Settings:           kind("settings.mesh.gloo.solo.io", "v1", "Settings", "settings", ManagementSide, Watch|WriteStatus),
+	VirtualMesh:        kind(networkingGroup, "v1", "VirtualMesh", "virtualmeshes", ManagementSide, Watch|WriteStatus),
+	TrafficPolicy:      kind(networkingGroup, "v1", "TrafficPolicy", "trafficpolicies", ManagementSide, Watch|WriteStatus),
+	AccessPolicy:       kind(networkingGroup, "v1", "AccessPolicy", "accesspolicies", ManagementSide, Watch|WriteStatus),
+	VirtualDestination: kind(enterpriseGroup, "v1beta1", "VirtualDestination", "virtualdestinations", ManagementSide, Watch|WriteStatus),
+	ServiceDependency:  kind(enterpriseGroup, "v1beta1", "ServiceDependency", "servicedependencies", ManagementSide, Watch|WriteStatus),
+	WasmDeployment:     kind(enterpriseGroup, "v1beta1", "WasmDeployment", "wasmdeployments", ManagementSide, Watch),
+	AccessLogRecord:    kind("observability.enterprise.mesh.gloo.solo.io", "v1", "AccessLogRecord", "accesslogrecords", ManagementSide, Watch),
+	IssuedCertificate:  kind(certificatesGroup, "v1", "IssuedCertificate", "issuedcertificates", ManagedSide, 0),
+
+	Deployment:    kind("apps", "v1", "Deployment", "deployments", ManagedSide, Watch),
+	DaemonSet:     kind("apps", "v1", "DaemonSet", "daemonsets", ManagedSide, Watch),
+	StatefulSet:   kind("apps", "v1", "StatefulSet", "statefulsets", ManagedSide, Watch),
+	ReplicaSet:    kind("apps", "v1", "ReplicaSet", "replicasets", ManagedSide, Watch),
+	Pod:           kind("", "v1", "Pod", "pods", ManagedSide, Watch),
+	Service:       kind("", "v1", "Service", "services", ManagedSide, Watch),
+	EndpointSlice: kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", ManagedSide, Watch),
+	Node:          kind("", "v1", "Node", "nodes", ManagedSide, Watch),
+	ConfigMap:     kind("", "v1", "ConfigMap", "configmaps", ManagedSide, Watch),
+	Secret:        kind("", "v1", "Secret", "secrets", ManagementSide, 0),
+
+	ServiceEntry:        kind(istioNetworking, "v1", "ServiceEntry", "serviceentries", ManagedSide, Write),
+	Gateway:             kind(istioNetworking, "v1", "Gateway", "gateways", ManagedSide, Write),
+	DestinationRule:     kind(istioNetworking, "v1", "DestinationRule", "destinationrules", ManagedSide, Write),
+	VirtualService:      kind(istioNetworking, "v1", "VirtualService", "virtualservices", ManagedSide, Write),
+	Sidecar:             kind(istioNetworking, "v1", "Sidecar", "sidecars", ManagedSide, 0),
+	EnvoyFilter:         kind(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", ManagedSide, 0),
+	AuthorizationPolicy: kind(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", ManagedSide, Write),
+}
+
+// Info returns what Kubernetes calls k.
+func (k Kind) Info() KindInfo { return kinds[k] }
+
+// String returns the kind's name, as in "VirtualService".
+func (k Kind) String() string { return kinds[k].Kind }
+
+// KindOf finds the Kind of an API type; false if the engine knows none. The
+// version is not looked at: served versions of a type are one type.
+func KindOf(gk schema.GroupKind) (Kind, bool) {
+	for k := NoKind + 1; k < kindCount; k++ {
+		if kinds[k].GroupKind() == gk {
+			return k, true
+		}
+	}
+	return NoKind, false
+}
+
+// Kinds lists, in apply order, the kinds of a side with any of the given accesses.
+func Kinds(side Side, access Access) []Kind {
+	var out []Kind
+	for k := NoKind + 1; k < kindCount; k++ {
+		if kinds[k].Side == side && kinds[k].Access&access != 0 {
+			out = append(out, k)
+		}
+	}
+	return out
+}

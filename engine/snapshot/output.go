@@ -1,0 +1,76 @@
+package snapshot
+
+// Output is what shall be true in the world: a set of objects, the statuses to
+// write, the issues found, and the clusters to leave alone. Unchanged parts are
+// shared with the Output before by pointer.
+type Output struct {
+	// Parts group the objects by what they were made for, ascending by Key.
+	// No two objects of an Output have the same Ref.
+	Parts []*Part
+	// Statuses are to be written on the management plane, ascending by Ref.
+	Statuses []*Status
+	// Issues are ordered by Issue.Compare.
+	Issues []Issue
+	// Frozen names the clusters in which nothing may be written or collected, ascending.
+	Frozen []string
+	// Clusters names all registered clusters, ascending: objects of ours in
+	// one of them that no Part asks for are garbage. A cluster that is not
+	// listed is not touched.
+	Clusters []string
+}
+
+// Part is the objects made for one destination, mesh or cluster.
+type Part struct {
+	// Key is unique in an Output, such as "destination/reviews-bookinfo-cluster-1".
+	Key string
+	// Objects are ascending by Ref.
+	Objects []*Object
+}
+
+// Object is one object to have in one cluster.
+type Object struct {
+	Ref     Ref
+	Content *Content
+}
+
+// Content is all of an object but its name. Objects that differ only by
+// cluster share one.
+type Content struct {
+	// Labels and Annotations are the ones the engine owns. Sinks add the label
+	// cluster.multicluster.solo.io, whose value is Ref.Cluster.
+	Labels      map[string]string
+	Annotations map[string]string
+	// Spec marshals to the JSON of the object's spec.
+	Spec any
+	// Parents are the objects users wrote (policies, VirtualMeshes) from which
+	// this one follows: they are told when a write fails.
+	Parents []Ref
+}
+
+// Status is the status of one management-plane object.
+type Status struct {
+	Ref Ref
+	// Value marshals to the JSON of the object's status.
+	Value any
+}
+
+// IsFrozen reports whether nothing may be written to the cluster.
+func (o *Output) IsFrozen(cluster string) bool {
+	for _, name := range o.Frozen {
+		if name == cluster {
+			return true
+		}
+	}
+	return false
+}
+
+// Objects calls yield for each object, part by part, until it returns false.
+func (o *Output) Objects(yield func(*Object) bool) {
+	for _, part := range o.Parts {
+		for _, object := range part.Objects {
+			if !yield(object) {
+				return
+			}
+		}
+	}
+}

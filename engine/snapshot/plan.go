@@ -1,0 +1,289 @@
+package snapshot
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+)
+
+// State is one translation with all that led to it: what questions are asked of.
+type State struct {
+	Input *Input
+	// Discovered is ascending by cluster.
+	Discovered []*Discovered
+	Plan       *Plan
+	Output     *Output
+}
+
+// Plan is what shall be true, in no mesh's own words. Renderers turn it into
+// objects; explain answers from it. Every value that a user asked for carries
+// the Origin that asked.
+type Plan struct {
+	// Meshes are ascending by Ref.
+	Meshes []*MeshPlan
+	// Destinations are ascending by Ref.
+	Destinations []*DestinationPlan
+	// Workloads are ascending by name.
+	Workloads []*discoveryv1.Workload
+	// VirtualMeshes are ascending by Ref.
+	VirtualMeshes []*VirtualMeshPlan
+	// Policies are the verdicts on TrafficPolicies and AccessPolicies,
+	// ascending by Ref.
+	Policies []*PolicyPlan
+}
+
+// VirtualMeshPlan is one VirtualMesh and what became of it.
+type VirtualMeshPlan struct {
+	Ref         Ref
+	VirtualMesh *networkingv1.VirtualMesh
+	// Members are the meshes it holds, ascending by Ref.
+	Members []*MeshPlan
+	// Issues concern all of it, or the Mesh in their Target.
+	Issues []Issue
+}
+
+// Origin says from which field of which object a value follows.
+type Origin struct {
+	Ref Ref
+	// Field is the path below spec, such as "policy.requestTimeout".
+	Field string
+}
+
+// Owned is a value with the origin that asked for it.
+type Owned[T any] struct {
+	Value  T
+	Origin Origin
+}
+
+// MeshPlan is one control plane and its part in a VirtualMesh.
+type MeshPlan struct {
+	Ref     Ref
+	Mesh    *discoveryv1.Mesh
+	Cluster string
+	// Namespace is where the mesh keeps its mesh-wide configuration (the
+	// control plane's own).
+	Namespace string
+	// TrustDomain is never empty: Istio's default is cluster.local.
+	TrustDomain string
+	// VirtualMesh is the one that holds the mesh; nil if none does.
+	VirtualMesh *networkingv1.VirtualMesh
+	// HostnameSuffix ends the host names of services federated by the VirtualMesh.
+	HostnameSuffix string
+	// Gateways let the other meshes of the VirtualMesh in.
+	Gateways []GatewayPlan
+	// OpenGateways are to stay reachable where access is denied by default.
+	OpenGateways []OpenGateway
+	// DenyByDefault is set where only what an AccessPolicy names is allowed.
+	DenyByDefault *Origin
+}
+
+// GatewayPlan is an east-west gateway: a service through which other clusters
+// reach the mesh.
+type GatewayPlan struct {
+	// Destination is the gateway's own.
+	Destination Ref
+	// Service names it in its cluster.
+	Service Ref
+	// Selector are the labels of its pods.
+	Selector map[string]string
+	// Addresses are IPs or host names reachable from other clusters.
+	Addresses []string
+	// Port is the one to dial at Addresses.
+	Port uint32
+	// ContainerPort is where the pods listen.
+	ContainerPort uint32
+}
+
+// OpenGateway is a gateway that a global access policy must not close.
+type OpenGateway struct {
+	Service  Ref
+	Selector map[string]string
+	// Address names it in generated objects.
+	Address string
+}
+
+// DestinationPlan is one service: how it is reached from each mesh, and who may.
+type DestinationPlan struct {
+	Ref         Ref
+	Destination *discoveryv1.Destination
+	Mesh        *MeshPlan
+	// LocalFQDN is the service's name in its own cluster.
+	LocalFQDN string
+	// Federation is nil if no other mesh sees the service.
+	Federation *Federation
+	// Views tell how the service is seen from its own mesh (always first) and
+	// from each mesh that it is federated to and that sees something special.
+	Views []*View
+	// Traffic are the TrafficPolicies in force here, in order of precedence.
+	Traffic []AppliedTraffic
+	// Access are the AccessPolicies in force here, ascending by Ref.
+	Access []*AccessRule
+	// RequiredSubsets are the policies that shift traffic to subsets of the service.
+	RequiredSubsets []*networkingv1.TrafficPolicy
+}
+
+// AppliedTraffic is a TrafficPolicy in force on a Destination.
+type AppliedTraffic struct {
+	Policy *networkingv1.TrafficPolicy
+	// Spec is the policy's own, or the last accepted one where the present is invalid.
+	Spec *networkingv1.TrafficPolicySpec
+	// LastGood is true if Spec is not the policy's present one.
+	LastGood bool
+}
+
+// Federation says under which name other meshes see a service.
+type Federation struct {
+	// Hostname is <service>.<namespace>.svc.<cluster>.<suffix>.
+	Hostname string
+	// Address is the virtual IP of Hostname, the same in every mesh.
+	Address string
+	// To are the meshes, ascending by Ref.
+	To []*MeshPlan
+	// Flat: pods are reached without gateways.
+	Flat bool
+	// KeepAlive keeps connections through gateways from being dropped; nil for the mesh's own.
+	KeepAlive *Owned[KeepAlive]
+	// Origin is the VirtualMesh's federation.
+	Origin Origin
+}
+
+// KeepAlive are TCP keep-alive probes.
+type KeepAlive struct {
+	// Probes go unanswered at most.
+	Probes uint32
+	// Time is the idle time before the first probe, Interval between probes.
+	Time, Interval time.Duration
+}
+
+// View is a Destination as seen from one mesh.
+type View struct {
+	Mesh *MeshPlan
+	// Host is the name under which the mesh calls the service.
+	Host string
+	// Routes are in the order of matching; the last one matches everything.
+	// None means that requests go to the service unchanged.
+	Routes []*Route
+	// Subsets that routes anywhere refer to, ascending by name.
+	Subsets []Subset
+	Outlier *Owned[networkingv1.OutlierDetection]
+	TLS     *Owned[networkingv1.TLSMode]
+	// KeepAlive is set on views through gateways only.
+	KeepAlive *Owned[KeepAlive]
+}
+
+// Subset is a named part of a service's endpoints.
+type Subset struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Route is what happens to requests that match.
+type Route struct {
+	Match  Match
+	Action *Action
+}
+
+// Match says which requests a Route takes. The zero Match takes all.
+type Match struct {
+	// SourceNamespace and SourceLabels are the caller's; empty means any.
+	SourceNamespace string
+	SourceLabels    map[string]string
+	// Request is nil for any request.
+	Request *networkingv1.HttpMatcher
+}
+
+// Action is what is done with a request, field by field. Routes with the same
+// policies share one.
+type Action struct {
+	// Policies have a say in it, in order of precedence; none in the
+	// catch-all that keeps other requests as they were.
+	Policies []Ref
+	// Targets is nil to leave the destination as it is.
+	Targets *Owned[[]Target]
+	Timeout *Owned[time.Duration]
+	Retries *Owned[networkingv1.RetryPolicy]
+	Fault   *Owned[networkingv1.FaultInjection]
+	CORS    *Owned[networkingv1.CorsPolicy]
+	Mirror  *Owned[MirrorTarget]
+	Headers *Owned[networkingv1.HeaderManipulation]
+}
+
+// Target is one of the places a Route sends requests to.
+type Target struct {
+	Destination Ref
+	// Host is the target's name in the mesh of the View.
+	Host string
+	// Port is never 0.
+	Port uint32
+	// Subset is empty for all endpoints.
+	Subset string
+	Weight uint32
+}
+
+// MirrorTarget receives copies of requests.
+type MirrorTarget struct {
+	Destination Ref
+	Host        string
+	Port        uint32
+	// Percent of the requests, 0 to 100.
+	Percent float64
+}
+
+// AccessRule is one AccessPolicy on one Destination.
+type AccessRule struct {
+	Origin Origin
+	// Policy is the *AccessPolicy.
+	Policy metav1.Object
+	// Anyone may call if true; else only Sources. (An empty list of Sources
+	// that came out empty must not read as everybody.)
+	Anyone  bool
+	Sources []Source
+	Paths   []string
+	Methods []string
+	Ports   []uint32
+}
+
+// Source is a set of callers: identities, or whole namespaces of any trust domain.
+type Source struct {
+	Identities []Identity
+	Namespaces []string
+}
+
+// Identity is a caller as its certificate names it. Empty Namespace or
+// ServiceAccount means any; ServiceAccount is empty if Namespace is.
+type Identity struct {
+	Cluster        string
+	TrustDomain    string
+	Namespace      string
+	ServiceAccount string
+}
+
+// PolicyPlan is the verdict on one policy.
+type PolicyPlan struct {
+	Ref Ref
+	// Verdicts are per selected Destination, ascending by Ref, and Remarks
+	// says how many issues there are in them.
+	Verdicts []Verdict
+	Remarks  int
+	// Workloads are the first of the selected sources, ascending by Ref, and
+	// WorkloadCount says how many there are.
+	Workloads     []Ref
+	WorkloadCount int
+	// Issues on the policy as a whole.
+	Issues []Issue
+	// Policy is the *TrafficPolicy or *AccessPolicy judged.
+	Policy metav1.Object
+}
+
+// Verdict is what became of a policy on one Destination.
+type Verdict struct {
+	Destination Ref
+	// Accepted policies have an Order: 0 has precedence over 1.
+	Accepted bool
+	Order    uint32
+	// Issues say why not, or what else there is to know.
+	Issues []Issue
+}

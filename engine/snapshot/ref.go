@@ -1,0 +1,54 @@
+package snapshot
+
+import (
+	"cmp"
+	"strings"
+)
+
+// Ref names one object in one cluster. The empty Cluster is the management plane.
+type Ref struct {
+	Kind      Kind
+	Cluster   string
+	Namespace string
+	Name      string
+}
+
+// Key is the reference's spelling in statuses and messages:
+// <name>.<namespace>.<cluster>, ending in a dot on the management plane.
+func (r Ref) Key() string { return r.Name + "." + r.Namespace + "." + r.Cluster }
+
+// String spells r for people: "VirtualService cluster-1/bookinfo/reviews".
+func (r Ref) String() string {
+	var parts []string
+	for _, p := range []string{r.Cluster, r.Namespace, r.Name} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return r.Kind.String() + " " + strings.Join(parts, "/")
+}
+
+// Compare orders references by kind, namespace, name and cluster.
+func (r Ref) Compare(o Ref) int {
+	if c := cmp.Compare(r.Kind, o.Kind); c != 0 {
+		return c
+	}
+	if c := strings.Compare(r.Namespace, o.Namespace); c != 0 {
+		return c
+	}
+	if c := strings.Compare(r.Name, o.Name); c != 0 {
+		return c
+	}
+	return strings.Compare(r.Cluster, o.Cluster)
+}
+
+// object is the part of metav1.Object that references need.
+type object interface {
+	GetNamespace() string
+	GetName() string
+}
+
+// RefOf refers to a management-plane object of the given kind.
+func RefOf(k Kind, o object) Ref {
+	return Ref{Kind: k, Namespace: o.GetNamespace(), Name: o.GetName()}
+}

@@ -1,0 +1,108 @@
+package snapshot
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+// manifest is an object as users write it.
+type manifest struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata"`
+	Spec       any      `json:"spec,omitempty"`
+	Status     any      `json:"status,omitempty"`
+}
+
+type metadata struct {
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+func manifestOf(r Ref) manifest {
+	info := r.Kind.Info()
+	return manifest{
+		APIVersion: info.GroupVersion().String(),
+		Kind:       info.Kind,
+		Metadata:   metadata{Name: r.Name, Namespace: r.Namespace},
+	}
+}
+
+// YAML is the object as a sink writes it, as one document without separator.
+func (o *Object) YAML() ([]byte, error) {
+	m := manifestOf(o.Ref)
+	m.Metadata.Labels = maps.Clone(o.Content.Labels)
+	if m.Metadata.Labels == nil {
+		m.Metadata.Labels = map[string]string{}
+	}
+	m.Metadata.Labels[ClusterLabel] = o.Ref.Cluster
+	m.Metadata.Annotations = o.Content.Annotations
+	m.Spec = o.Content.Spec
+	return marshal(o.Ref, m)
+}
+
+// YAML is the status with the name of its object, as one document without separator.
+func (s *Status) YAML() ([]byte, error) {
+	m := manifestOf(s.Ref)
+	m.Status = s.Value
+	return marshal(s.Ref, m)
+}
+
+func marshal(r Ref, m manifest) ([]byte, error) {
+	data, err := yaml.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: write as YAML: %w", r, err)
+	}
+	return data, nil
+}
+
+// ObjectsYAML writes objects as one stream of documents, in the order given.
+func ObjectsYAML(objects []*Object) ([]byte, error) { return stream(objects, (*Object).YAML) }
+
+// StatusesYAML writes statuses as one stream of documents, in the order given.
+func StatusesYAML(statuses []*Status) ([]byte, error) { return stream(statuses, (*Status).YAML) }
+
+func stream[T any](list []T, encode func(T) ([]byte, error)) ([]byte, error) {
+	var out bytes.Buffer
+	for i, each := range list {
+		data, err := encode(each)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(data)
+	}
+	return out.Bytes(), nil
+}
+
+// IssuesYAML writes issues as one list; nothing if there are none.
+func IssuesYAML(issues []Issue) ([]byte, error) {
+	if len(issues) == 0 {
+		return nil, nil
+	}
+	data, err := yaml.Marshal(issues)
+	if err != nil {
+		return nil, fmt.Errorf("write issues as YAML: %w", err)
+	}
+	return data, nil
+}
+
+// ByCluster sorts the objects by Ref into the clusters they are for.
+func (o *Output) ByCluster() map[string][]*Object {
+	clusters := map[string][]*Object{}
+	for object := range o.Objects {
+		clusters[object.Ref.Cluster] = append(clusters[object.Ref.Cluster], object)
+	}
+	for _, objects := range clusters {
+		slices.SortFunc(objects, func(a, b *Object) int { return a.Ref.Compare(b.Ref) })
+	}
+	return clusters
+}
