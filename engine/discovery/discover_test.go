@@ -1,0 +1,422 @@
+package discovery
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	endpointv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// oneService is a cluster with a Service of one workload on one node.
+func oneService() (clusterBuilder, *appsv1.Deployment, *corev1.Service) {
+	b := newCluster("cluster-1")
+	b.istiod(istioDefault)
+	labels := map[string]string{"app": "a", "version": "v1"}
+	d := b.deployment("ns", "a-v1", labels)
+	b.pod(d, "a-v1-1", "node-1")
+	return b, d, b.service("ns", "a", map[string]string{"app": "a"})
+}
+
+// destination discovers the cluster and returns its only destination.
+func (b clusterBuilder) destination(t *testing.T) *discoveryv1.KubeService {
+	t.Helper()
+	got := Discover(b.Cluster, Options{})
+	require.Len(t, got.Destinations, 1)
+	return got.Destinations[0].Spec.KubeService
+}
+
+func TestNothingIsFoundInNothing(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, &snapshot.Discovered{Cluster: "c"}, Discover(&snapshot.Cluster{Name: "c"}, Options{}))
+}
+
+func TestOwnership(t *testing.T) {
+	t.Parallel()
+	b, _, _ := oneService()
+	for namespace, want := range map[string]string{"": "gloo-mesh", "elsewhere": "elsewhere"} {
+		got := Discover(b.Cluster, Options{Namespace: namespace})
+		require.Len(t, got.Workloads, 1)
+		for _, o := range []metav1.Object{got.Meshes[0], got.Workloads[0], got.Destinations[0]} {
+			assert.Equal(t, want, o.GetNamespace())
+			assert.Equal(t, map[string]string{
+				"owner.discovery.mesh.gloo.solo.io":   want,
+				"cluster.discovery.mesh.gloo.solo.io": "cluster-1",
+			}, o.GetLabels())
+			assert.Empty(t, o.GetAnnotations())
+		}
+		assert.Equal(t, want, got.Workloads[0].Spec.Mesh.Namespace)
+		assert.Equal(t, want, got.Destinations[0].Spec.Mesh.Namespace)
+	}
+}
+
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		owners []metav1.OwnerReference
+		found  bool
+	}{
+		"of its ReplicaSet":     {owner("apps/v1", "ReplicaSet", "a-v1-rs"), true},
+		"of an older version":   {owner("apps/v1beta1", "ReplicaSet", "a-v1-rs"), true},
+		"of nobody":             {nil, false},
+		"of a Job":              {owner("batch/v1", "Job", "a-v1-rs"), false},
+		"of a foreign group":    {owner("apps.example.io/v1", "ReplicaSet", "a-v1-rs"), false},
+		"of a bare ReplicaSet":  {owner("apps/v1", "ReplicaSet", "other"), false},
+		"owned, not controlled": {[]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "a-v1-rs"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, _, _ := oneService()
+			b.Pods[0].OwnerReferences = c.owners
+			got := Discover(b.Cluster, Options{})
+			assert.Equal(t, c.found, len(got.Workloads) == 1)
+			assert.Equal(t, c.found, len(got.Destinations) == 1)
+		})
+	}
+}
+
+// While a rollout goes from one revision to another, the youngest pod decides.
+func TestYoungestPodDecides(t *testing.T) {
+	t.Parallel()
+	b, d, _ := oneService()
+	b.istiod("new")
+	b.Pods[0].Name = "z-old"
+	b.pod(d, "a-old", "node-1")
+	young := b.pod(d, "m-young", "node-1")
+	young.Annotations = map[string]string{"istio.io/rev": "new"}
+	young.CreationTimestamp = metav1.NewTime(epoch.Add(time.Minute))
+	plain := b.pod(d, "n-youngest-without-sidecar", "node-1")
+	plain.Spec.Containers = plain.Spec.Containers[:1]
+	plain.CreationTimestamp = metav1.NewTime(epoch.Add(time.Hour))
+	got := Discover(b.Cluster, Options{})
+	require.Len(t, got.Workloads, 1)
+	assert.Equal(t, "istiod-new-istio-system-cluster-1", got.Workloads[0].Spec.Mesh.Name)
+	assert.Empty(t, got.Issues)
+}
+
+func TestSelection(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		selector map[string]string
+		found    bool
+	}{
+		"one label":        {map[string]string{"app": "a"}, true},
+		"both labels":      {map[string]string{"app": "a", "version": "v1"}, true},
+		"another value":    {map[string]string{"app": "a", "version": "v2"}, false},
+		"a label too many": {map[string]string{"app": "a", "team": ""}, false},
+		"no selector":      {nil, false},
+		"empty selector":   {map[string]string{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, _, s := oneService()
+			s.Spec.Selector = c.selector
+			assert.Equal(t, c.found, len(Discover(b.Cluster, Options{}).Destinations) == 1)
+			s.Namespace = "elsewhere"
+			assert.Empty(t, Discover(b.Cluster, Options{}).Destinations, "a Service selects in its namespace only")
+		})
+	}
+}
+
+func TestServicePorts(t *testing.T) {
+	t.Parallel()
+	b, _, s := oneService()
+	s.Spec.Ports = []corev1.ServicePort{
+		{Port: 80, Name: "http", Protocol: "TCP", AppProtocol: new("http2"), TargetPort: intstr.FromInt32(8080), NodePort: 30080},
+		{Port: 81, TargetPort: intstr.FromString("admin")},
+		{Port: 82},
+	}
+	assert.Equal(t, []discoveryv1.KubeServicePort{
+		{Port: 80, Name: "http", Protocol: "TCP", AppProtocol: "http2", TargetPortNumber: 8080, NodePort: 30080},
+		{Port: 81, TargetPortName: "admin"},
+		{Port: 82, TargetPortNumber: 82},
+	}, b.destination(t).Ports)
+}
+
+func TestSubsets(t *testing.T) {
+	t.Parallel()
+	type labels = map[string]string
+	for name, c := range map[string]struct {
+		workloads []labels
+		want      map[string]discoveryv1.KubeServiceSubsets
+	}{
+		"one workload":       {[]labels{{"version": "v1"}}, nil},
+		"alike":              {[]labels{{"version": "v1"}, {"version": "v1"}}, nil},
+		"values ascend":      {[]labels{{"version": "v2"}, {"version": "v1"}, {"version": "v2"}}, map[string]discoveryv1.KubeServiceSubsets{"version": {Values: []string{"v1", "v2"}}}},
+		"a missing label":    {[]labels{{"version": "v1"}, {}}, nil},
+		"generated labels":   {[]labels{{"pod-template-hash": "1", "service.istio.io/canonical-revision": "1"}, {"pod-template-hash": "2", "service.istio.io/canonical-revision": "2"}}, nil},
+		"an empty value too": {[]labels{{"tier": ""}, {"tier": "x"}}, map[string]discoveryv1.KubeServiceSubsets{"tier": {Values: []string{"", "x"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var backing []*workload
+			for _, l := range c.workloads {
+				backing = append(backing, &workload{controller: &controller{template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}}}})
+			}
+			assert.Equal(t, c.want, subsets(backing))
+		})
+	}
+}
+
+func TestEndpointSubsets(t *testing.T) {
+	t.Parallel()
+	b, _, s := oneService()
+	b.node("node-1", map[string]string{corev1.LabelFailureDomainBetaZone: "z1", "topology.istio.io/subzone": "rack"})
+	unknown, notReady, stranger, zoned := endpoint("10.0.0.1", "a-v1-1", "node-1"), endpoint("10.0.0.2", "a-v1-1", "node-1"),
+		endpoint("10.0.0.4", "stranger", "no-node"), endpoint("10.0.0.5", "a-v1-1", "node-1")
+	unknown.Conditions.Ready = nil
+	notReady.Conditions.Ready = new(false)
+	zoned.Zone = new("z9")
+	empty := endpointv1.Endpoint{}
+	b.slice(s, "s-2", endpointv1.AddressTypeIPv4, stranger, zoned, unknown, notReady, empty)
+	b.slice(s, "s-1", endpointv1.AddressTypeIPv4, unknown) // stands in both
+	b.slice(s, "s-6", endpointv1.AddressTypeIPv6, endpoint("fd00::1", "a-v1-1", "node-1"))
+	b.slice(s, "s-name", endpointv1.AddressTypeFQDN, endpoint("a.example", "a-v1-1", "node-1"))
+	other := b.slice(s, "s-other", endpointv1.AddressTypeIPv4, endpoint("10.0.0.9", "a-v1-1", "node-1"))
+	other.Ports = []endpointv1.EndpointPort{{Name: new("b"), Port: new(int32(90))}, {Name: new("a"), Port: new(int32(90))}, {Name: new("every")}}
+	unready := b.slice(s, "s-unready", endpointv1.AddressTypeIPv4, notReady)
+	unready.Ports = []endpointv1.EndpointPort{{Port: new(int32(1))}}
+
+	labels := map[string]string{"app": "a", "version": "v1"}
+	at := &discoveryv1.SubLocality{Zone: "z1", SubZone: "rack"}
+	assert.Equal(t, []discoveryv1.EndpointSubset{
+		{
+			Endpoints: []discoveryv1.Endpoint{{IpAddress: "10.0.0.9", Labels: labels, SubLocality: at}},
+			Ports:     []discoveryv1.EndpointPort{{Port: 90, Name: "a"}, {Port: 90, Name: "b"}},
+		},
+		{
+			Endpoints: []discoveryv1.Endpoint{
+				{IpAddress: "10.0.0.1", Labels: labels, SubLocality: at},
+				{IpAddress: "10.0.0.4"},
+				{IpAddress: "10.0.0.5", Labels: labels, SubLocality: &discoveryv1.SubLocality{Zone: "z9", SubZone: "rack"}},
+				{IpAddress: "fd00::1", Labels: labels, SubLocality: at},
+			},
+			Ports: []discoveryv1.EndpointPort{{Port: 9080, Name: "http", Protocol: "TCP"}},
+		},
+	}, b.destination(t).EndpointSubsets)
+}
+
+func TestExternalAddresses(t *testing.T) {
+	t.Parallel()
+	ip := func(a string) discoveryv1.ExternalAddress { return discoveryv1.ExternalAddress{Ip: a} }
+	dns := func(a string) discoveryv1.ExternalAddress { return discoveryv1.ExternalAddress{DnsName: a} }
+	address := func(t corev1.NodeAddressType, a string) corev1.NodeAddress {
+		return corev1.NodeAddress{Type: t, Address: a}
+	}
+	inside, host := address(corev1.NodeInternalIP, "10.0.0.1"), address(corev1.NodeHostName, "node-1")
+	for name, c := range map[string]struct {
+		kind    corev1.ServiceType
+		ingress []corev1.LoadBalancerIngress
+		node    []corev1.NodeAddress
+		isKind  bool
+		fixed   []string
+		want    []discoveryv1.ExternalAddress
+	}{
+		"cluster IP":           {kind: corev1.ServiceTypeClusterIP, node: []corev1.NodeAddress{host}},
+		"fixed, each once":     {kind: corev1.ServiceTypeClusterIP, fixed: []string{"2.2.2.2", "1.1.1.1", "2.2.2.2"}, want: []discoveryv1.ExternalAddress{ip("1.1.1.1"), ip("2.2.2.2")}},
+		"balancer, none yet":   {kind: corev1.ServiceTypeLoadBalancer, node: []corev1.NodeAddress{host}},
+		"balancer":             {kind: corev1.ServiceTypeLoadBalancer, ingress: []corev1.LoadBalancerIngress{{Hostname: "b"}, {IP: "2.2.2.2", Hostname: "c"}, {Hostname: "a"}, {}}, want: []discoveryv1.ExternalAddress{ip("2.2.2.2"), dns("a"), dns("b")}},
+		"node, external IP":    {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{inside, host, address(corev1.NodeExternalIP, "3.3.3.3"), address(corev1.NodeExternalDNS, "x")}, want: []discoveryv1.ExternalAddress{ip("3.3.3.3")}},
+		"node, external name":  {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{inside, host, address(corev1.NodeExternalDNS, "x")}, want: []discoveryv1.ExternalAddress{dns("x")}},
+		"node, host name":      {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{inside, host}, want: []discoveryv1.ExternalAddress{dns("node-1")}},
+		"node of kind":         {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{inside, host}, isKind: true, want: []discoveryv1.ExternalAddress{ip("10.0.0.1")}},
+		"node without address": {kind: corev1.ServiceTypeNodePort},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, d, s := oneService()
+			b.pod(d, "a-v1-2", "node-1")
+			b.pod(d, "a-v1-3", "unknown-node")
+			n := b.node("node-1", nil, c.node...)
+			if c.isKind {
+				n.Spec.ProviderID = "kind://docker/kind/node-1"
+			}
+			s.Spec.Type, s.Spec.ExternalIPs, s.Status.LoadBalancer.Ingress = c.kind, c.fixed, c.ingress
+			assert.Equal(t, c.want, b.destination(t).ExternalAddresses)
+		})
+	}
+}
+
+func TestRegion(t *testing.T) {
+	t.Parallel()
+	b, d, _ := oneService()
+	assert.Empty(t, b.destination(t).Region, "a node that nobody knows")
+	b.node("node-1", map[string]string{corev1.LabelFailureDomainBetaRegion: "west"})
+	assert.Equal(t, "west", b.destination(t).Region, "the older label")
+	b.node("node-2", map[string]string{corev1.LabelTopologyRegion: "east", corev1.LabelFailureDomainBetaRegion: "x"})
+	b.pod(d, "a-v1-2", "node-2")
+	assert.Equal(t, "east", b.destination(t).Region, "the first of equals")
+	b.pod(d, "a-v1-3", "node-1")
+	assert.Equal(t, "west", b.destination(t).Region, "the most frequent")
+	assert.Equal(t, "east", Discover(b.Cluster, Options{}).Meshes[0].Spec.Istio.Installation.Region)
+}
+
+// A Service without workloads asks for the mesh of its cluster.
+func TestAnnotatedService(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		revisions []string
+		want      string
+		code      snapshot.Code
+	}{
+		"no mesh":            {nil, "", snapshot.ServiceWithoutMesh},
+		"one mesh":           {[]string{"x"}, "istiod-x-istio-system-c", ""},
+		"default among many": {[]string{"a", "default", "x"}, "istiod-istio-system-c", ""},
+		"revisions only":     {[]string{"b", "a"}, "istiod-a-istio-system-c", snapshot.AmbiguousMesh},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newCluster("c")
+			for _, r := range c.revisions {
+				b.istiod(r)
+			}
+			b.service("ns", "root", nil).Annotations = map[string]string{snapshot.DiscoverServiceAnnotation: "true"}
+			got := Discover(b.Cluster, Options{})
+			if c.want == "" {
+				assert.Empty(t, got.Destinations)
+			} else {
+				require.Len(t, got.Destinations, 1)
+				assert.Equal(t, c.want, got.Destinations[0].Spec.Mesh.Name)
+			}
+			if c.code == "" {
+				assert.Empty(t, got.Issues)
+				return
+			}
+			require.Len(t, got.Issues, 1)
+			assert.Equal(t, c.code, got.Issues[0].Code)
+		})
+	}
+}
+
+// Whatever the order of the input, the result is the same, and the input is
+// not touched.
+func TestOrderDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	c := manyServices(60)
+	b := clusterBuilder{c}
+	b.istiod("other")                                                                            // ambiguous for some
+	b.deployment("ns-000", "svc-00001-x", map[string]string{"app": "svc-00001", "version": "x"}) // no pod
+	b.service("ns", "a-b", nil).Annotations = map[string]string{snapshot.DiscoverServiceAnnotation: "true"}
+	b.service("b-ns", "a", nil).Annotations = map[string]string{snapshot.DiscoverServiceAnnotation: "true"} // same name
+	for i, p := range c.Pods {
+		p.Annotations = []map[string]string{{"istio.io/rev": "default"}, {"istio.io/rev": "other"}, {"istio.io/rev": "gone"}, nil}[i%4]
+	}
+	want := Discover(c, Options{})
+	require.NotEmpty(t, want.Issues)
+	for seed := range int64(20) {
+		input := shuffled(c, seed)
+		before := copied(input)
+		got := Discover(input, Options{})
+		require.Equal(t, want, got, "seed %d", seed)
+		require.Equal(t, before, input, "seed %d", seed)
+		require.Same(t, want, Reuse(want, got), "seed %d", seed)
+	}
+	assert.True(t, slices.IsSortedFunc(want.Destinations, byName))
+	assert.True(t, slices.IsSortedFunc(want.Workloads, byName))
+	assert.True(t, slices.IsSortedFunc(want.Meshes, byName))
+	assert.True(t, slices.IsSortedFunc(want.Issues, snapshot.Issue.Compare))
+}
+
+// What is stored and read back stands in for a cluster that cannot be read:
+// equal to what was discovered, so that nothing changes when it comes back.
+func TestFromStored(t *testing.T) {
+	t.Parallel()
+	c := manyServices(5)
+	want := Discover(c, Options{})
+	m := &snapshot.Management{Namespace: snapshot.DefaultNamespace}
+	store := func(o metav1.Object, status func(), target any) {
+		status()
+		o.SetResourceVersion("7")
+		o.SetUID("u")
+		o.SetGeneration(3)
+		o.SetAnnotations(map[string]string{"a": "b"})
+		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "meshctl"}})
+		labels := map[string]string{snapshot.ClusterLabel: ""}
+		for k, v := range o.GetLabels() {
+			labels[k] = v
+		}
+		o.SetLabels(labels)
+		data, err := json.Marshal(o)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(data, target))
+	}
+	for _, o := range want.Meshes {
+		stored, out := o.DeepCopy(), &discoveryv1.Mesh{}
+		store(stored, func() { stored.Status.ObservedGeneration = 3 }, out)
+		m.Meshes = append(m.Meshes, out)
+	}
+	for _, o := range want.Workloads {
+		stored, out := o.DeepCopy(), &discoveryv1.Workload{}
+		store(stored, func() { stored.Status.ObservedGeneration = 3 }, out)
+		m.Workloads = append([]*discoveryv1.Workload{out}, m.Workloads...)
+	}
+	for _, o := range want.Destinations {
+		stored, out := o.DeepCopy(), &discoveryv1.Destination{}
+		store(stored, func() { stored.Status.ObservedGeneration = 3 }, out)
+		m.Destinations = append(m.Destinations, out)
+	}
+	manual := m.Destinations[0].DeepCopy()
+	manual.Name, manual.Labels = "manual", nil
+	foreign := m.Destinations[0].DeepCopy()
+	foreign.Name, foreign.Namespace = "foreign", "elsewhere"
+	agent := m.Destinations[0].DeepCopy()
+	agent.Name, agent.Labels[snapshot.DiscoveryOwnerLabel] = "agent", "gloo-mesh-cluster-1"
+	hollow := m.Destinations[0].DeepCopy()
+	hollow.Name, hollow.Spec = "hollow", discoveryv1.DestinationSpec{}
+	m.Destinations = append(m.Destinations, manual, foreign, agent, hollow)
+
+	got := FromStored(c.Name, m)
+	assert.Equal(t, want, got)
+	assert.Same(t, want, Reuse(want, got))
+	assert.Equal(t, &snapshot.Discovered{Cluster: "cluster-2"}, FromStored("cluster-2", m))
+}
+
+func TestReuse(t *testing.T) {
+	t.Parallel()
+	older, newer := Discover(manyServices(4), Options{}), Discover(manyServices(4), Options{})
+	assert.Same(t, older, Reuse(older, newer))
+	assert.Same(t, newer, Reuse(nil, newer))
+	assert.Nil(t, Reuse(older, nil))
+
+	c := manyServices(4)
+	c.Services[2].Labels = map[string]string{"changed": "yes"}
+	changed := Discover(c, Options{})
+	fresh := slices.Clone(changed.Destinations)
+	got := Reuse(older, changed)
+	assert.Equal(t, changed, got)
+	assert.Equal(t, fresh, changed.Destinations)
+	for i := range got.Destinations {
+		assert.Same(t, fresh[i], changed.Destinations[i], "an argument was changed")
+		assert.Equal(t, i != 2, got.Destinations[i] == older.Destinations[i], "destination %d", i)
+	}
+	assert.Same(t, &older.Workloads[0], &got.Workloads[0], "a list without changes is the older one")
+
+	fewer := manyServices(3)
+	for name, pair := range map[string][2]*snapshot.Discovered{
+		"one added":   {Discover(fewer, Options{}), newer},
+		"one removed": {newer, Discover(fewer, Options{})},
+	} {
+		got := Reuse(pair[0], pair[1])
+		assert.Equal(t, pair[1], got, name)
+		assert.NotSame(t, pair[0], got, name)
+		for i := range 3 {
+			assert.Same(t, pair[0].Destinations[i], got.Destinations[i], name)
+		}
+	}
+	issue := *newer
+	issue.Issues = []snapshot.Issue{{Code: snapshot.NameCollision}}
+	got = Reuse(older, &issue)
+	assert.NotSame(t, older, got)
+	assert.Same(t, older.Meshes[0], got.Meshes[0])
+	assert.Len(t, got.Issues, 1)
+}

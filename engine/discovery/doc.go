@@ -1,0 +1,27 @@
+// Package discovery finds the meshes, workloads and destinations of a cluster
+// in its Kubernetes objects. It is pure: one immutable snapshot.Cluster in, one
+// snapshot.Discovered out, the same whatever the order of the input.
+//
+// What it looks for:
+//
+//   - a Mesh for each control plane (one for each revision of Istio);
+//   - a Workload for each Deployment, DaemonSet and StatefulSet of which at
+//     least one pod runs a mesh's sidecar;
+//   - a Destination for each Service that selects a Workload, or that asks for
+//     it with the annotation discovery.mesh.gloo.solo.io/enabled: "true".
+//
+// Everything that depends on the sort of mesh stands in one detector; the list
+// of them is detectors. Gateways are no special case: they run a proxy, so
+// they are Workloads, and their Services are Destinations with external
+// addresses and node ports, from which federation picks. The deprecated
+// ingressGateways of a Mesh are therefore never filled.
+//
+// # Names
+//
+// A discovered object is called <name>-<namespace>-<cluster> after its source;
+// a Workload has -<kind> appended. Characters that names may not have are
+// replaced, and what is longer than 63 characters, the kind included, is cut
+// to its first 31 and a hash. Two sources that come out the same (a-b in c,
+// and a in b-c) are told apart: the first by namespace and name keeps the
+// name, the other has a short hash appended and an issue says so.
+package discovery

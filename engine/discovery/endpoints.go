@@ -1,0 +1,104 @@
+package discovery
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	endpointv1 "k8s.io/api/discovery/v1"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+)
+
+// endpointSubsets lists the ready endpoints of a Service by the ports that
+// they serve: Services have slices by address family and by hundreds, but an
+// endpoint's ports are all that makes it differ. Both ascending. A Service
+// without workloads of a mesh has none: mutual TLS would not reach them.
+func (w *world) endpointSubsets(s *corev1.Service, backing []*workload) []discoveryv1.EndpointSubset {
+	if len(backing) == 0 {
+		return nil
+	}
+	var out []discoveryv1.EndpointSubset
+	for _, slice := range w.slices[keyOf(s)] {
+		if slice.AddressType != endpointv1.AddressTypeFQDN {
+			out = w.addSlice(out, slice)
+		}
+	}
+	for i := range out {
+		slices.SortStableFunc(out[i].Endpoints, func(a, b discoveryv1.Endpoint) int { return strings.Compare(a.IpAddress, b.IpAddress) })
+		// While slices are rearranged, an endpoint may stand in two of them.
+		out[i].Endpoints = slices.CompactFunc(out[i].Endpoints, func(a, b discoveryv1.Endpoint) bool { return a.IpAddress == b.IpAddress })
+	}
+	slices.SortFunc(out, func(a, b discoveryv1.EndpointSubset) int { return slices.CompareFunc(a.Ports, b.Ports, comparePorts) })
+	return out
+}
+
+// addSlice adds a slice's ready endpoints to the subset with the same ports.
+func (w *world) addSlice(subsets []discoveryv1.EndpointSubset, slice *endpointv1.EndpointSlice) []discoveryv1.EndpointSubset {
+	ports := endpointPorts(slice)
+	at := slices.IndexFunc(subsets, func(s discoveryv1.EndpointSubset) bool { return slices.Equal(s.Ports, ports) })
+	for i := range slice.Endpoints {
+		from := &slice.Endpoints[i]
+		if !isReady(from) {
+			continue
+		}
+		if at < 0 {
+			at = len(subsets)
+			subsets = append(subsets, discoveryv1.EndpointSubset{
+				Ports: ports, Endpoints: make([]discoveryv1.Endpoint, 0, len(slice.Endpoints)),
+			})
+		}
+		subsets[at].Endpoints = append(subsets[at].Endpoints, w.endpoint(slice.Namespace, from))
+	}
+	return subsets
+}
+
+// isReady: not knowing counts as ready, as Kubernetes has it.
+func isReady(e *endpointv1.Endpoint) bool {
+	return len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready)
+}
+
+// endpointPorts lists a slice's ports, ascending.
+func endpointPorts(slice *endpointv1.EndpointSlice) []discoveryv1.EndpointPort {
+	var out []discoveryv1.EndpointPort
+	for i := range slice.Ports {
+		from := &slice.Ports[i]
+		if from.Port == nil {
+			continue // every port: nothing that could be named
+		}
+		out = append(out, discoveryv1.EndpointPort{
+			Port:        uint32(*from.Port),
+			Name:        value(from.Name),
+			Protocol:    string(value(from.Protocol)),
+			AppProtocol: value(from.AppProtocol),
+		})
+	}
+	slices.SortFunc(out, comparePorts)
+	return out
+}
+
+func comparePorts(a, b discoveryv1.EndpointPort) int {
+	return cmp.Or(
+		cmp.Compare(a.Port, b.Port), strings.Compare(a.Name, b.Name),
+		strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.AppProtocol, b.AppProtocol),
+	)
+}
+
+// endpoint describes one endpoint: by its first address, since nobody gives a
+// meaning to further ones. Its labels are those of its workload, by
+// which subsets are made, rather than all that its pod happens to have.
+func (w *world) endpoint(namespace string, from *endpointv1.Endpoint) discoveryv1.Endpoint {
+	out := discoveryv1.Endpoint{IpAddress: from.Addresses[0]}
+	node := w.nodes[value(from.NodeName)]
+	if pod := from.TargetRef; pod != nil && pod.Kind == "Pod" {
+		if ctl := w.byPod[key{namespace, pod.Name}]; ctl != nil {
+			out.Labels = ctl.template.Labels
+		}
+	}
+	zone := cmp.Or(value(from.Zone), zoneOf(node))
+	if zone != "" {
+		out.SubLocality = &discoveryv1.SubLocality{Zone: zone, SubZone: nodeLabel(node, subzoneLabel)}
+	}
+	return out
+}

@@ -1,0 +1,44 @@
+package discovery
+
+import (
+	"strings"
+
+	"github.com/distribution/reference"
+)
+
+// image is what a container image's name tells, wherever it was pulled from.
+type image struct {
+	// path is the repository without its registry, such as "istio/pilot".
+	path string
+	// version is the tag, or the digest if there is no tag, or empty.
+	version string
+}
+
+// parseImage takes an image reference apart; false if it is none.
+func parseImage(s string) (image, bool) {
+	ref, err := reference.ParseNormalizedNamed(s)
+	if err != nil {
+		return image{}, false
+	}
+	out := image{path: reference.Path(ref)}
+	if tagged, ok := ref.(reference.Tagged); ok {
+		out.version = tagged.Tag()
+	} else if digested, ok := ref.(reference.Digested); ok {
+		out.version = digested.Digest().String()
+	}
+	return out, true
+}
+
+// base is the last part of the path.
+func (i image) base() string { return i.path[strings.LastIndexByte(i.path, '/')+1:] }
+
+// hasWord reports whether the base consists of words one of which is word:
+// "istio-pilot" has "pilot", "autopilot" has not.
+func (i image) hasWord(word string) bool {
+	for _, w := range strings.FieldsFunc(i.base(), func(r rune) bool { return strings.ContainsRune("-_.", r) }) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}

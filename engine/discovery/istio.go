@@ -1,0 +1,91 @@
+package discovery
+
+import (
+	"encoding/json"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	istioRevisionKey   = "istio.io/rev"
+	istioStatusKey     = "sidecar.istio.io/status"
+	istioDefault       = "default"
+	istioProxyName     = "istio-proxy"
+	istioProxyImage    = "proxyv2"
+	istioZtunnelImage  = "ztunnel"
+	istioPilotWord     = "pilot"
+	istiodName         = "istiod"
+	istiodContainer    = "discovery"
+	istioConfigMapName = "istio"
+)
+
+// istio detects Istio in sidecar mode, as it has been installed since 1.5.
+func istio() detector {
+	return detector{
+		title:   "Istio",
+		meshes:  istioMeshes,
+		sidecar: istioSidecar,
+		configMap: func(name string) bool {
+			return name == istioConfigMapName || strings.HasPrefix(name, istioConfigMapName+"-")
+		},
+	}
+}
+
+// istioSidecar looks for Istio's proxy: a sidecar injected as a container or
+// as an init container that never ends, or a gateway.
+func istioSidecar(pod *corev1.Pod) (claim, bool) {
+	if !hasIstioProxy(pod) {
+		return claim{}, false
+	}
+	revision, asked := istioRevisionOf(pod)
+	return claim{revision: revision, asked: asked}, true
+}
+
+func hasIstioProxy(pod *corev1.Pod) bool {
+	for i := range pod.Spec.Containers {
+		if isIstioProxy(&pod.Spec.Containers[i]) {
+			return true
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		// istio-init has the same image, but ends.
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways && isIstioProxy(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// isIstioProxy goes by the container's name, which the injector relies on, and
+// for other installations by the image, whatever the registry. ztunnel has the
+// container name, too, but is the node's proxy and not the pod's.
+func isIstioProxy(c *corev1.Container) bool {
+	if c.Name == istioProxyName {
+		return !strings.Contains(c.Image, istioZtunnelImage)
+	}
+	if !strings.Contains(c.Image, istioProxyImage) {
+		return false
+	}
+	img, ok := parseImage(c.Image)
+	return ok && img.hasWord(istioProxyImage)
+}
+
+// istioRevisionOf is the revision of a pod's sidecar: what the injector wrote
+// down, else what the pod's label asks for, which may be a revision's tag.
+func istioRevisionOf(pod *corev1.Pod) (revision string, asked bool) {
+	if r := pod.Annotations[istioRevisionKey]; r != "" {
+		return r, false
+	}
+	if status := pod.Annotations[istioStatusKey]; status != "" {
+		var injected struct {
+			Revision string `json:"revision"`
+		}
+		// Other tools may write something else there: then it says nothing.
+		if json.Unmarshal([]byte(status), &injected) == nil && injected.Revision != "" {
+			return injected.Revision, false
+		}
+	}
+	return pod.Labels[istioRevisionKey], true
+}

@@ -1,0 +1,129 @@
+package discovery
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+const (
+	istioConfigKey = "mesh"
+	// istioDNSCapture makes the sidecars answer DNS queries themselves.
+	istioDNSCapture = "ISTIO_META_DNS_CAPTURE"
+)
+
+// istioConfig is what discovery wants to know of Istio's MeshConfig.
+type istioConfig struct {
+	// trustDomain is as written; empty means cluster.local.
+	trustDomain string
+	smartDNS    bool
+}
+
+// istioConfig reads the settings of a control plane. What cannot be read is
+// reported and left at Istio's defaults: a mesh that disappeared because of a
+// slip in its settings would take all that was translated for it along.
+func (w *world) istioConfig(namespace, revision string, mesh snapshot.Ref) istioConfig {
+	name := istioConfigMapName
+	if revision != istioDefault {
+		name += "-" + revision
+	}
+	issue := snapshot.Issue{
+		Code: snapshot.MeshUnreadable, Severity: snapshot.Error, Target: mesh,
+		Ref: snapshot.Ref{Kind: snapshot.ConfigMap, Cluster: w.cluster, Namespace: namespace, Name: name},
+	}
+	cm := w.configMaps[key{namespace, name}]
+	text, found := "", false
+	if cm != nil {
+		text, found = cm.Data[istioConfigKey]
+	}
+	if !found {
+		issue.Severity = snapshot.Warning
+		issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so the mesh is taken to have Istio's defaults: trust domain cluster.local, no smart DNS", istioConfigKey)
+		issue.Hint = fmt.Sprintf("if revision %q is installed with other settings, put them there; the control plane reads them from the same place", revision)
+		w.report(issue)
+		return istioConfig{}
+	}
+	config, err := parseIstioConfig(text)
+	if err != nil {
+		issue.Message = fmt.Sprintf("its key %q is no valid MeshConfig (%v); the mesh is taken to have %s", istioConfigKey, err, config)
+		issue.Hint = "mend it: the control plane will not take it either"
+		w.report(issue)
+	}
+	return config
+}
+
+// String describes c in an issue.
+func (c istioConfig) String() string {
+	domain, dns := c.trustDomain, "no smart DNS"
+	if domain == "" {
+		domain = "cluster.local"
+	}
+	if c.smartDNS {
+		dns = "smart DNS"
+	}
+	return "trust domain " + domain + ", " + dns
+}
+
+// parseIstioConfig reads MeshConfig YAML as Istio does, but lets fields and
+// values pass that only a newer Istio knows. With an error comes what could be
+// read in spite of it.
+func parseIstioConfig(text string) (istioConfig, error) {
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return istioConfig{}, fmt.Errorf("not YAML: %w", err)
+	}
+	if string(raw) == "null" {
+		return istioConfig{}, nil
+	}
+	var config meshconfig.MeshConfig
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, &config); err != nil {
+		return salvageIstioConfig(raw), protoError(err)
+	}
+	return istioConfig{
+		trustDomain: config.GetTrustDomain(),
+		smartDNS:    isTrue(config.GetDefaultConfig().GetProxyMetadata()[istioDNSCapture]),
+	}, nil
+}
+
+// protoError says the same as err in words that do not vary between builds,
+// as protojson's spaces do, and without its position in JSON nobody wrote.
+func protoError(err error) error {
+	text := strings.ReplaceAll(err.Error(), "\u00a0", " ")
+	if _, rest, ok := strings.Cut(text, "): "); ok {
+		text = rest
+	}
+	return errors.New(text)
+}
+
+// salvageIstioConfig reads the fields that matter when another one is wrong.
+func salvageIstioConfig(raw []byte) istioConfig {
+	var domain struct {
+		TrustDomain string `json:"trustDomain"`
+	}
+	var dns struct {
+		DefaultConfig struct {
+			ProxyMetadata map[string]any `json:"proxyMetadata"`
+		} `json:"defaultConfig"`
+	}
+	var out istioConfig
+	if yaml.Unmarshal(raw, &domain) == nil {
+		out.trustDomain = domain.TrustDomain
+	}
+	if yaml.Unmarshal(raw, &dns) == nil {
+		out.smartDNS = isTrue(fmt.Sprint(dns.DefaultConfig.ProxyMetadata[istioDNSCapture]))
+	}
+	return out
+}
+
+// isTrue reads a setting as Istio's agent does: "true", "1", "T" and so on.
+func isTrue(s string) bool {
+	b, err := strconv.ParseBool(s)
+	return err == nil && b
+}

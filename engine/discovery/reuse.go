@@ -1,0 +1,54 @@
+package discovery
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Reuse returns newer with every object that is equal to the one of the same
+// name in older replaced by the older pointer, and with every list in which
+// nothing changed replaced by the older list; if nothing changed at all it
+// returns older. So whoever compares pointers sees what really changed. It
+// changes neither argument; either may be nil.
+func Reuse(older, newer *snapshot.Discovered) *snapshot.Discovered {
+	if older == nil || newer == nil || older == newer {
+		return newer
+	}
+	out := *newer
+	same := older.Cluster == newer.Cluster
+	out.Meshes, same = reuse(older.Meshes, newer.Meshes, same)
+	out.Workloads, same = reuse(older.Workloads, newer.Workloads, same)
+	out.Destinations, same = reuse(older.Destinations, newer.Destinations, same)
+	if slices.Equal(older.Issues, newer.Issues) {
+		out.Issues = older.Issues
+	} else {
+		same = false
+	}
+	if same {
+		return older
+	}
+	return &out
+}
+
+// reuse walks two lists that are ascending by name. It returns older if they
+// are equal, and same if they are and it was true.
+func reuse[T named](older, newer []T, same bool) ([]T, bool) {
+	out := make([]T, len(newer))
+	kept, at := 0, 0
+	for i, o := range newer {
+		for at < len(older) && older[at].GetName() < o.GetName() {
+			at++
+		}
+		if at < len(older) && reflect.DeepEqual(older[at], o) {
+			o = older[at]
+			kept++
+		}
+		out[i] = o
+	}
+	if kept == len(newer) && kept == len(older) {
+		return older, same
+	}
+	return out, false
+}

@@ -1,0 +1,63 @@
+package discovery
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// FromStored is what was discovered of a cluster when it could last be read,
+// as the management plane stores it. It looks like the result of Discover,
+// without issues: no statuses, no metadata of the API server, no labels but
+// the two that discovery owns. What belongs to another owner, or lies outside
+// the management namespace, or lacks what discovery always fills in, was not
+// discovered here and is left out.
+func FromStored(cluster string, m *snapshot.Management) *snapshot.Discovered {
+	s := stored{namespace: Options{Namespace: m.Namespace}.namespace(), cluster: cluster}
+	s.labels = discoveredLabels(s.namespace, cluster)
+	out := &snapshot.Discovered{Cluster: cluster}
+	for _, o := range m.Meshes {
+		if s.has(&o.ObjectMeta) {
+			out.Meshes = append(out.Meshes, &discoveryv1.Mesh{ObjectMeta: s.meta(o.Name), Spec: o.Spec})
+		}
+	}
+	for _, o := range m.Workloads {
+		if s.has(&o.ObjectMeta) && o.Spec.Kubernetes != nil {
+			out.Workloads = append(out.Workloads, &discoveryv1.Workload{ObjectMeta: s.meta(o.Name), Spec: o.Spec})
+		}
+	}
+	for _, o := range m.Destinations {
+		if s.has(&o.ObjectMeta) && o.Spec.KubeService != nil && o.Spec.Mesh != nil {
+			out.Destinations = append(out.Destinations, &discoveryv1.Destination{ObjectMeta: s.meta(o.Name), Spec: o.Spec})
+		}
+	}
+	slices.SortFunc(out.Meshes, byName)
+	slices.SortFunc(out.Workloads, byName)
+	slices.SortFunc(out.Destinations, byName)
+	return out
+}
+
+// stored picks the objects of one cluster.
+type stored struct {
+	namespace, cluster string
+	labels             map[string]string
+}
+
+func (s *stored) has(o *metav1.ObjectMeta) bool {
+	return o.Namespace == s.namespace && contains(o.Labels, s.labels)
+}
+
+func (s *stored) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: s.namespace, Labels: s.labels}
+}
+
+// discoveredLabels are the labels of every object discovered in a cluster.
+func discoveredLabels(namespace, cluster string) map[string]string {
+	return map[string]string{
+		snapshot.DiscoveryOwnerLabel:   namespace,
+		snapshot.DiscoveryClusterLabel: cluster,
+	}
+}

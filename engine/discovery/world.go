@@ -1,0 +1,167 @@
+package discovery
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	endpointv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// world is one cluster, indexed once, so that every later question costs no
+// walk over all objects. It lives for one call of Discover.
+type world struct {
+	cluster   string
+	namespace string
+	// labels are those of every discovered object of the cluster.
+	labels map[string]string
+
+	deployments []*appsv1.Deployment
+	services    []*corev1.Service
+	pods        []*corev1.Pod
+	nodes       map[string]*corev1.Node
+	configMaps  map[key]*corev1.ConfigMap
+	controllers []*controller
+	// byPod finds the controller of a pod.
+	byPod map[key]*controller
+	// slices are the EndpointSlices of a Service.
+	slices map[key][]*endpointv1.EndpointSlice
+
+	issues []snapshot.Issue
+}
+
+// key names an object among those of its kind.
+type key struct{ namespace, name string }
+
+// object is the part of metav1.Object that keys need.
+type object interface {
+	GetNamespace() string
+	GetName() string
+}
+
+func keyOf(o object) key { return key{o.GetNamespace(), o.GetName()} }
+
+// controller is a Deployment, DaemonSet or StatefulSet with its pods.
+type controller struct {
+	ref snapshot.Ref
+	// template is that of its pods.
+	template *corev1.PodTemplateSpec
+	// pods are ascending by name.
+	pods []*corev1.Pod
+}
+
+func newWorld(c *snapshot.Cluster, opts Options) *world {
+	w := &world{
+		cluster:     c.Name,
+		namespace:   opts.namespace(),
+		labels:      discoveredLabels(opts.namespace(), c.Name),
+		deployments: ordered(c.Deployments),
+		services:    ordered(c.Services),
+		pods:        ordered(c.Pods),
+		nodes:       make(map[string]*corev1.Node, len(c.Nodes)),
+		configMaps:  make(map[key]*corev1.ConfigMap, len(c.ConfigMaps)),
+		slices:      make(map[key][]*endpointv1.EndpointSlice, len(c.Services)),
+	}
+	for _, n := range c.Nodes {
+		w.nodes[n.Name] = n
+	}
+	for _, m := range c.ConfigMaps {
+		w.configMaps[keyOf(m)] = m
+	}
+	for _, s := range ordered(c.EndpointSlices) {
+		if service := s.Labels[endpointv1.LabelServiceName]; service != "" {
+			k := key{s.Namespace, service}
+			w.slices[k] = append(w.slices[k], s)
+		}
+	}
+	w.indexControllers(c)
+	return w
+}
+
+// controllerKey names a controller, or a ReplicaSet, of a pod.
+type controllerKey struct {
+	kind string
+	key
+}
+
+// indexControllers fills controllers and byPod.
+func (w *world) indexControllers(c *snapshot.Cluster) {
+	size := len(w.deployments) + len(c.DaemonSets) + len(c.StatefulSets)
+	byKey := make(map[controllerKey]*controller, size)
+	w.controllers = make([]*controller, 0, size)
+	add := func(kind snapshot.Kind, o object, template *corev1.PodTemplateSpec) {
+		ctl := &controller{
+			ref:      snapshot.Ref{Kind: kind, Cluster: w.cluster, Namespace: o.GetNamespace(), Name: o.GetName()},
+			template: template,
+		}
+		w.controllers = append(w.controllers, ctl)
+		byKey[controllerKey{kind.String(), keyOf(o)}] = ctl
+	}
+	for _, d := range w.deployments {
+		add(snapshot.Deployment, d, &d.Spec.Template)
+	}
+	for _, d := range ordered(c.DaemonSets) {
+		add(snapshot.DaemonSet, d, &d.Spec.Template)
+	}
+	for _, s := range ordered(c.StatefulSets) {
+		add(snapshot.StatefulSet, s, &s.Spec.Template)
+	}
+	for _, rs := range c.ReplicaSets {
+		if ctl := byKey[ownerOf(rs)]; ctl != nil {
+			byKey[controllerKey{snapshot.ReplicaSet.String(), keyOf(rs)}] = ctl
+		}
+	}
+	w.byPod = make(map[key]*controller, len(w.pods))
+	for _, pod := range w.pods {
+		if ctl := byKey[ownerOf(pod)]; ctl != nil {
+			ctl.pods = append(ctl.pods, pod)
+			w.byPod[keyOf(pod)] = ctl
+		}
+	}
+}
+
+// ownerOf names the controller of an object, or nothing if Kubernetes' own
+// apps group does not have its kind: others have a StatefulSet, too.
+func ownerOf(o metav1.Object) controllerKey {
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil || !strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/") {
+		return controllerKey{}
+	}
+	return controllerKey{owner.Kind, key{o.GetNamespace(), owner.Name}}
+}
+
+// meta is the metadata of a discovered object.
+func (w *world) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: w.namespace, Labels: w.labels}
+}
+
+// report adds an issue.
+func (w *world) report(i snapshot.Issue) { w.issues = append(w.issues, i) }
+
+// name gives out the name of what is discovered from source.
+func (w *world) name(n *names, name string, source snapshot.Ref) string {
+	name, issue := n.claim(name, source)
+	if issue != nil {
+		w.report(*issue)
+	}
+	return name
+}
+
+// ordered returns list ascending by namespace and name: as it is if it is so
+// already, which is the rule, else a sorted copy.
+func ordered[T object](list []T) []T {
+	compare := func(a, b T) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	}
+	if slices.IsSortedFunc(list, compare) {
+		return list
+	}
+	list = slices.Clone(list)
+	slices.SortFunc(list, compare)
+	return list
+}
