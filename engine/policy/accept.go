@@ -1,0 +1,151 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// acceptance is which TrafficPolicies are in force on one Destination.
+type acceptance struct {
+	applied []snapshot.AppliedTraffic
+	// verdicts stand beside the policies that were looked at.
+	verdicts []snapshot.Verdict
+}
+
+// claims are the fields that policies in force own, by the requests they take.
+type claims map[claimKey]claimed
+
+type claimKey struct{ requests, field string }
+
+type claimed struct {
+	value any
+	owner snapshot.Ref
+}
+
+// accept goes through the policies of a Destination, oldest first, and puts
+// each in force unless something in it cannot be, or an older one owns a field
+// of it for the same requests. A policy that cannot be keeps its last accepted
+// spec, as far as that one still can be.
+func (w *world) accept(self int, policies []*trafficBinding, stored *discoveryv1.Destination) *acceptance {
+	out := &acceptance{}
+	held := claims{}
+	viewers := w.viewers(self)
+	target := ref(w.inv.Destinations[self])
+	for _, p := range policies {
+		verdict := snapshot.Verdict{Destination: target}
+		spec := &p.policy.Spec
+		issues, taken := w.consider(self, viewers, spec, held)
+		applied := snapshot.AppliedTraffic{Policy: p.policy, Spec: spec}
+		if failed(issues) {
+			old := lastGood(stored, p.ref)
+			if old == nil || reflect.DeepEqual(old, spec) {
+				out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
+				continue
+			}
+			more, takenByOld := w.consider(self, viewers, old, held)
+			if failed(more) {
+				out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
+				continue
+			}
+			taken = takenByOld
+			applied.Spec, applied.LastGood = old, true
+			issues = append(issues, warning(snapshot.LastGoodInForce, "mend the policy; until then the last accepted one holds",
+				"its last accepted version stays in force"))
+		}
+		for key, value := range taken {
+			held[key] = claimed{value, p.ref}
+		}
+		verdict.Accepted, verdict.Order = !applied.LastGood, uint32(len(out.applied))
+		out.applied = append(out.applied, applied)
+		out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
+	}
+	return out
+}
+
+// reject puts issues on a verdict.
+func reject(v snapshot.Verdict, policy snapshot.Ref, issues []snapshot.Issue) snapshot.Verdict {
+	for _, issue := range issues {
+		v.Issues = append(v.Issues, on(policy, v.Destination, issue))
+	}
+	return v
+}
+
+// consider says what keeps a spec from being in force beside the fields held
+// already, and which fields it would take.
+func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkingv1.TrafficPolicySpec, held claims) ([]snapshot.Issue, map[claimKey]any) {
+	taken := map[claimKey]any{}
+	if spec.Policy == nil {
+		return nil, taken
+	}
+	var issues []snapshot.Issue
+	add := func(more ...snapshot.Issue) {
+		for _, issue := range more {
+			if !slices.Contains(issues, issue) {
+				issues = append(issues, issue)
+			}
+		}
+	}
+	clusters := map[string]string{}
+	for _, viewer := range viewers {
+		requests, ok := requestsOf(spec, viewer.Cluster, clusters)
+		if !ok {
+			continue
+		}
+		s := &setting{world: w, self: self, spec: spec, viewer: viewer}
+		for i := range features {
+			f := &features[i]
+			value := f.value(spec.Policy)
+			if value == nil {
+				continue
+			}
+			if f.check != nil {
+				add(f.check(s)...)
+			}
+			key := claimKey{requests, f.field}
+			if f.view != nil {
+				key.requests = "view " + viewer.Cluster
+			}
+			if other, ok := held[key]; ok && !reflect.DeepEqual(other.value, value) {
+				add(failure(snapshot.FieldConflict,
+					"change one of the two, or give this one httpRequestMatchers or a sourceSelector of its own",
+					"%s is set differently by the older %s %s.%s for the same requests", f.field,
+					other.owner.Kind, other.owner.Name, other.owner.Namespace))
+			}
+			taken[key] = value
+		}
+	}
+	return issues, taken
+}
+
+// requestsOf is requestsKey, remembered per cluster, and told apart by cluster
+// where policies are.
+func requestsOf(spec *networkingv1.TrafficPolicySpec, cluster string, seen map[string]string) (string, bool) {
+	if key, ok := seen[cluster]; ok {
+		return key, key != ""
+	}
+	key, ok := requestsKey(spec, cluster)
+	if ok {
+		key = cluster + " " + key
+	}
+	seen[cluster] = key
+	return key, ok
+}
+
+// lastGood is the spec of a policy that was last in force on a Destination.
+func lastGood(stored *discoveryv1.Destination, policy snapshot.Ref) *networkingv1.TrafficPolicySpec {
+	if stored == nil {
+		return nil
+	}
+	for i := range stored.Status.AppliedTrafficPolicies {
+		a := &stored.Status.AppliedTrafficPolicies[i]
+		if a.Ref == (commonv1.ObjectRef{Name: policy.Name, Namespace: policy.Namespace}) {
+			return &a.Spec
+		}
+	}
+	return nil
+}

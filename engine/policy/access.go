@@ -1,0 +1,148 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// accessRule says who an AccessPolicy lets in, never more than what is written:
+// what no certificate can be checked for is expanded to what is known, and what
+// names nobody lets nobody in.
+func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, []snapshot.Issue) {
+	rule := &snapshot.AccessRule{
+		Origin: snapshot.Origin{Ref: snapshot.RefOf(snapshot.AccessPolicy, p), Field: "sourceSelector"},
+		Policy: p,
+		Anyone: len(p.Spec.SourceSelector) == 0,
+		Paths:  p.Spec.AllowedPaths, Methods: p.Spec.AllowedMethods, Ports: p.Spec.AllowedPorts,
+	}
+	var issues []snapshot.Issue
+	for i := range p.Spec.SourceSelector {
+		s := &p.Spec.SourceSelector[i]
+		if anyone(s) {
+			rule.Anyone = true
+			continue
+		}
+		source := snapshot.Source{}
+		if m := s.KubeIdentityMatcher; m != nil {
+			w.matcherSource(m, &source, &issues)
+		}
+		if refs := s.KubeServiceAccountRefs; refs != nil {
+			for _, account := range refs.ServiceAccounts {
+				w.accountSource(account, &source, &issues)
+			}
+		}
+		slices.SortFunc(source.Identities, compareIdentities)
+		source.Identities = slices.Compact(source.Identities)
+		if len(source.Identities)+len(source.Namespaces) > 0 {
+			rule.Sources = append(rule.Sources, source)
+		}
+	}
+	if rule.Anyone {
+		rule.Sources = nil
+	} else if len(rule.Sources) == 0 {
+		issues = append(issues, warning(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
+			"sourceSelector names no identity that is known"))
+	}
+	return rule, issues
+}
+
+// anyone: an element without parts, or with an empty matcher, names everybody.
+func anyone(s *commonv1.IdentitySelector) bool {
+	m := s.KubeIdentityMatcher
+	if m == nil {
+		return s.KubeServiceAccountRefs == nil
+	}
+	return len(m.Clusters)+len(m.Namespaces) == 0
+}
+
+func (w *world) matcherSource(m *commonv1.KubeIdentityMatcher, source *snapshot.Source, issues *[]snapshot.Issue) {
+	if len(m.Clusters) == 0 {
+		source.Namespaces = append(source.Namespaces, m.Namespaces...)
+		return
+	}
+	namespaces := m.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, cluster := range m.Clusters {
+		for _, domain := range w.trustDomains(cluster, issues) {
+			for _, namespace := range namespaces {
+				source.Identities = append(source.Identities, snapshot.Identity{Cluster: cluster, TrustDomain: domain, Namespace: namespace})
+			}
+		}
+	}
+}
+
+func (w *world) accountSource(account commonv1.ClusterObjectRef, source *snapshot.Source, issues *[]snapshot.Issue) {
+	clusters := []string{account.ClusterName}
+	if account.ClusterName == "" {
+		clusters = w.groups.clusters()
+	}
+	for _, cluster := range clusters {
+		for _, namespace := range w.accountNamespaces(account, cluster) {
+			for _, domain := range w.trustDomains(cluster, issues) {
+				source.Identities = append(source.Identities, snapshot.Identity{
+					Cluster: cluster, TrustDomain: domain, Namespace: namespace, ServiceAccount: account.Name,
+				})
+			}
+		}
+	}
+}
+
+// accountNamespaces: mesh identities have no pattern for an account's name in
+// any namespace, so a name without one stands for where workloads run under it.
+func (w *world) accountNamespaces(account commonv1.ClusterObjectRef, cluster string) []string {
+	if account.Namespace != "" || account.Name == "" {
+		return []string{account.Namespace}
+	}
+	var out []string
+	for at := range w.inv.accounts[account.Name] {
+		if at.cluster == cluster {
+			out = append(out, at.namespace)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// trustDomains are those of a cluster's meshes; an unknown cluster has none,
+// and is an issue once.
+func (w *world) trustDomains(cluster string, issues *[]snapshot.Issue) []string {
+	domains := w.groups.trustDomains[cluster]
+	if len(domains) > 0 {
+		return domains
+	}
+	issue := warning(snapshot.SelectsNothing, "correct sourceSelector, or register the cluster",
+		"no mesh was discovered in cluster %s, so nobody there can be let in", cluster)
+	if !slices.Contains(*issues, issue) {
+		*issues = append(*issues, issue)
+	}
+	return nil
+}
+
+// clusters lists the clusters with meshes whose identities are known.
+func (g *Groups) clusters() []string {
+	var out []string
+	for _, m := range g.Meshes {
+		if len(g.trustDomains[m.Cluster]) > 0 {
+			out = append(out, m.Cluster)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func compareIdentities(a, b snapshot.Identity) int {
+	for _, pair := range [][2]string{
+		{a.Cluster, b.Cluster}, {a.TrustDomain, b.TrustDomain}, {a.Namespace, b.Namespace}, {a.ServiceAccount, b.ServiceAccount},
+	} {
+		if c := strings.Compare(pair[0], pair[1]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}

@@ -1,0 +1,88 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// assemble puts the plan together from the cells; what did not change is the
+// same object as in the plan before.
+func (r *round) assemble() *snapshot.Plan {
+	plan := &snapshot.Plan{
+		Meshes: r.world.groups.Meshes, VirtualMeshes: r.world.groups.VirtualMeshes, Workloads: r.world.inv.Workloads,
+	}
+	switch {
+	case !r.fresh && len(r.changed) == 0:
+		plan.Destinations = r.plan.Destinations
+	case r.fresh:
+		plan.Destinations = make([]*snapshot.DestinationPlan, len(r.cells))
+		for i, c := range r.cells {
+			plan.Destinations[i] = c.plan
+		}
+	default:
+		plan.Destinations = slices.Clone(r.plan.Destinations)
+		for i := range r.changed {
+			plan.Destinations[i] = r.cells[i].plan
+		}
+	}
+	plan.Policies = r.policyPlans()
+	return plan
+}
+
+// policyPlans gives the verdicts on all policies, TrafficPolicies first.
+func (r *round) policyPlans() []*snapshot.PolicyPlan {
+	before := map[snapshot.Ref]*snapshot.PolicyPlan{}
+	if r.plan != nil && !r.fresh {
+		if len(r.policies) == 0 && len(r.plan.Policies) == len(r.traffic)+len(r.access) {
+			return r.plan.Policies
+		}
+		for _, p := range r.plan.Policies {
+			before[p.Ref] = p
+		}
+	}
+	out := make([]*snapshot.PolicyPlan, 0, len(r.traffic)+len(r.access))
+	for _, b := range r.traffic {
+		if old := before[b.ref]; old != nil && !r.policies[b.ref] {
+			out = append(out, old)
+			continue
+		}
+		out = append(out, r.judgeTraffic(b))
+	}
+	for _, b := range r.access {
+		if old := before[b.ref]; old != nil && !r.policies[b.ref] {
+			out = append(out, old)
+			continue
+		}
+		out = append(out, r.judgeAccess(b))
+	}
+	return out
+}
+
+func (r *round) judgeTraffic(b *trafficBinding) *snapshot.PolicyPlan {
+	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.first, WorkloadCount: b.workloads.count, Issues: b.issues}
+	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
+	for _, i := range b.selected {
+		c := r.cells[i]
+		at := slices.Index(c.traffic, b)
+		p.Verdicts = append(p.Verdicts, c.accepted.verdicts[at])
+		p.Remarks += len(c.accepted.verdicts[at].Issues)
+	}
+	return p
+}
+
+func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
+	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.first, WorkloadCount: b.workloads.count, Issues: b.issues}
+	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
+	for _, i := range b.selected {
+		d := r.world.inv.Destinations[i]
+		v := snapshot.Verdict{Destination: ref(d), Accepted: true, Order: uint32(slices.Index(r.cells[i].access, b))}
+		if len(d.Spec.KubeService.WorkloadSelectorLabels) == 0 {
+			v = reject(snapshot.Verdict{Destination: ref(d)}, b.ref, []snapshot.Issue{failure(snapshot.FieldUnsupported,
+				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", key(d.Spec.KubeService.Ref))})
+		}
+		p.Verdicts = append(p.Verdicts, v)
+		p.Remarks += len(v.Issues)
+	}
+	return p
+}

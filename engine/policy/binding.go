@@ -1,0 +1,140 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// maxListed bounds the lists that a status and a plan name one by one.
+const maxListed = 200
+
+// trafficBinding is a TrafficPolicy with what it selects.
+type trafficBinding struct {
+	policy    *networkingv1.TrafficPolicy
+	ref       snapshot.Ref
+	selected  []int
+	workloads workloadList
+	issues    []snapshot.Issue
+}
+
+// accessBinding is an AccessPolicy with what it selects and who it lets in.
+type accessBinding struct {
+	policy    *networkingv1.AccessPolicy
+	ref       snapshot.Ref
+	selected  []int
+	rule      *snapshot.AccessRule
+	workloads workloadList
+	issues    []snapshot.Issue
+}
+
+// workloadList is the beginning of a list of workloads, and how many there are.
+type workloadList struct {
+	first []snapshot.Ref
+	count int
+}
+
+func (w *world) bindTraffic(p *networkingv1.TrafficPolicy, old *trafficBinding) *trafficBinding {
+	b := &trafficBinding{policy: p, ref: snapshot.RefOf(snapshot.TrafficPolicy, p)}
+	selected, missing := w.inv.selectDestinations(p.Spec.DestinationSelector)
+	b.selected = selected
+	b.issues = selectionIssues(b.ref, selected, missing)
+	b.workloads = w.workloads(selected, len(p.Spec.SourceSelector) == 0, func(i int) bool {
+		k := w.inv.Workloads[i].Spec.Kubernetes
+		return k != nil && matchesWorkload(p.Spec.SourceSelector, k)
+	})
+	if b.workloads.count == 0 && len(selected) > 0 {
+		b.issues = append(b.issues, on(b.ref, snapshot.Ref{}, warning(snapshot.SelectsNothing,
+			"correct sourceSelector, or start the workloads", "sourceSelector matches no workload that could call these destinations")))
+	}
+	if p.Spec.Policy == nil || reflect.ValueOf(*p.Spec.Policy).IsZero() {
+		b.issues = append(b.issues, on(b.ref, snapshot.Ref{}, warning(snapshot.SelectsNothing, "set a field of spec.policy", "the policy asks for nothing")))
+	}
+	if old != nil && slices.Equal(old.selected, b.selected) {
+		b.selected = old.selected
+	}
+	return b
+}
+
+func (w *world) bindAccess(p *networkingv1.AccessPolicy, old *accessBinding) *accessBinding {
+	b := &accessBinding{policy: p, ref: snapshot.RefOf(snapshot.AccessPolicy, p)}
+	selected, missing := w.inv.selectDestinations(p.Spec.DestinationSelector)
+	b.selected = selected
+	b.issues = selectionIssues(b.ref, selected, missing)
+	b.workloads = w.workloads(selected, len(p.Spec.SourceSelector) == 0, func(i int) bool {
+		k := w.inv.Workloads[i].Spec.Kubernetes
+		return k != nil && matchesIdentity(p.Spec.SourceSelector, k)
+	})
+	rule, issues := w.accessRule(p)
+	for _, issue := range issues {
+		b.issues = append(b.issues, on(b.ref, snapshot.Ref{}, issue))
+	}
+	b.rule = rule
+	if old != nil && reflect.DeepEqual(old.rule, rule) {
+		b.rule = old.rule
+	}
+	return b
+}
+
+// selectionIssues says which references name nothing, or that nothing is selected at all.
+func selectionIssues(policy snapshot.Ref, selected []int, missing []commonv1.ClusterObjectRef) []snapshot.Issue {
+	var issues []snapshot.Issue
+	for _, m := range missing {
+		issues = append(issues, on(policy, snapshot.Ref{}, failure(snapshot.DestinationNotFound,
+			"correct the reference; `meshctl describe destination` lists the services there are",
+			"destinationSelector: service %s was not discovered", key(m))))
+	}
+	if len(selected)+len(missing) == 0 {
+		issues = append(issues, on(policy, snapshot.Ref{}, warning(snapshot.SelectsNothing,
+			"correct destinationSelector; `meshctl describe destination` lists the services there are",
+			"destinationSelector matches no destination")))
+	}
+	return issues
+}
+
+// workloads are the ones that match among those that could call the selected
+// Destinations: the workloads of their meshes, and of the VirtualMeshes these are in.
+func (w *world) workloads(selected []int, all bool, matches func(int) bool) workloadList {
+	meshes := map[commonv1.ObjectRef]bool{}
+	virtual := map[*networkingv1.VirtualMesh]bool{}
+	for _, i := range selected {
+		if mesh := w.groups.mesh(w.inv.Destinations[i]); mesh != nil {
+			meshes[*w.inv.Destinations[i].Spec.Mesh] = true
+			if mesh.VirtualMesh != nil {
+				virtual[mesh.VirtualMesh] = true
+			}
+		}
+	}
+	for _, mesh := range w.groups.Meshes {
+		if mesh.VirtualMesh != nil && virtual[mesh.VirtualMesh] {
+			meshes[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] = true
+		}
+	}
+	var out workloadList
+	if len(meshes) == 0 {
+		return out
+	}
+	if all {
+		for mesh := range meshes {
+			out.count += w.inv.workloadsOf[mesh]
+		}
+	}
+	for i, workload := range w.inv.Workloads {
+		if all && len(out.first) >= min(out.count, maxListed) {
+			break
+		}
+		if !meshes[workload.Spec.Mesh] || (!all && !matches(i)) {
+			continue
+		}
+		if !all {
+			out.count++
+		}
+		if len(out.first) < maxListed {
+			out.first = append(out.first, snapshot.RefOf(snapshot.Workload, workload))
+		}
+	}
+	return out
+}

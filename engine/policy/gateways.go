@@ -1,0 +1,197 @@
+package policy
+
+import (
+	"slices"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+const (
+	eastWestGateway = "eastwestgateway"
+	ingressGateway  = "ingressgateway"
+	// defaultPortName is the gateway's port for connections from other clusters.
+	defaultPortName = "tls"
+)
+
+// findGateways chooses the services through which other clusters reach a mesh:
+// those that the VirtualMesh selects, else the east-west gateways, else the
+// ingress gateways of the mesh.
+func findGateways(inv *Inventory, federation *networkingv1.Federation, mesh *snapshot.MeshPlan) ([]snapshot.GatewayPlan, []snapshot.Issue) {
+	var gateways []snapshot.GatewayPlan
+	var issues []snapshot.Issue
+	candidates := gatewayCandidates(inv, federation.EastWestIngressGatewaySelectors, mesh)
+	for _, c := range candidates {
+		gateway, issue := newGateway(c.destination, c.portName)
+		if issue != nil {
+			issues = append(issues, *issue)
+			continue
+		}
+		gateways = append(gateways, *gateway)
+	}
+	if len(candidates) == 0 {
+		issues = append(issues, failure(snapshot.GatewayMissing,
+			"install an east-west gateway (pods labelled istio: eastwestgateway, a LoadBalancer or NodePort Service with a port named tls), or name one in federation.eastWestIngressGatewaySelectors",
+			"mesh %s has no gateway for traffic from other clusters", mesh.Ref.Name))
+	}
+	return gateways, issues
+}
+
+type gatewayCandidate struct {
+	destination *discoveryv1.Destination
+	portName    string
+}
+
+func gatewayCandidates(inv *Inventory, selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan) []gatewayCandidate {
+	var found []gatewayCandidate
+	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
+	if len(selectors) > 0 {
+		for _, d := range inv.Destinations {
+			if d.Spec.Mesh == nil || *d.Spec.Mesh != of {
+				continue
+			}
+			for i := range selectors {
+				if selectsGateway(&selectors[i], d) {
+					found = append(found, gatewayCandidate{d, selectors[i].PortName})
+					break
+				}
+			}
+		}
+		return found
+	}
+	for _, role := range []string{eastWestGateway, ingressGateway} {
+		for _, i := range inv.gateways[of] {
+			if d := inv.Destinations[i]; d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] == role {
+				found = append(found, gatewayCandidate{d, ""})
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+// selectsGateway: a selector without destinationSelectors takes the mesh's
+// marked gateways, not every service.
+func selectsGateway(s *commonv1.IngressGatewaySelector, d *discoveryv1.Destination) bool {
+	if len(s.DestinationSelectors) > 0 {
+		return matchesDestination(s.DestinationSelectors, d)
+	}
+	role := d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel]
+	return role == eastWestGateway || role == ingressGateway
+}
+
+func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayPlan, *snapshot.Issue) {
+	service := d.Spec.KubeService
+	if portName == "" {
+		portName = defaultPortName
+	}
+	unusable := func(hint, format string, args ...any) (*snapshot.GatewayPlan, *snapshot.Issue) {
+		issue := failure(snapshot.GatewayUnusable, hint, format, args...)
+		return nil, &issue
+	}
+	if len(service.WorkloadSelectorLabels) == 0 {
+		return unusable("give the Service a selector", "gateway %s selects no pods", key(service.Ref))
+	}
+	at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Name == portName })
+	if at < 0 {
+		return unusable("name the port for traffic from other clusters "+portName+", or set portName in federation.eastWestIngressGatewaySelectors",
+			"gateway %s has no port named %q", key(service.Ref), portName)
+	}
+	port := service.Ports[at]
+	plan := &snapshot.GatewayPlan{
+		Destination: ref(d), Service: serviceRef(d), Selector: service.WorkloadSelectorLabels,
+		ContainerPort: containerPort(service, port),
+	}
+	switch service.ServiceType {
+	case discoveryv1.ServiceTypeNodePort:
+		plan.Port = port.NodePort
+	case discoveryv1.ServiceTypeLoadBalancer:
+		plan.Port = port.Port
+	default:
+		if len(service.ExternalAddresses) > 0 {
+			plan.Port = port.Port // spec.externalIPs work for any type
+		}
+	}
+	for _, a := range service.ExternalAddresses {
+		plan.Addresses = append(plan.Addresses, address(a))
+	}
+	switch {
+	case plan.Port == 0:
+		return unusable("make the Service a LoadBalancer or a NodePort",
+			"gateway %s cannot be reached from other clusters: its type is %s", key(service.Ref), service.ServiceType)
+	case plan.ContainerPort == 0:
+		return unusable("give port "+portName+" a numeric targetPort, or start the gateway's pods",
+			"gateway %s: the pods' port behind %q is not known", key(service.Ref), portName)
+	case len(plan.Addresses) == 0:
+		return unusable("wait for the load balancer, or see why it gives the Service no address",
+			"gateway %s has no external address", key(service.Ref))
+	}
+	return plan, nil
+}
+
+// containerPort is where the pods listen for a Service port; 0 if not known.
+func containerPort(service *discoveryv1.KubeService, port discoveryv1.KubeServicePort) uint32 {
+	if port.TargetPortNumber != 0 {
+		return port.TargetPortNumber
+	}
+	if port.TargetPortName == "" {
+		return port.Port
+	}
+	for _, subset := range service.EndpointSubsets {
+		for _, p := range subset.Ports {
+			if p.Name == port.Name {
+				return p.Port
+			}
+		}
+	}
+	return 0
+}
+
+func address(a discoveryv1.ExternalAddress) string {
+	if a.DnsName != "" {
+		return a.DnsName
+	}
+	return a.Ip
+}
+
+// openGateways finds what a global access policy must leave open: the gateways
+// that the VirtualMesh uses, and the mesh's marked ingress gateways.
+func (g *Groups) openGateways(inv *Inventory, vm *snapshot.VirtualMeshPlan) {
+	for _, mesh := range vm.Members {
+		if mesh.DenyByDefault == nil {
+			continue
+		}
+		seen := map[snapshot.Ref]bool{}
+		open := func(service snapshot.Ref, selector map[string]string, addresses []string) {
+			if seen[service] || len(selector) == 0 {
+				return
+			}
+			seen[service] = true
+			name := service.Name
+			if len(addresses) > 0 {
+				name = addresses[0]
+			}
+			mesh.OpenGateways = append(mesh.OpenGateways, snapshot.OpenGateway{Service: service, Selector: selector, Address: name})
+		}
+		for _, gw := range mesh.Gateways {
+			open(gw.Service, gw.Selector, gw.Addresses)
+		}
+		for _, i := range inv.gateways[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
+			d := inv.Destinations[i]
+			role := d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel]
+			if role != eastWestGateway && role != ingressGateway {
+				continue
+			}
+			var addresses []string
+			for _, a := range d.Spec.KubeService.ExternalAddresses {
+				addresses = append(addresses, address(a))
+			}
+			open(serviceRef(d), d.Spec.KubeService.WorkloadSelectorLabels, addresses)
+		}
+		slices.SortFunc(mesh.OpenGateways, func(a, b snapshot.OpenGateway) int { return a.Service.Compare(b.Service) })
+	}
+}

@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Inventory is what was discovered in all clusters, indexed for questions. It
+// never changes once built.
+type Inventory struct {
+	// Meshes, Workloads and Destinations are ascending by name.
+	Meshes       []*discoveryv1.Mesh
+	Workloads    []*discoveryv1.Workload
+	Destinations []*discoveryv1.Destination
+
+	services map[serviceKey]int
+	meshes   map[commonv1.ObjectRef]*discoveryv1.Mesh
+	domains  map[string]string
+	gateways map[commonv1.ObjectRef][]int
+	accounts map[string]map[serviceAccount]bool
+	// workloadsOf counts the workloads of each mesh.
+	workloadsOf map[commonv1.ObjectRef]int
+}
+
+// serviceKey names a Service.
+type serviceKey struct{ cluster, namespace, name string }
+
+// serviceAccount is where workloads run under an account's name.
+type serviceAccount struct{ cluster, namespace string }
+
+// ingressLabel is the label by which Istio's charts mark gateways.
+const ingressLabel = "istio"
+
+// NewInventory indexes what was discovered. Clusters give the DNS domains.
+func NewInventory(discovered []*snapshot.Discovered, clusters []*snapshot.Cluster) *Inventory {
+	inv := &Inventory{
+		meshes:   map[commonv1.ObjectRef]*discoveryv1.Mesh{},
+		domains:  make(map[string]string, len(clusters)),
+		gateways: map[commonv1.ObjectRef][]int{},
+		accounts: map[string]map[serviceAccount]bool{},
+
+		workloadsOf: map[commonv1.ObjectRef]int{},
+	}
+	for _, c := range clusters {
+		inv.domains[c.Name] = c.DomainOrDefault()
+	}
+	var meshes, workloads, destinations int
+	for _, d := range discovered {
+		meshes, workloads, destinations = meshes+len(d.Meshes), workloads+len(d.Workloads), destinations+len(d.Destinations)
+	}
+	inv.Meshes = make([]*discoveryv1.Mesh, 0, meshes)
+	inv.Workloads = make([]*discoveryv1.Workload, 0, workloads)
+	inv.Destinations = make([]*discoveryv1.Destination, 0, destinations)
+	for _, d := range discovered {
+		inv.Meshes = append(inv.Meshes, d.Meshes...)
+		inv.Workloads = append(inv.Workloads, d.Workloads...)
+		inv.Destinations = append(inv.Destinations, d.Destinations...)
+	}
+	slices.SortFunc(inv.Meshes, func(a, b *discoveryv1.Mesh) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(inv.Workloads, func(a, b *discoveryv1.Workload) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(inv.Destinations, func(a, b *discoveryv1.Destination) int { return strings.Compare(a.Name, b.Name) })
+	inv.fill()
+	return inv
+}
+
+func (inv *Inventory) fill() {
+	inv.services = make(map[serviceKey]int, len(inv.Destinations))
+	for _, m := range inv.Meshes {
+		inv.meshes[commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}] = m
+	}
+	for i, d := range inv.Destinations {
+		if d.Spec.KubeService == nil {
+			continue
+		}
+		ref := d.Spec.KubeService.Ref
+		inv.services[serviceKey{ref.ClusterName, ref.Namespace, ref.Name}] = i
+		if d.Spec.Mesh != nil && d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] != "" {
+			inv.gateways[*d.Spec.Mesh] = append(inv.gateways[*d.Spec.Mesh], i)
+		}
+	}
+	for _, w := range inv.Workloads {
+		inv.workloadsOf[w.Spec.Mesh]++
+		if k := w.Spec.Kubernetes; k != nil && k.ServiceAccountName != "" {
+			at := serviceAccount{k.Controller.ClusterName, k.Controller.Namespace}
+			places := inv.accounts[k.ServiceAccountName]
+			if places == nil {
+				places = map[serviceAccount]bool{}
+				inv.accounts[k.ServiceAccountName] = places
+			}
+			places[at] = true
+		}
+	}
+}
+
+// index finds a Destination by its reference.
+func (inv *Inventory) index(ref snapshot.Ref) (int, bool) {
+	return slices.BinarySearchFunc(inv.Destinations, ref.Name, func(d *discoveryv1.Destination, name string) int {
+		return strings.Compare(d.Name, name)
+	})
+}
+
+// service finds the index of a Service's Destination.
+func (inv *Inventory) service(ref commonv1.ClusterObjectRef) (int, bool) {
+	i, ok := inv.services[serviceKey{ref.ClusterName, ref.Namespace, ref.Name}]
+	return i, ok
+}
+
+// localFQDN is the name of a Service in its own cluster.
+func (inv *Inventory) localFQDN(ref commonv1.ClusterObjectRef) string {
+	domain := inv.domains[ref.ClusterName]
+	if domain == "" {
+		domain = "cluster.local"
+	}
+	return ref.Name + "." + ref.Namespace + ".svc." + domain
+}
+
+// ref refers to a Destination.
+func ref(d *discoveryv1.Destination) snapshot.Ref { return snapshot.RefOf(snapshot.Destination, d) }
+
+// serviceRef refers to the Service behind a Destination.
+func serviceRef(d *discoveryv1.Destination) snapshot.Ref {
+	s := d.Spec.KubeService.Ref
+	return snapshot.Ref{Kind: snapshot.Service, Cluster: s.ClusterName, Namespace: s.Namespace, Name: s.Name}
+}
+
+// key spells a reference to a Service as messages do.
+func key(ref commonv1.ClusterObjectRef) string {
+	return ref.Name + "." + ref.Namespace + "." + ref.ClusterName
+}

@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// namedClusters lists the clusters that a policy's sources are restricted to;
+// nil if any selector takes callers of all clusters.
+func namedClusters(spec *networkingv1.TrafficPolicySpec) []string {
+	var out []string
+	for i := range spec.SourceSelector {
+		m := spec.SourceSelector[i].KubeWorkloadMatcher
+		if m == nil || len(m.Clusters) == 0 {
+			return nil
+		}
+		out = append(out, m.Clusters...)
+	}
+	return out
+}
+
+// sources are the callers, in one cluster, that a policy is about; false if
+// none. One without labels and namespaces takes all callers of the cluster.
+func sources(spec *networkingv1.TrafficPolicySpec, cluster string) ([]*commonv1.KubeWorkloadMatcher, bool) {
+	if len(spec.SourceSelector) == 0 {
+		return []*commonv1.KubeWorkloadMatcher{{}}, true
+	}
+	var out []*commonv1.KubeWorkloadMatcher
+	for i := range spec.SourceSelector {
+		m := spec.SourceSelector[i].KubeWorkloadMatcher
+		if m == nil {
+			m = &commonv1.KubeWorkloadMatcher{}
+		}
+		if oneOf(m.Clusters, cluster) {
+			out = append(out, m)
+		}
+	}
+	return out, len(out) > 0
+}
+
+// matches are the conditions under which a policy takes a request in one
+// cluster, each combined from a source and an HTTP matcher.
+func matches(spec *networkingv1.TrafficPolicySpec, cluster string) []snapshot.Match {
+	from, ok := sources(spec, cluster)
+	if !ok {
+		return nil
+	}
+	var out []snapshot.Match
+	for _, source := range from {
+		namespaces := source.Namespaces
+		if len(namespaces) == 0 {
+			namespaces = []string{""}
+		}
+		for _, namespace := range namespaces {
+			match := snapshot.Match{SourceNamespace: namespace, SourceLabels: source.Labels}
+			requests := requestMatchers(spec)
+			if len(requests) == 0 {
+				out = append(out, match)
+			}
+			for i := range requests {
+				match.Request = &requests[i]
+				out = append(out, match)
+			}
+		}
+	}
+	return out
+}
+
+// requestsKey is equal for policies that, in one cluster, take the same
+// requests of the same callers; false if the policy takes none.
+func requestsKey(spec *networkingv1.TrafficPolicySpec, cluster string) (string, bool) {
+	from, ok := sources(spec, cluster)
+	if !ok {
+		return "", false
+	}
+	var callers []string
+	for _, m := range from {
+		var b strings.Builder
+		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
+			b.WriteString(k + "=" + m.Labels[k] + ",")
+		}
+		b.WriteString("|" + strings.Join(slices.Sorted(slices.Values(m.Namespaces)), ","))
+		callers = append(callers, b.String())
+	}
+	slices.Sort(callers)
+	key := strings.Join(slices.Compact(callers), ";")
+	for _, m := range requestMatchers(spec) {
+		m.Name = "" // names are for people
+		text, err := json.Marshal(m)
+		if err != nil {
+			text = nil // plain structs of strings always marshal
+		}
+		key += "&" + string(text)
+	}
+	return key, true
+}
+
+// requestMatchers are the conditions on requests of which one must hold; none
+// if any request will do.
+func requestMatchers(spec *networkingv1.TrafficPolicySpec) []networkingv1.HttpMatcher {
+	for i := range spec.HttpRequestMatchers {
+		if emptyRequest(&spec.HttpRequestMatchers[i]) {
+			return nil
+		}
+	}
+	return spec.HttpRequestMatchers
+}
+
+// takesAll reports whether a match takes every request of every caller.
+func takesAll(m snapshot.Match) bool {
+	return m.SourceNamespace == "" && len(m.SourceLabels) == 0 && m.Request == nil
+}
+
+func emptyRequest(r *networkingv1.HttpMatcher) bool {
+	return (r.Uri == nil || *r.Uri == commonv1.StringMatch{Prefix: "/"} || *r.Uri == commonv1.StringMatch{}) &&
+		len(r.Headers) == 0 && len(r.QueryParameters) == 0 && r.Method == ""
+}
+
+// compareMatches orders matches: what is more specific is tried first. The
+// criteria are those of Gloo Mesh 1.x, in its order.
+func compareMatches(a, b snapshot.Match) int {
+	ar, br := a.Request, b.Request
+	if ar == nil {
+		ar = &networkingv1.HttpMatcher{}
+	}
+	if br == nil {
+		br = &networkingv1.HttpMatcher{}
+	}
+	aPlain, aWithout := countHeaders(ar)
+	bPlain, bWithout := countHeaders(br)
+	return cmp.Or(
+		compareURIs(ar.Uri, br.Uri),
+		cmp.Compare(bPlain, aPlain),
+		cmp.Compare(len(br.QueryParameters), len(ar.QueryParameters)),
+		cmp.Compare(len(b.SourceLabels), len(a.SourceLabels)),
+		strings.Compare(b.SourceNamespace, a.SourceNamespace),
+		strings.Compare(br.Method, ar.Method),
+		cmp.Compare(bWithout, aWithout),
+	)
+}
+
+func countHeaders(r *networkingv1.HttpMatcher) (plain, without int) {
+	for _, h := range r.Headers {
+		if h.InvertMatch {
+			without++
+		} else {
+			plain++
+		}
+	}
+	return plain, without
+}
+
+// compareURIs puts longer exact paths first, then longer regular expressions,
+// suffixes and prefixes; no path comes last.
+func compareURIs(a, b *commonv1.StringMatch) int {
+	if a == nil {
+		a = &commonv1.StringMatch{}
+	}
+	if b == nil {
+		b = &commonv1.StringMatch{}
+	}
+	return cmp.Or(
+		longer(a.Exact, b.Exact), longer(a.Regex, b.Regex), longer(a.Suffix, b.Suffix), longer(a.Prefix, b.Prefix),
+	)
+}
+
+func longer(a, b string) int {
+	return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
+}

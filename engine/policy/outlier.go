@@ -1,0 +1,59 @@
+package policy
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Defaults of outlier detection, as documented for the field.
+const (
+	defaultConsecutiveErrors  = 5
+	defaultOutlierInterval    = 10 * time.Second
+	defaultBaseEjectionTime   = 30 * time.Second
+	defaultMaxEjectionPercent = 100
+)
+
+// outlierDetection holds for all traffic of a mesh to the Destination: proxies
+// eject endpoints whoever calls.
+var outlierDetection = feature{
+	field: "policy.outlierDetection",
+	value: func(p *networkingv1.Policy) any { return has(p.OutlierDetection) },
+	check: func(s *setting) []snapshot.Issue { return wholeView(s, "policy.outlierDetection") },
+	view: func(s *setting, origin snapshot.Origin, view *snapshot.View) {
+		o := *s.spec.Policy.OutlierDetection
+		if o.ConsecutiveErrors == 0 {
+			o.ConsecutiveErrors = defaultConsecutiveErrors
+		}
+		if duration(o.Interval) == 0 {
+			o.Interval = &metav1.Duration{Duration: defaultOutlierInterval}
+		}
+		if duration(o.BaseEjectionTime) == 0 {
+			o.BaseEjectionTime = &metav1.Duration{Duration: defaultBaseEjectionTime}
+		}
+		if o.MaxEjectionPercent == 0 {
+			o.MaxEjectionPercent = defaultMaxEjectionPercent
+		}
+		claim(&view.Outlier, o, origin)
+	},
+}
+
+// wholeView warns where a field that cannot tell requests or callers apart
+// stands in a policy that does.
+func wholeView(s *setting, field string) []snapshot.Issue {
+	narrow := len(s.spec.HttpRequestMatchers) > 0
+	for i := range s.spec.SourceSelector {
+		if m := s.spec.SourceSelector[i].KubeWorkloadMatcher; m != nil && len(m.Labels)+len(m.Namespaces) > 0 {
+			narrow = true
+		}
+	}
+	if !narrow {
+		return nil
+	}
+	return []snapshot.Issue{warning(snapshot.FieldUnsupported,
+		"move it to a policy without httpRequestMatchers and whose sourceSelector names clusters at most",
+		"%s holds for every request to the service, not only for those that the policy selects", field)}
+}

@@ -1,0 +1,279 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Planner makes Plans. It remembers the last one and works out again only what
+// has other inputs than then; what it answers never depends on what it
+// remembers. The zero Planner is ready. It is not safe for concurrent use.
+type Planner struct {
+	basis   basis
+	world   *world
+	cells   []*cell
+	traffic []*trafficBinding // ascending by ref
+	access  []*accessBinding  // ascending by ref
+	plan    *snapshot.Plan
+}
+
+// basis is what a Planner was last given.
+type basis struct {
+	discovered    []*snapshot.Discovered
+	domains       []string
+	settings      *settingsv1.Settings
+	virtualMeshes []*networkingv1.VirtualMesh
+	traffic       []*networkingv1.TrafficPolicy
+	access        []*networkingv1.AccessPolicy
+	stored        []*discoveryv1.Destination
+}
+
+// round is the work of one Plan: which cells are to be looked at again.
+type round struct {
+	*Planner
+	next     basis
+	fresh    bool         // the world is another one
+	dirty    map[int]bool // Destinations to look at; all if fresh
+	changed  map[int]bool // Destinations whose plans are new
+	policies map[snapshot.Ref]bool
+}
+
+// Plan decides what shall be true.
+func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *snapshot.Plan {
+	r := &round{Planner: p, dirty: map[int]bool{}, changed: map[int]bool{}, policies: map[snapshot.Ref]bool{}}
+	r.next = p.basis.next(in, discovered)
+	r.renewWorld(in)
+	r.bind()
+	r.markStored()
+	r.accept()
+	r.planDestinations()
+	p.plan = r.assemble()
+	p.basis = r.next
+	return p.plan
+}
+
+// next is the new basis, with the old objects in the place of those that say the same.
+func (b *basis) next(in *snapshot.Input, discovered []*snapshot.Discovered) basis {
+	m := in.Management
+	n := basis{
+		discovered:    discovered,
+		virtualMeshes: keep(b.virtualMeshes, m.VirtualMeshes, sameVirtualMesh),
+		traffic:       keep(b.traffic, m.TrafficPolicies, sameTraffic),
+		access:        keep(b.access, m.AccessPolicies, sameAccess),
+		stored:        keep(b.stored, m.Destinations, sameStored),
+	}
+	for _, c := range in.Clusters {
+		n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())
+	}
+	if len(m.Settings) > 0 {
+		n.settings = oldest(m.Settings)
+		if b.settings != nil && sameHead(b.settings, n.settings) && reflect.DeepEqual(b.settings.Spec, n.settings.Spec) {
+			n.settings = b.settings
+		}
+	}
+	return n
+}
+
+func oldest(all []*settingsv1.Settings) *settingsv1.Settings {
+	return slices.MinFunc(all, func(a, b *settingsv1.Settings) int { return older(a, b) })
+}
+
+// renewWorld builds the world anew if anything in it changed, and finds the
+// cell of each Destination in it.
+func (r *round) renewWorld(in *snapshot.Input) {
+	was, old := &r.basis, r.world
+	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && slices.Equal(was.domains, r.next.domains)
+	if sameThings && slices.Equal(was.virtualMeshes, r.next.virtualMeshes) && was.settings == r.next.settings {
+		return
+	}
+	r.fresh = true
+	w := &world{}
+	var oldGroups *Groups
+	before := map[string]*snapshot.Federation{}
+	if old != nil {
+		oldGroups = old.groups
+		for i, f := range old.federations {
+			if f != nil {
+				before[old.inv.Destinations[i].Name] = f
+			}
+		}
+	}
+	if sameThings {
+		w.inv = old.inv
+	} else {
+		w.inv = NewInventory(r.next.discovered, in.Clusters)
+	}
+	w.groups = NewGroups(w.inv, r.next.virtualMeshes).reuse(oldGroups)
+	w.federations = federate(w.inv, w.groups, before)
+	w.defaultTLS = defaultTLS(r.next.settings)
+	if old != nil && reflect.DeepEqual(old.defaultTLS, w.defaultTLS) {
+		w.defaultTLS = old.defaultTLS
+	}
+	r.cells = moveCells(old, r.cells, w)
+	r.world = w
+}
+
+// moveCells takes along what is known of each Destination of an old world, but
+// for who has a say in it.
+func moveCells(old *world, cells []*cell, w *world) []*cell {
+	out := make([]*cell, len(w.inv.Destinations))
+	at := 0
+	for i, d := range w.inv.Destinations {
+		out[i] = &cell{}
+		if old == nil {
+			continue
+		}
+		for at < len(cells) && old.inv.Destinations[at].Name < d.Name {
+			at++
+		}
+		if at < len(cells) && old.inv.Destinations[at].Name == d.Name {
+			c := *cells[at]
+			c.traffic, c.access, c.required = nil, nil, nil
+			out[i] = &c
+		}
+	}
+	return out
+}
+
+func defaultTLS(s *settingsv1.Settings) *snapshot.Owned[networkingv1.TLSMode] {
+	if s == nil || s.Spec.Mtls == nil || s.Spec.Mtls.Istio == nil {
+		return nil
+	}
+	mode := networkingv1.TLSMode(s.Spec.Mtls.Istio.TlsMode)
+	if mode == "" {
+		mode = networkingv1.TLSModeDisable // the enum's zero
+	}
+	return &snapshot.Owned[networkingv1.TLSMode]{
+		Value:  mode,
+		Origin: snapshot.Origin{Ref: snapshot.RefOf(snapshot.Settings, s), Field: "mtls.istio.tlsMode"},
+	}
+}
+
+// markStored looks again at Destinations whose stored state changed, as far as
+// policies depend on it.
+func (r *round) markStored() {
+	if r.fresh || sameSlice(r.basis.stored, r.next.stored) {
+		return
+	}
+	for i, d := range r.world.inv.Destinations {
+		if len(r.cells[i].traffic) > 0 && find(r.basis.stored, d) != find(r.next.stored, d) {
+			r.dirty[i] = true
+		}
+	}
+}
+
+// find looks a Destination up in a list that is ascending by namespace and name.
+func find(list []*discoveryv1.Destination, d *discoveryv1.Destination) *discoveryv1.Destination {
+	i, ok := slices.BinarySearchFunc(list, d, func(a, b *discoveryv1.Destination) int { return compareNames(a, b) })
+	if !ok {
+		return nil
+	}
+	return list[i]
+}
+
+// each calls f for the Destinations to look at.
+func (r *round) each(f func(i int, c *cell)) {
+	if r.fresh {
+		for i, c := range r.cells {
+			f(i, c)
+		}
+		return
+	}
+	for i := range r.dirty {
+		f(i, r.cells[i])
+	}
+}
+
+// accept decides which TrafficPolicies are in force, and carries what they
+// require of other Destinations there.
+func (r *round) accept() {
+	r.each(func(i int, c *cell) {
+		now := r.world.gather(i, c, find(r.next.stored, r.world.inv.Destinations[i]))
+		same := c.plan != nil && now.same(&c.inputs)
+		if same && !r.fresh {
+			return
+		}
+		accepted := c.accepted
+		if !same {
+			r.changed[i] = true
+			accepted = nil
+			if len(c.traffic) > 0 {
+				accepted = r.world.accept(i, c.traffic, now.stored)
+			}
+			for _, b := range c.traffic {
+				r.policies[b.ref] = true
+			}
+		}
+		r.require(i, c, accepted)
+		c.inputs, c.accepted = now, accepted
+	})
+}
+
+// require moves a Destination's requirements from what was accepted to what is.
+func (r *round) require(from int, c *cell, accepted *acceptance) {
+	if !r.fresh {
+		for at := range r.world.requirements(from, c.accepted) {
+			target := r.cells[at]
+			target.required = slices.DeleteFunc(slices.Clone(target.required), func(x requirement) bool { return x.from == from })
+			r.dirty[at] = true
+		}
+	}
+	for at, required := range r.world.requirements(from, accepted) {
+		target := r.cells[at]
+		target.required = append(target.required, required...)
+		r.dirty[at] = true
+	}
+}
+
+// planDestinations plans what has other inputs than before.
+func (r *round) planDestinations() {
+	r.each(func(i int, c *cell) {
+		sortRequirements(c.required)
+		rules := make([]*snapshot.AccessRule, 0, len(c.access))
+		for _, b := range c.access {
+			rules = append(rules, b.rule)
+		}
+		if !slices.Equal(rules, c.rules) {
+			r.changed[i] = true
+			c.rules = rules
+		}
+		if subsets := subsetsOf(c.required); !reflect.DeepEqual(subsets, c.subsets) {
+			r.changed[i] = true
+			c.subsets = subsets
+		}
+		if !r.changed[i] && sameRequirers(c) {
+			return
+		}
+		plan := r.world.planDestination(i, c)
+		if c.plan != nil && reflect.DeepEqual(plan, c.plan) {
+			delete(r.changed, i)
+			return
+		}
+		c.plan = plan
+		r.changed[i] = true
+	})
+}
+
+// sameRequirers reports whether the plan names the policies that require subsets.
+func sameRequirers(c *cell) bool {
+	var now []*networkingv1.TrafficPolicy
+	for _, x := range c.required {
+		if !slices.Contains(now, x.policy) {
+			now = append(now, x.policy)
+		}
+	}
+	if len(now) != len(c.plan.RequiredSubsets) {
+		return false
+	}
+	for _, p := range now {
+		if !slices.Contains(c.plan.RequiredSubsets, p) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// keep puts, for each object that says the same as one before, that one in its
+// place: writing a status makes a new object, which must not look like news.
+// Both lists are ascending by namespace and name.
+func keep[T metav1.Object](before, now []T, same func(a, b T) bool) []T {
+	if len(before) == 0 || sameSlice(before, now) {
+		return now
+	}
+	out := make([]T, len(now))
+	at := 0
+	for i, n := range now {
+		out[i] = n
+		for at < len(before) && compareNames(before[at], n) < 0 {
+			at++
+		}
+		if at < len(before) && compareNames(before[at], n) == 0 && sameHead(before[at], n) && same(before[at], n) {
+			out[i] = before[at]
+		}
+	}
+	return out
+}
+
+// compareNames orders by namespace and name.
+func compareNames(a, b metav1.Object) int {
+	if c := strings.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
+		return c
+	}
+	return strings.Compare(a.GetName(), b.GetName())
+}
+
+// sameHead compares the metadata that plans depend on.
+func sameHead(a, b metav1.Object) bool {
+	return a.GetGeneration() == b.GetGeneration() && a.GetUID() == b.GetUID() &&
+		a.GetCreationTimestamp().Time.Equal(b.GetCreationTimestamp().Time)
+}
+
+// sameSlice reports whether two slices are one.
+func sameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+func sameTraffic(a, b *networkingv1.TrafficPolicy) bool {
+	return a == b || reflect.DeepEqual(&a.Spec, &b.Spec)
+}
+
+func sameAccess(a, b *networkingv1.AccessPolicy) bool {
+	return a == b || reflect.DeepEqual(&a.Spec, &b.Spec)
+}
+
+func sameVirtualMesh(a, b *networkingv1.VirtualMesh) bool {
+	return a == b || reflect.DeepEqual(&a.Spec, &b.Spec)
+}
+
+// sameStored: of a stored Destination only the accepted specs matter.
+func sameStored(a, b *discoveryv1.Destination) bool {
+	return a == b || reflect.DeepEqual(a.Status.AppliedTrafficPolicies, b.Status.AppliedTrafficPolicies)
+}
+
+// reuse puts the meshes of an earlier grouping in the place of equal ones.
+func (g *Groups) reuse(old *Groups) *Groups {
+	if old == nil {
+		return g
+	}
+	replaced := map[*snapshot.MeshPlan]*snapshot.MeshPlan{}
+	for i, m := range g.Meshes {
+		was := old.byRef[commonv1.ObjectRef{Name: m.Ref.Name, Namespace: m.Ref.Namespace}]
+		if was != nil && reflect.DeepEqual(was, m) {
+			g.Meshes[i], replaced[m] = was, was
+			g.byRef[commonv1.ObjectRef{Name: m.Ref.Name, Namespace: m.Ref.Namespace}] = was
+		}
+	}
+	for _, vm := range g.VirtualMeshes {
+		for i, m := range vm.Members {
+			if was := replaced[m]; was != nil {
+				vm.Members[i] = was
+			}
+		}
+	}
+	return g
+}

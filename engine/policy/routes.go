@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"slices"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// views tells how a Destination is seen from each mesh in which something is
+// special about it; its own mesh is always first.
+func (w *world) views(self int, applied []snapshot.AppliedTraffic, subsets []snapshot.Subset) []*snapshot.View {
+	alike := w.likeness(self, applied)
+	made := map[string]*snapshot.View{}
+	var out []*snapshot.View
+	for at, viewer := range w.viewers(self) {
+		host, _ := w.host(self, viewer)
+		kind := alike(viewer)
+		var view *snapshot.View
+		if like := made[kind]; like != nil {
+			same := *like
+			same.Mesh, same.Host = viewer, host
+			view = &same
+		} else {
+			view = w.view(self, viewer, host, applied)
+			view.Subsets = subsets
+			made[kind] = view
+		}
+		if f := w.federations[self]; at > 0 && f.KeepAlive != nil && !f.Flat {
+			view.KeepAlive = f.KeepAlive
+		}
+		if at == 0 || special(view) {
+			out = append(out, view)
+		}
+	}
+	return out
+}
+
+func special(v *snapshot.View) bool {
+	return len(v.Routes) > 0 || len(v.Subsets) > 0 || v.Outlier != nil || v.TLS != nil || v.KeepAlive != nil
+}
+
+// likeness tells meshes apart only as far as the policies do: by the clusters
+// that their sources and targets name. Views that are alike are worked out
+// once, and their routes are the same objects.
+func (w *world) likeness(self int, applied []snapshot.AppliedTraffic) func(*snapshot.MeshPlan) string {
+	named := []string{w.inv.Destinations[self].Spec.KubeService.Ref.ClusterName}
+	for _, a := range applied {
+		named = append(named, namedClusters(a.Spec)...)
+		for _, service := range targets(a.Spec.Policy) {
+			named = append(named, service.ClusterName)
+		}
+	}
+	return func(viewer *snapshot.MeshPlan) string {
+		if slices.Contains(named, viewer.Cluster) {
+			return viewer.Cluster
+		}
+		return ""
+	}
+}
+
+func (w *world) view(self int, viewer *snapshot.MeshPlan, host string, applied []snapshot.AppliedTraffic) *snapshot.View {
+	view := &snapshot.View{Mesh: viewer, Host: host}
+	groups := map[string]*snapshot.Action{}
+	caught := false
+	for i := range applied {
+		spec := applied[i].Spec
+		key, ok := requestsKey(spec, viewer.Cluster)
+		if !ok || spec.Policy == nil {
+			continue
+		}
+		policy := snapshot.RefOf(snapshot.TrafficPolicy, applied[i].Policy)
+		s := &setting{world: w, self: self, spec: spec, viewer: viewer}
+		routed := s.setView(policy, view)
+		if !routed {
+			continue
+		}
+		action := groups[key]
+		if action == nil {
+			action = &snapshot.Action{}
+			groups[key] = action
+			for _, m := range matches(spec, viewer.Cluster) {
+				caught = caught || takesAll(m)
+				view.Routes = append(view.Routes, &snapshot.Route{Match: m, Action: action})
+			}
+		}
+		s.setRoute(policy, action)
+	}
+	slices.SortStableFunc(view.Routes, func(a, b *snapshot.Route) int { return compareMatches(a.Match, b.Match) })
+	if len(view.Routes) > 0 && !caught {
+		// Without it, requests that no policy is about would find no route.
+		view.Routes = append(view.Routes, &snapshot.Route{Action: &snapshot.Action{}})
+	}
+	if view.TLS == nil {
+		view.TLS = w.defaultTLS
+	}
+	return view
+}
+
+// setView sets what holds for all traffic, and reports whether the policy says
+// anything about routes.
+func (s *setting) setView(policy snapshot.Ref, view *snapshot.View) (routed bool) {
+	for i := range features {
+		f := &features[i]
+		if f.value(s.spec.Policy) == nil {
+			continue
+		}
+		if f.view != nil {
+			f.view(s, snapshot.Origin{Ref: policy, Field: f.field}, view)
+		}
+		routed = routed || f.route != nil
+	}
+	return routed
+}
+
+func (s *setting) setRoute(policy snapshot.Ref, action *snapshot.Action) {
+	action.Policies = append(action.Policies, policy)
+	for i := range features {
+		f := &features[i]
+		if f.route != nil && f.value(s.spec.Policy) != nil {
+			f.route(s, snapshot.Origin{Ref: policy, Field: f.field}, action)
+		}
+	}
+}
+
+// targets are the Services to which a policy sends requests.
+func targets(p *networkingv1.Policy) []networkingv1.KubeDestination {
+	if p == nil {
+		return nil
+	}
+	var out []networkingv1.KubeDestination
+	if p.TrafficShift != nil {
+		for i := range p.TrafficShift.Destinations {
+			if k := p.TrafficShift.Destinations[i].KubeService; k != nil {
+				out = append(out, *k)
+			}
+		}
+	}
+	if p.Mirror != nil && p.Mirror.KubeService != nil {
+		m := p.Mirror.KubeService
+		out = append(out, networkingv1.KubeDestination{Name: m.Name, Namespace: m.Namespace, ClusterName: m.ClusterName})
+	}
+	return out
+}

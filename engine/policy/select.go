@@ -1,0 +1,126 @@
+package policy
+
+import (
+	"slices"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+)
+
+// selectDestinations lists, ascending, the indexes of the Destinations that any
+// selector matches, and the references that name no Destination. No selectors
+// match all; a selector without parts matches none. Only Services can be
+// selected.
+func (inv *Inventory) selectDestinations(selectors []commonv1.DestinationSelector) (selected []int, missing []commonv1.ClusterObjectRef) {
+	var matchers []*commonv1.KubeServiceMatcher
+	if len(selectors) == 0 {
+		matchers = append(matchers, &commonv1.KubeServiceMatcher{})
+	}
+	for i := range selectors {
+		if m := selectors[i].KubeServiceMatcher; m != nil {
+			matchers = append(matchers, m)
+		}
+		refs := selectors[i].KubeServiceRefs
+		if refs == nil {
+			continue
+		}
+		for _, ref := range refs.Services {
+			if at, ok := inv.service(ref); ok {
+				selected = append(selected, at)
+			} else {
+				missing = append(missing, ref)
+			}
+		}
+	}
+	if len(matchers) > 0 {
+		for i, d := range inv.Destinations {
+			if d.Spec.KubeService != nil && slices.ContainsFunc(matchers, func(m *commonv1.KubeServiceMatcher) bool { return matchService(m, d.Spec.KubeService) }) {
+				selected = append(selected, i)
+			}
+		}
+	}
+	slices.Sort(selected)
+	return slices.Compact(selected), missing
+}
+
+// matchesDestination reports whether any selector matches; no selectors match all.
+func matchesDestination(selectors []commonv1.DestinationSelector, d *discoveryv1.Destination) bool {
+	if d.Spec.KubeService == nil {
+		return false
+	}
+	if len(selectors) == 0 {
+		return true
+	}
+	for i := range selectors {
+		if m := selectors[i].KubeServiceMatcher; m != nil && matchService(m, d.Spec.KubeService) {
+			return true
+		}
+		if refs := selectors[i].KubeServiceRefs; refs != nil && slices.Contains(refs.Services, d.Spec.KubeService.Ref) {
+			return true
+		}
+	}
+	return false
+}
+
+func matchService(m *commonv1.KubeServiceMatcher, s *discoveryv1.KubeService) bool {
+	return oneOf(m.Namespaces, s.Ref.Namespace) && oneOf(m.Clusters, s.Ref.ClusterName) && subset(m.Labels, s.Labels)
+}
+
+// matchesWorkload reports whether any selector matches; no selectors, and a
+// selector without a matcher, match all.
+func matchesWorkload(selectors []commonv1.WorkloadSelector, w *discoveryv1.KubernetesWorkload) bool {
+	if len(selectors) == 0 {
+		return true
+	}
+	for i := range selectors {
+		m := selectors[i].KubeWorkloadMatcher
+		if m == nil {
+			return true
+		}
+		if oneOf(m.Namespaces, w.Controller.Namespace) && oneOf(m.Clusters, w.Controller.ClusterName) && subset(m.Labels, w.PodLabels) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchesIdentity reports whether a workload's identity is among the callers
+// that the selectors name; omitted fields match any.
+func matchesIdentity(selectors []commonv1.IdentitySelector, w *discoveryv1.KubernetesWorkload) bool {
+	if len(selectors) == 0 {
+		return true
+	}
+	for i := range selectors {
+		s := &selectors[i]
+		if s.KubeIdentityMatcher == nil && s.KubeServiceAccountRefs == nil {
+			return true
+		}
+		if m := s.KubeIdentityMatcher; m != nil && oneOf(m.Namespaces, w.Controller.Namespace) && oneOf(m.Clusters, w.Controller.ClusterName) {
+			return true
+		}
+		if s.KubeServiceAccountRefs == nil {
+			continue
+		}
+		for _, account := range s.KubeServiceAccountRefs.ServiceAccounts {
+			if blankOr(account.Name, w.ServiceAccountName) && blankOr(account.Namespace, w.Controller.Namespace) && blankOr(account.ClusterName, w.Controller.ClusterName) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func blankOr(want, got string) bool { return want == "" || want == got }
+
+// oneOf reports whether got is wanted; an empty list wants anything.
+func oneOf(want []string, got string) bool { return len(want) == 0 || slices.Contains(want, got) }
+
+// subset reports whether all of want is in got.
+func subset(want, got map[string]string) bool {
+	for k, v := range want {
+		if have, ok := got[k]; !ok || have != v {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,153 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+var trafficShift = feature{
+	field: "policy.trafficShift",
+	value: func(p *networkingv1.Policy) any { return has(p.TrafficShift) },
+	check: func(s *setting) []snapshot.Issue {
+		_, issues := s.shiftTargets()
+		return issues
+	},
+	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
+		targets, _ := s.shiftTargets()
+		claim(&action.Targets, targets, origin)
+	},
+}
+
+// shiftTargets are the weighted targets as the viewer names them.
+func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
+	destinations := s.spec.Policy.TrafficShift.Destinations
+	targets := make([]snapshot.Target, 0, len(destinations))
+	var issues []snapshot.Issue
+	var weights uint32
+	for i := range destinations {
+		d := &destinations[i]
+		field := "policy.trafficShift.destinations[" + strconv.Itoa(i) + "]"
+		weights += d.Weight
+		if d.KubeService == nil {
+			issues = append(issues, unsupportedTarget(field, d))
+			continue
+		}
+		target, more := s.resolve(field, commonv1.ClusterObjectRef{
+			Name: d.KubeService.Name, Namespace: d.KubeService.Namespace, ClusterName: d.KubeService.ClusterName,
+		}, d.KubeService.Port)
+		issues = append(issues, more...)
+		if len(d.KubeService.Subset) > 0 {
+			target.Subset = subsetName(d.KubeService.Subset)
+			issues = append(issues, s.emptySubset(field, target, d.KubeService.Subset)...)
+		}
+		target.Weight = d.Weight
+		targets = append(targets, target)
+	}
+	if len(destinations) > 1 && weights == 0 {
+		issues = append(issues, failure(snapshot.FieldInvalid, "give at least one of them a weight",
+			"the weights of policy.trafficShift.destinations are all 0"))
+	}
+	return targets, issues
+}
+
+func unsupportedTarget(field string, d *networkingv1.WeightedDestination) snapshot.Issue {
+	kind := ""
+	switch {
+	case d.VirtualDestination != nil:
+		kind = "virtualDestination"
+	case d.StaticDestination != nil:
+		kind = "staticDestination"
+	case d.ClusterHeader != "":
+		kind = "clusterHeader"
+	default:
+		return failure(snapshot.FieldInvalid, "set its kubeService", "%s names no target", field)
+	}
+	return failure(snapshot.FieldUnsupported, "use kubeService", "%s.%s is not available yet", field, kind)
+}
+
+// resolve finds a Service, the name that the viewer calls it by, and its port:
+// the one asked for, else the Service's only one.
+func (s *setting) resolve(field string, service commonv1.ClusterObjectRef, port uint32) (snapshot.Target, []snapshot.Issue) {
+	i, ok := s.world.inv.service(service)
+	if !ok {
+		return snapshot.Target{}, []snapshot.Issue{failure(snapshot.DestinationNotFound,
+			"correct the reference; `meshctl describe destination` lists the services there are",
+			"%s: service %s was not discovered", field, key(service))}
+	}
+	d := s.world.inv.Destinations[i]
+	target := snapshot.Target{Destination: ref(d)}
+	host, reachable := s.world.host(i, s.viewer)
+	if !reachable {
+		return target, []snapshot.Issue{failure(snapshot.NotFederated,
+			"federate it to that mesh in the VirtualMesh (and see that its own mesh has an east-west gateway), or restrict sourceSelector to clusters that can reach it",
+			"%s: mesh %s cannot reach service %s", field, s.viewer.Ref.Name, key(service))}
+	}
+	target.Host = host
+	ports := d.Spec.KubeService.Ports
+	switch {
+	case port != 0 && !slices.ContainsFunc(ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port }):
+		return target, []snapshot.Issue{failure(snapshot.FieldInvalid, "use one of "+portList(ports),
+			"%s: service %s has no port %d", field, key(service), port)}
+	case port != 0:
+		target.Port = port
+	case len(ports) == 1:
+		target.Port = ports[0].Port
+	default:
+		return target, []snapshot.Issue{failure(snapshot.FieldInvalid, "set port to one of "+portList(ports),
+			"%s: service %s has %d ports and none is named", field, key(service), len(ports))}
+	}
+	return target, nil
+}
+
+func portList(ports []discoveryv1.KubeServicePort) string {
+	var out []string
+	for _, p := range ports {
+		out = append(out, strconv.FormatUint(uint64(p.Port), 10))
+	}
+	return strings.Join(out, ", ")
+}
+
+// emptySubset warns where no endpoint of the target has the subset's labels.
+func (s *setting) emptySubset(field string, target snapshot.Target, labels map[string]string) []snapshot.Issue {
+	if target.Host == "" {
+		return nil
+	}
+	i, ok := s.world.inv.index(target.Destination)
+	if !ok {
+		return nil
+	}
+	for _, part := range s.world.inv.Destinations[i].Spec.KubeService.EndpointSubsets {
+		for i := range part.Endpoints {
+			if subset(labels, part.Endpoints[i].Labels) {
+				return nil
+			}
+		}
+	}
+	return []snapshot.Issue{warning(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
+		"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels))}
+}
+
+// subsetName is how a set of labels is called in generated objects: key-value
+// pairs in the order of their keys.
+func subsetName(labels map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, k+"-"+labels[k])
+	}
+	return snapshot.Sanitize(strings.Join(parts, "-"))
+}
+
+func labelList(labels map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, k+"="+labels[k])
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,53 @@
+package policy
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// world is what policies are laid over: what was discovered, how it is grouped
+// and federated, and the defaults for all of it.
+type world struct {
+	inv         *Inventory
+	groups      *Groups
+	federations []*snapshot.Federation // by index of the Destination
+	defaultTLS  *snapshot.Owned[networkingv1.TLSMode]
+}
+
+// viewers are the meshes that see a Destination, its own first.
+func (w *world) viewers(i int) []*snapshot.MeshPlan {
+	own := w.groups.mesh(w.inv.Destinations[i])
+	if own == nil {
+		return nil
+	}
+	if f := w.federations[i]; f != nil {
+		return append([]*snapshot.MeshPlan{own}, f.To...)
+	}
+	return []*snapshot.MeshPlan{own}
+}
+
+// host is the name under which a mesh calls a Destination; false if the mesh
+// cannot reach it.
+func (w *world) host(i int, viewer *snapshot.MeshPlan) (string, bool) {
+	service := w.inv.Destinations[i].Spec.KubeService.Ref
+	if service.ClusterName == viewer.Cluster {
+		return w.inv.localFQDN(service), true
+	}
+	if f := w.federations[i]; f != nil && slices.Contains(f.To, viewer) {
+		return f.Hostname, true
+	}
+	return "", false
+}
+
+// duration is 0 for an absent one.
+func duration(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}
