@@ -1,0 +1,137 @@
+package istio
+
+import (
+	"slices"
+	"strconv"
+
+	security "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// authorizationPolicy lets in whom the AccessPolicies on a service name. Where
+// there are policies and they let nobody in, the object stands without rules,
+// which Istio reads as nobody.
+func (r *renderer) authorizationPolicy() {
+	service := r.plan.Destination.Spec.KubeService
+	if len(r.plan.Access) == 0 || len(service.WorkloadSelectorLabels) == 0 {
+		return // without labels it would hold for the whole namespace
+	}
+	spec := &security.AuthorizationPolicy{
+		Action:   security.AuthorizationPolicy_ALLOW,
+		Selector: &typev1beta1.WorkloadSelector{MatchLabels: service.WorkloadSelectorLabels},
+	}
+	var policies []snapshot.Ref
+	for _, rule := range r.plan.Access {
+		policies = append(policies, rule.Origin.Ref)
+		if rule.Anyone || len(rule.Sources) > 0 {
+			spec.Rules = append(spec.Rules, accessRule(rule, service))
+		}
+	}
+	ref := snapshot.Ref{
+		Kind: snapshot.AuthorizationPolicy, Cluster: service.Ref.ClusterName,
+		Namespace: service.Ref.Namespace, Name: service.Ref.Name,
+	}
+	r.add(ref, r.content(spec, false, r.parents(false, policies...)))
+}
+
+func accessRule(rule *snapshot.AccessRule, service *discoveryv1.KubeService) *security.Rule {
+	out := &security.Rule{}
+	for _, s := range rule.Sources {
+		if len(s.Identities) > 0 {
+			source := &security.Source{}
+			for _, id := range s.Identities {
+				source.Principals = append(source.Principals, principal(id))
+			}
+			slices.Sort(source.Principals)
+			source.Principals = slices.Compact(source.Principals)
+			out.From = append(out.From, &security.Rule_From{Source: source})
+		}
+		if len(s.Namespaces) > 0 {
+			out.From = append(out.From, &security.Rule_From{Source: &security.Source{Namespaces: s.Namespaces}})
+		}
+	}
+	if len(rule.Paths)+len(rule.Methods)+len(rule.Ports) > 0 {
+		out.To = []*security.Rule_To{{Operation: &security.Operation{
+			Paths: rule.Paths, Methods: rule.Methods, Ports: podPorts(rule.Ports, service),
+		}}}
+	}
+	return out
+}
+
+// principal spells an identity as Istio's pattern for source.principals: a
+// SPIFFE ID without its scheme, with * at the end for "any".
+func principal(id snapshot.Identity) string {
+	out := id.TrustDomain + "/ns/"
+	switch {
+	case id.Namespace == "":
+		return out + "*"
+	case id.ServiceAccount == "":
+		return out + id.Namespace + "/sa/*"
+	default:
+		return out + id.Namespace + "/sa/" + id.ServiceAccount
+	}
+}
+
+// podPorts: callers know the service's ports, but the policy is enforced where
+// the pods listen (istio.io Operation.ports).
+func podPorts(ports []uint32, service *discoveryv1.KubeService) []string {
+	var out []string
+	for _, port := range ports {
+		for _, p := range service.Ports {
+			if p.Port == port {
+				port = podPort(p, service)
+				break
+			}
+		}
+		if text := strconv.FormatUint(uint64(port), 10); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+func podPort(p discoveryv1.KubeServicePort, service *discoveryv1.KubeService) uint32 {
+	if p.TargetPortNumber != 0 {
+		return p.TargetPortNumber
+	}
+	for _, part := range service.EndpointSubsets {
+		for _, e := range part.Ports {
+			if e.Name == p.Name && e.Port != 0 {
+				return e.Port
+			}
+		}
+	}
+	return p.Port
+}
+
+// globalAccess denies everything in a mesh that no other policy allows, but for
+// its gateways.
+func globalAccess(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
+	if plan.DenyByDefault == nil {
+		return nil
+	}
+	vm := []snapshot.Ref{plan.DenyByDefault.Ref}
+	out := []*snapshot.Object{{
+		Ref: snapshot.Ref{
+			Kind: snapshot.AuthorizationPolicy, Cluster: plan.Cluster, Namespace: plan.Namespace, Name: "global-access-control",
+		},
+		Content: newContent(namespace, &security.AuthorizationPolicy{}, vm, vm),
+	}}
+	for _, gw := range plan.OpenGateways {
+		out = append(out, &snapshot.Object{
+			Ref: snapshot.Ref{
+				Kind: snapshot.AuthorizationPolicy, Cluster: plan.Cluster, Namespace: gw.Service.Namespace,
+				Name: snapshot.Sanitize("allow-ingress-gateway-" + gw.Address),
+			},
+			Content: newContent(namespace, &security.AuthorizationPolicy{
+				Action:   security.AuthorizationPolicy_ALLOW,
+				Selector: &typev1beta1.WorkloadSelector{MatchLabels: gw.Selector},
+				Rules:    []*security.Rule{{}},
+			}, vm, vm),
+		})
+	}
+	return out
+}

@@ -1,0 +1,32 @@
+package istio
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// gateways let connections from other clusters pass to whatever service their
+// SNI names; the TLS session stays between the two sidecars.
+func gateways(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
+	var out []*snapshot.Object
+	vm := snapshot.RefOf(snapshot.VirtualMesh, plan.VirtualMesh)
+	for _, gw := range plan.Gateways {
+		spec := &networking.Gateway{
+			Selector: gw.Selector,
+			Servers: []*networking.Server{{
+				Port:  &networking.Port{Number: gw.ContainerPort, Name: "tls", Protocol: "TLS"},
+				Hosts: []string{"*." + plan.HostnameSuffix},
+				Tls:   &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH},
+			}},
+		}
+		out = append(out, &snapshot.Object{
+			Ref: snapshot.Ref{
+				Kind: snapshot.Gateway, Cluster: plan.Cluster, Namespace: plan.Namespace,
+				Name: snapshot.Sanitize(gw.Destination.Name + "-" + gw.Destination.Namespace),
+			},
+			Content: newContent(namespace, spec, []snapshot.Ref{vm}, []snapshot.Ref{vm}),
+		})
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package istio
+
+import (
+	"regexp"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// matchRequest renders a match for one port.
+func matchRequest(m snapshot.Match, port uint32) *networking.HTTPMatchRequest {
+	out := &networking.HTTPMatchRequest{Port: port, SourceNamespace: m.SourceNamespace, SourceLabels: m.SourceLabels}
+	if m.Request == nil {
+		return out
+	}
+	out.Uri, out.IgnoreUriCase = uriMatch(m.Request.Uri)
+	if m.Request.Method != "" {
+		out.Method = exact(m.Request.Method)
+	}
+	for _, h := range m.Request.Headers {
+		if h.InvertMatch {
+			set(&out.WithoutHeaders, h.Name, headerMatch(h))
+		} else {
+			set(&out.Headers, h.Name, headerMatch(h))
+		}
+	}
+	for _, q := range m.Request.QueryParameters {
+		if q.Regex {
+			set(&out.QueryParams, q.Name, regex(q.Value))
+		} else {
+			set(&out.QueryParams, q.Name, exact(q.Value))
+		}
+	}
+	return out
+}
+
+func set(m *map[string]*networking.StringMatch, name string, match *networking.StringMatch) {
+	if *m == nil {
+		*m = map[string]*networking.StringMatch{}
+	}
+	(*m)[name] = match
+}
+
+// headerMatch: without a value the header's presence is what counts, which
+// Istio spells as a StringMatch that matches nothing in particular
+// (istio.io HTTPMatchRequest.headers).
+func headerMatch(h networkingv1.HeaderMatcher) *networking.StringMatch {
+	switch {
+	case h.Value == "":
+		return &networking.StringMatch{}
+	case h.Regex:
+		return regex(h.Value)
+	default:
+		return exact(h.Value)
+	}
+}
+
+// uriMatch renders a path and whether its case counts; Istio can ignore case
+// only for exact paths and prefixes, and has no suffixes.
+func uriMatch(m *commonv1.StringMatch) (match *networking.StringMatch, ignoreCase bool) {
+	if m == nil || (*m == commonv1.StringMatch{IgnoreCase: m.IgnoreCase}) {
+		return nil, false
+	}
+	switch {
+	case m.Exact != "" || m.Prefix != "":
+		return stringMatch(commonv1.StringMatch{Exact: m.Exact, Prefix: m.Prefix}), m.IgnoreCase
+	default:
+		return stringMatch(*m), false
+	}
+}
+
+// stringMatch renders a match of a whole string; what Istio has no word for
+// becomes a regular expression (RE2).
+func stringMatch(m commonv1.StringMatch) *networking.StringMatch {
+	fold := ""
+	if m.IgnoreCase {
+		fold = "(?i)"
+	}
+	switch {
+	case m.Suffix != "":
+		return regex(fold + ".*" + regexp.QuoteMeta(m.Suffix))
+	case m.Regex != "":
+		return regex(m.Regex)
+	case m.Prefix != "" && m.IgnoreCase:
+		return regex(fold + regexp.QuoteMeta(m.Prefix) + ".*")
+	case m.Prefix != "":
+		return &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: m.Prefix}}
+	case m.IgnoreCase:
+		return regex(fold + regexp.QuoteMeta(m.Exact))
+	default:
+		return exact(m.Exact)
+	}
+}
+
+func exact(s string) *networking.StringMatch {
+	return &networking.StringMatch{MatchType: &networking.StringMatch_Exact{Exact: s}}
+}
+
+func regex(s string) *networking.StringMatch {
+	return &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: s}}
+}

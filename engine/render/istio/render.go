@@ -1,0 +1,87 @@
+// Package istio turns a Plan into Istio's objects: VirtualService,
+// DestinationRule, ServiceEntry, Gateway and AuthorizationPolicy.
+//
+// Objects that differ only by the cluster they go to share their content, so
+// that a service seen from fifty meshes costs little more than from one.
+package istio
+
+import (
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Destination renders what follows from the plan of one service, in its own
+// mesh and in all that see it. Namespace is the management plane's, the value
+// of owner labels. The objects are ascending by Ref.
+func Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object {
+	if plan.Mesh == nil || plan.Mesh.Mesh.Spec.Istio == nil || plan.Destination.Spec.KubeService == nil {
+		return nil
+	}
+	r := &renderer{plan: plan, namespace: namespace}
+	for i, view := range plan.Views {
+		r.virtualService(view, i > 0)
+		r.destinationRule(view, i > 0)
+	}
+	r.serviceEntries()
+	r.authorizationPolicy()
+	slices.SortFunc(r.objects, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })
+	return r.objects
+}
+
+// Mesh renders what follows from the plan of one mesh, ascending by Ref.
+func Mesh(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
+	if plan.Mesh.Spec.Istio == nil || plan.VirtualMesh == nil {
+		return nil
+	}
+	var objects []*snapshot.Object
+	objects = append(objects, gateways(plan, namespace)...)
+	objects = append(objects, globalAccess(plan, namespace)...)
+	slices.SortFunc(objects, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })
+	return objects
+}
+
+// renderer collects the objects of one service.
+type renderer struct {
+	plan      *snapshot.DestinationPlan
+	namespace string
+	objects   []*snapshot.Object
+
+	services []sharedService
+	rules    []sharedRule
+}
+
+func (r *renderer) add(ref snapshot.Ref, content *snapshot.Content) {
+	r.objects = append(r.objects, &snapshot.Object{Ref: ref, Content: content})
+}
+
+// place is where the objects of a view stand: in the service's own namespace at
+// home, in the mesh's elsewhere. Away from home the name is that of the
+// Destination, which no two services share.
+func (r *renderer) place(kind snapshot.Kind, view *snapshot.View, remote bool) snapshot.Ref {
+	service := r.plan.Destination.Spec.KubeService.Ref
+	if remote {
+		return snapshot.Ref{Kind: kind, Cluster: view.Mesh.Cluster, Namespace: view.Mesh.Namespace, Name: r.plan.Ref.Name}
+	}
+	return snapshot.Ref{Kind: kind, Cluster: service.ClusterName, Namespace: service.Namespace, Name: service.Name}
+}
+
+// content wraps a spec with the labels and annotations that all our objects have.
+func (r *renderer) content(spec any, federated bool, parents []snapshot.Ref) *snapshot.Content {
+	c := newContent(r.namespace, spec, append([]snapshot.Ref{r.plan.Ref}, parents...), parents)
+	if federated {
+		service := r.plan.Destination.Spec.KubeService.Ref
+		c.Annotations[snapshot.FederationAnnotation] = service.Name + "." + service.Namespace + "." + service.ClusterName
+	}
+	return c
+}
+
+// parents are the users' objects that a rendered one follows from.
+func (r *renderer) parents(federated bool, policies ...snapshot.Ref) []snapshot.Ref {
+	out := slices.Clone(policies)
+	if federated && r.plan.Federation != nil {
+		out = append(out, r.plan.Federation.Origin.Ref)
+	}
+	slices.SortFunc(out, snapshot.Ref.Compare)
+	return slices.Compact(out)
+}

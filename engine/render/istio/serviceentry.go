@@ -1,0 +1,202 @@
+package istio
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+const (
+	// tlsModeLabel on an endpoint makes Istio's automatic mutual TLS use it
+	// there; endpoints of ServiceEntries are taken for plain text otherwise.
+	tlsModeLabel  = "security.istio.io/tlsMode"
+	tlsModeMutual = "istio"
+	// sameNamespace in exportTo is the object's own namespace.
+	sameNamespace = "."
+)
+
+// serviceEntries make a federated service known: in each mesh that it is
+// federated to, behind the gateways of its own (or at its pods, where the
+// network is flat); and at home, so that gateways know where to pass on what
+// arrives for the federated name.
+func (r *renderer) serviceEntries() {
+	f := r.plan.Federation
+	if f == nil {
+		return
+	}
+	service := r.plan.Destination.Spec.KubeService
+	ports := servicePorts(service)
+	remote := &networking.ServiceEntry{
+		Hosts: []string{f.Hostname}, Addresses: []string{f.Address},
+		Location: networking.ServiceEntry_MESH_INTERNAL, Ports: ports,
+	}
+	if f.Flat {
+		remote.Endpoints = podEndpoints(service, true)
+	} else {
+		remote.Endpoints = gatewayEndpoints(service, ports, r.plan.Mesh.Gateways)
+	}
+	remote.Resolution = resolution(remote.Endpoints)
+	content := r.content(remote, true, []snapshot.Ref{f.Origin.Ref})
+	backing := make([]snapshot.Object, len(f.To))
+	for i, mesh := range f.To {
+		backing[i] = snapshot.Object{Ref: entryRef(f, mesh), Content: content}
+		r.objects = append(r.objects, &backing[i])
+	}
+	if !f.Flat {
+		r.homeEntry(f, service, ports)
+	}
+}
+
+func entryRef(f *snapshot.Federation, mesh *snapshot.MeshPlan) snapshot.Ref {
+	return snapshot.Ref{Kind: snapshot.ServiceEntry, Cluster: mesh.Cluster, Namespace: mesh.Namespace, Name: f.Hostname}
+}
+
+// homeEntry gives the gateways of the service's own mesh the clusters that the
+// SNI of passed-through connections names (outbound_.<port>_.<subset>_.<host>).
+func (r *renderer) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeService, ports []*networking.ServicePort) {
+	home := &networking.ServiceEntry{
+		Hosts: []string{f.Hostname}, Location: networking.ServiceEntry_MESH_INTERNAL, Ports: ports,
+		Endpoints: podEndpoints(service, false), ExportTo: gatewayNamespaces(r.plan.Mesh),
+	}
+	home.Resolution = resolution(home.Endpoints)
+	r.add(entryRef(f, r.plan.Mesh), r.content(home, true, []snapshot.Ref{f.Origin.Ref}))
+
+	if len(r.rules) == 0 {
+		return
+	}
+	view := r.rules[0].view // all remote views have the same subsets
+	policy := trafficPolicy(&snapshot.View{Outlier: view.Outlier, TLS: view.TLS})
+	if len(view.Subsets) == 0 && policy == nil {
+		return
+	}
+	spec := &networking.DestinationRule{Host: f.Hostname, Subsets: subsets(view), TrafficPolicy: policy, ExportTo: home.ExportTo}
+	r.add(snapshot.Ref{Kind: snapshot.DestinationRule, Cluster: r.plan.Mesh.Cluster, Namespace: r.plan.Mesh.Namespace, Name: f.Hostname},
+		r.content(spec, true, r.parents(true, r.ruleOrigins(view)...)))
+}
+
+// gatewayNamespaces are where the mesh's own entry must be seen: by the gateways only.
+func gatewayNamespaces(mesh *snapshot.MeshPlan) []string {
+	var out []string
+	for _, gw := range mesh.Gateways {
+		namespace := gw.Service.Namespace
+		if namespace == mesh.Namespace {
+			namespace = sameNamespace
+		}
+		if !slices.Contains(out, namespace) {
+			out = append(out, namespace)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// gatewayEndpoints: every address of every gateway stands for the endpoints
+// behind it, once for each set of labels, weighted by how many have it, so that
+// subsets work and the list stays short.
+func gatewayEndpoints(service *discoveryv1.KubeService, ports []*networking.ServicePort, gateways []snapshot.GatewayPlan) []*networking.WorkloadEntry {
+	groups := labelGroups(service)
+	var out []*networking.WorkloadEntry
+	for _, gw := range gateways {
+		to := make(map[string]uint32, len(ports))
+		for _, p := range ports {
+			to[p.Name] = gw.Port
+		}
+		for _, address := range gw.Addresses {
+			for _, g := range groups {
+				out = append(out, &networking.WorkloadEntry{Address: address, Ports: to, Labels: g.labels, Weight: g.weight})
+			}
+		}
+	}
+	return out
+}
+
+type labelGroup struct {
+	labels map[string]string
+	weight uint32
+}
+
+// labelGroups counts endpoints by their labels, in the order in which they come.
+// A single group needs no weight.
+func labelGroups(service *discoveryv1.KubeService) []labelGroup {
+	var groups []labelGroup
+	at := map[string]int{}
+	for _, part := range service.EndpointSubsets {
+		for i := range part.Endpoints {
+			labels := part.Endpoints[i].Labels
+			key := labelKey(labels)
+			g, ok := at[key]
+			if !ok {
+				g = len(groups)
+				at[key] = g
+				groups = append(groups, labelGroup{labels: mutual(labels)})
+			}
+			groups[g].weight++
+		}
+	}
+	if len(groups) == 1 {
+		groups[0].weight = 0
+	}
+	return groups
+}
+
+func labelKey(labels map[string]string) string {
+	var keys [8]string
+	sorted := keys[:0]
+	for k := range labels {
+		sorted = append(sorted, k)
+	}
+	slices.Sort(sorted)
+	var b strings.Builder
+	for _, k := range sorted {
+		b.WriteString(k)
+		b.WriteByte('=')
+		b.WriteString(labels[k])
+		b.WriteByte(',')
+	}
+	return b.String()
+}
+
+// mutual adds the label that asks for mutual TLS.
+func mutual(labels map[string]string) map[string]string {
+	out := make(map[string]string, len(labels)+1)
+	for k, v := range labels {
+		out[k] = v
+	}
+	out[tlsModeLabel] = tlsModeMutual
+	return out
+}
+
+// podEndpoints are the pods themselves, at the ports where they listen.
+func podEndpoints(service *discoveryv1.KubeService, withTLS bool) []*networking.WorkloadEntry {
+	var out []*networking.WorkloadEntry
+	for _, part := range service.EndpointSubsets {
+		ports := map[string]uint32{}
+		for _, p := range part.Ports {
+			ports[endpointPortName(service, p)] = p.Port
+		}
+		for i := range part.Endpoints {
+			e := &part.Endpoints[i]
+			labels := e.Labels
+			if withTLS {
+				labels = mutual(labels)
+			}
+			out = append(out, &networking.WorkloadEntry{Address: e.IpAddress, Ports: ports, Labels: labels})
+		}
+	}
+	return out
+}
+
+// resolution: host names among the endpoints must be resolved by DNS.
+func resolution(endpoints []*networking.WorkloadEntry) networking.ServiceEntry_Resolution {
+	for _, e := range endpoints {
+		if _, err := netip.ParseAddr(e.Address); err != nil {
+			return networking.ServiceEntry_DNS
+		}
+	}
+	return networking.ServiceEntry_STATIC
+}

@@ -1,0 +1,73 @@
+package istio
+
+import (
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// sharedService is a VirtualService already rendered for views with these routes.
+type sharedService struct {
+	view    *snapshot.View
+	content *snapshot.Content
+}
+
+// virtualService renders the routes of a view. A route is written once for each
+// port of the service, so that requests keep their port.
+func (r *renderer) virtualService(view *snapshot.View, remote bool) {
+	if len(view.Routes) == 0 {
+		return
+	}
+	ref := r.place(snapshot.VirtualService, view, remote)
+	if remote {
+		for _, s := range r.services {
+			if s.view.Host == view.Host && len(s.view.Routes) == len(view.Routes) && &s.view.Routes[0] == &view.Routes[0] {
+				r.add(ref, s.content)
+				return
+			}
+		}
+	}
+	spec := &networking.VirtualService{Hosts: []string{view.Host}}
+	var policies []snapshot.Ref
+	for _, route := range view.Routes {
+		policies = append(policies, route.Action.Policies...)
+		for _, port := range routedPorts(r.plan.Destination.Spec.KubeService.Ports) {
+			spec.Http = append(spec.Http, httpRoute(view, route, port))
+		}
+	}
+	content := r.content(spec, remote, r.parents(remote, policies...))
+	if remote {
+		r.services = append(r.services, sharedService{view, content})
+	}
+	r.add(ref, content)
+}
+
+// routedPorts are the ports that HTTP routes can be about, ascending.
+func routedPorts(ports []discoveryv1.KubeServicePort) []uint32 {
+	var out []uint32
+	for _, p := range ports {
+		if p.Protocol != "UDP" && !slices.Contains(out, p.Port) {
+			out = append(out, p.Port)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func httpRoute(view *snapshot.View, route *snapshot.Route, port uint32) *networking.HTTPRoute {
+	out := &networking.HTTPRoute{Match: []*networking.HTTPMatchRequest{matchRequest(route.Match, port)}}
+	for i := range actions {
+		actions[i](route.Action, out)
+	}
+	if out.Route == nil {
+		out.Route = []*networking.HTTPRouteDestination{{Destination: destination(view.Host, port, "")}}
+	}
+	return out
+}
+
+func destination(host string, port uint32, subset string) *networking.Destination {
+	return &networking.Destination{Host: host, Subset: subset, Port: &networking.PortSelector{Number: port}}
+}
