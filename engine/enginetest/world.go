@@ -1,0 +1,219 @@
+// Package enginetest makes inputs for tests and benchmarks: clusters with a mesh,
+// gateways and many services, without files.
+package enginetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	endpointv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Size is how large a world is.
+type Size struct {
+	// Services per cluster, and Clusters.
+	Services, Clusters int
+	// FederateEvery nth service has the label federated=true.
+	FederateEvery int
+	// Policies: that many TrafficPolicies and as many AccessPolicies, one on
+	// each of as many services.
+	Policies int
+}
+
+// Namespace is where services live; there is one for every hundred.
+func Namespace(service int) string { return fmt.Sprintf("team-%03d", service/100) }
+
+// Service is the name of the nth service of a cluster.
+func Service(n int) string { return fmt.Sprintf("service-%05d", n) }
+
+// Cluster is the name of the nth cluster.
+func Cluster(n int) string { return fmt.Sprintf("cluster-%02d", n+1) }
+
+// World makes an input of the given size: one VirtualMesh over all clusters
+// federates every service that is labelled so.
+func World(size Size) *snapshot.Input {
+	in := &snapshot.Input{Management: &snapshot.Management{Namespace: snapshot.DefaultNamespace}}
+	vm := &networkingv1.VirtualMesh{
+		ObjectMeta: meta("virtual-mesh", snapshot.DefaultNamespace, nil),
+		Spec: networkingv1.VirtualMeshSpec{Federation: &networkingv1.Federation{Selectors: []networkingv1.FederationSelector{{
+			DestinationSelectors: []commonv1.DestinationSelector{{KubeServiceMatcher: &commonv1.KubeServiceMatcher{
+				Labels: map[string]string{"federated": "true"},
+			}}},
+		}}}},
+	}
+	for c := range size.Clusters {
+		in.Clusters = append(in.Clusters, newCluster(c, size))
+		vm.Spec.Meshes = append(vm.Spec.Meshes, commonv1.ObjectRef{
+			Name: "istiod-istio-system-" + Cluster(c), Namespace: snapshot.DefaultNamespace,
+		})
+	}
+	in.Management.VirtualMeshes = []*networkingv1.VirtualMesh{vm}
+	for i := range size.Policies {
+		in.Management.TrafficPolicies = append(in.Management.TrafficPolicies, TrafficPolicy(i, i%size.Services, i/size.Services%size.Clusters, time.Second))
+		in.Management.AccessPolicies = append(in.Management.AccessPolicies, accessPolicy(i, i%size.Services, i/size.Services%size.Clusters))
+	}
+	return in
+}
+
+// TrafficPolicy is the nth: it sets a timeout for a service of a cluster, and
+// sends half of its requests to subset v1.
+func TrafficPolicy(n, service, cluster int, timeout time.Duration) *networkingv1.TrafficPolicy {
+	to := networkingv1.KubeDestination{Name: Service(service), Namespace: Namespace(service), ClusterName: Cluster(cluster)}
+	v1 := to
+	v1.Subset = map[string]string{"version": "v1"}
+	return &networkingv1.TrafficPolicy{
+		ObjectMeta: meta(fmt.Sprintf("traffic-%05d", n), snapshot.DefaultNamespace, nil),
+		Spec: networkingv1.TrafficPolicySpec{
+			DestinationSelector: serviceSelector(service, cluster),
+			Policy: &networkingv1.Policy{
+				RequestTimeout: &metav1.Duration{Duration: timeout},
+				TrafficShift: &networkingv1.MultiDestination{Destinations: []networkingv1.WeightedDestination{
+					{Weight: 50, KubeService: &to}, {Weight: 50, KubeService: &v1},
+				}},
+			},
+		},
+	}
+}
+
+func accessPolicy(n, service, cluster int) *networkingv1.AccessPolicy {
+	return &networkingv1.AccessPolicy{
+		ObjectMeta: meta(fmt.Sprintf("access-%05d", n), snapshot.DefaultNamespace, nil),
+		Spec: networkingv1.AccessPolicySpec{
+			DestinationSelector: serviceSelector(service, cluster),
+			SourceSelector: []commonv1.IdentitySelector{{KubeServiceAccountRefs: &commonv1.KubeServiceAccountRefs{
+				ServiceAccounts: []commonv1.ClusterObjectRef{{Name: "default", Namespace: Namespace(service), ClusterName: Cluster(cluster)}},
+			}}},
+		},
+	}
+}
+
+func serviceSelector(service, cluster int) []commonv1.DestinationSelector {
+	return []commonv1.DestinationSelector{{KubeServiceRefs: &commonv1.KubeServiceRefs{Services: []commonv1.ClusterObjectRef{
+		{Name: Service(service), Namespace: Namespace(service), ClusterName: Cluster(cluster)},
+	}}}}
+}
+
+// newCluster has istiod, an east-west gateway and the services, each with one pod.
+func newCluster(n int, size Size) *snapshot.Cluster {
+	b := &builder{c: &snapshot.Cluster{Name: Cluster(n), Sync: snapshot.Synced}, ip: [2]int{10, n}}
+	b.istiod()
+	b.c.Nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{
+		corev1.LabelTopologyRegion: "region-1", corev1.LabelTopologyZone: "region-1a",
+	}}}}
+	gateway := b.app("istio-system", "istio-eastwestgateway", map[string]string{"istio": "eastwestgateway"}, nil)
+	gateway.Spec.Type = corev1.ServiceTypeLoadBalancer
+	gateway.Spec.Ports = []corev1.ServicePort{{Name: "tls", Port: 15443, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(15443)}}
+	gateway.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: fmt.Sprintf("192.0.2.%d", n+1)}}
+	for s := range size.Services {
+		labels := map[string]string{"app": Service(s)}
+		if size.FederateEvery > 0 && s%size.FederateEvery == 0 {
+			labels["federated"] = "true"
+		}
+		b.app(Namespace(s), Service(s), map[string]string{"app": Service(s), "version": "v1"}, labels)
+	}
+	b.sort()
+	return b.c
+}
+
+type builder struct {
+	c  *snapshot.Cluster
+	ip [2]int
+	n  int
+}
+
+func (b *builder) istiod() {
+	labels := map[string]string{"app": "istiod", "istio.io/rev": "default"}
+	b.c.Deployments = append(b.c.Deployments, &appsv1.Deployment{
+		ObjectMeta: meta("istiod", "istio-system", labels),
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: "istiod",
+					Containers:         []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.1"}},
+				},
+			},
+		},
+	})
+	b.c.ConfigMaps = append(b.c.ConfigMaps, &corev1.ConfigMap{
+		ObjectMeta: meta("istio", "istio-system", nil), Data: map[string]string{"mesh": "trustDomain: " + b.c.Name + ".example\n"},
+	})
+}
+
+// app adds a Deployment with its ReplicaSet and one injected pod, and the
+// Service and EndpointSlice before it.
+func (b *builder) app(namespace, name string, pods, labels map[string]string) *corev1.Service {
+	b.n++
+	address := fmt.Sprintf("%d.%d.%d.%d", b.ip[0], b.ip[1], b.n/250, b.n%250+1)
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: pods},
+		Spec:       corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "app", Image: "registry.example/app:1"}}},
+	}
+	b.c.Deployments = append(b.c.Deployments, &appsv1.Deployment{
+		ObjectMeta: meta(name, namespace, nil),
+		Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: pods}, Template: template},
+	})
+	b.c.ReplicaSets = append(b.c.ReplicaSets, &appsv1.ReplicaSet{ObjectMeta: owned(meta(name+"-1", namespace, nil), "Deployment", name)})
+	injected := template.Spec.DeepCopy()
+	injected.NodeName = "node-1"
+	injected.Containers = append(injected.Containers, corev1.Container{Name: "istio-proxy", Image: "docker.io/istio/proxyv2:1.31.1"})
+	b.c.Pods = append(b.c.Pods, &corev1.Pod{
+		ObjectMeta: owned(meta(name+"-1-1", namespace, pods), "ReplicaSet", name+"-1"),
+		Spec:       *injected, Status: corev1.PodStatus{PodIP: address, Phase: corev1.PodRunning},
+	})
+	service := &corev1.Service{
+		ObjectMeta: meta(name, namespace, labels),
+		Spec: corev1.ServiceSpec{
+			Selector: pods, Type: corev1.ServiceTypeClusterIP,
+			Ports: []corev1.ServicePort{{Name: "http", Port: 8080, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)}},
+		},
+	}
+	b.c.Services = append(b.c.Services, service)
+	b.c.EndpointSlices = append(b.c.EndpointSlices, &endpointv1.EndpointSlice{
+		ObjectMeta:  meta(name+"-1", namespace, map[string]string{endpointv1.LabelServiceName: name}),
+		AddressType: endpointv1.AddressTypeIPv4,
+		Endpoints: []endpointv1.Endpoint{{
+			Addresses: []string{address}, NodeName: new("node-1"), Conditions: endpointv1.EndpointConditions{Ready: new(true)},
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: name + "-1-1", Namespace: namespace},
+		}},
+		Ports: []endpointv1.EndpointPort{{Name: new("http"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
+	})
+	return service
+}
+
+func (b *builder) sort() {
+	byName(b.c.Deployments)
+	byName(b.c.ReplicaSets)
+	byName(b.c.Pods)
+	byName(b.c.Services)
+	byName(b.c.EndpointSlices)
+}
+
+func byName[T metav1.Object](list []T) {
+	slices.SortFunc(list, func(a, b T) int {
+		if c := strings.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
+			return c
+		}
+		return strings.Compare(a.GetName(), b.GetName())
+	})
+}
+
+func meta(name, namespace string, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}
+}
+
+func owned(m metav1.ObjectMeta, kind, name string) metav1.ObjectMeta {
+	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, Controller: new(true)}}
+	return m
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// issues gathers what every floor found, worst first.
+func issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapshot.Plan) []snapshot.Issue {
+	var out []snapshot.Issue
+	for _, c := range in.Clusters {
+		if c.Frozen() {
+			out = append(out, frozenIssue(in.Management.Namespace, c))
+		}
+	}
+	for _, d := range discovered {
+		out = append(out, d.Issues...)
+	}
+	for _, vm := range plan.VirtualMeshes {
+		out = append(out, vm.Issues...)
+	}
+	for _, p := range plan.Policies {
+		out = append(out, p.Issues...)
+		if p.Remarks == 0 {
+			continue
+		}
+		for i := range p.Verdicts {
+			out = append(out, p.Verdicts[i].Issues...)
+		}
+	}
+	for _, f := range in.Failures {
+		out = append(out, failureIssue(f))
+	}
+	out = append(out, ineffective(in.Management)...)
+	slices.SortFunc(out, snapshot.Issue.Compare)
+	return out
+}
+
+func frozenIssue(namespace string, c *snapshot.Cluster) snapshot.Issue {
+	message := "the cluster is " + c.Sync.String()
+	if c.Reason != "" {
+		message += ": " + c.Reason
+	}
+	return snapshot.Issue{
+		Code: snapshot.ClusterFrozen, Severity: snapshot.Error,
+		Ref:     snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: namespace, Name: c.Name},
+		Message: message + "; nothing is changed there, and other clusters keep what they have of it",
+		Hint:    "`meshctl cluster list` shows its state; if it is gone for good: `meshctl cluster deregister " + c.Name + " --force`",
+	}
+}
+
+func failureIssue(f snapshot.Failure) snapshot.Issue {
+	hint := "mend what the API server names; the write is tried again"
+	if f.Code == snapshot.ForeignObject {
+		hint = "rename or delete it, or leave the service out of the policies"
+	}
+	return snapshot.Issue{Code: f.Code, Severity: snapshot.Error, Ref: f.Ref, Message: f.Message, Hint: hint}
+}
+
+// ineffective says which stored objects no version of a mesh is given.
+func ineffective(m *snapshot.Management) []snapshot.Issue {
+	var out []snapshot.Issue
+	add := func(kind snapshot.Kind, o metav1.Object) {
+		out = append(out, snapshot.Issue{
+			Code: snapshot.KindUnsupported, Severity: snapshot.Warning, Ref: snapshot.RefOf(kind, o),
+			Message: noEffect, Hint: "remove it if that matters",
+		})
+	}
+	for _, o := range m.VirtualDestinations {
+		add(snapshot.VirtualDestination, o)
+	}
+	for _, o := range m.ServiceDependencies {
+		add(snapshot.ServiceDependency, o)
+	}
+	for _, o := range m.WasmDeployments {
+		add(snapshot.WasmDeployment, o)
+	}
+	for _, o := range m.AccessLogRecords {
+		add(snapshot.AccessLogRecord, o)
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/render/istio"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// partMemo keeps the parts of the last output beside what they were made from.
+type partMemo struct {
+	destinations group[*snapshot.DestinationPlan, *snapshot.Part]
+	meshes       group[*snapshot.MeshPlan, *snapshot.Part]
+	workloads    group[*discoveryv1.Workload, *snapshot.Part]
+	all          []*snapshot.Part
+}
+
+// render makes the parts of a plan: one for each destination, mesh and workload.
+func (m *partMemo) render(namespace string, plan *snapshot.Plan) []*snapshot.Part {
+	destinations := m.destinations.update(plan.Destinations,
+		func(p *snapshot.DestinationPlan) string { return p.Ref.Name },
+		func(p *snapshot.DestinationPlan, old *snapshot.Part) *snapshot.Part {
+			own := discoveredObject(snapshot.Destination, p.Destination, &p.Destination.Spec, old)
+			return newPart("destination/"+p.Ref.Name, own, istio.Destination(p, namespace))
+		})
+	meshes := m.meshes.update(plan.Meshes,
+		func(p *snapshot.MeshPlan) string { return p.Ref.Name },
+		func(p *snapshot.MeshPlan, old *snapshot.Part) *snapshot.Part {
+			own := discoveredObject(snapshot.Mesh, p.Mesh, &p.Mesh.Spec, old)
+			return newPart("mesh/"+p.Ref.Name, own, istio.Mesh(p, namespace))
+		})
+	workloads := m.workloads.update(plan.Workloads,
+		func(w *discoveryv1.Workload) string { return w.Name },
+		func(w *discoveryv1.Workload, old *snapshot.Part) *snapshot.Part {
+			return newPart("workload/"+w.Name, discoveredObject(snapshot.Workload, w, &w.Spec, old), nil)
+		})
+	if destinations || meshes || workloads || m.all == nil {
+		m.all = slices.Concat(m.destinations.made, m.meshes.made, m.workloads.made)
+	}
+	return m.all
+}
+
+func newPart(key string, own *snapshot.Object, more []*snapshot.Object) *snapshot.Part {
+	objects := make([]*snapshot.Object, 0, len(more)+1)
+	objects = append(append(objects, own), more...)
+	return &snapshot.Part{Key: key, Objects: objects}
+}
+
+// discoveredObject is a discovered object as one to have on the management
+// plane; the one of the part before, if it says the same. Spec points into o:
+// equal pointers are the same object.
+func discoveredObject(kind snapshot.Kind, o metav1.Object, spec any, old *snapshot.Part) *snapshot.Object {
+	if old != nil {
+		for _, was := range old.Objects {
+			if was.Ref.Kind == kind && was.Content.Spec == spec {
+				return was
+			}
+		}
+	}
+	return &snapshot.Object{
+		Ref:     snapshot.RefOf(kind, o),
+		Content: &snapshot.Content{Labels: o.GetLabels(), Annotations: o.GetAnnotations(), Spec: spec},
+	}
+}

@@ -1,0 +1,394 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/enginetest"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// rounds is how many random histories the properties are tried on.
+const rounds = 40
+
+// TestIncrementalEqualsFull walks through random changes with one memo, and
+// compares each answer with that of an engine that remembers nothing.
+func TestIncrementalEqualsFull(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(rounds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newRandomWorld(seed)
+			memo := engine.NewMemo()
+			for step := range 12 {
+				in := w.input()
+				got := text(t, memo.Translate(in).Output)
+				require.Equal(t, text(t, engine.Translate(in).Output), got, "after step %d: %s", step, w.last)
+				w.change()
+			}
+		})
+	}
+}
+
+// TestOrderDoesNotMatter: lists in another order give the same bytes.
+func TestOrderDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(rounds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newRandomWorld(seed)
+			for range 5 {
+				w.change()
+			}
+			in := w.input()
+			want := text(t, engine.Translate(in).Output)
+			for _, c := range in.Clusters {
+				w.r.Shuffle(len(c.Pods), func(i, j int) { c.Pods[i], c.Pods[j] = c.Pods[j], c.Pods[i] })
+				w.r.Shuffle(len(c.Services), func(i, j int) { c.Services[i], c.Services[j] = c.Services[j], c.Services[i] })
+				w.r.Shuffle(len(c.Deployments), func(i, j int) { c.Deployments[i], c.Deployments[j] = c.Deployments[j], c.Deployments[i] })
+			}
+			require.Equal(t, want, text(t, engine.Translate(in).Output))
+		})
+	}
+}
+
+// TestRemovalRestores: taking a policy away leaves the bytes from before it.
+func TestRemovalRestores(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(rounds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newRandomWorld(seed)
+			memo := engine.NewMemo()
+			want := text(t, memo.Translate(w.input()).Output)
+			policies, access := w.traffic, w.access
+			w.addTraffic()
+			w.addAccess()
+			memo.Translate(w.input())
+			w.traffic, w.access = policies, access
+			require.Equal(t, want, text(t, memo.Translate(w.input()).Output))
+		})
+	}
+}
+
+// TestInputIsLeftAlone: translating changes nothing in the input.
+func TestInputIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newRandomWorld(1)
+	for range 5 {
+		w.change()
+	}
+	in := w.input()
+	before, err := json.Marshal(in)
+	require.NoError(t, err)
+	engine.Translate(in)
+	after, err := json.Marshal(in)
+	require.NoError(t, err)
+	require.JSONEq(t, string(before), string(after))
+}
+
+// TestNoTwoObjectsHaveOneRef over all random worlds.
+func TestNoTwoObjectsHaveOneRef(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(rounds) {
+		w := newRandomWorld(seed)
+		for range 5 {
+			w.change()
+		}
+		seen := map[snapshot.Ref]string{}
+		for _, p := range engine.Translate(w.input()).Output.Parts {
+			for _, o := range p.Objects {
+				require.Empty(t, seen[o.Ref], "%s is in %s, too", o.Ref, p.Key)
+				seen[o.Ref] = p.Key
+			}
+		}
+	}
+}
+
+// text is all that an output says.
+func text(t *testing.T, out *snapshot.Output) string {
+	t.Helper()
+	var b strings.Builder
+	for o := range out.Objects {
+		body, err := json.Marshal(o.Content)
+		require.NoError(t, err)
+		fmt.Fprintf(&b, "%s %s\n", o.Ref, body)
+	}
+	for _, s := range out.Statuses {
+		body, err := json.Marshal(s)
+		require.NoError(t, err)
+		fmt.Fprintf(&b, "status %s\n", body)
+	}
+	for _, i := range out.Issues {
+		fmt.Fprintf(&b, "issue %v\n", i)
+	}
+	fmt.Fprintln(&b, out.Frozen, out.Clusters)
+	return b.String()
+}
+
+// randomWorld is an inventory that changes at random.
+type randomWorld struct {
+	r       *rand.Rand
+	base    *snapshot.Input
+	traffic []*networkingv1.TrafficPolicy
+	access  []*networkingv1.AccessPolicy
+	meshes  []*networkingv1.VirtualMesh
+	setting []*settingsv1.Settings
+	stored  []*discoveryv1.Destination
+	fails   []snapshot.Failure
+	n       int
+	last    string
+}
+
+const (
+	randomServices = 8
+	randomClusters = 3
+)
+
+func newRandomWorld(seed int64) *randomWorld {
+	w := &randomWorld{r: rand.New(rand.NewSource(seed))}
+	w.base = enginetest.World(enginetest.Size{Services: randomServices, Clusters: randomClusters, FederateEvery: 2})
+	w.meshes = w.base.Management.VirtualMeshes
+	for range 4 {
+		w.addTraffic()
+		w.addAccess()
+	}
+	return w
+}
+
+func (w *randomWorld) input() *snapshot.Input {
+	in, m := *w.base, *w.base.Management
+	in.Management, in.Failures = &m, w.fails
+	in.Clusters = slices.Clone(w.base.Clusters)
+	m.TrafficPolicies, m.AccessPolicies = w.traffic, w.access
+	m.VirtualMeshes, m.Settings, m.Destinations = w.meshes, w.setting, w.stored
+	slices.SortFunc(m.TrafficPolicies, func(a, b *networkingv1.TrafficPolicy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(m.AccessPolicies, func(a, b *networkingv1.AccessPolicy) int { return strings.Compare(a.Name, b.Name) })
+	return &in
+}
+
+// change changes one thing.
+func (w *randomWorld) change() {
+	changes := []struct {
+		name string
+		do   func()
+	}{
+		{"add a traffic policy", w.addTraffic},
+		{"add an access policy", w.addAccess},
+		{"remove a traffic policy", func() { w.traffic = without(w.r, w.traffic) }},
+		{"remove an access policy", func() { w.access = without(w.r, w.access) }},
+		{"edit a traffic policy", w.editTraffic},
+		{"change the virtual mesh", w.changeVirtualMesh},
+		{"change settings", w.changeSettings},
+		{"store what is in force", w.store},
+		{"change a cluster", w.changeCluster},
+		{"fail a write", w.failWrite},
+		{"freeze or thaw a cluster", w.freeze},
+	}
+	c := changes[w.r.Intn(len(changes))]
+	w.last = c.name
+	c.do()
+}
+
+func without[T any](r *rand.Rand, list []T) []T {
+	if len(list) == 0 {
+		return list
+	}
+	at := r.Intn(len(list))
+	return slices.Delete(slices.Clone(list), at, at+1)
+}
+
+func (w *randomWorld) addTraffic() {
+	w.n++
+	p := &networkingv1.TrafficPolicy{ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("traffic-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh",
+		CreationTimestamp: metav1.NewTime(time.Unix(int64(w.r.Intn(3)), 0)),
+	}}
+	w.fill(&p.Spec)
+	w.traffic = append(slices.Clone(w.traffic), p)
+}
+
+func (w *randomWorld) editTraffic() {
+	if len(w.traffic) == 0 {
+		return
+	}
+	w.traffic = slices.Clone(w.traffic)
+	at := w.r.Intn(len(w.traffic))
+	p := w.traffic[at].DeepCopy()
+	p.Generation++
+	w.fill(&p.Spec)
+	w.traffic[at] = p
+}
+
+func (w *randomWorld) service() networkingv1.KubeDestination {
+	n := w.r.Intn(randomServices + 1) // the last one does not exist
+	d := networkingv1.KubeDestination{Name: enginetest.Service(n), Namespace: enginetest.Namespace(n), ClusterName: enginetest.Cluster(w.r.Intn(randomClusters))}
+	if w.r.Intn(3) == 0 {
+		d.Subset = map[string]string{"version": fmt.Sprintf("v%d", 1+w.r.Intn(2))}
+	}
+	return d
+}
+
+func (w *randomWorld) destinations() []commonv1.DestinationSelector {
+	d := w.service()
+	switch w.r.Intn(4) {
+	case 0:
+		return nil
+	case 1:
+		return []commonv1.DestinationSelector{{KubeServiceMatcher: &commonv1.KubeServiceMatcher{
+			Labels: map[string]string{"federated": "true"}, Clusters: []string{d.ClusterName},
+		}}}
+	default:
+		return []commonv1.DestinationSelector{{KubeServiceRefs: &commonv1.KubeServiceRefs{Services: []commonv1.ClusterObjectRef{
+			{Name: d.Name, Namespace: d.Namespace, ClusterName: d.ClusterName},
+		}}}}
+	}
+}
+
+// fill writes a random spec.
+func (w *randomWorld) fill(spec *networkingv1.TrafficPolicySpec) {
+	*spec = networkingv1.TrafficPolicySpec{DestinationSelector: w.destinations(), Policy: &networkingv1.Policy{}}
+	p := spec.Policy
+	if w.r.Intn(2) == 0 {
+		p.RequestTimeout = &metav1.Duration{Duration: time.Duration(1+w.r.Intn(2)) * time.Second}
+	}
+	if w.r.Intn(3) == 0 {
+		p.TrafficShift = &networkingv1.MultiDestination{}
+		for range 1 + w.r.Intn(2) {
+			d := w.service()
+			p.TrafficShift.Destinations = append(p.TrafficShift.Destinations, networkingv1.WeightedDestination{Weight: uint32(w.r.Intn(3)), KubeService: &d})
+		}
+	}
+	if w.r.Intn(4) == 0 {
+		p.OutlierDetection = &networkingv1.OutlierDetection{ConsecutiveErrors: uint32(w.r.Intn(3))}
+	}
+	if w.r.Intn(6) == 0 {
+		p.RateLimit = &networkingv1.RouteRateLimit{}
+	}
+	if w.r.Intn(3) == 0 {
+		spec.HttpRequestMatchers = []networkingv1.HttpMatcher{{Uri: &commonv1.StringMatch{Prefix: []string{"/", "/a", "/ab"}[w.r.Intn(3)]}}}
+	}
+	if w.r.Intn(3) == 0 {
+		spec.SourceSelector = []commonv1.WorkloadSelector{{KubeWorkloadMatcher: &commonv1.KubeWorkloadMatcher{Clusters: []string{enginetest.Cluster(w.r.Intn(randomClusters))}}}}
+	}
+}
+
+func (w *randomWorld) addAccess() {
+	w.n++
+	w.access = append(slices.Clone(w.access), &networkingv1.AccessPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh"},
+		Spec: networkingv1.AccessPolicySpec{
+			DestinationSelector: w.destinations(),
+			SourceSelector: []commonv1.IdentitySelector{{KubeServiceAccountRefs: &commonv1.KubeServiceAccountRefs{ServiceAccounts: []commonv1.ClusterObjectRef{{
+				Name: "default", ClusterName: enginetest.Cluster(w.r.Intn(randomClusters + 1)),
+			}}}}},
+		},
+	})
+}
+
+func (w *randomWorld) changeVirtualMesh() {
+	vm := w.base.Management.VirtualMeshes[0].DeepCopy()
+	vm.Generation++
+	switch w.r.Intn(4) {
+	case 0:
+		w.meshes = nil
+		return
+	case 1:
+		vm.Spec.GlobalAccessPolicy = networkingv1.GlobalAccessPolicyEnabled
+	case 2:
+		vm.Spec.Federation.Selectors = []networkingv1.FederationSelector{{}}
+	default:
+		vm.Spec.Meshes = vm.Spec.Meshes[:2]
+	}
+	w.meshes = []*networkingv1.VirtualMesh{vm}
+}
+
+func (w *randomWorld) changeSettings() {
+	w.setting = nil
+	if w.r.Intn(2) == 0 {
+		w.setting = []*settingsv1.Settings{{
+			ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: "gloo-mesh"},
+			Spec:       settingsv1.SettingsSpec{Mtls: &networkingv1.MTLS{Istio: &networkingv1.IstioMTLS{TlsMode: networkingv1.TLSModeIstioMutual}}},
+		}}
+	}
+}
+
+// store writes back what the engine asks for, as a sink would.
+func (w *randomWorld) store() {
+	w.stored = nil
+	state := engine.Translate(w.input())
+	statuses := map[snapshot.Ref]*discoveryv1.DestinationStatus{}
+	for _, s := range state.Output.Statuses {
+		if v, ok := s.Value.(*discoveryv1.DestinationStatus); ok {
+			statuses[s.Ref] = v
+		}
+	}
+	for _, d := range state.Plan.Destinations {
+		stored := d.Destination.DeepCopy()
+		stored.Generation = int64(1 + w.r.Intn(2))
+		stored.Status = *statuses[d.Ref].DeepCopy()
+		w.stored = append(w.stored, stored)
+	}
+}
+
+// changeCluster gives a service more labels, or takes its endpoints away.
+func (w *randomWorld) changeCluster() {
+	at := w.r.Intn(len(w.base.Clusters))
+	c := *w.base.Clusters[at]
+	if w.r.Intn(2) == 0 {
+		c.Services = slices.Clone(c.Services)
+		i := w.r.Intn(len(c.Services))
+		s := c.Services[i].DeepCopy()
+		s.Labels = map[string]string{"federated": fmt.Sprint(w.r.Intn(2) == 0)}
+		c.Services[i] = s
+	} else if len(c.EndpointSlices) > 0 {
+		c.EndpointSlices = without(w.r, c.EndpointSlices)
+	}
+	base := *w.base
+	base.Clusters = slices.Clone(base.Clusters)
+	base.Clusters[at] = &c
+	w.base = &base
+}
+
+func (w *randomWorld) freeze() {
+	at := w.r.Intn(len(w.base.Clusters))
+	c := *w.base.Clusters[at]
+	c.Sync = []snapshot.Sync{snapshot.Stale, snapshot.Synced}[w.r.Intn(2)]
+	base := *w.base
+	base.Clusters = slices.Clone(base.Clusters)
+	base.Clusters[at] = &c
+	w.base = &base
+}
+
+func (w *randomWorld) failWrite() {
+	w.fails = nil
+	if len(w.traffic) > 0 && w.r.Intn(2) == 0 {
+		w.fails = []snapshot.Failure{{
+			Ref:  snapshot.Ref{Kind: snapshot.VirtualService, Cluster: enginetest.Cluster(0), Namespace: "team-000", Name: "x"},
+			Code: snapshot.WriteFailed, Message: "refused", Parents: []snapshot.Ref{snapshot.RefOf(snapshot.TrafficPolicy, w.traffic[0])},
+		}}
+	}
+}
+
+// TestEmptyInput: nothing registered, nothing to do.
+func TestEmptyInput(t *testing.T) {
+	t.Parallel()
+	state := engine.Translate(&snapshot.Input{Management: &snapshot.Management{Namespace: "gloo-mesh"}})
+	require.Empty(t, state.Output.Parts)
+	require.Empty(t, state.Output.Statuses)
+	require.Empty(t, state.Output.Issues)
+}
