@@ -1,0 +1,157 @@
+package apply
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Action is what was done to an object.
+type Action string
+
+const (
+	// Created: the object was not there.
+	Created Action = "created"
+	// Configured: it was there and differed.
+	Configured Action = "configured"
+	// StatusWritten: its status differed.
+	StatusWritten Action = "status"
+	// Deleted: it was ours and no longer asked for.
+	Deleted Action = "deleted"
+	// Failed: an API server refused it, or it is somebody else's.
+	Failed Action = "failed"
+)
+
+// Change is one thing that was done, or failed, in one cluster.
+type Change struct {
+	Time   time.Time
+	Action Action
+	Ref    snapshot.Ref
+	// Parents are the policies from which the object follows.
+	Parents []snapshot.Ref
+	// Message is why, of a failure.
+	Message string
+}
+
+// ChangeSet is what came of the work in one cluster, from when there was some
+// until there was none.
+type ChangeSet struct {
+	// Cluster is the registration name; empty on the management plane.
+	Cluster string
+	// Created, Configured, Deleted, Statuses and Failed count writes;
+	// Unchanged, the objects that were looked at and stood as wanted.
+	Created, Configured, Unchanged, Deleted, Statuses, Failed int
+	// Changes are the first MaxChanges of them, in the order in which they were done.
+	Changes []Change
+	// Took is the time from the first to the last.
+	Took time.Duration
+}
+
+// MaxChanges bounds ChangeSet.Changes.
+const MaxChanges = 100
+
+// Changed reports that anything was written or newly failed.
+func (s ChangeSet) Changed() bool {
+	return s.Created+s.Configured+s.Deleted+s.Statuses+s.Failed > 0
+}
+
+// String is for people: "cluster-1: 3 created, 1 configured, 20 unchanged".
+func (s ChangeSet) String() string {
+	out := s.Cluster
+	if out == "" {
+		out = "management plane"
+	}
+	sep := ": "
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{s.Created, "created"}, {s.Configured, "configured"}, {s.Deleted, "deleted"},
+		{s.Statuses, "statuses"}, {s.Failed, "failed"}, {s.Unchanged, "unchanged"},
+	} {
+		if part.n > 0 {
+			out += fmt.Sprintf("%s%d %s", sep, part.n, part.what)
+			sep = ", "
+		}
+	}
+	return out
+}
+
+// LogValue implements slog.LogValuer.
+func (s ChangeSet) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Int("created", s.Created), slog.Int("configured", s.Configured), slog.Int("deleted", s.Deleted),
+		slog.Int("statuses", s.Statuses), slog.Int("failed", s.Failed), slog.Int("unchanged", s.Unchanged))
+}
+
+// batch is a ChangeSet in the making.
+type batch struct {
+	ChangeSet
+	began  time.Time
+	logged int
+}
+
+// maxLogged bounds the failures that one batch writes to the log.
+const maxLogged = 10
+
+func (c *cluster) openBatch() {
+	if c.batch == nil {
+		c.batch = &batch{ChangeSet: ChangeSet{Cluster: c.name}, began: time.Now()}
+	}
+	c.wake.Signal()
+}
+
+// closeBatch returns the ChangeSet of a batch that is over and worth telling of.
+func (c *cluster) closeBatch() *ChangeSet {
+	if c.batch == nil || !c.queue.idle() {
+		return nil
+	}
+	done := c.batch
+	c.batch = nil
+	done.Took = time.Since(done.began)
+	if !done.Changed() && done.Unchanged == 0 {
+		return nil
+	}
+	return &done.ChangeSet
+}
+
+// count notes a write of an item.
+func (c *cluster) count(i *item, a Action) {
+	c.note(Change{Time: time.Now(), Action: a, Ref: i.id.ref(c.name), Parents: i.parents()})
+}
+
+func (c *cluster) countFailure(f snapshot.Failure) {
+	c.note(Change{Time: time.Now(), Action: Failed, Ref: f.Ref, Parents: f.Parents, Message: f.Message})
+	if c.batch.logged++; c.batch.logged <= maxLogged {
+		c.Log.Warn("object cannot be written", "object", f.Ref.String(), "code", string(f.Code), "error", f.Message)
+	}
+}
+
+func (c *cluster) countUnchanged() {
+	c.openBatch()
+	c.batch.Unchanged++
+}
+
+func (c *cluster) note(change Change) {
+	c.openBatch()
+	b := c.batch
+	switch change.Action {
+	case Created:
+		b.Created++
+	case Configured:
+		b.Configured++
+	case StatusWritten:
+		b.Statuses++
+	case Deleted:
+		b.Deleted++
+	case Failed:
+		b.Failed++
+	}
+	if len(b.Changes) < MaxChanges {
+		b.Changes = append(b.Changes, change)
+	}
+	c.recent.add(change)
+	c.metrics.changes.WithLabelValues(c.name, change.Ref.Kind.String(), string(change.Action)).Inc()
+}

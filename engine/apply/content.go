@@ -1,0 +1,118 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// content is a snapshot.Content with its digest, taken once however many
+// clusters want it.
+type content struct {
+	*snapshot.Content
+	// refs counts the wanted objects that share it; only the sink's own goroutine looks.
+	refs int
+
+	once   sync.Once
+	digest digest
+	err    error
+}
+
+// get is the content's digest; an error means that it cannot be written at all.
+func (c *content) get() (digest, error) {
+	c.once.Do(func() {
+		var spec any
+		if spec, c.err = plain(c.Spec); c.err == nil {
+			c.digest = objectDigest(c.Labels, c.Annotations, spec)
+		}
+	})
+	return c.digest, c.err
+}
+
+// contents finds the content of a snapshot.Content for as long as it is wanted.
+type contents map[*snapshot.Content]*content
+
+func (m contents) acquire(of *snapshot.Content) *content {
+	c := m[of]
+	if c == nil {
+		c = &content{Content: of}
+		m[of] = c
+	}
+	c.refs++
+	return c
+}
+
+func (m contents) release(of *snapshot.Content) {
+	c := m[of]
+	if c == nil {
+		return
+	}
+	if c.refs--; c.refs == 0 {
+		delete(m, of)
+	}
+}
+
+// body is what is sent to an API server.
+type body struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata"`
+	Spec       any      `json:"spec,omitempty"`
+	Status     any      `json:"status,omitempty"`
+}
+
+type metadata struct {
+	Name            string            `json:"name"`
+	Namespace       string            `json:"namespace,omitempty"`
+	ResourceVersion string            `json:"resourceVersion"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+}
+
+func newBody(of id, version string) body {
+	info := of.kind.Info()
+	return body{
+		APIVersion: info.GroupVersion().String(), Kind: info.Kind,
+		Metadata: metadata{Name: of.name, Namespace: of.namespace, ResourceVersion: version},
+	}
+}
+
+// objectBody is the apply document of an object in a cluster, with the labels
+// by which the sink will know it again.
+func objectBody(of id, version string, c *snapshot.Content, cluster, owner string) ([]byte, error) {
+	b := newBody(of, version)
+	b.Metadata.Labels = make(map[string]string, len(c.Labels)+2)
+	maps.Copy(b.Metadata.Labels, c.Labels)
+	b.Metadata.Labels[ownerLabel(of.kind)] = owner
+	b.Metadata.Labels[snapshot.ClusterLabel] = cluster
+	b.Metadata.Annotations = c.Annotations
+	b.Spec = c.Spec
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s/%s cannot be written as JSON: %w", of.kind, of.namespace, of.name, err)
+	}
+	return raw, nil
+}
+
+// statusBody is the apply document of a status.
+func statusBody(of id, version string, value any) ([]byte, error) {
+	b := newBody(of, version)
+	b.Status = value
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("the status of %s %s/%s cannot be written as JSON: %w", of.kind, of.namespace, of.name, err)
+	}
+	return raw, nil
+}
+
+// ownerLabel is the label that says whose an object of the kind is.
+func ownerLabel(k snapshot.Kind) string {
+	switch k {
+	case snapshot.Mesh, snapshot.Workload, snapshot.Destination:
+		return snapshot.DiscoveryOwnerLabel
+	}
+	return snapshot.NetworkingOwnerLabel
+}

@@ -1,0 +1,112 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// digest stands for the part of an object that the engine owns. Two objects
+// with equal digests differ in nothing that a write of ours would change.
+type digest [16]byte
+
+// pair is a wanted digest and the live one that applying it resulted in. They
+// differ where the API server stores something else than was sent.
+type pair struct{ wanted, live digest }
+
+// objectDigest is the digest of a spec, labels and annotations. Ownership
+// labels are left out: they are compared by value.
+func objectDigest(labels, annotations map[string]string, spec any) digest {
+	buf := appendStrings(nil, labels)
+	buf = appendStrings(buf, annotations)
+	return sum(buf, spec)
+}
+
+// statusDigest is the digest of a status.
+func statusDigest(status any) digest { return sum(nil, status) }
+
+// sum digests prefix and value. No value is the same as an empty object.
+func sum(prefix []byte, value any) digest {
+	if value == nil {
+		value = map[string]any{}
+	}
+	full := sha256.Sum256(appendCanonical(prefix, value))
+	return digest(full[:16])
+}
+
+// plain turns a value that marshals to JSON into what that JSON says.
+func plain(value any) (any, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	err = utiljson.Unmarshal(raw, &out)
+	return out, err
+}
+
+// appendCanonical spells a JSON value in one way: keys sorted, nulls of
+// objects left out (API servers drop them), numbers by value. It need not be
+// JSON, only the same for the same value.
+func appendCanonical(buf []byte, value any) []byte {
+	switch v := value.(type) {
+	case map[string]any:
+		buf = append(buf, '{')
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if v[key] == nil {
+				continue
+			}
+			buf = strconv.AppendQuote(buf, key)
+			buf = append(buf, ':')
+			buf = appendCanonical(buf, v[key])
+			buf = append(buf, ',')
+		}
+		return append(buf, '}')
+	case []any:
+		buf = append(buf, '[')
+		for _, element := range v {
+			buf = appendCanonical(buf, element)
+			buf = append(buf, ',')
+		}
+		return append(buf, ']')
+	case string:
+		return strconv.AppendQuote(buf, v)
+	case bool:
+		return strconv.AppendBool(buf, v)
+	case int64:
+		return strconv.AppendInt(buf, v, 10)
+	case float64:
+		return appendFloat(buf, v)
+	default:
+		return append(buf, "null"...)
+	}
+}
+
+// exactFloat is the greatest magnitude below which each integer has a float of its own.
+const exactFloat = 1 << 53
+
+func appendFloat(buf []byte, v float64) []byte {
+	if v == math.Trunc(v) && math.Abs(v) < exactFloat {
+		return strconv.AppendInt(buf, int64(v), 10)
+	}
+	return strconv.AppendFloat(buf, v, 'g', -1, 64)
+}
+
+func appendStrings(buf []byte, values map[string]string) []byte {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		switch key {
+		case snapshot.DiscoveryOwnerLabel, snapshot.NetworkingOwnerLabel, snapshot.ClusterLabel:
+			continue
+		}
+		buf = strconv.AppendQuote(buf, key)
+		buf = strconv.AppendQuote(buf, values[key])
+	}
+	return append(buf, ';')
+}

@@ -1,0 +1,283 @@
+package apply_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/api/crds"
+	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+var sandbox sandboxtest.Sandbox
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
+
+// patience is how long anything on an API server may take on a busy machine.
+const patience = time.Minute
+
+// world is one test's part of an API server: a namespace of its own, and sinks
+// that own what carries that namespace's name.
+type world struct {
+	t         testing.TB
+	config    *rest.Config
+	dynamic   dynamic.Interface
+	namespace string
+}
+
+var worlds atomic.Int32
+
+// newWorld makes a world on the shared API server.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	config := sandbox.APIServer(t)
+	w := worldOn(t, config)
+	w.install(istioKinds...)
+	w.installManagement()
+	return w
+}
+
+// worldOn makes a world on any API server, with no CRDs.
+func worldOn(t testing.TB, config *rest.Config) *world {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	w := &world{t: t, config: config, dynamic: client, namespace: fmt.Sprintf("apply-%d", worlds.Add(1))}
+	w.createNamespace(w.namespace)
+	return w
+}
+
+func (w *world) createNamespace(name string) {
+	w.t.Helper()
+	_, err := kubernetes.NewForConfigOrDie(w.config).CoreV1().Namespaces().
+		Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+}
+
+var istioKinds = []snapshot.Kind{
+	snapshot.ServiceEntry, snapshot.Gateway, snapshot.DestinationRule, snapshot.VirtualService, snapshot.AuthorizationPolicy,
+}
+
+// install makes kinds known to the API server: hosts must be strings, mode has
+// a default, of strict only what is known is stored, all else goes.
+func (w *world) install(kinds ...snapshot.Kind) {
+	w.t.Helper()
+	for _, k := range kinds {
+		w.installCRD(simpleCRD(k))
+	}
+}
+
+func (w *world) installManagement() {
+	w.t.Helper()
+	all, err := crds.All()
+	require.NoError(w.t, err)
+	for _, crd := range all {
+		w.installCRD(crd)
+	}
+}
+
+func (w *world) installCRD(crd *apiextensionsv1.CustomResourceDefinition) {
+	w.t.Helper()
+	client := apiextensions.NewForConfigOrDie(w.config).ApiextensionsV1().CustomResourceDefinitions()
+	_, err := client.Create(w.t.Context(), crd, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(w.t, err)
+	}
+	w.eventually("CRD "+crd.Name+" is established", func() bool {
+		got, err := client.Get(w.t.Context(), crd.Name, metav1.GetOptions{})
+		require.NoError(w.t, err)
+		for _, c := range got.Status.Conditions {
+			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func simpleCRD(k snapshot.Kind) *apiextensionsv1.CustomResourceDefinition {
+	info := k.Info()
+	yes := true
+	loose := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &yes}
+	spec := *loose.DeepCopy()
+	spec.Properties = map[string]apiextensionsv1.JSONSchemaProps{
+		"hosts": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+			Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
+		"mode":   {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"auto"`)}},
+		"nested": loose,
+		"strict": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"known": {Type: "string"}}},
+	}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: info.Resource + "." + info.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: info.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: info.Kind, Plural: info.Resource, ListKind: info.Kind + "List"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: info.Version, Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": spec, "status": loose},
+				}},
+			}},
+		},
+	}
+}
+
+// running is a sink at work, with what it said.
+type running struct {
+	*apply.Sink
+	t    testing.TB
+	sets chan apply.ChangeSet
+}
+
+// run starts a sink that ends with the test, or when stop is called.
+func (w *world) run(change ...func(*apply.Options)) (r *running, stop func()) {
+	w.t.Helper()
+	r = &running{t: w.t, sets: make(chan apply.ChangeSet, 1000)}
+	o := apply.Options{
+		Namespace: w.namespace, Log: slog.New(slog.NewTextHandler(logTo{w.t}, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		OnChange: func(s apply.ChangeSet) { r.sets <- s },
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	r.Sink = apply.New(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Run(ctx)
+	}()
+	stop = func() { cancel(); <-done }
+	w.t.Cleanup(stop)
+	return r, stop
+}
+
+// apply hands over an output and waits until it is settled.
+func (r *running) apply(out *snapshot.Output) {
+	r.t.Helper()
+	r.Apply(out)
+	r.settle()
+}
+
+func (r *running) settle() {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	require.NoError(r.t, r.Settled(ctx), "the sink does not settle")
+}
+
+// total adds up the change sets so far.
+func (r *running) total() (sum apply.ChangeSet) {
+	for {
+		select {
+		case s := <-r.sets:
+			sum.Created += s.Created
+			sum.Configured += s.Configured
+			sum.Unchanged += s.Unchanged
+			sum.Deleted += s.Deleted
+			sum.Statuses += s.Statuses
+			sum.Failed += s.Failed
+			sum.Changes = append(sum.Changes, s.Changes...)
+		default:
+			return sum
+		}
+	}
+}
+
+type logTo struct{ t testing.TB }
+
+func (l logTo) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// eventually waits for a condition.
+func (w *world) eventually(what string, condition func() bool) {
+	w.t.Helper()
+	require.Eventually(w.t, condition, patience, 20*time.Millisecond, what)
+}
+
+// of is the API of a kind in the world's namespace.
+func (w *world) of(k snapshot.Kind) dynamic.ResourceInterface {
+	info := k.Info()
+	return w.dynamic.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace(w.namespace)
+}
+
+func (w *world) get(k snapshot.Kind, name string) *unstructured.Unstructured {
+	w.t.Helper()
+	o, err := w.of(k).Get(w.t.Context(), name, metav1.GetOptions{})
+	require.NoError(w.t, err)
+	return o
+}
+
+func (w *world) exists(k snapshot.Kind, name string) bool {
+	w.t.Helper()
+	_, err := w.of(k).Get(w.t.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	require.NoError(w.t, err)
+	return true
+}
+
+// user creates an object as somebody else.
+func (w *world) user(k snapshot.Kind, name string, labels map[string]string, spec map[string]any) *unstructured.Unstructured {
+	w.t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(k.Info().GroupVersionKind)
+	u.SetName(name)
+	u.SetLabels(labels)
+	made, err := w.of(k).Create(w.t.Context(), u, metav1.CreateOptions{FieldManager: "somebody"})
+	require.NoError(w.t, err)
+	return made
+}
+
+// object is one to have in a cluster, owned by the world.
+func (w *world) object(k snapshot.Kind, cluster, name string, spec any) *snapshot.Object {
+	owner := snapshot.NetworkingOwnerLabel
+	labels := map[string]string{}
+	if cluster == "" {
+		owner = snapshot.DiscoveryOwnerLabel
+	}
+	labels[owner] = w.namespace
+	return &snapshot.Object{
+		Ref:     snapshot.Ref{Kind: k, Cluster: cluster, Namespace: w.namespace, Name: name},
+		Content: &snapshot.Content{Labels: labels, Spec: spec},
+	}
+}
+
+// output is an Output of these objects, a part each.
+func output(clusters []string, objects ...*snapshot.Object) *snapshot.Output {
+	out := &snapshot.Output{Clusters: clusters}
+	for i, o := range objects {
+		out.Parts = append(out.Parts, &snapshot.Part{Key: fmt.Sprintf("part/%06d", i), Objects: []*snapshot.Object{o}})
+	}
+	return out
+}
+
+func hosts(names ...string) map[string]any {
+	list := make([]any, len(names))
+	for i, n := range names {
+		list[i] = n
+	}
+	return map[string]any{"hosts": list}
+}

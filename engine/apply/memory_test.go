@@ -1,0 +1,51 @@
+package apply
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMemoryOfAGreatFleet bounds what the sink holds beside the Output itself:
+// an item and a mirror entry for each of 245,000 objects.
+//
+//nolint:paralleltest // other tests would be in the measured heap
+func TestMemoryOfAGreatFleet(t *testing.T) {
+	out := fleet(50, 1000, 49)
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	s := New(Options{})
+	before := heap()
+	s.apply(ctx, &group, out)
+	objects := 0
+	for _, c := range s.clusters {
+		c.mu.Lock()
+		m := newMirror(c.kinds)
+		for of := range c.items {
+			// What comes off the wire shares no strings with what is wanted.
+			of.name, of.namespace = string([]byte(of.name)), string([]byte(of.namespace))
+			m.objects[of] = live{version: 1}
+			objects++
+		}
+		c.conn = &connection{mirror: m}
+		c.mu.Unlock()
+	}
+	require.Equal(t, 245_000, objects)
+	each := (heap() - before) / uint64(objects)
+	t.Logf("%d bytes an object", each)
+	assert.Less(t, each, uint64(700))
+	runtime.KeepAlive(out)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}

@@ -1,0 +1,104 @@
+package apply
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the sink's numbers. Clusters are labelled by registration name,
+// the management plane by an empty one.
+type metrics struct {
+	changes  *prometheus.CounterVec
+	requests *prometheus.HistogramVec
+	races    *prometheus.CounterVec
+	queue    *prometheus.GaugeVec
+	failures *prometheus.GaugeVec
+	writable *prometheus.GaugeVec
+}
+
+// newMetrics makes the metrics, and registers them if there is a registerer.
+func newMetrics(r prometheus.Registerer) *metrics {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "meshctl", Subsystem: "apply", Name: name, Help: help}
+	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(name, help)), []string{"cluster"})
+	}
+	m := &metrics{
+		changes: prometheus.NewCounterVec(prometheus.CounterOpts(opts("changes_total",
+			"Objects created, configured, deleted, given a status, or newly failed.")), []string{"cluster", "kind", "result"}),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "meshctl", Subsystem: "apply", Name: "write_seconds",
+			Help:    "Time from sending a write to its answer.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30},
+		}, []string{"cluster", "verb"}),
+		races: prometheus.NewCounterVec(prometheus.CounterOpts(opts("conflicts_total",
+			"Writes that were given up because the object had changed meanwhile; they are decided again.")), []string{"cluster"}),
+		queue:    gauge("queue_depth", "Objects that wait to be looked at or are being written."),
+		failures: gauge("failures", "Objects that cannot be written at present."),
+		writable: gauge("writable", "1 if the cluster is connected, answers, and is not frozen."),
+	}
+	if r != nil {
+		r.MustRegister(m.changes, m.requests, m.races, m.queue, m.failures, m.writable)
+	}
+	return m
+}
+
+// forget drops the series of a cluster that is gone.
+func (m *metrics) forget(cluster string) {
+	labels := prometheus.Labels{"cluster": cluster}
+	m.changes.DeletePartialMatch(labels)
+	m.requests.DeletePartialMatch(labels)
+	m.races.DeletePartialMatch(labels)
+	m.queue.DeletePartialMatch(labels)
+	m.failures.DeletePartialMatch(labels)
+	m.writable.DeletePartialMatch(labels)
+}
+
+var verbNames = [...]string{object: "apply", status: "status", remove: "delete", fail: ""}
+
+// observe notes one request.
+func (c *cluster) observe(s step, r response, took time.Duration) {
+	c.metrics.requests.WithLabelValues(c.name, verbNames[s.verb]).Observe(took.Seconds())
+	if r.class == race {
+		c.metrics.races.WithLabelValues(c.name).Inc()
+	}
+}
+
+// measure brings the gauges up to date.
+func (c *cluster) measure() {
+	failures, writable := len(c.failures), 0.0
+	if c.problem.Code != "" {
+		failures++
+	}
+	if c.writable() {
+		writable = 1
+	}
+	c.gauges.queue.Set(float64(c.queue.queued + c.queue.working))
+	c.gauges.failures.Set(float64(failures))
+	c.gauges.writable.Set(writable)
+}
+
+// gauges are a cluster's own, found once.
+type gauges struct{ queue, failures, writable prometheus.Gauge }
+
+func (m *metrics) gauges(cluster string) gauges {
+	return gauges{
+		queue:    m.queue.WithLabelValues(cluster),
+		failures: m.failures.WithLabelValues(cluster),
+		writable: m.writable.WithLabelValues(cluster),
+	}
+}
+
+// warnings takes an API server's warnings, which client-go would print to stderr.
+type warnings struct {
+	log     *slog.Logger
+	cluster string
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w warnings) HandleWarningHeader(_ int, _ string, text string) {
+	w.log.Debug("API server warns", "cluster", w.cluster, "warning", text)
+}

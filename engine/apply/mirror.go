@@ -1,0 +1,128 @@
+package apply
+
+import (
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// id names an object within one cluster.
+type id struct {
+	kind            snapshot.Kind
+	namespace, name string
+}
+
+func idOf(r snapshot.Ref) id { return id{kind: r.Kind, namespace: r.Namespace, name: r.Name} }
+
+func (i id) ref(cluster string) snapshot.Ref {
+	return snapshot.Ref{Kind: i.kind, Cluster: cluster, Namespace: i.namespace, Name: i.name}
+}
+
+// live is what the sink remembers of an object that exists.
+type live struct {
+	version      uint64
+	spec, status digest
+	// source is the cluster label of a discovered object.
+	source string
+	// ours: the owner label is this management plane's. here: the cluster label
+	// is this cluster's. going: it is being deleted.
+	ours, here, going bool
+}
+
+// mirror is what exists in one cluster, of the kinds that the sink writes.
+// It has no lock of its own.
+type mirror struct {
+	objects map[id]live
+	kinds   map[snapshot.Kind]*kindState
+}
+
+// kindState says how far the mirror can be trusted for a kind.
+type kindState struct {
+	// listed: all objects of the kind were listed once.
+	listed bool
+	// absent: the API server serves no such kind.
+	absent bool
+	// refused is why the API server will not list the kind; empty if it does.
+	refused string
+	// seen is the newest version that a watch has delivered.
+	seen uint64
+}
+
+// settled reports that the question what exists is answered, if only by "cannot tell".
+func (s *kindState) settled() bool { return s.listed || s.absent || s.refused != "" }
+
+// current reports that the mirror of the kind is complete.
+func (s *kindState) current() bool { return s.listed && !s.absent && s.refused == "" }
+
+func newMirror(kinds []snapshot.Kind) mirror {
+	m := mirror{objects: map[id]live{}, kinds: map[snapshot.Kind]*kindState{}}
+	for _, k := range kinds {
+		m.kinds[k] = &kindState{}
+	}
+	return m
+}
+
+// ready reports that every kind is settled.
+func (m *mirror) ready() bool {
+	for _, s := range m.kinds {
+		if !s.settled() {
+			return false
+		}
+	}
+	return true
+}
+
+// event takes in a watch event; false if it tells nothing new. A response to a
+// write of ours may have overtaken it.
+func (m *mirror) event(of id, l live, deleted bool) bool {
+	state := m.kinds[of.kind]
+	state.seen = max(state.seen, l.version)
+	known, exists := m.objects[of]
+	if exists && (known.version > l.version || known.version == l.version && !deleted) {
+		return false
+	}
+	if deleted {
+		delete(m.objects, of)
+		return exists
+	}
+	m.objects[of] = l
+	return true
+}
+
+// written takes in the response to a write. A watch that is further already
+// knows better: the object may be gone again.
+func (m *mirror) written(of id, l live) {
+	if l.version > m.kinds[of.kind].seen {
+		m.objects[of] = l
+	}
+}
+
+// replace takes in a complete list and returns the ids that changed.
+func (m *mirror) replace(kind snapshot.Kind, list map[id]live, version uint64) []id {
+	state := m.kinds[kind]
+	state.listed, state.absent, state.refused = true, false, ""
+	state.seen = version
+	var changed []id
+	for of, l := range m.objects {
+		if _, still := list[of]; of.kind == kind && !still && l.version <= version {
+			delete(m.objects, of)
+			changed = append(changed, of)
+		}
+	}
+	for of, l := range list {
+		if known, exists := m.objects[of]; !exists || known.version < l.version {
+			m.objects[of] = l
+			changed = append(changed, of)
+		}
+	}
+	return changed
+}
+
+// forget drops all of a kind that is no longer served.
+func (m *mirror) forget(kind snapshot.Kind) {
+	state := m.kinds[kind]
+	state.listed, state.absent, state.refused = false, true, ""
+	for of := range m.objects {
+		if of.kind == kind {
+			delete(m.objects, of)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package apply
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Options configure a Sink. The zero value works.
+type Options struct {
+	// Namespace is the management plane's: the value of owner labels on all
+	// that the sink writes and collects. Default: snapshot.DefaultNamespace.
+	Namespace string
+	// Log receives one line a batch, and one for each new failure. Default: slog.Default().
+	Log *slog.Logger
+	// Registerer receives the metrics; nil: none are registered.
+	Registerer prometheus.Registerer
+	// Workers is how many requests are in flight to one cluster. Default: 8,
+	// with which one API server is busy; its own fairness rules do the limiting.
+	Workers int
+	// Timeout bounds one write. Default: 35 s, a little more than an API server
+	// gives to an admission webhook.
+	Timeout time.Duration
+	// OnChange, if set, is called with each ChangeSet, from several goroutines.
+	OnChange func(ChangeSet)
+}
+
+const (
+	defaultWorkers = 8
+	defaultTimeout = 35 * time.Second
+)
+
+func (o Options) withDefaults() Options {
+	if o.Namespace == "" {
+		o.Namespace = snapshot.DefaultNamespace
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Workers <= 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.OnChange == nil {
+		o.OnChange = func(ChangeSet) {}
+	}
+	return o
+}

@@ -1,0 +1,96 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// response is what an API server made of a step.
+type response struct {
+	class   class
+	err     error
+	created bool
+	// gone: there was nothing left to delete.
+	gone bool
+	live live
+}
+
+// absentVersion, sent as the resource version of an object to apply, matches no
+// object: the apply succeeds only if it creates. (Versions of stored objects
+// are etcd revisions, and the first one is taken by the store itself.)
+const absentVersion = 1
+
+// perform carries out a step.
+func (c *connection) perform(ctx context.Context, s *shared, of id, cluster string, do step) response {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	if do.verb == remove {
+		return c.remove(ctx, of, do.version)
+	}
+	version := strconv.FormatUint(max(do.version, absentVersion), 10)
+	var document []byte
+	var err error
+	subresource := ""
+	if do.verb == status {
+		subresource = "status"
+		document, err = statusBody(of, version, do.value)
+	} else {
+		document, err = objectBody(of, version, do.content, cluster, s.Namespace)
+	}
+	if err != nil {
+		return response{class: refused, err: err}
+	}
+	var code int
+	var o observed
+	result := c.Patch(types.ApplyPatchType).AbsPath(path(of, subresource)...).
+		Param("fieldManager", snapshot.FieldManager).Param("force", "true").
+		Body(document).Do(ctx).StatusCode(&code)
+	// Raw would hide what the API server said.
+	if err = result.Error(); err == nil {
+		raw, _ := result.Raw()
+		err = json.Unmarshal(raw, &o)
+	}
+	if err != nil {
+		r := response{class: classify(err), err: err}
+		if do.verb == status && apierrors.IsNotFound(err) {
+			r.class = race
+		}
+		return r
+	}
+	return response{created: code == http.StatusCreated, live: o.live(of.kind, cluster, s.Namespace)}
+}
+
+// remove deletes the object that was looked at and no later one: its version
+// says which, more strictly than its UID would.
+func (c *connection) remove(ctx context.Context, of id, version uint64) response {
+	seen := strconv.FormatUint(version, 10)
+	background := metav1.DeletePropagationBackground
+	options, err := json.Marshal(metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions:     &metav1.Preconditions{ResourceVersion: &seen},
+		PropagationPolicy: &background,
+	})
+	if err != nil {
+		return response{class: refused, err: err}
+	}
+	err = c.Delete().AbsPath(path(of, "")...).SetHeader("Content-Type", "application/json").Body(options).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return response{gone: true}
+	}
+	return response{class: classify(err), err: err}
+}
+
+// jitter spreads retries, so that what failed together is not tried together.
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Int64N(int64(d)/4+1))
+}

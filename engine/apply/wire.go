@@ -1,0 +1,174 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// observed is an object as it comes off the wire: the digests of what this
+// program applied to it are taken while it is decoded, so that no spec is ever
+// held.
+type observed struct {
+	metav1.TypeMeta
+	// ObjectMeta has no managed fields and no owners.
+	metav1.ObjectMeta
+	spec, status digest
+}
+
+// DeepCopyObject returns o: nobody changes an observed object.
+func (o *observed) DeepCopyObject() runtime.Object { return o }
+
+// GetObjectKind makes observed a runtime.Object.
+func (o *observed) GetObjectKind() schema.ObjectKind { return &o.TypeMeta }
+
+// UnmarshalJSON keeps what the sink compares and lets go of the rest.
+func (o *observed) UnmarshalJSON(data []byte) error {
+	var wire struct {
+		metav1.TypeMeta
+		Metadata struct {
+			Name              string            `json:"name"`
+			Namespace         string            `json:"namespace"`
+			ResourceVersion   string            `json:"resourceVersion"`
+			DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
+			Labels            map[string]string `json:"labels"`
+			Annotations       map[string]string `json:"annotations"`
+			ManagedFields     []managed         `json:"managedFields"`
+		} `json:"metadata"`
+		Spec   json.RawMessage `json:"spec"`
+		Status json.RawMessage `json:"status"`
+	}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	m := wire.Metadata
+	o.TypeMeta = wire.TypeMeta
+	o.ObjectMeta = metav1.ObjectMeta{
+		Name: m.Name, Namespace: m.Namespace, ResourceVersion: m.ResourceVersion,
+		DeletionTimestamp: m.DeletionTimestamp, Labels: m.Labels, Annotations: m.Annotations,
+	}
+	return o.digest(m.ManagedFields, wire.Spec, wire.Status)
+}
+
+// digest takes the digests of what this program applied to the object.
+func (o *observed) digest(entries []managed, spec, status json.RawMessage) error {
+	ours, err := applied(entries, "")
+	if err != nil {
+		return err
+	}
+	value, err := ours.of(spec, "spec")
+	if err != nil {
+		return err
+	}
+	o.spec = objectDigest(ours.strings("labels", o.Labels), ours.strings("annotations", o.Annotations), value)
+	if ours, err = applied(entries, "status"); err != nil {
+		return err
+	}
+	if value, err = ours.of(status, "status"); err != nil {
+		return err
+	}
+	o.status = statusDigest(value)
+	return nil
+}
+
+// observedList is a list of them, as an API server answers.
+type observedList struct {
+	metav1.TypeMeta
+	metav1.ListMeta `json:"metadata"`
+	Items           []observed `json:"items"`
+}
+
+// DeepCopyObject returns l: nobody changes it.
+func (l *observedList) DeepCopyObject() runtime.Object { return l }
+
+// live turns o into what the mirror keeps of it.
+func (o *observed) live(kind snapshot.Kind, cluster, owner string) live {
+	at, named := o.Labels[snapshot.ClusterLabel]
+	return live{
+		version: version(o.ResourceVersion), spec: o.spec, status: o.status,
+		source: o.Labels[snapshot.DiscoveryClusterLabel],
+		ours:   o.Labels[ownerLabel(kind)] == owner,
+		here:   named && at == cluster,
+		going:  o.DeletionTimestamp != nil,
+	}
+}
+
+// version is a resource version as a number; versions of one cluster compare.
+// What is no number counts as 0, older than all.
+func version(s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// wire is a client for the kinds that the sink writes, each with one small type.
+type wire struct {
+	rest.Interface
+	http   *http.Client
+	params runtime.ParameterCodec
+}
+
+// listVersion is the version of ListOptions.
+var listVersion = schema.GroupVersion{Version: "v1"}
+
+// dial makes a client from cfg, without I/O. It does not limit itself: API
+// servers share themselves out fairly, and say so when they are asked too much.
+func dial(cfg *rest.Config, kinds []snapshot.Kind, warn rest.WarningHandler) (*wire, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, listVersion)
+	for _, k := range kinds {
+		gvk := k.Info().GroupVersionKind
+		scheme.AddKnownTypeWithName(gvk, &observed{})
+		scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &observedList{})
+		metav1.AddToGroupVersion(scheme, gvk.GroupVersion())
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.RateLimiter = -1, nil
+	cfg.Timeout = 0 // watches have none; writes bring their own
+	cfg.ContentConfig = rest.ContentConfig{
+		AcceptContentTypes:   runtime.ContentTypeJSON,
+		ContentType:          runtime.ContentTypeJSON,
+		NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
+	}
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = warn, nil
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connection settings of the cluster cannot be used: %w", err)
+	}
+	api, err := rest.UnversionedRESTClientForConfigAndClient(cfg, client)
+	if err != nil {
+		return nil, fmt.Errorf("connection settings of the cluster cannot be used: %w", err)
+	}
+	return &wire{Interface: api, http: client, params: runtime.NewParameterCodec(scheme)}, nil
+}
+
+// path is the URL path of a kind's collection, or of one object and its subresource.
+func path(of id, subresource string) []string {
+	info := of.kind.Info()
+	segments := []string{"/apis", info.Group, info.Version}
+	if info.Group == "" {
+		segments = []string{"/api", info.Version}
+	}
+	if of.namespace != "" {
+		segments = append(segments, "namespaces", of.namespace)
+	}
+	segments = append(segments, info.Resource)
+	if of.name != "" {
+		segments = append(segments, of.name)
+	}
+	if subresource != "" {
+		segments = append(segments, subresource)
+	}
+	return segments
+}

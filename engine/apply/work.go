@@ -1,0 +1,294 @@
+package apply
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// verb is what to do about an item.
+type verb uint8
+
+const (
+	// leave: nothing now, and nothing can be said. satisfied: all is as wanted.
+	leave verb = iota
+	satisfied
+	// object, status, remove are writes.
+	object
+	status
+	remove
+	// fail: it cannot be written, and only a change in the cluster can mend that.
+	fail
+)
+
+// step is one decision, with all that carrying it out needs.
+type step struct {
+	verb verb
+	// version is of the object that was looked at; 0 if there is none.
+	version uint64
+	wanted  digest
+	content *snapshot.Content
+	value   any
+	code    snapshot.Code
+	message string
+}
+
+// work does what the queue says until the sink stops.
+func (c *cluster) work() {
+	for {
+		i := c.take()
+		if i == nil {
+			return
+		}
+		c.process(i)
+	}
+}
+
+func (c *cluster) take() *item {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed && c.ctx.Err() == nil {
+		if i := c.queue.pop(); i != nil {
+			i.counts, i.fresh = i.fresh, false
+			return i
+		}
+		c.wake.Wait()
+	}
+	return nil
+}
+
+// process takes steps until an item is as wanted: its object, then its status.
+func (c *cluster) process(i *item) {
+	c.prepare(i)
+	ok := true
+	for first := true; ok; first = false {
+		c.mu.Lock()
+		s, conn := c.decide(i, first), c.conn
+		c.unlock()
+		if s.verb == leave || s.verb == satisfied || s.verb == fail {
+			c.finish(i, s, first)
+			return
+		}
+		began := time.Now()
+		r := conn.perform(c.ctx, c.shared, i.id, c.name, s)
+		c.observe(s, r, time.Since(began))
+		c.mu.Lock()
+		ok = c.record(conn, i, s, r)
+		c.unlock()
+	}
+	c.finish(i, step{}, false)
+}
+
+// prepare takes the digests of what is wanted while no lock is held.
+func (c *cluster) prepare(i *item) {
+	c.mu.Lock()
+	content, wish := i.content, i.status
+	c.mu.Unlock()
+	if content != nil {
+		_, _ = content.get() // decide looks at the error
+	}
+	if wish != nil {
+		_, _ = wish.get()
+	}
+}
+
+// decide says what to do next about an item.
+func (c *cluster) decide(i *item, first bool) step {
+	if !c.writable() {
+		return step{}
+	}
+	state := c.conn.kinds[i.id.kind]
+	l, exists := c.conn.objects[i.id]
+	if i.object == nil {
+		if exists && c.garbage(i.id, l) {
+			return step{verb: remove, version: l.version}
+		}
+		return c.decideStatus(i, l, exists, first)
+	}
+	switch {
+	case state.absent:
+		return step{verb: fail, code: snapshot.WriteFailed, message: absentSentence(i.id.kind)}
+	case state.refused != "":
+		return step{verb: fail, code: snapshot.WriteFailed, message: unlistedSentence(i.id.kind, state.refused)}
+	case !state.listed:
+		return step{} // the list will bring it up again
+	case exists && !l.ours:
+		return step{verb: fail, code: snapshot.ForeignObject, message: foreignSentence(i.id.kind, c.Namespace)}
+	}
+	wanted, err := i.content.get()
+	switch {
+	case err != nil:
+		return step{verb: fail, code: snapshot.WriteFailed, message: "cannot be written as JSON: " + err.Error()}
+	case exists && l.here && (l.spec == wanted || i.settled == pair{wanted, l.spec}):
+		return c.decideStatus(i, l, exists, first)
+	case first && c.postpone(i):
+		return step{}
+	}
+	return step{verb: object, version: l.version, wanted: wanted, content: i.content.Content}
+}
+
+func (c *cluster) decideStatus(i *item, l live, exists, first bool) step {
+	written := i.id.kind.Info().Access&snapshot.Write != 0
+	if i.status == nil || !exists || l.going || written && !l.ours {
+		return step{verb: satisfied}
+	}
+	wanted, err := i.status.get()
+	switch {
+	case err != nil:
+		return step{verb: fail, code: snapshot.WriteFailed, message: "status cannot be written as JSON: " + err.Error()}
+	case l.status == wanted || i.status.settled == pair{wanted, l.status}:
+		return step{verb: satisfied}
+	case first && c.postpone(i):
+		return step{}
+	}
+	return step{verb: status, version: l.version, wanted: wanted, value: i.status.Value}
+}
+
+// postpone reports that a repair has to wait, and sees to it that it comes.
+func (c *cluster) postpone(i *item) bool {
+	wait := i.repairWait(time.Now())
+	if wait <= 0 {
+		return false
+	}
+	c.after(i, wait, false)
+	return true
+}
+
+// record takes in the answer to a write; true if the next step may follow.
+func (c *cluster) record(conn *connection, i *item, s step, r response) bool {
+	switch r.class {
+	case fine:
+		c.wrote(conn, i, s, r)
+		return s.verb != remove
+	case race:
+		if i.races < 255 {
+			i.races++
+		}
+		c.after(i, doubled(raceFirst, raceMost, i.races), true)
+	case unreachable:
+		if c.ctx.Err() == nil {
+			c.suspect(conn, r.err)
+		}
+	case slow:
+		c.refusal(i, s, snapshot.WriteFailed, sentence(r.err))
+		c.retry(i)
+		c.suspect(conn, r.err)
+	case refused:
+		c.refusal(i, s, snapshot.WriteFailed, sentence(r.err))
+		c.retry(i)
+	}
+	return false
+}
+
+func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
+	now := time.Now()
+	if !i.counts && !i.wrote.IsZero() {
+		i.repaired(now)
+	}
+	i.wrote, i.tries, i.races = now, 0, 0
+	if s.verb != remove {
+		conn.written(i.id, r.live)
+	}
+	same := r.live.version == s.version
+	switch {
+	case s.verb == object:
+		i.settled = pair{s.wanted, r.live.spec}
+		switch {
+		case r.created:
+			c.count(i, Created)
+		case same:
+			if i.counts {
+				c.countUnchanged()
+			}
+		default:
+			c.count(i, Configured)
+		}
+	case s.verb == status:
+		if i.status != nil {
+			i.status.settled = pair{s.wanted, r.live.status}
+		}
+		if !same {
+			c.count(i, StatusWritten)
+		}
+	case s.verb == remove:
+		c.recovered(i.id)
+		if !r.gone {
+			c.count(i, Deleted)
+		}
+	}
+	if i.rewrites == disputed {
+		c.Log.Warn("object is changed by somebody else again and again; it is repaired more slowly now", "object", i.id.ref(c.name).String())
+	}
+}
+
+// disputed is the number of repairs in a row that is worth a line in the log.
+const disputed = 6
+
+// retry has another try made after a failure.
+func (c *cluster) retry(i *item) {
+	if i.tries < 255 {
+		i.tries++
+	}
+	wait := jitter(doubled(retryFirst, retryMost, i.tries))
+	i.due = time.Now().Add(wait)
+	c.after(i, wait, false)
+}
+
+// refusal notes a failure, and says so if it is new.
+func (c *cluster) refusal(i *item, s step, code snapshot.Code, message string) {
+	if s.verb == remove {
+		message = "cannot be deleted: " + message
+	}
+	known, failed := c.failures[i.id]
+	if failed && known.Message == message && known.Code == code {
+		return
+	}
+	f := snapshot.Failure{Ref: i.id.ref(c.name), Code: code, Message: message, Parents: i.parents()}
+	c.failures[i.id] = f
+	c.countFailure(f)
+	c.announce()
+}
+
+// recovered forgets a failure.
+func (c *cluster) recovered(of id) {
+	if _, failed := c.failures[of]; failed {
+		delete(c.failures, of)
+		c.announce()
+	}
+}
+
+// appendFailures appends the cluster's failures, in no order.
+func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.problem.Code != "" {
+		out = append(out, c.problem)
+	}
+	return slices.AppendSeq(out, maps.Values(c.failures))
+}
+
+// finish gives an item back to the queue.
+func (c *cluster) finish(i *item, s step, first bool) {
+	c.mu.Lock()
+	defer c.unlock()
+	switch s.verb {
+	case fail:
+		c.refusal(i, s, s.code, s.message)
+	case satisfied:
+		i.tries, i.races = 0, 0
+		c.recovered(i.id)
+		if first && i.counts && i.object != nil {
+			c.countUnchanged()
+		}
+	}
+	if c.queue.done(i) {
+		c.wake.Broadcast()
+	}
+	if i.again {
+		i.again = false
+		c.enqueue(i, false)
+	}
+	c.prune([]*item{i})
+}
