@@ -1,0 +1,101 @@
+// Package cluster is the command `meshctl cluster`: which clusters meshctl
+// manages, and how they are.
+package cluster
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	registry "github.com/meshctl/meshctl/engine/cluster"
+)
+
+const long = `Registers clusters with the management plane, shows how they are, and
+deregisters them.
+
+A registered cluster has a ServiceAccount with just the rights that meshctl
+needs. Its token lives for a day and is renewed by "meshctl serve"; the
+management cluster keeps it in a Secret beside a KubernetesCluster object.`
+
+// NewCmd returns the command.
+func NewCmd(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Register clusters, see how they are, deregister them",
+		Long:  long,
+		Example: `  meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
+  meshctl cluster list --mgmt-context cluster-1
+  meshctl cluster deregister cluster-2 --remote-context cluster-2 --mgmt-context cluster-1`,
+	}
+	cmd.AddCommand(newCmdRegister(f, nil), newCmdList(f, nil), newCmdDeregister(f, nil))
+	return cmd
+}
+
+// management says where the management plane is.
+type management struct {
+	factory        *cmdutil.Factory
+	kubeconfig     string
+	mgmtKubeconfig string
+	context        string
+	namespace      string
+}
+
+func (m *management) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&m.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
+	flags.StringVar(&m.mgmtKubeconfig, "mgmt-kubeconfig", "", "kubeconfig `file` of the management cluster (default: as --kubeconfig)")
+	flags.StringVar(&m.context, "mgmt-context", "", "`context` of the management cluster (default: the current one)")
+	flags.StringVar(&m.namespace, "mgmt-namespace", registry.DefaultNamespace, "`namespace` of the management plane")
+	m.completeContexts(cmd, "mgmt-context")
+}
+
+// completeContexts offers the contexts of the kubeconfig to the shell.
+func (m *management) completeContexts(cmd *cobra.Command, flag string) {
+	// An error here means that the flag does not exist; the caller has just added it.
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		names, _ := cmdutil.Contexts(m.kubeconfig)
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// config reaches the management cluster.
+func (m *management) config() (*rest.Config, error) {
+	path := m.mgmtKubeconfig
+	if path == "" {
+		path = m.kubeconfig
+	}
+	config, err := m.factory.Config(path, m.context)
+	if err != nil {
+		return nil, fmt.Errorf("management cluster: %w", err)
+	}
+	return config, nil
+}
+
+// remote reaches the cluster to register or deregister.
+func (m *management) remote(context string) (*rest.Config, error) {
+	config, err := m.factory.Config(m.kubeconfig, context)
+	if err != nil {
+		return nil, fmt.Errorf("remote cluster: %w", err)
+	}
+	return config, nil
+}
+
+func (m *management) userAgent() string { return "meshctl/" + m.factory.Version.Version }
+
+// typed gives errors of the registry the types that become exit codes.
+func typed(err error) error {
+	var (
+		unreachable *registry.UnreachableError
+		unknown     *registry.NotRegisteredError
+	)
+	switch {
+	case errors.As(err, &unreachable):
+		return &cmdutil.UnreachableError{Err: err}
+	case errors.As(err, &unknown):
+		return &cmdutil.NotFoundError{Err: err}
+	}
+	return err
+}

@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+)
+
+var sandbox sandboxtest.Sandbox
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
+
+// testFactory knows the contexts of the map.
+func testFactory(contexts map[string]*rest.Config) (f *cmdutil.Factory, out, errs *bytes.Buffer) {
+	streams, _, out, errs := cmdutil.TestStreams()
+	f = cmdutil.NewFactory(streams)
+	f.Now = time.Now
+	f.Config = func(_, name string) (*rest.Config, error) {
+		if config := contexts[name]; config != nil {
+			return config, nil
+		}
+		return nil, cmdutil.UnreachableErrorf("has no context %q", name)
+	}
+	return f, out, errs
+}
+
+// execute runs a command with arguments.
+func execute(t *testing.T, cmd *cobra.Command, args ...string) error {
+	t.Helper()
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	return cmd.ExecuteContext(t.Context())
+}
+
+func TestNewCmdRegister(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		args    []string
+		want    RegisterOptions
+		wantErr string
+	}{
+		"defaults": {
+			args: []string{"cluster-2", "--remote-context", "c2"},
+			want: RegisterOptions{Name: "cluster-2", RemoteContext: "c2", RemoteNamespace: "gloo-mesh", ClusterDomain: "cluster.local",
+				TokenTTL: 24 * time.Hour, management: management{namespace: "gloo-mesh"}},
+		},
+		"everything": {
+			args: []string{"cluster-2", "--kubeconfig", "k", "--mgmt-kubeconfig", "m", "--remote-context", "c2", "--mgmt-context", "c1", "--mgmt-namespace", "mn",
+				"--remote-namespace", "rn", "--cluster-domain", "corp", "--api-server-address", "1.2.3.4", "--token-ttl", "1h", "-o", "json"},
+			want: RegisterOptions{Name: "cluster-2", RemoteContext: "c2", RemoteNamespace: "rn", ClusterDomain: "corp", APIServerAddress: "1.2.3.4",
+				TokenTTL: time.Hour, management: management{kubeconfig: "k", mgmtKubeconfig: "m", context: "c1", namespace: "mn"}},
+		},
+		"no name":    {args: []string{"--remote-context", "c2"}, wantErr: "say which NAME"},
+		"no context": {args: []string{"cluster-2"}, wantErr: "--remote-context CONTEXT"},
+		"a dot":      {args: []string{"a.b", "--remote-context", "c2"}, wantErr: "no dot"},
+		"two names":  {args: []string{"a", "b", "--remote-context", "c2"}, wantErr: `"b" is one argument too many`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _, _ := testFactory(nil)
+			var got *RegisterOptions
+			err := execute(t, newCmdRegister(f, func(_ context.Context, o *RegisterOptions) error { got = o; return nil }), c.args...)
+			if c.wantErr != "" {
+				require.ErrorContains(t, err, c.wantErr)
+				assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
+				assert.Nil(t, got)
+				return
+			}
+			require.NoError(t, err)
+			plain := *got
+			plain.Streams, plain.Output, plain.factory = nil, cmdutil.OutputFlag{}, nil
+			assert.Equal(t, c.want, plain)
+		})
+	}
+}
+
+func TestNewCmdDeregister(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		args    []string
+		want    DeregisterOptions
+		wantErr string
+	}{
+		"defaults": {args: []string{"cluster-2"}, want: DeregisterOptions{Name: "cluster-2", management: management{namespace: "gloo-mesh"}}},
+		"everything": {
+			args: []string{"cluster-2", "--force", "--remote-context", "c2", "--remote-namespace", "rn", "--mgmt-context", "c1", "--mgmt-namespace", "mn", "--kubeconfig", "k"},
+			want: DeregisterOptions{Name: "cluster-2", Force: true, RemoteContext: "c2", RemoteNamespace: "rn",
+				management: management{kubeconfig: "k", context: "c1", namespace: "mn"}},
+		},
+		"a dot":   {args: []string{"a.b"}, wantErr: "no dot"},
+		"no name": {wantErr: "say which NAME"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _, _ := testFactory(nil)
+			var got *DeregisterOptions
+			err := execute(t, newCmdDeregister(f, func(_ context.Context, o *DeregisterOptions) error { got = o; return nil }), c.args...)
+			if c.wantErr != "" {
+				require.ErrorContains(t, err, c.wantErr)
+				return
+			}
+			require.NoError(t, err)
+			plain := *got
+			plain.Streams, plain.Output, plain.factory = nil, cmdutil.OutputFlag{}, nil
+			assert.Equal(t, c.want, plain)
+		})
+	}
+}
+
+func TestNewCmdList(t *testing.T) {
+	t.Parallel()
+	f, _, _ := testFactory(nil)
+	var got *ListOptions
+	run := func(_ context.Context, o *ListOptions) error { got = o; return nil }
+	require.NoError(t, execute(t, newCmdList(f, run), "--timeout", "1s", "-o", "yaml", "--mgmt-context", "c1"))
+	assert.Equal(t, time.Second, got.Timeout)
+	assert.Equal(t, cmdutil.FormatYAML, got.Output.Format)
+	assert.Equal(t, "c1", got.context)
+	assert.Equal(t, "gloo-mesh", got.namespace)
+
+	require.ErrorContains(t, execute(t, newCmdList(f, run), "name"), "takes no arguments")
+	require.ErrorContains(t, execute(t, newCmdList(f, run), "-o", "wide"), "must be one of table, json, yaml")
+	require.ErrorContains(t, execute(t, newCmdList(f, run), "--timeout", "0s"), "--timeout")
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	registry "github.com/meshctl/meshctl/engine/cluster"
+)
+
+// ListOptions of the command.
+type ListOptions struct {
+	Streams *cmdutil.Streams
+	Output  cmdutil.OutputFlag
+	Now     func() time.Time
+
+	management
+	Timeout time.Duration
+}
+
+const listLong = `Shows every registered cluster: whether it answers and takes the stored
+credential, what it runs, the meshes discovered in it, and how old the credential
+is. Clusters are asked side by side; one that does not answer holds up no other.
+
+HEALTH is one of: healthy; degraded (it answers, but see PROBLEM); denied (it
+refuses the credential); unreachable; invalid (the stored credential is broken or
+missing); leftover (deregistered with --force and not cleaned yet).`
+
+func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+	opts := &ListOptions{Streams: f.Streams, Now: f.Now, management: management{factory: f}}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "Show the registered clusters and how they are",
+		Long:    listLong,
+		Example: `  meshctl cluster list
+  meshctl cluster list --mgmt-context cluster-1 -o json`,
+		Args: cmdutil.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Timeout <= 0 {
+				return cmdutil.FlagErrorf("--timeout must be more than nothing")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return listRun(cmd.Context(), opts)
+		},
+	}
+	opts.addFlags(cmd)
+	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", registry.DefaultCheckTimeout, "how `long` a cluster may take to answer")
+	return cmd
+}
+
+func listRun(ctx context.Context, opts *ListOptions) error {
+	mgmt, err := opts.config()
+	if err != nil {
+		return err
+	}
+	found, err := registry.List(ctx, registry.ListOptions{
+		MgmtConfig: mgmt, MgmtContext: opts.context, MgmtNamespace: opts.namespace,
+		Timeout: opts.Timeout, UserAgent: opts.userAgent(),
+	})
+	if err != nil {
+		return typed(err)
+	}
+	return opts.Output.Print(opts.Streams.Out, found, func(out io.Writer) error {
+		if len(found) == 0 {
+			say(opts.Streams, "No cluster is registered in namespace %s of %s; `meshctl cluster register` does it.", opts.namespace, mgmt.Host)
+			return nil
+		}
+		table := cmdutil.Table{Header: []string{"NAME", "HEALTH", "VERSION", "MESHES", "LATENCY", "CREDENTIAL", "EXPIRES", "PROBLEM"}}
+		for i := range found {
+			table.Add(row(&found[i], opts.Now())...)
+		}
+		return table.Print(out)
+	})
+}
+
+// row is one cluster in the table; CREDENTIAL is its age.
+func row(status *registry.ClusterStatus, now time.Time) []string {
+	meshes := make([]string, 0, len(status.Meshes))
+	for _, mesh := range status.Meshes {
+		name := strings.TrimSpace(mesh.Type + " " + mesh.Version)
+		if name == "" {
+			name = mesh.Name
+		}
+		meshes = append(meshes, name)
+	}
+	latency, age, expires := "", "", ""
+	if status.Latency > 0 {
+		latency = status.Latency.Round(time.Millisecond).String()
+	}
+	switch {
+	case status.Expires == nil && status.Server != "":
+		expires = "never"
+	case status.Expires != nil && status.Issued != nil:
+		age = duration.HumanDuration(max(now.Sub(*status.Issued), 0))
+		expires = "expired"
+		if left := status.Expires.Sub(now); left > 0 {
+			expires = duration.HumanDuration(left)
+		}
+	}
+	return []string{status.Name, string(status.Health), status.Version, strings.Join(meshes, ", "), latency, age, expires, status.Problem}
+}

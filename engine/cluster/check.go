@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// check looks at one cluster. What it finds is in the status.
+func (o *ListOptions) check(ctx context.Context, known knownCluster, secret *corev1.Secret) ClusterStatus {
+	status := ClusterStatus{Name: known.name, Domain: known.domain, Health: Invalid}
+	if secret == nil {
+		status.Problem = ErrNoSecret.Error()
+		return status
+	}
+	credential, life, err := parseSecret(secret)
+	if err != nil {
+		status.Problem = err.Error()
+		return status
+	}
+	status.Server = credential.Server
+	if !life.IsZero() {
+		status.Issued, status.Expires = &life.Issued, &life.Expires
+	}
+	way, err := newClient(credential, o.UserAgent)
+	if err != nil {
+		status.Problem = err.Error()
+		return status
+	}
+	defer way.close()
+	s, err := newServer(remoteSide, "", way.config, o.Timeout)
+	if err != nil {
+		status.Problem = err.Error()
+		return status
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	s.check(ctx, &status)
+	if status.Health == Healthy || status.Health == Denied {
+		o.checkLife(&status, life)
+	}
+	return status
+}
+
+// check asks the cluster who and which it takes us for, in the order of cause
+// and effect: a later question says nothing if an earlier one failed.
+func (s *server) check(ctx context.Context, status *ClusterStatus) {
+	start := time.Now()
+	_, err := whoami(ctx, s.kube)
+	status.Latency = time.Since(start)
+	switch {
+	case isDenied(err):
+		status.Health, status.Problem = Denied, "the cluster refuses the credential; run `meshctl cluster register` again"
+		return
+	case err != nil:
+		status.Health, status.Latency = Unreachable, 0
+		status.Problem = s.unreachable(ctx, err).Error()
+		return
+	}
+	status.Health = Healthy
+	raw, err := s.kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	if err == nil {
+		status.Version, err = parseVersion(raw)
+	}
+	if err != nil {
+		status.Health, status.Problem = Degraded, fmt.Sprintf("its version: %s", err)
+		return
+	}
+	missing, err := missingAccess(ctx, s.kube, ruleAccesses(remoteRules()))
+	switch {
+	case err != nil:
+		status.Health, status.Problem = Degraded, err.Error()
+	case len(missing) > 0:
+		status.Health = Degraded
+		status.Problem = fmt.Sprintf("the credential may not %s; run `meshctl cluster register` again", shorten(missing))
+	}
+}
+
+// checkLife adds what the credential's age says.
+func (o *ListOptions) checkLife(status *ClusterStatus, life Lifetime) {
+	now := o.Clock.Now()
+	switch {
+	case life.IsZero():
+	case !now.Before(life.Expires):
+		status.Health, status.Problem = Denied, (&ExpiredError{At: life.Expires}).Error()
+	case now.After(life.Issued.Add(life.Expires.Sub(life.Issued) * 3 / 4)):
+		status.Health = Degraded
+		status.Problem = fmt.Sprintf("the token expires in %s and should have been renewed; is `meshctl serve` running?",
+			life.Expires.Sub(now).Round(time.Second))
+	}
+}
+
+// shorten names the first few of many.
+func shorten(missing []string) string {
+	const few = 3
+	if len(missing) <= few {
+		return strings.Join(missing, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(missing[:few], ", "), len(missing)-few)
+}
+
+// leftoverStatuses are the clusters that were deregistered, but not cleaned.
+func (s *server) leftoverStatuses(ctx context.Context, namespace string, known map[string]knownCluster) ([]ClusterStatus, error) {
+	list, err := s.kube.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: LeftoverLabel})
+	if err != nil {
+		return nil, fmt.Errorf("%s: listing records of leftovers: %w", s.label, err)
+	}
+	var out []ClusterStatus
+	for i := range list.Items {
+		name := list.Items[i].Labels[LeftoverLabel]
+		if _, again := known[name]; again {
+			continue
+		}
+		out = append(out, ClusterStatus{Name: name, Health: Leftover, Problem: fmt.Sprintf(
+			"deregistered, but not cleaned; run `meshctl cluster deregister %s --remote-context ...`, or the commands in ConfigMap %s/%s",
+			name, namespace, list.Items[i].Name)})
+	}
+	return out, nil
+}

@@ -1,0 +1,203 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+)
+
+// stored connects to a cluster with the credential in its Secret, and proves
+// that it is still good.
+func (s *server) stored(ctx context.Context, secret *corev1.Secret, userAgent string, timeout time.Duration) (*server, error) {
+	credential, _, err := parseSecret(secret)
+	if err != nil {
+		return nil, err
+	}
+	way, err := newClient(credential, userAgent)
+	if err != nil {
+		return nil, err
+	}
+	out, err := newServer(remoteSide, "", way.config, timeout)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if _, err := whoami(ctx, out.kube); err != nil {
+		return nil, out.unreachable(ctx, err)
+	}
+	return out, nil
+}
+
+// doomed are the objects that give access to the cluster, in the order in which
+// they go; the role and the account go after what was written with them.
+func (d *deregistration) doomed() (bindings, rest []*object) {
+	own := TokenRoleName(d.Name)
+	bindings = []*object{
+		{resource: clusterRoleBindings, name: BindingName(d.Name)},
+		{resource: roleBindings, namespace: d.RemoteNamespace, name: own},
+		{resource: roles, namespace: d.RemoteNamespace, name: own},
+	}
+	rest = []*object{
+		{resource: clusterRoles, name: RoleName},
+		{resource: serviceAccounts, namespace: d.RemoteNamespace, name: d.Name},
+	}
+	return bindings, rest
+}
+
+func (d *deregistration) remoteAccess() []access {
+	var wanted []access
+	for _, k := range translatedKinds() {
+		wanted = append(wanted, kindResource(k).access("", "").each("list", "delete")...)
+	}
+	bindings, rest := d.doomed()
+	for _, o := range slices.Concat(bindings, rest) {
+		wanted = append(wanted, o.access(o.namespace, o.name).each("get", "delete")...)
+	}
+	return append(wanted, clusterRoleBindings.access("", "").each("list")...)
+}
+
+// clean removes from the cluster what was written there, and what gave access.
+// Access goes first: whatever still runs cannot write behind our back. With
+// Force, a step that fails does not keep the others from being done.
+func (d *deregistration) clean(ctx context.Context) error {
+	bindings, rest := d.doomed()
+	steps := make([]func(context.Context) error, 0, len(bindings)+len(rest)+2)
+	for _, o := range bindings {
+		steps = append(steps, func(ctx context.Context) error { return d.remove(ctx, o) })
+	}
+	steps = append(steps, d.collectTranslated)
+	for _, o := range rest {
+		steps = append(steps, func(ctx context.Context) error { return d.remove(ctx, o) })
+	}
+	steps = append(steps, d.removeNamespace)
+	var failed []error
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			failed = append(failed, err)
+			if !d.Force {
+				break
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (d *deregistration) collectTranslated(ctx context.Context) error {
+	quiet := time.Duration(0)
+	if d.serving(ctx) {
+		quiet = quietWhileServed
+	}
+	changes, err := d.remote.collect(ctx, translatedKinds(), translatedSelector(d.MgmtNamespace, d.Name), quiet)
+	d.report.add(changes...)
+	return err
+}
+
+// remove deletes an object of ours; somebody else's is left and noted.
+func (d *deregistration) remove(ctx context.Context, o *object) error {
+	found, err := d.remote.get(ctx, o.resource, o.namespace, o.name)
+	if err != nil || found == nil {
+		return err
+	}
+	if found.GetLabels()[ManagedByLabel] != ManagedBy {
+		d.report.note(fmt.Sprintf("%s on %s is left: it was not made by meshctl", o.describe(), d.remote.label))
+		return nil
+	}
+	if o.resource == clusterRoles {
+		used, err := d.roleUsed(ctx)
+		if err != nil || used {
+			return err
+		}
+	}
+	changes, err := d.remote.delete(ctx, o.resource, o.namespace, o.name)
+	d.report.add(changes...)
+	return err
+}
+
+// roleUsed reports whether another registration of the cluster has the role.
+func (d *deregistration) roleUsed(ctx context.Context) (bool, error) {
+	list, err := d.remote.kube.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("%s: listing ClusterRoleBindings: %w", d.remote.label, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].RoleRef.Name == RoleName {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// removeNamespace deletes the namespace if registration made it and nobody has
+// put anything into it. If that cannot be told, it stays.
+func (d *deregistration) removeNamespace(ctx context.Context) error {
+	ns, err := d.remote.get(ctx, namespaces, "", d.RemoteNamespace)
+	if err != nil || ns == nil || ns.GetAnnotations()[CreatedAnnotation] == "" {
+		return unlessForbidden(err)
+	}
+	inhabitant, err := d.remote.inhabitant(ctx, d.RemoteNamespace)
+	if err != nil {
+		d.report.note(fmt.Sprintf("namespace %s on %s is left: cannot tell whether it is empty: %s", d.RemoteNamespace, d.remote.label, err))
+		return nil
+	}
+	if inhabitant != "" {
+		d.report.note(fmt.Sprintf("namespace %s on %s is left: it holds %s", d.RemoteNamespace, d.remote.label, inhabitant))
+		return nil
+	}
+	changes, err := d.remote.delete(ctx, namespaces, "", d.RemoteNamespace)
+	d.report.add(changes...)
+	return err
+}
+
+// natives are in every namespace; Kubernetes and Istio put them there.
+var natives = map[string]string{
+	"configmaps":      "kube-root-ca.crt istio-ca-root-cert istio-ca-crl",
+	"serviceaccounts": "default",
+}
+
+// inhabitant names one object that lives in a namespace, if any does.
+func (s *server) inhabitant(ctx context.Context, namespace string) (string, error) {
+	lists, err := s.kube.Discovery().ServerPreferredNamespacedResources()
+	if err != nil {
+		return "", fmt.Errorf("asking for the types of objects: %w", err)
+	}
+	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
+	for _, list := range lists {
+		for i := range list.APIResources {
+			found, err := s.inhabitantOf(ctx, list, &list.APIResources[i], namespace)
+			if err != nil || found != "" {
+				return found, err
+			}
+		}
+	}
+	return "", nil
+}
+
+func (s *server) inhabitantOf(ctx context.Context, list *metav1.APIResourceList, r *metav1.APIResource, namespace string) (string, error) {
+	if r.Name == "events" {
+		return "", nil
+	}
+	gvr, err := groupVersionResource(list.GroupVersion, r.Name)
+	if err != nil {
+		return "", err
+	}
+	objects, err := s.meta.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 20})
+	if absent(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("listing %s: %w", r.Name, err)
+	}
+	for i := range objects.Items {
+		if !isNative(r.Name, objects.Items[i].Name) {
+			return r.Kind + " " + objects.Items[i].Name, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,261 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+)
+
+// DefaultServeWait is how long a running serve is given to collect what leads
+// to the removed cluster elsewhere.
+const DefaultServeWait = 30 * time.Second
+
+// DeregisterOptions say which cluster to forget.
+type DeregisterOptions struct {
+	Name string
+	// MgmtConfig leads to the management cluster and RemoteConfig to the
+	// cluster, with the rights of whoever deregisters. Without RemoteConfig the
+	// stored credential is used, which may not delete its own rights.
+	MgmtConfig, RemoteConfig *rest.Config
+	// MgmtContext and RemoteContext are what messages call them; optional.
+	MgmtContext, RemoteContext string
+	// MgmtNamespace defaults to DefaultNamespace, RemoteNamespace to the one
+	// in which the cluster was registered.
+	MgmtNamespace, RemoteNamespace string
+	// Force forgets the cluster though it cannot be cleaned; what is left there
+	// is recorded with the commands that remove it.
+	Force bool
+	// Timeout bounds each server's first answer; DefaultTimeout if zero.
+	Timeout time.Duration
+	// ServeWait bounds the wait for a running serve; DefaultServeWait if zero.
+	ServeWait time.Duration
+	// UserAgent is shown to other clusters.
+	UserAgent string
+}
+
+// deregistration is one run of Deregister.
+type deregistration struct {
+	DeregisterOptions
+	management *server
+	// remote is nil if the cluster cannot be reached; then remoteErr says why.
+	remote    *server
+	remoteErr error
+
+	// What is known of the registration; each nil if it is not there.
+	secret    *corev1.Secret
+	cluster   *multiclusterv1alpha1.KubernetesCluster
+	leftovers *unstructured.Unstructured
+
+	report Report
+}
+
+// Deregister forgets a cluster: first the management plane's Secret and
+// KubernetesCluster, so that a running serve writes there no more, then what
+// was written to the cluster and what gave access to it, then what was
+// discovered in it. A cluster that cannot be reached, or cannot be cleaned with
+// the rights at hand, is an error that changes nothing, unless Force is set.
+// Running it again finishes what was interrupted.
+func Deregister(ctx context.Context, options DeregisterOptions) (Report, error) {
+	d := &deregistration{DeregisterOptions: options}
+	d.report.Cluster = d.Name
+	orDefault(&d.MgmtNamespace, DefaultNamespace)
+	d.Timeout = cmp.Or(d.Timeout, DefaultTimeout)
+	d.ServeWait = cmp.Or(d.ServeWait, DefaultServeWait)
+	if err := CheckName(d.Name); err != nil {
+		return Report{}, err
+	}
+	var err error
+	if d.management, err = newServer(managementSide, d.MgmtContext, d.MgmtConfig, d.Timeout); err != nil {
+		return Report{}, err
+	}
+	if err := d.preflight(ctx); err != nil {
+		return Report{}, err
+	}
+	err = d.run(ctx)
+	return d.report, err
+}
+
+// preflight finds out what there is and whether it can be removed. It changes nothing.
+func (d *deregistration) preflight(ctx context.Context) error {
+	if err := d.management.probe(ctx); err != nil {
+		return err
+	}
+	if err := d.management.require(ctx, d.managementAccess()); err != nil {
+		return err
+	}
+	if err := d.look(ctx); err != nil {
+		return err
+	}
+	d.remoteErr = d.reach(ctx)
+	var wrong *WrongClusterError
+	switch {
+	case errors.As(d.remoteErr, &wrong):
+		return d.remoteErr
+	case !d.registered() && !d.traces(ctx):
+		return &NotRegisteredError{Name: d.Name, Namespace: d.MgmtNamespace}
+	case d.remoteErr == nil:
+		d.remoteErr = d.remote.require(ctx, d.remoteAccess())
+	}
+	if d.remoteErr != nil && !d.Force {
+		return fmt.Errorf("cluster %s: nothing was changed, because it cannot be cleaned: %w; "+
+			"with --force it is forgotten all the same, and what stays on it is written down", d.Name, d.remoteErr)
+	}
+	return nil
+}
+
+func (d *deregistration) managementAccess() []access {
+	ns := d.MgmtNamespace
+	wanted := secrets.access(ns, d.Name).each("get", "delete")
+	wanted = append(wanted, kubernetesClusters.access(ns, d.Name).each("get", "delete")...)
+	for _, k := range discoveredKinds() {
+		wanted = append(wanted, kindResource(k).access(ns, "").each("list", "delete")...)
+	}
+	record := configMaps.access(ns, LeftoverName(d.Name)).each("get", "delete")
+	if d.Force {
+		record = configMaps.access(ns, LeftoverName(d.Name)).each("get", "create", "patch", "delete")
+	}
+	return append(wanted, record...)
+}
+
+func (d *deregistration) look(ctx context.Context) error {
+	var err error
+	if d.cluster, err = d.management.getKubernetesCluster(ctx, d.MgmtNamespace, d.Name); err != nil {
+		return err
+	}
+	if d.secret, err = storedSecret(ctx, d.management.kube, d.MgmtNamespace, d.Name); err != nil {
+		return err
+	}
+	if d.secret != nil && d.secret.Type != SecretType {
+		d.secret = nil
+	}
+	if d.leftovers, err = d.management.get(ctx, configMaps, d.MgmtNamespace, LeftoverName(d.Name)); err != nil {
+		return err
+	}
+	if d.cluster != nil {
+		orDefault(&d.RemoteNamespace, d.cluster.Status.Namespace)
+	}
+	if d.leftovers != nil {
+		orDefault(&d.RemoteNamespace, d.leftovers.GetAnnotations()[NamespaceAnnotation])
+	}
+	orDefault(&d.RemoteNamespace, DefaultNamespace)
+	return nil
+}
+
+func (d *deregistration) registered() bool {
+	return d.secret != nil || d.cluster != nil || d.leftovers != nil
+}
+
+// uid is the registered cluster's, as far as anything says.
+func (d *deregistration) uid() string {
+	switch {
+	case d.secret != nil && d.secret.Annotations[UIDAnnotation] != "":
+		return d.secret.Annotations[UIDAnnotation]
+	case d.cluster != nil && d.cluster.Annotations[UIDAnnotation] != "":
+		return d.cluster.Annotations[UIDAnnotation]
+	case d.leftovers != nil:
+		return d.leftovers.GetAnnotations()[UIDAnnotation]
+	}
+	return ""
+}
+
+// reach connects to the cluster: as the caller, or else with the stored credential.
+func (d *deregistration) reach(ctx context.Context) error {
+	if d.RemoteConfig != nil {
+		return d.reachAsCaller(ctx)
+	}
+	if d.secret == nil {
+		return errors.New("there is no stored credential for it; name a context with --remote-context")
+	}
+	s, err := d.management.stored(ctx, d.secret, d.UserAgent, d.Timeout)
+	if err != nil {
+		return err
+	}
+	d.remote = s
+	return nil
+}
+
+func (d *deregistration) reachAsCaller(ctx context.Context) error {
+	s, err := newServer(remoteSide, d.RemoteContext, d.RemoteConfig, d.Timeout)
+	if err != nil {
+		return err
+	}
+	if err := s.probe(ctx); err != nil {
+		return err
+	}
+	if uid := d.uid(); uid != "" && uid != string(s.uid) {
+		return &WrongClusterError{Name: d.Name, Server: s.label, Registered: uid, Actual: string(s.uid)}
+	}
+	d.remote = s
+	return nil
+}
+
+// traces reports whether the cluster still has the account of a registration
+// by this management plane: it is what is deleted last.
+func (d *deregistration) traces(ctx context.Context) bool {
+	if d.remote == nil {
+		return false
+	}
+	account, err := d.remote.get(ctx, serviceAccounts, d.RemoteNamespace, d.Name)
+	return err == nil && account != nil && account.GetAnnotations()[ManagementUIDAnnotation] == string(d.management.uid)
+}
+
+// run removes everything, the ways in first.
+func (d *deregistration) run(ctx context.Context) error {
+	if err := d.forget(ctx); err != nil {
+		return fmt.Errorf("cluster %s: deregistering: %w; run the command again", d.Name, err)
+	}
+	err := d.remoteErr
+	if d.remote != nil {
+		err = d.clean(ctx)
+	}
+	if err != nil && !d.Force {
+		return fmt.Errorf("cluster %s: it is deregistered, but not clean: %w; run the command again with --remote-context", d.Name, err)
+	}
+	if err := d.settle(ctx, err); err != nil {
+		return fmt.Errorf("cluster %s: deregistering: %w; run the command again", d.Name, err)
+	}
+	return nil
+}
+
+// forget removes the two objects by which a cluster is known. The Secret goes
+// first: a running serve then freezes the cluster until it is gone altogether.
+func (d *deregistration) forget(ctx context.Context) error {
+	if d.secret != nil {
+		change, err := d.management.delete(ctx, secrets, d.MgmtNamespace, d.Name)
+		d.report.add(change...)
+		if err != nil {
+			return err
+		}
+	}
+	change, err := d.management.delete(ctx, kubernetesClusters, d.MgmtNamespace, d.Name)
+	d.report.add(change...)
+	return err
+}
+
+// settle removes what was discovered, waits for what serve collects elsewhere,
+// and keeps or drops the record of what was left behind because of why.
+func (d *deregistration) settle(ctx context.Context, why error) error {
+	changes, err := d.management.collect(ctx, discoveredKinds(), discoveredSelector(d.MgmtNamespace, d.Name), 0)
+	d.report.add(changes...)
+	if err != nil {
+		return err
+	}
+	d.elsewhere(ctx)
+	if why != nil {
+		return d.writeLeftovers(ctx, why)
+	}
+	if d.leftovers == nil {
+		return nil
+	}
+	changes, err = d.management.delete(ctx, configMaps, d.MgmtNamespace, LeftoverName(d.Name))
+	d.report.add(changes...)
+	return err
+}

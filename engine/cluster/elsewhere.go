@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// LeaseName is the Lease, in the management namespace, that the leading serve holds.
+const LeaseName = "meshctl"
+
+// serving reports whether a serve holds the lease and has renewed it lately.
+func (d *deregistration) serving(ctx context.Context) bool {
+	lease, err := d.management.kube.CoordinationV1().Leases(d.MgmtNamespace).Get(ctx, LeaseName, metav1.GetOptions{})
+	if err != nil || lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil ||
+		lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		return false
+	}
+	return time.Since(lease.Spec.RenewTime.Time) < 2*time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
+}
+
+// elsewhere looks in the other clusters for objects that lead to this one. A
+// running serve collects them, and is waited for; otherwise they are only told of.
+func (d *deregistration) elsewhere(ctx context.Context) {
+	others, unreadable, err := d.others(ctx)
+	if err != nil {
+		d.report.note("other clusters may hold objects that lead to this one; `meshctl serve` collects them: " + err.Error())
+		return
+	}
+	serving := d.serving(ctx)
+	left, failed := d.leading(ctx, others)
+	for deadline := time.Now().Add(d.ServeWait); serving && left > 0 && time.Now().Before(deadline) && ctx.Err() == nil; {
+		time.Sleep(collectPause)
+		left, failed = d.leading(ctx, others)
+	}
+	unreadable = append(unreadable, failed...)
+	slices.Sort(unreadable)
+	if unreadable = slices.Compact(unreadable); len(unreadable) > 0 {
+		d.report.note("could not look for objects that lead to this cluster in: " + strings.Join(unreadable, ", "))
+	}
+	switch {
+	case left > 0 && serving:
+		d.report.note(fmt.Sprintf("%d objects in other clusters still lead to this one after %s; `meshctl serve` is collecting them", left, d.ServeWait))
+	case left > 0:
+		d.report.note(fmt.Sprintf("%d objects in other clusters still lead to this one; no `meshctl serve` holds the Lease %s/%s: the next one collects them", left, d.MgmtNamespace, LeaseName))
+	}
+}
+
+// leading counts the objects that lead to the cluster, and names the clusters
+// of which that is not known.
+func (d *deregistration) leading(ctx context.Context, others []other) (left int, failed []string) {
+	for _, o := range others {
+		n, err := o.leadingTo(ctx, d.MgmtNamespace, d.Name)
+		if err != nil {
+			failed = append(failed, o.name)
+		}
+		left += n
+	}
+	return left, failed
+}
+
+// other is another registered cluster.
+type other struct {
+	*server
+	name string
+}
+
+// others connects to the other registered clusters with their stored credentials.
+func (d *deregistration) others(ctx context.Context) (reached []other, unreadable []string, err error) {
+	list, err := d.management.kube.CoreV1().Secrets(d.MgmtNamespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + SecretType})
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: listing kubeconfig Secrets: %w", d.management.label, err)
+	}
+	all := make([]other, len(list.Items))
+	var group errgroup.Group
+	group.SetLimit(parallelChecks)
+	for i := range list.Items {
+		group.Go(func() error {
+			// One that cannot be reached is told of, and holds up nothing.
+			s, err := d.management.stored(ctx, &list.Items[i], d.UserAgent, d.Timeout)
+			if err != nil {
+				s = nil
+			}
+			all[i] = other{s, list.Items[i].Name}
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions above return nil
+	for _, o := range all {
+		switch {
+		case o.name == d.Name:
+		case o.server == nil:
+			unreadable = append(unreadable, o.name)
+		default:
+			reached = append(reached, o)
+		}
+	}
+	return reached, unreadable, nil
+}
+
+// leadingTo counts the objects that federate services of a cluster.
+func (o other) leadingTo(ctx context.Context, mgmtNamespace, cluster string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	n := 0
+	for _, k := range translatedKinds() {
+		err := o.each(ctx, kindResource(k), translatedSelector(mgmtNamespace, o.name), func(m *metav1.PartialObjectMetadata) {
+			if strings.HasSuffix(m.Annotations[snapshot.FederationAnnotation], "."+cluster) {
+				n++
+			}
+		})
+		if err != nil && !apierrors.IsForbidden(err) {
+			return n, err
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,128 @@
+package cluster_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+func TestListAndForceOnADeadCluster(t *testing.T) {
+	t.Parallel()
+	servers := sandbox.APIServers(t, 2)
+	management, err := servers[0].Config()
+	require.NoError(t, err)
+	remote, err := servers[1].Config()
+	require.NoError(t, err)
+	installTranslatedTypes(t, remote)
+	before := inventory(t, remote)
+	_, err = cluster.Register(t.Context(), cluster.Options{Name: "cluster-1", RemoteConfig: management, MgmtConfig: management})
+	require.NoError(t, err)
+	options := cluster.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
+	_, err = cluster.Register(t.Context(), options)
+	require.NoError(t, err)
+	put(t, remote, snapshot.ServiceEntry, "default", "ours",
+		map[string]string{snapshot.NetworkingOwnerLabel: "gloo-mesh", snapshot.ClusterLabel: "cluster-2"}, nil)
+	put(t, management, snapshot.Mesh, "gloo-mesh", "istiod-istio-system-cluster-2",
+		map[string]string{snapshot.DiscoveryOwnerLabel: "gloo-mesh", snapshot.DiscoveryClusterLabel: "cluster-2"}, nil)
+	createSecret(t, management, "broken", cluster.SecretType, map[string][]byte{"kubeconfig": []byte("a: b")})
+
+	list := func() map[string]cluster.ClusterStatus {
+		all, err := cluster.List(t.Context(), cluster.ListOptions{MgmtConfig: management, Timeout: 2 * time.Second})
+		require.NoError(t, err)
+		out := map[string]cluster.ClusterStatus{}
+		for _, status := range all {
+			out[status.Name] = status
+		}
+		return out
+	}
+	found := list()
+	require.Len(t, found, 3)
+	assert.Equal(t, cluster.Healthy, found["cluster-1"].Health, found["cluster-1"].Problem)
+	assert.Equal(t, cluster.Healthy, found["cluster-2"].Health, found["cluster-2"].Problem)
+	assert.Regexp(t, `^v1\.\d+`, found["cluster-2"].Version)
+	assert.Equal(t, []cluster.MeshStatus{{Name: "istiod-istio-system-cluster-2"}}, found["cluster-2"].Meshes)
+	assert.Equal(t, cluster.DefaultTokenTTL, found["cluster-2"].Expires.Sub(*found["cluster-2"].Issued))
+	assert.Positive(t, found["cluster-2"].Latency)
+	assert.Equal(t, cluster.Invalid, found["broken"].Health)
+	assert.Contains(t, found["broken"].Problem, "its field a is not accepted")
+
+	require.NoError(t, servers[1].Kill(t.Context(), local.APIServer))
+	assert.Equal(t, cluster.Unreachable, list()["cluster-2"].Health)
+	assert.Contains(t, list()["cluster-2"].Problem, "does not answer")
+	dead := cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, Timeout: 2 * time.Second}
+	managementBefore := inventory(t, management)
+	_, err = cluster.Deregister(t.Context(), dead)
+	require.ErrorContains(t, err, "nothing was changed")
+	require.ErrorContains(t, err, "--force")
+	var unreachable *cluster.UnreachableError
+	require.ErrorAs(t, err, &unreachable)
+	assert.Equal(t, managementBefore, inventory(t, management))
+
+	dead.Force = true
+	report, err := cluster.Deregister(t.Context(), dead)
+	require.NoError(t, err)
+	commands := strings.Join(report.Leftovers, "\n")
+	assert.Contains(t, commands, "kubectl delete serviceentries.networking.istio.io --all-namespaces --selector cluster.multicluster.solo.io=cluster-2,owner.networking.mesh.gloo.solo.io=gloo-mesh")
+	assert.Contains(t, commands, "kubectl delete clusterrolebinding cluster-2-gloomesh-remote-access-clusterrole-binding --ignore-not-found")
+	gone := without(managementBefore, inventory(t, management))
+	assert.Equal(t, []string{"KubernetesCluster gloo-mesh/cluster-2", "Mesh gloo-mesh/istiod-istio-system-cluster-2", "Secret gloo-mesh/cluster-2"}, gone)
+	record, err := kubeFor(t, management).CoreV1().ConfigMaps("gloo-mesh").Get(t.Context(), cluster.LeftoverName("cluster-2"), metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, commands, record.Data["commands"])
+	assert.Equal(t, cluster.Leftover, list()["cluster-2"].Health)
+
+	require.NoError(t, servers[1].Restart(t.Context(), local.APIServer))
+	_, err = cluster.Deregister(t.Context(), cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, RemoteConfig: management})
+	var wrong *cluster.WrongClusterError
+	require.ErrorAs(t, err, &wrong)
+	report, err = cluster.Deregister(t.Context(), cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, RemoteConfig: remote})
+	require.NoError(t, err)
+	assert.Empty(t, report.Leftovers)
+	finishNamespaces(t, remote)
+	assert.Empty(t, without(inventory(t, remote), before))
+	assert.NotContains(t, list(), "cluster-2")
+}
+
+func TestDeregisterWithoutAContextSaysWhatItMayNot(t *testing.T) {
+	t.Parallel()
+	const name = "contextless"
+	config := registerSelf(t, name)
+	before := inventory(t, config)
+	options := cluster.DeregisterOptions{Name: name, MgmtConfig: config, MgmtNamespace: name}
+	_, err := cluster.Deregister(t.Context(), options)
+	var missing *cluster.PermissionError
+	require.ErrorAs(t, err, &missing)
+	assert.Contains(t, missing.Missing, "delete serviceaccounts/contextless in namespace contextless")
+	for _, key := range []string{"Secret contextless/contextless", "ServiceAccount contextless/contextless", "KubernetesCluster contextless/contextless"} {
+		assert.Equal(t, before[key], inventory(t, config)[key])
+	}
+
+	// With --force, the stored credential removes what it may: not its own rights.
+	installTranslatedTypesOnce(t, config)
+	put(t, config, snapshot.Gateway, name, "ours", map[string]string{snapshot.NetworkingOwnerLabel: name, snapshot.ClusterLabel: name}, nil)
+	options.Force = true
+	report, err := cluster.Deregister(t.Context(), options)
+	require.NoError(t, err)
+	assert.NotEmpty(t, report.Leftovers)
+	after := inventory(t, config)
+	assert.NotContains(t, after, "Gateway contextless/ours")
+	assert.NotContains(t, after, "Secret contextless/contextless")
+	assert.Contains(t, after, "ServiceAccount contextless/contextless")
+	assert.Contains(t, after, "ConfigMap contextless/contextless-leftovers")
+
+	// With a context, the rest goes; the record knows the namespace.
+	options.RemoteConfig, options.Force = config, false
+	_, err = cluster.Deregister(t.Context(), options)
+	require.NoError(t, err)
+	after = inventory(t, config)
+	assert.NotContains(t, after, "ServiceAccount contextless/contextless")
+	assert.NotContains(t, after, "ConfigMap contextless/contextless-leftovers")
+}

@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// DefaultCheckTimeout bounds the look at one cluster.
+const DefaultCheckTimeout = 5 * time.Second
+
+// parallelChecks is high because checks wait more than they work.
+const parallelChecks = 64
+
+// Health of a registered cluster.
+type Health string
+
+const (
+	// Healthy: it answers, and the credential is good.
+	Healthy Health = "healthy"
+	// Degraded: it answers, but something will or does not work.
+	Degraded Health = "degraded"
+	// Denied: it answers and refuses the credential.
+	Denied Health = "denied"
+	// Unreachable: it does not answer.
+	Unreachable Health = "unreachable"
+	// Invalid: the stored credential is broken or missing.
+	Invalid Health = "invalid"
+	// Leftover: it is deregistered, but was not cleaned.
+	Leftover Health = "leftover"
+)
+
+// ClusterStatus is how a registered cluster is.
+type ClusterStatus struct {
+	Name   string `json:"name"`
+	Health Health `json:"health"`
+	// Server is the URL of its API server, and Version what runs there.
+	Server  string `json:"server,omitempty"`
+	Version string `json:"version,omitempty"`
+	Domain  string `json:"domain,omitempty"`
+	// Latency of an authenticated request, connecting included.
+	Latency time.Duration `json:"latencyNanoseconds,omitempty"`
+	Meshes  []MeshStatus  `json:"meshes,omitempty"`
+	// Issued and Expires bound the credential's life; nil if it does not expire
+	// or is not known.
+	Issued  *time.Time `json:"credentialIssued,omitempty"`
+	Expires *time.Time `json:"credentialExpires,omitempty"`
+	// Problem is what is wrong, and the next step; empty if nothing is.
+	Problem string `json:"problem,omitempty"`
+}
+
+// MeshStatus is a mesh that was discovered in a cluster.
+type MeshStatus struct {
+	Name string `json:"name"`
+	// Type is istio, osm, linkerd, consulConnect or awsAppMesh.
+	Type    string `json:"type,omitempty"`
+	Version string `json:"version,omitempty"`
+}
+
+// ListOptions say where to look.
+type ListOptions struct {
+	MgmtConfig  *rest.Config
+	MgmtContext string
+	// MgmtNamespace defaults to DefaultNamespace.
+	MgmtNamespace string
+	// Timeout bounds the look at each cluster; DefaultCheckTimeout if zero.
+	Timeout time.Duration
+	// UserAgent is shown to the clusters.
+	UserAgent string
+	// Clock tells whether credentials are good; the real one if nil.
+	Clock clock.PassiveClock
+}
+
+// List looks at every registered cluster, side by side, and returns them
+// ascending by name. That one does not answer is no error.
+func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
+	orDefault(&o.MgmtNamespace, DefaultNamespace)
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultCheckTimeout
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	s, err := newServer(managementSide, o.MgmtContext, o.MgmtConfig, DefaultTimeout)
+	if err != nil {
+		return nil, err
+	}
+	known, secrets, err := s.known(ctx, o.MgmtNamespace)
+	if err != nil {
+		return nil, err
+	}
+	meshes, err := s.meshes(ctx, o.MgmtNamespace)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(known))
+	out := make([]ClusterStatus, len(names))
+	var group errgroup.Group
+	group.SetLimit(parallelChecks)
+	for i, name := range names {
+		group.Go(func() error {
+			out[i] = o.check(ctx, known[name], secrets[known[name].secretName])
+			out[i].Meshes = meshes[name]
+			return nil
+		})
+	}
+	_ = group.Wait() // check returns its errors as problems
+	left, err := s.leftoverStatuses(ctx, o.MgmtNamespace, known)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, left...)
+	slices.SortFunc(out, func(a, b ClusterStatus) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// known reads the registrations of a namespace.
+func (s *server) known(ctx context.Context, namespace string) (map[string]knownCluster, map[string]*corev1.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	list, err := s.kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + SecretType})
+	if err != nil {
+		if isDenied(err) {
+			return nil, nil, fmt.Errorf("%s: listing kubeconfig Secrets: %w", s.label, err)
+		}
+		return nil, nil, s.unreachable(ctx, err)
+	}
+	secrets := map[string]*corev1.Secret{}
+	for i := range list.Items {
+		secrets[list.Items[i].Name] = &list.Items[i]
+	}
+	all, err := s.listKubernetesClusters(ctx, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	clusters := map[string]knownCluster{}
+	for _, kc := range all {
+		secretName := kc.Spec.SecretName
+		orDefault(&secretName, kc.Name)
+		clusters[kc.Name] = knownCluster{name: kc.Name, domain: kc.Spec.ClusterDomain, secretName: secretName}
+	}
+	return registrations(secrets, clusters), secrets, nil
+}
+
+// meshes lists the discovered meshes by cluster.
+func (s *server) meshes(ctx context.Context, namespace string) (map[string][]MeshStatus, error) {
+	r := kindResource(snapshot.Mesh)
+	list, err := s.client(r, namespace).List(ctx, metav1.ListOptions{})
+	if absent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: listing Meshes: %w", s.label, err)
+	}
+	out := map[string][]MeshStatus{}
+	for i := range list.Items {
+		var mesh discoveryv1.Mesh
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &mesh); err != nil {
+			return nil, fmt.Errorf("mesh %s: decoding: %w", list.Items[i].GetName(), err)
+		}
+		cluster := mesh.Labels[snapshot.DiscoveryClusterLabel]
+		out[cluster] = append(out[cluster], meshStatus(&mesh))
+	}
+	return out, nil
+}
+
+func meshStatus(mesh *discoveryv1.Mesh) MeshStatus {
+	status := MeshStatus{Name: mesh.Name}
+	switch spec := &mesh.Spec; {
+	case spec.Istio != nil:
+		status.Type, status.Version = "istio", spec.Istio.Installation.Version
+	case spec.Osm != nil:
+		status.Type, status.Version = "osm", spec.Osm.Installation.Version
+	case spec.Linkerd != nil:
+		status.Type, status.Version = "linkerd", spec.Linkerd.Installation.Version
+	case spec.ConsulConnect != nil:
+		status.Type, status.Version = "consulConnect", spec.ConsulConnect.Installation.Version
+	case spec.AwsAppMesh != nil:
+		status.Type = "awsAppMesh"
+	}
+	return status
+}

@@ -1,0 +1,223 @@
+package cluster_test
+
+import (
+	"context"
+	"os"
+	"sort"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+var sandbox sandboxtest.Sandbox
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
+
+// deadline is how long the tests wait for what should take milliseconds.
+const deadline = 30 * time.Second
+
+func kubeFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	return kube
+}
+
+// pair is two API servers of the test's own.
+func pair(t *testing.T) (management, remote *rest.Config) {
+	t.Helper()
+	servers := sandbox.APIServers(t, 2)
+	management, err := servers[0].Config()
+	require.NoError(t, err)
+	remote, err = servers[1].Config()
+	require.NoError(t, err)
+	return management, remote
+}
+
+// inventory is the resource version of every object of a server, but for those
+// that a server keeps by itself.
+func inventory(t *testing.T, config *rest.Config) map[string]string {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	require.NoError(t, err)
+	lists, err := client.ServerPreferredResources()
+	require.NoError(t, err)
+	objects, err := metadata.NewForConfig(config)
+	require.NoError(t, err)
+	out := map[string]string{}
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		require.NoError(t, err)
+		for _, r := range list.APIResources {
+			// Kept by the server for itself, and changing all the time.
+			if r.Name == "leases" || r.Name == "events" || r.Name == "endpointslices" || r.Name == "endpoints" ||
+				gv.Group == "apiregistration.k8s.io" || gv.Group == "flowcontrol.apiserver.k8s.io" || r.Name == "ipaddresses" || r.Name == "servicecidrs" {
+				continue
+			}
+			found, err := objects.Resource(gv.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err, r.Name)
+			for _, item := range found.Items {
+				out[r.Kind+" "+item.Namespace+"/"+item.Name] = item.ResourceVersion
+			}
+		}
+	}
+	return out
+}
+
+// without is the keys of an inventory that another does not have.
+func without(all, those map[string]string) []string {
+	out := []string{}
+	for key := range all {
+		if _, ok := those[key]; !ok {
+			out = append(out, key)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// emptyNamespaces makes namespaces go, as the controller manager would.
+func finishNamespaces(t *testing.T, config *rest.Config) {
+	t.Helper()
+	kube := kubeFor(t, config)
+	list, err := kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for i := range list.Items {
+		if ns := &list.Items[i]; ns.DeletionTimestamp != nil {
+			ns.Spec.Finalizers = nil
+			_, err := kube.CoreV1().Namespaces().Finalize(t.Context(), ns, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+	}
+}
+
+// installTranslatedTypes makes a server know the types that the engine writes
+// to clusters, without their schemas.
+func installTranslatedTypes(t *testing.T, config *rest.Config) {
+	t.Helper()
+	client, err := apiextensions.NewForConfig(config)
+	require.NoError(t, err)
+	kinds := snapshot.Kinds(snapshot.ManagedSide, snapshot.Write)
+	for _, k := range kinds {
+		_, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), anySchema(k.Info()), metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	objects, err := metadata.NewForConfig(config)
+	require.NoError(t, err)
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		for _, k := range kinds {
+			_, err := objects.Resource(gvr(k)).List(context.Background(), metav1.ListOptions{})
+			assert.NoError(t, err)
+		}
+	}, deadline, 50*time.Millisecond)
+}
+
+func anySchema(info snapshot.KindInfo) *apiextensionsv1.CustomResourceDefinition {
+	preserve := true
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: info.Resource + "." + info.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: info.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: info.Resource, Kind: info.Kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: info.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: &preserve}},
+			}},
+		},
+	}
+}
+
+func gvr(k snapshot.Kind) schema.GroupVersionResource {
+	info := k.Info()
+	return schema.GroupVersionResource{Group: info.Group, Version: info.Version, Resource: info.Resource}
+}
+
+var translatedTypesOnce sync.Once
+
+// installTranslatedTypesOnce does so on the shared server.
+func installTranslatedTypesOnce(t *testing.T, config *rest.Config) {
+	t.Helper()
+	translatedTypesOnce.Do(func() { installTranslatedTypes(t, config) })
+}
+
+// put creates an object of a kind with labels.
+func put(t *testing.T, config *rest.Config, k snapshot.Kind, namespace, name string, labels, annotations map[string]string) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(k.Info().GroupVersionKind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	u.SetLabels(labels)
+	u.SetAnnotations(annotations)
+	_, err = client.Resource(gvr(k)).Namespace(namespace).Create(t.Context(), u, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// makeNamespace creates a namespace unless it is there.
+func makeNamespace(t *testing.T, config *rest.Config, name string) {
+	t.Helper()
+	_, err := kubeFor(t, config).CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+}
+
+func userInfo(t *testing.T, config *rest.Config) authenticationv1.UserInfo {
+	t.Helper()
+	review, err := kubeFor(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return review.Status.UserInfo
+}
+
+// credentialID tells tokens of one account apart.
+func credentialID(t *testing.T, config *rest.Config) string {
+	t.Helper()
+	ids := userInfo(t, config).Extra["authentication.kubernetes.io/credential-id"]
+	require.Len(t, ids, 1)
+	return ids[0]
+}
+
+func getSecret(t *testing.T, config *rest.Config, namespace, name string) *corev1.Secret {
+	t.Helper()
+	secret, err := kubeFor(t, config).CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return secret
+}
+
+// storedConfig is a plain client of the credential in a Secret.
+func storedConfig(t *testing.T, secret *corev1.Secret) *rest.Config {
+	t.Helper()
+	c, err := cluster.ParseKubeconfig(secret.Data[cluster.SecretKey])
+	require.NoError(t, err)
+	return &rest.Config{Host: c.Server, BearerToken: c.Token, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA, ServerName: c.ServerName}}
+}
+
+func tokenRequest() *authenticationv1.TokenRequest {
+	seconds := int64(cluster.MinTokenTTL / time.Second)
+	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+}

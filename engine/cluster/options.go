@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+)
+
+// Options say which cluster to register where.
+type Options struct {
+	// Name the cluster will have everywhere: a DNS label.
+	Name string
+	// RemoteConfig leads to the cluster and MgmtConfig to the management
+	// cluster, with the rights of whoever registers. Both may be the same.
+	RemoteConfig, MgmtConfig *rest.Config
+	// RemoteContext and MgmtContext are what messages call them; optional.
+	RemoteContext, MgmtContext string
+	// MgmtNamespace holds the Secret and the KubernetesCluster, and
+	// RemoteNamespace the ServiceAccount; both default to DefaultNamespace.
+	MgmtNamespace, RemoteNamespace string
+	// ClusterDomain is the DNS suffix of the cluster's Services; cluster.local
+	// if empty.
+	ClusterDomain string
+	// APIServerAddress, HOST or HOST:PORT, is where the management plane finds
+	// the cluster's API server, if not where RemoteConfig does.
+	APIServerAddress string
+	// TokenTTL is the lifetime to ask for; DefaultTokenTTL if zero.
+	TokenTTL time.Duration
+	// Timeout bounds each server's first answer; DefaultTimeout if zero.
+	Timeout time.Duration
+	// Clock tells when a token is due; the real one if nil.
+	Clock clock.PassiveClock
+}
+
+// complete fills in defaults and refuses what can not be right.
+func (o *Options) complete() error {
+	if err := CheckName(o.Name); err != nil {
+		return err
+	}
+	orDefault(&o.MgmtNamespace, DefaultNamespace)
+	orDefault(&o.RemoteNamespace, DefaultNamespace)
+	orDefault(&o.ClusterDomain, multiclusterv1alpha1.DefaultClusterDomain)
+	for flag, value := range map[string]string{"management": o.MgmtNamespace, "remote": o.RemoteNamespace} {
+		if len(validation.IsDNS1123Label(value)) > 0 {
+			return fmt.Errorf("%s namespace %q: want lower-case letters, digits and hyphens, at most 63", flag, value)
+		}
+	}
+	if len(validation.IsDNS1123Subdomain(o.ClusterDomain)) > 0 {
+		return fmt.Errorf("cluster domain %q: want a DNS name such as cluster.local", o.ClusterDomain)
+	}
+	if o.TokenTTL == 0 {
+		o.TokenTTL = DefaultTokenTTL
+	}
+	if o.TokenTTL < MinTokenTTL {
+		return fmt.Errorf("token lifetime %s: API servers grant no less than %s", o.TokenTTL, MinTokenTTL)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return nil
+}
+
+// CheckName refuses names that could not be a label value, a part of object
+// names, and a part of host names.
+func CheckName(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("cluster name %q: want lower-case letters, digits and hyphens, no dot, at most 63 characters", name)
+	}
+	return nil
+}
+
+func orDefault(value *string, fallback string) {
+	if *value == "" {
+		*value = fallback
+	}
+}

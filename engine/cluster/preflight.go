@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// preflight makes sure that registration can work, and writes nothing. Where
+// several things are wrong on both servers, the error says all.
+func (r *registration) preflight(ctx context.Context) error {
+	if err := both(
+		func() error { return r.management.probe(ctx) },
+		func() error { return r.remote.probe(ctx) },
+	); err != nil {
+		return err
+	}
+	var note string
+	var err error
+	if r.endpoint, note, err = endpoint(ctx, r.RemoteConfig, r.APIServerAddress, r.Timeout); err != nil {
+		return fmt.Errorf("cluster %s: %w", r.Name, err)
+	}
+	r.report.note(note)
+	// What is there decides which permissions are needed. What may not be
+	// read counts as absent: the permission to read it is on the list, too.
+	if err := both(
+		func() error { return r.lookAtManagement(ctx) },
+		func() error { return r.lookAtRemote(ctx) },
+	); err != nil {
+		return err
+	}
+	if err := both(
+		func() error { return r.management.require(ctx, r.managementAccess()) },
+		func() error { return r.remoteMayWrite(ctx) },
+	); err != nil {
+		return err
+	}
+	if err := r.checkForeign(ctx); err != nil {
+		return err
+	}
+	return r.checkTaken(ctx)
+}
+
+// both runs two checks side by side and joins what they say.
+func both(one, other func() error) error {
+	first := make(chan error, 1)
+	go func() { first <- one() }()
+	second := other()
+	return errors.Join(<-first, second)
+}
+
+func (r *registration) lookAtManagement(ctx context.Context) error {
+	var err error
+	if r.missing.managementNamespace, err = r.management.lacksNamespace(ctx, r.MgmtNamespace); err != nil {
+		return err
+	}
+	if r.missing.crds, err = r.management.outdatedCRDs(ctx); err != nil {
+		return err
+	}
+	record, err := r.management.get(ctx, configMaps, r.MgmtNamespace, LeftoverName(r.Name))
+	r.leftovers = record != nil && record.GetLabels()[LeftoverLabel] == r.Name && record.GetAnnotations()[UIDAnnotation] == string(r.remote.uid)
+	return unlessForbidden(err)
+}
+
+func (r *registration) lookAtRemote(ctx context.Context) (err error) {
+	r.missing.remoteNamespace, err = r.remote.lacksNamespace(ctx, r.RemoteNamespace)
+	return err
+}
+
+func (s *server) lacksNamespace(ctx context.Context, name string) (bool, error) {
+	exists, err := s.namespaceExists(ctx, name)
+	return !exists, unlessForbidden(err)
+}
+
+func unlessForbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
+}
+
+// applyVerbs are what writing an object by server-side apply needs.
+func applyVerbs(a access) []access { return a.each("get", "create", "patch") }
+
+func (r *registration) managementAccess() []access {
+	var wanted []access
+	if r.missing.managementNamespace {
+		wanted = append(wanted, applyVerbs(namespaces.access("", r.MgmtNamespace))...)
+	}
+	for _, crd := range r.missing.crds {
+		wanted = append(wanted, applyVerbs(crdResource.access("", crd.name))...)
+	}
+	wanted = append(wanted, applyVerbs(secrets.access(r.MgmtNamespace, r.Name))...)
+	wanted = append(wanted, applyVerbs(kubernetesClusters.access(r.MgmtNamespace, r.Name))...)
+	wanted = append(wanted, kubernetesClusters.access(r.MgmtNamespace, "").each("list")...)
+	status := kubernetesClusters.access(r.MgmtNamespace, r.Name)
+	status.resource += "/status"
+	wanted = append(wanted, status.each("patch")...)
+	if r.leftovers {
+		wanted = append(wanted, configMaps.access(r.MgmtNamespace, LeftoverName(r.Name)).each("delete")...)
+	}
+	return wanted
+}
+
+// remoteMayWrite checks the rights to write the remote objects, and to grant
+// what the role grants: an API server refuses roles that exceed their author.
+func (r *registration) remoteMayWrite(ctx context.Context) error {
+	var wanted []access
+	if r.missing.remoteNamespace {
+		wanted = append(wanted, applyVerbs(namespaces.access("", r.RemoteNamespace))...)
+	}
+	for _, o := range r.remoteObjects() {
+		wanted = append(wanted, applyVerbs(o.access(o.namespace, o.name))...)
+	}
+	token := serviceAccounts.access(r.RemoteNamespace, r.Name)
+	token.resource += "/token"
+	wanted = append(wanted, token.each("create")...)
+	grants, err := r.remote.grantAccess(ctx, remoteRules())
+	if err != nil {
+		return err
+	}
+	return r.remote.require(ctx, append(wanted, grants...))
+}
+
+// checkForeign refuses to take over what somebody else made.
+func (r *registration) checkForeign(ctx context.Context) error {
+	for _, o := range r.remoteObjects() {
+		found, err := r.remote.owned(ctx, o)
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			continue
+		}
+		owner := found.GetAnnotations()[ManagementUIDAnnotation]
+		if o.resource == serviceAccounts && owner != "" && owner != string(r.management.uid) {
+			return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
+				"another management plane has registered it under this name (%s has a different %s); choose another name or another --remote-namespace",
+				o.describe(), ManagementUIDAnnotation)}
+		}
+	}
+	return nil
+}
+
+// checkTaken refuses a name that is another cluster's, and a second name for
+// one cluster: it would be discovered twice.
+func (r *registration) checkTaken(ctx context.Context) error {
+	var err error
+	if r.secret, err = storedSecret(ctx, r.management.kube, r.MgmtNamespace, r.Name); err != nil {
+		return err
+	}
+	if r.secret != nil && r.secret.Type != SecretType {
+		return &ForeignObjectError{Server: r.management.label, Object: "Secret " + r.MgmtNamespace + "/" + r.Name, Hint: nameHint}
+	}
+	all, err := r.management.listKubernetesClusters(ctx, r.MgmtNamespace)
+	if err != nil {
+		return err
+	}
+	known := ""
+	for _, kc := range all {
+		uid := kc.Annotations[UIDAnnotation]
+		switch {
+		case kc.Name == r.Name:
+			known = uid
+			if ns := kc.Status.Namespace; ns != "" && ns != r.RemoteNamespace && uid == string(r.remote.uid) {
+				return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
+					"its account is in namespace %s; say --remote-namespace %s, or deregister it first", ns, ns)}
+			}
+		case uid == string(r.remote.uid):
+			return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
+				"it is registered as %s already; run `meshctl cluster deregister %s` first", kc.Name, kc.Name)}
+		}
+	}
+	if known == "" && r.secret != nil {
+		known = r.secret.Annotations[UIDAnnotation]
+	}
+	if known != "" && known != string(r.remote.uid) {
+		return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
+			"it is the name of another cluster (kube-system UID %s, this one has %s); deregister that first or choose another name", known, r.remote.uid)}
+	}
+	if known == "" && r.secret != nil {
+		return r.checkUnmarked()
+	}
+	return nil
+}
+
+// checkUnmarked looks at a Secret that does not say which cluster it is for. A
+// broken one may be replaced; a good one only if it leads to this cluster.
+func (r *registration) checkUnmarked() error {
+	stored, _, err := parseSecret(r.secret)
+	if err != nil || stored.Server == r.endpoint.Server {
+		return nil //nolint:nilerr // a broken Secret is what registering mends
+	}
+	return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
+		"Secret %s/%s leads to %s; delete it if nobody needs it, or choose another name", r.MgmtNamespace, r.Name, stored.Server)}
+}

@@ -1,0 +1,166 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// registration is one run of Register.
+type registration struct {
+	Options
+	management, remote *server
+
+	// What preflight finds out.
+	endpoint *Credential
+	secret   *corev1.Secret
+	missing  struct {
+		managementNamespace, remoteNamespace bool
+		crds                                 []*object
+	}
+	leftovers bool
+
+	report Report
+}
+
+// Register makes a cluster known to the management plane. It first makes sure
+// that all of it can work, and writes nothing until then: an error with a
+// Report of no changes means that nothing was written, one with changes that
+// the same call will finish the work. Registering again changes nothing while
+// the credential is fresh, and renews it when it is not.
+func Register(ctx context.Context, options Options) (Report, error) {
+	r := &registration{Options: options}
+	if err := r.complete(); err != nil {
+		return Report{}, err
+	}
+	var err error
+	if r.management, err = newServer(managementSide, r.MgmtContext, r.MgmtConfig, r.Timeout); err != nil {
+		return Report{}, err
+	}
+	if r.remote, err = newServer(remoteSide, r.RemoteContext, r.RemoteConfig, r.Timeout); err != nil {
+		return Report{}, err
+	}
+	r.report.Cluster = r.Name
+	if err := r.preflight(ctx); err != nil {
+		return Report{}, err
+	}
+	err = r.write(ctx)
+	return r.report, err
+}
+
+// write does the work, in an order in which every step only needs earlier
+// ones, and in which the cluster becomes known last.
+func (r *registration) write(ctx context.Context) error {
+	steps := []func(context.Context) error{
+		r.writeCRDs,
+		r.writeNamespaces,
+		r.writeRemote,
+		r.writeCredential,
+		r.writeKubernetesCluster,
+		r.forgetLeftovers,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return fmt.Errorf("cluster %s: registering: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *registration) apply(ctx context.Context, s *server, o *object) error {
+	change, err := s.apply(ctx, o)
+	if err == nil {
+		r.report.add(change)
+	}
+	return err
+}
+
+func (r *registration) writeCRDs(ctx context.Context) error {
+	changes, err := r.management.applyCRDs(ctx, r.missing.crds)
+	r.report.add(changes...)
+	return err
+}
+
+func (r *registration) writeNamespaces(ctx context.Context) error {
+	if r.missing.managementNamespace {
+		if err := r.apply(ctx, r.management, namespaceObject(r.MgmtNamespace)); err != nil {
+			return err
+		}
+	}
+	// Asked again: the management cluster may be the one that is registered.
+	exists, err := r.remote.namespaceExists(ctx, r.RemoteNamespace)
+	if exists || err != nil {
+		return err
+	}
+	return r.apply(ctx, r.remote, r.remoteNamespaceObject())
+}
+
+func (r *registration) writeRemote(ctx context.Context) error {
+	for _, o := range r.remoteObjects() {
+		if err := r.apply(ctx, r.remote, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeCredential keeps the stored credential if it is fresh and works. Else it
+// asks for a new one, and stores it once it is known to work.
+func (r *registration) writeCredential(ctx context.Context) error {
+	account, err := r.remote.get(ctx, serviceAccounts, r.RemoteNamespace, r.Name)
+	if err != nil {
+		return err
+	}
+	if account == nil {
+		return fmt.Errorf("%s: ServiceAccount %s/%s was deleted meanwhile; try again", r.remote.label, r.RemoteNamespace, r.Name)
+	}
+	user, uid := serviceAccountUser(r.RemoteNamespace, r.Name), string(account.GetUID())
+	o := &object{resource: secrets, namespace: r.MgmtNamespace, name: r.Name}
+	if r.keepStored(ctx, user, uid) {
+		r.report.add(o.change(r.management, Unchanged))
+		return nil
+	}
+	c := *r.endpoint
+	var life Lifetime
+	if c.Token, life, err = requestToken(ctx, r.remote.kube, r.RemoteNamespace, r.Name, r.TokenTTL); err != nil {
+		return err
+	}
+	if granted := life.Expires.Sub(life.Issued); granted != r.TokenTTL {
+		r.report.note(fmt.Sprintf("the API server grants tokens of %s instead of the %s asked for", granted, r.TokenTTL))
+	}
+	if err := verify(ctx, r.Name, &c, user, uid); err != nil {
+		return err
+	}
+	own := access{verb: "create", resource: "serviceaccounts/token", name: r.Name, namespace: r.RemoteNamespace}
+	if err := verifyGrants(ctx, r.Name, &c, append(ruleAccesses(remoteRules()), own)); err != nil {
+		return err
+	}
+	if o.want, err = secretObject(r.MgmtNamespace, r.Name, r.remote.uid, &c, life); err != nil {
+		return err
+	}
+	return r.apply(ctx, r.management, o)
+}
+
+// keepStored reports whether the stored credential needs no successor.
+func (r *registration) keepStored(ctx context.Context, user, uid string) bool {
+	if r.secret == nil || r.secret.Annotations[UIDAnnotation] != string(r.remote.uid) {
+		return false
+	}
+	stored, life, err := parseSecret(r.secret)
+	if err != nil || !stored.sameEndpoint(r.endpoint) || life.IsZero() || !r.Clock.Now().Before(life.RenewAt(r.Name)) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	return verify(ctx, r.Name, stored, user, uid) == nil
+}
+
+func (r *registration) forgetLeftovers(ctx context.Context) error {
+	if !r.leftovers {
+		return nil
+	}
+	change, err := r.management.delete(ctx, configMaps, r.MgmtNamespace, LeftoverName(r.Name))
+	r.report.add(change...)
+	return err
+}

@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Member is a registered cluster as the registry last saw it.
+type Member struct {
+	Name string
+	// Domain is the DNS suffix of its Services, as its KubernetesCluster says.
+	Domain string
+	// Config reaches the cluster with the current token, whichever that is: a
+	// renewed token takes effect in it while it is in use. It is another
+	// pointer only if the server or its CA is another. Nil if Err is set.
+	Config *rest.Config
+	// Err says why the cluster cannot be reached at all: its credential is
+	// broken or missing. The cluster is still registered: it is frozen, not gone.
+	Err error
+}
+
+// Handler learns of clusters that come, change and go. Calls come one after
+// the other from one goroutine, and must not block.
+type Handler interface {
+	// Set tells of a new member, or that one has another Domain, Config or Err.
+	Set(Member)
+	// Remove tells that neither the Secret nor the KubernetesCluster is there.
+	Remove(name string)
+}
+
+// Registry keeps the clients of the registered clusters. It reads Secrets of
+// type SecretType and KubernetesClusters of the management namespace only.
+type Registry struct {
+	namespace string
+	userAgent string
+	log       *slog.Logger
+
+	secretFactory  informers.SharedInformerFactory
+	clusterFactory dynamicinformer.DynamicSharedInformerFactory
+	secrets        cache.SharedIndexInformer
+	clusters       cache.SharedIndexInformer
+
+	// changed has room for one: whatever happened, all is looked at again.
+	changed chan struct{}
+	synced  chan struct{}
+
+	mu      sync.Mutex
+	members map[string]*member
+}
+
+// NewRegistry builds a registry and does no I/O. Config reaches the management
+// cluster; userAgent is shown to the registered ones.
+func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Logger) (*Registry, error) {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cluster registry: building a client: %w", err)
+	}
+	dyn, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cluster registry: building a client: %w", err)
+	}
+	r := &Registry{
+		namespace: namespace, userAgent: userAgent, log: log,
+		changed: make(chan struct{}, 1), synced: make(chan struct{}), members: map[string]*member{},
+	}
+	r.secretFactory = informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace),
+		informers.WithTransform(stripManagedFields),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("type", SecretType).String()
+		}))
+	r.clusterFactory = dynamicinformer.NewFilteredDynamicSharedInformerFactory(dyn, 0, namespace, nil)
+	r.secrets = r.secretFactory.Core().V1().Secrets().Informer()
+	r.clusters = r.clusterFactory.ForResource(kubernetesClusters.GroupVersionResource).Informer()
+	for what, informer := range map[string]cache.SharedIndexInformer{"Secrets": r.secrets, "KubernetesClusters": r.clusters} {
+		if err := r.watch(what, informer); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *Registry) watch(what string, informer cache.SharedIndexInformer) error {
+	poke := func() {
+		select {
+		case r.changed <- struct{}{}:
+		default:
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { poke() }, UpdateFunc: func(any, any) { poke() }, DeleteFunc: func(any) { poke() },
+	}); err != nil {
+		return fmt.Errorf("cluster registry: watching %s: %w", what, err)
+	}
+	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		r.log.Warn("the registry cannot watch; registered clusters stay as they are", "namespace", r.namespace, "kind", what, "err", err)
+	}); err != nil {
+		return fmt.Errorf("cluster registry: watching %s: %w", what, err)
+	}
+	return nil
+}
+
+func stripManagedFields(o any) (any, error) {
+	if object, ok := o.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+// Run tells handler of the clusters until ctx ends; it returns nil then. It may
+// be called once.
+func (r *Registry) Run(ctx context.Context, handler Handler) error {
+	r.secretFactory.Start(ctx.Done())
+	r.clusterFactory.Start(ctx.Done())
+	defer func() {
+		r.secretFactory.Shutdown()
+		r.clusterFactory.Shutdown()
+	}()
+	if !cache.WaitForCacheSync(ctx.Done(), r.secrets.HasSynced, r.clusters.HasSynced) {
+		return nil
+	}
+	if err := r.resync(handler); err != nil {
+		return err
+	}
+	close(r.synced)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.changed:
+			if err := r.resync(handler); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Synced is closed once the handler has been told of every cluster that was
+// registered at the start.
+func (r *Registry) Synced() <-chan struct{} { return r.synced }
+
+// read lists what the informers know.
+func (r *Registry) read() (map[string]*corev1.Secret, map[string]knownCluster, error) {
+	bySecret := map[string]*corev1.Secret{}
+	for _, o := range r.secrets.GetStore().List() {
+		secret, ok := o.(*corev1.Secret)
+		if !ok {
+			return nil, nil, errors.New("cluster registry: the cache of Secrets holds something else")
+		}
+		bySecret[secret.Name] = secret
+	}
+	byCluster := map[string]knownCluster{}
+	for _, o := range r.clusters.GetStore().List() {
+		u, ok := o.(runtime.Unstructured)
+		if !ok {
+			return nil, nil, errors.New("cluster registry: the cache of KubernetesClusters holds something else")
+		}
+		known := readKnown(u.UnstructuredContent())
+		byCluster[known.name] = known
+	}
+	return bySecret, byCluster, nil
+}

@@ -1,0 +1,348 @@
+package cluster_test
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// recorder is a handler that remembers.
+type recorder struct {
+	mu      sync.Mutex
+	members map[string]cluster.Member
+	events  []string
+}
+
+func (r *recorder) Set(m cluster.Member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.members[m.Name] = m
+	event := "set " + m.Name
+	if m.Err != nil {
+		event += ": " + m.Err.Error()
+	}
+	r.events = append(r.events, event)
+}
+
+func (r *recorder) Remove(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.members, name)
+	r.events = append(r.events, "remove "+name)
+}
+
+func (r *recorder) state() (members map[string]cluster.Member, events []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.members), slices.Clone(r.events)
+}
+
+// eventually waits until the members are as wanted.
+func (r *recorder) eventually(t *testing.T, why string, want func(map[string]cluster.Member) bool) map[string]cluster.Member {
+	t.Helper()
+	require.Eventually(t, func() bool { members, _ := r.state(); return want(members) }, deadline, 10*time.Millisecond, why)
+	members, _ := r.state()
+	return members
+}
+
+func (r *recorder) eventuallyErr(t *testing.T, name, want string) {
+	t.Helper()
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		members, _ := r.state()
+		assert.Contains(c, members, name)
+		assert.ErrorContains(c, members[name].Err, want)
+		assert.Nil(c, members[name].Config)
+	}, deadline, 10*time.Millisecond)
+}
+
+// run starts a registry and waits until it has said what there is.
+func run(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry, *recorder) {
+	t.Helper()
+	registry, err := cluster.NewRegistry(config, namespace, "meshctl/test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	r := &recorder{members: map[string]cluster.Member{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- registry.Run(ctx, r) }()
+	t.Cleanup(func() { cancel(); assert.NoError(t, <-done) })
+	select {
+	case <-registry.Synced():
+	case <-time.After(deadline):
+		t.Fatal("the registry does not sync")
+	}
+	return registry, r
+}
+
+// registerSelf registers the shared server under a name of the test's own.
+func registerSelf(t *testing.T, name string) *rest.Config {
+	t.Helper()
+	config := sandbox.APIServer(t)
+	_, err := cluster.Register(t.Context(), cluster.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
+		MgmtNamespace: name, RemoteNamespace: name, TokenTTL: cluster.MinTokenTTL})
+	require.NoError(t, err)
+	return config
+}
+
+func setKubeconfig(t *testing.T, config *rest.Config, name string, kubeconfig []byte) {
+	t.Helper()
+	secret := getSecret(t, config, name, name)
+	secret.Data = map[string][]byte{"kubeconfig": kubeconfig}
+	_, err := kubeFor(t, config).CoreV1().Secrets(name).Update(t.Context(), secret, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}
+
+func deleteSecret(t *testing.T, config *rest.Config, name string) {
+	t.Helper()
+	require.NoError(t, kubeFor(t, config).CoreV1().Secrets(name).Delete(t.Context(), name, metav1.DeleteOptions{}))
+}
+
+func TestRegistryKeepsAClusterWhateverItsSecretSays(t *testing.T) {
+	t.Parallel()
+	const name = "keeps"
+	config := registerSelf(t, name)
+	_, r := run(t, config, name)
+	members, _ := r.state()
+	require.NoError(t, members[name].Err)
+	assert.Equal(t, "cluster.local", members[name].Domain)
+	assert.Equal(t, "system:serviceaccount:keeps:keeps", userInfo(t, members[name].Config).Username)
+	first := members[name].Config
+	good := getSecret(t, config, name, name)
+
+	setKubeconfig(t, config, name, []byte("users: [{user: {exec: {command: sh}}}]"))
+	r.eventuallyErr(t, name, "it runs a program (exec)")
+	setKubeconfig(t, config, name, []byte{0})
+	r.eventuallyErr(t, name, "not valid YAML")
+	setKubeconfig(t, config, name, good.Data["kubeconfig"])
+	members = r.eventually(t, "mended at once", func(m map[string]cluster.Member) bool { return m[name].Err == nil })
+	assert.Same(t, first, members[name].Config, "the same server: whoever holds the client goes on")
+
+	deleteSecret(t, config, name)
+	r.eventuallyErr(t, name, cluster.ErrNoSecret.Error())
+	good.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: name}
+	_, err := kubeFor(t, config).CoreV1().Secrets(name).Create(t.Context(), good, metav1.CreateOptions{})
+	require.NoError(t, err)
+	r.eventually(t, "mended at once", func(m map[string]cluster.Member) bool { return m[name].Err == nil })
+
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	clusters := client.Resource(gvr(snapshot.KubernetesCluster)).Namespace(name)
+	require.NoError(t, clusters.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	r.eventually(t, "known by its Secret alone", func(m map[string]cluster.Member) bool { return m[name].Err == nil && m[name].Domain == "" })
+	deleteSecret(t, config, name)
+	r.eventually(t, "gone when both are gone", func(m map[string]cluster.Member) bool { return len(m) == 0 })
+	_, events := r.state()
+	assert.Equal(t, "remove "+name, events[len(events)-1])
+	assert.Equal(t, 1, countPrefix(events, "remove"))
+}
+
+func TestRegistryReactsOnlyToWhatChanges(t *testing.T) {
+	t.Parallel()
+	const name = "reacts"
+	config := registerSelf(t, name)
+	_, r := run(t, config, name)
+	before, eventsBefore := r.state()
+	old := credentialID(t, before[name].Config)
+
+	// A new token alone is taken up, and is no event.
+	reissue(t, config, name)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.NotEqual(c, old, credentialID(t, before[name].Config))
+	}, deadline, 20*time.Millisecond)
+	after, eventsAfter := r.state()
+	assert.Equal(t, eventsBefore, eventsAfter)
+	assert.Same(t, before[name].Config, after[name].Config)
+
+	// Secrets of other types and namespaces are nobody's clusters.
+	makeNamespace(t, config, "reacts-not")
+	createIn(t, config, "reacts-not", "other", cluster.SecretType)
+	createIn(t, config, name, "opaque", corev1.SecretTypeOpaque)
+
+	// Another server is another client.
+	c, err := cluster.ParseKubeconfig(getSecret(t, config, name, name).Data["kubeconfig"])
+	require.NoError(t, err)
+	c.Server = "https://localhost" + c.Server[len("https://127.0.0.1"):]
+	data, err := cluster.EncodeKubeconfig(name, c)
+	require.NoError(t, err)
+	setKubeconfig(t, config, name, data)
+	moved := r.eventually(t, "a new client", func(m map[string]cluster.Member) bool { return m[name].Config != before[name].Config })
+	assert.Equal(t, c.Server, moved[name].Config.Host)
+	assert.Len(t, moved, 1)
+	userInfo(t, moved[name].Config)
+	userInfo(t, before[name].Config)
+	_, events := r.state()
+	assert.Len(t, events, len(eventsBefore)+1)
+}
+
+func TestRegistryFollowsTheSecretName(t *testing.T) {
+	t.Parallel()
+	const name = "follows"
+	config := registerSelf(t, name)
+	_, r := run(t, config, name)
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	clusters := client.Resource(gvr(snapshot.KubernetesCluster)).Namespace(name)
+	kc, err := clusters.Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, clusters.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	kc.SetName("renamed")
+	kc.SetResourceVersion("")
+	kc.SetUID("")
+	_, err = clusters.Create(t.Context(), kc, metav1.CreateOptions{})
+	require.NoError(t, err)
+	r.eventually(t, "one cluster, by the KubernetesCluster's name", func(m map[string]cluster.Member) bool {
+		return len(m) == 1 && m["renamed"].Config != nil
+	})
+}
+
+func TestRenewerRotatesBeforeExpiry(t *testing.T) {
+	t.Parallel()
+	const name = "renews"
+	config := registerSelf(t, name)
+	registry, r := run(t, config, name)
+	members, events := r.state()
+	oldSecret := getSecret(t, config, name, name)
+	oldConfig := storedConfig(t, oldSecret)
+	old := credentialID(t, oldConfig)
+	require.Equal(t, old, credentialID(t, members[name].Config))
+
+	clock := clocktesting.NewFakeClock(time.Now())
+	renewer, err := cluster.NewRenewer(registry, config, clock, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	status := renewer.Status()
+	require.Len(t, status, 1)
+	assert.Equal(t, cluster.MinTokenTTL, status[0].Expires.Sub(status[0].Issued))
+	due := status[0].RenewAt.Sub(status[0].Issued)
+	assert.Greater(t, due, cluster.MinTokenTTL*5/10)
+	assert.LessOrEqual(t, due, cluster.MinTokenTTL*2/3)
+	start(t, renewer)
+
+	waitForSleep(t, clock)
+	assert.Equal(t, oldSecret.ResourceVersion, getSecret(t, config, name, name).ResourceVersion, "not before it is due")
+	clock.SetTime(status[0].RenewAt.Add(time.Second))
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.NotEqual(c, old, credentialID(t, members[name].Config), "the client in use shows the new token")
+	}, deadline, 20*time.Millisecond)
+	assert.Equal(t, old, credentialID(t, oldConfig), "the old token is still good")
+	fresh := getSecret(t, config, name, name)
+	assert.Equal(t, oldSecret.Annotations[cluster.UIDAnnotation], fresh.Annotations[cluster.UIDAnnotation])
+	assert.NotEmpty(t, fresh.Annotations[cluster.ExpiresAnnotation])
+	after, eventsAfter := r.state()
+	assert.Equal(t, events, eventsAfter, "no event: informers go on")
+	assert.Same(t, members[name].Config, after[name].Config)
+}
+
+func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
+	t.Parallel()
+	const name = "tries"
+	config := registerSelf(t, name)
+	registry, _ := run(t, config, name)
+	kube := kubeFor(t, config)
+	binding, err := kube.RbacV1().RoleBindings(name).Get(t.Context(), cluster.TokenRoleName(name), metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, kube.RbacV1().RoleBindings(name).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}))
+
+	clock := clocktesting.NewFakeClock(time.Now())
+	renewer, err := cluster.NewRenewer(registry, config, clock, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	before := getSecret(t, config, name, name)
+	start(t, renewer)
+	waitForSleep(t, clock)
+	clock.SetTime(renewer.Status()[0].RenewAt.Add(time.Second))
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.ErrorContains(c, renewer.Status()[0].Err, "forbidden")
+	}, deadline, 20*time.Millisecond)
+	assert.Equal(t, clock.Now().Add(10*time.Second), renewer.Status()[0].RenewAt, "the next try")
+	assert.Equal(t, before.ResourceVersion, getSecret(t, config, name, name).ResourceVersion)
+
+	binding.ResourceVersion, binding.UID = "", ""
+	_, err = kube.RbacV1().RoleBindings(name).Create(t.Context(), binding, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		if clock.HasWaiters() {
+			clock.Step(10 * time.Second)
+		}
+		assert.NotEqual(c, before.ResourceVersion, getSecret(t, config, name, name).ResourceVersion)
+	}, deadline, 50*time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NoError(c, renewer.Status()[0].Err) }, deadline, 20*time.Millisecond)
+}
+
+func TestRenewerCannotRenewWhatHasExpired(t *testing.T) {
+	t.Parallel()
+	const name = "expired"
+	config := registerSelf(t, name)
+	registry, _ := run(t, config, name)
+	clock := clocktesting.NewFakeClock(time.Now().Add(24 * time.Hour))
+	renewer, err := cluster.NewRenewer(registry, config, clock, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	start(t, renewer)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		var expired *cluster.ExpiredError
+		assert.ErrorAs(c, renewer.Status()[0].Err, &expired)
+	}, deadline, 20*time.Millisecond)
+}
+
+// start runs a renewer until the test ends.
+func start(t *testing.T, renewer *cluster.Renewer) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- renewer.Run(ctx) }()
+	t.Cleanup(func() { cancel(); assert.NoError(t, <-done) })
+}
+
+// waitForSleep waits until the renewer has looked once and waits for the clock.
+func waitForSleep(t *testing.T, clock *clocktesting.FakeClock) {
+	t.Helper()
+	require.Eventually(t, clock.HasWaiters, deadline, 5*time.Millisecond)
+}
+
+// reissue stores another token for the same account.
+func reissue(t *testing.T, config *rest.Config, name string) {
+	t.Helper()
+	secret := getSecret(t, config, name, name)
+	c, err := cluster.ParseKubeconfig(secret.Data["kubeconfig"])
+	require.NoError(t, err)
+	c.Token = newToken(t, config, name, name)
+	data, err := cluster.EncodeKubeconfig(name, c)
+	require.NoError(t, err)
+	setKubeconfig(t, config, name, data)
+}
+
+func newToken(t *testing.T, config *rest.Config, namespace, name string) string {
+	t.Helper()
+	request, err := kubeFor(t, config).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, tokenRequest(), metav1.CreateOptions{})
+	require.NoError(t, err)
+	return request.Status.Token
+}
+
+func createIn(t *testing.T, config *rest.Config, namespace, name string, kind corev1.SecretType) {
+	t.Helper()
+	_, err := kubeFor(t, config).CoreV1().Secrets(namespace).Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func countPrefix(events []string, prefix string) int {
+	n := 0
+	for _, event := range events {
+		if len(event) >= len(prefix) && event[:len(prefix)] == prefix {
+			n++
+		}
+	}
+	return n
+}

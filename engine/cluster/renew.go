@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// firstRetry and lastRetry bound the pause after a renewal that failed; it
+	// doubles from the one to the other.
+	firstRetry = 10 * time.Second
+	lastRetry  = 10 * time.Minute
+	// renewTimeout bounds one renewal: a token, its proof and a write.
+	renewTimeout = time.Minute
+	// parallelRenewals bounds how many clusters are renewed at once.
+	parallelRenewals = 8
+	// lookAgain is how often the members are looked at for new ones.
+	lookAgain = 5 * time.Second
+)
+
+// CredentialStatus is how a cluster's credential stands.
+type CredentialStatus struct {
+	Cluster string
+	Lifetime
+	// RenewAt is when the next token will be asked for; zero if never.
+	RenewAt time.Time
+	// Err is why the last renewal failed; nil if it did not.
+	Err error
+}
+
+// Renewer keeps the tokens of the registry's clusters fresh: the next token is
+// asked for two thirds into the life of the present one, proven to work, and
+// only then written to the Secret, from which every replica takes it up. The
+// present one stays good. Only the leader may run it.
+type Renewer struct {
+	registry *Registry
+	kube     kubernetes.Interface
+	clock    clock.Clock
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	failures map[string]*failure
+}
+
+// failure is what went wrong with the renewal of a cluster's token.
+type failure struct {
+	err   error
+	count int
+	retry time.Time
+	// expires tells for which token: a new one starts anew.
+	expires time.Time
+}
+
+// NewRenewer builds a renewer and does no I/O. Config reaches the management
+// cluster; a nil clock is the real one.
+func NewRenewer(registry *Registry, config *rest.Config, c clock.Clock, log *slog.Logger) (*Renewer, error) {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("credential renewal: building a client: %w", err)
+	}
+	if c == nil {
+		c = clock.RealClock{}
+	}
+	return &Renewer{registry: registry, kube: kube, clock: c, log: log, failures: map[string]*failure{}}, nil
+}
+
+// Run renews until ctx ends. It returns nil then.
+func (r *Renewer) Run(ctx context.Context) error {
+	for {
+		r.renewDue(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.clock.After(lookAgain):
+		}
+	}
+}
+
+// Status tells how the credentials stand, ascending by cluster. It may be
+// called whether or not the renewer runs.
+func (r *Renewer) Status() []CredentialStatus {
+	members := r.registry.credentials()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]CredentialStatus, 0, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		m := members[name]
+		status := CredentialStatus{Cluster: name, Lifetime: m.life, RenewAt: m.life.RenewAt(name), Err: m.told.Err}
+		if f := r.failures[name]; f != nil && f.expires.Equal(m.life.Expires) {
+			status.RenewAt = f.retry
+			status.Err = f.err
+		}
+		out = append(out, status)
+	}
+	return out
+}
+
+// renewDue renews every token that is due, and waits for all of them.
+func (r *Renewer) renewDue(ctx context.Context) {
+	now := r.clock.Now()
+	members := r.registry.credentials()
+	var group errgroup.Group
+	group.SetLimit(parallelRenewals)
+	for _, status := range r.Status() {
+		if status.IsZero() || now.Before(status.RenewAt) || ctx.Err() != nil {
+			continue
+		}
+		m := members[status.Cluster]
+		group.Go(func() error {
+			r.record(status.Cluster, m, r.renew(ctx, status.Cluster, m))
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions above return nil: record keeps what went wrong
+}
+
+// renew asks the cluster for a new token with the present one, proves it and
+// stores it.
+func (r *Renewer) renew(ctx context.Context, name string, m member) error {
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
+	if !r.clock.Now().Before(m.life.Expires) {
+		return &ExpiredError{At: m.life.Expires}
+	}
+	kube, err := kubernetes.NewForConfig(m.told.Config)
+	if err != nil {
+		return fmt.Errorf("cluster %s: building a client: %w", name, err)
+	}
+	who, err := whoami(ctx, kube)
+	if err != nil {
+		return err
+	}
+	namespace, account, ok := splitServiceAccountUser(who.Username)
+	if !ok {
+		return fmt.Errorf("the credential is %s's, not a ServiceAccount's, and cannot be renewed", who.Username)
+	}
+	next := *m.stored
+	token, life, err := requestToken(ctx, kube, namespace, account, m.life.Expires.Sub(m.life.Issued).Round(time.Second))
+	if err != nil {
+		return err
+	}
+	next.Token = token
+	if err := verify(ctx, name, &next, who.Username, who.UID); err != nil {
+		return err
+	}
+	return writeToken(ctx, r.kube, m.secret, &next, life)
+}
+
+// record keeps how a renewal went, for Status and for the next try.
+func (r *Renewer) record(name string, m member, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		delete(r.failures, name)
+		r.log.Info("renewed the credential of a cluster", "cluster", name)
+		return
+	}
+	if apierrors.IsConflict(err) {
+		// Somebody else has just written the Secret: what it says now counts.
+		return
+	}
+	f := r.failures[name]
+	if f == nil || !f.expires.Equal(m.life.Expires) {
+		f = &failure{expires: m.life.Expires}
+		r.failures[name] = f
+	}
+	f.err = err
+	f.retry = r.clock.Now().Add(min(firstRetry<<min(f.count, 10), lastRetry))
+	f.count++
+	r.log.Warn("cannot renew the credential of a cluster; the present one is used until it expires",
+		"cluster", name, "expires", m.life.Expires, "retry", f.retry, "err", err)
+}

@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// readVerbs are what an informer needs; nothing is read one by one.
+var readVerbs = []string{"list", "watch"}
+
+// writeVerbs are what drift detection, server-side apply and collection need
+// on top: an apply is a patch, and of a missing object also a create.
+var writeVerbs = []string{"create", "delete", "list", "patch", "watch"}
+
+// RemoteRules are the rules of the ClusterRole on registered clusters. They
+// follow from the kinds: what the engine watches may be read, what it
+// translates to may be written, and nothing else (no Secrets, no statuses).
+// One rule for each API group and set of verbs, ascending.
+func RemoteRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
+	byGroup := map[string]*rbacv1.PolicyRule{}
+	for _, k := range kinds {
+		info := k.Info()
+		verbs := readVerbs
+		switch {
+		case info.Access&snapshot.Write != 0:
+			verbs = writeVerbs
+		case info.Access&snapshot.Watch == 0:
+			continue
+		}
+		key := info.Group + " " + strings.Join(verbs, ",")
+		if byGroup[key] == nil {
+			byGroup[key] = &rbacv1.PolicyRule{APIGroups: []string{info.Group}, Verbs: slices.Clone(verbs)}
+		}
+		byGroup[key].Resources = append(byGroup[key].Resources, info.Resource)
+	}
+	rules := make([]rbacv1.PolicyRule, 0, len(byGroup))
+	for _, rule := range byGroup {
+		slices.Sort(rule.Resources)
+		rules = append(rules, *rule)
+	}
+	slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int {
+		if c := strings.Compare(a.APIGroups[0], b.APIGroups[0]); c != 0 {
+			return c
+		}
+		return len(a.Verbs) - len(b.Verbs)
+	})
+	return rules
+}
+
+// remoteRules are the rules granted today.
+func remoteRules() []rbacv1.PolicyRule {
+	return RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write))
+}
+
+// ownTokenRule lets a ServiceAccount ask for a new token of its own, and of
+// nobody else.
+func ownTokenRule(serviceAccount string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"},
+		ResourceNames: []string{serviceAccount}, Verbs: []string{"create"},
+	}
+}
