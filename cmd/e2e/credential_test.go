@@ -1,0 +1,246 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/manifests"
+)
+
+// rotates: a token that is due is replaced while the management plane goes on.
+func (w *world) rotates() {
+	before := w.token("cluster-2")
+	now := time.Now().UTC()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"registration.multicluster.solo.io/token-issued-at":%q,"registration.multicluster.solo.io/token-expires-at":%q}}}`,
+		now.Add(-20*time.Hour).Format(time.RFC3339), now.Add(time.Hour).Format(time.RFC3339))
+	_, err := w.dynamic["cluster-1"].Resource(core("secrets")).Namespace(mgmt).
+		Patch(w.t.Context(), "cluster-2", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(w.t, err)
+	w.until("the token is another one", func(context.Context) error {
+		if w.token("cluster-2") == before {
+			return fmt.Errorf("it is the same")
+		}
+		return nil
+	})
+	assert.NotContains(w.t, w.serve.log.String(), before, "the log must not show a token")
+	assert.NotContains(w.t, w.serve.log.String(), w.token("cluster-2"), "the log must not show a token")
+	require.ErrorContains(w.t, w.tells("ClusterFrozen"), "issues")
+	w.patchPolicy(`[{"op":"replace","path":"/spec/policy/requestTimeout","value":"9s"}]`)
+	w.awaitTimeout("9s")
+}
+
+// token reads the credential that the management plane has of a cluster.
+func (w *world) token(cluster string) string {
+	w.t.Helper()
+	secret, err := w.object("cluster-1", core("secrets"), mgmt, cluster)
+	require.NoError(w.t, err)
+	return fmt.Sprint(field(secret, "data", "kubeconfig"))
+}
+
+// use is one permission: a verb on a resource.
+type use struct{ verb, group, resource string }
+
+// usesWhatItIsGranted compares the permissions of the account on a managed
+// cluster with what the API server saw it do: nothing is granted in vain, and
+// nothing was refused.
+func (w *world) usesWhatItIsGranted() {
+	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-shift")
+	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "productpage")
+	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "reviews")
+	w.delete("cluster-1", kube.Policies("virtualmeshes"), mgmt, "virtual-mesh")
+	translated := []schema.GroupVersionResource{
+		kube.Networking("serviceentries"), kube.Networking("gateways"), kube.Networking("virtualservices"),
+		kube.Networking("destinationrules"), kube.Security("authorizationpolicies"),
+	}
+	w.until("everything translated is collected", func(context.Context) error {
+		for _, cluster := range []string{"cluster-1", "cluster-2"} {
+			for _, kind := range translated {
+				if left := w.names(cluster, kind); len(left) > 0 {
+					return fmt.Errorf("%s has %s %v", cluster, kind.Resource, left)
+				}
+			}
+		}
+		return nil
+	})
+	assert.Equal(w.t, w.granted("cluster-2"), w.used("cluster-2"), "what is granted and what is used")
+
+	w.apply("cluster-1", manifests.VirtualMesh())
+	w.until("services are federated again", func(context.Context) error {
+		if len(w.names("cluster-2", kube.Networking("serviceentries"))) == 0 {
+			return fmt.Errorf("no ServiceEntry")
+		}
+		return nil
+	})
+}
+
+// granted lists what roles allow the account of a cluster there.
+func (w *world) granted(cluster string) []string {
+	w.t.Helper()
+	rules := slices.Concat(w.rules(cluster, "clusterroles"), w.rules(cluster, "roles"))
+	all := map[use]bool{}
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all[use{verb, group, resource}] = true
+				}
+			}
+		}
+	}
+	return spell(all)
+}
+
+// rules are those of the roles that meshctl made.
+func (w *world) rules(cluster, kind string) []rbacv1.PolicyRule {
+	w.t.Helper()
+	roles, err := w.clients[cluster].List(w.t.Context(), schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: kind}, "")
+	require.NoError(w.t, err)
+	var out []rbacv1.PolicyRule
+	for _, role := range roles {
+		if role.GetLabels()["app.kubernetes.io/managed-by"] != "meshctl" {
+			continue
+		}
+		for _, raw := range role.Object["rules"].([]any) {
+			var rule rbacv1.PolicyRule
+			require.NoError(w.t, runtime.DefaultUnstructuredConverter.FromUnstructured(raw.(map[string]any), &rule))
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+// used lists what the API server saw the account of a cluster do, which must
+// not have refused it anything.
+func (w *world) used(cluster string) []string {
+	w.t.Helper()
+	account := "system:serviceaccount:" + mgmt + ":" + cluster
+	i := slices.IndexFunc(w.clusters, func(c *local.Cluster) bool { return c.Name() == cluster })
+	log, err := os.ReadFile(w.clusters[i].AuditLog())
+	require.NoError(w.t, err)
+	all, refused := map[use]bool{}, map[use]bool{}
+	for line := range strings.Lines(string(log)) {
+		var event struct {
+			Verb           string
+			User           struct{ Username string }
+			ObjectRef      struct{ APIGroup, Resource, Subresource string }
+			ResponseStatus struct{ Code int }
+			RequestURI     string
+		}
+		if json.Unmarshal([]byte(line), &event) != nil || event.User.Username != account || event.ObjectRef.Resource == "" {
+			continue // pages that are no resources are open to everybody
+		}
+		resource := event.ObjectRef.Resource
+		if event.ObjectRef.Subresource != "" {
+			resource += "/" + event.ObjectRef.Subresource
+		}
+		if strings.HasPrefix(resource, "selfsubject") {
+			continue // open to everybody
+		}
+		if event.ResponseStatus.Code == 403 {
+			refused[use{event.Verb, event.ObjectRef.APIGroup, resource}] = true
+			continue
+		}
+		all[use{event.Verb, event.ObjectRef.APIGroup, resource}] = true
+		if strings.Contains(event.RequestURI, "sendInitialEvents=true") {
+			// A list, streamed; servers that cannot stream are asked for a plain one.
+			all[use{"list", event.ObjectRef.APIGroup, resource}] = true
+		}
+		if event.Verb == "patch" && event.ResponseStatus.Code == 201 {
+			all[use{"create", event.ObjectRef.APIGroup, resource}] = true // an apply that creates needs both
+		}
+	}
+	// An API server that has just started refuses everything for a moment.
+	maps.DeleteFunc(refused, func(u use, _ bool) bool { return all[u] })
+	assert.Empty(w.t, spell(refused), "refused by the API server")
+	return spell(all)
+}
+
+func spell(all map[use]bool) []string {
+	var out []string
+	for u := range maps.Keys(all) {
+		out = append(out, u.verb+" "+u.resource+"."+u.group)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// deregisters: nothing of ours is left on either end.
+func (w *world) deregisters() {
+	r := w.must("cluster", "deregister", "cluster-2", "--remote-context", "cluster-2", "--mgmt-context", "cluster-1")
+	w.until("the other cluster forgets it", func(context.Context) error {
+		for _, name := range slices.Concat(w.names("cluster-1", kube.Networking("serviceentries")), w.names("cluster-1", kube.Discovery("destinations"))) {
+			if strings.Contains(name, "cluster-2") {
+				return fmt.Errorf("cluster-1 has %s", name)
+			}
+		}
+		return nil
+	})
+	w.until("nothing is left on cluster-2", func(context.Context) error {
+		if left := w.left("cluster-2"); len(left) > 0 {
+			return fmt.Errorf("%v\n%s%s", left, r.stdout, r.stderr)
+		}
+		return nil
+	})
+
+	w.must("cluster", "deregister", "cluster-1", "--remote-context", "cluster-1", "--mgmt-context", "cluster-1")
+	w.until("nothing discovered is left", func(context.Context) error {
+		if left := w.names("cluster-1", kube.Discovery("destinations")); len(left) > 0 {
+			return fmt.Errorf("cluster-1 has %v", left)
+		}
+		return nil
+	})
+	for _, kind := range []schema.GroupVersionResource{registered(), core("secrets")} {
+		objects, err := w.clients["cluster-1"].List(w.t.Context(), kind, mgmt)
+		require.NoError(w.t, err)
+		for _, o := range objects {
+			assert.NotContains(w.t, []string{"cluster-1", "cluster-2"}, o.GetName(), kind.Resource)
+		}
+	}
+}
+
+// left lists whatever on a cluster bears one of our labels.
+func (w *world) left(cluster string) []string {
+	w.t.Helper()
+	var out []string
+	rbac := func(plural string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: plural}
+	}
+	for _, kind := range []schema.GroupVersionResource{
+		core("namespaces"), core("serviceaccounts"), core("secrets"), core("configmaps"),
+		rbac("roles"), rbac("rolebindings"), rbac("clusterroles"), rbac("clusterrolebindings"),
+		kube.Networking("serviceentries"), kube.Networking("gateways"), kube.Networking("virtualservices"),
+		kube.Networking("destinationrules"), kube.Security("authorizationpolicies"),
+	} {
+		objects, err := w.clients[cluster].List(w.t.Context(), kind, "")
+		require.NoError(w.t, err)
+		for _, o := range objects {
+			if ours(&o) {
+				out = append(out, kind.Resource+" "+o.GetNamespace()+"/"+o.GetName())
+			}
+		}
+	}
+	return out
+}
+
+func ours(o *unstructured.Unstructured) bool {
+	labels := o.GetLabels()
+	return labels["app.kubernetes.io/managed-by"] == "meshctl" || labels["owner.networking.mesh.gloo.solo.io"] != ""
+}

@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/manifests"
+)
+
+const (
+	// liveServices are added to each of the two clusters.
+	liveServices = 500
+	// liveEdits of one TrafficPolicy are timed.
+	liveEdits = 200
+	// rawWorkers apply at once, in each cluster, where the raw rate is measured;
+	// more do not raise it on two cores.
+	rawWorkers = 8
+)
+
+// BenchmarkLive measures the running management plane on real API servers, with
+// a real istiod that checks every object: the time until all Istio objects of
+// 500 new services in each of two federated clusters stand, beside the time that
+// as many server-side applies take with nothing in between; the time from the
+// edit of a policy to the VirtualService that carries it; and resident memory.
+func BenchmarkLive(b *testing.B) {
+	w := newWorld(b, withIstio)
+	for _, cluster := range []string{"cluster-1", "cluster-2"} {
+		w.must("cluster", "register", cluster, "--remote-context", cluster, "--mgmt-context", "cluster-1")
+	}
+	w.startServe()
+	w.apply("cluster-1", manifests.VirtualMesh())
+	w.awaitState("virtualmeshes", "virtual-mesh", "ACCEPTED")
+
+	for b.Loop() {
+		b.ReportMetric(w.converge(), "converge-s")
+		rate := w.rawRate()
+		b.ReportMetric(rate, "raw-applies/s")
+		// On the management cluster: ServiceEntries of both clusters'
+		// services, their Destinations, and these' statuses.
+		b.ReportMetric(float64(2*liveServices+2*2*liveServices)/rate, "raw-s")
+		p50, p99 := w.editLatency()
+		b.ReportMetric(p50.Seconds()*1000, "edit-p50-ms")
+		b.ReportMetric(p99.Seconds()*1000, "edit-p99-ms")
+		b.ReportMetric(w.residentMegabytes(), "rss-MB")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// withIstio installs Istio and one workload for all services.
+func withIstio(ctx context.Context, c *local.Cluster) error {
+	if err := c.InstallIstio(ctx, local.IstioOptions{}); err != nil {
+		return err
+	}
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	if err := client.ApplyYAML(ctx, []byte(liveWorkload)); err != nil {
+		return err
+	}
+	return client.WaitInjected(ctx, "load")
+}
+
+const liveWorkload = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: load, labels: {istio-injection: enabled}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: load}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web, version: v1}}
+    spec:
+      containers: [{name: web, image: registry.example/web:1}]
+`
+
+func liveService(i int) string { return fmt.Sprintf("web-%04d", i) }
+
+// converge adds the services and returns the seconds until every cluster has
+// both ServiceEntries of every one.
+func (w *world) converge() float64 {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
+	defer cancel()
+	var group errgroup.Group
+	began := time.Now()
+	for _, cluster := range []string{"cluster-1", "cluster-2"} {
+		group.Go(func() error { return w.awaitEntries(ctx, cluster, 2*liveServices) })
+		group.Go(func() error {
+			return w.eachParallel(liveServices, func(i int) error {
+				return w.clients[cluster].Apply(ctx, &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": "v1", "kind": "Service",
+					"metadata": map[string]any{"name": liveService(i), "namespace": "load", "labels": map[string]any{"service": liveService(i)}},
+					"spec": map[string]any{
+						"selector": map[string]any{"app": "web"},
+						"ports":    []any{map[string]any{"name": "http", "port": int64(8080), "targetPort": int64(8080)}},
+					},
+				}})
+			})
+		})
+	}
+	require.NoError(w.t, group.Wait())
+	return time.Since(began).Seconds()
+}
+
+func (w *world) eachParallel(n int, do func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(rawWorkers)
+	for i := range n {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
+}
+
+// awaitEntries watches until a cluster has so many ServiceEntries of services
+// called web-….
+func (w *world) awaitEntries(ctx context.Context, cluster string, want int) error {
+	entries := w.dynamic[cluster].Resource(kube.Networking("serviceentries")).Namespace("istio-system")
+	watcher, err := entries.Watch(ctx, metav1.ListOptions{ResourceVersion: "0", AllowWatchBookmarks: false})
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	seen := map[string]bool{}
+	for event := range watcher.ResultChan() {
+		o, ok := event.Object.(*unstructured.Unstructured)
+		if !ok || event.Type == watch.Deleted || !strings.HasPrefix(o.GetName(), "web-") {
+			continue
+		}
+		if seen[o.GetName()] = true; len(seen) == want {
+			return nil
+		}
+	}
+	return fmt.Errorf("cluster %s: %d of %d ServiceEntries: %w", cluster, len(seen), want, context.Cause(ctx))
+}
+
+// rawRate is how many ServiceEntries a second a cluster takes while both are
+// busy: applies of the same size as the translated ones, with nothing in between.
+func (w *world) rawRate() float64 {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
+	defer cancel()
+	var group errgroup.Group
+	began := time.Now()
+	for _, cluster := range []string{"cluster-1", "cluster-2"} {
+		group.Go(func() error {
+			return w.eachParallel(2*liveServices, func(i int) error {
+				return w.clients[cluster].Apply(ctx, rawEntry(i))
+			})
+		})
+	}
+	require.NoError(w.t, group.Wait())
+	return 2 * liveServices / time.Since(began).Seconds()
+}
+
+func rawEntry(i int) *unstructured.Unstructured {
+	name := fmt.Sprintf("raw-%04d.load.example", i)
+	labels := map[string]any{"app": "web", "version": "v1", "security.istio.io/tlsMode": "istio"}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry",
+		"metadata": map[string]any{
+			"name": name, "namespace": "load",
+			"annotations": map[string]any{"example/parents": strings.Repeat("x", 250)},
+		},
+		"spec": map[string]any{
+			"hosts": []any{name}, "addresses": []any{fmt.Sprintf("240.1.%d.%d", i/250, i%250)},
+			"location": "MESH_INTERNAL", "resolution": "STATIC", "exportTo": []any{"."},
+			"ports":     []any{map[string]any{"name": "http", "number": int64(8080), "protocol": "HTTP"}},
+			"endpoints": []any{map[string]any{"address": "192.0.2.1", "labels": labels, "ports": map[string]any{"http": int64(15443)}}},
+		},
+	}}
+}
+
+// editLatency edits a TrafficPolicy again and again, and returns how long it
+// took, from the beginning of the edit's request, until the VirtualService with
+// it was seen: the median, and what 99 of 100 stayed below.
+func (w *world) editLatency() (p50, p99 time.Duration) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
+	defer cancel()
+	w.apply("cluster-1", []byte(livePolicy))
+	w.awaitState("trafficpolicies", "live", "ACCEPTED")
+	watcher, err := w.dynamic["cluster-1"].Resource(kube.Networking("virtualservices")).Namespace("load").Watch(ctx, metav1.ListOptions{})
+	require.NoError(w.t, err)
+	defer watcher.Stop()
+
+	var took []time.Duration
+	for i := range liveEdits {
+		timeout := fmt.Sprintf("%ds", i+2)
+		began := time.Now()
+		_, err := w.dynamic["cluster-1"].Resource(kube.Policies("trafficpolicies")).Namespace(mgmt).Patch(ctx, "live",
+			types.MergePatchType, fmt.Appendf(nil, `{"spec":{"policy":{"requestTimeout":%q}}}`, timeout), metav1.PatchOptions{})
+		require.NoError(w.t, err)
+		for event := range watcher.ResultChan() {
+			o, ok := event.Object.(*unstructured.Unstructured)
+			if ok && o.GetName() == liveService(0) && strings.Contains(fmt.Sprint(field(o, "spec", "http")), "timeout:"+timeout) {
+				break
+			}
+		}
+		require.NoError(w.t, ctx.Err())
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	return took[len(took)/2], took[len(took)*99/100]
+}
+
+const livePolicy = `
+apiVersion: networking.mesh.gloo.solo.io/v1
+kind: TrafficPolicy
+metadata: {name: live, namespace: gloo-mesh}
+spec:
+  destinationSelector:
+  - kubeServiceRefs:
+      services: [{name: web-0000, namespace: load, clusterName: cluster-1}]
+  policy: {requestTimeout: 1s}
+`
+
+// residentMegabytes is the management plane's memory, as the kernel counts it.
+func (w *world) residentMegabytes() float64 {
+	w.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.serve.cmd.Process.Pid))
+	require.NoError(w.t, err)
+	for line := range bytes.Lines(status) {
+		if rest, ok := bytes.CutPrefix(line, []byte("VmRSS:")); ok {
+			kilobytes, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(string(rest)), "kB")), 64)
+			require.NoError(w.t, err)
+			return kilobytes / 1024
+		}
+	}
+	w.t.Fatal("no VmRSS")
+	return 0
+}

@@ -1,0 +1,321 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/manifests"
+)
+
+const mgmt = "gloo-mesh"
+
+func core(plural string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: plural}
+}
+
+func registered() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "multicluster.solo.io", Version: "v1alpha1", Resource: "kubernetesclusters"}
+}
+
+// shifted are the weighted targets that the demo's TrafficPolicy asks for.
+var shifted = []string{
+	"reviews.bookinfo.svc.cluster-2.global/version-v3=75",
+	"reviews.bookinfo.svc.cluster.local/version-v1=15",
+	"reviews.bookinfo.svc.cluster.local/version-v2=10",
+}
+
+// TestMainJob is the life of two clusters under management, from registration
+// to deregistration, with what goes wrong in between.
+func TestMainJob(t *testing.T) {
+	w := newWorld(t, withBookinfo)
+	w.registers()
+	w.startServe()
+	w.translates()
+	w.describes()
+	w.edits()
+	w.saysWhatIsWrong()
+	w.freezes()
+	w.rotates()
+	w.usesWhatItIsGranted()
+	w.deregisters()
+	w.stopServe()
+}
+
+// registers: twice is the same as once.
+func (w *world) registers() {
+	for _, cluster := range []string{"cluster-1", "cluster-2"} {
+		w.must("cluster", "register", cluster, "--remote-context", cluster, "--mgmt-context", "cluster-1")
+	}
+	secret, err := w.object("cluster-1", core("secrets"), mgmt, "cluster-2")
+	require.NoError(w.t, err)
+	assert.Equal(w.t, "solo.io/kubeconfig", secret.Object["type"])
+	r := w.must("cluster", "register", "cluster-2", "--remote-context", "cluster-2", "--mgmt-context", "cluster-1")
+	again, err := w.object("cluster-1", core("secrets"), mgmt, "cluster-2")
+	require.NoError(w.t, err)
+	assert.Equal(w.t, secret.GetResourceVersion(), again.GetResourceVersion(), "%s%s", r.stdout, r.stderr)
+}
+
+// translates: what the policies ask for stands in both clusters, and istiod took it.
+func (w *world) translates() {
+	w.until("destinations are discovered", func(context.Context) error {
+		if n := len(w.names("cluster-1", kube.Discovery("destinations"))); n < 6 {
+			return fmt.Errorf("%d destinations", n)
+		}
+		return nil
+	})
+	w.apply("cluster-1", manifests.VirtualMesh())
+	w.apply("cluster-1", manifests.Policies())
+	w.awaitRoutes(shifted)
+	w.awaitState("trafficpolicies", "reviews-shift", "ACCEPTED")
+	w.awaitState("accesspolicies", "reviews", "ACCEPTED")
+	w.awaitState("virtualmeshes", "virtual-mesh", "ACCEPTED")
+
+	for _, want := range []struct {
+		cluster         string
+		kind            schema.GroupVersionResource
+		namespace, name string
+	}{
+		{"cluster-1", kube.Networking("serviceentries"), "istio-system", "reviews.bookinfo.svc.cluster-2.global"},
+		{"cluster-2", kube.Networking("serviceentries"), "istio-system", "reviews.bookinfo.svc.cluster-2.global"},
+		{"cluster-2", kube.Networking("serviceentries"), "istio-system", "productpage.bookinfo.svc.cluster-1.global"},
+		{"cluster-1", kube.Networking("destinationrules"), "istio-system", "reviews-bookinfo-cluster-2"},
+		{"cluster-1", kube.Networking("destinationrules"), "bookinfo", "reviews"},
+		{"cluster-1", kube.Networking("gateways"), "istio-system", "istio-eastwestgateway-istio-system-cluster-1-gloo-mesh"},
+		{"cluster-1", kube.Security("authorizationpolicies"), "istio-system", "global-access-control"},
+		{"cluster-2", kube.Security("authorizationpolicies"), "bookinfo", "reviews"},
+	} {
+		w.until(want.cluster+" has "+want.name, func(context.Context) error {
+			_, err := w.object(want.cluster, want.kind, want.namespace, want.name)
+			return err
+		})
+	}
+}
+
+func (w *world) awaitRoutes(want []string) {
+	w.t.Helper()
+	w.until("the VirtualService has the routes", func(context.Context) error {
+		vs, err := w.object("cluster-1", kube.Networking("virtualservices"), "bookinfo", "reviews")
+		if err != nil {
+			return err
+		}
+		if got := routes(vs); !slices.Equal(got, want) {
+			return fmt.Errorf("routes %v instead of %v", got, want)
+		}
+		return nil
+	})
+}
+
+func (w *world) awaitState(kind, name, state string) {
+	w.t.Helper()
+	w.until(name+" is "+state, func(context.Context) error {
+		o, err := w.object("cluster-1", kube.Policies(kind), mgmt, name)
+		if err != nil {
+			return err
+		}
+		if field(o, "status", "state") != state || field(o, "status", "observedGeneration") != o.GetGeneration() {
+			return fmt.Errorf("its status is %v", o.Object["status"])
+		}
+		return nil
+	})
+}
+
+// describes: the question behind it all, as people and as programs ask it.
+func (w *world) describes() {
+	text := w.must("describe", "destination", "reviews-bookinfo-cluster-1", "--context", "cluster-1").stdout
+	for _, want := range []string{
+		"reviews-shift", "reviews.bookinfo.svc.cluster-2.global", "75", "cluster.local/ns/bookinfo/sa/bookinfo-productpage",
+	} {
+		assert.Contains(w.t, text, want)
+	}
+	assert.True(w.t, json.Valid([]byte(w.must("describe", "destination", "reviews-bookinfo-cluster-1", "--context", "cluster-1", "-o", "json").stdout)))
+	assert.Contains(w.t, w.must("describe", "mesh", "--context", "cluster-1").stdout, "istiod-istio-system-cluster-2")
+	list := w.must("cluster", "list", "--mgmt-context", "cluster-1").stdout
+	assert.Contains(w.t, list, "cluster-2")
+}
+
+// edits: a change of a policy arrives, its removal does too.
+func (w *world) edits() {
+	w.patchPolicy(`[{"op":"replace","path":"/spec/policy/trafficShift/destinations/0/weight","value":50},
+		{"op":"replace","path":"/spec/policy/trafficShift/destinations/1/weight","value":40}]`)
+	w.awaitRoutes([]string{
+		"reviews.bookinfo.svc.cluster-2.global/version-v3=50",
+		"reviews.bookinfo.svc.cluster.local/version-v1=40",
+		"reviews.bookinfo.svc.cluster.local/version-v2=10",
+	})
+	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-shift")
+	w.until("the VirtualService is gone", func(context.Context) error {
+		_, err := w.object("cluster-1", kube.Networking("virtualservices"), "bookinfo", "reviews")
+		if err == nil {
+			return fmt.Errorf("it is there")
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	})
+	w.until("no subset is left over", func(context.Context) error {
+		if rules := w.names("cluster-1", kube.Networking("destinationrules")); len(rules) > 0 {
+			return fmt.Errorf("DestinationRules %v", rules)
+		}
+		return nil
+	})
+	w.apply("cluster-1", manifests.Policies())
+	w.awaitRoutes(shifted)
+}
+
+func (w *world) patchPolicy(patch string) {
+	w.t.Helper()
+	_, err := w.dynamic["cluster-1"].Resource(kube.Policies("trafficpolicies")).Namespace(mgmt).
+		Patch(w.t.Context(), "reviews-shift", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(w.t, err)
+}
+
+// saysWhatIsWrong: bad input gets its sentence, and everything else goes on.
+func (w *world) saysWhatIsWrong() {
+	w.apply("cluster-1", []byte(nowhere))
+	w.awaitState("trafficpolicies", "nowhere", "INVALID")
+	o, err := w.object("cluster-1", kube.Policies("trafficpolicies"), mgmt, "nowhere")
+	require.NoError(w.t, err)
+	assert.Contains(w.t, fmt.Sprint(field(o, "status", "errors")), "service nosuch.bookinfo.cluster-1 was not discovered")
+
+	// What was accepted stays in force when it is edited into something that cannot be.
+	w.patchPolicy(`[{"op":"replace","path":"/spec/policy/trafficShift/destinations/0/kubeService/name","value":"nosuch"}]`)
+	w.awaitState("trafficpolicies", "reviews-shift", "INVALID")
+	w.awaitRoutes(shifted)
+	w.patchPolicy(`[{"op":"replace","path":"/spec/policy/trafficShift/destinations/0/kubeService/name","value":"reviews"}]`)
+	w.awaitState("trafficpolicies", "reviews-shift", "ACCEPTED")
+	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "nowhere")
+
+	// A registration that is garbage is an issue, not a stop.
+	w.apply("cluster-1", []byte(garbage))
+	w.until("the garbage is told of", func(context.Context) error { return w.tells("garbage") })
+	w.delete("cluster-1", registered(), mgmt, "garbage")
+	w.delete("cluster-1", core("secrets"), mgmt, "garbage")
+
+	// Somebody else's object of the same name is left alone.
+	w.apply("cluster-2", []byte(foreign))
+	w.apply("cluster-1", []byte(onForeign))
+	w.until("the foreign object is told of", func(context.Context) error { return w.tells("ForeignObject") })
+	vs, err := w.object("cluster-2", kube.Networking("virtualservices"), "bookinfo", "ratings")
+	require.NoError(w.t, err)
+	assert.Equal(w.t, []string{"ratings/=0"}, routes(vs))
+	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "ratings-timeout")
+	w.delete("cluster-2", kube.Networking("virtualservices"), "bookinfo", "ratings")
+}
+
+// tells reports whether an issue mentions a word.
+func (w *world) tells(word string) error {
+	issues, err := w.get("/debug/snapshot?part=issues")
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(issues, word) {
+		return fmt.Errorf("issues: %s", issues)
+	}
+	return nil
+}
+
+// freezes: a cluster that cannot be read is left as it is, here and everywhere,
+// also by a management plane that never saw it alive.
+func (w *world) freezes() {
+	before := w.names("cluster-1", kube.Networking("serviceentries"))
+	destinations := w.names("cluster-1", kube.Discovery("destinations"))
+	require.NoError(w.t, w.clusters[1].Kill(w.t.Context(), local.APIServer))
+	w.until("cluster-2 is frozen", func(context.Context) error { return w.tells("ClusterFrozen") })
+
+	// The other cluster goes on.
+	w.patchPolicy(`[{"op":"add","path":"/spec/policy/requestTimeout","value":"7s"}]`)
+	w.awaitTimeout("7s")
+	assert.ElementsMatch(w.t, before, w.names("cluster-1", kube.Networking("serviceentries")))
+
+	w.stopServe()
+	w.startServe()
+	w.until("cluster-2 is still frozen", func(context.Context) error { return w.tells("ClusterFrozen") })
+	w.patchPolicy(`[{"op":"replace","path":"/spec/policy/requestTimeout","value":"8s"}]`)
+	w.awaitTimeout("8s")
+	w.awaitRoutes(shifted)
+	assert.ElementsMatch(w.t, before, w.names("cluster-1", kube.Networking("serviceentries")))
+	assert.ElementsMatch(w.t, destinations, w.names("cluster-1", kube.Discovery("destinations")))
+	r := w.run("cluster", "list", "--mgmt-context", "cluster-1")
+	assert.Contains(w.t, r.stdout, "cluster-2")
+
+	require.NoError(w.t, w.clusters[1].Restart(w.t.Context(), local.APIServer))
+	w.until("cluster-2 has thawed", func(context.Context) error {
+		if w.tells("ClusterFrozen") == nil {
+			return fmt.Errorf("still frozen")
+		}
+		return nil
+	})
+	assert.ElementsMatch(w.t, destinations, w.names("cluster-1", kube.Discovery("destinations")))
+}
+
+func (w *world) awaitTimeout(want string) {
+	w.t.Helper()
+	w.until("the timeout is "+want, func(context.Context) error {
+		vs, err := w.object("cluster-1", kube.Networking("virtualservices"), "bookinfo", "reviews")
+		if err != nil {
+			return err
+		}
+		if text := fmt.Sprint(field(vs, "spec", "http")); !strings.Contains(text, "timeout:"+want) {
+			return fmt.Errorf("http: %s", text)
+		}
+		return nil
+	})
+}
+
+const nowhere = `
+apiVersion: networking.mesh.gloo.solo.io/v1
+kind: TrafficPolicy
+metadata: {name: nowhere, namespace: gloo-mesh}
+spec:
+  destinationSelector:
+  - kubeServiceRefs:
+      services: [{name: nosuch, namespace: bookinfo, clusterName: cluster-1}]
+  policy: {requestTimeout: 1s}
+`
+
+const garbage = `
+apiVersion: multicluster.solo.io/v1alpha1
+kind: KubernetesCluster
+metadata: {name: garbage, namespace: gloo-mesh}
+spec: {secretName: garbage}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: garbage, namespace: gloo-mesh}
+type: solo.io/kubeconfig
+stringData: {kubeconfig: "{[this is no kubeconfig"}
+`
+
+const foreign = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: ratings, namespace: bookinfo}
+spec:
+  hosts: [ratings]
+  http: [{route: [{destination: {host: ratings}}]}]
+`
+
+const onForeign = `
+apiVersion: networking.mesh.gloo.solo.io/v1
+kind: TrafficPolicy
+metadata: {name: ratings-timeout, namespace: gloo-mesh}
+spec:
+  destinationSelector:
+  - kubeServiceRefs:
+      services: [{name: ratings, namespace: bookinfo, clusterName: cluster-2}]
+  policy: {requestTimeout: 1s}
+`

@@ -1,0 +1,292 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+)
+
+var sandbox sandboxtest.Sandbox
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
+
+// patience bounds every wait: nothing here takes longer unless it is broken.
+const patience = 60 * time.Second
+
+// world is two clusters with Istio and bookinfo, and the binary under test.
+type world struct {
+	t          testing.TB
+	binary     string
+	kubeconfig string
+	clusters   []*local.Cluster
+	clients    map[string]*kube.Client
+	dynamic    map[string]dynamic.Interface
+	serve      *server
+}
+
+func newWorld(t testing.TB, furnish func(context.Context, *local.Cluster) error) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	w := &world{t: t, clients: map[string]*kube.Client{}, dynamic: map[string]dynamic.Interface{}}
+
+	var group errgroup.Group
+	dir := t.TempDir()
+	w.binary = filepath.Join(dir, "meshctl")
+	group.Go(func() error {
+		out, err := exec.CommandContext(ctx, "go", "build", "-o", w.binary, "github.com/meshctl/meshctl").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("building meshctl: %w: %s", err, out)
+		}
+		return nil
+	})
+	w.clusters = sandbox.Clusters(t, 2)
+	for _, c := range w.clusters {
+		group.Go(func() error { return furnish(ctx, c) })
+	}
+	require.NoError(t, group.Wait())
+
+	w.kubeconfig = filepath.Join(dir, "kubeconfig")
+	require.NoError(t, kube.MergeKubeconfigs(w.kubeconfig, w.clusters[0].Kubeconfig(), w.clusters[1].Kubeconfig()))
+	for _, c := range w.clusters {
+		client, err := c.Client()
+		require.NoError(t, err)
+		w.clients[c.Name()] = client
+		config, err := c.Config()
+		require.NoError(t, err)
+		w.dynamic[c.Name()], err = dynamic.NewForConfig(config)
+		require.NoError(t, err)
+	}
+	return w
+}
+
+// withBookinfo installs Istio and bookinfo.
+func withBookinfo(ctx context.Context, c *local.Cluster) error {
+	if err := c.InstallIstio(ctx, local.IstioOptions{}); err != nil {
+		return err
+	}
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	bookinfo, err := manifests.Bookinfo(c.Name())
+	if err != nil {
+		return err
+	}
+	if err := client.ApplyYAML(ctx, bookinfo); err != nil {
+		return err
+	}
+	return client.WaitInjected(ctx, "bookinfo")
+}
+
+// result of a run of the binary.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// run runs the binary to its end.
+func (w *world) run(args ...string) result {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.binary, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig)
+	err := cmd.Run()
+	if err != nil && cmd.ProcessState == nil {
+		require.NoError(w.t, err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// must runs the binary, which must succeed.
+func (w *world) must(args ...string) result {
+	w.t.Helper()
+	r := w.run(args...)
+	require.Zero(w.t, r.code, "meshctl %s\n%s%s", strings.Join(args, " "), r.stdout, r.stderr)
+	return r
+}
+
+// server is a running `meshctl serve`.
+type server struct {
+	cmd     *exec.Cmd
+	log     *lockedBuffer
+	metrics string
+	exited  chan error
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// startServe starts the management plane and waits until it is ready.
+func (w *world) startServe() {
+	w.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(w.t, err)
+	address := listener.Addr().String()
+	require.NoError(w.t, listener.Close())
+
+	s := &server{log: &lockedBuffer{}, metrics: "http://" + address, exited: make(chan error, 1)}
+	s.cmd = exec.Command(w.binary, "serve", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "--metrics-bind", address)
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(w.t, s.cmd.Start())
+	go func() { s.exited <- s.cmd.Wait() }()
+	w.serve = s
+	w.t.Cleanup(func() {
+		_ = s.cmd.Process.Kill() // it may have ended
+		if w.t.Failed() {
+			w.t.Logf("meshctl serve:\n%s", s.log.String())
+		}
+	})
+	w.until("meshctl serve is ready", func(ctx context.Context) error {
+		_, err := w.get("/readyz")
+		return err
+	})
+}
+
+// stopServe asks the management plane to end, which it must do soon and cleanly.
+func (w *world) stopServe() {
+	w.t.Helper()
+	require.NoError(w.t, w.serve.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case err := <-w.serve.exited:
+		require.NoError(w.t, err, "%s", w.serve.log.String())
+	case <-time.After(10 * time.Second):
+		w.t.Fatalf("meshctl serve did not end:\n%s", w.serve.log.String())
+	}
+}
+
+// get reads one of the management plane's pages.
+func (w *world) get(path string) (string, error) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.serve.metrics+path, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: %s: %s", path, response.Status, body)
+	}
+	return string(body), nil
+}
+
+// until waits for a condition.
+func (w *world) until(what string, condition func(context.Context) error) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	require.NoError(w.t, kube.Until(ctx, what, condition))
+}
+
+// object reads one object; its absence is an error.
+func (w *world) object(cluster string, kind schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	return w.clients[cluster].Get(w.t.Context(), kind, namespace, name)
+}
+
+// names lists the objects of a kind that are ours.
+func (w *world) names(cluster string, kind schema.GroupVersionResource) []string {
+	w.t.Helper()
+	objects, err := w.clients[cluster].List(w.t.Context(), kind, "")
+	require.NoError(w.t, err)
+	var out []string
+	for _, o := range objects {
+		if o.GetLabels()["owner.networking.mesh.gloo.solo.io"] != "" || o.GetLabels()["owner.discovery.mesh.gloo.solo.io"] != "" {
+			out = append(out, o.GetNamespace()+"/"+o.GetName())
+		}
+	}
+	return out
+}
+
+// apply applies manifests as their author.
+func (w *world) apply(cluster string, documents []byte) {
+	w.t.Helper()
+	require.NoError(w.t, w.clients[cluster].ApplyYAML(w.t.Context(), documents))
+}
+
+// delete deletes one object of the management plane.
+func (w *world) delete(cluster string, kind schema.GroupVersionResource, namespace, name string) {
+	w.t.Helper()
+	require.NoError(w.t, w.dynamic[cluster].Resource(kind).Namespace(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+// field digs a value out of an object; nil if it is not there.
+func field(o *unstructured.Unstructured, path ...string) any {
+	value, _, err := unstructured.NestedFieldNoCopy(o.Object, path...)
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+// routes spells the first HTTP route of a VirtualService: "host/subset=weight".
+func routes(vs *unstructured.Unstructured) []string {
+	text, err := json.Marshal(field(vs, "spec", "http"))
+	if err != nil {
+		return nil
+	}
+	var http []struct {
+		Timeout string
+		Route   []struct {
+			Weight      int
+			Destination struct{ Host, Subset string }
+		}
+	}
+	if json.Unmarshal(text, &http) != nil || len(http) == 0 {
+		return nil
+	}
+	var out []string
+	for _, r := range http[0].Route {
+		out = append(out, fmt.Sprintf("%s/%s=%d", r.Destination.Host, r.Destination.Subset, r.Weight))
+	}
+	return out
+}
