@@ -1,0 +1,185 @@
+package demo_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo"
+	"github.com/meshctl/meshctl/demo/helper"
+)
+
+// upIn, when set in the environment, makes this test binary bring a demo up in
+// that folder instead of running tests, so that it can be killed.
+const upIn = "MESHCTL_TEST_DEMO_UP"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(upIn); dir != "" {
+		// There is no such meshctl: the demo gets as far as the clusters.
+		_ = demo.Up(context.Background(), demo.Options{Dir: dir, Meshctl: filepath.Join(dir, "no-meshctl")})
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// processesOf returns the command lines that mention dir.
+func processesOf(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Skipf("no /proc here: %v", err)
+	}
+	var found []string
+	for _, entry := range entries {
+		if _, err := strconv.Atoi(entry.Name()); err != nil {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
+		if err == nil && bytes.Contains(line, []byte(dir)) {
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+func requireNoProcess(t *testing.T, dir string) {
+	t.Helper()
+	gone := func() bool { return len(processesOf(t, dir)) == 0 }
+	if !assert.Eventually(t, gone, 20*time.Second, 20*time.Millisecond) {
+		t.Fatalf("processes stay: %q", processesOf(t, dir))
+	}
+}
+
+// waitForProcesses waits until both clusters are half way up.
+func waitForProcesses(t *testing.T, dir string) {
+	t.Helper()
+	half := func() bool { return len(processesOf(t, dir)) >= 6 }
+	require.Eventually(t, half, time.Minute, 20*time.Millisecond, "the clusters do not start")
+}
+
+func buildHelper(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts whole clusters")
+	}
+	_, err := helper.Build(t.Context(), helper.Progress{Say: func(s string) { t.Log(s) }})
+	require.NoError(t, err)
+}
+
+// Not parallel: each starts two clusters, which would starve each other.
+func TestFailedUpLeavesNoProcess(t *testing.T) {
+	buildHelper(t)
+	dir := filepath.Join(t.TempDir(), "demo")
+	opts := demo.Options{Dir: dir, Meshctl: filepath.Join(dir, "no-meshctl")}
+	err := demo.Up(t.Context(), opts)
+	require.ErrorContains(t, err, "cluster register cluster-1")
+	requireNoProcess(t, dir)
+
+	report, err := demo.Status(t.Context(), opts)
+	require.NoError(t, err)
+	assert.Equal(t, demo.Failed, report.Phase)
+	assert.FileExists(t, filepath.Join(dir, "cluster-1", "logs", "istiod.log"), "the logs stay")
+	assert.NoDirExists(t, filepath.Join(dir, "cluster-1", "pki"), "the keys do not")
+	_, err = demo.Kubeconfig(t.Context(), opts)
+	require.ErrorIs(t, err, demo.ErrNotRunning)
+
+	require.NoError(t, demo.Down(t.Context(), opts))
+	assert.NoDirExists(t, dir)
+}
+
+// Not parallel: each starts two clusters, which would starve each other.
+func TestInterruptedUpLeavesNoProcess(t *testing.T) {
+	buildHelper(t)
+	dir := filepath.Join(t.TempDir(), "demo")
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan error, 1)
+	go func() { ended <- demo.Up(ctx, demo.Options{Dir: dir}) }()
+	waitForProcesses(t, dir)
+	interrupt()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	requireNoProcess(t, dir)
+}
+
+// Not parallel: each starts two clusters, which would starve each other.
+func TestKilledUpLeavesNoProcess(t *testing.T) {
+	buildHelper(t)
+	dir := filepath.Join(t.TempDir(), "demo")
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), upIn+"="+dir)
+	require.NoError(t, command.Start())
+	waitForProcesses(t, dir)
+	require.ErrorContains(t, demo.Up(t.Context(), demo.Options{Dir: dir}), "is bringing one up")
+	require.ErrorContains(t, demo.Down(t.Context(), demo.Options{Dir: dir}), "interrupt that first")
+
+	require.NoError(t, command.Process.Kill())
+	_ = command.Wait()
+	requireNoProcess(t, dir)
+	require.NoError(t, demo.Down(t.Context(), demo.Options{Dir: dir}))
+	assert.NoDirExists(t, dir)
+}
+
+// TestUpUpDown is the demo as a person sees it: up, up again after a crash, down;
+// and a second one beside it that is not touched.
+// Not parallel: it starts four clusters.
+func TestUpUpDown(t *testing.T) {
+	buildHelper(t)
+	ctx := t.Context()
+	meshctl := filepath.Join(t.TempDir(), "meshctl")
+	built, err := exec.Command("go", "build", "-o", meshctl, "..").CombinedOutput()
+	require.NoError(t, err, string(built))
+	var out bytes.Buffer
+	opts := demo.Options{Dir: filepath.Join(t.TempDir(), "demo"), Meshctl: meshctl, Out: &out}
+	other := demo.Options{Dir: filepath.Join(t.TempDir(), "other"), Meshctl: meshctl}
+	t.Cleanup(func() {
+		for _, o := range []demo.Options{opts, other} {
+			if err := demo.Down(context.Background(), o); err != nil && !errors.Is(err, demo.ErrNotRunning) {
+				t.Errorf("the demo in %s stays: %v", o.Dir, err)
+			}
+		}
+	})
+	require.NoError(t, demo.Up(ctx, opts))
+	assert.Regexp(t, `(?m)^  meshes +2 +-$`, out.String())
+	assert.Regexp(t, `(?m)^  virtual services +1 +\d+$`, out.String())
+	assert.Contains(t, out.String(), "describe destination reviews-bookinfo-cluster-1")
+	before, err := demo.Status(ctx, opts)
+	require.NoError(t, err)
+	require.True(t, before.Healthy(), "%+v", before)
+	require.NoError(t, demo.Up(ctx, other))
+
+	crash(t, before.Serve.PID)
+	out.Reset()
+	require.NoError(t, demo.Up(ctx, opts))
+	assert.Contains(t, out.String(), "The demo of ")
+	after, err := demo.Status(ctx, opts)
+	require.NoError(t, err)
+	assert.True(t, after.Healthy(), "%+v", after)
+	assert.NotEqual(t, before.Serve.PID, after.Serve.PID)
+	assert.Equal(t, before.Clusters, after.Clusters, "what ran was left alone")
+
+	require.NoError(t, demo.Down(ctx, opts))
+	requireNoProcess(t, opts.Dir)
+	assert.NoDirExists(t, opts.Dir)
+	beside, err := demo.Status(ctx, other)
+	require.NoError(t, err)
+	assert.True(t, beside.Healthy(), "%+v", beside)
+	require.NoError(t, demo.Down(ctx, other))
+	requireNoProcess(t, other.Dir)
+}
+
+func crash(t *testing.T, pid int) {
+	t.Helper()
+	process, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	require.NoError(t, process.Kill())
+}

@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/proc"
+)
+
+// serveTimeout bounds the start of the management plane.
+const serveTimeout = time.Minute
+
+func (u *up) kubeconfig() string { return filepath.Join(u.opts.Dir, kubeconfigFile) }
+
+// register registers every cluster, as a person would, the management cluster first.
+func (u *up) register(ctx context.Context) error {
+	management := u.state.Clusters[0]
+	for _, name := range u.state.Clusters {
+		u.opts.Progress.Note("%s", name)
+		err := u.meshctl(ctx, "cluster", "register", name, "--kubeconfig", u.kubeconfig(),
+			"--remote-context", name, "--mgmt-context", management)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meshctl runs the binary; what it wrote to stderr is the error.
+func (u *up) meshctl(ctx context.Context, args ...string) error {
+	command := exec.CommandContext(ctx, u.opts.Meshctl, args...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	// Children of the child may hold the pipe open.
+	command.WaitDelay = time.Second
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("meshctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return nil
+}
+
+// startServe starts the management plane in the background and waits until it is ready.
+func (u *up) startServe(ctx context.Context) error {
+	ports, err := proc.FreePorts(1)
+	if err != nil {
+		return err
+	}
+	metrics := "127.0.0.1:" + strconv.Itoa(ports[0])
+	serve, err := proc.Start(u.guard, proc.Spec{
+		Name: "meshctl serve", Path: u.opts.Meshctl,
+		Args: []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.state.Clusters[0], "--metrics-bind", metrics},
+		Dir:  u.opts.Dir, Log: filepath.Join(u.opts.Dir, logsDir, "serve.log"),
+	})
+	if err != nil {
+		return err
+	}
+	u.state.Serve, u.state.Metrics = serve, metrics
+	if err := u.state.write(u.opts.Dir); err != nil {
+		return err
+	}
+	return u.waitServe(ctx)
+}
+
+func (u *up) waitServe(ctx context.Context) error {
+	serve := u.state.Serve
+	ctx, cancel := context.WithTimeout(ctx, serveTimeout)
+	defer cancel()
+	return kube.Until(ctx, "waiting for meshctl serve", func(ctx context.Context) error {
+		err := ready(ctx, "http://"+u.state.Metrics+"/readyz")
+		if err != nil && !serve.Alive() {
+			return kube.Final(fmt.Errorf("it ended; the last of %s:\n%s", serve.Log, serve.Tail(8)))
+		}
+		return err
+	})
+}
+
+func (u *up) stopServe(ctx context.Context) error { return u.state.Serve.Kill(ctx) }
+
+func ready(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", url, response.Status)
+	}
+	return nil
+}

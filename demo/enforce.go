@@ -1,0 +1,94 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/manifests"
+)
+
+// enforceTimeout bounds the way from a policy to the Istio objects, on a loaded machine.
+const enforceTimeout = 2 * time.Minute
+
+func (u *up) applyPolicies(ctx context.Context) error {
+	client, err := u.clusters[0].Client()
+	if err != nil {
+		return err
+	}
+	for _, documents := range [][]byte{manifests.VirtualMesh(), manifests.Policies()} {
+		if err := client.ApplyYAML(ctx, documents); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitEnforced waits until every policy is accepted in its present form and the
+// traffic shift has arrived in Istio.
+func (u *up) waitEnforced(ctx context.Context) error {
+	client, err := u.clusters[0].Client()
+	if err != nil {
+		return err
+	}
+	timed, cancel := context.WithTimeout(ctx, enforceTimeout)
+	defer cancel()
+	err = kube.Until(timed, "waiting for the policies", func(ctx context.Context) error {
+		for _, plural := range []string{"virtualmeshes", "trafficpolicies", "accesspolicies"} {
+			policies, err := client.List(ctx, kube.Policies(plural), "gloo-mesh")
+			if err != nil {
+				return err
+			}
+			if len(policies) == 0 {
+				return fmt.Errorf("there are no %s", plural)
+			}
+			for _, policy := range policies {
+				if err := accepted(&policy); err != nil {
+					return fmt.Errorf("%s %s: %w", policy.GetKind(), policy.GetName(), err)
+				}
+			}
+		}
+		return shifted(ctx, client)
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w; the last of %s:\n%s", err, u.state.Serve.Log, u.state.Serve.Tail(8))
+	}
+	return err
+}
+
+// accepted reads the status that all policies have.
+func accepted(policy *unstructured.Unstructured) error {
+	observed, _, _ := unstructured.NestedInt64(policy.Object, "status", "observedGeneration")
+	if observed != policy.GetGeneration() {
+		return fmt.Errorf("generation %d is not translated yet", policy.GetGeneration())
+	}
+	verdict, _, _ := unstructured.NestedString(policy.Object, "status", "state")
+	if verdict != "ACCEPTED" {
+		errs, _, _ := unstructured.NestedStringSlice(policy.Object, "status", "errors")
+		return fmt.Errorf("it is %s: %q", verdict, errs)
+	}
+	return nil
+}
+
+// shifted looks for the three weighted routes in the VirtualService of reviews.
+func shifted(ctx context.Context, client *kube.Client) error {
+	service, err := client.Get(ctx, kube.Networking("virtualservices"), "bookinfo", "reviews")
+	if err != nil {
+		return err
+	}
+	http, _, _ := unstructured.NestedSlice(service.Object, "spec", "http")
+	for _, one := range http {
+		route, ok := one.(map[string]any)
+		if !ok {
+			continue
+		}
+		if destinations, _, _ := unstructured.NestedSlice(route, "route"); len(destinations) == 3 {
+			return nil
+		}
+	}
+	return errors.New("VirtualService bookinfo/reviews does not have its three routes yet")
+}

@@ -1,0 +1,140 @@
+package helper
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestArchiveIsFresh(t *testing.T) {
+	t.Parallel()
+	want, err := Pack(filepath.Join("..", "sandbox"))
+	require.NoError(t, err)
+	// Not assert.Equal: nobody wants to read the difference of two archives.
+	if !bytes.Equal(want, source) {
+		t.Errorf("demo/helper/%s is stale: run `go run ./demo/helper/pack`", ArchiveFile)
+	}
+}
+
+func TestUnpackGivesTheModuleBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, unpack(dir))
+	again, err := Pack(dir)
+	require.NoError(t, err)
+	if !bytes.Equal(again, source) {
+		t.Error("packing what was unpacked gives another archive")
+	}
+	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
+		want, err := os.ReadFile(filepath.Join("..", "sandbox", name))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		if !bytes.Equal(want, got) {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+func TestPackLeavesTestsOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"go.mod", "a.go", "a_test.go", "notes.txt"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x\n"), 0o600))
+	}
+	data, err := Pack(dir)
+	require.NoError(t, err)
+	var names []string
+	for _, file := range txtar.Parse(data).Files {
+		names = append(names, file.Name)
+	}
+	assert.Equal(t, []string{"a.go", "go.mod"}, names)
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	v, err := ReadVersions()
+	require.NoError(t, err)
+	assert.Regexp(t, `^v1\.\d+\.\d+$`, v.Kubernetes)
+	assert.Regexp(t, `^1\.\d+\.\d+$`, v.Istio)
+	flags, err := linkerFlags()
+	require.NoError(t, err)
+	assert.Contains(t, flags, "gitVersion="+v.Kubernetes+" ")
+	_, err = moduleVersion("example.com/none")
+	require.Error(t, err)
+}
+
+func TestFingerprint(t *testing.T) {
+	t.Parallel()
+	one := fingerprint("go1.26.1", "-s")
+	assert.Equal(t, one, fingerprint("go1.26.1", "-s"))
+	assert.NotEqual(t, one, fingerprint("go1.26.2", "-s"))
+	assert.NotEqual(t, one, fingerprint("go1.26.1", "-s -w"))
+}
+
+func TestIsPackage(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"k8s.io/api/core/v1":                true,
+		"":                                  false,
+		"# k8s.io/api/core/v1":              false,
+		"./main.go:3:1: syntax error":       false,
+		"go: downloading k8s.io/api v0.1.0": false,
+	} {
+		assert.Equal(t, want, isPackage(line), line)
+	}
+}
+
+// Not parallel: it changes the environment.
+func TestWithoutGo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	_, err := Build(t.Context(), Progress{})
+	require.ErrorContains(t, err, "no go command on the PATH")
+	require.ErrorContains(t, err, "install Go 1.")
+}
+
+// Not parallel: it changes the environment.
+func TestWithAnOldGo(t *testing.T) {
+	bin := t.TempDir()
+	script := "#!/bin/sh\necho 'go: errors parsing go.mod: invalid go version' >&2\nexit 1\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(script), 0o700))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	_, err := Build(t.Context(), Progress{})
+	require.ErrorIs(t, err, errOldGo)
+	require.ErrorContains(t, err, "invalid go version")
+}
+
+func TestPruneKeepsWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	cache := t.TempDir()
+	long := time.Now().Add(-keepFor - time.Hour)
+	for _, name := range []string{"old", "used", "new"} {
+		binary := filepath.Join(cache, name, "sandbox")
+		require.NoError(t, os.Mkdir(filepath.Dir(binary), 0o700))
+		require.NoError(t, os.WriteFile(binary, nil, 0o700))
+		if name != "new" {
+			require.NoError(t, os.Chtimes(binary, long, long))
+		}
+	}
+	unfinished := filepath.Join(cache, "unfinished")
+	require.NoError(t, os.Mkdir(unfinished, 0o700))
+	require.NoError(t, os.Chtimes(unfinished, long, long))
+	require.NoError(t, touch(filepath.Join(cache, "used", "sandbox")))
+
+	require.NoError(t, prune(cache))
+	entries, err := os.ReadDir(cache)
+	require.NoError(t, err)
+	var left []string
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+	assert.Equal(t, []string{"new", "used"}, left)
+}

@@ -1,0 +1,102 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// sidecar is the container that istiod injects.
+const sidecar = "istio-proxy"
+
+// WaitInjected waits until every Deployment of the namespace has all its pods
+// running, each with its sidecar.
+func (c *Client) WaitInjected(ctx context.Context, namespace string) error {
+	what := fmt.Sprintf("cluster %s: waiting for the pods of namespace %s", c.name, namespace)
+	return Until(ctx, what, func(ctx context.Context) error {
+		deployments, err := c.List(ctx, Deployments(), namespace)
+		if err != nil {
+			return err
+		}
+		for _, d := range deployments {
+			want, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas")
+			ready, _, _ := unstructured.NestedInt64(d.Object, "status", "readyReplicas")
+			if ready < want {
+				return fmt.Errorf("deployment %s: %d of %d pods ready", d.GetName(), ready, want)
+			}
+		}
+		pods, err := c.List(ctx, Pods(), namespace)
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods {
+			if !hasSidecar(&pod) {
+				return Final(fmt.Errorf("pod %s has no container %s: the namespace is not injected", pod.GetName(), sidecar))
+			}
+		}
+		return nil
+	})
+}
+
+// hasSidecar knows both places: a container, or since Kubernetes has them an
+// init container that keeps running.
+func hasSidecar(pod *unstructured.Unstructured) bool {
+	for _, field := range []string{"containers", "initContainers"} {
+		containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", field)
+		for _, one := range containers {
+			if container, ok := one.(map[string]any); ok && container["name"] == sidecar {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ReadyContainers returns what kubectl shows in its column READY: how many of
+// the containers that are to keep running are ready, of how many.
+func ReadyContainers(pod *unstructured.Unstructured) string {
+	ready, total := 0, 0
+	count := func(specField, statusField string, counts func(map[string]any) bool) {
+		lasting := map[string]bool{}
+		specs, _, _ := unstructured.NestedSlice(pod.Object, "spec", specField)
+		for _, one := range specs {
+			if container, ok := one.(map[string]any); ok && counts(container) {
+				name, _ := container["name"].(string)
+				lasting[name] = true
+				total++
+			}
+		}
+		statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", statusField)
+		for _, one := range statuses {
+			if status, ok := one.(map[string]any); ok && status["ready"] == true {
+				if name, _ := status["name"].(string); lasting[name] {
+					ready++
+				}
+			}
+		}
+	}
+	count("containers", "containerStatuses", func(map[string]any) bool { return true })
+	count("initContainers", "initContainerStatuses", func(c map[string]any) bool { return c["restartPolicy"] == "Always" })
+	return fmt.Sprintf("%d/%d", ready, total)
+}
+
+// LoadBalancerAddresses returns the addresses of the LoadBalancer Services of a
+// namespace by Service name.
+func (c *Client) LoadBalancerAddresses(ctx context.Context, namespace string) (map[string]string, error) {
+	services, err := c.List(ctx, resource("", "v1", "services"), namespace)
+	if err != nil {
+		return nil, err
+	}
+	addresses := map[string]string{}
+	for _, service := range services {
+		ingress, _, _ := unstructured.NestedSlice(service.Object, "status", "loadBalancer", "ingress")
+		if len(ingress) == 0 {
+			continue
+		}
+		if first, ok := ingress[0].(map[string]any); ok {
+			addresses[service.GetName()], _ = first["ip"].(string)
+		}
+	}
+	return addresses, nil
+}

@@ -1,0 +1,209 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/proc"
+)
+
+const (
+	auditPolicyFile = "audit-policy.yaml"
+	stagesFile      = "kwok-stages.yaml"
+	// startTimeout is generous: a loaded machine with two cores starts two
+	// clusters in half a minute.
+	startTimeout = 3 * time.Minute
+)
+
+// Options describe a cluster to be.
+type Options struct {
+	// Name of the cluster and of its kubeconfig context.
+	Name string
+	// Dir is the folder of the cluster; it must be empty or absent.
+	Dir string
+	// Helper is the path of the helper binary (helper.Build).
+	Helper string
+	// Index, 1 to 15, keeps the addresses of pods, services, nodes and gateways
+	// of clusters apart that know each other.
+	Index int
+	// Guard ends the processes when the caller dies; the caller releases or
+	// closes it.
+	Guard *proc.Guard
+	// APIServerOnly leaves out everything but etcd and the API server: objects
+	// are stored, and nothing happens to them.
+	APIServerOnly bool
+}
+
+// Cluster is a running cluster, or one that ran. Its methods may be called
+// concurrently.
+type Cluster struct {
+	dir string
+	pki pki
+
+	guard *proc.Guard
+	mu    sync.Mutex // guards the processes in state, and its file
+	state state
+}
+
+// Start brings a cluster up and returns when its API server is ready and, unless
+// only that was asked for, its nodes are. On error its processes are ended; the
+// folder stays, for its logs.
+func Start(ctx context.Context, opts Options) (*Cluster, error) {
+	c, err := create(opts)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", opts.Name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := c.start(ctx, opts.APIServerOnly); err != nil {
+		return nil, errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
+	}
+	return c, nil
+}
+
+// Open finds a cluster that Start left in dir, whether its processes run or not.
+// It returns ErrNoCluster when there is none. Processes that are started later
+// on are watched by guard, which may be nil if none will be.
+func Open(dir string, guard *proc.Guard) (*Cluster, error) {
+	s, err := readState(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{dir: dir, pki: pki{filepath.Join(dir, "pki")}, guard: guard, state: s}, nil
+}
+
+// Name returns the cluster's name.
+func (c *Cluster) Name() string { return c.state.Name }
+
+// Kubeconfig returns the path of the administrator's kubeconfig file.
+func (c *Cluster) Kubeconfig() string { return c.path("kubeconfig") }
+
+// AuditLog returns the path of the API server's audit log: JSON lines, one for
+// every request that did not come from a component of the cluster itself.
+func (c *Cluster) AuditLog() string { return c.path("logs", "audit.log") }
+
+// Config returns the administrator's access, without client-side rate limit.
+func (c *Cluster) Config() (*rest.Config, error) { return restConfig(c.Kubeconfig()) }
+
+// Client returns a client with the administrator's access.
+func (c *Cluster) Client() (*kube.Client, error) {
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	return kube.New(c.Name(), config)
+}
+
+// Processes returns the cluster's processes in the order in which they were started.
+func (c *Cluster) Processes() []proc.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]proc.Process(nil), c.state.Processes...)
+}
+
+// Stop ends all processes at once, the last started first. An API server with
+// open watches would take a minute to leave by itself.
+func (c *Cluster) Stop(ctx context.Context) error {
+	processes := c.Processes()
+	var errs []error
+	for i := len(processes) - 1; i >= 0; i-- {
+		errs = append(errs, c.end(ctx, processes[i]))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Cluster) path(parts ...string) string {
+	return filepath.Join(append([]string{c.dir}, parts...)...)
+}
+
+// create makes the folder and everything in it that must be there before the
+// first process.
+func create(opts Options) (*Cluster, error) {
+	ports, err := proc.FreePorts(len(portNames()))
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{
+		dir: opts.Dir, pki: pki{filepath.Join(opts.Dir, "pki")}, guard: opts.Guard,
+		state: state{Name: opts.Name, Index: opts.Index, Helper: opts.Helper, Ports: map[string]int{}},
+	}
+	for i, name := range portNames() {
+		c.state.Ports[name] = ports[i]
+	}
+	// etcd insists on a data folder that only its owner can read.
+	for _, dir := range []string{c.path("logs"), c.path("etcd"), c.path("istiod")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("making its folder: %w", err)
+		}
+	}
+	if err := c.pki.create(opts.Name, "https://"+address(c.state.Ports["kube-apiserver"])); err != nil {
+		return nil, err
+	}
+	admin, err := os.ReadFile(c.pki.file("admin.kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	if err := kube.WriteFile(c.Kubeconfig(), admin); err != nil {
+		return nil, err
+	}
+	if err := kube.WriteFile(c.path(auditPolicyFile), []byte(auditPolicy())); err != nil {
+		return nil, err
+	}
+	return c, c.state.write(c.dir)
+}
+
+func (c *Cluster) start(ctx context.Context, apiServerOnly bool) error {
+	if err := c.run(Etcd, nil, c.etcdArgs()...); err != nil {
+		return err
+	}
+	// The API server waits for etcd by itself.
+	if err := c.run(APIServer, nil, c.apiServerArgs()...); err != nil {
+		return err
+	}
+	if err := c.waitAPIServer(ctx); err != nil || apiServerOnly {
+		return err
+	}
+	stages, err := c.helperOutput(ctx, nil, "kwok-stages")
+	if err != nil {
+		return err
+	}
+	if err := kube.WriteFile(c.path(stagesFile), stages); err != nil {
+		return err
+	}
+	for _, role := range []struct {
+		name string
+		args []string
+	}{
+		{ControllerManager, c.controllerManagerArgs()},
+		{Scheduler, c.schedulerArgs()},
+		{Kwok, c.kwokArgs()},
+	} {
+		if err := c.run(role.name, nil, role.args...); err != nil {
+			return err
+		}
+	}
+	return c.createNodes(ctx)
+}
+
+// helperOutput runs a role that prints something and ends.
+func (c *Cluster) helperOutput(ctx context.Context, input []byte, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, c.state.Helper, args...)
+	command.Stdin = newReader(input)
+	out, err := command.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return nil, fmt.Errorf("cluster %s: %s: %w: %s", c.Name(), args[0], err, exit.Stderr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %s: %w", c.Name(), args[0], err)
+	}
+	return out, nil
+}

@@ -1,0 +1,184 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/manifests"
+)
+
+const (
+	istioNamespace   = "istio-system"
+	injectorWebhook  = "istio-sidecar-injector"
+	validatorWebhook = "istio-validator-istio-system"
+)
+
+// IstioOptions are what differs between the Istio installations of a demo.
+type IstioOptions struct {
+	// TrustDomain is meshConfig.trustDomain; empty means Istio's own default.
+	TrustDomain string
+	// Set are further settings, path=value, as in `istioctl install --set`.
+	Set []string
+}
+
+// InstallIstio installs Istio as objects, as its own installer renders them,
+// starts istiod beside the cluster, and returns when istiod injects sidecars,
+// refuses bad objects, and the gateways have an address.
+func (c *Cluster) InstallIstio(ctx context.Context, opts IstioOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	objects, err := c.renderIstio(ctx, opts)
+	if err != nil {
+		return err
+	}
+	for _, obj := range objects {
+		if err := c.pointWebhooksAtProcess(obj); err != nil {
+			return err
+		}
+	}
+	if err := client.Apply(ctx, objects...); err != nil {
+		return err
+	}
+	if err := c.run(Istiod, c.istiodEnv(), c.istiodArgs()...); err != nil {
+		return err
+	}
+	if err := c.giveAddresses(ctx, client, objects); err != nil {
+		return err
+	}
+	if err := c.waitIstiod(ctx); err != nil {
+		return err
+	}
+	return c.waitWebhooks(ctx, client)
+}
+
+func (c *Cluster) renderIstio(ctx context.Context, opts IstioOptions) ([]*unstructured.Unstructured, error) {
+	args := []string{
+		"istio-manifests", "-",
+		"values.global.meshID=" + c.Name(),
+		"values.global.network=" + c.Name(),
+		"values.global.multiCluster.clusterName=" + c.Name(),
+	}
+	if opts.TrustDomain != "" {
+		args = append(args, "meshConfig.trustDomain="+opts.TrustDomain)
+	}
+	out, err := c.helperOutput(ctx, manifests.IstioOperator(), append(args, opts.Set...)...)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := kube.Decode(out)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: Istio's manifests: %w", c.Name(), err)
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": istioNamespace},
+	}}
+	return append([]*unstructured.Unstructured{namespace}, objects...), nil
+}
+
+// pointWebhooksAtProcess replaces the Service of a webhook by the URL of the
+// istiod process: no pod answers for the Service here. istiod fills in the CA.
+func (c *Cluster) pointWebhooksAtProcess(obj *unstructured.Unstructured) error {
+	if kind := obj.GetKind(); kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration" {
+		return nil
+	}
+	webhooks, _, err := unstructured.NestedSlice(obj.Object, "webhooks")
+	if err != nil {
+		return fmt.Errorf("cluster %s: %s %s: %w", c.Name(), obj.GetKind(), obj.GetName(), err)
+	}
+	for _, webhook := range webhooks {
+		config, ok := webhook.(map[string]any)
+		if !ok {
+			return fmt.Errorf("cluster %s: %s %s: a webhook is not an object", c.Name(), obj.GetKind(), obj.GetName())
+		}
+		path, _, err := unstructured.NestedString(config, "clientConfig", "service", "path")
+		if err != nil {
+			return fmt.Errorf("cluster %s: %s %s: %w", c.Name(), obj.GetKind(), obj.GetName(), err)
+		}
+		config["clientConfig"] = map[string]any{
+			"url": "https://localhost:" + strconv.Itoa(c.state.Ports["istiod-https"]) + path,
+		}
+	}
+	return unstructured.SetNestedSlice(obj.Object, webhooks, "webhooks")
+}
+
+// giveAddresses does a load balancer's work: each Service of that type gets an
+// address from the range that documentation uses (RFC 5737), so that it is
+// recognised and never reached.
+func (c *Cluster) giveAddresses(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
+	given := 0
+	for _, obj := range objects {
+		kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type")
+		if obj.GetKind() != "Service" || kind != "LoadBalancer" {
+			continue
+		}
+		given++
+		ip := fmt.Sprintf("192.0.2.%d", c.state.Index*16+given)
+		if err := client.ApplyStatus(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Service",
+			"metadata": map[string]any{"namespace": obj.GetNamespace(), "name": obj.GetName()},
+			"status":   map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": ip}}}},
+		}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitWebhooks waits until istiod has put its CA into its webhook
+// configurations and has made each of them fatal.
+func (c *Cluster) waitWebhooks(ctx context.Context, client *kube.Client) error {
+	what := fmt.Sprintf("cluster %s: waiting for istiod's webhooks", c.Name())
+	return kube.Until(ctx, what, func(ctx context.Context) error {
+		for _, kind := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
+			configs, err := client.List(ctx, kube.Webhooks(kind), "")
+			if err != nil {
+				return err
+			}
+			if len(configs) == 0 {
+				return fmt.Errorf("no %s", kind)
+			}
+			for _, config := range configs {
+				if err := webhooksReady(&config); err != nil {
+					return fmt.Errorf("%s: %w", config.GetName(), err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func webhooksReady(config *unstructured.Unstructured) error {
+	webhooks, _, err := unstructured.NestedSlice(config.Object, "webhooks")
+	if err != nil {
+		return err
+	}
+	for _, webhook := range webhooks {
+		if err := webhookReady(webhook); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func webhookReady(webhook any) error {
+	config, ok := webhook.(map[string]any)
+	if !ok {
+		return errors.New("a webhook is not an object")
+	}
+	if ca, _, _ := unstructured.NestedString(config, "clientConfig", "caBundle"); ca == "" {
+		return errors.New("it has no CA yet")
+	}
+	if config["failurePolicy"] != "Fail" {
+		return errors.New("it is not fatal yet")
+	}
+	return nil
+}

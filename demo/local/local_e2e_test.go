@@ -1,0 +1,129 @@
+package local_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+)
+
+var sandbox sandboxtest.Sandbox
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
+
+// TestTwoClusters is the whole of what a demo stands on: two clusters with
+// Istio side by side, sidecars that are really injected, objects that are
+// really refused, and an API server that comes back after a crash.
+//
+// Not parallel: it measures, and would starve what runs beside it.
+func TestTwoClusters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts whole clusters")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	started := time.Now()
+	clusters := sandbox.Clusters(t, 2)
+	t.Logf("two clusters: %s", time.Since(started).Round(time.Millisecond))
+
+	var group errgroup.Group
+	for _, c := range clusters {
+		group.Go(func() error { return c.InstallIstio(ctx, local.IstioOptions{}) })
+	}
+	require.NoError(t, group.Wait())
+	t.Logf("with Istio: %s", time.Since(started).Round(time.Millisecond))
+
+	for _, c := range clusters {
+		group.Go(func() error { return installBookinfo(ctx, c) })
+	}
+	require.NoError(t, group.Wait())
+	t.Logf("with bookinfo: %s", time.Since(started).Round(time.Millisecond))
+
+	gateways := map[string]bool{}
+	for i, c := range clusters {
+		client, err := c.Client()
+		require.NoError(t, err)
+		pods, err := client.List(ctx, kube.Pods(), "bookinfo")
+		require.NoError(t, err)
+		assert.Len(t, pods, []int{5, 4}[i], "cluster %s", c.Name())
+		for _, pod := range pods {
+			assert.Equal(t, "2/2", kube.ReadyContainers(&pod), "pod %s", pod.GetName())
+		}
+		addresses, err := client.LoadBalancerAddresses(ctx, "istio-system")
+		require.NoError(t, err)
+		assert.Len(t, addresses, 2, "cluster %s", c.Name())
+		for _, address := range addresses {
+			assert.False(t, gateways[address], "%s is given twice", address)
+			gateways[address] = true
+		}
+		err = client.ApplyYAML(ctx, []byte(badVirtualService))
+		require.ErrorContains(t, err, `"validation.istio.io" denied the request`, "cluster %s", c.Name())
+	}
+
+	c := clusters[1]
+	client, err := c.Client()
+	require.NoError(t, err)
+	require.NoError(t, c.Kill(ctx, local.APIServer))
+	require.Error(t, client.Ready(ctx))
+	require.NoError(t, c.Restart(ctx, local.APIServer))
+	pods, err := client.List(ctx, kube.Pods(), "bookinfo")
+	require.NoError(t, err)
+	assert.Len(t, pods, 4, "what was stored is still there")
+
+	// A reboot, seen from here: everything is gone at once.
+	require.NoError(t, c.Stop(ctx))
+	revived, err := c.Revive(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, []string{local.Etcd, local.APIServer, local.ControllerManager, local.Scheduler, local.Kwok, local.Istiod}, revived)
+	require.NoError(t, client.WaitInjected(ctx, "bookinfo"))
+	require.NoError(t, c.Kill(ctx, local.Etcd))
+	revived, err = c.Revive(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, []string{local.Etcd}, revived)
+	require.NoError(t, client.Ready(ctx))
+
+	log, err := os.ReadFile(c.AuditLog())
+	require.NoError(t, err)
+	assert.Contains(t, string(log), `"username":"admin"`)
+	assert.NotContains(t, string(log), `"username":"kwok"`)
+}
+
+func installBookinfo(ctx context.Context, c *local.Cluster) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	bookinfo, err := manifests.Bookinfo(c.Name())
+	if err != nil {
+		return err
+	}
+	if err := client.ApplyYAML(ctx, bookinfo); err != nil {
+		return err
+	}
+	return client.WaitInjected(ctx, "bookinfo")
+}
+
+// badVirtualService passes the schema; only istiod knows that the expression is none.
+const badVirtualService = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata:
+  name: bad-expression
+  namespace: bookinfo
+spec:
+  hosts: [reviews]
+  http:
+  - match:
+    - uri: {regex: "["}
+    route:
+    - destination: {host: reviews}
+`

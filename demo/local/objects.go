@@ -1,0 +1,84 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/meshctl/meshctl/demo/kube"
+)
+
+// nodes of a cluster; two, so that there are two zones.
+const nodes = 2
+
+// auditPolicy keeps the components' own traffic out of the audit log: it is
+// most of all requests, and what users and meshctl do is what people look for.
+func auditPolicy() string {
+	return `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  users:
+  - system:apiserver
+  - kube-controller-manager
+  - system:kube-scheduler
+  - kwok
+  - system:serviceaccount:istio-system:istiod
+- level: None
+  nonResourceURLs: ["/readyz*", "/livez*", "/healthz*"]
+- level: Metadata
+`
+}
+
+func regions() []string { return []string{"us-east-1", "us-west-2", "eu-central-1", "ap-south-1"} }
+
+func (c *Cluster) createNodes(ctx context.Context) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	for i := 1; i <= nodes; i++ {
+		if err := client.Apply(ctx, c.node(i)); err != nil {
+			return err
+		}
+	}
+	what := fmt.Sprintf("cluster %s: waiting for its nodes", c.Name())
+	return kube.Until(ctx, what, func(ctx context.Context) error {
+		list, err := client.List(ctx, kube.Nodes(), "")
+		if err != nil {
+			return err
+		}
+		for _, node := range list {
+			if !kube.Condition(&node, "Ready") {
+				return fmt.Errorf("node %s is not ready", node.GetName())
+			}
+		}
+		return nil
+	})
+}
+
+// node returns a node with room for any number of pods that do nothing.
+func (c *Cluster) node(i int) *unstructured.Unstructured {
+	region := regions()[(c.state.Index-1)%len(regions())]
+	name := fmt.Sprintf("%s-node-%d", c.Name(), i)
+	room := map[string]any{"cpu": "256", "memory": "1Ti", "pods": "10000", "ephemeral-storage": "1Ti"}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Node",
+		"metadata": map[string]any{
+			"name": name,
+			"labels": map[string]any{
+				"kubernetes.io/hostname":        name,
+				"kubernetes.io/os":              "linux",
+				"kubernetes.io/arch":            "amd64",
+				"topology.kubernetes.io/region": region,
+				"topology.kubernetes.io/zone":   fmt.Sprintf("%s%c", region, 'a'+i-1),
+			},
+		},
+		"status": map[string]any{
+			"capacity": room, "allocatable": room,
+			"addresses": []any{map[string]any{"type": "InternalIP", "address": fmt.Sprintf("198.51.100.%d", c.state.Index*16+i)}},
+		},
+	}}
+}

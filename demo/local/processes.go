@@ -1,0 +1,205 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/proc"
+)
+
+// run starts a role of the helper and writes it down.
+func (c *Cluster) run(role string, env []string, args ...string) error {
+	return c.startProcess(proc.Spec{
+		Name: role, Path: c.state.Helper, Args: append([]string{role}, args...), Env: env,
+		Dir: c.path(workDir(role)), Log: c.path("logs", role+".log"),
+	})
+}
+
+// workDir keeps apart what components write beside themselves: istiod looks for
+// certificates and configuration under relative paths.
+func workDir(role string) string {
+	if role == Istiod {
+		return "istiod"
+	}
+	return "."
+}
+
+func (c *Cluster) startProcess(spec proc.Spec) error {
+	p, err := proc.Start(c.guard, spec)
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", c.Name(), err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.put(p)
+	return c.state.write(c.dir)
+}
+
+func (c *Cluster) end(ctx context.Context, p proc.Process) error {
+	if err := p.Kill(ctx); err != nil {
+		return fmt.Errorf("cluster %s: %w", c.Name(), err)
+	}
+	return c.guard.Forget(p)
+}
+
+func (c *Cluster) process(role string) (proc.Process, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, ok := c.state.find(role)
+	if !ok {
+		return proc.Process{}, fmt.Errorf("cluster %s: it never had a process %s", c.Name(), role)
+	}
+	return p, nil
+}
+
+func (c *Cluster) allAlive() bool {
+	return !slices.ContainsFunc(c.Processes(), func(p proc.Process) bool { return !p.Alive() })
+}
+
+func (c *Cluster) has(role string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.state.find(role)
+	return ok
+}
+
+// Kill ends one role at once, as a crash would. The others stay.
+func (c *Cluster) Kill(ctx context.Context, role string) error {
+	p, err := c.process(role)
+	if err != nil {
+		return err
+	}
+	return c.end(ctx, p)
+}
+
+// Restart starts a role again with the ports and arguments it had, ending it
+// first if it still runs, and waits until it is ready.
+func (c *Cluster) Restart(ctx context.Context, role string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	p, err := c.process(role)
+	if err != nil {
+		return err
+	}
+	if err := c.end(ctx, p); err != nil {
+		return err
+	}
+	if err := c.startProcess(p.Spec); err != nil {
+		return err
+	}
+	switch role {
+	case Etcd, APIServer:
+		return c.waitAPIServer(ctx)
+	case Istiod:
+		return c.waitIstiod(ctx)
+	default:
+		return nil
+	}
+}
+
+// Revive starts the roles that do not run, and returns their names. It looks
+// again until all run: one may end while the others are looked after.
+func (c *Cluster) Revive(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	var revived []string
+	for range reviveRounds {
+		started, err := c.startEnded(ctx)
+		revived = append(revived, started...)
+		if err == nil && len(started) == 0 {
+			return revived, nil
+		}
+		// An error that another round cannot mend.
+		if err != nil && (ctx.Err() != nil || c.allAlive()) {
+			return revived, err
+		}
+	}
+	return revived, fmt.Errorf("cluster %s: its processes keep ending; see their logs in %s", c.Name(), c.path("logs"))
+}
+
+// reviveRounds bounds how often Revive starts what ends at once.
+const reviveRounds = 4
+
+// startEnded starts once what does not run. All but etcd and the API server
+// give up when they find no API server, so that is waited for.
+func (c *Cluster) startEnded(ctx context.Context) ([]string, error) {
+	var started []string
+	for _, p := range c.Processes() {
+		if p.Alive() {
+			continue
+		}
+		if p.Name != Etcd && p.Name != APIServer {
+			if err := c.waitAPIServer(ctx); err != nil {
+				return started, err
+			}
+		}
+		if err := c.startProcess(p.Spec); err != nil {
+			return started, err
+		}
+		started = append(started, p.Name)
+	}
+	// Also when nothing was started: what is being killed runs a moment longer.
+	if err := c.waitAPIServer(ctx); err != nil {
+		return started, err
+	}
+	if !c.has(Istiod) {
+		return started, nil
+	}
+	return started, c.waitIstiod(ctx)
+}
+
+func (c *Cluster) waitAPIServer(ctx context.Context) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	return c.waitRole(ctx, "API server", client.Ready, Etcd, APIServer)
+}
+
+func (c *Cluster) waitIstiod(ctx context.Context) error {
+	url := "http://" + address(c.state.Ports["istiod-http"]) + "/ready"
+	return c.waitRole(ctx, "istiod", func(ctx context.Context) error { return getOK(ctx, url) }, Istiod)
+}
+
+// waitRole waits until ready says so, and gives up as soon as one of the roles
+// it takes has ended: the last lines of its log are then the error.
+func (c *Cluster) waitRole(ctx context.Context, what string, ready func(context.Context) error, roles ...string) error {
+	return kube.Until(ctx, fmt.Sprintf("cluster %s: waiting for %s", c.Name(), what), func(ctx context.Context) error {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		for _, role := range roles {
+			if p, findErr := c.process(role); findErr != nil || !p.Alive() {
+				return kube.Final(fmt.Errorf("%s ended; the last of %s:\n%s", role, p.Log, p.Tail(8)))
+			}
+		}
+		return err
+	})
+}
+
+func getOK(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", url, response.Status)
+	}
+	return nil
+}
+
+func newReader(data []byte) io.Reader { return bytes.NewReader(data) }

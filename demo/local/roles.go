@@ -1,0 +1,118 @@
+package local
+
+import (
+	"fmt"
+	"strconv"
+)
+
+const loopback = "127.0.0.1"
+
+// Roles of the helper binary that run as processes.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kwok              = "kwok"
+	Istiod            = "istiod"
+)
+
+// portNames are all ports of a cluster; each is chosen free and written down.
+func portNames() []string {
+	return []string{
+		"etcd", "etcd-peer", "kube-apiserver",
+		"istiod-http", "istiod-https", "istiod-grpc", "istiod-grpcs", "istiod-monitoring", "istiod-ctrlz",
+	}
+}
+
+func address(port int) string { return loopback + ":" + strconv.Itoa(port) }
+
+func (c *Cluster) etcdArgs() []string {
+	client := "https://" + address(c.state.Ports["etcd"])
+	peer := "https://" + address(c.state.Ports["etcd-peer"])
+	cert, key, ca := c.pki.file("etcd.crt"), c.pki.file("etcd.key"), c.pki.file("etcd-ca.crt")
+	return []string{
+		"--name=default", "--data-dir=" + c.path("etcd"),
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
+		"--cert-file=" + cert, "--key-file=" + key, "--trusted-ca-file=" + ca, "--client-cert-auth",
+		"--peer-cert-file=" + cert, "--peer-key-file=" + key, "--peer-trusted-ca-file=" + ca, "--peer-client-cert-auth",
+		// A demo need not survive a power cut, and several share one disk.
+		"--unsafe-no-fsync",
+		"--quota-backend-bytes=8589934592", "--log-level=warn",
+	}
+}
+
+func (c *Cluster) apiServerArgs() []string {
+	return []string{
+		"--bind-address=" + loopback, "--advertise-address=" + loopback,
+		"--secure-port=" + strconv.Itoa(c.state.Ports["kube-apiserver"]),
+		"--etcd-servers=https://" + address(c.state.Ports["etcd"]),
+		"--etcd-cafile=" + c.pki.file("etcd-ca.crt"), "--etcd-certfile=" + c.pki.file("etcd.crt"), "--etcd-keyfile=" + c.pki.file("etcd.key"),
+		"--tls-cert-file=" + c.pki.file("apiserver.crt"), "--tls-private-key-file=" + c.pki.file("apiserver.key"),
+		"--client-ca-file=" + c.pki.file("ca.crt"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + c.pki.file("service-account.pub"),
+		"--service-account-signing-key-file=" + c.pki.file("service-account.key"),
+		"--service-cluster-ip-range=" + fmt.Sprintf("10.%d.0.0/16", 100+c.state.Index),
+		"--authorization-mode=RBAC", "--allow-privileged=true",
+		"--audit-policy-file=" + c.path(auditPolicyFile), "--audit-log-path=" + c.AuditLog(),
+		// A loopback address may not stand in an Endpoints object.
+		"--endpoint-reconciler-type=none",
+		// Nodes have no kubelet that would take the not-ready taint away.
+		"--disable-admission-plugins=TaintNodesByCondition",
+	}
+}
+
+func (c *Cluster) controllerManagerArgs() []string {
+	kubeconfig := c.pki.file("kube-controller-manager.kubeconfig")
+	return []string{
+		"--kubeconfig=" + kubeconfig, "--secure-port=0", "--leader-elect=false",
+		"--service-account-private-key-file=" + c.pki.file("service-account.key"), "--root-ca-file=" + c.pki.file("ca.crt"),
+		"--kube-api-qps=500", "--kube-api-burst=500",
+		// Nobody renews node leases often enough for the life-cycle controllers.
+		"--controllers=*,-node-lifecycle-controller,-taint-eviction-controller,-node-ipam-controller,-cloud-node-lifecycle-controller",
+	}
+}
+
+func (c *Cluster) schedulerArgs() []string {
+	return []string{
+		"--kubeconfig=" + c.pki.file("kube-scheduler.kubeconfig"), "--secure-port=0", "--leader-elect=false",
+		"--kube-api-qps=500", "--kube-api-burst=500",
+	}
+}
+
+func (c *Cluster) kwokArgs() []string {
+	return []string{
+		"--kubeconfig=" + c.pki.file("kwok.kubeconfig"), "--config=" + c.path(stagesFile),
+		"--manage-all-nodes=true", "--node-ip=" + loopback,
+		"--cidr=" + fmt.Sprintf("10.%d.0.0/16", c.state.Index),
+		// No port: there is no kubelet API to serve.
+		"--node-port=0", "--server-address=",
+		"--node-lease-duration-seconds=600",
+	}
+}
+
+// istiodArgs and istiodEnv stand in for what the pod template of the istiod
+// Deployment would give it.
+func (c *Cluster) istiodArgs() []string {
+	return []string{
+		"discovery", "--kubeconfig=" + c.pki.file("istiod.kubeconfig"), "--clusterID=" + c.state.Name,
+		"--httpAddr=" + address(c.state.Ports["istiod-http"]), "--httpsAddr=" + address(c.state.Ports["istiod-https"]),
+		"--grpcAddr=" + address(c.state.Ports["istiod-grpc"]), "--secureGRPCAddr=" + address(c.state.Ports["istiod-grpcs"]),
+		"--monitoringAddr=" + address(c.state.Ports["istiod-monitoring"]),
+		"--ctrlz_address=" + loopback, "--ctrlz_port=" + strconv.Itoa(c.state.Ports["istiod-ctrlz"]),
+		"--kubernetesApiQPS=500", "--kubernetesApiBurst=500",
+	}
+}
+
+func (c *Cluster) istiodEnv() []string {
+	return []string{
+		"POD_NAME=istiod", "POD_NAMESPACE=" + istioNamespace, "SERVICE_ACCOUNT=istiod", "REVISION=default",
+		"CLUSTER_ID=" + c.state.Name,
+		"PILOT_CERT_PROVIDER=istiod", "ISTIOD_CUSTOM_HOST=localhost," + loopback,
+		"INJECTION_WEBHOOK_CONFIG_NAME=" + injectorWebhook, "VALIDATION_WEBHOOK_CONFIG_NAME=" + validatorWebhook,
+		// One process; a lease would only delay the next one after a hard end.
+		"ENABLE_LEADER_ELECTION=false",
+	}
+}

@@ -1,0 +1,38 @@
+// Package manifests holds what a demo applies, as files people can read: the
+// settings of Istio, the bookinfo application and the policies.
+package manifests
+
+import (
+	"embed"
+	"fmt"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// IstioOperator returns the settings from which Istio is rendered.
+func IstioOperator() []byte { return read("istio-operator.yaml") }
+
+// Bookinfo returns the application of one cluster: "cluster-1" or "cluster-2".
+func Bookinfo(cluster string) ([]byte, error) {
+	data, err := files.ReadFile("bookinfo-" + cluster + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("bookinfo is written for cluster-1 and cluster-2, not for %s: %w", cluster, err)
+	}
+	return data, nil
+}
+
+// VirtualMesh returns the VirtualMesh that joins both clusters.
+func VirtualMesh() []byte { return read("virtual-mesh.yaml") }
+
+// Policies returns the TrafficPolicy and the AccessPolicies.
+func Policies() []byte { return read("policies.yaml") }
+
+// read cannot fail: the name is a constant and the file is in the binary.
+func read(name string) []byte {
+	data, err := files.ReadFile(name)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}

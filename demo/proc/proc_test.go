@@ -1,0 +1,146 @@
+//go:build unix
+
+package proc
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func sleeper(t *testing.T) Spec {
+	t.Helper()
+	dir := t.TempDir()
+	return Spec{Name: "sleeper", Path: "/bin/sh", Args: []string{"-c", "echo started; sleep 600 & wait"}, Dir: dir, Log: filepath.Join(dir, "logs", "sleeper.log")}
+}
+
+func newGuard(t *testing.T) *Guard {
+	t.Helper()
+	guard, err := NewGuard()
+	require.NoError(t, err)
+	t.Cleanup(guard.Close)
+	return guard
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, 20*time.Second, 5*time.Millisecond, what)
+}
+
+func TestStartAndKill(t *testing.T) {
+	t.Parallel()
+	p, err := Start(newGuard(t), sleeper(t))
+	require.NoError(t, err)
+	assert.True(t, p.Alive())
+	eventually(t, "the log is written", func() bool { return p.Tail(1) == "started" })
+
+	require.NoError(t, p.Kill(t.Context()))
+	assert.False(t, p.Alive())
+	require.NoError(t, p.Kill(t.Context()), "killing what is gone is no error")
+}
+
+func TestStartSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	spec := sleeper(t)
+	spec.Path = filepath.Join(spec.Dir, "nothing")
+	_, err := Start(newGuard(t), spec)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.ErrorContains(t, err, "sleeper: starting "+spec.Path)
+}
+
+func TestReusedNumberIsAnotherProcess(t *testing.T) {
+	t.Parallel()
+	p, err := Start(newGuard(t), sleeper(t))
+	require.NoError(t, err)
+
+	earlier := p
+	earlier.Started = "1"
+	assert.False(t, earlier.Alive())
+	require.NoError(t, earlier.Kill(t.Context()))
+	assert.True(t, p.Alive(), "a process of the same number was killed")
+}
+
+func TestGuardEndsWhatWasNotReleased(t *testing.T) {
+	t.Parallel()
+	guard := newGuard(t)
+	p, err := Start(guard, sleeper(t))
+	require.NoError(t, err)
+
+	guard.Close()
+	eventually(t, "the process is ended", func() bool { return !p.Alive() })
+}
+
+func TestGuardSparesWhatWasReleasedOrForgotten(t *testing.T) {
+	t.Parallel()
+	guard := newGuard(t)
+	forgotten, err := Start(guard, sleeper(t))
+	require.NoError(t, err)
+	watched, err := Start(guard, sleeper(t))
+	require.NoError(t, err)
+	require.NoError(t, guard.Forget(forgotten))
+	guard.Close()
+	eventually(t, "the watched one is ended", func() bool { return !watched.Alive() })
+	assert.True(t, forgotten.Alive())
+
+	second := newGuard(t)
+	released, err := Start(second, sleeper(t))
+	require.NoError(t, err)
+	require.NoError(t, second.Release())
+	assert.True(t, released.Alive(), "Release returns when the guard is gone")
+
+	for _, p := range []Process{forgotten, released} {
+		require.NoError(t, p.Kill(t.Context()))
+	}
+}
+
+func TestSelf(t *testing.T) {
+	t.Parallel()
+	self, err := Self()
+	require.NoError(t, err)
+	assert.Equal(t, os.Getpid(), self.PID)
+	assert.True(t, self.Alive())
+}
+
+func TestBothWaysToTellTheStart(t *testing.T) {
+	t.Parallel()
+	p, err := Start(newGuard(t), sleeper(t))
+	require.NoError(t, err)
+	first, err := startFromPS(p.PID)
+	if err != nil {
+		t.Skipf("no ps here: %v", err)
+	}
+	again, err := startFromPS(p.PID)
+	require.NoError(t, err)
+	assert.Equal(t, first, again)
+	require.NoError(t, p.Kill(t.Context()))
+	_, err = startFromPS(p.PID)
+	assert.ErrorIs(t, err, errGone)
+}
+
+func TestFreePorts(t *testing.T) {
+	t.Parallel()
+	ports, err := FreePorts(30)
+	require.NoError(t, err)
+	seen := map[int]bool{}
+	for _, port := range ports {
+		assert.False(t, seen[port], "port %d twice", port)
+		seen[port] = true
+		assert.GreaterOrEqual(t, port, firstPort)
+		assert.LessOrEqual(t, port, lastPort)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])))
+	require.NoError(t, err, "the ports are given back")
+	require.NoError(t, l.Close())
+}
+
+func TestFreePortsGivesUp(t *testing.T) {
+	t.Parallel()
+	_, err := freePorts(3, func(int) (net.Listener, error) { return nil, os.ErrPermission })
+	require.ErrorContains(t, err, "found 0 free of 3 wanted")
+}

@@ -1,0 +1,134 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// ErrUnsupported is returned where processes cannot be grouped and guarded.
+var ErrUnsupported = errors.New("local processes need Linux or macOS")
+
+// Spec says how to start a process, and how to start it again.
+type Spec struct {
+	// Name is the role, unique within its owner: "kube-apiserver".
+	Name string `json:"name"`
+	// Path is the program; Args are its arguments without the program's name.
+	Path string   `json:"path"`
+	Args []string `json:"args"`
+	// Env is added to the environment of the caller.
+	Env []string `json:"env,omitempty"`
+	// Dir is the working directory.
+	Dir string `json:"dir"`
+	// Log is the file that receives stdout and stderr; it is appended to.
+	Log string `json:"log"`
+}
+
+// Process is a process that was started, by this command or an earlier one.
+type Process struct {
+	Spec
+	// PID is also the number of the process group.
+	PID int `json:"pid"`
+	// Started tells two processes of one number apart; opaque.
+	Started string `json:"started"`
+}
+
+// Start starts a process in a session of its own, so that neither ctrl-c nor
+// a closed terminal reaches it. Until guard is released, it ends with the caller.
+func Start(guard *Guard, spec Spec) (Process, error) {
+	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o700); err != nil {
+		return Process{}, fmt.Errorf("%s: making the folder of its log: %w", spec.Name, err)
+	}
+	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return Process{}, fmt.Errorf("%s: opening its log: %w", spec.Name, err)
+	}
+	defer func() { _ = log.Close() }()
+
+	command := exec.Command(spec.Path, spec.Args...)
+	command.Env = append(os.Environ(), spec.Env...)
+	command.Dir = spec.Dir
+	command.Stdout, command.Stderr = log, log
+	if err := ownSession(command); err != nil {
+		return Process{}, fmt.Errorf("%s: %w", spec.Name, err)
+	}
+	if err := command.Start(); err != nil {
+		return Process{}, fmt.Errorf("%s: starting %s: %w", spec.Name, spec.Path, err)
+	}
+	p := Process{Spec: spec, PID: command.Process.Pid}
+	watchErr := guard.watch(p.PID)
+	p.Started, err = startOf(p.PID)
+	// Reap it, or it stays a zombie until the caller leaves.
+	go func() { _ = command.Wait() }()
+	if err := errors.Join(watchErr, err); err != nil {
+		_ = killGroup(p.PID)
+		return Process{}, fmt.Errorf("%s: taking note of process %d: %w", spec.Name, p.PID, err)
+	}
+	return p, nil
+}
+
+// Self identifies the calling process.
+func Self() (Process, error) {
+	p := Process{Spec: Spec{Name: filepath.Base(os.Args[0])}, PID: os.Getpid()}
+	started, err := startOf(p.PID)
+	if err != nil {
+		return Process{}, fmt.Errorf("this process: %w", err)
+	}
+	p.Started = started
+	return p, nil
+}
+
+// Alive says whether this very process still runs.
+func (p Process) Alive() bool {
+	if p.PID <= 0 {
+		return false
+	}
+	started, err := startOf(p.PID)
+	return err == nil && started == p.Started
+}
+
+// Kill ends the process and its group at once and waits until it is gone. A
+// process that is gone already is no error.
+func (p Process) Kill(ctx context.Context) error {
+	if !p.Alive() {
+		return nil
+	}
+	if err := killGroup(p.PID); err != nil {
+		return fmt.Errorf("%s: ending process %d: %w; end it by hand", p.Name, p.PID, err)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for p.Alive() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: process %d was killed but is still there: %w", p.Name, p.PID, ctx.Err())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Tail returns the last lines of the process's log, for error messages; it is
+// empty when there is no log.
+func (p Process) Tail(lines int) string {
+	const window = 16 << 10
+	f, err := os.Open(p.Log)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	from := max(0, info.Size()-window)
+	buf := make([]byte, info.Size()-from)
+	n, _ := f.ReadAt(buf, from)
+	all := strings.Split(strings.TrimRight(string(buf[:n]), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package proc
+
+import "os/exec"
+
+func ownSession(*exec.Cmd) error { return ErrUnsupported }
+
+func killGroup(int) error { return ErrUnsupported }
+
+func startOf(int) (string, error) { return "", ErrUnsupported }

@@ -1,0 +1,65 @@
+//go:build unix
+
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+var errGone = errors.New("no such process")
+
+func ownSession(command *exec.Cmd) error {
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return nil
+}
+
+func killGroup(pid int) error {
+	err := syscall.Kill(-pid, syscall.SIGKILL)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// startOf returns the moment a process started; a zombie counts as gone.
+func startOf(pid int) (string, error) {
+	if _, err := os.Stat("/proc/self/stat"); err == nil {
+		return startFromProc(pid)
+	}
+	return startFromPS(pid)
+}
+
+// startFromProc reads field 22 of /proc/PID/stat (proc(5)): clock ticks since boot.
+func startFromProc(pid int) (string, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", errGone
+	}
+	// The second field is the program's name in parentheses and may hold spaces.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) < 20 {
+		return "", fmt.Errorf("process %d: /proc/%d/stat is too short", pid, pid)
+	}
+	// A killed process is a zombie from the end of its first thread on; until the
+	// last one has ended (field 20 counts them) it still holds files and ports.
+	if dead := fields[0] == "Z" || fields[0] == "X"; dead && (fields[17] == "0" || fields[17] == "1") {
+		return "", errGone
+	}
+	return fields[19], nil
+}
+
+// startFromPS serves systems without /proc.
+func startFromPS(pid int) (string, error) {
+	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
+	state, started, found := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if err != nil || !found || strings.HasPrefix(state, "Z") {
+		return "", errGone
+	}
+	return strings.TrimSpace(started), nil
+}

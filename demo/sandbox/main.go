@@ -1,0 +1,50 @@
+// Command sandbox plays every process of a small Kubernetes cluster with Istio,
+// one role a process: the real components, linked into one binary, so that a
+// cluster needs no container engine and no root.
+//
+//	sandbox ROLE [FLAGS OF THE ROLE]
+//
+// The roles hand their flags to the component unchanged; `sandbox roles` lists them.
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// roles are the components this binary can play. Each takes the command line
+// of the component (args[0] is the program's name) and returns its exit code.
+func roles() map[string]func(args []string) int {
+	return map[string]func(args []string) int{
+		"etcd":                    etcd,
+		"kube-apiserver":          apiServer,
+		"kube-controller-manager": controllerManager,
+		"kube-scheduler":          scheduler,
+		"kwok":                    kwok,
+		"kwok-stages":             kwokStages,
+		"istiod":                  istiod,
+		"istio-manifests":         istioManifests,
+	}
+}
+
+func main() {
+	all := roles()
+	if len(os.Args) == 2 && os.Args[1] == "roles" {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			fmt.Println(name)
+		}
+		return
+	}
+	if len(os.Args) < 2 || all[os.Args[1]] == nil {
+		fmt.Fprintf(os.Stderr, "%s: want a role as first argument; `%s roles` lists them\n",
+			filepath.Base(os.Args[0]), filepath.Base(os.Args[0]))
+		os.Exit(2)
+	}
+	role := os.Args[1]
+	// Components find their flags in os.Args, and name themselves after args[0].
+	os.Args = append([]string{role}, os.Args[2:]...)
+	os.Exit(all[role](os.Args))
+}

@@ -1,0 +1,133 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Report is what there is of a demo. It is data; Write is one way to show it.
+type Report struct {
+	Dir     string    `json:"dir"`
+	Phase   Phase     `json:"phase"`
+	Runtime string    `json:"runtime"`
+	Created time.Time `json:"created"`
+	// Versions by component: kubernetes, istio.
+	Versions map[string]string `json:"versions,omitempty"`
+	// Kubeconfig is there once the demo is running.
+	Kubeconfig string          `json:"kubeconfig,omitempty"`
+	Clusters   []ClusterReport `json:"clusters,omitempty"`
+	// Serve is the management plane, Metrics the address it serves metrics on.
+	Serve   ProcessReport `json:"serve"`
+	Metrics string        `json:"metrics,omitempty"`
+}
+
+// ClusterReport is one cluster of a Report.
+type ClusterReport struct {
+	Name      string          `json:"name"`
+	Server    string          `json:"server"`
+	Processes []ProcessReport `json:"processes"`
+}
+
+// ProcessReport is one process of a Report.
+type ProcessReport struct {
+	Name  string `json:"name"`
+	PID   int    `json:"pid"`
+	Alive bool   `json:"alive"`
+	Log   string `json:"log"`
+}
+
+// Healthy says whether the demo is up and every process of it runs.
+func (r Report) Healthy() bool {
+	if r.Phase != Running || !r.Serve.Alive {
+		return false
+	}
+	for _, c := range r.Clusters {
+		for _, p := range c.Processes {
+			if !p.Alive {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Status reports on the demo in opts.Dir. It returns ErrNotRunning if there is none.
+func Status(_ context.Context, opts Options) (Report, error) {
+	opts, err := opts.complete()
+	if err != nil {
+		return Report{}, err
+	}
+	s, err := existing(opts)
+	if err != nil {
+		return Report{}, err
+	}
+	opts.Runtime = s.Runtime
+	runtime, err := newRuntime(opts, nil)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{
+		Dir: opts.Dir, Phase: s.Phase, Runtime: s.Runtime, Created: s.Created, Versions: s.Versions, Metrics: s.Metrics,
+		Serve: ProcessReport{s.Serve.Name, s.Serve.PID, s.Serve.Alive(), s.Serve.Log},
+	}
+	if s.Phase == Starting && !s.busy() {
+		// It was killed, and its guard has ended what it had started.
+		r.Phase = Failed
+	}
+	if r.Phase == Running {
+		r.Kubeconfig = filepath.Join(opts.Dir, kubeconfigFile)
+	}
+	for _, name := range s.Clusters {
+		c, err := runtime.Open(name)
+		if errors.Is(err, ErrNoCluster) {
+			continue
+		}
+		if err != nil {
+			return Report{}, fmt.Errorf("demo: %w", err)
+		}
+		r.Clusters = append(r.Clusters, reportCluster(c))
+	}
+	return r, nil
+}
+
+func reportCluster(c Cluster) ClusterReport {
+	report := ClusterReport{Name: c.Name()}
+	if config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err == nil {
+		report.Server = config.Host
+	}
+	for _, p := range c.Processes() {
+		report.Processes = append(report.Processes, ProcessReport{p.Name, p.PID, p.Alive(), p.Log})
+	}
+	return report
+}
+
+// Kubeconfig returns the path of the kubeconfig file with a context for each
+// cluster of the running demo; the management cluster's is the current one.
+func Kubeconfig(_ context.Context, opts Options) (string, error) {
+	opts, err := opts.complete()
+	if err != nil {
+		return "", err
+	}
+	s, err := existing(opts)
+	if err != nil {
+		return "", err
+	}
+	if s.Phase != Running {
+		return "", fmt.Errorf("demo: the one in %s is %s: %w", opts.Dir, s.Phase, ErrNotRunning)
+	}
+	return filepath.Join(opts.Dir, kubeconfigFile), nil
+}
+
+func existing(opts Options) (state, error) {
+	s, err := readState(opts.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}, fmt.Errorf("demo: folder %s: %w", opts.Dir, ErrNotRunning)
+	}
+	return s, err
+}

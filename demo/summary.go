@@ -1,0 +1,162 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"text/tabwriter"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/meshctl/meshctl/demo/kube"
+)
+
+// count is one line of the table at the end: a kind, and how many of it each
+// cluster has.
+type count struct {
+	title string
+	gvr   schema.GroupVersionResource
+	// managementOnly kinds exist on the first cluster alone.
+	managementOnly bool
+}
+
+func counts() []count {
+	return []count{
+		{"meshes", kube.Discovery("meshes"), true},
+		{"workloads", kube.Discovery("workloads"), true},
+		{"destinations", kube.Discovery("destinations"), true},
+		{"virtual services", kube.Networking("virtualservices"), false},
+		{"destination rules", kube.Networking("destinationrules"), false},
+		{"service entries", kube.Networking("serviceentries"), false},
+		{"authorization policies", kube.Security("authorizationpolicies"), false},
+		{"gateways", kube.Networking("gateways"), false},
+	}
+}
+
+// conclude says what now exists and what to try next.
+func (u *up) conclude(ctx context.Context, reused bool) error {
+	report, err := Status(ctx, u.opts)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	if reused {
+		_, _ = fmt.Fprintf(&b, "The demo of %s is up.\n\n", report.Created.Local().Format("2006-01-02 15:04"))
+	} else {
+		_, _ = fmt.Fprint(&b, "The demo is up.\n\n")
+	}
+	if err := u.writeCounts(ctx, &b); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(&b, "\nKubernetes %s and Istio %s in %s\nmeshctl serve: process %d, http://%s/metrics, log %s\n\nTry next:\n\n",
+		report.Versions["kubernetes"], report.Versions["istio"], u.opts.Dir, report.Serve.PID, report.Metrics, report.Serve.Log)
+	if err := u.writeNextCommands(&b); err != nil {
+		return err
+	}
+	_, err = io.WriteString(u.opts.Out, b.String())
+	return err
+}
+
+func (u *up) writeCounts(ctx context.Context, out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	clients := make([]*kube.Client, len(u.clusters))
+	_, _ = fmt.Fprint(table, "  ")
+	for i, c := range u.clusters {
+		client, err := c.Client()
+		if err != nil {
+			return err
+		}
+		clients[i] = client
+		_, _ = fmt.Fprintf(table, "\t%s", c.Name())
+	}
+	_, _ = fmt.Fprintln(table)
+	for _, line := range counts() {
+		_, _ = fmt.Fprintf(table, "  %s", line.title)
+		for i, client := range clients {
+			if line.managementOnly && i > 0 {
+				_, _ = fmt.Fprint(table, "\t-")
+				continue
+			}
+			objects, err := client.List(ctx, line.gvr, "")
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(table, "\t%d", len(objects))
+		}
+		_, _ = fmt.Fprintln(table)
+	}
+	return table.Flush()
+}
+
+// writeNextCommands writes commands that can be pasted as they are.
+func (u *up) writeNextCommands(out io.Writer) error {
+	meshctl, dir := u.commandName(), ""
+	if standard, err := DefaultDir(); err != nil || standard != u.opts.Dir {
+		dir = " --dir " + quote(u.opts.Dir)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, line := range [][2]string{
+		{"export KUBECONFIG=" + quote(u.kubeconfig()), "for meshctl and kubectl"},
+		{meshctl + " describe destination reviews-bookinfo-cluster-1", "who shifts its traffic, who may call it"},
+		{meshctl + " describe virtualmesh virtual-mesh", "which meshes are one"},
+		{meshctl + " cluster list", "health, versions, age of the credentials"},
+		{meshctl + " demo status" + dir, "what runs, and its logs"},
+	} {
+		_, _ = fmt.Fprintf(table, "  %s\t# %s\n", line[0], line[1])
+	}
+	_, _ = fmt.Fprintf(table, "\nEnd it with `%s demo down%s`.\n", meshctl, dir)
+	return table.Flush()
+}
+
+// commandName is "meshctl" where that is what the shell would run.
+func (u *up) commandName() string {
+	found, err := exec.LookPath("meshctl")
+	if err != nil {
+		return quote(u.opts.Meshctl)
+	}
+	a, errA := os.Stat(found)
+	b, errB := os.Stat(u.opts.Meshctl)
+	if errA != nil || errB != nil || !os.SameFile(a, b) {
+		return quote(u.opts.Meshctl)
+	}
+	return "meshctl"
+}
+
+// quote makes a path one word to a shell.
+func quote(path string) string {
+	if strings.ContainsAny(path, " \t'\"$`\\*?[]{}()<>|&;!#~") {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}
+
+// Write shows a report to a person.
+func (r Report) Write(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintf(table, "demo in %s: %s since %s\n", r.Dir, r.Phase, r.Created.Local().Format("2006-01-02 15:04"))
+	if r.Phase == Failed {
+		_, _ = fmt.Fprintf(table, "the last `up` failed or was interrupted; what logs there are stay in this folder; begin again with `meshctl demo up`\n")
+		return table.Flush()
+	}
+	_, _ = fmt.Fprintf(table, "kubeconfig %s\n\n", r.Kubeconfig)
+	_, _ = fmt.Fprintln(table, "WHERE\tPROCESS\tPID\tSTATE\tLOG")
+	line := func(where string, p ProcessReport) {
+		state := "ended"
+		if p.Alive {
+			state = "running"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", where, p.Name, p.PID, state, p.Log)
+	}
+	for _, c := range r.Clusters {
+		for _, p := range c.Processes {
+			line(c.Name, p)
+		}
+	}
+	if r.Serve.PID != 0 {
+		line("", r.Serve)
+	}
+	return table.Flush()
+}
