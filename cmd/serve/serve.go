@@ -1,0 +1,125 @@
+// Package serve is the command `meshctl serve`: the management plane itself.
+package serve
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/serve"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Options of the command.
+type Options struct {
+	Streams     *cmdutil.Streams
+	Config      func() (*rest.Config, error)
+	Version     string
+	Namespace   string
+	MetricsBind string
+	LeaderElect bool
+	LogLevel    string
+	LogFormat   string
+}
+
+const long = `Runs the management plane until it is interrupted: watches the management
+cluster and every registered cluster, discovers meshes, workloads and
+destinations, translates policies, and writes what follows to all clusters.
+
+A cluster that cannot be read is left as it is and delays no other. Clusters
+are added, renewed and removed while it runs. Where several run against one
+management cluster, one works and the others stand by.
+
+Metrics and health are at the address of --metrics-bind: /metrics, /healthz,
+/readyz, and /debug/snapshot with what was last translated.`
+
+const example = `  # against the current context
+  meshctl serve
+
+  # on a laptop, next to another one that serves
+  meshctl serve --context kind-mgmt --metrics-bind 127.0.0.1:9092 --log-level debug`
+
+// NewCmd returns the command; runF replaces the run in tests.
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: f.Streams, Version: f.Version.Version}
+	kube := &cmdutil.KubeFlags{}
+	cmd := &cobra.Command{
+		Use:     "serve",
+		Short:   "Run the management plane",
+		Long:    long,
+		Example: example,
+		Args:    cmdutil.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts.Config = func() (*rest.Config, error) { return kube.Config(f) }
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return serveRun(cmd.Context(), opts)
+		},
+	}
+	kube.AddFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "the management plane's `namespace`")
+	flags.StringVar(&opts.MetricsBind, "metrics-bind", serve.DefaultMetricsBind, "`address` of metrics and health; empty for none")
+	flags.BoolVar(&opts.LeaderElect, "leader-elect", true, "work only while holding the Lease")
+	flags.StringVar(&opts.LogLevel, "log-level", "info", "least level of what is logged: debug, info, warn, error")
+	flags.StringVar(&opts.LogFormat, "log-format", "auto", "text, json, or auto: text on a terminal and json elsewhere")
+	for name, values := range map[string][]string{"log-level": levels(), "log-format": formats()} {
+		// An error here means that the flag does not exist; it was added above.
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return cmd
+}
+
+func levels() []string  { return []string{"debug", "info", "warn", "error"} }
+func formats() []string { return []string{"auto", "text", "json"} }
+
+func serveRun(ctx context.Context, opts *Options) error {
+	log, err := newLogger(opts.Streams.Err, opts.Streams.ErrTTY, opts.LogLevel, opts.LogFormat)
+	if err != nil {
+		return err
+	}
+	config, err := opts.Config()
+	if err != nil {
+		return err
+	}
+	// What client-go's own parts say goes where everything goes, unless it is chatter.
+	warnings, err := newLogger(opts.Streams.Err, opts.Streams.ErrTTY, "warn", opts.LogFormat)
+	if err != nil {
+		return err
+	}
+	klog.SetSlogLogger(warnings)
+	return serve.Run(ctx, serve.Options{
+		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, LeaderElect: opts.LeaderElect,
+		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
+	})
+}
+
+// newLogger writes to out, for people or for machines.
+func newLogger(out io.Writer, terminal bool, level, format string) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{}
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		return nil, cmdutil.FlagErrorf("--log-level %q: choose one of %s", level, strings.Join(levels(), ", "))
+	}
+	options.Level = least
+	if format == "auto" {
+		format = "json"
+		if terminal {
+			format = "text"
+		}
+	}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(out, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(out, options)), nil
+	}
+	return nil, cmdutil.FlagErrorf("--log-format %q: choose one of %s", format, strings.Join(formats(), ", "))
+}

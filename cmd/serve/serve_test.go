@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+)
+
+func TestNewCmd(t *testing.T) {
+	t.Parallel()
+	defaults := Options{Version: "dev", Namespace: "gloo-mesh", MetricsBind: "127.0.0.1:9091", LeaderElect: true, LogLevel: "info", LogFormat: "auto"}
+	cases := map[string]struct {
+		change      func(*Options)
+		wantContext string
+		wantErr     string
+	}{
+		"":                           {},
+		"--kubeconfig k --context c": {wantContext: "k c"},
+		"-n other --metrics-bind= --leader-elect=false": {change: func(o *Options) { o.Namespace, o.MetricsBind, o.LeaderElect = "other", "", false }},
+		"--log-level debug --log-format json":           {change: func(o *Options) { o.LogLevel, o.LogFormat = "debug", "json" }},
+		"x":                                             {wantErr: "x"},
+	}
+	for line, c := range cases {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			streams, _, _, _ := cmdutil.TestStreams()
+			f := cmdutil.NewFactory(streams)
+			f.Version.Version = "dev"
+			asked := ""
+			f.Config = func(kubeconfig, context string) (*rest.Config, error) {
+				asked = strings.TrimSpace(kubeconfig + " " + context)
+				return &rest.Config{}, nil
+			}
+			var got *Options
+			cmd := NewCmd(f, func(_ context.Context, o *Options) error { got = o; return nil })
+			cmd.SilenceErrors, cmd.SilenceUsage = true, true
+			cmd.SetArgs(strings.Fields(line))
+			err := cmd.Execute()
+			if c.wantErr != "" {
+				require.ErrorContains(t, err, c.wantErr)
+				return
+			}
+			require.NoError(t, err)
+			want := defaults
+			if c.change != nil {
+				c.change(&want)
+			}
+			_, err = got.Config()
+			require.NoError(t, err)
+			assert.Equal(t, c.wantContext, asked)
+			want.Streams, got.Config = streams, nil
+			assert.Equal(t, want, *got)
+		})
+	}
+}
+
+func TestRunNamesWrongFlags(t *testing.T) {
+	t.Parallel()
+	streams, _, _, _ := cmdutil.TestStreams()
+	var flag *cmdutil.FlagError
+	require.ErrorAs(t, serveRun(t.Context(), &Options{Streams: streams, LogLevel: "loud"}), &flag)
+	require.ErrorContains(t, flag, "debug, info, warn, error")
+	require.ErrorAs(t, serveRun(t.Context(), &Options{Streams: streams, LogLevel: "info", LogFormat: "xml"}), &flag)
+	require.ErrorContains(t, flag, "auto, text, json")
+	wrong := errors.New("no such context")
+	opts := &Options{Streams: streams, LogLevel: "info", LogFormat: "auto", Config: func() (*rest.Config, error) { return nil, wrong }}
+	require.ErrorIs(t, serveRun(t.Context(), opts), wrong)
+}
+
+func TestLogger(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := newLogger(&out, false, "warn", "auto")
+	require.NoError(t, err)
+	log.Info("unheard")
+	log.Warn("heard", "cluster", "west")
+	var line map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &line), "elsewhere than on a terminal it is one line of JSON")
+	assert.Equal(t, "west", line["cluster"])
+
+	out.Reset()
+	log, err = newLogger(&out, true, "debug", "auto")
+	require.NoError(t, err)
+	log.Debug("heard")
+	assert.Contains(t, out.String(), "level=DEBUG msg=heard")
+}

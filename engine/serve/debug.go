@@ -1,0 +1,147 @@
+package serve
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// debugCluster is what is told of a cluster's input: how much, not what.
+type debugCluster struct {
+	Name   string         `json:"name"`
+	Domain string         `json:"domain"`
+	Sync   string         `json:"sync"`
+	Reason string         `json:"reason,omitempty"`
+	Counts map[string]int `json:"counts"`
+}
+
+// debugInput sums an Input up.
+type debugInput struct {
+	Namespace  string         `json:"namespace"`
+	Management map[string]int `json:"management"`
+	Clusters   []debugCluster `json:"clusters"`
+	Failures   []debugFailure `json:"failures,omitempty"`
+}
+
+type debugFailure struct {
+	Object  string `json:"object"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// debugObject is an object of the Output.
+type debugObject struct {
+	Kind        string            `json:"kind"`
+	Cluster     string            `json:"cluster"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Name        string            `json:"name"`
+	Part        string            `json:"part"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Spec        any               `json:"spec,omitempty"`
+	Parents     []string          `json:"parents,omitempty"`
+}
+
+// debugIssue is an issue of the Output.
+type debugIssue struct {
+	Code     string `json:"code"`
+	Severity string `json:"severity"`
+	Object   string `json:"object"`
+	Target   string `json:"target,omitempty"`
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+}
+
+// snapshot tells of the latest translation. Of the input only counts are told,
+// and Secrets are no part of either.
+func (h *health) snapshot(w http.ResponseWriter, r *http.Request) {
+	state := h.state()
+	if state == nil {
+		answer(w, http.StatusServiceUnavailable, "nothing was translated yet")
+		return
+	}
+	var body any
+	switch part := r.URL.Query().Get("part"); part {
+	case "":
+		body = map[string]any{"input": inputOf(state.Input), "output": outputOf(state.Output), "issues": issuesOf(state.Output)}
+	case "input":
+		body = inputOf(state.Input)
+	case "output":
+		body = outputOf(state.Output)
+	case "issues":
+		body = issuesOf(state.Output)
+	default:
+		answer(w, http.StatusBadRequest, "part is one of input, output, issues")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	// An error here means that nobody listens any more.
+	_ = encoder.Encode(body)
+}
+
+func inputOf(in *snapshot.Input) debugInput {
+	out := debugInput{Namespace: in.Management.Namespace, Management: lengths(*in.Management), Clusters: []debugCluster{}}
+	for _, c := range in.Clusters {
+		out.Clusters = append(out.Clusters, debugCluster{
+			Name: c.Name, Domain: c.DomainOrDefault(), Sync: c.Sync.String(), Reason: c.Reason, Counts: lengths(*c),
+		})
+	}
+	for _, f := range in.Failures {
+		out.Failures = append(out.Failures, debugFailure{Object: f.Ref.String(), Code: string(f.Code), Message: f.Message})
+	}
+	return out
+}
+
+// lengths counts the elements of each list in a struct, by field name.
+func lengths(of any) map[string]int {
+	value := reflect.ValueOf(of)
+	out := map[string]int{}
+	for i := range value.NumField() {
+		if value.Field(i).Kind() == reflect.Slice {
+			out[value.Type().Field(i).Name] = value.Field(i).Len()
+		}
+	}
+	return out
+}
+
+func outputOf(output *snapshot.Output) []debugObject {
+	out := []debugObject{}
+	for _, part := range output.Parts {
+		for _, o := range part.Objects {
+			if o.Ref.Kind == snapshot.Secret {
+				continue
+			}
+			out = append(out, debugObject{
+				Kind: o.Ref.Kind.String(), Cluster: o.Ref.Cluster, Namespace: o.Ref.Namespace, Name: o.Ref.Name, Part: part.Key,
+				Labels: o.Content.Labels, Annotations: o.Content.Annotations, Spec: o.Content.Spec, Parents: refs(o.Content.Parents),
+			})
+		}
+	}
+	return out
+}
+
+func refs(of []snapshot.Ref) []string {
+	var out []string
+	for _, r := range of {
+		out = append(out, r.String())
+	}
+	return out
+}
+
+func issuesOf(output *snapshot.Output) []debugIssue {
+	out := []debugIssue{}
+	for _, i := range output.Issues {
+		issue := debugIssue{
+			Code: string(i.Code), Severity: i.Severity.String(), Object: i.Ref.String(), Message: i.Message, Hint: i.Hint,
+		}
+		if i.Target != (snapshot.Ref{}) {
+			issue.Target = i.Target.String()
+		}
+		out = append(out, issue)
+	}
+	return out
+}

@@ -1,0 +1,91 @@
+package serve
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// endpoints are those of a process whose loop, if any, is given.
+func endpoints(l *loop, leading bool, holder string) http.Handler {
+	h := &health{
+		registry: prometheus.NewRegistry(), leader: &leadership{},
+		loop: func() *loop { return l }, waiting: func() string { return "it is early" },
+	}
+	h.leader.set(leading)
+	if holder != "" {
+		h.leader.holder.Store(holder)
+	}
+	expires := []cluster.CredentialStatus{{Cluster: "west", Lifetime: cluster.Lifetime{Expires: time.Unix(1e9, 0)}}, {Cluster: "east"}}
+	h.registry.MustRegister(newStateCollector(h.state, func() []cluster.CredentialStatus { return expires }, h.leader.leading.Load))
+	return h.handler()
+}
+
+// translated is a loop that has translated something.
+func translated() *loop {
+	l := &loop{}
+	l.state.Store(&snapshot.State{
+		Input: &snapshot.Input{
+			Management: &snapshot.Management{Namespace: "gloo-mesh"},
+			Clusters:   []*snapshot.Cluster{{Name: "west", Sync: snapshot.Stale, Reason: "gone"}},
+			Failures:   []snapshot.Failure{{Ref: snapshot.Ref{Kind: snapshot.Gateway, Cluster: "west", Namespace: "a", Name: "b"}, Code: snapshot.WriteFailed, Message: "no"}},
+		},
+		Output: &snapshot.Output{
+			Parts: []*snapshot.Part{{Key: "p", Objects: []*snapshot.Object{
+				{Ref: snapshot.Ref{Kind: snapshot.Gateway, Cluster: "west", Namespace: "a", Name: "b"}, Content: &snapshot.Content{Spec: map[string]string{"k": "v"}}},
+				{Ref: snapshot.Ref{Kind: snapshot.Secret, Cluster: "west", Namespace: "a", Name: "s"}, Content: &snapshot.Content{Spec: map[string]string{"k": "hush"}}},
+			}}},
+			Issues: []snapshot.Issue{{Code: snapshot.ClusterFrozen, Severity: snapshot.Warning, Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: "west"}, Message: "frozen"}},
+		},
+	})
+	return l
+}
+
+func TestEndpoints(t *testing.T) {
+	t.Parallel()
+	stuck := translated()
+	stuck.working.Store(1)
+	for name, test := range map[string]struct {
+		handler http.Handler
+		path    string
+		code    int
+		has     []string
+	}{
+		"starting":             {endpoints(nil, false, ""), "/readyz", 503, []string{"waiting for the Lease"}},
+		"standing by":          {endpoints(nil, false, "other"), "/readyz", 200, []string{"the leader is other"}},
+		"leading, not yet":     {endpoints(&loop{}, true, "me"), "/readyz", 503, []string{"not ready: it is early"}},
+		"ready":                {endpoints(translated(), true, "me"), "/readyz", 200, []string{"ok"}},
+		"healthy":              {endpoints(nil, false, ""), "/healthz", 200, []string{"ok"}},
+		"stuck":                {endpoints(stuck, true, ""), "/healthz", 500, []string{"has not ended"}},
+		"nothing yet":          {endpoints(&loop{}, true, ""), "/debug/snapshot", 503, []string{"nothing was translated"}},
+		"input":                {endpoints(translated(), true, ""), "/debug/snapshot?part=input", 200, []string{`"sync": "stale"`, `"reason": "gone"`, `"Pods": 0`, `"code": "WriteFailed"`}},
+		"output":               {endpoints(translated(), true, ""), "/debug/snapshot?part=output", 200, []string{`"kind": "Gateway"`, `"k": "v"`}},
+		"issues":               {endpoints(translated(), true, ""), "/debug/snapshot?part=issues", 200, []string{`"code": "ClusterFrozen"`}},
+		"all":                  {endpoints(translated(), true, ""), "/debug/snapshot", 200, []string{`"input"`, `"output"`, `"issues"`}},
+		"other part":           {endpoints(translated(), true, ""), "/debug/snapshot?part=x", 400, []string{"one of input, output, issues"}},
+		"index":                {endpoints(nil, false, ""), "/", 200, []string{"/metrics"}},
+		"unknown":              {endpoints(nil, false, ""), "/nothing", 404, nil},
+		"metrics before":       {endpoints(nil, false, ""), "/metrics", 200, []string{"meshctl_leader 0", `meshctl_credential_expiry_timestamp_seconds{cluster="west"} 1e+09`}},
+		"metrics of the state": {endpoints(translated(), true, ""), "/metrics", 200, []string{`meshctl_objects{cluster="west",kind="Gateway"} 1`, `meshctl_issues{code="ClusterFrozen",severity="warning"} 1`, `meshctl_cluster_sync{cluster="west",state="stale"} 1`, `meshctl_cluster_sync{cluster="west",state="synced"} 0`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := httptest.NewRecorder()
+			test.handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, test.path, nil))
+			require.Equal(t, test.code, w.Code)
+			for _, text := range test.has {
+				assert.Contains(t, w.Body.String(), text)
+			}
+			assert.NotContains(t, w.Body.String(), "hush")
+			assert.NotContains(t, w.Body.String(), "east", "a credential without an end has no metric")
+		})
+	}
+}

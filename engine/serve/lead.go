@@ -1,0 +1,137 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// LeaseName is the Lease, in the management namespace, that the working
+// replica holds.
+const LeaseName = "meshctl"
+
+// ErrLeaseLost ends Run when another replica may have taken over.
+var ErrLeaseLost = errors.New("the Lease was lost: the management cluster did not answer in time, or another replica took it; restart to wait for it again")
+
+// releaseTimeout is how long giving the Lease back may delay the end.
+const releaseTimeout = 1500 * time.Millisecond
+
+// leadership says who works.
+type leadership struct {
+	// leading: this process works. holder: who does, as far as is known.
+	leading atomic.Bool
+	holder  atomic.Value
+}
+
+func (l *leadership) set(leading bool) { l.leading.Store(leading) }
+
+func (l *leadership) who() string {
+	holder, _ := l.holder.Load().(string)
+	return holder
+}
+
+// lead runs work while this process holds the Lease, and gives the Lease back
+// once work has ended.
+func lead(ctx context.Context, o Options, state *leadership, work func(context.Context) error) error {
+	if !o.LeaderElect {
+		state.set(true)
+		return work(ctx)
+	}
+	started := make(chan context.Context, 1)
+	elector, err := newElector(o, state, started)
+	if err != nil {
+		return err
+	}
+	// The elector outlives ctx: the Lease is held until work has ended.
+	electing, release := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logr.FromSlogHandler(quiet{o.Log.Handler()})))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		elector.Run(electing)
+	}()
+	defer func() {
+		release()
+		select {
+		case <-ended:
+		case <-time.After(releaseTimeout):
+			o.Log.Warn("the Lease could not be given back; others will take it when it runs out")
+		}
+	}()
+	var leading context.Context
+	select {
+	case <-ctx.Done():
+		return nil
+	case leading = <-started:
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(leading, stop)()
+	state.set(true)
+	defer state.set(false)
+	o.Log.Info("leading", "lease", o.Namespace+"/"+LeaseName, "identity", o.identity)
+	err = work(working)
+	if leading.Err() != nil && ctx.Err() == nil {
+		return ErrLeaseLost
+	}
+	return err
+}
+
+func newElector(o Options, state *leadership, started chan<- context.Context) (*leaderelection.LeaderElector, error) {
+	config := rest.CopyConfig(o.Management)
+	// A Lease must not wait behind what a rate limiter holds back, and a
+	// request that hangs must not use up the time to renew.
+	config.QPS, config.Timeout = -1, o.lease.renew/2
+	client, err := coordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("lease %s/%s: %w", o.Namespace, LeaseName, err)
+	}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: LeaseName,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: LeaseName},
+			Client:     client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: o.identity},
+		},
+		LeaseDuration: o.lease.length, RenewDeadline: o.lease.renew, RetryPeriod: o.lease.retry,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) { started <- ctx },
+			OnStoppedLeading: func() {},
+			OnNewLeader: func(identity string) {
+				state.holder.Store(identity)
+				if identity != o.identity {
+					o.Log.Info("standing by", "lease", o.Namespace+"/"+LeaseName, "leader", identity)
+				}
+			},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lease %s/%s: %w", o.Namespace, LeaseName, err)
+	}
+	return elector, nil
+}
+
+// quiet drops what client-go says at the level of information.
+type quiet struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+
+// WithGroup implements slog.Handler.
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }

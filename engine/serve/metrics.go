@@ -1,0 +1,138 @@
+package serve
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// metrics are the loop's numbers. Those that follow from the latest state are
+// counted when they are asked for: see stateCollector.
+type metrics struct {
+	translate prometheus.Histogram
+	edits     prometheus.Histogram
+	parts     *prometheus.CounterVec
+	panics    prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer, version string) *metrics {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "meshctl", Name: name, Help: help}
+	}
+	m := &metrics{
+		translate: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "meshctl", Name: "translate_seconds",
+			Help:    "Time that one translation takes.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		}),
+		edits: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "meshctl", Name: "edit_seconds",
+			Help:    "Time from seeing a change until all that follows from it is written.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60},
+		}),
+		parts: prometheus.NewCounterVec(prometheus.CounterOpts(opts("parts_total",
+			"Parts of the output that were computed, or reused because nothing behind them had changed.")), []string{"result"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts(opts("translate_failures_total",
+			"Translations that failed because of a defect; what was written before stays in force."))),
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "meshctl", Name: "build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": version},
+	})
+	info.Set(1)
+	r.MustRegister(m.translate, m.edits, m.parts, m.panics, info,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) observe(took time.Duration, c counts) {
+	m.translate.Observe(took.Seconds())
+	m.parts.WithLabelValues("computed").Add(float64(c.computed))
+	m.parts.WithLabelValues("reused").Add(float64(c.parts - c.computed))
+}
+
+// stateCollector counts what is in the latest state, and how credentials and
+// leadership stand, at the moment somebody asks.
+type stateCollector struct {
+	// state is the latest; nil before the first translation.
+	state func() *snapshot.State
+	// credentials are those of the registered clusters.
+	credentials func() []cluster.CredentialStatus
+	leading     func() bool
+
+	objects, issues, clusters, inputs, expiry, leader *prometheus.Desc
+}
+
+func newStateCollector(state func() *snapshot.State, credentials func() []cluster.CredentialStatus, leading func() bool) *stateCollector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("meshctl_"+name, help, labels, nil)
+	}
+	return &stateCollector{
+		state: state, credentials: credentials, leading: leading,
+		objects:  desc("objects", "Objects that shall be in a cluster; the management plane has an empty name.", "cluster", "kind"),
+		issues:   desc("issues", "Issues that were found.", "severity", "code"),
+		clusters: desc("cluster_sync", "1 for the state that a cluster is in: synced, stale or unsynced.", "cluster", "state"),
+		inputs:   desc("services", "Services that are known in a cluster.", "cluster"),
+		expiry:   desc("credential_expiry_timestamp_seconds", "When the credential of a cluster runs out.", "cluster"),
+		leader:   desc("leader", "1 if this process is the one that works."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *stateCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.objects, c.issues, c.clusters, c.inputs, c.expiry, c.leader} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(c.leader, truth(c.leading()))
+	for _, credential := range c.credentials() {
+		if !credential.Expires.IsZero() {
+			gauge(c.expiry, float64(credential.Expires.Unix()), credential.Cluster)
+		}
+	}
+	state := c.state()
+	if state == nil {
+		return
+	}
+	type objectKey struct{ cluster, kind string }
+	objects := map[objectKey]int{}
+	for o := range state.Output.Objects {
+		objects[objectKey{o.Ref.Cluster, o.Ref.Kind.String()}]++
+	}
+	for key, count := range objects {
+		gauge(c.objects, float64(count), key.cluster, key.kind)
+	}
+	type issueKey struct {
+		severity snapshot.Severity
+		code     snapshot.Code
+	}
+	issues := map[issueKey]int{}
+	for _, issue := range state.Output.Issues {
+		issues[issueKey{issue.Severity, issue.Code}]++
+	}
+	for key, count := range issues {
+		gauge(c.issues, float64(count), key.severity.String(), string(key.code))
+	}
+	for _, in := range state.Input.Clusters {
+		gauge(c.inputs, float64(len(in.Services)), in.Name)
+		for _, s := range []snapshot.Sync{snapshot.Unsynced, snapshot.Stale, snapshot.Synced} {
+			gauge(c.clusters, truth(in.Sync == s), in.Name, s.String())
+		}
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

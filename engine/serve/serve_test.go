@@ -1,0 +1,352 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/watch"
+)
+
+var sandbox sandboxtest.Sandbox
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
+
+// patience is how long a test waits for what must come.
+const patience = 2 * time.Minute
+
+// logged collects log lines from many goroutines.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// replica is a Run under way.
+type replica struct {
+	t       *testing.T
+	log     *logged
+	address string
+	cancel  context.CancelFunc
+	ended   chan error
+}
+
+// start runs a replica until the test ends.
+func start(t *testing.T, management *rest.Config, identity string) *replica {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &replica{t: t, log: &logged{}, cancel: cancel, ended: make(chan error, 1)}
+	listening := make(chan net.Addr, 1)
+	go func() {
+		r.ended <- Run(ctx, Options{
+			Management: management, MetricsBind: "127.0.0.1:0", LeaderElect: true, identity: identity, probe: time.Second,
+			Log:      slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			OnListen: func(a net.Addr) { listening <- a },
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", identity, r.log)
+		}
+	})
+	select {
+	case a := <-listening:
+		r.address = "http://" + a.String()
+	case err := <-r.ended:
+		require.FailNow(t, "it ended", "%v", err)
+	case <-time.After(patience):
+		require.FailNow(t, "it does not listen")
+	}
+	return r
+}
+
+// stop ends the replica as SIGTERM does, and returns what Run said and after how long.
+func (r *replica) stop() (time.Duration, error) {
+	r.t.Helper()
+	began := time.Now()
+	r.cancel()
+	select {
+	case err := <-r.ended:
+		return time.Since(began), err
+	case <-time.After(patience):
+		require.FailNow(r.t, "it does not end")
+		return 0, nil
+	}
+}
+
+func (r *replica) get(path string) (int, string) {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.address+path, nil)
+	require.NoError(r.t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(r.t, err)
+	defer func() { require.NoError(r.t, response.Body.Close()) }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(r.t, err)
+	return response.StatusCode, string(body)
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, patience, 20*time.Millisecond, what)
+}
+
+// world is two clusters with Istio and bookinfo, both registered with the first.
+func world(t *testing.T) []*local.Cluster {
+	t.Helper()
+	clusters := sandbox.Clusters(t, 2)
+	var group errgroup.Group
+	for _, c := range clusters {
+		group.Go(func() error {
+			if err := c.InstallIstio(t.Context(), local.IstioOptions{}); err != nil {
+				return err
+			}
+			client, err := c.Client()
+			if err != nil {
+				return err
+			}
+			bookinfo, err := manifests.Bookinfo(c.Name())
+			if err != nil {
+				return err
+			}
+			if err := client.ApplyYAML(t.Context(), bookinfo); err != nil {
+				return err
+			}
+			return client.WaitInjected(t.Context(), "bookinfo")
+		})
+	}
+	require.NoError(t, group.Wait())
+	for _, c := range clusters {
+		_, err := cluster.Register(t.Context(), cluster.Options{
+			Name: c.Name(), RemoteConfig: configOf(t, c), MgmtConfig: configOf(t, clusters[0]), TokenTTL: 10 * time.Minute,
+		})
+		require.NoError(t, err)
+	}
+	return clusters
+}
+
+func configOf(t *testing.T, c *local.Cluster) *rest.Config {
+	t.Helper()
+	config, err := c.Config()
+	require.NoError(t, err)
+	return config
+}
+
+func clientOf(t *testing.T, c *local.Cluster) *kube.Client {
+	t.Helper()
+	client, err := c.Client()
+	require.NoError(t, err)
+	return client
+}
+
+// routes are the weights of the only route of a VirtualService, or none.
+func routes(t *testing.T, client *kube.Client) []int64 {
+	t.Helper()
+	object, err := client.Get(t.Context(), kube.Networking("virtualservices"), "bookinfo", "reviews")
+	if err != nil {
+		return nil
+	}
+	http, _, err := unstructured.NestedSlice(object.Object, "spec", "http")
+	require.NoError(t, err)
+	var weights []int64
+	for _, route := range http {
+		destinations, _, err := unstructured.NestedSlice(route.(map[string]any), "route")
+		require.NoError(t, err)
+		for _, d := range destinations {
+			weight, _, err := unstructured.NestedInt64(d.(map[string]any), "weight")
+			require.NoError(t, err)
+			weights = append(weights, weight)
+		}
+	}
+	return weights
+}
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+	clusters := world(t)
+	management := configOf(t, clusters[0])
+	client := clientOf(t, clusters[0])
+	first := start(t, management, "first")
+
+	t.Log("it becomes ready, and finds what is there")
+	until(t, "ready", func() bool { code, _ := first.get("/readyz"); return code == http.StatusOK })
+	until(t, "discovered", func() bool {
+		meshes, err := client.List(t.Context(), kube.Discovery("meshes"), "gloo-mesh")
+		require.NoError(t, err)
+		return len(meshes) == 2
+	})
+
+	t.Log("policies become Istio's objects")
+	require.NoError(t, client.ApplyYAML(t.Context(), manifests.VirtualMesh()))
+	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
+	until(t, "three routes", func() bool { return len(routes(t, client)) == 3 })
+	assert.ElementsMatch(t, []int64{75, 15, 10}, routes(t, client))
+	until(t, "settled", func() bool {
+		_, metrics := first.get("/metrics")
+		return strings.Contains(metrics, "meshctl_edit_seconds_count") && strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-1"} 0`)
+	})
+	_, metrics := first.get("/metrics")
+	for _, line := range []string{
+		"meshctl_leader 1", `meshctl_cluster_sync{cluster="cluster-2",state="synced"} 1`,
+		`meshctl_objects{cluster="cluster-1",kind="VirtualService"}`, "meshctl_translate_seconds_count",
+		`meshctl_credential_expiry_timestamp_seconds{cluster="cluster-2"}`, `meshctl_parts_total{result="reused"}`,
+		"meshctl_apply_changes_total",
+	} {
+		assert.Contains(t, metrics, line)
+	}
+	edit(t, client)
+	assert.Contains(t, first.log.String(), `cause="TrafficPolicy gloo-mesh/reviews-shift`)
+
+	t.Log("another replica stands by")
+	second := start(t, management, "second")
+	until(t, "standing by", func() bool {
+		_, text := second.get("/readyz")
+		return strings.Contains(text, "standing by; the leader is first")
+	})
+	code, _ := second.get("/debug/snapshot")
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+
+	t.Log("a cluster that dies is frozen; nothing is collected")
+	require.NoError(t, clusters[1].Kill(t.Context(), local.APIServer))
+	until(t, "stale", func() bool { return syncOf(first, "cluster-2") == "stale" })
+	assert.Len(t, routes(t, client), 3)
+	require.NoError(t, clusters[1].Restart(t.Context(), local.APIServer))
+	until(t, "synced", func() bool { return syncOf(first, "cluster-2") == "synced" })
+	assert.Len(t, routes(t, client), 3)
+
+	t.Log("it ends cleanly, and the other one takes over at once")
+	took, err := first.stop()
+	require.NoError(t, err)
+	assert.Less(t, took, 5*time.Second)
+	until(t, "taken over", func() bool { _, text := second.get("/readyz"); return text == "ok\n" })
+	until(t, "quiet", func() bool {
+		_, body := second.get("/debug/snapshot?part=output")
+		return strings.Contains(body, `"reviews"`)
+	})
+	assert.Len(t, routes(t, client), 3)
+	assert.NotContains(t, second.log.String(), "configured=1", "the next one has nothing to write")
+
+	t.Log("who loses the Lease ends with an error")
+	steal(t, management)
+	select {
+	case err := <-second.ended:
+		require.ErrorIs(t, err, ErrLeaseLost)
+	case <-time.After(patience):
+		require.FailNow(t, "it goes on without the Lease")
+	}
+	noSecrets(t, management, first.log.String()+second.log.String()+metrics)
+}
+
+// edit changes a weight and waits for it to arrive.
+func edit(t *testing.T, client *kube.Client) {
+	t.Helper()
+	policies := strings.Replace(strings.Replace(string(manifests.Policies()), "weight: 75", "weight: 70", 1), "weight: 15", "weight: 20", 1)
+	began := time.Now()
+	require.NoError(t, client.ApplyYAML(t.Context(), []byte(policies)))
+	until(t, "the edit", func() bool {
+		w := routes(t, client)
+		return len(w) == 3 && w[0]+w[1]+w[2] == 100 && (w[0] == 70 || w[1] == 70 || w[2] == 70)
+	})
+	t.Logf("edit: %s", time.Since(began))
+}
+
+// syncOf is the state of a cluster as /debug/snapshot tells it.
+func syncOf(r *replica, name string) string {
+	r.t.Helper()
+	_, body := r.get("/debug/snapshot?part=input")
+	var input struct{ Clusters []struct{ Name, Sync string } }
+	require.NoError(r.t, json.Unmarshal([]byte(body), &input))
+	for _, c := range input.Clusters {
+		if c.Name == name {
+			return c.Sync
+		}
+	}
+	return ""
+}
+
+// steal takes the Lease by force.
+func steal(t *testing.T, management *rest.Config) {
+	t.Helper()
+	api, err := kubernetes.NewForConfig(management)
+	require.NoError(t, err)
+	leases := api.CoordinationV1().Leases("gloo-mesh")
+	until(t, "stolen", func() bool {
+		lease, err := leases.Get(t.Context(), LeaseName, metav1.GetOptions{})
+		require.NoError(t, err)
+		lease.Spec.HolderIdentity = new("thief")
+		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+		_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
+		return err == nil
+	})
+}
+
+// noSecrets checks that nothing of the stored credentials was told.
+func noSecrets(t *testing.T, management *rest.Config, told string) {
+	t.Helper()
+	api, err := kubernetes.NewForConfig(management)
+	require.NoError(t, err)
+	secrets, err := api.CoreV1().Secrets("gloo-mesh").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	checked := 0
+	for _, s := range secrets.Items {
+		for line := range strings.Lines(string(s.Data[cluster.SecretKey])) {
+			if _, token, ok := strings.Cut(line, "token: "); ok {
+				checked++
+				assert.NotContains(t, told, strings.TrimSpace(token))
+			}
+		}
+	}
+	assert.Equal(t, 2, checked)
+}
+
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	management := sandbox.APIServer(t)
+	err := Run(t.Context(), Options{Management: management})
+	var missing *watch.MissingCRDsError
+	require.ErrorAs(t, err, &missing)
+
+	_, err = cluster.InstallCRDs(t.Context(), management)
+	require.NoError(t, err)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	err = Run(t.Context(), Options{Management: management, MetricsBind: taken.Addr().String()})
+	require.ErrorContains(t, err, "choose another address with --metrics-bind")
+	require.Error(t, Run(t.Context(), Options{}))
+}

@@ -1,0 +1,156 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// troubled is how many requests in a row must fail until a feed counts as cut
+// off though its API server answers: a permission was taken away, a CRD removed.
+const troubled = 3
+
+// query says which objects of a kind to follow.
+type query struct {
+	kind snapshot.Kind
+	// namespace limits the objects to one; all if empty.
+	namespace string
+	// fields is a field selector; everything if empty.
+	fields string
+}
+
+// feed follows one kind in one cluster into a collection.
+type feed[T object] struct {
+	*collection[T]
+	query
+	client  rest.Interface
+	example T
+	// failed is called, without locks held, with each request that fails.
+	failed func()
+
+	mu       sync.Mutex
+	err      error
+	failures int
+}
+
+// feeder is a feed of whatever type.
+type feeder interface {
+	run(ctx context.Context)
+	read(ctx context.Context) error
+	isFilled() bool
+	trouble() (snapshot.Kind, error)
+}
+
+// trouble is the error of the last request if several in a row failed.
+func (f *feed[T]) trouble() (snapshot.Kind, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failures < troubled {
+		return f.kind, nil
+	}
+	return f.kind, f.err
+}
+
+// note records how a request went.
+func (f *feed[T]) note(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	f.mu.Lock()
+	f.err = err
+	f.failures++
+	if err == nil {
+		f.failures = 0
+	}
+	f.mu.Unlock()
+	if err != nil {
+		f.failed()
+	}
+}
+
+// run follows the kind until ctx ends, and returns when nothing more will be stored.
+func (f *feed[T]) run(ctx context.Context) {
+	// The reflector's own words would come once per kind and try; what they
+	// say is told once per cluster, by the session.
+	ctx = klog.NewContext(ctx, logr.Discard())
+	cache.NewReflectorWithOptions(f, f.example, f.collection, cache.ReflectorOptions{
+		Name:            f.kind.Info().Resource,
+		TypeDescription: f.kind.String(),
+		Backoff:         &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
+	}).RunWithContext(ctx)
+}
+
+// read fills the collection once, without following what changes.
+func (f *feed[T]) read(ctx context.Context) error {
+	list, err := f.ListWithContext(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var items []any
+	if err := meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+		items = append(items, item)
+		return nil
+	}); err != nil {
+		return fmt.Errorf("list of %s: %w", f.kind, err)
+	}
+	return f.Replace(items, "")
+}
+
+func (f *feed[T]) request(options *metav1.ListOptions) *rest.Request {
+	options.FieldSelector = f.fields
+	return f.client.Get().Namespace(f.namespace).Resource(f.kind.Info().Resource).
+		VersionedParams(options, metav1.ParameterCodec)
+}
+
+// List implements cache.ListerWatcher; the reflector calls ListWithContext.
+func (f *feed[T]) List(options metav1.ListOptions) (runtime.Object, error) {
+	return f.ListWithContext(context.Background(), options)
+}
+
+// Watch implements cache.ListerWatcher; the reflector calls WatchWithContext.
+func (f *feed[T]) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return f.WatchWithContext(context.Background(), options)
+}
+
+// ListWithContext implements cache.ListerWithContext for servers that cannot
+// stream lists. Pages are stripped one by one.
+func (f *feed[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := f.request(&options).Do(ctx).Get()
+	f.note(ctx, err)
+	if err != nil {
+		return nil, err
+	}
+	return list, meta.EachListItem(list, func(item runtime.Object) error {
+		if o, ok := item.(T); ok {
+			f.strip(o)
+		}
+		return nil
+	})
+}
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (f *feed[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	watcher, err := f.request(&options).Watch(ctx)
+	f.note(ctx, err)
+	if err != nil && options.SendInitialEvents != nil {
+		// The reflector would sleep on a refused connection without looking
+		// whether it was stopped; an error of no known kind makes it list instead.
+		return nil, errors.New(err.Error())
+	}
+	return watcher, err
+}

@@ -1,0 +1,85 @@
+package watch
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// notSet is the reason of a cluster that has a KubernetesCluster, but of which
+// the registry has said nothing.
+const notSet = "its kubeconfig Secret has not been read"
+
+// inputCache is the Input that was handed out last, to share what did not change.
+type inputCache struct {
+	dirty atomic.Bool
+	last  *snapshot.Input
+	// management is filled anew; view is the copy that readers have.
+	management snapshot.Management
+	view       *snapshot.Management
+	// unknown stand for clusters that are registered and not set.
+	unknown map[string]*snapshot.Cluster
+}
+
+// Input is everything as it is now, or nil before Changed was first signalled.
+// Nothing that it returns ever changes: what is the same as last time is the
+// same pointer, or the same slice.
+func (s *Source) Input() *snapshot.Input {
+	if !s.open.Load() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cache := &s.input
+	if !cache.dirty.Swap(false) && cache.last != nil {
+		return cache.last
+	}
+	next := &snapshot.Input{Management: s.managementView(), Failures: s.failures}
+	next.Clusters = s.clusters(next.Management)
+	if last := cache.last; last != nil {
+		if slices.Equal(last.Clusters, next.Clusters) {
+			next.Clusters = last.Clusters
+		}
+		if last.Management == next.Management && sameList(last.Clusters, next.Clusters) && sameList(last.Failures, next.Failures) {
+			return last
+		}
+	}
+	cache.last = next
+	return next
+}
+
+func (s *Source) managementView() *snapshot.Management {
+	cache := &s.input
+	if s.management.refill(&cache.management) || cache.view == nil {
+		view := cache.management
+		cache.view = &view
+	}
+	return cache.view
+}
+
+// clusters lists the clusters that were set, and those that are registered but
+// were not: to leave one out would say that what is in it is gone.
+func (s *Source) clusters(management *snapshot.Management) []*snapshot.Cluster {
+	clusters := make([]*snapshot.Cluster, 0, len(s.members))
+	for _, m := range s.members {
+		clusters = append(clusters, m.current())
+	}
+	unknown := map[string]*snapshot.Cluster{}
+	for _, registered := range management.KubernetesClusters {
+		name, domain := registered.Name, registered.Spec.ClusterDomain
+		if s.members[name] != nil {
+			continue
+		}
+		stub := s.input.unknown[name]
+		if stub == nil || stub.Domain != domain {
+			stub = &snapshot.Cluster{Name: name, Domain: domain, Sync: snapshot.Unsynced, Reason: notSet}
+		}
+		unknown[name] = stub
+		clusters = append(clusters, stub)
+	}
+	s.input.unknown = unknown
+	slices.SortFunc(clusters, func(a, b *snapshot.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return clusters
+}

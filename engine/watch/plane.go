@@ -1,0 +1,125 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// plane is all feeds of one cluster over one connection. V is the view that
+// they fill: snapshot.Cluster or snapshot.Management.
+type plane[V any] struct {
+	clients *clients
+	feeds   []feeder
+	refills []func(*V) bool
+
+	// published is set once the view is in use; from then on changes call changed.
+	published atomic.Bool
+	changed   func()
+	// progress is signalled as objects arrive before; failed with each request
+	// that fails.
+	progress, failed chan struct{}
+
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+}
+
+func newPlane[V any](c *clients, changed func()) *plane[V] {
+	return &plane[V]{
+		clients: c, changed: changed, cancel: func() {},
+		progress: make(chan struct{}, 1), failed: make(chan struct{}, 1),
+	}
+}
+
+// signal wakes the reader of a channel with room for one, if it is not awake.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// add makes the plane follow the objects of a query into the list of the view
+// at which at points. Objects of the seed that have not changed stay the same.
+func add[T object, V any](p *plane[V], seed *V, q query, example T, strip func(T) bool, at func(*V) *[]T) error {
+	client, err := p.clients.group(q.kind.Info().GroupVersion())
+	if err != nil {
+		return fmt.Errorf("%s: %w", q.kind, err)
+	}
+	f := &feed[T]{
+		collection: newCollection(*at(seed), strip, p.onChange),
+		query:      q, client: client, example: example,
+		failed: func() { signal(p.failed) },
+	}
+	p.feeds = append(p.feeds, f)
+	p.refills = append(p.refills, func(view *V) bool {
+		list, now := at(view), f.list()
+		if sameList(*list, now) {
+			return false
+		}
+		*list = now
+		return true
+	})
+	return nil
+}
+
+// sameList reports whether two lists are one: not equal, but the same memory.
+func sameList[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+func (p *plane[V]) onChange() {
+	if p.published.Load() {
+		p.changed()
+		return
+	}
+	signal(p.progress)
+}
+
+// start follows everything until stop.
+func (p *plane[V]) start(ctx context.Context) {
+	ctx, p.cancel = context.WithCancel(ctx)
+	for _, f := range p.feeds {
+		p.group.Go(func() { f.run(ctx) })
+	}
+}
+
+// stop ends all feeds; when it returns, the lists change no more.
+func (p *plane[V]) stop() {
+	p.published.Store(false)
+	p.cancel()
+	p.group.Wait()
+	p.clients.closeIdle()
+}
+
+// isFilled reports whether every list is complete.
+func (p *plane[V]) isFilled() bool {
+	for _, f := range p.feeds {
+		if !f.isFilled() {
+			return false
+		}
+	}
+	return true
+}
+
+// trouble is the first kind that persistently cannot be read, and why.
+func (p *plane[V]) trouble() (snapshot.Kind, error) {
+	for _, f := range p.feeds {
+		if k, err := f.trouble(); err != nil {
+			return k, err
+		}
+	}
+	return snapshot.NoKind, nil
+}
+
+// refill puts the current lists into view and reports whether any is new.
+func (p *plane[V]) refill(view *V) bool {
+	changed := false
+	for _, refill := range p.refills {
+		changed = refill(view) || changed
+	}
+	return changed
+}

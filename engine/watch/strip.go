@@ -1,0 +1,165 @@
+package watch
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	endpointv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// What is not kept here cannot be read by the engine, and its changes wake
+// nobody. Whoever makes the engine read another field adds it here.
+
+const (
+	// revisionAnnotation names the control plane of an injected pod;
+	// injectionAnnotation does too, among much else, and may stand alone.
+	revisionAnnotation  = "istio.io/rev"
+	injectionAnnotation = "sidecar.istio.io/status"
+)
+
+// keptAnnotations are those that the engine reads on objects of managed clusters.
+var keptAnnotations = []string{snapshot.DiscoverServiceAnnotation, revisionAnnotation, injectionAnnotation}
+
+// droppedAnnotations say nothing about what a user wants.
+var droppedAnnotations = []string{
+	corev1.LastAppliedConfigAnnotation,
+	"control-plane.alpha.kubernetes.io/leader",
+}
+
+// stripOwn strips one of our own custom resources: all but bookkeeping stays.
+func stripOwn[T object](o T) bool {
+	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	o.SetManagedFields(nil)
+	o.SetResourceVersion("")
+	annotations := o.GetAnnotations()
+	for _, name := range droppedAnnotations {
+		delete(annotations, name)
+	}
+	return true
+}
+
+// unless is stripOwn that also drops the status.
+func unless[T object](keep statuses, drop func(T)) func(T) bool {
+	if keep {
+		return stripOwn[T]
+	}
+	return func(o T) bool {
+		drop(o)
+		return stripOwn(o)
+	}
+}
+
+// essential keeps name, labels, controller and the annotations that are read.
+func essential(o metav1.ObjectMeta) metav1.ObjectMeta {
+	kept := metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, Labels: o.Labels}
+	if owner := metav1.GetControllerOfNoCopy(&o); owner != nil {
+		kept.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, Controller: owner.Controller,
+		}}
+	}
+	for _, name := range keptAnnotations {
+		value, ok := o.Annotations[name]
+		if !ok || name == injectionAnnotation && o.Annotations[revisionAnnotation] != "" {
+			continue
+		}
+		if kept.Annotations == nil {
+			kept.Annotations = map[string]string{}
+		}
+		kept.Annotations[name] = value
+	}
+	return kept
+}
+
+func stripDeployment(o *appsv1.Deployment) bool {
+	*o = appsv1.Deployment{ObjectMeta: essential(o.ObjectMeta), Spec: appsv1.DeploymentSpec{Selector: o.Spec.Selector, Template: template(o.Spec.Template)}}
+	return true
+}
+
+func stripDaemonSet(o *appsv1.DaemonSet) bool {
+	*o = appsv1.DaemonSet{ObjectMeta: essential(o.ObjectMeta), Spec: appsv1.DaemonSetSpec{Selector: o.Spec.Selector, Template: template(o.Spec.Template)}}
+	return true
+}
+
+func stripStatefulSet(o *appsv1.StatefulSet) bool {
+	*o = appsv1.StatefulSet{ObjectMeta: essential(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{Selector: o.Spec.Selector, Template: template(o.Spec.Template)}}
+	return true
+}
+
+// stripReplicaSet keeps only the link between pods and their Deployment: a
+// cluster holds ten old ReplicaSets for each one in use.
+func stripReplicaSet(o *appsv1.ReplicaSet) bool {
+	kept := essential(o.ObjectMeta)
+	kept.Labels = nil
+	*o = appsv1.ReplicaSet{ObjectMeta: kept}
+	return true
+}
+
+func stripService(o *corev1.Service) bool {
+	spec := o.Spec
+	*o = corev1.Service{
+		ObjectMeta: essential(o.ObjectMeta),
+		Spec: corev1.ServiceSpec{
+			Type: spec.Type, Selector: spec.Selector, Ports: spec.Ports, ExternalName: spec.ExternalName,
+			ClusterIP: spec.ClusterIP, ClusterIPs: spec.ClusterIPs, ExternalIPs: spec.ExternalIPs,
+		},
+		Status: corev1.ServiceStatus{LoadBalancer: o.Status.LoadBalancer},
+	}
+	return true
+}
+
+func stripEndpointSlice(o *endpointv1.EndpointSlice) bool {
+	kept := metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}
+	if service, ok := o.Labels[endpointv1.LabelServiceName]; ok {
+		kept.Labels = map[string]string{endpointv1.LabelServiceName: service}
+	}
+	endpoints := make([]endpointv1.Endpoint, len(o.Endpoints))
+	for i, e := range o.Endpoints {
+		endpoints[i] = endpointv1.Endpoint{
+			Addresses: e.Addresses, NodeName: e.NodeName, Zone: e.Zone,
+			Conditions: endpointv1.EndpointConditions{Ready: e.Conditions.Ready},
+		}
+		if target := e.TargetRef; target != nil {
+			endpoints[i].TargetRef = &corev1.ObjectReference{Kind: target.Kind, Namespace: target.Namespace, Name: target.Name}
+		}
+	}
+	*o = endpointv1.EndpointSlice{ObjectMeta: kept, AddressType: o.AddressType, Endpoints: endpoints, Ports: o.Ports}
+	return true
+}
+
+// kindnet is in the name of an image that is on nodes made by kind and on no
+// others; the engine takes their internal address for an external one.
+const kindnet = "kindnetd"
+
+func stripNode(o *corev1.Node) bool {
+	status := corev1.NodeStatus{Addresses: o.Status.Addresses}
+	for _, image := range o.Status.Images {
+		for _, name := range image.Names {
+			if strings.Contains(name, kindnet) && status.Images == nil {
+				status.Images = []corev1.ContainerImage{{Names: []string{name}}}
+			}
+		}
+	}
+	*o = corev1.Node{ObjectMeta: essential(o.ObjectMeta), Spec: corev1.NodeSpec{ProviderID: o.Spec.ProviderID}, Status: status}
+	return true
+}
+
+// meshConfigKey is the key of a ConfigMap under which Istio has its mesh
+// configuration.
+const meshConfigKey = "mesh"
+
+// stripConfigMap keeps a mesh's configuration and nothing of other ConfigMaps.
+func stripConfigMap(o *corev1.ConfigMap) bool {
+	config, ok := o.Data[meshConfigKey]
+	if !ok || !discovery.ReadsConfigMap(o.Name) {
+		*o = corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
+		return false
+	}
+	*o = corev1.ConfigMap{ObjectMeta: essential(o.ObjectMeta), Data: map[string]string{meshConfigKey: config}}
+	return true
+}

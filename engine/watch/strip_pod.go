@@ -1,0 +1,49 @@
+package watch
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// keptEnv are the environment variables that are read. All others are not even
+// kept in memory: they may hold passwords.
+var keptEnv = []string{"REVISION"}
+
+func stripPod(o *corev1.Pod) bool {
+	kept := essential(o.ObjectMeta)
+	kept.CreationTimestamp = o.CreationTimestamp
+	*o = corev1.Pod{
+		ObjectMeta: kept,
+		Spec:       podSpec(o.Spec),
+		Status:     corev1.PodStatus{Phase: o.Status.Phase},
+	}
+	return true
+}
+
+// template keeps of a pod template what discovery reads.
+func template(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{ObjectMeta: essential(t.ObjectMeta), Spec: podSpec(t.Spec)}
+}
+
+func podSpec(s corev1.PodSpec) corev1.PodSpec {
+	return corev1.PodSpec{
+		NodeName: s.NodeName, ServiceAccountName: s.ServiceAccountName,
+		DeprecatedServiceAccount: s.DeprecatedServiceAccount,
+		Containers:               containers(s.Containers), InitContainers: containers(s.InitContainers),
+	}
+}
+
+// containers keeps names, images and what tells a sidecar from an init container.
+func containers(all []corev1.Container) []corev1.Container {
+	kept := make([]corev1.Container, len(all))
+	for i, c := range all {
+		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy}
+		for _, e := range c.Env {
+			if slices.Contains(keptEnv, e.Name) && e.ValueFrom == nil {
+				kept[i].Env = append(kept[i].Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
+			}
+		}
+	}
+	return kept
+}

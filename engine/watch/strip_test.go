@@ -1,0 +1,159 @@
+package watch
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	endpointv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/randfill"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// idempotent checks on random objects that stripping twice is stripping once,
+// and that the name survives.
+func idempotent[T object](t *testing.T, example T, strip func(T) bool) {
+	t.Helper()
+	filler := randfill.NewWithSeed(1).NilChance(0.3).NumElements(0, 3).MaxDepth(12)
+	for range 50 {
+		o, ok := example.DeepCopyObject().(T)
+		require.True(t, ok)
+		filler.Fill(o)
+		name := keyOf(o)
+		first := strip(o)
+		once, ok := o.DeepCopyObject().(T)
+		require.True(t, ok)
+		require.Equal(t, first, strip(o))
+		require.Equal(t, once, o)
+		require.Equal(t, name, keyOf(o))
+		require.Empty(t, o.GetManagedFields())
+		require.Empty(t, o.GetResourceVersion())
+	}
+}
+
+func TestStrippingIsIdempotent(t *testing.T) {
+	t.Parallel()
+	idempotent(t, &appsv1.Deployment{}, stripDeployment)
+	idempotent(t, &appsv1.DaemonSet{}, stripDaemonSet)
+	idempotent(t, &appsv1.StatefulSet{}, stripStatefulSet)
+	idempotent(t, &appsv1.ReplicaSet{}, stripReplicaSet)
+	idempotent(t, &corev1.Pod{}, stripPod)
+	idempotent(t, &corev1.Service{}, stripService)
+	idempotent(t, &endpointv1.EndpointSlice{}, stripEndpointSlice)
+	idempotent(t, &corev1.Node{}, stripNode)
+	idempotent(t, &corev1.ConfigMap{}, stripConfigMap)
+	idempotent(t, &discoveryv1.Mesh{}, stripOwn[*discoveryv1.Mesh])
+}
+
+func TestWritingAStatusIsNoChange(t *testing.T) {
+	t.Parallel()
+	policy := func(state commonv1.ApprovalState) *networkingv1.TrafficPolicy {
+		return &networkingv1.TrafficPolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Generation: 3},
+			Status:     networkingv1.TrafficPolicyStatus{State: state},
+		}
+	}
+	drop := func(o *networkingv1.TrafficPolicy) { o.Status = networkingv1.TrafficPolicyStatus{} }
+	changes := 0
+	c := newCollection(nil, unless(withoutStatuses, drop), func() { changes++ })
+	require.NoError(t, c.Replace([]any{policy("PENDING")}, ""))
+	require.NoError(t, c.Update(policy("ACCEPTED")))
+	assert.Equal(t, 1, changes)
+	assert.EqualValues(t, 3, c.list()[0].Generation)
+
+	kept := policy("ACCEPTED")
+	assert.True(t, unless(withStatuses, drop)(kept))
+	assert.EqualValues(t, "ACCEPTED", kept.Status.State)
+}
+
+func TestPodsKeepNoEnvironmentThatMayHoldSecrets(t *testing.T) {
+	t.Parallel()
+	always := corev1.ContainerRestartPolicyAlways
+	o := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "a",
+			Annotations: map[string]string{"istio.io/rev": "default", "sidecar.istio.io/status": "{}", "vault/token": "hush"},
+			OwnerReferences: []metav1.OwnerReference{
+				{Kind: "Backup", Name: "other"},
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "a-1", Controller: new(true), BlockOwnerDeletion: new(true), UID: "u"},
+			},
+		},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "sa", NodeName: "node",
+			InitContainers: []corev1.Container{{Name: "istio-proxy", Image: "istio/proxyv2:1", RestartPolicy: &always}},
+			Containers: []corev1.Container{{
+				Name: "app", Image: "app:1", Args: []string{"--password=hush"},
+				Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "hush"}, {Name: "REVISION", Value: "1-31"}},
+			}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
+	}
+	assert.True(t, stripPod(o))
+	assert.Equal(t, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "a",
+			Annotations:     map[string]string{"istio.io/rev": "default"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "a-1", Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "sa", NodeName: "node",
+			InitContainers: []corev1.Container{{Name: "istio-proxy", Image: "istio/proxyv2:1", RestartPolicy: &always}},
+			Containers:     []corev1.Container{{Name: "app", Image: "app:1", Env: []corev1.EnvVar{{Name: "REVISION", Value: "1-31"}}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}, o)
+}
+
+func TestInjectionStatusStaysOnlyWithoutARevision(t *testing.T) {
+	t.Parallel()
+	o := essential(metav1.ObjectMeta{Annotations: map[string]string{injectionAnnotation: `{"revision":"canary"}`}})
+	assert.Equal(t, map[string]string{injectionAnnotation: `{"revision":"canary"}`}, o.Annotations)
+}
+
+func TestNodesKeepTheHintOfKind(t *testing.T) {
+	t.Parallel()
+	o := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"topology.kubernetes.io/region": "r"}},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.Now()}},
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
+			Images:     []corev1.ContainerImage{{Names: []string{"etcd"}}, {Names: []string{"docker.io/kindest/kindnetd:v1"}, SizeBytes: 5}},
+		},
+	}
+	assert.True(t, stripNode(o))
+	assert.Equal(t, corev1.NodeStatus{
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
+		Images:    []corev1.ContainerImage{{Names: []string{"docker.io/kindest/kindnetd:v1"}}},
+	}, o.Status)
+	assert.Equal(t, "r", o.Labels["topology.kubernetes.io/region"])
+}
+
+// TestPlanesFollowExactlyTheKindsOfTheTable ties the feeds to the table from
+// which permissions are made.
+func TestPlanesFollowExactlyTheKindsOfTheTable(t *testing.T) {
+	t.Parallel()
+	config := &rest.Config{Host: "https://127.0.0.1:1"}
+	managed, err := newManagedPlane(config, scheme.New(), nil, func() {})
+	require.NoError(t, err)
+	assert.ElementsMatch(t, snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch), kindsOf(managed.feeds))
+	management, err := newManagementPlane(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})
+	require.NoError(t, err)
+	assert.ElementsMatch(t, managementKinds(), kindsOf(management.feeds))
+}
+
+func kindsOf(feeds []feeder) []snapshot.Kind {
+	kinds := make([]snapshot.Kind, len(feeds))
+	for i, f := range feeds {
+		kinds[i], _ = f.trouble()
+	}
+	return kinds
+}
