@@ -1,0 +1,73 @@
+// Package cmd is the whole program: it parses the command line, calls the
+// engine and paints what it says. Each command has a package of its own.
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+)
+
+// Main runs the program on the process's own streams and returns its exit
+// code. The first ctrl-c (or SIGTERM) asks the command to end; the second one kills.
+func Main(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return Run(ctx, cmdutil.System(), args)
+}
+
+// Run is the program as a function: what tests call.
+func Run(ctx context.Context, streams *cmdutil.Streams, args []string) int {
+	return run(ctx, cmdutil.NewFactory(streams), args)
+}
+
+func run(ctx context.Context, f *cmdutil.Factory, args []string) int {
+	root := NewCmdRoot(f)
+	root.SetArgs(args)
+	executed, err := root.ExecuteContextC(ctx)
+	err = asFlagError(executed, err)
+	if err != nil && ctx.Err() != nil {
+		// Whatever broke, it broke because of the interruption.
+		err = ctx.Err()
+	}
+	report(f.Streams, executed, err)
+	return cmdutil.ExitCode(err)
+}
+
+// asFlagError types the errors that cobra makes without a type of its own.
+func asFlagError(executed *cobra.Command, err error) error {
+	if err == nil || executed == nil {
+		return err
+	}
+	for _, cobras := range []string{"unknown command ", "required flag(s) ", "if any flags in the group ", "at least one of the flags "} {
+		if strings.HasPrefix(err.Error(), cobras) {
+			return &cmdutil.FlagError{Err: err}
+		}
+	}
+	return err
+}
+
+// report says on the error stream why the command failed.
+func report(streams *cmdutil.Streams, executed *cobra.Command, err error) {
+	if err == nil || cmdutil.IsSilent(err) {
+		return
+	}
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(streams.Err, format, args...) }
+	code := cmdutil.ExitCode(err)
+	if code == cmdutil.ExitInterrupted {
+		say("Interrupted\n")
+		return
+	}
+	say("Error: %s\n", strings.TrimRight(cmdutil.CleanLines(err.Error()), "\n"))
+	if code == cmdutil.ExitUsage {
+		say("Run '%s --help' to see what it takes\n", executed.CommandPath())
+	}
+}

@@ -1,0 +1,110 @@
+package cmd_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/cmd"
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+)
+
+const cases = "../testdata/translate"
+
+// run runs the program and returns what it wrote and its exit code.
+func run(ctx context.Context, args ...string) (out, errs string, code int) {
+	streams, _, outBuffer, errBuffer := cmdutil.TestStreams()
+	code = cmd.Run(ctx, streams, args)
+	return outBuffer.String(), errBuffer.String(), code
+}
+
+// TestExitCodes pins the promise of `meshctl help exit-codes`.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	dead := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(dead, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"a",
+		"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"a","context":{"cluster":"a"}}]}`), 0o600))
+	cases := map[string]struct {
+		args []string
+		want int
+	}{
+		"done":             {[]string{"version"}, 0},
+		"help":             {[]string{"describe", "mesh", "--help"}, 0},
+		"failed":           {[]string{"translate", "../testdata"}, 1},
+		"unknown command":  {[]string{"nope"}, 2},
+		"unknown flag":     {[]string{"version", "--nope"}, 2},
+		"bad value":        {[]string{"version", "-o", "xml"}, 2},
+		"missing argument": {[]string{"translate"}, 2},
+		"flags that exclude each other": {
+			[]string{"describe", "mesh", "--dir", cases, "--context", "x"}, 2,
+		},
+		"not found":     {[]string{"describe", "mesh", "nope", "--dir", cases + "/bookinfo/in"}, 3},
+		"no folder":     {[]string{"translate", "nowhere"}, 3},
+		"no kubeconfig": {[]string{"describe", "mesh", "--kubeconfig", "nowhere"}, 4},
+		"no answer":     {[]string{"describe", "mesh", "--kubeconfig", dead}, 4},
+		"findings":      {[]string{"translate", cases + "/mistakes/in"}, 5},
+		"no findings":   {[]string{"translate", cases + "/mistakes/in", "--fail-on", "never"}, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, errs, code := run(t.Context(), c.args...)
+			assert.Equal(t, c.want, code, "stdout: %s\nstderr: %s", out, errs)
+			if code != 0 {
+				assert.NotEmpty(t, errs, "a failure says why")
+			}
+		})
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, errs, code := run(ctx, "nope")
+	assert.Equal(t, cmdutil.ExitInterrupted, code)
+	assert.Equal(t, "Interrupted\n", errs)
+}
+
+// TestErrorsAreClean: what a cluster or a file says cannot act on the terminal.
+func TestErrorsAreClean(t *testing.T) {
+	t.Parallel()
+	_, errs, code := run(t.Context(), "describe", "mesh", "a\x1b[2Jb", "--dir", cases+"/bookinfo/in")
+	assert.Equal(t, cmdutil.ExitNotFound, code)
+	assert.NotContains(t, errs, "\x1b")
+	assert.Contains(t, errs, "a?[2Jb")
+}
+
+// TestHelpOfEveryCommand: each command says what it is for, in one line and in
+// its help, and none dials or fails.
+func TestHelpOfEveryCommand(t *testing.T) {
+	t.Parallel()
+	streams, _, _, _ := cmdutil.TestStreams()
+	root := cmd.NewCmdRoot(cmdutil.NewFactory(streams))
+	var walk func(path []string)
+	seen := 0
+	walk = func(path []string) {
+		c, _, err := root.Find(path)
+		require.NoError(t, err)
+		seen++
+		assert.NotEmpty(t, c.Short, path)
+		assert.LessOrEqual(t, len(c.Short), 72, "%v: the line in the list of commands must fit", path)
+		assert.False(t, strings.HasSuffix(c.Short, "."), "%v: a title, not a sentence", path)
+		out, errs, code := run(t.Context(), append(path, "--help")...)
+		assert.Zero(t, code, path)
+		assert.Contains(t, out, "Usage:", path)
+		assert.Empty(t, errs, path)
+		for _, child := range c.Commands() {
+			if child.IsAvailableCommand() {
+				walk(append(path[:len(path):len(path)], child.Name()))
+			}
+		}
+	}
+	walk(nil)
+	assert.Greater(t, seen, 12)
+}

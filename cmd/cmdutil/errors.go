@@ -1,0 +1,102 @@
+package cmdutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+)
+
+// Exit codes. They are promised to scripts: `meshctl help exit-codes` lists them.
+const (
+	ExitOK          = 0
+	ExitFailure     = 1
+	ExitUsage       = 2
+	ExitNotFound    = 3
+	ExitUnreachable = 4
+	ExitFindings    = 5
+	ExitInterrupted = 130
+)
+
+// ExitCodesHelp explains the exit codes to people.
+const ExitCodesHelp = `Exit codes of meshctl:
+
+  0    done
+  1    failed; the reason is on standard error
+  2    wrong command, flag or argument; nothing was done
+  3    what was asked for does not exist
+  4    an API server could not be reached, or the kubeconfig names none
+  5    the command did its work and found problems (translate, check)
+  130  interrupted (ctrl-c)`
+
+// ErrSilent fails a command that has already said why.
+var ErrSilent = errors.New("failed")
+
+// ErrFindings ends a command that did its work and has shown the problems
+// that it found.
+var ErrFindings = errors.New("problems found")
+
+// FlagError is a mistake in the command line; the usage hint is shown with it.
+type FlagError struct{ Err error }
+
+func (e *FlagError) Error() string { return e.Err.Error() }
+func (e *FlagError) Unwrap() error { return e.Err }
+
+// FlagErrorf makes a FlagError.
+func FlagErrorf(format string, args ...any) error {
+	return &FlagError{Err: fmt.Errorf(format, args...)}
+}
+
+// NotFoundError says that the thing asked for does not exist.
+type NotFoundError struct{ Err error }
+
+func (e *NotFoundError) Error() string { return e.Err.Error() }
+func (e *NotFoundError) Unwrap() error { return e.Err }
+
+// NotFoundErrorf makes a NotFoundError.
+func NotFoundErrorf(format string, args ...any) error {
+	return &NotFoundError{Err: fmt.Errorf(format, args...)}
+}
+
+// UnreachableError says that no connection to a cluster can be made.
+type UnreachableError struct{ Err error }
+
+func (e *UnreachableError) Error() string { return e.Err.Error() }
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// UnreachableErrorf makes an UnreachableError.
+func UnreachableErrorf(format string, args ...any) error {
+	return &UnreachableError{Err: fmt.Errorf(format, args...)}
+}
+
+// IsSilent reports whether nothing more is to be said about err.
+func IsSilent(err error) bool {
+	return errors.Is(err, ErrSilent) || errors.Is(err, ErrFindings)
+}
+
+// ExitCode is the one place where errors become exit codes.
+func ExitCode(err error) int {
+	var (
+		flag        *FlagError
+		notFound    *NotFoundError
+		unreachable *UnreachableError
+		request     *url.Error
+		dial        *net.OpError
+	)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, context.Canceled):
+		return ExitInterrupted
+	case errors.As(err, &flag):
+		return ExitUsage
+	case errors.As(err, &notFound):
+		return ExitNotFound
+	case errors.Is(err, ErrFindings):
+		return ExitFindings
+	case errors.As(err, &unreachable), errors.As(err, &request), errors.As(err, &dial):
+		return ExitUnreachable
+	}
+	return ExitFailure
+}

@@ -1,0 +1,70 @@
+package cmdutil
+
+import (
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Factory hands commands what they need. Cheap things are values; costly ones
+// are functions, so that --help dials nobody.
+type Factory struct {
+	Streams *Streams
+	Version Version
+	// Now is the clock.
+	Now func() time.Time
+	// Config finds how to reach a cluster: a kubeconfig file ("" means the
+	// usual places, or the pod's own account inside a cluster) and a context
+	// in it ("" means the current one). It dials nobody.
+	Config func(kubeconfig, context string) (*rest.Config, error)
+}
+
+// NewFactory returns the factory of the real program.
+func NewFactory(streams *Streams) *Factory {
+	f := &Factory{Streams: streams, Version: buildVersion(), Now: time.Now}
+	f.Config = func(kubeconfig, context string) (*rest.Config, error) {
+		config, err := loadConfig(kubeconfig, context)
+		if err != nil {
+			return nil, err
+		}
+		config.UserAgent = "meshctl/" + f.Version.Version
+		// The API server's own fairness rules govern; see rest.Config.QPS.
+		config.QPS = -1
+		config.WarningHandler = rest.NewWarningWriter(streams.Err, rest.WarningWriterOptions{Deduplicate: true})
+		return config, nil
+	}
+	return f
+}
+
+// Version says which meshctl this is.
+type Version struct {
+	// Version is a tag, or "dev".
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// buildVersion reads what the Go toolchain wrote into the binary.
+func buildVersion() Version {
+	v := Version{Version: "dev", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" && info.Main.Version != "(devel)" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}

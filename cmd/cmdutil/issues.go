@@ -1,0 +1,58 @@
+package cmdutil
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// PrintIssues paints issues in the order given, each with its next step on a
+// line of its own.
+func PrintIssues(out io.Writer, indent string, issues []snapshot.Issue) error {
+	var b strings.Builder
+	for _, issue := range issues {
+		where := IssueObject(issue)
+		if where != "" {
+			where += ": "
+		}
+		fmt.Fprintf(&b, "%s%-8s %s%s (%s)\n", indent, issue.Severity, Clean(where), Clean(issue.Message), issue.Code)
+		if issue.Hint != "" {
+			fmt.Fprintf(&b, "%s         → %s\n", indent, Clean(issue.Hint))
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// IssueObject names what an issue is about, such as "TrafficPolicy
+// bookinfo/slow on reviews-bookinfo-cluster-1"; empty if it names nothing.
+func IssueObject(issue snapshot.Issue) string {
+	text := strings.TrimSpace(issue.Ref.String())
+	if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
+		text += " on " + issue.Target.Name
+	}
+	return text
+}
+
+// CountIssues says how many issues of each severity there are: "1 error, 2 warnings".
+func CountIssues(issues []snapshot.Issue) string {
+	var n [snapshot.Error + 1]int
+	for _, issue := range issues {
+		n[issue.Severity]++
+	}
+	var parts []string
+	for s := int(snapshot.Error); s >= int(snapshot.Info); s-- {
+		switch {
+		case n[s] == 1:
+			parts = append(parts, "1 "+snapshot.Severity(s).String())
+		case n[s] > 1:
+			parts = append(parts, fmt.Sprintf("%d %ss", n[s], snapshot.Severity(s)))
+		}
+	}
+	if len(parts) == 0 {
+		return "no issues"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,132 @@
+package cmdutil
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// KubeFlags say which cluster a command talks to.
+type KubeFlags struct {
+	Kubeconfig string
+	Context    string
+}
+
+// AddFlags adds --kubeconfig and --context (also spelled --kubecontext, as in
+// Gloo Mesh) to cmd.
+func (k *KubeFlags) AddFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&k.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
+	cmd.Flags().StringVar(&k.Context, "context", "", "`context` in the kubeconfig (default: its current one)")
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "kubecontext" {
+			name = "context"
+		}
+		return pflag.NormalizedName(name)
+	})
+	// An error here means that the flag does not exist; it was added above.
+	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		names, _ := Contexts(k.Kubeconfig)
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// Contexts lists the names of the contexts of a kubeconfig, ascending.
+func Contexts(kubeconfig string) ([]string, error) {
+	raw, _, err := readKubeconfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return contextNames(raw), nil
+}
+
+// loadConfig is Factory.Config without the program's own settings.
+func loadConfig(kubeconfig, context string) (*rest.Config, error) {
+	raw, where, err := readKubeconfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if kubeconfig == "" && context == "" && len(raw.Contexts) == 0 {
+		if config, err := rest.InClusterConfig(); err == nil {
+			return config, nil
+		}
+	}
+	if err := pickContext(raw, where, context); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	if err != nil {
+		return nil, UnreachableErrorf("kubeconfig %s: %w; mend the file or name another with --kubeconfig", where, err)
+	}
+	return config, nil
+}
+
+// readKubeconfig reads and merges the files that kubectl would read; where
+// names them for messages.
+func readKubeconfig(kubeconfig string) (raw *clientcmdapi.Config, where string, err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	// client-go would log that $KUBECONFIG names a missing file; we say it ourselves.
+	rules.Warner = func(error) {}
+	where = strings.Join(rules.Precedence, ", ")
+	if kubeconfig != "" {
+		rules.ExplicitPath = kubeconfig
+		where = kubeconfig
+		if info, err := os.Stat(kubeconfig); errors.Is(err, fs.ErrNotExist) {
+			return nil, where, UnreachableErrorf("kubeconfig %s: no such file; name another with --kubeconfig", kubeconfig)
+		} else if err == nil && info.IsDir() {
+			return nil, where, UnreachableErrorf("kubeconfig %s: is a folder; name a file with --kubeconfig", kubeconfig)
+		}
+	}
+	raw, err = rules.Load()
+	if err != nil {
+		return nil, where, UnreachableErrorf("kubeconfig %s: %w; mend the file or name another with --kubeconfig", where, err)
+	}
+	return raw, where, nil
+}
+
+// pickContext checks that the wanted context exists.
+func pickContext(raw *clientcmdapi.Config, where, context string) error {
+	known := contextNames(raw)
+	switch {
+	case len(known) == 0:
+		return UnreachableErrorf("kubeconfig %s: no context in it, or no such file; name another with --kubeconfig", where)
+	case context == "" && raw.CurrentContext == "":
+		return UnreachableErrorf("kubeconfig %s: has no current context; choose one with --context: %s", where, strings.Join(known, ", "))
+	case context == "":
+		context = raw.CurrentContext
+	}
+	if !slices.Contains(known, context) {
+		return UnreachableErrorf("kubeconfig %s: has no context %q; it has: %s", where, context, strings.Join(known, ", "))
+	}
+	cluster := raw.Contexts[context].Cluster
+	if _, ok := raw.Clusters[cluster]; !ok {
+		return UnreachableErrorf("kubeconfig %s: context %q names cluster %q, which is not in the file; mend the file", where, context, cluster)
+	}
+	return nil
+}
+
+func contextNames(raw *clientcmdapi.Config) []string {
+	names := make([]string, 0, len(raw.Contexts))
+	for name := range raw.Contexts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Config finds how to reach the cluster that the flags name.
+func (k *KubeFlags) Config(f *Factory) (*rest.Config, error) {
+	config, err := f.Config(k.Kubeconfig, k.Context)
+	if err != nil {
+		return nil, fmt.Errorf("cannot choose a cluster: %w", err)
+	}
+	return config, nil
+}

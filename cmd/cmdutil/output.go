@@ -1,0 +1,85 @@
+package cmdutil
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Format is how a command paints its answer.
+type Format string
+
+// The formats of -o.
+const (
+	FormatTable Format = "table"
+	FormatJSON  Format = "json"
+	FormatYAML  Format = "yaml"
+)
+
+// OutputFlag is the flag -o.
+type OutputFlag struct {
+	Format  Format
+	allowed []string
+}
+
+// AddFlag adds -o to cmd; the first format is the default.
+func (o *OutputFlag) AddFlag(cmd *cobra.Command, formats ...Format) {
+	o.Format, o.allowed = formats[0], nil
+	for _, f := range formats {
+		o.allowed = append(o.allowed, string(f))
+	}
+	cmd.Flags().VarP(o, "output", "o", "how to print: "+strings.Join(o.allowed, ", "))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.allowed, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// String is part of pflag.Value.
+func (o *OutputFlag) String() string { return string(o.Format) }
+
+// Type is part of pflag.Value.
+func (o *OutputFlag) Type() string { return "format" }
+
+// Set is part of pflag.Value.
+func (o *OutputFlag) Set(s string) error {
+	if !slices.Contains(o.allowed, s) {
+		return fmt.Errorf("must be one of %s", strings.Join(o.allowed, ", "))
+	}
+	o.Format = Format(s)
+	return nil
+}
+
+// Print writes value as JSON or YAML, or calls table for FormatTable.
+func (o *OutputFlag) Print(out io.Writer, value any, table func(io.Writer) error) error {
+	switch o.Format {
+	case FormatJSON:
+		return PrintJSON(out, value)
+	case FormatYAML:
+		return PrintYAML(out, value)
+	}
+	return table(out)
+}
+
+// PrintJSON writes value as indented JSON.
+func PrintJSON(out io.Writer, value any) error {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("print as JSON: %w", err)
+	}
+	_, err = out.Write(append(snapshot.EscapeJSON(data), '\n'))
+	return err
+}
+
+// PrintYAML writes value as YAML; field names are those of its JSON.
+func PrintYAML(out io.Writer, value any) error {
+	data, err := snapshot.YAML(value)
+	if err != nil {
+		return fmt.Errorf("print as YAML: %w", err)
+	}
+	_, err = out.Write(data)
+	return err
+}

@@ -1,0 +1,65 @@
+package cmdutil_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+)
+
+func TestProgressPlain(t *testing.T) {
+	t.Parallel()
+	streams, _, out, errs := cmdutil.TestStreams()
+	p := cmdutil.NewProgress(streams)
+	p.Start("Building")
+	p.Note("%d of %d", 1, 2)
+	p.Start("Starting\x1b")
+	p.End(errors.New("no"))
+	p.End(nil)
+	assert.Empty(t, out.String(), "words go to the error stream")
+	assert.Equal(t, " • Building ...\n   1 of 2\n ✓ Building\n • Starting? ...\n ✗ Starting?\n", errs.String())
+}
+
+// locked is a writer that a test may read while others write.
+type locked struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func TestProgressTerminal(t *testing.T) {
+	t.Parallel()
+	out := &locked{}
+	p := cmdutil.NewProgress(&cmdutil.Streams{Err: out, ErrTTY: true, Width: 40})
+	p.Start("Building")
+	p.Note("%s", strings.Repeat("long ", 20))
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "Building: long") }, 10*time.Second, time.Millisecond)
+	var writers sync.WaitGroup
+	for range 4 {
+		writers.Go(func() { p.Note("side by side") })
+	}
+	writers.Wait()
+	p.End(nil)
+	text := out.String()
+	assert.True(t, strings.HasSuffix(text, "\r\x1b[K ✓ Building\n"), "the spinner is replaced by its result: %q", text)
+	for line := range strings.SplitSeq(text, "\r\x1b[K") {
+		assert.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), 40, "a line that wraps cannot be drawn over")
+	}
+}

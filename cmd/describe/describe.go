@@ -1,0 +1,217 @@
+// Package describe is the command `meshctl describe`: what is this mesh, who
+// shifts the traffic of this service, who may call it.
+package describe
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Options of the command.
+type Options struct {
+	Streams *cmdutil.Streams
+	Output  cmdutil.OutputFlag
+	Source  Source
+	Kind    snapshot.Kind
+	// Name of the object; empty lists all.
+	Name string
+	// Search keeps the objects whose name contains one of these.
+	Search []string
+}
+
+// kind is a subcommand.
+type kind struct {
+	kind    snapshot.Kind
+	use     string
+	aliases []string
+	short   string
+	example string
+}
+
+func kinds() []kind {
+	return []kind{
+		{
+			snapshot.Mesh, "mesh", []string{"meshes"},
+			"A mesh: version, trust, gateways, what is in it",
+			"istiod-istio-system-cluster-1",
+		},
+		{
+			snapshot.Workload, "workload", []string{"workloads"},
+			"A workload: its identity, the policies about it, what it can call",
+			"productpage-v1.bookinfo.cluster-1",
+		},
+		{
+			snapshot.Destination, "destination", []string{"destinations", "traffictarget", "traffictargets", "tt"},
+			"A service: who shifts its traffic, who may call it, who sees it",
+			"reviews.bookinfo.cluster-1",
+		},
+		{
+			snapshot.VirtualMesh, "virtualmesh", []string{"virtualmeshes", "vmesh", "vmeshes", "vm"},
+			"A VirtualMesh: its members, federation, trust, global access",
+			"virtual-mesh",
+		},
+	}
+}
+
+const long = `Answers questions about the meshes: from a cluster, or with --dir from a folder
+of manifests as for "meshctl translate".
+
+A name is that of the object, such as reviews-bookinfo-cluster-1, or that of
+what it was made for: reviews, reviews.bookinfo, reviews.bookinfo.cluster-1.
+Without a name, all are listed.`
+
+// NewCmd returns the command; runF replaces the run of every subcommand in tests.
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "describe",
+		Short: "Explain a mesh, a workload, a destination or a virtual mesh",
+		Long:  long,
+		Example: `  # who shifts the traffic of reviews, and who may call it?
+  meshctl describe destination reviews-bookinfo-cluster-1
+
+  # all services whose name contains "rev", as data
+  meshctl describe destinations -s rev -o json
+
+  # the same questions to files
+  meshctl describe mesh --dir ./manifests`,
+	}
+	for _, k := range kinds() {
+		cmd.AddCommand(newCmdKind(f, k, runF))
+	}
+	return cmd
+}
+
+func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: f.Streams, Kind: k.kind}
+	opts.Source.factory = f
+	cmd := &cobra.Command{
+		Use:     k.use + " [NAME]",
+		Aliases: k.aliases,
+		Short:   k.short,
+		Example: "  meshctl describe " + k.use + " " + k.example + "\n  meshctl describe " + k.use + " --dir ./manifests",
+		Args:    cmdutil.Args("[NAME]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				opts.Name = args[0]
+			}
+			if opts.Name != "" && len(opts.Search) > 0 {
+				return cmdutil.FlagErrorf("give a NAME or --search, not both")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return describeRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeNames(cmd.Context(), opts), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Source.AddFlags(cmd)
+	cmd.Flags().StringSliceVarP(&opts.Search, "search", "s", nil, "only objects whose name contains this `text`; of several, one is enough")
+	return cmd
+}
+
+func describeRun(ctx context.Context, opts *Options) error {
+	world, err := opts.Source.Ask(ctx)
+	if err != nil {
+		return err
+	}
+	if opts.Name == "" {
+		return list(opts, world)
+	}
+	ref, err := pick(world, opts.Kind, opts.Name)
+	if err != nil {
+		return err
+	}
+	value := world.Describe(ref)
+	return opts.Output.Print(opts.Streams.Out, value, func(out io.Writer) error { return printPage(out, value.Page()) })
+}
+
+// pick finds the one object that a name means.
+func pick(world *explain.World, kind snapshot.Kind, name string) (snapshot.Ref, error) {
+	found := world.Find(kind, name)
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	names := make([]string, 0, len(found))
+	for _, ref := range found {
+		names = append(names, ref.Name)
+	}
+	if len(found) > 1 {
+		return snapshot.Ref{}, cmdutil.FlagErrorf("%s could be several; say which: %s", name, strings.Join(names, ", "))
+	}
+	for _, ref := range world.Refs(kind) {
+		names = append(names, ref.Name)
+	}
+	hint := "there is none at all"
+	if similar := closest(name, names); len(similar) > 0 {
+		hint = "did you mean " + strings.Join(similar, " or ") + "?"
+	} else if len(names) > 0 {
+		hint = "see all with: meshctl describe " + strings.ToLower(kind.String())
+	}
+	return snapshot.Ref{}, cmdutil.NotFoundErrorf("no %s is called %s; %s", strings.ToLower(kind.String()), name, hint)
+}
+
+// closest lists up to three names that contain, or are contained in, the one asked for.
+func closest(name string, names []string) []string {
+	var similar []string
+	for _, n := range names {
+		if len(similar) < 3 && (strings.Contains(n, name) || strings.HasPrefix(name, n)) {
+			similar = append(similar, n)
+		}
+	}
+	return similar
+}
+
+// list prints all objects of the kind that the search keeps.
+func list(opts *Options, world *explain.World) error {
+	values := []explain.Value{}
+	for _, ref := range world.Refs(opts.Kind) {
+		if len(opts.Search) == 0 || slices.ContainsFunc(opts.Search, func(s string) bool { return strings.Contains(ref.Name, s) }) {
+			values = append(values, world.Describe(ref))
+		}
+	}
+	return opts.Output.Print(opts.Streams.Out, values, func(out io.Writer) error {
+		if len(values) == 0 {
+			// Words, not data: a script that reads the table sees no rows.
+			_, err := fmt.Fprintf(opts.Streams.Err, "No %s found.\n", strings.ToLower(opts.Kind.String()))
+			return err
+		}
+		table := cmdutil.Table{Header: explain.SummaryHeader(opts.Kind)}
+		for _, v := range values {
+			table.Add(v.Summary()...)
+		}
+		return table.Print(out)
+	})
+}
+
+// completeNames lists names for the shell; a mistake or a slow cluster gives none.
+func completeNames(ctx context.Context, opts *Options) []string {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	world, err := opts.Source.Ask(ctx)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, ref := range world.Refs(opts.Kind) {
+		names = append(names, ref.Name)
+	}
+	return names
+}

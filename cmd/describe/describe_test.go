@@ -1,0 +1,73 @@
+package describe
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+func TestNewCmd(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		want    Options
+		wantErr string
+	}{
+		"destination":                      {want: Options{Kind: snapshot.Destination, Source: Source{Namespace: "gloo-mesh"}}},
+		"tt reviews -n mesh":               {want: Options{Kind: snapshot.Destination, Name: "reviews", Source: Source{Namespace: "mesh"}}},
+		"meshes -s a,b -s c":               {want: Options{Kind: snapshot.Mesh, Search: []string{"a", "b", "c"}, Source: Source{Namespace: "gloo-mesh"}}},
+		"vmesh --kubecontext x":            {want: Options{Kind: snapshot.VirtualMesh, Source: Source{Namespace: "gloo-mesh", Kube: cmdutil.KubeFlags{Context: "x"}}}},
+		"workload w --dir d -o json":       {want: Options{Kind: snapshot.Workload, Name: "w", Source: Source{Dir: "d", Namespace: "gloo-mesh"}}},
+		"mesh a b":                         {wantErr: "one argument too many"},
+		"mesh a -s b":                      {wantErr: "not both"},
+		"mesh --dir d --kubeconfig f":      {wantErr: "none of the others can be"},
+		"mesh --dir d -n other -o nothing": {wantErr: "must be one of table, json, yaml"},
+	}
+	for line, c := range cases {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			streams, _, _, _ := cmdutil.TestStreams()
+			var got *Options
+			cmd := NewCmd(cmdutil.NewFactory(streams), func(_ context.Context, o *Options) error { got = o; return nil })
+			cmd.SilenceErrors, cmd.SilenceUsage = true, true
+			cmd.SetArgs(strings.Fields(line))
+			err := cmd.Execute()
+			if c.wantErr != "" {
+				require.ErrorContains(t, err, c.wantErr)
+				assert.Nil(t, got, "nothing runs")
+				return
+			}
+			require.NoError(t, err)
+			got.Source.factory = nil
+			assert.Equal(t, c.want.Source, got.Source)
+			assert.Equal(t, c.want.Kind, got.Kind)
+			assert.Equal(t, c.want.Name, got.Name)
+			assert.Equal(t, c.want.Search, got.Search)
+		})
+	}
+}
+
+// TestDescribeRunNothing: an empty answer is empty data, and words beside it.
+func TestDescribeRunNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		format    cmdutil.Format
+		out, errs string
+	}{
+		{cmdutil.FormatTable, "", "No mesh found.\n"},
+		{cmdutil.FormatJSON, "[]\n", ""},
+		{cmdutil.FormatYAML, "[]\n", ""},
+	} {
+		streams, _, out, errs := cmdutil.TestStreams()
+		opts := &Options{Streams: streams, Kind: snapshot.Mesh, Search: []string{"nothing"}, Source: Source{Dir: "../../testdata/translate/bookinfo/in"}}
+		opts.Output.Format = c.format
+		require.NoError(t, describeRun(t.Context(), opts))
+		assert.Equal(t, c.out, out.String())
+		assert.Equal(t, c.errs, errs.String())
+	}
+}

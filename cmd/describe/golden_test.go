@@ -1,0 +1,68 @@
+package describe
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestGolden asks the questions that cases of testdata/translate have files
+// for: describe/<kind>-<name>.txt is what `describe <kind> <name>` prints, and
+// describe/<kind>.yaml what `describe <kind> -o yaml` does. An empty file and
+// -update make a new one.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../testdata/translate/*/describe/*")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		dir := filepath.Dir(filepath.Dir(file))
+		t.Run(filepath.Base(dir)+"/"+filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			got := ask(t, filepath.Join(dir, "in"), filepath.Base(file))
+			if *update {
+				require.NoError(t, os.WriteFile(file, got, 0o644))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
+				t.Errorf("%s (-want +got); run make golden if the change is meant:\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// ask runs the command that a file's name stands for.
+func ask(t *testing.T, dir, file string) []byte {
+	t.Helper()
+	streams, _, out, _ := cmdutil.TestStreams()
+	ext := filepath.Ext(file)
+	word, name, _ := strings.Cut(strings.TrimSuffix(file, ext), "-")
+	opts := &Options{Streams: streams, Name: name, Kind: kindCalled(t, word), Source: Source{Dir: dir}}
+	opts.Output.Format = map[string]cmdutil.Format{".txt": cmdutil.FormatTable, ".yaml": cmdutil.FormatYAML, ".json": cmdutil.FormatJSON}[ext]
+	require.NotEmpty(t, opts.Output.Format, "files end in .txt, .yaml or .json")
+	require.NoError(t, describeRun(t.Context(), opts))
+	return bytes.Clone(out.Bytes())
+}
+
+func kindCalled(t *testing.T, word string) snapshot.Kind {
+	t.Helper()
+	for _, k := range kinds() {
+		if k.use == word {
+			return k.kind
+		}
+	}
+	require.Fail(t, "no such kind", word)
+	return snapshot.NoKind
+}

@@ -1,0 +1,73 @@
+package describe
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/api/crds"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+var sandbox sandboxtest.Sandbox
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
+
+// TestLive asks a management cluster that holds what the case bookinfo has on
+// its management plane: the answers are those that the case's files give. What
+// depends on the age of policies is left out: here all are equally young.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	const dir = "../../testdata/translate/bookinfo"
+	config := sandbox.APIServer(t)
+	client, err := kube.New("management", config)
+	require.NoError(t, err)
+	definitions, err := crds.All()
+	require.NoError(t, err)
+	for _, crd := range definitions {
+		data, err := yaml.Marshal(crd)
+		require.NoError(t, err)
+		require.NoError(t, client.ApplyYAML(t.Context(), data))
+	}
+	require.NoError(t, client.ApplyYAML(t.Context(), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: gloo-mesh}\n")))
+	for _, file := range []string{
+		"out/management/mesh.yaml", "out/management/workload.yaml", "out/management/destination.yaml",
+		"in/management/virtualmesh.yaml", "in/management/policies.yaml",
+	} {
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		require.NoError(t, err)
+		// A new kind takes a moment until discovery offers it.
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			fresh, err := kube.New("management", config)
+			require.NoError(c, err)
+			require.NoError(c, fresh.ApplyYAML(t.Context(), data))
+		}, time.Minute, 200*time.Millisecond, file)
+	}
+
+	for file, question := range map[string]Options{
+		"mesh.txt":                               {Kind: snapshot.Mesh},
+		"mesh-istiod-istio-system-cluster-1.txt": {Kind: snapshot.Mesh, Name: "istiod-istio-system-cluster-1"},
+		"workload-productpage-v1-bookinfo-cluster-1-deployment.txt": {Kind: snapshot.Workload, Name: "productpage-v1"},
+		"destination-ratings-bookinfo-cluster-2.txt":                {Kind: snapshot.Destination, Name: "ratings.bookinfo.cluster-2"},
+	} {
+		streams, _, out, errs := cmdutil.TestStreams()
+		factory := cmdutil.NewFactory(streams)
+		factory.Config = func(string, string) (*rest.Config, error) { return config, nil }
+		question.Streams = streams
+		question.Source = Source{Namespace: snapshot.DefaultNamespace, factory: factory}
+		require.NoError(t, describeRun(t.Context(), &question), file)
+		want, err := os.ReadFile(filepath.Join(dir, "describe", file))
+		require.NoError(t, err)
+		assert.Equal(t, string(want), out.String(), file)
+		assert.Empty(t, errs.String(), file)
+	}
+}

@@ -1,0 +1,39 @@
+package describe
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/explain"
+)
+
+// printPage paints a page: its title, each section, the issues last, where the
+// eye of a reader in a hurry ends up.
+func printPage(out io.Writer, page explain.Page) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", cmdutil.Clean(page.Title))
+	for _, s := range page.Sections {
+		if err := printSection(&b, s); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(&b, "\nIssues: %s\n", cmdutil.CountIssues(page.Issues))
+	if err := cmdutil.PrintIssues(&b, "  ", page.Issues); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func printSection(b *strings.Builder, s explain.Section) error {
+	if s.Title != "" {
+		fmt.Fprintf(b, "\n%s\n", cmdutil.Clean(s.Title))
+	}
+	if s.Text != "" {
+		fmt.Fprintf(b, "  %s\n", cmdutil.Clean(s.Text))
+	}
+	table := cmdutil.Table{Header: s.Header, Rows: s.Rows, Indent: "  "}
+	return table.Print(b)
+}

@@ -1,0 +1,103 @@
+package cmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cluster"
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/demo"
+	"github.com/meshctl/meshctl/cmd/describe"
+	"github.com/meshctl/meshctl/cmd/serve"
+	"github.com/meshctl/meshctl/cmd/translate"
+	"github.com/meshctl/meshctl/cmd/version"
+)
+
+const rootLong = `meshctl manages many service meshes in many clusters as one: it discovers them,
+joins them into a VirtualMesh, makes services reachable across clusters, and
+turns TrafficPolicies and AccessPolicies into each mesh's own configuration.`
+
+const rootExample = `  # see it work on this machine; needs nothing but Go
+  meshctl demo up
+
+  # who shifts the traffic of a service, and who may call it?
+  meshctl describe destination reviews-bookinfo-cluster-1
+
+  # what would meshctl write for these manifests?
+  meshctl translate DIR`
+
+// NewCmdRoot returns the tree of commands.
+func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "meshctl",
+		Short:         "Manage many service meshes in many clusters as one",
+		Long:          rootLong,
+		Example:       rootExample,
+		Version:       f.Version.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// Without a Run, cobra would answer an unknown command with the help text.
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetIn(f.Streams.In)
+	cmd.SetOut(f.Streams.Out)
+	cmd.SetErr(f.Streams.Err)
+	// Defined here, or cobra would take -v for it.
+	cmd.Flags().Bool("version", false, "print the version")
+	cmd.SetVersionTemplate("meshctl {{.Version}}\n")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cmdutil.FlagError{Err: err} })
+	cmd.AddGroup(
+		&cobra.Group{ID: "try", Title: "Try it:"},
+		&cobra.Group{ID: "ask", Title: "Ask questions:"},
+		&cobra.Group{ID: "run", Title: "Run it:"},
+	)
+	add := func(group string, children ...*cobra.Command) {
+		for _, child := range children {
+			child.GroupID = group
+			cmd.AddCommand(child)
+		}
+	}
+	add("try", demo.NewCmd(f, nil))
+	add("ask", describe.NewCmd(f, nil), translate.NewCmd(f, nil))
+	add("run", cluster.NewCmd(f), serve.NewCmd(f, nil))
+	add("", version.NewCmd(f, nil), exitCodesTopic())
+	groupsRefuseUnknown(cmd)
+	return cmd
+}
+
+// exitCodesTopic is what `meshctl help exit-codes` prints: a command that
+// cannot run is a help topic to cobra.
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long:  cmdutil.ExitCodesHelp,
+	}
+}
+
+// groupsRefuseUnknown makes every command that only groups others show its
+// help when called alone, and refuse words that it does not know.
+func groupsRefuseUnknown(cmd *cobra.Command) {
+	for _, child := range cmd.Commands() {
+		groupsRefuseUnknown(child)
+		if child.HasSubCommands() && !child.Runnable() {
+			child.Args = unknownCommand
+			child.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+}
+
+// unknownCommand refuses a word that is no subcommand and says what was meant.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
+	cmd.SuggestionsMinimumDistance = 2
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		text += fmt.Sprintf("; did you mean %q?", similar[0])
+	}
+	return cmdutil.FlagErrorf("%s", text)
+}

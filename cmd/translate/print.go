@@ -1,0 +1,151 @@
+package translate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// printYAML writes one stream of documents; a comment before each names its cluster.
+func printYAML(out io.Writer, objects []*snapshot.Object, statuses []*snapshot.Status) error {
+	document := func(about string, encode func() ([]byte, error)) error {
+		data, err := encode()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "---\n# %s\n%s", about, data)
+		return err
+	}
+	for _, o := range objects {
+		if err := document("cluster: "+clusterName(o.Ref.Cluster), o.YAML); err != nil {
+			return err
+		}
+	}
+	for _, s := range statuses {
+		if err := document("status, cluster: "+clusterName(s.Ref.Cluster), s.YAML); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func clusterName(cluster string) string {
+	if cluster == "" {
+		return offline.ManagementFolder
+	}
+	return cluster
+}
+
+// answer is what -o json prints.
+type answer struct {
+	// Objects are the objects of each cluster.
+	Objects  map[string][]json.RawMessage `json:"objects"`
+	Statuses []json.RawMessage            `json:"statuses,omitempty"`
+	Issues   []snapshot.Issue             `json:"issues"`
+}
+
+func printJSON(out io.Writer, objects []*snapshot.Object, statuses []*snapshot.Status, issues []snapshot.Issue) error {
+	a := answer{Objects: map[string][]json.RawMessage{}, Issues: issues}
+	if a.Issues == nil {
+		a.Issues = []snapshot.Issue{}
+	}
+	for _, o := range objects {
+		data, err := asJSON(o.YAML())
+		if err != nil {
+			return err
+		}
+		name := clusterName(o.Ref.Cluster)
+		a.Objects[name] = append(a.Objects[name], data)
+	}
+	for _, s := range statuses {
+		data, err := asJSON(s.YAML())
+		if err != nil {
+			return err
+		}
+		a.Statuses = append(a.Statuses, data)
+	}
+	return cmdutil.PrintJSON(out, a)
+}
+
+func asJSON(data []byte, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return yaml.YAMLToJSON(data)
+}
+
+// mark is the first line of the files that writeFolder writes, by which it
+// knows the ones of an earlier run.
+const mark = "# Written by meshctl translate; the next run replaces it.\n"
+
+// statusesFile has the statuses.
+const statusesFile = "statuses.yaml"
+
+// writeFolder writes a file for each cluster and kind, and removes the files of
+// an earlier run that have no successor.
+func writeFolder(dir string, objects []*snapshot.Object, statuses []*snapshot.Status) error {
+	files, err := offline.Files(&snapshot.Output{Parts: []*snapshot.Part{{Objects: objects}}})
+	if err != nil {
+		return err
+	}
+	if len(statuses) > 0 {
+		if files[statusesFile], err = snapshot.StatusesYAML(statuses); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write to %s: %w", dir, err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("write to %s: %w", dir, err)
+	}
+	defer func() { _ = root.Close() }()
+	for name, data := range files {
+		if err := writeFile(root, name, data); err != nil {
+			return fmt.Errorf("write to %s: %w", dir, err)
+		}
+	}
+	if err := removeOrphans(root, files); err != nil {
+		return fmt.Errorf("tidy %s: %w", dir, err)
+	}
+	return nil
+}
+
+// writeFile writes one file, unless it would replace one that is not ours.
+func writeFile(root *os.Root, name string, data []byte) error {
+	if old, err := root.ReadFile(name); err == nil && !bytes.HasPrefix(old, []byte(mark)) {
+		return fmt.Errorf("%s exists and was not written by this command; choose another folder or remove it", name)
+	}
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return root.WriteFile(name, append([]byte(mark), data...), 0o644)
+}
+
+// removeOrphans removes the files that bear the mark and are not among files.
+func removeOrphans(root *os.Root, files map[string][]byte) error {
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(name) != ".yaml" {
+			return err
+		}
+		if _, wanted := files[name]; wanted {
+			return nil
+		}
+		data, err := root.ReadFile(name)
+		if err != nil || !bytes.HasPrefix(data, []byte(mark)) {
+			return err
+		}
+		return root.Remove(name)
+	})
+}

@@ -1,0 +1,183 @@
+// Package translate is the command `meshctl translate`: the engine on files.
+package translate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Options of the command.
+type Options struct {
+	Streams *cmdutil.Streams
+	Output  cmdutil.OutputFlag
+	// Dir is the folder to read.
+	Dir string
+	// To is a folder to write to instead of printing.
+	To string
+	// Cluster limits the objects to one cluster; "management" is the management plane.
+	Cluster string
+	// Statuses are printed too.
+	Statuses bool
+	FailOn   failOn
+}
+
+const long = `Translates manifests in files as the server translates those in clusters, and
+prints the objects that it would write. Nothing is read from or written to a
+cluster.
+
+DIR has a folder for each cluster, named like it, and a folder named management
+for the policies and VirtualMeshes:
+
+  DIR/management/*.yaml   TrafficPolicies, AccessPolicies, VirtualMeshes, ...
+  DIR/cluster-1/*.yaml    Deployments, Services, Pods, ConfigMaps of Istio, ...
+
+The output of "kubectl get -o yaml" can be put there as it is. A document
+
+  apiVersion: offline/v1
+  kind: Cluster
+  spec: {sync: stale, domain: cluster.local}
+
+in a cluster's folder says that the cluster does not answer at present.
+
+Issues go to standard error, the worst first.`
+
+const example = `  # what would be written, and what is wrong
+  meshctl translate ./manifests
+
+  # compare two versions of the manifests
+  meshctl translate ./before --to /tmp/before
+  meshctl translate ./after --to /tmp/after
+  diff -r /tmp/before /tmp/after`
+
+// NewCmd returns the command; runF replaces the run in tests.
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: f.Streams, FailOn: failOnError}
+	cmd := &cobra.Command{
+		Use:     "translate DIR",
+		Short:   "Show what meshctl would write for manifests in files",
+		Long:    long,
+		Example: example,
+		Args:    cmdutil.Args("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Dir = args[0]
+			if opts.To != "" && cmd.Flags().Changed("output") {
+				return cmdutil.FlagErrorf("--to writes YAML files; leave out --output")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return translateRun(opts)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	opts.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
+	cmd.Flags().StringVar(&opts.To, "to", "", "write the objects to this `folder`, a folder for each cluster, instead of printing them")
+	cmd.Flags().StringVar(&opts.Cluster, "cluster", "", "only the objects of this `cluster`; management is the management plane")
+	cmd.Flags().BoolVar(&opts.Statuses, "statuses", false, "print the statuses of the management plane's objects too")
+	cmd.Flags().Var(&opts.FailOn, "fail-on", "exit with 5 if there is an issue at least this bad: error, warning, never")
+	_ = cmd.MarkFlagDirname("to")
+	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"error", "warning", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func translateRun(opts *Options) error {
+	input, issues, err := Load(opts.Dir)
+	if err != nil {
+		return err
+	}
+	output := engine.Translate(input).Output
+	issues = append(issues, output.Issues...)
+	slices.SortFunc(issues, snapshot.Issue.Compare)
+
+	objects, err := choose(output, opts.Cluster)
+	if err != nil {
+		return err
+	}
+	var statuses []*snapshot.Status
+	if opts.Statuses {
+		statuses = output.Statuses
+	}
+	switch {
+	case opts.To != "":
+		err = writeFolder(opts.To, objects, statuses)
+	case opts.Output.Format == cmdutil.FormatJSON:
+		err = printJSON(opts.Streams.Out, objects, statuses, issues)
+	default:
+		err = printYAML(opts.Streams.Out, objects, statuses)
+	}
+	if err != nil {
+		return err
+	}
+	if err := tell(opts.Streams.Err, len(objects), output, issues); err != nil {
+		return err
+	}
+	if opts.FailOn.fails(issues) {
+		return cmdutil.ErrFindings
+	}
+	return nil
+}
+
+// Load reads the folder dir.
+func Load(dir string) (*snapshot.Input, []snapshot.Issue, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return nil, nil, cmdutil.NotFoundErrorf("folder %s cannot be read: %w", dir, err)
+	case !info.IsDir():
+		return nil, nil, cmdutil.FlagErrorf("%s is a file; name the folder that has a folder for each cluster", dir)
+	}
+	input, issues, err := offline.Load(os.DirFS(dir))
+	if err != nil {
+		return nil, nil, fmt.Errorf("the manifests in %s cannot be used:\n%w", dir, err)
+	}
+	return input, issues, nil
+}
+
+// choose lists the objects cluster by cluster, each in the order of applying;
+// the management plane comes first.
+func choose(output *snapshot.Output, cluster string) ([]*snapshot.Object, error) {
+	byCluster := output.ByCluster()
+	known := append([]string{""}, output.Clusters...)
+	if cluster != "" {
+		name := strings.TrimSuffix(cluster, offline.ManagementFolder)
+		if !slices.Contains(known, name) {
+			known[0] = offline.ManagementFolder
+			return nil, cmdutil.NotFoundErrorf("no cluster is named %s; known are %s", cluster, strings.Join(known, ", "))
+		}
+		known = []string{name}
+	}
+	var objects []*snapshot.Object
+	for _, name := range known {
+		objects = append(objects, byCluster[name]...)
+	}
+	return objects, nil
+}
+
+// tell says on the error stream what was found.
+func tell(out io.Writer, objects int, output *snapshot.Output, issues []snapshot.Issue) error {
+	if err := cmdutil.PrintIssues(out, "", issues); err != nil {
+		return err
+	}
+	frozen := ""
+	if len(output.Frozen) > 0 {
+		frozen = "; frozen: " + strings.Join(output.Frozen, ", ")
+	}
+	_, err := fmt.Fprintf(out, "%d objects, %d clusters, %s%s\n", objects, len(output.Clusters), cmdutil.CountIssues(issues), frozen)
+	return err
+}

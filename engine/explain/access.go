@@ -1,0 +1,214 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Access is who may call a Destination.
+type Access struct {
+	// Default is what happens to callers whom no rule names: ALLOW or DENY.
+	Default string `json:"default"`
+	// DenyBy are what makes the default DENY.
+	DenyBy []By   `json:"denyBy,omitempty"`
+	Rules  []Rule `json:"rules"`
+	// Gateway: it lets other clusters or the world in, so that it stays open
+	// where access is denied by default.
+	Gateway bool `json:"gateway,omitempty"`
+	// Callers are the known workloads that get through, ascending, if the
+	// default is DENY.
+	Callers []snapshot.Ref `json:"callers,omitempty"`
+}
+
+// The values of Access.Default.
+const (
+	Allow = "ALLOW"
+	Deny  = "DENY"
+)
+
+// Rule is one AccessPolicy on one Destination.
+type Rule struct {
+	Policy snapshot.Ref `json:"policy"`
+	// Callers are identities and namespaces in words; "anyone" is everybody.
+	Callers []string `json:"callers"`
+	Paths   []string `json:"paths,omitempty"`
+	Methods []string `json:"methods,omitempty"`
+	Ports   []uint32 `json:"ports,omitempty"`
+}
+
+func (w *World) accessTo(d *snapshot.DestinationPlan) Access {
+	a := Access{Default: Allow, Rules: []Rule{}, Gateway: isOpenGateway(d)}
+	if a.Gateway {
+		return a
+	}
+	if d.Mesh != nil && d.Mesh.DenyByDefault != nil {
+		o := *d.Mesh.DenyByDefault
+		a.Default = Deny
+		a.DenyBy = append(a.DenyBy, By{Object: o.Ref, Field: o.Field})
+	}
+	for _, rule := range d.Access {
+		// A policy that lets some in keeps the others out.
+		a.Default = Deny
+		a.DenyBy = append(a.DenyBy, By{Object: rule.Origin.Ref})
+		a.Rules = append(a.Rules, Rule{
+			Policy: rule.Origin.Ref, Callers: callersText(rule),
+			Paths: rule.Paths, Methods: rule.Methods, Ports: rule.Ports,
+		})
+	}
+	if a.Default == Deny {
+		for _, ref := range w.Refs(snapshot.Workload) {
+			if may, _ := w.mayCall(w.workloads[ref], d); may {
+				a.Callers = append(a.Callers, ref)
+			}
+		}
+	}
+	return a
+}
+
+// mayCall reports whether a workload can reach a Destination and is let in, on
+// some path at least, and which policies let it in; none if all are let in.
+func (w *World) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationPlan) (bool, []snapshot.Ref) {
+	mesh := w.meshOf(workload)
+	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
+		return false, nil
+	}
+	if d.Mesh.DenyByDefault == nil && len(d.Access) == 0 || isOpenGateway(d) {
+		return true, nil
+	}
+	var by []snapshot.Ref
+	for _, rule := range d.Access {
+		if rule.Anyone || slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, mesh, workload) }) {
+			by = append(by, rule.Origin.Ref)
+		}
+	}
+	return len(by) > 0, by
+}
+
+// isOpenGateway reports whether a Destination is a gateway that a global access
+// policy leaves open.
+func isOpenGateway(d *snapshot.DestinationPlan) bool {
+	k := d.Destination.Spec.KubeService
+	return k != nil && d.Mesh != nil && slices.ContainsFunc(d.Mesh.OpenGateways, func(g snapshot.OpenGateway) bool {
+		return g.Service.Namespace == k.Ref.Namespace && g.Service.Name == k.Ref.Name
+	})
+}
+
+// reaches reports whether a mesh knows a name for a Destination.
+func reaches(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) bool {
+	return mesh.Ref == d.Mesh.Ref || d.Federation != nil && slices.ContainsFunc(d.Federation.To, func(m *snapshot.MeshPlan) bool { return m.Ref == mesh.Ref })
+}
+
+// names reports whether a caller is among the sources, as its certificate says:
+// certificates name a trust domain, not a cluster.
+func names(s snapshot.Source, mesh *snapshot.MeshPlan, workload *discoveryv1.Workload) bool {
+	k := workload.Spec.Kubernetes
+	if k == nil {
+		return false
+	}
+	if slices.Contains(s.Namespaces, k.Controller.Namespace) {
+		return true
+	}
+	return slices.ContainsFunc(s.Identities, func(i snapshot.Identity) bool {
+		return i.TrustDomain == mesh.TrustDomain &&
+			(i.Namespace == "" || i.Namespace == k.Controller.Namespace) &&
+			(i.ServiceAccount == "" || i.ServiceAccount == account(workload))
+	})
+}
+
+// account is the service account of a workload's pods.
+func account(workload *discoveryv1.Workload) string {
+	if k := workload.Spec.Kubernetes; k != nil && k.ServiceAccountName != "" {
+		return k.ServiceAccountName
+	}
+	return "default"
+}
+
+func (w *World) meshOf(workload *discoveryv1.Workload) *snapshot.MeshPlan {
+	return w.meshes[snapshot.Ref{Kind: snapshot.Mesh, Namespace: workload.Spec.Mesh.Namespace, Name: workload.Spec.Mesh.Name}]
+}
+
+// callersText names the callers of a rule one by one.
+func callersText(rule *snapshot.AccessRule) []string {
+	if rule.Anyone {
+		return []string{"anyone"}
+	}
+	callers := []string{}
+	for _, s := range rule.Sources {
+		for _, i := range s.Identities {
+			callers = append(callers, identityText(i))
+		}
+		for _, namespace := range s.Namespaces {
+			callers = append(callers, "namespace "+namespace)
+		}
+	}
+	if len(callers) == 0 {
+		return []string{"nobody"}
+	}
+	// Clusters that share a trust domain are one to a certificate.
+	slices.Sort(callers)
+	return slices.Compact(callers)
+}
+
+// identityText spells an identity as it stands in certificates, * for any.
+func identityText(i snapshot.Identity) string {
+	switch {
+	case i.Namespace == "":
+		return "spiffe://" + i.TrustDomain + "/*"
+	case i.ServiceAccount == "":
+		return "spiffe://" + i.TrustDomain + "/ns/" + i.Namespace + "/*"
+	}
+	return principal(i.TrustDomain, i.Namespace, i.ServiceAccount)
+}
+
+// principal is the identity in a workload's certificate.
+func principal(trustDomain, namespace, account string) string {
+	return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
+}
+
+// short is the cell of a summary.
+func (a Access) short() string {
+	switch {
+	case a.Default == Allow:
+		return "open"
+	case len(a.Rules) == 0:
+		return "closed"
+	}
+	return count(len(a.Rules), "policy")
+}
+
+func (a Access) sections() []Section {
+	s := Section{Title: "Who may call it"}
+	switch {
+	case a.Gateway:
+		s.Text = "Anyone: it is a gateway, and stays open where access is denied by default."
+		return []Section{s}
+	case a.Default == Allow:
+		s.Text = "Anyone: no AccessPolicy selects it, and access is open by default."
+		return []Section{s}
+	case len(a.Rules) == 0:
+		s.Text = "Nobody: no AccessPolicy selects it, and access is denied by default (" + originText(snapshot.Origin{Ref: a.DenyBy[0].Object}) + ")."
+		return []Section{s}
+	}
+	s.Text = "Only those whom a policy names; all others are denied."
+	s.Header = []string{"POLICY", "CALLERS", "METHODS", "PATHS", "PORTS"}
+	for _, r := range a.Rules {
+		for i, caller := range r.Callers {
+			row := []string{above, caller, above, above, above}
+			if i == 0 {
+				row = []string{shortName(r.Policy), caller, orAny(strings.Join(r.Methods, ", ")), orAny(strings.Join(r.Paths, ", ")), orAny(numbers(r.Ports))}
+			}
+			s.Rows = append(s.Rows, row)
+		}
+	}
+	callers := Section{Title: "Workloads that get through", Header: []string{"WORKLOAD"}}
+	for _, ref := range a.Callers {
+		callers.Rows = append(callers.Rows, []string{ref.Name})
+	}
+	if len(callers.Rows) == 0 {
+		callers = Section{Title: "Workloads that get through", Text: "None of those that were discovered."}
+	}
+	return []Section{s, callers}
+}

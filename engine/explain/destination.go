@@ -1,0 +1,262 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Destination is what there is to say about a service.
+type Destination struct {
+	Ref snapshot.Ref `json:"ref"`
+	// Service is where it comes from; external services have none.
+	Service *snapshot.Ref `json:"service,omitempty"`
+	Mesh    *snapshot.Ref `json:"mesh,omitempty"`
+	// Frozen says why nothing is changed in the service's cluster; empty if something may be.
+	Frozen string `json:"frozen,omitempty"`
+	// Host is the service's name in its own cluster.
+	Host       string      `json:"host"`
+	Ports      []Port      `json:"ports"`
+	Federation *Federation `json:"federation,omitempty"`
+	// Traffic are the TrafficPolicies that select it: those in force first, in
+	// order of precedence, then those that were refused.
+	Traffic []AppliedPolicy `json:"trafficPolicies"`
+	// Views are the route tables; meshes without one reach the service unchanged.
+	Views  []View `json:"views"`
+	Access Access `json:"access"`
+	// SubsetsFor are the policies that send traffic to subsets of the service.
+	SubsetsFor []snapshot.Ref   `json:"subsetsFor,omitempty"`
+	Issues     []snapshot.Issue `json:"issues"`
+}
+
+// Port of a service.
+type Port struct {
+	Number   uint32 `json:"number"`
+	Name     string `json:"name,omitempty"`
+	Protocol string `json:"protocol,omitempty"`
+}
+
+// Federation is how other meshes see a service.
+type Federation struct {
+	Hostname string         `json:"hostname"`
+	Address  string         `json:"address"`
+	To       []snapshot.Ref `json:"to"`
+	// Flat networks need no gateway.
+	Flat bool `json:"flatNetwork,omitempty"`
+	By   By   `json:"by"`
+}
+
+// By is the object and field that a value follows from.
+type By struct {
+	Object snapshot.Ref `json:"object"`
+	Field  string       `json:"field,omitempty"`
+}
+
+// AppliedPolicy is a TrafficPolicy on a Destination.
+type AppliedPolicy struct {
+	Ref snapshot.Ref `json:"ref"`
+	// State is ACCEPTED or INVALID.
+	State string `json:"state"`
+	// Order is the place in the order of precedence, from 0; accepted policies have one.
+	Order *uint32 `json:"order,omitempty"`
+	// LastGood: the present spec is invalid here, and the last accepted one is in force.
+	LastGood bool `json:"lastGood,omitempty"`
+	// Sets are the fields, below spec, that take effect somewhere.
+	Sets   []string         `json:"sets"`
+	Issues []snapshot.Issue `json:"issues,omitempty"`
+}
+
+func (w *World) destination(d *snapshot.DestinationPlan) *Destination {
+	out := &Destination{
+		Ref: d.Ref, Host: d.LocalFQDN, Ports: []Port{}, Traffic: w.trafficOn(d), Views: []View{},
+		Access: w.accessTo(d), Issues: w.issuesOf(d.Ref),
+	}
+	if d.Mesh != nil {
+		out.Mesh = &d.Mesh.Ref
+	}
+	if k := d.Destination.Spec.KubeService; k != nil {
+		out.Service = &snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name}
+		out.Frozen = w.frozen(k.Ref.ClusterName)
+		for _, p := range k.Ports {
+			out.Ports = append(out.Ports, Port{Number: p.Port, Name: p.Name, Protocol: p.Protocol})
+		}
+	}
+	if f := d.Federation; f != nil {
+		out.Federation = &Federation{Hostname: f.Hostname, Address: f.Address, Flat: f.Flat, By: By{Object: f.Origin.Ref, Field: f.Origin.Field}}
+		for _, m := range f.To {
+			out.Federation.To = append(out.Federation.To, m.Ref)
+		}
+	}
+	for _, v := range d.Views {
+		out.Views = append(out.Views, w.view(d, v))
+	}
+	for _, p := range d.RequiredSubsets {
+		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, p))
+	}
+	return out
+}
+
+// trafficOn lists the TrafficPolicies that select a Destination.
+func (w *World) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
+	won := fieldsWon(d)
+	lastGood := map[snapshot.Ref]bool{}
+	for _, applied := range d.Traffic {
+		lastGood[snapshot.RefOf(snapshot.TrafficPolicy, applied.Policy)] = applied.LastGood
+	}
+	policies := []AppliedPolicy{}
+	for _, p := range w.state.Plan.Policies {
+		if p.Ref.Kind != snapshot.TrafficPolicy {
+			continue
+		}
+		for _, v := range p.Verdicts {
+			if v.Destination != d.Ref {
+				continue
+			}
+			applied := AppliedPolicy{Ref: p.Ref, State: "INVALID", LastGood: lastGood[p.Ref], Sets: won[p.Ref], Issues: v.Issues}
+			if applied.Sets == nil {
+				applied.Sets = []string{}
+			}
+			if v.Accepted {
+				order := v.Order
+				applied.State, applied.Order = "ACCEPTED", &order
+			}
+			policies = append(policies, applied)
+		}
+	}
+	slices.SortStableFunc(policies, func(a, b AppliedPolicy) int {
+		switch {
+		case a.Order != nil && b.Order != nil:
+			return int(*a.Order) - int(*b.Order)
+		case a.Order != nil:
+			return -1
+		case b.Order != nil:
+			return 1
+		}
+		return a.Ref.Compare(b.Ref)
+	})
+	return policies
+}
+
+// fieldsWon lists, for each policy, the fields that take effect in any view, ascending.
+func fieldsWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string {
+	won := map[snapshot.Ref][]string{}
+	add := func(o snapshot.Origin) {
+		if fields := won[o.Ref]; o.Ref.Kind == snapshot.TrafficPolicy && !slices.Contains(fields, o.Field) {
+			won[o.Ref] = append(fields, o.Field)
+		}
+	}
+	for _, v := range d.Views {
+		for _, s := range viewSettings(v) {
+			add(s.origin)
+		}
+		for _, r := range v.Routes {
+			for _, s := range actionSettings(r.Action) {
+				add(s.origin)
+			}
+			if t := r.Action.Targets; t != nil {
+				add(t.Origin)
+			}
+		}
+	}
+	for _, fields := range won {
+		slices.Sort(fields)
+	}
+	return won
+}
+
+// Summary is part of Value.
+func (d *Destination) Summary() []string {
+	row := []string{d.Ref.Name, "", "", "", "", "", d.Access.short(), worst(d.Issues)}
+	if d.Service != nil {
+		row[1], row[2], row[3] = d.Service.Cluster, d.Service.Namespace, d.Service.Name
+	}
+	if d.Federation != nil {
+		row[4] = d.Federation.Hostname
+	}
+	if len(d.Traffic) > 0 {
+		row[5] = count(len(d.Traffic), "policy")
+	}
+	return row
+}
+
+// Page is part of Value.
+func (d *Destination) Page() Page {
+	var service, mesh, ports string
+	if d.Service != nil {
+		service = d.Service.Cluster + "/" + d.Service.Namespace + "/" + d.Service.Name
+	}
+	if d.Mesh != nil {
+		mesh = shortName(*d.Mesh)
+	}
+	for i, p := range d.Ports {
+		if i > 0 {
+			ports += ", "
+		}
+		ports += numbers([]uint32{p.Number})
+		if p.Name != "" {
+			ports += " " + p.Name
+		}
+	}
+	page := Page{
+		Title: "Destination " + shortName(d.Ref),
+		Sections: []Section{facts("",
+			[2]string{"Service", service}, [2]string{"Host", d.Host}, [2]string{"Ports", ports},
+			[2]string{"Mesh", mesh}, [2]string{"Frozen", d.Frozen},
+		)},
+		Issues: d.Issues,
+	}
+	page.Sections = append(page.Sections, d.federationSection(), d.trafficSection())
+	for _, v := range d.Views {
+		page.Sections = append(page.Sections, v.sections()...)
+	}
+	page.Sections = append(page.Sections, d.Access.sections()...)
+	if len(d.SubsetsFor) > 0 {
+		s := Section{Title: "Its subsets are needed by", Header: []string{"POLICY"}}
+		for _, ref := range d.SubsetsFor {
+			s.Rows = append(s.Rows, []string{shortName(ref)})
+		}
+		page.Sections = append(page.Sections, s)
+	}
+	return page
+}
+
+func (d *Destination) federationSection() Section {
+	f := d.Federation
+	if f == nil {
+		return Section{Title: "Federation", Text: "Not federated: only its own mesh can call it."}
+	}
+	to := make([]string, len(f.To))
+	for i, ref := range f.To {
+		to[i] = shortName(ref)
+	}
+	through := "east-west gateway"
+	if f.Flat {
+		through = "direct (flat network)"
+	}
+	return facts("Federation",
+		[2]string{"Host", f.Hostname}, [2]string{"Address", f.Address}, [2]string{"To", strings.Join(to, ", ")},
+		[2]string{"Through", through}, [2]string{"By", originText(snapshot.Origin{Ref: f.By.Object})},
+	)
+}
+
+func (d *Destination) trafficSection() Section {
+	s := Section{Title: "Traffic policies"}
+	if len(d.Traffic) == 0 {
+		s.Text = "None selects it: requests go to it unchanged."
+		return s
+	}
+	s.Text = "The first one that sets a field wins it."
+	s.Header = []string{"ORDER", "POLICY", "STATE", "SETS"}
+	for _, p := range d.Traffic {
+		order, state := "", p.State
+		if p.Order != nil {
+			order = numbers([]uint32{*p.Order})
+		}
+		if p.LastGood {
+			state += " (last good spec in force)"
+		}
+		s.Rows = append(s.Rows, []string{order, shortName(p.Ref), state, strings.Join(p.Sets, ", ")})
+	}
+	return s
+}

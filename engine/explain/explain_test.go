@@ -1,0 +1,215 @@
+package explain_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+const cases = "../../testdata/translate"
+
+// load reads a case of the translation; cmd/describe has the golden answers to it.
+func load(t *testing.T, name string) *snapshot.Input {
+	t.Helper()
+	input, _, err := offline.Load(os.DirFS(filepath.Join(cases, name, "in")))
+	require.NoError(t, err)
+	return input
+}
+
+// TestEveryAnswer asks about everything in every case: rows fit their headers,
+// answers marshal, and asking twice gives the same.
+func TestEveryAnswer(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir(cases)
+	require.NoError(t, err)
+	for _, entry := range entries {
+		t.Run(entry.Name(), func(t *testing.T) {
+			t.Parallel()
+			state := engine.Translate(load(t, entry.Name()))
+			world, again := explain.New(state), explain.New(state)
+			asked := 0
+			for _, kind := range explain.Kinds() {
+				for _, ref := range world.Refs(kind) {
+					value := world.Describe(ref)
+					require.NotNil(t, value, ref)
+					asked++
+					assert.Len(t, value.Summary(), len(explain.SummaryHeader(kind)), ref)
+					for _, s := range value.Page().Sections {
+						assert.True(t, len(s.Rows) > 0 || s.Text != "", "%s: section %q says nothing", ref, s.Title)
+						for _, row := range s.Rows {
+							want := 2
+							if s.Header != nil {
+								want = len(s.Header)
+							}
+							assert.Len(t, row, want, "%s: section %q", ref, s.Title)
+						}
+					}
+					one, err := json.Marshal(value)
+					require.NoError(t, err)
+					two, err := json.Marshal(again.Describe(ref))
+					require.NoError(t, err)
+					assert.JSONEq(t, string(one), string(two))
+					assert.Equal(t, []snapshot.Ref{ref}, world.Find(kind, ref.Name))
+				}
+			}
+			assert.NotZero(t, asked)
+		})
+	}
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	world := explain.New(engine.Translate(load(t, "bookinfo")))
+	named := func(kind snapshot.Kind, name string) []string {
+		var names []string
+		for _, ref := range world.Find(kind, name) {
+			names = append(names, ref.Name)
+		}
+		return names
+	}
+	both := []string{"reviews-bookinfo-cluster-1", "reviews-bookinfo-cluster-2"}
+	assert.Equal(t, both, named(snapshot.Destination, "reviews"))
+	assert.Equal(t, both, named(snapshot.Destination, "reviews.bookinfo"))
+	assert.Equal(t, both[:1], named(snapshot.Destination, "reviews.bookinfo.cluster-1"))
+	assert.Equal(t, both[:1], named(snapshot.Destination, "gloo-mesh/reviews-bookinfo-cluster-1"))
+	assert.Empty(t, named(snapshot.Destination, "review"), "a name is not a beginning")
+	assert.Len(t, named(snapshot.Workload, "reviews-v2"), 2)
+	assert.Nil(t, world.Describe(snapshot.Ref{Kind: snapshot.Mesh, Name: "none"}))
+	assert.Nil(t, world.Describe(snapshot.Ref{Kind: snapshot.Pod, Name: "none"}))
+}
+
+func describe[T explain.Value](t *testing.T, world *explain.World, kind snapshot.Kind, name string) T {
+	t.Helper()
+	value, ok := world.Describe(snapshot.Ref{Kind: kind, Namespace: "gloo-mesh", Name: name}).(T)
+	require.True(t, ok, name)
+	return value
+}
+
+func TestWhoMayCall(t *testing.T) {
+	t.Parallel()
+	input := load(t, "bookinfo")
+	world := explain.New(engine.Translate(input))
+
+	reviews := describe[*explain.Destination](t, world, snapshot.Destination, "reviews-bookinfo-cluster-1")
+	assert.Equal(t, explain.Deny, reviews.Access.Default)
+	require.Len(t, reviews.Access.Callers, 1)
+	assert.Equal(t, "productpage-v1-bookinfo-cluster-1-deployment", reviews.Access.Callers[0].Name)
+
+	// Both sides give the same answer for every pair of a workload and a destination.
+	for _, ref := range world.Refs(snapshot.Workload) {
+		for _, call := range describe[*explain.Workload](t, world, snapshot.Workload, ref.Name).Calls {
+			d := describe[*explain.Destination](t, world, snapshot.Destination, call.Destination.Name)
+			want := d.Access.Default == explain.Allow || slices.Contains(d.Access.Callers, ref)
+			assert.Equal(t, want, call.Allowed, "%s calls %s", ref, call.Destination)
+		}
+	}
+}
+
+// TestOpenByDefault: without a global access policy, services that no policy
+// selects are open to all that reach them.
+func TestOpenByDefault(t *testing.T) {
+	t.Parallel()
+	input := load(t, "bookinfo")
+	input.Management.VirtualMeshes[0].Spec.GlobalAccessPolicy = ""
+	world := explain.New(engine.Translate(input))
+	productpage := describe[*explain.Destination](t, world, snapshot.Destination, "productpage-bookinfo-cluster-1")
+	assert.Equal(t, explain.Allow, productpage.Access.Default)
+	ratings := describe[*explain.Destination](t, world, snapshot.Destination, "ratings-bookinfo-cluster-1")
+	assert.Equal(t, explain.Deny, ratings.Access.Default, "a policy that lets some in keeps the others out")
+}
+
+// TestSharesAddUp: what the route table shows is all of the traffic.
+func TestSharesAddUp(t *testing.T) {
+	t.Parallel()
+	input := load(t, "bookinfo")
+	shift := input.Management.TrafficPolicies[1].Spec.Policy.TrafficShift
+	require.NotNil(t, shift)
+	for i, weight := range []uint32{2, 1, 1} {
+		shift.Destinations[i].Weight = weight
+	}
+	world := explain.New(engine.Translate(input))
+	reviews := describe[*explain.Destination](t, world, snapshot.Destination, "reviews-bookinfo-cluster-1")
+	shifted := 0
+	for _, view := range reviews.Views {
+		for _, route := range view.Routes {
+			if len(route.Targets) == 0 {
+				continue
+			}
+			shifted++
+			var sum float64
+			for _, target := range route.Targets {
+				sum += target.Share
+				assert.NotEmpty(t, target.Cluster)
+			}
+			assert.InDelta(t, 100, sum, 0.001)
+			assert.InDelta(t, 50, route.Targets[0].Share, 0.001)
+		}
+	}
+	assert.Equal(t, 2, shifted, "from its own mesh and from the other one")
+}
+
+// stored is what one sees of a live house who reads the management plane only.
+func stored(live *snapshot.State) *snapshot.Input {
+	management := *live.Input.Management
+	management.Meshes, management.Workloads, management.Destinations = nil, nil, nil
+	out := &snapshot.Input{Management: &management}
+	for _, found := range live.Discovered {
+		management.Meshes = append(management.Meshes, found.Meshes...)
+		management.Workloads = append(management.Workloads, found.Workloads...)
+		management.Destinations = append(management.Destinations, found.Destinations...)
+	}
+	for _, c := range live.Input.Clusters {
+		out.Clusters = append(out.Clusters, &snapshot.Cluster{Name: c.Name, Domain: c.Domain, Reason: "not read"})
+	}
+	return out
+}
+
+// TestStoredSaysTheSame: the management plane alone gives the answers that the
+// clusters give, but for the states that only a server can write.
+func TestStoredSaysTheSame(t *testing.T) {
+	t.Parallel()
+	live := engine.Translate(load(t, "bookinfo"))
+	world, again := explain.New(live), explain.NewStored(engine.Translate(stored(live)))
+	for _, kind := range []snapshot.Kind{snapshot.Mesh, snapshot.Workload, snapshot.Destination} {
+		require.NotEmpty(t, world.Refs(kind))
+		require.Equal(t, world.Refs(kind), again.Refs(kind))
+		for _, ref := range world.Refs(kind) {
+			assert.Equal(t, world.Describe(ref).Page(), again.Describe(ref).Page())
+		}
+	}
+	assert.Equal(t, commonv1.ApprovalStatePending, describe[*explain.VirtualMesh](t, again, snapshot.VirtualMesh, "virtual-mesh").State)
+}
+
+// TestStoredFailures: what is frozen and which writes were refused is told from statuses.
+func TestStoredFailures(t *testing.T) {
+	t.Parallel()
+	input := stored(engine.Translate(load(t, "frozen")))
+	vm := input.Management.VirtualMeshes[0]
+	vm.Status.State, vm.Status.Errors = commonv1.ApprovalStateFailed, []string{"write error: denied"}
+	registration := input.Management.KubernetesClusters[0]
+	registration.Status.Status = []multiclusterv1alpha1.ClusterStatus{{State: multiclusterv1alpha1.ClusterStateFailed, Message: "no answer"}}
+	world := explain.NewStored(engine.Translate(input))
+
+	first := describe[*explain.Mesh](t, world, snapshot.Mesh, "istiod-istio-system-cluster-1")
+	assert.Empty(t, first.Frozen)
+	third := describe[*explain.Mesh](t, world, snapshot.Mesh, "istiod-istio-system-cluster-3")
+	assert.Equal(t, "failed: no answer", third.Frozen)
+
+	virtual := describe[*explain.VirtualMesh](t, world, snapshot.VirtualMesh, "virtual-mesh")
+	assert.Equal(t, commonv1.ApprovalStateFailed, virtual.State)
+	require.NotEmpty(t, virtual.Issues)
+	assert.Equal(t, snapshot.WriteFailed, virtual.Issues[0].Code)
+	assert.Contains(t, virtual.Issues[0].Message, "denied")
+}

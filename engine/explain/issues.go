@@ -1,0 +1,57 @@
+package explain
+
+import (
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// issuesOf lists the issues of and on an object, worst first.
+func (w *World) issuesOf(refs ...snapshot.Ref) []snapshot.Issue {
+	issues := []snapshot.Issue{}
+	for _, ref := range refs {
+		issues = append(issues, w.issues[ref]...)
+	}
+	slices.SortFunc(issues, snapshot.Issue.Compare)
+	return slices.Compact(issues)
+}
+
+// inheritIssues gives issues of generated objects, such as a write that was
+// refused, to what people ask about: what the object was made for, and its parents.
+func (w *World) inheritIssues() {
+	for _, part := range w.state.Output.Parts {
+		for _, o := range part.Objects {
+			issues := w.issues[o.Ref]
+			if len(issues) == 0 || discovered(o.Ref.Kind) {
+				continue
+			}
+			for _, heir := range part.Objects {
+				if discovered(heir.Ref.Kind) {
+					w.issues[heir.Ref] = append(w.issues[heir.Ref], issues...)
+				}
+			}
+			for _, parent := range o.Content.Parents {
+				w.issues[parent] = append(w.issues[parent], issues...)
+			}
+		}
+	}
+}
+
+// discovered reports the kinds for which other objects are made.
+func discovered(kind snapshot.Kind) bool {
+	return kind == snapshot.Mesh || kind == snapshot.Workload || kind == snapshot.Destination
+}
+
+// worst names the worst issue for a cell of a summary.
+func worst(issues []snapshot.Issue) string {
+	if len(issues) == 0 {
+		return ""
+	}
+	n := 0
+	for _, issue := range issues {
+		if issue.Severity == issues[0].Severity {
+			n++
+		}
+	}
+	return count(n, issues[0].Severity.String())
+}

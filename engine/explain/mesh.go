@@ -1,0 +1,175 @@
+package explain
+
+import (
+	"strconv"
+	"strings"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Mesh is what there is to say about a mesh.
+type Mesh struct {
+	Ref snapshot.Ref `json:"ref"`
+	// Type is istio, osm, ...
+	Type    string `json:"type"`
+	Version string `json:"version,omitempty"`
+	Cluster string `json:"cluster"`
+	Region  string `json:"region,omitempty"`
+	// Namespace of the control plane.
+	Namespace   string `json:"namespace"`
+	TrustDomain string `json:"trustDomain"`
+	SmartDNS    bool   `json:"smartDns"`
+	// Frozen says why nothing is changed in the mesh's cluster; empty if something may be.
+	Frozen      string        `json:"frozen,omitempty"`
+	VirtualMesh *snapshot.Ref `json:"virtualMesh,omitempty"`
+	// HostnameSuffix ends the names of services federated from and to it.
+	HostnameSuffix string    `json:"hostnameSuffix,omitempty"`
+	Gateways       []Gateway `json:"gateways"`
+	// DenyByDefault is what denies access that no policy allows; nil if nothing does.
+	DenyByDefault *By              `json:"denyByDefault,omitempty"`
+	Counts        MeshCounts       `json:"counts"`
+	Issues        []snapshot.Issue `json:"issues"`
+}
+
+// Gateway lets other meshes in.
+type Gateway struct {
+	Service   snapshot.Ref `json:"service"`
+	Addresses []string     `json:"addresses"`
+	Port      uint32       `json:"port"`
+}
+
+// MeshCounts are numbers of what is in a mesh.
+type MeshCounts struct {
+	Workloads    int `json:"workloads"`
+	Destinations int `json:"destinations"`
+	// FederatedOut are its services that other meshes see, FederatedIn those
+	// of others that it sees.
+	FederatedOut int `json:"federatedOut"`
+	FederatedIn  int `json:"federatedIn"`
+}
+
+func (w *World) mesh(m *snapshot.MeshPlan) *Mesh {
+	kind, installation := installationOf(&m.Mesh.Spec)
+	out := &Mesh{
+		Ref: m.Ref, Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
+		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Frozen: w.frozen(m.Cluster),
+		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: w.issuesOf(m.Ref),
+	}
+	if i := m.Mesh.Spec.Istio; i != nil {
+		out.SmartDNS = i.SmartDnsProxyingEnabled
+	}
+	if m.VirtualMesh != nil {
+		ref := snapshot.RefOf(snapshot.VirtualMesh, m.VirtualMesh)
+		out.VirtualMesh = &ref
+	}
+	if o := m.DenyByDefault; o != nil {
+		out.DenyByDefault = &By{Object: o.Ref, Field: o.Field}
+	}
+	for _, g := range m.Gateways {
+		out.Gateways = append(out.Gateways, Gateway{Service: g.Service, Addresses: g.Addresses, Port: g.Port})
+	}
+	for _, workload := range w.workloads {
+		if w.meshOf(workload) == m {
+			out.Counts.Workloads++
+		}
+	}
+	for _, d := range w.state.Plan.Destinations {
+		switch {
+		case d.Mesh == nil:
+		case d.Mesh.Ref == m.Ref:
+			out.Counts.Destinations++
+			if d.Federation != nil {
+				out.Counts.FederatedOut++
+			}
+		case d.Federation != nil && reaches(m, d):
+			out.Counts.FederatedIn++
+		}
+	}
+	return out
+}
+
+// installationOf says what a mesh is and where it is installed.
+func installationOf(s *discoveryv1.MeshSpec) (string, discoveryv1.MeshInstallation) {
+	switch {
+	case s.Istio != nil:
+		return "istio", s.Istio.Installation
+	case s.Osm != nil:
+		return "osm", s.Osm.Installation
+	case s.Linkerd != nil:
+		return "linkerd", s.Linkerd.Installation
+	case s.ConsulConnect != nil:
+		return "consulconnect", s.ConsulConnect.Installation
+	case s.AwsAppMesh != nil:
+		return "appmesh", discoveryv1.MeshInstallation{Region: s.AwsAppMesh.Region}
+	}
+	return "unknown", discoveryv1.MeshInstallation{}
+}
+
+// Summary is part of Value.
+func (m *Mesh) Summary() []string {
+	var virtual string
+	if m.VirtualMesh != nil {
+		virtual = shortName(*m.VirtualMesh)
+	}
+	cluster := m.Cluster
+	if m.Frozen != "" {
+		cluster += " (frozen)"
+	}
+	return []string{m.Ref.Name, m.Type, m.Version, cluster, m.TrustDomain, virtual, m.gateways(), worst(m.Issues)}
+}
+
+func (m *Mesh) gateways() string {
+	var all []string
+	for _, g := range m.Gateways {
+		for _, address := range g.Addresses {
+			all = append(all, address+":"+strconv.FormatUint(uint64(g.Port), 10))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// Page is part of Value.
+func (m *Mesh) Page() Page {
+	virtual, access, dns := "none", "open unless a policy says otherwise", "only services of its own cluster"
+	if m.VirtualMesh != nil {
+		virtual = shortName(*m.VirtualMesh)
+	}
+	if m.DenyByDefault != nil {
+		access = "denied unless a policy allows it (" + originText(snapshot.Origin{Ref: m.DenyByDefault.Object}) + ")"
+	}
+	if m.SmartDNS {
+		dns = "any host that the mesh knows"
+	}
+	page := Page{
+		Title: "Mesh " + shortName(m.Ref),
+		Sections: []Section{
+			facts("",
+				[2]string{"Type", m.Type}, [2]string{"Version", m.Version}, [2]string{"Cluster", m.Cluster},
+				[2]string{"Frozen", m.Frozen}, [2]string{"Namespace", m.Namespace}, [2]string{"Region", m.Region},
+				[2]string{"Trust domain", m.TrustDomain}, [2]string{"DNS answers", dns},
+				[2]string{"Virtual mesh", virtual}, [2]string{"Host suffix", m.HostnameSuffix}, [2]string{"Access", access},
+			),
+			facts("What is in it",
+				[2]string{"Workloads", strconv.Itoa(m.Counts.Workloads)},
+				[2]string{"Destinations", strconv.Itoa(m.Counts.Destinations)},
+				[2]string{"Seen by others", strconv.Itoa(m.Counts.FederatedOut)},
+				[2]string{"Sees of others", strconv.Itoa(m.Counts.FederatedIn)},
+			),
+		},
+		Issues: m.Issues,
+	}
+	gateways := Section{Title: "East-west gateways"}
+	if len(m.Gateways) == 0 {
+		gateways.Text = "None: other meshes cannot reach it."
+	} else {
+		gateways.Header = []string{"SERVICE", "ADDRESSES", "PORT"}
+	}
+	for _, g := range m.Gateways {
+		gateways.Rows = append(gateways.Rows, []string{
+			g.Service.Namespace + "/" + g.Service.Name, strings.Join(g.Addresses, ", "), strconv.FormatUint(uint64(g.Port), 10),
+		})
+	}
+	page.Sections = append(page.Sections, gateways)
+	return page
+}

@@ -1,0 +1,267 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// View is the route table of a Destination as callers of one mesh see it.
+type View struct {
+	Mesh snapshot.Ref `json:"mesh"`
+	// Own is true for the mesh that the service is part of.
+	Own  bool   `json:"own,omitempty"`
+	Host string `json:"host"`
+	// Routes are tried in this order; none means that requests go to Host unchanged.
+	Routes []Route `json:"routes"`
+	// Settings hold for all requests.
+	Settings []Setting `json:"settings,omitempty"`
+	Subsets  []Subset  `json:"subsets,omitempty"`
+}
+
+// Route is what happens to requests that match.
+type Route struct {
+	// Match says in words which requests; "any" is all.
+	Match    string         `json:"match"`
+	Policies []snapshot.Ref `json:"policies,omitempty"`
+	// Targets are where requests go; none means to the service itself.
+	Targets []Target `json:"targets,omitempty"`
+	// TargetsBy asked for the targets.
+	TargetsBy *By       `json:"targetsBy,omitempty"`
+	Settings  []Setting `json:"settings,omitempty"`
+}
+
+// Target is one of the places that requests go to.
+type Target struct {
+	Destination snapshot.Ref `json:"destination"`
+	Cluster     string       `json:"cluster"`
+	Host        string       `json:"host"`
+	Port        uint32       `json:"port"`
+	Subset      string       `json:"subset,omitempty"`
+	Weight      uint32       `json:"weight"`
+	// Share of the requests, in percent.
+	Share float64 `json:"share"`
+}
+
+// Setting is a value in force and who asked for it.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	By    By     `json:"by"`
+
+	origin snapshot.Origin
+}
+
+// Subset is a named part of a service's pods.
+type Subset struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels"`
+}
+
+func (w *World) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
+	out := View{Mesh: v.Mesh.Ref, Own: v.Mesh == d.Mesh, Host: v.Host, Routes: []Route{}, Settings: viewSettings(v)}
+	for _, r := range v.Routes {
+		out.Routes = append(out.Routes, w.route(r))
+	}
+	for _, s := range v.Subsets {
+		out.Subsets = append(out.Subsets, Subset{Name: s.Name, Labels: s.Labels})
+	}
+	return out
+}
+
+func (w *World) route(r *snapshot.Route) Route {
+	out := Route{Match: matchText(r.Match), Policies: r.Action.Policies, Settings: actionSettings(r.Action)}
+	if r.Action.Targets == nil {
+		return out
+	}
+	out.TargetsBy = &By{Object: r.Action.Targets.Origin.Ref, Field: r.Action.Targets.Origin.Field}
+	var sum float64
+	for _, t := range r.Action.Targets.Value {
+		sum += float64(t.Weight)
+	}
+	for _, t := range r.Action.Targets.Value {
+		target := Target{
+			Destination: t.Destination, Cluster: w.clusterOf(t.Destination), Host: t.Host,
+			Port: t.Port, Subset: t.Subset, Weight: t.Weight,
+		}
+		switch {
+		case sum > 0:
+			target.Share = 100 * float64(t.Weight) / sum
+		case len(r.Action.Targets.Value) == 1:
+			// Weights say nothing where there is no choice.
+			target.Share = 100
+		}
+		out.Targets = append(out.Targets, target)
+	}
+	return out
+}
+
+// set appends a setting if there is one.
+func set[T any](list []Setting, name string, value *snapshot.Owned[T], text func(T) string) []Setting {
+	if value == nil {
+		return list
+	}
+	o := value.Origin
+	return append(list, Setting{Name: name, Value: text(value.Value), By: By{Object: o.Ref, Field: o.Field}, origin: o})
+}
+
+// viewSettings are the ones that hold for all requests from a mesh.
+func viewSettings(v *snapshot.View) []Setting {
+	var s []Setting
+	s = set(s, "outlier detection", v.Outlier, outlierText)
+	s = set(s, "TLS mode", v.TLS, func(m networkingv1.TLSMode) string { return string(m) })
+	return set(s, "TCP keep-alive", v.KeepAlive, func(k snapshot.KeepAlive) string {
+		return fmt.Sprintf("%d probes, first after %s, then every %s", k.Probes, k.Time, k.Interval)
+	})
+}
+
+// actionSettings are the ones of a route, without its targets.
+func actionSettings(a *snapshot.Action) []Setting {
+	var s []Setting
+	s = set(s, "timeout", a.Timeout, time.Duration.String)
+	s = set(s, "retries", a.Retries, func(r networkingv1.RetryPolicy) string {
+		return fmt.Sprintf("%d%s", r.Attempts, prefixed(", each within ", durationText(r.PerTryTimeout)))
+	})
+	s = set(s, "fault", a.Fault, faultText)
+	s = set(s, "CORS", a.CORS, corsText)
+	s = set(s, "mirror", a.Mirror, func(m snapshot.MirrorTarget) string {
+		return fmt.Sprintf("%s of the requests to %s:%d", percent(m.Percent), m.Host, m.Port)
+	})
+	return set(s, "headers", a.Headers, headersText)
+}
+
+func durationText(d *metav1.Duration) string {
+	if d == nil {
+		return ""
+	}
+	return d.Duration.String()
+}
+
+// prefixed puts words before a text that is not empty.
+func prefixed(words, text string) string {
+	if text == "" {
+		return ""
+	}
+	return words + text
+}
+
+func outlierText(o networkingv1.OutlierDetection) string {
+	parts := []string{}
+	if o.ConsecutiveErrors > 0 {
+		parts = append(parts, fmt.Sprintf("%d errors in a row", o.ConsecutiveErrors))
+	}
+	parts = appendText(parts, "looks every ", durationText(o.Interval))
+	parts = appendText(parts, "out for ", durationText(o.BaseEjectionTime))
+	if o.MaxEjectionPercent > 0 {
+		parts = append(parts, fmt.Sprintf("at most %d%% out", o.MaxEjectionPercent))
+	}
+	if len(parts) == 0 {
+		return "defaults"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func appendText(parts []string, words, text string) []string {
+	if text == "" {
+		return parts
+	}
+	return append(parts, words+text)
+}
+
+func faultText(f networkingv1.FaultInjection) string {
+	share := "all requests"
+	if f.Percentage != nil {
+		share = percent(*f.Percentage) + " of the requests"
+	}
+	var parts []string
+	parts = appendText(parts, "delayed by ", durationText(f.FixedDelay))
+	if f.Abort != nil {
+		parts = append(parts, fmt.Sprintf("answered with %d", f.Abort.HttpStatus))
+	}
+	return share + " " + strings.Join(parts, ", ")
+}
+
+func corsText(c networkingv1.CorsPolicy) string {
+	origins := make([]string, len(c.AllowOrigins))
+	for i, o := range c.AllowOrigins {
+		origins[i] = stringText(o)
+	}
+	parts := appendText(nil, "origins ", strings.Join(origins, ", "))
+	parts = appendText(parts, "methods ", strings.Join(c.AllowMethods, ", "))
+	parts = appendText(parts, "headers ", strings.Join(c.AllowHeaders, ", "))
+	parts = appendText(parts, "remembered for ", durationText(c.MaxAge))
+	return strings.Join(parts, "; ")
+}
+
+func headersText(h networkingv1.HeaderManipulation) string {
+	parts := appendText(nil, "request + ", labels(h.AppendRequestHeaders))
+	parts = appendText(parts, "request - ", strings.Join(h.RemoveRequestHeaders, ","))
+	parts = appendText(parts, "response + ", labels(h.AppendResponseHeaders))
+	parts = appendText(parts, "response - ", strings.Join(h.RemoveResponseHeaders, ","))
+	return strings.Join(parts, "; ")
+}
+
+// sections are the tables of a view.
+func (v View) sections() []Section {
+	whose := "another mesh, " + shortName(v.Mesh)
+	if v.Own {
+		whose = "its own mesh, " + shortName(v.Mesh)
+	}
+	s := Section{Title: "As called from " + whose, Text: "Host " + v.Host + "."}
+	if len(v.Routes) == 0 {
+		s.Text += " Requests go to it unchanged."
+	} else {
+		s.Header = []string{"REQUESTS", "GO TO", "SUBSET", "SHARE", "BY"}
+		for _, r := range v.Routes {
+			s.Rows = append(s.Rows, r.rows(v.Host)...)
+		}
+	}
+	sections := []Section{s}
+	if settings := v.settings(); len(settings.Rows) > 0 {
+		sections = append(sections, settings)
+	}
+	if len(v.Subsets) > 0 && v.Own {
+		subsets := Section{Title: "Subsets", Header: []string{"SUBSET", "PODS"}}
+		for _, each := range v.Subsets {
+			subsets.Rows = append(subsets.Rows, []string{each.Name, labels(each.Labels)})
+		}
+		sections = append(sections, subsets)
+	}
+	return sections
+}
+
+// rows of the route table; a route with several targets has one row for each.
+func (r Route) rows(host string) [][]string {
+	if len(r.Targets) == 0 {
+		return [][]string{{r.Match, host, "", "100%", ""}}
+	}
+	var rows [][]string
+	for i, t := range r.Targets {
+		row := []string{above, fmt.Sprintf("%s:%d", t.Host, t.Port), t.Subset, percent(t.Share), above}
+		if i == 0 {
+			row[0], row[4] = r.Match, shortName(r.TargetsBy.Object)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// settings of all routes, and of the view as a whole.
+func (v View) settings() Section {
+	s := Section{Title: "Settings from " + shortName(v.Mesh), Header: []string{"REQUESTS", "SETTING", "VALUE", "BY"}}
+	add := func(match string, list []Setting) {
+		for _, each := range list {
+			s.Rows = append(s.Rows, []string{match, each.Name, each.Value, shortName(each.By.Object)})
+		}
+	}
+	for _, r := range v.Routes {
+		add(r.Match, r.Settings)
+	}
+	add("any", v.Settings)
+	return s
+}

@@ -1,0 +1,176 @@
+package explain
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// VirtualMesh is what there is to say about a VirtualMesh.
+type VirtualMesh struct {
+	Ref snapshot.Ref `json:"ref"`
+	// State is that of its status.
+	State   commonv1.ApprovalState `json:"state"`
+	Members []Member               `json:"members"`
+	// GlobalAccess is MESH_DEFAULT, ENABLED or DISABLED.
+	GlobalAccess networkingv1.GlobalAccessPolicy `json:"globalAccessPolicy"`
+	// Trust says in words who issues the members' certificates.
+	Trust string `json:"trust"`
+	// HostnameSuffix ends the names of federated services.
+	HostnameSuffix string `json:"hostnameSuffix"`
+	// Federated are the services that members see of each other, ascending.
+	Federated []Federated      `json:"federated"`
+	Issues    []snapshot.Issue `json:"issues"`
+}
+
+// Member is a mesh that a VirtualMesh names.
+type Member struct {
+	Mesh snapshot.Ref `json:"mesh"`
+	// State is ACCEPTED or INVALID.
+	State   commonv1.ApprovalState `json:"state"`
+	Cluster string                 `json:"cluster,omitempty"`
+	// Frozen says why nothing is changed in the member's cluster; empty if something may be.
+	Frozen   string           `json:"frozen,omitempty"`
+	Gateways []string         `json:"gateways"`
+	Issues   []snapshot.Issue `json:"issues,omitempty"`
+}
+
+// Federated is a service that several members see.
+type Federated struct {
+	Destination snapshot.Ref   `json:"destination"`
+	Hostname    string         `json:"hostname"`
+	Address     string         `json:"address"`
+	To          []snapshot.Ref `json:"to"`
+}
+
+func (w *World) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
+	spec := &v.VirtualMesh.Spec
+	out := &VirtualMesh{
+		Ref: v.Ref, State: w.stateOf(v), Members: []Member{}, GlobalAccess: spec.GlobalAccessPolicy, Trust: trustText(spec.MtlsConfig),
+		HostnameSuffix: networkingv1.DefaultHostnameSuffix, Federated: []Federated{}, Issues: w.issuesOf(v.Ref),
+	}
+	if out.GlobalAccess == "" {
+		out.GlobalAccess = networkingv1.GlobalAccessPolicyMeshDefault
+	}
+	if f := spec.Federation; f != nil && f.HostnameSuffix != "" {
+		out.HostnameSuffix = f.HostnameSuffix
+	}
+	for _, ref := range spec.Meshes {
+		out.Members = append(out.Members, w.member(v, snapshot.Ref{Kind: snapshot.Mesh, Namespace: ref.Namespace, Name: ref.Name}))
+	}
+	for _, d := range w.state.Plan.Destinations {
+		if d.Federation == nil || d.Federation.Origin.Ref != v.Ref {
+			continue
+		}
+		federated := Federated{Destination: d.Ref, Hostname: d.Federation.Hostname, Address: d.Federation.Address}
+		for _, m := range d.Federation.To {
+			federated.To = append(federated.To, m.Ref)
+		}
+		out.Federated = append(out.Federated, federated)
+	}
+	return out
+}
+
+// member says what became of one mesh that the VirtualMesh names.
+func (w *World) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
+	out := Member{Mesh: ref, State: commonv1.ApprovalStateInvalid, Gateways: []string{}}
+	for _, issue := range v.Issues {
+		if issue.Target == ref {
+			out.Issues = append(out.Issues, issue)
+		}
+	}
+	i := slices.IndexFunc(v.Members, func(m *snapshot.MeshPlan) bool { return m.Ref == ref })
+	if i < 0 {
+		return out
+	}
+	mesh := w.mesh(v.Members[i])
+	out.Cluster, out.Frozen = mesh.Cluster, mesh.Frozen
+	if !slices.ContainsFunc(out.Issues, func(i snapshot.Issue) bool { return i.Severity == snapshot.Error }) {
+		out.State = commonv1.ApprovalStateAccepted
+	}
+	if text := mesh.gateways(); text != "" {
+		out.Gateways = strings.Split(text, ", ")
+	}
+	return out
+}
+
+// stateOf reads the state from the status to be written, or from the one stored.
+func (w *World) stateOf(v *snapshot.VirtualMeshPlan) commonv1.ApprovalState {
+	state := struct {
+		State commonv1.ApprovalState `json:"state"`
+	}{v.VirtualMesh.Status.State}
+	if s := w.statuses[v.Ref]; s != nil && !w.stored {
+		// A status that is no object has no state, which is what is left then.
+		if data, err := json.Marshal(s.Value); err == nil {
+			_ = json.Unmarshal(data, &state)
+		}
+	}
+	if state.State == "" {
+		return commonv1.ApprovalStatePending
+	}
+	return state.State
+}
+
+func trustText(m *networkingv1.MTLSConfig) string {
+	switch {
+	case m == nil:
+		return "each mesh keeps its own certificates"
+	case m.Limited != nil:
+		return "limited trust (not available)"
+	case m.Shared == nil:
+		return "none asked for"
+	}
+	switch root := m.Shared.RootCertificateAuthority; {
+	case m.Shared.IntermediateCertificateAuthority != nil:
+		return "shared, signed by a Vault"
+	case root != nil && root.Secret != nil:
+		return "shared, root in the Secret " + root.Secret.Namespace + "/" + root.Secret.Name
+	}
+	return "shared, root made by meshctl"
+}
+
+// Summary is part of Value.
+func (v *VirtualMesh) Summary() []string {
+	return []string{
+		v.Ref.Name, v.Ref.Namespace, string(v.State), strconv.Itoa(len(v.Members)), strconv.Itoa(len(v.Federated)),
+		string(v.GlobalAccess), worst(v.Issues),
+	}
+}
+
+// Page is part of Value.
+func (v *VirtualMesh) Page() Page {
+	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "FROZEN"}}
+	for _, m := range v.Members {
+		members.Rows = append(members.Rows, []string{shortName(m.Mesh), string(m.State), m.Cluster, strings.Join(m.Gateways, ", "), m.Frozen})
+	}
+	if len(members.Rows) == 0 {
+		members = Section{Title: "Members", Text: "None."}
+	}
+	federated := Section{Title: "Federated services", Header: []string{"HOST", "ADDRESS", "DESTINATION", "SEEN BY"}}
+	for _, f := range v.Federated {
+		to := make([]string, len(f.To))
+		for i, ref := range f.To {
+			to[i] = ref.Name
+		}
+		federated.Rows = append(federated.Rows, []string{f.Hostname, f.Address, f.Destination.Name, strings.Join(to, ", ")})
+	}
+	if len(federated.Rows) == 0 {
+		federated = Section{Title: "Federated services", Text: "None."}
+	}
+	return Page{
+		Title: "VirtualMesh " + shortName(v.Ref),
+		Sections: []Section{
+			facts("",
+				[2]string{"State", string(v.State)}, [2]string{"Global access", string(v.GlobalAccess)},
+				[2]string{"Trust", v.Trust}, [2]string{"Host suffix", v.HostnameSuffix},
+			),
+			members, federated,
+		},
+		Issues: v.Issues,
+	}
+}

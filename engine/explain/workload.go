@@ -1,0 +1,166 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Workload is what there is to say about a Deployment, DaemonSet or StatefulSet
+// in a mesh.
+type Workload struct {
+	Ref snapshot.Ref `json:"ref"`
+	// Controller is the Deployment, DaemonSet or StatefulSet; nil if it has none.
+	Controller     *snapshot.Ref     `json:"controller,omitempty"`
+	PodLabels      map[string]string `json:"podLabels,omitempty"`
+	ServiceAccount string            `json:"serviceAccount"`
+	Mesh           *snapshot.Ref     `json:"mesh,omitempty"`
+	// Principal is the identity in the certificates of its pods; empty if the mesh is not known.
+	Principal string `json:"principal,omitempty"`
+	Frozen    string `json:"frozen,omitempty"`
+	// Destinations are the services that its pods stand behind.
+	Destinations []snapshot.Ref `json:"destinations"`
+	// Policies select it as a source.
+	Policies []snapshot.Ref `json:"policies"`
+	// Calls are the services that it can reach, and whether it is let in.
+	Calls  []Call           `json:"calls"`
+	Issues []snapshot.Issue `json:"issues"`
+}
+
+// Call is a service that a workload can reach.
+type Call struct {
+	Destination snapshot.Ref `json:"destination"`
+	// Host is the name under which the workload's mesh knows it.
+	Host    string `json:"host"`
+	Allowed bool   `json:"allowed"`
+	// By are the AccessPolicies that let it in; none if access is open.
+	By []snapshot.Ref `json:"by,omitempty"`
+}
+
+func (w *World) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
+	out := &Workload{
+		Ref: ref, ServiceAccount: account(o), Destinations: []snapshot.Ref{}, Policies: []snapshot.Ref{}, Calls: []Call{},
+		Issues: w.issuesOf(ref),
+	}
+	if k := o.Spec.Kubernetes; k != nil {
+		out.PodLabels = k.PodLabels
+		out.Controller = &snapshot.Ref{Cluster: k.Controller.ClusterName, Namespace: k.Controller.Namespace, Name: k.Controller.Name}
+		out.Frozen = w.frozen(k.Controller.ClusterName)
+	}
+	mesh := w.meshOf(o)
+	if mesh != nil {
+		out.Mesh = &mesh.Ref
+		if out.Controller != nil {
+			out.Principal = principal(mesh.TrustDomain, out.Controller.Namespace, out.ServiceAccount)
+		}
+	}
+	for _, p := range w.state.Plan.Policies {
+		if slices.Contains(p.Workloads, ref) {
+			out.Policies = append(out.Policies, p.Ref)
+		}
+	}
+	for _, d := range w.state.Plan.Destinations {
+		if out.Controller != nil && backs(out, d) {
+			out.Destinations = append(out.Destinations, d.Ref)
+		}
+		if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
+			continue
+		}
+		allowed, by := w.mayCall(o, d)
+		out.Calls = append(out.Calls, Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, By: by})
+	}
+	return out
+}
+
+// backs reports whether a workload's pods are among the Service's.
+func backs(o *Workload, d *snapshot.DestinationPlan) bool {
+	k := d.Destination.Spec.KubeService
+	if k == nil || len(k.WorkloadSelectorLabels) == 0 || k.Ref.ClusterName != o.Controller.Cluster || k.Ref.Namespace != o.Controller.Namespace {
+		return false
+	}
+	for key, value := range k.WorkloadSelectorLabels {
+		if have, ok := o.PodLabels[key]; !ok || have != value {
+			return false
+		}
+	}
+	return true
+}
+
+// hostFrom is the name under which a mesh that reaches a Destination knows it.
+func hostFrom(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) string {
+	if mesh.Ref == d.Mesh.Ref || d.Federation == nil {
+		return d.LocalFQDN
+	}
+	return d.Federation.Hostname
+}
+
+// Summary is part of Value.
+func (o *Workload) Summary() []string {
+	row := []string{o.Ref.Name, "", "", "", o.ServiceAccount, "", worst(o.Issues)}
+	if o.Controller != nil {
+		row[1], row[2], row[3] = o.Controller.Cluster, o.Controller.Namespace, o.Controller.Name
+	}
+	if o.Mesh != nil {
+		row[5] = o.Mesh.Name
+	}
+	return row
+}
+
+// Page is part of Value.
+func (o *Workload) Page() Page {
+	var controller, mesh string
+	if o.Controller != nil {
+		controller = o.Controller.Cluster + "/" + o.Controller.Namespace + "/" + o.Controller.Name
+	}
+	if o.Mesh != nil {
+		mesh = shortName(*o.Mesh)
+	}
+	serves := make([]string, len(o.Destinations))
+	for i, ref := range o.Destinations {
+		serves[i] = ref.Name
+	}
+	page := Page{
+		Title: "Workload " + shortName(o.Ref),
+		Sections: []Section{facts("",
+			[2]string{"Controller", controller}, [2]string{"Pods", labels(o.PodLabels)}, [2]string{"Mesh", mesh},
+			[2]string{"Identity", o.Principal}, [2]string{"Serves", strings.Join(serves, ", ")}, [2]string{"Frozen", o.Frozen},
+		)},
+		Issues: o.Issues,
+	}
+	policies := Section{Title: "Policies that select it as a caller"}
+	if len(o.Policies) == 0 {
+		policies.Text = "None."
+	} else {
+		policies.Header = []string{"KIND", "POLICY"}
+	}
+	for _, ref := range o.Policies {
+		policies.Rows = append(policies.Rows, []string{ref.Kind.String(), shortName(ref)})
+	}
+	page.Sections = append(page.Sections, policies, o.callsSection())
+	return page
+}
+
+func (o *Workload) callsSection() Section {
+	s := Section{Title: "What it can call"}
+	if len(o.Calls) == 0 {
+		s.Text = "Nothing: its mesh has no services that are known."
+		return s
+	}
+	s.Header = []string{"HOST", "DESTINATION", "ACCESS", "BY"}
+	for _, c := range o.Calls {
+		access, by := "denied", make([]string, len(c.By))
+		for i, ref := range c.By {
+			by[i] = shortName(ref)
+		}
+		switch {
+		case c.Allowed && len(by) == 0:
+			access = "open"
+		case c.Allowed:
+			access = "allowed"
+		}
+		s.Rows = append(s.Rows, []string{c.Host, c.Destination.Name, access, strings.Join(by, ", ")})
+	}
+	return s
+}

@@ -1,0 +1,178 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// World is a State made ready for questions.
+type World struct {
+	state        *snapshot.State
+	clusters     map[string]*snapshot.Cluster
+	meshes       map[snapshot.Ref]*snapshot.MeshPlan
+	destinations map[snapshot.Ref]*snapshot.DestinationPlan
+	workloads    map[snapshot.Ref]*discoveryv1.Workload
+	virtual      map[snapshot.Ref]*snapshot.VirtualMeshPlan
+	issues       map[snapshot.Ref][]snapshot.Issue
+	statuses     map[snapshot.Ref]*snapshot.Status
+	// stored: the clusters themselves were not read; see NewStored.
+	stored bool
+}
+
+// New makes a State ready for questions. It does not change it.
+func New(state *snapshot.State) *World {
+	w := &World{
+		state:        state,
+		clusters:     map[string]*snapshot.Cluster{},
+		meshes:       map[snapshot.Ref]*snapshot.MeshPlan{},
+		destinations: map[snapshot.Ref]*snapshot.DestinationPlan{},
+		workloads:    map[snapshot.Ref]*discoveryv1.Workload{},
+		virtual:      map[snapshot.Ref]*snapshot.VirtualMeshPlan{},
+		issues:       map[snapshot.Ref][]snapshot.Issue{},
+		statuses:     map[snapshot.Ref]*snapshot.Status{},
+	}
+	for _, c := range state.Input.Clusters {
+		w.clusters[c.Name] = c
+	}
+	for _, m := range state.Plan.Meshes {
+		w.meshes[m.Ref] = m
+	}
+	for _, d := range state.Plan.Destinations {
+		w.destinations[d.Ref] = d
+	}
+	for _, v := range state.Plan.VirtualMeshes {
+		w.virtual[v.Ref] = v
+	}
+	for _, o := range state.Plan.Workloads {
+		w.workloads[snapshot.RefOf(snapshot.Workload, o)] = o
+	}
+	for _, issue := range state.Output.Issues {
+		w.issues[issue.Ref] = append(w.issues[issue.Ref], issue)
+		if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
+			w.issues[issue.Target] = append(w.issues[issue.Target], issue)
+		}
+	}
+	for _, s := range state.Output.Statuses {
+		w.statuses[s.Ref] = s
+	}
+	w.inheritIssues()
+	return w
+}
+
+// Kinds are those that can be described.
+func Kinds() []snapshot.Kind {
+	return []snapshot.Kind{snapshot.Mesh, snapshot.Workload, snapshot.Destination, snapshot.VirtualMesh}
+}
+
+// Refs lists all objects of a kind, ascending.
+func (w *World) Refs(kind snapshot.Kind) []snapshot.Ref {
+	var refs []snapshot.Ref
+	switch kind {
+	case snapshot.Mesh:
+		refs = keys(w.meshes)
+	case snapshot.Workload:
+		refs = keys(w.workloads)
+	case snapshot.Destination:
+		refs = keys(w.destinations)
+	case snapshot.VirtualMesh:
+		refs = keys(w.virtual)
+	}
+	return refs
+}
+
+func keys[T any](m map[snapshot.Ref]T) []snapshot.Ref {
+	refs := make([]snapshot.Ref, 0, len(m))
+	for ref := range m {
+		refs = append(refs, ref)
+	}
+	slices.SortFunc(refs, snapshot.Ref.Compare)
+	return refs
+}
+
+// Find lists the objects of a kind that people may mean by a name: the one of
+// exactly that name, or else those of whose source it is the name, written
+// reviews, reviews.bookinfo or reviews.bookinfo.cluster-1.
+func (w *World) Find(kind snapshot.Kind, name string) []snapshot.Ref {
+	var exact, called []snapshot.Ref
+	for _, ref := range w.Refs(kind) {
+		if ref.Name == name || ref.Namespace+"/"+ref.Name == name {
+			exact = append(exact, ref)
+		}
+		source := w.source(ref)
+		if source == name || strings.HasPrefix(source, name+".") {
+			called = append(called, ref)
+		}
+	}
+	if len(exact) > 0 {
+		return exact
+	}
+	return called
+}
+
+// source spells <name>.<namespace>.<cluster> of what an object was made for.
+func (w *World) source(ref snapshot.Ref) string {
+	switch ref.Kind {
+	case snapshot.Destination:
+		if d := w.destinations[ref].Destination; d.Spec.KubeService != nil {
+			s := d.Spec.KubeService.Ref
+			return s.Name + "." + s.Namespace + "." + s.ClusterName
+		}
+	case snapshot.Workload:
+		if k := w.workloads[ref].Spec.Kubernetes; k != nil {
+			return k.Controller.Name + "." + k.Controller.Namespace + "." + k.Controller.ClusterName
+		}
+	}
+	return ref.Name
+}
+
+// Describe answers all there is to say about one object; nil if there is none
+// of that name. The Ref is one that Refs or Find gave.
+func (w *World) Describe(ref snapshot.Ref) Value {
+	switch ref.Kind {
+	case snapshot.Mesh:
+		if m := w.meshes[ref]; m != nil {
+			return w.mesh(m)
+		}
+	case snapshot.Workload:
+		if o := w.workloads[ref]; o != nil {
+			return w.workload(ref, o)
+		}
+	case snapshot.Destination:
+		if d := w.destinations[ref]; d != nil {
+			return w.destination(d)
+		}
+	case snapshot.VirtualMesh:
+		if v := w.virtual[ref]; v != nil {
+			return w.virtualMesh(v)
+		}
+	}
+	return nil
+}
+
+// frozen says why a cluster is frozen; empty if it is not.
+func (w *World) frozen(cluster string) string {
+	if w.stored {
+		return w.storedFrozen(cluster)
+	}
+	c := w.clusters[cluster]
+	switch {
+	case c == nil:
+		return "not registered"
+	case !c.Frozen():
+		return ""
+	case c.Reason == "":
+		return c.Sync.String()
+	}
+	return c.Sync.String() + ": " + c.Reason
+}
+
+// clusterOf is the cluster of a Destination's Service; empty if it has none.
+func (w *World) clusterOf(destination snapshot.Ref) string {
+	if d := w.destinations[destination]; d != nil && d.Destination.Spec.KubeService != nil {
+		return d.Destination.Spec.KubeService.Ref.ClusterName
+	}
+	return ""
+}

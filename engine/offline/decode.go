@@ -1,0 +1,78 @@
+package offline
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// decode reads a document into target. Strict decoding refuses fields that the
+// target does not have: for our own kinds, where a field that does nothing is
+// a mistake; Kubernetes' kinds grow with its versions.
+func decode(doc document, target any, strict bool) error {
+	complaints, err := kjson.UnmarshalStrict(doc.json, target)
+	if err != nil {
+		return typeError(doc, err)
+	}
+	if !strict {
+		return nil
+	}
+	var errs []error
+	for _, complaint := range complaints {
+		var field kjson.FieldError
+		if !errors.As(complaint, &field) {
+			errs = append(errs, doc.at.errorf(nil, "%w", complaint))
+			continue
+		}
+		path := steps(field.FieldPath())
+		errs = append(errs, doc.at.errorf(path, "%s has no field %s; mend the spelling or the indentation", doc.gvk.Kind, field.FieldPath()))
+	}
+	return errors.Join(errs...)
+}
+
+// cannot matches the complaint of a JSON decoder about a value of a wrong type.
+var cannot = regexp.MustCompile(`cannot unmarshal (\w+)(?: [^ ]+)? into Go (?:struct field [A-Za-z0-9_]+\.(\S+)|value) of type (\S+)`)
+
+// typeError says in the words of YAML that a value has a wrong type.
+func typeError(doc document, err error) error {
+	m := cannot.FindStringSubmatch(err.Error())
+	if m == nil {
+		return doc.at.errorf(nil, "%s: %w", doc.gvk.Kind, err)
+	}
+	field := m[2]
+	must := plain(m[3])
+	if must == "a string" && (m[1] == "bool" || m[1] == "number") {
+		must += "; put it in quotes"
+	}
+	if field == "" {
+		return doc.at.errorf(nil, "%s: a value is a %s, but must be %s", doc.gvk.Kind, m[1], must)
+	}
+	return doc.at.errorf(steps(field), "%s: field %s is a %s, but must be %s", doc.gvk.Kind, field, m[1], must)
+}
+
+// plain names a Go type as YAML users would.
+func plain(goType string) string {
+	switch {
+	case strings.HasPrefix(goType, "[]"):
+		return "a list"
+	case strings.HasPrefix(goType, "map["):
+		return "a mapping"
+	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "uint"):
+		return "a whole number"
+	case strings.HasPrefix(goType, "float"):
+		return "a number"
+	case goType == "bool":
+		return "true or false"
+	case goType == "string":
+		return "a string"
+	}
+	return "a mapping (" + goType[strings.LastIndex(goType, ".")+1:] + ")"
+}
+
+// steps cuts a path such as spec.routes[0].uri into its parts.
+func steps(path string) []string {
+	path = strings.NewReplacer("[", ".", "]", "").Replace(path)
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
+}

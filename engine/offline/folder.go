@@ -1,0 +1,159 @@
+package offline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// folder is a folder being read.
+type folder struct {
+	name string
+	// cluster is the name in references: empty for the management plane.
+	cluster string
+	side    snapshot.Side
+	lists   map[snapshot.Kind]list
+	// self reads documents that describe the folder, by kind.
+	self map[string]func(document) error
+	// seen has the place of every object read.
+	seen map[snapshot.Ref]place
+	// left counts the objects of kinds that the engine does not read.
+	left map[schema.GroupVersionKind]int
+	// stored reports kinds that have a CRD, whether or not the engine reads them.
+	stored func(schema.GroupVersionKind) bool
+}
+
+// selfGroup is the apiVersion of documents that describe a folder.
+var selfGroup = schema.GroupVersion{Group: "offline", Version: "v1"}
+
+func clusterFolder(c *snapshot.Cluster) *folder {
+	return &folder{
+		name: c.Name, cluster: c.Name, side: snapshot.ManagedSide, lists: clusterLists(c),
+		self: map[string]func(document) error{"Cluster": func(doc document) error { return describeCluster(doc, c) }},
+		seen: map[snapshot.Ref]place{}, left: map[schema.GroupVersionKind]int{}, stored: scheme.New().Recognizes,
+	}
+}
+
+func managementFolder(input *snapshot.Input) *folder {
+	return &folder{
+		name: ManagementFolder, side: snapshot.ManagementSide, lists: managementLists(input.Management),
+		self: map[string]func(document) error{"Management": func(doc document) error { return describeManagement(doc, input) }},
+		seen: map[snapshot.Ref]place{}, left: map[schema.GroupVersionKind]int{}, stored: scheme.New().Recognizes,
+	}
+}
+
+// loadFolder reads all files of f, in the order of their names.
+func loadFolder(fsys fs.FS, f *folder) ([]snapshot.Issue, error) {
+	var errs []error
+	walk := func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: cannot be read: %w", name, err))
+			return nil
+		case name != f.name && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir() || !isManifest(name):
+			return nil
+		}
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: cannot be read: %w", name, err))
+			return nil
+		}
+		documents, bad := parse(name, data)
+		errs = append(errs, bad...)
+		for _, doc := range documents {
+			errs = append(errs, f.read(doc))
+		}
+		return nil
+	}
+	errs = append(errs, fs.WalkDir(fsys, f.name, walk))
+	for _, l := range f.lists {
+		l.sort()
+	}
+	return f.leftOut(), errors.Join(errs...)
+}
+
+// read puts one document where it belongs.
+func (f *folder) read(doc document) error {
+	if doc.gvk.GroupVersion() == selfGroup {
+		describe, ok := f.self[doc.gvk.Kind]
+		if !ok {
+			return doc.at.errorf([]string{"kind"}, "kind %s does not describe the folder %s; a cluster's folder takes Cluster, the folder %s takes Management",
+				doc.gvk.Kind, f.name, ManagementFolder)
+		}
+		return describe(doc)
+	}
+	kind, known := snapshot.KindOf(doc.gvk.GroupKind())
+	switch {
+	case !known && ourGroup(doc.gvk.Group) && !f.stored(doc.gvk):
+		return doc.at.errorf([]string{"kind"}, "group %s has no kind %s; mend the spelling", doc.gvk.Group, doc.gvk.Kind)
+	case !known:
+		f.left[doc.gvk]++
+		return nil
+	case kind.Info().Side != f.side && kind.Info().Access != 0 && f.side == snapshot.ManagedSide:
+		return doc.at.errorf([]string{"kind"}, "a %s belongs to the management plane; move it to the folder %s", kind, ManagementFolder)
+	}
+	list, reads := f.lists[kind]
+	if !reads {
+		f.left[doc.gvk]++
+		return nil
+	}
+	if want := kind.Info().GroupVersion(); doc.gvk.GroupVersion() != want {
+		return doc.at.errorf([]string{"apiVersion"}, "%s is read as %s, not as %s; convert it", kind, want, doc.gvk.GroupVersion())
+	}
+	o, err := list.decode(doc, ourGroup(doc.gvk.Group))
+	if err != nil {
+		return err
+	}
+	return f.register(kind, doc, o)
+}
+
+// register checks that the object has a name of its own.
+func (f *folder) register(kind snapshot.Kind, doc document, o object) error {
+	switch {
+	case o.GetName() == "":
+		return doc.at.errorf([]string{"metadata"}, "%s has no name; add metadata.name", kind)
+	case o.GetNamespace() == "" && !kind.Info().ClusterScoped:
+		return doc.at.errorf([]string{"metadata"}, "%s %s has no namespace; add metadata.namespace", kind, o.GetName())
+	}
+	ref := snapshot.RefOf(kind, o)
+	ref.Cluster = f.cluster
+	if first, twice := f.seen[ref]; twice {
+		return doc.at.errorf([]string{"metadata"}, "%s stands in %s:%d already; remove one of them", ref, first.file, first.line(first.path))
+	}
+	f.seen[ref] = doc.at
+	return nil
+}
+
+// leftOut tells, kind by kind, what was left out.
+func (f *folder) leftOut() []snapshot.Issue {
+	var issues []snapshot.Issue
+	for _, gvk := range slices.SortedFunc(maps.Keys(f.left), func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }) {
+		issues = append(issues, snapshot.Issue{
+			Code:     snapshot.KindUnsupported,
+			Severity: snapshot.Info,
+			Ref:      snapshot.Ref{Cluster: f.name},
+			Message:  fmt.Sprintf("%d of kind %s (%s) are not read from the folder %s", f.left[gvk], gvk.Kind, gvk.GroupVersion(), f.name),
+		})
+	}
+	return issues
+}
+
+// ourGroup reports whether a group's kinds are defined by meshctl, so that an
+// unknown kind or field in it is a mistake.
+func ourGroup(group string) bool {
+	return strings.HasSuffix(group, ".mesh.gloo.solo.io") || group == "multicluster.solo.io"
+}

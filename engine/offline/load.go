@@ -1,0 +1,112 @@
+package offline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// ManagementFolder is the name of the management plane's folder.
+const ManagementFolder = "management"
+
+// Load reads a folder. The same files give the same Input. The issues tell
+// what was left out; the error, if any, has one line for each mistake, each
+// beginning with file and line.
+func Load(fsys fs.FS) (*snapshot.Input, []snapshot.Issue, error) {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the folder: %w", err)
+	}
+	input := &snapshot.Input{Management: &snapshot.Management{Namespace: snapshot.DefaultNamespace}}
+	var (
+		issues []snapshot.Issue
+		errs   []error
+	)
+	for _, entry := range entries {
+		found, err := loadEntry(fsys, entry, input)
+		issues, errs = append(issues, found...), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, nil, err
+	}
+	if len(input.Clusters) == 0 && !isEntry(entries, ManagementFolder) {
+		return nil, nil, fmt.Errorf("no folder in it; make one for each cluster, and one named %s for the policies", ManagementFolder)
+	}
+	applyRegistrations(input)
+	slices.SortFunc(issues, snapshot.Issue.Compare)
+	slices.SortFunc(input.Failures, func(a, b snapshot.Failure) int {
+		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Message, b.Message))
+	})
+	return input, issues, nil
+}
+
+// loadEntry reads one entry of the folder into input.
+func loadEntry(fsys fs.FS, entry fs.DirEntry, input *snapshot.Input) ([]snapshot.Issue, error) {
+	name := entry.Name()
+	switch {
+	case strings.HasPrefix(name, "."):
+		return nil, nil
+	case !isDir(fsys, entry):
+		if isManifest(name) {
+			return nil, fmt.Errorf("%s: stands beside the folders; move it into the folder of its cluster, or into %s", name, ManagementFolder)
+		}
+		return nil, nil
+	case name == ManagementFolder:
+		return loadFolder(fsys, managementFolder(input))
+	}
+	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
+		return nil, fmt.Errorf("%s: a folder is named like its cluster, and this is no name for one: %s", name, bad[0])
+	}
+	cluster := &snapshot.Cluster{Name: name, Sync: snapshot.Synced}
+	input.Clusters = append(input.Clusters, cluster)
+	f := clusterFolder(cluster)
+	issues, err := loadFolder(fsys, f)
+	if err == nil && cluster.Sync == snapshot.Unsynced && len(f.seen) > 0 {
+		err = fmt.Errorf("%s: is said to be unsynced, which means that nothing was ever read, but has %d objects; remove them, or say stale", name, len(f.seen))
+	}
+	return issues, err
+}
+
+// applyRegistrations takes what the KubernetesClusters say: the DNS domain, and
+// clusters of which there is no folder.
+func applyRegistrations(input *snapshot.Input) {
+	for _, registration := range input.Management.KubernetesClusters {
+		i := slices.IndexFunc(input.Clusters, func(c *snapshot.Cluster) bool { return c.Name == registration.Name })
+		if i < 0 {
+			i = len(input.Clusters)
+			input.Clusters = append(input.Clusters, &snapshot.Cluster{
+				Name: registration.Name, Sync: snapshot.Unsynced, Reason: "there is no folder of this name",
+			})
+		}
+		if cluster := input.Clusters[i]; cluster.Domain == "" {
+			cluster.Domain = registration.Spec.ClusterDomain
+		}
+	}
+	slices.SortFunc(input.Clusters, func(a, b *snapshot.Cluster) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// isDir also follows a link to a folder.
+func isDir(fsys fs.FS, entry fs.DirEntry) bool {
+	info, err := fs.Stat(fsys, entry.Name())
+	return err == nil && info.IsDir()
+}
+
+func isEntry(entries []fs.DirEntry, name string) bool {
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name })
+}
+
+func isManifest(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}
