@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,10 +81,7 @@ func TestRestartAndRotationAndOrderAndMissingKind(t *testing.T) {
 	})
 	t.Run("what others refer to is written first and deleted last", func(t *testing.T) {
 		sink.apply(output([]string{one}))
-		var order []string
-		for _, e := range auditedWrites(t, server) {
-			order = append(order, e)
-		}
+		order := slices.Collect(slices.Values(auditedWrites(t, server)))
 		assert.Equal(t, []string{
 			"patch serviceentries", "patch destinationrules", "patch virtualservices", "patch virtualservices",
 			"patch authorizationpolicies",

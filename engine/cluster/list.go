@@ -122,7 +122,7 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, left...)
+	out = slices.Concat(out, left)
 	slices.SortFunc(out, func(a, b ClusterStatus) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }

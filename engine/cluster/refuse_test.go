@@ -263,13 +263,13 @@ func forward(t *testing.T, to string) string {
 }
 
 func pipe(in net.Conn, to string) {
-	defer in.Close()
+	defer func() { _ = in.Close() }() // the other end may have closed it
 	var dialer net.Dialer
 	out, err := dialer.DialContext(context.Background(), "tcp", to)
 	if err != nil {
 		return
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	go func() { _, _ = io.Copy(out, in) }()
 	_, _ = io.Copy(in, out)
 }
