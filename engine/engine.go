@@ -28,6 +28,8 @@ type clusterMemo struct {
 	from   *snapshot.Cluster
 	stored *snapshot.Management
 	found  *snapshot.Discovered
+	// distinct is found with the names that it has beside the other clusters.
+	distinct *snapshot.Discovered
 }
 
 // NewMemo returns a Memo that remembers nothing yet.
@@ -69,6 +71,14 @@ func (m *Memo) discover(in *snapshot.Input) []*snapshot.Discovered {
 		}
 		next[c.Name] = now
 		out = append(out, now.found)
+	}
+	for i, d := range discovery.Distinct(out) {
+		now, was := next[d.Cluster], m.clusters[d.Cluster]
+		now.distinct = d
+		if was != nil {
+			now.distinct = discovery.Reuse(was.distinct, d)
+		}
+		out[i] = now.distinct
 	}
 	m.clusters = next
 	return out

@@ -13,6 +13,23 @@ import (
 // status.counts has the whole numbers.
 const maxListed = 200
 
+// What the parts of a status may take, in bytes of text: together, with names
+// and JSON around them, far less than what an API server stores.
+const (
+	targetBudget = 96 << 10
+	textBudget   = 32 << 10
+	meshBudget   = 32 << 10
+)
+
+// budget is what is left to spend.
+type budget int
+
+// spend reports whether there was enough.
+func (b *budget) spend(n int) bool {
+	*b -= budget(n)
+	return *b >= 0
+}
+
 // summary is what the status of any policy says.
 type summary struct {
 	state        commonv1.ApprovalState
@@ -20,6 +37,7 @@ type summary struct {
 	errors       []string
 	warnings     []string
 	counts       *commonv1.Counts
+	left         budget
 }
 
 func policyStatus(p *snapshot.PolicyPlan, failures []snapshot.Failure) *snapshot.Status {
@@ -51,7 +69,7 @@ func policyStatus(p *snapshot.PolicyPlan, failures []snapshot.Failure) *snapshot
 // summarize judges a policy as a whole: ACCEPTED if it is in force wherever it
 // was asked to be, INVALID if not, FAILED if an API server did not take it.
 func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []snapshot.Failure) summary {
-	s := summary{state: commonv1.ApprovalStateAccepted, counts: &commonv1.Counts{Destinations: int32(len(verdicts))}}
+	s := summary{state: commonv1.ApprovalStateAccepted, counts: &commonv1.Counts{Destinations: int32(len(verdicts))}, left: textBudget}
 	s.add(issues)
 	s.destinations, s.counts.Problems = targetStates(verdicts)
 	if len(s.errors) > 0 || s.counts.Problems > 0 {
@@ -64,11 +82,12 @@ func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []
 		s.state = commonv1.ApprovalStateFailed
 	}
 	for i, f := range failures {
-		if i == maxListed {
+		text := clip(fmt.Sprintf("write error: %s: %s", f.Ref, f.Message))
+		if !s.left.spend(len(text)) {
 			s.errors = append(s.errors, fmt.Sprintf("write error: %d more", len(failures)-i))
 			break
 		}
-		s.errors = append(s.errors, clip(fmt.Sprintf("write error: %s: %s", f.Ref, f.Message)))
+		s.errors = append(s.errors, text)
 	}
 	return s
 }
@@ -76,16 +95,18 @@ func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []
 // add sorts issues on the policy as a whole into errors and warnings.
 func (s *summary) add(issues []snapshot.Issue) {
 	for i, issue := range issues {
-		if i == maxListed {
+		if issue.Severity == snapshot.Info {
+			continue
+		}
+		text := clip(issue.Text())
+		if !s.left.spend(len(text)) {
 			s.warnings = append(s.warnings, fmt.Sprintf("%d more issues are not listed", len(issues)-i))
 			return
 		}
-		switch issue.Severity {
-		case snapshot.Error:
-			s.errors = append(s.errors, clip(issue.Text()))
-		case snapshot.Warning:
-			s.warnings = append(s.warnings, clip(issue.Text()))
-		case snapshot.Info:
+		if issue.Severity == snapshot.Error {
+			s.errors = append(s.errors, text)
+		} else {
+			s.warnings = append(s.warnings, text)
 		}
 	}
 }
@@ -98,6 +119,7 @@ func targetStates(verdicts []snapshot.Verdict) (map[string]commonv1.ApprovalStat
 	}
 	var problems int32
 	out := make(map[string]commonv1.ApprovalStatus, min(len(verdicts), maxListed))
+	left := budget(targetBudget)
 	for pass := range 3 {
 		for i := range verdicts {
 			v := &verdicts[i]
@@ -111,8 +133,11 @@ func targetStates(verdicts []snapshot.Verdict) (map[string]commonv1.ApprovalStat
 			if pass == 0 && !v.Accepted {
 				problems++
 			}
-			if rank == pass && len(out) < maxListed {
-				out[v.Destination.Key()] = targetState(v)
+			if rank == pass && len(out) < maxListed && left > 0 {
+				state := targetState(v)
+				if left.spend(textSize(state)) {
+					out[v.Destination.Key()] = state
+				}
 			}
 		}
 	}
@@ -134,6 +159,17 @@ func targetState(v *snapshot.Verdict) commonv1.ApprovalStatus {
 	return out
 }
 
+func textSize(s commonv1.ApprovalStatus) int {
+	n := 0
+	for _, text := range s.Errors {
+		n += len(text)
+	}
+	for _, text := range s.Warnings {
+		n += len(text)
+	}
+	return n
+}
+
 // virtualMeshStatuses judges VirtualMeshes; a change anywhere in federation
 // makes a new plan of them, so there is nothing to keep.
 func virtualMeshStatuses(plan *snapshot.Plan, failures map[snapshot.Ref][]snapshot.Failure) []*snapshot.Status {
@@ -153,6 +189,8 @@ func virtualMeshStatuses(plan *snapshot.Plan, failures map[snapshot.Ref][]snapsh
 
 func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdict, failures []snapshot.Failure) *snapshot.Status {
 	meshes := map[string]commonv1.ApprovalStatus{}
+	left := budget(meshBudget)
+	unsaid := 0
 	for _, member := range vm.Members {
 		meshes[member.Ref.Key()] = commonv1.ApprovalStatus{State: commonv1.ApprovalStateAccepted}
 	}
@@ -163,20 +201,33 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 			whole = append(whole, issue)
 			continue
 		}
-		key := issue.Target.Key()
-		state := meshes[key]
-		if issue.Severity == snapshot.Error {
-			state.State, state.Errors = commonv1.ApprovalStateInvalid, append(state.Errors, clip(issue.Text()))
+		key, text := issue.Target.Key(), clip(issue.Text())
+		said := left.spend(len(text))
+		state, listed := meshes[key]
+		switch {
+		case issue.Severity == snapshot.Error:
 			problems[key] = true
-		} else {
-			state.Warnings = append(state.Warnings, clip(issue.Text()))
+			state.State = commonv1.ApprovalStateInvalid
+			if said {
+				state.Errors = append(state.Errors, text)
+			}
+		case said:
+			state.Warnings = append(state.Warnings, text)
 		}
-		meshes[key] = state
+		if !said {
+			unsaid++
+		}
+		if said || listed {
+			meshes[key] = state
+		}
 	}
 	s := summarize(federated, whole, failures)
 	s.counts.Meshes, s.counts.Problems = int32(len(vm.Members)), int32(len(problems))
 	if len(problems) > 0 && s.state == commonv1.ApprovalStateAccepted {
 		s.state = commonv1.ApprovalStateInvalid
+	}
+	if unsaid > 0 {
+		s.warnings = append(s.warnings, fmt.Sprintf("meshes: %d more issues are not listed", unsaid))
 	}
 	slices.Sort(s.warnings)
 	return &snapshot.Status{Ref: vm.Ref, Value: &networkingv1.VirtualMeshStatus{

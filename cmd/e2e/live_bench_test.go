@@ -58,6 +58,9 @@ func BenchmarkLive(b *testing.B) {
 		b.ReportMetric(p50.Seconds()*1000, "edit-p50-ms")
 		b.ReportMetric(p99.Seconds()*1000, "edit-p99-ms")
 		b.ReportMetric(w.residentMegabytes(), "rss-MB")
+		if page, err := w.get("/metrics"); err == nil {
+			b.Log(page)
+		}
 	}
 	b.ReportMetric(0, "ns/op")
 }

@@ -90,10 +90,12 @@ func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkin
 			}
 		}
 	}
-	clusters := map[string]string{}
+	add(checkMatchers(spec)...)
+	add(w.checkPorts(self, spec.Policy)...)
+	clusters := map[string][]string{}
 	for _, viewer := range viewers {
-		requests, ok := requestsOf(spec, viewer.Cluster, clusters)
-		if !ok {
+		requests := requestsOf(spec, viewer.Cluster, clusters)
+		if len(requests) == 0 {
 			continue
 		}
 		s := &setting{world: w, self: self, spec: spec, viewer: viewer}
@@ -106,34 +108,39 @@ func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkin
 			if f.check != nil {
 				add(f.check(s)...)
 			}
-			key := claimKey{requests, f.field}
+			asked := requests
 			if f.view != nil {
-				key.requests = "view " + viewer.Cluster
+				asked = []string{"view " + viewer.Cluster}
 			}
-			if other, ok := held[key]; ok && !reflect.DeepEqual(other.value, value) {
-				add(failure(snapshot.FieldConflict,
-					"change one of the two, or give this one httpRequestMatchers or a sourceSelector of its own",
-					"%s is set differently by the older %s %s.%s for the same requests", f.field,
-					other.owner.Kind, other.owner.Name, other.owner.Namespace))
+			for _, request := range asked {
+				key := claimKey{request, f.field}
+				if other, ok := held[key]; ok && !reflect.DeepEqual(other.value, value) {
+					add(fieldConflict(f.field, other.owner))
+				}
+				taken[key] = value
 			}
-			taken[key] = value
 		}
 	}
 	return issues, taken
 }
 
-// requestsOf is requestsKey, remembered per cluster, and told apart by cluster
-// where policies are.
-func requestsOf(spec *networkingv1.TrafficPolicySpec, cluster string, seen map[string]string) (string, bool) {
-	if key, ok := seen[cluster]; ok {
-		return key, key != ""
+func fieldConflict(field string, owner snapshot.Ref) snapshot.Issue {
+	return failure(snapshot.FieldConflict,
+		"change one of the two, or give this one httpRequestMatchers or a sourceSelector of its own",
+		"%s is set differently by the older %s %s.%s for the same requests", field, owner.Kind, owner.Name, owner.Namespace)
+}
+
+// requestsOf tells apart the requests that a spec is about, per cluster, and
+// remembers them; none if the spec has no say there.
+func requestsOf(spec *networkingv1.TrafficPolicySpec, cluster string, seen map[string][]string) []string {
+	keys, ok := seen[cluster]
+	if !ok {
+		for _, m := range matches(spec, cluster) {
+			keys = append(keys, cluster+" "+matchKey(m))
+		}
+		seen[cluster] = keys
 	}
-	key, ok := requestsKey(spec, cluster)
-	if ok {
-		key = cluster + " " + key
-	}
-	seen[cluster] = key
-	return key, ok
+	return keys
 }
 
 // lastGood is the spec of a policy that was last in force on a Destination.

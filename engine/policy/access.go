@@ -136,6 +136,21 @@ func (g *Groups) clusters() []string {
 	return slices.Compact(out)
 }
 
+// unnameable warns of callers whom a mesh cannot be told about.
+func unnameable(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	for i := range rule.Sources {
+		for _, id := range rule.Sources[i].Identities {
+			if !id.Nameable(mesh.TrustDomain) {
+				return []snapshot.Issue{warning(snapshot.FieldUnsupported,
+					"give the mesh of cluster "+id.Cluster+" a trust domain of its own in its meshConfig",
+					"callers of cluster %s are not let in: mesh %s takes their trust domain %s for its own, which is %s",
+					id.Cluster, mesh.Ref.Name, id.TrustDomain, mesh.TrustDomain)}
+			}
+		}
+	}
+	return nil
+}
+
 func compareIdentities(a, b snapshot.Identity) int {
 	for _, pair := range [][2]string{
 		{a.Cluster, b.Cluster}, {a.TrustDomain, b.TrustDomain}, {a.Namespace, b.Namespace}, {a.ServiceAccount, b.ServiceAccount},

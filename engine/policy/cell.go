@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"maps"
-	"reflect"
 	"slices"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
@@ -147,12 +146,6 @@ func (w *world) requirements(from int, accepted *acceptance) map[int][]requireme
 		}
 	}
 	return out
-}
-
-func sameRequirements(a, b []requirement) bool {
-	return slices.EqualFunc(a, b, func(x, y requirement) bool {
-		return x.policy == y.policy && reflect.DeepEqual(x.labels, y.labels)
-	})
 }
 
 func sortRequirements(r []requirement) {

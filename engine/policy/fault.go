@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"time"
+
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -14,7 +16,7 @@ var faultInjection = feature{
 			return []snapshot.Issue{failure(snapshot.FieldInvalid, "set fixedDelay or abort.httpStatus",
 				"policy.faultInjection says neither to delay nor to abort")}
 		}
-		return nil
+		return checkStep("policy.faultInjection.fixedDelay", s.spec.Policy.FaultInjection.FixedDelay, time.Millisecond)
 	},
 	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
 		fault := *s.spec.Policy.FaultInjection

@@ -31,7 +31,7 @@ func federate(inv *Inventory, groups *Groups, before map[string]*snapshot.Federa
 			continue
 		}
 		e := byVM[mesh.VirtualMesh]
-		if e == nil || mesh.Mesh.Spec.Istio == nil || len(mesh.Gateways) == 0 {
+		if e == nil || mesh.Mesh.Spec.Istio == nil || !e.reachable(mesh) || isGateway(mesh, d) {
 			continue
 		}
 		f := e.federation(d, mesh)
@@ -47,7 +47,19 @@ func federate(inv *Inventory, groups *Groups, before map[string]*snapshot.Federa
 	return out
 }
 
-// exporter answers for one VirtualMesh which meshes see a Destination.
+// reachable: other meshes need a gateway to reach a mesh, unless they see its pods.
+func (e *exporter) reachable(mesh *snapshot.MeshPlan) bool {
+	return e.plan.VirtualMesh.Spec.Federation.FlatNetwork || len(mesh.Gateways) > 0
+}
+
+// isGateway: nobody calls a gateway by a federated name.
+func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination) bool {
+	return slices.ContainsFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.Destination.Name == d.Name })
+}
+
+// exporter answers for one VirtualMesh which meshes see a Destination by its
+// federated name. Meshes of its own cluster, such as another revision of the
+// control plane, know it by its local one.
 type exporter struct {
 	plan      *snapshot.VirtualMeshPlan
 	rules     []exportRule
@@ -87,7 +99,7 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 		e.rules = append(e.rules, exportRule{field: "federation.permissive"})
 	}
 	for _, m := range plan.Members {
-		e.others[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return o == m })
+		e.others[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return o.Cluster == m.Cluster })
 	}
 	if k := f.TcpKeepalive; k != nil {
 		e.keepAlive = &snapshot.Owned[snapshot.KeepAlive]{
@@ -113,7 +125,7 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 			break
 		}
 		for _, m := range rule.to {
-			if m != mesh && !slices.Contains(to, m) {
+			if m.Cluster != mesh.Cluster && !slices.Contains(to, m) {
 				to = append(slices.Clip(to), m)
 			}
 		}

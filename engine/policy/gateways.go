@@ -12,6 +12,8 @@ import (
 const (
 	eastWestGateway = "eastwestgateway"
 	ingressGateway  = "ingressgateway"
+	// helmIngressGateway is how the gateway chart marks a release istio-ingress.
+	helmIngressGateway = "ingress"
 	// defaultPortName is the gateway's port for connections from other clusters.
 	defaultPortName = "tls"
 )
@@ -37,6 +39,33 @@ func findGateways(inv *Inventory, federation *networkingv1.Federation, mesh *sna
 			"mesh %s has no gateway for traffic from other clusters", mesh.Ref.Name))
 	}
 	return gateways, issues
+}
+
+// shareGateways lends the gateways of a mesh to the other revisions of its
+// control plane: while services move from one to the next, they must not lose
+// the callers in other clusters.
+func shareGateways(vm *snapshot.VirtualMeshPlan) {
+	for _, mesh := range vm.Members {
+		if len(mesh.Gateways) > 0 {
+			continue
+		}
+		for _, other := range vm.Members {
+			if other.Cluster != mesh.Cluster || other.Namespace != mesh.Namespace {
+				continue
+			}
+			for _, gw := range other.Gateways {
+				if !gw.Shared {
+					gw.Shared = true
+					mesh.Gateways = append(mesh.Gateways, gw)
+				}
+			}
+		}
+		if len(mesh.Gateways) > 0 {
+			vm.Issues = slices.DeleteFunc(vm.Issues, func(i snapshot.Issue) bool {
+				return i.Code == snapshot.GatewayMissing && i.Target == mesh.Ref
+			})
+		}
+	}
 }
 
 type gatewayCandidate struct {
@@ -165,7 +194,7 @@ func (g *Groups) openGateways(inv *Inventory, vm *snapshot.VirtualMeshPlan) {
 		if mesh.DenyByDefault == nil {
 			continue
 		}
-		seen := map[snapshot.Ref]bool{}
+		seen, named := map[snapshot.Ref]bool{}, map[snapshot.Ref]bool{}
 		open := func(service snapshot.Ref, selector map[string]string, addresses []string) {
 			if seen[service] || len(selector) == 0 {
 				return
@@ -175,15 +204,24 @@ func (g *Groups) openGateways(inv *Inventory, vm *snapshot.VirtualMeshPlan) {
 			if len(addresses) > 0 {
 				name = addresses[0]
 			}
+			// Node ports of several gateways share their addresses.
+			at := snapshot.Ref{Namespace: service.Namespace, Name: name}
+			if named[at] {
+				name = service.Name
+			}
+			named[at] = true
 			mesh.OpenGateways = append(mesh.OpenGateways, snapshot.OpenGateway{Service: service, Selector: selector, Address: name})
 		}
 		for _, gw := range mesh.Gateways {
+			if gw.Shared {
+				continue
+			}
 			open(gw.Service, gw.Selector, gw.Addresses)
 		}
 		for _, i := range inv.gateways[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
 			d := inv.Destinations[i]
 			role := d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel]
-			if role != eastWestGateway && role != ingressGateway {
+			if role != eastWestGateway && role != ingressGateway && role != helmIngressGateway {
 				continue
 			}
 			var addresses []string

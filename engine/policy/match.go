@@ -73,33 +73,35 @@ func matches(spec *networkingv1.TrafficPolicySpec, cluster string) []snapshot.Ma
 	return out
 }
 
-// requestsKey is equal for policies that, in one cluster, take the same
-// requests of the same callers; false if the policy takes none.
-func requestsKey(spec *networkingv1.TrafficPolicySpec, cluster string) (string, bool) {
-	from, ok := sources(spec, cluster)
-	if !ok {
-		return "", false
+// matchKey is equal for matches that take the same requests of the same callers.
+func matchKey(m snapshot.Match) string {
+	var b strings.Builder
+	b.WriteString(m.SourceNamespace)
+	for _, k := range slices.Sorted(maps.Keys(m.SourceLabels)) {
+		b.WriteString("," + k + "=" + m.SourceLabels[k])
 	}
-	var callers []string
-	for _, m := range from {
-		var b strings.Builder
-		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
-			b.WriteString(k + "=" + m.Labels[k] + ",")
-		}
-		b.WriteString("|" + strings.Join(slices.Sorted(slices.Values(m.Namespaces)), ","))
-		callers = append(callers, b.String())
+	if m.Request == nil {
+		return b.String()
 	}
-	slices.Sort(callers)
-	key := strings.Join(slices.Compact(callers), ";")
-	for _, m := range requestMatchers(spec) {
-		m.Name = "" // names are for people
-		text, err := json.Marshal(m)
-		if err != nil {
-			text = nil // plain structs of strings always marshal
-		}
-		key += "&" + string(text)
+	request := *m.Request
+	request.Name = "" // names are for people
+	if request.Uri != nil && *request.Uri == (commonv1.StringMatch{}) {
+		request.Uri = nil
 	}
-	return key, true
+	request.Headers = slices.Clone(request.Headers)
+	for i := range request.Headers {
+		request.Headers[i].Name = strings.ToLower(request.Headers[i].Name)
+	}
+	slices.SortStableFunc(request.Headers, func(a, b networkingv1.HeaderMatcher) int { return strings.Compare(a.Name, b.Name) })
+	request.QueryParameters = slices.Clone(request.QueryParameters)
+	slices.SortStableFunc(request.QueryParameters, func(a, b networkingv1.QueryParameterMatcher) int { return strings.Compare(a.Name, b.Name) })
+	text, err := json.Marshal(request)
+	if err != nil {
+		text = nil // plain structs of strings always marshal
+	}
+	b.WriteByte('&')
+	b.Write(text)
+	return b.String()
 }
 
 // requestMatchers are the conditions on requests of which one must hold; none

@@ -21,17 +21,17 @@ type Groups struct {
 	trustDomains map[string][]string
 }
 
-const (
-	defaultSuffix      = "global"
-	defaultTrustDomain = "cluster.local"
-)
+const defaultSuffix = "global"
 
 // NewGroups joins meshes into VirtualMeshes. A mesh belongs to the oldest
 // VirtualMesh that names it; the others are told.
 func NewGroups(inv *Inventory, virtualMeshes []*networkingv1.VirtualMesh) *Groups {
 	g := &Groups{byRef: make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)), trustDomains: map[string][]string{}}
+	places := map[[2]string]bool{}
 	for _, m := range inv.Meshes {
 		plan := newMeshPlan(m)
+		place := [2]string{plan.Cluster, plan.Namespace}
+		plan.Twin, places[place] = places[place], true
 		g.Meshes = append(g.Meshes, plan)
 		g.byRef[commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}] = plan
 		if m.Spec.Istio != nil && !slices.Contains(g.trustDomains[plan.Cluster], plan.TrustDomain) {
@@ -59,7 +59,7 @@ func (g *Groups) mesh(d *discoveryv1.Destination) *snapshot.MeshPlan {
 }
 
 func newMeshPlan(m *discoveryv1.Mesh) *snapshot.MeshPlan {
-	plan := &snapshot.MeshPlan{Ref: snapshot.RefOf(snapshot.Mesh, m), Mesh: m, TrustDomain: defaultTrustDomain}
+	plan := &snapshot.MeshPlan{Ref: snapshot.RefOf(snapshot.Mesh, m), Mesh: m, TrustDomain: snapshot.DefaultTrustDomain}
 	var installation discoveryv1.MeshInstallation
 	switch {
 	case m.Spec.Istio != nil:
@@ -101,6 +101,7 @@ func (g *Groups) join(inv *Inventory, vm *networkingv1.VirtualMesh) *snapshot.Vi
 	for _, member := range plan.Members {
 		g.settle(inv, plan, member)
 	}
+	shareGateways(plan)
 	plan.Issues = append(plan.Issues, trustIssues(plan)...)
 	return plan
 }
@@ -118,7 +119,7 @@ func (g *Groups) settle(inv *Inventory, plan *snapshot.VirtualMeshPlan, member *
 	if member.Mesh.Spec.Istio == nil {
 		return
 	}
-	if spec.Federation != nil && len(plan.Members) > 1 {
+	if spec.Federation != nil && !spec.Federation.FlatNetwork && len(plan.Members) > 1 {
 		gateways, issues := findGateways(inv, spec.Federation, member)
 		member.Gateways = gateways
 		for _, issue := range issues {

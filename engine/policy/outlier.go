@@ -22,7 +22,12 @@ const (
 var outlierDetection = feature{
 	field: "policy.outlierDetection",
 	value: func(p *networkingv1.Policy) any { return has(p.OutlierDetection) },
-	check: func(s *setting) []snapshot.Issue { return wholeView(s, "policy.outlierDetection") },
+	check: func(s *setting) []snapshot.Issue {
+		o := s.spec.Policy.OutlierDetection
+		issues := wholeView(s, "policy.outlierDetection")
+		issues = append(issues, checkStep("policy.outlierDetection.interval", o.Interval, time.Millisecond)...)
+		return append(issues, checkStep("policy.outlierDetection.baseEjectionTime", o.BaseEjectionTime, time.Millisecond)...)
+	},
 	view: func(s *setting, origin snapshot.Origin, view *snapshot.View) {
 		o := *s.spec.Policy.OutlierDetection
 		if o.ConsecutiveErrors == 0 {

@@ -144,7 +144,7 @@ func defaultTLS(s *settingsv1.Settings) *snapshot.Owned[networkingv1.TLSMode] {
 	if s == nil || s.Spec.Mtls == nil || s.Spec.Mtls.Istio == nil {
 		return nil
 	}
-	mode := networkingv1.TLSMode(s.Spec.Mtls.Istio.TlsMode)
+	mode := s.Spec.Mtls.Istio.TlsMode
 	if mode == "" {
 		mode = networkingv1.TLSModeDisable // the enum's zero
 	}

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"time"
+
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -8,6 +10,15 @@ import (
 var retries = feature{
 	field: "policy.retries",
 	value: func(p *networkingv1.Policy) any { return has(p.Retries) },
+	check: func(s *setting) []snapshot.Issue {
+		r := s.spec.Policy.Retries
+		issues := checkStep("policy.retries.perTryTimeout", r.PerTryTimeout, time.Millisecond)
+		if r.Attempts == 0 && r.PerTryTimeout != nil {
+			issues = append(issues, failure(snapshot.FieldInvalid, "set policy.retries.attempts, or remove perTryTimeout",
+				"policy.retries has a perTryTimeout, but 0 attempts turn retries off"))
+		}
+		return issues
+	},
 	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
 		claim(&action.Retries, *s.spec.Policy.Retries, origin)
 	},

@@ -26,7 +26,7 @@ func (w *world) views(self int, applied []snapshot.AppliedTraffic, subsets []sna
 			view.Subsets = subsets
 			made[kind] = view
 		}
-		if f := w.federations[self]; at > 0 && f.KeepAlive != nil && !f.Flat {
+		if f := w.federations[self]; at > 0 && f.KeepAlive != nil {
 			view.KeepAlive = f.KeepAlive
 		}
 		if at == 0 || special(view) {
@@ -61,38 +61,38 @@ func (w *world) likeness(self int, applied []snapshot.AppliedTraffic) func(*snap
 
 func (w *world) view(self int, viewer *snapshot.MeshPlan, host string, applied []snapshot.AppliedTraffic) *snapshot.View {
 	view := &snapshot.View{Mesh: viewer, Host: host}
-	groups := map[string]*snapshot.Action{}
+	actions := map[string]*snapshot.Action{}
 	caught := false
 	for i := range applied {
 		spec := applied[i].Spec
-		key, ok := requestsKey(spec, viewer.Cluster)
-		if !ok || spec.Policy == nil {
+		requests := matches(spec, viewer.Cluster)
+		if len(requests) == 0 || spec.Policy == nil {
 			continue
 		}
 		policy := snapshot.RefOf(snapshot.TrafficPolicy, applied[i].Policy)
 		s := &setting{world: w, self: self, spec: spec, viewer: viewer}
-		routed := s.setView(policy, view)
-		if !routed {
+		if routed := s.setView(policy, view); !routed {
 			continue
 		}
-		action := groups[key]
-		if action == nil {
-			action = &snapshot.Action{}
-			groups[key] = action
-			for _, m := range matches(spec, viewer.Cluster) {
+		for _, m := range requests {
+			key := matchKey(m)
+			action := actions[key]
+			if action == nil {
+				action = &snapshot.Action{}
+				actions[key] = action
 				caught = caught || takesAll(m)
 				view.Routes = append(view.Routes, &snapshot.Route{Match: m, Action: action})
 			}
+			s.setRoute(policy, action)
 		}
-		s.setRoute(policy, action)
 	}
 	slices.SortStableFunc(view.Routes, func(a, b *snapshot.Route) int { return compareMatches(a.Match, b.Match) })
 	if len(view.Routes) > 0 && !caught {
 		// Without it, requests that no policy is about would find no route.
 		view.Routes = append(view.Routes, &snapshot.Route{Action: &snapshot.Action{}})
 	}
-	if view.TLS == nil {
-		view.TLS = w.defaultTLS
+	if d := w.defaultTLS; view.TLS == nil && d != nil && w.canUse(d.Value, self, viewer) {
+		view.TLS = d
 	}
 	return view
 }
@@ -114,6 +114,9 @@ func (s *setting) setView(policy snapshot.Ref, view *snapshot.View) (routed bool
 }
 
 func (s *setting) setRoute(policy snapshot.Ref, action *snapshot.Action) {
+	if n := len(action.Policies); n > 0 && action.Policies[n-1] == policy {
+		return // two of its matchers say the same
+	}
 	action.Policies = append(action.Policies, policy)
 	for i := range features {
 		f := &features[i]

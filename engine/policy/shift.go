@@ -58,7 +58,7 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 }
 
 func unsupportedTarget(field string, d *networkingv1.WeightedDestination) snapshot.Issue {
-	kind := ""
+	var kind string
 	switch {
 	case d.VirtualDestination != nil:
 		kind = "virtualDestination"

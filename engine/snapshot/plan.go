@@ -66,6 +66,9 @@ type MeshPlan struct {
 	// Namespace is where the mesh keeps its mesh-wide configuration (the
 	// control plane's own).
 	Namespace string
+	// Twin is set if a mesh before this one keeps its configuration in the same
+	// place: they are revisions of one control plane, and read each other's.
+	Twin bool
 	// TrustDomain is never empty: Istio's default is cluster.local.
 	TrustDomain string
 	// VirtualMesh is the one that holds the mesh; nil if none does.
@@ -95,6 +98,8 @@ type GatewayPlan struct {
 	Port uint32
 	// ContainerPort is where the pods listen.
 	ContainerPort uint32
+	// Shared gateways are those of another revision of the control plane.
+	Shared bool
 }
 
 // OpenGateway is a gateway that a global access policy must not close.
@@ -144,7 +149,7 @@ type Federation struct {
 	To []*MeshPlan
 	// Flat: pods are reached without gateways.
 	Flat bool
-	// KeepAlive keeps connections through gateways from being dropped; nil for the mesh's own.
+	// KeepAlive keeps connections between clusters from being dropped; nil for the mesh's own.
 	KeepAlive *Owned[KeepAlive]
 	// Origin is the VirtualMesh's federation.
 	Origin Origin
@@ -170,7 +175,7 @@ type View struct {
 	Subsets []Subset
 	Outlier *Owned[networkingv1.OutlierDetection]
 	TLS     *Owned[networkingv1.TLSMode]
-	// KeepAlive is set on views through gateways only.
+	// KeepAlive is set on views from other clusters only.
 	KeepAlive *Owned[KeepAlive]
 }
 
@@ -195,8 +200,8 @@ type Match struct {
 	Request *networkingv1.HttpMatcher
 }
 
-// Action is what is done with a request, field by field. Routes with the same
-// policies share one.
+// Action is what is done with a request, field by field, by all policies that
+// are about the same requests.
 type Action struct {
 	// Policies have a say in it, in order of precedence; none in the
 	// catch-all that keeps other requests as they were.
@@ -259,6 +264,18 @@ type Identity struct {
 	TrustDomain    string
 	Namespace      string
 	ServiceAccount string
+}
+
+// DefaultTrustDomain is what Istio calls a mesh without a trust domain of its
+// own, and at the same time its word for "this mesh's trust domain", whatever
+// that is.
+const DefaultTrustDomain = "cluster.local"
+
+// Nameable reports whether a mesh with the given trust domain can be told about
+// the identity. One of DefaultTrustDomain would be taken for its own callers
+// where the mesh has another one.
+func (id Identity) Nameable(trustDomain string) bool {
+	return id.TrustDomain != DefaultTrustDomain || trustDomain == DefaultTrustDomain
 }
 
 // PolicyPlan is the verdict on one policy.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,7 +56,7 @@ func (s *Status) YAML() ([]byte, error) {
 }
 
 func marshal(r Ref, m manifest) ([]byte, error) {
-	data, err := yaml.Marshal(m)
+	data, err := YAML(m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: write as YAML: %w", r, err)
 	}
@@ -88,7 +89,7 @@ func IssuesYAML(issues []Issue) ([]byte, error) {
 	if len(issues) == 0 {
 		return nil, nil
 	}
-	data, err := yaml.Marshal(issues)
+	data, err := YAML(issues)
 	if err != nil {
 		return nil, fmt.Errorf("write issues as YAML: %w", err)
 	}
@@ -105,4 +106,14 @@ func (o *Output) ByCluster() map[string][]*Object {
 		slices.SortFunc(objects, func(a, b *Object) int { return a.Ref.Compare(b.Ref) })
 	}
 	return clusters
+}
+
+// YAML writes any value as YAML, with the field names of its JSON. Characters
+// that act on a terminal come out as escapes.
+func YAML(value any) ([]byte, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(EscapeJSON(data))
 }

@@ -35,7 +35,7 @@ func renderTargets(a *snapshot.Action, out *networking.HTTPRoute) {
 
 func renderTimeout(a *snapshot.Action, out *networking.HTTPRoute) {
 	if a.Timeout != nil {
-		out.Timeout = durationpb.New(a.Timeout.Value)
+		out.Timeout = seconds(a.Timeout.Value) // 0 is no timeout, and so is none
 	}
 }
 

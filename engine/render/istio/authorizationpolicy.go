@@ -26,8 +26,9 @@ func (r *renderer) authorizationPolicy() {
 	var policies []snapshot.Ref
 	for _, rule := range r.plan.Access {
 		policies = append(policies, rule.Origin.Ref)
-		if rule.Anyone || len(rule.Sources) > 0 {
-			spec.Rules = append(spec.Rules, accessRule(rule, service))
+		out := accessRule(rule, service, r.plan.Mesh.TrustDomain)
+		if rule.Anyone || len(out.From) > 0 {
+			spec.Rules = append(spec.Rules, out)
 		}
 	}
 	ref := snapshot.Ref{
@@ -37,14 +38,16 @@ func (r *renderer) authorizationPolicy() {
 	r.add(ref, r.content(spec, false, r.parents(false, policies...)))
 }
 
-func accessRule(rule *snapshot.AccessRule, service *discoveryv1.KubeService) *security.Rule {
+func accessRule(rule *snapshot.AccessRule, service *discoveryv1.KubeService, trustDomain string) *security.Rule {
 	out := &security.Rule{}
 	for _, s := range rule.Sources {
-		if len(s.Identities) > 0 {
-			source := &security.Source{}
-			for _, id := range s.Identities {
+		source := &security.Source{}
+		for _, id := range s.Identities {
+			if id.Nameable(trustDomain) {
 				source.Principals = append(source.Principals, principal(id))
 			}
+		}
+		if len(source.Principals) > 0 {
 			slices.Sort(source.Principals)
 			source.Principals = slices.Compact(source.Principals)
 			out.From = append(out.From, &security.Rule_From{Source: source})
@@ -114,9 +117,13 @@ func globalAccess(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object 
 		return nil
 	}
 	vm := []snapshot.Ref{plan.DenyByDefault.Ref}
+	name := "global-access-control"
+	if plan.Twin {
+		name = snapshot.Sanitize(name + "-" + plan.Ref.Name)
+	}
 	out := []*snapshot.Object{{
 		Ref: snapshot.Ref{
-			Kind: snapshot.AuthorizationPolicy, Cluster: plan.Cluster, Namespace: plan.Namespace, Name: "global-access-control",
+			Kind: snapshot.AuthorizationPolicy, Cluster: plan.Cluster, Namespace: plan.Namespace, Name: name,
 		},
 		Content: newContent(namespace, &security.AuthorizationPolicy{}, vm, vm),
 	}}

@@ -12,6 +12,9 @@ func gateways(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 	var out []*snapshot.Object
 	vm := snapshot.RefOf(snapshot.VirtualMesh, plan.VirtualMesh)
 	for _, gw := range plan.Gateways {
+		if gw.Shared {
+			continue
+		}
 		spec := &networking.Gateway{
 			Selector: gw.Selector,
 			Servers: []*networking.Server{{

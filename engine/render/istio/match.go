@@ -6,7 +6,6 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
-	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -22,17 +21,13 @@ func matchRequest(m snapshot.Match, port uint32) *networking.HTTPMatchRequest {
 	}
 	for _, h := range m.Request.Headers {
 		if h.InvertMatch {
-			set(&out.WithoutHeaders, h.Name, headerMatch(h))
+			set(&out.WithoutHeaders, h.Name, valueMatch(h.Value, h.Regex))
 		} else {
-			set(&out.Headers, h.Name, headerMatch(h))
+			set(&out.Headers, h.Name, valueMatch(h.Value, h.Regex))
 		}
 	}
 	for _, q := range m.Request.QueryParameters {
-		if q.Regex {
-			set(&out.QueryParams, q.Name, regex(q.Value))
-		} else {
-			set(&out.QueryParams, q.Name, exact(q.Value))
-		}
+		set(&out.QueryParams, q.Name, valueMatch(q.Value, q.Regex))
 	}
 	return out
 }
@@ -44,17 +39,17 @@ func set(m *map[string]*networking.StringMatch, name string, match *networking.S
 	(*m)[name] = match
 }
 
-// headerMatch: without a value the header's presence is what counts, which
-// Istio spells as a StringMatch that matches nothing in particular
-// (istio.io HTTPMatchRequest.headers).
-func headerMatch(h networkingv1.HeaderMatcher) *networking.StringMatch {
+// valueMatch renders the condition on a header or query parameter: without a
+// value its presence is what counts, which Istio spells as a StringMatch that
+// matches nothing in particular (istio.io HTTPMatchRequest.headers).
+func valueMatch(value string, isRegex bool) *networking.StringMatch {
 	switch {
-	case h.Value == "":
+	case value == "":
 		return &networking.StringMatch{}
-	case h.Regex:
-		return regex(h.Value)
+	case isRegex:
+		return regex(value)
 	default:
-		return exact(h.Value)
+		return exact(value)
 	}
 }
 

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -8,10 +9,17 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
-// servicePorts renders a Service's ports for a ServiceEntry.
+// sctp is a protocol of Kubernetes that Istio has no word for.
+const sctp = "SCTP"
+
+// servicePorts renders a Service's ports for a ServiceEntry, but for those that
+// Istio cannot serve.
 func servicePorts(service *discoveryv1.KubeService) []*networking.ServicePort {
 	out := make([]*networking.ServicePort, 0, len(service.Ports))
 	for _, p := range service.Ports {
+		if p.Protocol == sctp {
+			continue
+		}
 		out = append(out, &networking.ServicePort{Number: p.Port, Name: portName(p), Protocol: protocol(p)})
 	}
 	return out
@@ -22,17 +30,21 @@ func portName(p discoveryv1.KubeServicePort) string {
 	if p.Name != "" {
 		return p.Name
 	}
-	return protocol(p)
+	if known := protocol(p); known != "" {
+		return known
+	}
+	return "TCP"
 }
 
-// endpointPortName is what the ServiceEntry calls an endpoint's port.
-func endpointPortName(service *discoveryv1.KubeService, p discoveryv1.EndpointPort) string {
+// endpointPortName is what the ServiceEntry calls an endpoint's port; false if
+// it has no such port, which Istio would not accept.
+func endpointPortName(service *discoveryv1.KubeService, p discoveryv1.EndpointPort) (string, bool) {
 	for _, s := range service.Ports {
 		if s.Name == p.Name {
-			return portName(s)
+			return portName(s), s.Protocol != sctp
 		}
 	}
-	return p.Name
+	return "", false
 }
 
 // protocols are the names by which Istio knows protocols
@@ -47,25 +59,25 @@ var protocols = map[string]string{
 var serverFirst = map[uint32]bool{25: true, 53: true, 3306: true, 27017: true}
 
 // protocol chooses as Istio does for a Service: the appProtocol, else the
-// beginning of the port's name, else what Kubernetes says.
+// beginning of the port's name, else none, and proxies find out by themselves:
+// called TCP, the port would lose its HTTP routes in other clusters only.
 func protocol(p discoveryv1.KubeServicePort) string {
 	if p.Protocol == "UDP" {
 		return "UDP"
 	}
-	if known, ok := protocols[strings.ToLower(p.AppProtocol)]; ok {
-		return known
-	}
-	name := strings.ToLower(p.Name)
-	if name != "grpc-web" && !strings.HasPrefix(name, "grpc-web-") {
-		name, _, _ = strings.Cut(name, "-")
-	} else {
-		name = "grpc-web"
+	name := strings.ToLower(cmp.Or(p.AppProtocol, p.Name))
+	if strings.HasPrefix(name, "grpc-web") {
+		return "GRPC-Web"
 	}
 	if known, ok := protocols[name]; ok {
 		return known
 	}
-	if serverFirst[p.Port] || p.Protocol == "" {
+	name, _, _ = strings.Cut(name, "-")
+	if known, ok := protocols[name]; ok {
+		return known
+	}
+	if serverFirst[p.Port] {
 		return "TCP"
 	}
-	return p.Protocol
+	return ""
 }

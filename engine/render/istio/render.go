@@ -20,6 +20,9 @@ func Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.O
 	}
 	r := &renderer{plan: plan, namespace: namespace}
 	for i, view := range plan.Views {
+		if i > 0 && r.written(view.Mesh) {
+			continue
+		}
 		r.virtualService(view, i > 0)
 		r.destinationRule(view, i > 0)
 	}
@@ -64,6 +67,23 @@ func (r *renderer) place(kind snapshot.Kind, view *snapshot.View, remote bool) s
 		return snapshot.Ref{Kind: kind, Cluster: view.Mesh.Cluster, Namespace: view.Mesh.Namespace, Name: r.plan.Ref.Name}
 	}
 	return snapshot.Ref{Kind: kind, Cluster: service.ClusterName, Namespace: service.Namespace, Name: service.Name}
+}
+
+// written reports whether the objects for a mesh are those for a twin of it, to
+// which the service is federated, too.
+func (r *renderer) written(mesh *snapshot.MeshPlan) bool {
+	if !mesh.Twin || r.plan.Federation == nil {
+		return false
+	}
+	for _, other := range r.plan.Federation.To {
+		if other == mesh {
+			return false
+		}
+		if other.Cluster == mesh.Cluster && other.Namespace == mesh.Namespace {
+			return true
+		}
+	}
+	return false
 }
 
 // content wraps a spec with the labels and annotations that all our objects have.

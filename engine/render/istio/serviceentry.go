@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// tlsModeLabel on an endpoint makes Istio's automatic mutual TLS use it
-	// there; endpoints of ServiceEntries are taken for plain text otherwise.
+	// tlsModeLabel on an endpoint says that it takes mutual TLS; endpoints of
+	// ServiceEntries are taken for plain text otherwise: callers would not
+	// encrypt, and gateways that pass connections on leave such endpoints out.
 	tlsModeLabel  = "security.istio.io/tlsMode"
 	tlsModeMutual = "istio"
 	// sameNamespace in exportTo is the object's own namespace.
@@ -36,7 +37,7 @@ func (r *renderer) serviceEntries() {
 		Location: networking.ServiceEntry_MESH_INTERNAL, Ports: ports,
 	}
 	if f.Flat {
-		remote.Endpoints = podEndpoints(service, true)
+		remote.Endpoints = podEndpoints(service)
 	} else {
 		remote.Endpoints = gatewayEndpoints(service, ports, r.plan.Mesh.Gateways)
 	}
@@ -44,6 +45,9 @@ func (r *renderer) serviceEntries() {
 	content := r.content(remote, true, []snapshot.Ref{f.Origin.Ref})
 	backing := make([]snapshot.Object, len(f.To))
 	for i, mesh := range f.To {
+		if r.written(mesh) {
+			continue
+		}
 		backing[i] = snapshot.Object{Ref: entryRef(f, mesh), Content: content}
 		r.objects = append(r.objects, &backing[i])
 	}
@@ -61,7 +65,7 @@ func entryRef(f *snapshot.Federation, mesh *snapshot.MeshPlan) snapshot.Ref {
 func (r *renderer) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeService, ports []*networking.ServicePort) {
 	home := &networking.ServiceEntry{
 		Hosts: []string{f.Hostname}, Location: networking.ServiceEntry_MESH_INTERNAL, Ports: ports,
-		Endpoints: podEndpoints(service, false), ExportTo: gatewayNamespaces(r.plan.Mesh),
+		Endpoints: podEndpoints(service), ExportTo: gatewayNamespaces(r.plan.Mesh),
 	}
 	home.Resolution = resolution(home.Endpoints)
 	r.add(entryRef(f, r.plan.Mesh), r.content(home, true, []snapshot.Ref{f.Origin.Ref}))
@@ -70,13 +74,15 @@ func (r *renderer) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSe
 		return
 	}
 	view := r.rules[0].view // all remote views have the same subsets
-	policy := trafficPolicy(&snapshot.View{Outlier: view.Outlier, TLS: view.TLS})
+	// No TLS mode: a gateway that passes connections on does not encrypt them,
+	// and takes any mode but mutual TLS as a reason to leave all endpoints out.
+	policy := trafficPolicy(&snapshot.View{Outlier: view.Outlier})
 	if len(view.Subsets) == 0 && policy == nil {
 		return
 	}
 	spec := &networking.DestinationRule{Host: f.Hostname, Subsets: subsets(view), TrafficPolicy: policy, ExportTo: home.ExportTo}
 	r.add(snapshot.Ref{Kind: snapshot.DestinationRule, Cluster: r.plan.Mesh.Cluster, Namespace: r.plan.Mesh.Namespace, Name: f.Hostname},
-		r.content(spec, true, r.parents(true, r.ruleOrigins(view)...)))
+		r.content(spec, true, r.parents(true, r.ruleOrigins(&snapshot.View{Outlier: view.Outlier})...)))
 }
 
 // gatewayNamespaces are where the mesh's own entry must be seen: by the gateways only.
@@ -172,20 +178,18 @@ func mutual(labels map[string]string) map[string]string {
 }
 
 // podEndpoints are the pods themselves, at the ports where they listen.
-func podEndpoints(service *discoveryv1.KubeService, withTLS bool) []*networking.WorkloadEntry {
+func podEndpoints(service *discoveryv1.KubeService) []*networking.WorkloadEntry {
 	var out []*networking.WorkloadEntry
 	for _, part := range service.EndpointSubsets {
 		ports := map[string]uint32{}
 		for _, p := range part.Ports {
-			ports[endpointPortName(service, p)] = p.Port
+			if name, ok := endpointPortName(service, p); ok {
+				ports[name] = p.Port
+			}
 		}
 		for i := range part.Endpoints {
 			e := &part.Endpoints[i]
-			labels := e.Labels
-			if withTLS {
-				labels = mutual(labels)
-			}
-			out = append(out, &networking.WorkloadEntry{Address: e.IpAddress, Ports: ports, Labels: labels})
+			out = append(out, &networking.WorkloadEntry{Address: e.IpAddress, Ports: ports, Labels: mutual(e.Labels)})
 		}
 	}
 	return out

@@ -18,7 +18,8 @@ type sharedService struct {
 // virtualService renders the routes of a view. A route is written once for each
 // port of the service, so that requests keep their port.
 func (r *renderer) virtualService(view *snapshot.View, remote bool) {
-	if len(view.Routes) == 0 {
+	ports := routedPorts(r.plan.Destination.Spec.KubeService.Ports)
+	if len(view.Routes) == 0 || len(ports) == 0 {
 		return
 	}
 	ref := r.place(snapshot.VirtualService, view, remote)
@@ -34,7 +35,7 @@ func (r *renderer) virtualService(view *snapshot.View, remote bool) {
 	var policies []snapshot.Ref
 	for _, route := range view.Routes {
 		policies = append(policies, route.Action.Policies...)
-		for _, port := range routedPorts(r.plan.Destination.Spec.KubeService.Ports) {
+		for _, port := range ports {
 			spec.Http = append(spec.Http, httpRoute(view, route, port))
 		}
 	}
@@ -49,7 +50,7 @@ func (r *renderer) virtualService(view *snapshot.View, remote bool) {
 func routedPorts(ports []discoveryv1.KubeServicePort) []uint32 {
 	var out []uint32
 	for _, p := range ports {
-		if p.Protocol != "UDP" && !slices.Contains(out, p.Port) {
+		if p.Protocol != "UDP" && p.Protocol != sctp && !slices.Contains(out, p.Port) {
 			out = append(out, p.Port)
 		}
 	}

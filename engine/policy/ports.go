@@ -1,0 +1,44 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// noRequests are the protocols, as ports are named after them, in which a proxy
+// sees connections only.
+var noRequests = []string{"tcp", "tls", "https", "udp", "mongo", "mysql", "redis"}
+
+// takesRequests reports whether a proxy can tell requests apart on a port.
+func takesRequests(p *discoveryv1.KubeServicePort) bool {
+	if p.Protocol != "" && p.Protocol != "TCP" {
+		return false
+	}
+	name := strings.ToLower(p.AppProtocol)
+	if name == "" {
+		name, _, _ = strings.Cut(strings.ToLower(p.Name), "-")
+	}
+	return !slices.Contains(noRequests, name)
+}
+
+// checkPorts warns where a policy is about requests, but the service is not.
+func (w *world) checkPorts(self int, p *networkingv1.Policy) []snapshot.Issue {
+	service := w.inv.Destinations[self].Spec.KubeService
+	for i := range service.Ports {
+		if takesRequests(&service.Ports[i]) {
+			return nil
+		}
+	}
+	for i := range features {
+		if f := &features[i]; f.route != nil && f.value(p) != nil {
+			return []snapshot.Issue{warning(snapshot.FieldUnsupported,
+				"name a port of the Service after its protocol, such as http or grpc, or leave the service out of the policy",
+				"%s has no effect: service %s has no port for HTTP", f.field, key(service.Ref))}
+		}
+	}
+	return nil
+}
