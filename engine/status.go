@@ -32,6 +32,10 @@ type observed[S comparable] struct {
 	generation int64
 }
 
+// firstGeneration is what an API server gives to an object that it stores for
+// the first time: a status that is written right after it is about that one.
+const firstGeneration = 1
+
 // sources pairs what is planned with what is stored, both ascending by name,
 // and keeps the pairs while neither list changes.
 type sources[S comparable] struct {
@@ -59,7 +63,7 @@ func pair[S comparable, O metav1.Object](m *sources[S], planned []S, stored []O,
 			for at < len(stored) && stored[at].GetName() < n {
 				at++
 			}
-			out[i].source = p
+			out[i] = observed[S]{p, firstGeneration}
 			if at < len(stored) && stored[at].GetName() == n {
 				out[i].generation = stored[at].GetGeneration()
 			}

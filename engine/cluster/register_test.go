@@ -132,10 +132,10 @@ func TestRemoteRulesFollowFromTheKinds(t *testing.T) {
 	}
 	wanted := map[string][]string{}
 	for _, k := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch) {
-		wanted[k.Info().Resource+"."+k.Info().Group] = []string{"get", "list", "watch"}
+		wanted[k.Info().Resource+"."+k.Info().Group] = []string{"list", "watch"}
 	}
 	for _, k := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
-		wanted[k.Info().Resource+"."+k.Info().Group] = []string{"create", "delete", "get", "list", "patch", "watch"}
+		wanted[k.Info().Resource+"."+k.Info().Group] = []string{"create", "delete", "list", "patch", "watch"}
 	}
 	assert.Equal(t, wanted, granted)
 	assert.NotContains(t, granted, "secrets.")

@@ -203,7 +203,8 @@ func TestStormsCoalesce(t *testing.T) {
 	require.NoError(t, err)
 	w := start(t, management, watch.Options{Namespace: namespace(t, management)})
 	w.Set("west", "", config, nil)
-	before := w.is("west", snapshot.Synced)
+	w.is("west", snapshot.Synced)
+	before := named(w.until("the API server's own Service", func(i *snapshot.Input) bool { return len(named(i, "west").Services) > 0 }), "west")
 	drain(w)
 	const storm = 1000
 	for i := range storm {

@@ -39,6 +39,7 @@ type Counts struct {
 	Destinations int32 `json:"destinations,omitempty"`
 	// Workloads concerned.
 	Workloads int32 `json:"workloads,omitempty"`
-	// Problems is the number of targets on which the resource is not accepted.
-	Problems int32 `json:"problems,omitempty"`
+	// Problems is the number of targets on which the resource is not accepted; 0 is written, too, since it is good to read.
+	// +optional
+	Problems int32 `json:"problems"`
 }
