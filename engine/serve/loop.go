@@ -88,7 +88,7 @@ func (l *loop) run(ctx context.Context) {
 			l.metrics.panics.Inc()
 			memo = l.newTranslator()
 		}
-		pace.round(began, time.Now())
+		pace.round(began, time.Now(), changed)
 		if changed {
 			select {
 			case edits <- seen:
