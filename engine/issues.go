@@ -81,5 +81,11 @@ func ineffective(m *snapshot.Management) []snapshot.Issue {
 	for _, o := range m.AccessLogRecords {
 		add(snapshot.AccessLogRecord, o)
 	}
+	for _, o := range m.Roles {
+		add(snapshot.Role, o)
+	}
+	for _, o := range m.RoleBindings {
+		add(snapshot.RoleBinding, o)
+	}
 	return out
 }

@@ -85,5 +85,7 @@ func managementLists(m *snapshot.Management) map[snapshot.Kind]list {
 		snapshot.ServiceDependency:  of(&m.ServiceDependencies),
 		snapshot.WasmDeployment:     of(&m.WasmDeployments),
 		snapshot.AccessLogRecord:    of(&m.AccessLogRecords),
+		snapshot.Role:               of(&m.Roles),
+		snapshot.RoleBinding:        of(&m.RoleBindings),
 	}
 }

@@ -163,6 +163,8 @@ func (d *differences) management(a, b *snapshot.Management) {
 	list(d, snapshot.KubernetesCluster, "", a.KubernetesClusters, b.KubernetesClusters)
 	list(d, snapshot.WasmDeployment, "", a.WasmDeployments, b.WasmDeployments)
 	list(d, snapshot.AccessLogRecord, "", a.AccessLogRecords, b.AccessLogRecords)
+	list(d, snapshot.Role, "", a.Roles, b.Roles)
+	list(d, snapshot.RoleBinding, "", a.RoleBindings, b.RoleBindings)
 	list(d, snapshot.Mesh, "", a.Meshes, b.Meshes)
 	list(d, snapshot.Destination, "", a.Destinations, b.Destinations)
 	list(d, snapshot.Workload, "", a.Workloads, b.Workloads)

@@ -35,9 +35,10 @@ func (p *pacer) wait(now time.Time) time.Duration {
 
 // round notes from when to when a round was, and whether it asked for writes.
 func (p *pacer) round(began, ended time.Time, wrote bool) {
-	share := time.Duration(echoShare)
+	work := ended.Sub(began)
+	rest := work * echoShare
 	if wrote {
-		share = writeShare
+		rest = work * writeShare
 	}
-	p.ended, p.rest = ended, min(share*ended.Sub(began), longest)
+	p.ended, p.rest = ended, min(rest, longest)
 }

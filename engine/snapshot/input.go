@@ -10,6 +10,7 @@ import (
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
+	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 )
 
@@ -98,6 +99,8 @@ type Management struct {
 	ServiceDependencies []*enterprisev1beta1.ServiceDependency
 	WasmDeployments     []*enterprisev1beta1.WasmDeployment
 	AccessLogRecords    []*observabilityv1.AccessLogRecord
+	Roles               []*rbacv1.Role
+	RoleBindings        []*rbacv1.RoleBinding
 }
 
 // DefaultNamespace is where the management plane lives unless told otherwise.

@@ -24,6 +24,8 @@ const (
 	ServiceDependency
 	WasmDeployment
 	AccessLogRecord
+	Role
+	RoleBinding
 	IssuedCertificate
 	Deployment
 	DaemonSet
@@ -83,6 +85,7 @@ const (
 	discoveryGroup    = "discovery.mesh.gloo.solo.io"
 	networkingGroup   = "networking.mesh.gloo.solo.io"
 	enterpriseGroup   = "networking.enterprise.mesh.gloo.solo.io"
+	rbacGroup         = "rbac.enterprise.mesh.gloo.solo.io"
 	certificatesGroup = "certificates.mesh.gloo.solo.io"
 	istioNetworking   = "networking.istio.io"
 	istioSecurity     = "security.istio.io"
@@ -110,6 +113,8 @@ var kinds = [kindCount]KindInfo{
 	ServiceDependency:  kind(enterpriseGroup, "v1beta1", "ServiceDependency", "servicedependencies", ManagementSide, Watch|WriteStatus),
 	WasmDeployment:     kind(enterpriseGroup, "v1beta1", "WasmDeployment", "wasmdeployments", ManagementSide, Watch),
 	AccessLogRecord:    kind("observability.enterprise.mesh.gloo.solo.io", "v1", "AccessLogRecord", "accesslogrecords", ManagementSide, Watch),
+	Role:               kind(rbacGroup, "v1", "Role", "roles", ManagementSide, Watch),
+	RoleBinding:        kind(rbacGroup, "v1", "RoleBinding", "rolebindings", ManagementSide, Watch),
 	IssuedCertificate:  kind(certificatesGroup, "v1", "IssuedCertificate", "issuedcertificates", ManagedSide, 0),
 
 	Deployment:    kind("apps", "v1", "Deployment", "deployments", ManagedSide, Watch),

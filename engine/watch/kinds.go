@@ -15,6 +15,7 @@ import (
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
+	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -83,5 +84,7 @@ func newManagementPlane(config *rest.Config, scheme *runtime.Scheme, namespace s
 		add(p, seed, query{kind: snapshot.ServiceDependency}, &enterprisev1beta1.ServiceDependency{}, unless(keep, func(o *enterprisev1beta1.ServiceDependency) { o.Status = enterprisev1beta1.ServiceDependencyStatus{} }), func(m *management) *[]*enterprisev1beta1.ServiceDependency { return &m.ServiceDependencies }),
 		add(p, seed, query{kind: snapshot.WasmDeployment}, &enterprisev1beta1.WasmDeployment{}, unless(keep, func(o *enterprisev1beta1.WasmDeployment) { o.Status = enterprisev1beta1.WasmDeploymentStatus{} }), func(m *management) *[]*enterprisev1beta1.WasmDeployment { return &m.WasmDeployments }),
 		add(p, seed, query{kind: snapshot.AccessLogRecord}, &observabilityv1.AccessLogRecord{}, unless(keep, func(o *observabilityv1.AccessLogRecord) { o.Status = observabilityv1.AccessLogRecordStatus{} }), func(m *management) *[]*observabilityv1.AccessLogRecord { return &m.AccessLogRecords }),
+		add(p, seed, query{kind: snapshot.Role}, &rbacv1.Role{}, unless(keep, func(o *rbacv1.Role) { o.Status = rbacv1.RoleStatus{} }), func(m *management) *[]*rbacv1.Role { return &m.Roles }),
+		add(p, seed, query{kind: snapshot.RoleBinding}, &rbacv1.RoleBinding{}, unless(keep, func(o *rbacv1.RoleBinding) { o.Status = rbacv1.RoleBindingStatus{} }), func(m *management) *[]*rbacv1.RoleBinding { return &m.RoleBindings }),
 	)
 }
