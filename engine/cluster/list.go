@@ -122,9 +122,10 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = slices.Concat(out, left)
-	slices.SortFunc(out, func(a, b ClusterStatus) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	all := make([]ClusterStatus, 0, len(out)+len(left)) // never nil: it is printed as a list
+	all = append(append(all, out...), left...)
+	slices.SortFunc(all, func(a, b ClusterStatus) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
 }
 
 // known reads the registrations of a namespace.
