@@ -4,8 +4,6 @@ package snapshot
 const (
 	// ClusterFrozen: the cluster cannot be read; nothing is changed there.
 	ClusterFrozen Code = "ClusterFrozen"
-	// CredentialInvalid: the stored kubeconfig of a cluster cannot be used.
-	CredentialInvalid Code = "CredentialInvalid"
 	// MeshUnreadable: a control plane was found whose configuration makes no sense.
 	MeshUnreadable Code = "MeshUnreadable"
 	// MeshVersionUnknown: a control plane's image names no version.
@@ -40,8 +38,6 @@ const (
 	FieldUnsupported Code = "FieldUnsupported"
 	// FieldConflict: an older policy owns the field for the same requests.
 	FieldConflict Code = "FieldConflict"
-	// NeverWins: a route can never be reached.
-	NeverWins Code = "NeverWins"
 	// LastGoodInForce: the policy is invalid; its last accepted spec stays.
 	LastGoodInForce Code = "LastGoodInForce"
 	// TrustUnmanaged: certificates were asked for, which this version does not issue.
