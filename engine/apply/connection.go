@@ -2,7 +2,9 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -66,7 +68,12 @@ type lister struct {
 	*connection
 	kind snapshot.Kind
 	to   listener
+	// absent: the API server said that it serves no such kind.
+	absent atomic.Bool
 }
+
+// errAbsent makes the reflector ask by a list, as it does where streaming is not to be had.
+var errAbsent = errors.New("the kind is not served")
 
 // List implements cache.ListerWatcher.
 func (l *lister) List(options metav1.ListOptions) (runtime.Object, error) {
@@ -89,6 +96,9 @@ func (l *lister) ListWithContext(ctx context.Context, options metav1.ListOptions
 
 // WatchWithContext implements cache.ListerWatcherWithContext.
 func (l *lister) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if l.absent.Load() {
+		return nil, errAbsent // one question is enough: the list that follows
+	}
 	options.Watch = true
 	w, err := l.Get().AbsPath(path(id{kind: l.kind}, "")...).
 		SpecificallyVersionedParams(&options, l.params, listVersion).Watch(ctx)
@@ -97,6 +107,7 @@ func (l *lister) WatchWithContext(ctx context.Context, options metav1.ListOption
 }
 
 func (l *lister) report(ctx context.Context, err error) {
+	l.absent.Store(apierrors.IsNotFound(err))
 	if ctx.Err() == nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) && !apierrors.IsInvalid(err) {
 		l.to.reported(l.connection, l.kind, err)
 	}

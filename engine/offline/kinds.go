@@ -66,7 +66,9 @@ func clusterLists(c *snapshot.Cluster) map[snapshot.Kind]list {
 		snapshot.Service:       of(&c.Services),
 		snapshot.EndpointSlice: of(&c.EndpointSlices),
 		snapshot.Node:          of(&c.Nodes),
+		snapshot.Namespace:     of(&c.Namespaces),
 		snapshot.ConfigMap:     of(&c.ConfigMaps),
+		snapshot.MeshConfig:    of(&c.MeshConfigs),
 	}
 }
 

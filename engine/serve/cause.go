@@ -179,6 +179,8 @@ func (d *differences) cluster(a, b *snapshot.Cluster) {
 	list(d, snapshot.DaemonSet, b.Name, a.DaemonSets, b.DaemonSets)
 	list(d, snapshot.StatefulSet, b.Name, a.StatefulSets, b.StatefulSets)
 	list(d, snapshot.ConfigMap, b.Name, a.ConfigMaps, b.ConfigMaps)
+	list(d, snapshot.MeshConfig, b.Name, a.MeshConfigs, b.MeshConfigs)
+	list(d, snapshot.Namespace, b.Name, a.Namespaces, b.Namespaces)
 	list(d, snapshot.Node, b.Name, a.Nodes, b.Nodes)
 	list(d, snapshot.EndpointSlice, b.Name, a.EndpointSlices, b.EndpointSlices)
 	list(d, snapshot.Pod, b.Name, a.Pods, b.Pods)

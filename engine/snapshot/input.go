@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
@@ -47,8 +48,11 @@ type Cluster struct {
 	Services       []*corev1.Service
 	EndpointSlices []*endpointv1.EndpointSlice
 	Nodes          []*corev1.Node
+	Namespaces     []*corev1.Namespace
 	// ConfigMaps are those that hold a mesh's own settings, not all.
 	ConfigMaps []*corev1.ConfigMap
+	// MeshConfigs are the settings of Open Service Meshes.
+	MeshConfigs []*osmconfigv1alpha2.MeshConfig
 }
 
 // Sync says how far the lists of a Cluster can be trusted.

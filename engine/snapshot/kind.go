@@ -35,8 +35,10 @@ const (
 	Service
 	EndpointSlice
 	Node
+	Namespace
 	ConfigMap
 	Secret
+	MeshConfig
 	ServiceEntry
 	Gateway
 	DestinationRule
@@ -44,6 +46,9 @@ const (
 	Sidecar
 	EnvoyFilter
 	AuthorizationPolicy
+	HTTPRouteGroup
+	TrafficTarget
+	TrafficSplit
 	kindCount
 )
 
@@ -79,6 +84,9 @@ type KindInfo struct {
 	Access   Access
 	// ClusterScoped objects have no namespace.
 	ClusterScoped bool
+	// Optional kinds come with a mesh: an API server that serves none of the
+	// kind is a healthy one that has none.
+	Optional bool
 }
 
 const (
@@ -89,14 +97,25 @@ const (
 	certificatesGroup = "certificates.mesh.gloo.solo.io"
 	istioNetworking   = "networking.istio.io"
 	istioSecurity     = "security.istio.io"
+	smiSplit          = "split.smi-spec.io"
+	smiAccess         = "access.smi-spec.io"
+	smiSpecs          = "specs.smi-spec.io"
+	osmConfig         = "config.openservicemesh.io"
 )
 
 func kind(group, version, name, resource string, side Side, access Access) KindInfo {
 	return KindInfo{
 		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name},
 		Resource:         resource, Side: side, Access: access,
-		ClusterScoped: name == "Node",
+		ClusterScoped: name == "Node" || name == "Namespace",
 	}
+}
+
+// optional is the row of a kind that a mesh brings along.
+func optional(group, version, name, resource string, access Access) KindInfo {
+	info := kind(group, version, name, resource, ManagedSide, access)
+	info.Optional = true
+	return info
 }
 
 // kinds is read-only. A kind that the engine learns to read or write is one row.
@@ -125,16 +144,23 @@ var kinds = [kindCount]KindInfo{
 	Service:       kind("", "v1", "Service", "services", ManagedSide, Watch),
 	EndpointSlice: kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", ManagedSide, Watch),
 	Node:          kind("", "v1", "Node", "nodes", ManagedSide, Watch),
+	Namespace:     kind("", "v1", "Namespace", "namespaces", ManagedSide, Watch),
 	ConfigMap:     kind("", "v1", "ConfigMap", "configmaps", ManagedSide, Watch),
 	Secret:        kind("", "v1", "Secret", "secrets", ManagementSide, 0),
 
-	ServiceEntry:        kind(istioNetworking, "v1", "ServiceEntry", "serviceentries", ManagedSide, Write),
-	Gateway:             kind(istioNetworking, "v1", "Gateway", "gateways", ManagedSide, Write),
-	DestinationRule:     kind(istioNetworking, "v1", "DestinationRule", "destinationrules", ManagedSide, Write),
-	VirtualService:      kind(istioNetworking, "v1", "VirtualService", "virtualservices", ManagedSide, Write),
-	Sidecar:             kind(istioNetworking, "v1", "Sidecar", "sidecars", ManagedSide, 0),
-	EnvoyFilter:         kind(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", ManagedSide, 0),
-	AuthorizationPolicy: kind(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", ManagedSide, Write),
+	MeshConfig:          optional(osmConfig, "v1alpha2", "MeshConfig", "meshconfigs", Watch),
+	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write),
+	Gateway:             optional(istioNetworking, "v1", "Gateway", "gateways", Write),
+	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write),
+	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write),
+	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", 0),
+	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", 0),
+	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write),
+
+	// The versions are those that Open Service Mesh 1.2 serves and reads.
+	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),
+	TrafficTarget:  optional(smiAccess, "v1alpha3", "TrafficTarget", "traffictargets", Write),
+	TrafficSplit:   optional(smiSplit, "v1alpha2", "TrafficSplit", "trafficsplits", Write),
 }
 
 // Info returns what Kubernetes calls k.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +46,8 @@ type feed[T object] struct {
 	mu       sync.Mutex
 	err      error
 	failures int
+	// absent: the API server said that it serves no such kind, which is optional.
+	absent bool
 }
 
 // feeder is a feed of whatever type.
@@ -70,17 +73,34 @@ func (f *feed[T]) note(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
+	// An API server that has just started answers 503 until it knows its CRDs,
+	// so this answer can be trusted.
+	missing := f.kind.Info().Optional && apierrors.IsNotFound(err)
 	f.mu.Lock()
 	f.err = err
 	f.failures++
-	if err == nil {
-		f.failures = 0
+	if err == nil || missing {
+		f.err, f.failures = nil, 0
 	}
+	f.absent = missing
 	f.mu.Unlock()
-	if err != nil {
+	switch {
+	case missing:
+		_ = f.Replace(nil, "") // fails for objects of another type only
+	case err != nil:
 		f.failed()
 	}
 }
+
+// isAbsent reports whether the kind was not served when that was last asked.
+func (f *feed[T]) isAbsent() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.absent
+}
+
+// errAbsent makes the reflector ask by a list, as it does where streaming is not to be had.
+var errAbsent = errors.New("the kind is not served")
 
 // run follows the kind until ctx ends, and returns when nothing more will be stored.
 func (f *feed[T]) run(ctx context.Context) {
@@ -90,7 +110,9 @@ func (f *feed[T]) run(ctx context.Context) {
 	cache.NewReflectorWithOptions(f, f.example, f.collection, cache.ReflectorOptions{
 		Name:            f.kind.Info().Resource,
 		TypeDescription: f.kind.String(),
-		Backoff:         &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
+		// While an optional kind is absent, the cap is how long its arrival may go
+		// unnoticed, at the price of one small question in that time.
+		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	}).RunWithContext(ctx)
 }
 
@@ -144,6 +166,9 @@ func (f *feed[T]) ListWithContext(ctx context.Context, options metav1.ListOption
 
 // WatchWithContext implements cache.WatcherWithContext.
 func (f *feed[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if f.isAbsent() {
+		return nil, errAbsent // one question is enough: the list that follows
+	}
 	options.Watch = true
 	watcher, err := f.request(&options).Watch(ctx)
 	f.note(ctx, err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 
+	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
@@ -43,7 +44,9 @@ func newManagedPlane(config *rest.Config, scheme *runtime.Scheme, seed *snapshot
 		add(p, seed, query{kind: snapshot.Service}, &corev1.Service{}, stripService, func(c *cluster) *[]*corev1.Service { return &c.Services }),
 		add(p, seed, query{kind: snapshot.EndpointSlice}, &endpointv1.EndpointSlice{}, stripEndpointSlice, func(c *cluster) *[]*endpointv1.EndpointSlice { return &c.EndpointSlices }),
 		add(p, seed, query{kind: snapshot.Node}, &corev1.Node{}, stripNode, func(c *cluster) *[]*corev1.Node { return &c.Nodes }),
+		add(p, seed, query{kind: snapshot.Namespace}, &corev1.Namespace{}, stripNamespace, func(c *cluster) *[]*corev1.Namespace { return &c.Namespaces }),
 		add(p, seed, query{kind: snapshot.ConfigMap, fields: withoutCopies}, &corev1.ConfigMap{}, stripConfigMap, func(c *cluster) *[]*corev1.ConfigMap { return &c.ConfigMaps }),
+		add(p, seed, query{kind: snapshot.MeshConfig}, &osmconfigv1alpha2.MeshConfig{}, stripMeshConfig, func(c *cluster) *[]*osmconfigv1alpha2.MeshConfig { return &c.MeshConfigs }),
 	)
 }
 

@@ -163,3 +163,9 @@ func stripConfigMap(o *corev1.ConfigMap) bool {
 	*o = corev1.ConfigMap{ObjectMeta: essential(o.ObjectMeta), Data: map[string]string{meshConfigKey: config}}
 	return true
 }
+
+// stripNamespace keeps the labels, by which meshes say whose a namespace is.
+func stripNamespace(o *corev1.Namespace) bool {
+	*o = corev1.Namespace{ObjectMeta: essential(o.ObjectMeta)}
+	return true
+}

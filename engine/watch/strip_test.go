@@ -3,6 +3,7 @@ package watch
 import (
 	"testing"
 
+	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -50,7 +51,9 @@ func TestStrippingIsIdempotent(t *testing.T) {
 	idempotent(t, &corev1.Service{}, stripService)
 	idempotent(t, &endpointv1.EndpointSlice{}, stripEndpointSlice)
 	idempotent(t, &corev1.Node{}, stripNode)
+	idempotent(t, &corev1.Namespace{}, stripNamespace)
 	idempotent(t, &corev1.ConfigMap{}, stripConfigMap)
+	idempotent(t, &osmconfigv1alpha2.MeshConfig{}, stripMeshConfig)
 	idempotent(t, &discoveryv1.Mesh{}, stripOwn[*discoveryv1.Mesh])
 }
 

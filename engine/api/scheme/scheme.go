@@ -1,9 +1,10 @@
-// Package scheme knows every kind that meshctl reads or writes: its own, those of Kubernetes and those of Istio.
+// Package scheme knows every kind that meshctl reads or writes: its own, those of Kubernetes and those of the meshes.
 package scheme
 
 import (
 	"fmt"
 
+	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -29,7 +30,7 @@ import (
 // New returns a scheme with every kind. It is made anew each time, so that a caller may add to its own.
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{AddOwn, addKubernetes, addIstio} {
+	for _, add := range []func(*runtime.Scheme) error{AddOwn, addKubernetes, addIstio, osmconfigv1alpha2.AddToScheme} {
 		if err := add(s); err != nil {
 			// The lists below are fixed, so this is a mistake in the program and shows in every run.
 			panic(fmt.Sprintf("build the scheme: %v", err))
