@@ -29,7 +29,7 @@ func title(s enginetest.Size) string { return fmt.Sprintf("services=%dx%d", s.Se
 // remoteEntries counts the ServiceEntries away from the clusters of their services.
 func remoteEntries(out *snapshot.Output) int {
 	n := 0
-	for _, p := range out.Parts {
+	for p := range out.Parts.All() {
 		entries := 0
 		for _, o := range p.Objects {
 			if o.Ref.Kind == snapshot.ServiceEntry {

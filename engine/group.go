@@ -1,70 +1,52 @@
 package engine
 
-import "slices"
+import "github.com/meshctl/meshctl/engine/snapshot"
 
 // group is a list of things made one by one from sources of one sort, which are
 // ascending by name. It makes anew what has another source than before.
-type group[S comparable, M any] struct {
-	sources []S
-	names   []string
-	made    []M
+type group[S, M comparable] struct {
+	sources snapshot.List[S]
+	made    snapshot.List[M]
 }
 
 // update brings the group up to the sources and reports whether anything is
 // new or gone. Render is given what was made for the same name before, if any.
-func (g *group[S, M]) update(sources []S, name func(S) string, render func(S, M) M) bool {
-	if sameSlice(g.sources, sources) {
+func (g *group[S, M]) update(sources snapshot.List[S], name func(S) string, render func(S, M) M) bool {
+	if g.sources.Same(sources) {
 		return false
 	}
-	if g.aligned(sources, name) {
-		return g.updateInPlace(sources, render)
-	}
-	names, made := make([]string, len(sources)), make([]M, len(sources))
-	at := 0
-	for i, source := range sources {
-		names[i] = name(source)
-		for at < len(g.names) && g.names[at] < names[i] {
-			at++
-		}
-		var old M
-		if at < len(g.names) && g.names[at] == names[i] {
-			old = g.made[at]
-			if g.sources[at] == source {
-				made[i] = old
-				continue
+	var none S
+	var byName map[string]int
+	var before []M
+	var beforeSources []S
+	// earlier finds what was made under a name in another place.
+	earlier := func(n string) (s S, m M) {
+		if byName == nil {
+			before, beforeSources = g.made.Slice(), g.sources.Slice()
+			byName = make(map[string]int, len(before))
+			for i, s := range beforeSources {
+				byName[name(s)] = i
 			}
 		}
-		made[i] = render(source, old)
-	}
-	g.sources, g.names, g.made = sources, names, made
-	return true
-}
-
-// aligned reports whether the sources have the names that they had.
-func (g *group[S, M]) aligned(sources []S, name func(S) string) bool {
-	if len(sources) != len(g.sources) {
-		return false
-	}
-	for i, source := range sources {
-		if source != g.sources[i] && name(source) != g.names[i] {
-			return false
+		if i, ok := byName[n]; ok {
+			return beforeSources[i], before[i]
 		}
+		return s, m
 	}
-	return true
-}
-
-func (g *group[S, M]) updateInPlace(sources []S, render func(S, M) M) bool {
-	changed := false
-	for i, source := range sources {
-		if source == g.sources[i] {
-			continue
+	changed := g.sources.Len() != sources.Len()
+	made := snapshot.Project(g.sources, sources, g.made, func(s, old S, given M) M {
+		if s == old {
+			return given
 		}
-		if !changed {
-			g.made, changed = slices.Clone(g.made), true
+		changed = true
+		if n := name(s); old == none || name(old) != n {
+			if old, given = earlier(n); s == old {
+				return given
+			}
 		}
-		g.made[i] = render(source, g.made[i])
-	}
-	g.sources = sources
+		return render(s, given)
+	})
+	g.sources, g.made = sources, made
 	return changed
 }
 

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -15,30 +13,30 @@ type partMemo struct {
 	destinations group[*snapshot.DestinationPlan, *snapshot.Part]
 	meshes       group[*snapshot.MeshPlan, *snapshot.Part]
 	workloads    group[*discoveryv1.Workload, *snapshot.Part]
-	all          []*snapshot.Part
+	all          snapshot.List[*snapshot.Part]
 }
 
 // render makes the parts of a plan: one for each destination, mesh and workload.
-func (m *partMemo) render(namespace string, plan *snapshot.Plan) []*snapshot.Part {
+func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*snapshot.Part] {
 	destinations := m.destinations.update(plan.Destinations,
 		func(p *snapshot.DestinationPlan) string { return p.Ref.Name },
 		func(p *snapshot.DestinationPlan, old *snapshot.Part) *snapshot.Part {
 			own := discoveredObject(snapshot.Destination, p.Destination, &p.Destination.Spec, old)
 			return newPart("destination/"+p.Ref.Name, own, istio.Destination(p, namespace))
 		})
-	meshes := m.meshes.update(plan.Meshes,
+	meshes := m.meshes.update(snapshot.ListOf(plan.Meshes),
 		func(p *snapshot.MeshPlan) string { return p.Ref.Name },
 		func(p *snapshot.MeshPlan, old *snapshot.Part) *snapshot.Part {
 			own := discoveredObject(snapshot.Mesh, p.Mesh, &p.Mesh.Spec, old)
 			return newPart("mesh/"+p.Ref.Name, own, istio.Mesh(p, namespace))
 		})
-	workloads := m.workloads.update(plan.Workloads,
+	workloads := m.workloads.update(snapshot.ListOf(plan.Workloads),
 		func(w *discoveryv1.Workload) string { return w.Name },
 		func(w *discoveryv1.Workload, old *snapshot.Part) *snapshot.Part {
 			return newPart("workload/"+w.Name, discoveredObject(snapshot.Workload, w, &w.Spec, old), nil)
 		})
-	if destinations || meshes || workloads || m.all == nil {
-		m.all = slices.Concat(m.destinations.made, m.meshes.made, m.workloads.made)
+	if destinations || meshes || workloads {
+		m.all = snapshot.Concat(m.destinations.made, m.meshes.made, m.workloads.made)
 	}
 	return m.all
 }

@@ -109,7 +109,7 @@ func TestNoTwoObjectsHaveOneRef(t *testing.T) {
 			w.change()
 		}
 		seen := map[snapshot.Ref]string{}
-		for _, p := range engine.Translate(w.input()).Output.Parts {
+		for p := range engine.Translate(w.input()).Output.Parts.All() {
 			for _, o := range p.Objects {
 				require.Empty(t, seen[o.Ref], "%s is in %s, too", o.Ref, p.Key)
 				seen[o.Ref] = p.Key
@@ -127,7 +127,7 @@ func text(t *testing.T, out *snapshot.Output) string {
 		require.NoError(t, err)
 		fmt.Fprintf(&b, "%s %s\n", o.Ref, body)
 	}
-	for _, s := range out.Statuses {
+	for s := range out.Statuses.All() {
 		body, err := json.Marshal(s)
 		require.NoError(t, err)
 		fmt.Fprintf(&b, "status %s\n", body)
@@ -331,12 +331,12 @@ func (w *randomWorld) store() {
 	w.stored = nil
 	state := engine.Translate(w.input())
 	statuses := map[snapshot.Ref]*discoveryv1.DestinationStatus{}
-	for _, s := range state.Output.Statuses {
+	for s := range state.Output.Statuses.All() {
 		if v, ok := s.Value.(*discoveryv1.DestinationStatus); ok {
 			statuses[s.Ref] = v
 		}
 	}
-	for _, d := range state.Plan.Destinations {
+	for d := range state.Plan.Destinations.All() {
 		stored := d.Destination.DeepCopy()
 		stored.Generation = int64(1 + w.r.Intn(2))
 		stored.Status = *statuses[d.Ref].DeepCopy()
@@ -387,7 +387,7 @@ func (w *randomWorld) failWrite() {
 func TestEmptyInput(t *testing.T) {
 	t.Parallel()
 	state := engine.Translate(&snapshot.Input{Management: &snapshot.Management{Namespace: "gloo-mesh"}})
-	require.Empty(t, state.Output.Parts)
-	require.Empty(t, state.Output.Statuses)
+	require.Zero(t, state.Output.Parts.Len())
+	require.Zero(t, state.Output.Statuses.Len())
 	require.Empty(t, state.Output.Issues)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ type statusMemo struct {
 	of            []*snapshot.VirtualMeshPlan
 	failures      []snapshot.Failure
 	others        otherStatuses
-	all           []*snapshot.Status
+	all           snapshot.List[*snapshot.Status]
 }
 
 // observed is a source with the generation of the stored object that its status
@@ -36,60 +37,46 @@ type observed[S comparable] struct {
 // the first time: a status that is written right after it is about that one.
 const firstGeneration = 1
 
-// sources pairs what is planned with what is stored, both ascending by name,
+// sources pairs what is planned with what is stored, both ascending by Ref,
 // and keeps the pairs while neither list changes.
 type sources[S comparable] struct {
-	planned []S
+	planned snapshot.List[S]
 	stored  any
-	pairs   []observed[S]
+	pairs   snapshot.List[observed[S]]
 }
 
-// pair returns the same slice as before if nothing in it changed.
-func pair[S comparable, O metav1.Object](m *sources[S], planned []S, stored []O, name func(S) string) []observed[S] {
+// pair shares with the pairs before what did not change in them.
+func pair[S comparable, O metav1.Object](m *sources[S], planned snapshot.List[S], stored []O, ref func(S) snapshot.Ref) snapshot.List[observed[S]] {
 	before, ok := m.stored.([]O)
 	sameStored := ok && sameSlice(before, stored)
-	if sameStored && sameSlice(m.planned, planned) {
-		return m.pairs
+	was := m.planned
+	if !sameStored {
+		was = snapshot.List[S]{} // any generation may be another one
 	}
-	out := make([]observed[S], len(planned))
-	if sameStored && len(planned) == len(m.planned) && alike(planned, m.planned, name) {
-		for i, p := range planned {
-			out[i] = observed[S]{p, m.pairs[i].generation}
+	m.pairs = snapshot.Project(was, planned, m.pairs, func(p, old S, given observed[S]) observed[S] {
+		if p == old {
+			return given
 		}
-	} else {
-		at := 0
-		for i, p := range planned {
-			n := name(p)
-			for at < len(stored) && stored[at].GetName() < n {
-				at++
-			}
-			out[i] = observed[S]{p, firstGeneration}
-			if at < len(stored) && stored[at].GetName() == n {
-				out[i].generation = stored[at].GetGeneration()
-			}
+		out := observed[S]{p, firstGeneration}
+		if at, found := slices.BinarySearchFunc(stored, ref(p), func(o O, at snapshot.Ref) int {
+			return cmp.Or(strings.Compare(o.GetNamespace(), at.Namespace), strings.Compare(o.GetName(), at.Name))
+		}); found {
+			out.generation = stored[at].GetGeneration()
 		}
-	}
-	m.planned, m.stored, m.pairs = planned, stored, out
-	return out
-}
-
-func alike[S comparable](a, b []S, name func(S) string) bool {
-	for i := range a {
-		if a[i] != b[i] && name(a[i]) != name(b[i]) {
-			return false
-		}
-	}
-	return true
+		return out
+	})
+	m.planned, m.stored = planned, stored
+	return m.pairs
 }
 
 // write makes the statuses of everything on the management plane.
-func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) []*snapshot.Status {
-	meshName := func(p *snapshot.MeshPlan) string { return p.Ref.Name }
-	destinationName := func(p *snapshot.DestinationPlan) string { return p.Ref.Name }
+func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.List[*snapshot.Status] {
+	meshRef := func(p *snapshot.MeshPlan) snapshot.Ref { return p.Ref }
+	destinationRef := func(p *snapshot.DestinationPlan) snapshot.Ref { return p.Ref }
 
-	changed := m.meshes.update(pair(&m.meshSources, plan.Meshes, in.Management.Meshes, meshName),
+	changed := m.meshes.update(pair(&m.meshSources, snapshot.ListOf(plan.Meshes), in.Management.Meshes, meshRef),
 		func(o observed[*snapshot.MeshPlan]) string { return o.source.Ref.Name }, meshStatus)
-	changed = m.destinations.update(pair(&m.destinationSources, plan.Destinations, in.Management.Destinations, destinationName),
+	changed = m.destinations.update(pair(&m.destinationSources, plan.Destinations, in.Management.Destinations, destinationRef),
 		func(o observed[*snapshot.DestinationPlan]) string { return o.source.Ref.Name }, destinationStatus) || changed
 
 	failures := failuresOf(in.Failures)
@@ -97,7 +84,7 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) []*snapshot.
 	if refresh {
 		m.policies = group[*snapshot.PolicyPlan, *snapshot.Status]{}
 	}
-	changed = m.policies.update(plan.Policies,
+	changed = m.policies.update(snapshot.ListOf(plan.Policies),
 		func(p *snapshot.PolicyPlan) string { return policyName(p.Ref) },
 		func(p *snapshot.PolicyPlan, _ *snapshot.Status) *snapshot.Status {
 			return policyStatus(p, failures[p.Ref])
@@ -107,10 +94,10 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) []*snapshot.
 	}
 	m.failures, m.of = in.Failures, plan.VirtualMeshes
 
-	if changed = m.others.update(in.Management) || changed; changed || m.all == nil {
-		m.all = slices.Concat(m.meshes.made, m.destinations.made, m.virtualMeshes, m.policies.made, m.others.made)
-		tail := m.all[len(m.meshes.made)+len(m.destinations.made):]
-		slices.SortFunc(tail, func(a, b *snapshot.Status) int { return a.Ref.Compare(b.Ref) })
+	if changed = m.others.update(in.Management) || changed; changed {
+		// Kinds come in the order of their numbers.
+		m.all = snapshot.Concat(m.meshes.made, m.destinations.made, snapshot.ListOf(m.others.settings),
+			snapshot.ListOf(m.virtualMeshes), m.policies.made, snapshot.ListOf(m.others.enterprise))
 	}
 	return m.all
 }

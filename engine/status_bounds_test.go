@@ -55,7 +55,7 @@ func TestStatusesStaySmall(t *testing.T) {
 	}
 
 	byRef := map[snapshot.Ref]any{}
-	for _, s := range engine.Translate(in).Output.Statuses {
+	for s := range engine.Translate(in).Output.Statuses.All() {
 		text, err := json.Marshal(s.Value)
 		require.NoError(t, err)
 		require.Less(t, len(text), largestStatus, "%s", s.Ref)

@@ -9,34 +9,32 @@ import (
 
 // otherStatuses are those of kinds that no plan is made of.
 type otherStatuses struct {
-	settings            []*settingsv1.Settings
-	virtualDestinations []*enterprisev1beta1.VirtualDestination
-	serviceDependencies []*enterprisev1beta1.ServiceDependency
-	made                []*snapshot.Status
+	from *snapshot.Management
+	// settings and enterprise are each ascending by Ref.
+	settings, enterprise []*snapshot.Status
 }
 
 // noEffect is what users of a kind that is stored, but not translated, read.
 const noEffect = "this version does not translate the kind: the object has no effect"
 
 func (o *otherStatuses) update(m *snapshot.Management) bool {
-	if sameSlice(o.settings, m.Settings) && sameSlice(o.virtualDestinations, m.VirtualDestinations) &&
-		sameSlice(o.serviceDependencies, m.ServiceDependencies) {
+	if was := o.from; was != nil && sameSlice(was.Settings, m.Settings) && sameSlice(was.VirtualDestinations, m.VirtualDestinations) &&
+		sameSlice(was.ServiceDependencies, m.ServiceDependencies) {
 		return false
 	}
-	o.settings, o.virtualDestinations, o.serviceDependencies = m.Settings, m.VirtualDestinations, m.ServiceDependencies
-	o.made = nil
+	o.from, o.settings, o.enterprise = m, nil, nil
 	for _, s := range m.Settings {
-		o.made = append(o.made, &snapshot.Status{Ref: snapshot.RefOf(snapshot.Settings, s), Value: &settingsv1.SettingsStatus{
+		o.settings = append(o.settings, &snapshot.Status{Ref: snapshot.RefOf(snapshot.Settings, s), Value: &settingsv1.SettingsStatus{
 			ObservedGeneration: s.Generation, State: commonv1.ApprovalStateAccepted,
 		}})
 	}
 	for _, v := range m.VirtualDestinations {
-		o.made = append(o.made, &snapshot.Status{Ref: snapshot.RefOf(snapshot.VirtualDestination, v), Value: &enterprisev1beta1.VirtualDestinationStatus{
+		o.enterprise = append(o.enterprise, &snapshot.Status{Ref: snapshot.RefOf(snapshot.VirtualDestination, v), Value: &enterprisev1beta1.VirtualDestinationStatus{
 			ObservedGeneration: v.Generation, State: commonv1.ApprovalStateInvalid, Errors: []string{noEffect},
 		}})
 	}
 	for _, d := range m.ServiceDependencies {
-		o.made = append(o.made, &snapshot.Status{Ref: snapshot.RefOf(snapshot.ServiceDependency, d), Value: &enterprisev1beta1.ServiceDependencyStatus{
+		o.enterprise = append(o.enterprise, &snapshot.Status{Ref: snapshot.RefOf(snapshot.ServiceDependency, d), Value: &enterprisev1beta1.ServiceDependencyStatus{
 			ObservedGeneration: d.Generation, State: commonv1.ApprovalStateInvalid, Errors: []string{noEffect},
 		}})
 	}

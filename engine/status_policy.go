@@ -174,7 +174,7 @@ func textSize(s commonv1.ApprovalStatus) int {
 // makes a new plan of them, so there is nothing to keep.
 func virtualMeshStatuses(plan *snapshot.Plan, failures map[snapshot.Ref][]snapshot.Failure) []*snapshot.Status {
 	federated := map[snapshot.Ref][]snapshot.Verdict{}
-	for _, d := range plan.Destinations {
+	for d := range plan.Destinations.All() {
 		if d.Federation != nil {
 			vm := d.Federation.Origin.Ref
 			federated[vm] = append(federated[vm], snapshot.Verdict{Destination: d.Ref, Accepted: true})

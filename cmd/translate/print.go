@@ -94,7 +94,7 @@ const statusesFile = "statuses.yaml"
 // writeFolder writes a file for each cluster and kind, and removes the files of
 // an earlier run that have no successor.
 func writeFolder(dir string, objects []*snapshot.Object, statuses []*snapshot.Status) error {
-	files, err := offline.Files(&snapshot.Output{Parts: []*snapshot.Part{{Objects: objects}}})
+	files, err := offline.Files(&snapshot.Output{Parts: snapshot.ListOf([]*snapshot.Part{{Objects: objects}})})
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func translateRun(opts *Options) error {
 	}
 	var statuses []*snapshot.Status
 	if opts.Statuses {
-		statuses = output.Statuses
+		statuses = output.Statuses.Slice()
 	}
 	switch {
 	case opts.To != "":

@@ -14,6 +14,7 @@ import (
 // clusters have taken it in.
 func BenchmarkApplyOneEdit(b *testing.B) {
 	out := fleet(50, 1000, 49)
+	parts := out.Parts.Slice()
 	ctx, cancel := context.WithCancel(b.Context())
 	s := New(Options{})
 	var group sync.WaitGroup
@@ -24,13 +25,14 @@ func BenchmarkApplyOneEdit(b *testing.B) {
 	b.ResetTimer()
 	for n := range b.N {
 		edited := *out
-		edited.Parts = append([]*snapshot.Part(nil), out.Parts...)
-		old := out.Parts[n%len(out.Parts)]
+		at := n % len(parts)
+		old := parts[at]
 		part := &snapshot.Part{Key: old.Key}
 		for _, o := range old.Objects {
 			part.Objects = append(part.Objects, &snapshot.Object{Ref: o.Ref, Content: &snapshot.Content{Spec: map[string]any{"n": n}}})
 		}
-		edited.Parts[n%len(out.Parts)] = part
+		parts[at] = part
+		edited.Parts = out.Parts.With(map[int]*snapshot.Part{at: part})
 		s.apply(ctx, &group, &edited)
 		out = &edited
 	}
@@ -40,6 +42,7 @@ func BenchmarkApplyOneEdit(b *testing.B) {
 // federated to `remotes` clusters, so that there are some five objects a part.
 func fleet(clusters, services, remotes int) *snapshot.Output {
 	out := &snapshot.Output{}
+	var parts []*snapshot.Part
 	name := func(i int) string { return fmt.Sprintf("cluster-%02d", i%clusters) }
 	for c := range clusters {
 		out.Clusters = append(out.Clusters, name(c))
@@ -53,9 +56,10 @@ func fleet(clusters, services, remotes int) *snapshot.Output {
 				}
 				sortObjects(part.Objects)
 			}
-			out.Parts = append(out.Parts, part)
+			parts = append(parts, part)
 		}
 	}
-	sortParts(out.Parts)
+	sortParts(parts)
+	out.Parts = snapshot.ListOf(parts)
 	return out
 }

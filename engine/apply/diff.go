@@ -33,10 +33,10 @@ func diff(before, after *snapshot.Output) deltas {
 		after = &snapshot.Output{}
 	}
 	d := deltas{}
-	merge(before.Parts, after.Parts,
+	snapshot.Diff(before.Parts, after.Parts,
 		func(a, b *snapshot.Part) int { return strings.Compare(a.Key, b.Key) },
 		func(a, b *snapshot.Part) { d.parts(objectsOf(a), objectsOf(b)) })
-	merge(before.Statuses, after.Statuses,
+	snapshot.Diff(before.Statuses, after.Statuses,
 		func(a, b *snapshot.Status) int { return a.Ref.Compare(b.Ref) },
 		func(a, b *snapshot.Status) {
 			if b != nil {
@@ -51,7 +51,7 @@ func diff(before, after *snapshot.Output) deltas {
 }
 
 func (d deltas) parts(before, after []*snapshot.Object) {
-	merge(before, after,
+	snapshot.Diff(snapshot.ListOf(before), snapshot.ListOf(after),
 		func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) },
 		func(a, b *snapshot.Object) {
 			if a != nil && b != nil && a.Content == b.Content {
@@ -73,35 +73,4 @@ func objectsOf(p *snapshot.Part) []*snapshot.Object {
 		return nil
 	}
 	return p.Objects
-}
-
-// merge walks two sorted lists and calls changed for each pair that is not the
-// same pointer; the side that lacks an element is nil. Equal pointers are
-// passed over without being looked into.
-func merge[T any](before, after []*T, compare func(a, b *T) int, changed func(a, b *T)) {
-	i, j := 0, 0
-	for i < len(before) && j < len(after) {
-		a, b := before[i], after[j]
-		if a == b {
-			i, j = i+1, j+1
-			continue
-		}
-		switch c := compare(a, b); {
-		case c < 0:
-			changed(a, nil)
-			i++
-		case c > 0:
-			changed(nil, b)
-			j++
-		default:
-			changed(a, b)
-			i, j = i+1, j+1
-		}
-	}
-	for ; i < len(before); i++ {
-		changed(before[i], nil)
-	}
-	for ; j < len(after); j++ {
-		changed(nil, after[j])
-	}
 }

@@ -267,11 +267,11 @@ func (w *world) object(k snapshot.Kind, cluster, name string, spec any) *snapsho
 
 // output is an Output of these objects, a part each.
 func output(clusters []string, objects ...*snapshot.Object) *snapshot.Output {
-	out := &snapshot.Output{Clusters: clusters}
+	var parts []*snapshot.Part
 	for i, o := range objects {
-		out.Parts = append(out.Parts, &snapshot.Part{Key: fmt.Sprintf("part/%06d", i), Objects: []*snapshot.Object{o}})
+		parts = append(parts, &snapshot.Part{Key: fmt.Sprintf("part/%06d", i), Objects: []*snapshot.Object{o}})
 	}
-	return out
+	return &snapshot.Output{Clusters: clusters, Parts: snapshot.ListOf(parts)}
 }
 
 func hosts(names ...string) map[string]any {

@@ -33,7 +33,7 @@ func TestStatusAndSpecDoNotTouchEachOther(t *testing.T) {
 	sink, _ := w.run()
 	sink.Set("", w.config)
 	out := output([]string{one}, w.discovered(one, "reviews"))
-	out.Statuses = []*snapshot.Status{w.status(snapshot.Destination, "reviews", map[string]any{"localFqdn": "reviews.svc", "observedGeneration": 1})}
+	out.Statuses = snapshot.ListOf([]*snapshot.Status{w.status(snapshot.Destination, "reviews", map[string]any{"localFqdn": "reviews.svc", "observedGeneration": 1})})
 	sink.apply(out)
 	stored := w.get(snapshot.Destination, "reviews")
 	assert.Equal(t, "reviews.svc", nested(t, stored, "status", "localFqdn"))
@@ -54,7 +54,7 @@ func TestStatusAndSpecDoNotTouchEachOther(t *testing.T) {
 
 	// A new status leaves the spec, and what it no longer says goes.
 	again := changed
-	again.Statuses = []*snapshot.Status{w.status(snapshot.Destination, "reviews", map[string]any{"observedGeneration": 2})}
+	again.Statuses = snapshot.ListOf([]*snapshot.Status{w.status(snapshot.Destination, "reviews", map[string]any{"observedGeneration": 2})})
 	sink.apply(&again)
 	stored = w.get(snapshot.Destination, "reviews")
 	assert.Equal(t, "reviews-v2", nested(t, stored, "spec", "kubeService", "ref", "name"))
@@ -62,7 +62,7 @@ func TestStatusAndSpecDoNotTouchEachOther(t *testing.T) {
 
 	// The same status, made anew, is not written.
 	same := again
-	same.Statuses = []*snapshot.Status{w.status(snapshot.Destination, "reviews", map[string]any{"observedGeneration": 2})}
+	same.Statuses = snapshot.ListOf([]*snapshot.Status{w.status(snapshot.Destination, "reviews", map[string]any{"observedGeneration": 2})})
 	sink.apply(&same)
 	assert.Equal(t, stored.GetResourceVersion(), w.get(snapshot.Destination, "reviews").GetResourceVersion())
 
@@ -80,7 +80,7 @@ func TestStatusOfAUsersObjectWaitsForIt(t *testing.T) {
 	sink, _ := w.run()
 	sink.Set("", w.config)
 	out := output([]string{one})
-	out.Statuses = []*snapshot.Status{w.status(snapshot.TrafficPolicy, "shift", map[string]any{"state": "ACCEPTED"})}
+	out.Statuses = snapshot.ListOf([]*snapshot.Status{w.status(snapshot.TrafficPolicy, "shift", map[string]any{"state": "ACCEPTED"})})
 	sink.apply(out)
 	assert.Empty(t, sink.Failures())
 

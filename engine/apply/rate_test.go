@@ -45,7 +45,7 @@ func TestManyObjectsConvergeAtTheServersRate(t *testing.T) {
 	for round := range rounds {
 		raw += w.rawApply(round*many/rounds, (round+1)*many/rounds)
 		part := *out
-		part.Parts = out.Parts[:(round+1)*many/rounds]
+		part.Parts = snapshot.ListOf(out.Parts.Slice()[:(round+1)*many/rounds])
 		began := time.Now()
 		sink.apply(&part)
 		ours += time.Since(began)
@@ -68,9 +68,8 @@ func TestManyObjectsConvergeAtTheServersRate(t *testing.T) {
 
 	began = time.Now()
 	edited := *out
-	edited.Parts = append([]*snapshot.Part(nil), out.Parts...)
-	edited.Parts[17] = &snapshot.Part{Key: out.Parts[17].Key, Objects: []*snapshot.Object{
-		w.object(snapshot.ServiceEntry, one, objects[17].Ref.Name, serviceEntrySpec(99))}}
+	edited.Parts = out.Parts.With(map[int]*snapshot.Part{17: {Key: out.Parts.Slice()[17].Key, Objects: []*snapshot.Object{
+		w.object(snapshot.ServiceEntry, one, objects[17].Ref.Name, serviceEntrySpec(99))}}})
 	again.apply(&edited)
 	t.Logf("one edit of %d: %v", many, time.Since(began))
 	sum = again.total()

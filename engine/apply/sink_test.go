@@ -254,7 +254,7 @@ func TestGarbageIsCollectedAndOnlyOurs(t *testing.T) {
 	remade := *wanted
 	sink.apply(output([]string{one}, &remade))
 	moved := *wanted
-	sink.apply(&snapshot.Output{Clusters: []string{one}, Parts: []*snapshot.Part{{Key: "another", Objects: []*snapshot.Object{&moved}}}})
+	sink.apply(&snapshot.Output{Clusters: []string{one}, Parts: snapshot.ListOf([]*snapshot.Part{{Key: "another", Objects: []*snapshot.Object{&moved}}})})
 	assert.True(t, w.exists(snapshot.VirtualService, "wanted"))
 	assert.False(t, sink.total().Changed())
 	sink.apply(output([]string{one}))

@@ -71,8 +71,8 @@ func TestDiffOfAnyTwoOutputs(t *testing.T) {
 				}
 			}
 		}
-		require.Len(t, statuses, len(after.Statuses))
-		for _, s := range after.Statuses {
+		require.Len(t, statuses, after.Statuses.Len())
+		for s := range after.Statuses.All() {
 			require.Same(t, s, statuses[s.Ref])
 		}
 		before = after
@@ -82,8 +82,9 @@ func TestDiffOfAnyTwoOutputs(t *testing.T) {
 // randomOutput keeps some of an Output and makes the rest anew; objects wander
 // between parts.
 func randomOutput(random *rand.Rand, last *snapshot.Output, shared []*snapshot.Content) *snapshot.Output {
-	out := &snapshot.Output{}
-	parts := map[string]*snapshot.Part{}
+	byKey := map[string]*snapshot.Part{}
+	var parts []*snapshot.Part
+	var statuses []*snapshot.Status
 	for n := range 12 {
 		object := &snapshot.Object{
 			Ref:     snapshot.Ref{Kind: snapshot.ServiceEntry, Cluster: fmt.Sprint(n % 3), Name: fmt.Sprint(n)},
@@ -93,24 +94,24 @@ func randomOutput(random *rand.Rand, last *snapshot.Output, shared []*snapshot.C
 			continue
 		}
 		key := fmt.Sprint(random.IntN(5))
-		if parts[key] == nil {
-			parts[key] = &snapshot.Part{Key: key}
+		if byKey[key] == nil {
+			byKey[key] = &snapshot.Part{Key: key}
 		}
-		parts[key].Objects = append(parts[key].Objects, object)
+		byKey[key].Objects = append(byKey[key].Objects, object)
 		if random.IntN(2) == 0 {
-			out.Statuses = append(out.Statuses, &snapshot.Status{Ref: object.Ref})
+			statuses = append(statuses, &snapshot.Status{Ref: object.Ref})
 		}
 	}
-	for _, p := range parts {
+	for _, p := range byKey {
 		sortObjects(p.Objects)
-		out.Parts = append(out.Parts, p)
+		parts = append(parts, p)
 	}
-	sortParts(out.Parts)
-	slices.SortFunc(out.Statuses, func(a, b *snapshot.Status) int { return a.Ref.Compare(b.Ref) })
+	sortParts(parts)
+	slices.SortFunc(statuses, func(a, b *snapshot.Status) int { return a.Ref.Compare(b.Ref) })
 	if last != nil && random.IntN(3) == 0 {
-		return &snapshot.Output{Parts: slices.Clone(last.Parts), Statuses: last.Statuses}
+		return &snapshot.Output{Parts: snapshot.ListOf(last.Parts.Slice()), Statuses: last.Statuses}
 	}
-	return out
+	return &snapshot.Output{Parts: snapshot.ListOf(parts), Statuses: snapshot.ListOf(statuses)}
 }
 
 func TestDigestsAreOfValuesNotOfSpelling(t *testing.T) {

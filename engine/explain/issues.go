@@ -19,7 +19,7 @@ func (w *World) issuesOf(refs ...snapshot.Ref) []snapshot.Issue {
 // inheritIssues gives issues of generated objects, such as a write that was
 // refused, to what people ask about: what the object was made for, and its parents.
 func (w *World) inheritIssues() {
-	for _, part := range w.state.Output.Parts {
+	for part := range w.state.Output.Parts.All() {
 		for _, o := range part.Objects {
 			issues := w.issues[o.Ref]
 			if len(issues) == 0 || discovered(o.Ref.Kind) {

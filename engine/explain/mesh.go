@@ -74,7 +74,7 @@ func (w *World) mesh(m *snapshot.MeshPlan) *Mesh {
 			out.Counts.Workloads++
 		}
 	}
-	for _, d := range w.state.Plan.Destinations {
+	for d := range w.state.Plan.Destinations.All() {
 		switch {
 		case d.Mesh == nil:
 		case d.Mesh.Ref == m.Ref:

@@ -63,7 +63,7 @@ func (w *World) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	for _, ref := range spec.Meshes {
 		out.Members = append(out.Members, w.member(v, snapshot.Ref{Kind: snapshot.Mesh, Namespace: ref.Namespace, Name: ref.Name}))
 	}
-	for _, d := range w.state.Plan.Destinations {
+	for d := range w.state.Plan.Destinations.All() {
 		if d.Federation == nil || d.Federation.Origin.Ref != v.Ref {
 			continue
 		}

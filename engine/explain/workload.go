@@ -61,7 +61,7 @@ func (w *World) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 			out.Policies = append(out.Policies, p.Ref)
 		}
 	}
-	for _, d := range w.state.Plan.Destinations {
+	for d := range w.state.Plan.Destinations.All() {
 		if out.Controller != nil && backs(out, d) {
 			out.Destinations = append(out.Destinations, d.Ref)
 		}

@@ -40,7 +40,7 @@ func New(state *snapshot.State) *World {
 	for _, m := range state.Plan.Meshes {
 		w.meshes[m.Ref] = m
 	}
-	for _, d := range state.Plan.Destinations {
+	for d := range state.Plan.Destinations.All() {
 		w.destinations[d.Ref] = d
 	}
 	for _, v := range state.Plan.VirtualMeshes {
@@ -55,7 +55,7 @@ func New(state *snapshot.State) *World {
 			w.issues[issue.Target] = append(w.issues[issue.Target], issue)
 		}
 	}
-	for _, s := range state.Output.Statuses {
+	for s := range state.Output.Statuses.All() {
 		w.statuses[s.Ref] = s
 	}
 	w.inheritIssues()

@@ -71,7 +71,7 @@ func translate(t *testing.T, in fs.FS) map[string]string {
 	for name, data := range objects {
 		put("out/"+name, data, nil)
 	}
-	data, err := snapshot.StatusesYAML(output.Statuses)
+	data, err := snapshot.StatusesYAML(output.Statuses.Slice())
 	put("statuses.yaml", data, err)
 	issues = append(issues, output.Issues...)
 	slices.SortFunc(issues, snapshot.Issue.Compare)

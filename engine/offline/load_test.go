@@ -209,10 +209,10 @@ func TestFiles(t *testing.T) {
 			Content: &snapshot.Content{Labels: map[string]string{"a": "b"}, Spec: map[string]any{"hosts": []string{name}}},
 		}
 	}
-	files, err := offline.Files(&snapshot.Output{Parts: []*snapshot.Part{
+	files, err := offline.Files(&snapshot.Output{Parts: snapshot.ListOf([]*snapshot.Part{
 		{Key: "1", Objects: []*snapshot.Object{at(snapshot.VirtualService, "c1", "reviews"), at(snapshot.Mesh, "", "m")}},
 		{Key: "2", Objects: []*snapshot.Object{at(snapshot.VirtualService, "c1", "details")}},
-	}})
+	})})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"c1/virtualservice.yaml", "management/mesh.yaml"}, slices.Sorted(maps.Keys(files)))
 	assert.Equal(t, `apiVersion: networking.istio.io/v1

@@ -16,15 +16,17 @@ func (r *round) assemble() *snapshot.Plan {
 	case !r.fresh && len(r.changed) == 0:
 		plan.Destinations = r.plan.Destinations
 	case r.fresh:
-		plan.Destinations = make([]*snapshot.DestinationPlan, len(r.cells))
+		plans := make([]*snapshot.DestinationPlan, len(r.cells))
 		for i, c := range r.cells {
-			plan.Destinations[i] = c.plan
+			plans[i] = c.plan
 		}
+		plan.Destinations = snapshot.ListOf(plans)
 	default:
-		plan.Destinations = slices.Clone(r.plan.Destinations)
+		plans := make(map[int]*snapshot.DestinationPlan, len(r.changed))
 		for i := range r.changed {
-			plan.Destinations[i] = r.cells[i].plan
+			plans[i] = r.cells[i].plan
 		}
+		plan.Destinations = r.plan.Destinations.With(plans)
 	}
 	plan.Policies = r.policyPlans()
 	return plan
@@ -32,29 +34,21 @@ func (r *round) assemble() *snapshot.Plan {
 
 // policyPlans gives the verdicts on all policies, TrafficPolicies first.
 func (r *round) policyPlans() []*snapshot.PolicyPlan {
-	before := map[snapshot.Ref]*snapshot.PolicyPlan{}
-	if r.plan != nil && !r.fresh {
-		if len(r.policies) == 0 && len(r.plan.Policies) == len(r.traffic)+len(r.access) {
-			return r.plan.Policies
-		}
-		for _, p := range r.plan.Policies {
-			before[p.Ref] = p
-		}
+	if !r.fresh && len(r.policies) == 0 && len(r.plan.Policies) == len(r.traffic)+len(r.access) {
+		return r.plan.Policies
 	}
 	out := make([]*snapshot.PolicyPlan, 0, len(r.traffic)+len(r.access))
 	for _, b := range r.traffic {
-		if old := before[b.ref]; old != nil && !r.policies[b.ref] {
-			out = append(out, old)
-			continue
+		if b.plan == nil || r.policies[b.ref] {
+			b.plan = r.judgeTraffic(b)
 		}
-		out = append(out, r.judgeTraffic(b))
+		out = append(out, b.plan)
 	}
 	for _, b := range r.access {
-		if old := before[b.ref]; old != nil && !r.policies[b.ref] {
-			out = append(out, old)
-			continue
+		if b.plan == nil || r.policies[b.ref] {
+			b.plan = r.judgeAccess(b)
 		}
-		out = append(out, r.judgeAccess(b))
+		out = append(out, b.plan)
 	}
 	return out
 }

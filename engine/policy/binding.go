@@ -19,6 +19,8 @@ type trafficBinding struct {
 	selected  []int
 	workloads workloadList
 	issues    []snapshot.Issue
+	// plan is the last verdict; nil if there is none yet.
+	plan *snapshot.PolicyPlan
 }
 
 // accessBinding is an AccessPolicy with what it selects and who it lets in.
@@ -29,6 +31,8 @@ type accessBinding struct {
 	rule      *snapshot.AccessRule
 	workloads workloadList
 	issues    []snapshot.Issue
+	// plan is the last verdict; nil if there is none yet.
+	plan *snapshot.PolicyPlan
 }
 
 // workloadList is the beginning of a list of workloads, and how many there are.

@@ -94,7 +94,7 @@ func TestCompare(t *testing.T) {
 	a, b, d := part("a"), part("b"), part("d")
 	s := status("s")
 	state := func(statuses []*snapshot.Status, parts ...*snapshot.Part) *snapshot.State {
-		return &snapshot.State{Output: &snapshot.Output{Parts: parts, Statuses: statuses}}
+		return &snapshot.State{Output: &snapshot.Output{Parts: snapshot.ListOf(parts), Statuses: snapshot.ListOf(statuses)}}
 	}
 	before := state([]*snapshot.Status{s}, a, b, d)
 	assert.Equal(t, counts{parts: 3, computed: 3, statuses: 1}, compare(nil, before))

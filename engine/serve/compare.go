@@ -1,6 +1,10 @@
 package serve
 
-import "github.com/meshctl/meshctl/engine/snapshot"
+import (
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
 
 // counts tells how one Output differs from the one before.
 type counts struct {
@@ -20,30 +24,21 @@ func compare(before, now *snapshot.State) counts {
 	if before != nil {
 		was = before.Output
 	}
-	is := now.Output
-	parts := common(was.Parts, is.Parts, func(a, b *snapshot.Part) bool { return a.Key < b.Key })
-	statuses := common(was.Statuses, is.Statuses, func(a, b *snapshot.Status) bool { return a.Ref.Compare(b.Ref) < 0 })
-	return counts{
-		parts: len(is.Parts), computed: len(is.Parts) - parts, dropped: len(was.Parts) - parts,
-		statuses: len(is.Statuses) - statuses,
-	}
-}
-
-// common counts the pointers that two lists, both ascending, share.
-func common[T any](a, b []*T, less func(a, b *T) bool) int {
-	shared := 0
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] == b[0]:
-			shared++
-			a, b = a[1:], b[1:]
-		case less(a[0], b[0]):
-			a = a[1:]
-		case less(b[0], a[0]):
-			b = b[1:]
-		default:
-			a, b = a[1:], b[1:]
-		}
-	}
-	return shared
+	out := counts{parts: now.Output.Parts.Len()}
+	snapshot.Diff(was.Parts, now.Output.Parts, func(a, b *snapshot.Part) int { return strings.Compare(a.Key, b.Key) },
+		func(a, b *snapshot.Part) {
+			if a != nil {
+				out.dropped++
+			}
+			if b != nil {
+				out.computed++
+			}
+		})
+	snapshot.Diff(was.Statuses, now.Output.Statuses, func(a, b *snapshot.Status) int { return a.Ref.Compare(b.Ref) },
+		func(_, b *snapshot.Status) {
+			if b != nil {
+				out.statuses++
+			}
+		})
+	return out
 }

@@ -110,7 +110,7 @@ func lengths(of any) map[string]int {
 
 func outputOf(output *snapshot.Output) []debugObject {
 	out := []debugObject{}
-	for _, part := range output.Parts {
+	for part := range output.Parts.All() {
 		for _, o := range part.Objects {
 			if o.Ref.Kind == snapshot.Secret {
 				continue

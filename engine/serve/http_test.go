@@ -39,10 +39,10 @@ func translated() *loop {
 			Failures:   []snapshot.Failure{{Ref: snapshot.Ref{Kind: snapshot.Gateway, Cluster: "west", Namespace: "a", Name: "b"}, Code: snapshot.WriteFailed, Message: "no"}},
 		},
 		Output: &snapshot.Output{
-			Parts: []*snapshot.Part{{Key: "p", Objects: []*snapshot.Object{
+			Parts: snapshot.ListOf([]*snapshot.Part{{Key: "p", Objects: []*snapshot.Object{
 				{Ref: snapshot.Ref{Kind: snapshot.Gateway, Cluster: "west", Namespace: "a", Name: "b"}, Content: &snapshot.Content{Spec: map[string]string{"k": "v"}}},
 				{Ref: snapshot.Ref{Kind: snapshot.Secret, Cluster: "west", Namespace: "a", Name: "s"}, Content: &snapshot.Content{Spec: map[string]string{"k": "hush"}}},
-			}}},
+			}}}),
 			Issues: []snapshot.Issue{{Code: snapshot.ClusterFrozen, Severity: snapshot.Warning, Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: "west"}, Message: "frozen"}},
 		},
 	})

@@ -74,7 +74,7 @@ func (s slow) Translate(in *snapshot.Input) *snapshot.State {
 		*s.broke = false
 		panic("no such case")
 	}
-	return &snapshot.State{Input: in, Output: &snapshot.Output{Parts: []*snapshot.Part{{Key: "a"}}}}
+	return &snapshot.State{Input: in, Output: &snapshot.Output{Parts: snapshot.ListOf([]*snapshot.Part{{Key: "a"}})}}
 }
 
 // inBubble runs a loop in a bubble of time.

@@ -6,9 +6,9 @@ package snapshot
 type Output struct {
 	// Parts group the objects by what they were made for, ascending by Key.
 	// No two objects of an Output have the same Ref.
-	Parts []*Part
+	Parts List[*Part]
 	// Statuses are to be written on the management plane, ascending by Ref.
-	Statuses []*Status
+	Statuses List[*Status]
 	// Issues are ordered by Issue.Compare.
 	Issues []Issue
 	// Frozen names the clusters in which nothing may be written or collected, ascending.
@@ -66,7 +66,7 @@ func (o *Output) IsFrozen(cluster string) bool {
 
 // Objects calls yield for each object, part by part, until it returns false.
 func (o *Output) Objects(yield func(*Object) bool) {
-	for _, part := range o.Parts {
+	for part := range o.Parts.All() {
 		for _, object := range part.Objects {
 			if !yield(object) {
 				return

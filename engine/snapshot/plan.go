@@ -25,7 +25,7 @@ type Plan struct {
 	// Meshes are ascending by Ref.
 	Meshes []*MeshPlan
 	// Destinations are ascending by Ref.
-	Destinations []*DestinationPlan
+	Destinations List[*DestinationPlan]
 	// Workloads are ascending by name.
 	Workloads []*discoveryv1.Workload
 	// VirtualMeshes are ascending by Ref.
