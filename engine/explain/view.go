@@ -46,6 +46,8 @@ type Target struct {
 	Weight      uint32       `json:"weight"`
 	// Share of the requests, in percent.
 	Share float64 `json:"share"`
+	// Headers says which are changed for this target only.
+	Headers string `json:"headers,omitempty"`
 }
 
 // Setting is a value in force and who asked for it.
@@ -89,6 +91,9 @@ func (w *World) route(r *snapshot.Route) Route {
 			Destination: t.Destination, Cluster: w.clusterOf(t.Destination), Host: t.Host,
 			Port: t.Port, Subset: t.Subset, Weight: t.Weight,
 		}
+		if t.Headers != nil {
+			target.Headers = headersText(*t.Headers)
+		}
 		switch {
 		case sum > 0:
 			target.Share = 100 * float64(t.Weight) / sum
@@ -127,7 +132,10 @@ func actionSettings(a *snapshot.Action) []Setting {
 	s = set(s, "retries", a.Retries, func(r networkingv1.RetryPolicy) string {
 		return fmt.Sprintf("%d%s", r.Attempts, prefixed(", each within ", durationText(r.PerTryTimeout)))
 	})
-	s = set(s, "fault", a.Fault, faultText)
+	s = set(s, "delay", a.Delay, func(d snapshot.Delay) string { return d.Duration.String() + " for " + ofRequests(d.Percent) })
+	s = set(s, "abort", a.Abort, func(x snapshot.Abort) string {
+		return fmt.Sprintf("%d to %s", x.Status, ofRequests(x.Percent))
+	})
 	s = set(s, "CORS", a.CORS, corsText)
 	s = set(s, "mirror", a.Mirror, func(m snapshot.MirrorTarget) string {
 		return fmt.Sprintf("%s of the requests to %s:%d", percent(m.Percent), m.Host, m.Port)
@@ -173,17 +181,12 @@ func appendText(parts []string, words, text string) []string {
 	return append(parts, words+text)
 }
 
-func faultText(f networkingv1.FaultInjection) string {
-	share := "all requests"
-	if f.Percentage != nil {
-		share = percent(*f.Percentage) + " of the requests"
+// ofRequests says how many: "all requests" or "12.5% of the requests".
+func ofRequests(share float64) string {
+	if share == 100 {
+		return "all requests"
 	}
-	var parts []string
-	parts = appendText(parts, "delayed by ", durationText(f.FixedDelay))
-	if f.Abort != nil {
-		parts = append(parts, fmt.Sprintf("answered with %d", f.Abort.HttpStatus))
-	}
-	return share + " " + strings.Join(parts, ", ")
+	return percent(share) + " of the requests"
 }
 
 func corsText(c networkingv1.CorsPolicy) string {
@@ -251,6 +254,14 @@ func (r Route) rows(host string) [][]string {
 	return rows
 }
 
+// where names a target in a row of its own.
+func (t Target) where() string {
+	if t.Subset == "" {
+		return fmt.Sprintf("%s:%d", t.Host, t.Port)
+	}
+	return fmt.Sprintf("%s:%d, %s", t.Host, t.Port, t.Subset)
+}
+
 // settings of all routes, and of the view as a whole.
 func (v View) settings() Section {
 	s := Section{Title: "Settings from " + shortName(v.Mesh), Header: []string{"REQUESTS", "SETTING", "VALUE", "BY"}}
@@ -261,6 +272,11 @@ func (v View) settings() Section {
 	}
 	for _, r := range v.Routes {
 		add(r.Match, r.Settings)
+		for _, t := range r.Targets {
+			if t.Headers != "" {
+				s.Rows = append(s.Rows, []string{r.Match, "headers to " + t.where(), t.Headers, shortName(r.TargetsBy.Object)})
+			}
+		}
 	}
 	add("any", v.Settings)
 	return s

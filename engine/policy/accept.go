@@ -90,6 +90,7 @@ func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkin
 			}
 		}
 	}
+	add(checkSources(spec)...)
 	add(checkMatchers(spec)...)
 	add(w.checkPorts(self, spec.Policy)...)
 	clusters := map[string][]string{}

@@ -7,21 +7,51 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// faultInjection: an omitted percentage means all requests, as documented.
-var faultInjection = feature{
-	field: "policy.faultInjection",
-	value: func(p *networkingv1.Policy) any { return has(p.FaultInjection) },
-	check: func(s *setting) []snapshot.Issue {
-		if f := s.spec.Policy.FaultInjection; f.FixedDelay == nil && f.Abort == nil {
+// A fault is two fields, so that one policy can delay and another abort the
+// same requests. An omitted percentage means all requests, as documented.
+var (
+	faultDelay = feature{
+		field: "policy.faultInjection.fixedDelay",
+		value: func(p *networkingv1.Policy) any {
+			if f := p.FaultInjection; f != nil && f.FixedDelay != nil {
+				return snapshot.Delay{Duration: f.FixedDelay.Duration, Percent: percentOrAll(f.Percentage)}
+			}
+			return nil
+		},
+		check: func(s *setting) []snapshot.Issue {
+			return checkDuration("policy.faultInjection.fixedDelay", s.spec.Policy.FaultInjection.FixedDelay, time.Millisecond)
+		},
+		route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
+			f := s.spec.Policy.FaultInjection
+			claim(&action.Delay, snapshot.Delay{Duration: f.FixedDelay.Duration, Percent: percentOrAll(f.Percentage)}, origin)
+		},
+	}
+	faultAbort = feature{
+		field: "policy.faultInjection.abort",
+		value: func(p *networkingv1.Policy) any {
+			f := p.FaultInjection
+			if f == nil || (f.Abort == nil && f.FixedDelay != nil) {
+				return nil
+			}
+			return abortOf(f)
+		},
+		check: func(s *setting) []snapshot.Issue {
+			if s.spec.Policy.FaultInjection.Abort != nil {
+				return nil
+			}
 			return []snapshot.Issue{failure(snapshot.FieldInvalid, "set fixedDelay or abort.httpStatus",
 				"policy.faultInjection says neither to delay nor to abort")}
-		}
-		return checkStep("policy.faultInjection.fixedDelay", s.spec.Policy.FaultInjection.FixedDelay, time.Millisecond)
-	},
-	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
-		fault := *s.spec.Policy.FaultInjection
-		percent := percentOrAll(fault.Percentage)
-		fault.Percentage = &percent
-		claim(&action.Fault, fault, origin)
-	},
+		},
+		route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
+			claim(&action.Abort, abortOf(s.spec.Policy.FaultInjection), origin)
+		},
+	}
+)
+
+func abortOf(f *networkingv1.FaultInjection) snapshot.Abort {
+	out := snapshot.Abort{Percent: percentOrAll(f.Percentage)}
+	if f.Abort != nil {
+		out.Status = f.Abort.HttpStatus
+	}
+	return out
 }

@@ -35,7 +35,8 @@ type setting struct {
 // issues are told.
 var features = []feature{
 	trafficShift,
-	faultInjection,
+	faultDelay,
+	faultAbort,
 	requestTimeout,
 	retries,
 	corsPolicy,

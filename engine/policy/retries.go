@@ -12,7 +12,10 @@ var retries = feature{
 	value: func(p *networkingv1.Policy) any { return has(p.Retries) },
 	check: func(s *setting) []snapshot.Issue {
 		r := s.spec.Policy.Retries
-		issues := checkStep("policy.retries.perTryTimeout", r.PerTryTimeout, time.Millisecond)
+		var issues []snapshot.Issue
+		if r.PerTryTimeout != nil {
+			issues = checkDuration("policy.retries.perTryTimeout", r.PerTryTimeout, time.Millisecond)
+		}
 		if r.Attempts == 0 && r.PerTryTimeout != nil {
 			issues = append(issues, failure(snapshot.FieldInvalid, "set policy.retries.attempts, or remove perTryTimeout",
 				"policy.retries has a perTryTimeout, but 0 attempts turn retries off"))

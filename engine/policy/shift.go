@@ -1,10 +1,13 @@
 package policy
 
 import (
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -48,6 +51,10 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 			issues = append(issues, s.emptySubset(field, target, d.KubeService.Subset)...)
 		}
 		target.Weight = d.Weight
+		if d.Options != nil {
+			target.Headers = d.Options.HeaderManipulation
+			issues = append(issues, checkHeaders(field+".options.headerManipulation", target.Headers)...)
+		}
 		targets = append(targets, target)
 	}
 	if len(destinations) > 1 && weights == 0 {
@@ -141,7 +148,15 @@ func subsetName(labels map[string]string) string {
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		parts = append(parts, k+"-"+labels[k])
 	}
-	return snapshot.Sanitize(strings.Join(parts, "-"))
+	text := strings.Join(parts, "-")
+	name := snapshot.Sanitize(text)
+	if len(validation.IsDNS1123Label(name)) == 0 {
+		return name
+	}
+	// Label values can have underscores and be empty, subset names cannot.
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(text))
+	return snapshot.Sanitize("subset-" + strings.Trim(strings.ReplaceAll(name, "_", "-"), "-") + "-" + strconv.FormatUint(uint64(hash.Sum32()), 16))
 }
 
 func labelList(labels map[string]string) string {

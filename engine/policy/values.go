@@ -1,12 +1,15 @@
 package policy
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -22,13 +25,15 @@ func checkMatchers(spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
 	for i := range spec.HttpRequestMatchers {
 		m := &spec.HttpRequestMatchers[i]
 		field := "httpRequestMatchers[" + strconv.Itoa(i) + "]"
-		if m.Uri != nil {
-			issues = append(issues, checkPattern(field+".uri.regex", m.Uri.Regex)...)
+		if m.Uri != nil && *m.Uri != (commonv1.StringMatch{IgnoreCase: m.Uri.IgnoreCase}) {
+			issues = append(issues, checkMatch(field+".uri", *m.Uri)...)
 		}
 		seen := map[string]bool{}
 		for _, h := range m.Headers {
+			issues = append(issues, checkMatchable(field+".headers", h.Name)...)
 			if h.Regex {
 				issues = append(issues, checkPattern(field+".headers["+h.Name+"].value", h.Value)...)
+				issues = append(issues, missingHeader(field, h)...)
 			}
 			issues = append(issues, checkOnce(field+".headers", strings.ToLower(h.Name)+strconv.FormatBool(h.InvertMatch), h.Name, seen)...)
 		}
@@ -41,6 +46,18 @@ func checkMatchers(spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
 		}
 	}
 	return issues
+}
+
+// missingHeader warns of an inverted condition that a request without the
+// header does not meet either: Istio takes a missing header for an empty one
+// there (HTTPMatchRequest.without_headers).
+func missingHeader(field string, h networkingv1.HeaderMatcher) []snapshot.Issue {
+	re, err := regexp.Compile("^(?:" + h.Value + ")$")
+	if !h.InvertMatch || h.Value == "" || err != nil || !re.MatchString("") {
+		return nil
+	}
+	return []snapshot.Issue{warning(snapshot.FieldUnsupported, "remove value and regex to take requests without the header",
+		"%s.headers[%s] is not met by requests without the header: a missing header counts as an empty one, which %q matches", field, h.Name, h.Value)}
 }
 
 // checkOnce: of two conditions on one header a mesh can only be given one, and
@@ -57,6 +74,10 @@ func checkOnce(field, key, name string, seen map[string]bool) []snapshot.Issue {
 // checkPattern: meshes take regular expressions in the syntax of RE2, which is
 // also that of Go.
 func checkPattern(field, pattern string) []snapshot.Issue {
+	if len(pattern) > maxPattern {
+		return []snapshot.Issue{failure(snapshot.FieldInvalid, "make it shorter, or several",
+			"%s has %d characters, and proxies take at most %d in a regular expression", field, len(pattern), maxPattern)}
+	}
 	if _, err := regexp.Compile(pattern); err != nil {
 		return []snapshot.Issue{failure(snapshot.FieldInvalid, "write it in the syntax of RE2 (github.com/google/re2/wiki/Syntax)",
 			"%s is not a regular expression that proxies can read: %s", field, strings.TrimPrefix(err.Error(), "error parsing regexp: "))}
@@ -64,12 +85,66 @@ func checkPattern(field, pattern string) []snapshot.Issue {
 	return nil
 }
 
+// maxPattern is the longest regular expression that Istio passes on.
+const maxPattern = 1024
+
 // checkMatch is checkPattern for a match of a whole string.
 func checkMatch(field string, m commonv1.StringMatch) []snapshot.Issue {
-	if m.Exact+m.Prefix+m.Suffix+m.Regex == "" {
-		return []snapshot.Issue{failure(snapshot.FieldInvalid, "set its exact, prefix, suffix or regex", "%s matches nothing", field)}
+	ways := 0
+	for _, way := range []string{m.Exact, m.Prefix, m.Suffix, m.Regex} {
+		if way != "" {
+			ways++
+		}
 	}
-	return checkPattern(field+".regex", m.Regex)
+	switch {
+	case ways == 0:
+		return []snapshot.Issue{failure(snapshot.FieldInvalid, "set its exact, prefix, suffix or regex", "%s matches nothing", field)}
+	case ways > 1:
+		return []snapshot.Issue{failure(snapshot.FieldInvalid, "leave one of exact, prefix, suffix and regex",
+			"%s is to match in several ways at once", field)}
+	case m.Regex != "" && m.IgnoreCase:
+		return []snapshot.Issue{failure(snapshot.FieldInvalid, "remove ignoreCase and begin the regex with (?i)",
+			"%s: ignoreCase has no effect on regex", field)}
+	case m.Regex != "":
+		return checkPattern(field+".regex", m.Regex)
+	case m.Suffix != "" || m.IgnoreCase:
+		// It becomes a regular expression; marks that mean something there grow.
+		return checkPattern(field, "(?i).*"+regexp.QuoteMeta(m.Exact+m.Prefix+m.Suffix))
+	}
+	return nil
+}
+
+// checkSources says which conditions on callers a mesh would refuse.
+func checkSources(spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
+	var issues []snapshot.Issue
+	for i := range spec.SourceSelector {
+		m := spec.SourceSelector[i].KubeWorkloadMatcher
+		if m == nil {
+			continue
+		}
+		field := "sourceSelector[" + strconv.Itoa(i) + "].kubeWorkloadMatcher"
+		for _, namespace := range m.Namespaces {
+			if len(validation.IsDNS1123Label(namespace)) > 0 {
+				issues = append(issues, failure(snapshot.FieldInvalid, "name a namespace; omit namespaces for callers of all",
+					"%s.namespaces: no namespace can be called %q", field, namespace))
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+			if len(validation.IsQualifiedName(name))+len(validation.IsValidLabelValue(m.Labels[name])) > 0 {
+				issues = append(issues, failure(snapshot.FieldInvalid, "correct the label", "%s.labels: no pod can have the label %s=%s",
+					field, name, m.Labels[name]))
+			}
+		}
+	}
+	return issues
+}
+
+// checkDuration is checkStep for durations that must be set to something.
+func checkDuration(field string, d *metav1.Duration, step time.Duration) []snapshot.Issue {
+	if duration(d) <= 0 {
+		return []snapshot.Issue{failure(snapshot.FieldInvalid, "set at least "+step.String(), "%s is %s", field, duration(d))}
+	}
+	return checkStep(field, d, step)
 }
 
 // checkStep says if a duration is not a whole number of steps, finer than which

@@ -210,7 +210,8 @@ type Action struct {
 	Targets *Owned[[]Target]
 	Timeout *Owned[time.Duration]
 	Retries *Owned[networkingv1.RetryPolicy]
-	Fault   *Owned[networkingv1.FaultInjection]
+	Delay   *Owned[Delay]
+	Abort   *Owned[Abort]
 	CORS    *Owned[networkingv1.CorsPolicy]
 	Mirror  *Owned[MirrorTarget]
 	Headers *Owned[networkingv1.HeaderManipulation]
@@ -226,6 +227,23 @@ type Target struct {
 	// Subset is empty for all endpoints.
 	Subset string
 	Weight uint32
+	// Headers are changed for this target only; nil for none.
+	Headers *networkingv1.HeaderManipulation
+}
+
+// Delay holds requests back.
+type Delay struct {
+	Duration time.Duration
+	// Percent of the requests, 0 to 100.
+	Percent float64
+}
+
+// Abort answers requests in the service's place.
+type Abort struct {
+	// Status is the HTTP status of the answer.
+	Status int32
+	// Percent of the requests, 0 to 100.
+	Percent float64
 }
 
 // MirrorTarget receives copies of requests.

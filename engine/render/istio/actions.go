@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -28,7 +29,7 @@ func renderTargets(a *snapshot.Action, out *networking.HTTPRoute) {
 	}
 	for _, t := range a.Targets.Value {
 		out.Route = append(out.Route, &networking.HTTPRouteDestination{
-			Destination: destination(t.Host, t.Port, t.Subset), Weight: int32(t.Weight),
+			Destination: destination(t.Host, t.Port, t.Subset), Weight: int32(t.Weight), Headers: headers(t.Headers),
 		})
 	}
 }
@@ -50,22 +51,20 @@ func renderRetries(a *snapshot.Action, out *networking.HTTPRoute) {
 }
 
 func renderFault(a *snapshot.Action, out *networking.HTTPRoute) {
-	if a.Fault == nil {
+	if a.Delay == nil && a.Abort == nil {
 		return
 	}
-	fault := a.Fault.Value
-	percent := &networking.Percent{Value: *fault.Percentage}
 	out.Fault = &networking.HTTPFaultInjection{}
-	if fault.FixedDelay != nil {
+	if a.Delay != nil {
 		out.Fault.Delay = &networking.HTTPFaultInjection_Delay{
-			HttpDelayType: &networking.HTTPFaultInjection_Delay_FixedDelay{FixedDelay: durationpb.New(fault.FixedDelay.Duration)},
-			Percentage:    percent,
+			HttpDelayType: &networking.HTTPFaultInjection_Delay_FixedDelay{FixedDelay: durationpb.New(a.Delay.Value.Duration)},
+			Percentage:    &networking.Percent{Value: a.Delay.Value.Percent},
 		}
 	}
-	if fault.Abort != nil {
+	if a.Abort != nil {
 		out.Fault.Abort = &networking.HTTPFaultInjection_Abort{
-			ErrorType:  &networking.HTTPFaultInjection_Abort_HttpStatus{HttpStatus: fault.Abort.HttpStatus},
-			Percentage: percent,
+			ErrorType:  &networking.HTTPFaultInjection_Abort_HttpStatus{HttpStatus: a.Abort.Value.Status},
+			Percentage: &networking.Percent{Value: a.Abort.Value.Percent},
 		}
 	}
 }
@@ -99,17 +98,24 @@ func renderMirror(a *snapshot.Action, out *networking.HTTPRoute) {
 }
 
 func renderHeaders(a *snapshot.Action, out *networking.HTTPRoute) {
-	if a.Headers == nil {
-		return
+	if a.Headers != nil {
+		out.Headers = headers(&a.Headers.Value)
 	}
-	h := a.Headers.Value
-	out.Headers = &networking.Headers{}
+}
+
+// headers is nil for nothing to change.
+func headers(h *networkingv1.HeaderManipulation) *networking.Headers {
+	if h == nil {
+		return nil
+	}
+	out := &networking.Headers{}
 	if len(h.AppendRequestHeaders)+len(h.RemoveRequestHeaders) > 0 {
-		out.Headers.Request = &networking.Headers_HeaderOperations{Add: h.AppendRequestHeaders, Remove: h.RemoveRequestHeaders}
+		out.Request = &networking.Headers_HeaderOperations{Add: h.AppendRequestHeaders, Remove: h.RemoveRequestHeaders}
 	}
 	if len(h.AppendResponseHeaders)+len(h.RemoveResponseHeaders) > 0 {
-		out.Headers.Response = &networking.Headers_HeaderOperations{Add: h.AppendResponseHeaders, Remove: h.RemoveResponseHeaders}
+		out.Response = &networking.Headers_HeaderOperations{Add: h.AppendResponseHeaders, Remove: h.RemoveResponseHeaders}
 	}
+	return out
 }
 
 // seconds is nil for 0, which Istio reads as its own default.
