@@ -11,5 +11,7 @@
 //	etcd/            the data
 //	logs/            one file a process, and audit.log of the API server
 //
+// No proxy runs in the pods; Cluster.Proxy asks istiod what it would tell one.
+//
 // Everything listens on 127.0.0.1 only.
 package local

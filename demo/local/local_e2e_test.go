@@ -69,6 +69,8 @@ func TestTwoClusters(t *testing.T) {
 		require.ErrorContains(t, err, `"validation.istio.io" denied the request`, "cluster %s", c.Name())
 	}
 
+	assertProxies(ctx, t, clusters[0])
+
 	c := clusters[1]
 	client, err := c.Client()
 	require.NoError(t, err)
@@ -95,6 +97,39 @@ func TestTwoClusters(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(log), `"username":"admin"`)
 	assert.NotContains(t, string(log), `"username":"kwok"`)
+}
+
+// assertProxies asks istiod as a sidecar and as a gateway.
+func assertProxies(ctx context.Context, t *testing.T, c *local.Cluster) {
+	t.Helper()
+	client, err := c.Client()
+	require.NoError(t, err)
+	const ratings = "ratings.bookinfo.svc.cluster.local"
+	told := 0
+	for _, namespace := range []string{"bookinfo", "istio-system"} {
+		pods, err := client.List(ctx, kube.Pods(), namespace)
+		require.NoError(t, err)
+		for _, pod := range pods {
+			if pod.GetLabels()["app"] == "istiod" {
+				_, err := c.Proxy(ctx, namespace, pod.GetName())
+				require.ErrorContains(t, err, "it has no container istio-proxy")
+				continue
+			}
+			config, err := c.Proxy(ctx, namespace, pod.GetName())
+			require.NoError(t, err)
+			told++
+			endpoints := config.EndpointsOf("outbound|9080||" + ratings)
+			if assert.Len(t, endpoints, 1, "pod %s", pod.GetName()) {
+				assert.Equal(t, uint32(9080), endpoints[0].Port)
+				assert.Contains(t, endpoints[0].Address, "10.1.")
+			}
+			if namespace == "bookinfo" {
+				assert.NotNil(t, config.VirtualHost(ratings, 9080), "pod %s", pod.GetName())
+				assert.NotEmpty(t, config.HTTPFilters(15006, 9080), "pod %s", pod.GetName())
+			}
+		}
+	}
+	assert.Equal(t, 7, told, "five sidecars and two gateways")
 }
 
 func installBookinfo(ctx context.Context, c *local.Cluster) error {

@@ -1,0 +1,86 @@
+package envoy
+
+// Cluster is a set of endpoints that are dialled in one way.
+type Cluster struct {
+	Name             string
+	Type             string // EDS, STATIC, STRICT_DNS, ORIGINAL_DST…
+	EDSClusterConfig struct{ ServiceName string }
+	LoadAssignment   *ClusterLoadAssignment
+	OutlierDetection *OutlierDetection
+	// TransportSocket is how all endpoints are dialled, unless one of
+	// TransportSocketMatches fits an endpoint.
+	TransportSocket        TransportSocket
+	TransportSocketMatches []struct {
+		Name            string
+		TransportSocket TransportSocket
+	}
+	UpstreamConnectionOptions struct{ TCPKeepalive *TCPKeepalive }
+}
+
+// OutlierDetection takes endpoints out that answer with errors.
+type OutlierDetection struct {
+	Consecutive5XX           *uint32 `json:"consecutive5xx"`
+	ConsecutiveGatewayErrors *uint32 `json:"consecutiveGatewayFailure"`
+	Interval                 string
+	BaseEjectionTime         string
+	MaxEjectionPercent       *uint32
+}
+
+// TCPKeepalive are probes on idle connections; times in seconds.
+type TCPKeepalive struct {
+	KeepaliveProbes, KeepaliveTime, KeepaliveInterval uint32
+}
+
+// TransportSocket encrypts, or not.
+type TransportSocket struct {
+	Name        string
+	TypedConfig struct {
+		Type             string `json:"@type"`
+		SNI              string
+		CommonTLSContext struct {
+			ALPNProtocols                  []string `json:"alpnProtocols"`
+			TLSCertificateSDSSecretConfigs []struct{ Name string }
+		}
+	}
+}
+
+// ClusterLoadAssignment is the endpoints of a cluster.
+type ClusterLoadAssignment struct {
+	ClusterName string
+	Endpoints   []struct {
+		Locality            Locality
+		Priority            uint32
+		LoadBalancingWeight uint32
+		LBEndpoints         []struct {
+			Endpoint            struct{ Address Address }
+			LoadBalancingWeight uint32
+			Metadata            struct{ FilterMetadata map[string]any }
+		}
+	}
+}
+
+// Locality is where endpoints are.
+type Locality struct{ Region, Zone, SubZone string }
+
+// Endpoint is one address of a cluster.
+type Endpoint struct {
+	Address string
+	Port    uint32
+	// Weight is relative to the others of the group, GroupWeight to other
+	// groups of the same Priority; 0 is first.
+	Weight, GroupWeight, Priority uint32
+	Locality                      Locality
+	Metadata                      map[string]any
+}
+
+// Secret is what is known of a secret: never its keys.
+type Secret struct {
+	Name              string
+	ValidationContext *struct {
+		MatchTypedSubjectAltNames []struct {
+			SanType string
+			Matcher StringMatcher
+		}
+		MatchSubjectAltNames []StringMatcher
+	}
+}

@@ -1,0 +1,149 @@
+package envoy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Config is everything that one proxy is told. Each list is ascending by name.
+type Config struct {
+	Listeners []Listener
+	Routes    []RouteConfiguration
+	Clusters  []Cluster
+	Endpoints []ClusterLoadAssignment
+	Secrets   []Secret
+}
+
+// Parse reads what the role xds of the helper binary prints.
+func Parse(data []byte) (*Config, error) {
+	var c Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, fmt.Errorf("a proxy's configuration: %w", err)
+	}
+	return &c, nil
+}
+
+// VirtualHost finds the virtual host that takes requests to host on the
+// outbound port, or nil. Istio calls the routes of a port after it, Open Service
+// Mesh "rds-outbound.PORT".
+func (c *Config) VirtualHost(host string, port uint32) *VirtualHost {
+	text := fmt.Sprint(port)
+	for i := range c.Routes {
+		if name := c.Routes[i].Name; name != text && name != "rds-outbound."+text {
+			continue
+		}
+		for j := range c.Routes[i].VirtualHosts {
+			vh := &c.Routes[i].VirtualHosts[j]
+			if slices.Contains(vh.Domains, host) || slices.Contains(vh.Domains, host+":"+text) {
+				return vh
+			}
+		}
+	}
+	return nil
+}
+
+// Cluster finds a cluster by its name, or nil.
+func (c *Config) Cluster(name string) *Cluster {
+	for i := range c.Clusters {
+		if c.Clusters[i].Name == name {
+			return &c.Clusters[i]
+		}
+	}
+	return nil
+}
+
+// EndpointsOf returns the endpoints of a cluster, whether they stand in it or
+// were asked for by name, with the priority of their group.
+func (c *Config) EndpointsOf(cluster string) []Endpoint {
+	found := c.Cluster(cluster)
+	if found == nil {
+		return nil
+	}
+	assignment := found.LoadAssignment
+	if found.Type == "EDS" {
+		name := found.EDSClusterConfig.ServiceName
+		if name == "" {
+			name = cluster
+		}
+		for i := range c.Endpoints {
+			if c.Endpoints[i].ClusterName == name {
+				assignment = &c.Endpoints[i]
+			}
+		}
+	}
+	if assignment == nil {
+		return nil
+	}
+	var out []Endpoint
+	for _, group := range assignment.Endpoints {
+		for _, lb := range group.LBEndpoints {
+			socket := lb.Endpoint.Address.SocketAddress
+			out = append(out, Endpoint{
+				Address: socket.Address, Port: socket.PortValue, Weight: lb.LoadBalancingWeight,
+				Priority: group.Priority, GroupWeight: group.LoadBalancingWeight, Locality: group.Locality,
+				Metadata: lb.Metadata.FilterMetadata,
+			})
+		}
+	}
+	return out
+}
+
+// ServerNames are the SNI names for which the listener on port has filter
+// chains, ascending.
+func (c *Config) ServerNames(port uint32) []string {
+	var out []string
+	for _, chain := range c.chains(port) {
+		out = append(out, chain.FilterChainMatch.ServerNames...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// TCPCluster is the cluster to which the listener on port passes connections
+// with an SNI name; empty if there is none.
+func (c *Config) TCPCluster(port uint32, serverName string) string {
+	for _, chain := range c.chains(port) {
+		if !slices.Contains(chain.FilterChainMatch.ServerNames, serverName) {
+			continue
+		}
+		for _, f := range chain.Filters {
+			if strings.HasSuffix(f.TypedConfig.Type, ".TcpProxy") {
+				return f.TypedConfig.Cluster
+			}
+		}
+	}
+	return ""
+}
+
+func (c *Config) chains(port uint32) []FilterChain {
+	var out []FilterChain
+	for _, l := range c.Listeners {
+		if l.Address.SocketAddress.PortValue != port {
+			continue
+		}
+		out = append(out, l.FilterChains...)
+		if l.DefaultFilterChain != nil {
+			out = append(out, *l.DefaultFilterChain)
+		}
+	}
+	return out
+}
+
+// HTTPFilters are the HTTP filters of the filter chains that take connections
+// to a destination port on the listener on port: one list for each chain.
+func (c *Config) HTTPFilters(port, destination uint32) [][]Filter {
+	var out [][]Filter
+	for _, chain := range c.chains(port) {
+		if chain.FilterChainMatch.DestinationPort != destination {
+			continue
+		}
+		for _, f := range chain.Filters {
+			if strings.HasSuffix(f.TypedConfig.Type, ".HttpConnectionManager") {
+				out = append(out, f.TypedConfig.HTTPFilters)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,66 @@
+package envoy
+
+// Listener accepts connections.
+type Listener struct {
+	Name               string
+	Address            Address
+	TrafficDirection   string // INBOUND, OUTBOUND
+	FilterChains       []FilterChain
+	DefaultFilterChain *FilterChain
+}
+
+// Address is where a listener or an endpoint is.
+type Address struct {
+	SocketAddress struct {
+		Address   string
+		PortValue uint32
+	}
+}
+
+// FilterChain is what a listener does with the connections that match.
+type FilterChain struct {
+	Name             string
+	FilterChainMatch struct {
+		DestinationPort      uint32
+		ServerNames          []string
+		TransportProtocol    string
+		ApplicationProtocols []string
+	}
+	Filters         []Filter
+	TransportSocket TransportSocket
+}
+
+// Filter is a network filter or an HTTP filter.
+type Filter struct {
+	Name        string
+	TypedConfig FilterConfig
+}
+
+// FilterConfig is the configuration of whatever filter Type names.
+type FilterConfig struct {
+	Type string `json:"@type"`
+
+	// Cluster is a TcpProxy's.
+	Cluster string
+	// HTTPFilters, RDS and RouteConfig are an HttpConnectionManager's.
+	HTTPFilters []Filter
+	RDS         struct{ RouteConfigName string }
+	RouteConfig *RouteConfiguration
+	// Rules and ShadowRules are an RBAC filter's; nil Rules let everything pass.
+	Rules       *RBAC
+	ShadowRules *RBAC
+}
+
+// RBAC lets requests pass, or not.
+type RBAC struct {
+	// Action is ALLOW, the default, or DENY.
+	Action string
+	// Policies by name; of ALLOW, one must match, so none lets nothing pass.
+	Policies map[string]RBACPolicy
+}
+
+// RBACPolicy matches if one of the permissions and one of the principals do.
+type RBACPolicy struct {
+	Permissions []Condition
+	Principals  []Condition
+}

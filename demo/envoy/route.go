@@ -1,0 +1,131 @@
+package envoy
+
+import "encoding/json"
+
+// RouteConfiguration is the routes of a port.
+type RouteConfiguration struct {
+	Name         string
+	VirtualHosts []VirtualHost
+}
+
+// VirtualHost is the routes of some hosts.
+type VirtualHost struct {
+	Name    string
+	Domains []string
+	Routes  []Route
+}
+
+// Route is what happens to requests that match; the first that does counts.
+type Route struct {
+	Name  string
+	Match RouteMatch
+	Route RouteAction
+
+	RequestHeadersToAdd     []HeaderOption
+	RequestHeadersToRemove  []string
+	ResponseHeadersToAdd    []HeaderOption
+	ResponseHeadersToRemove []string
+	// TypedPerFilterConfig has faults, CORS and more, by filter.
+	TypedPerFilterConfig map[string]json.RawMessage
+}
+
+// RouteMatch says which requests a route takes.
+type RouteMatch struct {
+	Prefix, Path        string
+	PathSeparatedPrefix string
+	SafeRegex           struct{ Regex string }
+	// CaseSensitive is true if it is nil.
+	CaseSensitive   *bool
+	Headers         []HeaderMatcher
+	QueryParameters []QueryParameterMatcher
+}
+
+// HeaderMatcher is a condition on a header.
+type HeaderMatcher struct {
+	Name         string
+	StringMatch  *StringMatcher
+	PresentMatch bool
+	InvertMatch  bool
+}
+
+// QueryParameterMatcher is a condition on a query parameter.
+type QueryParameterMatcher struct {
+	Name         string
+	StringMatch  *StringMatcher
+	PresentMatch bool
+}
+
+// StringMatcher has one field set.
+type StringMatcher struct {
+	Exact, Prefix, Suffix, Contains string
+	SafeRegex                       struct{ Regex string }
+}
+
+// RouteAction sends requests somewhere.
+type RouteAction struct {
+	Cluster          string
+	WeightedClusters struct{ Clusters []ClusterWeight }
+	Timeout          string
+	RetryPolicy      *RetryPolicy
+	// RequestMirrorPolicies are where copies go.
+	RequestMirrorPolicies []MirrorPolicy
+	HashPolicy            []json.RawMessage
+}
+
+// ClusterWeight is a share of the requests.
+type ClusterWeight struct {
+	Name   string
+	Weight uint32
+
+	RequestHeadersToAdd     []HeaderOption
+	RequestHeadersToRemove  []string
+	ResponseHeadersToAdd    []HeaderOption
+	ResponseHeadersToRemove []string
+}
+
+// Targets are the clusters of an action with their weights; a single one has
+// weight 0.
+func (a RouteAction) Targets() []ClusterWeight {
+	if a.Cluster != "" {
+		return []ClusterWeight{{Name: a.Cluster}}
+	}
+	return a.WeightedClusters.Clusters
+}
+
+// RetryPolicy says how often and how long to try.
+type RetryPolicy struct {
+	RetryOn       string
+	NumRetries    uint32
+	PerTryTimeout string
+}
+
+// MirrorPolicy sends copies to a cluster.
+type MirrorPolicy struct {
+	Cluster         string
+	RuntimeFraction struct{ DefaultValue FractionalPercent }
+}
+
+// FractionalPercent is a share.
+type FractionalPercent struct {
+	Numerator   uint32
+	Denominator string // HUNDRED, the default, TEN_THOUSAND or MILLION
+}
+
+// Percent is the share as a number from 0 to 100.
+func (p FractionalPercent) Percent() float64 {
+	switch p.Denominator {
+	case "MILLION":
+		return float64(p.Numerator) / 10_000
+	case "TEN_THOUSAND":
+		return float64(p.Numerator) / 100
+	default:
+		return float64(p.Numerator)
+	}
+}
+
+// HeaderOption adds a header.
+type HeaderOption struct {
+	Header struct{ Key, Value string }
+	// AppendAction is empty for APPEND_IF_EXISTS_OR_ADD, the default.
+	AppendAction string
+}
