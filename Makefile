@@ -29,6 +29,11 @@ RACY := ./cmd/cmdutil/... ./demo/proc/... ./engine/apply/... ./engine/cluster/..
 # The detector needs a C compiler; without one, Go turns cgo off.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
+# What is fuzzed, and for how long each. Inputs that once failed are in testdata
+# beside the target, and run as plain tests, too.
+FUZZED := engine:FuzzTranslate engine/policy:FuzzSelectors engine/offline:FuzzLoadPolicies
+FUZZTIME ?= 30s
+
 # How often each benchmark runs.
 COUNT ?= 1
 
@@ -60,6 +65,14 @@ test: sandbox ## Unit tests, golden cases, layering, and end to end on real API 
 	@# -count=1: what runs the binary depends on more than Go's cache of results knows.
 	go test $(RACE) -count=1 -timeout 30m $(RACY)
 	go test -count=1 -timeout 30m $$(go list ./... | grep -vxF -f <(go list $(RACY)))
+	$(MAKE) fuzz
+
+.PHONY: fuzz
+fuzz: ## Look for inputs that break the engine, FUZZTIME each
+	@set -e; for target in $(FUZZED); do \
+		echo "fuzz $$target for $(FUZZTIME)"; \
+		go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${target%:*}; \
+	done
 
 .PHONY: bench
 bench: $(BENCHSTAT) ## Benchmarks of the engine; COUNT=10 gives figures to compare

@@ -20,11 +20,15 @@ var sizes = []struct {
 }{
 	{enginetest.Size{Services: 100, Clusters: 2, FederateEvery: 1}, 200},
 	{enginetest.Size{Services: 1_000, Clusters: 2, FederateEvery: 1}, 2_000},
+	{enginetest.Size{Services: 5_000, Clusters: 2, FederateEvery: 1}, 10_000},
 	{enginetest.Size{Services: 1_000, Clusters: 10, FederateEvery: 1}, 90_000},
+	{enginetest.Size{Services: 1_000, Clusters: 10, FederateEvery: 1, Policies: 1_000}, 90_000},
 	{enginetest.Size{Services: 1_000, Clusters: 50, FederateEvery: 10}, 245_000},
 }
 
-func title(s enginetest.Size) string { return fmt.Sprintf("services=%dx%d", s.Services, s.Clusters) }
+func title(s enginetest.Size) string {
+	return fmt.Sprintf("services=%dx%d/policies=%d", s.Services, s.Clusters, 2*s.Policies)
+}
 
 // remoteEntries counts the ServiceEntries away from the clusters of their services.
 func remoteEntries(out *snapshot.Output) int {
