@@ -33,7 +33,13 @@ type clusterMemo struct {
 }
 
 // NewMemo returns a Memo that remembers nothing yet.
-func NewMemo() *Memo { return &Memo{clusters: map[string]*clusterMemo{}} }
+func NewMemo() *Memo {
+	return &Memo{
+		clusters: map[string]*clusterMemo{},
+		planner:  policy.Planner{Dialects: Dialects()},
+		parts:    partMemo{renderers: renderers()},
+	}
+}
 
 // Translate is engine.Translate, faster where little has changed since the call
 // before.

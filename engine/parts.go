@@ -4,12 +4,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
-	"github.com/meshctl/meshctl/engine/render/istio"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // partMemo keeps the parts of the last output beside what they were made from.
 type partMemo struct {
+	renderers    []renderer
 	destinations group[*snapshot.DestinationPlan, *snapshot.Part]
 	meshes       group[*snapshot.MeshPlan, *snapshot.Part]
 	workloads    group[*discoveryv1.Workload, *snapshot.Part]
@@ -22,13 +22,13 @@ func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*
 		func(p *snapshot.DestinationPlan) string { return p.Ref.Name },
 		func(p *snapshot.DestinationPlan, old *snapshot.Part) *snapshot.Part {
 			own := discoveredObject(snapshot.Destination, p.Destination, &p.Destination.Spec, old)
-			return newPart("destination/"+p.Ref.Name, own, istio.Destination(p, namespace))
+			return newPart("destination/"+p.Ref.Name, own, rendererOf(m.renderers, p.Mesh).destination(p, namespace))
 		})
 	meshes := m.meshes.update(snapshot.ListOf(plan.Meshes),
 		func(p *snapshot.MeshPlan) string { return p.Ref.Name },
 		func(p *snapshot.MeshPlan, old *snapshot.Part) *snapshot.Part {
 			own := discoveredObject(snapshot.Mesh, p.Mesh, &p.Mesh.Spec, old)
-			return newPart("mesh/"+p.Ref.Name, own, istio.Mesh(p, namespace))
+			return newPart("mesh/"+p.Ref.Name, own, rendererOf(m.renderers, p).mesh(p, namespace))
 		})
 	workloads := m.workloads.update(snapshot.ListOf(plan.Workloads),
 		func(w *discoveryv1.Workload) string { return w.Name },

@@ -90,6 +90,12 @@ func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkin
 			}
 		}
 	}
+	if issues := w.inexpressible(self, viewers, spec); len(issues) > 0 {
+		add(issues...)
+		if failed(issues) {
+			return issues, taken // what else there is to say would be about another mesh
+		}
+	}
 	add(checkSources(spec)...)
 	add(checkMatchers(spec)...)
 	add(w.checkPorts(self, spec.Policy)...)

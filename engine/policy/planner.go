@@ -14,6 +14,10 @@ import (
 // has other inputs than then; what it answers never depends on what it
 // remembers. The zero Planner is ready. It is not safe for concurrent use.
 type Planner struct {
+	// Dialects say what each kind of mesh can express; a mesh of a kind that
+	// is not among them is taken to express everything. They never change.
+	Dialects []*snapshot.Dialect
+
 	basis   basis
 	world   *world
 	cells   []*cell
@@ -53,6 +57,7 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.accept()
 	r.planDestinations()
 	p.plan = r.assemble()
+	p.world.judged = nil
 	p.basis = r.next
 	return p.plan
 }
@@ -92,7 +97,7 @@ func (r *round) renewWorld(in *snapshot.Input) {
 		return
 	}
 	r.fresh = true
-	w := &world{}
+	w := &world{dialects: r.Dialects}
 	var oldGroups *Groups
 	before := map[string]*snapshot.Federation{}
 	if old != nil {

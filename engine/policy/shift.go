@@ -36,7 +36,7 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 	var weights uint32
 	for i := range destinations {
 		d := &destinations[i]
-		field := "policy.trafficShift.destinations[" + strconv.Itoa(i) + "]"
+		field := shiftField(i)
 		weights += d.Weight
 		if d.KubeService == nil {
 			issues = append(issues, unsupportedTarget(field, d))
@@ -166,3 +166,5 @@ func labelList(labels map[string]string) string {
 	}
 	return strings.Join(parts, ",")
 }
+
+func shiftField(i int) string { return "policy.trafficShift.destinations[" + strconv.Itoa(i) + "]" }

@@ -13,10 +13,13 @@ import (
 // world is what policies are laid over: what was discovered, how it is grouped
 // and federated, and the defaults for all of it.
 type world struct {
+	dialects    []*snapshot.Dialect
 	inv         *Inventory
 	groups      *Groups
 	federations []*snapshot.Federation // by index of the Destination
 	defaultTLS  *snapshot.Owned[networkingv1.TLSMode]
+	// judged is remembered for one plan only.
+	judged map[judgedSpec][]snapshot.Issue
 }
 
 // viewers are the meshes that see a Destination, its own first.

@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +83,12 @@ type MeshPlan struct {
 	OpenGateways []OpenGateway
 	// DenyByDefault is set where only what an AccessPolicy names is allowed.
 	DenyByDefault *Origin
+	// ByAccount is set where callers and services are told apart by their
+	// service accounts only.
+	ByAccount bool
+	// Open is set where the mesh lets everybody call everybody, whatever
+	// AccessPolicies say.
+	Open bool
 }
 
 // GatewayPlan is an east-west gateway: a service through which other clusters
@@ -128,6 +136,30 @@ type DestinationPlan struct {
 	Access []*AccessRule
 	// RequiredSubsets are the policies that shift traffic to subsets of the service.
 	RequiredSubsets []*networkingv1.TrafficPolicy
+	// Grants are what Access comes to where the mesh knows service accounts only.
+	Grants []*Grant
+}
+
+// Account is a service account in the cluster at hand.
+type Account struct {
+	Namespace string
+	Name      string
+}
+
+// Compare orders by namespace and name.
+func (a Account) Compare(b Account) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// Grant lets accounts call the pods of an account.
+type Grant struct {
+	// Rule has the paths and methods that are granted.
+	Rule *AccessRule
+	To   Account
+	// From is ascending and never empty: meshes read none as everybody.
+	From []Account
+	// Ports are those on which the pods listen, ascending; nil for all.
+	Ports []uint32
 }
 
 // AppliedTraffic is a TrafficPolicy in force on a Destination.

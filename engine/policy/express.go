@@ -1,0 +1,132 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// dialect is what the mesh of a Destination can express; nil if nobody has said.
+func (w *world) dialect(self int) *snapshot.Dialect {
+	mesh := w.groups.mesh(w.inv.Destinations[self])
+	if mesh == nil {
+		return nil
+	}
+	return dialectOf(w.dialects, mesh)
+}
+
+func dialectOf(dialects []*snapshot.Dialect, mesh *snapshot.MeshPlan) *snapshot.Dialect {
+	for _, d := range dialects {
+		if d.Speaks(&mesh.Mesh.Spec) {
+			return d
+		}
+	}
+	return nil
+}
+
+// inexpressible says what of a spec the mesh of a Destination cannot do, as its
+// renderer declares. A spec that has no say there is fine.
+func (w *world) inexpressible(self int, viewers []*snapshot.MeshPlan, spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
+	dialect := w.dialect(self)
+	if dialect == nil || !slices.ContainsFunc(viewers, func(v *snapshot.MeshPlan) bool { return len(matches(spec, v.Cluster)) > 0 }) {
+		return nil
+	}
+	key := judgedSpec{spec, dialect}
+	issues, ok := w.judged[key]
+	if !ok {
+		issues = fieldIssues(dialect, snapshot.TrafficPolicy, snapshot.FieldsIn(spec))
+		if w.judged == nil {
+			w.judged = map[judgedSpec][]snapshot.Issue{}
+		}
+		w.judged[key] = issues
+	}
+	return append(slices.Clip(issues), w.caseIssues(dialect, self, spec.Policy)...)
+}
+
+// judgedSpec is a spec as one kind of mesh reads it: the same on every
+// Destination.
+type judgedSpec struct {
+	spec    *networkingv1.TrafficPolicySpec
+	dialect *snapshot.Dialect
+}
+
+// fieldIssues judges fields by a dialect's declarations, each declaration once.
+func fieldIssues(dialect *snapshot.Dialect, kind snapshot.Kind, paths []string) []snapshot.Issue {
+	var issues []snapshot.Issue
+	for _, path := range paths {
+		support, _ := dialect.Of(kind, path, "")
+		if issue, ok := supportIssue(dialect, support, "", support.Path); ok && !slices.Contains(issues, issue) {
+			issues = append(issues, issue)
+		}
+	}
+	return issues
+}
+
+// caseIssues judges values that decide whether a field can be expressed.
+func (w *world) caseIssues(dialect *snapshot.Dialect, self int, p *networkingv1.Policy) []snapshot.Issue {
+	var issues []snapshot.Issue
+	judge := func(path, of, field string) {
+		support, ok := dialect.Of(snapshot.TrafficPolicy, path, of)
+		if !ok || support.Level != snapshot.NotExpressible {
+			return // what is only different is told by whoever treats the field
+		}
+		issue, _ := supportIssue(dialect, support, of, field)
+		issues = append(issues, issue)
+	}
+	if p.Mtls != nil && p.Mtls.Istio != nil && tlsModeOf(p) != networkingv1.TLSModeIstioMutual {
+		judge("policy.mtls.istio.tlsMode", snapshot.NotMutual, "policy.mtls.istio.tlsMode "+string(tlsModeOf(p)))
+	}
+	if p.TrafficShift == nil {
+		return issues
+	}
+	own := w.inv.Destinations[self].Spec.KubeService
+	const path = "policy.trafficShift.destinations.kubeService."
+	for i := range p.TrafficShift.Destinations {
+		target := p.TrafficShift.Destinations[i].KubeService
+		if target == nil {
+			continue
+		}
+		field := shiftField(i) + ".kubeService."
+		if target.ClusterName != own.Ref.ClusterName {
+			judge(path+"clusterName", snapshot.OtherCluster, field+"clusterName "+target.ClusterName)
+		}
+		if target.Namespace != own.Ref.Namespace {
+			judge(path+"namespace", snapshot.OtherNamespace, field+"namespace "+target.Namespace)
+		}
+		if target.Port != 0 && (len(own.Ports) != 1 || own.Ports[0].Port != target.Port) {
+			judge(path+"port", snapshot.OtherPort, field+"port")
+		}
+	}
+	return issues
+}
+
+// supportIssue is what a policy with a field is told, if anything.
+func supportIssue(dialect *snapshot.Dialect, s snapshot.Support, of, field string) (snapshot.Issue, bool) {
+	switch s.Level {
+	case snapshot.NotExpressible:
+		return failure(snapshot.FieldUnsupported, hintFor(of, s),
+			"%s cannot be expressed on %s: %s", field, dialect.Name, s.Note), true
+	case snapshot.Approximated:
+		return warning(snapshot.FieldUnsupported, hintFor(of, s),
+			"%s is approximated on %s: %s", field, dialect.Name, s.Note), true
+	default:
+		return snapshot.Issue{}, false
+	}
+}
+
+func hintFor(of string, s snapshot.Support) string {
+	switch {
+	case s.Kind == snapshot.AccessPolicy:
+		return "name service accounts in kubeServiceAccountRefs instead"
+	case of == snapshot.OtherPort:
+		return "remove it; or give the services the same ports"
+	case of == snapshot.OtherCluster || of == snapshot.OtherNamespace:
+		return "name a service beside the one that is called, or leave that one out of the policy"
+	case strings.HasPrefix(s.Path, "sourceSelector"):
+		return "select sources by clusters only, or leave such services out of the policy"
+	default:
+		return "remove it, or leave such services out of the policy"
+	}
+}

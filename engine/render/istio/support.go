@@ -1,0 +1,171 @@
+package istio
+
+import (
+	"slices"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// notYet is why a field has no effect that Istio could be given.
+const notYet = "not available yet"
+
+// Dialect declares what Istio can express.
+func Dialect() *snapshot.Dialect {
+	return &snapshot.Dialect{
+		Name:   "Istio",
+		Speaks: func(spec *discoveryv1.MeshSpec) bool { return spec.Istio != nil },
+		Fields: slices.Concat(trafficFields(), accessFields(), virtualMeshFields(), otherFields()),
+	}
+}
+
+func trafficFields() []snapshot.Support {
+	const kind = snapshot.TrafficPolicy
+	return append(slices.Concat(
+		snapshot.Declare(kind, snapshot.Enforced, "",
+			"destinationSelector.kubeServiceMatcher.clusters",
+			"destinationSelector.kubeServiceMatcher.labels",
+			"destinationSelector.kubeServiceMatcher.namespaces",
+			"destinationSelector.kubeServiceRefs.services.clusterName",
+			"destinationSelector.kubeServiceRefs.services.name",
+			"destinationSelector.kubeServiceRefs.services.namespace",
+			"sourceSelector.kubeWorkloadMatcher.clusters",
+			"sourceSelector.kubeWorkloadMatcher.labels",
+			"sourceSelector.kubeWorkloadMatcher.namespaces",
+			"httpRequestMatchers.headers.invertMatch",
+			"httpRequestMatchers.headers.name",
+			"httpRequestMatchers.headers.regex",
+			"httpRequestMatchers.headers.value",
+			"httpRequestMatchers.method",
+			"httpRequestMatchers.queryParameters.name",
+			"httpRequestMatchers.queryParameters.regex",
+			"httpRequestMatchers.queryParameters.value",
+			"httpRequestMatchers.uri.exact",
+			"httpRequestMatchers.uri.ignoreCase",
+			"httpRequestMatchers.uri.prefix",
+			"httpRequestMatchers.uri.regex",
+			"httpRequestMatchers.uri.suffix",
+			"policy.corsPolicy.allowCredentials",
+			"policy.corsPolicy.allowHeaders",
+			"policy.corsPolicy.allowMethods",
+			"policy.corsPolicy.allowOrigins.exact",
+			"policy.corsPolicy.allowOrigins.ignoreCase",
+			"policy.corsPolicy.allowOrigins.prefix",
+			"policy.corsPolicy.allowOrigins.regex",
+			"policy.corsPolicy.allowOrigins.suffix",
+			"policy.corsPolicy.exposeHeaders",
+			"policy.corsPolicy.maxAge",
+			"policy.faultInjection.abort.httpStatus",
+			"policy.faultInjection.fixedDelay",
+			"policy.faultInjection.percentage",
+			"policy.headerManipulation.appendRequestHeaders",
+			"policy.headerManipulation.appendResponseHeaders",
+			"policy.headerManipulation.removeRequestHeaders",
+			"policy.headerManipulation.removeResponseHeaders",
+			"policy.mirror.kubeService.clusterName",
+			"policy.mirror.kubeService.name",
+			"policy.mirror.kubeService.namespace",
+			"policy.mirror.percentage",
+			"policy.mirror.port",
+			"policy.mtls.istio.tlsMode",
+			"policy.outlierDetection.baseEjectionTime",
+			"policy.outlierDetection.consecutiveErrors",
+			"policy.outlierDetection.interval",
+			"policy.outlierDetection.maxEjectionPercent",
+			"policy.requestTimeout",
+			"policy.retries.attempts",
+			"policy.retries.perTryTimeout",
+			"policy.trafficShift.destinations.kubeService.clusterName",
+			"policy.trafficShift.destinations.kubeService.name",
+			"policy.trafficShift.destinations.kubeService.namespace",
+			"policy.trafficShift.destinations.kubeService.port",
+			"policy.trafficShift.destinations.kubeService.subset",
+			"policy.trafficShift.destinations.options.headerManipulation.appendRequestHeaders",
+			"policy.trafficShift.destinations.options.headerManipulation.appendResponseHeaders",
+			"policy.trafficShift.destinations.options.headerManipulation.removeRequestHeaders",
+			"policy.trafficShift.destinations.options.headerManipulation.removeResponseHeaders",
+			"policy.trafficShift.destinations.weight",
+		),
+		snapshot.Declare(kind, snapshot.Enforced, "it is for the reader and changes nothing", "httpRequestMatchers.name"),
+		snapshot.Declare(kind, snapshot.NotExpressible, notYet,
+			"policy.csrf",
+			"policy.rateLimit",
+			"policy.trafficShift.destinations.staticDestination",
+			"policy.trafficShift.destinations.virtualDestination",
+		),
+		snapshot.Declare(kind, snapshot.NotExpressible, "Istio routes to services, not to the proxy's clusters",
+			"policy.trafficShift.destinations.clusterHeader"),
+	),
+		snapshot.Support{
+			Kind: kind, Path: "policy.outlierDetection", Case: snapshot.BesideCondition, Level: snapshot.Approximated,
+			Note: "it holds for every request",
+		},
+		snapshot.Support{
+			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.BesideCondition, Level: snapshot.Approximated,
+			Note: "it holds for every request",
+		},
+		snapshot.Support{
+			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutual, Level: snapshot.Approximated,
+			Note: "callers in other clusters use mutual TLS all the same: gateways pass on nothing else",
+		},
+	)
+}
+
+func accessFields() []snapshot.Support {
+	return append(snapshot.Declare(snapshot.AccessPolicy, snapshot.Enforced, "",
+		"allowedMethods",
+		"allowedPaths",
+		"allowedPorts",
+		"destinationSelector.kubeServiceMatcher.clusters",
+		"destinationSelector.kubeServiceMatcher.labels",
+		"destinationSelector.kubeServiceMatcher.namespaces",
+		"destinationSelector.kubeServiceRefs.services.clusterName",
+		"destinationSelector.kubeServiceRefs.services.name",
+		"destinationSelector.kubeServiceRefs.services.namespace",
+		"sourceSelector.kubeIdentityMatcher.clusters",
+		"sourceSelector.kubeIdentityMatcher.namespaces",
+		"sourceSelector.kubeServiceAccountRefs.serviceAccounts.clusterName",
+		"sourceSelector.kubeServiceAccountRefs.serviceAccounts.name",
+		"sourceSelector.kubeServiceAccountRefs.serviceAccounts.namespace",
+	),
+		snapshot.Support{Kind: snapshot.AccessPolicy, Path: "sourceSelector", Case: snapshot.Omitted, Level: snapshot.Enforced},
+		snapshot.Support{
+			Kind: snapshot.AccessPolicy, Path: "sourceSelector.kubeServiceAccountRefs.serviceAccounts.namespace", Case: snapshot.Omitted,
+			Level: snapshot.Enforced, Note: "as the namespaces in which workloads run under the name",
+		},
+	)
+}
+
+func virtualMeshFields() []snapshot.Support {
+	const kind = snapshot.VirtualMesh
+	return slices.Concat(
+		snapshot.Declare(kind, snapshot.Enforced, "",
+			"meshes.name",
+			"meshes.namespace",
+			"globalAccessPolicy",
+			"federation.eastWestIngressGatewaySelectors.destinationSelectors",
+			"federation.eastWestIngressGatewaySelectors.portName",
+			"federation.flatNetwork",
+			"federation.hostnameSuffix",
+			"federation.permissive",
+			"federation.selectors.destinationSelectors",
+			"federation.selectors.meshes",
+			"federation.tcpKeepalive.interval",
+			"federation.tcpKeepalive.probes",
+			"federation.tcpKeepalive.time",
+		),
+		snapshot.Declare(kind, snapshot.NotExpressible, "certificates are not issued yet", "mtlsConfig"),
+	)
+}
+
+func otherFields() []snapshot.Support {
+	return slices.Concat(
+		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "mtls.istio.tlsMode"),
+		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, notYet,
+			"discovery.istio.ingressGatewayDetectors", "networkingExtensionServers", "relay"),
+		snapshot.Declare(snapshot.VirtualDestination, snapshot.NotExpressible, notYet,
+			"hostname", "localized", "meshList", "port", "static", "virtualMesh"),
+		snapshot.Declare(snapshot.ServiceDependency, snapshot.NotExpressible, notYet,
+			"destinationSelectors", "sourceSelectors"),
+	)
+}

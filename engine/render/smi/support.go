@@ -1,0 +1,127 @@
+package smi
+
+import (
+	"slices"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Dialect declares what Open Service Mesh 1.2 can express with the objects of
+// the Service Mesh Interface.
+func Dialect() *snapshot.Dialect {
+	return &snapshot.Dialect{
+		Name:      "OSM",
+		Speaks:    func(spec *discoveryv1.MeshSpec) bool { return spec.Osm != nil },
+		Fields:    slices.Concat(trafficFields(), accessFields(), otherFields()),
+		ByAccount: true, KeepsPort: true,
+	}
+}
+
+func trafficFields() []snapshot.Support {
+	const (
+		kind    = snapshot.TrafficPolicy
+		targets = "policy.trafficShift.destinations."
+	)
+	no := func(note string, paths ...string) []snapshot.Support {
+		return snapshot.Declare(kind, snapshot.NotExpressible, note, paths...)
+	}
+	return append(slices.Concat(
+		snapshot.Declare(kind, snapshot.Enforced, "",
+			"destinationSelector.kubeServiceMatcher.clusters",
+			"destinationSelector.kubeServiceMatcher.labels",
+			"destinationSelector.kubeServiceMatcher.namespaces",
+			"destinationSelector.kubeServiceRefs.services.clusterName",
+			"destinationSelector.kubeServiceRefs.services.name",
+			"destinationSelector.kubeServiceRefs.services.namespace",
+			"sourceSelector.kubeWorkloadMatcher.clusters",
+			targets+"kubeService.clusterName",
+			targets+"kubeService.name",
+			targets+"kubeService.namespace",
+			targets+"kubeService.port",
+			targets+"weight",
+		),
+		snapshot.Declare(kind, snapshot.Enforced, "there is always mutual TLS between proxies", "policy.mtls.istio.tlsMode"),
+		no("a TrafficSplit holds for all callers of the mesh",
+			"sourceSelector.kubeWorkloadMatcher.labels", "sourceSelector.kubeWorkloadMatcher.namespaces"),
+		no("a TrafficSplit holds for all requests", "httpRequestMatchers"),
+		no("SMI has no CORS", "policy.corsPolicy"),
+		no("SMI has no protection against forged requests", "policy.csrf"),
+		no("SMI has no fault injection", "policy.faultInjection"),
+		no("SMI changes no headers", "policy.headerManipulation", targets+"options"),
+		no("SMI has no mirroring", "policy.mirror"),
+		no("SMI has no outlier detection", "policy.outlierDetection"),
+		no("SMI has no rate limits", "policy.rateLimit"),
+		no("SMI has no timeouts", "policy.requestTimeout"),
+		no("SMI has no retries", "policy.retries"),
+		no("a TrafficSplit names whole services", targets+"kubeService.subset"),
+		no("a TrafficSplit names services of Kubernetes only",
+			targets+"clusterHeader", targets+"staticDestination", targets+"virtualDestination"),
+	),
+		snapshot.Support{Kind: kind, Path: targets + "kubeService.clusterName", Case: snapshot.OtherCluster, Level: snapshot.NotExpressible,
+			Note: "a TrafficSplit names services of its own cluster"},
+		snapshot.Support{Kind: kind, Path: targets + "kubeService.namespace", Case: snapshot.OtherNamespace, Level: snapshot.NotExpressible,
+			Note: "a TrafficSplit names services of its own namespace"},
+		snapshot.Support{Kind: kind, Path: targets + "kubeService.port", Case: snapshot.OtherPort, Level: snapshot.NotExpressible,
+			Note: "requests keep their port"},
+		snapshot.Support{Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutual, Level: snapshot.NotExpressible,
+			Note: "there is always mutual TLS between proxies"},
+	)
+}
+
+func accessFields() []snapshot.Support {
+	const (
+		kind     = snapshot.AccessPolicy
+		accounts = "sourceSelector.kubeServiceAccountRefs.serviceAccounts."
+		expanded = "it stands for the service accounts under which workloads of the mesh run at present"
+	)
+	return append(slices.Concat(
+		snapshot.Declare(kind, snapshot.Enforced, "",
+			"allowedMethods",
+			"allowedPaths",
+			"allowedPorts",
+			"destinationSelector.kubeServiceMatcher.clusters",
+			"destinationSelector.kubeServiceMatcher.labels",
+			"destinationSelector.kubeServiceMatcher.namespaces",
+			"destinationSelector.kubeServiceRefs.services.clusterName",
+			"destinationSelector.kubeServiceRefs.services.name",
+			"destinationSelector.kubeServiceRefs.services.namespace",
+			accounts+"clusterName",
+			accounts+"name",
+			accounts+"namespace",
+		),
+		snapshot.Declare(kind, snapshot.Approximated, expanded,
+			"sourceSelector.kubeIdentityMatcher.clusters", "sourceSelector.kubeIdentityMatcher.namespaces"),
+	),
+		snapshot.Support{Kind: kind, Path: "destinationSelector", Case: snapshot.SharedAccount, Level: snapshot.NotExpressible,
+			Note: "access is granted to a service account, and would be to all of its pods"},
+		snapshot.Support{Kind: kind, Path: "destinationSelector", Case: snapshot.OpenMesh, Level: snapshot.NotExpressible,
+			Note: "enablePermissiveTrafficPolicyMode of OSM's MeshConfig overrides all policies"},
+		snapshot.Support{Kind: kind, Path: "sourceSelector", Case: snapshot.Omitted, Level: snapshot.Approximated, Note: expanded},
+		snapshot.Support{Kind: kind, Path: accounts + "name", Case: snapshot.Omitted, Level: snapshot.Approximated, Note: expanded},
+		snapshot.Support{Kind: kind, Path: accounts + "namespace", Case: snapshot.Omitted, Level: snapshot.Approximated, Note: expanded},
+		snapshot.Support{Kind: kind, Path: accounts + "clusterName", Case: snapshot.OtherCluster, Level: snapshot.Approximated,
+			Note: "such callers cannot reach the service, and are not let in"},
+		snapshot.Support{Kind: kind, Path: "allowedPaths", Case: snapshot.PathTemplate, Level: snapshot.NotExpressible,
+			Note: "templates are Istio's own"},
+		snapshot.Support{Kind: kind, Path: "allowedMethods", Case: snapshot.UnusualMethod, Level: snapshot.NotExpressible,
+			Note: "an HTTPRouteGroup cannot name it"},
+	)
+}
+
+func otherFields() []snapshot.Support {
+	return append(slices.Concat(
+		snapshot.Declare(snapshot.VirtualMesh, snapshot.Enforced, "", "meshes.name", "meshes.namespace", "globalAccessPolicy"),
+		snapshot.Declare(snapshot.VirtualMesh, snapshot.NotExpressible, "OSM knows its own cluster only", "federation"),
+		snapshot.Declare(snapshot.VirtualMesh, snapshot.NotExpressible, "OSM has a root of its own", "mtlsConfig"),
+		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "it is about Istio", "mtls", "discovery"),
+		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "not available yet", "networkingExtensionServers", "relay"),
+		snapshot.Declare(snapshot.VirtualDestination, snapshot.NotExpressible, "OSM knows its own cluster only",
+			"hostname", "localized", "meshList", "port", "static", "virtualMesh"),
+		snapshot.Declare(snapshot.ServiceDependency, snapshot.NotExpressible, "proxies know what they may call, and nothing can be left out",
+			"destinationSelectors", "sourceSelectors"),
+	),
+		snapshot.Support{Kind: snapshot.VirtualMesh, Path: "globalAccessPolicy", Case: snapshot.AccessDisabled, Level: snapshot.NotExpressible,
+			Note: "whether access is open is up to enablePermissiveTrafficPolicyMode of OSM's MeshConfig"},
+	)
+}

@@ -1,0 +1,130 @@
+package snapshot
+
+import (
+	"strings"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+)
+
+// Level says how far a mesh does what a field asks for. The zero Level is that
+// of a field that nobody has declared.
+type Level uint8
+
+const (
+	// Enforced: the mesh does what the field asks for.
+	Enforced Level = iota + 1
+	// Approximated: the mesh does something close to it, never less strict;
+	// policies that have the field are told of the difference.
+	Approximated
+	// NotExpressible: the mesh cannot do it. A TrafficPolicy or AccessPolicy
+	// that has the field is INVALID there, and nothing weaker is written.
+	NotExpressible
+)
+
+// String returns "enforced", "approximated" or "not expressible".
+func (l Level) String() string {
+	return [...]string{"undeclared", "enforced", "approximated", "not expressible"}[l]
+}
+
+// Support is what a mesh can do of one field.
+type Support struct {
+	Kind Kind
+	// Path of the field below spec, as FieldsOf spells it. It is about
+	// everything below the field, too, that has no line of its own.
+	Path string
+	// Case narrows the line to certain values, in words; empty for all others.
+	Case string
+	Level
+	// Note says in a clause what is different, or why it is not to be had.
+	Note string
+}
+
+// Declare makes the lines of fields that are alike.
+func Declare(kind Kind, level Level, note string, paths ...string) []Support {
+	out := make([]Support, 0, len(paths))
+	for _, path := range paths {
+		out = append(out, Support{Kind: kind, Path: path, Level: level, Note: note})
+	}
+	return out
+}
+
+// Security reports whether a field decides who may call or read: if a mesh
+// cannot do it, leaving it out would let in more than was written.
+func (s Support) Security() bool {
+	switch s.Kind {
+	case AccessPolicy:
+		return true
+	case TrafficPolicy:
+		return within(s.Path, "policy.mtls") || within(s.Path, "policy.csrf") || within(s.Path, "policy.corsPolicy")
+	case VirtualMesh:
+		return within(s.Path, "mtlsConfig") || within(s.Path, "globalAccessPolicy")
+	case Settings:
+		return within(s.Path, "mtls")
+	default:
+		return false
+	}
+}
+
+func within(path, parent string) bool {
+	return path == parent || strings.HasPrefix(path, parent+".")
+}
+
+// Cases are values of fields that not all meshes treat alike.
+const (
+	OtherCluster    = "in another cluster"
+	OtherNamespace  = "in another namespace"
+	OtherPort       = "other than the request's"
+	NotMutual       = "DISABLE, SIMPLE"
+	Omitted         = "omitted"
+	PathTemplate    = "with {*} or {**}"
+	UnusualMethod   = "not among the nine of HTTP"
+	AccessEnabled   = "ENABLED"
+	AccessDisabled  = "DISABLED"
+	SharedAccount   = "of pods that share their service account with others"
+	OpenMesh        = "of a mesh that lets everybody call everybody"
+	BesideCondition = "beside httpRequestMatchers, or labels or namespaces of sources"
+)
+
+// Dialect is what a kind of mesh can express: the renderer's own declaration.
+type Dialect struct {
+	// Name is the mesh's, for people.
+	Name string
+	// Speaks reports whether a mesh is of this kind.
+	Speaks func(*discoveryv1.MeshSpec) bool
+	// Fields are the declarations; no two are for the same field and case.
+	Fields []Support
+	// ByAccount: callers and services are told apart by their service accounts
+	// only, and access is closed unless something opens it.
+	ByAccount bool
+	// KeepsPort: requests keep their port when they are sent to another service.
+	KeepsPort bool
+	// CheckAccess says why a grant cannot be expressed, if it cannot; nil if
+	// every grant can.
+	CheckAccess func(*Grant) []Refusal
+	// Beside says why two grants to the same account would together let in
+	// others than both do alone; empty if they do not.
+	Beside func(a, b *Grant) string
+}
+
+// Refusal is a reason, and what the user can do about it.
+type Refusal struct {
+	Reason string
+	Hint   string
+}
+
+// Of is the declaration for a field: its own, or that of the nearest field
+// above it. False if there is none.
+func (d *Dialect) Of(kind Kind, path, of string) (Support, bool) {
+	for {
+		for i := range d.Fields {
+			if f := &d.Fields[i]; f.Kind == kind && f.Path == path && f.Case == of {
+				return *f, true
+			}
+		}
+		at := strings.LastIndexByte(path, '.')
+		if at < 0 {
+			return Support{}, false
+		}
+		path = path[:at]
+	}
+}
