@@ -43,7 +43,7 @@ func (w *world) serviceRef(s *corev1.Service) snapshot.Ref {
 func (w *world) meshOfService(kinds []detector, s *corev1.Service, backing []*workload) *mesh {
 	if len(backing) == 0 {
 		if s.Annotations[snapshot.DiscoverServiceAnnotation] == "true" {
-			return w.meshOfCluster(kinds, s)
+			return w.meshOfNamespace(kinds, s)
 		}
 		return nil
 	}
@@ -60,39 +60,6 @@ func (w *world) meshOfService(kinds []detector, s *corev1.Service, backing []*wo
 		}
 	}
 	return first.mesh
-}
-
-// meshOfCluster is the mesh of a Service that only its annotation counts to
-// one: the cluster's only mesh; of several, the one without a revision's name.
-func (w *world) meshOfCluster(kinds []detector, s *corev1.Service) *mesh {
-	var all, unnamed []*mesh
-	for _, k := range kinds {
-		all = append(all, k.found...)
-	}
-	for _, m := range all {
-		if m.revision == "" || m.revision == istioDefault {
-			unnamed = append(unnamed, m)
-		}
-	}
-	issue := snapshot.Issue{Code: snapshot.AmbiguousMesh, Severity: snapshot.Warning, Ref: w.serviceRef(s)}
-	switch {
-	case len(all) == 1:
-		return all[0]
-	case len(unnamed) == 1:
-		return unnamed[0]
-	case len(all) == 0:
-		issue.Code = snapshot.ServiceWithoutMesh
-		issue.Message = "it asks by annotation to be a destination, but its cluster has no mesh"
-		issue.Hint = "install a mesh or remove the annotation " + snapshot.DiscoverServiceAnnotation
-		w.report(issue)
-		return nil
-	default:
-		issue.Message = fmt.Sprintf("it asks by annotation to be a destination, but its cluster has %d meshes and no workload tells which; it is counted to %s",
-			len(all), all[0].object.Name)
-		issue.Hint = "let it select a workload of the mesh that is meant"
-		w.report(issue)
-		return all[0]
-	}
 }
 
 // kubeService describes a Service and what stands behind it.

@@ -53,7 +53,7 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 // settings, so that a source need not keep all of them.
 func ReadsConfigMap(name string) bool {
 	for _, d := range detectors() {
-		if d.configMap(name) {
+		if d.configMap != nil && d.configMap(name) {
 			return true
 		}
 	}

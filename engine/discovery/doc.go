@@ -4,7 +4,8 @@
 //
 // What it looks for:
 //
-//   - a Mesh for each control plane (one for each revision of Istio);
+//   - a Mesh for each control plane (one for each revision of Istio, one
+//     for each osm-controller of Open Service Mesh);
 //   - a Workload for each Deployment, DaemonSet and StatefulSet of which at
 //     least one pod runs a mesh's sidecar;
 //   - a Destination for each Service that selects a Workload, or that asks for

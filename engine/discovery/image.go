@@ -1,9 +1,12 @@
 package discovery
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/distribution/reference"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // image is what a container image's name tells, wherever it was pulled from.
@@ -41,4 +44,18 @@ func (i image) hasWord(word string) bool {
 		}
 	}
 	return false
+}
+
+// version is the tag or digest of a control plane's image; an image with
+// neither leaves the version empty, but hides no mesh.
+func (w *world) version(name string, source, mesh snapshot.Ref) string {
+	if img, ok := parseImage(name); ok && img.version != "" {
+		return img.version
+	}
+	w.report(snapshot.Issue{
+		Code: snapshot.MeshVersionUnknown, Severity: snapshot.Info, Ref: source, Target: mesh,
+		Message: fmt.Sprintf("its image %q has neither tag nor digest, so the mesh's version is not known", name),
+		Hint:    "name a version in the image: without one, nobody knows what runs after the next restart",
+	})
+	return ""
 }

@@ -11,6 +11,7 @@ const (
 	istioRevisionKey   = "istio.io/rev"
 	istioStatusKey     = "sidecar.istio.io/status"
 	istioDefault       = "default"
+	istioInjectionKey  = "istio-injection"
 	istioProxyName     = "istio-proxy"
 	istioProxyImage    = "proxyv2"
 	istioZtunnelImage  = "ztunnel"
@@ -23,9 +24,12 @@ const (
 // istio detects Istio in sidecar mode, as it has been installed since 1.5.
 func istio() detector {
 	return detector{
-		title:   "Istio",
-		meshes:  istioMeshes,
-		sidecar: istioSidecar,
+		title:     "Istio",
+		meshes:    istioMeshes,
+		sidecar:   istioSidecar,
+		variant:   "revision",
+		mend:      "restart it to have the sidecar of a control plane that runs, with its revision written down; each control plane needs a revision of its own",
+		namespace: istioNamespace,
 		configMap: func(name string) bool {
 			return name == istioConfigMapName || strings.HasPrefix(name, istioConfigMapName+"-")
 		},
@@ -34,7 +38,7 @@ func istio() detector {
 
 // istioSidecar looks for Istio's proxy: a sidecar injected as a container or
 // as an init container that never ends, or a gateway.
-func istioSidecar(pod *corev1.Pod) (claim, bool) {
+func istioSidecar(_ *world, pod *corev1.Pod) (claim, bool) {
 	if !hasIstioProxy(pod) {
 		return claim{}, false
 	}
@@ -88,4 +92,15 @@ func istioRevisionOf(pod *corev1.Pod) (revision string, asked bool) {
 		}
 	}
 	return pod.Labels[istioRevisionKey], true
+}
+
+// istioNamespace reads the labels by which injection is turned on.
+func istioNamespace(ns *corev1.Namespace) (claim, bool) {
+	switch injection := ns.Labels[istioInjectionKey]; {
+	case injection == "enabled":
+		return claim{revision: istioDefault, asked: true}, true
+	case injection == "" && ns.Labels[istioRevisionKey] != "":
+		return claim{revision: ns.Labels[istioRevisionKey], asked: true}, true
+	}
+	return claim{}, false
 }

@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"fmt"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,10 +13,9 @@ import (
 // istioMeshes makes a mesh of every istiod.
 func istioMeshes(w *world) []*mesh {
 	var out []*mesh
-	given := newNames(snapshot.Mesh, 1)
 	for _, d := range w.deployments {
 		if pilot := pilotOf(d); pilot != nil {
-			out = append(out, w.istioMesh(given, d, pilot))
+			out = append(out, w.istioMesh(d, pilot))
 		}
 	}
 	return out
@@ -57,9 +55,9 @@ func isPilotImage(s string) bool {
 	return ok && img.hasWord(istioPilotWord)
 }
 
-func (w *world) istioMesh(given *names, d *appsv1.Deployment, pilot *corev1.Container) *mesh {
+func (w *world) istioMesh(d *appsv1.Deployment, pilot *corev1.Container) *mesh {
 	source := snapshot.Ref{Kind: snapshot.Deployment, Cluster: w.cluster, Namespace: d.Namespace, Name: d.Name}
-	name := w.name(given, objectName(d.Name, d.Namespace, w.cluster), source)
+	name := w.name(w.meshNames, objectName(d.Name, d.Namespace, w.cluster), source)
 	ref := snapshot.Ref{Kind: snapshot.Mesh, Namespace: w.namespace, Name: name}
 	revision := istiodRevision(d, pilot)
 	config := w.istioConfig(d.Namespace, revision, ref)
@@ -67,7 +65,7 @@ func (w *world) istioMesh(given *names, d *appsv1.Deployment, pilot *corev1.Cont
 	installation := discoveryv1.MeshInstallation{
 		Namespace: d.Namespace,
 		Cluster:   w.cluster,
-		Version:   w.istioVersion(pilot.Image, source, ref),
+		Version:   w.version(pilot.Image, source, ref),
 		Region:    w.clusterRegion(),
 	}
 	if d.Spec.Selector != nil {
@@ -75,6 +73,7 @@ func (w *world) istioMesh(given *names, d *appsv1.Deployment, pilot *corev1.Cont
 	}
 	return &mesh{
 		revision: revision,
+		usual:    revision == istioDefault,
 		object: &discoveryv1.Mesh{
 			ObjectMeta: w.meta(name),
 			Spec: discoveryv1.MeshSpec{
@@ -104,20 +103,6 @@ func istiodRevision(d *appsv1.Deployment, pilot *corev1.Container) string {
 		}
 	}
 	return istioDefault
-}
-
-// istioVersion is the tag or digest of the control plane's image; an image
-// with neither leaves the version empty, but hides no mesh.
-func (w *world) istioVersion(name string, source, mesh snapshot.Ref) string {
-	if img, ok := parseImage(name); ok && img.version != "" {
-		return img.version
-	}
-	w.report(snapshot.Issue{
-		Code: snapshot.MeshVersionUnknown, Severity: snapshot.Info, Ref: source, Target: mesh,
-		Message: fmt.Sprintf("its image %q has neither tag nor digest, so the mesh's version is not known", name),
-		Hint:    "name a version in the image: without one, nobody knows what runs after the next restart",
-	})
-	return ""
 }
 
 // agentInfo says where the certificate agent of the cluster runs; nil if nowhere.

@@ -142,7 +142,7 @@ func TestIstioSidecar(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, got := istioSidecar(&corev1.Pod{Spec: corev1.PodSpec{Containers: c.containers, InitContainers: c.init}})
+			_, got := istioSidecar(nil, &corev1.Pod{Spec: corev1.PodSpec{Containers: c.containers, InitContainers: c.init}})
 			assert.Equal(t, c.want, got)
 		})
 	}
@@ -186,7 +186,8 @@ func TestIstiodRevision(t *testing.T) {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	revisions := func(list ...string) *detector {
-		d := &detector{title: "Istio"}
+		istio := istio()
+		d := &istio
 		for _, r := range list {
 			d.found = append(d.found, &mesh{revision: r, object: &discoveryv1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "istiod-" + r}}})
 		}

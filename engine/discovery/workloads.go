@@ -26,7 +26,7 @@ func (w *world) findWorkloads(kinds []detector) []*workload {
 	strays := make([]strays, len(kinds))
 	for _, ctl := range w.controllers {
 		for i := range kinds {
-			c, ok := claimOf(&kinds[i], ctl.pods)
+			c, ok := w.claimOf(&kinds[i], ctl.pods)
 			if !ok {
 				continue
 			}
@@ -47,7 +47,7 @@ func (w *world) findWorkloads(kinds []detector) []*workload {
 // claimOf is what the youngest pod with a sidecar says. One such pod is enough
 // to make a workload; while a rollout goes from one revision to another, the
 // youngest shows where to.
-func claimOf(d *detector, pods []*corev1.Pod) (claim, bool) {
+func (w *world) claimOf(d *detector, pods []*corev1.Pod) (claim, bool) {
 	var (
 		best     claim
 		youngest *corev1.Pod
@@ -56,7 +56,7 @@ func claimOf(d *detector, pods []*corev1.Pod) (claim, bool) {
 		if youngest != nil && !youngest.CreationTimestamp.Before(&pod.CreationTimestamp) {
 			continue
 		}
-		if c, ok := d.sidecar(pod); ok {
+		if c, ok := d.sidecar(w, pod); ok {
 			best, youngest = c, pod
 		}
 	}
@@ -128,8 +128,8 @@ func (s *strays) report(w *world, title string) {
 	w.report(snapshot.Issue{
 		Code: snapshot.WorkloadWithoutMesh, Severity: snapshot.Warning,
 		Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: w.namespace, Name: w.cluster},
-		Message: fmt.Sprintf("%d workloads have an %s sidecar, but the cluster has no %s control plane: %s",
-			len(s.refs), title, title, strings.Join(examples, ", ")),
+		Message: fmt.Sprintf("%d workloads have a sidecar of %s, but the cluster has no control plane of it: %s",
+			len(s.refs), title, strings.Join(examples, ", ")),
 		Hint: "install the control plane in this cluster; one that runs elsewhere is not discovered",
 	})
 }

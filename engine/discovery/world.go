@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
@@ -25,12 +26,18 @@ type world struct {
 	services    []*corev1.Service
 	pods        []*corev1.Pod
 	nodes       map[string]*corev1.Node
+	// namespaces need not be complete: files may leave them out.
+	namespaces  map[string]*corev1.Namespace
 	configMaps  map[key]*corev1.ConfigMap
+	meshConfigs map[key]*osmconfigv1alpha2.MeshConfig
 	controllers []*controller
 	// byPod finds the controller of a pod.
 	byPod map[key]*controller
 	// slices are the EndpointSlices of a Service.
 	slices map[key][]*endpointv1.EndpointSlice
+
+	// meshNames gives out the names of meshes of every sort.
+	meshNames *names
 
 	issues []snapshot.Issue
 }
@@ -64,11 +71,20 @@ func newWorld(c *snapshot.Cluster, opts Options) *world {
 		services:    ordered(c.Services),
 		pods:        ordered(c.Pods),
 		nodes:       make(map[string]*corev1.Node, len(c.Nodes)),
+		namespaces:  make(map[string]*corev1.Namespace, len(c.Namespaces)),
 		configMaps:  make(map[key]*corev1.ConfigMap, len(c.ConfigMaps)),
+		meshConfigs: make(map[key]*osmconfigv1alpha2.MeshConfig, len(c.MeshConfigs)),
+		meshNames:   newNames(snapshot.Mesh, 1),
 		slices:      make(map[key][]*endpointv1.EndpointSlice, len(c.Services)),
 	}
 	for _, n := range c.Nodes {
 		w.nodes[n.Name] = n
+	}
+	for _, n := range c.Namespaces {
+		w.namespaces[n.Name] = n
+	}
+	for _, m := range c.MeshConfigs {
+		w.meshConfigs[keyOf(m)] = m
 	}
 	for _, m := range c.ConfigMaps {
 		w.configMaps[keyOf(m)] = m

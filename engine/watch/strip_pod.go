@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/meshctl/meshctl/engine/discovery"
 )
 
 // keptEnv are the environment variables that are read. All others are not even
@@ -38,7 +40,7 @@ func podSpec(s corev1.PodSpec) corev1.PodSpec {
 func containers(all []corev1.Container) []corev1.Container {
 	kept := make([]corev1.Container, len(all))
 	for i, c := range all {
-		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy}
+		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, Args: discovery.KeptArgs(&all[i])}
 		for _, e := range c.Env {
 			if slices.Contains(keptEnv, e.Name) && e.ValueFrom == nil {
 				kept[i].Env = append(kept[i].Env, corev1.EnvVar{Name: e.Name, Value: e.Value})

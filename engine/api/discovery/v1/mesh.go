@@ -115,6 +115,12 @@ type ConsulConnectMesh struct {
 type OSMMesh struct {
 	// Installation is where the control plane runs.
 	Installation MeshInstallation `json:"installation,omitempty,omitzero"`
+	// MeshName is what namespaces of the mesh are labelled with.
+	MeshName string `json:"meshName,omitempty"`
+	// TrustDomain ends the names in certificates; empty means cluster.local.
+	TrustDomain string `json:"trustDomain,omitempty"`
+	// PermissiveTrafficPolicyMode says that everybody in the mesh may call everybody, whatever policies say.
+	PermissiveTrafficPolicyMode bool `json:"permissiveTrafficPolicyMode,omitempty"`
 }
 
 // MeshInstallation is where and what a control plane is.
