@@ -31,6 +31,15 @@ func issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 			out = append(out, p.Verdicts[i].Issues...)
 		}
 	}
+	for _, p := range plan.Dependencies {
+		out = append(out, p.Issues...)
+		for i := range p.Verdicts {
+			if p.Remarks == 0 {
+				break
+			}
+			out = append(out, p.Verdicts[i].Issues...)
+		}
+	}
 	for _, f := range in.Failures {
 		out = append(out, failureIssue(f))
 	}
@@ -71,9 +80,6 @@ func ineffective(m *snapshot.Management) []snapshot.Issue {
 	}
 	for _, o := range m.VirtualDestinations {
 		add(snapshot.VirtualDestination, o)
-	}
-	for _, o := range m.ServiceDependencies {
-		add(snapshot.ServiceDependency, o)
 	}
 	for _, o := range m.WasmDeployments {
 		add(snapshot.WasmDeployment, o)

@@ -13,10 +13,11 @@ type partMemo struct {
 	destinations group[*snapshot.DestinationPlan, *snapshot.Part]
 	meshes       group[*snapshot.MeshPlan, *snapshot.Part]
 	workloads    group[*discoveryv1.Workload, *snapshot.Part]
+	sidecars     group[*snapshot.SidecarPlan, *snapshot.Part]
 	all          snapshot.List[*snapshot.Part]
 }
 
-// render makes the parts of a plan: one for each destination, mesh and workload.
+// render makes the parts of a plan: one for each destination, mesh, Sidecar and workload.
 func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*snapshot.Part] {
 	destinations := m.destinations.update(plan.Destinations,
 		func(p *snapshot.DestinationPlan) string { return p.Ref.Name },
@@ -35,10 +36,20 @@ func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*
 		func(w *discoveryv1.Workload, old *snapshot.Part) *snapshot.Part {
 			return newPart("workload/"+w.Name, discoveredObject(snapshot.Workload, w, &w.Spec, old), nil)
 		})
-	if destinations || meshes || workloads {
-		m.all = snapshot.Concat(m.destinations.made, m.meshes.made, m.workloads.made)
+	sidecars := m.sidecars.update(snapshot.ListOf(plan.Sidecars),
+		func(p *snapshot.SidecarPlan) string { return sidecarKey(p.Ref) },
+		func(p *snapshot.SidecarPlan, _ *snapshot.Part) *snapshot.Part {
+			return &snapshot.Part{Key: "sidecar/" + sidecarKey(p.Ref), Objects: []*snapshot.Object{istio.Sidecar(p, namespace)}}
+		})
+	if destinations || meshes || workloads || sidecars {
+		m.all = snapshot.Concat(m.destinations.made, m.meshes.made, m.sidecars.made, m.workloads.made)
 	}
 	return m.all
+}
+
+// sidecarKey orders Sidecars as their references are ordered.
+func sidecarKey(ref snapshot.Ref) string {
+	return ref.Namespace + " " + ref.Name + " " + ref.Cluster
 }
 
 func newPart(key string, own *snapshot.Object, more []*snapshot.Object) *snapshot.Part {

@@ -15,6 +15,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
@@ -74,11 +75,12 @@ func TestRemovalRestores(t *testing.T) {
 			w := newRandomWorld(seed)
 			memo := engine.NewMemo()
 			want := text(t, memo.Translate(w.input()).Output)
-			policies, access := w.traffic, w.access
+			policies, access, depends := w.traffic, w.access, w.depends
 			w.addTraffic()
 			w.addAccess()
+			w.addDependency()
 			memo.Translate(w.input())
-			w.traffic, w.access = policies, access
+			w.traffic, w.access, w.depends = policies, access, depends
 			require.Equal(t, want, text(t, memo.Translate(w.input()).Output))
 		})
 	}
@@ -118,6 +120,52 @@ func TestNoTwoObjectsHaveOneRef(t *testing.T) {
 	}
 }
 
+// TestOutputIsInOrder over all random worlds: what compares Outputs relies on it.
+func TestOutputIsInOrder(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(rounds) {
+		w := newRandomWorld(seed)
+		for range 5 {
+			w.change()
+		}
+		out := engine.Translate(w.input()).Output
+		require.True(t, slices.IsSortedFunc(out.Parts.Slice(), func(a, b *snapshot.Part) int { return strings.Compare(a.Key, b.Key) }))
+		require.True(t, slices.IsSortedFunc(out.Statuses.Slice(), func(a, b *snapshot.Status) int { return a.Ref.Compare(b.Ref) }))
+	}
+}
+
+// TestNoPodHasTwoSidecars over all random worlds: it is undefined in Istio which
+// of two holds. And whoever is said to have one has it.
+func TestNoPodHasTwoSidecars(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for seed := range int64(rounds) {
+		w := newRandomWorld(seed)
+		for range 12 {
+			w.change()
+		}
+		state := engine.Translate(w.input())
+		for _, o := range state.Plan.Workloads {
+			k := o.Spec.Kubernetes
+			var matching []snapshot.Ref
+			for _, s := range state.Plan.Sidecars {
+				matches := s.Ref.Cluster == k.Controller.ClusterName && s.Ref.Namespace == k.Controller.Namespace
+				for name, value := range s.Selector {
+					matches = matches && k.PodLabels[name] == value
+				}
+				listed := slices.Contains(s.Workloads, snapshot.RefOf(snapshot.Workload, o))
+				require.Equal(t, matches, listed, "%s and %s", o.Name, s.Ref)
+				if matches {
+					matching = append(matching, s.Ref)
+					checked++
+				}
+			}
+			require.LessOrEqual(t, len(matching), 1, "%s: %v", o.Name, matching)
+		}
+	}
+	require.Greater(t, checked, 100)
+}
+
 // text is all that an output says.
 func text(t *testing.T, out *snapshot.Output) string {
 	t.Helper()
@@ -145,12 +193,16 @@ type randomWorld struct {
 	base    *snapshot.Input
 	traffic []*networkingv1.TrafficPolicy
 	access  []*networkingv1.AccessPolicy
+	depends []*enterprisev1beta1.ServiceDependency
 	meshes  []*networkingv1.VirtualMesh
 	setting []*settingsv1.Settings
 	stored  []*discoveryv1.Destination
-	fails   []snapshot.Failure
-	n       int
-	last    string
+	// storedWorkloads are stored beside them.
+	storedWorkloads []*discoveryv1.Workload
+
+	fails []snapshot.Failure
+	n     int
+	last  string
 }
 
 const (
@@ -165,6 +217,7 @@ func newRandomWorld(seed int64) *randomWorld {
 	for range 4 {
 		w.addTraffic()
 		w.addAccess()
+		w.changeDependencies()
 	}
 	return w
 }
@@ -175,6 +228,7 @@ func (w *randomWorld) input() *snapshot.Input {
 	in.Clusters = slices.Clone(w.base.Clusters)
 	m.TrafficPolicies, m.AccessPolicies = w.traffic, w.access
 	m.VirtualMeshes, m.Settings, m.Destinations = w.meshes, w.setting, w.stored
+	m.ServiceDependencies, m.Workloads = w.depends, w.storedWorkloads
 	slices.SortFunc(m.TrafficPolicies, func(a, b *networkingv1.TrafficPolicy) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(m.AccessPolicies, func(a, b *networkingv1.AccessPolicy) int { return strings.Compare(a.Name, b.Name) })
 	return &in
@@ -191,6 +245,7 @@ func (w *randomWorld) change() {
 		{"remove a traffic policy", func() { w.traffic = without(w.r, w.traffic) }},
 		{"remove an access policy", func() { w.access = without(w.r, w.access) }},
 		{"edit a traffic policy", w.editTraffic},
+		{"change the dependencies", w.changeDependencies},
 		{"change the virtual mesh", w.changeVirtualMesh},
 		{"change settings", w.changeSettings},
 		{"store what is in force", w.store},
@@ -299,6 +354,36 @@ func (w *randomWorld) addAccess() {
 	})
 }
 
+// changeDependencies adds a ServiceDependency, or takes one away.
+func (w *randomWorld) changeDependencies() {
+	if w.r.Intn(3) == 0 {
+		w.depends = without(w.r, w.depends)
+		return
+	}
+	w.addDependency()
+}
+
+func (w *randomWorld) addDependency() {
+	w.n++
+	o := &enterprisev1beta1.ServiceDependency{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("depends-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh"},
+		Spec:       enterprisev1beta1.ServiceDependencySpec{DestinationSelectors: w.destinations()},
+	}
+	if m := (&commonv1.KubeWorkloadMatcher{}); w.r.Intn(4) > 0 {
+		switch n := w.r.Intn(randomServices); w.r.Intn(3) {
+		case 0:
+			m.Clusters = []string{enginetest.Cluster(w.r.Intn(randomClusters))}
+		case 1:
+			m.Labels = map[string]string{"app": enginetest.Service(n)}
+		default:
+			m.Labels = map[string]string{"version": "v1"}
+		}
+		o.Spec.SourceSelectors = []commonv1.WorkloadSelector{{KubeWorkloadMatcher: m}}
+	}
+	w.depends = append(slices.Clone(w.depends), o)
+	slices.SortFunc(w.depends, func(a, b *enterprisev1beta1.ServiceDependency) int { return strings.Compare(a.Name, b.Name) })
+}
+
 func (w *randomWorld) changeVirtualMesh() {
 	vm := w.base.Management.VirtualMeshes[0].DeepCopy()
 	vm.Generation++
@@ -328,13 +413,25 @@ func (w *randomWorld) changeSettings() {
 
 // store writes back what the engine asks for, as a sink would.
 func (w *randomWorld) store() {
-	w.stored = nil
+	w.stored, w.storedWorkloads = nil, nil
 	state := engine.Translate(w.input())
 	statuses := map[snapshot.Ref]*discoveryv1.DestinationStatus{}
+	workloads := map[snapshot.Ref]*discoveryv1.WorkloadStatus{}
 	for s := range state.Output.Statuses.All() {
 		if v, ok := s.Value.(*discoveryv1.DestinationStatus); ok {
 			statuses[s.Ref] = v
 		}
+		if v, ok := s.Value.(*discoveryv1.WorkloadStatus); ok {
+			workloads[s.Ref] = v
+		}
+	}
+	for _, o := range state.Plan.Workloads {
+		stored := o.DeepCopy()
+		stored.Generation = int64(1 + w.r.Intn(2))
+		if v := workloads[snapshot.RefOf(snapshot.Workload, o)]; v != nil {
+			stored.Status = *v.DeepCopy()
+		}
+		w.storedWorkloads = append(w.storedWorkloads, stored)
 	}
 	for d := range state.Plan.Destinations.All() {
 		stored := d.Destination.DeepCopy()
@@ -348,14 +445,27 @@ func (w *randomWorld) store() {
 func (w *randomWorld) changeCluster() {
 	at := w.r.Intn(len(w.base.Clusters))
 	c := *w.base.Clusters[at]
-	if w.r.Intn(2) == 0 {
+	switch w.r.Intn(3) {
+	case 0:
 		c.Services = slices.Clone(c.Services)
 		i := w.r.Intn(len(c.Services))
 		s := c.Services[i].DeepCopy()
 		s.Labels = map[string]string{"federated": fmt.Sprint(w.r.Intn(2) == 0)}
 		c.Services[i] = s
-	} else if len(c.EndpointSlices) > 0 {
+	case 1:
 		c.EndpointSlices = without(w.r, c.EndpointSlices)
+	default:
+		// Other labels on a pod template, which those of another one may include.
+		c.Deployments = slices.Clone(c.Deployments)
+		i := w.r.Intn(len(c.Deployments))
+		d := c.Deployments[i].DeepCopy()
+		labels := d.Spec.Template.Labels
+		if w.r.Intn(2) == 0 {
+			delete(labels, []string{"app", "version"}[w.r.Intn(2)])
+		} else if labels["version"] != "" {
+			labels["extra"] = fmt.Sprint(w.r.Intn(2))
+		}
+		c.Deployments[i] = d
 	}
 	base := *w.base
 	base.Clusters = slices.Clone(base.Clusters)

@@ -23,6 +23,7 @@ type statusMemo struct {
 	of            []*snapshot.VirtualMeshPlan
 	failures      []snapshot.Failure
 	others        otherStatuses
+	dependencies  dependencyStatuses
 	all           snapshot.List[*snapshot.Status]
 }
 
@@ -83,6 +84,7 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 	refresh := !slices.EqualFunc(m.failures, in.Failures, sameFailure)
 	if refresh {
 		m.policies = group[*snapshot.PolicyPlan, *snapshot.Status]{}
+		m.dependencies = dependencyStatuses{}
 	}
 	changed = m.policies.update(snapshot.ListOf(plan.Policies),
 		func(p *snapshot.PolicyPlan) string { return policyName(p.Ref) },
@@ -94,10 +96,11 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 	}
 	m.failures, m.of = in.Failures, plan.VirtualMeshes
 
+	changed = m.dependencies.update(in, plan, failures) || changed
 	if changed = m.others.update(in.Management) || changed; changed {
 		// Kinds come in the order of their numbers.
-		m.all = snapshot.Concat(m.meshes.made, m.destinations.made, snapshot.ListOf(m.others.settings),
-			snapshot.ListOf(m.virtualMeshes), m.policies.made, snapshot.ListOf(m.others.enterprise))
+		m.all = snapshot.Concat(m.meshes.made, snapshot.ListOf(m.dependencies.workloads), m.destinations.made, snapshot.ListOf(m.others.settings),
+			snapshot.ListOf(m.virtualMeshes), m.policies.made, snapshot.ListOf(m.others.enterprise), m.dependencies.verdicts.made)
 	}
 	return m.all
 }

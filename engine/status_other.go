@@ -18,8 +18,7 @@ type otherStatuses struct {
 const noEffect = "this version does not translate the kind: the object has no effect"
 
 func (o *otherStatuses) update(m *snapshot.Management) bool {
-	if was := o.from; was != nil && sameSlice(was.Settings, m.Settings) && sameSlice(was.VirtualDestinations, m.VirtualDestinations) &&
-		sameSlice(was.ServiceDependencies, m.ServiceDependencies) {
+	if was := o.from; was != nil && sameSlice(was.Settings, m.Settings) && sameSlice(was.VirtualDestinations, m.VirtualDestinations) {
 		return false
 	}
 	o.from, o.settings, o.enterprise = m, nil, nil
@@ -31,11 +30,6 @@ func (o *otherStatuses) update(m *snapshot.Management) bool {
 	for _, v := range m.VirtualDestinations {
 		o.enterprise = append(o.enterprise, &snapshot.Status{Ref: snapshot.RefOf(snapshot.VirtualDestination, v), Value: &enterprisev1beta1.VirtualDestinationStatus{
 			ObservedGeneration: v.Generation, State: commonv1.ApprovalStateInvalid, Errors: []string{noEffect},
-		}})
-	}
-	for _, d := range m.ServiceDependencies {
-		o.enterprise = append(o.enterprise, &snapshot.Status{Ref: snapshot.RefOf(snapshot.ServiceDependency, d), Value: &enterprisev1beta1.ServiceDependencyStatus{
-			ObservedGeneration: d.Generation, State: commonv1.ApprovalStateInvalid, Errors: []string{noEffect},
 		}})
 	}
 	return true

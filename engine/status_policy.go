@@ -76,7 +76,7 @@ func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []
 		s.state = commonv1.ApprovalStateInvalid
 	}
 	if more := len(verdicts) - len(s.destinations); more > 0 {
-		s.warnings = append(s.warnings, fmt.Sprintf("destinations: %d more are not listed", more))
+		s.warnings = append(s.warnings, unlisted("destinations", more))
 	}
 	if len(failures) > 0 {
 		s.state = commonv1.ApprovalStateFailed
@@ -90,6 +90,11 @@ func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []
 		s.errors = append(s.errors, text)
 	}
 	return s
+}
+
+// unlisted says how many of a list are left out.
+func unlisted(what string, more int) string {
+	return fmt.Sprintf("%s: %d more are not listed", what, more)
 }
 
 // add sorts issues on the policy as a whole into errors and warnings.

@@ -59,6 +59,11 @@ func kinds() []kind {
 			"A VirtualMesh: its members, federation, trust, global access",
 			"virtual-mesh",
 		},
+		{
+			snapshot.ServiceDependency, "servicedependency", []string{"servicedependencies", "sdep"},
+			"A ServiceDependency: which workloads it limits, and to what",
+			"productpage-deps",
+		},
 	}
 }
 

@@ -67,9 +67,10 @@ func (w *world) usesWhatItIsGranted() {
 	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "productpage")
 	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "reviews")
 	w.delete("cluster-1", kube.Policies("virtualmeshes"), mgmt, "virtual-mesh")
+	w.delete("cluster-1", dependencies(), mgmt, "reviews-only")
 	translated := []schema.GroupVersionResource{
 		kube.Networking("serviceentries"), kube.Networking("gateways"), kube.Networking("virtualservices"),
-		kube.Networking("destinationrules"), kube.Security("authorizationpolicies"),
+		kube.Networking("destinationrules"), kube.Networking("sidecars"), kube.Security("authorizationpolicies"),
 	}
 	w.until("everything translated is collected", func(context.Context) error {
 		for _, cluster := range []string{"cluster-1", "cluster-2"} {
@@ -265,7 +266,7 @@ func (w *world) left(cluster string) []string {
 		core("namespaces"), core("serviceaccounts"), core("secrets"), core("configmaps"),
 		rbac("roles"), rbac("rolebindings"), rbac("clusterroles"), rbac("clusterrolebindings"),
 		kube.Networking("serviceentries"), kube.Networking("gateways"), kube.Networking("virtualservices"),
-		kube.Networking("destinationrules"), kube.Security("authorizationpolicies"),
+		kube.Networking("destinationrules"), kube.Networking("sidecars"), kube.Security("authorizationpolicies"),
 	} {
 		objects, err := w.clients[cluster].List(w.t.Context(), kind, "")
 		require.NoError(w.t, err)

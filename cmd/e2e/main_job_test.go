@@ -120,8 +120,13 @@ func (w *world) awaitRoutes(want []string) {
 
 func (w *world) awaitState(kind, name, state string) {
 	w.t.Helper()
+	w.awaitStateOf(kube.Policies(kind), name, state)
+}
+
+func (w *world) awaitStateOf(kind schema.GroupVersionResource, name, state string) {
+	w.t.Helper()
 	w.until(name+" is "+state, func(context.Context) error {
-		o, err := w.object("cluster-1", kube.Policies(kind), mgmt, name)
+		o, err := w.object("cluster-1", kind, mgmt, name)
 		if err != nil {
 			return err
 		}
@@ -174,7 +179,38 @@ func (w *world) edits() {
 	})
 	w.apply("cluster-1", manifests.Policies())
 	w.awaitRoutes(shifted)
+
+	w.apply("cluster-1", []byte(dependency))
+	w.awaitStateOf(dependencies(), "reviews-only", "ACCEPTED")
+	for _, cluster := range []string{"cluster-1", "cluster-2"} {
+		w.until("proxies in "+cluster+" know of less", func(context.Context) error {
+			sidecar, err := w.object(cluster, kube.Networking("sidecars"), "bookinfo", "reviews-v1")
+			if err != nil {
+				return err
+			}
+			if text := fmt.Sprint(field(sidecar, "spec", "egress")); !strings.Contains(text, "*/reviews.bookinfo.svc.cluster.local") {
+				return fmt.Errorf("egress: %s", text)
+			}
+			return nil
+		})
+	}
 }
+
+// dependencies is the kind of dependency.
+func dependencies() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "networking.enterprise.mesh.gloo.solo.io", Version: "v1beta1", Resource: "servicedependencies"}
+}
+
+const dependency = `
+apiVersion: networking.enterprise.mesh.gloo.solo.io/v1beta1
+kind: ServiceDependency
+metadata: {name: reviews-only, namespace: gloo-mesh}
+spec:
+  sourceSelectors:
+  - kubeWorkloadMatcher: {namespaces: [bookinfo]}
+  destinationSelectors:
+  - kubeServiceMatcher: {labels: {app: reviews}}
+`
 
 func (w *world) patchPolicy(patch string) {
 	w.t.Helper()

@@ -51,7 +51,7 @@ type Federated struct {
 func (w *World) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	spec := &v.VirtualMesh.Spec
 	out := &VirtualMesh{
-		Ref: v.Ref, State: w.stateOf(v), Members: []Member{}, GlobalAccess: spec.GlobalAccessPolicy, Trust: trustText(spec.MtlsConfig),
+		Ref: v.Ref, State: w.stateOf(v.Ref, v.VirtualMesh.Status.State), Members: []Member{}, GlobalAccess: spec.GlobalAccessPolicy, Trust: trustText(spec.MtlsConfig),
 		HostnameSuffix: networkingv1.DefaultHostnameSuffix, Federated: []Federated{}, Issues: w.issuesOf(v.Ref),
 	}
 	if out.GlobalAccess == "" {
@@ -100,11 +100,11 @@ func (w *World) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 }
 
 // stateOf reads the state from the status to be written, or from the one stored.
-func (w *World) stateOf(v *snapshot.VirtualMeshPlan) commonv1.ApprovalState {
+func (w *World) stateOf(ref snapshot.Ref, stored commonv1.ApprovalState) commonv1.ApprovalState {
 	state := struct {
 		State commonv1.ApprovalState `json:"state"`
-	}{v.VirtualMesh.Status.State}
-	if s := w.statuses[v.Ref]; s != nil && !w.stored {
+	}{stored}
+	if s := w.statuses[ref]; s != nil && !w.stored {
 		// A status that is no object has no state, which is what is left then.
 		if data, err := json.Marshal(s.Value); err == nil {
 			_ = json.Unmarshal(data, &state)

@@ -24,6 +24,8 @@ type Workload struct {
 	Destinations []snapshot.Ref `json:"destinations"`
 	// Policies select it as a source.
 	Policies []snapshot.Ref `json:"policies"`
+	// Knows is what its proxies are told of; nil if they know of everything.
+	Knows *Knows `json:"knows,omitempty"`
 	// Calls are the services that it can reach, and whether it is let in.
 	Calls  []Call           `json:"calls"`
 	Issues []snapshot.Issue `json:"issues"`
@@ -42,7 +44,7 @@ type Call struct {
 func (w *World) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 	out := &Workload{
 		Ref: ref, ServiceAccount: account(o), Destinations: []snapshot.Ref{}, Policies: []snapshot.Ref{}, Calls: []Call{},
-		Issues: w.issuesOf(ref),
+		Knows: w.knows(ref), Issues: w.issuesOf(ref),
 	}
 	if k := o.Spec.Kubernetes; k != nil {
 		out.PodLabels = k.PodLabels
@@ -138,7 +140,7 @@ func (o *Workload) Page() Page {
 	for _, ref := range o.Policies {
 		policies.Rows = append(policies.Rows, []string{ref.Kind.String(), shortName(ref)})
 	}
-	page.Sections = append(page.Sections, policies, o.callsSection())
+	page.Sections = append(page.Sections, policies, o.Knows.section(), o.callsSection())
 	return page
 }
 

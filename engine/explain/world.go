@@ -16,6 +16,7 @@ type World struct {
 	destinations map[snapshot.Ref]*snapshot.DestinationPlan
 	workloads    map[snapshot.Ref]*discoveryv1.Workload
 	virtual      map[snapshot.Ref]*snapshot.VirtualMeshPlan
+	dependencies map[snapshot.Ref]*snapshot.DependencyPlan
 	issues       map[snapshot.Ref][]snapshot.Issue
 	statuses     map[snapshot.Ref]*snapshot.Status
 	// stored: the clusters themselves were not read; see NewStored.
@@ -31,6 +32,7 @@ func New(state *snapshot.State) *World {
 		destinations: map[snapshot.Ref]*snapshot.DestinationPlan{},
 		workloads:    map[snapshot.Ref]*discoveryv1.Workload{},
 		virtual:      map[snapshot.Ref]*snapshot.VirtualMeshPlan{},
+		dependencies: map[snapshot.Ref]*snapshot.DependencyPlan{},
 		issues:       map[snapshot.Ref][]snapshot.Issue{},
 		statuses:     map[snapshot.Ref]*snapshot.Status{},
 	}
@@ -45,6 +47,9 @@ func New(state *snapshot.State) *World {
 	}
 	for _, v := range state.Plan.VirtualMeshes {
 		w.virtual[v.Ref] = v
+	}
+	for _, p := range state.Plan.Dependencies {
+		w.dependencies[p.Ref] = p
 	}
 	for _, o := range state.Plan.Workloads {
 		w.workloads[snapshot.RefOf(snapshot.Workload, o)] = o
@@ -64,7 +69,7 @@ func New(state *snapshot.State) *World {
 
 // Kinds are those that can be described.
 func Kinds() []snapshot.Kind {
-	return []snapshot.Kind{snapshot.Mesh, snapshot.Workload, snapshot.Destination, snapshot.VirtualMesh}
+	return []snapshot.Kind{snapshot.Mesh, snapshot.Workload, snapshot.Destination, snapshot.VirtualMesh, snapshot.ServiceDependency}
 }
 
 // Refs lists all objects of a kind, ascending.
@@ -79,6 +84,8 @@ func (w *World) Refs(kind snapshot.Kind) []snapshot.Ref {
 		refs = keys(w.destinations)
 	case snapshot.VirtualMesh:
 		refs = keys(w.virtual)
+	case snapshot.ServiceDependency:
+		refs = keys(w.dependencies)
 	}
 	return refs
 }
@@ -147,6 +154,10 @@ func (w *World) Describe(ref snapshot.Ref) Value {
 	case snapshot.VirtualMesh:
 		if v := w.virtual[ref]; v != nil {
 			return w.virtualMesh(v)
+		}
+	case snapshot.ServiceDependency:
+		if p := w.dependencies[ref]; p != nil {
+			return w.dependency(p)
 		}
 	}
 	return nil

@@ -29,6 +29,7 @@ func (r *round) assemble() *snapshot.Plan {
 		plan.Destinations = r.plan.Destinations.With(plans)
 	}
 	plan.Policies = r.policyPlans()
+	plan.Dependencies, plan.Sidecars = r.dependencies.plans, r.dependencies.sidecars
 	return plan
 }
 

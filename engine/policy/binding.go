@@ -45,7 +45,7 @@ func (w *world) bindTraffic(p *networkingv1.TrafficPolicy, old *trafficBinding) 
 	b := &trafficBinding{policy: p, ref: snapshot.RefOf(snapshot.TrafficPolicy, p)}
 	selected, missing := w.inv.selectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
-	b.issues = selectionIssues(b.ref, selected, missing)
+	b.issues = selectionIssues(b.ref, "destinationSelector", selected, missing)
 	b.workloads = w.workloads(selected, len(p.Spec.SourceSelector) == 0, func(i int) bool {
 		k := w.inv.Workloads[i].Spec.Kubernetes
 		return k != nil && matchesWorkload(p.Spec.SourceSelector, k)
@@ -67,7 +67,7 @@ func (w *world) bindAccess(p *networkingv1.AccessPolicy, old *accessBinding) *ac
 	b := &accessBinding{policy: p, ref: snapshot.RefOf(snapshot.AccessPolicy, p)}
 	selected, missing := w.inv.selectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
-	b.issues = selectionIssues(b.ref, selected, missing)
+	b.issues = selectionIssues(b.ref, "destinationSelector", selected, missing)
 	b.workloads = w.workloads(selected, len(p.Spec.SourceSelector) == 0, func(i int) bool {
 		k := w.inv.Workloads[i].Spec.Kubernetes
 		return k != nil && matchesIdentity(p.Spec.SourceSelector, k)
@@ -84,17 +84,17 @@ func (w *world) bindAccess(p *networkingv1.AccessPolicy, old *accessBinding) *ac
 }
 
 // selectionIssues says which references name nothing, or that nothing is selected at all.
-func selectionIssues(policy snapshot.Ref, selected []int, missing []commonv1.ClusterObjectRef) []snapshot.Issue {
+func selectionIssues(policy snapshot.Ref, field string, selected []int, missing []commonv1.ClusterObjectRef) []snapshot.Issue {
 	var issues []snapshot.Issue
 	for _, m := range missing {
 		issues = append(issues, on(policy, snapshot.Ref{}, failure(snapshot.DestinationNotFound,
 			"correct the reference; `meshctl describe destination` lists the services there are",
-			"destinationSelector: service %s was not discovered", key(m))))
+			"%s: service %s was not discovered", field, key(m))))
 	}
 	if len(selected)+len(missing) == 0 {
 		issues = append(issues, on(policy, snapshot.Ref{}, warning(snapshot.SelectsNothing,
-			"correct destinationSelector; `meshctl describe destination` lists the services there are",
-			"destinationSelector matches no destination")))
+			"correct "+field+"; `meshctl describe destination` lists the services there are",
+			"%s matches no destination", field)))
 	}
 	return issues
 }

@@ -111,11 +111,15 @@ func (inv *Inventory) service(ref commonv1.ClusterObjectRef) (int, bool) {
 
 // localFQDN is the name of a Service in its own cluster.
 func (inv *Inventory) localFQDN(ref commonv1.ClusterObjectRef) string {
-	domain := inv.domains[ref.ClusterName]
-	if domain == "" {
-		domain = "cluster.local"
+	return ref.Name + "." + ref.Namespace + ".svc." + inv.domain(ref.ClusterName)
+}
+
+// domain is the DNS suffix of a cluster's Services.
+func (inv *Inventory) domain(cluster string) string {
+	if domain := inv.domains[cluster]; domain != "" {
+		return domain
 	}
-	return ref.Name + "." + ref.Namespace + ".svc." + domain
+	return "cluster.local"
 }
 
 // ref refers to a Destination.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -24,6 +25,8 @@ type Planner struct {
 	traffic []*trafficBinding // ascending by ref
 	access  []*accessBinding  // ascending by ref
 	plan    *snapshot.Plan
+
+	dependencies dependencies
 }
 
 // basis is what a Planner was last given.
@@ -35,6 +38,7 @@ type basis struct {
 	traffic       []*networkingv1.TrafficPolicy
 	access        []*networkingv1.AccessPolicy
 	stored        []*discoveryv1.Destination
+	dependencies  []*enterprisev1beta1.ServiceDependency
 }
 
 // round is the work of one Plan: which cells are to be looked at again.
@@ -56,6 +60,7 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.markStored()
 	r.accept()
 	r.planDestinations()
+	r.planDependencies()
 	p.plan = r.assemble()
 	p.world.judged = nil
 	p.basis = r.next
@@ -71,6 +76,7 @@ func (b *basis) next(in *snapshot.Input, discovered []*snapshot.Discovered) basi
 		traffic:       keep(b.traffic, m.TrafficPolicies, sameTraffic),
 		access:        keep(b.access, m.AccessPolicies, sameAccess),
 		stored:        keep(b.stored, m.Destinations, sameStored),
+		dependencies:  keep(b.dependencies, m.ServiceDependencies, sameDependency),
 	}
 	for _, c := range in.Clusters {
 		n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())

@@ -8,6 +8,7 @@ import (
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -61,6 +62,10 @@ func sameAccess(a, b *networkingv1.AccessPolicy) bool {
 }
 
 func sameVirtualMesh(a, b *networkingv1.VirtualMesh) bool {
+	return a == b || reflect.DeepEqual(&a.Spec, &b.Spec)
+}
+
+func sameDependency(a, b *enterprisev1beta1.ServiceDependency) bool {
 	return a == b || reflect.DeepEqual(&a.Spec, &b.Spec)
 }
 

@@ -30,6 +30,10 @@ const (
 	DestinationNotFound Code = "DestinationNotFound"
 	// SelectsNothing: the policy is right, but matches nothing at present.
 	SelectsNothing Code = "SelectsNothing"
+	// LimitsNothing: a ServiceDependency lets proxies know of every service.
+	LimitsNothing Code = "LimitsNothing"
+	// WorkloadsAlike: a mesh cannot tell the pods of two workloads apart.
+	WorkloadsAlike Code = "WorkloadsAlike"
 	// SubsetEmpty: traffic is sent to a subset that has no endpoints.
 	SubsetEmpty Code = "SubsetEmpty"
 	// FieldInvalid: a field's value cannot be used.

@@ -153,7 +153,7 @@ var kinds = [kindCount]KindInfo{
 	Gateway:             optional(istioNetworking, "v1", "Gateway", "gateways", Write),
 	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write),
 	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write),
-	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", 0),
+	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write),
 	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", 0),
 	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write),
 

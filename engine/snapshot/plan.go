@@ -35,6 +35,10 @@ type Plan struct {
 	// Policies are the verdicts on TrafficPolicies and AccessPolicies,
 	// ascending by Ref.
 	Policies []*PolicyPlan
+	// Dependencies are the verdicts on ServiceDependencies, ascending by Ref, and
+	// Sidecars what follows from them, ascending by Ref.
+	Dependencies []*DependencyPlan
+	Sidecars     []*SidecarPlan
 }
 
 // VirtualMeshPlan is one VirtualMesh and what became of it.

@@ -42,6 +42,7 @@ var rendered = map[string]schema.GroupVersionResource{
 	"DestinationRule":     {Group: "networking.istio.io", Version: "v1", Resource: "destinationrules"},
 	"ServiceEntry":        {Group: "networking.istio.io", Version: "v1", Resource: "serviceentries"},
 	"Gateway":             {Group: "networking.istio.io", Version: "v1", Resource: "gateways"},
+	"Sidecar":             {Group: "networking.istio.io", Version: "v1", Resource: "sidecars"},
 	"AuthorizationPolicy": {Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"},
 }
 

@@ -1,0 +1,167 @@
+package explain
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// ServiceDependency is what there is to say about one.
+type ServiceDependency struct {
+	Ref snapshot.Ref `json:"ref"`
+	// State is that of its status.
+	State string `json:"state"`
+	// Workloads are those that it selects.
+	Workloads []DependentWorkload `json:"workloads"`
+	// Hosts are what they know of because of it, ascending; none if it names no
+	// destinations in particular.
+	Hosts  []string         `json:"hosts"`
+	Issues []snapshot.Issue `json:"issues"`
+}
+
+// DependentWorkload is a workload that a ServiceDependency selects.
+type DependentWorkload struct {
+	Ref snapshot.Ref `json:"ref"`
+	// Sidecar is the object that tells its proxies; nil if there is none.
+	Sidecar *snapshot.Ref `json:"sidecar,omitempty"`
+}
+
+// Knows is what the proxies of a workload know of.
+type Knows struct {
+	// Sidecar is the object that says so.
+	Sidecar snapshot.Ref `json:"sidecar"`
+	// Dependencies are the ServiceDependencies that ask for it.
+	Dependencies []snapshot.Ref `json:"dependencies"`
+	// Everything: they know of all services after all.
+	Everything bool        `json:"everything,omitempty"`
+	Hosts      []KnownHost `json:"hosts"`
+}
+
+// KnownHost is one host, or a pattern of them.
+type KnownHost struct {
+	Host string `json:"host"`
+	// For is the Destination of that name; nil for a pattern.
+	For *snapshot.Ref `json:"for,omitempty"`
+	// By asked for it; nobody for what every proxy needs.
+	By []snapshot.Origin `json:"by,omitempty"`
+}
+
+// knows says what limits a workload's proxies; nil if nothing does.
+func (w *World) knows(workload snapshot.Ref) *Knows {
+	s := w.sidecarOf(workload)
+	if s == nil {
+		return nil
+	}
+	out := &Knows{Sidecar: s.Ref, Dependencies: s.Egress.Dependencies, Everything: s.Egress.Everything, Hosts: []KnownHost{}}
+	for _, h := range s.Egress.Hosts {
+		known := KnownHost{Host: h.Host, By: h.Origins}
+		if h.Destination != (snapshot.Ref{}) {
+			known.For = &h.Destination
+		}
+		out.Hosts = append(out.Hosts, known)
+	}
+	return out
+}
+
+func (w *World) sidecarOf(workload snapshot.Ref) *snapshot.SidecarPlan {
+	for _, s := range w.state.Plan.Sidecars {
+		if slices.Contains(s.Workloads, workload) {
+			return s
+		}
+	}
+	return nil
+}
+
+// section says what the proxies know of.
+func (k *Knows) section() Section {
+	s := Section{Title: "What its proxies know of, by ServiceDependencies"}
+	switch {
+	case k == nil:
+		s.Text = "Every service: no ServiceDependency is in force on it."
+		return s
+	case k.Everything:
+		s.Text = "Every service: one of its ServiceDependencies names no destinations."
+		return s
+	}
+	s.Header = []string{"HOST", "DESTINATION", "BY"}
+	for _, h := range k.Hosts {
+		row := []string{h.Host, "", "every proxy"}
+		if h.For != nil {
+			row[1] = h.For.Name
+		}
+		for i, o := range h.By {
+			row[2] = originText(o)
+			if i > 0 {
+				row[0], row[1] = above, above
+			}
+			if i < len(h.By)-1 {
+				s.Rows = append(s.Rows, slices.Clone(row))
+			}
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	return s
+}
+
+func (w *World) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
+	out := &ServiceDependency{Ref: p.Ref, State: string(w.stateOf(p.Ref, p.Dependency.Status.State)), Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: w.issuesOf(p.Ref)}
+	of := map[snapshot.Ref]*snapshot.SidecarPlan{}
+	for _, s := range w.state.Plan.Sidecars {
+		if !slices.Contains(s.Egress.Dependencies, p.Ref) {
+			continue
+		}
+		for _, ref := range s.Workloads {
+			of[ref] = s
+		}
+		for _, h := range s.Egress.Hosts {
+			if slices.ContainsFunc(h.Origins, func(o snapshot.Origin) bool { return o.Ref == p.Ref }) {
+				out.Hosts = append(out.Hosts, h.Host)
+			}
+		}
+	}
+	slices.Sort(out.Hosts)
+	out.Hosts = slices.Compact(out.Hosts)
+	for i := range p.Verdicts {
+		workload := DependentWorkload{Ref: p.Verdicts[i].Destination}
+		if s := of[workload.Ref]; s != nil {
+			workload.Sidecar = &s.Ref
+		}
+		out.Workloads = append(out.Workloads, workload)
+	}
+	return out
+}
+
+// Summary is part of Value.
+func (o *ServiceDependency) Summary() []string {
+	return []string{
+		o.Ref.Name, o.Ref.Namespace, o.State, strconv.Itoa(len(o.Workloads)), strconv.Itoa(len(o.Hosts)), worst(o.Issues),
+	}
+}
+
+// Page is part of Value.
+func (o *ServiceDependency) Page() Page {
+	workloads := Section{Title: "Workloads that it selects", Text: "None."}
+	if len(o.Workloads) > 0 {
+		workloads.Text, workloads.Header = "", []string{"WORKLOAD", "TOLD BY"}
+	}
+	for _, x := range o.Workloads {
+		by := ""
+		if x.Sidecar != nil {
+			by = x.Sidecar.String()
+		}
+		workloads.Rows = append(workloads.Rows, []string{x.Ref.Name, by})
+	}
+	hosts := Section{Title: "What they know of because of it", Text: "Nothing in particular."}
+	if len(o.Hosts) > 0 {
+		hosts.Text, hosts.Header = "", []string{"HOST"}
+	}
+	for _, h := range o.Hosts {
+		hosts.Rows = append(hosts.Rows, []string{h})
+	}
+	return Page{
+		Title:    "ServiceDependency " + shortName(o.Ref),
+		Sections: []Section{facts("", [2]string{"State", o.State}), workloads, hosts},
+		Issues:   o.Issues,
+	}
+}

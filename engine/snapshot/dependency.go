@@ -1,0 +1,54 @@
+package snapshot
+
+import (
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+)
+
+// DependencyPlan is the verdict on one ServiceDependency.
+type DependencyPlan struct {
+	Ref        Ref
+	Dependency *enterprisev1beta1.ServiceDependency
+	// Verdicts are per selected Workload, ascending by Ref; each has it as its
+	// Destination. Remarks says how many issues there are in them.
+	Verdicts []Verdict
+	Remarks  int
+	// Issues on the ServiceDependency as a whole.
+	Issues []Issue
+}
+
+// SidecarPlan says which hosts the proxies of some pods are to know of. Proxies
+// without one know of all.
+type SidecarPlan struct {
+	// Ref is that of the generated object.
+	Ref Ref
+	// Selector are the labels by which its pods are told from others.
+	Selector map[string]string
+	// Workloads are those that the pods belong to, ascending by Ref.
+	Workloads []Ref
+	// Egress is shared by the plans whose pods depend on the same.
+	Egress *Egress
+}
+
+// Egress is what proxies know of.
+type Egress struct {
+	// Dependencies are the ServiceDependencies it follows from, ascending by Ref.
+	Dependencies []Ref
+	// Everything: one of them names no destinations, so that nothing is left out.
+	Everything bool
+	// Hosts are ascending by Host; nil if Everything.
+	Hosts []EgressHost
+}
+
+// EgressHost is one host name, or a pattern of them, that proxies know of.
+type EgressHost struct {
+	// Namespace is where the host is declared; empty for any.
+	Namespace string
+	// Host may begin with "*.".
+	Host string
+	// Destination is the one of that name; zero for a pattern.
+	Destination Ref
+	// Origins asked for it, ascending by Ref: ServiceDependencies, and policies
+	// that send elsewhere what is meant for a host that these name. A host without
+	// any is one that every proxy needs.
+	Origins []Origin
+}
