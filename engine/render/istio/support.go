@@ -165,7 +165,7 @@ func otherFields() []snapshot.Support {
 			"discovery.istio.ingressGatewayDetectors", "networkingExtensionServers", "relay"),
 		snapshot.Declare(snapshot.VirtualDestination, snapshot.NotExpressible, notYet,
 			"hostname", "localized", "meshList", "port", "static", "virtualMesh"),
-		snapshot.Declare(snapshot.ServiceDependency, snapshot.NotExpressible, notYet,
+		snapshot.Declare(snapshot.ServiceDependency, snapshot.Enforced, "",
 			"destinationSelectors", "sourceSelectors"),
 	)
 }
