@@ -133,7 +133,7 @@ func (p *podPlaces) group(w *world, selected []int, of map[int][]*dependencyBind
 			left = slices.DeleteFunc(left, func(i int) bool {
 				same := maps.Equal(w.inv.Workloads[i].Spec.Kubernetes.PodLabels, labels)
 				if same {
-					s.issues[i] = append(s.issues[i], w.alike(i, clashing[root]))
+					s.issues[i] = append(s.issues[i], w.takenTwice(clashing[root]))
 				}
 				return same
 			})
@@ -159,7 +159,7 @@ func unfit(w *world, i int) *snapshot.Issue {
 	return &issue
 }
 
-func (w *world) alike(i, other int) snapshot.Issue {
+func (w *world) takenTwice(other int) snapshot.Issue {
 	return failure(snapshot.WorkloadsAlike, "give its pod template a label of its own",
 		"a selector of its labels also takes the pods of workload %s, which those of another one take, too", w.inv.Workloads[other].Name)
 }
