@@ -1,0 +1,183 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/meshctl/meshctl/demo/envoy"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// accessFacts: who may call the pod beside a sidecar. Each rule is a line
+// "callers | operations".
+func accessFacts(plan *snapshot.Plan, p proxy) []fact {
+	var out []fact
+	for _, s := range visible(plan, p.cluster) {
+		service := s.plan.Destination.Spec.KubeService
+		if s.remote || service.Ref.Namespace != p.namespace || len(service.WorkloadSelectorLabels) == 0 || !contains(p.labels, service.WorkloadSelectorLabels) {
+			continue
+		}
+		for _, port := range httpPorts(s.plan) {
+			target := podPort(s.plan, port)
+			out = append(out, fact{
+				name: fmt.Sprintf("who may call %s:%d", s.host, port), want: plannedAccess(s.plan),
+				look: func(told *envoy.Config) []string { return toldAccess(told.HTTPFilters(15006, target)) },
+			})
+		}
+	}
+	return out
+}
+
+func podPort(d *snapshot.DestinationPlan, port uint32) uint32 {
+	for _, p := range d.Destination.Spec.KubeService.Ports {
+		if p.Port == port && p.TargetPortNumber != 0 {
+			return p.TargetPortNumber
+		}
+	}
+	return port
+}
+
+func plannedAccess(d *snapshot.DestinationPlan) []string {
+	if len(d.Access) == 0 {
+		if d.Mesh.DenyByDefault != nil {
+			return []string{"nobody"}
+		}
+		return []string{"everybody"}
+	}
+	var out []string
+	for _, rule := range d.Access {
+		if callers := plannedCallers(rule, d.Mesh.TrustDomain); len(callers) > 0 {
+			out = append(out, strings.Join(callers, " or ")+" | "+plannedOperations(rule, d))
+		}
+	}
+	slices.Sort(out)
+	if len(out) == 0 {
+		return []string{"nobody"}
+	}
+	return out
+}
+
+// plannedCallers are the sources of a rule, each a condition on the caller's
+// SPIFFE ID.
+func plannedCallers(rule *snapshot.AccessRule, trustDomain string) []string {
+	if rule.Anyone {
+		return []string{"any"}
+	}
+	var out []string
+	for _, source := range rule.Sources {
+		var ids, namespaces []string
+		for _, id := range source.Identities {
+			if id.Nameable(trustDomain) {
+				ids = append(ids, "principal="+pattern(id))
+			}
+		}
+		for _, namespace := range source.Namespaces {
+			namespaces = append(namespaces, "principal~.*/ns/"+namespace+"/.*")
+		}
+		for _, list := range [][]string{ids, namespaces} {
+			if len(list) > 0 {
+				out = append(out, joined("or", list))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// pattern is an identity as a prefix of SPIFFE IDs, or as the whole of one.
+func pattern(id snapshot.Identity) string {
+	out := "spiffe://" + id.TrustDomain + "/ns/"
+	switch {
+	case id.Namespace == "":
+		return out + "*"
+	case id.ServiceAccount == "":
+		return out + id.Namespace + "/sa/*"
+	default:
+		return out + id.Namespace + "/sa/" + id.ServiceAccount
+	}
+}
+
+// joined spells a list as package envoy does.
+func joined(operator string, list []string) string {
+	list = slices.Compact(slices.Sorted(slices.Values(list)))
+	if len(list) == 1 {
+		return list[0]
+	}
+	return operator + "(" + strings.Join(list, ", ") + ")"
+}
+
+func plannedOperations(rule *snapshot.AccessRule, d *snapshot.DestinationPlan) string {
+	var paths, methods, ports, all []string
+	for _, path := range rule.Paths {
+		paths = append(paths, "path="+path)
+	}
+	for _, method := range rule.Methods {
+		methods = append(methods, ":method="+method)
+	}
+	for _, port := range rule.Ports {
+		ports = append(ports, fmt.Sprintf("port=%d", podPort(d, port)))
+	}
+	for _, list := range [][]string{paths, methods, ports} {
+		if len(list) > 0 {
+			all = append(all, joined("or", list))
+		}
+	}
+	if len(all) == 0 {
+		return "any"
+	}
+	return joined("and", all)
+}
+
+// toldAccess spells the RBAC filters of a port; every chain must have the same.
+func toldAccess(chains [][]envoy.Filter) []string {
+	if len(chains) == 0 {
+		return []string{"no filter chain"}
+	}
+	var first []string
+	for i, chain := range chains {
+		rules := toldRules(chain)
+		if i == 0 {
+			first = rules
+		} else if !slices.Equal(first, rules) {
+			return append([]string{"chains differ:"}, append(first, rules...)...)
+		}
+	}
+	return first
+}
+
+func toldRules(chain []envoy.Filter) []string {
+	for _, f := range chain {
+		if f.Name != "envoy.filters.http.rbac" {
+			continue
+		}
+		rules := f.TypedConfig.Rules
+		if rules == nil {
+			return []string{"a filter without rules"}
+		}
+		if rules.Action != "" && rules.Action != "ALLOW" {
+			return []string{"action " + rules.Action}
+		}
+		var out []string
+		for _, policy := range rules.Policies {
+			out = append(out, joinedConditions(policy.Principals)+" | "+joinedConditions(policy.Permissions))
+		}
+		// So Istio writes down a policy that lets nobody in.
+		out = slices.DeleteFunc(out, func(rule string) bool { return rule == "not(any) | not(any)" })
+		slices.Sort(out)
+		if len(out) == 0 {
+			return []string{"nobody"}
+		}
+		return out
+	}
+	return []string{"everybody"}
+}
+
+func joinedConditions(conditions []envoy.Condition) string {
+	var out []string
+	for _, c := range conditions {
+		out = append(out, c.String())
+	}
+	slices.Sort(out)
+	return strings.Join(out, " or ")
+}

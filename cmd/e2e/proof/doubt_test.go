@@ -1,0 +1,226 @@
+package proof
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo/envoy"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// lie changes one value of a Plan, and says which facts must then differ.
+// change returns false for what does not have the value.
+type lie struct {
+	fact        string
+	action      func(*snapshot.Action) bool
+	route       func(*snapshot.Route) bool
+	view        func(*snapshot.View) bool
+	destination func(*snapshot.DestinationPlan) bool
+	mesh        func(*snapshot.MeshPlan) bool
+}
+
+// lies has one for every sort of value that is compared.
+func lies() map[string]lie {
+	const routes, connections, access = "routes to ", "connections to ", "who may call "
+	return map[string]lie{
+		"weight":  {fact: routes, action: target(func(t *snapshot.Target) { t.Weight++ })},
+		"subset":  {fact: routes, action: target(func(t *snapshot.Target) { t.Subset += "x" })},
+		"host":    {fact: routes, action: target(func(t *snapshot.Target) { t.Host = "x" + t.Host })},
+		"port":    {fact: routes, action: target(func(t *snapshot.Target) { t.Port++ })},
+		"timeout": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[time.Duration] { return &a.Timeout }, func(d *time.Duration) { *d += time.Second })},
+		"retries": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[networkingv1.RetryPolicy] { return &a.Retries }, func(r *networkingv1.RetryPolicy) { r.Attempts++ })},
+		"delay":   {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.Delay] { return &a.Delay }, func(d *snapshot.Delay) { d.Percent++ })},
+		"abort":   {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.Abort] { return &a.Abort }, func(x *snapshot.Abort) { x.Status++ })},
+		"mirror":  {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.MirrorTarget] { return &a.Mirror }, func(m *snapshot.MirrorTarget) { m.Percent++ })},
+		"cors":    {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[networkingv1.CorsPolicy] { return &a.CORS }, func(c *networkingv1.CorsPolicy) { c.AllowMethods = nil })},
+		"headers": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[networkingv1.HeaderManipulation] { return &a.Headers }, func(h *networkingv1.HeaderManipulation) { h.RemoveRequestHeaders = nil })},
+		"target headers": {fact: routes, action: func(a *snapshot.Action) bool {
+			if a.Targets == nil || a.Targets.Value[0].Headers == nil {
+				return false
+			}
+			return target(func(t *snapshot.Target) { t.Headers = nil })(a)
+		}},
+		"match": {fact: routes, route: func(r *snapshot.Route) bool {
+			if r.Match.Request == nil || r.Match.Request.Method == "" {
+				return false
+			}
+			request := *r.Match.Request
+			request.Method = "PUT"
+			r.Match.Request = &request
+			return true
+		}},
+		"order": {fact: routes, view: func(v *snapshot.View) bool {
+			if len(v.Routes) < 2 {
+				return false
+			}
+			last := len(v.Routes) - 1
+			routes := append([]*snapshot.Route{v.Routes[last]}, v.Routes[:last]...)
+			v.Routes = routes
+			return true
+		}},
+		"outlier": {fact: connections, view: func(v *snapshot.View) bool {
+			return owned(func(v *snapshot.View) **snapshot.Owned[networkingv1.OutlierDetection] { return &v.Outlier }, func(o *networkingv1.OutlierDetection) { o.ConsecutiveErrors++ })(v)
+		}},
+		"tls": {fact: connections, view: func(v *snapshot.View) bool {
+			return owned(func(v *snapshot.View) **snapshot.Owned[networkingv1.TLSMode] { return &v.TLS }, func(m *networkingv1.TLSMode) { *m = networkingv1.TLSModeSimple })(v)
+		}},
+		"callers": {fact: access, destination: rule(func(r *snapshot.AccessRule) bool {
+			ok := len(r.Sources) > 0 && len(r.Sources[0].Identities) > 0
+			r.Sources = nil
+			return ok
+		})},
+		"anyone":  {fact: access, destination: rule(func(r *snapshot.AccessRule) bool { was := r.Anyone; r.Anyone = true; return !was })},
+		"paths":   {fact: access, destination: rule(func(r *snapshot.AccessRule) bool { was := r.Paths; r.Paths = nil; return was != nil })},
+		"methods": {fact: access, destination: rule(func(r *snapshot.AccessRule) bool { was := r.Methods; r.Methods = nil; return was != nil })},
+		"ports":   {fact: access, destination: rule(func(r *snapshot.AccessRule) bool { was := r.Ports; r.Ports = nil; return was != nil })},
+		"federated name": {fact: "names that the gateway lets pass", destination: func(d *snapshot.DestinationPlan) bool {
+			if d.Federation == nil {
+				return false
+			}
+			f := *d.Federation
+			f.Hostname = "x" + f.Hostname
+			d.Federation = &f
+			return true
+		}},
+		"one endpoint less": {fact: "endpoints behind ", destination: func(d *snapshot.DestinationPlan) bool {
+			if d.Federation == nil || len(d.Destination.Spec.KubeService.EndpointSubsets) == 0 {
+				return false
+			}
+			changed := d.Destination.DeepCopy()
+			part := &changed.Spec.KubeService.EndpointSubsets[0]
+			part.Endpoints = part.Endpoints[1:]
+			d.Destination = changed
+			return true
+		}},
+		"gateway": {fact: "endpoints of ", mesh: func(m *snapshot.MeshPlan) bool {
+			for i := range m.Gateways {
+				m.Gateways[i].Port++
+			}
+			return len(m.Gateways) > 0
+		}},
+	}
+}
+
+// target changes the first of several targets.
+func target(change func(*snapshot.Target)) func(*snapshot.Action) bool {
+	return func(a *snapshot.Action) bool {
+		if a.Targets == nil || len(a.Targets.Value) < 2 {
+			return false
+		}
+		targets := *a.Targets
+		targets.Value = append([]snapshot.Target(nil), targets.Value...)
+		change(&targets.Value[0])
+		a.Targets = &targets
+		return true
+	}
+}
+
+// owned changes a copy of a value that may not be there.
+func owned[S, T any](field func(*S) **snapshot.Owned[T], change func(*T)) func(*S) bool {
+	return func(s *S) bool {
+		at := field(s)
+		if *at == nil {
+			return false
+		}
+		value := **at
+		change(&value.Value)
+		*at = &value
+		return true
+	}
+}
+
+// rule changes a copy of the first rule that has what is to be changed.
+func rule(change func(*snapshot.AccessRule) bool) func(*snapshot.DestinationPlan) bool {
+	return func(d *snapshot.DestinationPlan) bool {
+		for i, r := range d.Access {
+			changed := *r
+			if change(&changed) {
+				d.Access = append([]*snapshot.AccessRule(nil), d.Access...)
+				d.Access[i] = &changed
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// doubt asks whether a difference would have shown: proxies that do what the
+// Plan says do not do what a Plan with a lie in it says, and a fact about the
+// value is what shows it.
+func (w *world) doubt(t *testing.T, plan *snapshot.Plan, told map[string]*envoy.Config) {
+	t.Helper()
+	require.NotNil(t, plan)
+	for name, lie := range lies() {
+		changed := lie.tell(plan)
+		require.NotNil(t, changed, "%s: nothing in the Plan has it", name)
+		caught := 0
+		for _, p := range w.proxies {
+			assert.Empty(t, differences(facts(plan, p), told[p.String()]), "the lies must not reach the Plan itself")
+			for _, d := range differences(facts(changed, p), told[p.String()]) {
+				if strings.HasPrefix(d, lie.fact) {
+					caught++
+				}
+			}
+		}
+		assert.Positive(t, caught, "%s: nobody noticed", name)
+	}
+}
+
+// tell returns a Plan with the lie in it; nil if there is no place for it.
+func (l lie) tell(plan *snapshot.Plan) *snapshot.Plan {
+	changed, told := *plan, false
+	meshes := map[*snapshot.MeshPlan]*snapshot.MeshPlan{}
+	changed.Meshes = nil
+	for _, m := range plan.Meshes {
+		own := *m
+		own.Gateways = append([]snapshot.GatewayPlan(nil), m.Gateways...)
+		told = l.mesh != nil && l.mesh(&own) || told
+		meshes[m] = &own
+		changed.Meshes = append(changed.Meshes, &own)
+	}
+	var destinations []*snapshot.DestinationPlan
+	for d := range plan.Destinations.All() {
+		own := *d
+		own.Mesh = meshes[d.Mesh]
+		if d.Federation != nil {
+			f := *d.Federation
+			f.To = nil
+			for _, m := range d.Federation.To {
+				f.To = append(f.To, meshes[m])
+			}
+			own.Federation = &f
+		}
+		own.Views = nil
+		for _, v := range d.Views {
+			view := l.tellView(v, &told)
+			view.Mesh = meshes[v.Mesh]
+			own.Views = append(own.Views, view)
+		}
+		told = l.destination != nil && l.destination(&own) || told
+		destinations = append(destinations, &own)
+	}
+	changed.Destinations = snapshot.ListOf(destinations)
+	if !told {
+		return nil
+	}
+	return &changed
+}
+
+func (l lie) tellView(v *snapshot.View, told *bool) *snapshot.View {
+	own := *v
+	own.Routes = nil
+	for _, r := range v.Routes {
+		route, action := *r, *r.Action
+		*told = l.action != nil && l.action(&action) || *told
+		route.Action = &action
+		*told = l.route != nil && l.route(&route) || *told
+		own.Routes = append(own.Routes, &route)
+	}
+	*told = l.view != nil && l.view(&own) || *told
+	return &own
+}

@@ -1,0 +1,223 @@
+package proof
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/demo/envoy"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// routeFacts: every route of every host that a sidecar may call, in order.
+func routeFacts(plan *snapshot.Plan, p proxy) []fact {
+	var out []fact
+	for _, s := range visible(plan, p.cluster) {
+		for _, port := range httpPorts(s.plan) {
+			out = append(out, fact{
+				name: fmt.Sprintf("routes to %s:%d", s.host, port),
+				want: plannedRoutes(s, p, port),
+				look: func(told *envoy.Config) []string { return toldRoutes(told.VirtualHost(s.host, port)) },
+			})
+		}
+	}
+	return out
+}
+
+func plannedRoutes(s seen, p proxy, port uint32) []string {
+	if s.view == nil || len(s.view.Routes) == 0 {
+		return []string{"prefix / -> " + clusterName(s.host, port, "") + " timeout 0s"}
+	}
+	var out []string
+	for _, r := range s.view.Routes {
+		if r.Match.SourceNamespace != "" && r.Match.SourceNamespace != p.namespace {
+			continue
+		}
+		if !contains(p.labels, r.Match.SourceLabels) {
+			continue
+		}
+		out = append(out, plannedMatch(r.Match.Request)+plannedAction(r.Action, s.host, port))
+	}
+	return out
+}
+
+func contains(labels, selector map[string]string) bool {
+	for k, v := range selector {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func plannedMatch(m *networkingv1.HttpMatcher) string {
+	if m == nil {
+		return "prefix /"
+	}
+	parts := []string{plannedPath(m.Uri)}
+	var conditions []string
+	for _, h := range m.Headers {
+		not := ""
+		if h.InvertMatch {
+			not = "not "
+		}
+		conditions = append(conditions, not+"header "+strings.ToLower(h.Name)+plannedValue(h.Value, h.Regex))
+	}
+	if m.Method != "" {
+		conditions = append(conditions, "header :method = "+m.Method)
+	}
+	for _, q := range m.QueryParameters {
+		conditions = append(conditions, "query "+q.Name+plannedValue(q.Value, q.Regex))
+	}
+	slices.Sort(conditions)
+	return strings.Join(append(parts, conditions...), ", ")
+}
+
+func plannedPath(m *commonv1.StringMatch) string {
+	fold := ""
+	if m != nil && m.IgnoreCase {
+		fold = " in any case"
+	}
+	switch {
+	case m == nil:
+		return "prefix /"
+	case m.Exact != "":
+		return "path " + m.Exact + fold
+	case m.Prefix != "":
+		return "prefix " + m.Prefix + fold
+	case m.Suffix != "" && m.IgnoreCase:
+		return "regex (?i).*" + regexp.QuoteMeta(m.Suffix)
+	case m.Suffix != "":
+		return "regex .*" + regexp.QuoteMeta(m.Suffix)
+	default:
+		return "regex " + m.Regex
+	}
+}
+
+func plannedValue(value string, regex bool) string {
+	switch {
+	case value == "":
+		return " present"
+	case regex:
+		return " ~ " + value
+	default:
+		return " = " + value
+	}
+}
+
+func plannedAction(a *snapshot.Action, host string, port uint32) string {
+	out := " -> " + plannedTargets(a, host, port)
+	if a.Timeout != nil {
+		out += " timeout " + protoDuration(a.Timeout.Value)
+	} else {
+		out += " timeout 0s"
+	}
+	if a.Retries != nil {
+		out += fmt.Sprintf(" retries %d", a.Retries.Value.Attempts)
+		if per := a.Retries.Value.PerTryTimeout; per != nil {
+			out += " of " + protoDuration(per.Duration)
+		}
+	}
+	if m := a.Mirror; m != nil {
+		out += fmt.Sprintf(" mirror %v%% %s", m.Value.Percent, clusterName(m.Value.Host, m.Value.Port, ""))
+	}
+	if a.Headers != nil {
+		out += plannedHeaders(&a.Headers.Value)
+	}
+	if a.Delay != nil {
+		out += fmt.Sprintf(" delay %s %v%%", protoDuration(a.Delay.Value.Duration), a.Delay.Value.Percent)
+	}
+	if a.Abort != nil {
+		out += fmt.Sprintf(" abort %d %v%%", a.Abort.Value.Status, a.Abort.Value.Percent)
+	}
+	if a.CORS != nil {
+		out += plannedCORS(a.CORS.Value)
+	}
+	return out
+}
+
+func plannedTargets(a *snapshot.Action, host string, port uint32) string {
+	if a.Targets == nil {
+		return clusterName(host, port, "")
+	}
+	var out []string
+	for _, t := range a.Targets.Value {
+		text := clusterName(t.Host, t.Port, t.Subset) + plannedHeaders(t.Headers)
+		if len(a.Targets.Value) > 1 {
+			text = fmt.Sprintf("%d %s", t.Weight, text)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " + ")
+}
+
+func plannedHeaders(h *networkingv1.HeaderManipulation) string {
+	if h == nil {
+		return ""
+	}
+	return headerText("request", pairs(h.AppendRequestHeaders), h.RemoveRequestHeaders) +
+		headerText("response", pairs(h.AppendResponseHeaders), h.RemoveResponseHeaders)
+}
+
+func pairs(m map[string]string) []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, k+"="+m[k])
+	}
+	return out
+}
+
+func headerText(of string, add, remove []string) string {
+	out := ""
+	if add = slices.Sorted(slices.Values(add)); len(add) > 0 {
+		out += fmt.Sprintf(" add to %s %v", of, add)
+	}
+	if remove = slices.Sorted(slices.Values(remove)); len(remove) > 0 {
+		out += fmt.Sprintf(" remove from %s %v", of, remove)
+	}
+	return out
+}
+
+func plannedCORS(c networkingv1.CorsPolicy) string {
+	var origins []string
+	for _, o := range c.AllowOrigins {
+		switch {
+		case o.Exact != "":
+			origins = append(origins, "= "+o.Exact)
+		case o.Prefix != "":
+			origins = append(origins, "^ "+o.Prefix)
+		default:
+			origins = append(origins, "~ "+o.Regex)
+		}
+	}
+	out := fmt.Sprintf(" cors %v methods %s headers %s expose %s", origins,
+		strings.Join(c.AllowMethods, ","), strings.Join(c.AllowHeaders, ","), strings.Join(c.ExposeHeaders, ","))
+	if c.MaxAge != nil {
+		out += " age " + strconv.Itoa(int(c.MaxAge.Seconds()))
+	}
+	if c.AllowCredentials != nil {
+		out += " credentials " + strconv.FormatBool(*c.AllowCredentials)
+	}
+	return out
+}
+
+// protoDuration spells a duration as protojson does.
+func protoDuration(d time.Duration) string {
+	text := strconv.FormatFloat(d.Seconds(), 'f', 9, 64)
+	for strings.HasSuffix(text, "000") {
+		text = strings.TrimSuffix(text, "000")
+	}
+	return strings.TrimSuffix(text, ".") + "s"
+}
+
+// decode reads the configuration of one filter.
+func decode[T any](raw json.RawMessage) (out T, ok bool) {
+	return out, len(raw) > 0 && json.Unmarshal(raw, &out) == nil
+}

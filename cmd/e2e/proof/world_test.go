@@ -1,0 +1,220 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/demo/envoy"
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/watch"
+)
+
+var sandbox sandboxtest.Sandbox
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
+
+// patience bounds every wait: nothing here takes longer unless it is broken.
+const patience = 40 * time.Second
+
+// world is two clusters with Istio and bookinfo, and the engine between a real
+// source and a real sink.
+type world struct {
+	clusters   map[string]*local.Cluster
+	management *kube.Client
+	proxies    []proxy
+
+	source *watch.Source
+	memo   *engine.Memo
+	sink   *apply.Sink
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	clusters := sandbox.Clusters(t, 2)
+	var group errgroup.Group
+	for _, c := range clusters {
+		group.Go(func() error { return furnish(ctx, c) })
+	}
+	require.NoError(t, group.Wait())
+
+	w := &world{clusters: map[string]*local.Cluster{}, memo: engine.NewMemo()}
+	configs := map[string]*rest.Config{}
+	for _, c := range clusters {
+		config, err := c.Config()
+		require.NoError(t, err)
+		w.clusters[c.Name()], configs[c.Name()] = c, config
+		w.findProxies(ctx, t, c)
+	}
+	management := configs["cluster-1"]
+	_, err := cluster.InstallCRDs(ctx, management)
+	require.NoError(t, err)
+	w.management, err = clusters[0].Client()
+	require.NoError(t, err)
+	w.write(ctx, t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: gloo-mesh}\n")
+
+	w.source, err = watch.New(watch.Options{Management: management})
+	require.NoError(t, err)
+	w.sink = apply.New(apply.Options{})
+	w.sink.Set("", management)
+	for name, config := range configs {
+		w.source.Set(name, "", config, nil)
+		w.sink.Set(name, config)
+	}
+	w.run(t)
+	return w
+}
+
+// run keeps the source and the sink going until the test ends.
+func (w *world) run(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var group errgroup.Group
+	group.Go(func() error { return w.source.Run(ctx) })
+	group.Go(func() error { w.sink.Run(ctx); return nil })
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, group.Wait())
+	})
+}
+
+func furnish(ctx context.Context, c *local.Cluster) error {
+	if err := c.InstallIstio(ctx, local.IstioOptions{TrustDomain: c.Name() + ".example"}); err != nil {
+		return err
+	}
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	bookinfo, err := manifests.Bookinfo(c.Name())
+	if err != nil {
+		return err
+	}
+	if err := client.ApplyYAML(ctx, bookinfo); err != nil {
+		return err
+	}
+	return client.WaitInjected(ctx, "bookinfo")
+}
+
+// findProxies takes one sidecar of each service, and the east-west gateway.
+func (w *world) findProxies(ctx context.Context, t *testing.T, c *local.Cluster) {
+	t.Helper()
+	client, err := c.Client()
+	require.NoError(t, err)
+	for _, namespace := range []string{"bookinfo", "istio-system"} {
+		pods, err := client.List(ctx, kube.Pods(), namespace)
+		require.NoError(t, err)
+		for _, pod := range pods {
+			labels := pod.GetLabels()
+			gateway := labels["istio"] == "eastwestgateway"
+			if gateway || namespace == "bookinfo" && labels["version"] == "v1" {
+				w.proxies = append(w.proxies, proxy{
+					cluster: c.Name(), namespace: namespace, pod: pod.GetName(), labels: labels, gateway: gateway,
+				})
+			}
+		}
+	}
+}
+
+func (w *world) write(ctx context.Context, t *testing.T, documents string) {
+	t.Helper()
+	require.NoError(t, w.management.ApplyYAML(ctx, []byte(documents)))
+}
+
+// translate carries out what follows from the clusters as they are now. An
+// object that an API server, or istiod behind it, refuses is an error.
+func (w *world) translate(ctx context.Context) (*snapshot.Plan, error) {
+	input := w.source.Input()
+	if input == nil {
+		return nil, errors.New("the clusters have not been read yet")
+	}
+	state := w.memo.Translate(input)
+	w.sink.Apply(state.Output)
+	if err := w.sink.Settled(ctx); err != nil {
+		return nil, err
+	}
+	for _, f := range w.sink.Failures() {
+		return nil, kube.Final(fmt.Errorf("%s: %s", f.Ref, f.Message))
+	}
+	return state.Plan, nil
+}
+
+// accepted reports what is not accepted of the policies that are named.
+func accepted(plan *snapshot.Plan, names []string) error {
+	for _, name := range names {
+		at := slices.IndexFunc(plan.Policies, func(p *snapshot.PolicyPlan) bool { return p.Ref.Name == name })
+		if at < 0 {
+			return fmt.Errorf("policy %s has not been read yet", name)
+		}
+		p := plan.Policies[at]
+		if len(p.Verdicts) == 0 {
+			return fmt.Errorf("policy %s selects nothing: %v", name, p.Issues)
+		}
+		for _, v := range p.Verdicts {
+			if !v.Accepted {
+				return fmt.Errorf("policy %s on %s: %v", name, v.Destination, v.Issues)
+			}
+		}
+	}
+	return nil
+}
+
+// ask asks control planes as every proxy, and says what differs from the Plan.
+func (w *world) ask(ctx context.Context, plan *snapshot.Plan) (told map[string]*envoy.Config, count int, err error) {
+	told = map[string]*envoy.Config{}
+	var wrong []string
+	for _, p := range w.proxies {
+		config, err := w.clusters[p.cluster].Proxy(ctx, p.namespace, p.pod)
+		if err != nil {
+			return nil, 0, err
+		}
+		told[p.String()] = config
+		all := facts(plan, p)
+		count += len(all)
+		for _, d := range differences(all, config) {
+			wrong = append(wrong, p.String()+": "+d)
+		}
+	}
+	if len(wrong) > 0 {
+		err = fmt.Errorf("%d of %d differ:\n%s", len(wrong), count, strings.Join(wrong, "\n"))
+	}
+	return told, count, err
+}
+
+// converge waits until the named policies are in force and every proxy is told
+// what they mean.
+func (w *world) converge(t *testing.T, policies []string) (plan *snapshot.Plan, told map[string]*envoy.Config, count int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := kube.Until(ctx, "proxies are told what is planned", func(ctx context.Context) (err error) {
+		if plan, err = w.translate(ctx); err != nil {
+			return err
+		}
+		if err = accepted(plan, policies); err != nil {
+			return err
+		}
+		told, count, err = w.ask(ctx, plan)
+		return err
+	})
+	require.NoError(t, err)
+	return plan, told, count
+}
