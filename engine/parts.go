@@ -13,18 +13,29 @@ type partMemo struct {
 	renderers    []renderer
 	destinations group[*snapshot.DestinationPlan, *snapshot.Part]
 	meshes       group[*snapshot.MeshPlan, *snapshot.Part]
+	filters      group[*snapshot.FilterPlan, *snapshot.Part]
 	workloads    group[*discoveryv1.Workload, *snapshot.Part]
 	sidecars     group[*snapshot.SidecarPlan, *snapshot.Part]
 	all          snapshot.List[*snapshot.Part]
 }
 
-// render makes the parts of a plan: one for each destination, mesh, Sidecar and workload.
+// render makes the parts of a plan: one for each destination, mesh (and its
+// filters), Sidecar and workload.
 func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*snapshot.Part] {
 	destinations := m.destinations.update(plan.Destinations,
 		func(p *snapshot.DestinationPlan) string { return p.Ref.Name },
 		func(p *snapshot.DestinationPlan, old *snapshot.Part) *snapshot.Part {
 			own := discoveredObject(snapshot.Destination, p.Destination, &p.Destination.Spec, old)
 			return newPart("destination/"+p.Ref.Name, own, rendererOf(m.renderers, p.Mesh).destination(p, namespace))
+		})
+	filters := m.filters.update(snapshot.ListOf(plan.Filters),
+		func(p *snapshot.FilterPlan) string { return p.Mesh.Ref.Name },
+		func(p *snapshot.FilterPlan, _ *snapshot.Part) *snapshot.Part {
+			part := &snapshot.Part{Key: "filters/" + p.Mesh.Ref.Name}
+			if render := rendererOf(m.renderers, p.Mesh).filters; render != nil {
+				part.Objects = render(p, namespace)
+			}
+			return part
 		})
 	meshes := m.meshes.update(snapshot.ListOf(plan.Meshes),
 		func(p *snapshot.MeshPlan) string { return p.Ref.Name },
@@ -42,8 +53,8 @@ func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*
 		func(p *snapshot.SidecarPlan, _ *snapshot.Part) *snapshot.Part {
 			return &snapshot.Part{Key: "sidecar/" + sidecarKey(p.Ref), Objects: []*snapshot.Object{istio.Sidecar(p, namespace)}}
 		})
-	if destinations || meshes || workloads || sidecars {
-		m.all = snapshot.Concat(m.destinations.made, m.meshes.made, m.sidecars.made, m.workloads.made)
+	if destinations || filters || meshes || workloads || sidecars {
+		m.all = snapshot.Concat(m.destinations.made, m.filters.made, m.meshes.made, m.sidecars.made, m.workloads.made)
 	}
 	return m.all
 }

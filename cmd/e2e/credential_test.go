@@ -64,13 +64,14 @@ type use struct{ verb, group, resource string }
 // has, it is only asked whether they are there by now.
 func (w *world) usesWhatItIsGranted() {
 	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-shift")
+	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-limit")
 	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "productpage")
 	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "reviews")
 	w.delete("cluster-1", kube.Policies("virtualmeshes"), mgmt, "virtual-mesh")
 	w.delete("cluster-1", dependencies(), mgmt, "reviews-only")
 	translated := []schema.GroupVersionResource{
 		kube.Networking("serviceentries"), kube.Networking("gateways"), kube.Networking("virtualservices"),
-		kube.Networking("destinationrules"), kube.Networking("sidecars"), kube.Security("authorizationpolicies"),
+		kube.Networking("destinationrules"), kube.Networking("sidecars"), kube.Security("authorizationpolicies"), envoyFilters,
 	}
 	w.until("everything translated is collected", func(context.Context) error {
 		for _, cluster := range []string{"cluster-1", "cluster-2"} {

@@ -37,6 +37,21 @@ var shifted = []string{
 	"reviews.bookinfo.svc.cluster.local/version-v2=10",
 }
 
+// envoyFilters have no later version than this.
+var envoyFilters = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1alpha3", Resource: "envoyfilters"}
+
+// limit needs a filter that sidecars do not have by themselves.
+const limit = `apiVersion: networking.mesh.gloo.solo.io/v1
+kind: TrafficPolicy
+metadata: {name: reviews-limit, namespace: gloo-mesh}
+spec:
+  destinationSelector:
+  - kubeServiceRefs:
+      services: [{name: reviews, namespace: bookinfo, clusterName: cluster-2}]
+  policy:
+    rateLimit: {basic: {anonymousLimits: {unit: SECOND, requestsPerUnit: 1000}}}
+`
+
 // TestMainJob is the life of two clusters under management, from registration
 // to deregistration, with what goes wrong in between.
 func TestMainJob(t *testing.T) {
@@ -78,6 +93,7 @@ func (w *world) translates() {
 	})
 	w.apply("cluster-1", manifests.VirtualMesh())
 	w.apply("cluster-1", manifests.Policies())
+	w.apply("cluster-1", []byte(limit))
 	w.awaitRoutes(shifted)
 	w.awaitState("trafficpolicies", "reviews-shift", "ACCEPTED")
 	w.awaitState("accesspolicies", "reviews", "ACCEPTED")
@@ -95,6 +111,8 @@ func (w *world) translates() {
 		{"cluster-1", kube.Networking("destinationrules"), "bookinfo", "reviews"},
 		{"cluster-1", kube.Networking("gateways"), "istio-system", "istio-eastwestgateway-istio-system-cluster-1-gloo-mesh"},
 		{"cluster-1", kube.Security("authorizationpolicies"), "istio-system", "global-access-control"},
+		{"cluster-2", envoyFilters, "istio-system", "meshctl-filters"},
+		{"cluster-2", envoyFilters, "istio-system", "reviews-bookinfo-cluster-2"},
 		{"cluster-2", kube.Security("authorizationpolicies"), "bookinfo", "reviews"},
 	} {
 		w.until(want.cluster+" has "+want.name, func(context.Context) error {

@@ -140,7 +140,11 @@ func actionSettings(a *snapshot.Action) []Setting {
 	s = set(s, "mirror", a.Mirror, func(m snapshot.MirrorTarget) string {
 		return fmt.Sprintf("%s of the requests to %s:%d", percent(m.Percent), m.Host, m.Port)
 	})
-	return set(s, "headers", a.Headers, headersText)
+	s = set(s, "headers", a.Headers, headersText)
+	s = set(s, "CSRF check", a.CSRF, csrfText)
+	return set(s, "rate limit", a.RateLimit, func(l snapshot.RateLimit) string {
+		return fmt.Sprintf("%d in %s for each calling pod", l.Requests, l.Per)
+	})
 }
 
 func durationText(d *metav1.Duration) string {
@@ -179,6 +183,18 @@ func appendText(parts []string, words, text string) []string {
 		return parts
 	}
 	return append(parts, words+text)
+}
+
+func csrfText(c snapshot.CSRF) string {
+	text := ofRequests(c.Percent)
+	if c.Shadow {
+		text += ", counted only"
+	}
+	origins := make([]string, len(c.Origins))
+	for i, o := range c.Origins {
+		origins[i] = stringText(o)
+	}
+	return text + prefixed("; other origins ", strings.Join(origins, ", "))
 }
 
 // ofRequests says how many: "all requests" or "12.5% of the requests".

@@ -30,6 +30,7 @@ func (r *round) assemble() *snapshot.Plan {
 	}
 	plan.Policies = r.policyPlans()
 	plan.Dependencies, plan.Sidecars = r.dependencies.plans, r.dependencies.sidecars
+	plan.Filters = r.filterPlans()
 	return plan
 }
 

@@ -27,6 +27,8 @@ type Planner struct {
 	plan    *snapshot.Plan
 
 	dependencies dependencies
+	// filtered are the Destinations with routes that need filters.
+	filtered map[int]bool
 }
 
 // basis is what a Planner was last given.

@@ -81,7 +81,7 @@ func (w *world) view(self int, viewer *snapshot.MeshPlan, host string, applied [
 				action = &snapshot.Action{}
 				actions[key] = action
 				caught = caught || takesAll(m)
-				view.Routes = append(view.Routes, &snapshot.Route{Match: m, Action: action})
+				view.Routes = append(view.Routes, &snapshot.Route{Match: m, Key: key, Action: action})
 			}
 			s.setRoute(policy, action)
 		}

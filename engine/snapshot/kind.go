@@ -154,7 +154,7 @@ var kinds = [kindCount]KindInfo{
 	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write),
 	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write),
 	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write),
-	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", 0),
+	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write),
 	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write),
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 )
@@ -39,6 +40,18 @@ type Plan struct {
 	// Sidecars what follows from them, ascending by Ref.
 	Dependencies []*DependencyPlan
 	Sidecars     []*SidecarPlan
+	// Filters are the meshes with routes that need filters which proxies do not
+	// have by themselves, ascending by mesh.
+	Filters []*FilterPlan
+}
+
+// FilterPlan says which filters the callers' proxies of a mesh must have. They
+// do nothing but on the routes that switch them on.
+type FilterPlan struct {
+	Mesh            *MeshPlan
+	CSRF, RateLimit bool
+	// Policies are the first that switch them on, ascending.
+	Policies []Ref
 }
 
 // VirtualMeshPlan is one VirtualMesh and what became of it.
@@ -223,7 +236,10 @@ type Subset struct {
 
 // Route is what happens to requests that match.
 type Route struct {
-	Match  Match
+	Match Match
+	// Key is that of no other route of the Destination, and always the same for
+	// the same Match; empty for the catch-all that no policy asked for.
+	Key    string
 	Action *Action
 }
 
@@ -251,6 +267,26 @@ type Action struct {
 	CORS    *Owned[networkingv1.CorsPolicy]
 	Mirror  *Owned[MirrorTarget]
 	Headers *Owned[networkingv1.HeaderManipulation]
+	CSRF    *Owned[CSRF]
+	// RateLimit counts the requests of each caller's proxy by itself.
+	RateLimit *Owned[RateLimit]
+}
+
+// CSRF compares the origin of requests that change something with their host.
+type CSRF struct {
+	// Shadow only counts the requests that fail; else they are refused.
+	Shadow bool
+	// Percent of the requests that are looked at, 0 to 100.
+	Percent float64
+	// Origins are hosts, with ports if any, that are taken besides the request's own.
+	Origins []commonv1.StringMatch
+}
+
+// RateLimit lets a number of requests through in each stretch of time.
+type RateLimit struct {
+	// Requests is never 0.
+	Requests uint32
+	Per      time.Duration
 }
 
 // Target is one of the places a Route sends requests to.

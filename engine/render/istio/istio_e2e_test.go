@@ -43,6 +43,7 @@ var rendered = map[string]schema.GroupVersionResource{
 	"ServiceEntry":        {Group: "networking.istio.io", Version: "v1", Resource: "serviceentries"},
 	"Gateway":             {Group: "networking.istio.io", Version: "v1", Resource: "gateways"},
 	"Sidecar":             {Group: "networking.istio.io", Version: "v1", Resource: "sidecars"},
+	"EnvoyFilter":         {Group: "networking.istio.io", Version: "v1alpha3", Resource: "envoyfilters"},
 	"AuthorizationPolicy": {Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"},
 }
 

@@ -1,5 +1,6 @@
 // Package istio turns a Plan into Istio's objects: VirtualService,
-// DestinationRule, ServiceEntry, Gateway and AuthorizationPolicy.
+// DestinationRule, ServiceEntry, Gateway, AuthorizationPolicy
+// and EnvoyFilter.
 //
 // Objects that differ only by the cluster they go to share their content, so
 // that a service seen from fifty meshes costs little more than from one.
@@ -24,6 +25,7 @@ func Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.O
 			continue
 		}
 		r.virtualService(view, i > 0)
+		r.routeFilters(view, i > 0)
 		r.destinationRule(view, i > 0)
 	}
 	r.serviceEntries()

@@ -36,7 +36,7 @@ func (r *renderer) virtualService(view *snapshot.View, remote bool) {
 	for _, route := range view.Routes {
 		policies = append(policies, route.Action.Policies...)
 		for _, port := range ports {
-			spec.Http = append(spec.Http, httpRoute(view, route, port))
+			spec.Http = append(spec.Http, r.httpRoute(view, route, port))
 		}
 	}
 	content := r.content(spec, remote, r.parents(remote, policies...))
@@ -58,8 +58,8 @@ func routedPorts(ports []discoveryv1.KubeServicePort) []uint32 {
 	return out
 }
 
-func httpRoute(view *snapshot.View, route *snapshot.Route, port uint32) *networking.HTTPRoute {
-	out := &networking.HTTPRoute{Match: []*networking.HTTPMatchRequest{matchRequest(route.Match, port)}}
+func (r *renderer) httpRoute(view *snapshot.View, route *snapshot.Route, port uint32) *networking.HTTPRoute {
+	out := &networking.HTTPRoute{Name: r.routeName(route), Match: []*networking.HTTPMatchRequest{matchRequest(route.Match, port)}}
 	for i := range actions {
 		actions[i](route.Action, out)
 	}

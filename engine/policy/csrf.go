@@ -1,0 +1,42 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+var csrf = feature{
+	field: "policy.csrf",
+	value: func(p *networkingv1.Policy) any { return has(p.Csrf) },
+	check: func(s *setting) []snapshot.Issue {
+		const field = "policy.csrf"
+		p := s.spec.Policy.Csrf
+		var issues []snapshot.Issue
+		if !p.FilterEnabled && !p.ShadowEnabled {
+			issues = append(issues, warning(snapshot.FieldUnsupported, "set filterEnabled or shadowEnabled, or remove it",
+				"%s has no effect: neither filterEnabled nor shadowEnabled is set", field))
+		}
+		for i, origin := range p.AdditionalOrigins {
+			at := field + ".additionalOrigins[" + strconv.Itoa(i) + "]"
+			issues = append(issues, checkMatch(at, origin)...)
+			// Envoy compares the origin's host and port (CsrfPolicy.additional_origins).
+			if strings.Contains(origin.Exact+origin.Prefix+origin.Suffix, "://") {
+				issues = append(issues, failure(snapshot.FieldInvalid, "write the host, and the port if there is one, without https://",
+					"%s can never match: proxies compare the origin's host and port only", at))
+			}
+		}
+		return issues
+	},
+	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
+		p := s.spec.Policy.Csrf
+		if !p.FilterEnabled && !p.ShadowEnabled {
+			return
+		}
+		claim(&action.CSRF, snapshot.CSRF{
+			Shadow: !p.FilterEnabled, Percent: percentOrAll(p.Percentage), Origins: p.AdditionalOrigins,
+		}, origin)
+	},
+}

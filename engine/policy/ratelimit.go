@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"time"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// rateLimit: the caller's proxy counts by itself, so that every address from
+// which requests come has its own limit, which is what anonymousLimits means.
+// All else needs a server that counts, or one that knows users, which renderers
+// declare that they do not have.
+var rateLimit = feature{
+	field: "policy.rateLimit",
+	value: func(p *networkingv1.Policy) any { return has(p.RateLimit) },
+	check: func(s *setting) []snapshot.Issue {
+		const field = "policy.rateLimit"
+		issues := checkRateLimit(field, s.spec.Policy.RateLimit)
+		if n := s.buckets(); n > 1 && s.spec.Policy.RateLimit.Basic != nil {
+			issues = append(issues, warning(snapshot.FieldUnsupported, "divide the number among them, or write fewer matchers",
+				"%s.basic.anonymousLimits is counted for each of %d combinations of callers, matchers and ports by itself", field, n))
+		}
+		return issues
+	},
+	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
+		if s.spec.Policy.RateLimit.Basic == nil || s.spec.Policy.RateLimit.Basic.AnonymousLimits == nil {
+			return
+		}
+		limit := s.spec.Policy.RateLimit.Basic.AnonymousLimits
+		claim(&action.RateLimit, snapshot.RateLimit{Requests: limit.RequestsPerUnit, Per: rateUnits[limit.Unit]}, origin)
+	},
+}
+
+// rateUnits is read-only.
+var rateUnits = map[networkingv1.RateLimitUnit]time.Duration{
+	networkingv1.RateLimitUnitSecond: time.Second,
+	networkingv1.RateLimitUnitMinute: time.Minute,
+	networkingv1.RateLimitUnitHour:   time.Hour,
+	networkingv1.RateLimitUnitDay:    24 * time.Hour,
+}
+
+// buckets is how many counters a limit becomes in each calling pod at most: one
+// for each route.
+func (s *setting) buckets() int {
+	ports := 0
+	service := s.world.inv.Destinations[s.self].Spec.KubeService
+	for i := range service.Ports {
+		if takesRequests(&service.Ports[i]) {
+			ports++
+		}
+	}
+	return ports * len(matches(s.spec, s.viewer.Cluster))
+}
+
+func checkRateLimit(field string, p *networkingv1.RouteRateLimit) []snapshot.Issue {
+	if p.Advanced != nil || p.ConfigRefs != nil {
+		return nil // no mesh can do that, and says so
+	}
+	if p.Basic == nil || (p.Basic.AnonymousLimits == nil && p.Basic.AuthorizedLimits == nil) {
+		return []snapshot.Issue{failure(snapshot.FieldInvalid, "set basic.anonymousLimits", "%s names no limit", field)}
+	}
+	limit := p.Basic.AnonymousLimits
+	if limit == nil {
+		return nil
+	}
+	field += ".basic.anonymousLimits"
+	var issues []snapshot.Issue
+	if rateUnits[limit.Unit] == 0 {
+		issues = append(issues, failure(snapshot.FieldInvalid, "set SECOND, MINUTE, HOUR or DAY", "%s.unit is not set", field))
+	}
+	if limit.RequestsPerUnit == 0 {
+		issues = append(issues, failure(snapshot.FieldInvalid, "set a number; to refuse every request use faultInjection.abort",
+			"%s.requestsPerUnit is 0, which proxies cannot count", field))
+	}
+	return issues
+}

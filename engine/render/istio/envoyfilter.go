@@ -1,0 +1,196 @@
+package istio
+
+import (
+	"hash/fnv"
+	"strconv"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Filters that sidecars do not have by themselves. They stand in the chain of
+// all callers under names of ours, so that nobody else's filter of the same sort
+// is switched on or counts twice, and do nothing but where a route says so.
+const (
+	csrfFilter      = "meshctl.csrf"
+	rateLimitFilter = "meshctl.local_ratelimit"
+
+	csrfType      = "type.googleapis.com/envoy.extensions.filters.http.csrf.v3.CsrfPolicy"
+	rateLimitType = "type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"
+)
+
+type object = map[string]any
+
+// Filters renders which filters the callers of a mesh get.
+func Filters(plan *snapshot.FilterPlan, namespace string) []*snapshot.Object {
+	spec := &networking.EnvoyFilter{}
+	if plan.CSRF {
+		spec.ConfigPatches = append(spec.ConfigPatches, addFilter(csrfFilter, object{
+			"@type": csrfType, "filter_enabled": share(0),
+		}))
+	}
+	if plan.RateLimit {
+		spec.ConfigPatches = append(spec.ConfigPatches, addFilter(rateLimitFilter, object{
+			"@type": rateLimitType, "stat_prefix": rateLimitStats,
+		}))
+	}
+	return []*snapshot.Object{{
+		Ref: snapshot.Ref{
+			Kind: snapshot.EnvoyFilter, Cluster: plan.Mesh.Cluster, Namespace: plan.Mesh.Namespace,
+			Name: "meshctl-filters",
+		},
+		Content: newContent(namespace, spec, []snapshot.Ref{plan.Mesh.Ref}, plan.Policies),
+	}}
+}
+
+// rateLimitStats begins the names of the filter's counters.
+const rateLimitStats = "meshctl_rate_limit"
+
+func addFilter(name string, config object) *networking.EnvoyFilter_EnvoyConfigObjectPatch {
+	return &networking.EnvoyFilter_EnvoyConfigObjectPatch{
+		ApplyTo: networking.EnvoyFilter_HTTP_FILTER,
+		Match: &networking.EnvoyFilter_EnvoyConfigObjectMatch{
+			Context: networking.EnvoyFilter_SIDECAR_OUTBOUND,
+			ObjectTypes: &networking.EnvoyFilter_EnvoyConfigObjectMatch_Listener{Listener: &networking.EnvoyFilter_ListenerMatch{
+				FilterChain: &networking.EnvoyFilter_ListenerMatch_FilterChainMatch{
+					Filter: &networking.EnvoyFilter_ListenerMatch_FilterMatch{
+						Name:      "envoy.filters.network.http_connection_manager",
+						SubFilter: &networking.EnvoyFilter_ListenerMatch_SubFilterMatch{Name: "envoy.filters.http.router"},
+					},
+				},
+			}},
+		},
+		Patch: &networking.EnvoyFilter_Patch{
+			Operation: networking.EnvoyFilter_Patch_INSERT_BEFORE,
+			Value:     toStruct(object{"name": name, "typed_config": config}),
+		},
+	}
+}
+
+// routeFilters renders which filters the routes of a view switch on. It must
+// stand where a mesh keeps what holds for all its callers.
+func (r *renderer) routeFilters(view *snapshot.View, remote bool) {
+	if len(routedPorts(r.plan.Destination.Spec.KubeService.Ports)) == 0 {
+		return
+	}
+	spec := &networking.EnvoyFilter{}
+	var policies []snapshot.Ref
+	for _, route := range view.Routes {
+		configs := object{}
+		if c := route.Action.CSRF; c != nil {
+			configs[csrfFilter] = csrfConfig(c.Value)
+			policies = append(policies, c.Origin.Ref)
+		}
+		if l := route.Action.RateLimit; l != nil {
+			configs[rateLimitFilter] = rateLimitConfig(l.Value)
+			policies = append(policies, l.Origin.Ref)
+		}
+		if len(configs) > 0 {
+			spec.ConfigPatches = append(spec.ConfigPatches, configureRoute(r.routeName(route), configs))
+		}
+	}
+	ref := snapshot.Ref{Kind: snapshot.EnvoyFilter, Cluster: view.Mesh.Cluster, Namespace: view.Mesh.Namespace, Name: r.plan.Ref.Name}
+	for _, o := range r.objects {
+		if o.Ref == ref {
+			return // of a revision beside this one, which has the same routes
+		}
+	}
+	if len(spec.ConfigPatches) > 0 {
+		r.add(ref, r.content(spec, remote, r.parents(remote, policies...)))
+	}
+}
+
+func configureRoute(name string, configs object) *networking.EnvoyFilter_EnvoyConfigObjectPatch {
+	return &networking.EnvoyFilter_EnvoyConfigObjectPatch{
+		ApplyTo: networking.EnvoyFilter_HTTP_ROUTE,
+		Match: &networking.EnvoyFilter_EnvoyConfigObjectMatch{
+			Context: networking.EnvoyFilter_SIDECAR_OUTBOUND,
+			ObjectTypes: &networking.EnvoyFilter_EnvoyConfigObjectMatch_RouteConfiguration{RouteConfiguration: &networking.EnvoyFilter_RouteConfigurationMatch{
+				Vhost: &networking.EnvoyFilter_RouteConfigurationMatch_VirtualHostMatch{
+					Route: &networking.EnvoyFilter_RouteConfigurationMatch_RouteMatch{Name: name},
+				},
+			}},
+		},
+		Patch: &networking.EnvoyFilter_Patch{
+			Operation: networking.EnvoyFilter_Patch_MERGE,
+			Value:     toStruct(object{"typed_per_filter_config": configs}),
+		},
+	}
+}
+
+// routeName is by what an EnvoyFilter finds a route; empty for one that none
+// looks for. It follows from what the route matches, not from its place, so that
+// filters never hold for another route while one of two objects is still the old one.
+func (r *renderer) routeName(route *snapshot.Route) string {
+	if route.Action.CSRF == nil && route.Action.RateLimit == nil {
+		return ""
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(route.Key))
+	return r.plan.Ref.Name + "-" + strconv.FormatUint(hash.Sum64(), 16)
+}
+
+// csrfConfig is an envoy.extensions.filters.http.csrf.v3.CsrfPolicy.
+func csrfConfig(c snapshot.CSRF) object {
+	out := object{"@type": csrfType, "filter_enabled": share(c.Percent)}
+	if c.Shadow {
+		out["filter_enabled"], out["shadow_enabled"] = share(0), share(c.Percent)
+	}
+	var origins []any
+	for _, o := range c.Origins {
+		origins = append(origins, stringMatcher(o))
+	}
+	if origins != nil {
+		out["additional_origins"] = origins
+	}
+	return out
+}
+
+// rateLimitConfig is an envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit.
+func rateLimitConfig(l snapshot.RateLimit) object {
+	return object{
+		"@type": rateLimitType, "stat_prefix": rateLimitStats,
+		"token_bucket": object{
+			"max_tokens": l.Requests, "tokens_per_fill": l.Requests,
+			"fill_interval": strconv.FormatInt(int64(l.Per.Seconds()), 10) + "s",
+		},
+		"filter_enabled": share(100), "filter_enforced": share(100),
+	}
+}
+
+// share is an envoy.config.core.v3.RuntimeFractionalPercent, which counts in
+// whole millionths.
+func share(percent float64) object {
+	return object{"default_value": object{"numerator": uint32(percent*10000 + 0.5), "denominator": "MILLION"}}
+}
+
+// stringMatcher is an envoy.type.matcher.v3.StringMatcher.
+func stringMatcher(m commonv1.StringMatch) object {
+	out := object{}
+	switch {
+	case m.Exact != "":
+		out["exact"] = m.Exact
+	case m.Prefix != "":
+		out["prefix"] = m.Prefix
+	case m.Suffix != "":
+		out["suffix"] = m.Suffix
+	default:
+		return object{"safe_regex": object{"regex": m.Regex}}
+	}
+	if m.IgnoreCase {
+		out["ignore_case"] = true
+	}
+	return out
+}
+
+// toStruct turns plain values into a protobuf Struct.
+func toStruct(fields object) *structpb.Struct {
+	out, err := structpb.NewStruct(fields)
+	if err != nil {
+		return &structpb.Struct{} // only values of other types than those above could fail
+	}
+	return out
+}
