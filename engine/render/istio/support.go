@@ -15,7 +15,7 @@ func Dialect() *snapshot.Dialect {
 	return &snapshot.Dialect{
 		Name:   "Istio",
 		Speaks: func(spec *discoveryv1.MeshSpec) bool { return spec.Istio != nil },
-		Fields: slices.Concat(trafficFields(), accessFields(), virtualMeshFields(), otherFields()),
+		Fields: slices.Concat(trafficFields(), filterFields(), accessFields(), virtualMeshFields(), otherFields()),
 	}
 }
 
@@ -55,14 +55,6 @@ func trafficFields() []snapshot.Support {
 			"policy.corsPolicy.allowOrigins.suffix",
 			"policy.corsPolicy.exposeHeaders",
 			"policy.corsPolicy.maxAge",
-			"policy.csrf.additionalOrigins.exact",
-			"policy.csrf.additionalOrigins.ignoreCase",
-			"policy.csrf.additionalOrigins.prefix",
-			"policy.csrf.additionalOrigins.regex",
-			"policy.csrf.additionalOrigins.suffix",
-			"policy.csrf.filterEnabled",
-			"policy.csrf.percentage",
-			"policy.csrf.shadowEnabled",
 			"policy.faultInjection.abort.httpStatus",
 			"policy.faultInjection.fixedDelay",
 			"policy.faultInjection.percentage",
@@ -99,12 +91,6 @@ func trafficFields() []snapshot.Support {
 			"policy.trafficShift.destinations.staticDestination",
 			"policy.trafficShift.destinations.virtualDestination",
 		),
-		snapshot.Declare(kind, snapshot.Enforced, "by the proxy of each calling pod, for each matcher and port by itself",
-			"policy.rateLimit.basic.anonymousLimits"),
-		snapshot.Declare(kind, snapshot.NotExpressible, "proxies cannot tell users who have logged in from others",
-			"policy.rateLimit.basic.authorizedLimits"),
-		snapshot.Declare(kind, snapshot.NotExpressible, "it needs a server that counts, and none can be configured; use basic.anonymousLimits",
-			"policy.rateLimit.advanced", "policy.rateLimit.configRefs"),
 		snapshot.Declare(kind, snapshot.NotExpressible, "Istio routes to services, not to the proxy's clusters",
 			"policy.trafficShift.destinations.clusterHeader"),
 	),
@@ -120,6 +106,29 @@ func trafficFields() []snapshot.Support {
 			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutual, Level: snapshot.Approximated,
 			Note: "callers in other clusters use mutual TLS all the same: gateways pass on nothing else",
 		},
+	)
+}
+
+// filterFields are those of a TrafficPolicy that need filters of their own.
+func filterFields() []snapshot.Support {
+	const kind = snapshot.TrafficPolicy
+	return slices.Concat(
+		snapshot.Declare(kind, snapshot.Enforced, "",
+			"policy.csrf.additionalOrigins.exact",
+			"policy.csrf.additionalOrigins.ignoreCase",
+			"policy.csrf.additionalOrigins.prefix",
+			"policy.csrf.additionalOrigins.regex",
+			"policy.csrf.additionalOrigins.suffix",
+			"policy.csrf.filterEnabled",
+			"policy.csrf.percentage",
+			"policy.csrf.shadowEnabled",
+		),
+		snapshot.Declare(kind, snapshot.Enforced, "by the proxy of each calling pod, for each matcher and port by itself",
+			"policy.rateLimit.basic.anonymousLimits"),
+		snapshot.Declare(kind, snapshot.NotExpressible, "proxies cannot tell users who have logged in from others",
+			"policy.rateLimit.basic.authorizedLimits"),
+		snapshot.Declare(kind, snapshot.NotExpressible, "it needs a server that counts, and none can be configured; use basic.anonymousLimits",
+			"policy.rateLimit.advanced", "policy.rateLimit.configRefs"),
 	)
 }
 
