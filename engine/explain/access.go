@@ -18,6 +18,8 @@ type Access struct {
 	// Gateway: it lets other clusters or the world in, so that it stays open
 	// where access is denied by default.
 	Gateway bool `json:"gateway,omitempty"`
+	// Permissive: its mesh lets everybody call everybody, whatever policies say.
+	Permissive bool `json:"permissive,omitempty"`
 	// Callers are the known workloads that get through, ascending, if the
 	// default is DENY.
 	Callers []snapshot.Ref `json:"callers,omitempty"`
@@ -41,7 +43,8 @@ type Rule struct {
 
 func (w *World) accessTo(d *snapshot.DestinationPlan) Access {
 	a := Access{Default: Allow, Rules: []Rule{}, Gateway: isOpenGateway(d)}
-	if a.Gateway {
+	a.Permissive = d.Mesh != nil && permissive(d.Mesh)
+	if a.Gateway || a.Permissive {
 		return a
 	}
 	if d.Mesh != nil && d.Mesh.DenyByDefault != nil {
@@ -75,7 +78,7 @@ func (w *World) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
 		return false, nil
 	}
-	if d.Mesh.DenyByDefault == nil && len(d.Access) == 0 || isOpenGateway(d) {
+	if d.Mesh.DenyByDefault == nil && len(d.Access) == 0 || isOpenGateway(d) || permissive(d.Mesh) {
 		return true, nil
 	}
 	var by []snapshot.Ref
@@ -154,6 +157,9 @@ func callersText(rule *snapshot.AccessRule) []string {
 
 // identityText spells an identity as it stands in certificates, * for any.
 func identityText(i snapshot.Identity) string {
+	if i.TrustDomain == snapshot.NoTrustDomain {
+		return "service account " + orAny(i.Namespace) + "/" + orAny(i.ServiceAccount) + " of cluster " + i.Cluster
+	}
 	switch {
 	case i.Namespace == "":
 		return "spiffe://" + i.TrustDomain + "/*"
@@ -184,6 +190,9 @@ func (a Access) sections() []Section {
 	switch {
 	case a.Gateway:
 		s.Text = "Anyone: it is a gateway, and stays open where access is denied by default."
+		return []Section{s}
+	case a.Permissive:
+		s.Text = "Anyone in its mesh, whatever policies say: the mesh is in permissive traffic policy mode."
 		return []Section{s}
 	case a.Default == Allow:
 		s.Text = "Anyone: no AccessPolicy selects it, and access is open by default."

@@ -20,6 +20,8 @@ type Mesh struct {
 	Namespace   string `json:"namespace"`
 	TrustDomain string `json:"trustDomain"`
 	SmartDNS    bool   `json:"smartDns"`
+	// Permissive meshes let everybody call everybody, whatever policies say.
+	Permissive bool `json:"permissive,omitempty"`
 	// Frozen says why nothing is changed in the mesh's cluster; empty if something may be.
 	Frozen      string        `json:"frozen,omitempty"`
 	VirtualMesh *snapshot.Ref `json:"virtualMesh,omitempty"`
@@ -59,6 +61,7 @@ func (w *World) mesh(m *snapshot.MeshPlan) *Mesh {
 	if i := m.Mesh.Spec.Istio; i != nil {
 		out.SmartDNS = i.SmartDnsProxyingEnabled
 	}
+	out.Permissive = permissive(m)
 	if m.VirtualMesh != nil {
 		ref := snapshot.RefOf(snapshot.VirtualMesh, m.VirtualMesh)
 		out.VirtualMesh = &ref
@@ -87,6 +90,11 @@ func (w *World) mesh(m *snapshot.MeshPlan) *Mesh {
 		}
 	}
 	return out
+}
+
+// permissive reports whether a mesh lets everybody call everybody.
+func permissive(m *snapshot.MeshPlan) bool {
+	return m.Mesh.Spec.Osm != nil && m.Mesh.Spec.Osm.PermissiveTrafficPolicyMode
 }
 
 // installationOf says what a mesh is and where it is installed.
@@ -137,6 +145,9 @@ func (m *Mesh) Page() Page {
 	}
 	if m.DenyByDefault != nil {
 		access = "denied unless a policy allows it (" + originText(snapshot.Origin{Ref: m.DenyByDefault.Object}) + ")"
+	}
+	if m.Permissive {
+		access = "open to everybody in the mesh, whatever policies say (permissive traffic policy mode)"
 	}
 	if m.SmartDNS {
 		dns = "any host that the mesh knows"

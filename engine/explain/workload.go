@@ -56,6 +56,10 @@ func (w *World) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 		out.Mesh = &mesh.Ref
 		if out.Controller != nil {
 			out.Principal = principal(mesh.TrustDomain, out.Controller.Namespace, out.ServiceAccount)
+			if mesh.Mesh.Spec.Osm != nil {
+				// OSM's certificates bear a DNS name (its ServiceIdentity.AsPrincipal).
+				out.Principal = out.ServiceAccount + "." + out.Controller.Namespace + "." + mesh.TrustDomain
+			}
 		}
 	}
 	for _, p := range w.state.Plan.Policies {

@@ -138,8 +138,17 @@ func (g *Groups) clusters() []string {
 
 // unnameable warns of callers whom a mesh cannot be told about.
 func unnameable(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	if mesh.Mesh.Spec.Istio == nil {
+		return nil // it knows its own cluster's callers by other means
+	}
 	for i := range rule.Sources {
 		for _, id := range rule.Sources[i].Identities {
+			if id.TrustDomain == snapshot.NoTrustDomain {
+				return []snapshot.Issue{warning(snapshot.FieldUnsupported,
+					"run the callers with sidecars of Istio",
+					"callers of cluster %s are not let in: they are in an Open Service Mesh, and mesh %s cannot check who they are",
+					id.Cluster, mesh.Ref.Name)}
+			}
 			if !id.Nameable(mesh.TrustDomain) {
 				return []snapshot.Issue{warning(snapshot.FieldUnsupported,
 					"give the mesh of cluster "+id.Cluster+" a trust domain of its own in its meshConfig",

@@ -191,7 +191,7 @@ func address(a discoveryv1.ExternalAddress) string {
 // that the VirtualMesh uses, and the mesh's marked ingress gateways.
 func (g *Groups) openGateways(inv *Inventory, vm *snapshot.VirtualMeshPlan) {
 	for _, mesh := range vm.Members {
-		if mesh.DenyByDefault == nil {
+		if mesh.DenyByDefault == nil || mesh.Mesh.Spec.Istio == nil {
 			continue
 		}
 		seen, named := map[snapshot.Ref]bool{}, map[snapshot.Ref]bool{}

@@ -28,14 +28,23 @@ const defaultSuffix = "global"
 func NewGroups(inv *Inventory, virtualMeshes []*networkingv1.VirtualMesh) *Groups {
 	g := &Groups{byRef: make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)), trustDomains: map[string][]string{}}
 	places := map[[2]string]bool{}
+	var osm []*snapshot.MeshPlan
 	for _, m := range inv.Meshes {
 		plan := newMeshPlan(m)
+		if m.Spec.Osm != nil {
+			osm = append(osm, plan)
+		}
 		place := [2]string{plan.Cluster, plan.Namespace}
 		plan.Twin, places[place] = places[place], true
 		g.Meshes = append(g.Meshes, plan)
 		g.byRef[commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}] = plan
 		if m.Spec.Istio != nil && !slices.Contains(g.trustDomains[plan.Cluster], plan.TrustDomain) {
 			g.trustDomains[plan.Cluster] = append(g.trustDomains[plan.Cluster], plan.TrustDomain)
+		}
+	}
+	for _, plan := range osm {
+		if g.trustDomains[plan.Cluster] == nil {
+			g.trustDomains[plan.Cluster] = []string{snapshot.NoTrustDomain}
 		}
 	}
 	byAge := slices.Clone(virtualMeshes)
@@ -69,6 +78,7 @@ func newMeshPlan(m *discoveryv1.Mesh) *snapshot.MeshPlan {
 		}
 	case m.Spec.Osm != nil:
 		installation = m.Spec.Osm.Installation
+		planOSM(plan, m.Spec.Osm)
 	}
 	plan.Cluster, plan.Namespace = installation.Cluster, installation.Namespace
 	return plan
@@ -108,6 +118,10 @@ func (g *Groups) join(inv *Inventory, vm *networkingv1.VirtualMesh) *snapshot.Vi
 
 // settle gives a member what it has from its VirtualMesh.
 func (g *Groups) settle(inv *Inventory, plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan) {
+	if member.Mesh.Spec.Osm != nil {
+		settleOSM(plan, member)
+		return
+	}
 	spec := &plan.VirtualMesh.Spec
 	member.HostnameSuffix = defaultSuffix
 	if spec.Federation != nil && spec.Federation.HostnameSuffix != "" {
@@ -119,7 +133,7 @@ func (g *Groups) settle(inv *Inventory, plan *snapshot.VirtualMeshPlan, member *
 	if member.Mesh.Spec.Istio == nil {
 		return
 	}
-	if spec.Federation != nil && !spec.Federation.FlatNetwork && len(plan.Members) > 1 {
+	if spec.Federation != nil && !spec.Federation.FlatNetwork && federable(plan) > 1 {
 		gateways, issues := findGateways(inv, spec.Federation, member)
 		member.Gateways = gateways
 		for _, issue := range issues {
@@ -131,6 +145,17 @@ func (g *Groups) settle(inv *Inventory, plan *snapshot.VirtualMeshPlan, member *
 			"set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata, or end hostnameSuffix in \"global\"",
 			"mesh %s cannot resolve host names ending in %q: its proxies do not capture DNS", member.Ref.Name, member.HostnameSuffix)))
 	}
+}
+
+// federable counts the members that others can reach by a gateway.
+func federable(plan *snapshot.VirtualMeshPlan) int {
+	n := 0
+	for _, m := range plan.Members {
+		if m.Mesh.Spec.Istio != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // federates reports whether a VirtualMesh makes services visible in other meshes.

@@ -361,11 +361,15 @@ type Identity struct {
 // that is.
 const DefaultTrustDomain = "cluster.local"
 
+// NoTrustDomain is that of callers whose certificates bear no SPIFFE identity,
+// such as those of Open Service Mesh. Their own mesh knows them by service account.
+const NoTrustDomain = ""
+
 // Nameable reports whether a mesh with the given trust domain can be told about
 // the identity. One of DefaultTrustDomain would be taken for its own callers
 // where the mesh has another one.
 func (id Identity) Nameable(trustDomain string) bool {
-	return id.TrustDomain != DefaultTrustDomain || trustDomain == DefaultTrustDomain
+	return id.TrustDomain != NoTrustDomain && (id.TrustDomain != DefaultTrustDomain || trustDomain == DefaultTrustDomain)
 }
 
 // PolicyPlan is the verdict on one policy.
