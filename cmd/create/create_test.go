@@ -1,0 +1,353 @@
+package create
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/wizards"
+	"github.com/meshctl/meshctl/wizards/wizardtest"
+)
+
+const bookinfo = "../../testdata/translate/bookinfo/in"
+
+// wizard runs the command with a person who follows the script.
+func wizard(t *testing.T, script *wizardtest.Script, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	streams, _, out, errs := cmdutil.TestStreams()
+	f := cmdutil.NewFactory(streams)
+	f.Now = func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
+	cmd := NewCmd(f, func(ctx context.Context, opts *Options) error {
+		if script != nil {
+			opts.Prompter = script
+		}
+		return createRun(ctx, opts)
+	})
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetOut(streams.Out)
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), errs.String(), err
+}
+
+// again runs the command that a wizard has shown and checks that it gives the
+// same manifest.
+func again(t *testing.T, stderr string, manifest []byte) {
+	t.Helper()
+	_, command, found := strings.Cut(stderr, "The same without questions:\n\n  meshctl create ")
+	require.True(t, found, stderr)
+	words := shellSplit(t, strings.TrimSpace(command))
+	for i, word := range words {
+		if word == "--save" {
+			words = append(words[:i], "--dry-run")
+			break
+		}
+	}
+	stdout, errs, err := wizard(t, nil, words...)
+	require.NoError(t, err, errs)
+	assert.Equal(t, string(manifest), stdout)
+}
+
+// shellSplit lets a real shell read a command.
+func shellSplit(t *testing.T, command string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\0' `+command).Output()
+	require.NoError(t, err, command)
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}
+
+func TestTrafficPolicyWizard(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	script := wizardtest.New(t).
+		Picks("Requests to which services? [spec.destinationSelector]", "names").
+		PicksAll("Which services?", "reviews.bookinfo.cluster-1").
+		Says("That is 1 of ").
+		Picks("Requests from which workloads?", "matcher").
+		PicksAll("In which namespaces?", "bookinfo").
+		PicksAll("In which clusters?").
+		PicksAll("With which labels?", "app=productpage").
+		Says("productpage-v1.bookinfo.cluster-1").
+		Picks("Which requests?", "some").
+		Refused("Which? Such as", "GET /api", `is none of prefix=`).
+		Refused("Which? Such as", "method=get", "method get can never match, as HTTP methods are in upper case; write GET").
+		Types("Which? Such as", "prefix=/reviews,method=GET").
+		PicksAll("What shall happen to them? [spec.policy]", "policy.trafficShift", "policy.requestTimeout").
+		Picks("Target 1: which service?", "reviews.bookinfo.cluster-2").
+		Picks("Target 1: which of its pods?", "version=v3").
+		Refused("Target 1: which share", "most", "a whole number is needed").
+		Refused("Target 1: which share", "2000000", "should be less than or equal to 1000000").
+		Types("Target 1: which share", "75").
+		Picks("One more target?", "yes").
+		Picks("Target 2: which service?", "reviews.bookinfo.cluster-1").
+		Picks("Target 2: which of its pods?", "").
+		Types("Target 2: which share", "25").
+		Picks("One more target?", "no").
+		Refused("How long may a request take, retries included? [spec.policy.requestTimeout]", "soon", "must be a duration: numbers with a unit").
+		Accepts("How long may a request take", "5s").
+		Refused("What shall it be called? [metadata.name]", "Slow_1", "a lowercase RFC 1123 subdomain").
+		Accepts("What shall it be called?", "reviews-traffic").
+		Says("  requestTimeout: 5s").
+		Says("changed VirtualService bookinfo/reviews").
+		Picks("What now?", "full").
+		Says("+").
+		Picks("What now?", "save").
+		Types("To which file?", file)
+	_, stderr, err := wizard(t, script, "trafficpolicy", "--from", bookinfo)
+	require.NoError(t, err)
+	manifest, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Contains(t, string(manifest), "weight: 75")
+	again(t, stderr, manifest)
+}
+
+func TestAccessPolicyWizard(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	script := wizardtest.New(t).
+		Picks("Who may call?", "accounts").
+		PicksAll("Which service accounts?", "bookinfo-productpage.bookinfo.cluster-1").
+		Says("That is 1 of").
+		Picks("Requests to which services?", "matcher").
+		PicksAll("In which namespaces?").PicksAll("In which clusters?").PicksAll("With which labels?").
+		Says("Pick a namespace, a cluster or a label").
+		PicksAll("In which namespaces?", "bookinfo").PicksAll("In which clusters?", "cluster-1").PicksAll("With which labels?").
+		Refused("HTTP methods?", "get", "write GET").
+		Types("HTTP methods?", "GET,POST").
+		Refused("paths?", "api", "must begin with / or *").
+		Types("paths?", "").
+		PicksAll("ports", "9080").
+		Types("called?", "who").
+		Picks("What now?", "edit").
+		Edits("name: who", "kind: {").
+		Says("not YAML").
+		Picks("It cannot be taken like that", "again").
+		Edits("kind: {", "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: AccessPolicy\nmetadata: {name: who, namespace: gloo-mesh}\nspec: {allowedMethods: [GET], allowedPath: [/]}").
+		Says(`unknown field "spec.allowedPath"`).
+		Picks("It cannot be taken like that", "again").
+		Edits("allowedPath:", "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: AccessPolicy\nmetadata: {name: who, namespace: gloo-mesh}\nspec: {allowedMethods: [GET]}").
+		Says("- GET").
+		Picks("What now?", "save").
+		Types("To which file?", file)
+	_, stderr, err := wizard(t, script, "ap", "--from", bookinfo)
+	require.NoError(t, err)
+	manifest, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.NotContains(t, string(manifest), "destinationSelector", "as edited")
+	again(t, stderr, manifest)
+}
+
+func TestVirtualMeshWizard(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	script := wizardtest.New(t).
+		PicksAll("Which meshes shall be one? [spec.meshes]").
+		Says("Pick at least one").
+		PicksAll("Which meshes", "gloo-mesh/istiod-istio-system-cluster-1", "gloo-mesh/istiod-istio-system-cluster-2").
+		Picks("trust", "shared").
+		Picks("called from the other meshes?", "all").
+		Picks("May everybody call everybody?", "ENABLED").
+		Refused("called?", "virtual-mesh", "there is a VirtualMesh virtual-mesh in namespace gloo-mesh already").
+		Accepts("called?", "virtual-mesh-2").
+		Says("mesh istiod-istio-system-cluster-1.gloo-mesh is in the older VirtualMesh").
+		Picks("What now?", "save").
+		Types("To which file?", file)
+	_, stderr, err := wizard(t, script, "vm", "--from", bookinfo)
+	require.NoError(t, err)
+	manifest, err := os.ReadFile(file)
+	require.NoError(t, err)
+	again(t, stderr, manifest)
+}
+
+// What was answered before ctrl-c is not asked again.
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	script := wizardtest.New(t).
+		Picks("Requests to which services?", "matcher").
+		PicksAll("In which namespaces?", "bookinfo").
+		Interrupts("In which clusters?")
+	_, stderr, err := wizard(t, script, "tp", "--from", bookinfo)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, cmdutil.ExitInterrupted, cmdutil.ExitCode(err))
+	path := regexp.MustCompile(`--recover (\S+)`).FindStringSubmatch(stderr)
+	require.Len(t, path, 2, stderr)
+	t.Cleanup(func() { _ = os.Remove(path[1]) })
+	info, err := os.Stat(path[1])
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+
+	script = wizardtest.New(t).
+		PicksAll("In which clusters?", "cluster-2").
+		PicksAll("With which labels?").
+		Says("That is ").
+		Picks("Requests from which workloads?", "all").
+		Picks("Which requests?", "all").
+		PicksAll("What shall happen", "policy.mtls").
+		Picks("How do callers encrypt?", "SIMPLE").
+		Types("called?", "plain").
+		Picks("What now?", "cancel")
+	_, stderr, err = wizard(t, script, "tp", "--from", bookinfo, "--recover", path[1])
+	require.NoError(t, err)
+	assert.Contains(t, stderr, "Nothing was written.")
+	assert.Contains(t, stderr, "--destination-namespaces bookinfo --destination-clusters cluster-2 --tls-mode SIMPLE --dry-run")
+
+	_, _, err = wizard(t, nil, "ap", "x", "--from", bookinfo, "--recover", path[1])
+	require.ErrorContains(t, err, "are about a TrafficPolicy: meshctl create trafficpolicy --recover")
+}
+
+func TestWithoutATerminalWhatIsMissingIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"name":         {[]string{"tp"}, "say what it is called: create trafficpolicy NAME"},
+		"destinations": {[]string{"tp", "x", "--timeout", "3s"}, "--all-destinations, --destination"},
+		"policy":       {[]string{"tp", "x", "--all-destinations"}, "--timeout, --retries"},
+		"sources":      {[]string{"ap", "x", "--all-destinations"}, "--all-sources, --source-account"},
+		"meshes":       {[]string{"vm", "x"}, "--mesh"},
+		"what to do":   {[]string{"ap", "x", "--all-destinations", "--all-sources"}, "--apply, --save FILE, or --dry-run"},
+		"a value":      {[]string{"tp", "x", "--from", bookinfo, "--destination", "reviews", "--timeout", "3s", "--dry-run"}, "--destination: \"reviews\": want NAME.NAMESPACE.CLUSTER"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := wizard(t, nil, c.args...)
+			require.ErrorContains(t, err, c.want)
+			assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
+		})
+	}
+}
+
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p := wizards.NewPlain(t.Context(), strings.NewReader("9\n2\n1, 3\n\nbad\ngood\n"), &out)
+	options := []wizards.Option{{Value: "a"}, {Value: "b"}, {Value: "c", Text: "the \x1b[31mthird"}}
+	one, err := p.Select(wizards.Question{Text: "One?", Field: "spec.x"}, options, "a")
+	require.NoError(t, err)
+	assert.Equal(t, "b", one)
+	many, err := p.MultiSelect(wizards.Question{Text: "Many?"}, options, nil)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a", "c"}, many)
+	line, err := p.Input(wizards.Question{Text: "Line?"}, "preset", func(string) error { return nil })
+	require.NoError(t, err)
+	assert.Equal(t, "preset", line)
+	line, err = p.Input(wizards.Question{Text: "Line?"}, "", func(s string) error {
+		if s == "bad" {
+			return fmt.Errorf("not that")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "good", line)
+	assert.Contains(t, out.String(), "One? [spec.x]\n  1. a\n  2. b\n  3. the ?[31mthird\n")
+	assert.Contains(t, out.String(), `"9" is no number from 1 to 3.`)
+	assert.Contains(t, out.String(), "not that\n")
+	assert.NotContains(t, out.String(), "\x1b")
+	_, err = p.Select(wizards.Question{Text: "One?"}, options, "")
+	require.ErrorContains(t, err, "no more answers")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = writer.Close(); _ = reader.Close() })
+	p = wizards.NewPlain(ctx, reader, &out)
+	time.AfterFunc(10*time.Millisecond, cancel)
+	_, err = p.Select(wizards.Question{Text: "One?"}, options, "")
+	require.ErrorIs(t, err, wizards.ErrInterrupted)
+}
+
+// Every spec can be said as a command that a shell reads back to the same bytes:
+// each accepted manifest as it is, and with strings that are hard to quote.
+func TestEverySpecRoundTripsThroughTheShell(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	forms := []*wizards.Form{wizards.TrafficPolicy(), wizards.AccessPolicy(), wizards.VirtualMesh()}
+	uses := []string{"trafficpolicy", "accesspolicy", "virtualmesh"}
+	paths, err := filepath.Glob("../../testdata/api/accepted/*.yaml")
+	require.NoError(t, err)
+	seen := 0
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		object := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal(data, object))
+		for i, form := range forms {
+			spec, _ := object.Object["spec"].(map[string]any)
+			if form.Kind.String() != object.GetKind() || spec == nil {
+				continue
+			}
+			for round := range 12 {
+				seen++
+				if round > 0 {
+					spec = object.DeepCopy().Object["spec"].(map[string]any)
+					mangle(random, spec)
+				}
+				roundTrip(t, form, uses[i], spec)
+			}
+		}
+	}
+	assert.Greater(t, seen, 100)
+}
+
+func roundTrip(t *testing.T, form *wizards.Form, use string, spec map[string]any) {
+	t.Helper()
+	want := &unstructured.Unstructured{Object: map[string]any{"apiVersion": form.Kind.Info().GroupVersion().String(), "kind": form.Kind.String(), "spec": spec}}
+	want.SetName("x")
+	want.SetNamespace("y")
+	manifest, err := wizards.YAML(want)
+	require.NoError(t, err)
+	answers, err := form.AnswersFor(spec)
+	require.NoError(t, err)
+	command := wizards.Quote(append([]string{use, "x", "-n", "y"}, form.Arguments(answers)...))
+	assert.NotRegexp(t, `[\x00-\x09\x0b-\x1f\x7f]`, command, "safe to print")
+
+	var got []byte
+	f := cmdutil.NewFactory(&cmdutil.Streams{})
+	cmd := NewCmd(f, func(_ context.Context, opts *Options) error {
+		object, err := opts.Form.Object(opts.Namespace, opts.Name, opts.Answers)
+		if err != nil {
+			return err
+		}
+		got, err = wizards.YAML(object)
+		return err
+	})
+	cmd.SetArgs(shellSplit(t, command))
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	require.NoError(t, cmd.ExecuteContext(t.Context()), command)
+	assert.Equal(t, string(manifest), string(got), command)
+}
+
+// mangle replaces some strings and keys by ones that are hard to quote.
+func mangle(random *rand.Rand, value any) any {
+	hard := []string{"", "a b", "it's", `"`, `\`, "$HOME", "`id`", "a,b", "a=b", "-x", "--", "a\nb", "\x1b[31m", "ü", "!", "a;b", "*", "a.b", "#", "\u202e", "true", "1", "~", "{}"}
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = mangle(random, v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = mangle(random, v[i])
+		}
+	case string:
+		if random.IntN(3) == 0 {
+			return hard[random.IntN(len(hard))]
+		}
+	}
+	return value
+}

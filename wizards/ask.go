@@ -1,0 +1,394 @@
+package wizards
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// askDestinations asks which services are meant.
+func (s *Session) askDestinations() error {
+	if !s.has("?destinations") && s.Form.said("destinationSelector", s.Answers) {
+		return s.sayDestinations()
+	}
+	all := len(s.World.services())
+	way, err := s.way("destinations", "spec.destinationSelector", "Requests to which services?", []Option{
+		{"names", "some services, by name"},
+		{"matcher", "services by namespace, cluster or label"},
+		{"all", fmt.Sprintf("all of them (%d now, and those to come)", all)},
+	})
+	if err != nil {
+		return err
+	}
+	switch way {
+	case "names":
+		if all == 0 {
+			return errors.New("no service was discovered, so none can be picked; register a cluster and start `meshctl serve`, or choose services by namespace, cluster or label")
+		}
+		err = s.pick("destination", "Which services?", s.World.serviceOptions(), 1)
+	case "matcher":
+		err = s.askPlaces("destination", "services", false)
+	default:
+		s.record("all-destinations", "true")
+	}
+	if err != nil {
+		return err
+	}
+	return s.sayDestinations()
+}
+
+// askPlaces asks for namespaces, clusters and labels; at least one of them.
+func (s *Session) askPlaces(prefix, what string, ofWorkloads bool) error {
+	namespaces, clusters, labels := s.World.places(ofWorkloads)
+	type list struct {
+		flag, text string
+		options    []Option
+	}
+	lists := []list{
+		{prefix + "-namespaces", "In which namespaces? None picked means any.", namespaces.options(strings.TrimSuffix(what, "s"))},
+		{prefix + "-clusters", "In which clusters? None picked means any.", clusters.options(strings.TrimSuffix(what, "s"))},
+		{prefix + "-labels", "With which labels? All of them are needed; none picked means any.", labels.options(strings.TrimSuffix(what, "s"))},
+	}
+	for {
+		given := false
+		for _, l := range lists {
+			if s.Form.Field(l.flag) == nil {
+				continue
+			}
+			if err := s.pick(l.flag, l.text, l.options, 0); err != nil {
+				return err
+			}
+			given = given || len(s.Answers[l.flag]) > 0
+		}
+		if given {
+			return nil
+		}
+		s.Say("Pick a namespace, a cluster or a label; otherwise nothing is chosen.\n")
+		for _, l := range lists {
+			delete(s.Answers, l.flag)
+		}
+	}
+}
+
+func askAccessPolicy(s *Session) error {
+	if err := s.askCallers(); err != nil {
+		return err
+	}
+	if err := s.askDestinations(); err != nil {
+		return err
+	}
+	if err := s.input("allowed-methods", "Only with which HTTP methods? Such as GET,POST; empty means any.", "", true); err != nil {
+		return err
+	}
+	if err := s.input("allowed-paths", "Only on which paths? Such as /api/*; empty means any.", "", true); err != nil {
+		return err
+	}
+	ports := offer{}
+	for _, k := range s.World.services() {
+		for _, p := range k.Ports {
+			ports[fmt.Sprint(p.Port)]++
+		}
+	}
+	return s.pick("allowed-ports", "Only on which ports of the services? None picked means any.", ports.options("service"), 0)
+}
+
+// askCallers asks whom an AccessPolicy lets in.
+func (s *Session) askCallers() error {
+	if !s.has("?sources") && s.Form.said("sourceSelector", s.Answers) {
+		return s.sayCallers()
+	}
+	way, err := s.way("sources", "spec.sourceSelector", "Who may call?", []Option{
+		{"accounts", "workloads that run as certain service accounts"},
+		{"matcher", "all workloads of certain namespaces or clusters"},
+		{"all", "whoever calls"},
+	})
+	if err != nil {
+		return err
+	}
+	switch way {
+	case "accounts":
+		err = s.pick("source-account", "Which service accounts?", s.World.accountOptions(), 1)
+	case "matcher":
+		err = s.askPlaces("source", "workloads", true)
+	default:
+		s.record("all-sources", "true")
+	}
+	if err != nil {
+		return err
+	}
+	return s.sayCallers()
+}
+
+func askVirtualMesh(s *Session) error {
+	if len(s.World.Plan.Meshes) == 0 && !s.Form.said("meshes", s.Answers) {
+		return errors.New("no mesh was discovered, so none can be joined; register a cluster that has one (`meshctl cluster register`) and start `meshctl serve`")
+	}
+	if !s.Form.said("meshes", s.Answers) {
+		if err := s.pick("mesh", "Which meshes shall be one?", s.World.meshOptions(), 1); err != nil {
+			return err
+		}
+	}
+	if !s.Form.said("mtlsConfig", s.Answers) {
+		err := s.choose("trust", "How do they trust each other?", []Option{
+			{"", "as they do now: certificates are left alone"},
+			{"shared", "one root for all of them (shared)"},
+		}, "")
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.askFederation(); err != nil {
+		return err
+	}
+	if s.Form.said("globalAccessPolicy", s.Answers) {
+		return nil
+	}
+	return s.choose("global-access", "May everybody call everybody?", []Option{
+		{"", "as each mesh has it now"},
+		{"DISABLED", "yes, unless an AccessPolicy restricts it (DISABLED)"},
+		{"ENABLED", "no, only what an AccessPolicy allows (ENABLED)"},
+	}, "")
+}
+
+func (s *Session) askFederation() error {
+	if !s.has("?federation") && s.Form.said("federation", s.Answers) {
+		return nil
+	}
+	way, err := s.way("federation", "spec.federation.selectors", "Which services can be called from the other meshes?", []Option{
+		{"all", "all of them"},
+		{"matcher", "services by namespace, cluster or label"},
+		{"none", "none for now"},
+	})
+	if err != nil {
+		return err
+	}
+	switch way {
+	case "all":
+		s.record("federate", "all")
+	case "matcher":
+		return s.askPlaces("federate", "services", false)
+	}
+	return nil
+}
+
+func askTrafficPolicy(s *Session) error {
+	for _, ask := range []func() error{s.askDestinations, s.askSources, s.askRequests, s.askActions} {
+		if err := ask(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askSources asks whose requests are meant.
+func (s *Session) askSources() error {
+	if !s.has("?sources") && s.Form.said("sourceSelector", s.Answers) {
+		return s.sayCallers()
+	}
+	way, err := s.way("sources", "spec.sourceSelector", "Requests from which workloads?", []Option{
+		{"all", "all of them"},
+		{"matcher", "workloads by namespace, cluster or pod label"},
+	})
+	if err != nil || way == "all" {
+		return err
+	}
+	if err := s.askPlaces("source", "workloads", true); err != nil {
+		return err
+	}
+	return s.sayCallers()
+}
+
+// askRequests asks which requests are meant.
+func (s *Session) askRequests() error {
+	if !s.has("?requests") && s.Form.said("httpRequestMatchers", s.Answers) {
+		return nil
+	}
+	way, err := s.way("requests", "spec.httpRequestMatchers", "Which requests?", []Option{
+		{"all", "all of them"},
+		{"some", "those with a certain path, method or header"},
+	})
+	if err != nil || way == "all" {
+		return err
+	}
+	return s.input("match", "Which? Such as prefix=/api,method=GET,header.version=2", "prefix=/", false)
+}
+
+// action is something that can be done with requests.
+type action struct {
+	part, text string
+	ask        func(*Session) error
+}
+
+// inputs asks for several flags, one after the other; each is flag, text, preset.
+func inputs(list ...[3]string) func(*Session) error {
+	return func(s *Session) error {
+		for _, one := range list {
+			if err := s.input(one[0], one[1], one[2], one[2] == ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func actions() []action {
+	return []action{
+		{"policy.trafficShift", "send them to other services or to a part of the pods (shift)", (*Session).askShift},
+		{"policy.requestTimeout", "limit how long they take (timeout)", inputs([3]string{"timeout", "How long may a request take, retries included?", "5s"})},
+		{"policy.retries", "try again when they fail (retries)", inputs(
+			[3]string{"retries", "How many tries after the first?", "2"}, [3]string{"per-try-timeout", "How long may one try take? Empty means no limit of its own.", ""})},
+		{"policy.faultInjection", "delay or fail some on purpose, as a test (fault)", (*Session).askFault},
+		{"policy.mirror", "copy them to another service (mirror)", (*Session).askMirror},
+		{"policy.headerManipulation", "add or remove headers", inputs(
+			[3]string{"add-request-header", "Headers to add to requests? Such as x-team=books; empty means none.", ""},
+			[3]string{"remove-request-header", "Headers to take off requests? Empty means none.", ""},
+			[3]string{"add-response-header", "Headers to add to responses? Empty means none.", ""},
+			[3]string{"remove-response-header", "Headers to take off responses? Empty means none.", ""})},
+		{"policy.corsPolicy", "let browsers call from other sites (CORS)", inputs(
+			[3]string{"cors-origin", "From which origin? Such as https://shop.example.com, or suffix=.example.com", "https://example.com"},
+			[3]string{"cors-methods", "With which methods?", "GET"},
+			[3]string{"cors-max-age", "How long may browsers remember that? Empty means their own limit.", ""})},
+		{"policy.outlierDetection", "leave out endpoints that keep failing (outlier detection)", inputs(
+			[3]string{"outlier-errors", "After how many errors in a row?", "5"},
+			[3]string{"outlier-interval", "How long between two looks at the endpoints?", "10s"},
+			[3]string{"outlier-ejection-time", "How long is an endpoint left out?", "30s"},
+			[3]string{"outlier-max-percent", "Which percentage of the endpoints may be left out?", "100"})},
+		{"policy.mtls", "set how callers encrypt (TLS mode)", func(s *Session) error {
+			return s.choose("tls-mode", "How do callers encrypt?", []Option{
+				{"ISTIO_MUTUAL", "with certificates on both sides (ISTIO_MUTUAL)"}, {"SIMPLE", "with the server's certificate only (SIMPLE)"},
+				{"DISABLE", "not at all (DISABLE)"},
+			}, "ISTIO_MUTUAL")
+		}},
+	}
+}
+
+// askActions asks what is done with the requests.
+func (s *Session) askActions() error {
+	const chosen = "?actions"
+	if !s.has(chosen) && s.Form.said("policy", s.Answers) {
+		return nil
+	}
+	var options []Option
+	for _, a := range actions() {
+		options = append(options, Option{a.part, a.text})
+	}
+	for !s.has(chosen) {
+		picked, err := s.MultiSelect(Question{Text: "What shall happen to them?", Field: "spec.policy"}, options, nil)
+		if err != nil {
+			return err
+		}
+		if len(picked) > 0 {
+			s.Answers[chosen] = picked
+			break
+		}
+		s.Say("Pick at least one: a policy that asks for nothing does nothing.\n")
+	}
+	for _, a := range actions() {
+		if slices.Contains(s.Answers[chosen], a.part) {
+			if err := a.ask(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Session) askFault() error {
+	way, err := s.way("fault", "spec.policy.faultInjection", "Delay them or fail them?", []Option{{"delay", "delay"}, {"abort", "fail with an HTTP status"}})
+	if err != nil {
+		return err
+	}
+	if way == "delay" {
+		err = s.input("delay", "For how long?", "2s", false)
+	} else {
+		err = s.input("abort", "With which status?", "503", false)
+	}
+	if err != nil {
+		return err
+	}
+	return s.input("fault-percent", "Which percentage of them?", "10", false)
+}
+
+func (s *Session) askMirror() error {
+	if err := s.choose("mirror", "Copy them to which service?", s.World.serviceOptions(), ""); err != nil {
+		return err
+	}
+	if values := s.Answers["mirror"]; len(values) > 0 {
+		if k := s.World.service(values[0]); k != nil && len(k.Ports) > 1 {
+			if err := s.choose("mirror-port", "To which of its ports?", portOptions(k), ""); err != nil {
+				return err
+			}
+		}
+	}
+	return s.input("mirror-percent", "Which percentage of them?", "100", false)
+}
+
+// askShift asks for one target after the other.
+func (s *Session) askShift() error {
+	if s.has("shift") {
+		return nil
+	}
+	const field = "spec.policy.trafficShift.destinations"
+	var targets []string
+	var pinned []string
+	for more := "yes"; more == "yes"; {
+		n := len(targets) + 1
+		name, err := s.Select(Question{Text: fmt.Sprintf("Target %d: which service?", n), Field: field}, s.World.serviceOptions(), firstOf(s.Answers["destination"]))
+		if err != nil {
+			return err
+		}
+		target := []string{name}
+		if k := s.World.service(name); k != nil {
+			target, err = s.narrow(field, n, len(k.Ports) > 1, target)
+			if err != nil {
+				return err
+			}
+		}
+		weight, err := s.Input(Question{Text: fmt.Sprintf("Target %d: which share of the requests, such as 75?", n), Field: field + ".weight"}, "100", func(v string) error {
+			if !isWhole(v) {
+				return errors.New("a whole number is needed")
+			}
+			return s.try("shift", append(slices.Clone(pinned), joinCommas(append(slices.Clone(target), "weight="+v))))
+		})
+		if err != nil {
+			return err
+		}
+		pinned = append(pinned, joinCommas(append(target, "weight="+weight)))
+		targets = append(targets, name)
+		if more, err = s.Select(Question{Text: "One more target?", Field: field}, []Option{{"no", "no"}, {"yes", "yes"}}, "no"); err != nil {
+			return err
+		}
+	}
+	s.record("shift", pinned...)
+	return nil
+}
+
+// narrow asks for the subset and the port of a target.
+func (s *Session) narrow(field string, n int, ports bool, target []string) ([]string, error) {
+	k := s.World.service(target[0])
+	if subsets := subsetOptions(k); len(subsets) > 1 {
+		subset, err := s.Select(Question{Text: fmt.Sprintf("Target %d: which of its pods?", n), Field: field + ".kubeService.subset"}, subsets, "")
+		if err != nil {
+			return nil, err
+		}
+		if subset != "" {
+			target = append(target, "subset."+subset)
+		}
+	}
+	if ports {
+		port, err := s.Select(Question{Text: fmt.Sprintf("Target %d: which of its ports?", n), Field: field + ".kubeService.port"}, portOptions(k), "")
+		if err != nil {
+			return nil, err
+		}
+		target = append(target, "port="+port)
+	}
+	return target, nil
+}
+
+func firstOf(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}

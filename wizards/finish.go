@@ -1,0 +1,164 @@
+package wizards
+
+import (
+	"fmt"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Decision is what shall be done with a manifest.
+type Decision string
+
+// The decisions.
+const (
+	Apply  Decision = "apply"
+	Save   Decision = "save"
+	Cancel Decision = "cancel"
+)
+
+// Outcome is the end of a wizard.
+type Outcome struct {
+	Object   *unstructured.Unstructured
+	Preview  *Preview
+	Decision Decision
+	// File to save to.
+	File string
+}
+
+// Finish shows the manifest and what it would do, and asks what to do with it.
+// Without canApply there is no cluster to apply it to.
+func (s *Session) Finish(canApply bool) (*Outcome, error) {
+	object, err := s.Object()
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{Object: object}
+	for {
+		data, err := YAML(out.Object)
+		if err != nil {
+			return nil, err
+		}
+		if out.Preview, err = s.World.Preview(out.Object); err != nil {
+			return nil, err
+		}
+		s.Say("\n" + string(data) + "\n" + out.Preview.Summary() + "\n")
+		again, err := s.decide(out, string(data), canApply)
+		if err != nil || !again {
+			return out, err
+		}
+	}
+}
+
+// decide asks until something is decided; again is true after an edit.
+func (s *Session) decide(out *Outcome, manifest string, canApply bool) (again bool, err error) {
+	options := []Option{
+		{"save", "save it to a file"}, {"full", "show all that would change in the clusters"},
+		{"edit", "edit it"}, {"cancel", "cancel"},
+	}
+	if canApply {
+		options = append([]Option{{"apply", "apply it to the management cluster"}}, options...)
+	}
+	for {
+		choice, err := s.Select(Question{Text: "What now?"}, options, options[0].Value)
+		if err != nil {
+			return false, err
+		}
+		switch choice {
+		case "apply":
+			out.Decision = Apply
+		case "cancel":
+			out.Decision = Cancel
+		case "save":
+			out.Decision = Save
+			out.File, err = s.Input(Question{Text: "To which file?"}, s.Name+".yaml", func(name string) error {
+				if name == "" {
+					return fmt.Errorf("a name is needed")
+				}
+				return nil
+			})
+			return false, err
+		case "full":
+			s.Say(clean(out.Preview.Full()) + "\n")
+			continue
+		case "edit":
+			return s.edit(out, manifest)
+		}
+		return false, nil
+	}
+}
+
+// edit lets the person change the manifest until it is right, or until they
+// give their changes up.
+func (s *Session) edit(out *Outcome, manifest string) (changed bool, err error) {
+	text := manifest
+	for {
+		edited, err := s.Edit(text)
+		if err == nil {
+			text = edited
+			var object *unstructured.Unstructured
+			if object, err = s.accept(text); err == nil {
+				out.Object = object
+				return true, nil
+			}
+		}
+		s.Say(clean(err.Error()) + "\n")
+		choice, err := s.Select(Question{Text: "It cannot be taken like that. What now?"},
+			[]Option{{"again", "edit it again"}, {"drop", "drop the changes"}}, "again")
+		if err != nil {
+			return false, err
+		}
+		if choice == "drop" {
+			return true, nil
+		}
+	}
+}
+
+// accept takes an edited manifest as the new answers.
+func (s *Session) accept(text string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
+		return nil, fmt.Errorf("not YAML: %w", err)
+	}
+	info := s.Form.Kind.Info()
+	if object.GetKind() != info.Kind || object.GetAPIVersion() != info.GroupVersion().String() {
+		return nil, fmt.Errorf("apiVersion and kind must stay %s and %s", info.GroupVersion(), info.Kind)
+	}
+	if err := s.Check(object); err != nil {
+		return nil, err
+	}
+	spec, _ := object.Object["spec"].(map[string]any)
+	answers, err := s.Form.AnswersFor(spec)
+	if err != nil {
+		return nil, err
+	}
+	s.Answers, s.Name, s.Namespace = answers, object.GetName(), object.GetNamespace()
+	return s.Object()
+}
+
+// Arguments are the answers as arguments of a command, in the order of the form.
+func (f *Form) Arguments(answers Answers) []string {
+	var out []string
+	for i := range f.Fields {
+		field := &f.Fields[i]
+		for _, value := range answers[field.Flag] {
+			switch {
+			case field.codec.value == "" && value == "true":
+				out = append(out, "--"+field.Flag)
+			case field.codec.value == "" || strings.HasPrefix(value, "-"):
+				out = append(out, "--"+field.Flag+"="+value)
+			default:
+				out = append(out, "--"+field.Flag, value)
+			}
+		}
+	}
+	for _, value := range answers[AnyField] {
+		out = append(out, "--"+AnyField, value)
+	}
+	return out
+}
+
+// Quote writes a command as a shell reads it.
+func Quote(words []string) string { return shellescape.QuoteCommand(words) }

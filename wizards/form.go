@@ -1,0 +1,287 @@
+package wizards
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Answers are values by the name of their flag. A name that begins with "?" is
+// no flag: it keeps which way a person went.
+type Answers map[string][]string
+
+// AnyField is the flag for fields that have no flag of their own.
+const AnyField = "field"
+
+// Field is a flag and the field that it sets.
+type Field struct {
+	// Flag is its name without dashes.
+	Flag string
+	// Path of the field below spec; [0] is the first element of a list.
+	Path string
+	// Usage says in a few words what it does.
+	Usage string
+	// Unless names a part of the spec: the flag says that the part is left out
+	// on purpose, and sets nothing.
+	Unless string
+
+	codec codec
+}
+
+// Value names the flag's values; empty for a switch.
+func (f *Field) Value() string { return f.codec.value }
+
+// need is something that must be said: by one of the flags, or by others for
+// the same part of the spec.
+type need struct {
+	part  string
+	flags string
+}
+
+// Form is all that can be said about objects of one kind.
+type Form struct {
+	Kind   snapshot.Kind
+	Fields []Field
+
+	needs []need
+	ask   func(*Session) error
+}
+
+// Field finds a flag's.
+func (f *Form) Field(flag string) *Field {
+	for i := range f.Fields {
+		if f.Fields[i].Flag == flag {
+			return &f.Fields[i]
+		}
+	}
+	return nil
+}
+
+// part of the spec to which a path belongs: what is said by flags all together
+// or not at all.
+func part(path string) string {
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		return path
+	}
+	if rest, ok := strings.CutPrefix(path, "policy."); ok {
+		return "policy." + part(rest)
+	}
+	return path[:end]
+}
+
+// said reports whether the answers have something for a part of the spec.
+func (f *Form) said(wanted string, answers Answers) bool {
+	for i := range f.Fields {
+		field := &f.Fields[i]
+		p := field.Unless
+		if p == "" {
+			p = part(field.Path)
+		}
+		if len(answers[field.Flag]) > 0 && (p == wanted || strings.HasPrefix(p, wanted+".")) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(answers[AnyField], func(s string) bool {
+		path, _, _ := strings.Cut(s, "=")
+		return path == wanted || strings.HasPrefix(path, wanted+".") || strings.HasPrefix(path, wanted+"[")
+	})
+}
+
+// Missing says which flags have to be given besides the answers; empty if none.
+func (f *Form) Missing(answers Answers) string {
+	for _, n := range f.needs {
+		if !f.said(n.part, answers) {
+			return n.flags
+		}
+	}
+	return ""
+}
+
+// Spec makes the spec that answers ask for.
+func (f *Form) Spec(answers Answers) (map[string]any, error) {
+	spec := map[string]any{}
+	for i := range f.Fields {
+		field := &f.Fields[i]
+		values := answers[field.Flag]
+		if len(values) == 0 || field.Unless != "" {
+			continue
+		}
+		value, err := field.codec.parse(values)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", field.Flag, err)
+		}
+		if err := set(spec, field.Path, value); err != nil {
+			return nil, fmt.Errorf("--%s: %w", field.Flag, err)
+		}
+	}
+	for _, given := range answers[AnyField] {
+		path, text, ok := strings.Cut(given, "=")
+		var value any
+		if !ok || path == "" || utiljson.Unmarshal([]byte(text), &value) != nil {
+			return nil, fmt.Errorf(`--%s %q: want PATH=JSON, such as policy.requestTimeout='"3s"'`, AnyField, given)
+		}
+		if err := set(spec, path, value); err != nil {
+			return nil, fmt.Errorf("--%s: %w", AnyField, err)
+		}
+	}
+	return spec, nil
+}
+
+// Object makes the object that answers ask for.
+func (f *Form) Object(namespace, name string, answers Answers) (*unstructured.Unstructured, error) {
+	spec, err := f.Spec(answers)
+	if err != nil {
+		return nil, err
+	}
+	info := f.Kind.Info()
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	object.SetAPIVersion(info.GroupVersion().String())
+	object.SetKind(info.Kind)
+	object.SetName(name)
+	object.SetNamespace(namespace)
+	return object, nil
+}
+
+// AnswersFor says a spec by flags; what they cannot say, by AnyField.
+func (f *Form) AnswersFor(spec map[string]any) (Answers, error) {
+	answers := Answers{}
+	for i := range f.Fields {
+		field := &f.Fields[i]
+		if field.Unless != "" {
+			if _, ok := spec[field.Unless]; !ok {
+				answers[field.Flag] = []string{"true"}
+			}
+			continue
+		}
+		if value, ok := get(spec, field.Path); ok {
+			if values, sayable := field.codec.format(value); sayable {
+				answers[field.Flag] = values
+			}
+		}
+	}
+	for _, p := range parts(spec) {
+		want, _ := get(spec, p)
+		back, err := f.Spec(answers)
+		if err != nil {
+			back = nil
+		}
+		got, ok := get(back, p)
+		if ok && same(want, got) {
+			continue
+		}
+		for i := range f.Fields {
+			if field := &f.Fields[i]; field.Unless == "" && part(field.Path) == p {
+				delete(answers, field.Flag)
+			}
+		}
+		data, err := json.Marshal(want)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p, err)
+		}
+		answers[AnyField] = append(answers[AnyField], p+"="+string(snapshot.EscapeJSON(data)))
+	}
+	return answers, nil
+}
+
+// parts lists the parts of a spec, ascending.
+func parts(spec map[string]any) []string {
+	var out []string
+	for _, key := range sortedKeys(spec) {
+		policy, ok := spec[key].(map[string]any)
+		if key != "policy" || !ok || len(policy) == 0 {
+			out = append(out, key)
+			continue
+		}
+		for _, inner := range sortedKeys(policy) {
+			out = append(out, key+"."+inner)
+		}
+	}
+	return out
+}
+
+func same(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// YAML is the manifest of an object. The server's own fields are left out.
+func YAML(object *unstructured.Unstructured) ([]byte, error) {
+	content := map[string]any{
+		"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(),
+		"metadata": map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()},
+	}
+	if spec, ok := object.Object["spec"]; ok {
+		content["spec"] = spec
+	}
+	data, err := snapshot.YAML(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: write as YAML: %w", object.GetKind(), object.GetName(), err)
+	}
+	return data, nil
+}
+
+// set puts a value into a tree. What it would replace is merged, if both are mappings.
+func set(tree map[string]any, path string, value any) error {
+	head, rest, more := strings.Cut(path, ".")
+	name, indexed := strings.CutSuffix(head, "[0]")
+	if strings.ContainsAny(name, "[]") || name == "" {
+		return fmt.Errorf("%q: want names with dots between them; of a list, the first element [0] or the whole list", path)
+	}
+	if indexed {
+		list, _ := tree[name].([]any)
+		if len(list) == 0 {
+			list = []any{map[string]any{}}
+			tree[name] = list
+		}
+		element, ok := list[0].(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s[0] is no mapping", name)
+		}
+		if !more {
+			list[0] = value
+			return nil
+		}
+		return set(element, rest, value)
+	}
+	if more {
+		inner, ok := tree[name].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			tree[name] = inner
+		}
+		return set(inner, rest, value)
+	}
+	tree[name] = value
+	return nil
+}
+
+// get finds a value in a tree.
+func get(tree map[string]any, path string) (any, bool) {
+	head, rest, more := strings.Cut(path, ".")
+	name, indexed := strings.CutSuffix(head, "[0]")
+	value, ok := tree[name]
+	if indexed {
+		list, isList := value.([]any)
+		if !isList || len(list) == 0 {
+			return nil, false
+		}
+		value = list[0]
+	}
+	if !ok || !more {
+		return value, ok
+	}
+	inner, isMap := value.(map[string]any)
+	if !isMap {
+		return nil, false
+	}
+	return get(inner, rest)
+}

@@ -1,0 +1,169 @@
+package wizards
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Plain asks line by line, with numbered choices and without moving the
+// cursor: for screen readers and simple terminals.
+type Plain struct {
+	ctx   context.Context
+	in    io.Reader
+	out   io.Writer
+	lines chan line
+	next  chan struct{}
+}
+
+type line struct {
+	text string
+	err  error
+}
+
+// NewPlain reads answers from in and asks on out until ctx ends.
+func NewPlain(ctx context.Context, in io.Reader, out io.Writer) *Plain {
+	p := &Plain{ctx: ctx, in: in, out: out, lines: make(chan line), next: make(chan struct{})}
+	go func() {
+		reader := bufio.NewReader(in)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.next:
+			}
+			text, err := reader.ReadString('\n')
+			if errors.Is(err, io.EOF) && text != "" {
+				err = nil
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case p.lines <- line{strings.TrimRight(text, "\r\n"), err}:
+			}
+		}
+	}()
+	return p
+}
+
+// read waits for a line, or for the end of the command.
+func (p *Plain) read() (string, error) {
+	select {
+	case <-p.ctx.Done():
+		return "", ErrInterrupted
+	case p.next <- struct{}{}:
+	}
+	select {
+	case <-p.ctx.Done():
+		return "", ErrInterrupted
+	case l := <-p.lines:
+		if l.err != nil {
+			return "", fmt.Errorf("no more answers: %w", l.err)
+		}
+		return l.text, nil
+	}
+}
+
+// Say is part of Prompter.
+func (p *Plain) Say(text string) { _, _ = fmt.Fprint(p.out, text) }
+
+func (p *Plain) list(q Question, options []Option) {
+	p.Say(q.Line() + "\n")
+	for i, o := range options {
+		p.Say(fmt.Sprintf("  %d. %s\n", i+1, o.Label()))
+	}
+}
+
+// Select is part of Prompter.
+func (p *Plain) Select(q Question, options []Option, preset string) (string, error) {
+	if len(options) == 0 {
+		return "", fmt.Errorf("%s: there is nothing to choose from", q.Line())
+	}
+	at := max(slices.IndexFunc(options, func(o Option) bool { return o.Value == preset }), 0)
+	p.list(q, options)
+	for {
+		p.Say(fmt.Sprintf("Number (empty for %d): ", at+1))
+		text, err := p.read()
+		if err != nil {
+			return "", err
+		}
+		if text == "" {
+			return options[at].Value, nil
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 1 && n <= len(options) {
+			return options[n-1].Value, nil
+		}
+		p.Say(fmt.Sprintf("%q is no number from 1 to %d.\n", clean(text), len(options)))
+	}
+}
+
+// MultiSelect is part of Prompter.
+func (p *Plain) MultiSelect(q Question, options []Option, _ []string) ([]string, error) {
+	if len(options) == 0 {
+		return nil, nil
+	}
+	p.list(q, options)
+	for {
+		p.Say("Numbers with commas between (empty for none): ")
+		text, err := p.read()
+		if err != nil {
+			return nil, err
+		}
+		picked, bad := pickNumbers(text, len(options))
+		if bad != "" {
+			p.Say(fmt.Sprintf("%q is no number from 1 to %d.\n", clean(bad), len(options)))
+			continue
+		}
+		var out []string
+		for i := range options {
+			if picked[i] {
+				out = append(out, options[i].Value)
+			}
+		}
+		return out, nil
+	}
+}
+
+// pickNumbers reads "1, 3"; bad is what is no number of an option.
+func pickNumbers(text string, n int) (picked map[int]bool, bad string) {
+	picked = map[int]bool{}
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		i, err := strconv.Atoi(part)
+		if err != nil || i < 1 || i > n {
+			return nil, part
+		}
+		picked[i-1] = true
+	}
+	return picked, ""
+}
+
+// Input is part of Prompter.
+func (p *Plain) Input(q Question, preset string, check func(string) error) (string, error) {
+	for {
+		p.Say(q.Line())
+		if preset != "" {
+			p.Say(" (empty for " + clean(preset) + ")")
+		}
+		p.Say(": ")
+		text, err := p.read()
+		if err != nil {
+			return "", err
+		}
+		if text == "" {
+			text = preset
+		}
+		err = check(text)
+		if err == nil {
+			return text, nil
+		}
+		p.Say(clean(err.Error()) + "\n")
+	}
+}
+
+// Edit is part of Prompter.
+func (p *Plain) Edit(text string) (string, error) { return edit(text, p.in, p.out) }

@@ -1,0 +1,68 @@
+package wizards
+
+import (
+	"errors"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Prompter asks a person. Every method returns ErrInterrupted after ctrl-c.
+type Prompter interface {
+	// Select asks for one of the options and returns its Value.
+	Select(q Question, options []Option, preset string) (string, error)
+	// MultiSelect asks for any of the options and returns their Values, in the order of the options.
+	MultiSelect(q Question, options []Option, preset []string) ([]string, error)
+	// Input asks for a line until check has nothing against it.
+	Input(q Question, preset string, check func(string) error) (string, error)
+	// Edit lets the person change a text in an editor.
+	Edit(text string) (string, error)
+	// Say shows text between the questions.
+	Say(text string)
+}
+
+// ErrInterrupted: the person pressed ctrl-c.
+var ErrInterrupted = errors.New("interrupted")
+
+// Question is one line.
+type Question struct {
+	// Text ends in a question mark.
+	Text string
+	// Field is the field that the answer sets, such as spec.policy.requestTimeout; may be empty.
+	Field string
+	// Help says more to those who ask.
+	Help string
+}
+
+// Line is the question with its field.
+func (q Question) Line() string {
+	if q.Field == "" {
+		return q.Text
+	}
+	return q.Text + " [" + q.Field + "]"
+}
+
+// Option is one of several answers.
+type Option struct {
+	// Value is returned, Text is shown; if empty, Value is.
+	Value, Text string
+}
+
+// Label is what a person sees of an option.
+func (o Option) Label() string {
+	text := o.Text
+	if text == "" {
+		text = o.Value
+	}
+	return clean(text)
+}
+
+// clean takes out of a string from a cluster what acts on a terminal.
+func clean(s string) string {
+	out := []rune(s)
+	for i, r := range out {
+		if r != '\n' && snapshot.Unprintable(r) {
+			out[i] = '?'
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,261 @@
+package wizards
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/meshctl/meshctl/engine/admission"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/policy"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Session is one run of a wizard. What is among the Answers is not asked again.
+type Session struct {
+	Prompter
+	Form    *Form
+	World   *World
+	Checker *admission.Checker
+	// Namespace of the object.
+	Namespace string
+	// Name of the object; asked for if empty.
+	Name string
+	// Answers so far. They are kept when Ask fails.
+	Answers Answers
+}
+
+// Ask asks what is missing.
+func (s *Session) Ask() error {
+	if err := s.Form.ask(s); err != nil {
+		return err
+	}
+	return s.askName()
+}
+
+// Check refuses an object with the sentences of its definition.
+func (s *Session) Check(object *unstructured.Unstructured) error {
+	complaints, err := s.Checker.Check(object)
+	if err != nil {
+		return err
+	}
+	return admission.Error(complaints)
+}
+
+// Object makes the object that the answers ask for.
+func (s *Session) Object() (*unstructured.Unstructured, error) {
+	return s.Form.Object(s.Namespace, s.Name, s.Answers)
+}
+
+// try refuses answers with which the object would be refused.
+func (s *Session) try(flag string, values []string) error {
+	answers := Answers{}
+	for name, old := range s.Answers {
+		answers[name] = old
+	}
+	answers[flag] = values
+	name := s.Name
+	if name == "" {
+		name = "unnamed"
+	}
+	object, err := s.Form.Object(s.Namespace, name, answers)
+	if err != nil {
+		return err
+	}
+	return s.Check(object)
+}
+
+func (s *Session) has(flag string) bool { _, ok := s.Answers[flag]; return ok }
+
+// question is one about a flag.
+func (s *Session) question(flag, text, help string) Question {
+	q := Question{Text: text, Help: help}
+	if f := s.Form.Field(flag); f != nil {
+		path := f.Path
+		if f.Unless != "" {
+			path = f.Unless
+		}
+		q.Field = "spec." + path
+	}
+	return q
+}
+
+// input asks for the value of a flag; an empty line leaves it out if it may.
+func (s *Session) input(flag, text, preset string, optional bool) error {
+	if s.has(flag) {
+		return nil
+	}
+	answer, err := s.Input(s.question(flag, text, ""), preset, func(answer string) error {
+		switch {
+		case answer == "" && optional:
+			return nil
+		case answer == "":
+			return errors.New("a value is needed")
+		}
+		return s.try(flag, []string{answer})
+	})
+	if err != nil {
+		return err
+	}
+	s.record(flag, answer)
+	return nil
+}
+
+// record keeps an answer; none is kept as such, so that it is not asked again.
+func (s *Session) record(flag string, values ...string) {
+	s.Answers[flag] = slices.DeleteFunc(values, func(v string) bool { return v == "" })
+}
+
+// choose asks for one value of a flag; "" leaves it out.
+func (s *Session) choose(flag, text string, options []Option, preset string) error {
+	if s.has(flag) {
+		return nil
+	}
+	answer, err := s.Select(s.question(flag, text, ""), options, preset)
+	if err != nil {
+		return err
+	}
+	s.record(flag, answer)
+	return nil
+}
+
+// pick asks for any number of the values of a flag.
+func (s *Session) pick(flag, text string, options []Option, least int) error {
+	if s.has(flag) {
+		return nil
+	}
+	for {
+		picked, err := s.MultiSelect(s.question(flag, text, ""), options, nil)
+		if err != nil {
+			return err
+		}
+		if len(picked) < least {
+			s.Say("Pick at least one.\n")
+			continue
+		}
+		values := picked
+		if f := s.Form.Field(flag); f != nil && len(picked) > 0 {
+			if err := s.try(flag, values); err != nil {
+				s.Say(clean(err.Error()) + "\n")
+				continue
+			}
+		}
+		s.record(flag, values...)
+		return nil
+	}
+}
+
+// way asks which way to go; the answer is no flag.
+func (s *Session) way(name, field, text string, options []Option) (string, error) {
+	if was := s.Answers["?"+name]; len(was) > 0 {
+		return was[0], nil
+	}
+	answer, err := s.Select(Question{Text: text, Field: field}, options, options[0].Value)
+	if err == nil {
+		s.Answers["?"+name] = []string{answer}
+	}
+	return answer, err
+}
+
+func (s *Session) askName() error {
+	if s.Name != "" {
+		return nil
+	}
+	name, err := s.Input(Question{Text: "What shall it be called?", Field: "metadata.name"}, s.suggestion(), func(name string) error {
+		if s.World.Exists(s.Form.Kind, s.Namespace, name) {
+			return fmt.Errorf("there is a %s %s in namespace %s already; choose another name", s.Form.Kind, name, s.Namespace)
+		}
+		object, err := s.Form.Object(s.Namespace, name, s.Answers)
+		if err != nil {
+			return err
+		}
+		return s.Check(object)
+	})
+	s.Name = name
+	return err
+}
+
+// suggestion is a name that is free.
+func (s *Session) suggestion() string {
+	stem := strings.ToLower(s.Form.Kind.String())
+	if values := s.Answers["destination"]; len(values) > 0 {
+		stem = strings.Split(values[0], ".")[0] + "-" + map[snapshot.Kind]string{snapshot.TrafficPolicy: "traffic", snapshot.AccessPolicy: "access"}[s.Form.Kind]
+	}
+	if s.Form.Kind == snapshot.VirtualMesh {
+		stem = "virtual-mesh"
+	}
+	name := stem
+	for i := 2; s.World.Exists(s.Form.Kind, s.Namespace, name); i++ {
+		name = stem + "-" + strconv.Itoa(i)
+	}
+	return name
+}
+
+// typed decodes the spec as far as it is known.
+func (s *Session) typed(into any) error {
+	spec, err := s.Form.Spec(s.Answers)
+	if err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(spec, into)
+}
+
+// sayDestinations says which destinations the answers select.
+func (s *Session) sayDestinations() error {
+	var spec networkingv1.AccessPolicySpec // the selectors are the same in all kinds
+	if err := s.typed(&spec); err != nil {
+		return err
+	}
+	var names []string
+	for d := range s.World.Plan.Destinations.All() {
+		if policy.SelectsDestination(spec.DestinationSelector, d.Destination) {
+			ref := d.Destination.Spec.KubeService.Ref
+			names = append(names, ref.Name+"."+ref.Namespace+"."+ref.ClusterName)
+		}
+	}
+	s.sayMatches(names, s.World.Plan.Destinations.Len(), "destination")
+	return nil
+}
+
+// sayCallers says which workloads the answers mean as callers.
+func (s *Session) sayCallers() error {
+	var traffic networkingv1.TrafficPolicySpec
+	var access networkingv1.AccessPolicySpec
+	var err error
+	if s.Form.Kind == snapshot.TrafficPolicy {
+		err = s.typed(&traffic)
+	} else {
+		err = s.typed(&access)
+	}
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, w := range s.World.Plan.Workloads {
+		k := w.Spec.Kubernetes
+		if k != nil && policy.SelectsWorkload(traffic.SourceSelector, k) && policy.SelectsIdentity(access.SourceSelector, k) {
+			names = append(names, k.Controller.Name+"."+k.Controller.Namespace+"."+k.Controller.ClusterName)
+		}
+	}
+	s.sayMatches(names, len(s.World.Plan.Workloads), "workload")
+	return nil
+}
+
+// maxNames bounds the names that are listed in one line.
+const maxNames = 5
+
+func (s *Session) sayMatches(names []string, all int, what string) {
+	line := fmt.Sprintf("That is %d of %s", len(names), count(all, what))
+	if len(names) > 0 {
+		line += ": " + strings.Join(names[:min(len(names), maxNames)], ", ")
+	}
+	if len(names) > maxNames {
+		line += ", …"
+	}
+	s.Say(clean(line) + "\n")
+}

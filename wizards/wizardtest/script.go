@@ -1,0 +1,171 @@
+// Package wizardtest has a Prompter for tests that is strict: every question
+// must be expected, in order, and every expectation must be met.
+package wizardtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/meshctl/meshctl/wizards"
+)
+
+// Script is what a person answers, in order.
+type Script struct {
+	t     testing.TB
+	steps []step
+	said  strings.Builder
+}
+
+type step struct {
+	kind, question string
+	answers        []string
+	refused        string
+	err            error
+}
+
+// New returns a Script that fails the test if something of it is left at its end.
+func New(t testing.TB) *Script {
+	t.Helper()
+	s := &Script{t: t}
+	t.Cleanup(func() {
+		for _, left := range s.steps {
+			if !t.Failed() {
+				t.Errorf("never came: %s %q", left.kind, left.question)
+			}
+		}
+	})
+	return s
+}
+
+func (s *Script) add(next step) *Script {
+	s.steps = append(s.steps, next)
+	return s
+}
+
+// Picks expects a Select whose line contains question, and picks the option of that value.
+func (s *Script) Picks(question, value string) *Script {
+	return s.add(step{kind: "select", question: question, answers: []string{value}})
+}
+
+// PicksAll expects a MultiSelect and picks options by their values.
+func (s *Script) PicksAll(question string, values ...string) *Script {
+	return s.add(step{kind: "multiselect", question: question, answers: values})
+}
+
+// Types expects an Input and types an answer that must be taken.
+func (s *Script) Types(question, answer string) *Script {
+	return s.add(step{kind: "input", question: question, answers: []string{answer}})
+}
+
+// Refused expects an Input and types an answer that must be refused with a
+// text that contains sentence. The next step is about the same question.
+func (s *Script) Refused(question, answer, sentence string) *Script {
+	return s.add(step{kind: "input", question: question, answers: []string{answer}, refused: sentence})
+}
+
+// Accepts expects an Input and takes its preset, which must be this one.
+func (s *Script) Accepts(question, preset string) *Script {
+	return s.add(step{kind: "preset", question: question, answers: []string{preset}})
+}
+
+// Edits expects the editor and gives back a text.
+func (s *Script) Edits(part, text string) *Script {
+	return s.add(step{kind: "edit", question: part, answers: []string{text}})
+}
+
+// Says expects that something was said since the question before.
+func (s *Script) Says(part string) *Script { return s.add(step{kind: "say", question: part}) }
+
+// Interrupts expects any question and presses ctrl-c.
+func (s *Script) Interrupts(question string) *Script {
+	return s.add(step{kind: "interrupt", question: question, err: wizards.ErrInterrupted})
+}
+
+// next takes the step for a question.
+func (s *Script) next(kinds []string, line string) step {
+	s.t.Helper()
+	for len(s.steps) > 0 && s.steps[0].kind == "say" {
+		if !strings.Contains(s.said.String(), s.steps[0].question) {
+			s.t.Fatalf("before %q, %q was to be said, but this was: %s", line, s.steps[0].question, s.said.String())
+		}
+		s.steps = s.steps[1:]
+	}
+	s.said.Reset()
+	if len(s.steps) == 0 {
+		s.t.Fatalf("unexpected question: %s", line)
+	}
+	now := s.steps[0]
+	s.steps = s.steps[1:]
+	if !strings.Contains(line, now.question) || !slices.Contains(append(kinds, "interrupt"), now.kind) {
+		s.t.Fatalf("expected %s %q, got %s %q", now.kind, now.question, kinds[0], line)
+	}
+	return now
+}
+
+func values(options []wizards.Option) []string {
+	var out []string
+	for _, o := range options {
+		out = append(out, o.Value)
+	}
+	return out
+}
+
+// Select is part of wizards.Prompter.
+func (s *Script) Select(q wizards.Question, options []wizards.Option, _ string) (string, error) {
+	s.t.Helper()
+	now := s.next([]string{"select"}, q.Line())
+	if now.err != nil {
+		return "", now.err
+	}
+	if !slices.Contains(values(options), now.answers[0]) {
+		s.t.Fatalf("%s: %q is not offered, but %q", q.Line(), now.answers[0], values(options))
+	}
+	return now.answers[0], nil
+}
+
+// MultiSelect is part of wizards.Prompter.
+func (s *Script) MultiSelect(q wizards.Question, options []wizards.Option, _ []string) ([]string, error) {
+	s.t.Helper()
+	now := s.next([]string{"multiselect"}, q.Line())
+	for _, answer := range now.answers {
+		if !slices.Contains(values(options), answer) {
+			s.t.Fatalf("%s: %q is not offered, but %q", q.Line(), answer, values(options))
+		}
+	}
+	return now.answers, now.err
+}
+
+// Input is part of wizards.Prompter.
+func (s *Script) Input(q wizards.Question, preset string, check func(string) error) (string, error) {
+	s.t.Helper()
+	for {
+		now := s.next([]string{"input", "preset"}, q.Line())
+		if now.err != nil {
+			return "", now.err
+		}
+		answer := now.answers[0]
+		if now.kind == "preset" && answer != preset {
+			s.t.Fatalf("%s: preset is %q, not %q", q.Line(), preset, answer)
+		}
+		err := check(answer)
+		switch {
+		case now.refused == "" && err != nil:
+			s.t.Fatalf("%s: %q was refused: %v", q.Line(), answer, err)
+		case now.refused == "":
+			return answer, nil
+		case err == nil || !strings.Contains(err.Error(), now.refused):
+			s.t.Fatalf("%s: %q was to be refused with %q, but: %v", q.Line(), answer, now.refused, err)
+		}
+	}
+}
+
+// Edit is part of wizards.Prompter.
+func (s *Script) Edit(text string) (string, error) {
+	s.t.Helper()
+	now := s.next([]string{"edit"}, text)
+	return now.answers[0], now.err
+}
+
+// Say is part of wizards.Prompter.
+func (s *Script) Say(text string) { s.said.WriteString(text) }
