@@ -15,6 +15,8 @@ type acceptance struct {
 	applied []snapshot.AppliedTraffic
 	// verdicts stand beside the policies that were looked at.
 	verdicts []snapshot.Verdict
+	// verdictOf is the place of the verdict on each of applied.
+	verdictOf []int
 }
 
 // claims are the fields that policies in force own, by the requests they take.
@@ -62,8 +64,10 @@ func (w *world) accept(self int, policies []*trafficBinding, stored *discoveryv1
 		}
 		verdict.Accepted, verdict.Order = !applied.LastGood, uint32(len(out.applied))
 		out.applied = append(out.applied, applied)
+		out.verdictOf = append(out.verdictOf, len(out.verdicts))
 		out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
 	}
+	w.warnOfShadows(self, out)
 	return out
 }
 

@@ -126,7 +126,7 @@ func emptyRequest(r *networkingv1.HttpMatcher) bool {
 }
 
 // compareMatches orders matches: what is more specific is tried first. The
-// criteria are those of Gloo Mesh 1.x, in its order.
+// criteria are those of Gloo Mesh 1.x, in its order; the last is ours.
 func compareMatches(a, b snapshot.Match) int {
 	ar, br := a.Request, b.Request
 	if ar == nil {
@@ -145,7 +145,28 @@ func compareMatches(a, b snapshot.Match) int {
 		strings.Compare(b.SourceNamespace, a.SourceNamespace),
 		strings.Compare(br.Method, ar.Method),
 		cmp.Compare(bWithout, aWithout),
+		cmp.Compare(valued(br), valued(ar)),
 	)
+}
+
+// valued counts the conditions on values, exact ones twice: of two matches about
+// the same headers and parameters, the one that only wants them present comes last.
+func valued(r *networkingv1.HttpMatcher) (n int) {
+	count := func(value string, isRegex bool) {
+		if value != "" {
+			n++
+			if !isRegex {
+				n++
+			}
+		}
+	}
+	for _, h := range r.Headers {
+		count(h.Value, h.Regex)
+	}
+	for _, q := range r.QueryParameters {
+		count(q.Value, q.Regex)
+	}
+	return n
 }
 
 func countHeaders(r *networkingv1.HttpMatcher) (plain, without int) {

@@ -42,6 +42,8 @@ const (
 	FieldUnsupported Code = "FieldUnsupported"
 	// FieldConflict: an older policy owns the field for the same requests.
 	FieldConflict Code = "FieldConflict"
+	// RuleShadowed: other routes take all requests that a rule is about.
+	RuleShadowed Code = "RuleShadowed"
 	// LastGoodInForce: the policy is invalid; its last accepted spec stays.
 	LastGoodInForce Code = "LastGoodInForce"
 	// TrustUnmanaged: certificates were asked for, which this version does not issue.

@@ -1,0 +1,221 @@
+package policy
+
+import (
+	"cmp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// candidate is a route in the making: a match and the policies, by their places
+// among the accepted, whose matchers say it.
+type candidate struct {
+	match    snapshot.Match
+	policies []matcherOf
+}
+
+type matcherOf struct {
+	applied int
+	// matcher is the place in httpRequestMatchers; -1 for any request.
+	matcher int
+}
+
+// warnOfShadows tells policies whose matchers never take a request, because a
+// route that is tried before takes all of them. More specific matches are tried
+// first, so that only a path that is wider than its place in the order can do
+// that: a regular expression, or one without regard to case. Without such a path
+// nothing is compared.
+func (w *world) warnOfShadows(self int, out *acceptance) {
+	if !slices.ContainsFunc(out.applied, func(a snapshot.AppliedTraffic) bool {
+		return slices.ContainsFunc(a.Spec.HttpRequestMatchers, func(m networkingv1.HttpMatcher) bool { return wide(&m) })
+	}) {
+		return
+	}
+	alike := w.likeness(self, out.applied)
+	seen := map[string]bool{}
+	for _, viewer := range w.viewers(self) {
+		kind := alike(viewer)
+		if seen[kind] {
+			continue
+		}
+		seen[kind] = true
+		list := candidates(out.applied, viewer.Cluster)
+		var before []*candidate // those with wide paths
+		for _, c := range list {
+			for _, b := range before {
+				if covers(b.match, c.match) {
+					out.warnOfShadow(b, c)
+					break
+				}
+			}
+			if c.match.Request != nil && wide(c.match.Request) {
+				before = append(before, c)
+			}
+		}
+	}
+}
+
+// candidates are the matches of all policies in the order in which routes are tried.
+func candidates(applied []snapshot.AppliedTraffic, cluster string) []*candidate {
+	byKey := map[string]*candidate{}
+	var list []*candidate
+	for i := range applied {
+		spec := applied[i].Spec
+		if spec.Policy == nil || !slices.ContainsFunc(features, func(f feature) bool { return f.route != nil && f.value(spec.Policy) != nil }) {
+			continue
+		}
+		for _, m := range matches(spec, cluster) {
+			key := matchKey(m)
+			c := byKey[key]
+			if c == nil {
+				c = &candidate{match: m}
+				byKey[key] = c
+				list = append(list, c)
+			}
+			at := matcherOf{i, -1}
+			for k := range spec.HttpRequestMatchers {
+				if m.Request == &spec.HttpRequestMatchers[k] {
+					at.matcher = k
+				}
+			}
+			c.policies = append(c.policies, at)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *candidate) int { return compareMatches(a.match, b.match) })
+	return list
+}
+
+// warnOfShadow warns the policies of a match, but for those that have a say in
+// what takes its requests.
+func (a *acceptance) warnOfShadow(by, shadowed *candidate) {
+	first := by.policies[0]
+	owner := snapshot.RefOf(snapshot.TrafficPolicy, a.applied[first.applied].Policy)
+	for _, p := range shadowed.policies {
+		if slices.ContainsFunc(by.policies, func(b matcherOf) bool { return b.applied == p.applied }) {
+			continue
+		}
+		which := "the policy without matchers"
+		if p.matcher >= 0 {
+			which = "httpRequestMatchers[" + strconv.Itoa(p.matcher) + "]"
+		}
+		issue := warning(snapshot.RuleShadowed, "make that regular expression narrower, or write the path of this one as exact or regex, which are tried earlier",
+			"%s never takes a request: httpRequestMatchers[%d] of TrafficPolicy %s.%s is tried before and takes all of them",
+			which, first.matcher, owner.Name, owner.Namespace)
+		ref := snapshot.RefOf(snapshot.TrafficPolicy, a.applied[p.applied].Policy)
+		v := &a.verdicts[a.verdictOf[p.applied]]
+		if issue = on(ref, v.Destination, issue); !slices.Contains(v.Issues, issue) {
+			v.Issues = append(v.Issues, issue)
+		}
+	}
+}
+
+// wide reports whether a path may stand before others that it takes everything of.
+func wide(r *networkingv1.HttpMatcher) bool {
+	return r.Uri != nil && (r.Uri.Regex != "" || r.Uri.IgnoreCase)
+}
+
+// covers reports whether every request that b takes is one that a takes, too. It
+// says so only where that is certain.
+func covers(a, b snapshot.Match) bool {
+	if (a.SourceNamespace != "" && a.SourceNamespace != b.SourceNamespace) || !subset(a.SourceLabels, b.SourceLabels) {
+		return false
+	}
+	none := &networkingv1.HttpMatcher{}
+	ar, br := cmp.Or(a.Request, none), cmp.Or(b.Request, none)
+	return (ar.Method == "" || ar.Method == br.Method) && coversURI(ar.Uri, br.Uri) &&
+		coversHeaders(ar.Headers, br.Headers) && coversQuery(ar.QueryParameters, br.QueryParameters)
+}
+
+func coversHeaders(a, b []networkingv1.HeaderMatcher) bool {
+	for _, want := range a {
+		if !slices.ContainsFunc(b, func(have networkingv1.HeaderMatcher) bool {
+			if !strings.EqualFold(want.Name, have.Name) || want.InvertMatch != have.InvertMatch {
+				return false
+			}
+			present := want.Value == "" && !want.InvertMatch // any value will do
+			return present || (want.Value == have.Value && want.Regex == have.Regex)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func coversQuery(a, b []networkingv1.QueryParameterMatcher) bool {
+	for _, want := range a {
+		if !slices.ContainsFunc(b, func(have networkingv1.QueryParameterMatcher) bool {
+			return want.Name == have.Name && (want.Value == "" || (want.Value == have.Value && want.Regex == have.Regex))
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// coversURI: any path begins with a slash, so that / and nothing are the same.
+func coversURI(a, b *commonv1.StringMatch) bool {
+	if a == nil || *a == (commonv1.StringMatch{}) {
+		return true
+	}
+	if b == nil {
+		b = &commonv1.StringMatch{}
+	}
+	if *a == *b {
+		return true
+	}
+	all, exact, prefix, suffix := a.Prefix == "/", b.Exact, b.Prefix, b.Suffix
+	wantExact, wantPrefix, wantSuffix := a.Exact, a.Prefix, a.Suffix
+	if a.Regex != "" {
+		all, wantPrefix, wantSuffix = plainRegex(a.Regex)
+		if all || wantPrefix == "/" {
+			return true
+		}
+	}
+	switch {
+	case all:
+		return true
+	case a.IgnoreCase:
+		wantExact, wantPrefix, wantSuffix = strings.ToLower(wantExact), strings.ToLower(wantPrefix), strings.ToLower(wantSuffix)
+		exact, prefix, suffix = strings.ToLower(exact), strings.ToLower(prefix), strings.ToLower(suffix)
+	case b.IgnoreCase:
+		return false
+	}
+	switch {
+	case wantExact != "":
+		return exact == wantExact
+	case wantPrefix != "":
+		return strings.HasPrefix(exact, wantPrefix) || strings.HasPrefix(prefix, wantPrefix)
+	case wantSuffix != "":
+		return strings.HasSuffix(exact, wantSuffix) || strings.HasSuffix(suffix, wantSuffix)
+	}
+	return false
+}
+
+// plainRegex reads a regular expression that is a prefix or a suffix in other
+// words, or takes everything.
+func plainRegex(pattern string) (all bool, prefix, suffix string) {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return false, "", ""
+	}
+	anything := func(r *syntax.Regexp) bool {
+		return r.Op == syntax.OpStar && (r.Sub[0].Op == syntax.OpAnyChar || r.Sub[0].Op == syntax.OpAnyCharNotNL)
+	}
+	literal := func(r *syntax.Regexp) bool { return r.Op == syntax.OpLiteral && r.Flags&syntax.FoldCase == 0 }
+	switch {
+	case anything(re):
+		return true, "", ""
+	case re.Op != syntax.OpConcat || len(re.Sub) != 2:
+		return false, "", ""
+	case literal(re.Sub[0]) && anything(re.Sub[1]):
+		return false, string(re.Sub[0].Rune), ""
+	case anything(re.Sub[0]) && literal(re.Sub[1]):
+		return false, "", string(re.Sub[1].Rune)
+	}
+	return false, "", ""
+}
