@@ -200,6 +200,7 @@ func (w *randomWorld) change() {
 		{"remove an access policy", func() { w.access = without(w.r, w.access) }},
 		{"edit a traffic policy", w.editTraffic},
 		{"change the dependencies", w.changeDependencies},
+		{"write for a mesh by hand", w.changeHandWritten},
 		{"change the virtual mesh", w.changeVirtualMesh},
 		{"change settings", w.changeSettings},
 		{"store what is in force", w.store},

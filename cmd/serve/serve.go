@@ -24,8 +24,10 @@ type Options struct {
 	Namespace   string
 	MetricsBind string
 	LeaderElect bool
-	LogLevel    string
-	LogFormat   string
+	// DisallowIntersecting refuses policies that users' own objects intersect with.
+	DisallowIntersecting bool
+	LogLevel             string
+	LogFormat            string
 }
 
 const long = `Runs the management plane until it is interrupted: watches the management
@@ -68,6 +70,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "the management plane's `namespace`")
 	flags.StringVar(&opts.MetricsBind, "metrics-bind", serve.DefaultMetricsBind, "`address` of metrics and health; empty for none")
 	flags.BoolVar(&opts.LeaderElect, "leader-elect", true, "work only while holding the Lease")
+	flags.BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "refuse policies that hand-written objects of a mesh intersect with, instead of warning")
 	flags.StringVar(&opts.LogLevel, "log-level", "info", "least level of what is logged: debug, info, warn, error")
 	flags.StringVar(&opts.LogFormat, "log-format", "auto", "text, json, or auto: text on a terminal and json elsewhere")
 	for name, values := range map[string][]string{"log-level": levels(), "log-format": formats()} {
@@ -96,7 +99,7 @@ func serveRun(ctx context.Context, opts *Options) error {
 	}
 	klog.SetSlogLogger(warnings)
 	return serve.Run(ctx, serve.Options{
-		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, LeaderElect: opts.LeaderElect,
+		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, LeaderElect: opts.LeaderElect, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
 	})
 }

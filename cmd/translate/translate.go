@@ -29,7 +29,9 @@ type Options struct {
 	Cluster string
 	// Statuses are printed too.
 	Statuses bool
-	FailOn   failOn
+	// DisallowIntersecting refuses policies that users' own objects intersect with.
+	DisallowIntersecting bool
+	FailOn               failOn
 }
 
 const long = `Translates manifests in files as the server translates those in clusters, and
@@ -90,6 +92,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmd.Flags().StringVar(&opts.To, "to", "", "write the objects to this `folder`, a folder for each cluster, instead of printing them")
 	cmd.Flags().StringVar(&opts.Cluster, "cluster", "", "only the objects of this `cluster`; management is the management plane")
 	cmd.Flags().BoolVar(&opts.Statuses, "statuses", false, "print the statuses of the management plane's objects too")
+	cmd.Flags().BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "refuse policies that hand-written objects of a mesh intersect with, instead of warning")
 	cmd.Flags().Var(&opts.FailOn, "fail-on", "exit with 5 if there is an issue at least this bad: error, warning, never")
 	_ = cmd.MarkFlagDirname("to")
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"error", "warning", "never"}, cobra.ShellCompDirectiveNoFileComp))
@@ -101,6 +104,7 @@ func translateRun(opts *Options) error {
 	if err != nil {
 		return err
 	}
+	input.RefuseIntersecting = input.RefuseIntersecting || opts.DisallowIntersecting
 	output := engine.Translate(input).Output
 	issues = append(issues, output.Issues...)
 	slices.SortFunc(issues, snapshot.Issue.Compare)

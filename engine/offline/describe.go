@@ -35,6 +35,8 @@ type managementDocument struct {
 	Spec            struct {
 		Namespace string    `json:"namespace"`
 		Failures  []failure `json:"failures"`
+		// RefuseIntersecting is that of the Input.
+		RefuseIntersecting bool `json:"refuseIntersecting"`
 	} `json:"spec"`
 }
 
@@ -55,6 +57,7 @@ func describeManagement(doc document, input *snapshot.Input) error {
 	if d.Spec.Namespace != "" {
 		input.Management.Namespace = d.Spec.Namespace
 	}
+	input.RefuseIntersecting = d.Spec.RefuseIntersecting
 	for _, f := range d.Spec.Failures {
 		if f.Ref.Kind == snapshot.NoKind {
 			return doc.at.errorf([]string{"spec", "failures"}, "a failure names no kind; add ref.kind")

@@ -20,6 +20,7 @@
 //	kind: Management         # in the folder management
 //	spec:
 //	  namespace: gloo-mesh   # where the management plane is installed
+//	  refuseIntersecting: true # as --disallow-intersecting-config
 //	  failures:              # writes that API servers refused
 //	  - ref: {kind: VirtualService, cluster: c1, namespace: bookinfo, name: reviews}
 //	    code: WriteFailed    # the default; or ForeignObject

@@ -58,17 +58,21 @@ func of[T any, P interface {
 // clusterLists are the lists of a cluster.
 func clusterLists(c *snapshot.Cluster) map[snapshot.Kind]list {
 	return map[snapshot.Kind]list{
-		snapshot.Deployment:    of(&c.Deployments),
-		snapshot.DaemonSet:     of(&c.DaemonSets),
-		snapshot.StatefulSet:   of(&c.StatefulSets),
-		snapshot.ReplicaSet:    of(&c.ReplicaSets),
-		snapshot.Pod:           of(&c.Pods),
-		snapshot.Service:       of(&c.Services),
-		snapshot.EndpointSlice: of(&c.EndpointSlices),
-		snapshot.Node:          of(&c.Nodes),
-		snapshot.Namespace:     of(&c.Namespaces),
-		snapshot.ConfigMap:     of(&c.ConfigMaps),
-		snapshot.MeshConfig:    of(&c.MeshConfigs),
+		snapshot.Deployment:          of(&c.Deployments),
+		snapshot.DaemonSet:           of(&c.DaemonSets),
+		snapshot.StatefulSet:         of(&c.StatefulSets),
+		snapshot.ReplicaSet:          of(&c.ReplicaSets),
+		snapshot.Pod:                 of(&c.Pods),
+		snapshot.Service:             of(&c.Services),
+		snapshot.EndpointSlice:       of(&c.EndpointSlices),
+		snapshot.Node:                of(&c.Nodes),
+		snapshot.Namespace:           of(&c.Namespaces),
+		snapshot.ConfigMap:           of(&c.ConfigMaps),
+		snapshot.VirtualService:      of(&c.VirtualServices),
+		snapshot.DestinationRule:     of(&c.DestinationRules),
+		snapshot.AuthorizationPolicy: of(&c.AuthorizationPolicies),
+		snapshot.Sidecar:             of(&c.Sidecars),
+		snapshot.MeshConfig:          of(&c.MeshConfigs),
 	}
 }
 

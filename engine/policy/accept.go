@@ -110,6 +110,7 @@ func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkin
 			continue
 		}
 		s := &setting{world: w, self: self, spec: spec, viewer: viewer}
+		add(s.intersecting()...)
 		for i := range features {
 			f := &features[i]
 			value := f.value(spec.Policy)

@@ -77,7 +77,9 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 			v = reject(snapshot.Verdict{Destination: ref(d)}, b.ref, []snapshot.Issue{failure(snapshot.FieldUnsupported,
 				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", key(d.Spec.KubeService.Ref))})
 		} else if mesh := r.world.groups.mesh(d); mesh != nil {
-			v = reject(v, b.ref, unnameable(b.rule, mesh))
+			issues := append(unnameable(b.rule, mesh), r.world.alsoGuarded(d, mesh)...)
+			v.Accepted = !failed(issues)
+			v = reject(v, b.ref, issues)
 		}
 		p.Verdicts = append(p.Verdicts, v)
 		p.Remarks += len(v.Issues)

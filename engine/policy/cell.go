@@ -41,6 +41,10 @@ type inputs struct {
 	defaultTLS *snapshot.Owned[networkingv1.TLSMode]
 	policies   []*networkingv1.TrafficPolicy
 	targets    []place
+	// byHand and refuse stand for all that users wrote for the meshes that see the
+	// Destination; nil where nobody has a say in it.
+	byHand []*handWritten
+	refuse bool
 }
 
 // place is a Destination as far as naming it goes.
@@ -53,7 +57,8 @@ type place struct {
 
 func (a *inputs) same(b *inputs) bool {
 	return a.place == b.place && a.stored == b.stored && a.defaultTLS == b.defaultTLS &&
-		slices.Equal(a.policies, b.policies) && slices.Equal(a.targets, b.targets)
+		slices.Equal(a.policies, b.policies) && slices.Equal(a.targets, b.targets) &&
+		slices.Equal(a.byHand, b.byHand) && a.refuse == b.refuse
 }
 
 func (w *world) place(i int) place {
@@ -71,7 +76,10 @@ func (w *world) gather(i int, c *cell, stored *discoveryv1.Destination) inputs {
 	if len(c.traffic) == 0 {
 		return in
 	}
-	in.stored = stored
+	in.stored, in.refuse = stored, w.refuse
+	for _, viewer := range w.viewers(i) {
+		in.byHand = append(in.byHand, w.byHand[viewer.Cluster])
+	}
 	in.policies = make([]*networkingv1.TrafficPolicy, 0, len(c.traffic))
 	for _, b := range c.traffic {
 		in.policies = append(in.policies, b.policy)

@@ -39,7 +39,7 @@ func (r *round) planDependencies() {
 		return
 	}
 	d := &r.dependencies
-	if !r.fresh && d.bindings != nil && sameSlice(r.basis.dependencies, r.next.dependencies) {
+	if !r.fresh && !r.handChanged && d.bindings != nil && sameSlice(r.basis.dependencies, r.next.dependencies) {
 		if d.refreshEgress(r) {
 			d.collect(r.world)
 		}
@@ -50,6 +50,11 @@ func (r *round) planDependencies() {
 		*d = dependencies{places: newPodPlaces(r.world), standing: map[podPlace]*standing{}, egress: map[string]*egress{}}
 	}
 	dirty := d.bind(r, old.bindings)
+	if r.handChanged {
+		for at := range d.standing {
+			dirty[at] = true
+		}
+	}
 	d.stand(r, dirty)
 	d.renewEgress(r, old.egress)
 	d.sidecars = old.sidecars // to reuse

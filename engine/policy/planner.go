@@ -29,6 +29,7 @@ type Planner struct {
 	dependencies dependencies
 	// filtered are the Destinations with routes that need filters.
 	filtered map[int]bool
+	byHand   map[string]*handWritten
 }
 
 // basis is what a Planner was last given.
@@ -51,14 +52,18 @@ type round struct {
 	dirty    map[int]bool // Destinations to look at; all if fresh
 	changed  map[int]bool // Destinations whose plans are new
 	policies map[snapshot.Ref]bool
+	// handChanged: what users wrote for meshes themselves is not what it was.
+	handChanged bool
 }
 
 // Plan decides what shall be true.
 func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *snapshot.Plan {
 	r := &round{Planner: p, dirty: map[int]bool{}, changed: map[int]bool{}, policies: map[snapshot.Ref]bool{}}
 	r.next = p.basis.next(in, discovered)
+	r.renewHandWritten(in.Clusters, in.RefuseIntersecting)
 	r.renewWorld(in)
 	r.bind()
+	r.markHandWritten(in.RefuseIntersecting)
 	r.markStored()
 	r.accept()
 	r.planDestinations()

@@ -124,7 +124,9 @@ func (p *podPlaces) group(w *world, selected []int, of map[int][]*dependencyBind
 		clashing := clashes(roots, covered)
 		if len(clashing) == 0 {
 			for _, root := range roots {
-				s.add(w, root, covered[root], of)
+				if issues := w.otherSidecars(root, covered[root]); s.tell(covered[root], issues) {
+					s.add(w, root, covered[root], of)
+				}
 			}
 			return s
 		}
@@ -194,6 +196,37 @@ func clashes(roots []int, covered map[int][]int) map[int]int {
 		}
 	}
 	return out
+}
+
+// otherSidecars lists the Sidecars of users that hold, or no longer do, for the
+// pods of a group.
+func (w *world) otherSidecars(root int, members []int) []snapshot.Issue {
+	at := placeOf(w.inv.Workloads[root].Spec.Kubernetes)
+	hand := w.byHand[at.cluster]
+	if hand == nil {
+		return nil
+	}
+	var issues []snapshot.Issue
+	for _, o := range hand.sidecars[at.namespace] {
+		by := snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.cluster, Namespace: at.namespace, Name: o.Name}
+		want := o.Spec.GetWorkloadSelector().GetLabels()
+		if len(want) == 0 {
+			issues = append(issues, w.handIssue(by, "no longer holds for its pods: one that selects pods comes before one for a whole namespace", "say in ServiceDependencies what the workload calls, or select others"))
+			continue
+		}
+		if slices.ContainsFunc(members, func(i int) bool { return subset(want, w.inv.Workloads[i].Spec.Kubernetes.PodLabels) }) {
+			issues = append(issues, w.handIssue(by, "selects the same pods, and the mesh takes the older of the two", "remove it, or let it select others"))
+		}
+	}
+	return issues
+}
+
+// tell gives issues to the members of a group, and reports whether it may be.
+func (s *standing) tell(members []int, issues []snapshot.Issue) bool {
+	for _, i := range members {
+		s.issues[i] = append(s.issues[i], issues...)
+	}
+	return !failed(issues)
 }
 
 // add makes a group, and tells its members where they get what others need.

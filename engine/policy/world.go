@@ -18,6 +18,10 @@ type world struct {
 	groups      *Groups
 	federations []*snapshot.Federation // by index of the Destination
 	defaultTLS  *snapshot.Owned[networkingv1.TLSMode]
+	// byHand is what users wrote for the meshes themselves, by cluster, and refuse
+	// whether policies that intersect with it are refused.
+	byHand map[string]*handWritten
+	refuse bool
 	// judged is remembered for one plan only.
 	judged map[judgedSpec][]snapshot.Issue
 }

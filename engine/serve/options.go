@@ -27,6 +27,8 @@ type Options struct {
 	Namespace string
 	// MetricsBind is the address for metrics and health; none if empty.
 	MetricsBind string
+	// RefuseIntersecting refuses policies that users' own objects intersect with.
+	RefuseIntersecting bool
 	// LeaderElect makes this process wait for the Lease before it works.
 	LeaderElect bool
 	// Log is where events go; slog.Default() if nil.

@@ -30,6 +30,8 @@ const (
 	DestinationNotFound Code = "DestinationNotFound"
 	// SelectsNothing: the policy is right, but matches nothing at present.
 	SelectsNothing Code = "SelectsNothing"
+	// HandWritten: an object that a user wrote for the mesh is about the same.
+	HandWritten Code = "HandWritten"
 	// LimitsNothing: a ServiceDependency lets proxies know of every service.
 	LimitsNothing Code = "LimitsNothing"
 	// WorkloadsAlike: a mesh cannot tell the pods of two workloads apart.

@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
+	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
@@ -26,6 +28,9 @@ type Input struct {
 	Management *Management
 	// Failures are the writes that the sink could not carry out, ascending by Ref.
 	Failures []Failure
+	// RefuseIntersecting refuses policies that users' own objects in a mesh
+	// intersect with, instead of warning of it.
+	RefuseIntersecting bool
 }
 
 // Cluster is one registered cluster as last seen. Every list is ascending by
@@ -51,6 +56,12 @@ type Cluster struct {
 	Namespaces     []*corev1.Namespace
 	// ConfigMaps are those that hold a mesh's own settings, not all.
 	ConfigMaps []*corev1.ConfigMap
+	// VirtualServices, DestinationRules, AuthorizationPolicies and Sidecars are those
+	// that users wrote by hand; ones with an owner label are not looked at.
+	VirtualServices       []*istionetworkingv1.VirtualService
+	DestinationRules      []*istionetworkingv1.DestinationRule
+	AuthorizationPolicies []*istiosecurityv1.AuthorizationPolicy
+	Sidecars              []*istionetworkingv1.Sidecar
 	// MeshConfigs are the settings of Open Service Meshes.
 	MeshConfigs []*osmconfigv1alpha2.MeshConfig
 }

@@ -32,6 +32,8 @@ type query struct {
 	namespace string
 	// fields is a field selector; everything if empty.
 	fields string
+	// labels is a label selector; everything if empty.
+	labels string
 }
 
 // feed follows one kind in one cluster into a collection.
@@ -133,7 +135,7 @@ func (f *feed[T]) read(ctx context.Context) error {
 }
 
 func (f *feed[T]) request(options *metav1.ListOptions) *rest.Request {
-	options.FieldSelector = f.fields
+	options.FieldSelector, options.LabelSelector = f.fields, f.labels
 	return f.client.Get().Namespace(f.namespace).Resource(f.kind.Info().Resource).
 		VersionedParams(options, metav1.ParameterCodec)
 }

@@ -36,7 +36,7 @@ func (s *Source) Input() *snapshot.Input {
 	if !cache.dirty.Swap(false) && cache.last != nil {
 		return cache.last
 	}
-	next := &snapshot.Input{Management: s.managementView(), Failures: s.failures}
+	next := &snapshot.Input{Management: s.managementView(), Failures: s.failures, RefuseIntersecting: s.options.RefuseIntersecting}
 	next.Clusters = s.clusters(next.Management)
 	if last := cache.last; last != nil {
 		if slices.Equal(last.Clusters, next.Clusters) {

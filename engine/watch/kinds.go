@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
+	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
@@ -24,6 +26,10 @@ import (
 // withoutCopies leaves out ConfigMaps that stand in every namespace and never
 // hold a mesh's configuration.
 const withoutCopies = "metadata.name!=kube-root-ca.crt,metadata.name!=istio-ca-root-cert"
+
+// byHand selects what others than this program wrote: what it wrote itself is
+// followed by who writes it.
+const byHand = "!" + snapshot.NetworkingOwnerLabel
 
 // newManagedPlane prepares the feeds of a registered cluster: one line a list
 // of snapshot.Cluster.
@@ -46,6 +52,10 @@ func newManagedPlane(config *rest.Config, scheme *runtime.Scheme, seed *snapshot
 		add(p, seed, query{kind: snapshot.Node}, &corev1.Node{}, stripNode, func(c *cluster) *[]*corev1.Node { return &c.Nodes }),
 		add(p, seed, query{kind: snapshot.Namespace}, &corev1.Namespace{}, stripNamespace, func(c *cluster) *[]*corev1.Namespace { return &c.Namespaces }),
 		add(p, seed, query{kind: snapshot.ConfigMap, fields: withoutCopies}, &corev1.ConfigMap{}, stripConfigMap, func(c *cluster) *[]*corev1.ConfigMap { return &c.ConfigMaps }),
+		add(p, seed, query{kind: snapshot.VirtualService, labels: byHand}, &istionetworkingv1.VirtualService{}, stripVirtualService, func(c *cluster) *[]*istionetworkingv1.VirtualService { return &c.VirtualServices }),
+		add(p, seed, query{kind: snapshot.DestinationRule, labels: byHand}, &istionetworkingv1.DestinationRule{}, stripDestinationRule, func(c *cluster) *[]*istionetworkingv1.DestinationRule { return &c.DestinationRules }),
+		add(p, seed, query{kind: snapshot.AuthorizationPolicy, labels: byHand}, &istiosecurityv1.AuthorizationPolicy{}, stripAuthorizationPolicy, func(c *cluster) *[]*istiosecurityv1.AuthorizationPolicy { return &c.AuthorizationPolicies }),
+		add(p, seed, query{kind: snapshot.Sidecar, labels: byHand}, &istionetworkingv1.Sidecar{}, stripSidecar, func(c *cluster) *[]*istionetworkingv1.Sidecar { return &c.Sidecars }),
 		add(p, seed, query{kind: snapshot.MeshConfig}, &osmconfigv1alpha2.MeshConfig{}, stripMeshConfig, func(c *cluster) *[]*osmconfigv1alpha2.MeshConfig { return &c.MeshConfigs }),
 	)
 }

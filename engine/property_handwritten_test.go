@@ -1,0 +1,47 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
+	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/enginetest"
+)
+
+// changeHandWritten adds an object that a user wrote for a mesh, or takes one kind of
+// them away, or changes whether they are refused.
+func (w *randomWorld) changeHandWritten() {
+	at, n := w.r.Intn(len(w.base.Clusters)), w.r.Intn(randomServices)
+	base, c := *w.base, *w.base.Clusters[at]
+	w.n++
+	meta := metav1.ObjectMeta{Name: fmt.Sprintf("mine-%03d", w.n), Namespace: enginetest.Namespace(n)}
+	host := []string{enginetest.Service(n), "*.svc.cluster.local", "*"}[w.r.Intn(3)]
+	switch w.r.Intn(6) {
+	case 0:
+		c.VirtualServices = append(slices.Clip(c.VirtualServices), &istionetworkingv1.VirtualService{ObjectMeta: meta, Spec: networking.VirtualService{Hosts: []string{host}}})
+	case 1:
+		c.DestinationRules = append(slices.Clip(c.DestinationRules), &istionetworkingv1.DestinationRule{ObjectMeta: meta, Spec: networking.DestinationRule{Host: host}})
+	case 2:
+		c.AuthorizationPolicies = append(slices.Clip(c.AuthorizationPolicies), &istiosecurityv1.AuthorizationPolicy{ObjectMeta: meta, Spec: security.AuthorizationPolicy{
+			Action:   []security.AuthorizationPolicy_Action{security.AuthorizationPolicy_ALLOW, security.AuthorizationPolicy_DENY}[w.r.Intn(2)],
+			Selector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": enginetest.Service(n)}},
+		}})
+	case 3:
+		c.Sidecars = append(slices.Clip(c.Sidecars), &istionetworkingv1.Sidecar{ObjectMeta: meta, Spec: networking.Sidecar{
+			WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"app": enginetest.Service(n)}},
+		}})
+	case 4:
+		c.VirtualServices, c.AuthorizationPolicies, c.Sidecars = nil, nil, nil
+	default:
+		base.RefuseIntersecting = !base.RefuseIntersecting
+	}
+	base.Clusters = slices.Clone(base.Clusters)
+	base.Clusters[at] = &c
+	w.base = &base
+}
