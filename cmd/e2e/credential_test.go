@@ -85,7 +85,7 @@ func (w *world) usesWhatItIsGranted() {
 	})
 	absent := w.absent("cluster-2")
 	assert.ElementsMatch(w.t, []string{
-		"meshconfigs.config.openservicemesh.io", "httproutegroups.specs.smi-spec.io",
+		"meshconfigs.config.openservicemesh.io", "httproutegroups.specs.smi-spec.io", "tcproutes.specs.smi-spec.io",
 		"traffictargets.access.smi-spec.io", "trafficsplits.split.smi-spec.io",
 	}, slices.Collect(maps.Keys(absent)), "granted, but not served")
 	granted := slices.DeleteFunc(w.granted("cluster-2"), func(permission string) bool {

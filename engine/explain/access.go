@@ -57,7 +57,7 @@ func (w *World) accessTo(d *snapshot.DestinationPlan) Access {
 		a.Default = Deny
 		a.DenyBy = append(a.DenyBy, By{Object: rule.Origin.Ref})
 		a.Rules = append(a.Rules, Rule{
-			Policy: rule.Origin.Ref, Callers: callersText(rule),
+			Policy: rule.Origin.Ref, Callers: callersText(rule, d.Mesh != nil && d.Mesh.ByAccount),
 			Paths: rule.Paths, Methods: rule.Methods, Ports: rule.Ports,
 		})
 	}
@@ -134,14 +134,18 @@ func (w *World) meshOf(workload *discoveryv1.Workload) *snapshot.MeshPlan {
 }
 
 // callersText names the callers of a rule one by one.
-func callersText(rule *snapshot.AccessRule) []string {
+func callersText(rule *snapshot.AccessRule, byAccount bool) []string {
 	if rule.Anyone {
 		return []string{"anyone"}
 	}
 	callers := []string{}
 	for _, s := range rule.Sources {
 		for _, i := range s.Identities {
-			callers = append(callers, identityText(i))
+			text := identityText(i)
+			if byAccount {
+				text = i.ServiceAccount + "." + i.Namespace + "." + i.TrustDomain
+			}
+			callers = append(callers, text)
 		}
 		for _, namespace := range s.Namespaces {
 			callers = append(callers, "namespace "+namespace)

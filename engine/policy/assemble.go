@@ -78,7 +78,12 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", key(d.Spec.KubeService.Ref))})
 		} else if mesh := r.world.groups.mesh(d); mesh != nil {
 			issues := append(unnameable(b.rule, mesh), r.world.alsoGuarded(d, mesh)...)
-			v.Accepted = !failed(issues)
+			if mesh.ByAccount {
+				issues = r.cells[i].grants.issues[grantKey{b, i}]
+			}
+			if v.Accepted = !failed(issues); !v.Accepted {
+				v.Order = 0
+			}
 			v = reject(v, b.ref, issues)
 		}
 		p.Verdicts = append(p.Verdicts, v)

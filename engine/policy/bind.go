@@ -113,6 +113,7 @@ func (r *round) swapAccess(was, now *accessBinding) {
 			r.dirty[i] = true
 			r.cells[i].access = slices.DeleteFunc(r.cells[i].access, func(x *accessBinding) bool { return x == was })
 			r.markAccess(i)
+			r.markSharers(i)
 		}
 	}
 	if now == nil {
@@ -128,6 +129,18 @@ func (r *round) swapAccess(was, now *accessBinding) {
 		at, _ := slices.BinarySearchFunc(c.access, now, func(a, b *accessBinding) int { return a.ref.Compare(b.ref) })
 		c.access = slices.Insert(c.access, at, now)
 		r.markAccess(i)
+		r.markSharers(i)
+	}
+}
+
+// markSharers: what is granted to an account is judged on all Destinations that
+// share it.
+func (r *round) markSharers(i int) {
+	for _, other := range r.world.accounts.members(i) {
+		if other != i {
+			r.dirty[other] = true
+			r.markAccess(other)
+		}
 	}
 }
 

@@ -25,6 +25,10 @@ type trafficBinding struct {
 
 // accessBinding is an AccessPolicy with what it selects and who it lets in.
 type accessBinding struct {
+	// callers and uncovered are remembered answers, by mesh and by account.
+	callers   map[snapshot.Ref]*callers
+	uncovered map[accountKey]string
+
 	policy    *networkingv1.AccessPolicy
 	ref       snapshot.Ref
 	selected  []int
@@ -73,8 +77,10 @@ func (w *world) bindAccess(p *networkingv1.AccessPolicy, old *accessBinding) *ac
 		return k != nil && matchesIdentity(p.Spec.SourceSelector, k)
 	})
 	rule, issues := w.accessRule(p)
-	for _, issue := range issues {
-		b.issues = append(b.issues, on(b.ref, snapshot.Ref{}, issue))
+	if w.knowIdentities(selected) {
+		for _, issue := range issues {
+			b.issues = append(b.issues, on(b.ref, snapshot.Ref{}, issue))
+		}
 	}
 	b.rule = rule
 	if old != nil && reflect.DeepEqual(old.rule, rule) {

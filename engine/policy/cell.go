@@ -21,6 +21,8 @@ type cell struct {
 	inputs   inputs
 	accepted *acceptance
 	rules    []*snapshot.AccessRule
+	granted  []*snapshot.Grant
+	grants   *grants // where access is granted to accounts
 	subsets  []snapshot.Subset
 	plan     *snapshot.DestinationPlan
 }
@@ -104,7 +106,7 @@ func (w *world) planDestination(i int, c *cell) *snapshot.DestinationPlan {
 	at := &c.inputs
 	plan := &snapshot.DestinationPlan{
 		Ref: ref(at.destination), Destination: at.destination, Mesh: at.mesh, LocalFQDN: at.fqdn,
-		Federation: at.federation, Access: c.rules,
+		Federation: at.federation, Access: c.rules, Grants: c.granted,
 	}
 	if c.accepted != nil {
 		plan.Traffic = c.accepted.applied

@@ -118,6 +118,8 @@ func supportIssue(dialect *snapshot.Dialect, s snapshot.Support, of, field strin
 
 func hintFor(of string, s snapshot.Support) string {
 	switch {
+	case s.Kind == snapshot.AccessPolicy && of == snapshot.OtherCluster:
+		return "expect them to reach the services of their own cluster only"
 	case s.Kind == snapshot.AccessPolicy:
 		return "name service accounts in kubeServiceAccountRefs instead"
 	case of == snapshot.OtherPort:

@@ -79,6 +79,7 @@ func newMeshPlan(m *discoveryv1.Mesh) *snapshot.MeshPlan {
 	case m.Spec.Osm != nil:
 		installation = m.Spec.Osm.Installation
 		planOSM(plan, m.Spec.Osm)
+		plan.Open = m.Spec.Osm.PermissiveTrafficPolicyMode
 	}
 	plan.Cluster, plan.Namespace = installation.Cluster, installation.Namespace
 	return plan

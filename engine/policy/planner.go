@@ -54,6 +54,7 @@ type round struct {
 	policies map[snapshot.Ref]bool
 	// handChanged: what users wrote for meshes themselves is not what it was.
 	handChanged bool
+	judged      map[int]*grants // by the first Destination of those judged together
 }
 
 // Plan decides what shall be true.
@@ -126,7 +127,8 @@ func (r *round) renewWorld(in *snapshot.Input) {
 	} else {
 		w.inv = NewInventory(r.next.discovered, in.Clusters)
 	}
-	w.groups = NewGroups(w.inv, r.next.virtualMeshes).reuse(oldGroups)
+	w.groups = NewGroups(w.inv, r.next.virtualMeshes).speak(r.Dialects).reuse(oldGroups)
+	w.accounts = newAccounts(w.inv, w.groups)
 	w.federations = federate(w.inv, w.groups, before)
 	w.defaultTLS = defaultTLS(r.next.settings)
 	if old != nil && reflect.DeepEqual(old.defaultTLS, w.defaultTLS) {
@@ -252,13 +254,10 @@ func (r *round) require(from int, c *cell, accepted *acceptance) {
 func (r *round) planDestinations() {
 	r.each(func(i int, c *cell) {
 		sortRequirements(c.required)
-		rules := make([]*snapshot.AccessRule, 0, len(c.access))
-		for _, b := range c.access {
-			rules = append(rules, b.rule)
-		}
-		if !slices.Equal(rules, c.rules) {
+		rules, granted := r.accessOn(i, c)
+		if !slices.Equal(rules, c.rules) || !slices.Equal(granted, c.granted) {
 			r.changed[i] = true
-			c.rules = rules
+			c.rules, c.granted = rules, granted
 		}
 		if subsets := subsetsOf(c.required); !reflect.DeepEqual(subsets, c.subsets) {
 			r.changed[i] = true
@@ -275,6 +274,31 @@ func (r *round) planDestinations() {
 		c.plan = plan
 		r.changed[i] = true
 	})
+}
+
+// accessOn lists the AccessPolicies in force on a Destination, and what they
+// come to where access is granted to accounts. Destinations that share accounts
+// are judged once, together.
+func (r *round) accessOn(i int, c *cell) ([]*snapshot.AccessRule, []*snapshot.Grant) {
+	mesh := r.world.groups.mesh(r.world.inv.Destinations[i])
+	if mesh == nil || !mesh.ByAccount {
+		rules := make([]*snapshot.AccessRule, 0, len(c.access))
+		for _, b := range c.access {
+			rules = append(rules, b.rule)
+		}
+		return rules, nil
+	}
+	members := r.world.accounts.members(i)
+	if r.judged == nil {
+		r.judged = map[int]*grants{}
+	}
+	judged := r.judged[members[0]]
+	if judged == nil {
+		judged = r.world.grant(members, r.cells)
+		r.judged[members[0]] = judged
+	}
+	c.grants = judged
+	return judged.on(i, c.access)
 }
 
 // sameRequirers reports whether the plan names the policies that require subsets.

@@ -28,6 +28,9 @@ func takesRequests(p *discoveryv1.KubeServicePort) bool {
 // checkPorts warns where a policy is about requests, but the service is not.
 func (w *world) checkPorts(self int, p *networkingv1.Policy) []snapshot.Issue {
 	service := w.inv.Destinations[self].Spec.KubeService
+	if d := w.dialect(self); d != nil && d.KeepsPort {
+		return nil // connections are split as requests are
+	}
 	for i := range service.Ports {
 		if takesRequests(&service.Ports[i]) {
 			return nil

@@ -98,6 +98,9 @@ func (s *setting) resolve(field string, service commonv1.ClusterObjectRef, port 
 	}
 	target.Host = host
 	ports := d.Spec.KubeService.Ports
+	if dialect := s.world.dialect(s.self); dialect != nil && dialect.KeepsPort {
+		return s.keepPorts(field, target, ports)
+	}
 	switch {
 	case port != 0 && !slices.ContainsFunc(ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port }):
 		return target, []snapshot.Issue{failure(snapshot.FieldInvalid, "use one of "+portList(ports),
@@ -109,6 +112,24 @@ func (s *setting) resolve(field string, service commonv1.ClusterObjectRef, port 
 	default:
 		return target, []snapshot.Issue{failure(snapshot.FieldInvalid, "set port to one of "+portList(ports),
 			"%s: service %s has %d ports and none is named", field, key(service), len(ports))}
+	}
+	return target, nil
+}
+
+// keepPorts: requests keep their port, so the target must have all of them.
+func (s *setting) keepPorts(field string, target snapshot.Target, ports []discoveryv1.KubeServicePort) (snapshot.Target, []snapshot.Issue) {
+	own := s.world.inv.Destinations[s.self].Spec.KubeService
+	for _, p := range own.Ports {
+		if p.Protocol != "" && p.Protocol != "TCP" {
+			continue
+		}
+		if !slices.ContainsFunc(ports, func(o discoveryv1.KubeServicePort) bool { return o.Port == p.Port }) {
+			return target, []snapshot.Issue{failure(snapshot.FieldUnsupported, "give the services the same ports",
+				"%s: requests keep their port, and service %s has no port %d", field, target.Host, p.Port)}
+		}
+		if target.Port == 0 {
+			target.Port = p.Port
+		}
 	}
 	return target, nil
 }

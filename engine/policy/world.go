@@ -16,6 +16,7 @@ type world struct {
 	dialects    []*snapshot.Dialect
 	inv         *Inventory
 	groups      *Groups
+	accounts    *accounts
 	federations []*snapshot.Federation // by index of the Destination
 	defaultTLS  *snapshot.Owned[networkingv1.TLSMode]
 	// byHand is what users wrote for the meshes themselves, by cluster, and refuse

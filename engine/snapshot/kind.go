@@ -47,6 +47,7 @@ const (
 	EnvoyFilter
 	AuthorizationPolicy
 	HTTPRouteGroup
+	TCPRoute
 	TrafficTarget
 	TrafficSplit
 	kindCount
@@ -159,6 +160,7 @@ var kinds = [kindCount]KindInfo{
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.
 	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),
+	TCPRoute:       optional(smiSpecs, "v1alpha4", "TCPRoute", "tcproutes", Write),
 	TrafficTarget:  optional(smiAccess, "v1alpha3", "TrafficTarget", "traffictargets", Write),
 	TrafficSplit:   optional(smiSplit, "v1alpha2", "TrafficSplit", "trafficsplits", Write),
 }

@@ -1,0 +1,142 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// accounts is who runs under which service account, in meshes that tell
+// callers and services apart by nothing else. What is granted to an account is
+// granted to all of its pods, so Destinations that share one are judged together.
+type accounts struct {
+	// behind lists, by Destination, the indexes of the workloads that answer.
+	behind map[int][]int
+	// fronts lists, by workload, the Destinations that it answers for.
+	fronts map[int][]int
+	// pods lists, by account, the workloads that can be called at all.
+	pods map[accountKey][]int
+	// groups are the Destinations that share accounts, directly or through
+	// others, by each of them; ascending.
+	groups map[int]*accountGroup
+	// of lists the workloads of each mesh.
+	of map[commonv1.ObjectRef][]int
+}
+
+type accountKey struct {
+	mesh commonv1.ObjectRef
+	snapshot.Account
+}
+
+// accountGroup are Destinations that are judged together.
+type accountGroup struct{ members []int }
+
+// newAccounts looks at the Destinations of meshes that go by account.
+func newAccounts(inv *Inventory, groups *Groups) *accounts {
+	a := &accounts{
+		behind: map[int][]int{}, fronts: map[int][]int{}, pods: map[accountKey][]int{},
+		groups: map[int]*accountGroup{}, of: map[commonv1.ObjectRef][]int{},
+	}
+	type place struct {
+		mesh      commonv1.ObjectRef
+		namespace string
+	}
+	byPlace := map[place][]int{}
+	for i, w := range inv.Workloads {
+		mesh := groups.byRef[w.Spec.Mesh]
+		if mesh == nil || !mesh.ByAccount || w.Spec.Kubernetes == nil {
+			continue
+		}
+		a.of[w.Spec.Mesh] = append(a.of[w.Spec.Mesh], i)
+		at := place{w.Spec.Mesh, w.Spec.Kubernetes.Controller.Namespace}
+		byPlace[at] = append(byPlace[at], i)
+	}
+	for i, d := range inv.Destinations {
+		mesh := groups.mesh(d)
+		if mesh == nil || !mesh.ByAccount || d.Spec.KubeService == nil || len(d.Spec.KubeService.WorkloadSelectorLabels) == 0 {
+			continue
+		}
+		for _, x := range byPlace[place{*d.Spec.Mesh, d.Spec.KubeService.Ref.Namespace}] {
+			if subset(d.Spec.KubeService.WorkloadSelectorLabels, inv.Workloads[x].Spec.Kubernetes.PodLabels) {
+				a.behind[i] = append(a.behind[i], x)
+				if len(a.fronts[x]) == 0 {
+					key := keyOf(inv.Workloads[x])
+					a.pods[key] = append(a.pods[key], x)
+				}
+				a.fronts[x] = append(a.fronts[x], i)
+			}
+		}
+	}
+	a.join(inv)
+	return a
+}
+
+// join groups the Destinations that share an account.
+func (a *accounts) join(inv *Inventory) {
+	group := func(i int) *accountGroup {
+		if a.groups[i] == nil {
+			a.groups[i] = &accountGroup{members: []int{i}}
+		}
+		return a.groups[i]
+	}
+	first := map[accountKey]int{}
+	for _, i := range sortedKeys(a.behind) {
+		own := group(i)
+		for _, x := range a.behind[i] {
+			key := keyOf(inv.Workloads[x])
+			other, ok := first[key]
+			if !ok {
+				first[key] = i
+				continue
+			}
+			if with := group(other); with != own {
+				for _, m := range own.members {
+					a.groups[m] = with
+				}
+				with.members = append(with.members, own.members...)
+				own = with
+			}
+		}
+	}
+	for _, g := range a.groups {
+		slices.Sort(g.members)
+	}
+}
+
+// members are the Destinations that are judged together with one.
+func (a *accounts) members(i int) []int {
+	if g := a.groups[i]; g != nil {
+		return g.members
+	}
+	return []int{i}
+}
+
+// accountsOf are the accounts under which the pods of a Destination run, ascending.
+func (w *world) accountsOf(i int) []snapshot.Account {
+	var out []snapshot.Account
+	for _, x := range w.accounts.behind[i] {
+		out = append(out, accountOf(w.inv.Workloads[x]))
+	}
+	slices.SortFunc(out, snapshot.Account.Compare)
+	return slices.Compact(out)
+}
+
+// accountOf is the service account of a workload's pods.
+func accountOf(w *discoveryv1.Workload) snapshot.Account {
+	k := w.Spec.Kubernetes
+	return snapshot.Account{Namespace: k.Controller.Namespace, Name: cmp.Or(k.ServiceAccountName, "default")}
+}
+
+func keyOf(w *discoveryv1.Workload) accountKey { return accountKey{w.Spec.Mesh, accountOf(w)} }
+
+func sortedKeys[V any](m map[int]V) []int {
+	out := make([]int, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

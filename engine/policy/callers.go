@@ -1,0 +1,111 @@
+package policy
+
+import (
+	"slices"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// callers are whom an AccessPolicy lets in, in the accounts of one mesh.
+type callers struct {
+	accounts []snapshot.Account
+	issues   []snapshot.Issue
+	rule     *snapshot.AccessRule
+}
+
+// callersIn expands a policy's sources to the accounts of a mesh: those that are
+// named, and for patterns those under which workloads run. It is never more
+// than what is written.
+func (w *world) callersIn(b *accessBinding, dialect *snapshot.Dialect, mesh *snapshot.MeshPlan) *callers {
+	if c := b.callers[mesh.Ref]; c != nil {
+		return c
+	}
+	c := &callers{}
+	spec := &b.policy.Spec
+	note := func(path, of string) {
+		support, ok := dialect.Of(snapshot.AccessPolicy, path, of)
+		if !ok {
+			return
+		}
+		field := support.Path
+		if of != "" {
+			field += ", " + of + ","
+		}
+		if issue, ok := supportIssue(dialect, support, of, field); ok && !slices.Contains(c.issues, issue) {
+			c.issues = append(c.issues, issue)
+		}
+	}
+	if len(spec.SourceSelector) == 0 {
+		note("sourceSelector", snapshot.Omitted)
+	}
+	for i := range spec.SourceSelector {
+		w.noteSources(&spec.SourceSelector[i], mesh, note, func(a snapshot.Account) { c.accounts = append(c.accounts, a) })
+	}
+	for _, x := range w.accounts.of[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
+		workload := w.inv.Workloads[x]
+		account := accountOf(workload)
+		identity := &discoveryv1.KubernetesWorkload{Controller: workload.Spec.Kubernetes.Controller, ServiceAccountName: account.Name}
+		if matchesIdentity(spec.SourceSelector, identity) {
+			c.accounts = append(c.accounts, account)
+		}
+	}
+	slices.SortFunc(c.accounts, snapshot.Account.Compare)
+	c.accounts = slices.Compact(c.accounts)
+	c.rule = ruleFor(b.policy, mesh, c.accounts)
+	if b.callers == nil {
+		b.callers = map[snapshot.Ref]*callers{}
+	}
+	b.callers[mesh.Ref] = c
+	return c
+}
+
+// noteSources tells what of a selector is a pattern or about somewhere else,
+// and adds the accounts that it names in full.
+func (w *world) noteSources(s *commonv1.IdentitySelector, mesh *snapshot.MeshPlan, note func(path, of string), add func(snapshot.Account)) {
+	const accounts = "sourceSelector.kubeServiceAccountRefs.serviceAccounts."
+	switch {
+	case anyone(s):
+		note("sourceSelector", snapshot.Omitted)
+	case s.KubeIdentityMatcher != nil && len(s.KubeIdentityMatcher.Namespaces) > 0:
+		note("sourceSelector.kubeIdentityMatcher.namespaces", "")
+	case s.KubeIdentityMatcher != nil:
+		note("sourceSelector.kubeIdentityMatcher.clusters", "")
+	}
+	if s.KubeServiceAccountRefs == nil {
+		return
+	}
+	for _, ref := range s.KubeServiceAccountRefs.ServiceAccounts {
+		switch {
+		case ref.ClusterName != "" && ref.ClusterName != mesh.Cluster:
+			note(accounts+"clusterName", snapshot.OtherCluster)
+		case ref.Name == "":
+			note(accounts+"name", snapshot.Omitted)
+		case ref.Namespace == "":
+			note(accounts+"namespace", snapshot.Omitted)
+		default:
+			add(snapshot.Account{Namespace: ref.Namespace, Name: ref.Name})
+		}
+	}
+}
+
+// ruleFor is a policy's rule in a mesh that knows accounts only.
+func ruleFor(p *networkingv1.AccessPolicy, mesh *snapshot.MeshPlan, from []snapshot.Account) *snapshot.AccessRule {
+	rule := &snapshot.AccessRule{
+		Origin: snapshot.Origin{Ref: snapshot.RefOf(snapshot.AccessPolicy, p), Field: "sourceSelector"},
+		Policy: p,
+		Paths:  p.Spec.AllowedPaths, Methods: p.Spec.AllowedMethods, Ports: p.Spec.AllowedPorts,
+	}
+	source := snapshot.Source{}
+	for _, a := range from {
+		source.Identities = append(source.Identities, snapshot.Identity{
+			Cluster: mesh.Cluster, TrustDomain: mesh.TrustDomain, Namespace: a.Namespace, ServiceAccount: a.Name,
+		})
+	}
+	if len(from) > 0 {
+		rule.Sources = []snapshot.Source{source}
+	}
+	return rule
+}

@@ -1,0 +1,259 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// grants is what became of the AccessPolicies on Destinations that share
+// service accounts.
+type grants struct {
+	issues map[grantKey][]snapshot.Issue
+	grants map[grantKey][]*snapshot.Grant
+	rules  map[grantKey]*snapshot.AccessRule
+}
+
+type grantKey struct {
+	binding     *accessBinding
+	destination int
+}
+
+// on lists what is in force on one Destination, in the order of its policies.
+func (g *grants) on(i int, policies []*accessBinding) (rules []*snapshot.AccessRule, granted []*snapshot.Grant) {
+	for _, b := range policies {
+		key := grantKey{b, i}
+		if !failed(g.issues[key]) {
+			rules = append(rules, g.rules[key])
+			granted = append(granted, g.grants[key]...)
+		}
+	}
+	return rules, granted
+}
+
+// grant judges the AccessPolicies on a group of Destinations, oldest first: one
+// that would let in more than it says, alone or together with an older one, is
+// in force on none of those that share the account.
+func (w *world) grant(members []int, cells []*cell) *grants {
+	out := &grants{issues: map[grantKey][]snapshot.Issue{}, grants: map[grantKey][]*snapshot.Grant{}, rules: map[grantKey]*snapshot.AccessRule{}}
+	var policies []*accessBinding
+	for _, i := range members {
+		policies = append(policies, cells[i].access...)
+	}
+	slices.SortFunc(policies, func(a, b *accessBinding) int { return older(a.policy, b.policy) })
+	held := map[snapshot.Account][]*snapshot.Grant{}
+	for _, b := range slices.Compact(policies) {
+		var asked []*snapshot.Grant
+		var at []grantKey
+		for _, i := range members {
+			if _, selected := slices.BinarySearch(b.selected, i); !selected {
+				continue
+			}
+			key := grantKey{b, i}
+			granted, issues := w.grantsOn(b, i)
+			out.issues[key], out.grants[key] = issues, granted
+			out.rules[key] = w.callersIn(b, w.dialect(i), w.groups.mesh(w.inv.Destinations[i])).rule
+			if !failed(issues) {
+				at = append(at, key)
+				asked = append(asked, granted...)
+			}
+		}
+		if len(at) == 0 {
+			continue
+		}
+		if issue, ok := w.clash(w.dialect(members[0]), asked, held); ok {
+			for _, key := range at {
+				out.issues[key] = append(out.issues[key], issue)
+			}
+			continue
+		}
+		for _, g := range asked {
+			held[g.To] = append(held[g.To], g)
+		}
+	}
+	return out
+}
+
+// clash finds what keeps a policy's grants from standing beside each other and
+// beside older ones.
+func (w *world) clash(dialect *snapshot.Dialect, asked []*snapshot.Grant, held map[snapshot.Account][]*snapshot.Grant) (snapshot.Issue, bool) {
+	for i, g := range asked {
+		for _, other := range asked[:i] {
+			if other.To == g.To && !slices.Equal(other.Ports, g.Ports) {
+				return failure(snapshot.FieldUnsupported, "give the services service accounts of their own, or write a policy for each",
+					"its ports are different ones on services that share service account %s", accountName(g.To)), true
+			}
+		}
+		for _, older := range held[g.To] {
+			if dialect.Beside == nil {
+				continue
+			}
+			if reason := dialect.Beside(older, g); reason != "" {
+				ref := older.Rule.Origin.Ref
+				return failure(snapshot.FieldConflict, "give both the same callers, or the same paths, methods and ports; or write them as one policy",
+					"it cannot stand beside the older %s %s.%s on service account %s: %s", ref.Kind, ref.Name, ref.Namespace, accountName(g.To), reason), true
+			}
+		}
+	}
+	return snapshot.Issue{}, false
+}
+
+// grantsOn says what a policy comes to on one Destination, and what keeps it
+// from being in force there whatever else is.
+func (w *world) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snapshot.Issue) {
+	d := w.inv.Destinations[i]
+	mesh, dialect := w.groups.mesh(d), w.dialect(i)
+	service := d.Spec.KubeService
+	if mesh.Open {
+		support, _ := dialect.Of(snapshot.AccessPolicy, "destinationSelector", snapshot.OpenMesh)
+		return nil, []snapshot.Issue{failure(snapshot.FieldUnsupported, "set enablePermissiveTrafficPolicyMode to false",
+			"mesh %s lets everybody call everybody: %s", mesh.Ref.Name, support.Note)}
+	}
+	to := w.accountsOf(i)
+	if len(to) == 0 {
+		return nil, []snapshot.Issue{failure(snapshot.SelectsNothing, "start its pods, or select the services whose pods answer",
+			"no workload of the mesh was discovered behind service %s, so there is no service account to grant access to", key(service.Ref))}
+	}
+	for _, account := range to {
+		if other := w.uncovered(b, accountKey{*d.Spec.Mesh, account}); other != "" {
+			return nil, []snapshot.Issue{failure(snapshot.FieldUnsupported, "give the services service accounts of their own, or select them all",
+				"it would hold for workload %s, too, which runs under the same service account %s", other, accountName(account))}
+		}
+	}
+	from := w.callersIn(b, dialect, mesh)
+	issues := slices.Clone(from.issues)
+	if len(from.accounts) == 0 {
+		return nil, append(issues, warning(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
+			"sourceSelector names no service account of mesh %s", mesh.Ref.Name))
+	}
+	ports, issue, ok := w.grantedPorts(b, i)
+	if !ok {
+		return nil, append(issues, issue)
+	}
+	var out []*snapshot.Grant
+	for _, account := range to {
+		g := &snapshot.Grant{Rule: from.rule, To: account, From: from.accounts, Ports: ports}
+		if dialect.CheckAccess != nil && len(out) == 0 {
+			for _, refusal := range dialect.CheckAccess(g) {
+				issues = append(issues, failure(snapshot.FieldUnsupported, refusal.Hint, "%s", refusal.Reason))
+			}
+		}
+		out = append(out, g)
+	}
+	return out, issues
+}
+
+// uncovered names a workload that runs under an account, answers for some
+// service, but for none that the policy selects; empty if there is none.
+func (w *world) uncovered(b *accessBinding, account accountKey) string {
+	if name, ok := b.uncovered[account]; ok {
+		return name
+	}
+	name := ""
+	for _, x := range w.accounts.pods[account] {
+		if !slices.ContainsFunc(w.accounts.fronts[x], func(i int) bool {
+			_, selected := slices.BinarySearch(b.selected, i)
+			return selected
+		}) {
+			name = w.inv.Workloads[x].Name
+			break
+		}
+	}
+	if b.uncovered == nil {
+		b.uncovered = map[accountKey]string{}
+	}
+	b.uncovered[account] = name
+	return name
+}
+
+// grantedPorts are the pods' ports that a policy opens; nil for all of them. A
+// condition on requests can only be checked where requests are seen, so that
+// such a policy opens no other port.
+func (w *world) grantedPorts(b *accessBinding, i int) ([]uint32, snapshot.Issue, bool) {
+	spec, service := &b.policy.Spec, w.inv.Destinations[i].Spec.KubeService
+	narrow := len(spec.AllowedPaths)+len(spec.AllowedMethods) > 0
+	plain := func(pod uint32) bool { return narrow && w.carriesConnections(i, pod) }
+	var out []uint32
+	for _, port := range spec.AllowedPorts {
+		at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port })
+		if at >= 0 {
+			port = podPort(service.Ports[at], service)
+		}
+		if !plain(port) {
+			out = append(out, port)
+		}
+	}
+	if len(spec.AllowedPorts) == 0 {
+		if !narrow || !w.anyConnections(i) {
+			return nil, snapshot.Issue{}, true
+		}
+		for _, p := range service.Ports {
+			if pod := podPort(p, service); !plain(pod) {
+				out = append(out, pod)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, failure(snapshot.FieldUnsupported, "remove allowedPaths and allowedMethods, or name a port after its protocol, such as http",
+			"allowedPaths and allowedMethods need requests, and no port of service %s that the policy is about carries HTTP", key(service.Ref)), false
+	}
+	slices.Sort(out)
+	return slices.Compact(out), snapshot.Issue{}, true
+}
+
+// anyConnections reports whether the pods that a policy on a Destination would
+// hold for listen on any port on which only connections are seen.
+func (w *world) anyConnections(i int) bool { return w.carriesConnections(i, 0) }
+
+// carriesConnections reports whether only connections are seen on a port of the
+// pods that share a service account with those behind a Destination; on any
+// port if it is 0.
+func (w *world) carriesConnections(i int, pod uint32) bool {
+	for _, account := range w.accountsOf(i) {
+		for _, x := range w.accounts.pods[accountKey{*w.inv.Destinations[i].Spec.Mesh, account}] {
+			for _, front := range w.accounts.fronts[x] {
+				service := w.inv.Destinations[front].Spec.KubeService
+				if slices.ContainsFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool {
+					return (pod == 0 || podPort(p, service) == pod) && !seesRequests(&p)
+				}) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// seesRequests is takesRequests, but for protocols in which the server speaks first.
+func seesRequests(p *discoveryv1.KubeServicePort) bool {
+	return takesRequests(p) && !strings.HasPrefix(strings.ToLower(p.AppProtocol), "tcp")
+}
+
+// podPort is where the pods of a service listen for one of its ports.
+func podPort(p discoveryv1.KubeServicePort, service *discoveryv1.KubeService) uint32 {
+	if p.TargetPortNumber != 0 {
+		return p.TargetPortNumber
+	}
+	for _, part := range service.EndpointSubsets {
+		for _, e := range part.Ports {
+			if e.Name == p.Name && e.Port != 0 {
+				return e.Port
+			}
+		}
+	}
+	return p.Port
+}
+
+// knowIdentities reports whether any of the Destinations is in a mesh that is
+// told of callers by their certificates, or there are none.
+func (w *world) knowIdentities(selected []int) bool {
+	return len(selected) == 0 || slices.ContainsFunc(selected, func(i int) bool {
+		mesh := w.groups.mesh(w.inv.Destinations[i])
+		return mesh == nil || !mesh.ByAccount
+	})
+}
+
+func accountName(a snapshot.Account) string { return cmp.Or(a.Name, "default") + "." + a.Namespace }
