@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	networking "istio.io/api/networking/v1alpha3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
@@ -118,6 +119,39 @@ func TestNoTwoObjectsHaveOneRef(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLoadsAreWhatProxiesGet: the numbers that a VirtualMesh tells are those of
+// the ServiceEntries in the clusters of its members.
+func TestLoadsAreWhatProxiesGet(t *testing.T) {
+	t.Parallel()
+	said := 0
+	for seed := range int64(rounds) {
+		w := newRandomWorld(seed)
+		for range 5 {
+			w.change()
+		}
+		state := engine.Translate(w.input())
+		type load struct{ entries, endpoints int }
+		got := map[string]load{}
+		for o := range state.Output.Objects {
+			if o.Ref.Kind != snapshot.ServiceEntry || len(o.Content.Spec.(*networking.ServiceEntry).ExportTo) > 0 {
+				continue
+			}
+			l := got[o.Ref.Cluster]
+			l.entries++
+			l.endpoints += len(o.Content.Spec.(*networking.ServiceEntry).Endpoints)
+			got[o.Ref.Cluster] = l
+		}
+		for _, vm := range state.Plan.VirtualMeshes {
+			for _, l := range vm.Loads {
+				said++
+				cluster := strings.TrimPrefix(l.Mesh.Name, "istiod-istio-system-")
+				require.Equal(t, load{l.ServiceEntries, l.Endpoints}, got[cluster], "seed %d, %s", seed, l.Mesh)
+			}
+		}
+	}
+	require.Positive(t, said)
 }
 
 // text is all that an output says.

@@ -237,6 +237,20 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 	slices.Sort(s.warnings)
 	return &snapshot.Status{Ref: vm.Ref, Value: &networkingv1.VirtualMeshStatus{
 		ObservedGeneration: vm.VirtualMesh.Generation, State: s.state, Errors: s.errors, Warnings: s.warnings,
-		Meshes: meshes, Destinations: s.destinations, Counts: s.counts,
+		Meshes: meshes, Destinations: s.destinations, Counts: s.counts, ProxyLoads: proxyLoads(vm.Loads),
 	}}
+}
+
+// maxLoads bounds the meshes whose proxies' load a status has.
+const maxLoads = 10
+
+func proxyLoads(loads []snapshot.ProxyLoad) []networkingv1.ProxyLoad {
+	var out []networkingv1.ProxyLoad
+	for _, l := range loads[:min(len(loads), maxLoads)] {
+		out = append(out, networkingv1.ProxyLoad{
+			Mesh:           commonv1.ObjectRef{Name: l.Mesh.Name, Namespace: l.Mesh.Namespace},
+			ServiceEntries: int32(l.ServiceEntries), Endpoints: int32(l.Endpoints),
+		})
+	}
+	return out
 }

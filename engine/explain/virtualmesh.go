@@ -2,6 +2,7 @@ package explain
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,9 +36,17 @@ type Member struct {
 	State   commonv1.ApprovalState `json:"state"`
 	Cluster string                 `json:"cluster,omitempty"`
 	// Frozen says why nothing is changed in the member's cluster; empty if something may be.
-	Frozen   string           `json:"frozen,omitempty"`
+	Frozen string `json:"frozen,omitempty"`
+	// Load is what federation adds to each proxy of the mesh; absent if nothing.
+	Load     *Load            `json:"proxyLoad,omitempty"`
 	Gateways []string         `json:"gateways"`
 	Issues   []snapshot.Issue `json:"issues,omitempty"`
+}
+
+// Load counts what a proxy is told of services of other meshes.
+type Load struct {
+	ServiceEntries int `json:"serviceEntries"`
+	Endpoints      int `json:"endpoints"`
 }
 
 // Federated is a service that several members see.
@@ -93,6 +102,11 @@ func (w *World) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 	if !slices.ContainsFunc(out.Issues, func(i snapshot.Issue) bool { return i.Severity == snapshot.Error }) {
 		out.State = commonv1.ApprovalStateAccepted
 	}
+	for _, l := range v.Loads {
+		if l.Mesh == ref {
+			out.Load = &Load{l.ServiceEntries, l.Endpoints}
+		}
+	}
 	if text := mesh.gateways(); text != "" {
 		out.Gateways = strings.Split(text, ", ")
 	}
@@ -134,6 +148,14 @@ func trustText(m *networkingv1.MTLSConfig) string {
 	return "shared, root made by meshctl"
 }
 
+// String is for tables.
+func (l *Load) String() string {
+	if l == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d services, %d endpoints", l.ServiceEntries, l.Endpoints)
+}
+
 // Summary is part of Value.
 func (v *VirtualMesh) Summary() []string {
 	return []string{
@@ -144,9 +166,9 @@ func (v *VirtualMesh) Summary() []string {
 
 // Page is part of Value.
 func (v *VirtualMesh) Page() Page {
-	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "FROZEN"}}
+	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "ADDED TO EACH PROXY", "FROZEN"}}
 	for _, m := range v.Members {
-		members.Rows = append(members.Rows, []string{shortName(m.Mesh), string(m.State), m.Cluster, strings.Join(m.Gateways, ", "), m.Frozen})
+		members.Rows = append(members.Rows, []string{shortName(m.Mesh), string(m.State), m.Cluster, strings.Join(m.Gateways, ", "), m.Load.String(), m.Frozen})
 	}
 	if len(members.Rows) == 0 {
 		members = Section{Title: "Members", Text: "None."}

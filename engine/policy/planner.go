@@ -130,6 +130,8 @@ func (r *round) renewWorld(in *snapshot.Input) {
 	w.groups = NewGroups(w.inv, r.next.virtualMeshes).speak(r.Dialects).reuse(oldGroups)
 	w.accounts = newAccounts(w.inv, w.groups)
 	w.federations = federate(w.inv, w.groups, before)
+	w.loads()
+	w.warnOfLoads(r.next.settings)
 	w.defaultTLS = defaultTLS(r.next.settings)
 	if old != nil && reflect.DeepEqual(old.defaultTLS, w.defaultTLS) {
 		w.defaultTLS = old.defaultTLS

@@ -52,6 +52,8 @@ const (
 	TrustUnmanaged Code = "TrustUnmanaged"
 	// NotFederated: a policy needs a service in a cluster where it is not federated.
 	NotFederated Code = "NotFederated"
+	// FederationLarge: a VirtualMesh tells each proxy of more services than Settings want.
+	FederationLarge Code = "FederationLarge"
 	// KindUnsupported: objects of this kind are stored but have no effect.
 	KindUnsupported Code = "KindUnsupported"
 	// WriteFailed: an API server refused an object.

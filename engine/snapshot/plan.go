@@ -60,8 +60,19 @@ type VirtualMeshPlan struct {
 	VirtualMesh *networkingv1.VirtualMesh
 	// Members are the meshes it holds, ascending by Ref.
 	Members []*MeshPlan
+	// Loads say what federation adds to the proxies of each member that sees
+	// services of others, the largest first.
+	Loads []ProxyLoad
 	// Issues concern all of it, or the Mesh in their Target.
 	Issues []Issue
+}
+
+// ProxyLoad is what federation adds to the configuration of each proxy of a mesh.
+type ProxyLoad struct {
+	Mesh Ref
+	// ServiceEntries are services of other meshes, and Endpoints all of theirs:
+	// addresses of gateways for each set of labels, or pods where the network is flat.
+	ServiceEntries, Endpoints int
 }
 
 // Origin says from which field of which object a value follows.

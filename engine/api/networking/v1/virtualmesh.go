@@ -73,6 +73,19 @@ type VirtualMeshStatus struct {
 	Destinations map[string]commonv1.ApprovalStatus `json:"destinations,omitempty"`
 	// Counts are the whole numbers of what is listed above.
 	Counts *commonv1.Counts `json:"counts,omitempty"`
+	// ProxyLoads say what federation adds to the configuration of each proxy of a member, the largest first; at most ten
+	// members are listed. Not part of Gloo Mesh 1.x.
+	ProxyLoads []ProxyLoad `json:"proxyLoads,omitempty"`
+}
+
+// ProxyLoad is what federation adds to the configuration of each proxy of a mesh.
+type ProxyLoad struct {
+	// Mesh whose proxies get it.
+	Mesh commonv1.ObjectRef `json:"mesh"`
+	// ServiceEntries are services of other meshes.
+	ServiceEntries int32 `json:"serviceEntries"`
+	// Endpoints are those of all these services.
+	Endpoints int32 `json:"endpoints"`
 }
 
 // VirtualMeshList is a list of VirtualMeshes.

@@ -35,6 +35,8 @@ type SettingsSpec struct {
 	NetworkingExtensionServers []commonv1.GrpcServer `json:"networkingExtensionServers,omitempty"`
 	// Discovery sets how meshes are found.
 	Discovery *DiscoverySettings `json:"discovery,omitempty"`
+	// Federation sets when to warn of what VirtualMeshes add to proxies. It is not part of Gloo Mesh 1.x.
+	Federation *FederationSettings `json:"federation,omitempty"`
 	// Relay has clusters connect to the management plane instead of the other way round.
 	Relay *RelaySettings `json:"relay,omitempty"`
 }
@@ -58,6 +60,17 @@ type IngressGatewayDetector struct {
 	GatewayWorkloadLabels map[string]string `json:"gatewayWorkloadLabels,omitempty"`
 	// GatewayTlsPortName is the name of the port that takes mTLS traffic; tls if omitted.
 	GatewayTlsPortName string `json:"gatewayTlsPortName,omitempty"`
+}
+
+// FederationSettings set when to warn of what VirtualMeshes add to proxies: every proxy of a mesh is told of all services
+// that are federated to the mesh, and needs memory for each. VirtualMesh.status.proxyLoads has the present numbers.
+type FederationSettings struct {
+	// WarnServiceEntriesPerProxy is how many services of other meshes a proxy may be told of without a warning on the
+	// VirtualMesh; no warning if omitted.
+	WarnServiceEntriesPerProxy *uint32 `json:"warnServiceEntriesPerProxy,omitempty"`
+	// WarnEndpointsPerProxy is how many endpoints of such services a proxy may be told of without a warning on the
+	// VirtualMesh; no warning if omitted.
+	WarnEndpointsPerProxy *uint32 `json:"warnEndpointsPerProxy,omitempty"`
 }
 
 // RelaySettings have clusters connect to the management plane.
