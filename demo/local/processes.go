@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proc"
 )
@@ -159,7 +161,16 @@ func (c *Cluster) waitAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.waitRole(ctx, "API server", client.Ready, Etcd, APIServer)
+	ready := func(ctx context.Context) error {
+		if err := client.Ready(ctx); err != nil {
+			return err
+		}
+		// The API server makes this one a moment after it is ready: to who
+		// watches from the start, it would be news.
+		_, err := client.Get(ctx, schema.GroupVersionResource{Version: "v1", Resource: "services"}, "default", "kubernetes")
+		return err
+	}
+	return c.waitRole(ctx, "API server", ready, Etcd, APIServer)
 }
 
 func (c *Cluster) waitIstiod(ctx context.Context) error {

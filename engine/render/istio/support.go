@@ -181,7 +181,8 @@ func virtualMeshFields() []snapshot.Support {
 
 func otherFields() []snapshot.Support {
 	return slices.Concat(
-		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "mtls.istio.tlsMode"),
+		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "mtls.istio.tlsMode",
+			"federation.warnServiceEntriesPerProxy", "federation.warnEndpointsPerProxy"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, notYet,
 			"discovery.istio.ingressGatewayDetectors", "networkingExtensionServers", "relay"),
 		snapshot.Declare(snapshot.VirtualDestination, snapshot.NotExpressible, notYet,

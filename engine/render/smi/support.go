@@ -114,7 +114,7 @@ func otherFields() []snapshot.Support {
 		snapshot.Declare(snapshot.VirtualMesh, snapshot.Enforced, "", "meshes.name", "meshes.namespace", "globalAccessPolicy"),
 		snapshot.Declare(snapshot.VirtualMesh, snapshot.NotExpressible, "OSM knows its own cluster only", "federation"),
 		snapshot.Declare(snapshot.VirtualMesh, snapshot.NotExpressible, "OSM has a root of its own", "mtlsConfig"),
-		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "it is about Istio", "mtls", "discovery"),
+		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "it is about Istio", "mtls", "discovery", "federation"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "not available yet", "networkingExtensionServers", "relay"),
 		snapshot.Declare(snapshot.VirtualDestination, snapshot.NotExpressible, "OSM knows its own cluster only",
 			"hostname", "localized", "meshList", "port", "static", "virtualMesh"),
