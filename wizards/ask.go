@@ -50,6 +50,9 @@ func (s *Session) askPlaces(prefix, what string, ofWorkloads bool) error {
 		{prefix + "-clusters", "In which clusters? None picked means any.", clusters.options(strings.TrimSuffix(what, "s"))},
 		{prefix + "-labels", "With which labels? All of them are needed; none picked means any.", labels.options(strings.TrimSuffix(what, "s"))},
 	}
+	if len(namespaces)+len(clusters) == 0 {
+		return fmt.Errorf("no %s were discovered, so none can be picked; register a cluster, start `meshctl serve`, or give --%s-namespaces", what, prefix)
+	}
 	for {
 		given := false
 		for _, l := range lists {

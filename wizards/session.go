@@ -129,6 +129,9 @@ func (s *Session) pick(flag, text string, options []Option, least int) error {
 	if s.has(flag) {
 		return nil
 	}
+	if len(options) == 0 && least > 0 {
+		return fmt.Errorf("%s Nothing was discovered to pick from; register a cluster, start `meshctl serve`, or give --%s", text, flag)
+	}
 	for {
 		picked, err := s.MultiSelect(s.question(flag, text, ""), options, nil)
 		if err != nil {

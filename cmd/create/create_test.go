@@ -209,6 +209,29 @@ func TestRecover(t *testing.T) {
 	require.ErrorContains(t, err, "are about a TrafficPolicy: meshctl create trafficpolicy --recover")
 }
 
+// Where nothing was discovered yet, a wizard says so and ends.
+func TestNothingDiscovered(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "management"), 0o755))
+	for name, c := range map[string]struct {
+		use    string
+		script *wizardtest.Script
+		want   string
+	}{
+		"names":    {"tp", wizardtest.New(t).Picks("which services?", "names"), "no service was discovered"},
+		"places":   {"tp", wizardtest.New(t).Picks("which services?", "matcher"), "give --destination-namespaces"},
+		"accounts": {"ap", wizardtest.New(t).Picks("Who may call?", "accounts"), "give --source-account"},
+		"meshes":   {"vm", wizardtest.New(t), "no mesh was discovered"},
+	} {
+		_, stderr, err := wizard(t, c.script, c.use, "--from", dir)
+		require.ErrorContains(t, err, c.want, name)
+		if path := regexp.MustCompile(`--recover (\S+)`).FindStringSubmatch(stderr); path != nil {
+			require.NoError(t, os.Remove(path[1]))
+		}
+	}
+}
+
 func TestWithoutATerminalWhatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
