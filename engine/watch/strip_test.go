@@ -147,7 +147,10 @@ func TestPlanesFollowExactlyTheKindsOfTheTable(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
 	managed, err := newManagedPlane(config, scheme.New(), nil, func() {})
 	require.NoError(t, err)
-	assert.ElementsMatch(t, snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch), kindsOf(managed.feeds))
+	// Besides, of kinds that are written what users wrote by hand is read.
+	read := append(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch),
+		snapshot.VirtualService, snapshot.DestinationRule, snapshot.Sidecar, snapshot.AuthorizationPolicy)
+	assert.ElementsMatch(t, read, kindsOf(managed.feeds))
 	management, err := newManagementPlane(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, managementKinds(), kindsOf(management.feeds))
