@@ -22,6 +22,9 @@ func issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 	for _, vm := range plan.VirtualMeshes {
 		out = append(out, vm.Issues...)
 	}
+	for _, v := range plan.VirtualDestinations {
+		out = append(out, v.AllIssues()...)
+	}
 	for _, p := range plan.Policies {
 		out = append(out, p.Issues...)
 		if p.Remarks == 0 {
@@ -77,9 +80,6 @@ func ineffective(m *snapshot.Management) []snapshot.Issue {
 			Code: snapshot.KindUnsupported, Severity: snapshot.Warning, Ref: snapshot.RefOf(kind, o),
 			Message: noEffect, Hint: "remove it if that matters",
 		})
-	}
-	for _, o := range m.VirtualDestinations {
-		add(snapshot.VirtualDestination, o)
 	}
 	for _, o := range m.WasmDeployments {
 		add(snapshot.WasmDeployment, o)

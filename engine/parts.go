@@ -16,11 +16,12 @@ type partMemo struct {
 	filters      group[*snapshot.FilterPlan, *snapshot.Part]
 	workloads    group[*discoveryv1.Workload, *snapshot.Part]
 	sidecars     group[*snapshot.SidecarPlan, *snapshot.Part]
+	virtuals     group[*snapshot.VirtualDestinationPlan, *snapshot.Part]
 	all          snapshot.List[*snapshot.Part]
 }
 
 // render makes the parts of a plan: one for each destination, mesh (and its
-// filters), Sidecar and workload.
+// filters), Sidecar, VirtualDestination and workload.
 func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*snapshot.Part] {
 	destinations := m.destinations.update(plan.Destinations,
 		func(p *snapshot.DestinationPlan) string { return p.Ref.Name },
@@ -53,8 +54,13 @@ func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*
 		func(p *snapshot.SidecarPlan, _ *snapshot.Part) *snapshot.Part {
 			return &snapshot.Part{Key: "sidecar/" + sidecarKey(p.Ref), Objects: []*snapshot.Object{istio.Sidecar(p, namespace)}}
 		})
-	if destinations || filters || meshes || workloads || sidecars {
-		m.all = snapshot.Concat(m.destinations.made, m.filters.made, m.meshes.made, m.sidecars.made, m.workloads.made)
+	virtuals := m.virtuals.update(snapshot.ListOf(plan.VirtualDestinations),
+		func(p *snapshot.VirtualDestinationPlan) string { return p.Ref.Namespace + "," + p.Ref.Name },
+		func(p *snapshot.VirtualDestinationPlan, _ *snapshot.Part) *snapshot.Part {
+			return &snapshot.Part{Key: "virtualdestination/" + p.Ref.Namespace + "," + p.Ref.Name, Objects: istio.VirtualDestination(p, namespace)}
+		})
+	if destinations || filters || meshes || workloads || sidecars || virtuals {
+		m.all = snapshot.Concat(m.destinations.made, m.filters.made, m.meshes.made, m.sidecars.made, m.virtuals.made, m.workloads.made)
 	}
 	return m.all
 }

@@ -12,7 +12,9 @@ import (
 
 // statusMemo keeps the statuses of the last output beside what they were made from.
 type statusMemo struct {
-	meshes       group[observed[*snapshot.MeshPlan], *snapshot.Status]
+	meshes       group[observedMesh, *snapshot.Status]
+	exports      exports
+	virtuals     group[*snapshot.VirtualDestinationPlan, *snapshot.Status]
 	destinations group[observed[*snapshot.DestinationPlan], *snapshot.Status]
 	policies     group[*snapshot.PolicyPlan, *snapshot.Status]
 
@@ -75,8 +77,9 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 	meshRef := func(p *snapshot.MeshPlan) snapshot.Ref { return p.Ref }
 	destinationRef := func(p *snapshot.DestinationPlan) snapshot.Ref { return p.Ref }
 
-	changed := m.meshes.update(pair(&m.meshSources, snapshot.ListOf(plan.Meshes), in.Management.Meshes, meshRef),
-		func(o observed[*snapshot.MeshPlan]) string { return o.source.Ref.Name }, meshStatus)
+	m.exports.update(plan.VirtualDestinations)
+	meshes := m.exports.observe(pair(&m.meshSources, snapshot.ListOf(plan.Meshes), in.Management.Meshes, meshRef))
+	changed := m.meshes.update(meshes, func(o observedMesh) string { return o.source.Ref.Name }, meshStatus)
 	changed = m.destinations.update(pair(&m.destinationSources, plan.Destinations, in.Management.Destinations, destinationRef),
 		func(o observed[*snapshot.DestinationPlan]) string { return o.source.Ref.Name }, destinationStatus) || changed
 
@@ -85,7 +88,13 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 	if refresh {
 		m.policies = group[*snapshot.PolicyPlan, *snapshot.Status]{}
 		m.dependencies = dependencyStatuses{}
+		m.virtuals = group[*snapshot.VirtualDestinationPlan, *snapshot.Status]{}
 	}
+	changed = m.virtuals.update(snapshot.ListOf(plan.VirtualDestinations),
+		func(p *snapshot.VirtualDestinationPlan) string { return policyName(p.Ref) },
+		func(p *snapshot.VirtualDestinationPlan, _ *snapshot.Status) *snapshot.Status {
+			return virtualDestinationStatus(p, failures[p.Ref])
+		}) || changed
 	changed = m.policies.update(snapshot.ListOf(plan.Policies),
 		func(p *snapshot.PolicyPlan) string { return policyName(p.Ref) },
 		func(p *snapshot.PolicyPlan, _ *snapshot.Status) *snapshot.Status {
@@ -100,7 +109,7 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 	if changed = m.others.update(in.Management) || changed; changed {
 		// Kinds come in the order of their numbers.
 		m.all = snapshot.Concat(m.meshes.made, snapshot.ListOf(m.dependencies.workloads), m.destinations.made, snapshot.ListOf(m.others.settings),
-			snapshot.ListOf(m.virtualMeshes), m.policies.made, snapshot.ListOf(m.others.enterprise), m.dependencies.verdicts.made)
+			snapshot.ListOf(m.virtualMeshes), m.policies.made, m.virtuals.made, m.dependencies.verdicts.made)
 	}
 	return m.all
 }

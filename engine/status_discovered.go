@@ -15,13 +15,16 @@ import (
 // JSON: an object must stay far below what an API server stores.
 const specBudget = 128 << 10
 
-func meshStatus(o observed[*snapshot.MeshPlan], _ *snapshot.Status) *snapshot.Status {
+func meshStatus(o observedMesh, _ *snapshot.Status) *snapshot.Status {
 	plan := o.source
 	status := &discoveryv1.MeshStatus{ObservedGeneration: o.generation}
 	if vm := plan.VirtualMesh; vm != nil {
 		status.AppliedVirtualMesh = &discoveryv1.AppliedVirtualMesh{
 			Ref: objectRef(vm), ObservedGeneration: vm.Generation, Spec: vm.Spec,
 		}
+	}
+	if o.visible != nil {
+		status.AppliedVirtualDestinations = o.visible.list
 	}
 	for _, gw := range plan.Gateways {
 		status.AppliedEastWestIngressGateways = append(status.AppliedEastWestIngressGateways, discoveryv1.AppliedEastWestIngressGateway{

@@ -28,6 +28,7 @@ func (r *round) assemble() *snapshot.Plan {
 		}
 		plan.Destinations = r.plan.Destinations.With(plans)
 	}
+	plan.VirtualDestinations = r.planVirtuals()
 	plan.Policies = r.policyPlans()
 	plan.Dependencies, plan.Sidecars = r.dependencies.plans, r.dependencies.sidecars
 	plan.Filters = r.filterPlans()

@@ -43,6 +43,10 @@ type inputs struct {
 	defaultTLS *snapshot.Owned[networkingv1.TLSMode]
 	policies   []*networkingv1.TrafficPolicy
 	targets    []place
+	// virtuals are the VirtualDestinations that policies shift to, nil where
+	// there is none of that name, and shiftsTo how they are called.
+	virtuals []*snapshot.VirtualDestinationPlan
+	shiftsTo []snapshot.Ref
 	// byHand and refuse stand for all that users wrote for the meshes that see the
 	// Destination; nil where nobody has a say in it.
 	byHand []*handWritten
@@ -59,7 +63,7 @@ type place struct {
 
 func (a *inputs) same(b *inputs) bool {
 	return a.place == b.place && a.stored == b.stored && a.defaultTLS == b.defaultTLS &&
-		slices.Equal(a.policies, b.policies) && slices.Equal(a.targets, b.targets) &&
+		slices.Equal(a.policies, b.policies) && slices.Equal(a.targets, b.targets) && slices.Equal(a.virtuals, b.virtuals) &&
 		slices.Equal(a.byHand, b.byHand) && a.refuse == b.refuse
 }
 
@@ -98,6 +102,11 @@ func (w *world) gatherTargets(in *inputs, p *networkingv1.Policy) {
 		if at, ok := w.inv.service(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
 			in.targets = append(in.targets, w.place(at))
 		}
+	}
+	for _, t := range virtualTargets(p) {
+		at := virtualRef(t)
+		in.shiftsTo = append(in.shiftsTo, at)
+		in.virtuals = append(in.virtuals, w.virtuals[at])
 	}
 }
 

@@ -106,7 +106,7 @@ func (d *dependencies) refreshEgress(r *round) bool {
 
 func (e *egress) refresh(r *round) bool {
 	changed := false
-	for i := range r.changed {
+	for i := range r.reachedAnew() {
 		before, selected := e.rerouted[i]
 		if !selected {
 			continue
@@ -169,12 +169,17 @@ func compareOrigins(a, b snapshot.Origin) int {
 }
 
 // rerouted are the hosts to which a mesh's policies send, or copy, requests for
-// a Destination.
+// a Destination, and the VirtualDestinations that it stands behind.
 func (r *round) rerouted(i int, mesh *snapshot.MeshPlan) []snapshot.EgressHost {
 	var out []snapshot.EgressHost
 	add := func(h snapshot.EgressHost) {
 		if h.Host != "" && !slices.ContainsFunc(out, func(o snapshot.EgressHost) bool { return o.Host == h.Host && o.Origins[0] == h.Origins[0] }) {
 			out = append(out, h)
+		}
+	}
+	for _, v := range r.world.backed[i] {
+		if v.Sees(mesh) {
+			add(snapshot.EgressHost{Host: v.Hostname, Destination: v.Ref, Origins: []snapshot.Origin{{Ref: v.Ref, Field: "hostname"}}})
 		}
 	}
 	for _, view := range r.cells[i].plan.Views {

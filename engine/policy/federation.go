@@ -15,10 +15,9 @@ import (
 
 // federate decides, for every Destination by its index, where else it is seen;
 // nil where it is not. Before gives the same answers of an earlier call, which
-// are reused where they still hold.
-func federate(inv *Inventory, groups *Groups, before map[string]*snapshot.Federation) []*snapshot.Federation {
+// are reused where they still hold. The addresses given out are marked as taken.
+func federate(inv *Inventory, groups *Groups, before map[string]*snapshot.Federation, taken map[netip.Addr]bool) []*snapshot.Federation {
 	out := make([]*snapshot.Federation, len(inv.Destinations))
-	taken := map[netip.Addr]bool{}
 	byVM := map[*networkingv1.VirtualMesh]*exporter{}
 	for _, vm := range groups.VirtualMeshes {
 		if e := newExporter(vm); e != nil {
@@ -101,13 +100,20 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 	for _, m := range plan.Members {
 		e.others[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return o.Cluster == m.Cluster })
 	}
-	if k := f.TcpKeepalive; k != nil {
-		e.keepAlive = &snapshot.Owned[snapshot.KeepAlive]{
-			Value:  snapshot.KeepAlive{Probes: k.Probes, Time: duration(k.Time), Interval: duration(k.Interval)},
-			Origin: snapshot.Origin{Ref: plan.Ref, Field: "federation.tcpKeepalive"},
-		}
-	}
+	e.keepAlive = keepAlive(plan.Ref, f)
 	return e
+}
+
+// keepAlive is what a VirtualMesh asks for on connections between clusters.
+func keepAlive(vm snapshot.Ref, f *networkingv1.Federation) *snapshot.Owned[snapshot.KeepAlive] {
+	if f == nil || f.TcpKeepalive == nil {
+		return nil
+	}
+	k := f.TcpKeepalive
+	return &snapshot.Owned[snapshot.KeepAlive]{
+		Value:  snapshot.KeepAlive{Probes: k.Probes, Time: duration(k.Time), Interval: duration(k.Interval)},
+		Origin: snapshot.Origin{Ref: vm, Field: "federation.tcpKeepalive"},
+	}
 }
 
 func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) *snapshot.Federation {
@@ -153,24 +159,29 @@ func sameFederation(a, b *snapshot.Federation) bool {
 		slices.Equal(a.To, b.To) && (a.KeepAlive == b.KeepAlive || (a.KeepAlive != nil && b.KeepAlive != nil && *a.KeepAlive == *b.KeepAlive))
 }
 
-// virtualIP gives a service an address in 240.0.0.0/4, the same in every mesh:
-// FNV-1 over name, namespace, cluster and "kube-service", the hash's bytes in
-// little-endian order, the first one raised into the range. Where an earlier
-// service has the address already, the next free one after it is taken.
+// virtualIP gives a service an address that is the same in every mesh.
 func virtualIP(service commonv1.ClusterObjectRef, taken map[netip.Addr]bool) string {
+	addr := freeAddress(func(a netip.Addr) bool { return taken[a] }, service.Name, service.Namespace, service.ClusterName, "kube-service")
+	taken[addr] = true
+	return addr.String()
+}
+
+// freeAddress gives an address in 240.0.0.0/4: FNV-1 over the parts, the hash's
+// bytes in little-endian order, the first one raised into the range. Where that
+// address is taken already, it is the next free one after it.
+func freeAddress(taken func(netip.Addr) bool, parts ...string) netip.Addr {
 	h := fnv.New32()
-	for _, part := range []string{service.Name, service.Namespace, service.ClusterName, "kube-service"} {
+	for _, part := range parts {
 		_, _ = h.Write([]byte(part)) // a hash never fails
 	}
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], h.Sum32())
 	b[0] |= 0xF0
 	addr := netip.AddrFrom4(b)
-	for taken[addr] || b == [4]byte{255, 255, 255, 255} {
+	for taken(addr) || b == [4]byte{255, 255, 255, 255} {
 		next := (binary.BigEndian.Uint32(b[:]) + 1) | 0xF0000000
 		binary.BigEndian.PutUint32(b[:], next)
 		addr = netip.AddrFrom4(b)
 	}
-	taken[addr] = true
-	return addr.String()
+	return addr
 }

@@ -166,8 +166,11 @@ func federates(f *networkingv1.Federation) bool {
 
 // resolvesSuffix reports whether callers in a mesh can resolve federated names:
 // anything where proxies answer DNS, *.global where a DNS server was set up for it.
-func resolvesSuffix(m *snapshot.MeshPlan) bool {
-	labels := strings.Split(m.HostnameSuffix, ".")
+func resolvesSuffix(m *snapshot.MeshPlan) bool { return resolves(m, m.HostnameSuffix) }
+
+// resolves is resolvesSuffix for any name, or its end.
+func resolves(m *snapshot.MeshPlan, name string) bool {
+	labels := strings.Split(name, ".")
 	return labels[len(labels)-1] == defaultSuffix || (m.Mesh.Spec.Istio != nil && m.Mesh.Spec.Istio.SmartDnsProxyingEnabled)
 }
 

@@ -29,21 +29,25 @@ var outlierDetection = feature{
 		return append(issues, checkStep("policy.outlierDetection.baseEjectionTime", o.BaseEjectionTime, time.Millisecond)...)
 	},
 	view: func(s *setting, origin snapshot.Origin, view *snapshot.View) {
-		o := *s.spec.Policy.OutlierDetection
-		if o.ConsecutiveErrors == 0 {
-			o.ConsecutiveErrors = defaultConsecutiveErrors
-		}
-		if duration(o.Interval) == 0 {
-			o.Interval = &metav1.Duration{Duration: defaultOutlierInterval}
-		}
-		if duration(o.BaseEjectionTime) == 0 {
-			o.BaseEjectionTime = &metav1.Duration{Duration: defaultBaseEjectionTime}
-		}
-		if o.MaxEjectionPercent == 0 {
-			o.MaxEjectionPercent = defaultMaxEjectionPercent
-		}
-		claim(&view.Outlier, o, origin)
+		claim(&view.Outlier, withDefaults(*s.spec.Policy.OutlierDetection), origin)
 	},
+}
+
+// withDefaults puts the field's documented defaults in the place of zeros.
+func withDefaults(o networkingv1.OutlierDetection) networkingv1.OutlierDetection {
+	if o.ConsecutiveErrors == 0 {
+		o.ConsecutiveErrors = defaultConsecutiveErrors
+	}
+	if duration(o.Interval) == 0 {
+		o.Interval = &metav1.Duration{Duration: defaultOutlierInterval}
+	}
+	if duration(o.BaseEjectionTime) == 0 {
+		o.BaseEjectionTime = &metav1.Duration{Duration: defaultBaseEjectionTime}
+	}
+	if o.MaxEjectionPercent == 0 {
+		o.MaxEjectionPercent = defaultMaxEjectionPercent
+	}
+	return o
 }
 
 // wholeView warns where a field that cannot tell requests or callers apart

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"net/netip"
 	"reflect"
 	"slices"
 
@@ -24,6 +25,7 @@ type Planner struct {
 	cells   []*cell
 	traffic []*trafficBinding // ascending by ref
 	access  []*accessBinding  // ascending by ref
+	virtual virtualMemo
 	plan    *snapshot.Plan
 
 	dependencies dependencies
@@ -40,6 +42,7 @@ type basis struct {
 	virtualMeshes []*networkingv1.VirtualMesh
 	traffic       []*networkingv1.TrafficPolicy
 	access        []*networkingv1.AccessPolicy
+	virtual       []*enterprisev1beta1.VirtualDestination
 	stored        []*discoveryv1.Destination
 	dependencies  []*enterprisev1beta1.ServiceDependency
 }
@@ -52,6 +55,8 @@ type round struct {
 	dirty    map[int]bool // Destinations to look at; all if fresh
 	changed  map[int]bool // Destinations whose plans are new
 	policies map[snapshot.Ref]bool
+	virtuals map[snapshot.Ref]bool // VirtualDestinations to look at
+	rebacked map[int]bool          // Destinations behind other VirtualDestinations than before
 	// handChanged: what users wrote for meshes themselves is not what it was.
 	handChanged bool
 	judged      map[int]*grants // by the first Destination of those judged together
@@ -59,11 +64,12 @@ type round struct {
 
 // Plan decides what shall be true.
 func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *snapshot.Plan {
-	r := &round{Planner: p, dirty: map[int]bool{}, changed: map[int]bool{}, policies: map[snapshot.Ref]bool{}}
+	r := &round{Planner: p, dirty: map[int]bool{}, changed: map[int]bool{}, policies: map[snapshot.Ref]bool{}, virtuals: map[snapshot.Ref]bool{}, rebacked: map[int]bool{}}
 	r.next = p.basis.next(in, discovered)
 	r.renewHandWritten(in.Clusters, in.RefuseIntersecting)
 	r.renewWorld(in)
 	r.bind()
+	r.bindVirtual()
 	r.markHandWritten(in.RefuseIntersecting)
 	r.markStored()
 	r.accept()
@@ -83,6 +89,7 @@ func (b *basis) next(in *snapshot.Input, discovered []*snapshot.Discovered) basi
 		virtualMeshes: keep(b.virtualMeshes, m.VirtualMeshes, sameVirtualMesh),
 		traffic:       keep(b.traffic, m.TrafficPolicies, sameTraffic),
 		access:        keep(b.access, m.AccessPolicies, sameAccess),
+		virtual:       keep(b.virtual, m.VirtualDestinations, sameVirtualDestination),
 		stored:        keep(b.stored, m.Destinations, sameStored),
 		dependencies:  keep(b.dependencies, m.ServiceDependencies, sameDependency),
 	}
@@ -111,7 +118,7 @@ func (r *round) renewWorld(in *snapshot.Input) {
 		return
 	}
 	r.fresh = true
-	w := &world{dialects: r.Dialects}
+	w := &world{dialects: r.Dialects, addresses: map[netip.Addr]bool{}}
 	var oldGroups *Groups
 	before := map[string]*snapshot.Federation{}
 	if old != nil {
@@ -129,7 +136,7 @@ func (r *round) renewWorld(in *snapshot.Input) {
 	}
 	w.groups = NewGroups(w.inv, r.next.virtualMeshes).speak(r.Dialects).reuse(oldGroups)
 	w.accounts = newAccounts(w.inv, w.groups)
-	w.federations = federate(w.inv, w.groups, before)
+	w.federations = federate(w.inv, w.groups, before, w.addresses)
 	w.loads()
 	w.warnOfLoads(r.next.settings)
 	w.defaultTLS = defaultTLS(r.next.settings)
@@ -220,6 +227,7 @@ func (r *round) accept() {
 		if same && !r.fresh {
 			return
 		}
+		r.shift(i, c, &now)
 		accepted := c.accepted
 		if !same {
 			r.changed[i] = true

@@ -69,6 +69,10 @@ func sameDependency(a, b *enterprisev1beta1.ServiceDependency) bool {
 	return a == b || reflect.DeepEqual(&a.Spec, &b.Spec)
 }
 
+func sameVirtualDestination(a, b *enterprisev1beta1.VirtualDestination) bool {
+	return a == b || reflect.DeepEqual(&a.Spec, &b.Spec)
+}
+
 // sameStored: of a stored Destination only the accepted specs matter.
 func sameStored(a, b *discoveryv1.Destination) bool {
 	return a == b || reflect.DeepEqual(a.Status.AppliedTrafficPolicies, b.Status.AppliedTrafficPolicies)

@@ -38,6 +38,12 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 		d := &destinations[i]
 		field := shiftField(i)
 		weights += d.Weight
+		if d.VirtualDestination != nil {
+			target, more := s.resolveVirtual(field, d.VirtualDestination)
+			target.Weight = d.Weight
+			targets, issues = append(targets, target), append(issues, more...)
+			continue
+		}
 		if d.KubeService == nil {
 			issues = append(issues, unsupportedTarget(field, d))
 			continue
@@ -67,8 +73,6 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 func unsupportedTarget(field string, d *networkingv1.WeightedDestination) snapshot.Issue {
 	var kind string
 	switch {
-	case d.VirtualDestination != nil:
-		kind = "virtualDestination"
 	case d.StaticDestination != nil:
 		kind = "staticDestination"
 	case d.ClusterHeader != "":
@@ -151,15 +155,27 @@ func (s *setting) emptySubset(field string, target snapshot.Target, labels map[s
 	if !ok {
 		return nil
 	}
-	for _, part := range s.world.inv.Destinations[i].Spec.KubeService.EndpointSubsets {
+	if hasLabels(s.world.inv.Destinations[i], labels) {
+		return nil
+	}
+	return []snapshot.Issue{noSuchPods(field, labels)}
+}
+
+// hasLabels reports whether any endpoint of a Service has all of the labels.
+func hasLabels(d *discoveryv1.Destination, labels map[string]string) bool {
+	for _, part := range d.Spec.KubeService.EndpointSubsets {
 		for i := range part.Endpoints {
 			if subset(labels, part.Endpoints[i].Labels) {
-				return nil
+				return true
 			}
 		}
 	}
-	return []snapshot.Issue{warning(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
-		"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels))}
+	return false
+}
+
+func noSuchPods(field string, labels map[string]string) snapshot.Issue {
+	return warning(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
+		"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels))
 }
 
 // subsetName is how a set of labels is called in generated objects: key-value

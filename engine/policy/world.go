@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -18,7 +19,13 @@ type world struct {
 	groups      *Groups
 	accounts    *accounts
 	federations []*snapshot.Federation // by index of the Destination
-	defaultTLS  *snapshot.Owned[networkingv1.TLSMode]
+	// addresses are those of federated services.
+	addresses map[netip.Addr]bool
+	// virtuals are the VirtualDestinations, but for what policies say of them.
+	virtuals map[snapshot.Ref]*snapshot.VirtualDestinationPlan
+	// backed are those that a Destination stands behind, by its index, the older first.
+	backed     map[int][]*snapshot.VirtualDestinationPlan
+	defaultTLS *snapshot.Owned[networkingv1.TLSMode]
 	// byHand is what users wrote for the meshes themselves, by cluster, and refuse
 	// whether policies that intersect with it are refused.
 	byHand map[string]*handWritten

@@ -16,7 +16,7 @@ const (
 	AmbiguousMesh Code = "AmbiguousMesh"
 	// NameCollision: two objects would have the same generated name.
 	NameCollision Code = "NameCollision"
-	// MeshNotFound: a VirtualMesh names a mesh that does not exist.
+	// MeshNotFound: a mesh or VirtualMesh is named that does not exist.
 	MeshNotFound Code = "MeshNotFound"
 	// MeshClaimed: a mesh is in an older VirtualMesh already.
 	MeshClaimed Code = "MeshClaimed"
@@ -54,6 +54,12 @@ const (
 	NotFederated Code = "NotFederated"
 	// FederationLarge: a VirtualMesh tells each proxy of more services than Settings want.
 	FederationLarge Code = "FederationLarge"
+	// HostnameTaken: something older is called by the host name already.
+	HostnameTaken Code = "HostnameTaken"
+	// AmbiguousBacking: several services of one cluster are selected where one can stand.
+	AmbiguousBacking Code = "AmbiguousBacking"
+	// FailoverIncomplete: failing endpoints stay in use, or others take over than was written.
+	FailoverIncomplete Code = "FailoverIncomplete"
 	// KindUnsupported: objects of this kind are stored but have no effect.
 	KindUnsupported Code = "KindUnsupported"
 	// WriteFailed: an API server refused an object.

@@ -33,6 +33,8 @@ type Plan struct {
 	Workloads []*discoveryv1.Workload
 	// VirtualMeshes are ascending by Ref.
 	VirtualMeshes []*VirtualMeshPlan
+	// VirtualDestinations are ascending by Ref.
+	VirtualDestinations []*VirtualDestinationPlan
 	// Policies are the verdicts on TrafficPolicies and AccessPolicies,
 	// ascending by Ref.
 	Policies []*PolicyPlan

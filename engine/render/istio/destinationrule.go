@@ -85,13 +85,17 @@ func trafficPolicy(view *snapshot.View) *networking.TrafficPolicy {
 		}
 	}
 	if k := view.KeepAlive; k != nil {
-		out.ConnectionPool = &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{
-			TcpKeepalive: &networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive{
-				Probes: k.Value.Probes, Time: seconds(k.Value.Time), Interval: seconds(k.Value.Interval),
-			},
-		}}
+		out.ConnectionPool = connectionPool(k)
 	}
 	return out
+}
+
+func connectionPool(k *snapshot.Owned[snapshot.KeepAlive]) *networking.ConnectionPoolSettings {
+	return &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{
+		TcpKeepalive: &networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive{
+			Probes: k.Value.Probes, Time: seconds(k.Value.Time), Interval: seconds(k.Value.Interval),
+		},
+	}}
 }
 
 func tlsMode(mode networkingv1.TLSMode) networking.ClientTLSSettings_TLSmode {

@@ -84,12 +84,12 @@ func trafficFields() []snapshot.Support {
 			"policy.trafficShift.destinations.options.headerManipulation.appendResponseHeaders",
 			"policy.trafficShift.destinations.options.headerManipulation.removeRequestHeaders",
 			"policy.trafficShift.destinations.options.headerManipulation.removeResponseHeaders",
+			"policy.trafficShift.destinations.virtualDestination",
 			"policy.trafficShift.destinations.weight",
 		),
 		snapshot.Declare(kind, snapshot.Enforced, "it is for the reader and changes nothing", "httpRequestMatchers.name"),
 		snapshot.Declare(kind, snapshot.NotExpressible, notYet,
 			"policy.trafficShift.destinations.staticDestination",
-			"policy.trafficShift.destinations.virtualDestination",
 		),
 		snapshot.Declare(kind, snapshot.NotExpressible, "Istio routes to services, not to the proxy's clusters",
 			"policy.trafficShift.destinations.clusterHeader"),
@@ -185,9 +185,32 @@ func otherFields() []snapshot.Support {
 			"federation.warnServiceEntriesPerProxy", "federation.warnEndpointsPerProxy"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, notYet,
 			"discovery.istio.ingressGatewayDetectors", "networkingExtensionServers", "relay"),
-		snapshot.Declare(snapshot.VirtualDestination, snapshot.NotExpressible, notYet,
-			"hostname", "localized", "meshList", "port", "static", "virtualMesh"),
+		virtualDestinationFields(),
 		snapshot.Declare(snapshot.ServiceDependency, snapshot.Enforced, "",
 			"destinationSelectors", "sourceSelectors"),
+	)
+}
+
+func virtualDestinationFields() []snapshot.Support {
+	const kind = snapshot.VirtualDestination
+	const directives = "localized.failoverDirectives."
+	return slices.Concat(
+		snapshot.Declare(kind, snapshot.Enforced, "",
+			"hostname",
+			"localized.destinationSelectors",
+			directives+"from.region",
+			directives+"to.region",
+			"localized.outlierDetection",
+			"meshList",
+			"port",
+			"static",
+			"virtualMesh",
+		),
+		snapshot.Declare(kind, snapshot.NotExpressible, "failover knows clusters and regions",
+			directives+"from.subZone",
+			directives+"from.zone",
+			directives+"to.subZone",
+			directives+"to.zone",
+		),
 	)
 }

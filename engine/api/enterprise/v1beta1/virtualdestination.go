@@ -46,7 +46,9 @@ type VirtualDestinationSpec struct {
 	VirtualMesh *commonv1.ObjectRef `json:"virtualMesh,omitempty"`
 	// MeshList are meshes that see it.
 	MeshList *MeshList `json:"meshList,omitempty"`
-	// Static lists the Destinations behind it, in the order in which they take over from each other.
+	// Static lists the Destinations behind it, in the order in which they take over from each other. An endpoint counts as
+	// failing by the outlier detection that TrafficPolicies ask for on the first of them that has any; if none has, after 10
+	// errors in a row, looked at every 5s, for 120s.
 	Static *StaticDestinations `json:"static,omitempty"`
 	// Localized selects the Destinations behind it; callers get the nearest.
 	Localized *LocalizedDestinations `json:"localized,omitempty"`
@@ -101,7 +103,8 @@ type LocalizedDestinations struct {
 	// DestinationSelectors select the Destinations; at most one in each cluster.
 	// +kubebuilder:validation:MaxItems=100
 	DestinationSelectors []commonv1.DestinationSelector `json:"destinationSelectors,omitempty"`
-	// FailoverDirectives say which region takes over from which; omitted means any.
+	// FailoverDirectives say which region takes over from which, and in which order. The Destination of the caller's own
+	// cluster always comes first, those of its region next, and last those of regions that no directive names.
 	FailoverDirectives []FailoverDirective `json:"failoverDirectives,omitempty"`
 	// OutlierDetection says when an endpoint counts as failing; if omitted, after 10 errors in a row, looked at every 5s,
 	// for 120s.

@@ -1,0 +1,193 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// checkDirectives says which directives cannot do what they read like.
+func (b *virtualBinding) checkDirectives(directives []enterprisev1beta1.FailoverDirective) {
+	const fields = "localized.failoverDirectives"
+	from := func(region string) bool {
+		return slices.ContainsFunc(b.exported, func(m *snapshot.MeshPlan) bool { return regionOf(m) == region })
+	}
+	to := func(region string) bool {
+		return slices.ContainsFunc(b.backing, func(t *snapshot.BackingPlan) bool { return t.Region == region })
+	}
+	place := func(field string, l *enterprisev1beta1.Locality, known func(string) bool, nobody string) {
+		switch {
+		case l == nil || l.Region == "":
+			b.issue(snapshot.Ref{}, failure(snapshot.FieldInvalid, "set its region", "%s names no region", field))
+			return
+		case !known(l.Region):
+			b.issue(snapshot.Ref{}, warning(snapshot.SelectsNothing,
+				"correct the region; it is the label topology.kubernetes.io/region of nodes", "%s: "+nobody+" in region %s", field, l.Region))
+		}
+		if l.Zone != "" || l.SubZone != "" {
+			b.issue(snapshot.Ref{}, warning(snapshot.FieldUnsupported, "name regions only", "%s: zone and subZone have no effect", field))
+		}
+	}
+	for i := range directives {
+		field := fields + "[" + strconv.Itoa(i) + "]"
+		place(field+".from", directives[i].From, from, "no mesh that it is exported to is")
+		if len(directives[i].To) == 0 {
+			b.issue(snapshot.Ref{}, warning(snapshot.SelectsNothing, "name the regions that take over, or remove it", "%s has no to, and no effect", field))
+		}
+		for j := range directives[i].To {
+			place(field+".to["+strconv.Itoa(j)+"]", &directives[i].To[j], to, "no service behind it is")
+		}
+	}
+}
+
+// rank is a place in the order of a view.
+type rank struct {
+	reason, field string
+}
+
+// ranks are the places that a view could have, best first, and which of them a
+// backing service takes. One place is for the services that are equally good.
+func (b *virtualBinding) ranks(viewer *snapshot.MeshPlan) ([]rank, func(*snapshot.BackingPlan) int) {
+	if b.source.Spec.Static != nil {
+		ranks := make([]rank, len(b.backing))
+		for i, t := range b.backing {
+			ranks[i] = rank{"place in the list", t.Origin.Field}
+		}
+		return ranks, func(t *snapshot.BackingPlan) int { return slices.Index(b.backing, t) }
+	}
+	ranks := []rank{{"own cluster", "localized"}, {"same region", "localized"}}
+	home := regionOf(viewer)
+	var regions []string
+	for i, d := range b.source.Spec.Localized.FailoverDirectives {
+		if d.From == nil || d.From.Region == "" || d.From.Region != home {
+			continue
+		}
+		for j, to := range d.To {
+			if to.Region == "" || slices.Contains(regions, to.Region) {
+				continue
+			}
+			regions = append(regions, to.Region)
+			ranks = append(ranks, rank{"region " + to.Region, "localized.failoverDirectives[" + strconv.Itoa(i) + "].to[" + strconv.Itoa(j) + "]"})
+		}
+	}
+	ranks = append(ranks, rank{"any other place", "localized"})
+	return ranks, func(t *snapshot.BackingPlan) int {
+		switch at := slices.Index(regions, t.Region); {
+		case clusterOf(t) == viewer.Cluster:
+			return 0
+		case home != "" && t.Region == home:
+			return 1
+		case at >= 0:
+			return 2 + at
+		}
+		return len(ranks) - 1
+	}
+}
+
+func clusterOf(t *snapshot.BackingPlan) string { return t.Destination.Spec.KubeService.Ref.ClusterName }
+
+// prioritize puts the services that a mesh can reach into the order in which
+// they take over from each other.
+func (b *virtualBinding) prioritize(view *snapshot.VirtualView) {
+	ranks, rankOf := b.ranks(view.Mesh)
+	groups := make([]snapshot.Priority, len(ranks))
+	for _, t := range b.backing {
+		through, problem := reach(view.Mesh, t)
+		if problem != nil {
+			view.Issues = append(view.Issues, on(b.ref, view.Mesh.Ref, *problem))
+			continue
+		}
+		at := rankOf(t)
+		groups[at].Targets = append(groups[at].Targets, snapshot.VirtualTarget{Backing: t, Through: through})
+	}
+	for i, g := range groups {
+		if len(g.Targets) == 0 {
+			continue
+		}
+		g.Reason, g.Origin = ranks[i].reason, snapshot.Origin{Ref: b.ref, Field: ranks[i].field}
+		view.Priorities = append(view.Priorities, g)
+	}
+	b.shareGateways(view)
+	b.bound(view)
+	if l := b.source.Spec.Localized; l != nil && len(l.FailoverDirectives) > 0 && regionOf(view.Mesh) == "" {
+		view.Issues = append(view.Issues, on(b.ref, view.Mesh.Ref, warning(snapshot.FailoverIncomplete,
+			"label the nodes with topology.kubernetes.io/region", "the region of mesh %s is not known, so no directive holds for it", view.Mesh.Ref.Name)))
+	}
+}
+
+// shareGateways joins services of one cluster that are behind its gateways:
+// to a caller they are one place, and the gateway has the order among them.
+func (b *virtualBinding) shareGateways(view *snapshot.VirtualView) {
+	first := map[string]int{}
+	var out []snapshot.Priority
+	for _, p := range view.Priorities {
+		var own []snapshot.VirtualTarget
+		for _, t := range p.Targets {
+			cluster := clusterOf(t.Backing)
+			at, seen := first[cluster]
+			if !seen || len(t.Through) == 0 {
+				first[cluster] = len(out)
+				own = append(own, t)
+				continue
+			}
+			before := out[at].Targets[0].Backing.Destination.Spec.KubeService.Ref
+			out[at].Targets = append(out[at].Targets, t)
+			view.Issues = append(view.Issues, on(b.ref, view.Mesh.Ref, warning(snapshot.FailoverIncomplete,
+				"leave one of them out, or use a flat network",
+				"services %s and %s are behind the same gateways, which go over to the second when connections to the first fail, not when it answers with errors",
+				key(before), key(t.Backing.Destination.Spec.KubeService.Ref))))
+		}
+		if len(own) > 0 {
+			p.Targets = own
+			out = append(out, p)
+		}
+	}
+	view.Priorities = out
+}
+
+// bound gives the last priority all that proxies have no number for.
+func (b *virtualBinding) bound(view *snapshot.VirtualView) {
+	if len(view.Priorities) <= snapshot.MaxPriorities {
+		return
+	}
+	last := &view.Priorities[snapshot.MaxPriorities-1]
+	for _, p := range view.Priorities[snapshot.MaxPriorities:] {
+		last.Targets = append(last.Targets, p.Targets...)
+	}
+	view.Priorities = view.Priorities[:snapshot.MaxPriorities]
+	view.Issues = append(view.Issues, on(b.ref, view.Mesh.Ref, warning(snapshot.FailoverIncomplete, "list fewer services",
+		"proxies know %d priorities; the services after that share the last one", snapshot.MaxPriorities)))
+}
+
+// reach says how callers in a mesh get to a backing service: through gateways,
+// to its pods if there are none, or not at all.
+func reach(viewer *snapshot.MeshPlan, t *snapshot.BackingPlan) ([]snapshot.GatewayPlan, *snapshot.Issue) {
+	service := key(t.Destination.Spec.KubeService.Ref)
+	not := func(code snapshot.Code, hint, format string, args ...any) ([]snapshot.GatewayPlan, *snapshot.Issue) {
+		args = append([]any{viewer.Ref.Name, service}, args...)
+		issue := failure(code, hint+"; until then its callers do without that service", "mesh %s cannot reach service %s: "+format, args...)
+		return nil, &issue
+	}
+	switch {
+	case t.Mesh.Mesh.Spec.Istio == nil:
+		return not(snapshot.FieldUnsupported, "name a service of an Istio mesh", "its mesh %s is no Istio", t.Mesh.Ref.Name)
+	case t.Mesh.Cluster == viewer.Cluster:
+		return nil, nil
+	case viewer.VirtualMesh == nil || viewer.VirtualMesh != t.Mesh.VirtualMesh:
+		return not(snapshot.NotFederated, "join both meshes in one VirtualMesh", "its mesh %s is in no VirtualMesh with it", t.Mesh.Ref.Name)
+	}
+	f := viewer.VirtualMesh.Spec.Federation
+	switch {
+	case f == nil:
+		return not(snapshot.NotFederated, "add `federation: {}` to the VirtualMesh, which finds the gateways, or federation.flatNetwork",
+			"VirtualMesh %s has no federation", viewer.VirtualMesh.Name)
+	case f.FlatNetwork:
+		return nil, nil
+	case len(t.Mesh.Gateways) == 0:
+		return not(snapshot.GatewayMissing, "`meshctl describe virtualmesh "+viewer.VirtualMesh.Name+"` says what a gateway needs",
+			"its mesh %s has no gateway that other clusters can reach", t.Mesh.Ref.Name)
+	}
+	return t.Mesh.Gateways, nil
+}

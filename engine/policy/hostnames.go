@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// hostnames gives VirtualDestinations their host names and addresses, the older
+// first. A service always keeps its own name.
+type hostnames struct {
+	world *world
+	// held are the names in use in a cluster.
+	held      map[hostKey]*virtualBinding
+	addresses map[netip.Addr]bool
+}
+
+type hostKey struct{ cluster, hostname string }
+
+func newHostnames(w *world) *hostnames {
+	return &hostnames{world: w, held: map[hostKey]*virtualBinding{}, addresses: map[netip.Addr]bool{}}
+}
+
+// give returns the address, and for each mesh that sees the VirtualDestination
+// what is called by its host name there already.
+func (h *hostnames) give(b *virtualBinding) (string, []*snapshot.Issue) {
+	taken := make([]*snapshot.Issue, len(b.exported))
+	if len(b.exported) == 0 {
+		return "", taken
+	}
+	address := freeAddress(func(a netip.Addr) bool { return h.world.addresses[a] || h.addresses[a] },
+		b.ref.Name, b.ref.Namespace, "", "virtual-destination")
+	h.addresses[address] = true
+	for i, mesh := range b.exported {
+		taken[i] = h.take(b, mesh)
+	}
+	return address.String(), taken
+}
+
+// take gives a name to a VirtualDestination in one mesh, unless it has it already.
+func (h *hostnames) take(b *virtualBinding, mesh *snapshot.MeshPlan) *snapshot.Issue {
+	hostname := b.source.Spec.Hostname
+	if service := h.world.called(hostname, mesh); service != "" {
+		issue := failure(snapshot.HostnameTaken, "choose another hostname", "%s is the name of service %s in mesh %s", hostname, service, mesh.Ref.Name)
+		return &issue
+	}
+	at := hostKey{mesh.Cluster, hostname}
+	if other := h.held[at]; other != nil && other != b {
+		issue := failure(snapshot.HostnameTaken, "choose another hostname, or do not export both there",
+			"hostname %s has the older VirtualDestination %s.%s in mesh %s", hostname, other.ref.Name, other.ref.Namespace, mesh.Ref.Name)
+		return &issue
+	}
+	h.held[at] = b
+	return nil
+}
+
+// called names the service that a mesh knows by a host name; empty if none.
+func (w *world) called(hostname string, mesh *snapshot.MeshPlan) string {
+	name, rest, _ := strings.Cut(hostname, ".")
+	namespace, rest, _ := strings.Cut(rest, ".")
+	if at, ok := w.inv.services[serviceKey{mesh.Cluster, namespace, name}]; ok {
+		service := w.inv.Destinations[at].Spec.KubeService.Ref
+		if rest == "" || rest == "svc" || hostname == w.inv.localFQDN(service) {
+			return key(service)
+		}
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(w.inv.domains)) {
+		if !strings.HasPrefix(rest, "svc."+cluster+".") {
+			continue
+		}
+		at, ok := w.inv.services[serviceKey{cluster, namespace, name}]
+		if !ok {
+			continue
+		}
+		f := w.federations[at]
+		if f != nil && f.Hostname == hostname && (cluster == mesh.Cluster || slices.Contains(f.To, mesh)) {
+			return key(w.inv.Destinations[at].Spec.KubeService.Ref)
+		}
+	}
+	return ""
+}
+
+// isName reports whether an address is a host name.
+func isName(address string) bool {
+	_, err := netip.ParseAddr(address)
+	return err != nil
+}

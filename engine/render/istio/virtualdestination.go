@@ -1,0 +1,147 @@
+package istio
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// priorityLabel, followed by a number, is on endpoints of that priority; those
+// of the first one have none. Istio ranks endpoints by how many labels of a list
+// they have in common with the caller, and to lack a label is to have it in
+// common (DestinationRule, localityLbSetting.failoverPriority).
+const priorityLabel = "priority.networking.mesh.gloo.solo.io/"
+
+// VirtualDestination renders what makes a VirtualDestination known in the meshes
+// that see it, and at the gateways on the way. The objects are ascending by Ref.
+func VirtualDestination(plan *snapshot.VirtualDestinationPlan, namespace string) []*snapshot.Object {
+	v := &virtual{plan: plan, namespace: namespace, done: map[snapshot.Ref]bool{}}
+	for _, view := range plan.Views {
+		if len(view.Priorities) > 0 {
+			v.callers(view)
+		}
+	}
+	v.homes()
+	slices.SortFunc(v.objects, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })
+	return v.objects
+}
+
+// virtual collects the objects of one VirtualDestination.
+type virtual struct {
+	plan      *snapshot.VirtualDestinationPlan
+	namespace string
+	objects   []*snapshot.Object
+	// done are the objects made: revisions of one control plane share them.
+	done map[snapshot.Ref]bool
+}
+
+func (v *virtual) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name string, spec any, policies ...snapshot.Ref) {
+	ref := snapshot.Ref{Kind: kind, Cluster: mesh.Cluster, Namespace: mesh.Namespace, Name: name}
+	if v.done[ref] {
+		return
+	}
+	v.done[ref] = true
+	parents := append([]snapshot.Ref{v.plan.Ref}, policies...)
+	slices.SortFunc(parents, snapshot.Ref.Compare)
+	parents = slices.Compact(parents)
+	v.objects = append(v.objects, &snapshot.Object{Ref: ref, Content: newContent(v.namespace, spec, parents, parents)})
+}
+
+// callers lets the callers in a mesh know the host name.
+func (v *virtual) callers(view *snapshot.VirtualView) {
+	entry := v.entry(v.plan.Hostname)
+	entry.Addresses = []string{v.plan.Address}
+	for i, p := range view.Priorities {
+		entry.Endpoints = append(entry.Endpoints, v.endpoints(i, p)...)
+	}
+	entry.Resolution = resolution(entry.Endpoints)
+	v.add(snapshot.ServiceEntry, view.Mesh, v.plan.Hostname, entry)
+
+	policy := v.trafficPolicy(len(view.Priorities))
+	subsets := v.subsets()
+	origins := v.origins()
+	if k := view.KeepAlive; k != nil {
+		policy.ConnectionPool = connectionPool(k)
+		origins = append(origins, k.Origin.Ref)
+	}
+	switch {
+	case view.PassedAs != "":
+		// A proxy has one SNI for all endpoints of a host.
+		policy.Tls = v.passed(view.PassedAs, "")
+		for _, s := range subsets {
+			s.TrafficPolicy = &networking.TrafficPolicy{Tls: v.passed(view.PassedAs, s.Name)}
+		}
+	case view.TLS != nil:
+		policy.Tls = &networking.ClientTLSSettings{Mode: tlsMode(view.TLS.Value)}
+	}
+	if view.TLS != nil {
+		origins = append(origins, view.TLS.Origin.Ref)
+	}
+	v.add(snapshot.DestinationRule, view.Mesh, v.plan.Hostname,
+		&networking.DestinationRule{Host: v.plan.Hostname, TrafficPolicy: policy, Subsets: subsets}, origins...)
+}
+
+// entry is a ServiceEntry without endpoints.
+func (v *virtual) entry(host string) *networking.ServiceEntry {
+	return &networking.ServiceEntry{
+		Hosts: []string{host}, Location: networking.ServiceEntry_MESH_INTERNAL,
+		Ports: []*networking.ServicePort{{Number: v.plan.Port, Name: v.portName(), Protocol: v.plan.Protocol}},
+	}
+}
+
+func (v *virtual) portName() string { return strings.ToLower(v.plan.Protocol) }
+
+// passed asks for mutual TLS under the SNI by which gateways find their way: the
+// name of a cluster that the home entry gives them.
+func (v *virtual) passed(host, subset string) *networking.ClientTLSSettings {
+	return &networking.ClientTLSSettings{
+		Mode: networking.ClientTLSSettings_ISTIO_MUTUAL,
+		Sni:  "outbound_." + strconv.FormatUint(uint64(v.plan.Port), 10) + "_." + subset + "_." + host,
+	}
+}
+
+// trafficPolicy is what failover needs, here or at a gateway.
+func (v *virtual) trafficPolicy(priorities int) *networking.TrafficPolicy {
+	out := &networking.TrafficPolicy{OutlierDetection: outliers(v.plan.Outlier.Value)}
+	if priorities < 2 {
+		return out
+	}
+	locality := &networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)}
+	for p := priorities - 1; p > 0; p-- {
+		locality.FailoverPriority = append(locality.FailoverPriority, priorityLabel+strconv.Itoa(p))
+	}
+	out.LoadBalancer = &networking.LoadBalancerSettings{LocalityLbSetting: locality}
+	return out
+}
+
+// outliers counts errors that a proxy on the way answered with in the same way
+// as the service's own.
+func outliers(o networkingv1.OutlierDetection) *networking.OutlierDetection {
+	return &networking.OutlierDetection{
+		ConsecutiveGatewayErrors: wrapperspb.UInt32(o.ConsecutiveErrors),
+		Consecutive_5XxErrors:    wrapperspb.UInt32(o.ConsecutiveErrors),
+		Interval:                 durationpb.New(o.Interval.Duration),
+		BaseEjectionTime:         durationpb.New(o.BaseEjectionTime.Duration),
+		MaxEjectionPercent:       int32(o.MaxEjectionPercent),
+	}
+}
+
+func (v *virtual) subsets() []*networking.Subset {
+	return subsets(&snapshot.View{Subsets: v.plan.Subsets})
+}
+
+// origins are the policies that say something of connections.
+func (v *virtual) origins() []snapshot.Ref {
+	out := []snapshot.Ref{v.plan.Outlier.Origin.Ref}
+	for _, p := range v.plan.RequiredSubsets {
+		out = append(out, snapshot.RefOf(snapshot.TrafficPolicy, p))
+	}
+	return out
+}

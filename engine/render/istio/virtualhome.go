@@ -1,0 +1,60 @@
+package istio
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// homes let the gateways on the way know where to pass on what arrives: to the
+// pods behind them, and to no gateway.
+func (v *virtual) homes() {
+	for _, home := range v.behindGateways() {
+		mesh := home[0].Mesh
+		host := snapshot.PassedAs(v.plan.Ref, mesh.HostnameSuffix)
+		entry := v.entry(host)
+		entry.ExportTo = gatewayNamespaces(mesh)
+		for i, b := range home {
+			entry.Endpoints = append(entry.Endpoints, v.endpoints(i, snapshot.Priority{Targets: []snapshot.VirtualTarget{{Backing: b}}})...)
+		}
+		entry.Resolution = resolution(entry.Endpoints)
+		v.add(snapshot.ServiceEntry, mesh, host, entry)
+		if len(home) < 2 && len(v.plan.Subsets) == 0 {
+			continue
+		}
+		rule := &networking.DestinationRule{Host: host, Subsets: v.subsets(), ExportTo: entry.ExportTo}
+		if len(home) > 1 {
+			rule.TrafficPolicy = v.trafficPolicy(len(home))
+		}
+		v.add(snapshot.DestinationRule, mesh, host, rule, v.origins()...)
+	}
+}
+
+// behindGateways are the services that some mesh reaches through gateways, in
+// their order, together with the others of their cluster.
+func (v *virtual) behindGateways() [][]*snapshot.BackingPlan {
+	passed := map[*snapshot.BackingPlan]bool{}
+	for _, view := range v.plan.Views {
+		for _, p := range view.Priorities {
+			for _, t := range p.Targets {
+				if len(t.Through) > 0 {
+					passed[t.Backing] = true
+				}
+			}
+		}
+	}
+	var out [][]*snapshot.BackingPlan
+	at := map[string]int{}
+	for _, b := range v.plan.Backing {
+		if !passed[b] {
+			continue
+		}
+		i, ok := at[b.Mesh.Cluster]
+		if !ok {
+			i = len(out)
+			at[b.Mesh.Cluster], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], b)
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"fmt"
+	"reflect"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// maxErrors bounds what the status of a mesh repeats of one VirtualDestination.
+const maxErrors = 3
+
+func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []snapshot.Failure) *snapshot.Status {
+	meshes := map[string][]snapshot.Issue{}
+	var whole []snapshot.Issue
+	for _, issue := range p.AllIssues() {
+		if issue.Target.Kind == snapshot.Mesh {
+			meshes[issue.Target.Key()] = append(meshes[issue.Target.Key()], issue)
+		} else {
+			whole = append(whole, issue)
+		}
+	}
+	s := summarize(nil, whole, failures)
+	status := &enterprisev1beta1.VirtualDestinationStatus{
+		ObservedGeneration: p.VirtualDestination.Generation, Meshes: make(map[string]commonv1.ApprovalStatus, len(p.Views)),
+	}
+	left, more := budget(meshBudget), 0
+	for _, view := range p.Views {
+		verdict := snapshot.Verdict{Accepted: true, Issues: meshes[view.Mesh.Ref.Key()]}
+		for _, issue := range verdict.Issues {
+			verdict.Accepted = verdict.Accepted && issue.Severity != snapshot.Error
+		}
+		if !verdict.Accepted && s.state == commonv1.ApprovalStateAccepted {
+			s.state = commonv1.ApprovalStateInvalid
+		}
+		state := targetState(&verdict)
+		if len(status.Meshes) < maxListed && left.spend(textSize(state)) {
+			status.Meshes[view.Mesh.Ref.Key()] = state
+		} else {
+			more++
+		}
+	}
+	if more > 0 {
+		s.warnings = append(s.warnings, fmt.Sprintf("meshes: %d more are not listed", more))
+	}
+	for i, b := range p.Backing {
+		if i == maxListed {
+			s.warnings = append(s.warnings, fmt.Sprintf("selectedDestinations: %d more are not listed", len(p.Backing)-maxListed))
+			break
+		}
+		service := b.Destination.Spec.KubeService.Ref
+		status.SelectedDestinations = append(status.SelectedDestinations, enterprisev1beta1.SelectedDestination{
+			Ref: service, Destination: &enterprisev1beta1.BackingDestination{KubeService: &service},
+		})
+	}
+	specs := budget(specBudget)
+	for i, t := range p.RequiredSubsets {
+		if !specs.spend(size(t.Spec.Policy)) {
+			s.warnings = append(s.warnings, fmt.Sprintf("requiredSubsets: %d more are not listed", len(p.RequiredSubsets)-i))
+			break
+		}
+		required := discoveryv1.RequiredSubsets{TrafficPolicyRef: objectRef(t), ObservedGeneration: t.Generation}
+		if t.Spec.Policy != nil {
+			required.TrafficShift = t.Spec.Policy.TrafficShift
+		}
+		status.RequiredSubsets = append(status.RequiredSubsets, required)
+	}
+	status.State, status.Errors, status.Warnings = s.state, s.errors, s.warnings
+	return &snapshot.Status{Ref: p.Ref, Value: status}
+}
+
+// exports are the VirtualDestinations that each mesh sees, or should see.
+type exports struct {
+	of   []*snapshot.VirtualDestinationPlan
+	seen map[snapshot.Ref]*visible
+}
+
+// visible is what one mesh sees: the same object as long as it says the same.
+type visible struct {
+	list []discoveryv1.AppliedVirtualDestination
+	// left bounds the errors.
+	left budget
+}
+
+// observedMesh is a mesh with what it sees.
+type observedMesh struct {
+	observed[*snapshot.MeshPlan]
+	visible *visible
+}
+
+// observe puts what each mesh sees beside it.
+func (e *exports) observe(meshes snapshot.List[observed[*snapshot.MeshPlan]]) snapshot.List[observedMesh] {
+	out := make([]observedMesh, 0, meshes.Len())
+	for m := range meshes.All() {
+		out = append(out, observedMesh{m, e.seen[m.source.Ref]})
+	}
+	return snapshot.ListOf(out)
+}
+
+// update works out anew what meshes see if any VirtualDestination changed.
+func (e *exports) update(plans []*snapshot.VirtualDestinationPlan) {
+	if e.seen != nil && sameSlice(e.of, plans) {
+		return
+	}
+	seen := map[snapshot.Ref]*visible{}
+	for _, p := range plans {
+		for _, view := range p.Views {
+			at := seen[view.Mesh.Ref]
+			if at == nil {
+				at = &visible{left: meshBudget}
+				seen[view.Mesh.Ref] = at
+			}
+			if len(at.list) < maxListed {
+				at.list = append(at.list, at.applied(p, view))
+			}
+		}
+	}
+	for ref, now := range seen {
+		if was := e.seen[ref]; was != nil && reflect.DeepEqual(was, now) {
+			seen[ref] = was
+		}
+	}
+	e.of, e.seen = plans, seen
+}
+
+func (v *visible) applied(p *snapshot.VirtualDestinationPlan, view *snapshot.VirtualView) discoveryv1.AppliedVirtualDestination {
+	out := discoveryv1.AppliedVirtualDestination{Ref: objectRef(p.VirtualDestination), ObservedGeneration: p.VirtualDestination.Generation}
+	for _, issue := range view.Issues {
+		if text := clip(issue.Text()); issue.Severity == snapshot.Error && len(out.Errors) < maxErrors && v.left.spend(len(text)) {
+			out.Errors = append(out.Errors, text)
+		}
+	}
+	return out
+}
