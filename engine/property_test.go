@@ -76,12 +76,12 @@ func TestRemovalRestores(t *testing.T) {
 			w := newRandomWorld(seed)
 			memo := engine.NewMemo()
 			want := text(t, memo.Translate(w.input()).Output)
-			policies, access, depends := w.traffic, w.access, w.depends
+			policies, access, depends, virtual := w.traffic, w.access, w.depends, w.virtual
 			w.addTraffic()
 			w.addAccess()
 			w.addDependency()
 			memo.Translate(w.input())
-			w.traffic, w.access, w.depends = policies, access, depends
+			w.traffic, w.access, w.depends, w.virtual = policies, access, depends, virtual
 			require.Equal(t, want, text(t, memo.Translate(w.input()).Output))
 		})
 	}
@@ -182,6 +182,7 @@ type randomWorld struct {
 	traffic []*networkingv1.TrafficPolicy
 	access  []*networkingv1.AccessPolicy
 	depends []*enterprisev1beta1.ServiceDependency
+	virtual []*enterprisev1beta1.VirtualDestination
 	meshes  []*networkingv1.VirtualMesh
 	setting []*settingsv1.Settings
 	stored  []*discoveryv1.Destination
@@ -206,6 +207,7 @@ func newRandomWorld(seed int64) *randomWorld {
 		w.addTraffic()
 		w.addAccess()
 		w.changeDependencies()
+		w.addVirtual()
 	}
 	return w
 }
@@ -216,6 +218,7 @@ func (w *randomWorld) input() *snapshot.Input {
 	in.Clusters = slices.Clone(w.base.Clusters)
 	m.TrafficPolicies, m.AccessPolicies = w.traffic, w.access
 	m.VirtualMeshes, m.Settings, m.Destinations = w.meshes, w.setting, w.stored
+	m.VirtualDestinations = w.virtual
 	m.ServiceDependencies, m.Workloads = w.depends, w.storedWorkloads
 	slices.SortFunc(m.TrafficPolicies, func(a, b *networkingv1.TrafficPolicy) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(m.AccessPolicies, func(a, b *networkingv1.AccessPolicy) int { return strings.Compare(a.Name, b.Name) })
@@ -235,6 +238,9 @@ func (w *randomWorld) change() {
 		{"edit a traffic policy", w.editTraffic},
 		{"change the dependencies", w.changeDependencies},
 		{"write for a mesh by hand", w.changeHandWritten},
+		{"add a virtual destination", w.addVirtual},
+		{"remove a virtual destination", func() { w.virtual = without(w.r, w.virtual) }},
+		{"edit a virtual destination", w.editVirtual},
 		{"change the virtual mesh", w.changeVirtualMesh},
 		{"change settings", w.changeSettings},
 		{"store what is in force", w.store},
@@ -312,6 +318,10 @@ func (w *randomWorld) fill(spec *networkingv1.TrafficPolicySpec) {
 	if w.r.Intn(3) == 0 {
 		p.TrafficShift = &networkingv1.MultiDestination{}
 		for range 1 + w.r.Intn(2) {
+			if w.r.Intn(2) == 0 {
+				p.TrafficShift.Destinations = append(p.TrafficShift.Destinations, w.virtualTarget())
+				continue
+			}
 			d := w.service()
 			p.TrafficShift.Destinations = append(p.TrafficShift.Destinations, networkingv1.WeightedDestination{Weight: uint32(w.r.Intn(3)), KubeService: &d})
 		}
