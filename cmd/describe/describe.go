@@ -60,6 +60,11 @@ func kinds() []kind {
 			"virtual-mesh",
 		},
 		{
+			snapshot.VirtualDestination, "virtualdestination", []string{"virtualdestinations", "vdest"},
+			"A VirtualDestination: what stands behind it, and who takes over from whom",
+			"reviews-global",
+		},
+		{
 			snapshot.ServiceDependency, "servicedependency", []string{"servicedependencies", "sdep"},
 			"A ServiceDependency: which workloads it limits, and to what",
 			"productpage-deps",

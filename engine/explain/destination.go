@@ -25,6 +25,9 @@ type Destination struct {
 	// Views are the route tables; meshes without one reach the service unchanged.
 	Views  []View `json:"views"`
 	Access Access `json:"access"`
+	// Failovers are the VirtualDestinations that it stands behind, as callers in
+	// its own mesh get them.
+	Failovers []Failover `json:"failovers,omitempty"`
 	// SubsetsFor are the policies that send traffic to subsets of the service.
 	SubsetsFor []snapshot.Ref   `json:"subsetsFor,omitempty"`
 	Issues     []snapshot.Issue `json:"issues"`
@@ -74,6 +77,7 @@ func (w *World) destination(d *snapshot.DestinationPlan) *Destination {
 	}
 	if d.Mesh != nil {
 		out.Mesh = &d.Mesh.Ref
+		out.Failovers = w.failovers(d.Mesh, &d.Ref)
 	}
 	if k := d.Destination.Spec.KubeService; k != nil {
 		out.Service = &snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name}
@@ -207,6 +211,9 @@ func (d *Destination) Page() Page {
 		Issues: d.Issues,
 	}
 	page.Sections = append(page.Sections, d.federationSection(), d.trafficSection())
+	if len(d.Failovers) > 0 {
+		page.Sections = append(page.Sections, failoverSection("Stands behind", d.Failovers))
+	}
 	for _, v := range d.Views {
 		page.Sections = append(page.Sections, v.sections()...)
 	}
@@ -223,6 +230,9 @@ func (d *Destination) Page() Page {
 
 func (d *Destination) federationSection() Section {
 	f := d.Federation
+	if f == nil && len(d.Failovers) > 0 {
+		return Section{Title: "Federation", Text: "Not federated: other meshes can call it only through what it stands behind."}
+	}
 	if f == nil {
 		return Section{Title: "Federation", Text: "Not federated: only its own mesh can call it."}
 	}

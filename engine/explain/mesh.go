@@ -29,9 +29,11 @@ type Mesh struct {
 	HostnameSuffix string    `json:"hostnameSuffix,omitempty"`
 	Gateways       []Gateway `json:"gateways"`
 	// DenyByDefault is what denies access that no policy allows; nil if nothing does.
-	DenyByDefault *By              `json:"denyByDefault,omitempty"`
-	Counts        MeshCounts       `json:"counts"`
-	Issues        []snapshot.Issue `json:"issues"`
+	DenyByDefault *By `json:"denyByDefault,omitempty"`
+	// Failovers are the VirtualDestinations exported to it.
+	Failovers []Failover       `json:"failovers,omitempty"`
+	Counts    MeshCounts       `json:"counts"`
+	Issues    []snapshot.Issue `json:"issues"`
 }
 
 // Gateway lets other meshes in.
@@ -58,6 +60,7 @@ func (w *World) mesh(m *snapshot.MeshPlan) *Mesh {
 		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Frozen: w.frozen(m.Cluster),
 		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: w.issuesOf(m.Ref),
 	}
+	out.Failovers = w.failovers(m, nil)
 	if i := m.Mesh.Spec.Istio; i != nil {
 		out.SmartDNS = i.SmartDnsProxyingEnabled
 	}
@@ -182,5 +185,8 @@ func (m *Mesh) Page() Page {
 		})
 	}
 	page.Sections = append(page.Sections, gateways)
+	if len(m.Failovers) > 0 {
+		page.Sections = append(page.Sections, failoverSection("Virtual destinations", m.Failovers))
+	}
 	return page
 }

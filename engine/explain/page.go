@@ -56,6 +56,8 @@ func SummaryHeader(kind snapshot.Kind) []string {
 		return []string{"NAME", "CLUSTER", "NAMESPACE", "SERVICE", "FEDERATED AS", "TRAFFIC", "ACCESS", "ISSUES"}
 	case snapshot.VirtualMesh:
 		return []string{"NAME", "NAMESPACE", "STATE", "MESHES", "FEDERATED", "GLOBAL ACCESS", "ISSUES"}
+	case snapshot.VirtualDestination:
+		return []string{"NAME", "NAMESPACE", "STATE", "HOST", "PORT", "PROTOCOL", "BEHIND IT", "SEEN BY", "ISSUES"}
 	case snapshot.ServiceDependency:
 		return []string{"NAME", "NAMESPACE", "STATE", "WORKLOADS", "HOSTS", "ISSUES"}
 	}

@@ -26,6 +26,9 @@ func NewStored(state *snapshot.State) *World {
 	for _, p := range m.AccessPolicies {
 		w.storedFailure(snapshot.RefOf(snapshot.AccessPolicy, p), p.Status.State, p.Status.Errors)
 	}
+	for _, v := range m.VirtualDestinations {
+		w.storedFailure(snapshot.RefOf(snapshot.VirtualDestination, v), v.Status.State, v.Status.Errors)
+	}
 	for _, v := range m.VirtualMeshes {
 		w.storedFailure(snapshot.RefOf(snapshot.VirtualMesh, v), v.Status.State, v.Status.Errors)
 	}

@@ -17,6 +17,7 @@ type World struct {
 	workloads    map[snapshot.Ref]*discoveryv1.Workload
 	virtual      map[snapshot.Ref]*snapshot.VirtualMeshPlan
 	dependencies map[snapshot.Ref]*snapshot.DependencyPlan
+	failover     map[snapshot.Ref]*snapshot.VirtualDestinationPlan
 	issues       map[snapshot.Ref][]snapshot.Issue
 	statuses     map[snapshot.Ref]*snapshot.Status
 	// stored: the clusters themselves were not read; see NewStored.
@@ -33,6 +34,7 @@ func New(state *snapshot.State) *World {
 		workloads:    map[snapshot.Ref]*discoveryv1.Workload{},
 		virtual:      map[snapshot.Ref]*snapshot.VirtualMeshPlan{},
 		dependencies: map[snapshot.Ref]*snapshot.DependencyPlan{},
+		failover:     map[snapshot.Ref]*snapshot.VirtualDestinationPlan{},
 		issues:       map[snapshot.Ref][]snapshot.Issue{},
 		statuses:     map[snapshot.Ref]*snapshot.Status{},
 	}
@@ -50,6 +52,9 @@ func New(state *snapshot.State) *World {
 	}
 	for _, p := range state.Plan.Dependencies {
 		w.dependencies[p.Ref] = p
+	}
+	for _, v := range state.Plan.VirtualDestinations {
+		w.failover[v.Ref] = v
 	}
 	for _, o := range state.Plan.Workloads {
 		w.workloads[snapshot.RefOf(snapshot.Workload, o)] = o
@@ -69,7 +74,7 @@ func New(state *snapshot.State) *World {
 
 // Kinds are those that can be described.
 func Kinds() []snapshot.Kind {
-	return []snapshot.Kind{snapshot.Mesh, snapshot.Workload, snapshot.Destination, snapshot.VirtualMesh, snapshot.ServiceDependency}
+	return []snapshot.Kind{snapshot.Mesh, snapshot.Workload, snapshot.Destination, snapshot.VirtualMesh, snapshot.VirtualDestination, snapshot.ServiceDependency}
 }
 
 // Refs lists all objects of a kind, ascending.
@@ -84,6 +89,8 @@ func (w *World) Refs(kind snapshot.Kind) []snapshot.Ref {
 		refs = keys(w.destinations)
 	case snapshot.VirtualMesh:
 		refs = keys(w.virtual)
+	case snapshot.VirtualDestination:
+		refs = keys(w.failover)
 	case snapshot.ServiceDependency:
 		refs = keys(w.dependencies)
 	}
@@ -154,6 +161,10 @@ func (w *World) Describe(ref snapshot.Ref) Value {
 	case snapshot.VirtualMesh:
 		if v := w.virtual[ref]; v != nil {
 			return w.virtualMesh(v)
+		}
+	case snapshot.VirtualDestination:
+		if v := w.failover[ref]; v != nil {
+			return w.virtualDestination(v)
 		}
 	case snapshot.ServiceDependency:
 		if p := w.dependencies[ref]; p != nil {

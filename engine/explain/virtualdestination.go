@@ -1,0 +1,260 @@
+package explain
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// VirtualDestination is what there is to say about a VirtualDestination.
+type VirtualDestination struct {
+	Ref snapshot.Ref `json:"ref"`
+	// State is that of its status.
+	State    commonv1.ApprovalState `json:"state"`
+	Hostname string                 `json:"hostname"`
+	// Address is the virtual IP of Hostname.
+	Address  string `json:"address,omitempty"`
+	Port     uint32 `json:"port"`
+	Protocol string `json:"protocol"`
+	// Outliers says when an endpoint counts as failing.
+	Outliers Outliers `json:"outlierDetection"`
+	// Backing are the services behind it.
+	Backing []Backing `json:"backing"`
+	// Views tell what callers in each mesh get.
+	Views []VirtualView `json:"views"`
+	// SubsetsFor are the policies that send traffic to subsets of it.
+	SubsetsFor []snapshot.Ref   `json:"subsetsFor,omitempty"`
+	Issues     []snapshot.Issue `json:"issues"`
+}
+
+// Outliers says when an endpoint counts as failing, and for how long.
+type Outliers struct {
+	ConsecutiveErrors  uint32 `json:"consecutiveErrors"`
+	Interval           string `json:"interval"`
+	BaseEjectionTime   string `json:"baseEjectionTime"`
+	MaxEjectionPercent uint32 `json:"maxEjectionPercent"`
+	By                 By     `json:"by"`
+}
+
+// Backing is a service behind a VirtualDestination.
+type Backing struct {
+	Destination snapshot.Ref `json:"destination"`
+	Service     snapshot.Ref `json:"service"`
+	Port        uint32       `json:"port"`
+	Region      string       `json:"region,omitempty"`
+	// Ready is how many endpoints it has.
+	Ready int `json:"ready"`
+}
+
+// VirtualView is a VirtualDestination as callers in one mesh get it.
+type VirtualView struct {
+	Mesh snapshot.Ref `json:"mesh"`
+	// Targets are in the order in which they take over from each other; none if
+	// the mesh cannot call it.
+	Targets []FailoverTarget `json:"targets"`
+	Issues  []snapshot.Issue `json:"issues,omitempty"`
+}
+
+// FailoverTarget is a service at its place in the order.
+type FailoverTarget struct {
+	// Priority counts from 0; services of the same one share the calls.
+	Priority int          `json:"priority"`
+	Service  snapshot.Ref `json:"service"`
+	// Reason says in a few words why it stands there.
+	Reason string `json:"reason"`
+	// Through are addresses of gateways; none if pods are called directly.
+	Through []string `json:"through,omitempty"`
+	By      By       `json:"by"`
+}
+
+func (w *World) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualDestination {
+	o := p.Outlier
+	out := &VirtualDestination{
+		Ref: p.Ref, State: w.stateOf(p.Ref, p.VirtualDestination.Status.State), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol,
+		Outliers: Outliers{
+			ConsecutiveErrors: o.Value.ConsecutiveErrors, Interval: o.Value.Interval.Duration.String(),
+			BaseEjectionTime: o.Value.BaseEjectionTime.Duration.String(), MaxEjectionPercent: o.Value.MaxEjectionPercent,
+			By: By{Object: o.Origin.Ref, Field: o.Origin.Field},
+		},
+		Backing: []Backing{}, Views: []VirtualView{}, Issues: w.issuesOf(p.Ref),
+	}
+	for _, b := range p.Backing {
+		ready := 0
+		for _, part := range b.Destination.Spec.KubeService.EndpointSubsets {
+			ready += len(part.Endpoints)
+		}
+		out.Backing = append(out.Backing, Backing{Destination: b.Ref, Service: serviceOf(b), Port: b.Port.Port, Region: b.Region, Ready: ready})
+	}
+	for _, v := range p.Views {
+		out.Views = append(out.Views, virtualView(v))
+	}
+	for _, t := range p.RequiredSubsets {
+		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, t))
+	}
+	return out
+}
+
+func virtualView(v *snapshot.VirtualView) VirtualView {
+	out := VirtualView{Mesh: v.Mesh.Ref, Targets: []FailoverTarget{}, Issues: v.Issues}
+	for i, p := range v.Priorities {
+		for _, t := range p.Targets {
+			target := FailoverTarget{Priority: i, Service: serviceOf(t.Backing), Reason: p.Reason, By: By{Object: p.Origin.Ref, Field: p.Origin.Field}}
+			for _, gw := range t.Through {
+				for _, a := range gw.Addresses {
+					target.Through = append(target.Through, a+":"+numbers([]uint32{gw.Port}))
+				}
+			}
+			out.Targets = append(out.Targets, target)
+		}
+	}
+	return out
+}
+
+func serviceOf(b *snapshot.BackingPlan) snapshot.Ref {
+	s := b.Destination.Spec.KubeService.Ref
+	return snapshot.Ref{Kind: snapshot.Service, Cluster: s.ClusterName, Namespace: s.Namespace, Name: s.Name}
+}
+
+// orderText spells the order in which services take over: "a, then b or c".
+func orderText(targets []FailoverTarget) string {
+	var b strings.Builder
+	for i, t := range targets {
+		switch {
+		case i > 0 && t.Priority == targets[i-1].Priority:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", then ")
+		}
+		b.WriteString(t.Service.Key())
+	}
+	return b.String()
+}
+
+// Summary is part of Value.
+func (v *VirtualDestination) Summary() []string {
+	seen := 0
+	for _, view := range v.Views {
+		if len(view.Targets) > 0 {
+			seen++
+		}
+	}
+	return []string{
+		v.Ref.Name, v.Ref.Namespace, string(v.State), v.Hostname, strconv.FormatUint(uint64(v.Port), 10), v.Protocol,
+		count(len(v.Backing), "service"), count(seen, "mesh"), worst(v.Issues),
+	}
+}
+
+// Page is part of Value.
+func (v *VirtualDestination) Page() Page {
+	backing := Section{Title: "Services behind it", Header: []string{"SERVICE", "PORT", "REGION", "READY"}}
+	for _, b := range v.Backing {
+		backing.Rows = append(backing.Rows, []string{b.Service.Key(), strconv.FormatUint(uint64(b.Port), 10), b.Region, strconv.Itoa(b.Ready)})
+	}
+	if len(v.Backing) == 0 {
+		backing = Section{Title: backing.Title, Text: "None."}
+	}
+	page := Page{
+		Title: "VirtualDestination " + shortName(v.Ref),
+		Sections: []Section{
+			facts("",
+				[2]string{"State", string(v.State)}, [2]string{"Host", v.Hostname}, [2]string{"Address", v.Address},
+				[2]string{"Port", strconv.FormatUint(uint64(v.Port), 10) + " " + v.Protocol},
+				[2]string{"Ejected", "after " + count(int(v.Outliers.ConsecutiveErrors), "error") + " in a row, for " + v.Outliers.BaseEjectionTime + " or longer"},
+				[2]string{"Looked at", "every " + v.Outliers.Interval + ", at most " + strconv.FormatUint(uint64(v.Outliers.MaxEjectionPercent), 10) + "% ejected"},
+				[2]string{"By", v.Outliers.by()},
+			),
+			backing,
+		},
+		Issues: v.Issues,
+	}
+	for _, view := range v.Views {
+		page.Sections = append(page.Sections, view.section())
+	}
+	if len(v.SubsetsFor) > 0 {
+		s := Section{Title: "Its subsets are needed by", Header: []string{"POLICY"}}
+		for _, ref := range v.SubsetsFor {
+			s.Rows = append(s.Rows, []string{shortName(ref)})
+		}
+		page.Sections = append(page.Sections, s)
+	}
+	return page
+}
+
+// by says who asked for it; nobody did if it is the VirtualDestination's and no
+// field of its own.
+func (o *Outliers) by() string {
+	if !strings.Contains(o.By.Field, "outlierDetection") {
+		return "default"
+	}
+	return originText(snapshot.Origin{Ref: o.By.Object}) + ", " + o.By.Field
+}
+
+func (v *VirtualView) section() Section {
+	s := Section{Title: "Calls from mesh " + v.Mesh.Name}
+	if len(v.Targets) == 0 {
+		s.Text = "None: the mesh does not see it."
+		return s
+	}
+	s.Text = "A service takes over what all before it have no healthy endpoints for."
+	s.Header = []string{"PRIORITY", "SERVICE", "WHY", "THROUGH", "FIELD"}
+	for i, t := range v.Targets {
+		row := []string{strconv.Itoa(t.Priority), t.Service.Key(), t.Reason, strings.Join(t.Through, ", "), t.By.Field}
+		if len(t.Through) == 0 {
+			row[3] = "pods"
+		}
+		if i > 0 && v.Targets[i-1].Priority == t.Priority {
+			row[0] = above
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	return s
+}
+
+// Failover is a VirtualDestination as a page about something else shows it.
+type Failover struct {
+	VirtualDestination snapshot.Ref `json:"virtualDestination"`
+	Hostname           string       `json:"hostname"`
+	Port               uint32       `json:"port"`
+	// Mesh is the one whose callers get the Targets.
+	Mesh    snapshot.Ref     `json:"mesh"`
+	Targets []FailoverTarget `json:"targets"`
+}
+
+// failovers are the VirtualDestinations that a mesh sees, or should see; backing
+// narrows them to those that a service stands behind.
+func (w *World) failovers(mesh *snapshot.MeshPlan, backing *snapshot.Ref) []Failover {
+	var out []Failover
+	for _, p := range w.state.Plan.VirtualDestinations {
+		if backing != nil && !slices.ContainsFunc(p.Backing, func(b *snapshot.BackingPlan) bool { return b.Ref == *backing }) {
+			continue
+		}
+		f := Failover{VirtualDestination: p.Ref, Hostname: p.Hostname, Port: p.Port, Mesh: mesh.Ref}
+		seen := false
+		for _, v := range p.Views {
+			if v.Mesh == mesh {
+				seen, f.Targets = true, virtualView(v).Targets
+			}
+		}
+		if seen || backing != nil {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// failoverSection lists VirtualDestinations with the order in which a mesh's
+// callers get their services.
+func failoverSection(title string, failovers []Failover) Section {
+	s := Section{Title: title, Header: []string{"HOST", "PORT", "VIRTUAL DESTINATION", "CALLS FROM " + failovers[0].Mesh.Name + " GO TO"}}
+	for _, f := range failovers {
+		order := orderText(f.Targets)
+		if order == "" {
+			order = "nothing: the mesh does not see it"
+		}
+		s.Rows = append(s.Rows, []string{f.Hostname, strconv.FormatUint(uint64(f.Port), 10), shortName(f.VirtualDestination), order})
+	}
+	return s
+}
