@@ -134,8 +134,13 @@ func TestLoadsAreWhatProxiesGet(t *testing.T) {
 		state := engine.Translate(w.input())
 		type load struct{ entries, endpoints int }
 		got := map[string]load{}
+		others := map[string]bool{} // hosts that federation did not add
+		for _, v := range state.Plan.VirtualDestinations {
+			others[v.Hostname] = true
+		}
 		for o := range state.Output.Objects {
-			if o.Ref.Kind != snapshot.ServiceEntry || len(o.Content.Spec.(*networking.ServiceEntry).ExportTo) > 0 {
+			if o.Ref.Kind != snapshot.ServiceEntry || len(o.Content.Spec.(*networking.ServiceEntry).ExportTo) > 0 ||
+				others[o.Content.Spec.(*networking.ServiceEntry).Hosts[0]] {
 				continue
 			}
 			l := got[o.Ref.Cluster]

@@ -61,7 +61,7 @@ func kinds() []kind {
 		},
 		{
 			snapshot.VirtualDestination, "virtualdestination", []string{"virtualdestinations", "vdest"},
-			"A VirtualDestination: what stands behind it, and who takes over from whom",
+			"A VirtualDestination: who stands behind it, and who takes over",
 			"reviews-global",
 		},
 		{
@@ -83,7 +83,7 @@ Without a name, all are listed.`
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",
-		Short: "Explain a mesh, a workload, a destination or a virtual mesh",
+		Short: "Explain a mesh or a destination, real or virtual, or a workload",
 		Long:  long,
 		Example: `  # who shifts the traffic of reviews, and who may call it?
   meshctl describe destination reviews-bookinfo-cluster-1
