@@ -1,13 +1,10 @@
 package policy
 
 import (
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -176,24 +173,6 @@ func hasLabels(d *discoveryv1.Destination, labels map[string]string) bool {
 func noSuchPods(field string, labels map[string]string) snapshot.Issue {
 	return warning(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
 		"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels))
-}
-
-// subsetName is how a set of labels is called in generated objects: key-value
-// pairs in the order of their keys.
-func subsetName(labels map[string]string) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		parts = append(parts, k+"-"+labels[k])
-	}
-	text := strings.Join(parts, "-")
-	name := snapshot.Sanitize(text)
-	if len(validation.IsDNS1123Label(name)) == 0 {
-		return name
-	}
-	// Label values can have underscores and be empty, subset names cannot.
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(text))
-	return snapshot.Sanitize("subset-" + strings.Trim(strings.ReplaceAll(name, "_", "-"), "-") + "-" + strconv.FormatUint(uint64(hash.Sum32()), 16))
 }
 
 func labelList(labels map[string]string) string {
