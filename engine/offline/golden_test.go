@@ -2,13 +2,16 @@ package offline_test
 
 import (
 	"flag"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
@@ -47,9 +50,32 @@ func TestGolden(t *testing.T) {
 					t.Errorf("%s (-want +got); run make golden if the change is meant:\n%s", name, diff)
 				}
 			}
-			assert.Equal(t, got, translate(t, os.DirFS(filepath.Join(dir, "in"))), "the same input must give the same bytes")
+			in := os.DirFS(filepath.Join(dir, "in"))
+			assert.Equal(t, got, translate(t, in), "the same input must give the same bytes")
+			assert.Equal(t, got, translate(t, reversed(t, in)), "the order of what is read must not matter")
 		})
 	}
+}
+
+// reversed has every document of a folder in a file of its own, so named that
+// all are read in the opposite order.
+func reversed(t *testing.T, in fs.FS) fs.FS {
+	t.Helper()
+	out := fstest.MapFS{}
+	n := 1_000_000
+	err := fs.WalkDir(in, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(in, name)
+		for _, document := range strings.Split(string(data), "\n---\n") {
+			n--
+			out[path.Join(path.Dir(name), fmt.Sprintf("%06d.yaml", n))] = &fstest.MapFile{Data: []byte(document)}
+		}
+		return err
+	})
+	require.NoError(t, err)
+	return out
 }
 
 // translate gives the golden files of an input by name.
