@@ -42,7 +42,7 @@ func (w *world) inexpressible(self int, viewers []*snapshot.MeshPlan, spec *netw
 		}
 		w.judged[key] = issues
 	}
-	return append(slices.Clip(issues), w.caseIssues(dialect, self, spec.Policy)...)
+	return append(slices.Clip(issues), w.caseIssues(dialect, self, spec)...)
 }
 
 // judgedSpec is a spec as one kind of mesh reads it: the same on every
@@ -65,7 +65,8 @@ func fieldIssues(dialect *snapshot.Dialect, kind snapshot.Kind, paths []string) 
 }
 
 // caseIssues judges values that decide whether a field can be expressed.
-func (w *world) caseIssues(dialect *snapshot.Dialect, self int, p *networkingv1.Policy) []snapshot.Issue {
+func (w *world) caseIssues(dialect *snapshot.Dialect, self int, spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
+	p := spec.Policy
 	var issues []snapshot.Issue
 	judge := func(path, of, field string) {
 		support, ok := dialect.Of(snapshot.TrafficPolicy, path, of)
@@ -76,7 +77,11 @@ func (w *world) caseIssues(dialect *snapshot.Dialect, self int, p *networkingv1.
 		issues = append(issues, issue)
 	}
 	if p.Mtls != nil && p.Mtls.Istio != nil && tlsModeOf(p) != networkingv1.TLSModeIstioMutual {
-		judge("policy.mtls.istio.tlsMode", snapshot.NotMutual, "policy.mtls.istio.tlsMode "+string(tlsModeOf(p)))
+		const path = "policy.mtls.istio.tlsMode"
+		judge(path, snapshot.NotMutual, path+" "+string(tlsModeOf(p)))
+		if len(issues) == 0 && narrow(spec) {
+			judge(path, snapshot.NotMutualBeside, path+" "+string(tlsModeOf(p))+" "+snapshot.BesideCondition)
+		}
 	}
 	if p.TrafficShift == nil {
 		return issues
@@ -126,6 +131,8 @@ func hintFor(of string, s snapshot.Support) string {
 		return "remove it; or give the services the same ports"
 	case of == snapshot.OtherCluster || of == snapshot.OtherNamespace:
 		return "name a service beside the one that is called, or leave that one out of the policy"
+	case of == snapshot.NotMutualBeside:
+		return moveToWhole
 	case strings.HasPrefix(s.Path, "sourceSelector"):
 		return "select sources by clusters only, or leave such services out of the policy"
 	default:

@@ -1,10 +1,12 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -50,19 +52,23 @@ func withDefaults(o networkingv1.OutlierDetection) networkingv1.OutlierDetection
 	return o
 }
 
+// moveToWhole is the way out for a field that cannot tell requests or callers apart.
+const moveToWhole = "move it to a policy without httpRequestMatchers and whose sourceSelector names clusters at most"
+
+// narrow reports whether a policy is about some requests or callers of a cluster only.
+func narrow(spec *networkingv1.TrafficPolicySpec) bool {
+	return len(spec.HttpRequestMatchers) > 0 || slices.ContainsFunc(spec.SourceSelector, func(s commonv1.WorkloadSelector) bool {
+		m := s.KubeWorkloadMatcher
+		return m != nil && len(m.Labels)+len(m.Namespaces) > 0
+	})
+}
+
 // wholeView warns where a field that cannot tell requests or callers apart
 // stands in a policy that does.
 func wholeView(s *setting, field string) []snapshot.Issue {
-	narrow := len(s.spec.HttpRequestMatchers) > 0
-	for i := range s.spec.SourceSelector {
-		if m := s.spec.SourceSelector[i].KubeWorkloadMatcher; m != nil && len(m.Labels)+len(m.Namespaces) > 0 {
-			narrow = true
-		}
-	}
-	if !narrow {
+	if !narrow(s.spec) {
 		return nil
 	}
-	return []snapshot.Issue{warning(snapshot.FieldUnsupported,
-		"move it to a policy without httpRequestMatchers and whose sourceSelector names clusters at most",
+	return []snapshot.Issue{warning(snapshot.FieldUnsupported, moveToWhole,
 		"%s holds for every request to the service, not only for those that the policy selects", field)}
 }

@@ -83,6 +83,7 @@ const (
 	SharedAccount   = "of pods that share their service account with others"
 	OpenMesh        = "of a mesh that lets everybody call everybody"
 	BesideCondition = "beside httpRequestMatchers, or labels or namespaces of sources"
+	NotMutualBeside = NotMutual + " " + BesideCondition
 )
 
 // Dialect is what a kind of mesh can express: the renderer's own declaration.

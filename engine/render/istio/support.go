@@ -106,6 +106,10 @@ func trafficFields() []snapshot.Support {
 			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutual, Level: snapshot.Approximated,
 			Note: "callers in other clusters use mutual TLS all the same: gateways pass on nothing else",
 		},
+		snapshot.Support{
+			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutualBeside, Level: snapshot.NotExpressible,
+			Note: "it would take mutual TLS from callers and requests that the policy does not select",
+		},
 	)
 }
 

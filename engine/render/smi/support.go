@@ -66,6 +66,8 @@ func trafficFields() []snapshot.Support {
 			Note: "requests keep their port"},
 		snapshot.Support{Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutual, Level: snapshot.NotExpressible,
 			Note: "there is always mutual TLS between proxies"},
+		snapshot.Support{Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutualBeside, Level: snapshot.NotExpressible,
+			Note: "there is always mutual TLS between proxies"},
 	)
 }
 
