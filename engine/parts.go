@@ -13,6 +13,7 @@ type partMemo struct {
 	renderers    []renderer
 	destinations group[*snapshot.DestinationPlan, *snapshot.Part]
 	meshes       group[*snapshot.MeshPlan, *snapshot.Part]
+	externals    group[*snapshot.ExternalPlan, *snapshot.Part]
 	filters      group[*snapshot.FilterPlan, *snapshot.Part]
 	workloads    group[*discoveryv1.Workload, *snapshot.Part]
 	sidecars     group[*snapshot.SidecarPlan, *snapshot.Part]
@@ -20,14 +21,25 @@ type partMemo struct {
 	all          snapshot.List[*snapshot.Part]
 }
 
-// render makes the parts of a plan: one for each destination, mesh (and its
-// filters), Sidecar, VirtualDestination and workload.
+// render makes the parts of a plan: one for each destination, external service,
+// mesh (and its filters), Sidecar, VirtualDestination and workload.
 func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*snapshot.Part] {
 	destinations := m.destinations.update(plan.Destinations,
 		func(p *snapshot.DestinationPlan) string { return p.Ref.Name },
 		func(p *snapshot.DestinationPlan, old *snapshot.Part) *snapshot.Part {
 			own := discoveredObject(snapshot.Destination, p.Destination, &p.Destination.Spec, old)
 			return newPart("destination/"+p.Ref.Name, own, rendererOf(m.renderers, p.Mesh).destination(p, namespace))
+		})
+	externals := m.externals.update(snapshot.ListOf(plan.Externals),
+		func(p *snapshot.ExternalPlan) string { return p.Ref.Namespace + "/" + p.Ref.Name },
+		func(p *snapshot.ExternalPlan, _ *snapshot.Part) *snapshot.Part {
+			part := &snapshot.Part{Key: "external/" + p.Ref.Namespace + "/" + p.Ref.Name}
+			for _, r := range m.renderers {
+				if r.external != nil {
+					part.Objects = append(part.Objects, r.external(p, namespace)...)
+				}
+			}
+			return part
 		})
 	filters := m.filters.update(snapshot.ListOf(plan.Filters),
 		func(p *snapshot.FilterPlan) string { return p.Mesh.Ref.Name },
@@ -59,8 +71,8 @@ func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*
 		func(p *snapshot.VirtualDestinationPlan, _ *snapshot.Part) *snapshot.Part {
 			return &snapshot.Part{Key: "virtualdestination/" + p.Ref.Namespace + "," + p.Ref.Name, Objects: istio.VirtualDestination(p, namespace)}
 		})
-	if destinations || filters || meshes || workloads || sidecars || virtuals {
-		m.all = snapshot.Concat(m.destinations.made, m.filters.made, m.meshes.made, m.sidecars.made, m.virtuals.made, m.workloads.made)
+	if destinations || externals || filters || meshes || workloads || sidecars || virtuals {
+		m.all = snapshot.Concat(m.destinations.made, m.externals.made, m.filters.made, m.meshes.made, m.sidecars.made, m.virtuals.made, m.workloads.made)
 	}
 	return m.all
 }

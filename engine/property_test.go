@@ -138,6 +138,9 @@ func TestLoadsAreWhatProxiesGet(t *testing.T) {
 		for _, v := range state.Plan.VirtualDestinations {
 			others[v.Hostname] = true
 		}
+		for _, e := range state.Plan.Externals {
+			others[e.Destination.Spec.ExternalService.Hosts[0]] = true
+		}
 		for o := range state.Output.Objects {
 			if o.Ref.Kind != snapshot.ServiceEntry || len(o.Content.Spec.(*networking.ServiceEntry).ExportTo) > 0 ||
 				others[o.Content.Spec.(*networking.ServiceEntry).Hosts[0]] {
@@ -191,6 +194,8 @@ type randomWorld struct {
 	meshes  []*networkingv1.VirtualMesh
 	setting []*settingsv1.Settings
 	stored  []*discoveryv1.Destination
+	// externals are services outside all clusters.
+	externals []*discoveryv1.Destination
 	// storedWorkloads are stored beside them.
 	storedWorkloads []*discoveryv1.Workload
 
@@ -208,6 +213,7 @@ func newRandomWorld(seed int64) *randomWorld {
 	w := &randomWorld{r: rand.New(rand.NewSource(seed))}
 	w.base = enginetest.World(enginetest.Size{Services: randomServices, Clusters: randomClusters, FederateEvery: 2})
 	w.meshes = w.base.Management.VirtualMeshes
+	w.changeExternals()
 	for range 4 {
 		w.addTraffic()
 		w.addAccess()
@@ -224,6 +230,10 @@ func (w *randomWorld) input() *snapshot.Input {
 	m.TrafficPolicies, m.AccessPolicies = w.traffic, w.access
 	m.VirtualMeshes, m.Settings, m.Destinations = w.meshes, w.setting, w.stored
 	m.VirtualDestinations = w.virtual
+	if len(w.externals) > 0 {
+		m.Destinations = slices.SortedFunc(slices.Values(slices.Concat(w.stored, w.externals)),
+			func(a, b *discoveryv1.Destination) int { return strings.Compare(a.Name, b.Name) })
+	}
 	m.ServiceDependencies, m.Workloads = w.depends, w.storedWorkloads
 	slices.SortFunc(m.TrafficPolicies, func(a, b *networkingv1.TrafficPolicy) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(m.AccessPolicies, func(a, b *networkingv1.AccessPolicy) int { return strings.Compare(a.Name, b.Name) })
@@ -249,6 +259,7 @@ func (w *randomWorld) change() {
 		{"change the virtual mesh", w.changeVirtualMesh},
 		{"change settings", w.changeSettings},
 		{"store what is in force", w.store},
+		{"change external services", w.changeExternals},
 		{"change a cluster", w.changeCluster},
 		{"fail a write", w.failWrite},
 		{"freeze or thaw a cluster", w.freeze},
@@ -330,15 +341,20 @@ func (w *randomWorld) fill(spec *networkingv1.TrafficPolicySpec) {
 			d := w.service()
 			p.TrafficShift.Destinations = append(p.TrafficShift.Destinations, networkingv1.WeightedDestination{Weight: uint32(w.r.Intn(3)), KubeService: &d})
 		}
+		if w.r.Intn(3) == 0 {
+			p.TrafficShift.Destinations[0].KubeService = nil
+			p.TrafficShift.Destinations[0].StaticDestination = w.external()
+		}
 	}
 	if w.r.Intn(4) == 0 {
 		p.OutlierDetection = &networkingv1.OutlierDetection{ConsecutiveErrors: uint32(w.r.Intn(3))}
 	}
-	if w.r.Intn(6) == 0 {
-		p.RateLimit = &networkingv1.RouteRateLimit{}
-	}
+	w.fillFilters(p)
 	if w.r.Intn(3) == 0 {
 		spec.HttpRequestMatchers = []networkingv1.HttpMatcher{{Uri: &commonv1.StringMatch{Prefix: []string{"/", "/a", "/ab"}[w.r.Intn(3)]}}}
+		if w.r.Intn(4) == 0 {
+			spec.HttpRequestMatchers[0].Uri = &commonv1.StringMatch{Regex: []string{"/a.*", ".*", "/a[b]"}[w.r.Intn(3)]}
+		}
 	}
 	if w.r.Intn(3) == 0 {
 		spec.SourceSelector = []commonv1.WorkloadSelector{{KubeWorkloadMatcher: &commonv1.KubeWorkloadMatcher{Clusters: []string{enginetest.Cluster(w.r.Intn(randomClusters))}}}}

@@ -11,14 +11,16 @@ type renderer struct {
 	dialect     *snapshot.Dialect
 	destination func(*snapshot.DestinationPlan, string) []*snapshot.Object
 	mesh        func(*snapshot.MeshPlan, string) []*snapshot.Object
-	// filters is nil where proxies have all filters that routes need.
-	filters func(*snapshot.FilterPlan, string) []*snapshot.Object
+	// external is nil where routes cannot leave the mesh, and filters where
+	// proxies have all filters that routes need.
+	external func(*snapshot.ExternalPlan, string) []*snapshot.Object
+	filters  func(*snapshot.FilterPlan, string) []*snapshot.Object
 }
 
 // renderers lists the kinds of mesh there are; a new one is a line here.
 func renderers() []renderer {
 	return []renderer{
-		{dialect: istio.Dialect(), destination: istio.Destination, mesh: istio.Mesh, filters: istio.Filters},
+		{dialect: istio.Dialect(), destination: istio.Destination, mesh: istio.Mesh, external: istio.External, filters: istio.Filters},
 		{dialect: smi.Dialect(), destination: smi.Destination, mesh: smi.Mesh},
 	}
 }

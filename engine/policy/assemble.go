@@ -31,7 +31,8 @@ func (r *round) assemble() *snapshot.Plan {
 	plan.VirtualDestinations = r.planVirtuals()
 	plan.Policies = r.policyPlans()
 	plan.Dependencies, plan.Sidecars = r.dependencies.plans, r.dependencies.sidecars
-	plan.Filters = r.filterPlans()
+	r.findSpecial()
+	plan.Filters, plan.Externals = r.filterPlans(), r.externalPlans()
 	return plan
 }
 

@@ -51,6 +51,8 @@ type inputs struct {
 	// Destination; nil where nobody has a say in it.
 	byHand []*handWritten
 	refuse bool
+	// externals are all there are, if a policy sends requests to any.
+	externals []*discoveryv1.Destination
 }
 
 // place is a Destination as far as naming it goes.
@@ -64,7 +66,7 @@ type place struct {
 func (a *inputs) same(b *inputs) bool {
 	return a.place == b.place && a.stored == b.stored && a.defaultTLS == b.defaultTLS &&
 		slices.Equal(a.policies, b.policies) && slices.Equal(a.targets, b.targets) && slices.Equal(a.virtuals, b.virtuals) &&
-		slices.Equal(a.byHand, b.byHand) && a.refuse == b.refuse
+		slices.Equal(a.byHand, b.byHand) && a.refuse == b.refuse && slices.Equal(a.externals, b.externals)
 }
 
 func (w *world) place(i int) place {
@@ -98,6 +100,10 @@ func (w *world) gather(i int, c *cell, stored *discoveryv1.Destination) inputs {
 }
 
 func (w *world) gatherTargets(in *inputs, p *networkingv1.Policy) {
+	if p != nil && p.TrafficShift != nil && slices.ContainsFunc(p.TrafficShift.Destinations,
+		func(d networkingv1.WeightedDestination) bool { return d.StaticDestination != nil }) {
+		in.externals = w.externals
+	}
 	for _, t := range targets(p) {
 		if at, ok := w.inv.service(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
 			in.targets = append(in.targets, w.place(at))

@@ -6,21 +6,25 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// filterPlans gathers what routes need of the proxies of each mesh. It looks
-// only at Destinations whose plans are new, or that needed something before.
-func (r *round) filterPlans() []*snapshot.FilterPlan {
-	if r.fresh || r.filtered == nil {
-		r.filtered = map[int]bool{}
+// findSpecial keeps track of the Destinations with routes that need more than the
+// objects of the Destination. It looks only at those whose plans are new.
+func (r *round) findSpecial() {
+	if r.fresh || r.special == nil {
+		r.special = map[int]bool{}
 		for i, c := range r.cells {
-			r.markFiltered(i, c)
+			r.markSpecial(i, c)
 		}
-	} else {
-		for i := range r.changed {
-			r.markFiltered(i, r.cells[i])
-		}
+		return
 	}
+	for i := range r.changed {
+		r.markSpecial(i, r.cells[i])
+	}
+}
+
+// filterPlans gathers what routes need of the proxies of each mesh.
+func (r *round) filterPlans() []*snapshot.FilterPlan {
 	needs := map[meshPlace]*snapshot.FilterPlan{}
-	for i := range r.filtered {
+	for i := range r.special {
 		for _, v := range r.cells[i].plan.Views {
 			for _, route := range v.Routes {
 				need(needs, v.Mesh, route.Action)
@@ -29,9 +33,7 @@ func (r *round) filterPlans() []*snapshot.FilterPlan {
 	}
 	out := make([]*snapshot.FilterPlan, 0, len(needs))
 	for _, now := range needs {
-		slices.SortFunc(now.Policies, snapshot.Ref.Compare)
-		now.Policies = slices.Compact(now.Policies)
-		now.Policies = now.Policies[:min(len(now.Policies), maxListed)]
+		now.Policies = firstRefs(now.Policies)
 		if r.plan != nil {
 			for _, was := range r.plan.Filters {
 				if was.Mesh == now.Mesh && was.CSRF == now.CSRF && was.RateLimit == now.RateLimit && slices.Equal(was.Policies, now.Policies) {
@@ -73,15 +75,16 @@ func need(needs map[meshPlace]*snapshot.FilterPlan, mesh *snapshot.MeshPlan, a *
 	}
 }
 
-func (r *round) markFiltered(i int, c *cell) {
-	delete(r.filtered, i)
-	needs := map[meshPlace]*snapshot.FilterPlan{}
+func (r *round) markSpecial(i int, c *cell) {
+	delete(r.special, i)
 	for _, v := range c.plan.Views {
 		for _, route := range v.Routes {
-			need(needs, v.Mesh, route.Action)
+			a := route.Action
+			if a.CSRF != nil || a.RateLimit != nil ||
+				(a.Targets != nil && slices.ContainsFunc(a.Targets.Value, func(t snapshot.Target) bool { return t.External })) {
+				r.special[i] = true
+				return
+			}
 		}
-	}
-	if len(needs) > 0 {
-		r.filtered[i] = true
 	}
 }

@@ -44,7 +44,7 @@ func (h *hostnames) give(b *virtualBinding) (string, []*snapshot.Issue) {
 func (h *hostnames) take(b *virtualBinding, mesh *snapshot.MeshPlan) *snapshot.Issue {
 	hostname := b.source.Spec.Hostname
 	if service := h.world.called(hostname, mesh); service != "" {
-		issue := failure(snapshot.HostnameTaken, "choose another hostname", "%s is the name of service %s in mesh %s", hostname, service, mesh.Ref.Name)
+		issue := failure(snapshot.HostnameTaken, "choose another hostname", "%s is the name of %s in mesh %s", hostname, service, mesh.Ref.Name)
 		return &issue
 	}
 	at := hostKey{mesh.Cluster, hostname}
@@ -58,13 +58,19 @@ func (h *hostnames) take(b *virtualBinding, mesh *snapshot.MeshPlan) *snapshot.I
 }
 
 // called names the service that a mesh knows by a host name; empty if none.
+// Those outside all clusters count in every mesh: any may come to know them.
 func (w *world) called(hostname string, mesh *snapshot.MeshPlan) string {
+	for _, d := range w.externals {
+		if slices.Contains(d.Spec.ExternalService.Hosts, hostname) {
+			return "external service " + d.Name + "." + d.Namespace
+		}
+	}
 	name, rest, _ := strings.Cut(hostname, ".")
 	namespace, rest, _ := strings.Cut(rest, ".")
 	if at, ok := w.inv.services[serviceKey{mesh.Cluster, namespace, name}]; ok {
 		service := w.inv.Destinations[at].Spec.KubeService.Ref
 		if rest == "" || rest == "svc" || hostname == w.inv.localFQDN(service) {
-			return key(service)
+			return "service " + key(service)
 		}
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(w.inv.domains)) {
@@ -77,7 +83,7 @@ func (w *world) called(hostname string, mesh *snapshot.MeshPlan) string {
 		}
 		f := w.federations[at]
 		if f != nil && f.Hostname == hostname && (cluster == mesh.Cluster || slices.Contains(f.To, mesh)) {
-			return key(w.inv.Destinations[at].Spec.KubeService.Ref)
+			return "service " + key(w.inv.Destinations[at].Spec.KubeService.Ref)
 		}
 	}
 	return ""

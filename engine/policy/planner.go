@@ -29,9 +29,9 @@ type Planner struct {
 	plan    *snapshot.Plan
 
 	dependencies dependencies
-	// filtered are the Destinations with routes that need filters.
-	filtered map[int]bool
-	byHand   map[string]*handWritten
+	byHand       map[string]*handWritten
+	// special are the Destinations with routes that need filters, or go outside.
+	special map[int]bool
 }
 
 // basis is what a Planner was last given.
@@ -44,7 +44,9 @@ type basis struct {
 	access        []*networkingv1.AccessPolicy
 	virtual       []*enterprisev1beta1.VirtualDestination
 	stored        []*discoveryv1.Destination
-	dependencies  []*enterprisev1beta1.ServiceDependency
+	// listed are all stored Destinations, and externals those that users wrote.
+	listed, externals []*discoveryv1.Destination
+	dependencies      []*enterprisev1beta1.ServiceDependency
 }
 
 // round is the work of one Plan: which cells are to be looked at again.
@@ -91,7 +93,12 @@ func (b *basis) next(in *snapshot.Input, discovered []*snapshot.Discovered) basi
 		access:        keep(b.access, m.AccessPolicies, sameAccess),
 		virtual:       keep(b.virtual, m.VirtualDestinations, sameVirtualDestination),
 		stored:        keep(b.stored, m.Destinations, sameStored),
+		externals:     b.externals,
+		listed:        m.Destinations,
 		dependencies:  keep(b.dependencies, m.ServiceDependencies, sameDependency),
+	}
+	if !sameSlice(b.listed, n.listed) {
+		n.externals = externals(b.externals, n.listed)
 	}
 	for _, c := range in.Clusters {
 		n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())
@@ -114,7 +121,8 @@ func oldest(all []*settingsv1.Settings) *settingsv1.Settings {
 func (r *round) renewWorld(in *snapshot.Input) {
 	was, old := &r.basis, r.world
 	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && slices.Equal(was.domains, r.next.domains)
-	if sameThings && slices.Equal(was.virtualMeshes, r.next.virtualMeshes) && was.settings == r.next.settings {
+	if sameThings && slices.Equal(was.virtualMeshes, r.next.virtualMeshes) && was.settings == r.next.settings &&
+		slices.Equal(was.externals, r.next.externals) {
 		return
 	}
 	r.fresh = true
@@ -140,6 +148,7 @@ func (r *round) renewWorld(in *snapshot.Input) {
 	w.loads()
 	w.warnOfLoads(r.next.settings)
 	w.defaultTLS = defaultTLS(r.next.settings)
+	w.externals = r.next.externals
 	if old != nil && reflect.DeepEqual(old.defaultTLS, w.defaultTLS) {
 		w.defaultTLS = old.defaultTLS
 	}

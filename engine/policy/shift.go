@@ -35,9 +35,9 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 		d := &destinations[i]
 		field := shiftField(i)
 		weights += d.Weight
-		if d.VirtualDestination != nil {
-			target, more := s.resolveVirtual(field, d.VirtualDestination)
-			target.Weight = d.Weight
+		if d.VirtualDestination != nil || d.StaticDestination != nil {
+			target, more := s.resolveOther(field, d)
+			more = append(more, setOptions(field, d, &target)...)
 			targets, issues = append(targets, target), append(issues, more...)
 			continue
 		}
@@ -53,11 +53,7 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 			target.Subset = subsetName(d.KubeService.Subset)
 			issues = append(issues, s.emptySubset(field, target, d.KubeService.Subset)...)
 		}
-		target.Weight = d.Weight
-		if d.Options != nil {
-			target.Headers = d.Options.HeaderManipulation
-			issues = append(issues, checkHeaders(field+".options.headerManipulation", target.Headers)...)
-		}
+		issues = append(issues, setOptions(field, d, &target)...)
 		targets = append(targets, target)
 	}
 	if len(destinations) > 1 && weights == 0 {
@@ -67,17 +63,29 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 	return targets, issues
 }
 
+// resolveOther finds a target that is no service of a cluster.
+func (s *setting) resolveOther(field string, d *networkingv1.WeightedDestination) (snapshot.Target, []snapshot.Issue) {
+	if d.VirtualDestination != nil {
+		return s.resolveVirtual(field, d.VirtualDestination)
+	}
+	return s.resolveExternal(field, *d.StaticDestination)
+}
+
+// setOptions sets what holds for targets of any kind.
+func setOptions(field string, d *networkingv1.WeightedDestination, target *snapshot.Target) []snapshot.Issue {
+	target.Weight = d.Weight
+	if d.Options == nil {
+		return nil
+	}
+	target.Headers = d.Options.HeaderManipulation
+	return checkHeaders(field+".options.headerManipulation", target.Headers)
+}
+
 func unsupportedTarget(field string, d *networkingv1.WeightedDestination) snapshot.Issue {
-	var kind string
-	switch {
-	case d.StaticDestination != nil:
-		kind = "staticDestination"
-	case d.ClusterHeader != "":
-		kind = "clusterHeader"
-	default:
+	if d.ClusterHeader == "" {
 		return failure(snapshot.FieldInvalid, "set its kubeService", "%s names no target", field)
 	}
-	return failure(snapshot.FieldUnsupported, "use kubeService", "%s.%s is not available yet", field, kind)
+	return failure(snapshot.FieldUnsupported, "use kubeService", "%s.clusterHeader is not available", field)
 }
 
 // resolve finds a Service, the name that the viewer calls it by, and its port:

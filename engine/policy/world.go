@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -30,6 +31,8 @@ type world struct {
 	// whether policies that intersect with it are refused.
 	byHand map[string]*handWritten
 	refuse bool
+	// externals are the services outside all clusters, ascending by name.
+	externals []*discoveryv1.Destination
 	// judged is remembered for one plan only.
 	judged map[judgedSpec][]snapshot.Issue
 }

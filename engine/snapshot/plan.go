@@ -42,9 +42,21 @@ type Plan struct {
 	// Sidecars what follows from them, ascending by Ref.
 	Dependencies []*DependencyPlan
 	Sidecars     []*SidecarPlan
+	// Externals are the services outside all clusters that routes go to, ascending by Ref.
+	Externals []*ExternalPlan
 	// Filters are the meshes with routes that need filters which proxies do not
 	// have by themselves, ascending by mesh.
 	Filters []*FilterPlan
+}
+
+// ExternalPlan is a service outside all clusters and who needs to know of it.
+type ExternalPlan struct {
+	Ref         Ref
+	Destination *discoveryv1.Destination
+	// Meshes are those with routes to it, ascending by Ref.
+	Meshes []*MeshPlan
+	// Policies are the first that send requests to it, ascending.
+	Policies []Ref
 }
 
 // FilterPlan says which filters the callers' proxies of a mesh must have. They
@@ -312,6 +324,8 @@ type Target struct {
 	// Subset is empty for all endpoints.
 	Subset string
 	Weight uint32
+	// External targets are outside all clusters.
+	External bool
 	// Headers are changed for this target only; nil for none.
 	Headers *networkingv1.HeaderManipulation
 }

@@ -1,0 +1,187 @@
+package policy
+
+import (
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// externals picks the Destinations that users wrote: services outside all
+// clusters. Those of before stand in for ones that say the same.
+func externals(before, stored []*discoveryv1.Destination) []*discoveryv1.Destination {
+	var out []*discoveryv1.Destination
+	for _, d := range stored {
+		if d.Spec.ExternalService != nil && d.Labels[snapshot.DiscoveryOwnerLabel] == "" {
+			out = append(out, d)
+		}
+	}
+	out = keep(before, out, func(a, b *discoveryv1.Destination) bool {
+		return a == b || reflect.DeepEqual(a.Spec.ExternalService, b.Spec.ExternalService)
+	})
+	if slices.Equal(before, out) {
+		return before
+	}
+	return out
+}
+
+// external finds the Destination of an external service; nil if there is none.
+func (w *world) external(ref commonv1.ObjectRef) *discoveryv1.Destination {
+	for _, d := range w.externals {
+		if d.Name == ref.Name && d.Namespace == ref.Namespace {
+			return d
+		}
+	}
+	return nil
+}
+
+// resolveExternal finds an external service and its port for requests: a
+// reference names none, so that there must be one only.
+func (s *setting) resolveExternal(field string, to commonv1.ObjectRef) (snapshot.Target, []snapshot.Issue) {
+	d := s.world.external(to)
+	if d == nil {
+		return snapshot.Target{}, []snapshot.Issue{failure(snapshot.DestinationNotFound,
+			"create a Destination with spec.externalService, in the namespace of the management plane, or correct the reference",
+			"%s: there is no external service %s.%s", field, to.Name, to.Namespace)}
+	}
+	e := d.Spec.ExternalService
+	target := snapshot.Target{Destination: ref(d), External: true}
+	if issues := s.world.checkExternal(field, d); len(issues) > 0 {
+		return target, issues
+	}
+	target.Host = e.Hosts[0]
+	var ports []uint32
+	for _, p := range e.Ports {
+		if slices.Contains(requestProtocols, strings.ToUpper(p.Protocol)) {
+			ports = append(ports, p.Number)
+		}
+	}
+	if len(ports) != 1 {
+		return target, []snapshot.Issue{failure(snapshot.FieldInvalid,
+			"leave one port of protocol HTTP, HTTP2 or GRPC in its spec.externalService.ports, and put others into a Destination of their own",
+			"%s: external service %s.%s has %d ports that take requests, and the reference cannot name one", field, to.Name, to.Namespace, len(ports))}
+	}
+	target.Port = ports[0]
+	return target, nil
+}
+
+// requestProtocols are those in which a proxy can send a request on. It does not
+// begin TLS by itself, so that HTTPS is none of them.
+var requestProtocols = []string{"HTTP", "HTTP2", "GRPC"}
+
+// checkExternal says what of an external service no mesh can be given.
+func (w *world) checkExternal(field string, d *discoveryv1.Destination) []snapshot.Issue {
+	e := d.Spec.ExternalService
+	var issues []snapshot.Issue
+	wrong := func(hint, format string, args ...any) {
+		issues = append(issues, failure(snapshot.FieldInvalid, "in Destination "+d.Name+"."+d.Namespace+" "+hint, field+": "+format, args...))
+	}
+	if len(e.Hosts) == 0 {
+		wrong("set spec.externalService.hosts", "the external service has no host")
+	}
+	for _, host := range e.Hosts {
+		switch other := w.hostTaken(d, host); {
+		case len(validation.IsDNS1123Subdomain(host)) > 0:
+			wrong("correct spec.externalService.hosts", "host %q of the external service is no DNS name", host)
+		case strings.Contains(host+".", ".svc."):
+			wrong("correct spec.externalService.hosts", "host %s of the external service is a name of services in clusters", host)
+		case other != "":
+			wrong("change spec.externalService.hosts", "host %s is that of the external service %s, too", host, other)
+		}
+	}
+	names, numbers := map[string]bool{}, map[uint32]bool{}
+	for _, p := range e.Ports {
+		if p.Number == 0 || p.Name == "" || names[p.Name] || numbers[p.Number] {
+			wrong("give each of spec.externalService.ports a number and a name of its own", "port %d of the external service has no name, or one of another port, or its number", p.Number)
+		}
+		names[p.Name], numbers[p.Number] = true, true
+	}
+	for _, address := range e.Addresses {
+		_, err := netip.ParseAddr(address)
+		if _, wide := netip.ParsePrefix(address); err != nil && wide != nil {
+			wrong("correct spec.externalService.addresses", "address %q of the external service is neither an IP nor a range of them", address)
+		}
+	}
+	for _, p := range e.Endpoints {
+		if _, err := netip.ParseAddr(p.Address); err != nil && len(validation.IsDNS1123Subdomain(p.Address)) > 0 {
+			wrong("correct spec.externalService.endpoints", "endpoint %q of the external service is neither an IP nor a DNS name", p.Address)
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.Ports)) {
+			if !names[name] {
+				wrong("correct spec.externalService.endpoints", "endpoint %s of the external service has a port %q that the service has not", p.Address, name)
+			}
+		}
+	}
+	return issues
+}
+
+// hostTaken names the older external service with the same host, if there is one.
+func (w *world) hostTaken(d *discoveryv1.Destination, host string) string {
+	for _, o := range w.externals {
+		if o != d && older(o, d) < 0 && slices.Contains(o.Spec.ExternalService.Hosts, host) {
+			return o.Name + "." + o.Namespace
+		}
+	}
+	return ""
+}
+
+// externalPlans gathers which meshes need which external services.
+func (r *round) externalPlans() []*snapshot.ExternalPlan {
+	found := map[snapshot.Ref]*snapshot.ExternalPlan{}
+	for i := range r.special {
+		for _, v := range r.cells[i].plan.Views {
+			for _, route := range v.Routes {
+				if route.Action.Targets != nil {
+					r.needExternals(found, v.Mesh, route.Action.Targets)
+				}
+			}
+		}
+	}
+	out := make([]*snapshot.ExternalPlan, 0, len(found))
+	for _, now := range found {
+		now.Policies = firstRefs(now.Policies)
+		slices.SortFunc(now.Meshes, func(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) })
+		now.Meshes = slices.Compact(now.Meshes)
+		if r.plan != nil {
+			for _, was := range r.plan.Externals {
+				if was.Destination == now.Destination && slices.Equal(was.Meshes, now.Meshes) && slices.Equal(was.Policies, now.Policies) {
+					now = was
+					break
+				}
+			}
+		}
+		out = append(out, now)
+	}
+	slices.SortFunc(out, func(a, b *snapshot.ExternalPlan) int { return a.Ref.Compare(b.Ref) })
+	return out
+}
+
+func (r *round) needExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mesh *snapshot.MeshPlan, targets *snapshot.Owned[[]snapshot.Target]) {
+	for _, t := range targets.Value {
+		d := r.world.external(commonv1.ObjectRef{Name: t.Destination.Name, Namespace: t.Destination.Namespace})
+		if !t.External || d == nil {
+			continue
+		}
+		plan := found[t.Destination]
+		if plan == nil {
+			plan = &snapshot.ExternalPlan{Ref: t.Destination, Destination: d}
+			found[t.Destination] = plan
+		}
+		plan.Meshes = append(plan.Meshes, mesh)
+		plan.Policies = append(plan.Policies, targets.Origin.Ref)
+	}
+}
+
+// firstRefs sorts references, drops doubles, and bounds how many there are.
+func firstRefs(refs []snapshot.Ref) []snapshot.Ref {
+	slices.SortFunc(refs, snapshot.Ref.Compare)
+	refs = slices.Compact(refs)
+	return refs[:min(len(refs), maxListed)]
+}

@@ -1,0 +1,49 @@
+package istio
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// External makes a service outside all clusters known in each mesh from which
+// requests are sent there: to every caller, as routes may be for any.
+func External(plan *snapshot.ExternalPlan, namespace string) []*snapshot.Object {
+	e := plan.Destination.Spec.ExternalService
+	spec := &networking.ServiceEntry{
+		Hosts: e.Hosts, Addresses: e.Addresses, Location: networking.ServiceEntry_MESH_EXTERNAL,
+		Endpoints: externalEndpoints(e),
+	}
+	for _, p := range e.Ports {
+		spec.Ports = append(spec.Ports, &networking.ServicePort{Number: p.Number, Name: p.Name, Protocol: strings.ToUpper(p.Protocol)})
+	}
+	spec.Resolution = resolution(spec.Endpoints)
+	if len(spec.Endpoints) == 0 {
+		spec.Resolution = networking.ServiceEntry_DNS // of the hosts
+	}
+	content := newContent(namespace, spec, append([]snapshot.Ref{plan.Ref}, plan.Policies...), plan.Policies)
+	var out []*snapshot.Object
+	places := map[snapshot.Ref]bool{}
+	for _, mesh := range plan.Meshes {
+		ref := snapshot.Ref{
+			Kind: snapshot.ServiceEntry, Cluster: mesh.Cluster, Namespace: mesh.Namespace,
+			Name: snapshot.Sanitize("external-" + plan.Ref.Name + "-" + plan.Ref.Namespace),
+		}
+		if mesh.Mesh.Spec.Istio != nil && !places[ref] {
+			places[ref] = true
+			out = append(out, &snapshot.Object{Ref: ref, Content: content})
+		}
+	}
+	return out
+}
+
+func externalEndpoints(e *discoveryv1.ExternalService) []*networking.WorkloadEntry {
+	var out []*networking.WorkloadEntry
+	for _, p := range e.Endpoints {
+		out = append(out, &networking.WorkloadEntry{Address: p.Address, Ports: p.Ports})
+	}
+	return out
+}
