@@ -30,18 +30,10 @@ type registration struct {
 // the same call will finish the work. Registering again changes nothing while
 // the credential is fresh, and renews it when it is not.
 func Register(ctx context.Context, options Options) (Report, error) {
-	r := &registration{Options: options}
-	if err := r.complete(); err != nil {
+	r, err := newRegistration(options)
+	if err != nil {
 		return Report{}, err
 	}
-	var err error
-	if r.management, err = newServer(managementSide, r.MgmtContext, r.MgmtConfig, r.Timeout); err != nil {
-		return Report{}, err
-	}
-	if r.remote, err = newServer(remoteSide, r.RemoteContext, r.RemoteConfig, r.Timeout); err != nil {
-		return Report{}, err
-	}
-	r.report.Cluster = r.Name
 	if err := r.preflight(ctx); err != nil {
 		return Report{}, err
 	}

@@ -1,0 +1,73 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/watch"
+)
+
+// lookTimeout bounds Look: slow clusters have settled long before.
+const lookTimeout = 40 * time.Second
+
+// Look reads the management cluster and every registered cluster once, as Run
+// would see them at its start, and writes nothing. A cluster that does not
+// answer is in the Input, with the reason.
+func Look(ctx context.Context, o Options) (*snapshot.Input, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := watch.CheckCRDs(ctx, o.Management); err != nil {
+		return nil, err
+	}
+	registry, err := cluster.NewRegistry(o.Management, o.Namespace, o.UserAgent, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	source, err := watch.New(watch.Options{
+		Management: o.Management, Namespace: o.Namespace, Log: o.Log, Probe: o.probe, Told: registry.Synced(),
+		RefuseIntersecting: o.RefuseIntersecting,
+	})
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	group, running := errgroup.WithContext(bounded)
+	group.Go(func() error { return source.Run(running) })
+	group.Go(func() error { return registry.Run(running, reader{source}) })
+	var in *snapshot.Input
+	var waiting string
+	select {
+	case <-source.Changed():
+		in = source.Input()
+	case <-running.Done():
+		waiting = source.Waiting()
+	}
+	cancel()
+	err = group.Wait()
+	switch {
+	case in != nil:
+		return in, nil
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, fmt.Errorf("management cluster %s: %s; check the context and your permissions there", o.Management.Host, waiting)
+}
+
+// reader hands the registered clusters to a Source only.
+type reader struct{ source *watch.Source }
+
+// Set implements cluster.Handler.
+func (r reader) Set(m cluster.Member) { r.source.Set(m.Name, m.Domain, m.Config, m.Err) }
+
+// Remove implements cluster.Handler.
+func (r reader) Remove(name string) { r.source.Remove(name) }
