@@ -128,7 +128,8 @@ func askVirtualMesh(s *Session) error {
 		return errors.New("no mesh was discovered, so none can be joined; register a cluster that has one (`meshctl cluster register`) and start `meshctl serve`")
 	}
 	if !s.Form.said("meshes", s.Answers) {
-		if err := s.pick("mesh", "Which meshes shall be one?", s.World.meshOptions(), 1); err != nil {
+		free, _ := s.World.Free()
+		if err := s.pick("mesh", "Which meshes shall be one?", s.World.meshOptions(), 1, free...); err != nil {
 			return err
 		}
 	}

@@ -103,16 +103,32 @@ func (p *Plain) Select(q Question, options []Option, preset string) (string, err
 }
 
 // MultiSelect is part of Prompter.
-func (p *Plain) MultiSelect(q Question, options []Option, _ []string) ([]string, error) {
+func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]string, error) {
 	if len(options) == 0 {
 		return nil, nil
 	}
+	var numbers []string
+	for i, o := range options {
+		if slices.Contains(preset, o.Value) {
+			numbers = append(numbers, strconv.Itoa(i+1))
+		}
+	}
+	usual, hint := strings.Join(numbers, ","), "empty for none"
+	if usual != "" {
+		hint = "empty for " + usual + ", 0 for none"
+	}
 	p.list(q, options)
 	for {
-		p.Say("Numbers with commas between (empty for none): ")
+		p.Say("Numbers with commas between (" + hint + "): ")
 		text, err := p.read()
 		if err != nil {
 			return nil, err
+		}
+		switch strings.TrimSpace(text) {
+		case "":
+			text = usual
+		case "0":
+			text = ""
 		}
 		picked, bad := pickNumbers(text, len(options))
 		if bad != "" {

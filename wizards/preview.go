@@ -187,5 +187,8 @@ func count(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
 	}
+	if strings.HasSuffix(word, "sh") {
+		word += "e"
+	}
 	return fmt.Sprintf("%d %ss", n, word)
 }

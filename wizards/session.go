@@ -124,8 +124,9 @@ func (s *Session) choose(flag, text string, options []Option, preset string) err
 	return nil
 }
 
-// pick asks for any number of the values of a flag.
-func (s *Session) pick(flag, text string, options []Option, least int) error {
+// pick asks for any number of the values of a flag; those of preset are picked
+// at first.
+func (s *Session) pick(flag, text string, options []Option, least int, preset ...string) error {
 	if s.has(flag) {
 		return nil
 	}
@@ -133,7 +134,7 @@ func (s *Session) pick(flag, text string, options []Option, least int) error {
 		return fmt.Errorf("%s Nothing was discovered to pick from; register a cluster, start `meshctl serve`, or give --%s", text, flag)
 	}
 	for {
-		picked, err := s.MultiSelect(s.question(flag, text, ""), options, nil)
+		picked, err := s.MultiSelect(s.question(flag, text, ""), options, preset)
 		if err != nil {
 			return err
 		}

@@ -1,27 +1,62 @@
 package wizards
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/AlecAivazis/survey/v2"
 	"github.com/AlecAivazis/survey/v2/terminal"
+	"golang.org/x/term"
 )
 
 // Terminal asks on a terminal, with arrow keys and filters.
 type Terminal struct {
-	In  terminal.FileReader
-	Out terminal.FileWriter
+	ctx context.Context
+	in  terminal.FileReader
+	out terminal.FileWriter
 }
 
+// NewTerminal asks on a terminal until ctx ends.
+func NewTerminal(ctx context.Context, in terminal.FileReader, out terminal.FileWriter) *Terminal {
+	return &Terminal{ctx: ctx, in: in, out: out}
+}
+
+// ask gives up when the command is told to end, and leaves the terminal as it
+// was: the library itself only heeds keys.
 func (t *Terminal) ask(p survey.Prompt, answer any, options ...survey.AskOpt) error {
-	options = append(options, survey.WithStdio(t.In, t.Out, t.Out), survey.WithPageSize(12))
-	err := survey.AskOne(p, answer, options...)
-	if errors.Is(err, terminal.InterruptErr) {
+	if t.ctx.Err() != nil {
 		return ErrInterrupted
 	}
-	return err
+	options = append(options, survey.WithStdio(t.in, t.out, t.out), survey.WithPageSize(t.page()))
+	before, stateErr := term.GetState(int(t.in.Fd()))
+	answered := make(chan error, 1)
+	go func() { answered <- survey.AskOne(p, answer, options...) }()
+	select {
+	case err := <-answered:
+		if errors.Is(err, terminal.InterruptErr) {
+			return ErrInterrupted
+		}
+		return err
+	case <-t.ctx.Done():
+		if stateErr == nil {
+			_ = term.Restore(int(t.in.Fd()), before)
+		}
+		t.Say("\x1b[?25h\n")
+		return ErrInterrupted
+	}
+}
+
+// The list of a question takes so many lines, if the terminal has room.
+const mostLines, leastLines, otherLines = 12, 3, 4
+
+func (t *Terminal) page() int {
+	_, height, err := term.GetSize(int(t.out.Fd()))
+	if err != nil || height <= 0 {
+		return mostLines
+	}
+	return min(max(height-otherLines, leastLines), mostLines)
 }
 
 func labels(options []Option) []string {
@@ -83,7 +118,7 @@ func (t *Terminal) Input(q Question, preset string, check func(string) error) (s
 }
 
 // Edit is part of Prompter.
-func (t *Terminal) Edit(text string) (string, error) { return edit(text, t.In, t.Out) }
+func (t *Terminal) Edit(text string) (string, error) { return edit(text, t.in, t.out) }
 
 // Say is part of Prompter.
-func (t *Terminal) Say(text string) { _, _ = fmt.Fprint(t.Out, text) }
+func (t *Terminal) Say(text string) { _, _ = fmt.Fprint(t.out, text) }

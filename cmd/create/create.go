@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -31,14 +32,16 @@ type Options struct {
 	Kube          cmdutil.KubeFlags
 	MgmtNamespace string
 
-	Apply   bool
-	DryRun  bool
-	Save    string
-	Recover string
-	Plain   bool
-	Output  cmdutil.OutputFlag
+	Apply  bool
+	DryRun bool
+	Save   string
+	Flags  interview.Flags
+	Output cmdutil.OutputFlag
 
-	factory *cmdutil.Factory
+	// Factory makes clients.
+	Factory *cmdutil.Factory
+	// Asks is true where somebody can be asked.
+	Asks    bool
 	command string
 }
 
@@ -71,7 +74,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 }
 
 func newCmdKind(f *cmdutil.Factory, form *wizards.Form, use string, aliases []string, short string, runF func(context.Context, *Options) error) *cobra.Command {
-	opts := &Options{Streams: f.Streams, Now: f.Now, Form: form, Answers: wizards.Answers{}, factory: f}
+	opts := &Options{Streams: f.Streams, Now: f.Now, Form: form, Answers: wizards.Answers{}, Factory: f}
 	cmd := &cobra.Command{
 		Use: use + " [NAME]", Aliases: aliases, Short: short, Long: short + ".\n\n" + long,
 		Args: cmdutil.Args("[NAME]"),
@@ -91,15 +94,20 @@ func newCmdKind(f *cmdutil.Factory, form *wizards.Form, use string, aliases []st
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	opts.addFlags(cmd)
+	AddFormFlags(cmd, form, opts.Answers)
+	return cmd
+}
+
+// AddFormFlags adds the flags of a form to cmd; their values become answers.
+func AddFormFlags(cmd *cobra.Command, form *wizards.Form, answers wizards.Answers) {
 	for i := range form.Fields {
 		field := &form.Fields[i]
-		flag := cmd.Flags().VarPF(&value{answers: opts.Answers, field: field}, field.Flag, "", field.Usage)
+		flag := cmd.Flags().VarPF(&value{answers: answers, field: field}, field.Flag, "", field.Usage)
 		if field.Value() == "" {
 			flag.NoOptDefVal = "true"
 		}
 	}
-	cmd.Flags().Var(&value{answers: opts.Answers}, wizards.AnyField, "any field below spec, as PATH=JSON")
-	return cmd
+	cmd.Flags().Var(&value{answers: answers}, wizards.AnyField, "any field below spec, as PATH=JSON")
 }
 
 func (o *Options) addFlags(cmd *cobra.Command) {
@@ -113,8 +121,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.DryRun, "dry-run", false, "print the manifest, and what it would change; write nothing")
 	flags.StringVar(&o.Save, "save", "", "write the manifest to this `file`")
 	o.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
-	flags.StringVar(&o.Recover, "recover", "", "go on with the answers in this `file`, which an interrupted run has kept")
-	flags.BoolVar(&o.Plain, "plain", false, "ask line by line, for screen readers (default with TERM=dumb or ACCESSIBLE set)")
+	o.Flags.AddFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("apply", "dry-run", "save")
 	cmd.MarkFlagsMutuallyExclusive("from", "apply")
 	cmd.MarkFlagsMutuallyExclusive("from", "context")

@@ -1,11 +1,7 @@
 package create
 
 import (
-	"fmt"
-	"os"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -23,52 +19,22 @@ type kept struct {
 
 func lower(kind snapshot.Kind) string { return strings.ToLower(kind.String()) }
 
-// keep writes the answers to a file that only the user can read, and says how
-// to go on.
-func (o *Options) keep(s *wizards.Session) {
-	if len(s.Answers) == 0 {
+// keep keeps the answers, if there are any.
+func (o *Options) keep() {
+	if len(o.Answers) == 0 {
 		return
 	}
-	path, err := o.write(s)
-	if err != nil {
-		_, _ = fmt.Fprintf(o.Streams.Err, "The answers could not be kept: %v\n", err)
-		return
-	}
-	_, _ = fmt.Fprintf(o.Streams.Err, "\nThe answers are kept in %s. To go on with them:\n\n  %s\n\n", path, wizards.Quote(append(o.where(), "--recover", path)))
-}
-
-func (o *Options) write(s *wizards.Session) (string, error) {
-	data, err := yaml.Marshal(kept{Kind: o.Form.Kind.String(), Name: s.Name, Namespace: s.Namespace, Answers: s.Answers})
-	if err != nil {
-		return "", err
-	}
-	if o.Recover != "" {
-		return o.Recover, os.WriteFile(o.Recover, data, 0o600)
-	}
-	// CreateTemp gives mode 0600.
-	file, err := os.CreateTemp("", "meshctl-answers-*.yaml")
-	if err != nil {
-		return "", err
-	}
-	_, err = file.Write(data)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	return file.Name(), err
+	o.Flags.Keep(o.Streams, kept{Kind: o.Form.Kind.String(), Name: o.Name, Namespace: o.Namespace, Answers: o.Answers}, o.where())
 }
 
 // recall reads kept answers; flags of this run count more.
 func (o *Options) recall() error {
-	data, err := os.ReadFile(o.Recover)
-	if err != nil {
-		return cmdutil.NotFoundErrorf("answers: %w", err)
-	}
 	var k kept
-	if err := yaml.UnmarshalStrict(data, &k); err != nil {
-		return fmt.Errorf("answers in %s cannot be read: %w", o.Recover, err)
+	if err := o.Flags.Recall(&k); err != nil {
+		return err
 	}
 	if k.Kind != o.Form.Kind.String() {
-		return cmdutil.FlagErrorf("the answers in %s are about a %s: meshctl create %s --recover %s", o.Recover, k.Kind, strings.ToLower(k.Kind), o.Recover)
+		return cmdutil.FlagErrorf("the answers in %s are about a %s: meshctl create %s --recover %s", o.Flags.Recover, k.Kind, strings.ToLower(k.Kind), o.Flags.Recover)
 	}
 	for flag, values := range k.Answers {
 		if _, given := o.Answers[flag]; !given {

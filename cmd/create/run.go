@@ -3,11 +3,9 @@ package create
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
-	"github.com/AlecAivazis/survey/v2/terminal"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,52 +13,69 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/cmd/translate"
 	"github.com/meshctl/meshctl/engine/admission"
 	"github.com/meshctl/meshctl/engine/snapshot"
-	"github.com/meshctl/meshctl/engine/watch"
 	"github.com/meshctl/meshctl/wizards"
 )
 
 func createRun(ctx context.Context, opts *Options) error {
 	opts.Namespace = cmp.Or(opts.Namespace, opts.MgmtNamespace)
-	if opts.Recover != "" {
+	if opts.Flags.Recover != "" {
 		if err := opts.recall(); err != nil {
 			return err
 		}
 	}
-	asks := opts.Prompter != nil || opts.Streams.InTTY && opts.Streams.ErrTTY
-	decided := opts.Apply || opts.DryRun || opts.Save != ""
-	if !asks || decided {
-		if err := opts.complete(asks); err != nil {
-			return err
-		}
+	opts.Asks = opts.Prompter != nil || interview.Possible(opts.Streams)
+	if err := opts.complete(); err != nil {
+		return err
 	}
 	in, err := opts.input(ctx)
 	if err != nil {
 		return err
 	}
-	s := &wizards.Session{
-		Prompter: opts.Prompter, Form: opts.Form, World: wizards.NewWorld(in, opts.Now()), Checker: admission.NewChecker(),
-		Namespace: opts.Namespace, Name: opts.Name, Answers: opts.Answers,
+	if opts.Asks && opts.Prompter == nil {
+		opts.Prompter = opts.Flags.Prompter(ctx, opts.Streams)
 	}
-	if asks && s.Prompter == nil {
-		s.Prompter = opts.prompter(ctx)
+	command, err := opts.Run(ctx, in)
+	if err != nil && opts.Asks {
+		opts.keep()
 	}
-	out, err := opts.outcome(s, asks, decided)
 	if err != nil {
-		return err
+		return interview.Interrupted(err)
 	}
-	err = opts.carryOut(ctx, s, out)
-	if err != nil && asks {
-		opts.keep(s)
+	if command != nil {
+		opts.say("The same without questions:\n\n  %s\n", wizards.Quote(command))
 	}
-	return err
+	return nil
 }
 
+// Run asks what the answers leave open, about what was discovered, and does
+// what is decided. It returns the command that does the same without
+// questions; nil if the manifest was only printed. What was answered is in
+// Answers, Name and Namespace also after an error.
+func (o *Options) Run(ctx context.Context, in *snapshot.Input) ([]string, error) {
+	s := &wizards.Session{
+		Prompter: o.Prompter, Form: o.Form, World: wizards.NewWorld(in, o.Now()), Checker: admission.NewChecker(),
+		Namespace: o.Namespace, Name: o.Name, Answers: o.Answers,
+	}
+	out, err := o.outcome(s)
+	o.Name, o.Namespace, o.Answers = s.Name, s.Namespace, s.Answers
+	if err != nil {
+		return nil, err
+	}
+	return o.carryOut(ctx, s, out)
+}
+
+// decided reports whether the flags say what to do with the manifest.
+func (o *Options) decided() bool { return o.Apply || o.DryRun || o.Save != "" }
+
+func (o *Options) say(format string, args ...any) { _, _ = fmt.Fprintf(o.Streams.Err, format, args...) }
+
 // complete refuses what is missing; where somebody can be asked, nothing is.
-func (o *Options) complete(asks bool) error {
-	if asks {
+func (o *Options) complete() error {
+	if o.Asks {
 		return nil
 	}
 	missing := o.Form.Missing(o.Answers)
@@ -81,38 +96,22 @@ func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
 		in, _, err := translate.Load(o.From)
 		return in, err
 	}
-	config, err := o.Kube.Config(o.factory)
+	config, err := o.Kube.Config(o.Factory)
 	if err != nil {
 		return nil, err
 	}
-	return watch.ReadOnce(ctx, config, o.MgmtNamespace)
-}
-
-// prompter fits the terminal.
-func (o *Options) prompter(ctx context.Context) wizards.Prompter {
-	in, inFile := o.Streams.In.(terminal.FileReader)
-	out, outFile := o.Streams.Err.(terminal.FileWriter)
-	if o.Plain || os.Getenv("ACCESSIBLE") != "" || os.Getenv("TERM") == "dumb" || !inFile || !outFile {
-		return wizards.NewPlain(ctx, o.Streams.In, o.Streams.Err)
-	}
-	return &wizards.Terminal{In: in, Out: out}
+	return o.Flags.Discovered(ctx, o.Streams, config, o.MgmtNamespace)
 }
 
 // outcome asks, or takes what the flags say.
-func (o *Options) outcome(s *wizards.Session, asks, decided bool) (*wizards.Outcome, error) {
-	if asks && (s.Name == "" || o.Form.Missing(s.Answers) != "" || !decided) {
+func (o *Options) outcome(s *wizards.Session) (*wizards.Outcome, error) {
+	if o.Asks && (s.Name == "" || o.Form.Missing(s.Answers) != "" || !o.decided()) {
 		if err := s.Ask(); err != nil {
-			o.keep(s)
-			return nil, interrupted(err)
+			return nil, err
 		}
 	}
-	if asks && !decided {
-		out, err := s.Finish(o.From == "")
-		if err != nil {
-			o.keep(s)
-			return nil, interrupted(err)
-		}
-		return out, nil
+	if o.Asks && !o.decided() {
+		return s.Finish(o.From == "")
 	}
 	object, err := s.Object()
 	if err != nil {
@@ -135,58 +134,52 @@ func (o *Options) outcome(s *wizards.Session, asks, decided bool) (*wizards.Outc
 	return out, nil
 }
 
-// interrupted gives ctrl-c in a prompt the exit code of ctrl-c elsewhere.
-func interrupted(err error) error {
-	if errors.Is(err, wizards.ErrInterrupted) {
-		return context.Canceled
-	}
-	return err
-}
-
-// carryOut does what was decided, and shows the command that does the same.
-func (o *Options) carryOut(ctx context.Context, s *wizards.Session, out *wizards.Outcome) error {
+// carryOut does what was decided, and returns the command that does the same.
+func (o *Options) carryOut(ctx context.Context, s *wizards.Session, out *wizards.Outcome) ([]string, error) {
 	data, err := wizards.YAML(out.Object)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	said := func(format string, args ...any) { _, _ = fmt.Fprintf(o.Streams.Err, format, args...) }
 	switch out.Decision {
 	case wizards.Apply:
 		if err := o.apply(ctx, out.Object); err != nil {
-			return err
+			return nil, err
 		}
 	case wizards.Save:
 		if err := os.WriteFile(out.File, data, 0o644); err != nil {
-			return fmt.Errorf("save: %w", err)
+			return nil, fmt.Errorf("save: %w", err)
 		}
-		said("Saved to %s.\n", cmdutil.Clean(out.File))
+		o.say("Saved to %s.\n", cmdutil.Clean(out.File))
 	case wizards.Cancel:
-		said("Nothing was written.\n")
+		o.say("Nothing was written.\n")
 	default:
-		if o.Output.Format == cmdutil.FormatJSON {
-			if err := cmdutil.PrintJSON(o.Streams.Out, out.Object.Object); err != nil {
-				return err
-			}
-		} else if _, err := o.Streams.Out.Write(data); err != nil {
+		return nil, o.show(s, out, data)
+	}
+	return o.equivalent(s, out)
+}
+
+// show prints the manifest, and what it would change.
+func (o *Options) show(s *wizards.Session, out *wizards.Outcome, data []byte) error {
+	if o.Output.Format == cmdutil.FormatJSON {
+		if err := cmdutil.PrintJSON(o.Streams.Out, out.Object.Object); err != nil {
 			return err
 		}
-		said("%s", out.Preview.Summary())
-		return nil
-	}
-	command, err := o.equivalent(s, out)
-	if err != nil {
+	} else if _, err := o.Streams.Out.Write(data); err != nil {
 		return err
 	}
-	said("The same without questions:\n\n  %s\n", command)
+	if s.World.Exists(o.Form.Kind, s.Namespace, s.Name) {
+		o.say("%s is taken: there is one of that name, which --apply leaves as it is. What follows is what would change if this replaced it.\n", title(out.Object))
+	}
+	o.say("%s", out.Preview.Summary())
 	return nil
 }
 
 // equivalent is the command that gives the same manifest.
-func (o *Options) equivalent(s *wizards.Session, out *wizards.Outcome) (string, error) {
+func (o *Options) equivalent(s *wizards.Session, out *wizards.Outcome) ([]string, error) {
 	spec, _ := out.Object.Object["spec"].(map[string]any)
 	answers, err := o.Form.AnswersFor(spec)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	words := append(o.where(), s.Name, "--namespace", s.Namespace)
 	words = append(words, o.Form.Arguments(answers)...)
@@ -198,7 +191,7 @@ func (o *Options) equivalent(s *wizards.Session, out *wizards.Outcome) (string, 
 	default:
 		words = append(words, "--dry-run")
 	}
-	return wizards.Quote(words), nil
+	return words, nil
 }
 
 // where is the command with the flags that say where to look.
@@ -215,10 +208,15 @@ func (o *Options) where() []string {
 	return words
 }
 
+// title names an object for people.
+func title(object *unstructured.Unstructured) string {
+	return object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
+}
+
 // apply creates the object. One that is there already and says the same is
 // left; one that says something else is not overwritten.
 func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) error {
-	config, err := o.Kube.Config(o.factory)
+	config, err := o.Kube.Config(o.Factory)
 	if err != nil {
 		return err
 	}
@@ -228,11 +226,11 @@ func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) 
 	}
 	info := o.Form.Kind.Info()
 	resource := client.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace(object.GetNamespace())
-	name := object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
+	name := title(object)
 	_, err = resource.Create(ctx, object, metav1.CreateOptions{FieldManager: "meshctl", FieldValidation: metav1.FieldValidationStrict})
 	switch {
 	case err == nil:
-		_, _ = fmt.Fprintf(o.Streams.Err, "%s is created.\n", name)
+		o.say("%s is created.\n", name)
 		return nil
 	case !apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%s: %w", name, err)
@@ -244,6 +242,6 @@ func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) 
 	if !equality.Semantic.DeepEqual(there.Object["spec"], object.Object["spec"]) {
 		return fmt.Errorf("%s exists already and says something else; choose another name, or change it with kubectl edit", name)
 	}
-	_, _ = fmt.Fprintf(o.Streams.Err, "%s is there already and says the same; nothing was changed.\n", name)
+	o.say("%s is there already and says the same; nothing was changed.\n", name)
 	return nil
 }

@@ -48,6 +48,11 @@ func (s *Script) Picks(question, value string) *Script {
 	return s.add(step{kind: "select", question: question, answers: []string{value}})
 }
 
+// Presets expects a Select and takes its preset, which must be this one.
+func (s *Script) Presets(question, value string) *Script {
+	return s.add(step{kind: "preselected", question: question, answers: []string{value}})
+}
+
 // PicksAll expects a MultiSelect and picks options by their values.
 func (s *Script) PicksAll(question string, values ...string) *Script {
 	return s.add(step{kind: "multiselect", question: question, answers: values})
@@ -112,11 +117,14 @@ func values(options []wizards.Option) []string {
 }
 
 // Select is part of wizards.Prompter.
-func (s *Script) Select(q wizards.Question, options []wizards.Option, _ string) (string, error) {
+func (s *Script) Select(q wizards.Question, options []wizards.Option, preset string) (string, error) {
 	s.t.Helper()
-	now := s.next([]string{"select"}, q.Line())
+	now := s.next([]string{"select", "preselected"}, q.Line())
 	if now.err != nil {
 		return "", now.err
+	}
+	if now.kind == "preselected" && now.answers[0] != preset {
+		s.t.Fatalf("%s: preset is %q, not %q", q.Line(), preset, now.answers[0])
 	}
 	if !slices.Contains(values(options), now.answers[0]) {
 		s.t.Fatalf("%s: %q is not offered, but %q", q.Line(), now.answers[0], values(options))
