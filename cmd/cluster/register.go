@@ -6,15 +6,21 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/interview"
 	registry "github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/wizards"
 )
 
 // RegisterOptions of the command.
 type RegisterOptions struct {
 	Streams *cmdutil.Streams
 	Output  cmdutil.OutputFlag
+	// Prompter replaces the one that fits the streams.
+	Prompter wizards.Prompter
+	Flags    interview.Flags
 
 	management
 	Name             string
@@ -33,6 +39,9 @@ your permissions on both clusters are known to be right, nothing is written.
 Registering again changes nothing, renews a credential that is due, and mends a
 registration that is broken.
 
+On a terminal, what is left out is asked for: contexts are offered with what they
+lead to.
+
 With --api-server-address, the management plane finds the cluster's API server
 there instead of where your kubeconfig does. The server's certificate is verified
 all the same: if it does not cover the address, it must cover the original name.`
@@ -40,24 +49,29 @@ all the same: if it does not cover the address, it must cover the original name.
 func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOptions) error) *cobra.Command {
 	opts := &RegisterOptions{Streams: f.Streams, management: management{factory: f}}
 	cmd := &cobra.Command{
-		Use:   "register NAME --remote-context CONTEXT",
+		Use:   "register [NAME --remote-context CONTEXT]",
 		Short: "Make a cluster known to the management plane",
 		Long:  registerLong,
-		Example: `  meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
+		Example: `  # asks
+  meshctl cluster register
+
+  meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
 
   # the API server has another address as seen from the management cluster
   meshctl cluster register cluster-2 --remote-context cluster-2 --api-server-address 10.0.0.7:6443`,
-		Args: cmdutil.Args("NAME"),
+		Args: cmdutil.Args("[NAME]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Name = args[0]
-			if err := registry.CheckName(opts.Name); err != nil {
-				return &cmdutil.FlagError{Err: err}
+			if len(args) > 0 {
+				opts.Name = args[0]
 			}
-			if opts.RemoteContext == "" {
-				return cmdutil.FlagErrorf("say which cluster to register: --remote-context CONTEXT")
+			if err := opts.complete(cmd); err != nil {
+				return err
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
+			}
+			if opts.asks() {
+				return opts.ask(cmd.Context())
 			}
 			return registerRun(cmd.Context(), opts)
 		},
@@ -71,8 +85,32 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 	flags.StringVar(&opts.ClusterDomain, "cluster-domain", "cluster.local", "DNS `suffix` of the cluster's Services")
 	flags.StringVar(&opts.APIServerAddress, "api-server-address", "", "`HOST[:PORT]` at which the management plane finds the API server")
 	flags.DurationVar(&opts.TokenTTL, "token-ttl", registry.DefaultTokenTTL, "`lifetime` of the credential; the API server may grant less")
+	opts.Flags.AddFlags(cmd)
 	opts.completeContexts(cmd, "remote-context")
 	return cmd
+}
+
+// asks reports whether something is left to ask, and somebody to be asked.
+func (o *RegisterOptions) asks() bool {
+	return (o.Name == "" || o.RemoteContext == "") && (o.Prompter != nil || interview.Possible(o.Streams))
+}
+
+// complete refuses what cannot be, and what is missing where nobody can be asked.
+func (o *RegisterOptions) complete(cmd *cobra.Command) error {
+	if o.Name != "" {
+		if err := registry.CheckName(o.Name); err != nil {
+			return &cmdutil.FlagError{Err: err}
+		}
+	}
+	switch {
+	case o.asks():
+		return nil
+	case o.Name == "":
+		return cmdutil.FlagErrorf("%s: say which NAME; usage: %s", cmd.CommandPath(), cmd.UseLine())
+	case o.RemoteContext == "":
+		return cmdutil.FlagErrorf("say which cluster to register: --remote-context CONTEXT")
+	}
+	return nil
 }
 
 func registerRun(ctx context.Context, opts *RegisterOptions) error {
@@ -86,12 +124,7 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 	}
 	// Which cluster it really is, said before anything is done to it.
 	say(opts.Streams, "Registering %s, which is %s, with the management plane in %s.", opts.Name, remote.Host, mgmt.Host)
-	report, err := registry.Register(ctx, registry.Options{
-		Name: opts.Name, RemoteConfig: remote, MgmtConfig: mgmt,
-		RemoteContext: opts.RemoteContext, MgmtContext: opts.context,
-		MgmtNamespace: opts.namespace, RemoteNamespace: opts.RemoteNamespace,
-		ClusterDomain: opts.ClusterDomain, APIServerAddress: opts.APIServerAddress, TokenTTL: opts.TokenTTL,
-	})
+	report, err := registry.Register(ctx, opts.options(remote, mgmt))
 	if err != nil {
 		return typed(err)
 	}
@@ -104,6 +137,15 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 	}
 	say(opts.Streams, "Cluster %s is registered; `meshctl cluster list` shows how it is.", opts.Name)
 	return nil
+}
+
+func (o *RegisterOptions) options(remote, mgmt *rest.Config) registry.Options {
+	return registry.Options{
+		Name: o.Name, RemoteConfig: remote, MgmtConfig: mgmt,
+		RemoteContext: o.RemoteContext, MgmtContext: o.context,
+		MgmtNamespace: o.namespace, RemoteNamespace: o.RemoteNamespace,
+		ClusterDomain: o.ClusterDomain, APIServerAddress: o.APIServerAddress, TokenTTL: o.TokenTTL,
+	}
 }
 
 // say tells a person what goes on. That it cannot be told must not end the work.

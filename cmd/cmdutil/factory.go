@@ -19,11 +19,14 @@ type Factory struct {
 	// usual places, or the pod's own account inside a cluster) and a context
 	// in it ("" means the current one). It dials nobody.
 	Config func(kubeconfig, context string) (*rest.Config, error)
+	// Contexts lists the contexts of a kubeconfig file ("" means the usual
+	// places), ascending, and names the current one; none is an error.
+	Contexts func(kubeconfig string) (names []string, current string, err error)
 }
 
 // NewFactory returns the factory of the real program.
 func NewFactory(streams *Streams) *Factory {
-	f := &Factory{Streams: streams, Version: buildVersion(), Now: time.Now}
+	f := &Factory{Streams: streams, Version: buildVersion(), Now: time.Now, Contexts: someContexts}
 	f.Config = func(kubeconfig, context string) (*rest.Config, error) {
 		config, err := loadConfig(kubeconfig, context)
 		if err != nil {

@@ -48,6 +48,22 @@ func Contexts(kubeconfig string) ([]string, error) {
 	return contextNames(raw), nil
 }
 
+// someContexts is Factory.Contexts.
+func someContexts(kubeconfig string) (names []string, current string, err error) {
+	raw, where, err := readKubeconfig(kubeconfig)
+	if err != nil {
+		return nil, "", err
+	}
+	if names = contextNames(raw); len(names) == 0 {
+		return nil, "", noContext(where)
+	}
+	return names, raw.CurrentContext, nil
+}
+
+func noContext(where string) error {
+	return UnreachableErrorf("kubeconfig %s: no context in it, or no such file; name another with --kubeconfig", where)
+}
+
 // loadConfig is Factory.Config without the program's own settings.
 func loadConfig(kubeconfig, context string) (*rest.Config, error) {
 	raw, where, err := readKubeconfig(kubeconfig)
@@ -97,7 +113,7 @@ func pickContext(raw *clientcmdapi.Config, where, context string) error {
 	known := contextNames(raw)
 	switch {
 	case len(known) == 0:
-		return UnreachableErrorf("kubeconfig %s: no context in it, or no such file; name another with --kubeconfig", where)
+		return noContext(where)
 	case context == "" && raw.CurrentContext == "":
 		return UnreachableErrorf("kubeconfig %s: has no current context; choose one with --context: %s", where, strings.Join(known, ", "))
 	case context == "":

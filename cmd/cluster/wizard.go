@@ -1,0 +1,166 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/interview"
+	registry "github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/wizards"
+)
+
+// registerKind marks answers that `cluster register` has kept.
+const registerKind = "register"
+
+// kept are the answers of a run that did not come to its end.
+type kept struct {
+	Kind    string          `json:"kind"`
+	Answers wizards.Answers `json:"answers"`
+}
+
+// errStopped ends a run at the person's wish.
+var errStopped = errors.New("stopped")
+
+// ask asks for what the flags leave open, makes sure that it can work, and
+// registers the cluster.
+func (o *RegisterOptions) ask(ctx context.Context) error {
+	answers := wizards.Answers{}
+	if o.Flags.Recover != "" {
+		var k kept
+		if err := o.Flags.Recall(&k); err != nil {
+			return err
+		}
+		if k.Kind != registerKind {
+			return cmdutil.FlagErrorf("the answers in %s are not those of `meshctl cluster register`", o.Flags.Recover)
+		}
+		answers = k.Answers
+	}
+	err := o.askAll(ctx, answers)
+	switch {
+	case errors.Is(err, errStopped):
+		say(o.Streams, "Nothing was written.")
+		return nil
+	case err != nil && len(answers) > 0:
+		o.Flags.Keep(o.Streams, kept{Kind: registerKind, Answers: answers}, []string{"meshctl", "cluster", "register"})
+	}
+	return interview.Interrupted(err)
+}
+
+func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) error {
+	contexts, err := o.Flags.Contexts(ctx, o.factory, o.kubeconfig, o.namespace)
+	if err != nil {
+		return err
+	}
+	if o.Prompter == nil {
+		o.Prompter = o.Flags.Prompter(ctx, o.Streams)
+	}
+	fleet := &wizards.Fleet{Prompter: o.Prompter, Contexts: contexts, Answers: answers}
+	fleet.SayProblems()
+	management, err := o.askManagement(ctx, fleet)
+	if err != nil {
+		return err
+	}
+	mgmt, err := o.config()
+	if err != nil {
+		return err
+	}
+	name, remoteContext := o.Name, o.RemoteContext
+	for {
+		member, err := fleet.One(management, remoteContext, name)
+		if err != nil {
+			return err
+		}
+		o.Name, o.RemoteContext = member.Name, member.Context
+		choice, err := o.check(ctx, fleet, mgmt)
+		if err != nil {
+			return err
+		}
+		switch choice {
+		case "stop":
+			return errStopped
+		case "other":
+			fleet.Forget()
+			name, remoteContext = "", ""
+			continue
+		case "":
+			return o.agreed(ctx, fleet, management)
+		}
+	}
+}
+
+// askManagement asks where the management plane is, unless flags say it.
+func (o *RegisterOptions) askManagement(ctx context.Context, fleet *wizards.Fleet) (*wizards.Context, error) {
+	if o.context != "" && o.mgmtKubeconfig == "" {
+		fleet.Answers[wizards.ManagementFlag] = []string{o.context}
+	}
+	if o.mgmtKubeconfig == "" {
+		management, err := fleet.Management()
+		if err != nil {
+			return nil, err
+		}
+		o.context = management.Name
+		return management, nil
+	}
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	found, err := registry.Inspect(ctx, registry.InspectOptions{Config: config, Context: o.context, MgmtNamespace: o.namespace})
+	if err != nil {
+		return nil, typed(err)
+	}
+	return &wizards.Context{Name: o.context, Server: config.Host, Version: found.Version, UID: found.UID, Members: found.Members}, nil
+}
+
+// check makes sure that registering can work; empty if it can.
+func (o *RegisterOptions) check(ctx context.Context, fleet *wizards.Fleet, mgmt *rest.Config) (string, error) {
+	remote, err := o.remote(o.RemoteContext)
+	if err != nil {
+		return "", err
+	}
+	progress := o.Flags.Progress(o.Streams)
+	progress.Start("Checking that " + o.Name + " can be registered; nothing is written yet")
+	_, err = registry.Check(ctx, o.options(remote, mgmt))
+	progress.End(err)
+	if err == nil || ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return fleet.Retry(err, wizards.Option{Value: "other", Text: "choose another cluster or name"})
+}
+
+func (o *RegisterOptions) agreed(ctx context.Context, fleet *wizards.Fleet, management *wizards.Context) error {
+	yes, err := fleet.Agree("Register " + o.Name + " now? It gets an account for meshctl, and " + management.Server + " the account's credential.")
+	switch {
+	case err != nil:
+		return err
+	case !yes:
+		return errStopped
+	}
+	if err := registerRun(ctx, o); err != nil {
+		return err
+	}
+	say(o.Streams, "The same without questions:")
+	_, err = o.Streams.Err.Write([]byte("\n  " + wizards.Quote(o.command()) + "\n"))
+	return err
+}
+
+// command is the one that registers the cluster without questions.
+func (o *RegisterOptions) command() []string {
+	words := []string{"meshctl", "cluster", "register", o.Name, "--remote-context", o.RemoteContext}
+	for _, flag := range [][3]string{
+		{"--kubeconfig", o.kubeconfig}, {"--mgmt-kubeconfig", o.mgmtKubeconfig}, {"--mgmt-context", o.context},
+		{"--mgmt-namespace", o.namespace, registry.DefaultNamespace}, {"--remote-namespace", o.RemoteNamespace, registry.DefaultNamespace},
+		{"--cluster-domain", o.ClusterDomain, "cluster.local"}, {"--api-server-address", o.APIServerAddress},
+	} {
+		if flag[1] != flag[2] {
+			words = append(words, flag[0], flag[1])
+		}
+	}
+	if o.TokenTTL != registry.DefaultTokenTTL {
+		words = append(words, "--token-ttl", o.TokenTTL.String())
+	}
+	return words
+}

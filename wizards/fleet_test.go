@@ -1,0 +1,81 @@
+package wizards_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/wizards"
+	"github.com/meshctl/meshctl/wizards/wizardtest"
+)
+
+func TestSuggestName(t *testing.T) {
+	t.Parallel()
+	for context, want := range map[string]string{
+		"cluster-1": "cluster-1", "kind-mgmt": "mgmt", "k3d-dev": "dev", "gke_project_europe-west1_prod": "prod",
+		"arn:aws:eks:eu-west-1:123456789012:cluster/Shop": "shop", "admin@my.cluster": "admin-my-cluster", "日本": "cluster", "---": "cluster",
+	} {
+		assert.Equal(t, want, wizards.SuggestName(context, nil), context)
+	}
+	assert.Equal(t, "prod-3", wizards.SuggestName("prod", []string{"prod", "prod-2"}))
+}
+
+func fleet(t *testing.T, script *wizardtest.Script, answers wizards.Answers) *wizards.Fleet {
+	t.Helper()
+	return &wizards.Fleet{Prompter: script, Answers: answers, Contexts: []wizards.Context{
+		{Name: "a", UID: "1", Current: true, Version: "v1.36.3"}, {Name: "b", UID: "2", Members: map[string]string{"east": "1", "west": "2"}},
+		{Name: "c=c", UID: "3"}, {Name: "d", UID: "3"}, {Name: "e\x1b[2J", Problem: "does not\nanswer\x1b[2J"},
+	}}
+}
+
+func TestFleetShowsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	script := wizardtest.New(t).
+		Says("Context e?[2J is left out: does not answer?[2J").
+		Presets("Which cluster has the management plane?", "b"). // it manages some already
+		Says("Registered already: east (context a)").
+		Says("Registered already: west (context b)").
+		Says("Context d leads to the same cluster as c=c.").
+		PicksAll("Which clusters shall be managed?", "c=c").
+		Accepts("context c=c be called?", "c-c")
+	f := fleet(t, script, wizards.Answers{})
+	f.SayProblems()
+	management, err := f.Management()
+	require.NoError(t, err)
+	members, err := f.Members(management)
+	require.NoError(t, err)
+	assert.Equal(t, []wizards.Member{{Context: "c=c", Name: "c-c"}}, members)
+	assert.Equal(t, wizards.Answers{"mgmt-context": {"b"}, "register": {"c=c=c-c"}}, f.Answers)
+}
+
+func TestFleetTakesFlags(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		value   string
+		want    wizards.Member
+		wantErr string
+	}{
+		"a name":             {"d=east-2", wizards.Member{Context: "d", Name: "east-2"}, ""},
+		"no name":            {"d", wizards.Member{Context: "d", Name: "d"}, ""},
+		"a context with =":   {"c=c", wizards.Member{Context: "c=c", Name: "c-c"}, ""},
+		"that and a name":    {"c=c=x", wizards.Member{Context: "c=c", Name: "x"}, ""},
+		"registered":         {"a", wizards.Member{Context: "a", Name: "east", Registered: true}, ""},
+		"an unknown context": {"z=y", wizards.Member{}, `--register z=y: the kubeconfig has no context "z"; it has: a, b, c=c, d`},
+		"one without answer": {"e\x1b[2J", wizards.Member{}, "does not\nanswer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := fleet(t, wizardtest.New(t), wizards.Answers{"mgmt-context": {"b"}, "register": {c.value}})
+			management, err := f.Management()
+			require.NoError(t, err)
+			got, err := f.Members(management)
+			if c.wantErr != "" {
+				require.ErrorContains(t, err, c.wantErr)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, []wizards.Member{c.want}, got)
+		})
+	}
+}
