@@ -1,0 +1,129 @@
+// Package initialize is the command `meshctl init`: from a kubeconfig to
+// managed clusters, joined meshes and a first policy.
+package initialize
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/create"
+	"github.com/meshctl/meshctl/cmd/interview"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/wizards"
+)
+
+// Options of the command.
+type Options struct {
+	Streams *cmdutil.Streams
+	Now     func() time.Time
+	// Prompter replaces the one that fits the streams.
+	Prompter wizards.Prompter
+	Flags    interview.Flags
+
+	Kubeconfig    string
+	MgmtContext   string
+	MgmtNamespace string
+	// Register are CONTEXT or CONTEXT=NAME.
+	Register   []string
+	NoRegister bool
+
+	// VirtualMesh are the answers about it, and MeshName what it is called.
+	VirtualMesh   wizards.Answers
+	MeshName      string
+	AllMeshes     bool
+	NoVirtualMesh bool
+
+	// Policy is a file with a TrafficPolicy or an AccessPolicy.
+	Policy   string
+	NoPolicy bool
+
+	Apply  bool
+	DryRun bool
+
+	factory *cmdutil.Factory
+}
+
+const long = `Takes you from a kubeconfig to clusters under management: which cluster manages,
+which are managed, what meshes they have, how these trust and reach each other,
+and a first policy. Every choice offers what was found, and nothing is written
+before you have seen what it will be.
+
+It may be run again at any time: what is registered and joined already is shown
+as such. Elsewhere than on a terminal, flags must say what is to be done.`
+
+// NewCmd returns the command; runF replaces its run in tests.
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	form := wizards.VirtualMesh()
+	opts := &Options{Streams: f.Streams, Now: f.Now, VirtualMesh: wizards.Answers{}, factory: f}
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Register clusters, join their meshes, make a first policy",
+		Long:  long,
+		Example: `  # asks
+  meshctl init
+
+  # asks nothing
+  meshctl init --mgmt-context cluster-1 --register cluster-1 --register cluster-2 --all-meshes --trust shared --federate all --apply`,
+		Args: cmdutil.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return initRun(cmd.Context(), opts)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
+	flags.StringVar(&opts.MgmtContext, wizards.ManagementFlag, "", "`context` of the management cluster")
+	flags.StringVar(&opts.MgmtNamespace, "mgmt-namespace", snapshot.DefaultNamespace, "`namespace` of the management plane")
+	flags.StringArrayVar(&opts.Register, wizards.RegisterFlag, nil, "manage the cluster of this `CONTEXT`, or CONTEXT=NAME to name it; may be repeated")
+	flags.BoolVar(&opts.NoRegister, "no-register", false, "register no cluster")
+	flags.StringVar(&opts.MeshName, "virtual-mesh", "", "`name` of the VirtualMesh (default: virtual-mesh)")
+	flags.BoolVar(&opts.AllMeshes, "all-meshes", false, "join all meshes that are found")
+	flags.BoolVar(&opts.NoVirtualMesh, "no-virtual-mesh", false, "join no meshes")
+	create.AddFormFlags(cmd, form, opts.VirtualMesh)
+	flags.StringVar(&opts.Policy, "policy", "", "make the TrafficPolicy or AccessPolicy in this `file`")
+	flags.BoolVar(&opts.NoPolicy, "no-policy", false, "make no policy")
+	flags.BoolVar(&opts.Apply, "apply", false, "do it all, without a last question")
+	flags.BoolVar(&opts.DryRun, "dry-run", false, "check and show all, write nothing")
+	opts.Flags.AddFlags(cmd)
+	cmd.MarkFlagsMutuallyExclusive("apply", "dry-run")
+	cmd.MarkFlagsMutuallyExclusive(wizards.RegisterFlag, "no-register")
+	cmd.MarkFlagsMutuallyExclusive("all-meshes", "mesh", "no-virtual-mesh")
+	cmd.MarkFlagsMutuallyExclusive("virtual-mesh", "no-virtual-mesh")
+	cmd.MarkFlagsMutuallyExclusive("policy", "no-policy")
+	for _, flag := range []string{wizards.ManagementFlag, wizards.RegisterFlag} {
+		// An error here means that the flag does not exist; it was added above.
+		_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			names, _ := cmdutil.Contexts(opts.Kubeconfig)
+			return names, cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+	return cmd
+}
+
+// missing names the flags that have to be given where nobody can be asked.
+func (o *Options) missing() error {
+	var flags []string
+	if o.MgmtContext == "" {
+		flags = append(flags, "--mgmt-context CONTEXT")
+	}
+	if len(o.Register) == 0 && !o.NoRegister {
+		flags = append(flags, "--register CONTEXT[=NAME] or --no-register")
+	}
+	if !o.AllMeshes && !o.NoVirtualMesh && len(o.VirtualMesh["mesh"]) == 0 {
+		flags = append(flags, "--all-meshes, --mesh NAMESPACE/NAME or --no-virtual-mesh")
+	}
+	if !o.Apply && !o.DryRun {
+		flags = append(flags, "--apply or --dry-run")
+	}
+	if len(flags) == 0 {
+		return nil
+	}
+	return cmdutil.FlagErrorf("not all is said, and there is no terminal to ask on; give\n  %s", strings.Join(flags, "\n  "))
+}

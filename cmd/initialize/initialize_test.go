@@ -1,0 +1,324 @@
+package initialize
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/cmd/cluster"
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/create"
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/wizards/wizardtest"
+)
+
+var sandbox sandboxtest.Sandbox
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
+
+// world is two API servers that hold what an Istio and its application leave
+// there, and a context that leads nowhere.
+type world struct {
+	t       *testing.T
+	configs map[string]*rest.Config
+	names   []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, configs: map[string]*rest.Config{}}
+	for _, server := range sandbox.APIServers(t, 2) {
+		config, err := server.Config()
+		require.NoError(t, err)
+		w.configs["kind-"+server.Name()] = config
+		w.furnish(server.Name(), config)
+	}
+	var listen net.ListenConfig
+	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	w.configs["typo"] = rest.CopyConfig(w.configs["kind-cluster-2"])
+	w.configs["typo"].Host = "https://" + listener.Addr().String()
+	w.names = []string{"kind-cluster-1", "kind-cluster-2", "typo"}
+	return w
+}
+
+// furnish writes what the case bookinfo has in a cluster. No controller works
+// there, so what controllers make is written, too.
+func (w *world) furnish(name string, config *rest.Config) {
+	w.t.Helper()
+	client, err := kube.New(name, config)
+	require.NoError(w.t, err)
+	documents := []byte(`{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: bookinfo, labels: {istio-injection: enabled}}}
+`)
+	files, err := filepath.Glob("../../testdata/translate/bookinfo/in/" + name + "/*.yaml")
+	require.NoError(w.t, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(w.t, err)
+		documents = append(append(documents, "---\n"...), data...)
+	}
+	objects, err := kube.Decode(documents)
+	require.NoError(w.t, err)
+	uids := map[types.UID]types.UID{}
+	for _, kind := range []string{"Namespace", "Node", "ServiceAccount", "ConfigMap", "Service", "Deployment", "ReplicaSet", "Pod", "EndpointSlice"} {
+		for _, o := range objects {
+			if o.GetKind() == kind {
+				w.write(client, o, uids)
+			}
+			if account, _, _ := unstructured.NestedString(o.Object, "spec", "serviceAccountName"); account != "" && kind == "ServiceAccount" {
+				sa := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+				sa.SetName(account)
+				sa.SetNamespace(o.GetNamespace())
+				w.write(client, sa, uids)
+			}
+		}
+	}
+}
+
+// write creates an object with its status. An API server gives UIDs of its own,
+// by which owners are known.
+func (w *world) write(client *kube.Client, o *unstructured.Unstructured, uids map[types.UID]types.UID) {
+	w.t.Helper()
+	owners := o.GetOwnerReferences()
+	for i := range owners {
+		owners[i].UID = uids[owners[i].UID]
+	}
+	o.SetOwnerReferences(owners)
+	if o.GetKind() == "ReplicaSet" {
+		require.NoError(w.t, unstructured.SetNestedSlice(o.Object, []any{map[string]any{"name": "any", "image": "any"}}, "spec", "template", "spec", "containers"))
+	}
+	old, status := o.GetUID(), o.Object["status"]
+	o.SetUID("")
+	delete(o.Object, "status")
+	require.NoError(w.t, client.Apply(w.t.Context(), o))
+	if old != "" {
+		seen, err := client.Get(w.t.Context(), schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: strings.ToLower(o.GetKind()) + "s"}, o.GetNamespace(), o.GetName())
+		require.NoError(w.t, err)
+		uids[old] = seen.GetUID()
+	}
+	if status != nil {
+		o.Object["status"] = status
+		require.NoError(w.t, client.ApplyStatus(w.t.Context(), o))
+	}
+}
+
+func (w *world) factory() (f *cmdutil.Factory, out, errs *bytes.Buffer) {
+	streams, _, out, errs := cmdutil.TestStreams()
+	f = cmdutil.NewFactory(streams)
+	f.Config = func(_, name string) (*rest.Config, error) {
+		if config := w.configs[name]; config != nil {
+			return config, nil
+		}
+		return nil, cmdutil.UnreachableErrorf("has no context %q", name)
+	}
+	f.Contexts = func(string) ([]string, string, error) { return w.names, "kind-cluster-2", nil }
+	return f, out, errs
+}
+
+// init runs the command; a script answers, if there is one.
+func (w *world) init(script *wizardtest.Script, args ...string) (stdout, stderr string, err error) {
+	w.t.Helper()
+	f, out, errs := w.factory()
+	cmd := NewCmd(f, func(ctx context.Context, opts *Options) error {
+		if script != nil {
+			opts.Prompter = script
+		}
+		return initRun(ctx, opts)
+	})
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.ExecuteContext(w.t.Context())
+	return out.String(), errs.String(), err
+}
+
+func TestInit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := t.TempDir()
+
+	t.Log("ctrl-c in the middle, before anything is written")
+	_, stderr, err := w.init(wizardtest.New(t).
+		Says("Context typo is left out: the cluster").
+		Picks("management plane?", "kind-cluster-1").
+		PicksAll("Which clusters shall be managed?", "kind-cluster-1", "kind-cluster-2").
+		Accepts("context kind-cluster-1 be called?", "cluster-1").
+		Interrupts("context kind-cluster-2 be called?"))
+	require.ErrorIs(t, err, context.Canceled)
+	answers := recovered(t, stderr)
+
+	t.Log("on from there, to a VirtualMesh")
+	policy := filepath.Join(dir, "policy.yaml")
+	_, stderr, err = w.init(wizardtest.New(t).
+		Refused("context kind-cluster-2 be called?", "cluster-1", "another cluster is called cluster-1").
+		Refused("context kind-cluster-2 be called?", "c.2", "no dot").
+		Accepts("context kind-cluster-2 be called?", "cluster-2").
+		Picks("Register cluster-1, cluster-2 now?", "yes").
+		Picks("Join meshes into a VirtualMesh?", "yes").
+		PicksAll("Which meshes shall be one?", "gloo-mesh/istiod-istio-system-cluster-1", "gloo-mesh/istiod-istio-system-cluster-2").
+		Picks("trust", "shared").
+		Picks("called from the other meshes?", "all").
+		Picks("May everybody call everybody?", "").
+		Accepts("called?", "virtual-mesh").
+		Says("created ServiceEntry").
+		Picks("What now?", "apply").
+		Picks("A first policy?", "trafficpolicy").
+		Picks("which services?", "names").
+		PicksAll("Which services?", "reviews.bookinfo.cluster-1").
+		Says("That is 1 of").
+		Picks("which workloads?", "all").
+		Picks("Which requests?", "all").
+		PicksAll("What shall happen", "policy.requestTimeout").
+		Accepts("How long", "5s").
+		Accepts("called?", "reviews-traffic").
+		Says("created VirtualService bookinfo/reviews").
+		Picks("What now?", "save").
+		Types("To which file?", policy), "--recover", answers)
+	require.NoError(t, err, stderr)
+	assert.Regexp(t, `Found in cluster-1: 1 mesh \(istiod-istio-system-cluster-1\), \d services, \d workloads`, stderr)
+	assert.Contains(t, stderr, "VirtualMesh gloo-mesh/virtual-mesh is created.")
+	for _, command := range []string{
+		"meshctl cluster register cluster-1 --remote-context kind-cluster-1 --mgmt-context kind-cluster-1",
+		"meshctl cluster register cluster-2 --remote-context kind-cluster-2 --mgmt-context kind-cluster-1",
+		"meshctl create virtualmesh --context kind-cluster-1 virtual-mesh --namespace gloo-mesh --mesh gloo-mesh/istiod-istio-system-cluster-1",
+		"meshctl create trafficpolicy --context kind-cluster-1 reviews-traffic",
+		"meshctl serve --context kind-cluster-1",
+	} {
+		assert.Contains(t, stderr, "  "+command)
+	}
+
+	t.Log("again: all is there, and shown as such")
+	_, stderr, err = w.init(wizardtest.New(t).
+		Picks("management plane?", "kind-cluster-1").
+		Says("Registered already: cluster-1 (context kind-cluster-1)").
+		Says("Registered already: cluster-2 (context kind-cluster-2)").
+		Picks("A first policy?", ""))
+	require.NoError(t, err)
+	assert.Contains(t, stderr, "Joined already: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes")
+
+	t.Log("by flags: nothing new, but for the policy")
+	flags := []string{"--mgmt-context", "kind-cluster-1", "--register", "kind-cluster-1", "--register", "kind-cluster-2=cluster-2", "--all-meshes"}
+	stdout, stderr, err := w.init(nil, append(flags, "--policy", policy, "--dry-run")...)
+	require.NoError(t, err)
+	assert.Contains(t, stdout, "requestTimeout: 5s")
+	assert.Contains(t, stderr, "created VirtualService bookinfo/reviews")
+	_, stderr, err = w.init(nil, append(flags, "--policy", policy, "--apply")...)
+	require.NoError(t, err)
+	assert.Contains(t, stderr, "it was registered already; nothing has changed")
+	assert.Contains(t, stderr, "TrafficPolicy gloo-mesh/reviews-traffic is created.")
+	w.commandsAgain(stderr)
+}
+
+// commandsAgain runs the commands that were shown, which find all done.
+func (w *world) commandsAgain(stderr string) {
+	w.t.Helper()
+	_, shown, ok := strings.Cut(stderr, "The same without questions:\n\n")
+	require.True(w.t, ok, stderr)
+	shown, _, _ = strings.Cut(shown, "\n\n")
+	lines := strings.Split(shown, "\n")
+	require.Len(w.t, lines, 3, shown)
+	for _, line := range lines {
+		f, _, errs := w.factory()
+		words := strings.Fields(line)
+		cmd := cluster.NewCmd(f)
+		if words[1] == "create" {
+			cmd = create.NewCmd(f, nil)
+		}
+		cmd.SetArgs(words[2:])
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		require.NoError(w.t, cmd.ExecuteContext(w.t.Context()), line)
+		assert.Regexp(w.t, `nothing (was|has) changed`, errs.String())
+	}
+}
+
+// recovered finds the file in which answers were kept.
+func recovered(t *testing.T, stderr string) string {
+	t.Helper()
+	path := regexp.MustCompile(`--recover (\S+)`).FindStringSubmatch(stderr)
+	require.Len(t, path, 2, stderr)
+	t.Cleanup(func() { _ = os.Remove(path[1]) })
+	return path[1]
+}
+
+func TestWithoutATerminalWhatIsMissingIsNamed(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t}
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+		not  string
+	}{
+		"all":        {nil, []string{"--mgmt-context CONTEXT", "--register CONTEXT[=NAME] or --no-register", "--all-meshes, --mesh NAMESPACE/NAME or --no-virtual-mesh", "--apply or --dry-run"}, "--policy"},
+		"what to do": {[]string{"--mgmt-context", "a", "--no-register", "--no-virtual-mesh"}, []string{"--apply or --dry-run"}, "--register"},
+		"meshes":     {[]string{"--mgmt-context", "a", "--register", "b", "--trust", "shared", "--apply"}, []string{"--all-meshes, --mesh"}, "--apply"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := w.init(nil, c.args...)
+			for _, want := range c.want {
+				require.ErrorContains(t, err, want)
+			}
+			assert.NotContains(t, err.Error(), c.not)
+			assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
+		})
+	}
+}
+
+func TestNothingToOffer(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t, names: []string{"a", "b"}}
+	_, stderr, err := w.init(wizardtest.New(t))
+	require.ErrorContains(t, err, "no context of the kubeconfig leads to a cluster that can be used")
+	assert.NotContains(t, stderr, "--recover", "no answer was given yet")
+
+	f, _, _ := w.factory()
+	f.Contexts = cmdutil.NewFactory(f.Streams).Contexts
+	cmd := NewCmd(f, func(ctx context.Context, opts *Options) error {
+		opts.Prompter = wizardtest.New(t)
+		return initRun(ctx, opts)
+	})
+	cmd.SetArgs([]string{"--kubeconfig", filepath.Join(t.TempDir(), "none")})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.ExecuteContext(t.Context())
+	require.ErrorContains(t, err, "no such file; name another with --kubeconfig")
+	assert.Equal(t, cmdutil.ExitUnreachable, cmdutil.ExitCode(err))
+}
+
+func TestNewCmd(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t}
+	f, _, _ := w.factory()
+	var got *Options
+	cmd := NewCmd(f, func(_ context.Context, o *Options) error { got = o; return nil })
+	cmd.SetArgs([]string{"--mgmt-context", "a", "--register", "b", "--register", "c=d", "--all-meshes", "--trust", "limited", "--policy", "p.yaml", "--apply", "--virtual-mesh", "v", "--plain", "--recover", "r"})
+	require.NoError(t, cmd.ExecuteContext(t.Context()))
+	assert.Equal(t, "a", got.MgmtContext)
+	assert.Equal(t, []string{"b", "c=d"}, got.Register)
+	assert.Equal(t, []string{"limited"}, got.VirtualMesh["trust"])
+	assert.True(t, got.AllMeshes && got.Apply && got.Flags.Plain)
+	assert.Equal(t, []string{"p.yaml", "v", "r", "gloo-mesh"}, []string{got.Policy, got.MeshName, got.Flags.Recover, got.MgmtNamespace})
+	for _, args := range [][]string{
+		{"--apply", "--dry-run"}, {"--all-meshes", "--mesh", "a/b"}, {"--register", "a", "--no-register"}, {"--policy", "p", "--no-policy"}, {"name"},
+	} {
+		f, _, _ := w.factory()
+		cmd := NewCmd(f, func(context.Context, *Options) error { return nil })
+		cmd.SetArgs(args)
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		require.Error(t, cmd.ExecuteContext(t.Context()), args)
+	}
+}

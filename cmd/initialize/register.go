@@ -1,0 +1,153 @@
+package initialize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/wizards"
+)
+
+// registerAll makes clusters members, and returns how many there are.
+func (r *run) registerAll(ctx context.Context) (int, error) {
+	if len(r.Register) > 0 {
+		r.kept.Fleet[wizards.RegisterFlag] = r.Register
+	}
+	if r.NoRegister {
+		r.kept.Fleet[wizards.RegisterFlag] = []string{}
+	}
+	members, err := r.fleet.Members(r.mgmt)
+	if err != nil {
+		return 0, err
+	}
+	options, err := r.registrations(members)
+	if err != nil {
+		return 0, err
+	}
+	if options, err = r.checked(ctx, options); err != nil || len(options) == 0 {
+		return len(r.mgmt.Members), err
+	}
+	if r.DryRun {
+		r.say("Would be registered: %s. What is in them is found out after that.", names(options))
+		return len(r.mgmt.Members), nil
+	}
+	if r.asks && !r.Apply {
+		yes, err := r.fleet.Agree(fmt.Sprintf("Register %s now? Each gets an account for meshctl, and %s the account's credential.", names(options), r.mgmt.Name))
+		if err != nil {
+			return 0, err
+		}
+		if !yes {
+			r.say("No cluster was registered.")
+			return len(r.mgmt.Members), nil
+		}
+	}
+	return r.register(ctx, options)
+}
+
+func names(options []cluster.Options) string {
+	var out []string
+	for i := range options {
+		out = append(out, options[i].Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (r *run) registrations(members []wizards.Member) ([]cluster.Options, error) {
+	var out []cluster.Options
+	for _, m := range members {
+		remote, err := r.factory.Config(r.Kubeconfig, m.Context)
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", m.Name, err)
+		}
+		out = append(out, cluster.Options{
+			Name: m.Name, RemoteConfig: remote, MgmtConfig: r.config, RemoteContext: m.Context, MgmtContext: r.mgmt.Name, MgmtNamespace: r.MgmtNamespace,
+		})
+	}
+	return out, nil
+}
+
+// checked are the registrations that can work. Nothing is written before all
+// have been checked.
+func (r *run) checked(ctx context.Context, options []cluster.Options) ([]cluster.Options, error) {
+	for len(options) > 0 {
+		progress := r.Flags.Progress(r.Streams)
+		progress.Start("Checking that clusters can be registered; nothing is written yet")
+		var errs []error
+		var bad []string
+		for i := range options {
+			progress.Note("%s", options[i].Name)
+			if _, err := cluster.Check(ctx, options[i]); err != nil {
+				errs, bad = append(errs, fmt.Errorf("%s: %w", options[i].Name, err)), append(bad, options[i].Name)
+			}
+		}
+		err := errors.Join(errs...)
+		progress.End(err)
+		switch {
+		case err == nil:
+			return options, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !r.asks:
+			return nil, err
+		}
+		choice, err := r.fleet.Retry(err, wizards.Option{Value: "without", Text: "go on without " + strings.Join(bad, ", ")})
+		switch {
+		case err != nil:
+			return nil, err
+		case choice == "stop":
+			return nil, errStopped
+		case choice == "without":
+			options = slices.DeleteFunc(options, func(o cluster.Options) bool { return slices.Contains(bad, o.Name) })
+		}
+	}
+	return nil, nil
+}
+
+// register registers clusters one after the other, and returns how many are
+// registered then.
+func (r *run) register(ctx context.Context, options []cluster.Options) (int, error) {
+	progress := r.Flags.Progress(r.Streams)
+	if r.mgmt.Members == nil {
+		r.mgmt.Members = map[string]string{}
+	}
+	var notes []string
+	for i := range options {
+		o := &options[i]
+		progress.Start("Registering " + o.Name)
+		report, err := cluster.Register(ctx, *o)
+		if err != nil {
+			progress.End(err)
+			return 0, err
+		}
+		if report.Unchanged() {
+			progress.Note("it was registered already; nothing has changed")
+		}
+		notes = append(notes, report.Notes...)
+		if _, known := r.mgmt.Members[o.Name]; !known {
+			r.mgmt.Members[o.Name] = "" // which cluster it is matters to questions only, and these are over
+		}
+		r.commands = append(r.commands, r.command(o))
+	}
+	progress.End(nil)
+	for _, note := range notes {
+		r.say("Note: %s.", note)
+	}
+	return len(r.mgmt.Members), nil
+}
+
+// command is the one that registers a cluster.
+func (r *run) command(o *cluster.Options) []string {
+	words := []string{"meshctl", "cluster", "register", o.Name, "--remote-context", o.RemoteContext}
+	if r.Kubeconfig != "" {
+		words = append(words, "--kubeconfig", r.Kubeconfig)
+	}
+	words = append(words, "--mgmt-context", o.MgmtContext)
+	if r.MgmtNamespace != snapshot.DefaultNamespace {
+		words = append(words, "--mgmt-namespace", r.MgmtNamespace)
+	}
+	return words
+}
