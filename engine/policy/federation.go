@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"encoding/binary"
-	"hash/fnv"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -18,6 +16,7 @@ import (
 // are reused where they still hold. The addresses given out are marked as taken.
 func federate(inv *Inventory, groups *Groups, before map[string]*snapshot.Federation, taken map[netip.Addr]bool) []*snapshot.Federation {
 	out := make([]*snapshot.Federation, len(inv.Destinations))
+	services := make([]*commonv1.ClusterObjectRef, len(inv.Destinations))
 	byVM := map[*networkingv1.VirtualMesh]*exporter{}
 	for _, vm := range groups.VirtualMeshes {
 		if e := newExporter(vm); e != nil {
@@ -33,15 +32,18 @@ func federate(inv *Inventory, groups *Groups, before map[string]*snapshot.Federa
 		if e == nil || mesh.Mesh.Spec.Istio == nil || !e.reachable(mesh) || isGateway(mesh, d) {
 			continue
 		}
-		f := e.federation(d, mesh)
-		if f == nil {
+		if out[i] = e.federation(d, mesh); out[i] != nil {
+			services[i] = &d.Spec.KubeService.Ref
+		}
+	}
+	for i, address := range giveAddresses(services, taken) {
+		if out[i] == nil {
 			continue
 		}
-		f.Address = virtualIP(d.Spec.KubeService.Ref, taken)
-		if old := before[d.Name]; old != nil && sameFederation(old, f) {
-			f = old
+		out[i].Address = address
+		if old := before[inv.Destinations[i].Name]; old != nil && sameFederation(old, out[i]) {
+			out[i] = old
 		}
-		out[i] = f
 	}
 	return out
 }
@@ -157,31 +159,4 @@ func compareMeshes(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) }
 func sameFederation(a, b *snapshot.Federation) bool {
 	return a.Hostname == b.Hostname && a.Address == b.Address && a.Flat == b.Flat && a.Origin == b.Origin &&
 		slices.Equal(a.To, b.To) && (a.KeepAlive == b.KeepAlive || (a.KeepAlive != nil && b.KeepAlive != nil && *a.KeepAlive == *b.KeepAlive))
-}
-
-// virtualIP gives a service an address that is the same in every mesh.
-func virtualIP(service commonv1.ClusterObjectRef, taken map[netip.Addr]bool) string {
-	addr := freeAddress(func(a netip.Addr) bool { return taken[a] }, service.Name, service.Namespace, service.ClusterName, "kube-service")
-	taken[addr] = true
-	return addr.String()
-}
-
-// freeAddress gives an address in 240.0.0.0/4: FNV-1 over the parts, the hash's
-// bytes in little-endian order, the first one raised into the range. Where that
-// address is taken already, it is the next free one after it.
-func freeAddress(taken func(netip.Addr) bool, parts ...string) netip.Addr {
-	h := fnv.New32()
-	for _, part := range parts {
-		_, _ = h.Write([]byte(part)) // a hash never fails
-	}
-	var b [4]byte
-	binary.LittleEndian.PutUint32(b[:], h.Sum32())
-	b[0] |= 0xF0
-	addr := netip.AddrFrom4(b)
-	for taken(addr) || b == [4]byte{255, 255, 255, 255} {
-		next := (binary.BigEndian.Uint32(b[:]) + 1) | 0xF0000000
-		binary.BigEndian.PutUint32(b[:], next)
-		addr = netip.AddrFrom4(b)
-	}
-	return addr
 }
