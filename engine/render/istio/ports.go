@@ -2,6 +2,7 @@ package istio
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -12,12 +13,24 @@ import (
 // sctp is a protocol of Kubernetes that Istio has no word for.
 const sctp = "SCTP"
 
-// servicePorts renders a Service's ports for a ServiceEntry, but for those that
-// Istio cannot serve.
+const udp = "UDP"
+
+// entryPort reports whether a ServiceEntry can have a port of a Service: no two
+// of its ports can have one number, and of UDP and TCP only TCP passes gateways.
+func entryPort(service *discoveryv1.KubeService, p discoveryv1.KubeServicePort) bool {
+	if p.Protocol == udp {
+		return !slices.ContainsFunc(service.Ports, func(o discoveryv1.KubeServicePort) bool {
+			return o.Port == p.Port && o.Protocol != udp && o.Protocol != sctp
+		})
+	}
+	return p.Protocol != sctp
+}
+
+// servicePorts renders a Service's ports for a ServiceEntry.
 func servicePorts(service *discoveryv1.KubeService) []*networking.ServicePort {
 	out := make([]*networking.ServicePort, 0, len(service.Ports))
 	for _, p := range service.Ports {
-		if p.Protocol == sctp {
+		if !entryPort(service, p) {
 			continue
 		}
 		out = append(out, &networking.ServicePort{Number: p.Port, Name: portName(p), Protocol: protocol(p)})
@@ -41,7 +54,7 @@ func portName(p discoveryv1.KubeServicePort) string {
 func endpointPortName(service *discoveryv1.KubeService, p discoveryv1.EndpointPort) (string, bool) {
 	for _, s := range service.Ports {
 		if s.Name == p.Name {
-			return portName(s), s.Protocol != sctp
+			return portName(s), entryPort(service, s)
 		}
 	}
 	return "", false
@@ -62,8 +75,8 @@ var serverFirst = map[uint32]bool{25: true, 53: true, 3306: true, 27017: true}
 // beginning of the port's name, else none, and proxies find out by themselves:
 // called TCP, the port would lose its HTTP routes in other clusters only.
 func protocol(p discoveryv1.KubeServicePort) string {
-	if p.Protocol == "UDP" {
-		return "UDP"
+	if p.Protocol == udp {
+		return udp
 	}
 	name := strings.ToLower(cmp.Or(p.AppProtocol, p.Name))
 	if strings.HasPrefix(name, "grpc-web") {

@@ -50,7 +50,7 @@ func (r *renderer) virtualService(view *snapshot.View, remote bool) {
 func routedPorts(ports []discoveryv1.KubeServicePort) []uint32 {
 	var out []uint32
 	for _, p := range ports {
-		if p.Protocol != "UDP" && p.Protocol != sctp && !slices.Contains(out, p.Port) {
+		if p.Protocol != udp && p.Protocol != sctp && !slices.Contains(out, p.Port) {
 			out = append(out, p.Port)
 		}
 	}
