@@ -81,6 +81,9 @@ func ineffective(m *snapshot.Management) []snapshot.Issue {
 			Message: noEffect, Hint: "remove it if that matters",
 		})
 	}
+	for _, o := range m.Settings {
+		out = append(out, settingsIssues(m, o)...)
+	}
 	for _, o := range m.WasmDeployments {
 		add(snapshot.WasmDeployment, o)
 	}

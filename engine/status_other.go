@@ -21,9 +21,11 @@ func (o *otherStatuses) update(m *snapshot.Management) bool {
 	}
 	o.from, o.settings = m, nil
 	for _, s := range m.Settings {
-		o.settings = append(o.settings, &snapshot.Status{Ref: snapshot.RefOf(snapshot.Settings, s), Value: &settingsv1.SettingsStatus{
-			ObservedGeneration: s.Generation, State: commonv1.ApprovalStateAccepted,
-		}})
+		status := &settingsv1.SettingsStatus{ObservedGeneration: s.Generation, State: commonv1.ApprovalStateAccepted}
+		for _, issue := range settingsIssues(m, s) {
+			status.Warnings = append(status.Warnings, clip(issue.Text()))
+		}
+		o.settings = append(o.settings, &snapshot.Status{Ref: snapshot.RefOf(snapshot.Settings, s), Value: status})
 	}
 	return true
 }

@@ -53,9 +53,10 @@ func (e *exporter) reachable(mesh *snapshot.MeshPlan) bool {
 	return e.plan.VirtualMesh.Spec.Federation.FlatNetwork || len(mesh.Gateways) > 0
 }
 
-// isGateway: nobody calls a gateway by a federated name.
+// isGateway: nobody calls a gateway between clusters by a federated name, whether
+// it is in use or not.
 func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination) bool {
-	return slices.ContainsFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.Destination.Name == d.Name })
+	return d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] == eastWestGateway || slices.ContainsFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.Destination.Name == d.Name })
 }
 
 // exporter answers for one VirtualMesh which meshes see a Destination by its

@@ -6,6 +6,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -19,12 +20,12 @@ const (
 )
 
 // findGateways chooses the services through which other clusters reach a mesh:
-// those that the VirtualMesh selects, else the east-west gateways, else the
-// ingress gateways of the mesh.
-func findGateways(inv *Inventory, federation *networkingv1.Federation, mesh *snapshot.MeshPlan) ([]snapshot.GatewayPlan, []snapshot.Issue) {
+// those that the VirtualMesh selects, else those that Settings call gateways, else
+// the east-west gateways, else the ingress gateways of the mesh.
+func findGateways(inv *Inventory, federation *networkingv1.Federation, mesh *snapshot.MeshPlan, by *settingsv1.IngressGatewayDetector) ([]snapshot.GatewayPlan, []snapshot.Issue) {
 	var gateways []snapshot.GatewayPlan
 	var issues []snapshot.Issue
-	candidates := gatewayCandidates(inv, federation.EastWestIngressGatewaySelectors, mesh)
+	candidates := gatewayCandidates(inv, federation.EastWestIngressGatewaySelectors, mesh, by)
 	for _, c := range candidates {
 		gateway, issue := newGateway(c.destination, c.portName)
 		if issue != nil {
@@ -73,7 +74,9 @@ type gatewayCandidate struct {
 	portName    string
 }
 
-func gatewayCandidates(inv *Inventory, selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan) []gatewayCandidate {
+func gatewayCandidates(
+	inv *Inventory, selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan, by *settingsv1.IngressGatewayDetector,
+) []gatewayCandidate {
 	var found []gatewayCandidate
 	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
 	if len(selectors) > 0 {
@@ -88,6 +91,12 @@ func gatewayCandidates(inv *Inventory, selectors []commonv1.IngressGatewaySelect
 				}
 			}
 		}
+		return found
+	}
+	for _, d := range inv.detected(mesh, by) {
+		found = append(found, gatewayCandidate{d, by.GatewayTlsPortName})
+	}
+	if len(found) > 0 {
 		return found
 	}
 	for _, role := range []string{eastWestGateway, ingressGateway} {
@@ -188,7 +197,8 @@ func address(a discoveryv1.ExternalAddress) string {
 }
 
 // openGateways finds what a global access policy must leave open: the gateways
-// that the VirtualMesh uses, and the mesh's marked ingress gateways.
+// that the VirtualMesh uses, those that Settings call gateways, and the mesh's
+// marked ones.
 func (g *Groups) openGateways(inv *Inventory, vm *snapshot.VirtualMeshPlan) {
 	for _, mesh := range vm.Members {
 		if mesh.DenyByDefault == nil || mesh.Mesh.Spec.Istio == nil {
@@ -218,12 +228,14 @@ func (g *Groups) openGateways(inv *Inventory, vm *snapshot.VirtualMeshPlan) {
 			}
 			open(gw.Service, gw.Selector, gw.Addresses)
 		}
+		doors := inv.detected(mesh, detector(g.settings, mesh.Cluster))
 		for _, i := range inv.gateways[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
-			d := inv.Destinations[i]
-			role := d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel]
-			if role != eastWestGateway && role != ingressGateway && role != helmIngressGateway {
-				continue
+			switch inv.Destinations[i].Spec.KubeService.WorkloadSelectorLabels[ingressLabel] {
+			case eastWestGateway, ingressGateway, helmIngressGateway:
+				doors = append(doors, inv.Destinations[i])
 			}
+		}
+		for _, d := range doors {
 			var addresses []string
 			for _, a := range d.Spec.KubeService.ExternalAddresses {
 				addresses = append(addresses, address(a))

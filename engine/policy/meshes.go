@@ -7,6 +7,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -18,15 +19,18 @@ type Groups struct {
 	VirtualMeshes []*snapshot.VirtualMeshPlan
 
 	byRef        map[commonv1.ObjectRef]*snapshot.MeshPlan
+	settings     *settingsv1.Settings
 	trustDomains map[string][]string
 }
 
 const defaultSuffix = "global"
 
 // NewGroups joins meshes into VirtualMeshes. A mesh belongs to the oldest
-// VirtualMesh that names it; the others are told.
-func NewGroups(inv *Inventory, virtualMeshes []*networkingv1.VirtualMesh) *Groups {
-	g := &Groups{byRef: make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)), trustDomains: map[string][]string{}}
+// VirtualMesh that names it; the others are told. Settings may be nil.
+func NewGroups(inv *Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings) *Groups {
+	g := &Groups{
+		byRef: make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)), trustDomains: map[string][]string{}, settings: settings,
+	}
 	places := map[[2]string]bool{}
 	var osm []*snapshot.MeshPlan
 	for _, m := range inv.Meshes {
@@ -135,7 +139,7 @@ func (g *Groups) settle(inv *Inventory, plan *snapshot.VirtualMeshPlan, member *
 		return
 	}
 	if spec.Federation != nil && !spec.Federation.FlatNetwork && federable(plan) > 1 {
-		gateways, issues := findGateways(inv, spec.Federation, member)
+		gateways, issues := findGateways(inv, spec.Federation, member, detector(g.settings, member.Cluster))
 		member.Gateways = gateways
 		for _, issue := range issues {
 			plan.Issues = append(plan.Issues, on(plan.Ref, member.Ref, issue))

@@ -104,16 +104,12 @@ func (b *basis) next(in *snapshot.Input, discovered []*snapshot.Discovered) basi
 		n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())
 	}
 	if len(m.Settings) > 0 {
-		n.settings = oldest(m.Settings)
+		n.settings = SettingsInForce(m.Settings)
 		if b.settings != nil && sameHead(b.settings, n.settings) && reflect.DeepEqual(b.settings.Spec, n.settings.Spec) {
 			n.settings = b.settings
 		}
 	}
 	return n
-}
-
-func oldest(all []*settingsv1.Settings) *settingsv1.Settings {
-	return slices.MinFunc(all, func(a, b *settingsv1.Settings) int { return older(a, b) })
 }
 
 // renewWorld builds the world anew if anything in it changed, and finds the
@@ -142,7 +138,7 @@ func (r *round) renewWorld(in *snapshot.Input) {
 	} else {
 		w.inv = NewInventory(r.next.discovered, in.Clusters)
 	}
-	w.groups = NewGroups(w.inv, r.next.virtualMeshes).speak(r.Dialects).reuse(oldGroups)
+	w.groups = NewGroups(w.inv, r.next.virtualMeshes, r.next.settings).speak(r.Dialects).reuse(oldGroups)
 	w.accounts = newAccounts(w.inv, w.groups)
 	w.federations = federate(w.inv, w.groups, before, w.addresses)
 	w.loads()

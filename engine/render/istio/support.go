@@ -184,9 +184,9 @@ func virtualMeshFields() []snapshot.Support {
 func otherFields() []snapshot.Support {
 	return slices.Concat(
 		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "mtls.istio.tlsMode",
-			"federation.warnServiceEntriesPerProxy", "federation.warnEndpointsPerProxy"),
-		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, notYet,
-			"discovery.istio.ingressGatewayDetectors", "networkingExtensionServers", "relay"),
+			"federation.warnServiceEntriesPerProxy", "federation.warnEndpointsPerProxy",
+			"discovery.istio.ingressGatewayDetectors"),
+		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, notYet, "networkingExtensionServers", "relay"),
 		virtualDestinationFields(),
 		snapshot.Declare(snapshot.ServiceDependency, snapshot.Enforced, "",
 			"destinationSelectors", "sourceSelectors"),

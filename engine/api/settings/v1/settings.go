@@ -89,6 +89,8 @@ type SettingsStatus struct {
 	State commonv1.ApprovalState `json:"state,omitempty"`
 	// Errors are the reasons why they are not accepted, and what to do about each.
 	Errors []string `json:"errors,omitempty"`
+	// Warnings say what in them has no effect. They are not part of Gloo Mesh 1.x.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // SettingsList is a list of Settings.

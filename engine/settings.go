@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"slices"
+
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	"github.com/meshctl/meshctl/engine/policy"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// settingsIssues says what of some Settings has no effect: all of it, if older
+// ones hold; else what no mesh can make anything of.
+func settingsIssues(m *snapshot.Management, s *settingsv1.Settings) []snapshot.Issue {
+	warn := func(hint, message string) snapshot.Issue {
+		return snapshot.Issue{
+			Code: snapshot.FieldUnsupported, Severity: snapshot.Warning, Ref: snapshot.RefOf(snapshot.Settings, s), Message: message, Hint: hint,
+		}
+	}
+	if holds := policy.SettingsInForce(m.Settings); holds != s {
+		return []snapshot.Issue{warn("remove one of the two", "they have no effect: the older Settings "+holds.Name+"."+holds.Namespace+" hold")}
+	}
+	var out []snapshot.Issue
+	dialects := Dialects()
+	for _, path := range snapshot.FieldsIn(&s.Spec) {
+		var without []snapshot.Support
+		for _, d := range dialects {
+			if support, ok := d.Of(snapshot.Settings, path, ""); ok && support.Level == snapshot.NotExpressible {
+				without = append(without, support)
+			}
+		}
+		if len(without) < len(dialects) {
+			continue
+		}
+		issue := warn("remove it if that matters", without[0].Path+" has no effect: "+without[0].Note)
+		if !slices.Contains(out, issue) {
+			out = append(out, issue)
+		}
+	}
+	return out
+}
