@@ -111,6 +111,9 @@ func (c *collection[T]) set(k key, object T) bool {
 	if waiting, found := c.pending[k]; found {
 		before = waiting
 	}
+	if before != gone && object != gone {
+		carry(before, object)
+	}
 	if same(before, object) {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/randfill"
 
@@ -65,17 +66,50 @@ func TestWritingAStatusIsNoChange(t *testing.T) {
 			Status:     networkingv1.TrafficPolicyStatus{State: state},
 		}
 	}
-	drop := func(o *networkingv1.TrafficPolicy) { o.Status = networkingv1.TrafficPolicyStatus{} }
 	changes := 0
-	c := newCollection(nil, unless(withoutStatuses, drop), func() { changes++ })
+	c := newCollection(nil, unless(withoutStatuses, dropTrafficStatus), func() { changes++ })
 	require.NoError(t, c.Replace([]any{policy("PENDING")}, ""))
 	require.NoError(t, c.Update(policy("ACCEPTED")))
 	assert.Equal(t, 1, changes)
 	assert.EqualValues(t, 3, c.list()[0].Generation)
 
 	kept := policy("ACCEPTED")
-	assert.True(t, unless(withStatuses, drop)(kept))
+	assert.True(t, unless(withStatuses, dropTrafficStatus)(kept))
 	assert.EqualValues(t, "ACCEPTED", kept.Status.State)
+}
+
+// TestThatAPolicyWasInForceIsNotLost: what is read late, or was written by a
+// translation that had not read it, takes nothing back.
+func TestThatAPolicyWasInForceIsNotLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		uid  string // of the object that comes second
+		gone bool   // the first one is deleted before
+		want int64
+	}{
+		"the same object": {uid: "1", want: 4},
+		"another object":  {uid: "2", want: 0},
+		"after a gap":     {uid: "1", gone: true, want: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			traffic := newCollection(nil, unless(withoutStatuses, dropTrafficStatus), func() {})
+			access := newCollection(nil, unless(withoutStatuses, dropAccessStatus), func() {})
+			put := func(uid string, enforced int64) {
+				head := metav1.ObjectMeta{Namespace: "default", Name: "a", UID: types.UID(uid)}
+				require.NoError(t, traffic.Replace([]any{&networkingv1.TrafficPolicy{ObjectMeta: head, Status: networkingv1.TrafficPolicyStatus{LastEnforcedGeneration: enforced}}}, ""))
+				require.NoError(t, access.Update(&networkingv1.AccessPolicy{ObjectMeta: head, Status: networkingv1.AccessPolicyStatus{LastEnforcedGeneration: enforced}}))
+			}
+			put("1", 4)
+			if c.gone {
+				require.NoError(t, traffic.Replace(nil, ""))
+				require.NoError(t, access.Replace(nil, ""))
+			}
+			put(c.uid, 0)
+			assert.Equal(t, c.want, traffic.list()[0].Status.LastEnforcedGeneration)
+			assert.Equal(t, c.want, access.list()[0].Status.LastEnforcedGeneration)
+		})
+	}
 }
 
 func TestPodsKeepNoEnvironmentThatMayHoldSecrets(t *testing.T) {

@@ -78,6 +78,9 @@ type Policy struct {
 type TrafficPolicyStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// LastEnforcedGeneration is the last generation of the spec that was in force on any Destination. It stays when the
+	// policy no longer is, to tell one that ceased to hold from one that never did.
+	LastEnforcedGeneration int64 `json:"lastEnforcedGeneration,omitempty"`
 	// State is ACCEPTED only if the policy is accepted on every selected Destination.
 	State commonv1.ApprovalState `json:"state,omitempty"`
 	// Destinations says what became of the policy on each selected Destination, by key name.namespace.cluster.
