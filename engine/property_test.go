@@ -251,6 +251,8 @@ func (w *randomWorld) change() {
 		{"remove a traffic policy", func() { w.traffic = without(w.r, w.traffic) }},
 		{"remove an access policy", func() { w.access = without(w.r, w.access) }},
 		{"edit a traffic policy", w.editTraffic},
+		{"edit an access policy", w.editAccess},
+		{"read late that policies were in force", w.readLate},
 		{"change the dependencies", w.changeDependencies},
 		{"write for a mesh by hand", w.changeHandWritten},
 		{"add a virtual destination", w.addVirtual},
@@ -280,7 +282,7 @@ func without[T any](r *rand.Rand, list []T) []T {
 func (w *randomWorld) addTraffic() {
 	w.n++
 	p := &networkingv1.TrafficPolicy{ObjectMeta: metav1.ObjectMeta{
-		Name: fmt.Sprintf("traffic-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh",
+		Name: fmt.Sprintf("traffic-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh", Generation: 1,
 		CreationTimestamp: metav1.NewTime(time.Unix(int64(w.r.Intn(3)), 0)),
 	}}
 	w.fill(&p.Spec)
@@ -364,7 +366,7 @@ func (w *randomWorld) fill(spec *networkingv1.TrafficPolicySpec) {
 func (w *randomWorld) addAccess() {
 	w.n++
 	w.access = append(slices.Clone(w.access), &networkingv1.AccessPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh"},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh", Generation: 1},
 		Spec: networkingv1.AccessPolicySpec{
 			DestinationSelector: w.destinations(),
 			SourceSelector: []commonv1.IdentitySelector{{KubeServiceAccountRefs: &commonv1.KubeServiceAccountRefs{ServiceAccounts: []commonv1.ClusterObjectRef{{
@@ -405,6 +407,7 @@ func (w *randomWorld) changeSettings() {
 func (w *randomWorld) store() {
 	w.stored, w.storedWorkloads = nil, nil
 	state := engine.Translate(w.input())
+	w.storePolicies(state)
 	statuses := map[snapshot.Ref]*discoveryv1.DestinationStatus{}
 	workloads := map[snapshot.Ref]*discoveryv1.WorkloadStatus{}
 	for s := range state.Output.Statuses.All() {

@@ -54,12 +54,12 @@ func policyStatus(p *snapshot.PolicyPlan, failures []snapshot.Failure) *snapshot
 	switch policy := p.Policy.(type) {
 	case *networkingv1.TrafficPolicy:
 		out.Value = &networkingv1.TrafficPolicyStatus{
-			ObservedGeneration: policy.Generation, State: s.state, Destinations: s.destinations, Workloads: workloads,
+			ObservedGeneration: policy.Generation, LastEnforcedGeneration: p.LastEnforced, State: s.state, Destinations: s.destinations, Workloads: workloads,
 			Errors: s.errors, Warnings: s.warnings, Counts: s.counts,
 		}
 	case *networkingv1.AccessPolicy:
 		out.Value = &networkingv1.AccessPolicyStatus{
-			ObservedGeneration: policy.Generation, State: s.state, Destinations: s.destinations, Workloads: workloads,
+			ObservedGeneration: policy.Generation, LastEnforcedGeneration: p.LastEnforced, State: s.state, Destinations: s.destinations, Workloads: workloads,
 			Errors: s.errors, Warnings: s.warnings, Counts: s.counts,
 		}
 	}

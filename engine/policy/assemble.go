@@ -66,7 +66,7 @@ func (r *round) judgeTraffic(b *trafficBinding) *snapshot.PolicyPlan {
 		p.Verdicts = append(p.Verdicts, c.accepted.verdicts[at])
 		p.Remarks += len(c.accepted.verdicts[at].Issues)
 	}
-	return p
+	return b.ceasing.note(p, r.trafficHolds(b, p))
 }
 
 func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
@@ -91,5 +91,5 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 		p.Verdicts = append(p.Verdicts, v)
 		p.Remarks += len(v.Issues)
 	}
-	return p
+	return b.ceasing.note(p, r.accessHolds(b))
 }

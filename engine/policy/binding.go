@@ -19,6 +19,7 @@ type trafficBinding struct {
 	selected  []int
 	workloads workloadList
 	issues    []snapshot.Issue
+	ceasing
 	// plan is the last verdict; nil if there is none yet.
 	plan *snapshot.PolicyPlan
 }
@@ -35,6 +36,7 @@ type accessBinding struct {
 	rule      *snapshot.AccessRule
 	workloads workloadList
 	issues    []snapshot.Issue
+	ceasing
 	// plan is the last verdict; nil if there is none yet.
 	plan *snapshot.PolicyPlan
 }

@@ -72,6 +72,7 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.renewWorld(in)
 	r.bind()
 	r.bindVirtual()
+	r.markCeasing(in.Management)
 	r.markHandWritten(in.RefuseIntersecting)
 	r.markStored()
 	r.accept()
@@ -295,7 +296,11 @@ func (r *round) planDestinations() {
 // come to where access is granted to accounts. Destinations that share accounts
 // are judged once, together.
 func (r *round) accessOn(i int, c *cell) ([]*snapshot.AccessRule, []*snapshot.Grant) {
-	mesh := r.world.groups.mesh(r.world.inv.Destinations[i])
+	d := r.world.inv.Destinations[i]
+	if k := d.Spec.KubeService; k == nil || len(k.WorkloadSelectorLabels) == 0 {
+		return nil, nil // there are no pods on which access could be enforced
+	}
+	mesh := r.world.groups.mesh(d)
 	if mesh == nil || !mesh.ByAccount {
 		rules := make([]*snapshot.AccessRule, 0, len(c.access))
 		for _, b := range c.access {

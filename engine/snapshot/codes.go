@@ -30,6 +30,8 @@ const (
 	DestinationNotFound Code = "DestinationNotFound"
 	// SelectsNothing: the policy is right, but matches nothing at present.
 	SelectsNothing Code = "SelectsNothing"
+	// NoLongerEnforced: the policy was in force before, and nowhere is now.
+	NoLongerEnforced Code = "NoLongerEnforced"
 	// HandWritten: an object that a user wrote for the mesh is about the same.
 	HandWritten Code = "HandWritten"
 	// LimitsNothing: a ServiceDependency lets proxies know of every service.

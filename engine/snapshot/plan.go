@@ -414,6 +414,9 @@ type PolicyPlan struct {
 	Issues []Issue
 	// Policy is the *TrafficPolicy or *AccessPolicy judged.
 	Policy metav1.Object
+	// LastEnforced is the generation of the policy's spec that was last in force
+	// on any Destination: the present one if it is; 0 if none ever was.
+	LastEnforced int64
 }
 
 // Verdict is what became of a policy on one Destination.
