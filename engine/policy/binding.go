@@ -52,7 +52,7 @@ func (w *world) bindTraffic(p *networkingv1.TrafficPolicy, old *trafficBinding) 
 	selected, missing := w.inv.selectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
 	b.issues = selectionIssues(b.ref, "destinationSelector", selected, missing)
-	b.workloads = w.workloads(selected, len(p.Spec.SourceSelector) == 0, func(i int) bool {
+	b.workloads = w.workloads(selected, len(p.Spec.SourceSelector) == 0, workloadAreas(p.Spec.SourceSelector), func(i int) bool {
 		k := w.inv.Workloads[i].Spec.Kubernetes
 		return k != nil && matchesWorkload(p.Spec.SourceSelector, k)
 	})
@@ -74,7 +74,7 @@ func (w *world) bindAccess(p *networkingv1.AccessPolicy, old *accessBinding) *ac
 	selected, missing := w.inv.selectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
 	b.issues = selectionIssues(b.ref, "destinationSelector", selected, missing)
-	b.workloads = w.workloads(selected, len(p.Spec.SourceSelector) == 0, func(i int) bool {
+	b.workloads = w.workloads(selected, len(p.Spec.SourceSelector) == 0, identityAreas(p.Spec.SourceSelector), func(i int) bool {
 		k := w.inv.Workloads[i].Spec.Kubernetes
 		return k != nil && matchesIdentity(p.Spec.SourceSelector, k)
 	})
@@ -108,8 +108,54 @@ func selectionIssues(policy snapshot.Ref, field string, selected []int, missing 
 }
 
 // workloads are the ones that match among those that could call the selected
-// Destinations: the workloads of their meshes, and of the VirtualMeshes these are in.
-func (w *world) workloads(selected []int, all bool, matches func(int) bool) workloadList {
+// Destinations: the workloads of their meshes, and of the VirtualMeshes these are
+// in. Nothing that matches is elsewhere than in the areas.
+func (w *world) workloads(selected []int, all bool, where areas, matches func(int) bool) workloadList {
+	meshes := w.callingMeshes(selected)
+	var out workloadList
+	if len(meshes) == 0 {
+		return out
+	}
+	add := func(i int) {
+		out.count++
+		if len(out.first) < maxListed {
+			out.first = append(out.first, snapshot.RefOf(snapshot.Workload, w.inv.Workloads[i]))
+		}
+	}
+	switch {
+	case all:
+		total := 0
+		for mesh := range meshes {
+			total += w.inv.workloadsOf[mesh]
+		}
+		for i, workload := range w.inv.Workloads {
+			if out.count >= min(total, maxListed) {
+				break
+			}
+			if meshes[workload.Spec.Mesh] {
+				add(i)
+			}
+		}
+		out.count = total
+	case where.narrow():
+		for _, i := range w.inv.workloadBlocks.all(func(b *block) bool { return meshes[b.mesh] && where.has(b.place) }) {
+			if matches(i) {
+				add(i)
+			}
+		}
+	default:
+		for i, workload := range w.inv.Workloads {
+			if matches(i) && meshes[workload.Spec.Mesh] {
+				add(i)
+			}
+		}
+	}
+	return out
+}
+
+// callingMeshes are those of the selected Destinations, and the others in their
+// VirtualMeshes.
+func (w *world) callingMeshes(selected []int) map[commonv1.ObjectRef]bool {
 	meshes := map[commonv1.ObjectRef]bool{}
 	virtual := map[*networkingv1.VirtualMesh]bool{}
 	for _, i := range selected {
@@ -125,28 +171,5 @@ func (w *world) workloads(selected []int, all bool, matches func(int) bool) work
 			meshes[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] = true
 		}
 	}
-	var out workloadList
-	if len(meshes) == 0 {
-		return out
-	}
-	if all {
-		for mesh := range meshes {
-			out.count += w.inv.workloadsOf[mesh]
-		}
-	}
-	for i, workload := range w.inv.Workloads {
-		if all && len(out.first) >= min(out.count, maxListed) {
-			break
-		}
-		if !meshes[workload.Spec.Mesh] || (!all && !matches(i)) {
-			continue
-		}
-		if !all {
-			out.count++
-		}
-		if len(out.first) < maxListed {
-			out.first = append(out.first, snapshot.RefOf(snapshot.Workload, workload))
-		}
-	}
-	return out
+	return meshes
 }

@@ -24,6 +24,8 @@ type Inventory struct {
 	accounts map[string]map[serviceAccount]bool
 	// workloadsOf counts the workloads of each mesh.
 	workloadsOf map[commonv1.ObjectRef]int
+
+	workloadBlocks, destinationBlocks blocks
 }
 
 // serviceKey names a Service.
@@ -69,6 +71,7 @@ func NewInventory(discovered []*snapshot.Discovered, clusters []*snapshot.Cluste
 
 func (inv *Inventory) fill() {
 	inv.services = make(map[serviceKey]int, len(inv.Destinations))
+	inv.workloadBlocks, inv.destinationBlocks = workloadBlocks(inv.Workloads), destinationBlocks(inv.Destinations)
 	for _, m := range inv.Meshes {
 		inv.meshes[commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}] = m
 	}

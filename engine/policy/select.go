@@ -32,11 +32,25 @@ func (inv *Inventory) selectDestinations(selectors []commonv1.DestinationSelecto
 			}
 		}
 	}
-	if len(matchers) > 0 {
-		for i, d := range inv.Destinations {
-			if d.Spec.KubeService != nil && slices.ContainsFunc(matchers, func(m *commonv1.KubeServiceMatcher) bool { return matchService(m, d.Spec.KubeService) }) {
-				selected = append(selected, i)
-			}
+	look := func(i int) {
+		d := inv.Destinations[i]
+		if d.Spec.KubeService != nil && slices.ContainsFunc(matchers, func(m *commonv1.KubeServiceMatcher) bool { return matchService(m, d.Spec.KubeService) }) {
+			selected = append(selected, i)
+		}
+	}
+	var where areas
+	for _, m := range matchers {
+		where = append(where, area{m.Namespaces, m.Clusters})
+	}
+	switch {
+	case len(matchers) == 0:
+	case where.narrow():
+		for _, i := range inv.destinationBlocks.all(func(b *block) bool { return where.has(b.place) }) {
+			look(i)
+		}
+	default:
+		for i := range inv.Destinations {
+			look(i)
 		}
 	}
 	slices.Sort(selected)
