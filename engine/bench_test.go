@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/engine"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -22,6 +23,7 @@ var sizes = []struct {
 	{enginetest.Size{Services: 1_000, Clusters: 2, FederateEvery: 1}, 2_000},
 	{enginetest.Size{Services: 5_000, Clusters: 2, FederateEvery: 1}, 10_000},
 	{enginetest.Size{Services: 1_000, Clusters: 10, FederateEvery: 1}, 90_000},
+	{enginetest.Size{Services: 100, Clusters: 2, FederateEvery: 1, Policies: 1_000}, 200},
 	{enginetest.Size{Services: 1_000, Clusters: 10, FederateEvery: 1, Policies: 1_000}, 90_000},
 	{enginetest.Size{Services: 1_000, Clusters: 50, FederateEvery: 10}, 245_000},
 }
@@ -67,7 +69,7 @@ func BenchmarkEdit(b *testing.B) {
 			in := enginetest.World(size.Size)
 			memo := engine.NewMemo()
 			memo.Translate(in)
-			edits := []*snapshot.Input{edited(in, time.Second), edited(in, 2*time.Second)}
+			edits := []*snapshot.Input{edited(in, 1), edited(in, 2)}
 			state := memo.Translate(edits[1])
 			b.ReportAllocs()
 			i := 0
@@ -80,11 +82,13 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// edited is the input with a TrafficPolicy on the first service in it.
-func edited(in *snapshot.Input, timeout time.Duration) *snapshot.Input {
+// edited is the input with one more TrafficPolicy on the first service in it,
+// which agrees with what others ask for there, and sets the retries.
+func edited(in *snapshot.Input, attempts int32) *snapshot.Input {
 	out, management := *in, *in.Management
 	out.Management = &management
-	p := enginetest.TrafficPolicy(99_999, 0, 0, timeout)
+	p := enginetest.TrafficPolicy(99_999, 0, 0, time.Second)
+	p.Spec.Policy.Retries = &networkingv1.RetryPolicy{Attempts: attempts}
 	management.TrafficPolicies = append(slices.Clone(management.TrafficPolicies), p)
 	return &out
 }
