@@ -258,6 +258,8 @@ func actions() []action {
 			[3]string{"outlier-interval", "How long between two looks at the endpoints?", "10s"},
 			[3]string{"outlier-ejection-time", "How long is an endpoint left out?", "30s"},
 			[3]string{"outlier-max-percent", "Which percentage of the endpoints may be left out?", "100"})},
+		{"policy.rateLimit", "limit how many each calling pod may send (rate limit)", inputs([3]string{"rate-limit", "How many, in which time?", "100/second"})},
+		{"policy.csrf", "refuse those that other sites make browsers send (CSRF)", (*Session).askCsrf},
 		{"policy.mtls", "set how callers encrypt (TLS mode)", func(s *Session) error {
 			return s.choose("tls-mode", "How do callers encrypt?", []Option{
 				{"ISTIO_MUTUAL", "with certificates on both sides (ISTIO_MUTUAL)"}, {"SIMPLE", "with the server's certificate only (SIMPLE)"},
@@ -328,71 +330,13 @@ func (s *Session) askMirror() error {
 	return s.input("mirror-percent", "Which percentage of them?", "100", false)
 }
 
-// askShift asks for one target after the other.
-func (s *Session) askShift() error {
-	if s.has("shift") {
-		return nil
+func (s *Session) askCsrf() error {
+	way, err := s.way("csrf", "spec.policy.csrf", "What becomes of requests from other origins?", []Option{
+		{"csrf", "they are refused"}, {"csrf-shadow", "they are counted only, to see what would be refused"},
+	})
+	if err != nil {
+		return err
 	}
-	const field = "spec.policy.trafficShift.destinations"
-	var targets []string
-	var pinned []string
-	for more := "yes"; more == "yes"; {
-		n := len(targets) + 1
-		name, err := s.Select(Question{Text: fmt.Sprintf("Target %d: which service?", n), Field: field}, s.World.serviceOptions(), firstOf(s.Answers["destination"]))
-		if err != nil {
-			return err
-		}
-		target := []string{name}
-		if k := s.World.service(name); k != nil {
-			target, err = s.narrow(field, n, len(k.Ports) > 1, target)
-			if err != nil {
-				return err
-			}
-		}
-		weight, err := s.Input(Question{Text: fmt.Sprintf("Target %d: which share of the requests, such as 75?", n), Field: field + ".weight"}, "100", func(v string) error {
-			if !isWhole(v) {
-				return errors.New("a whole number is needed")
-			}
-			return s.try("shift", append(slices.Clone(pinned), joinCommas(append(slices.Clone(target), "weight="+v))))
-		})
-		if err != nil {
-			return err
-		}
-		pinned = append(pinned, joinCommas(append(target, "weight="+weight)))
-		targets = append(targets, name)
-		if more, err = s.Select(Question{Text: "One more target?", Field: field}, []Option{{"no", "no"}, {"yes", "yes"}}, "no"); err != nil {
-			return err
-		}
-	}
-	s.record("shift", pinned...)
-	return nil
-}
-
-// narrow asks for the subset and the port of a target.
-func (s *Session) narrow(field string, n int, ports bool, target []string) ([]string, error) {
-	k := s.World.service(target[0])
-	if subsets := subsetOptions(k); len(subsets) > 1 {
-		subset, err := s.Select(Question{Text: fmt.Sprintf("Target %d: which of its pods?", n), Field: field + ".kubeService.subset"}, subsets, "")
-		if err != nil {
-			return nil, err
-		}
-		if subset != "" {
-			target = append(target, "subset."+subset)
-		}
-	}
-	if ports {
-		port, err := s.Select(Question{Text: fmt.Sprintf("Target %d: which of its ports?", n), Field: field + ".kubeService.port"}, portOptions(k), "")
-		if err != nil {
-			return nil, err
-		}
-		target = append(target, "port="+port)
-	}
-	return target, nil
-}
-
-func firstOf(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return list[0]
+	s.record(way, "true")
+	return s.input("csrf-origin", "Which other host may they come from? Such as shop.example.com, or suffix=.example.com; empty means none.", "", true)
 }

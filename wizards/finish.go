@@ -129,6 +129,9 @@ func (s *Session) accept(text string) (*unstructured.Unstructured, error) {
 	if err := s.Check(object); err != nil {
 		return nil, err
 	}
+	if s.World.Exists(s.Form.Kind, object.GetNamespace(), object.GetName()) {
+		return nil, fmt.Errorf("there is a %s %s in namespace %s already; choose another name", s.Form.Kind, object.GetName(), object.GetNamespace())
+	}
 	spec, _ := object.Object["spec"].(map[string]any)
 	answers, err := s.Form.AnswersFor(spec)
 	if err != nil {

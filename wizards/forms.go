@@ -31,7 +31,7 @@ func destinationFields() []Field {
 func TrafficPolicy() *Form {
 	f := &Form{Kind: snapshot.TrafficPolicy, ask: askTrafficPolicy, needs: []need{
 		{"destinationSelector", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
-		{"policy", "what to do with the requests: --shift, --timeout, --retries, --delay, --abort, --mirror, --outlier-errors, --tls-mode, a flag for headers or CORS, or --field policy.…=…"},
+		{"policy", "what to do with the requests: --shift, --timeout, --retries, --delay, --abort, --mirror, --outlier-errors, --rate-limit, --csrf, --tls-mode, a flag for headers or CORS, or --field policy.…=…"},
 	}}
 	f.Fields = append(f.Fields, destinationFields()...)
 	f.Fields = append(f.Fields, matcherFields("source", "sourceSelector[0].kubeWorkloadMatcher", "only requests from workloads", true)...)
@@ -39,7 +39,7 @@ func TrafficPolicy() *Form {
 		f.Fields = append(f.Fields, Field{Flag: flag, Path: path, Usage: usage, codec: c})
 	}
 	add("match", "httpRequestMatchers", "only these requests: prefix=, exact=, suffix=, regex=, method=, header.NAME=VALUE, query.NAME=VALUE, with commas between", each("conditions", parseMatcher, formatMatcher))
-	add("shift", "policy.trafficShift.destinations", "send requests here: name.namespace.cluster, then ,weight=N ,port=N ,subset.LABEL=VALUE", each("target", parseTarget, formatTarget))
+	add("shift", "policy.trafficShift.destinations", "send requests here: name.namespace.cluster, virtual=namespace/name or static=namespace/name, then ,weight=N ,port=N ,subset.LABEL=VALUE", each("target", parseTarget, formatTarget))
 	add("timeout", "policy.requestTimeout", "how long a request may take, retries included", duration())
 	add("retries", "policy.retries.attempts", "tries after the first", number())
 	add("per-try-timeout", "policy.retries.perTryTimeout", "how long one try may take", duration())
@@ -63,6 +63,11 @@ func TrafficPolicy() *Form {
 	add("outlier-interval", "policy.outlierDetection.interval", "time between two looks at the endpoints", duration())
 	add("outlier-ejection-time", "policy.outlierDetection.baseEjectionTime", "how long an endpoint is left out at first", duration())
 	add("outlier-max-percent", "policy.outlierDetection.maxEjectionPercent", "share of the endpoints that may be left out", number())
+	add("rate-limit", "policy.rateLimit.basic.anonymousLimits", "requests that each calling pod may send, such as 100/second", one("number/unit", parseLimit, formatLimit))
+	add("csrf", "policy.csrf.filterEnabled", "refuse requests that change something and come from another origin", yes())
+	add("csrf-shadow", "policy.csrf.shadowEnabled", "only count what --csrf would refuse", yes())
+	add("csrf-origin", "policy.csrf.additionalOrigins", "host of an origin that is good besides the request's own: the whole of it, or prefix=, suffix=, regex=", each("origin", parseString, formatString))
+	add("csrf-percent", "policy.csrf.percentage", "share of the requests that --csrf checks", number())
 	add("tls-mode", "policy.mtls.istio.tlsMode", "how callers encrypt: ISTIO_MUTUAL, SIMPLE, DISABLE", text("mode"))
 	return f
 }

@@ -108,13 +108,19 @@ func (w *World) places(ofWorkloads bool) (namespaces, clusters, labels offer) {
 	return namespaces, clusters, labels
 }
 
-// subsetOptions are the labels by which the pods behind a service differ.
-func subsetOptions(k *discoveryv1.KubeService) []Option {
-	out := []Option{{Value: "", Text: "all of its pods"}}
-	for _, key := range slices.Sorted(maps.Keys(k.Subsets)) {
-		for _, value := range k.Subsets[key].Values {
-			out = append(out, Option{Value: key + "=" + value, Text: "pods with " + key + "=" + value})
+// subsetOptions are the labels by which the pods behind services differ.
+func subsetOptions(services ...*discoveryv1.KubeService) []Option {
+	values := offer{}
+	for _, k := range services {
+		for key := range k.Subsets {
+			for _, value := range k.Subsets[key].Values {
+				values[key+"="+value]++
+			}
 		}
+	}
+	out := []Option{{Value: "", Text: "all of its pods"}}
+	for _, value := range slices.Sorted(maps.Keys(values)) {
+		out = append(out, Option{Value: value, Text: "pods with " + value})
 	}
 	return out
 }

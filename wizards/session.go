@@ -168,11 +168,15 @@ func (s *Session) way(name, field, text string, options []Option) (string, error
 
 func (s *Session) askName() error {
 	if s.Name != "" {
-		return nil
+		taken := s.taken(s.Name)
+		if taken == nil {
+			return nil
+		}
+		s.Say(clean(taken.Error()) + "\n")
 	}
 	name, err := s.Input(Question{Text: "What shall it be called?", Field: "metadata.name"}, s.suggestion(), func(name string) error {
-		if s.World.Exists(s.Form.Kind, s.Namespace, name) {
-			return fmt.Errorf("there is a %s %s in namespace %s already; choose another name", s.Form.Kind, name, s.Namespace)
+		if err := s.taken(name); err != nil {
+			return err
 		}
 		object, err := s.Form.Object(s.Namespace, name, s.Answers)
 		if err != nil {
@@ -180,8 +184,18 @@ func (s *Session) askName() error {
 		}
 		return s.Check(object)
 	})
-	s.Name = name
+	if err == nil {
+		s.Name = name
+	}
 	return err
+}
+
+// taken says that there is an object of that name.
+func (s *Session) taken(name string) error {
+	if s.World.Exists(s.Form.Kind, s.Namespace, name) {
+		return fmt.Errorf("there is a %s %s in namespace %s already; choose another name", s.Form.Kind, name, s.Namespace)
+	}
+	return nil
 }
 
 // suggestion is a name that is free.
