@@ -13,38 +13,54 @@ import (
 
 // Terminal asks on a terminal, with arrow keys and filters.
 type Terminal struct {
-	ctx context.Context
-	in  terminal.FileReader
+	in  *keys
 	out terminal.FileWriter
 }
 
 // NewTerminal asks on a terminal until ctx ends.
 func NewTerminal(ctx context.Context, in terminal.FileReader, out terminal.FileWriter) *Terminal {
-	return &Terminal{ctx: ctx, in: in, out: out}
+	return &Terminal{in: &keys{ctx: ctx, FileReader: in}, out: out}
 }
 
-// ask gives up when the command is told to end, and leaves the terminal as it
-// was: the library itself only heeds keys.
 func (t *Terminal) ask(p survey.Prompt, answer any, options ...survey.AskOpt) error {
-	if t.ctx.Err() != nil {
+	options = append(options, survey.WithStdio(t.in, t.out, t.out), survey.WithPageSize(t.page()))
+	err := survey.AskOne(p, answer, options...)
+	if errors.Is(err, terminal.InterruptErr) {
 		return ErrInterrupted
 	}
-	options = append(options, survey.WithStdio(t.in, t.out, t.out), survey.WithPageSize(t.page()))
-	before, stateErr := term.GetState(int(t.in.Fd()))
-	answered := make(chan error, 1)
-	go func() { answered <- survey.AskOne(p, answer, options...) }()
+	return err
+}
+
+// keys are those of a person. The end of the command is ctrl-c: the library
+// heeds keys only, and only by itself does it leave the terminal as it was.
+type keys struct {
+	terminal.FileReader
+	ctx context.Context
+}
+
+const ctrlC = 3
+
+// Read waits for a key or for the end of the command. A read that is under way
+// then is left behind: nothing is asked any more.
+func (k *keys) Read(into []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	if k.ctx.Err() != nil && len(into) > 0 {
+		into[0] = ctrlC
+		return 1, nil
+	}
+	buffer, done := make([]byte, len(into)), make(chan result, 1)
+	go func() {
+		n, err := k.FileReader.Read(buffer)
+		done <- result{n, err}
+	}()
 	select {
-	case err := <-answered:
-		if errors.Is(err, terminal.InterruptErr) {
-			return ErrInterrupted
-		}
-		return err
-	case <-t.ctx.Done():
-		if stateErr == nil {
-			_ = term.Restore(int(t.in.Fd()), before)
-		}
-		t.Say("\x1b[?25h\n")
-		return ErrInterrupted
+	case r := <-done:
+		return copy(into, buffer[:r.n]), r.err
+	case <-k.ctx.Done():
+		return k.Read(into)
 	}
 }
 
@@ -118,7 +134,7 @@ func (t *Terminal) Input(q Question, preset string, check func(string) error) (s
 }
 
 // Edit is part of Prompter.
-func (t *Terminal) Edit(text string) (string, error) { return edit(text, t.in, t.out) }
+func (t *Terminal) Edit(text string) (string, error) { return edit(text, t.in.FileReader, t.out) }
 
 // Say is part of Prompter.
 func (t *Terminal) Say(text string) { _, _ = fmt.Fprint(t.out, text) }

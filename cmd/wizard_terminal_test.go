@@ -1,0 +1,149 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/cmd/terminaltest"
+)
+
+// meshctl runs the whole program in a terminal, in a folder that has the case
+// bookinfo as manifests; env is added to the environment.
+func meshctl(t *testing.T, cols, rows int, env []string, args ...string) (x *terminaltest.Terminal, dir string) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	bookinfo, err := filepath.Abs("../testdata/translate/bookinfo/in")
+	require.NoError(t, err)
+	dir = t.TempDir()
+	require.NoError(t, os.Symlink(bookinfo, filepath.Join(dir, "manifests")))
+	// TestMain takes the test binary of that name for meshctl.
+	cmd := exec.Command(self)
+	cmd.Args = append([]string{"meshctl"}, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "ACCESSIBLE=", "NO_COLOR=", "TMPDIR="+dir, "KUBECONFIG="+filepath.Join(dir, "none"))
+	cmd.Env = append(cmd.Env, env...)
+	return terminaltest.Start(t, cmd, cols, rows), dir
+}
+
+const readme = "../README.md"
+
+// TestGoldenSession writes the session that the README shows, as a person sees it.
+func TestGoldenSession(t *testing.T) {
+	t.Parallel()
+	x, dir := meshctl(t, 118, 200, nil, "create", "trafficpolicy", "--from", "manifests")
+	x.Answer("Requests to which services?", terminaltest.Enter)
+	x.Answer("Which services?", "ratings.bookinfo.cluster-2", terminaltest.Space, terminaltest.Enter)
+	x.Answer("Requests from which workloads?", terminaltest.Enter)
+	x.Answer("Which requests?", terminaltest.Enter)
+	x.Answer("What shall happen to them?", "timeout", terminaltest.Space, terminaltest.Enter)
+	x.Answer("How long may a request take", "soon", terminaltest.Enter)
+	x.Answer("must be a duration", "\x7f\x7f\x7f\x7f3s", terminaltest.Enter)
+	x.Answer("What shall it be called?", terminaltest.Enter)
+	x.Answer("What now?", terminaltest.Enter)
+	x.Answer("To which file?", terminaltest.Enter)
+	x.Ends(0)
+	assert.FileExists(t, filepath.Join(dir, "ratings-traffic.yaml"))
+	const begin, end = "<!-- a session, written by `make golden` -->\n\n", "\n<!-- end of the session -->\n"
+	data, err := os.ReadFile(readme)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(data), begin)
+	require.True(t, ok)
+	_, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	shown := "    $ meshctl create trafficpolicy --from manifests\n"
+	for line := range strings.Lines(x.String()) {
+		shown += strings.TrimRight("    "+strings.TrimRight(line, "\n"), " ") + "\n"
+	}
+	want := before + begin + shown + end + after
+	if *update {
+		require.NoError(t, os.WriteFile(readme, []byte(want), 0o644))
+		return
+	}
+	assert.Equal(t, want, string(data), "make golden writes it anew")
+}
+
+// Whatever ends a question, the terminal is as before, and no answer is lost.
+func TestATerminalIsLeftAsItWas(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*terminaltest.Terminal, string){
+		"ctrl-c":  func(x *terminaltest.Terminal, question string) { x.Answer(question, terminaltest.CtrlC) },
+		"SIGTERM": func(x *terminaltest.Terminal, question string) { x.Answer(question); x.Signal(syscall.SIGTERM) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x, _ := meshctl(t, 100, 40, nil, "create", "tp", "--from", "manifests")
+			x.Answer("Requests to which services?", terminaltest.Enter)
+			end(x, "Which services?") // several of a list
+			x.Ends(130)
+			assert.Contains(t, x.String(), "Interrupted")
+			file := regexp.MustCompile(`--recover (\S+)`).FindStringSubmatch(x.Raw())
+			require.Len(t, file, 2, x)
+
+			for _, question := range []string{"Which services?", "Requests from which workloads?"} { // one of a list
+				x, _ = meshctl(t, 100, 40, nil, "create", "tp", "--from", "manifests", "--recover", file[1])
+				if question != "Which services?" {
+					x.Answer("Which services?", "ratings.bookinfo.cluster-2", terminaltest.Space, terminaltest.Enter)
+				}
+				end(x, question)
+				x.Ends(130)
+			}
+
+			x, _ = meshctl(t, 100, 40, nil, "create", "ap", "x", "--from", "manifests", "--all-sources", "--all-destinations")
+			end(x, "Only with which HTTP methods?") // a line
+			x.Ends(130)
+			assert.Contains(t, x.String(), "--recover")
+		})
+	}
+}
+
+// On a terminal of a few lines the wizard can be used all the same.
+func TestAWizardInATinyTerminal(t *testing.T) {
+	t.Parallel()
+	x, dir := meshctl(t, 40, 8, nil, "create", "ap", "--from", "manifests", "--all-sources")
+	x.Answer("Requests to which", terminaltest.Enter)
+	x.Answer("Which services?", "cluster-2", terminaltest.Down, terminaltest.Space, terminaltest.Enter)
+	x.Answer("methods?", "GET", terminaltest.Enter)
+	x.Answer("paths?", terminaltest.Enter)
+	x.Answer("ports", terminaltest.Enter)
+	x.Answer("called?", terminaltest.Enter)
+	x.Answer("What now?", terminaltest.Enter)
+	x.Answer("To which file?", "\x15", terminaltest.Enter)
+	x.Ends(0)
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	require.NoError(t, err)
+	assert.Len(t, files, 1)
+}
+
+// A dumb terminal, and a screen reader, get lines and numbers.
+func TestAWizardWithoutACursor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ env, args []string }{
+		"TERM=dumb":  {[]string{"TERM=dumb"}, nil},
+		"ACCESSIBLE": {[]string{"ACCESSIBLE=1"}, nil},
+		"--plain":    {nil, []string{"--plain"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x, _ := meshctl(t, 100, 60, c.env, append([]string{"create", "vm", "--from", "manifests", "--trust", "shared"}, c.args...)...)
+			x.Answer("Which meshes shall be one? [spec.meshes]", "1,2\n")
+			x.Answer("Which services can be called from the other meshes?", "1\n")
+			x.Answer("May everybody call everybody?", "\n")
+			x.Answer("What shall it be called?", "joined\n")
+			x.Answer("What now?", "4\n")
+			x.Ends(0)
+			assert.Contains(t, x.String(), "Nothing was written.")
+			assert.NotContains(t, x.Raw(), "\x1b[", "nothing moves the cursor")
+		})
+	}
+}
