@@ -57,8 +57,8 @@ demo-down: build ## End the demo
 	./meshctl demo down
 
 .PHONY: sandbox
-sandbox: build ## Build Kubernetes and Istio for the demo and the tests (some ten minutes, once)
-	./meshctl demo prepare
+sandbox: build ## Build Kubernetes, Istio and Open Service Mesh for the demo and the tests (some 13 minutes, once)
+	./meshctl demo prepare --osm
 
 .PHONY: test
 test: sandbox ## Unit tests, golden cases, layering, and end to end on real API servers
@@ -88,7 +88,7 @@ golden: ## Rewrite the golden files
 	go test $(GOLDEN) -run 'TestGolden|TestScript' -update
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate deep copies, CRDs and the archive of the sandbox's sources
+generate: $(CONTROLLER_GEN) ## Generate deep copies, CRDs and the archives of the sandbox's sources
 	$(CONTROLLER_GEN) object paths=./engine/api/...
 	$(CONTROLLER_GEN) crd:allowDangerousTypes=true paths=./engine/api/... output:crd:dir=engine/api/crds
 	go generate ./demo/...

@@ -22,7 +22,9 @@ type Options struct {
 	// Dir holds the demo; empty means the usual place.
 	Dir     string
 	Runtime string
-	Output  cmdutil.OutputFlag
+	// OSM prepares what only tests use, too.
+	OSM    bool
+	Output cmdutil.OutputFlag
 }
 
 // demo is what package demo takes.
@@ -96,7 +98,8 @@ func newCmdDown(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 }
 
 func newCmdPrepare(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	cmd, _ := newSub(f, "prepare", "Build Kubernetes and Istio now, so that up starts at once", prepareRun, runF)
+	cmd, opts := newSub(f, "prepare", "Build Kubernetes and Istio now, so that up starts at once", prepareRun, runF)
+	cmd.Flags().BoolVar(&opts.OSM, "osm", false, "build Open Service Mesh, too; the demo does without, tests of meshctl itself use it")
 	return cmd
 }
 
@@ -136,13 +139,21 @@ func downRun(ctx context.Context, opts *Options) error {
 }
 
 func prepareRun(ctx context.Context, opts *Options) error {
+	if err := build(ctx, opts, "Building Kubernetes and Istio", helper.Build); err != nil || !opts.OSM {
+		return err
+	}
+	return build(ctx, opts, "Building Open Service Mesh", helper.BuildOSM)
+}
+
+// build prints the path of a binary that is built now or was before.
+func build(ctx context.Context, opts *Options, title string, binary func(context.Context, helper.Progress) (string, error)) error {
 	progress := cmdutil.NewProgress(opts.Streams)
 	every := 10 * time.Second
 	if opts.Streams.ErrTTY {
 		every = time.Second
 	}
-	progress.Start("Building Kubernetes and Istio")
-	path, err := helper.Build(ctx, helper.Progress{Say: func(sentence string) { progress.Note("%s", sentence) }, Every: every})
+	progress.Start(title)
+	path, err := binary(ctx, helper.Progress{Say: func(sentence string) { progress.Note("%s", sentence) }, Every: every})
 	progress.End(err)
 	if err != nil {
 		return err

@@ -15,12 +15,16 @@ func TestNewCmd(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		dir, runtime, wantErr string
+		osm                   bool
 	}{
 		"up":                       {runtime: "local"},
 		"up --dir d --runtime x":   {dir: "d", runtime: "x"},
 		"status --dir d -o json":   {dir: "d", runtime: "local"},
 		"down --dir d":             {dir: "d", runtime: "local"},
 		"kubeconfig":               {runtime: "local"},
+		"prepare":                  {runtime: "local"},
+		"prepare --osm":            {runtime: "local", osm: true},
+		"up --osm":                 {wantErr: "unknown flag"},
 		"up now":                   {wantErr: "takes no arguments"},
 		"down --runtime something": {wantErr: "unknown flag"},
 	}
@@ -40,6 +44,7 @@ func TestNewCmd(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.dir, got.Dir)
 			assert.Equal(t, c.runtime, got.Runtime)
+			assert.Equal(t, c.osm, got.OSM)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package helper
 
 import (
-	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,20 +10,14 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-//go:embed source.txtar
-var source []byte
-
-// ArchiveFile is the name of the archive in this package's folder.
-const ArchiveFile = "source.txtar"
-
-// Pack returns the archive of the module in dir: go.mod, go.sum and the Go
-// files that are no tests, sorted by name.
-func Pack(dir string) ([]byte, error) {
+// Pack returns the archive of the module demo/name in dir: go.mod, go.sum and
+// the source files that are no tests, sorted by name.
+func Pack(dir, name string) ([]byte, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("packing the helper's sources: %w", err)
 	}
-	archive := &txtar.Archive{Comment: []byte("Generated from demo/sandbox by demo/helper/pack. DO NOT EDIT.\n")}
+	archive := &txtar.Archive{Comment: []byte("Generated from demo/" + name + " by demo/helper/pack. DO NOT EDIT.\n")}
 	for _, entry := range entries {
 		if !packed(entry.Name()) {
 			continue
@@ -42,30 +35,31 @@ func packed(name string) bool {
 	if slices.Contains([]string{"go.mod", "go.sum"}, name) {
 		return true
 	}
-	return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go")
+	return slices.Contains([]string{".go", ".s"}, filepath.Ext(name)) && !strings.HasSuffix(name, "_test.go")
 }
 
 // unpack writes the sources into dir.
-func unpack(dir string) error {
-	if err := txtar.Write(txtar.Parse(source), dir); err != nil {
+func (m module) unpack(dir string) error {
+	if err := txtar.Write(txtar.Parse(m.sources), dir); err != nil {
 		return fmt.Errorf("unpacking the helper's sources: %w", err)
 	}
 	return nil
 }
 
-// moduleVersion returns the version that the helper's go.mod requires of a module.
-func moduleVersion(module string) (string, error) {
-	for _, file := range txtar.Parse(source).Files {
+// version returns the version that the module's go.mod requires of another one.
+func (m module) version(of string) (string, error) {
+	for _, file := range txtar.Parse(m.sources).Files {
 		if file.Name != "go.mod" {
 			continue
 		}
 		for line := range strings.Lines(string(file.Data)) {
-			if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == module {
+			fields := strings.Fields(strings.TrimPrefix(line, "require "))
+			if len(fields) >= 2 && fields[0] == of {
 				return fields[1], nil
 			}
 		}
 	}
-	return "", fmt.Errorf("the helper's go.mod requires no %s", module)
+	return "", fmt.Errorf("the go.mod of helper %s requires no %s", m.name, of)
 }
 
 // Versions of what the helper plays, as people write them.
@@ -77,11 +71,12 @@ type Versions struct {
 // ReadVersions reads the versions out of the helper's go.mod. Istio's own module has
 // no released version; its API module is released with it.
 func ReadVersions() (Versions, error) {
-	kubernetes, err := moduleVersion("k8s.io/kubernetes")
+	m := sandbox()
+	kubernetes, err := m.version("k8s.io/kubernetes")
 	if err != nil {
 		return Versions{}, err
 	}
-	istio, err := moduleVersion("istio.io/api")
+	istio, err := m.version("istio.io/api")
 	if err != nil {
 		return Versions{}, err
 	}

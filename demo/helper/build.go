@@ -15,28 +15,22 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
-// Build returns the path of the helper binary, building it first if this
-// version of it was never built here. A first build takes minutes and says so
-// through progress; a known one returns at once.
-//
-// The binary lives in the user's cache folder under a name made from its
-// sources, the Go version and the platform, so that an old one is never taken
-// for a new one. The only need is a `go` on the PATH.
-func Build(ctx context.Context, progress Progress) (string, error) {
+// binary returns the path of the binary, building it if it is not in the cache.
+func (m module) binary(ctx context.Context, progress Progress) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("helper binary: finding the cache folder: %w; set HOME or XDG_CACHE_HOME", err)
 	}
-	goCommand, err := findGo(ctx)
+	goCommand, err := m.findGo(ctx)
 	if err != nil {
 		return "", err
 	}
-	flags, err := linkerFlags()
+	flags, err := m.linkerFlags()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "meshctl", "sandbox", fingerprint(goCommand.version, flags))
-	binary := filepath.Join(dir, "sandbox")
+	dir := filepath.Join(cache, "meshctl", m.name, m.fingerprint(goCommand.version, flags))
+	binary := filepath.Join(dir, m.name)
 	if exists(binary) {
 		return binary, touch(binary)
 	}
@@ -52,10 +46,10 @@ func Build(ctx context.Context, progress Progress) (string, error) {
 	if exists(binary) {
 		return binary, nil
 	}
-	if err := build(ctx, goCommand, flags, binary, progress); err != nil {
+	if err := m.build(ctx, goCommand, flags, binary, progress); err != nil {
 		return "", err
 	}
-	return binary, prune(filepath.Dir(dir))
+	return binary, prune(filepath.Dir(dir), m.name)
 }
 
 func exists(path string) bool {
@@ -64,35 +58,11 @@ func exists(path string) bool {
 }
 
 // fingerprint names a build by all that goes into it.
-func fingerprint(goVersion, linkerFlags string) string {
+func (m module) fingerprint(goVersion, linkerFlags string) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%s %s/%s\n%s\n", goVersion, runtime.GOOS, runtime.GOARCH, linkerFlags)
-	_, _ = h.Write(source)
+	_, _ = h.Write(m.sources)
 	return hex.EncodeToString(h.Sum(nil))[:16]
-}
-
-// linkerFlags tell the components their versions, which their own release
-// builds would set: clients of a nameless Kubernetes fail to parse its version.
-func linkerFlags() (string, error) {
-	v, err := ReadVersions()
-	if err != nil {
-		return "", err
-	}
-	major, rest, _ := strings.Cut(strings.TrimPrefix(v.Kubernetes, "v"), ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	const (
-		kubernetes = "k8s.io/component-base/version."
-		istio      = "istio.io/istio/pkg/version."
-	)
-	return strings.Join([]string{
-		"-s -w",
-		"-X " + kubernetes + "gitVersion=" + v.Kubernetes,
-		"-X " + kubernetes + "gitMajor=" + major,
-		"-X " + kubernetes + "gitMinor=" + minor,
-		"-X " + istio + "buildVersion=" + v.Istio,
-		"-X " + istio + "buildHub=docker.io/istio",
-		"-X " + istio + "buildTag=" + v.Istio,
-	}, " "), nil
 }
 
 // lock keeps two builds of one binary apart; the second waits for the first.
@@ -127,13 +97,13 @@ func lock(ctx context.Context, path string, progress Progress) (unlock func(), e
 	}
 }
 
-func build(ctx context.Context, goCommand goTool, flags, binary string, progress Progress) error {
-	dir, err := os.MkdirTemp("", "meshctl-sandbox-")
+func (m module) build(ctx context.Context, goCommand goTool, flags, binary string, progress Progress) error {
+	dir, err := os.MkdirTemp("", "meshctl-"+m.name+"-")
 	if err != nil {
 		return fmt.Errorf("helper binary: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := unpack(dir); err != nil {
+	if err := m.unpack(dir); err != nil {
 		return err
 	}
 	progress.say("fetching the modules it is made of")
@@ -142,6 +112,11 @@ func build(ctx context.Context, goCommand goTool, flags, binary string, progress
 		return fmt.Errorf("helper binary: fetching modules: %w; is the Go module proxy within reach?", err)
 	}
 	total := strings.Count(packages, "\n")
+	for _, c := range m.copied {
+		if err := goCommand.copyFolder(ctx, dir, c, filepath.Join(filepath.Dir(binary), c.as)); err != nil {
+			return err
+		}
+	}
 	// Next to its final place, so that the last step is a rename.
 	unfinished := binary + ".unfinished"
 	defer func() { _ = os.Remove(unfinished) }()
@@ -154,16 +129,33 @@ func build(ctx context.Context, goCommand goTool, flags, binary string, progress
 	return nil
 }
 
+// copyFolder copies a folder of a module.
+func (g goTool) copyFolder(ctx context.Context, dir string, c copied, to string) error {
+	from, err := g.output(ctx, dir, "list", "-m", "-f", "{{.Dir}}", c.module)
+	if err != nil {
+		return fmt.Errorf("helper binary: finding %s: %w", c.module, err)
+	}
+	// An earlier build may have ended in the middle.
+	if err := os.RemoveAll(to); err != nil {
+		return fmt.Errorf("helper binary: %w", err)
+	}
+	folder := filepath.Join(strings.TrimSpace(from), filepath.FromSlash(c.folder))
+	if err := os.CopyFS(to, os.DirFS(folder)); err != nil {
+		return fmt.Errorf("helper binary: copying %s of %s: %w", c.folder, c.module, err)
+	}
+	return nil
+}
+
 // errOldGo is returned when the Go toolchain cannot build the helper.
 var errOldGo = errors.New("this Go is too old")
 
 // goTool is the go command that builds.
 type goTool struct{ path, version string }
 
-func findGo(ctx context.Context) (goTool, error) {
+func (m module) findGo(ctx context.Context) (goTool, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
-		return goTool{}, fmt.Errorf("helper binary: no go command on the PATH: %w; install Go %s or later from https://go.dev/dl", err, wantGo())
+		return goTool{}, fmt.Errorf("helper binary: no go command on the PATH: %w; install Go %s or later from https://go.dev/dl", err, m.wantGo())
 	}
 	tool := goTool{path: path}
 	dir, err := os.MkdirTemp("", "meshctl-go-")
@@ -172,20 +164,20 @@ func findGo(ctx context.Context) (goTool, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	// In the module's own folder, so that go fetches the toolchain it asks for, if it may.
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n\ngo "+wantGo()+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n\ngo "+m.wantGo()+"\n"), 0o600); err != nil {
 		return goTool{}, fmt.Errorf("helper binary: %w", err)
 	}
 	version, err := tool.output(ctx, dir, "env", "GOVERSION")
 	if err != nil {
-		return goTool{}, fmt.Errorf("helper binary: %w: it needs Go %s: %w; install it from https://go.dev/dl", errOldGo, wantGo(), err)
+		return goTool{}, fmt.Errorf("helper binary: %w: it needs Go %s: %w; install it from https://go.dev/dl", errOldGo, m.wantGo(), err)
 	}
 	tool.version = strings.TrimSpace(version)
 	return tool, nil
 }
 
 // wantGo is the go line of the helper's go.mod.
-func wantGo() string {
-	version, err := moduleVersion("go")
+func (m module) wantGo() string {
+	version, err := m.version("go")
 	if err != nil {
 		return "1.26"
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // keepFor is how long a binary stays in the cache after its last use. Each is
-// some 270 MB, and every change of a version makes a new one.
+// up to 270 MB, and every change of a version makes a new one.
 const keepFor = 30 * 24 * time.Hour
 
 // touch marks a binary as used now.
@@ -21,9 +21,9 @@ func touch(binary string) error {
 	return nil
 }
 
-// prune removes the binaries that nobody used for long, and builds that were
+// prune removes the binaries called name that nobody used for long, and builds that were
 // given up as long ago.
-func prune(cache string) error {
+func prune(cache, name string) error {
 	builds, err := os.ReadDir(cache)
 	if err != nil {
 		return fmt.Errorf("helper binary: tidying the cache: %w", err)
@@ -31,7 +31,7 @@ func prune(cache string) error {
 	var errs []error
 	for _, build := range builds {
 		dir := filepath.Join(cache, build.Name())
-		info, err := os.Stat(filepath.Join(dir, "sandbox"))
+		info, err := os.Stat(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) {
 			info, err = os.Stat(dir)
 		}

@@ -12,32 +12,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestArchiveIsFresh(t *testing.T) {
+func TestArchivesAreFresh(t *testing.T) {
 	t.Parallel()
-	want, err := Pack(filepath.Join("..", "sandbox"))
-	require.NoError(t, err)
-	// Not assert.Equal: nobody wants to read the difference of two archives.
-	if !bytes.Equal(want, source) {
-		t.Errorf("demo/helper/%s is stale: run `go run ./demo/helper/pack`", ArchiveFile)
+	for _, m := range []module{sandbox(), osm()} {
+		want, err := Pack(filepath.Join("..", m.name), m.name)
+		require.NoError(t, err)
+		// Not assert.Equal: nobody wants to read the difference of two archives.
+		if !bytes.Equal(want, m.sources) {
+			t.Errorf("demo/helper/%s.txtar is stale: run `go run ./demo/helper/pack`", m.name)
+		}
 	}
 }
 
 func TestUnpackGivesTheModuleBack(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	require.NoError(t, unpack(dir))
-	again, err := Pack(dir)
-	require.NoError(t, err)
-	if !bytes.Equal(again, source) {
-		t.Error("packing what was unpacked gives another archive")
-	}
-	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
-		want, err := os.ReadFile(filepath.Join("..", "sandbox", name))
+	for _, m := range []module{sandbox(), osm()} {
+		dir := t.TempDir()
+		require.NoError(t, m.unpack(dir))
+		again, err := Pack(dir, m.name)
 		require.NoError(t, err)
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
-		if !bytes.Equal(want, got) {
-			t.Errorf("%s differs", name)
+		if !bytes.Equal(again, m.sources) {
+			t.Errorf("packing what was unpacked of %s gives another archive", m.name)
+		}
+		for _, name := range []string{"go.mod", "go.sum", "main.go"} {
+			want, err := os.ReadFile(filepath.Join("..", m.name, name))
+			require.NoError(t, err)
+			got, err := os.ReadFile(filepath.Join(dir, name))
+			require.NoError(t, err)
+			if !bytes.Equal(want, got) {
+				t.Errorf("%s of %s differs", name, m.name)
+			}
 		}
 	}
 }
@@ -45,16 +49,16 @@ func TestUnpackGivesTheModuleBack(t *testing.T) {
 func TestPackLeavesTestsOut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, name := range []string{"go.mod", "a.go", "a_test.go", "notes.txt"} {
+	for _, name := range []string{"go.mod", "a.go", "a.s", "a_test.go", "notes.txt"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x\n"), 0o600))
 	}
-	data, err := Pack(dir)
+	data, err := Pack(dir, "x")
 	require.NoError(t, err)
 	var names []string
 	for _, file := range txtar.Parse(data).Files {
 		names = append(names, file.Name)
 	}
-	assert.Equal(t, []string{"a.go", "go.mod"}, names)
+	assert.Equal(t, []string{"a.go", "a.s", "go.mod"}, names)
 }
 
 func TestVersions(t *testing.T) {
@@ -63,19 +67,24 @@ func TestVersions(t *testing.T) {
 	require.NoError(t, err)
 	assert.Regexp(t, `^v1\.\d+\.\d+$`, v.Kubernetes)
 	assert.Regexp(t, `^1\.\d+\.\d+$`, v.Istio)
-	flags, err := linkerFlags()
+	flags, err := sandbox().linkerFlags()
 	require.NoError(t, err)
 	assert.Contains(t, flags, "gitVersion="+v.Kubernetes+" ")
-	_, err = moduleVersion("example.com/none")
+	flags, err = osm().linkerFlags()
+	require.NoError(t, err)
+	assert.Regexp(t, `version\.Version=v1\.\d+\.\d+$`, flags)
+	_, err = sandbox().version("example.com/none")
 	require.Error(t, err)
 }
 
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	one := fingerprint("go1.26.1", "-s")
-	assert.Equal(t, one, fingerprint("go1.26.1", "-s"))
-	assert.NotEqual(t, one, fingerprint("go1.26.2", "-s"))
-	assert.NotEqual(t, one, fingerprint("go1.26.1", "-s -w"))
+	m := sandbox()
+	one := m.fingerprint("go1.26.1", "-s")
+	assert.Equal(t, one, m.fingerprint("go1.26.1", "-s"))
+	assert.NotEqual(t, one, m.fingerprint("go1.26.2", "-s"))
+	assert.NotEqual(t, one, m.fingerprint("go1.26.1", "-s -w"))
+	assert.NotEqual(t, one, osm().fingerprint("go1.26.1", "-s"))
 }
 
 func TestIsPackage(t *testing.T) {
@@ -129,7 +138,7 @@ func TestPruneKeepsWhatIsUsed(t *testing.T) {
 	require.NoError(t, os.Chtimes(unfinished, long, long))
 	require.NoError(t, touch(filepath.Join(cache, "used", "sandbox")))
 
-	require.NoError(t, prune(cache))
+	require.NoError(t, prune(cache, "sandbox"))
 	entries, err := os.ReadDir(cache)
 	require.NoError(t, err)
 	var left []string

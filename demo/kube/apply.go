@@ -97,7 +97,7 @@ func (c *Client) applyOne(ctx context.Context, obj *unstructured.Unstructured) e
 		if !Condition(seen, "Established") {
 			return errors.New("not established yet")
 		}
-		return nil
+		return c.known(seen)
 	})
 }
 

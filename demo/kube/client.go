@@ -91,6 +91,27 @@ func (c *Client) resource(obj *unstructured.Unstructured) (dynamic.ResourceInter
 	return c.dynamic.Resource(mapping.Resource), nil
 }
 
+// known returns an error until the API server lists the kinds that a definition
+// defines, which is a moment after they are established.
+func (c *Client) known(definition *unstructured.Unstructured) error {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range versions {
+		version, ok := one.(map[string]any)
+		if !ok || version["served"] != true {
+			continue
+		}
+		if _, err := c.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, fmt.Sprint(version["name"])); err != nil {
+			c.mapper.Reset()
+			return err
+		}
+	}
+	return nil
+}
+
 func describe(obj *unstructured.Unstructured) string {
 	if obj.GetNamespace() == "" {
 		return fmt.Sprintf("%s %s", obj.GetKind(), obj.GetName())

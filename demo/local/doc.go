@@ -11,7 +11,10 @@
 //	etcd/            the data
 //	logs/            one file a process, and audit.log of the API server
 //
-// No proxy runs in the pods; Cluster.Proxy asks istiod what it would tell one.
+// No proxy runs in the pods; Cluster.Proxy asks the control plane what it would
+// tell one.
 //
-// Everything listens on 127.0.0.1 only.
+// For tests there is Open Service Mesh instead of Istio (Cluster.InstallOSM).
+//
+// Everything listens on 127.0.0.1 only, but osm-controller, which cannot.
 package local

@@ -24,8 +24,9 @@ func clients() []client {
 		{"kube-controller-manager.kubeconfig", pkix.Name{CommonName: "kube-controller-manager", Organization: masters}},
 		{"kube-scheduler.kubeconfig", pkix.Name{CommonName: "system:kube-scheduler"}},
 		{"kwok.kubeconfig", pkix.Name{CommonName: "kwok", Organization: masters}},
-		// A service account is its user name to RBAC: istiod has exactly the rights its chart gives it.
+		// A service account is its user name to RBAC: istiod has exactly the rights that its chart gives it.
 		{"istiod.kubeconfig", pkix.Name{CommonName: "system:serviceaccount:istio-system:istiod"}},
+		{"osm-controller.kubeconfig", pkix.Name{CommonName: "system:serviceaccount:osm-system:osm"}},
 	}
 }
 

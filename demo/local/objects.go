@@ -26,6 +26,7 @@ rules:
   - system:kube-scheduler
   - kwok
   - system:serviceaccount:istio-system:istiod
+  - system:serviceaccount:osm-system:osm
 - level: None
   nonResourceURLs: ["/readyz*", "/livez*", "/healthz*"]
 - level: Metadata

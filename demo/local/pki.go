@@ -5,9 +5,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -49,6 +51,19 @@ func newAuthority(name string) (*authority, error) {
 		return nil, fmt.Errorf("authority %s: %w", name, err)
 	}
 	return &authority{cert: cert, key: key, pem: pemBlock("CERTIFICATE", der)}, nil
+}
+
+// readAuthority takes an authority from PEM; its key may be PKCS #1 or #8.
+func readAuthority(cert, key []byte) (*authority, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading an authority: %w", err)
+	}
+	signer, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("reading an authority: its key cannot sign")
+	}
+	return &authority{cert: pair.Leaf, key: signer, pem: cert}, nil
 }
 
 // issue returns a certificate and key, both PEM, that serve on loopback and

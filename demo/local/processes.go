@@ -100,6 +100,8 @@ func (c *Cluster) Restart(ctx context.Context, role string) error {
 		return c.waitAPIServer(ctx)
 	case Istiod:
 		return c.waitIstiod(ctx)
+	case OSMController:
+		return c.waitOSM(ctx)
 	default:
 		return nil
 	}
@@ -150,10 +152,15 @@ func (c *Cluster) startEnded(ctx context.Context) ([]string, error) {
 	if err := c.waitAPIServer(ctx); err != nil {
 		return started, err
 	}
-	if !c.has(Istiod) {
-		return started, nil
+	if c.has(Istiod) {
+		if err := c.waitIstiod(ctx); err != nil {
+			return started, err
+		}
 	}
-	return started, c.waitIstiod(ctx)
+	if c.has(OSMController) {
+		return started, c.waitOSM(ctx)
+	}
+	return started, nil
 }
 
 func (c *Cluster) waitAPIServer(ctx context.Context) error {

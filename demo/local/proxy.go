@@ -16,9 +16,10 @@ import (
 // istioProxy is the container of an Istio proxy.
 const istioProxy = "istio-proxy"
 
-// Proxy asks istiod, as the proxy of a pod, for everything that it tells that
-// proxy. The proxy's identity is read from the pod, as the agent in the pod
-// would: from the arguments and the environment of its container.
+// Proxy asks the control plane, as the proxy of a pod, for everything that it
+// tells that proxy. The proxy's identity is read from the pod: for Istio from the
+// arguments and the environment of its container, as the agent in the pod would,
+// for Open Service Mesh from a label.
 //
 // It returns when nothing is missing that the configuration refers to. What was
 // written to the API server a moment ago may not be in it yet: ask again.
@@ -30,6 +31,9 @@ func (c *Cluster) Proxy(ctx context.Context, namespace, pod string) (*envoy.Conf
 	found, err := client.Get(ctx, kube.Pods(), namespace, pod)
 	if err != nil {
 		return nil, err
+	}
+	if found.GetLabels()[osmProxyLabel] != "" {
+		return c.osmProxy(ctx, client, found)
 	}
 	node, metadata, err := istioNode(found)
 	if err != nil {

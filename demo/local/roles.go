@@ -7,7 +7,7 @@ import (
 
 const loopback = "127.0.0.1"
 
-// Roles of the helper binary that run as processes.
+// Roles of the helper binaries that run as processes.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -15,6 +15,7 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kwok              = "kwok"
 	Istiod            = "istiod"
+	OSMController     = "osm-controller"
 )
 
 // portNames are all ports of a cluster; each is chosen free and written down.
@@ -22,6 +23,7 @@ func portNames() []string {
 	return []string{
 		"etcd", "etcd-peer", "kube-apiserver",
 		"istiod-http", "istiod-https", "istiod-grpc", "istiod-grpcs", "istiod-monitoring", "istiod-ctrlz",
+		"osm-ads", "osm-webhook", "osm-http",
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package manifests holds what a demo applies, as files people can read: the
-// settings of Istio, the bookinfo application and the policies.
+// settings of Istio, Open Service Mesh, the bookinfo application and the policies.
 package manifests
 
 import (
@@ -12,6 +12,9 @@ var files embed.FS
 
 // IstioOperator returns the settings from which Istio is rendered.
 func IstioOperator() []byte { return read("istio-operator.yaml") }
+
+// OSM returns the objects that make an Open Service Mesh, but for its definitions.
+func OSM() []byte { return read("osm.yaml") }
 
 // Bookinfo returns the application of one cluster: "cluster-1" or "cluster-2".
 func Bookinfo(cluster string) ([]byte, error) {

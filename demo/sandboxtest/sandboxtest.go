@@ -111,6 +111,15 @@ func (s *Sandbox) clusters(t testing.TB, n int, apiServerOnly bool) []*local.Clu
 	return clusters
 }
 
+// OSM returns the path of the binary that plays Open Service Mesh, for
+// Cluster.InstallOSM. It is built on first use.
+func (s *Sandbox) OSM(t testing.TB) string {
+	t.Helper()
+	binary, err := helper.BuildOSM(t.Context(), helper.Progress{Say: func(sentence string) { t.Log("osm:", sentence) }})
+	require.NoError(t, err)
+	return binary
+}
+
 func stopAll(t testing.TB, dir string, clusters []*local.Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -1,4 +1,4 @@
-// Command pack writes the archive of the helper's sources anew. It is run from
+// Command pack writes the archives of the helpers' sources anew. It is run from
 // anywhere in the repository: `go run ./demo/helper/pack`.
 package main
 
@@ -25,9 +25,14 @@ func run() error {
 		return fmt.Errorf("finding the repository: %w", err)
 	}
 	root := strings.TrimSpace(string(out))
-	archive, err := helper.Pack(filepath.Join(root, "demo", "sandbox"))
-	if err != nil {
-		return err
+	for _, name := range helper.Names() {
+		archive, err := helper.Pack(filepath.Join(root, "demo", name), name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(root, "demo", "helper", name+".txtar"), archive, 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(root, "demo", "helper", helper.ArchiveFile), archive, 0o644)
+	return nil
 }

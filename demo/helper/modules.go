@@ -1,0 +1,98 @@
+package helper
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+var (
+	//go:embed sandbox.txtar
+	sandboxSources []byte
+	//go:embed osm.txtar
+	osmSources []byte
+)
+
+// Names are the binaries that can be built; each is a module in demo/NAME, whose
+// archive here is NAME.txtar.
+func Names() []string { return []string{sandbox().name, osm().name} }
+
+// Build returns the path of the binary that plays Kubernetes and Istio, building
+// it first if this version of it was never built here. A first build takes
+// minutes and says so through progress; a known one returns at once.
+//
+// The binary lives in the user's cache folder under a name made from its
+// sources, the Go version and the platform, so that an old one is never taken
+// for a new one. The only need is a `go` on the PATH.
+func Build(ctx context.Context, progress Progress) (string, error) {
+	return sandbox().binary(ctx, progress)
+}
+
+// BuildOSM returns the path of the binary that plays the control plane of Open
+// Service Mesh, building it like Build. Beside it is a folder crds with the
+// definitions that Open Service Mesh comes with.
+func BuildOSM(ctx context.Context, progress Progress) (string, error) {
+	return osm().binary(ctx, progress)
+}
+
+// module is one of the binaries, and the Go module that it is built from.
+type module struct {
+	name    string
+	sources []byte
+	// versions are variables set by the linker.
+	versions func(module) ([]string, error)
+	// copied are files to have beside the binary.
+	copied []copied
+}
+
+// copied is a folder inside a module that the binary is built from, and the name
+// of its copy.
+type copied struct{ module, folder, as string }
+
+func sandbox() module {
+	return module{name: "sandbox", sources: sandboxSources, versions: sandboxVersions}
+}
+
+func osm() module {
+	const path = "github.com/openservicemesh/osm"
+	return module{
+		name: "osm", sources: osmSources,
+		versions: func(m module) ([]string, error) {
+			v, err := m.version(path)
+			return []string{"-X " + path + "/pkg/version.Version=" + v}, err
+		},
+		copied: []copied{{path, "cmd/osm-bootstrap/crds", "crds"}},
+	}
+}
+
+// sandboxVersions tell the components their versions, which their own release
+// builds would set: clients of a nameless Kubernetes fail to parse its version.
+func sandboxVersions(module) ([]string, error) {
+	v, err := ReadVersions()
+	if err != nil {
+		return nil, err
+	}
+	major, rest, _ := strings.Cut(strings.TrimPrefix(v.Kubernetes, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	const (
+		kubernetes = "k8s.io/component-base/version."
+		istio      = "istio.io/istio/pkg/version."
+	)
+	return []string{
+		"-X " + kubernetes + "gitVersion=" + v.Kubernetes,
+		"-X " + kubernetes + "gitMajor=" + major,
+		"-X " + kubernetes + "gitMinor=" + minor,
+		"-X " + istio + "buildVersion=" + v.Istio,
+		"-X " + istio + "buildHub=docker.io/istio",
+		"-X " + istio + "buildTag=" + v.Istio,
+	}, nil
+}
+
+func (m module) linkerFlags() (string, error) {
+	versions, err := m.versions(m)
+	if err != nil {
+		return "", fmt.Errorf("helper binary: %w", err)
+	}
+	return strings.Join(append([]string{"-s -w"}, versions...), " "), nil
+}
