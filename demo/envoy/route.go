@@ -42,10 +42,12 @@ type RouteMatch struct {
 
 // HeaderMatcher is a condition on a header.
 type HeaderMatcher struct {
-	Name         string
-	StringMatch  *StringMatcher
-	PresentMatch bool
-	InvertMatch  bool
+	Name        string
+	StringMatch *StringMatcher
+	// SafeRegexMatch is how older control planes spell a StringMatch.
+	SafeRegexMatch struct{ Regex string }
+	PresentMatch   bool
+	InvertMatch    bool
 }
 
 // QueryParameterMatcher is a condition on a query parameter.

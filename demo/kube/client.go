@@ -81,6 +81,11 @@ func (c *Client) resource(obj *unstructured.Unstructured) (dynamic.ResourceInter
 	gvk := obj.GroupVersionKind()
 	c.mu.Lock()
 	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		// Somebody else may have defined it since this client looked.
+		c.mapper.Reset()
+		mapping, err = c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
 	c.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %s: %w", c.name, describe(obj), err)
