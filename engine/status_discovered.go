@@ -44,7 +44,7 @@ func destinationStatus(o observed[*snapshot.DestinationPlan], _ *snapshot.Status
 			break
 		}
 		status.AppliedTrafficPolicies = append(status.AppliedTrafficPolicies, discoveryv1.AppliedTrafficPolicy{
-			Ref: objectRef(a.Policy), ObservedGeneration: a.Policy.Generation, Spec: *a.Spec,
+			Ref: objectRef(a.Policy), ObservedGeneration: a.Generation, Spec: *a.Spec,
 		})
 	}
 	if f := plan.Federation; f != nil {
@@ -54,7 +54,7 @@ func destinationStatus(o observed[*snapshot.DestinationPlan], _ *snapshot.Status
 		if budget -= size(p.Spec.Policy); budget < 0 {
 			break
 		}
-		required := discoveryv1.RequiredSubsets{TrafficPolicyRef: objectRef(p), ObservedGeneration: p.Generation}
+		required := discoveryv1.RequiredSubsets{TrafficPolicyRef: objectRef(p.Policy), ObservedGeneration: p.Generation}
 		if p.Spec.Policy != nil {
 			required.TrafficShift = p.Spec.Policy.TrafficShift
 		}

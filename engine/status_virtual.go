@@ -62,7 +62,7 @@ func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []sna
 			s.warnings = append(s.warnings, fmt.Sprintf("requiredSubsets: %d more are not listed", len(p.RequiredSubsets)-i))
 			break
 		}
-		required := discoveryv1.RequiredSubsets{TrafficPolicyRef: objectRef(t), ObservedGeneration: t.Generation}
+		required := discoveryv1.RequiredSubsets{TrafficPolicyRef: objectRef(t.Policy), ObservedGeneration: t.Generation}
 		if t.Spec.Policy != nil {
 			required.TrafficShift = t.Spec.Policy.TrafficShift
 		}

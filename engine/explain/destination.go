@@ -96,7 +96,7 @@ func (w *World) destination(d *snapshot.DestinationPlan) *Destination {
 		out.Views = append(out.Views, w.view(d, v))
 	}
 	for _, p := range d.RequiredSubsets {
-		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, p))
+		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, p.Policy))
 	}
 	return out
 }

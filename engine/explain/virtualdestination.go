@@ -92,7 +92,7 @@ func (w *World) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualD
 		out.Views = append(out.Views, virtualView(v))
 	}
 	for _, t := range p.RequiredSubsets {
-		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, t))
+		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, t.Policy))
 	}
 	return out
 }

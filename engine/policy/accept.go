@@ -42,20 +42,20 @@ func (w *world) accept(self int, policies []*trafficBinding, stored *discoveryv1
 		verdict := snapshot.Verdict{Destination: target}
 		spec := &p.policy.Spec
 		issues, taken := w.consider(self, viewers, spec, held)
-		applied := snapshot.AppliedTraffic{Policy: p.policy, Spec: spec}
+		applied := snapshot.AppliedTraffic{Policy: p.policy, Spec: spec, Generation: p.policy.Generation}
 		if failed(issues) {
 			old := lastGood(stored, p.ref)
-			if old == nil || reflect.DeepEqual(old, spec) {
+			if old == nil || reflect.DeepEqual(&old.Spec, spec) {
 				out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
 				continue
 			}
-			more, takenByOld := w.consider(self, viewers, old, held)
+			more, takenByOld := w.consider(self, viewers, &old.Spec, held)
 			if failed(more) {
 				out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
 				continue
 			}
 			taken = takenByOld
-			applied.Spec, applied.LastGood = old, true
+			applied.Spec, applied.LastGood, applied.Generation = &old.Spec, true, old.ObservedGeneration
 			issues = append(issues, warning(snapshot.LastGoodInForce, "mend the policy; until then the last accepted one holds",
 				"its last accepted version stays in force"))
 		}
@@ -155,15 +155,15 @@ func requestsOf(spec *networkingv1.TrafficPolicySpec, cluster string, seen map[s
 	return keys
 }
 
-// lastGood is the spec of a policy that was last in force on a Destination.
-func lastGood(stored *discoveryv1.Destination, policy snapshot.Ref) *networkingv1.TrafficPolicySpec {
+// lastGood is what of a policy was last in force on a Destination; nil if nothing.
+func lastGood(stored *discoveryv1.Destination, policy snapshot.Ref) *discoveryv1.AppliedTrafficPolicy {
 	if stored == nil {
 		return nil
 	}
 	for i := range stored.Status.AppliedTrafficPolicies {
 		a := &stored.Status.AppliedTrafficPolicies[i]
 		if a.Ref == (commonv1.ObjectRef{Name: policy.Name, Namespace: policy.Namespace}) {
-			return &a.Spec
+			return a
 		}
 	}
 	return nil

@@ -30,9 +30,9 @@ type cell struct {
 // requirement is a subset of a Destination to which a policy in force on
 // another one (by its index) sends requests.
 type requirement struct {
-	from   int
-	policy *networkingv1.TrafficPolicy
-	labels map[string]string
+	from    int
+	applied snapshot.AppliedTraffic
+	labels  map[string]string
 }
 
 // inputs are all that the plan of a Destination is made from, but for its
@@ -93,7 +93,7 @@ func (w *world) gather(i int, c *cell, stored *discoveryv1.Destination) inputs {
 		in.policies = append(in.policies, b.policy)
 		w.gatherTargets(&in, b.policy.Spec.Policy)
 		if old := lastGood(stored, b.ref); old != nil {
-			w.gatherTargets(&in, old.Policy)
+			w.gatherTargets(&in, old.Spec.Policy)
 		}
 	}
 	return in
@@ -126,18 +126,29 @@ func (w *world) planDestination(i int, c *cell) *snapshot.DestinationPlan {
 	if c.accepted != nil {
 		plan.Traffic = c.accepted.applied
 	}
-	for _, r := range c.required {
-		if !slices.Contains(plan.RequiredSubsets, r.policy) {
-			plan.RequiredSubsets = append(plan.RequiredSubsets, r.policy)
-		}
-	}
-	slices.SortFunc(plan.RequiredSubsets, func(a, b *networkingv1.TrafficPolicy) int {
-		return snapshot.RefOf(snapshot.TrafficPolicy, a).Compare(snapshot.RefOf(snapshot.TrafficPolicy, b))
-	})
+	plan.RequiredSubsets = requirers(c.required)
 	if at.mesh != nil && at.destination.Spec.KubeService != nil {
 		plan.Views = w.views(i, plan.Traffic, c.subsets)
 	}
 	return plan
+}
+
+// requirers are the policies that require something, ascending; a policy of
+// which different specs are in force on different Destinations is there twice.
+func requirers(required []requirement) []snapshot.AppliedTraffic {
+	var out []snapshot.AppliedTraffic
+	for _, r := range required {
+		same := func(a snapshot.AppliedTraffic) bool {
+			return a.Policy == r.applied.Policy && a.Generation == r.applied.Generation && a.LastGood == r.applied.LastGood
+		}
+		if !slices.ContainsFunc(out, same) {
+			out = append(out, r.applied)
+		}
+	}
+	slices.SortFunc(out, func(a, b snapshot.AppliedTraffic) int {
+		return cmp.Or(compareNames(a.Policy, b.Policy), cmp.Compare(b.Generation, a.Generation))
+	})
+	return out
 }
 
 // subsetsOf merges what is required of a Destination into named subsets.
@@ -166,7 +177,7 @@ func (w *world) requirements(from int, accepted *acceptance) map[int][]requireme
 				continue
 			}
 			if at, ok := w.inv.service(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
-				out[at] = append(out[at], requirement{from: from, policy: a.Policy, labels: t.Subset})
+				out[at] = append(out[at], requirement{from: from, applied: a, labels: t.Subset})
 			}
 		}
 	}

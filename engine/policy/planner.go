@@ -323,19 +323,5 @@ func (r *round) accessOn(i int, c *cell) ([]*snapshot.AccessRule, []*snapshot.Gr
 
 // sameRequirers reports whether the plan names the policies that require subsets.
 func sameRequirers(c *cell) bool {
-	var now []*networkingv1.TrafficPolicy
-	for _, x := range c.required {
-		if !slices.Contains(now, x.policy) {
-			now = append(now, x.policy)
-		}
-	}
-	if len(now) != len(c.plan.RequiredSubsets) {
-		return false
-	}
-	for _, p := range now {
-		if !slices.Contains(c.plan.RequiredSubsets, p) {
-			return false
-		}
-	}
-	return true
+	return slices.Equal(requirers(c.required), c.plan.RequiredSubsets)
 }

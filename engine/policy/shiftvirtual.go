@@ -71,7 +71,7 @@ func requirementsOn(at snapshot.Ref, from int, accepted *acceptance) []requireme
 	for _, a := range accepted.applied {
 		for _, t := range virtualTargets(a.Spec.Policy) {
 			if len(t.Subset) > 0 && virtualRef(t) == at {
-				out = append(out, requirement{from: from, policy: a.Policy, labels: t.Subset})
+				out = append(out, requirement{from: from, applied: a, labels: t.Subset})
 			}
 		}
 	}

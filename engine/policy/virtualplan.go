@@ -161,12 +161,7 @@ func (r *round) planVirtual(c *virtualCell) *snapshot.VirtualDestinationPlan {
 		required = append(required, requirementsOn(plan.Ref, i, r.cells[i].accepted)...)
 	}
 	plan.Subsets = subsetsOf(required)
-	for _, x := range required {
-		if !slices.Contains(plan.RequiredSubsets, x.policy) {
-			plan.RequiredSubsets = append(plan.RequiredSubsets, x.policy)
-		}
-	}
-	slices.SortFunc(plan.RequiredSubsets, func(a, b *networkingv1.TrafficPolicy) int { return compareNames(a, b) })
+	plan.RequiredSubsets = requirers(required)
 	r.detectOutliers(c.binding, &plan)
 	for _, v := range plan.Views {
 		if len(plan.Subsets) > 0 && len(v.Priorities) > 1 && byName(v) {

@@ -176,8 +176,9 @@ type DestinationPlan struct {
 	Traffic []AppliedTraffic
 	// Access are the AccessPolicies in force here, ascending by Ref.
 	Access []*AccessRule
-	// RequiredSubsets are the policies that shift traffic to subsets of the service.
-	RequiredSubsets []*networkingv1.TrafficPolicy
+	// RequiredSubsets are the policies in force anywhere that shift traffic to
+	// subsets of the service, ascending by Ref.
+	RequiredSubsets []AppliedTraffic
 	// Grants are what Access comes to where the mesh knows service accounts only.
 	Grants []*Grant
 }
@@ -211,6 +212,8 @@ type AppliedTraffic struct {
 	Spec *networkingv1.TrafficPolicySpec
 	// LastGood is true if Spec is not the policy's present one.
 	LastGood bool
+	// Generation is the policy's with Spec.
+	Generation int64
 }
 
 // Federation says under which name other meshes see a service.

@@ -29,7 +29,7 @@ type VirtualDestinationPlan struct {
 	// Subsets that routes anywhere refer to, ascending by name, and the
 	// policies that do.
 	Subsets         []Subset
-	RequiredSubsets []*networkingv1.TrafficPolicy
+	RequiredSubsets []AppliedTraffic
 	// Issues concern all of it, or the Destination in their Target.
 	Issues []Issue
 }

@@ -48,7 +48,7 @@ func sameRule(a, b *snapshot.View) bool {
 func (r *renderer) ruleOrigins(view *snapshot.View) []snapshot.Ref {
 	var out []snapshot.Ref
 	for _, p := range r.plan.RequiredSubsets {
-		out = append(out, snapshot.RefOf(snapshot.TrafficPolicy, p))
+		out = append(out, snapshot.RefOf(snapshot.TrafficPolicy, p.Policy))
 	}
 	if view.Outlier != nil {
 		out = append(out, view.Outlier.Origin.Ref)

@@ -141,7 +141,7 @@ func (v *virtual) subsets() []*networking.Subset {
 func (v *virtual) origins() []snapshot.Ref {
 	out := []snapshot.Ref{v.plan.Outlier.Origin.Ref}
 	for _, p := range v.plan.RequiredSubsets {
-		out = append(out, snapshot.RefOf(snapshot.TrafficPolicy, p))
+		out = append(out, snapshot.RefOf(snapshot.TrafficPolicy, p.Policy))
 	}
 	return out
 }
