@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -24,8 +25,8 @@ const largestStatus = 256 << 10
 // with the numbers right.
 func TestStatusesStaySmall(t *testing.T) {
 	t.Parallel()
-	const services, conflicts = 5000, 30
-	const destinations = 2*services + 2 // with a gateway in each cluster
+	const services, conflicts, strangers = 5000, 30, 998 // and two members: as many as a VirtualMesh can name
+	const destinations = 2*services + 2                  // with a gateway in each cluster
 	in := enginetest.World(enginetest.Size{Services: services, Clusters: 2, FederateEvery: 1, Policies: conflicts})
 
 	accepted := policyOnAll("younger-timeout")
@@ -43,7 +44,7 @@ func TestStatusesStaySmall(t *testing.T) {
 	}
 	wrong.Spec.Policy = &networkingv1.Policy{TrafficShift: shift}
 	in.Management.TrafficPolicies = append(in.Management.TrafficPolicies, accepted, wrong)
-	for i := range 300 {
+	for i := range strangers {
 		in.Management.VirtualMeshes[0].Spec.Meshes = append(in.Management.VirtualMeshes[0].Spec.Meshes,
 			commonv1.ObjectRef{Name: fmt.Sprintf("%s-%04d", strings.Repeat("m", 240), i), Namespace: "gloo-mesh"})
 	}
@@ -83,7 +84,45 @@ func TestStatusesStaySmall(t *testing.T) {
 	mesh := byRef[snapshot.RefOf(snapshot.VirtualMesh, in.Management.VirtualMeshes[0])].(*networkingv1.VirtualMeshStatus)
 	assert.Equal(t, commonv1.ApprovalStateInvalid, mesh.State)
 	assert.EqualValues(t, 2, mesh.Counts.Meshes)
-	assert.EqualValues(t, 300, mesh.Counts.Problems)
+	assert.EqualValues(t, strangers, mesh.Counts.Problems)
+}
+
+// TestDiscoveredStatusesStaySmall: neither the number of meshes that see a service
+// nor that of a gateway's nodes makes a status too large.
+func TestDiscoveredStatusesStaySmall(t *testing.T) {
+	t.Parallel()
+	const clusters, nodes = 1000, 5000
+	in := enginetest.World(enginetest.Size{Services: 1, Clusters: clusters, FederateEvery: 1})
+	first := in.Clusters[0]
+	for i := range in.Management.VirtualMeshes[0].Spec.Federation.Selectors {
+		for _, s := range in.Management.VirtualMeshes[0].Spec.Federation.Selectors[i].DestinationSelectors {
+			s.KubeServiceMatcher.Clusters = []string{first.Name}
+		}
+	}
+	for _, s := range first.Services {
+		for n := range nodes {
+			if s.Name == "istio-eastwestgateway" {
+				s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, fmt.Sprintf("2001:db8:ffff:ffff:ffff:ffff:ffff:%04x", n))
+			}
+		}
+	}
+	seen := map[snapshot.Kind]int{}
+	for s := range engine.Translate(in).Output.Statuses.All() {
+		text, err := json.Marshal(s.Value)
+		require.NoError(t, err)
+		require.Less(t, len(text), largestStatus, "%s", s.Ref)
+		switch v := s.Value.(type) {
+		case *discoveryv1.DestinationStatus:
+			if v.AppliedFederation != nil && len(v.AppliedFederation.FederatedToMeshes) > 0 {
+				seen[s.Ref.Kind]++
+			}
+		case *discoveryv1.MeshStatus:
+			if len(v.AppliedEastWestIngressGateways) > 0 {
+				seen[s.Ref.Kind]++
+			}
+		}
+	}
+	assert.Equal(t, map[snapshot.Kind]int{snapshot.Destination: 1, snapshot.Mesh: clusters}, seen)
 }
 
 // policyOnAll is a TrafficPolicy without a selector.

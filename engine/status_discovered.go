@@ -15,21 +15,31 @@ import (
 // JSON: an object must stay far below what an API server stores.
 const specBudget = 128 << 10
 
+// What the lists of a discovered object's status may have.
+const (
+	maxFederated = 500
+	maxAddresses = 200
+	maxGateways  = 10
+)
+
 func meshStatus(o observedMesh, _ *snapshot.Status) *snapshot.Status {
 	plan := o.source
 	status := &discoveryv1.MeshStatus{ObservedGeneration: o.generation}
 	if vm := plan.VirtualMesh; vm != nil {
 		status.AppliedVirtualMesh = &discoveryv1.AppliedVirtualMesh{
-			Ref: objectRef(vm), ObservedGeneration: vm.Generation, Spec: vm.Spec,
+			Ref: objectRef(vm), ObservedGeneration: vm.Generation,
+		}
+		if size(vm.Spec) <= specBudget {
+			status.AppliedVirtualMesh.Spec = vm.Spec
 		}
 	}
 	if o.visible != nil {
 		status.AppliedVirtualDestinations = o.visible.list
 	}
-	for _, gw := range plan.Gateways {
+	for _, gw := range plan.Gateways[:min(len(plan.Gateways), maxGateways)] {
 		status.AppliedEastWestIngressGateways = append(status.AppliedEastWestIngressGateways, discoveryv1.AppliedEastWestIngressGateway{
 			DestinationRef:    commonv1.ObjectRef{Name: gw.Destination.Name, Namespace: gw.Destination.Namespace},
-			ExternalAddresses: gw.Addresses, DestinationPort: gw.Port, ContainerPort: gw.ContainerPort,
+			ExternalAddresses: gw.Addresses[:min(len(gw.Addresses), maxAddresses)], DestinationPort: gw.Port, ContainerPort: gw.ContainerPort,
 		})
 	}
 	return &snapshot.Status{Ref: plan.Ref, Value: status}
@@ -80,7 +90,7 @@ func federationStatus(f *snapshot.Federation) *discoveryv1.AppliedFederation {
 		FederatedHostname: f.Hostname, FlatNetwork: f.Flat,
 		VirtualMeshRef: commonv1.ObjectRef{Name: f.Origin.Ref.Name, Namespace: f.Origin.Ref.Namespace},
 	}
-	for _, m := range f.To {
+	for _, m := range f.To[:min(len(f.To), maxFederated)] {
 		out.FederatedToMeshes = append(out.FederatedToMeshes, commonv1.ObjectRef{Name: m.Ref.Name, Namespace: m.Ref.Namespace})
 	}
 	if f.KeepAlive != nil {

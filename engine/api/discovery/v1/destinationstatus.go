@@ -55,7 +55,7 @@ type AppliedAccessPolicy struct {
 type AppliedFederation struct {
 	// FederatedHostname is the name by which they call it.
 	FederatedHostname string `json:"federatedHostname,omitempty"`
-	// FederatedToMeshes are the meshes that can call it.
+	// FederatedToMeshes are the meshes that can call it, the first 500 of them.
 	FederatedToMeshes []commonv1.ObjectRef `json:"federatedToMeshes,omitempty"`
 	// FlatNetwork says that they reach its pods directly, without a gateway.
 	FlatNetwork bool `json:"flatNetwork,omitempty"`

@@ -163,6 +163,7 @@ type AppliedVirtualMesh struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Spec is the last one accepted; it has the fields of a VirtualMesh's spec.
 	//
+	// It is left out if it has more than 128 KiB.
 	// It is a copy of what the API server had already checked, and is not checked again.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
@@ -184,7 +185,7 @@ type AppliedVirtualDestination struct {
 type AppliedEastWestIngressGateway struct {
 	// DestinationRef is the gateway's Destination.
 	DestinationRef commonv1.ObjectRef `json:"destinationRef,omitempty,omitzero"`
-	// ExternalAddresses are the DNS names or IPs by which it is reached.
+	// ExternalAddresses are the DNS names or IPs by which it is reached, the first 200 of them.
 	ExternalAddresses []string `json:"externalAddresses,omitempty"`
 	// DestinationPort is the port as seen from outside.
 	// +kubebuilder:validation:Minimum=0
