@@ -23,13 +23,18 @@ func federate(inv *Inventory, groups *Groups, before map[string]*snapshot.Federa
 			byVM[vm.VirtualMesh] = e
 		}
 	}
+	gateways := gatewayPods(inv)
 	for i, d := range inv.Destinations {
 		mesh := groups.mesh(d)
 		if mesh == nil || mesh.VirtualMesh == nil || d.Spec.KubeService == nil {
 			continue
 		}
 		e := byVM[mesh.VirtualMesh]
-		if e == nil || mesh.Mesh.Spec.Istio == nil || !e.reachable(mesh) || isGateway(mesh, d) {
+		if e == nil || mesh.Mesh.Spec.Istio == nil || !e.reachable(mesh) {
+			continue
+		}
+		if isGateway(mesh, d, gateways) {
+			e.leaveOut(d)
 			continue
 		}
 		if out[i] = e.federation(d, mesh); out[i] != nil {
@@ -53,10 +58,42 @@ func (e *exporter) reachable(mesh *snapshot.MeshPlan) bool {
 	return e.plan.VirtualMesh.Spec.Federation.FlatNetwork || len(mesh.Gateways) > 0
 }
 
-// isGateway: nobody calls a gateway between clusters by a federated name, whether
-// it is in use or not.
-func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination) bool {
-	return d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] == eastWestGateway || slices.ContainsFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.Destination.Name == d.Name })
+// isGateway: nobody calls a gateway by a federated name, whether it is in use or
+// not. The pods of gateways take connections as Gateways of the mesh say, and not
+// the mutual TLS with which those from other clusters arrive.
+func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination, pods map[podPlace][]map[string]string) bool {
+	service := d.Spec.KubeService
+	return service.WorkloadSelectorLabels[ingressLabel] == eastWestGateway ||
+		slices.ContainsFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.Destination.Name == d.Name }) ||
+		slices.ContainsFunc(pods[podPlace{service.Ref.ClusterName, service.Ref.Namespace}], func(labels map[string]string) bool {
+			return len(service.WorkloadSelectorLabels) > 0 && subset(service.WorkloadSelectorLabels, labels)
+		})
+}
+
+// gatewayPods are the labels of pods that are gateways of whatever sort.
+func gatewayPods(inv *Inventory) map[podPlace][]map[string]string {
+	out := map[podPlace][]map[string]string{}
+	for _, w := range inv.Workloads {
+		if k := w.Spec.Kubernetes; k != nil && isGatewayPod(k, nil) {
+			out[placeOf(k)] = append(out[placeOf(k)], k.PodLabels)
+		}
+	}
+	return out
+}
+
+// leaveOut warns if somebody asked for a gateway by its name.
+func (e *exporter) leaveOut(d *discoveryv1.Destination) {
+	service := d.Spec.KubeService.Ref
+	for _, rule := range e.rules {
+		for _, s := range rule.selectors {
+			if s.KubeServiceRefs != nil && slices.Contains(s.KubeServiceRefs.Services, service) {
+				e.plan.Issues = append(e.plan.Issues, on(e.plan.Ref, snapshot.Ref{}, warning(snapshot.FieldUnsupported,
+					"remove it, and federate the services behind it; callers elsewhere can use the gateway's external address",
+					"%s names %s, which is a gateway: its pods do not take the mutual TLS of callers in other clusters", rule.field, key(service))))
+				return
+			}
+		}
+	}
 }
 
 // exporter answers for one VirtualMesh which meshes see a Destination by its
