@@ -85,17 +85,18 @@ func (r *renderer) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSe
 		r.content(spec, true, r.parents(true, r.ruleOrigins(&snapshot.View{Outlier: view.Outlier})...)))
 }
 
-// gatewayNamespaces are where the mesh's own entry must be seen: by the gateways only.
+// gatewayNamespaces are where the mesh's own entry must be seen: by the gateways
+// only. Beside others, the mesh's own namespace goes by its name: Istio looks for
+// that, and not for the dot, in what it takes for exported to several.
 func gatewayNamespaces(mesh *snapshot.MeshPlan) []string {
 	var out []string
 	for _, gw := range mesh.Gateways {
-		namespace := gw.Service.Namespace
-		if namespace == mesh.Namespace {
-			namespace = sameNamespace
-		}
-		if !slices.Contains(out, namespace) {
+		if namespace := gw.Service.Namespace; !slices.Contains(out, namespace) {
 			out = append(out, namespace)
 		}
+	}
+	if len(out) == 1 && out[0] == mesh.Namespace {
+		return []string{sameNamespace}
 	}
 	slices.Sort(out)
 	return out
