@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -58,13 +59,13 @@ func renderFault(a *snapshot.Action, out *networking.HTTPRoute) {
 	if a.Delay != nil {
 		out.Fault.Delay = &networking.HTTPFaultInjection_Delay{
 			HttpDelayType: &networking.HTTPFaultInjection_Delay_FixedDelay{FixedDelay: durationpb.New(a.Delay.Value.Duration)},
-			Percentage:    &networking.Percent{Value: a.Delay.Value.Percent},
+			Percentage:    percent(a.Delay.Value.Percent),
 		}
 	}
 	if a.Abort != nil {
 		out.Fault.Abort = &networking.HTTPFaultInjection_Abort{
 			ErrorType:  &networking.HTTPFaultInjection_Abort_HttpStatus{HttpStatus: a.Abort.Value.Status},
-			Percentage: &networking.Percent{Value: a.Abort.Value.Percent},
+			Percentage: percent(a.Abort.Value.Percent),
 		}
 	}
 }
@@ -94,7 +95,7 @@ func renderMirror(a *snapshot.Action, out *networking.HTTPRoute) {
 	}
 	m := a.Mirror.Value
 	out.Mirror = destination(m.Host, m.Port, "")
-	out.MirrorPercentage = &networking.Percent{Value: m.Percent}
+	out.MirrorPercentage = percent(m.Percent)
 }
 
 func renderHeaders(a *snapshot.Action, out *networking.HTTPRoute) {
@@ -116,6 +117,18 @@ func headers(h *networkingv1.HeaderManipulation) *networking.Headers {
 		out.Response = &networking.Headers_HeaderOperations{Add: h.AppendResponseHeaders, Remove: h.RemoveResponseHeaders}
 	}
 	return out
+}
+
+// percent rounds to millionths, in which proxies count. Istio cuts the rest off
+// what it has multiplied by 10,000, so that 33.3 would lose one of them and
+// 0.0003 a third: the next number then stands for the same share.
+func percent(p float64) *networking.Percent {
+	millionths := math.Round(p * 10_000)
+	value := millionths / 10_000
+	for value*10_000 < millionths {
+		value = math.Nextafter(value, 101)
+	}
+	return &networking.Percent{Value: value}
 }
 
 // seconds is nil for 0, which Istio reads as its own default.
