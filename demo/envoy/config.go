@@ -26,12 +26,17 @@ func Parse(data []byte) (*Config, error) {
 }
 
 // VirtualHost finds the virtual host that takes requests to host on the
-// outbound port, or nil. Istio calls the routes of a port after it, Open Service
-// Mesh "rds-outbound.PORT".
+// outbound port, or nil. Istio calls the routes of a port after it, or after the
+// host and it where the port may also take other traffic; Open Service Mesh
+// "rds-outbound.PORT".
 func (c *Config) VirtualHost(host string, port uint32) *VirtualHost {
 	text := fmt.Sprint(port)
 	for i := range c.Routes {
-		if name := c.Routes[i].Name; name != text && name != "rds-outbound."+text {
+		name := c.Routes[i].Name
+		if name == host+":"+text && len(c.Routes[i].VirtualHosts) == 1 {
+			return &c.Routes[i].VirtualHosts[0]
+		}
+		if name != text && name != "rds-outbound."+text {
 			continue
 		}
 		for j := range c.Routes[i].VirtualHosts {
@@ -117,15 +122,35 @@ func (c *Config) TCPCluster(port uint32, serverName string) string {
 	return ""
 }
 
+// TCPListeners are the addresses, with ports, of the listeners that pass
+// connections on to a cluster, ascending.
+func (c *Config) TCPListeners(cluster string) []string {
+	var out []string
+	for _, l := range c.Listeners {
+		for _, chain := range l.allChains() {
+			for _, f := range chain.Filters {
+				if strings.HasSuffix(f.TypedConfig.Type, ".TcpProxy") && f.TypedConfig.Cluster == cluster {
+					out = append(out, fmt.Sprintf("%s:%d", l.Address.SocketAddress.Address, l.Address.SocketAddress.PortValue))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (l *Listener) allChains() []FilterChain {
+	if l.DefaultFilterChain == nil {
+		return l.FilterChains
+	}
+	return append(slices.Clone(l.FilterChains), *l.DefaultFilterChain)
+}
+
 func (c *Config) chains(port uint32) []FilterChain {
 	var out []FilterChain
-	for _, l := range c.Listeners {
-		if l.Address.SocketAddress.PortValue != port {
-			continue
-		}
-		out = append(out, l.FilterChains...)
-		if l.DefaultFilterChain != nil {
-			out = append(out, *l.DefaultFilterChain)
+	for i := range c.Listeners {
+		if l := &c.Listeners[i]; l.Address.SocketAddress.PortValue == port {
+			out = append(out, l.allChains()...)
 		}
 	}
 	return out
@@ -136,12 +161,63 @@ func (c *Config) chains(port uint32) []FilterChain {
 func (c *Config) HTTPFilters(port, destination uint32) [][]Filter {
 	var out [][]Filter
 	for _, chain := range c.chains(port) {
-		if chain.FilterChainMatch.DestinationPort != destination {
+		if f := chain.http(); f != nil && chain.FilterChainMatch.DestinationPort == destination {
+			out = append(out, f.HTTPFilters)
+		}
+	}
+	return out
+}
+
+// NetworkFilters are the filters of the filter chains that take connections to
+// a destination port on the listener on port and know nothing of HTTP: one list
+// for each chain.
+func (c *Config) NetworkFilters(port, destination uint32) [][]Filter {
+	var out [][]Filter
+	for _, chain := range c.chains(port) {
+		if chain.http() == nil && chain.FilterChainMatch.DestinationPort == destination {
+			out = append(out, chain.Filters)
+		}
+	}
+	return out
+}
+
+// Passed are the filters that a connection passes, and then its requests: one
+// list for each filter chain of all listeners.
+func (c *Config) Passed() [][]Filter {
+	var out [][]Filter
+	for i := range c.Listeners {
+		for _, chain := range c.Listeners[i].allChains() {
+			filters := chain.Filters
+			if f := chain.http(); f != nil {
+				filters = slices.Concat(filters, f.HTTPFilters)
+			}
+			out = append(out, filters)
+		}
+	}
+	return out
+}
+
+// http is the HttpConnectionManager of a chain, or nil.
+func (f *FilterChain) http() *FilterConfig {
+	for i := range f.Filters {
+		if config := &f.Filters[i].TypedConfig; strings.HasSuffix(config.Type, ".HttpConnectionManager") {
+			return config
+		}
+	}
+	return nil
+}
+
+// OutboundHTTP are the HTTP filters with which a sidecar sends requests: one
+// list for each filter chain.
+func (c *Config) OutboundHTTP() [][]Filter {
+	var out [][]Filter
+	for i := range c.Listeners {
+		if c.Listeners[i].TrafficDirection != "OUTBOUND" {
 			continue
 		}
-		for _, f := range chain.Filters {
-			if strings.HasSuffix(f.TypedConfig.Type, ".HttpConnectionManager") {
-				out = append(out, f.TypedConfig.HTTPFilters)
+		for _, chain := range c.Listeners[i].allChains() {
+			if f := chain.http(); f != nil {
+				out = append(out, f.HTTPFilters)
 			}
 		}
 	}

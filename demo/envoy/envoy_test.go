@@ -1,6 +1,7 @@
 package envoy_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +13,16 @@ import (
 // told is a proxy's configuration in small, spelled as protojson spells it.
 const told = `{
 "listeners": [{
+  "name": "out", "trafficDirection": "OUTBOUND", "address": {"socketAddress": {"address": "240.0.0.1", "portValue": 7000}},
+  "filterChains": [{"filters": [{"name": "hcm", "typedConfig": {
+    "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+    "httpFilters": [{"name": "limit", "typedConfig": {
+      "filterEnabled": {"defaultValue": {"numerator": 5, "denominator": "MILLION"}},
+      "tokenBucket": {"maxTokens": 3, "tokensPerFill": 3, "fillInterval": "60s"}
+    }}]
+  }}]}],
+  "defaultFilterChain": {"filters": [{"name": "tcp", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", "cluster": "two"}}]}
+}, {
   "name": "virtualInbound", "address": {"socketAddress": {"address": "0.0.0.0", "portValue": 15006}},
   "filterChains": [{
     "filterChainMatch": {"destinationPort": 9080, "serverNames": ["b", "a"]},
@@ -23,6 +34,7 @@ const told = `{
           "permissions": [{"andRules": {"rules": [
             {"orRules": {"rules": [{"urlPath": {"path": {"prefix": "/b"}}}, {"urlPath": {"path": {"exact": "/a"}}}]}},
             {"orRules": {"rules": [{"destinationPort": 9080}]}},
+            {"uriTemplate": {"name": "uri-template", "typedConfig": {"pathTemplate": "/c/*"}}},
             {"notRule": {"header": {"name": ":method", "stringMatch": {"exact": "PUT"}}}}
           ]}}],
           "principals": [
@@ -35,11 +47,11 @@ const told = `{
       }}]
     }}]
   }, {
-    "filterChainMatch": {"serverNames": ["c"]},
-    "filters": [{"name": "tcp", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", "cluster": "one"}}]
+    "filterChainMatch": {"destinationPort": 7000, "serverNames": ["c"]},
+    "filters": [{"name": "envoy.filters.network.rbac", "typedConfig": {}}, {"name": "tcp", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", "cluster": "one"}}]
   }]
 }],
-"routes": [{"name": "80", "virtualHosts": [{"domains": ["*"]}]}, {"name": "9080", "virtualHosts": [
+"routes": [{"name": "either:7000", "virtualHosts": [{"domains": ["*"]}]}, {"name": "80", "virtualHosts": [{"domains": ["*"]}]}, {"name": "9080", "virtualHosts": [
   {"domains": ["reviews", "reviews.bookinfo:9080"], "routes": [
     {"match": {"prefix": "/"}, "route": {"timeout": "3s", "weightedClusters": {"clusters": [{"name": "one", "weight": 1}, {"name": "two", "weight": 3}]}}},
     {"match": {"prefix": "/"}, "route": {"cluster": "one"}}
@@ -77,11 +89,36 @@ func TestQuestions(t *testing.T) {
 	assert.Empty(t, config.TCPCluster(15006, "a"))
 	assert.Empty(t, config.ServerNames(15443))
 
+	require.NotNil(t, config.VirtualHost("either", 7000))
+	assert.Equal(t, []string{"*"}, config.VirtualHost("either", 7000).Domains)
+	assert.Equal(t, []string{"240.0.0.1:7000"}, config.TCPListeners("two"))
+	assert.Empty(t, config.TCPListeners("three"))
+
+	outbound := config.OutboundHTTP()
+	require.Len(t, outbound, 1)
+	limit := outbound[0][0].TypedConfig
+	assert.InDelta(t, 0.0005, limit.FilterEnabled.Percent(), 1e-9)
+	assert.Zero(t, limit.FilterEnforced.Percent())
+	assert.Equal(t, &envoy.TokenBucket{MaxTokens: 3, TokensPerFill: 3, FillInterval: "60s"}, limit.TokenBucket)
+
+	var passed []string
+	for _, chain := range config.Passed() {
+		var names []string
+		for _, f := range chain {
+			names = append(names, f.Name)
+		}
+		passed = append(passed, strings.Join(names, ","))
+	}
+	assert.Equal(t, []string{"hcm,limit", "tcp", "hcm,envoy.filters.http.rbac", "envoy.filters.network.rbac,tcp"}, passed)
+	network := config.NetworkFilters(15006, 7000)
+	require.Len(t, network, 1)
+	assert.Equal(t, "envoy.filters.network.rbac", network[0][0].Name)
+
 	filters := config.HTTPFilters(15006, 9080)
 	require.Len(t, filters, 1)
 	require.Len(t, filters[0], 1)
 	policy := filters[0][0].TypedConfig.Rules.Policies["p"]
-	assert.Equal(t, "and(not(:method=PUT), or(path=/a, path=/b*), port=9080)", policy.Permissions[0].String())
+	assert.Equal(t, "and(not(:method=PUT), or(path=/a, path=/b*), path template /c/*, port=9080)", policy.Permissions[0].String())
 	var principals []string
 	for _, p := range policy.Principals {
 		principals = append(principals, p.String())

@@ -49,6 +49,29 @@ type FilterConfig struct {
 	// Rules and ShadowRules are an RBAC filter's; nil Rules let everything pass.
 	Rules       *RBAC
 	ShadowRules *RBAC
+	// FilterEnabled is a CSRF filter's, and a local rate limit's.
+	FilterEnabled, ShadowEnabled, FilterEnforced *RuntimeFraction
+	// AdditionalOrigins are a CSRF filter's.
+	AdditionalOrigins []StringMatcher
+	// TokenBucket is a local rate limit's; nil limits nothing.
+	TokenBucket *TokenBucket
+}
+
+// RuntimeFraction is a share that could be changed at run time.
+type RuntimeFraction struct{ DefaultValue FractionalPercent }
+
+// Percent is the share as a number from 0 to 100; of nil it is 0.
+func (f *RuntimeFraction) Percent() float64 {
+	if f == nil {
+		return 0
+	}
+	return f.DefaultValue.Percent()
+}
+
+// TokenBucket lets one request through for each token in it.
+type TokenBucket struct {
+	MaxTokens, TokensPerFill uint32
+	FillInterval             string
 }
 
 // RBAC lets requests pass, or not.

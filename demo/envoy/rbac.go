@@ -44,6 +44,9 @@ func condition(tree map[string]any) string {
 		case "header":
 			header := object(value)
 			return fmt.Sprint(header["name"]) + matcher(object(header["stringMatch"]))
+		case "uriTemplate":
+			template := object(object(value)["typedConfig"])
+			return fmt.Sprintf("path template %v", template["pathTemplate"])
 		case "authenticated":
 			return "principal" + matcher(object(object(value)["principalName"]))
 		case "filterState":

@@ -48,6 +48,9 @@ type HeaderMatcher struct {
 	SafeRegexMatch struct{ Regex string }
 	PresentMatch   bool
 	InvertMatch    bool
+	// TreatMissingHeaderAsEmpty: else a request without the header does not match,
+	// inverted or not.
+	TreatMissingHeaderAsEmpty bool
 }
 
 // QueryParameterMatcher is a condition on a query parameter.
@@ -61,6 +64,7 @@ type QueryParameterMatcher struct {
 type StringMatcher struct {
 	Exact, Prefix, Suffix, Contains string
 	SafeRegex                       struct{ Regex string }
+	IgnoreCase                      bool
 }
 
 // RouteAction sends requests somewhere.
@@ -71,13 +75,17 @@ type RouteAction struct {
 	RetryPolicy      *RetryPolicy
 	// RequestMirrorPolicies are where copies go.
 	RequestMirrorPolicies []MirrorPolicy
-	HashPolicy            []json.RawMessage
+	// HostRewriteLiteral replaces the request's host, unless it is empty.
+	HostRewriteLiteral string
+	HashPolicy         []json.RawMessage
 }
 
 // ClusterWeight is a share of the requests.
 type ClusterWeight struct {
 	Name   string
 	Weight uint32
+	// HostRewriteLiteral replaces the request's host, unless it is empty.
+	HostRewriteLiteral string
 
 	RequestHeadersToAdd     []HeaderOption
 	RequestHeadersToRemove  []string

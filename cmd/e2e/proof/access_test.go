@@ -9,36 +9,45 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// accessFacts: who may call the pod beside a sidecar. Each rule is a line
-// "callers | operations".
+// accessFacts: who may call the pod beside a sidecar, by requests and by
+// connections. Each rule is a line "callers | operations".
 func accessFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
-	for _, s := range visible(plan, p.cluster) {
-		service := s.plan.Destination.Spec.KubeService
-		if s.remote || service.Ref.Namespace != p.namespace || len(service.WorkloadSelectorLabels) == 0 || !contains(p.labels, service.WorkloadSelectorLabels) {
+	for d := range plan.Destinations.All() {
+		service := d.Destination.Spec.KubeService
+		if d.Mesh.Cluster != p.cluster || service.Ref.Namespace != p.namespace ||
+			len(service.WorkloadSelectorLabels) == 0 || !contains(p.labels, service.WorkloadSelectorLabels) {
 			continue
 		}
-		for _, port := range httpPorts(s.plan) {
-			target := podPort(s.plan, port)
+		for _, port := range portsFor(d, requests) {
 			out = append(out, fact{
-				name: fmt.Sprintf("who may call %s:%d", s.host, port), want: plannedAccess(s.plan),
-				look: func(told *envoy.Config) []string { return toldAccess(told.HTTPFilters(15006, target)) },
+				name: fmt.Sprintf("who may call %s:%d", d.LocalFQDN, port), want: plannedAccess(d, requests),
+				look: func(told *envoy.Config) []string {
+					return toldAccess(told.HTTPFilters(15006, podPort(d, port)), httpRBAC)
+				},
+			})
+		}
+		for _, port := range portsFor(d, connections) {
+			out = append(out, fact{
+				name: fmt.Sprintf("who may connect to %s:%d", d.LocalFQDN, port), want: plannedAccess(d, connections),
+				look: func(told *envoy.Config) []string {
+					return toldAccess(told.NetworkFilters(15006, podPort(d, port)), networkRBAC)
+				},
 			})
 		}
 	}
 	return out
 }
 
-func podPort(d *snapshot.DestinationPlan, port uint32) uint32 {
-	for _, p := range d.Destination.Spec.KubeService.Ports {
-		if p.Port == port && p.TargetPortNumber != 0 {
-			return p.TargetPortNumber
-		}
-	}
-	return port
-}
+// Filters that check who calls.
+const (
+	httpRBAC    = "envoy.filters.http.rbac"
+	networkRBAC = "envoy.filters.network.rbac"
+)
 
-func plannedAccess(d *snapshot.DestinationPlan) []string {
+// plannedAccess leaves out the rules about paths and methods where a proxy sees
+// connections only: they let nobody in there.
+func plannedAccess(d *snapshot.DestinationPlan, what traffic) []string {
 	if len(d.Access) == 0 {
 		if d.Mesh.DenyByDefault != nil {
 			return []string{"nobody"}
@@ -47,6 +56,9 @@ func plannedAccess(d *snapshot.DestinationPlan) []string {
 	}
 	var out []string
 	for _, rule := range d.Access {
+		if what == connections && len(rule.Paths)+len(rule.Methods) > 0 {
+			continue
+		}
 		if callers := plannedCallers(rule, d.Mesh.TrustDomain); len(callers) > 0 {
 			out = append(out, strings.Join(callers, " or ")+" | "+plannedOperations(rule, d))
 		}
@@ -110,6 +122,10 @@ func joined(operator string, list []string) string {
 func plannedOperations(rule *snapshot.AccessRule, d *snapshot.DestinationPlan) string {
 	var paths, methods, ports, all []string
 	for _, path := range rule.Paths {
+		if strings.ContainsAny(path, "{}") {
+			paths = append(paths, "path template "+template(path))
+			continue
+		}
 		paths = append(paths, "path="+path)
 	}
 	for _, method := range rule.Methods {
@@ -129,14 +145,19 @@ func plannedOperations(rule *snapshot.AccessRule, d *snapshot.DestinationPlan) s
 	return joined("and", all)
 }
 
+// template: Envoy writes the operators of URI templates without braces.
+func template(path string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(path, "{**}", "**"), "{*}", "*")
+}
+
 // toldAccess spells the RBAC filters of a port; every chain must have the same.
-func toldAccess(chains [][]envoy.Filter) []string {
+func toldAccess(chains [][]envoy.Filter, filter string) []string {
 	if len(chains) == 0 {
 		return []string{"no filter chain"}
 	}
 	var first []string
 	for i, chain := range chains {
-		rules := toldRules(chain)
+		rules := toldRules(chain, filter)
 		if i == 0 {
 			first = rules
 		} else if !slices.Equal(first, rules) {
@@ -146,9 +167,9 @@ func toldAccess(chains [][]envoy.Filter) []string {
 	return first
 }
 
-func toldRules(chain []envoy.Filter) []string {
+func toldRules(chain []envoy.Filter, filter string) []string {
 	for _, f := range chain {
-		if f.Name != "envoy.filters.http.rbac" {
+		if f.Name != filter {
 			continue
 		}
 		rules := f.TypedConfig.Rules

@@ -3,8 +3,10 @@ package proof
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/meshctl/meshctl/demo/envoy"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -12,11 +14,11 @@ import (
 // connectionFacts: how sidecars connect to each host, and to each subset.
 func connectionFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
-	for _, s := range visible(plan, p.cluster) {
+	for _, s := range visible(plan, p) {
 		if s.view == nil {
 			continue
 		}
-		for _, port := range httpPorts(s.plan) {
+		for _, port := range ports(s.plan) {
 			for _, subset := range subsetNames(s) {
 				name := clusterName(s.host, port, subset)
 				out = append(out, fact{
@@ -92,13 +94,15 @@ func number(n *uint32) uint32 {
 // the number of endpoints that it stands for.
 func endpointFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
-	for _, s := range visible(plan, p.cluster) {
-		for _, port := range httpPorts(s.plan) {
+	for _, s := range visible(plan, p) {
+		for _, port := range ports(s.plan) {
 			for _, subset := range subsetNames(s) {
 				name := clusterName(s.host, port, subset)
 				out = append(out, fact{
-					name: "endpoints of " + name, want: plannedEndpoints(s, port, subset),
-					look: func(told *envoy.Config) []string { return toldEndpoints(told.EndpointsOf(name), s.remote) },
+					name: "endpoints of " + name, want: plannedEndpoints(s, p.zone, port, subset),
+					look: func(told *envoy.Config) []string {
+						return toldEndpoints(told.EndpointsOf(name), s.remote && !s.plan.Federation.Flat)
+					},
 				})
 			}
 		}
@@ -106,7 +110,7 @@ func endpointFacts(plan *snapshot.Plan, p proxy) []fact {
 	return out
 }
 
-func plannedEndpoints(s seen, port uint32, subset string) []string {
+func plannedEndpoints(s seen, zone string, port uint32, subset string) []string {
 	var selector map[string]string
 	if s.view != nil {
 		for _, one := range s.view.Subsets {
@@ -115,7 +119,10 @@ func plannedEndpoints(s seen, port uint32, subset string) []string {
 			}
 		}
 	}
-	pods := podEndpoints(s.plan, port, selector)
+	pods := podEndpoints(s.plan, port, selector, dialling{
+		plain: s.view != nil && s.view.TLS != nil && s.view.TLS.Value != networkingv1.TLSModeIstioMutual,
+		near:  zone, nearFirst: s.view != nil && s.view.Outlier != nil && !s.remote,
+	})
 	if !s.remote || s.plan.Federation.Flat {
 		return pods
 	}
@@ -132,28 +139,53 @@ func plannedEndpoints(s seen, port uint32, subset string) []string {
 	return out
 }
 
+// isGateway: gateways take connections as users tell them, and others must not
+// take for granted that this is by mutual TLS.
+func isGateway(labels map[string]string) bool { return strings.HasSuffix(labels["istio"], "gateway") }
+
+// dialling is how a proxy calls pods.
+type dialling struct {
+	// plain is without mutual TLS.
+	plain bool
+	// nearFirst: those in another zone than near get requests only if no others
+	// are left. Istio does so where failing endpoints are found out, and only there
+	// (istio.io LocalityLoadBalancerSetting); of ServiceEntries it knows no zones.
+	near      string
+	nearFirst bool
+}
+
 // podEndpoints are the pods of a service that have the labels.
-func podEndpoints(d *snapshot.DestinationPlan, port uint32, selector map[string]string) []string {
+func podEndpoints(d *snapshot.DestinationPlan, port uint32, selector map[string]string, how dialling) []string {
 	service := d.Destination.Spec.KubeService
-	name := ""
-	for _, p := range service.Ports {
-		if p.Port == port {
-			name = p.Name
-		}
-	}
-	var out []string
+	at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port })
+	var near, far []string
 	for _, part := range service.EndpointSubsets {
 		for _, p := range part.Ports {
-			if p.Name != name {
+			if p.Name != service.Ports[at].Name {
 				continue
 			}
 			for _, e := range part.Endpoints {
-				if contains(e.Labels, selector) {
-					out = append(out, fmt.Sprintf("%s:%d mutual", e.IpAddress, p.Port))
+				if !contains(e.Labels, selector) {
+					continue
+				}
+				text := fmt.Sprintf("%s:%d", e.IpAddress, p.Port)
+				if !how.plain && !isGateway(e.Labels) {
+					text += " mutual"
+				}
+				if how.nearFirst && e.SubLocality.Zone != how.near {
+					far = append(far, text)
+				} else {
+					near = append(near, text)
 				}
 			}
 		}
 	}
+	if len(near) > 0 {
+		for i := range far {
+			far[i] += " priority 1"
+		}
+	}
+	out := append(near, far...)
 	slices.Sort(out)
 	return out
 }
@@ -191,7 +223,7 @@ func gatewayFacts(plan *snapshot.Plan, p proxy) []fact {
 		}
 		for _, gw := range mesh.Gateways {
 			if gw.Service.Namespace == p.namespace && contains(p.labels, gw.Selector) {
-				out = append(out, doors(plan, mesh, gw.ContainerPort)...)
+				out = append(out, doors(plan, p, gw.ContainerPort)...)
 			}
 		}
 	}
@@ -201,10 +233,10 @@ func gatewayFacts(plan *snapshot.Plan, p proxy) []fact {
 // doors lists the services at home. Istio opens one for each name under the
 // Gateway's hosts, also for those of other meshes that this one knows: they lead
 // on to the gateways there.
-func doors(plan *snapshot.Plan, mesh *snapshot.MeshPlan, listener uint32) []fact {
+func doors(plan *snapshot.Plan, p proxy, listener uint32) []fact {
 	var names []string
 	var out []fact
-	for _, s := range visible(plan, mesh.Cluster) {
+	for _, s := range visible(plan, p) {
 		f := s.plan.Federation
 		if f == nil || f.Flat {
 			continue
@@ -213,9 +245,9 @@ func doors(plan *snapshot.Plan, mesh *snapshot.MeshPlan, listener uint32) []fact
 			for _, port := range s.plan.Destination.Spec.KubeService.Ports {
 				name := fmt.Sprintf("outbound_.%d_.%s_.%s", port.Port, subset, f.Hostname)
 				names = append(names, name)
-				want := podEndpoints(s.plan, port.Port, selector)
+				want := podEndpoints(s.plan, port.Port, selector, dialling{})
 				if s.remote {
-					want = plannedEndpoints(s, port.Port, subset)
+					want = plannedEndpoints(s, p.zone, port.Port, subset)
 				}
 				out = append(out, fact{
 					name: "endpoints behind " + name, want: want,

@@ -3,7 +3,8 @@
 // written. An object that an API server takes can still mean nothing to a proxy.
 //
 // A case is a file of policies in testdata; what to expect follows from the Plan
-// alone. To prove a new sort of value: spell it in what makes facts of the Plan,
-// and in what reads a proxy's configuration; add a lie about it to doubt_test.go,
-// so that it is known to be noticed; and add a case that has it.
+// alone. Cases stay in force together, in the order of their names, and those in
+// testdata/federation come last. To prove a new sort of value: spell it in what
+// makes facts of the Plan, and in what reads a proxy's configuration; add a lie
+// about it, so that it is known to be noticed; and add a case that has it.
 package proof

@@ -20,6 +20,7 @@ type fact struct {
 // proxy is who is told.
 type proxy struct {
 	cluster, namespace, pod string
+	zone                    string
 	labels                  map[string]string
 	gateway                 bool
 }
@@ -30,8 +31,11 @@ func (p proxy) String() string { return p.cluster + "/" + p.namespace + "/" + p.
 func facts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
 	if p.gateway {
-		return append(out, gatewayFacts(plan, p)...)
+		return append(append(out, gatewayFacts(plan, p)...), openFacts(plan, p)...)
 	}
+	out = append(out, knowledgeFacts(plan, p)...)
+	out = append(out, externalFacts(plan, p)...)
+	out = append(out, filterFacts(plan, p)...)
 	out = append(out, routeFacts(plan, p)...)
 	out = append(out, connectionFacts(plan, p)...)
 	out = append(out, endpointFacts(plan, p)...)
@@ -60,16 +64,16 @@ type seen struct {
 	remote bool
 }
 
-// visible lists what the mesh of a cluster sees.
-func visible(plan *snapshot.Plan, cluster string) []seen {
+// visible lists what a proxy is told of: what its mesh sees, and of that what it
+// depends on, if somebody said so.
+func visible(plan *snapshot.Plan, p proxy) []seen {
 	var out []seen
 	for d := range plan.Destinations.All() {
-		home := d.Mesh.Cluster == cluster
 		for _, mesh := range append([]*snapshot.MeshPlan{d.Mesh}, federatedTo(d)...) {
-			if mesh.Cluster != cluster {
+			if mesh.Cluster != p.cluster {
 				continue
 			}
-			s := seen{plan: d, host: d.LocalFQDN, remote: !home}
+			s := seen{plan: d, host: d.LocalFQDN, remote: d.Mesh.Cluster != p.cluster}
 			if s.remote {
 				s.host = d.Federation.Hostname
 			}
@@ -78,7 +82,9 @@ func visible(plan *snapshot.Plan, cluster string) []seen {
 					s.view = v
 				}
 			}
-			out = append(out, s)
+			if knows(sidecarOf(plan, p), s.host) {
+				out = append(out, s)
+			}
 		}
 	}
 	return out
@@ -89,17 +95,6 @@ func federatedTo(d *snapshot.DestinationPlan) []*snapshot.MeshPlan {
 		return nil
 	}
 	return d.Federation.To
-}
-
-// httpPorts are the ports that Istio takes for HTTP by their names.
-func httpPorts(d *snapshot.DestinationPlan) []uint32 {
-	var out []uint32
-	for _, p := range d.Destination.Spec.KubeService.Ports {
-		if p.Name == "http" || strings.HasPrefix(p.Name, "http-") {
-			out = append(out, p.Port)
-		}
-	}
-	return out
 }
 
 // clusterName is what Istio calls the endpoints of a host's port.

@@ -1,8 +1,10 @@
 package proof
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,19 +26,25 @@ func TestProxiesAreToldThePlan(t *testing.T) {
 		t.Skip("starts whole clusters")
 	}
 	w := newWorld(t)
-	w.prove(t, "joined", manifests.VirtualMesh())
-	w.prove(t, "demo", manifests.Policies())
+	unnoticed := lies()
+	for _, more := range []map[string]lie{filterLies(), federationLies(), externalLies()} {
+		maps.Copy(unnoticed, more)
+	}
+	prove := func(name string, documents []byte) {
+		plan, told := w.prove(t, name, documents)
+		unnoticed = w.doubt(t, name, plan, told, unnoticed)
+	}
+	prove("joined", manifests.VirtualMesh())
+	prove("demo", manifests.Policies())
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	var plan *snapshot.Plan
-	var told map[string]*envoy.Config
-	for _, file := range files {
+	for _, file := range append(files, "testdata/federation/few.yaml", "testdata/federation/flat.yaml") {
 		documents, err := os.ReadFile(file)
 		require.NoError(t, err)
-		plan, told = w.prove(t, strings.TrimSuffix(filepath.Base(file), ".yaml"), documents)
+		prove(strings.TrimSuffix(filepath.Base(file), ".yaml"), documents)
 	}
-	w.doubt(t, plan, told)
+	assert.Empty(t, slices.Sorted(maps.Keys(unnoticed)), "lies that would not be noticed")
 }
 
 // prove writes a case and waits until it is true.
@@ -45,13 +53,18 @@ func (w *world) prove(t *testing.T, name string, documents []byte) (*snapshot.Pl
 	started := time.Now()
 	objects, err := kube.Decode(documents)
 	require.NoError(t, err, name)
+	require.NoError(t, w.management.Apply(t.Context(), objects...), name)
 	var policies []string
 	for _, o := range objects {
-		if o.GetKind() == "TrafficPolicy" || o.GetKind() == "AccessPolicy" {
+		switch o.GetKind() {
+		case "TrafficPolicy", "AccessPolicy", "ServiceDependency":
 			policies = append(policies, o.GetName())
+		case "VirtualMesh":
+			written, err := w.management.Get(t.Context(), kube.Policies("virtualmeshes"), o.GetNamespace(), o.GetName())
+			require.NoError(t, err, name)
+			w.generation = written.GetGeneration()
 		}
 	}
-	require.NoError(t, w.management.Apply(t.Context(), objects...), name)
 	plan, told, count := w.converge(t, policies)
 	assert.Greater(t, count, 100, "%s: the facts have gone", name)
 	t.Logf("%s: %d facts in %d proxies hold after %s", name, count, len(told), time.Since(started).Round(10*time.Millisecond))

@@ -19,8 +19,8 @@ import (
 // routeFacts: every route of every host that a sidecar may call, in order.
 func routeFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
-	for _, s := range visible(plan, p.cluster) {
-		for _, port := range httpPorts(s.plan) {
+	for _, s := range visible(plan, p) {
+		for _, port := range portsFor(s.plan, requests) {
 			out = append(out, fact{
 				name: fmt.Sprintf("routes to %s:%d", s.host, port),
 				want: plannedRoutes(s, p, port),
@@ -33,7 +33,7 @@ func routeFacts(plan *snapshot.Plan, p proxy) []fact {
 
 func plannedRoutes(s seen, p proxy, port uint32) []string {
 	if s.view == nil || len(s.view.Routes) == 0 {
-		return []string{"prefix / -> " + clusterName(s.host, port, "") + " timeout 0s"}
+		return []string{"prefix / -> " + clusterName(s.host, port, "") + " timeout 0s retries of the mesh"}
 	}
 	var out []string
 	for _, r := range s.view.Routes {
@@ -43,7 +43,11 @@ func plannedRoutes(s seen, p proxy, port uint32) []string {
 		if !contains(p.labels, r.Match.SourceLabels) {
 			continue
 		}
-		out = append(out, plannedMatch(r.Match.Request)+plannedAction(r.Action, s.host, port))
+		match := plannedMatch(r.Match.Request)
+		out = append(out, match+plannedAction(r.Action, s.host, port))
+		if match == "prefix /" {
+			break // of these callers, nothing is left for what comes after
+		}
 	}
 	return out
 }
@@ -64,11 +68,14 @@ func plannedMatch(m *networkingv1.HttpMatcher) string {
 	parts := []string{plannedPath(m.Uri)}
 	var conditions []string
 	for _, h := range m.Headers {
-		not := ""
-		if h.InvertMatch {
-			not = "not "
+		text := "header " + strings.ToLower(h.Name) + plannedValue(h.Value, h.Regex)
+		switch {
+		case h.InvertMatch && h.Value != "":
+			text = "not " + text + " (a missing one is empty)"
+		case h.InvertMatch:
+			text = "not " + text
 		}
-		conditions = append(conditions, not+"header "+strings.ToLower(h.Name)+plannedValue(h.Value, h.Regex))
+		conditions = append(conditions, text)
 	}
 	if m.Method != "" {
 		conditions = append(conditions, "header :method = "+m.Method)
@@ -119,18 +126,11 @@ func plannedAction(a *snapshot.Action, host string, port uint32) string {
 	} else {
 		out += " timeout 0s"
 	}
-	if a.Retries != nil {
-		out += fmt.Sprintf(" retries %d", a.Retries.Value.Attempts)
-		if per := a.Retries.Value.PerTryTimeout; per != nil {
-			out += " of " + protoDuration(per.Duration)
-		}
-	}
-	if m := a.Mirror; m != nil {
+	out += " retries " + plannedRetries(a)
+	if m := a.Mirror; m != nil && m.Value.Percent > 0 {
 		out += fmt.Sprintf(" mirror %v%% %s", m.Value.Percent, clusterName(m.Value.Host, m.Value.Port, ""))
 	}
-	if a.Headers != nil {
-		out += plannedHeaders(&a.Headers.Value)
-	}
+	out += plannedHeaders(routeHeaders(a))
 	if a.Delay != nil {
 		out += fmt.Sprintf(" delay %s %v%%", protoDuration(a.Delay.Value.Duration), a.Delay.Value.Percent)
 	}
@@ -140,36 +140,101 @@ func plannedAction(a *snapshot.Action, host string, port uint32) string {
 	if a.CORS != nil {
 		out += plannedCORS(a.CORS.Value)
 	}
-	return out
+	return out + plannedFilters(a)
+}
+
+// meshRetries is what Istio tells proxies where nobody asks for anything
+// (istio.io MeshConfig.defaultHttpRetryPolicy).
+const meshRetries = 2
+
+func plannedRetries(a *snapshot.Action) string {
+	if a.Retries == nil {
+		return "of the mesh"
+	}
+	r := a.Retries.Value
+	switch {
+	case r.PerTryTimeout != nil:
+		return fmt.Sprintf("%d of %s", r.Attempts, protoDuration(r.PerTryTimeout.Duration))
+	case r.Attempts == meshRetries:
+		return "of the mesh"
+	default:
+		return fmt.Sprint(r.Attempts)
+	}
+}
+
+// sharing are the targets that get a share.
+func sharing(a *snapshot.Action) []snapshot.Target {
+	if a.Targets == nil {
+		return nil
+	}
+	if len(a.Targets.Value) == 1 {
+		return a.Targets.Value
+	}
+	return slices.DeleteFunc(slices.Clone(a.Targets.Value), func(t snapshot.Target) bool { return t.Weight == 0 })
 }
 
 func plannedTargets(a *snapshot.Action, host string, port uint32) string {
-	if a.Targets == nil {
+	targets := sharing(a)
+	switch len(targets) {
+	case 0:
 		return clusterName(host, port, "")
+	case 1:
+		return clusterName(targets[0].Host, targets[0].Port, targets[0].Subset)
 	}
 	var out []string
-	for _, t := range a.Targets.Value {
-		text := clusterName(t.Host, t.Port, t.Subset) + plannedHeaders(t.Headers)
-		if len(a.Targets.Value) > 1 {
-			text = fmt.Sprintf("%d %s", t.Weight, text)
-		}
-		out = append(out, text)
+	for _, t := range targets {
+		out = append(out, fmt.Sprintf("%d %s", t.Weight, clusterName(t.Host, t.Port, t.Subset)+plannedHeaders(t.Headers)))
 	}
 	return strings.Join(out, " + ")
+}
+
+// routeHeaders are what is changed for all requests of a route; where there is
+// one target only, its own changes are among them.
+func routeHeaders(a *snapshot.Action) *networkingv1.HeaderManipulation {
+	out := &networkingv1.HeaderManipulation{AppendRequestHeaders: map[string]string{}, AppendResponseHeaders: map[string]string{}}
+	add := func(h *networkingv1.HeaderManipulation) {
+		if h == nil {
+			return
+		}
+		maps.Copy(out.AppendRequestHeaders, h.AppendRequestHeaders)
+		maps.Copy(out.AppendResponseHeaders, h.AppendResponseHeaders)
+		out.RemoveRequestHeaders = append(out.RemoveRequestHeaders, h.RemoveRequestHeaders...)
+		out.RemoveResponseHeaders = append(out.RemoveResponseHeaders, h.RemoveResponseHeaders...)
+	}
+	if a.Headers != nil {
+		add(&a.Headers.Value)
+	}
+	if targets := sharing(a); len(targets) == 1 {
+		add(targets[0].Headers)
+	}
+	return out
 }
 
 func plannedHeaders(h *networkingv1.HeaderManipulation) string {
 	if h == nil {
 		return ""
 	}
-	return headerText("request", pairs(h.AppendRequestHeaders), h.RemoveRequestHeaders) +
+	host := ""
+	for k, v := range h.AppendRequestHeaders {
+		if isHost(k) {
+			host = " host " + v
+		}
+	}
+	return host + headerText("request", pairs(h.AppendRequestHeaders), h.RemoveRequestHeaders) +
 		headerText("response", pairs(h.AppendResponseHeaders), h.RemoveResponseHeaders)
+}
+
+// isHost: there is one host only, so adding it is replacing it.
+func isHost(name string) bool {
+	return strings.EqualFold(name, "host") || strings.EqualFold(name, ":authority")
 }
 
 func pairs(m map[string]string) []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, k+"="+m[k])
+		if !isHost(k) {
+			out = append(out, k+"="+m[k])
+		}
 	}
 	return out
 }
@@ -189,10 +254,16 @@ func plannedCORS(c networkingv1.CorsPolicy) string {
 	var origins []string
 	for _, o := range c.AllowOrigins {
 		switch {
+		case o.Exact != "" && o.IgnoreCase:
+			origins = append(origins, "~ (?i)"+regexp.QuoteMeta(o.Exact))
 		case o.Exact != "":
 			origins = append(origins, "= "+o.Exact)
+		case o.Prefix != "" && o.IgnoreCase:
+			origins = append(origins, "~ (?i)"+regexp.QuoteMeta(o.Prefix)+".*")
 		case o.Prefix != "":
 			origins = append(origins, "^ "+o.Prefix)
+		case o.Suffix != "":
+			origins = append(origins, "~ .*"+regexp.QuoteMeta(o.Suffix))
 		default:
 			origins = append(origins, "~ "+o.Regex)
 		}

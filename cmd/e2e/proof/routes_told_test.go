@@ -38,57 +38,90 @@ func toldMatch(m envoy.RouteMatch) string {
 	}
 	var conditions []string
 	for _, h := range m.Headers {
-		not := ""
-		if h.InvertMatch {
-			not = "not "
-		}
 		// Envoy itself makes the name lower case.
-		conditions = append(conditions, not+"header "+strings.ToLower(h.Name)+toldValue(h.StringMatch))
+		text := "header " + strings.ToLower(h.Name) + toldValue(h.StringMatch, h.PresentMatch)
+		if h.InvertMatch {
+			text = "not " + text
+		}
+		if h.TreatMissingHeaderAsEmpty {
+			text += " (a missing one is empty)"
+		}
+		conditions = append(conditions, text)
 	}
 	for _, q := range m.QueryParameters {
-		conditions = append(conditions, "query "+q.Name+toldValue(q.StringMatch))
+		conditions = append(conditions, "query "+q.Name+toldValue(q.StringMatch, q.PresentMatch))
 	}
 	slices.Sort(conditions)
 	return strings.Join(append([]string{path}, conditions...), ", ")
 }
 
-func toldValue(m *envoy.StringMatcher) string {
+func toldValue(m *envoy.StringMatcher, present bool) string {
 	switch {
-	case m == nil:
+	case m == nil && present:
 		return " present"
-	case m.SafeRegex.Regex != "":
-		return " ~ " + m.SafeRegex.Regex
+	case m == nil:
+		return " ?"
 	default:
-		return " = " + m.Exact
+		return " " + toldString(*m)
 	}
 }
 
-// meshRetries is what Istio tells proxies where nobody asks for anything
-// (istio.io MeshConfig.defaultHttpRetryPolicy).
-const meshRetries = 2
+// toldString spells a match of a whole string.
+func toldString(m envoy.StringMatcher) string {
+	fold := ""
+	if m.IgnoreCase {
+		fold = " in any case"
+	}
+	switch {
+	case m.SafeRegex.Regex != "":
+		return "~ " + m.SafeRegex.Regex
+	case m.Prefix != "":
+		return "^ " + m.Prefix + fold
+	case m.Suffix != "":
+		return "$ " + m.Suffix + fold
+	default:
+		return "= " + m.Exact + fold
+	}
+}
 
 func toldAction(r envoy.Route) string {
-	out := " -> " + toldTargets(r.Route) + " timeout " + r.Route.Timeout
-	switch retry := r.Route.RetryPolicy; {
-	case retry == nil:
-		out += " retries 0"
-	case retry.NumRetries != meshRetries || retry.PerTryTimeout != "":
-		out += fmt.Sprintf(" retries %d", retry.NumRetries)
-		if retry.PerTryTimeout != "" {
-			out += " of " + retry.PerTryTimeout
-		}
-	}
+	out := " -> " + toldTargets(r.Route) + " timeout " + r.Route.Timeout + " retries " + toldRetries(r.Route.RetryPolicy)
 	for _, m := range r.Route.RequestMirrorPolicies {
 		out += fmt.Sprintf(" mirror %v%% %s", m.RuntimeFraction.DefaultValue.Percent(), m.Cluster)
 	}
-	return out + headerText("request", options(r.RequestHeadersToAdd), r.RequestHeadersToRemove) +
+	return out + hostText(r.Route.HostRewriteLiteral) + headerText("request", options(r.RequestHeadersToAdd), r.RequestHeadersToRemove) +
 		headerText("response", options(r.ResponseHeadersToAdd), r.ResponseHeadersToRemove) + toldFilters(r)
+}
+
+// retriable is why Istio lets proxies try again; nobody can ask for more.
+const retriable = "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes"
+
+func toldRetries(r *envoy.RetryPolicy) string {
+	switch {
+	case r == nil:
+		return "0"
+	case r.RetryOn != retriable:
+		return "on " + r.RetryOn
+	case r.PerTryTimeout != "":
+		return fmt.Sprintf("%d of %s", r.NumRetries, r.PerTryTimeout)
+	case r.NumRetries == meshRetries:
+		return "of the mesh"
+	default:
+		return fmt.Sprint(r.NumRetries)
+	}
+}
+
+func hostText(host string) string {
+	if host == "" {
+		return ""
+	}
+	return " host " + host
 }
 
 func toldTargets(a envoy.RouteAction) string {
 	var out []string
 	for _, t := range a.Targets() {
-		text := t.Name + headerText("request", options(t.RequestHeadersToAdd), t.RequestHeadersToRemove) +
+		text := t.Name + hostText(t.HostRewriteLiteral) + headerText("request", options(t.RequestHeadersToAdd), t.RequestHeadersToRemove) +
 			headerText("response", options(t.ResponseHeadersToAdd), t.ResponseHeadersToRemove)
 		if a.Cluster == "" {
 			text = fmt.Sprintf("%d %s", t.Weight, text)
@@ -138,22 +171,19 @@ func toldFilters(r envoy.Route) string {
 			out += fmt.Sprintf(" abort %d %v%%", f.Abort.HTTPStatus, f.Abort.Percentage.Percent())
 		}
 	}
+	return out + toldCORS(r) + toldOwnFilters(r)
+}
+
+func toldCORS(r envoy.Route) string {
 	c, ok := decode[corsFilter](r.TypedPerFilterConfig["envoy.filters.http.cors"])
 	if !ok {
-		return out
+		return ""
 	}
 	var origins []string
 	for _, o := range c.AllowOriginStringMatch {
-		switch {
-		case o.Exact != "":
-			origins = append(origins, "= "+o.Exact)
-		case o.Prefix != "":
-			origins = append(origins, "^ "+o.Prefix)
-		default:
-			origins = append(origins, "~ "+o.SafeRegex.Regex)
-		}
+		origins = append(origins, toldString(o))
 	}
-	out += fmt.Sprintf(" cors %v methods %s headers %s expose %s", origins, c.AllowMethods, c.AllowHeaders, c.ExposeHeaders)
+	out := fmt.Sprintf(" cors %v methods %s headers %s expose %s", origins, c.AllowMethods, c.AllowHeaders, c.ExposeHeaders)
 	if c.MaxAge != "" {
 		out += " age " + c.MaxAge
 	}

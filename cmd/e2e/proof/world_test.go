@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +17,6 @@ import (
 	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
-	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
@@ -39,6 +38,8 @@ type world struct {
 	clusters   map[string]*local.Cluster
 	management *kube.Client
 	proxies    []proxy
+	// generation is that of the VirtualMesh which was written last.
+	generation int64
 
 	source *watch.Source
 	memo   *engine.Memo
@@ -96,44 +97,6 @@ func (w *world) run(t *testing.T) {
 	})
 }
 
-func furnish(ctx context.Context, c *local.Cluster) error {
-	if err := c.InstallIstio(ctx, local.IstioOptions{TrustDomain: c.Name() + ".example"}); err != nil {
-		return err
-	}
-	client, err := c.Client()
-	if err != nil {
-		return err
-	}
-	bookinfo, err := manifests.Bookinfo(c.Name())
-	if err != nil {
-		return err
-	}
-	if err := client.ApplyYAML(ctx, bookinfo); err != nil {
-		return err
-	}
-	return client.WaitInjected(ctx, "bookinfo")
-}
-
-// findProxies takes one sidecar of each service, and the east-west gateway.
-func (w *world) findProxies(ctx context.Context, t *testing.T, c *local.Cluster) {
-	t.Helper()
-	client, err := c.Client()
-	require.NoError(t, err)
-	for _, namespace := range []string{"bookinfo", "istio-system"} {
-		pods, err := client.List(ctx, kube.Pods(), namespace)
-		require.NoError(t, err)
-		for _, pod := range pods {
-			labels := pod.GetLabels()
-			gateway := labels["istio"] == "eastwestgateway"
-			if gateway || namespace == "bookinfo" && labels["version"] == "v1" {
-				w.proxies = append(w.proxies, proxy{
-					cluster: c.Name(), namespace: namespace, pod: pod.GetName(), labels: labels, gateway: gateway,
-				})
-			}
-		}
-	}
-}
-
 func (w *world) write(ctx context.Context, t *testing.T, documents string) {
 	t.Helper()
 	require.NoError(t, w.management.ApplyYAML(ctx, []byte(documents)))
@@ -159,16 +122,22 @@ func (w *world) translate(ctx context.Context) (*snapshot.Plan, error) {
 
 // accepted reports what is not accepted of the policies that are named.
 func accepted(plan *snapshot.Plan, names []string) error {
+	verdicts, issues := map[string][]snapshot.Verdict{}, map[string][]snapshot.Issue{}
+	for _, p := range plan.Policies {
+		verdicts[p.Ref.Name], issues[p.Ref.Name] = p.Verdicts, p.Issues
+	}
+	for _, d := range plan.Dependencies {
+		verdicts[d.Ref.Name], issues[d.Ref.Name] = d.Verdicts, d.Issues
+	}
 	for _, name := range names {
-		at := slices.IndexFunc(plan.Policies, func(p *snapshot.PolicyPlan) bool { return p.Ref.Name == name })
-		if at < 0 {
+		all, read := verdicts[name]
+		if !read {
 			return fmt.Errorf("policy %s has not been read yet", name)
 		}
-		p := plan.Policies[at]
-		if len(p.Verdicts) == 0 {
-			return fmt.Errorf("policy %s selects nothing: %v", name, p.Issues)
+		if len(all) == 0 {
+			return fmt.Errorf("policy %s selects nothing: %v", name, issues[name])
 		}
-		for _, v := range p.Verdicts {
+		for _, v := range all {
 			if !v.Accepted {
 				return fmt.Errorf("policy %s on %s: %v", name, v.Destination, v.Issues)
 			}
@@ -180,16 +149,26 @@ func accepted(plan *snapshot.Plan, names []string) error {
 // ask asks control planes as every proxy, and says what differs from the Plan.
 func (w *world) ask(ctx context.Context, plan *snapshot.Plan) (told map[string]*envoy.Config, count int, err error) {
 	told = map[string]*envoy.Config{}
+	var mu sync.Mutex // guards told
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, p := range w.proxies {
+		group.Go(func() error {
+			config, err := w.clusters[p.cluster].Proxy(ctx, p.namespace, p.pod)
+			mu.Lock()
+			defer mu.Unlock()
+			told[p.String()] = config
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, 0, err
+	}
 	var wrong []string
 	for _, p := range w.proxies {
-		config, err := w.clusters[p.cluster].Proxy(ctx, p.namespace, p.pod)
-		if err != nil {
-			return nil, 0, err
-		}
-		told[p.String()] = config
 		all := facts(plan, p)
 		count += len(all)
-		for _, d := range differences(all, config) {
+		for _, d := range differences(all, told[p.String()]) {
 			wrong = append(wrong, p.String()+": "+d)
 		}
 	}
@@ -198,6 +177,9 @@ func (w *world) ask(ctx context.Context, plan *snapshot.Plan) (told map[string]*
 	}
 	return told, count, err
 }
+
+// atOnce is how many proxies ask at a time: each is a process.
+const atOnce = 3
 
 // converge waits until the named policies are in force and every proxy is told
 // what they mean.
@@ -208,6 +190,9 @@ func (w *world) converge(t *testing.T, policies []string) (plan *snapshot.Plan, 
 	err := kube.Until(ctx, "proxies are told what is planned", func(ctx context.Context) (err error) {
 		if plan, err = w.translate(ctx); err != nil {
 			return err
+		}
+		if vms := plan.VirtualMeshes; len(vms) != 1 || vms[0].VirtualMesh.Generation != w.generation {
+			return errors.New("the VirtualMesh has not been read yet")
 		}
 		if err = accepted(plan, policies); err != nil {
 			return err

@@ -1,0 +1,83 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/meshctl/meshctl/demo/envoy"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// externals are the services outside all clusters that a proxy is told of.
+func externals(plan *snapshot.Plan, p proxy) []*discoveryv1.ExternalService {
+	var out []*discoveryv1.ExternalService
+	for _, e := range plan.Externals {
+		service := e.Destination.Spec.ExternalService
+		told := slices.ContainsFunc(e.Meshes, func(m *snapshot.MeshPlan) bool { return m.Cluster == p.cluster })
+		if told && knows(sidecarOf(plan, p), service.Hosts[0]) {
+			out = append(out, service)
+		}
+	}
+	return out
+}
+
+// externalFacts: where each is, and that nobody speaks mutual TLS there.
+func externalFacts(plan *snapshot.Plan, p proxy) []fact {
+	var out []fact
+	for _, e := range externals(plan, p) {
+		for _, host := range e.Hosts {
+			for _, port := range e.Ports {
+				name := clusterName(host, port.Number, "")
+				out = append(out, fact{
+					name: "endpoints outside of " + name, want: plannedExternal(e, host, port),
+					look: func(told *envoy.Config) []string { return toldEndpoints(told.EndpointsOf(name), false) },
+				})
+			}
+		}
+	}
+	return out
+}
+
+// plannedExternal: without endpoints the host itself is asked for.
+func plannedExternal(e *discoveryv1.ExternalService, host string, port discoveryv1.ExternalServicePort) []string {
+	if len(e.Endpoints) == 0 {
+		return []string{fmt.Sprintf("%s:%d", host, port.Number)}
+	}
+	var out []string
+	for _, at := range e.Endpoints {
+		number, named := at.Ports[port.Name]
+		if !named {
+			number = port.Number
+		}
+		out = append(out, fmt.Sprintf("%s:%d", at.Address, number))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// externalLies are about services outside all clusters.
+func externalLies() map[string]lie {
+	change := func(change func(*discoveryv1.ExternalService)) func(*snapshot.Plan) bool {
+		return func(p *snapshot.Plan) bool {
+			var changed []*snapshot.ExternalPlan
+			for _, e := range p.Externals {
+				own := *e
+				own.Destination = e.Destination.DeepCopy()
+				change(own.Destination.Spec.ExternalService)
+				changed = append(changed, &own)
+			}
+			p.Externals = changed
+			return len(changed) > 0
+		}
+	}
+	return map[string]lie{
+		"external host":     {fact: "services that it knows", plan: change(func(e *discoveryv1.ExternalService) { e.Hosts = []string{"elsewhere.example.com"} })},
+		"external endpoint": {fact: "endpoints outside of ", plan: change(func(e *discoveryv1.ExternalService) { e.Endpoints = nil })},
+		"external port": {fact: "endpoints outside of ", plan: change(func(e *discoveryv1.ExternalService) {
+			for i := range e.Ports {
+				e.Ports[i].Number++
+			}
+		})},
+	}
+}

@@ -1,0 +1,86 @@
+package proof
+
+import (
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// federationLies are about what meshes see of each other, and of what proxies
+// know at all.
+func federationLies() map[string]lie {
+	federation := func(change func(*snapshot.Federation) bool) func(*snapshot.DestinationPlan) bool {
+		return func(d *snapshot.DestinationPlan) bool { return d.Federation != nil && change(d.Federation) }
+	}
+	return map[string]lie{
+		"seen by others":  {fact: "services that it knows", destination: federation(func(f *snapshot.Federation) bool { f.To = nil; return true })},
+		"virtual address": {fact: "address of ", destination: federation(func(f *snapshot.Federation) bool { f.Address = "240.0.0.1"; return true })},
+		"virtual address of connections": {fact: "connections pass to ", destination: federation(func(f *snapshot.Federation) bool {
+			f.Address = "240.0.0.1"
+			return true
+		})},
+		"flat network": {fact: "endpoints of ", destination: federation(func(f *snapshot.Federation) bool { f.Flat = !f.Flat; return true })},
+		"keep-alive": {fact: "connections to ", view: owned(func(v *snapshot.View) **snapshot.Owned[snapshot.KeepAlive] { return &v.KeepAlive }, func(k *snapshot.KeepAlive) {
+			k.Time += time.Second
+		})},
+		"one gateway less": {fact: "endpoints of ", mesh: func(m *snapshot.MeshPlan) bool {
+			had := len(m.Gateways) > 1
+			if had {
+				m.Gateways = m.Gateways[1:]
+			}
+			return had
+		}},
+		"host name of a gateway": {fact: "endpoints of ", mesh: gatewayAddress(func(a string) bool { return strings.HasSuffix(a, ".com") })},
+		"IPv6 of a gateway":      {fact: "endpoints of ", mesh: gatewayAddress(func(a string) bool { return strings.Contains(a, ":") })},
+		"port of a gateway's pods": {fact: "names that the gateway lets pass", mesh: func(m *snapshot.MeshPlan) bool {
+			for i := range m.Gateways {
+				m.Gateways[i].ContainerPort++
+			}
+			return len(m.Gateways) > 0
+		}},
+		"open gateway": {fact: "who may not pass", mesh: func(m *snapshot.MeshPlan) bool {
+			had := len(m.OpenGateways) > 0
+			m.OpenGateways = nil
+			return had
+		}},
+		"denied by default": {fact: "who may call ", mesh: func(m *snapshot.MeshPlan) bool {
+			had := m.DenyByDefault != nil
+			m.DenyByDefault = nil
+			return had
+		}},
+		"connections of callers": {fact: "who may connect to ", destination: rule(func(r *snapshot.AccessRule) bool { was := r.Ports; r.Ports = nil; return was != nil })},
+		"dependency": {fact: "services that it knows", plan: func(p *snapshot.Plan) bool {
+			had := len(p.Sidecars) > 0
+			p.Sidecars = nil
+			return had
+		}},
+		"caller's labels": {fact: "routes to ", route: func(r *snapshot.Route) bool {
+			was := r.Match.SourceLabels
+			r.Match.SourceLabels = nil
+			return was != nil
+		}},
+		"caller's namespace": {fact: "routes to ", route: func(r *snapshot.Route) bool {
+			was := r.Match.SourceNamespace
+			r.Match.SourceNamespace = ""
+			return was != ""
+		}},
+	}
+}
+
+// gatewayAddress changes the addresses of gateways of one sort.
+func gatewayAddress(is func(string) bool) func(*snapshot.MeshPlan) bool {
+	return func(m *snapshot.MeshPlan) bool {
+		changed := false
+		for i := range m.Gateways {
+			addresses := append([]string(nil), m.Gateways[i].Addresses...)
+			for j, a := range addresses {
+				if is(a) {
+					addresses[j], changed = "192.0.2.99", true
+				}
+			}
+			m.Gateways[i].Addresses = addresses
+		}
+		return changed
+	}
+}

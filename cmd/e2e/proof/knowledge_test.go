@@ -1,0 +1,128 @@
+package proof
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/meshctl/meshctl/demo/envoy"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// sidecarOf is what a proxy is told of by ServiceDependencies; nil for all.
+func sidecarOf(plan *snapshot.Plan, p proxy) *snapshot.SidecarPlan {
+	for _, s := range plan.Sidecars {
+		if s.Ref.Cluster == p.cluster && s.Ref.Namespace == p.namespace && contains(p.labels, s.Selector) && !s.Egress.Everything {
+			return s
+		}
+	}
+	return nil
+}
+
+func knows(s *snapshot.SidecarPlan, host string) bool {
+	return s == nil || slices.ContainsFunc(s.Egress.Hosts, func(h snapshot.EgressHost) bool {
+		suffix, pattern := strings.CutPrefix(h.Host, "*")
+		return h.Host == host || pattern && strings.HasSuffix(host, suffix)
+	})
+}
+
+// knowledgeFacts: which services a sidecar knows, and by which addresses those
+// of other meshes are called.
+func knowledgeFacts(plan *snapshot.Plan, p proxy) []fact {
+	sidecar := sidecarOf(plan, p)
+	var hosts []string
+	var out []fact
+	for _, s := range visible(plan, p) {
+		hosts = append(hosts, s.host)
+		out = append(out, addressFacts(s)...)
+	}
+	for _, e := range externals(plan, p) {
+		hosts = append(hosts, e.Hosts...)
+	}
+	slices.Sort(hosts)
+	return append(out, fact{
+		name: "services that it knows", want: hosts,
+		look: func(told *envoy.Config) []string {
+			return slices.DeleteFunc(outboundHosts(told), func(host string) bool {
+				return !slices.Contains(hosts, host) && nobodysBusiness(sidecar, host)
+			})
+		},
+	})
+}
+
+// nobodysBusiness: a Plan says nothing of services that are in no mesh, such as
+// the API server; and nothing in particular of those whom a pattern takes.
+func nobodysBusiness(s *snapshot.SidecarPlan, host string) bool {
+	switch {
+	case !strings.HasSuffix(host, ".svc.cluster.local"):
+		return false
+	case s == nil:
+		return strings.HasSuffix(host, ".default.svc.cluster.local") || strings.HasSuffix(host, ".kube-system.svc.cluster.local") ||
+			strings.HasPrefix(host, "istiod.")
+	default:
+		return knows(s, host)
+	}
+}
+
+func outboundHosts(told *envoy.Config) []string {
+	var out []string
+	for i := range told.Clusters {
+		if parts := strings.Split(told.Clusters[i].Name, "|"); len(parts) == 4 && parts[0] == "outbound" {
+			out = append(out, parts[3])
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// addressFacts: a service of another mesh has one address everywhere, at which
+// requests are told by their host and connections by where they go.
+func addressFacts(s seen) []fact {
+	var out []fact
+	for _, port := range portsFor(s.plan, requests) {
+		// What may be either is told by where it goes.
+		if s.remote && !slices.Contains(portsFor(s.plan, connections), port) {
+			out = append(out, fact{
+				name: fmt.Sprintf("address of %s:%d", s.host, port), want: []string{s.plan.Federation.Address},
+				look: func(told *envoy.Config) []string { return addressesOf(told.VirtualHost(s.host, port)) },
+			})
+		}
+	}
+	for _, port := range portsFor(s.plan, connections) {
+		f := fact{
+			name: fmt.Sprintf("connections pass to %s:%d", s.host, port), want: []string{fmt.Sprintf("on port %d", port)},
+			look: func(told *envoy.Config) []string { return listenersOf(told, clusterName(s.host, port, ""), true) },
+		}
+		if s.remote {
+			f.want = []string{fmt.Sprintf("%s:%d", s.plan.Federation.Address, port)}
+			f.look = func(told *envoy.Config) []string { return listenersOf(told, clusterName(s.host, port, ""), false) }
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func addressesOf(vh *envoy.VirtualHost) []string {
+	if vh == nil {
+		return nil
+	}
+	var out []string
+	for _, domain := range vh.Domains {
+		if at, err := netip.ParseAddr(domain); err == nil {
+			out = append(out, at.String())
+		}
+	}
+	return out
+}
+
+// listenersOf: at home Kubernetes chose the address, which no Plan knows.
+func listenersOf(told *envoy.Config, cluster string, home bool) []string {
+	out := told.TCPListeners(cluster)
+	for i, at := range out {
+		if _, port, _ := strings.Cut(at, ":"); home {
+			out[i] = "on port " + port
+		}
+	}
+	return out
+}
