@@ -90,8 +90,8 @@ func number(n *uint32) uint32 {
 }
 
 // endpointFacts: where each host and subset is, from here. Services of other
-// meshes are behind the gateways of theirs; each gateway's share is as large as
-// the number of endpoints that it stands for.
+// meshes are behind the gateways of theirs; each gateway stands for all endpoints
+// and has the same share.
 func endpointFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
 	for _, s := range visible(plan, p) {
@@ -126,12 +126,11 @@ func plannedEndpoints(s seen, zone string, port uint32, subset string) []string 
 	if !s.remote || s.plan.Federation.Flat {
 		return pods
 	}
-	count := len(pods)
 	var out []string
 	for _, gw := range s.plan.Mesh.Gateways {
 		for _, address := range gw.Addresses {
-			if count > 0 {
-				out = append(out, fmt.Sprintf("%s:%d mutual share %d", address, gw.Port, count))
+			if len(pods) > 0 {
+				out = append(out, fmt.Sprintf("%s:%d mutual share 1", address, gw.Port))
 			}
 		}
 	}
@@ -202,10 +201,16 @@ func toldEndpoints(endpoints []envoy.Endpoint, shares bool) []string {
 		}
 		weights[text] += e.Weight
 	}
+	var unit uint32 // shares are relative
+	for _, weight := range weights {
+		for unit, weight = weight, unit; weight > 0; {
+			unit, weight = weight, unit%weight
+		}
+	}
 	var out []string
 	for text, weight := range weights {
 		if shares {
-			text += fmt.Sprintf(" share %d", weight)
+			text += fmt.Sprintf(" share %d", weight/max(unit, 1))
 		}
 		out = append(out, text)
 	}
@@ -243,7 +248,7 @@ func doors(plan *snapshot.Plan, p proxy, listener uint32) []fact {
 		}
 		for subset, selector := range doorSubsets(s) {
 			for _, port := range s.plan.Destination.Spec.KubeService.Ports {
-				name := fmt.Sprintf("outbound_.%d_.%s_.%s", port.Port, subset, f.Hostname)
+				name := doorName(port.Port, subset, f.Hostname)
 				names = append(names, name)
 				want := podEndpoints(s.plan, port.Port, selector, dialling{})
 				if s.remote {
@@ -263,6 +268,11 @@ func doors(plan *snapshot.Plan, p proxy, listener uint32) []fact {
 		name: "names that the gateway lets pass", want: names,
 		look: func(told *envoy.Config) []string { return told.ServerNames(listener) },
 	})
+}
+
+// doorName is the SNI under which Istio passes on connections to a host's port.
+func doorName(port uint32, subset, host string) string {
+	return fmt.Sprintf("outbound_.%d_.%s_.%s", port, subset, host)
 }
 
 // doorSubsets are the labels of the subsets by name: at home those that any

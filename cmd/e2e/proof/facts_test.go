@@ -39,6 +39,7 @@ func facts(plan *snapshot.Plan, p proxy) []fact {
 	out = append(out, routeFacts(plan, p)...)
 	out = append(out, connectionFacts(plan, p)...)
 	out = append(out, endpointFacts(plan, p)...)
+	out = append(out, knockFacts(plan, p)...)
 	return append(out, accessFacts(plan, p)...)
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -20,6 +22,24 @@ func federationLies() map[string]lie {
 			f.Address = "240.0.0.1"
 			return true
 		})},
+		"zone of a pod": {fact: "endpoints of ", destination: endpoint(func(e *discoveryv1.Endpoint) bool {
+			had := e.SubLocality != nil
+			e.SubLocality = &discoveryv1.SubLocality{Zone: "elsewhere"}
+			return had
+		})},
+		"IPv6 of a pod": {fact: "endpoints of ", destination: endpoint(func(e *discoveryv1.Endpoint) bool {
+			had := strings.Contains(e.IpAddress, ":")
+			e.IpAddress = "2001:db8::99"
+			return had
+		})},
+		"asked of gateways": {fact: "asked of gateways for ", destination: federation(func(f *snapshot.Federation) bool {
+			f.Hostname = "x" + f.Hostname
+			return true
+		})},
+		"default TLS mode": {fact: "connections to ", view: func(v *snapshot.View) bool {
+			return v.TLS != nil && v.TLS.Origin.Ref.Kind == snapshot.Settings &&
+				owned(func(v *snapshot.View) **snapshot.Owned[networkingv1.TLSMode] { return &v.TLS }, func(m *networkingv1.TLSMode) { *m = networkingv1.TLSModeSimple })(v)
+		}},
 		"flat network": {fact: "endpoints of ", destination: federation(func(f *snapshot.Federation) bool { f.Flat = !f.Flat; return true })},
 		"keep-alive": {fact: "connections to ", view: owned(func(v *snapshot.View) **snapshot.Owned[snapshot.KeepAlive] { return &v.KeepAlive }, func(k *snapshot.KeepAlive) {
 			k.Time += time.Second
@@ -65,6 +85,23 @@ func federationLies() map[string]lie {
 			r.Match.SourceNamespace = ""
 			return was != ""
 		}},
+	}
+}
+
+// endpoint changes a copy of the first endpoint that has what is to be changed.
+func endpoint(change func(*discoveryv1.Endpoint) bool) func(*snapshot.DestinationPlan) bool {
+	return func(d *snapshot.DestinationPlan) bool {
+		changed := d.Destination.DeepCopy()
+		for _, part := range changed.Spec.KubeService.EndpointSubsets {
+			for i := range part.Endpoints {
+				one := part.Endpoints[i]
+				if change(&one) {
+					part.Endpoints[i], d.Destination = one, changed
+					return true
+				}
+			}
+		}
+		return false
 	}
 }
 

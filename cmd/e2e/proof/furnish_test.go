@@ -44,7 +44,32 @@ func furnish(ctx context.Context, c *local.Cluster) error {
 			return err
 		}
 	}
-	return nil
+	return addIPv6(ctx, c, client)
+}
+
+// addIPv6 gives a pod of the cart an address of the other family, as dual-stack
+// clusters do; these clusters have one only.
+func addIPv6(ctx context.Context, c *local.Cluster, client *kube.Client) error {
+	pods, err := client.List(ctx, kube.Pods(), "shop")
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(pods, func(pod unstructured.Unstructured) bool { return pod.GetLabels()["app"] == "cart" })
+	port := func(name string, number int) map[string]any {
+		return map[string]any{"name": name, "port": number, "protocol": "TCP"}
+	}
+	return client.Apply(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv6",
+		"metadata": map[string]any{"namespace": "shop", "name": "cart-ipv6", "labels": map[string]any{
+			"kubernetes.io/service-name": "cart", "endpointslice.kubernetes.io/managed-by": "proof",
+		}},
+		"ports": []any{port("http", 8080), port("grpc", 9000), port("admin", 9091), port("tcp-events", 17000), port("https", 8443)},
+		"endpoints": []any{map[string]any{
+			"addresses":  []any{fmt.Sprintf("2001:db8:%s::7", c.Name()[len("cluster-"):])},
+			"conditions": map[string]any{"ready": true}, "nodeName": pods[at].Object["spec"].(map[string]any)["nodeName"],
+			"targetRef": map[string]any{"kind": "Pod", "namespace": "shop", "name": pods[at].GetName()},
+		}},
+	}})
 }
 
 // namespaces with proxies; in the last one, only gateways have some.

@@ -7,6 +7,39 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
+// knockFacts: a sidecar asks the gateways of another mesh for a service by the
+// very name that they let pass.
+func knockFacts(plan *snapshot.Plan, p proxy) []fact {
+	var out []fact
+	for _, s := range visible(plan, p) {
+		if !s.remote || s.plan.Federation.Flat {
+			continue
+		}
+		for _, port := range ports(s.plan) {
+			for _, subset := range subsetNames(s) {
+				name := clusterName(s.host, port, subset)
+				out = append(out, fact{
+					name: "asked of gateways for " + name, want: []string{doorName(port, subset, s.plan.Federation.Hostname)},
+					look: func(told *envoy.Config) []string { return toldSNI(told.Cluster(name)) },
+				})
+			}
+		}
+	}
+	return out
+}
+
+func toldSNI(c *envoy.Cluster) []string {
+	if c == nil {
+		return []string{"no cluster"}
+	}
+	out := []string{c.TransportSocket.TypedConfig.SNI}
+	for _, match := range c.TransportSocketMatches {
+		out = append(out, match.TransportSocket.TypedConfig.SNI)
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(sni string) bool { return sni == "" })
+}
+
 // openFacts: where access is denied by default, gateways stay open all the same.
 func openFacts(plan *snapshot.Plan, p proxy) []fact {
 	var want []string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
@@ -39,12 +40,22 @@ func TestProxiesAreToldThePlan(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	for _, file := range append(files, "testdata/federation/few.yaml", "testdata/federation/flat.yaml") {
+	federation, err := filepath.Glob("testdata/federation/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, federation)
+	for _, file := range append(files, federation...) {
 		documents, err := os.ReadFile(file)
 		require.NoError(t, err)
 		prove(strings.TrimSuffix(filepath.Base(file), ".yaml"), documents)
 	}
 	assert.Empty(t, slices.Sorted(maps.Keys(unnoticed)), "lies that would not be noticed")
+}
+
+// resources of which the one that was written last must have been read: nothing
+// that follows from them tells so.
+var resources = map[string]schema.GroupVersionResource{
+	"VirtualMesh": kube.Policies("virtualmeshes"),
+	"Settings":    {Group: "settings.mesh.gloo.solo.io", Version: "v1", Resource: "settings"},
 }
 
 // prove writes a case and waits until it is true.
@@ -59,10 +70,10 @@ func (w *world) prove(t *testing.T, name string, documents []byte) (*snapshot.Pl
 		switch o.GetKind() {
 		case "TrafficPolicy", "AccessPolicy", "ServiceDependency":
 			policies = append(policies, o.GetName())
-		case "VirtualMesh":
-			written, err := w.management.Get(t.Context(), kube.Policies("virtualmeshes"), o.GetNamespace(), o.GetName())
+		case "VirtualMesh", "Settings":
+			written, err := w.management.Get(t.Context(), resources[o.GetKind()], o.GetNamespace(), o.GetName())
 			require.NoError(t, err, name)
-			w.generation = written.GetGeneration()
+			w.written[o.GetKind()] = written.GetGeneration()
 		}
 	}
 	plan, told, count := w.converge(t, policies)

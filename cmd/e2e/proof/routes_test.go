@@ -162,28 +162,19 @@ func plannedRetries(a *snapshot.Action) string {
 	}
 }
 
-// sharing are the targets that get a share.
-func sharing(a *snapshot.Action) []snapshot.Target {
-	if a.Targets == nil {
-		return nil
-	}
-	if len(a.Targets.Value) == 1 {
-		return a.Targets.Value
-	}
-	return slices.DeleteFunc(slices.Clone(a.Targets.Value), func(t snapshot.Target) bool { return t.Weight == 0 })
-}
-
 func plannedTargets(a *snapshot.Action, host string, port uint32) string {
-	targets := sharing(a)
-	switch len(targets) {
-	case 0:
+	if a.Targets == nil {
 		return clusterName(host, port, "")
-	case 1:
+	}
+	targets := a.Targets.Value
+	if len(targets) == 1 {
 		return clusterName(targets[0].Host, targets[0].Port, targets[0].Subset)
 	}
 	var out []string
 	for _, t := range targets {
-		out = append(out, fmt.Sprintf("%d %s", t.Weight, clusterName(t.Host, t.Port, t.Subset)+plannedHeaders(t.Headers)))
+		if t.Weight > 0 {
+			out = append(out, fmt.Sprintf("%d %s", t.Weight, clusterName(t.Host, t.Port, t.Subset)+plannedHeaders(t.Headers)))
+		}
 	}
 	return strings.Join(out, " + ")
 }
@@ -204,8 +195,8 @@ func routeHeaders(a *snapshot.Action) *networkingv1.HeaderManipulation {
 	if a.Headers != nil {
 		add(&a.Headers.Value)
 	}
-	if targets := sharing(a); len(targets) == 1 {
-		add(targets[0].Headers)
+	if a.Targets != nil && len(a.Targets.Value) == 1 {
+		add(a.Targets.Value[0].Headers)
 	}
 	return out
 }
