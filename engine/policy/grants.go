@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -129,9 +130,10 @@ func (w *world) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snapshot
 		return nil, append(issues, warning(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
 			"sourceSelector names no service account of mesh %s", mesh.Ref.Name))
 	}
-	ports, issue, ok := w.grantedPorts(b, i)
-	if !ok {
-		return nil, append(issues, issue)
+	ports, portIssues := w.grantedPorts(b, i)
+	issues = append(issues, portIssues...)
+	if failed(portIssues) {
+		return nil, issues
 	}
 	var out []*snapshot.Grant
 	for _, account := range to {
@@ -172,36 +174,44 @@ func (w *world) uncovered(b *accessBinding, account accountKey) string {
 // grantedPorts are the pods' ports that a policy opens; nil for all of them. A
 // condition on requests can only be checked where requests are seen, so that
 // such a policy opens no other port.
-func (w *world) grantedPorts(b *accessBinding, i int) ([]uint32, snapshot.Issue, bool) {
+func (w *world) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issue) {
 	spec, service := &b.policy.Spec, w.inv.Destinations[i].Spec.KubeService
 	narrow := len(spec.AllowedPaths)+len(spec.AllowedMethods) > 0
-	plain := func(pod uint32) bool { return narrow && w.carriesConnections(i, pod) }
-	var out []uint32
-	for _, port := range spec.AllowedPorts {
-		at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port })
-		if at >= 0 {
-			port = podPort(service.Ports[at], service)
-		}
-		if !plain(port) {
-			out = append(out, port)
-		}
+	if len(spec.AllowedPorts) == 0 && (!narrow || !w.anyConnections(i)) {
+		return nil, nil
 	}
-	if len(spec.AllowedPorts) == 0 {
-		if !narrow || !w.anyConnections(i) {
-			return nil, snapshot.Issue{}, true
-		}
+	asked := spec.AllowedPorts
+	if len(asked) == 0 {
 		for _, p := range service.Ports {
-			if pod := podPort(p, service); !plain(pod) {
-				out = append(out, pod)
-			}
+			asked = append(asked, p.Port)
 		}
 	}
-	if len(out) == 0 {
-		return nil, failure(snapshot.FieldUnsupported, "remove allowedPaths and allowedMethods, or name a port after its protocol, such as http",
-			"allowedPaths and allowedMethods need requests, and no port of service %s that the policy is about carries HTTP", key(service.Ref)), false
+	var open []uint32
+	var closed []string
+	for _, port := range asked {
+		pod := port
+		if at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port }); at >= 0 {
+			pod = podPort(service.Ports[at], service)
+		}
+		if narrow && w.carriesConnections(i, pod) {
+			closed = append(closed, strconv.FormatUint(uint64(port), 10))
+		} else {
+			open = append(open, pod)
+		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out), snapshot.Issue{}, true
+	if len(open) == 0 {
+		return nil, []snapshot.Issue{failure(snapshot.FieldUnsupported, "remove allowedPaths and allowedMethods, or name a port after its protocol, such as http",
+			"allowedPaths and allowedMethods need requests, and no port of service %s that the policy is about carries HTTP", key(service.Ref))}
+	}
+	slices.Sort(open)
+	open = slices.Compact(open)
+	if len(closed) == 0 {
+		return open, nil
+	}
+	return open, []snapshot.Issue{warning(snapshot.FieldUnsupported,
+		"name the port after its protocol if it carries HTTP, such as http-admin; else have it served under a service account of its own",
+		"port %s of service %s stays closed: allowedPaths and allowedMethods need requests, and only connections are seen there",
+		strings.Join(slices.Compact(closed), ", "), key(service.Ref))}
 }
 
 // anyConnections reports whether the pods that a policy on a Destination would
@@ -217,7 +227,7 @@ func (w *world) carriesConnections(i int, pod uint32) bool {
 			for _, front := range w.accounts.fronts[x] {
 				service := w.inv.Destinations[front].Spec.KubeService
 				if slices.ContainsFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool {
-					return (pod == 0 || podPort(p, service) == pod) && !seesRequests(&p)
+					return (pod == 0 || podPort(p, service) == pod) && !w.seesRequests(front, &p)
 				}) {
 					return true
 				}
@@ -227,9 +237,13 @@ func (w *world) carriesConnections(i int, pod uint32) bool {
 	return false
 }
 
-// seesRequests is takesRequests, but for protocols in which the server speaks first.
-func seesRequests(p *discoveryv1.KubeServicePort) bool {
-	return takesRequests(p) && !strings.HasPrefix(strings.ToLower(p.AppProtocol), "tcp")
+// seesRequests reports whether requests can be told apart on a port of a
+// Destination, as its mesh takes the port.
+func (w *world) seesRequests(i int, p *discoveryv1.KubeServicePort) bool {
+	if d := w.dialect(i); d != nil && d.SeesRequests != nil {
+		return d.SeesRequests(p)
+	}
+	return takesRequests(p)
 }
 
 // podPort is where the pods of a service listen for one of its ports.

@@ -99,6 +99,9 @@ type Dialect struct {
 	ByAccount bool
 	// KeepsPort: requests keep their port when they are sent to another service.
 	KeepsPort bool
+	// SeesRequests reports whether proxies of the mesh tell requests apart on a
+	// port; asked only where ByAccount is set.
+	SeesRequests func(*discoveryv1.KubeServicePort) bool
 	// CheckAccess says why a grant cannot be expressed, if it cannot; nil if
 	// every grant can.
 	CheckAccess func(*Grant) []Refusal

@@ -274,7 +274,13 @@ func osmCluster(d *snapshot.DestinationPlan, port discoveryv1.KubeServicePort) s
 	return fmt.Sprintf("%s/%s|%d", ref.Namespace, ref.Name, port.TargetPortNumber)
 }
 
-func osmHTTP(port discoveryv1.KubeServicePort) bool { return strings.HasPrefix(port.Name, "http") }
+// osmHTTP says what Open Service Mesh takes a port for.
+func osmHTTP(port discoveryv1.KubeServicePort) bool {
+	if port.AppProtocol != "" {
+		return port.AppProtocol == "http"
+	}
+	return !strings.HasPrefix(port.Name, "tcp-")
+}
 
 // osmToldRoutes spells the routes of a virtual host, which are in no order.
 func osmToldRoutes(vh *envoy.VirtualHost, action func(envoy.Route) string) []string {

@@ -14,7 +14,7 @@ func Dialect() *snapshot.Dialect {
 		Name:      "OSM",
 		Speaks:    func(spec *discoveryv1.MeshSpec) bool { return spec.Osm != nil },
 		Fields:    slices.Concat(trafficFields(), accessFields(), otherFields()),
-		ByAccount: true, KeepsPort: true, CheckAccess: checkAccess, Beside: beside,
+		ByAccount: true, KeepsPort: true, SeesRequests: seesRequests, CheckAccess: checkAccess, Beside: beside,
 	}
 }
 
