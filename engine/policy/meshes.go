@@ -117,6 +117,7 @@ func (g *Groups) join(inv *Inventory, vm *networkingv1.VirtualMesh) *snapshot.Vi
 		g.settle(inv, plan, member)
 	}
 	shareGateways(plan)
+	plan.Issues = append(plan.Issues, g.selectorIssues(inv, plan)...)
 	plan.Issues = append(plan.Issues, trustIssues(plan)...)
 	return plan
 }

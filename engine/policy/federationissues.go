@@ -1,0 +1,38 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// selectorIssues says which selectors of a VirtualMesh's federation name meshes
+// that are no members, or services that do not exist, or select nothing.
+func (g *Groups) selectorIssues(inv *Inventory, plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
+	federation := plan.VirtualMesh.Spec.Federation
+	if federation == nil {
+		return nil
+	}
+	var issues []snapshot.Issue
+	for i, s := range federation.Selectors {
+		field := "federation.selectors[" + strconv.Itoa(i) + "]"
+		for _, m := range s.Meshes {
+			// What spec.meshes names was looked for there.
+			if named := (snapshot.Ref{Kind: snapshot.Mesh, Namespace: m.Namespace, Name: m.Name}); !slices.Contains(plan.VirtualMesh.Spec.Meshes, m) {
+				issues = append(issues, on(plan.Ref, named, failure(snapshot.MeshNotFound,
+					"add it to spec.meshes, or remove it from "+field+".meshes", "%s.meshes: mesh %s.%s is not a member", field, m.Name, m.Namespace)))
+			}
+		}
+		if len(s.DestinationSelectors) == 0 {
+			continue
+		}
+		selected, missing := inv.selectDestinations(s.DestinationSelectors)
+		own := slices.DeleteFunc(selected, func(at int) bool {
+			mesh := g.mesh(inv.Destinations[at])
+			return mesh == nil || !slices.Contains(plan.Members, mesh)
+		})
+		issues = append(issues, selectionIssues(plan.Ref, field+".destinationSelectors", own, missing)...)
+	}
+	return issues
+}
