@@ -21,8 +21,8 @@ func (w *randomWorld) changeHandWritten() {
 	base, c := *w.base, *w.base.Clusters[at]
 	w.n++
 	meta := metav1.ObjectMeta{Name: fmt.Sprintf("mine-%03d", w.n), Namespace: enginetest.Namespace(n)}
-	host := []string{enginetest.Service(n), "*.svc.cluster.local", "*"}[w.r.Intn(3)]
-	switch w.r.Intn(6) {
+	host := []string{enginetest.Service(n), "*.svc.cluster.local", "*", "*.global", virtualHost(w.r)}[w.r.Intn(5)]
+	switch w.r.Intn(7) {
 	case 0:
 		c.VirtualServices = append(slices.Clip(c.VirtualServices), &istionetworkingv1.VirtualService{ObjectMeta: meta, Spec: networking.VirtualService{Hosts: []string{host}}})
 	case 1:
@@ -37,7 +37,9 @@ func (w *randomWorld) changeHandWritten() {
 			WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"app": enginetest.Service(n)}},
 		}})
 	case 4:
-		c.VirtualServices, c.AuthorizationPolicies, c.Sidecars = nil, nil, nil
+		c.VirtualServices, c.AuthorizationPolicies, c.Sidecars, c.ServiceEntries = nil, nil, nil, nil
+	case 5:
+		c.ServiceEntries = append(slices.Clip(c.ServiceEntries), &istionetworkingv1.ServiceEntry{ObjectMeta: meta, Spec: networking.ServiceEntry{Hosts: []string{virtualHost(w.r)}}})
 	default:
 		base.RefuseIntersecting = !base.RefuseIntersecting
 	}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"math/rand"
 	"slices"
 	"strings"
 	"testing"
@@ -48,9 +49,14 @@ func (w *randomWorld) editVirtual() {
 	w.virtual[at] = v
 }
 
+// virtualHost may be that of a service outside all clusters, too.
+func virtualHost(r *rand.Rand) string {
+	return fmt.Sprintf("h%d.%s", r.Intn(4), []string{"global", "global", "example.com"}[r.Intn(3)])
+}
+
 func (w *randomWorld) fillVirtual(spec *enterprisev1beta1.VirtualDestinationSpec) {
 	*spec = enterprisev1beta1.VirtualDestinationSpec{
-		Hostname: fmt.Sprintf("h%d.%s", w.r.Intn(4), []string{"global", "global", "example.com"}[w.r.Intn(3)]),
+		Hostname: virtualHost(w.r),
 		Port:     &enterprisev1beta1.VirtualDestinationPort{Number: 8080},
 	}
 	if w.r.Intn(3) == 0 {

@@ -69,6 +69,7 @@ func clusterLists(c *snapshot.Cluster) map[snapshot.Kind]list {
 		snapshot.Namespace:           of(&c.Namespaces),
 		snapshot.ConfigMap:           of(&c.ConfigMaps),
 		snapshot.VirtualService:      of(&c.VirtualServices),
+		snapshot.ServiceEntry:        of(&c.ServiceEntries),
 		snapshot.DestinationRule:     of(&c.DestinationRules),
 		snapshot.AuthorizationPolicy: of(&c.AuthorizationPolicies),
 		snapshot.Sidecar:             of(&c.Sidecars),

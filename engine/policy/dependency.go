@@ -40,9 +40,7 @@ func (r *round) planDependencies() {
 	}
 	d := &r.dependencies
 	if !r.fresh && !r.handChanged && d.bindings != nil && sameSlice(r.basis.dependencies, r.next.dependencies) {
-		if d.refreshEgress(r) {
-			d.collect(r.world)
-		}
+		d.refreshEgress(r)
 		return
 	}
 	old := *d
@@ -56,7 +54,7 @@ func (r *round) planDependencies() {
 		}
 	}
 	d.stand(r, dirty)
-	d.renewEgress(r, old.egress)
+	d.renewEgress(r, old.egress, dirty)
 	d.sidecars = old.sidecars // to reuse
 	d.collect(r.world)
 	d.judge(r.world, dirty)
@@ -172,7 +170,7 @@ func (w *world) unreachable(b *dependencyBinding) []snapshot.Issue {
 		}
 		issues = append(issues, on(b.ref, snapshot.Ref{}, warning(snapshot.NotFederated,
 			"federate to that mesh in the VirtualMesh, or restrict sourceSelectors to clusters that can reach it",
-			"mesh %s cannot reach %s, and its proxies are not told of what it cannot reach", mesh.Ref.Name, what)))
+			"mesh %s cannot reach %s by its own name, and its proxies are not told of that name", mesh.Ref.Name, what)))
 	}
 	return issues
 }

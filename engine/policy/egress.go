@@ -22,7 +22,8 @@ type egress struct {
 }
 
 // unusable says why proxies are not told of what these dependencies name; nil
-// if they are. It is the same until the world or the dependencies change.
+// if they are. It is the same until the world, the dependencies or what stands
+// behind VirtualDestinations change.
 func (e *egress) unusable() *snapshot.Issue {
 	var issue snapshot.Issue
 	switch {
@@ -66,7 +67,7 @@ func (d *dependencies) egressOf(w *world, members []int, of map[int][]*dependenc
 
 // renewEgress drops what no group needs any more, and works out what is new;
 // it reuses what was told before where that is the same.
-func (d *dependencies) renewEgress(r *round, before map[string]*egress) {
+func (d *dependencies) renewEgress(r *round, before map[string]*egress, dirty map[podPlace]bool) {
 	used := map[*egress]bool{}
 	for _, s := range d.standing {
 		for _, g := range s.groups {
@@ -76,7 +77,7 @@ func (d *dependencies) renewEgress(r *round, before map[string]*egress) {
 	maps.DeleteFunc(d.egress, func(_ string, e *egress) bool { return !used[e] })
 	for name, e := range d.egress {
 		if e.plan != nil {
-			e.refresh(r)
+			d.refresh(r, e, dirty)
 			continue
 		}
 		e.rerouted = map[int][]snapshot.EgressHost{}
@@ -95,13 +96,35 @@ func (d *dependencies) renewEgress(r *round, before map[string]*egress) {
 }
 
 // refreshEgress looks again at where requests for the Destinations are sent
-// whose plans are new, and reports whether that changed anything.
-func (d *dependencies) refreshEgress(r *round) bool {
-	changed := false
+// whose plans are new.
+func (d *dependencies) refreshEgress(r *round) {
+	changed, dirty := false, map[podPlace]bool{}
 	for _, e := range d.egress {
-		changed = e.refresh(r) || changed
+		changed = d.refresh(r, e, dirty) || changed
 	}
-	return changed
+	if changed {
+		d.collect(r.world)
+	}
+	if len(dirty) > 0 {
+		d.judge(r.world, dirty)
+	}
+}
+
+// refresh looks again at one egress, and marks the places whose proxies are told
+// of it now and were not, or the other way round.
+func (d *dependencies) refresh(r *round, e *egress, dirty map[podPlace]bool) bool {
+	before := e.unusable()
+	if !e.refresh(r) {
+		return false
+	}
+	if !reflect.DeepEqual(before, e.unusable()) {
+		for at, s := range d.standing {
+			if slices.ContainsFunc(s.groups, func(g *podGroup) bool { return g.egress == e }) {
+				dirty[at] = true
+			}
+		}
+	}
+	return true
 }
 
 func (e *egress) refresh(r *round) bool {
@@ -140,9 +163,9 @@ func (e *egress) hosts(w *world) *snapshot.Egress {
 		for _, i := range b.destinations {
 			if host, ok := w.host(i, e.mesh); ok {
 				add(snapshot.EgressHost{Host: host, Destination: ref(w.inv.Destinations[i]), Origins: origin})
-				for _, h := range e.rerouted[i] {
-					add(h)
-				}
+			}
+			for _, h := range e.rerouted[i] {
+				add(h)
 			}
 		}
 	}

@@ -14,9 +14,9 @@ import (
 
 // handWritten is what users wrote for the Istio of one cluster themselves.
 type handWritten struct {
-	services, rules hostIndex
-	access          map[string][]*istiosecurityv1.AuthorizationPolicy // by namespace
-	sidecars        map[string][]*istionetworkingv1.Sidecar           // by namespace
+	services, rules, entries hostIndex
+	access                   map[string][]*istiosecurityv1.AuthorizationPolicy // by namespace
+	sidecars                 map[string][]*istionetworkingv1.Sidecar           // by namespace
 
 	from *snapshot.Cluster
 }
@@ -37,7 +37,7 @@ type handWrittenObject struct {
 // sameHandWritten reports whether the lists of two clusters are the same.
 func sameHandWritten(a, b *snapshot.Cluster) bool {
 	return a == b || sameSlice(a.VirtualServices, b.VirtualServices) && sameSlice(a.DestinationRules, b.DestinationRules) &&
-		sameSlice(a.AuthorizationPolicies, b.AuthorizationPolicies) && sameSlice(a.Sidecars, b.Sidecars) && a.Domain == b.Domain
+		sameSlice(a.ServiceEntries, b.ServiceEntries) && sameSlice(a.AuthorizationPolicies, b.AuthorizationPolicies) && sameSlice(a.Sidecars, b.Sidecars) && a.Domain == b.Domain
 }
 
 func newHandWritten(c *snapshot.Cluster) *handWritten {
@@ -52,6 +52,11 @@ func newHandWritten(c *snapshot.Cluster) *handWritten {
 	for _, o := range c.DestinationRules {
 		if others(o) {
 			h.rules.add(c, snapshot.DestinationRule, o, []string{o.Spec.Host}, o.Spec.ExportTo)
+		}
+	}
+	for _, o := range c.ServiceEntries {
+		if others(o) {
+			h.entries.add(c, snapshot.ServiceEntry, o, o.Spec.Hosts, o.Spec.ExportTo)
 		}
 	}
 	for _, o := range c.AuthorizationPolicies {
@@ -102,6 +107,8 @@ func (x *hostIndex) add(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object
 	}
 }
 
+func (x *hostIndex) empty() bool { return len(x.exact)+len(x.wild) == 0 }
+
 // about lists the objects about a host, each once, ascending.
 func (x *hostIndex) about(host string) []handWrittenObject {
 	out := slices.Clone(x.exact[host])
@@ -140,8 +147,7 @@ func (r *round) renewHandWritten(clusters []*snapshot.Cluster, refuse bool) {
 }
 
 // markHandWritten looks again at what users' own objects may intersect with.
-func (r *round) markHandWritten(refuse bool) {
-	r.world.byHand, r.world.refuse = r.byHand, refuse
+func (r *round) markHandWritten() {
 	if r.fresh || !r.handChanged {
 		return
 	}
@@ -160,7 +166,7 @@ func (r *round) markHandWritten(refuse bool) {
 func (s *setting) intersecting() []snapshot.Issue {
 	w := s.world
 	hand := w.byHand[s.viewer.Cluster]
-	if hand == nil || len(hand.services.exact)+len(hand.services.wild)+len(hand.rules.exact)+len(hand.rules.wild) == 0 {
+	if hand == nil || hand.services.empty() && hand.rules.empty() && hand.entries.empty() {
 		return nil
 	}
 	routed, connected := false, false
@@ -184,7 +190,7 @@ func (s *setting) intersecting() []snapshot.Issue {
 			}
 		}
 	}
-	return issues
+	return append(issues, s.alsoOutside(hand)...)
 }
 
 // intersection is the issue that an object is about the same as a policy.

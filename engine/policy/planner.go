@@ -70,10 +70,11 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.next = p.basis.next(in, discovered)
 	r.renewHandWritten(in.Clusters, in.RefuseIntersecting)
 	r.renewWorld(in)
+	r.world.byHand, r.world.refuse = r.byHand, in.RefuseIntersecting
 	r.bind()
 	r.bindVirtual()
 	r.markCeasing(in.Management)
-	r.markHandWritten(in.RefuseIntersecting)
+	r.markHandWritten()
 	r.markStored()
 	r.accept()
 	r.planDestinations()

@@ -100,7 +100,12 @@ func (b *virtualBinding) plan(w *world, address string, taken []*snapshot.Issue)
 				view.Issues = append(view.Issues, on(b.ref, mesh.Ref, *problem))
 			}
 		}
-		if len(view.Issues) > 0 {
+		if len(view.Issues) == 0 {
+			for _, issue := range w.alsoVirtual(plan.Hostname, mesh) {
+				view.Issues = append(view.Issues, on(b.ref, mesh.Ref, issue))
+			}
+		}
+		if failed(view.Issues) {
 			continue
 		}
 		b.prioritize(view)

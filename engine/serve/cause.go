@@ -180,6 +180,7 @@ func (d *differences) cluster(a, b *snapshot.Cluster) {
 	list(d, snapshot.StatefulSet, b.Name, a.StatefulSets, b.StatefulSets)
 	list(d, snapshot.ConfigMap, b.Name, a.ConfigMaps, b.ConfigMaps)
 	list(d, snapshot.VirtualService, b.Name, a.VirtualServices, b.VirtualServices)
+	list(d, snapshot.ServiceEntry, b.Name, a.ServiceEntries, b.ServiceEntries)
 	list(d, snapshot.DestinationRule, b.Name, a.DestinationRules, b.DestinationRules)
 	list(d, snapshot.AuthorizationPolicy, b.Name, a.AuthorizationPolicies, b.AuthorizationPolicies)
 	list(d, snapshot.Sidecar, b.Name, a.Sidecars, b.Sidecars)

@@ -56,9 +56,11 @@ type Cluster struct {
 	Namespaces     []*corev1.Namespace
 	// ConfigMaps are those that hold a mesh's own settings, not all.
 	ConfigMaps []*corev1.ConfigMap
-	// VirtualServices, DestinationRules, AuthorizationPolicies and Sidecars are those
-	// that users wrote by hand; ones with an owner label are not looked at.
+	// VirtualServices, ServiceEntries, DestinationRules, AuthorizationPolicies and
+	// Sidecars are those that users wrote by hand; ones with an owner label are not
+	// looked at.
 	VirtualServices       []*istionetworkingv1.VirtualService
+	ServiceEntries        []*istionetworkingv1.ServiceEntry
 	DestinationRules      []*istionetworkingv1.DestinationRule
 	AuthorizationPolicies []*istiosecurityv1.AuthorizationPolicy
 	Sidecars              []*istionetworkingv1.Sidecar

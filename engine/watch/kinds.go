@@ -53,6 +53,7 @@ func newManagedPlane(config *rest.Config, scheme *runtime.Scheme, seed *snapshot
 		add(p, seed, query{kind: snapshot.Namespace}, &corev1.Namespace{}, stripNamespace, func(c *cluster) *[]*corev1.Namespace { return &c.Namespaces }),
 		add(p, seed, query{kind: snapshot.ConfigMap, fields: withoutCopies}, &corev1.ConfigMap{}, stripConfigMap, func(c *cluster) *[]*corev1.ConfigMap { return &c.ConfigMaps }),
 		add(p, seed, query{kind: snapshot.VirtualService, labels: byHand}, &istionetworkingv1.VirtualService{}, stripVirtualService, func(c *cluster) *[]*istionetworkingv1.VirtualService { return &c.VirtualServices }),
+		add(p, seed, query{kind: snapshot.ServiceEntry, labels: byHand}, &istionetworkingv1.ServiceEntry{}, stripServiceEntry, func(c *cluster) *[]*istionetworkingv1.ServiceEntry { return &c.ServiceEntries }),
 		add(p, seed, query{kind: snapshot.DestinationRule, labels: byHand}, &istionetworkingv1.DestinationRule{}, stripDestinationRule, func(c *cluster) *[]*istionetworkingv1.DestinationRule { return &c.DestinationRules }),
 		add(p, seed, query{kind: snapshot.AuthorizationPolicy, labels: byHand}, &istiosecurityv1.AuthorizationPolicy{}, stripAuthorizationPolicy, func(c *cluster) *[]*istiosecurityv1.AuthorizationPolicy { return &c.AuthorizationPolicies }),
 		add(p, seed, query{kind: snapshot.Sidecar, labels: byHand}, &istionetworkingv1.Sidecar{}, stripSidecar, func(c *cluster) *[]*istionetworkingv1.Sidecar { return &c.Sidecars }),

@@ -24,6 +24,15 @@ func stripVirtualService(o *istionetworkingv1.VirtualService) bool {
 	return true
 }
 
+func stripServiceEntry(o *istionetworkingv1.ServiceEntry) bool {
+	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
+	o.Status.Reset()
+	hosts, exportTo := o.Spec.Hosts, o.Spec.ExportTo
+	o.Spec.Reset()
+	o.Spec.Hosts, o.Spec.ExportTo = hosts, exportTo
+	return true
+}
+
 func stripDestinationRule(o *istionetworkingv1.DestinationRule) bool {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
 	o.Status.Reset()

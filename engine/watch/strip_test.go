@@ -183,7 +183,7 @@ func TestPlanesFollowExactlyTheKindsOfTheTable(t *testing.T) {
 	require.NoError(t, err)
 	// Besides, of kinds that are written what users wrote by hand is read.
 	read := append(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch),
-		snapshot.VirtualService, snapshot.DestinationRule, snapshot.Sidecar, snapshot.AuthorizationPolicy)
+		snapshot.VirtualService, snapshot.ServiceEntry, snapshot.DestinationRule, snapshot.Sidecar, snapshot.AuthorizationPolicy)
 	assert.ElementsMatch(t, read, kindsOf(managed.feeds))
 	management, err := newManagementPlane(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})
 	require.NoError(t, err)
