@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -19,8 +21,8 @@ import (
 func FuzzTranslate(f *testing.F) {
 	base := enginetest.World(enginetest.Size{Services: 4, Clusters: 2, FederateEvery: 2})
 	before := engine.Translate(base)
-	f.Fuzz(func(t *testing.T, traffic, access, mesh []byte) {
-		in, ok := written(base, traffic, access, mesh)
+	f.Fuzz(func(t *testing.T, traffic, access, mesh, virtual, external []byte) {
+		in, ok := written(base, traffic, access, mesh, virtual, external)
 		if !ok {
 			return
 		}
@@ -34,7 +36,7 @@ func FuzzTranslate(f *testing.F) {
 
 // written is the world with a policy of each kind beside what is in it. What is
 // not JSON of a spec is left out; false if all of it is.
-func written(base *snapshot.Input, traffic, access, mesh []byte) (*snapshot.Input, bool) {
+func written(base *snapshot.Input, traffic, access, mesh, virtual, external []byte) (*snapshot.Input, bool) {
 	in, m := *base, *base.Management
 	in.Management = &m
 	meta := metav1.ObjectMeta{Name: "fuzzed", Namespace: snapshot.DefaultNamespace, Generation: 1}
@@ -50,6 +52,14 @@ func written(base *snapshot.Input, traffic, access, mesh []byte) (*snapshot.Inpu
 	v := &networkingv1.VirtualMesh{ObjectMeta: meta}
 	if json.Unmarshal(mesh, &v.Spec) == nil {
 		m.VirtualMeshes, some = []*networkingv1.VirtualMesh{v}, true
+	}
+	d := &enterprisev1beta1.VirtualDestination{ObjectMeta: meta}
+	if json.Unmarshal(virtual, &d.Spec) == nil {
+		m.VirtualDestinations, some = []*enterprisev1beta1.VirtualDestination{d}, true
+	}
+	e := &discoveryv1.Destination{ObjectMeta: meta}
+	if json.Unmarshal(external, &e.Spec) == nil {
+		m.Destinations, some = []*discoveryv1.Destination{e}, true
 	}
 	return &in, some
 }

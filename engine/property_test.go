@@ -76,12 +76,14 @@ func TestRemovalRestores(t *testing.T) {
 			w := newRandomWorld(seed)
 			memo := engine.NewMemo()
 			want := text(t, memo.Translate(w.input()).Output)
-			policies, access, depends, virtual := w.traffic, w.access, w.depends, w.virtual
+			before := *w
 			w.addTraffic()
 			w.addAccess()
 			w.addDependency()
+			w.addVirtual()
+			w.changeExternals()
 			memo.Translate(w.input())
-			w.traffic, w.access, w.depends, w.virtual = policies, access, depends, virtual
+			*w = before
 			require.Equal(t, want, text(t, memo.Translate(w.input()).Output))
 		})
 	}
@@ -202,6 +204,7 @@ type randomWorld struct {
 	fails []snapshot.Failure
 	n     int
 	last  string
+	turns [2]int // of the fields of TrafficPolicies and VirtualDestinations
 }
 
 const (
@@ -210,7 +213,7 @@ const (
 )
 
 func newRandomWorld(seed int64) *randomWorld {
-	w := &randomWorld{r: rand.New(rand.NewSource(seed))}
+	w := &randomWorld{r: rand.New(rand.NewSource(seed)), turns: [2]int{4 * int(seed), 4 * int(seed)}}
 	w.base = enginetest.World(enginetest.Size{Services: randomServices, Clusters: randomClusters, FederateEvery: 2})
 	w.meshes = w.base.Management.VirtualMeshes
 	w.changeExternals()
@@ -352,14 +355,22 @@ func (w *randomWorld) fill(spec *networkingv1.TrafficPolicySpec) {
 		p.OutlierDetection = &networkingv1.OutlierDetection{ConsecutiveErrors: uint32(w.r.Intn(3))}
 	}
 	w.fillFilters(p)
+	if w.r.Intn(2) == 0 {
+		w.scatter(p, "")
+	}
+	defer w.next(spec, &w.turns[0])
 	if w.r.Intn(3) == 0 {
 		spec.HttpRequestMatchers = []networkingv1.HttpMatcher{{Uri: &commonv1.StringMatch{Prefix: []string{"/", "/a", "/ab"}[w.r.Intn(3)]}}}
 		if w.r.Intn(4) == 0 {
 			spec.HttpRequestMatchers[0].Uri = &commonv1.StringMatch{Regex: []string{"/a.*", ".*", "/a[b]"}[w.r.Intn(3)]}
 		}
+	} else if w.r.Intn(4) == 0 {
+		w.scatter(spec, "httpRequestMatchers")
 	}
 	if w.r.Intn(3) == 0 {
 		spec.SourceSelector = []commonv1.WorkloadSelector{{KubeWorkloadMatcher: &commonv1.KubeWorkloadMatcher{Clusters: []string{enginetest.Cluster(w.r.Intn(randomClusters))}}}}
+	} else if w.r.Intn(8) == 0 {
+		w.scatter(spec, []string{"sourceSelector", "destinationSelector"}[w.r.Intn(2)])
 	}
 }
 

@@ -64,6 +64,12 @@ func (w *randomWorld) fillVirtual(spec *enterprisev1beta1.VirtualDestinationSpec
 	} else {
 		spec.VirtualMesh = &commonv1.ObjectRef{Name: w.base.Management.VirtualMeshes[0].Name, Namespace: "gloo-mesh"}
 	}
+	if w.r.Intn(4) == 0 {
+		w.scatter(spec.Port, "")
+	}
+	if w.r.Intn(2) == 0 {
+		defer w.next(spec, &w.turns[1])
+	}
 	if w.r.Intn(2) == 0 {
 		spec.Static = &enterprisev1beta1.StaticDestinations{}
 		for range 1 + w.r.Intn(3) {
