@@ -60,7 +60,7 @@ func (w *randomWorld) fillVirtual(spec *enterprisev1beta1.VirtualDestinationSpec
 		Port:     &enterprisev1beta1.VirtualDestinationPort{Number: 8080},
 	}
 	if w.r.Intn(3) == 0 {
-		spec.MeshList = &enterprisev1beta1.MeshList{Meshes: w.base.Management.VirtualMeshes[0].Spec.Meshes[:1]}
+		spec.MeshList = &enterprisev1beta1.MeshList{Meshes: slices.Clone(w.base.Management.VirtualMeshes[0].Spec.Meshes[:1])}
 	} else {
 		spec.VirtualMesh = &commonv1.ObjectRef{Name: w.base.Management.VirtualMeshes[0].Name, Namespace: "gloo-mesh"}
 	}
