@@ -445,58 +445,6 @@ func (w *randomWorld) store() {
 	}
 }
 
-// changeCluster gives a service more labels, or takes its endpoints away.
-func (w *randomWorld) changeCluster() {
-	at := w.r.Intn(len(w.base.Clusters))
-	c := *w.base.Clusters[at]
-	switch w.r.Intn(3) {
-	case 0:
-		c.Services = slices.Clone(c.Services)
-		i := w.r.Intn(len(c.Services))
-		s := c.Services[i].DeepCopy()
-		s.Labels = map[string]string{"federated": fmt.Sprint(w.r.Intn(2) == 0)}
-		c.Services[i] = s
-	case 1:
-		c.EndpointSlices = without(w.r, c.EndpointSlices)
-	default:
-		// Other labels on a pod template, which those of another one may include.
-		c.Deployments = slices.Clone(c.Deployments)
-		i := w.r.Intn(len(c.Deployments))
-		d := c.Deployments[i].DeepCopy()
-		labels := d.Spec.Template.Labels
-		if w.r.Intn(2) == 0 {
-			delete(labels, []string{"app", "version"}[w.r.Intn(2)])
-		} else if labels["version"] != "" {
-			labels["extra"] = fmt.Sprint(w.r.Intn(2))
-		}
-		c.Deployments[i] = d
-	}
-	base := *w.base
-	base.Clusters = slices.Clone(base.Clusters)
-	base.Clusters[at] = &c
-	w.base = &base
-}
-
-func (w *randomWorld) freeze() {
-	at := w.r.Intn(len(w.base.Clusters))
-	c := *w.base.Clusters[at]
-	c.Sync = []snapshot.Sync{snapshot.Stale, snapshot.Synced}[w.r.Intn(2)]
-	base := *w.base
-	base.Clusters = slices.Clone(base.Clusters)
-	base.Clusters[at] = &c
-	w.base = &base
-}
-
-func (w *randomWorld) failWrite() {
-	w.fails = nil
-	if len(w.traffic) > 0 && w.r.Intn(2) == 0 {
-		w.fails = []snapshot.Failure{{
-			Ref:  snapshot.Ref{Kind: snapshot.VirtualService, Cluster: enginetest.Cluster(0), Namespace: "team-000", Name: "x"},
-			Code: snapshot.WriteFailed, Message: "refused", Parents: []snapshot.Ref{snapshot.RefOf(snapshot.TrafficPolicy, w.traffic[0])},
-		}}
-	}
-}
-
 // TestEmptyInput: nothing registered, nothing to do.
 func TestEmptyInput(t *testing.T) {
 	t.Parallel()
