@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -16,7 +17,7 @@ func FuzzParseIstioConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		config, err := parseIstioConfig(text)
 		again, errAgain := parseIstioConfig(text)
-		if config != again || (err == nil) != (errAgain == nil) {
+		if !reflect.DeepEqual(config, again) || (err == nil) != (errAgain == nil) {
 			t.Fatalf("%v, %v, then %v, %v", config, err, again, errAgain)
 		}
 		if config.trustDomain != "" && text == "" {

@@ -3,6 +3,7 @@ package discovery
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,9 @@ import (
 
 const (
 	istioConfigKey = "mesh"
+	// istioSkipTrustDomain has a control plane's proxies accept callers of any
+	// trust domain (pilot/pkg/features, SkipValidateTrustDomain).
+	istioSkipTrustDomain = "PILOT_SKIP_VALIDATE_TRUST_DOMAIN"
 	// istioDNSCapture makes the sidecars answer DNS queries themselves.
 	istioDNSCapture = "ISTIO_META_DNS_CAPTURE"
 )
@@ -23,7 +27,10 @@ const (
 type istioConfig struct {
 	// trustDomain is as written; empty means cluster.local.
 	trustDomain string
-	smartDNS    bool
+	// aliases are trust domains that are the same to the mesh as its own; peers are
+	// others whose callers it accepts.
+	aliases, peers []string
+	smartDNS       bool
 }
 
 // istioConfig reads the settings of a control plane. What cannot be read is
@@ -86,10 +93,30 @@ func parseIstioConfig(text string) (istioConfig, error) {
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, &config); err != nil {
 		return salvageIstioConfig(raw), protoError(err)
 	}
-	return istioConfig{
+	out := istioConfig{
 		trustDomain: config.GetTrustDomain(),
+		aliases:     sortedSet(config.GetTrustDomainAliases()),
 		smartDNS:    isTrue(config.GetDefaultConfig().GetProxyMetadata()[istioDNSCapture]),
-	}, nil
+	}
+	var peers []string
+	for _, root := range config.GetCaCertificates() {
+		peers = append(peers, root.GetTrustDomains()...)
+	}
+	out.peers = sortedSet(peers)
+	return out, nil
+}
+
+// sortedSet is list without repetitions and empty strings, ascending; nil if
+// nothing is left.
+func sortedSet(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // protoError says the same as err in words that do not vary between builds,
@@ -107,6 +134,9 @@ func salvageIstioConfig(raw []byte) istioConfig {
 	var domain struct {
 		TrustDomain string `json:"trustDomain"`
 	}
+	var aliases struct {
+		TrustDomainAliases []string `json:"trustDomainAliases"`
+	}
 	var dns struct {
 		DefaultConfig struct {
 			ProxyMetadata map[string]any `json:"proxyMetadata"`
@@ -115,6 +145,9 @@ func salvageIstioConfig(raw []byte) istioConfig {
 	var out istioConfig
 	if yaml.Unmarshal(raw, &domain) == nil {
 		out.trustDomain = domain.TrustDomain
+	}
+	if yaml.Unmarshal(raw, &aliases) == nil {
+		out.aliases = sortedSet(aliases.TrustDomainAliases)
 	}
 	if yaml.Unmarshal(raw, &dns) == nil {
 		out.smartDNS = isTrue(fmt.Sprint(dns.DefaultConfig.ProxyMetadata[istioDNSCapture]))

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -61,6 +62,9 @@ func (w *world) istioMesh(d *appsv1.Deployment, pilot *corev1.Container) *mesh {
 	ref := snapshot.Ref{Kind: snapshot.Mesh, Namespace: w.namespace, Name: name}
 	revision := istiodRevision(d, pilot)
 	config := w.istioConfig(d.Namespace, revision, ref)
+	if acceptsAnyTrustDomain(pilot) {
+		config.peers = []string{discoveryv1.AnyTrustDomain}
+	}
 
 	installation := discoveryv1.MeshInstallation{
 		Namespace: d.Namespace,
@@ -80,6 +84,8 @@ func (w *world) istioMesh(d *appsv1.Deployment, pilot *corev1.Container) *mesh {
 				Istio: &discoveryv1.IstioMesh{
 					Installation:            installation,
 					TrustDomain:             config.trustDomain,
+					TrustDomainAliases:      config.aliases,
+					PeerTrustDomains:        config.peers,
 					IstiodServiceAccount:    serviceAccount(&d.Spec.Template),
 					SmartDnsProxyingEnabled: config.smartDNS,
 				},
@@ -103,6 +109,10 @@ func istiodRevision(d *appsv1.Deployment, pilot *corev1.Container) string {
 		}
 	}
 	return istioDefault
+}
+
+func acceptsAnyTrustDomain(pilot *corev1.Container) bool {
+	return slices.ContainsFunc(pilot.Env, func(e corev1.EnvVar) bool { return e.Name == istioSkipTrustDomain && isTrue(e.Value) })
 }
 
 // agentInfo says where the certificate agent of the cluster runs; nil if nowhere.

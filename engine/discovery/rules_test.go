@@ -45,16 +45,21 @@ func TestParseIstioConfig(t *testing.T) {
 		want istioConfig
 		err  string
 	}{
-		"empty":             {text: ""},
-		"comment only":      {text: "# nothing\n"},
-		"trust domain":      {text: "trustDomain: a.example", want: istioConfig{trustDomain: "a.example"}},
-		"original name":     {text: "trust_domain: a.example", want: istioConfig{trustDomain: "a.example"}},
-		"smart DNS":         {text: "defaultConfig:\n  proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"true\"}", want: istioConfig{smartDNS: true}},
-		"smart DNS by 1":    {text: "defaultConfig:\n  proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"1\"}", want: istioConfig{smartDNS: true}},
-		"smart DNS off":     {text: "defaultConfig:\n  proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"false\"}"},
-		"unknown field":     {text: "trustDomain: a.example\nnextYear: {x: [1]}", want: istioConfig{trustDomain: "a.example"}},
-		"unknown enum":      {text: "trustDomain: a.example\naccessLogEncoding: HOLOGRAM", want: istioConfig{trustDomain: "a.example"}},
-		"wrong type beside": {text: "trustDomain: a.example\nconnectTimeout: [1]", want: istioConfig{trustDomain: "a.example"}, err: "unexpected token ["},
+		"empty":        {text: ""},
+		"comment only": {text: "# nothing\n"},
+		"trust domain": {text: "trustDomain: a.example", want: istioConfig{trustDomain: "a.example"}},
+		"aliases": {
+			text: "trustDomain: a\ntrustDomainAliases: [c, b, c, \"\"]\ncaCertificates: [{pem: x, trustDomains: [e]}, {trustDomains: [d, e]}]",
+			want: istioConfig{trustDomain: "a", aliases: []string{"b", "c"}, peers: []string{"d", "e"}},
+		},
+		"aliases beside a slip": {text: "trustDomainAliases: [b]\ntrustDomain: [a]", want: istioConfig{aliases: []string{"b"}}, err: "trustDomain"},
+		"original name":         {text: "trust_domain: a.example", want: istioConfig{trustDomain: "a.example"}},
+		"smart DNS":             {text: "defaultConfig:\n  proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"true\"}", want: istioConfig{smartDNS: true}},
+		"smart DNS by 1":        {text: "defaultConfig:\n  proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"1\"}", want: istioConfig{smartDNS: true}},
+		"smart DNS off":         {text: "defaultConfig:\n  proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"false\"}"},
+		"unknown field":         {text: "trustDomain: a.example\nnextYear: {x: [1]}", want: istioConfig{trustDomain: "a.example"}},
+		"unknown enum":          {text: "trustDomain: a.example\naccessLogEncoding: HOLOGRAM", want: istioConfig{trustDomain: "a.example"}},
+		"wrong type beside":     {text: "trustDomain: a.example\nconnectTimeout: [1]", want: istioConfig{trustDomain: "a.example"}, err: "unexpected token ["},
 		"bare boolean": {
 			text: "defaultConfig:\n  proxyMetadata: {ISTIO_META_DNS_CAPTURE: true}",
 			want: istioConfig{smartDNS: true}, err: "invalid value for string field value: true",

@@ -10,7 +10,7 @@ import (
 
 // keptEnv are the environment variables that are read. All others are not even
 // kept in memory: they may hold passwords.
-var keptEnv = []string{"REVISION"}
+var keptEnv = []string{"REVISION", "PILOT_SKIP_VALIDATE_TRUST_DOMAIN"}
 
 func stripPod(o *corev1.Pod) bool {
 	kept := essential(o.ObjectMeta)

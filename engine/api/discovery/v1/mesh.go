@@ -45,12 +45,21 @@ type MeshSpec struct {
 	AgentInfo *AgentInfo `json:"agentInfo,omitempty"`
 }
 
+// AnyTrustDomain among peerTrustDomains means any.
+const AnyTrustDomain = "*"
+
 // IstioMesh is an istiod and what it controls.
 type IstioMesh struct {
 	// Installation is where the control plane runs.
 	Installation MeshInstallation `json:"installation,omitempty,omitzero"`
 	// TrustDomain is the SPIFFE trust domain; empty means cluster.local.
 	TrustDomain string `json:"trustDomain,omitempty"`
+	// TrustDomainAliases are trust domains whose identities the mesh takes for the same as its own. It is not part of
+	// Gloo Mesh 1.x.
+	TrustDomainAliases []string `json:"trustDomainAliases,omitempty"`
+	// PeerTrustDomains are further trust domains whose callers the mesh accepts, and knows from its own; * for any. It is
+	// not part of Gloo Mesh 1.x.
+	PeerTrustDomains []string `json:"peerTrustDomains,omitempty"`
 	// IstiodServiceAccount is the service account of istiod, which is the identity in the CA certificate issued to it.
 	IstiodServiceAccount string `json:"istiodServiceAccount,omitempty"`
 	// IngressGateways are the gateways of the mesh. Deprecated: they are now chosen by the VirtualMesh.

@@ -587,6 +587,16 @@ func (in *IstioIngressGateway) DeepCopy() *IstioIngressGateway {
 func (in *IstioMesh) DeepCopyInto(out *IstioMesh) {
 	*out = *in
 	in.Installation.DeepCopyInto(&out.Installation)
+	if in.TrustDomainAliases != nil {
+		in, out := &in.TrustDomainAliases, &out.TrustDomainAliases
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.PeerTrustDomains != nil {
+		in, out := &in.PeerTrustDomains, &out.PeerTrustDomains
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.IngressGateways != nil {
 		in, out := &in.IngressGateways, &out.IngressGateways
 		*out = make([]IstioIngressGateway, len(*in))
