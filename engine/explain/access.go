@@ -78,12 +78,15 @@ func (w *World) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
 		return false, nil
 	}
+	if mesh.Ref != d.Mesh.Ref && d.Mesh.Mesh.Spec.Istio != nil && !d.Mesh.Accepts(mesh.TrustDomain) {
+		return false, nil // its certificate is not accepted
+	}
 	if d.Mesh.DenyByDefault == nil && len(d.Access) == 0 || isOpenGateway(d) || permissive(d.Mesh) {
 		return true, nil
 	}
 	var by []snapshot.Ref
 	for _, rule := range d.Access {
-		if rule.Anyone || slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, mesh, workload) }) {
+		if rule.Anyone || slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, d.Mesh, mesh, workload) }) {
 			by = append(by, rule.Origin.Ref)
 		}
 	}
@@ -106,16 +109,16 @@ func reaches(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) bool {
 
 // names reports whether a caller is among the sources, as its certificate says:
 // certificates name a trust domain, not a cluster.
-func names(s snapshot.Source, mesh *snapshot.MeshPlan, workload *discoveryv1.Workload) bool {
+func names(s snapshot.Source, to, mesh *snapshot.MeshPlan, workload *discoveryv1.Workload) bool {
 	k := workload.Spec.Kubernetes
 	if k == nil {
 		return false
 	}
-	if slices.Contains(s.Namespaces, k.Controller.Namespace) {
-		return true
+	if len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, k.Controller.Namespace) {
+		return false
 	}
-	return slices.ContainsFunc(s.Identities, func(i snapshot.Identity) bool {
-		return i.TrustDomain == mesh.TrustDomain &&
+	return len(s.Identities) == 0 || slices.ContainsFunc(s.Identities, func(i snapshot.Identity) bool {
+		return to.Alike(i.TrustDomain, mesh.TrustDomain) &&
 			(i.Namespace == "" || i.Namespace == k.Controller.Namespace) &&
 			(i.ServiceAccount == "" || i.ServiceAccount == account(workload))
 	})
@@ -140,14 +143,21 @@ func callersText(rule *snapshot.AccessRule, byAccount bool) []string {
 	}
 	callers := []string{}
 	for _, s := range rule.Sources {
+		within := ""
+		if len(s.Identities) > 0 && len(s.Namespaces) > 0 {
+			within = " in namespace " + strings.Join(s.Namespaces, " or ")
+		}
 		for _, i := range s.Identities {
-			text := identityText(i)
+			text := identityText(i) + within
 			if byAccount {
 				text = i.ServiceAccount + "." + i.Namespace + "." + i.TrustDomain
 			}
 			callers = append(callers, text)
 		}
 		for _, namespace := range s.Namespaces {
+			if within != "" {
+				break
+			}
 			callers = append(callers, "namespace "+namespace)
 		}
 	}

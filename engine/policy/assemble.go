@@ -71,6 +71,7 @@ func (r *round) judgeTraffic(b *trafficBinding) *snapshot.PolicyPlan {
 
 func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.first, WorkloadCount: b.workloads.count, Issues: b.issues}
+	said := map[*snapshot.MeshPlan][]snapshot.Issue{} // what is the same on all of a mesh's Destinations
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
 		d := r.world.inv.Destinations[i]
@@ -79,7 +80,10 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 			v = reject(snapshot.Verdict{Destination: ref(d)}, b.ref, []snapshot.Issue{failure(snapshot.FieldUnsupported,
 				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", key(d.Spec.KubeService.Ref))})
 		} else if mesh := r.world.groups.mesh(d); mesh != nil {
-			issues := append(unnameable(b.rule, mesh), r.world.alsoGuarded(d, mesh)...)
+			if _, ok := said[mesh]; !ok {
+				said[mesh] = append(unnameable(b.rule, mesh), r.world.groups.indistinct(b.rule, mesh)...)
+			}
+			issues := append(slices.Clone(said[mesh]), r.world.alsoGuarded(d, mesh)...)
 			if mesh.ByAccount {
 				issues = r.cells[i].grants.issues[grantKey{b, i}]
 			}

@@ -80,6 +80,7 @@ func newMeshPlan(m *discoveryv1.Mesh) *snapshot.MeshPlan {
 		if m.Spec.Istio.TrustDomain != "" {
 			plan.TrustDomain = m.Spec.Istio.TrustDomain
 		}
+		plan.TrustAliases, plan.TrustPeers = m.Spec.Istio.TrustDomainAliases, m.Spec.Istio.PeerTrustDomains
 	case m.Spec.Osm != nil:
 		installation = m.Spec.Osm.Installation
 		planOSM(plan, m.Spec.Osm)
@@ -119,6 +120,7 @@ func (g *Groups) join(inv *Inventory, vm *networkingv1.VirtualMesh) *snapshot.Vi
 	shareGateways(plan)
 	plan.Issues = append(plan.Issues, g.selectorIssues(inv, plan)...)
 	plan.Issues = append(plan.Issues, trustIssues(plan)...)
+	plan.Issues = append(plan.Issues, foreignIssues(plan)...)
 	return plan
 }
 

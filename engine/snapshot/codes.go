@@ -50,6 +50,12 @@ const (
 	RuleShadowed Code = "RuleShadowed"
 	// LastGoodInForce: the policy is invalid; its last accepted spec stays.
 	LastGoodInForce Code = "LastGoodInForce"
+	// TrustDomainForeign: a mesh accepts no callers of another member's trust domain.
+	TrustDomainForeign Code = "TrustDomainForeign"
+	// IdentityShared: callers are let in who are not told from those that are named.
+	IdentityShared Code = "IdentityShared"
+	// SourceNarrowed: callers must meet both parts of a selector.
+	SourceNarrowed Code = "SourceNarrowed"
 	// TrustUnmanaged: certificates were asked for, which this version does not issue.
 	TrustUnmanaged Code = "TrustUnmanaged"
 	// NotFederated: a policy needs a service in a cluster where it is not federated.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,6 +116,9 @@ type MeshPlan struct {
 	Twin bool
 	// TrustDomain is never empty: Istio's default is cluster.local.
 	TrustDomain string
+	// TrustAliases are trust domains that are the same to the mesh as its own, and
+	// TrustPeers others whose callers it accepts.
+	TrustAliases, TrustPeers []string
 	// VirtualMesh is the one that holds the mesh; nil if none does.
 	VirtualMesh *networkingv1.VirtualMesh
 	// HostnameSuffix ends the host names of services federated by the VirtualMesh.
@@ -371,7 +375,8 @@ type AccessRule struct {
 	Ports   []uint32
 }
 
-// Source is a set of callers: identities, or whole namespaces of any trust domain.
+// Source is a set of callers: identities, or whole namespaces of any trust
+// domain. If both are given, callers must be among both.
 type Source struct {
 	Identities []Identity
 	Namespaces []string
@@ -390,6 +395,20 @@ type Identity struct {
 // own, and at the same time its word for "this mesh's trust domain", whatever
 // that is.
 const DefaultTrustDomain = "cluster.local"
+
+// Accepts reports whether proxies of the mesh accept connections of callers of
+// a trust domain at all.
+func (m *MeshPlan) Accepts(trustDomain string) bool {
+	return m.own(trustDomain) || slices.Contains(m.TrustPeers, trustDomain) || slices.Contains(m.TrustPeers, discoveryv1.AnyTrustDomain)
+}
+
+// Alike reports whether the mesh takes identities of two trust domains for the
+// same (istio.io: trust domain migration).
+func (m *MeshPlan) Alike(a, b string) bool { return a == b || m.own(a) && m.own(b) }
+
+func (m *MeshPlan) own(trustDomain string) bool {
+	return trustDomain == m.TrustDomain || slices.Contains(m.TrustAliases, trustDomain)
+}
 
 // NoTrustDomain is that of callers whose certificates bear no SPIFFE identity,
 // such as those of Open Service Mesh. Their own mesh knows them by service account.
