@@ -37,6 +37,16 @@ func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, 
 		}
 		slices.SortFunc(source.Identities, compareIdentities)
 		source.Identities = slices.Compact(source.Identities)
+		if narrowed(s) {
+			issue := warning(snapshot.SourceNarrowed, "put the two into selectors of their own to take callers that meet either",
+				"a sourceSelector with both namespaces and service accounts takes only callers that meet both")
+			if !slices.Contains(issues, issue) {
+				issues = append(issues, issue)
+			}
+			if len(source.Identities) == 0 {
+				continue // nobody is known, rather than everybody in the namespaces
+			}
+		}
 		if len(source.Identities)+len(source.Namespaces) > 0 {
 			rule.Sources = append(rule.Sources, source)
 		}
@@ -50,13 +60,18 @@ func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, 
 	return rule, issues
 }
 
-// anyone: an element without parts, or with an empty matcher, names everybody.
+// anyone: an element without parts, or with an empty matcher alone, names everybody.
 func anyone(s *commonv1.IdentitySelector) bool {
 	m := s.KubeIdentityMatcher
-	if m == nil {
-		return s.KubeServiceAccountRefs == nil
-	}
-	return len(m.Clusters)+len(m.Namespaces) == 0
+	return s.KubeServiceAccountRefs == nil && (m == nil || len(m.Clusters)+len(m.Namespaces) == 0)
+}
+
+// narrowed: namespaces of any cluster limit the service accounts beside them, as
+// the two parts of a source do in Istio. Clusters are identities as service
+// accounts are: those beside them are added.
+func narrowed(s *commonv1.IdentitySelector) bool {
+	m := s.KubeIdentityMatcher
+	return m != nil && len(m.Clusters) == 0 && len(m.Namespaces) > 0 && s.KubeServiceAccountRefs != nil
 }
 
 func (w *world) matcherSource(m *commonv1.KubeIdentityMatcher, source *snapshot.Source, issues *[]snapshot.Issue) {

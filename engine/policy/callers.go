@@ -85,6 +85,7 @@ func (w *world) noteSources(s *commonv1.IdentitySelector, mesh *snapshot.MeshPla
 			note(accounts+"name", snapshot.Omitted)
 		case ref.Namespace == "":
 			note(accounts+"namespace", snapshot.Omitted)
+		case narrowed(s) && !slices.Contains(s.KubeIdentityMatcher.Namespaces, ref.Namespace):
 		default:
 			add(snapshot.Account{Namespace: ref.Namespace, Name: ref.Name})
 		}

@@ -106,19 +106,27 @@ func matchesIdentity(selectors []commonv1.IdentitySelector, w *discoveryv1.Kuber
 	}
 	for i := range selectors {
 		s := &selectors[i]
-		if s.KubeIdentityMatcher == nil && s.KubeServiceAccountRefs == nil {
+		m := s.KubeIdentityMatcher
+		matched := m != nil && oneOf(m.Namespaces, w.Controller.Namespace) && oneOf(m.Clusters, w.Controller.ClusterName)
+		switch {
+		case anyone(s):
 			return true
-		}
-		if m := s.KubeIdentityMatcher; m != nil && oneOf(m.Namespaces, w.Controller.Namespace) && oneOf(m.Clusters, w.Controller.ClusterName) {
-			return true
-		}
-		if s.KubeServiceAccountRefs == nil {
-			continue
-		}
-		for _, account := range s.KubeServiceAccountRefs.ServiceAccounts {
-			if blankOr(account.Name, w.ServiceAccountName) && blankOr(account.Namespace, w.Controller.Namespace) && blankOr(account.ClusterName, w.Controller.ClusterName) {
+		case s.KubeServiceAccountRefs == nil:
+			if matched {
 				return true
 			}
+			continue
+		case narrowed(s):
+			if !matched {
+				continue
+			}
+		case m != nil && len(m.Clusters) > 0 && matched:
+			return true
+		}
+		if slices.ContainsFunc(s.KubeServiceAccountRefs.ServiceAccounts, func(account commonv1.ClusterObjectRef) bool {
+			return blankOr(account.Name, w.ServiceAccountName) && blankOr(account.Namespace, w.Controller.Namespace) && blankOr(account.ClusterName, w.Controller.ClusterName)
+		}) {
+			return true
 		}
 	}
 	return false

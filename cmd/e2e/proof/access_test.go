@@ -87,11 +87,16 @@ func plannedCallers(rule *snapshot.AccessRule, trustDomain string) []string {
 		for _, namespace := range source.Namespaces {
 			namespaces = append(namespaces, "principal~.*/ns/"+namespace+"/.*")
 		}
+		if len(source.Identities) > 0 && len(ids) == 0 {
+			continue // none of those who would have to be in the namespaces
+		}
+		var both []string
 		for _, list := range [][]string{ids, namespaces} {
 			if len(list) > 0 {
-				out = append(out, joined("or", list))
+				both = append(both, joined("or", list))
 			}
 		}
+		out = append(out, joined("and", both))
 	}
 	slices.Sort(out)
 	return out

@@ -47,14 +47,12 @@ func accessRule(rule *snapshot.AccessRule, service *discoveryv1.KubeService, tru
 				source.Principals = append(source.Principals, principal(id))
 			}
 		}
-		if len(source.Principals) > 0 {
-			slices.Sort(source.Principals)
-			source.Principals = slices.Compact(source.Principals)
-			out.From = append(out.From, &security.Rule_From{Source: source})
+		if len(s.Identities) > 0 && len(source.Principals) == 0 {
+			continue // none can be named: without them the namespaces would be all of theirs
 		}
-		if len(s.Namespaces) > 0 {
-			out.From = append(out.From, &security.Rule_From{Source: &security.Source{Namespaces: s.Namespaces}})
-		}
+		slices.Sort(source.Principals)
+		source.Principals, source.Namespaces = slices.Compact(source.Principals), s.Namespaces
+		out.From = append(out.From, &security.Rule_From{Source: source})
 	}
 	if len(rule.Paths)+len(rule.Methods)+len(rule.Ports) > 0 {
 		out.To = []*security.Rule_To{{Operation: &security.Operation{

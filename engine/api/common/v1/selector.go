@@ -46,7 +46,9 @@ type KubeWorkloadMatcher struct {
 	Clusters []string `json:"clusters,omitempty"`
 }
 
-// IdentitySelector selects callers by their identity. If both parts are given, callers that match either are selected.
+// IdentitySelector selects callers by their identity. If both parts are given, callers that match either are selected;
+// but namespaces that are given without clusters limit the service accounts beside them, and an empty kubeIdentityMatcher
+// beside service accounts adds nobody.
 // A list of selectors is a disjunction; an empty list selects every caller.
 type IdentitySelector struct {
 	// KubeIdentityMatcher selects all identities of namespaces and clusters.
