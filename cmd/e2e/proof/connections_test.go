@@ -235,15 +235,14 @@ func gatewayFacts(plan *snapshot.Plan, p proxy) []fact {
 	return out
 }
 
-// doors lists the services at home. Istio opens one for each name under the
-// Gateway's hosts, also for those of other meshes that this one knows: they lead
-// on to the gateways there.
+// doors lists the services at home, and no others: Istio opens one for each name
+// under the Gateway's hosts that it knows.
 func doors(plan *snapshot.Plan, p proxy, listener uint32) []fact {
 	var names []string
 	var out []fact
 	for _, s := range visible(plan, p) {
 		f := s.plan.Federation
-		if f == nil || f.Flat {
+		if f == nil || f.Flat || s.remote {
 			continue
 		}
 		for subset, selector := range doorSubsets(s) {
@@ -251,13 +250,10 @@ func doors(plan *snapshot.Plan, p proxy, listener uint32) []fact {
 				name := doorName(port.Port, subset, f.Hostname)
 				names = append(names, name)
 				want := podEndpoints(s.plan, port.Port, selector, dialling{})
-				if s.remote {
-					want = plannedEndpoints(s, p.zone, port.Port, subset)
-				}
 				out = append(out, fact{
 					name: "endpoints behind " + name, want: want,
 					look: func(told *envoy.Config) []string {
-						return toldEndpoints(told.EndpointsOf(told.TCPCluster(listener, name)), s.remote)
+						return toldEndpoints(told.EndpointsOf(told.TCPCluster(listener, name)), false)
 					},
 				})
 			}
@@ -275,12 +271,11 @@ func doorName(port uint32, subset, host string) string {
 	return fmt.Sprintf("outbound_.%d_.%s_.%s", port, subset, host)
 }
 
-// doorSubsets are the labels of the subsets by name: at home those that any
-// other mesh asks for.
+// doorSubsets are the labels of the subsets, by name, that any other mesh asks for.
 func doorSubsets(s seen) map[string]map[string]string {
 	out := map[string]map[string]string{"": nil}
 	for _, v := range s.plan.Views {
-		if s.remote && v != s.view || !s.remote && v.Mesh == s.plan.Mesh {
+		if v.Mesh == s.plan.Mesh {
 			continue
 		}
 		for _, subset := range v.Subsets {

@@ -6,7 +6,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// gateways let connections from other clusters pass to whatever service their
+// gateways let connections from other clusters pass to the service that their
 // SNI names; the TLS session stays between the two sidecars.
 func gateways(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 	var out []*snapshot.Object
@@ -19,7 +19,7 @@ func gateways(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 			Selector: gw.Selector,
 			Servers: []*networking.Server{{
 				Port:  &networking.Port{Number: gw.ContainerPort, Name: "tls", Protocol: "TLS"},
-				Hosts: []string{"*." + plan.HostnameSuffix},
+				Hosts: passable(plan),
 				Tls:   &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH},
 			}},
 		}
@@ -32,4 +32,16 @@ func gateways(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 		})
 	}
 	return out
+}
+
+// passable are the names of what is at home in a mesh: its own services, and
+// VirtualDestinations, whose names for this use stand for the pods there. With
+// all of the suffix, a gateway would pass connections on to other meshes' services,
+// too: Istio opens a door for each name under the hosts that it knows
+// (pilot/pkg/networking/core, builtAutoPassthroughFilterChains).
+func passable(plan *snapshot.MeshPlan) []string {
+	return []string{
+		"*.svc." + plan.Cluster + "." + plan.HostnameSuffix,
+		"*." + snapshot.PassedAsMark + "." + plan.HostnameSuffix,
+	}
 }
