@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,9 @@ import (
 
 const (
 	istioConfigKey = "mesh"
+	// istioDefaultRoot is the root namespace of a MeshConfig that names none
+	// (pkg/config/mesh, DefaultMeshConfig), wherever the control plane runs.
+	istioDefaultRoot = "istio-system"
 	// istioSkipTrustDomain has a control plane's proxies accept callers of any
 	// trust domain (pilot/pkg/features, SkipValidateTrustDomain).
 	istioSkipTrustDomain = "PILOT_SKIP_VALIDATE_TRUST_DOMAIN"
@@ -25,6 +29,8 @@ const (
 
 // istioConfig is what discovery wants to know of Istio's MeshConfig.
 type istioConfig struct {
+	// rootNamespace is where configuration holds for the whole mesh; empty if not known.
+	rootNamespace string
 	// trustDomain is as written; empty means cluster.local.
 	trustDomain string
 	// aliases are trust domains that are the same to the mesh as its own; peers are
@@ -58,6 +64,7 @@ func (w *world) istioConfig(namespace, revision string, mesh snapshot.Ref) istio
 		return istioConfig{}
 	}
 	config, err := parseIstioConfig(text)
+	config.rootNamespace = cmp.Or(config.rootNamespace, istioDefaultRoot)
 	if err != nil {
 		issue.Message = fmt.Sprintf("its key %q is no valid MeshConfig (%v); the mesh is taken to have %s", istioConfigKey, err, config)
 		issue.Hint = "mend it: the control plane will not take it either"
@@ -94,9 +101,10 @@ func parseIstioConfig(text string) (istioConfig, error) {
 		return salvageIstioConfig(raw), protoError(err)
 	}
 	out := istioConfig{
-		trustDomain: config.GetTrustDomain(),
-		aliases:     sortedSet(config.GetTrustDomainAliases()),
-		smartDNS:    isTrue(config.GetDefaultConfig().GetProxyMetadata()[istioDNSCapture]),
+		rootNamespace: config.GetRootNamespace(),
+		trustDomain:   config.GetTrustDomain(),
+		aliases:       sortedSet(config.GetTrustDomainAliases()),
+		smartDNS:      isTrue(config.GetDefaultConfig().GetProxyMetadata()[istioDNSCapture]),
 	}
 	var peers []string
 	for _, root := range config.GetCaCertificates() {
@@ -134,6 +142,9 @@ func salvageIstioConfig(raw []byte) istioConfig {
 	var domain struct {
 		TrustDomain string `json:"trustDomain"`
 	}
+	var root struct {
+		RootNamespace string `json:"rootNamespace"`
+	}
 	var aliases struct {
 		TrustDomainAliases []string `json:"trustDomainAliases"`
 	}
@@ -145,6 +156,9 @@ func salvageIstioConfig(raw []byte) istioConfig {
 	var out istioConfig
 	if yaml.Unmarshal(raw, &domain) == nil {
 		out.trustDomain = domain.TrustDomain
+	}
+	if yaml.Unmarshal(raw, &root) == nil {
+		out.rootNamespace = root.RootNamespace
 	}
 	if yaml.Unmarshal(raw, &aliases) == nil {
 		out.aliases = sortedSet(aliases.TrustDomainAliases)

@@ -62,6 +62,9 @@ func (w *world) istioMesh(d *appsv1.Deployment, pilot *corev1.Container) *mesh {
 	ref := snapshot.Ref{Kind: snapshot.Mesh, Namespace: w.namespace, Name: name}
 	revision := istiodRevision(d, pilot)
 	config := w.istioConfig(d.Namespace, revision, ref)
+	if config.rootNamespace == d.Namespace {
+		config.rootNamespace = "" // as usual
+	}
 	if acceptsAnyTrustDomain(pilot) {
 		config.peers = []string{discoveryv1.AnyTrustDomain}
 	}
@@ -83,6 +86,7 @@ func (w *world) istioMesh(d *appsv1.Deployment, pilot *corev1.Container) *mesh {
 			Spec: discoveryv1.MeshSpec{
 				Istio: &discoveryv1.IstioMesh{
 					Installation:            installation,
+					RootNamespace:           config.rootNamespace,
 					TrustDomain:             config.trustDomain,
 					TrustDomainAliases:      config.aliases,
 					PeerTrustDomains:        config.peers,

@@ -45,9 +45,11 @@ func TestParseIstioConfig(t *testing.T) {
 		want istioConfig
 		err  string
 	}{
-		"empty":        {text: ""},
-		"comment only": {text: "# nothing\n"},
-		"trust domain": {text: "trustDomain: a.example", want: istioConfig{trustDomain: "a.example"}},
+		"empty":                        {text: ""},
+		"comment only":                 {text: "# nothing\n"},
+		"trust domain":                 {text: "trustDomain: a.example", want: istioConfig{trustDomain: "a.example"}},
+		"root namespace":               {text: "rootNamespace: istio-config", want: istioConfig{rootNamespace: "istio-config"}},
+		"root namespace beside a slip": {text: "rootNamespace: istio-config\ntrustDomain: [a]", want: istioConfig{rootNamespace: "istio-config"}, err: "trustDomain"},
 		"aliases": {
 			text: "trustDomain: a\ntrustDomainAliases: [c, b, c, \"\"]\ncaCertificates: [{pem: x, trustDomains: [e]}, {trustDomains: [d, e]}]",
 			want: istioConfig{trustDomain: "a", aliases: []string{"b", "c"}, peers: []string{"d", "e"}},

@@ -48,7 +48,7 @@ func (r *round) filterPlans() []*snapshot.FilterPlan {
 	return out
 }
 
-// meshPlace is where a mesh keeps what holds for all of it; revisions of one
+// meshPlace is where what holds for all of a mesh must stand; revisions of one
 // control plane share it, and would add a filter twice.
 type meshPlace struct{ cluster, namespace string }
 
@@ -56,7 +56,7 @@ func need(needs map[meshPlace]*snapshot.FilterPlan, mesh *snapshot.MeshPlan, a *
 	if a.CSRF == nil && a.RateLimit == nil {
 		return
 	}
-	at := meshPlace{mesh.Cluster, mesh.Namespace}
+	at := meshPlace{mesh.Cluster, mesh.RootNamespace}
 	plan := needs[at]
 	if plan == nil {
 		plan = &snapshot.FilterPlan{Mesh: mesh}

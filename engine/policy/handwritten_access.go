@@ -48,8 +48,8 @@ func (w *world) alsoGuarded(d *discoveryv1.Destination, mesh *snapshot.MeshPlan)
 		}
 	}
 	look(hand.access[service.Ref.Namespace])
-	if mesh.Namespace != service.Ref.Namespace {
-		look(hand.access[mesh.Namespace]) // those of the mesh's root namespace hold everywhere
+	if mesh.RootNamespace != service.Ref.Namespace {
+		look(hand.access[mesh.RootNamespace]) // those of the mesh's root namespace hold everywhere
 	}
 	return issues
 }

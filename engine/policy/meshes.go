@@ -31,7 +31,7 @@ func NewGroups(inv *Inventory, virtualMeshes []*networkingv1.VirtualMesh, settin
 	g := &Groups{
 		byRef: make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)), trustDomains: map[string][]string{}, settings: settings,
 	}
-	places := map[[2]string]bool{}
+	places, roots := map[[2]string]bool{}, map[[2]string]bool{}
 	var osm []*snapshot.MeshPlan
 	for _, m := range inv.Meshes {
 		plan := newMeshPlan(m)
@@ -40,6 +40,8 @@ func NewGroups(inv *Inventory, virtualMeshes []*networkingv1.VirtualMesh, settin
 		}
 		place := [2]string{plan.Cluster, plan.Namespace}
 		plan.Twin, places[place] = places[place], true
+		root := [2]string{plan.Cluster, plan.RootNamespace}
+		plan.RootTwin, roots[root] = roots[root], true
 		g.Meshes = append(g.Meshes, plan)
 		g.byRef[commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}] = plan
 		if m.Spec.Istio != nil && !slices.Contains(g.trustDomains[plan.Cluster], plan.TrustDomain) {
@@ -86,7 +88,10 @@ func newMeshPlan(m *discoveryv1.Mesh) *snapshot.MeshPlan {
 		planOSM(plan, m.Spec.Osm)
 		plan.Open = m.Spec.Osm.PermissiveTrafficPolicyMode
 	}
-	plan.Cluster, plan.Namespace = installation.Cluster, installation.Namespace
+	plan.Cluster, plan.Namespace, plan.RootNamespace = installation.Cluster, installation.Namespace, installation.Namespace
+	if m.Spec.Istio != nil && m.Spec.Istio.RootNamespace != "" {
+		plan.RootNamespace = m.Spec.Istio.RootNamespace
+	}
 	return plan
 }
 

@@ -111,6 +111,11 @@ type MeshPlan struct {
 	// Namespace is where the mesh keeps its mesh-wide configuration (the
 	// control plane's own).
 	Namespace string
+	// RootNamespace is where what holds for all of the mesh must stand: elsewhere
+	// Istio takes it for the configuration of that namespace. RootTwin is set if
+	// a mesh before this one has the same.
+	RootNamespace string
+	RootTwin      bool
 	// Twin is set if a mesh before this one keeps its configuration in the same
 	// place: they are revisions of one control plane, and read each other's.
 	Twin bool

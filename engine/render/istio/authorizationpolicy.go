@@ -116,12 +116,12 @@ func globalAccess(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object 
 	}
 	vm := []snapshot.Ref{plan.DenyByDefault.Ref}
 	name := "global-access-control"
-	if plan.Twin {
+	if plan.RootTwin {
 		name = snapshot.Sanitize(name + "-" + plan.Ref.Name)
 	}
 	out := []*snapshot.Object{{
 		Ref: snapshot.Ref{
-			Kind: snapshot.AuthorizationPolicy, Cluster: plan.Cluster, Namespace: plan.Namespace, Name: name,
+			Kind: snapshot.AuthorizationPolicy, Cluster: plan.Cluster, Namespace: plan.RootNamespace, Name: name,
 		},
 		Content: newContent(namespace, &security.AuthorizationPolicy{}, vm, vm),
 	}}

@@ -39,7 +39,7 @@ func Filters(plan *snapshot.FilterPlan, namespace string) []*snapshot.Object {
 	}
 	return []*snapshot.Object{{
 		Ref: snapshot.Ref{
-			Kind: snapshot.EnvoyFilter, Cluster: plan.Mesh.Cluster, Namespace: plan.Mesh.Namespace,
+			Kind: snapshot.EnvoyFilter, Cluster: plan.Mesh.Cluster, Namespace: plan.Mesh.RootNamespace,
 			Name: "meshctl-filters",
 		},
 		Content: newContent(namespace, spec, []snapshot.Ref{plan.Mesh.Ref}, plan.Policies),
@@ -92,7 +92,7 @@ func (r *renderer) routeFilters(view *snapshot.View, remote bool) {
 			spec.ConfigPatches = append(spec.ConfigPatches, configureRoute(r.routeName(route), configs))
 		}
 	}
-	ref := snapshot.Ref{Kind: snapshot.EnvoyFilter, Cluster: view.Mesh.Cluster, Namespace: view.Mesh.Namespace, Name: r.plan.Ref.Name}
+	ref := snapshot.Ref{Kind: snapshot.EnvoyFilter, Cluster: view.Mesh.Cluster, Namespace: view.Mesh.RootNamespace, Name: r.plan.Ref.Name}
 	for _, o := range r.objects {
 		if o.Ref == ref {
 			return // of a revision beside this one, which has the same routes

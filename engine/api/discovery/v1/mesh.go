@@ -52,6 +52,9 @@ const AnyTrustDomain = "*"
 type IstioMesh struct {
 	// Installation is where the control plane runs.
 	Installation MeshInstallation `json:"installation,omitempty,omitzero"`
+	// RootNamespace is where configuration holds for the whole mesh; empty means that of the installation. It is not part
+	// of Gloo Mesh 1.x.
+	RootNamespace string `json:"rootNamespace,omitempty"`
 	// TrustDomain is the SPIFFE trust domain; empty means cluster.local.
 	TrustDomain string `json:"trustDomain,omitempty"`
 	// TrustDomainAliases are trust domains whose identities the mesh takes for the same as its own. It is not part of
