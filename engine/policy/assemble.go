@@ -75,7 +75,7 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
 		d := r.world.inv.Destinations[i]
-		v := snapshot.Verdict{Destination: ref(d), Accepted: true, Order: uint32(slices.Index(r.cells[i].access, b))}
+		v := snapshot.Verdict{Destination: ref(d), Accepted: true, Order: r.accessOrder(i, b)}
 		if len(d.Spec.KubeService.WorkloadSelectorLabels) == 0 {
 			v = reject(snapshot.Verdict{Destination: ref(d)}, b.ref, []snapshot.Issue{failure(snapshot.FieldUnsupported,
 				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", key(d.Spec.KubeService.Ref))})
@@ -96,4 +96,19 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 		p.Remarks += len(v.Issues)
 	}
 	return b.ceasing.note(p, r.accessHolds(b))
+}
+
+// accessOrder is a policy's place among those in force on a Destination.
+func (r *round) accessOrder(i int, b *accessBinding) uint32 {
+	c := r.cells[i]
+	var before uint32
+	for _, other := range c.access {
+		if other == b {
+			break
+		}
+		if c.grants == nil || !failed(c.grants.issues[grantKey{other, i}]) {
+			before++
+		}
+	}
+	return before
 }
