@@ -83,7 +83,7 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 			if _, ok := said[mesh]; !ok {
 				said[mesh] = append(unnameable(b.rule, mesh), r.world.groups.indistinct(b.rule, mesh)...)
 			}
-			issues := append(slices.Clone(said[mesh]), r.world.alsoGuarded(d, mesh)...)
+			issues := slices.Concat(said[mesh], r.world.alsoGuarded(d, mesh), keptOpen(d, mesh))
 			if mesh.ByAccount {
 				issues = r.cells[i].grants.issues[grantKey{b, i}]
 			}

@@ -245,3 +245,15 @@ func (g *Groups) openGateways(inv *Inventory, vm *snapshot.VirtualMeshPlan) {
 		slices.SortFunc(mesh.OpenGateways, func(a, b snapshot.OpenGateway) int { return a.Service.Compare(b.Service) })
 	}
 }
+
+// keptOpen warns of AccessPolicies on a gateway that a global access policy
+// leaves open: what lets everybody in beside them makes them void.
+func keptOpen(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	service := serviceRef(d)
+	if !slices.ContainsFunc(mesh.OpenGateways, func(g snapshot.OpenGateway) bool { return g.Service == service }) {
+		return nil
+	}
+	return []snapshot.Issue{warning(snapshot.GatewayOpen, "guard what is behind it, and leave it out of destinationSelector",
+		"gateway %s stays open to anybody, whatever policies say: VirtualMesh %s.%s denies access to all but gateways",
+		key(d.Spec.KubeService.Ref), mesh.DenyByDefault.Ref.Name, mesh.DenyByDefault.Ref.Namespace)}
+}

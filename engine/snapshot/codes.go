@@ -54,6 +54,8 @@ const (
 	TrustDomainForeign Code = "TrustDomainForeign"
 	// IdentityShared: callers are let in who are not told from those that are named.
 	IdentityShared Code = "IdentityShared"
+	// GatewayOpen: a gateway lets anybody in, whatever an AccessPolicy on it says.
+	GatewayOpen Code = "GatewayOpen"
 	// SourceNarrowed: callers must meet both parts of a selector.
 	SourceNarrowed Code = "SourceNarrowed"
 	// TrustUnmanaged: certificates were asked for, which this version does not issue.
