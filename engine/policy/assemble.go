@@ -71,7 +71,8 @@ func (r *round) judgeTraffic(b *trafficBinding) *snapshot.PolicyPlan {
 
 func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.first, WorkloadCount: b.workloads.count, Issues: b.issues}
-	said := map[*snapshot.MeshPlan][]snapshot.Issue{} // what is the same on all of a mesh's Destinations
+	unnamed := map[*snapshot.MeshPlan][]snapshot.Issue{} // the same on all of a mesh's Destinations
+	var meshes []*snapshot.MeshPlan
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
 		d := r.world.inv.Destinations[i]
@@ -80,10 +81,11 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 			v = reject(snapshot.Verdict{Destination: ref(d)}, b.ref, []snapshot.Issue{failure(snapshot.FieldUnsupported,
 				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", key(d.Spec.KubeService.Ref))})
 		} else if mesh := r.world.groups.mesh(d); mesh != nil {
-			if _, ok := said[mesh]; !ok {
-				said[mesh] = append(unnameable(b.rule, mesh), r.world.groups.indistinct(b.rule, mesh)...)
+			if _, ok := unnamed[mesh]; !ok {
+				unnamed[mesh] = unnameable(b.rule, mesh)
+				meshes = append(meshes, mesh)
 			}
-			issues := slices.Concat(said[mesh], r.world.alsoGuarded(d, mesh), keptOpen(d, mesh))
+			issues := slices.Concat(unnamed[mesh], r.world.alsoGuarded(d, mesh), keptOpen(d, mesh))
 			if mesh.ByAccount {
 				issues = r.cells[i].grants.issues[grantKey{b, i}]
 			}
@@ -94,6 +96,9 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 		}
 		p.Verdicts = append(p.Verdicts, v)
 		p.Remarks += len(v.Issues)
+	}
+	for _, issue := range r.world.groups.indistinct(b.rule, meshes) {
+		p.Issues = append(slices.Clone(p.Issues), on(b.ref, snapshot.Ref{}, issue))
 	}
 	return b.ceasing.note(p, r.accessHolds(b))
 }

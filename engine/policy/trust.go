@@ -48,21 +48,35 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// indistinct warns of callers in clusters that a rule does not name, and who
-// get in all the same: a certificate has a trust domain and no cluster.
-func (g *Groups) indistinct(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapshot.Issue {
-	if mesh.Mesh.Spec.Istio == nil || rule.Anyone {
-		return nil
-	}
-	var named, also []string
-	for _, other := range g.Meshes {
-		if other.Mesh.Spec.Istio == nil || other != mesh && (mesh.VirtualMesh == nil || other.VirtualMesh != mesh.VirtualMesh) {
-			continue // it shares no root with the mesh, as far as is known
+// callerKey is what certificates have of an identity.
+type callerKey struct{ trustDomain, namespace, account string }
+
+// placedCaller is what policies have of it.
+type placedCaller struct{ cluster, namespace, account string }
+
+// indistinct warns of callers in clusters that a rule does not name, and whom
+// the meshes that it holds in let in all the same: a certificate has a trust
+// domain and no cluster.
+func (g *Groups) indistinct(rule *snapshot.AccessRule, in []*snapshot.MeshPlan) []snapshot.Issue {
+	clusters := map[callerKey][]string{} // that are named
+	placed := map[placedCaller]bool{}
+	for i := range rule.Sources {
+		for _, id := range rule.Sources[i].Identities {
+			key := callerKey{id.TrustDomain, id.Namespace, id.ServiceAccount}
+			clusters[key] = append(clusters[key], id.Cluster)
+			placed[placedCaller{id.Cluster, id.Namespace, id.ServiceAccount}] = true
 		}
-		for i := range rule.Sources {
-			for _, id := range rule.Sources[i].Identities {
-				if id.Cluster != other.Cluster && id.Nameable(mesh.TrustDomain) && mesh.Alike(id.TrustDomain, other.TrustDomain) && !names(rule, other.Cluster, id) {
-					named, also = append(named, id.Cluster), append(also, other.Cluster)
+	}
+	isNamed := func(cluster string, key callerKey) bool {
+		return placed[placedCaller{cluster, key.namespace, key.account}] || placed[placedCaller{cluster, key.namespace, ""}] || placed[placedCaller{cluster, "", ""}]
+	}
+	var named, also, by []string
+	for _, mesh := range in {
+		for _, other := range g.rooted(mesh) {
+			for key, of := range clusters {
+				id := snapshot.Identity{TrustDomain: key.trustDomain}
+				if id.Nameable(mesh.TrustDomain) && mesh.Alike(key.trustDomain, other.TrustDomain) && !isNamed(other.Cluster, key) {
+					named, also, by = append(named, of...), append(also, other.Cluster), append(by, mesh.Ref.Name)
 				}
 			}
 		}
@@ -72,18 +86,20 @@ func (g *Groups) indistinct(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) 
 	}
 	return []snapshot.Issue{warning(snapshot.IdentityShared,
 		"name these clusters, too, or no cluster, if they are meant; if not, give each mesh a trust domain that is no alias of another's",
-		"callers with the same namespace and service account in %s are let in, too: mesh %s cannot tell them from those in %s by their trust domain",
-		listed(also), mesh.Ref.Name, listed(named))}
+		"callers with the same namespace and service account in %s are let in, too: by their trust domain they cannot be told from those in %s (by %s)",
+		listed(also), listed(named), listed(by))}
 }
 
-// names reports whether a rule names, for a cluster, at least what id is.
-func names(rule *snapshot.AccessRule, cluster string, id snapshot.Identity) bool {
-	for i := range rule.Sources {
-		for _, o := range rule.Sources[i].Identities {
-			if o.Cluster == cluster && blankOr(o.Namespace, id.Namespace) && blankOr(o.ServiceAccount, id.ServiceAccount) {
-				return true
-			}
+// rooted are the meshes of Istio that share a root with one, as far as is known.
+func (g *Groups) rooted(mesh *snapshot.MeshPlan) []*snapshot.MeshPlan {
+	if mesh.Mesh.Spec.Istio == nil {
+		return nil
+	}
+	var out []*snapshot.MeshPlan
+	for _, other := range g.Meshes {
+		if other == mesh || other.Mesh.Spec.Istio != nil && mesh.VirtualMesh != nil && other.VirtualMesh == mesh.VirtualMesh {
+			out = append(out, other)
 		}
 	}
-	return false
+	return out
 }
