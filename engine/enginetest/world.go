@@ -141,7 +141,10 @@ func (b *builder) istiod() {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: "istiod",
-					Containers:         []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.1"}},
+					Containers: []corev1.Container{{
+						Name: "discovery", Image: "docker.io/istio/pilot:1.31.1",
+						Env: []corev1.EnvVar{{Name: "PILOT_SKIP_VALIDATE_TRUST_DOMAIN", Value: "true"}},
+					}},
 				},
 			},
 		},
