@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"math/rand"
 	"slices"
 	"testing"
@@ -104,7 +103,8 @@ func TestAccessIsWhatIsWritten(t *testing.T) {
 						return accessClusters[k.Controller.ClusterName] == domain && k.Controller.Namespace == namespace && k.ServiceAccountName == account &&
 							matchesIdentity(p.Spec.SourceSelector, k)
 					})
-					require.Equal(t, want, lets(rule, domain, namespace, account), fmt.Sprintf("seed %d: %+v: %s/ns/%s/sa/%s", seed, p.Spec.SourceSelector, domain, namespace, account))
+					require.Equal(t, want, lets(rule, domain, namespace, account), 
+						"seed %d: %+v: %s/ns/%s/sa/%s", seed, p.Spec.SourceSelector, domain, namespace, account)
 					if want {
 						in++
 					} else {
