@@ -103,7 +103,7 @@ func TestAccessIsWhatIsWritten(t *testing.T) {
 						return accessClusters[k.Controller.ClusterName] == domain && k.Controller.Namespace == namespace && k.ServiceAccountName == account &&
 							matchesIdentity(p.Spec.SourceSelector, k)
 					})
-					require.Equal(t, want, lets(rule, domain, namespace, account), 
+					require.Equal(t, want, lets(rule, domain, namespace, account),
 						"seed %d: %+v: %s/ns/%s/sa/%s", seed, p.Spec.SourceSelector, domain, namespace, account)
 					if want {
 						in++

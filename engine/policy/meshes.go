@@ -126,7 +126,7 @@ func (g *Groups) join(inv *Inventory, vm *networkingv1.VirtualMesh) *snapshot.Vi
 	plan.Issues = append(plan.Issues, g.selectorIssues(inv, plan)...)
 	plan.Issues = append(plan.Issues, trustIssues(plan)...)
 	plan.Issues = append(plan.Issues, foreignIssues(plan)...)
-	plan.Issues = append(plan.Issues, selectorIssues(inv, plan)...)
+	plan.Issues = append(plan.Issues, g.gatewaySelectorIssues(inv, plan)...)
 	return plan
 }
 
