@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/cmd/terminaltest"
+	"github.com/meshctl/meshctl/demo/kube"
+)
+
+// TestWizards takes a newcomer, at a terminal, from a kubeconfig to policies
+// that are in force.
+func TestWizards(t *testing.T) {
+	w := newWorld(t, withBookinfo)
+	w.initializes()
+	w.startServe()
+	w.takesEffect()
+	w.offersWhatIsThere()
+	w.doesTheSameByFlags()
+	w.stopServe()
+}
+
+// terminal runs the binary at a terminal.
+func (w *world) terminal(env []string, args ...string) *terminaltest.Terminal {
+	w.t.Helper()
+	cmd := exec.Command(w.binary, args...)
+	cmd.Dir = w.t.TempDir()
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "TERM=xterm-256color", "ACCESSIBLE=", "TMPDIR="+cmd.Dir)
+	cmd.Env = append(cmd.Env, env...)
+	return terminaltest.Start(w.t, cmd, 160, 60)
+}
+
+// initializes: nothing is registered, nothing runs, nothing is known.
+func (w *world) initializes() {
+	w.t.Helper()
+	const enter, space = terminaltest.Enter, terminaltest.Space
+	x := w.terminal(nil, "init")
+	x.Answer("Which cluster has the management plane?", enter)
+	x.Answer("Which clusters shall be managed?", enter)
+	x.Answer("context cluster-1 be called?", enter)
+	x.Answer("context cluster-2 be called?", enter)
+	x.Answer("Register cluster-1, cluster-2 now?", enter)
+	x.Answer("Join meshes into a VirtualMesh?", enter)
+	x.Answer("Which meshes shall be one?", enter)
+	x.Answer("How do they trust each other?", enter)
+	x.Answer("Which services can be called from the other meshes?", enter)
+	x.Answer("May everybody call everybody?", enter)
+	x.Answer("What shall it be called?", enter)
+	x.Answer("What now?", enter)
+	x.Answer("A first policy?", enter)
+	x.Answer("Requests to which services?", enter)
+	x.Answer("Which services?", "reviews.bookinfo.cluster-1", space, enter)
+	x.Answer("Requests from which workloads?", enter)
+	x.Answer("Which requests?", enter)
+	x.Answer("What shall happen to them?", "shift", space, enter)
+	x.Answer("Target 1: which service?", "reviews.bookinfo.cluster-2", enter)
+	x.Answer("Target 1: which of its pods?", "v3", enter)
+	x.Answer("Target 1: which share", "75", enter)
+	x.Answer("One more target?", "yes", enter)
+	x.Answer("Target 2: which service?", "reviews.bookinfo.cluster-1", enter)
+	x.Answer("Target 2: which of its pods?", enter)
+	x.Answer("Target 2: which share", "25", enter)
+	x.Answer("One more target?", enter)
+	x.Answer("What shall it be called?", enter)
+	x.Answer("What now?", enter)
+	x.Ends(0)
+	for _, want := range []string{
+		"Found in cluster-1: 1 mesh (istiod-istio-system-cluster-1)", "Found in cluster-2: 1 mesh",
+		"created ServiceEntry istio-system/reviews.bookinfo.svc.cluster-2.global", "VirtualMesh gloo-mesh/virtual-mesh is created.",
+		"created VirtualService bookinfo/reviews", "TrafficPolicy gloo-mesh/reviews-traffic is created.",
+		"meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1",
+		"meshctl serve --context cluster-1",
+	} {
+		assert.Contains(w.t, x.Raw(), want)
+	}
+}
+
+// takesEffect: what was made is accepted, and does what the wizard has shown.
+func (w *world) takesEffect() {
+	w.t.Helper()
+	w.awaitState("virtualmeshes", "virtual-mesh", "ACCEPTED")
+	w.awaitState("trafficpolicies", "reviews-traffic", "ACCEPTED")
+	w.awaitRoutes([]string{
+		"reviews.bookinfo.svc.cluster-2.global/version-v3=75",
+		"reviews.bookinfo.svc.cluster.local/=25",
+	})
+}
+
+// offersWhatIsThere: choices come from the live management cluster, and what an
+// editor makes of the manifest counts.
+func (w *world) offersWhatIsThere() {
+	w.t.Helper()
+	const enter, space = terminaltest.Enter, terminaltest.Space
+	x := w.terminal([]string{"VISUAL=", "EDITOR=sed -i s/GET/POST/"}, "create", "accesspolicy", "--context", "cluster-1")
+	x.Answer("Who may call?", enter)
+	x.Answer("Which service accounts?", "bookinfo-reviews.bookinfo.cluster-1", space, enter)
+	x.Answer("Requests to which services?", enter)
+	x.Answer("Which services?", "ratings.bookinfo.cluster-1", space, enter)
+	x.Answer("Only with which HTTP methods?", "GET", enter)
+	x.Answer("Only on which paths?", enter)
+	x.Answer("Only on which ports", enter)
+	x.Answer("What shall it be called?", "who", enter)
+	x.Answer("What now?", "edit", enter)
+	x.Answer("- POST", "apply", enter)
+	x.Ends(0)
+	assert.Contains(w.t, x.Raw(), "AuthorizationPolicy bookinfo/ratings")
+	w.awaitState("accesspolicies", "who", "ACCEPTED")
+	w.until("the callers are let in", func(context.Context) error {
+		o, err := w.object("cluster-1", kube.Security("authorizationpolicies"), "bookinfo", "ratings")
+		if err != nil {
+			return err
+		}
+		if text := fmt.Sprint(o.Object["spec"]); !strings.Contains(text, "POST") || !strings.Contains(text, "sa/bookinfo-reviews") {
+			return fmt.Errorf("its spec is %s", text)
+		}
+		return nil
+	})
+}
+
+// doesTheSameByFlags: seen first, then made, and then left alone.
+func (w *world) doesTheSameByFlags() {
+	w.t.Helper()
+	slow := []string{"create", "trafficpolicy", "slow", "--context", "cluster-1", "--destination", "ratings.bookinfo.cluster-1", "--timeout", "3s"}
+	r := w.must(append(slow, "--dry-run")...)
+	assert.Contains(w.t, r.stdout, "requestTimeout: 3s")
+	assert.Contains(w.t, r.stderr, "created VirtualService bookinfo/ratings")
+	_, err := w.object("cluster-1", kube.Policies("trafficpolicies"), mgmt, "slow")
+	require.Error(w.t, err, "a dry run writes nothing")
+
+	assert.Contains(w.t, w.must(append(slow, "--apply")...).stderr, "TrafficPolicy gloo-mesh/slow is created.")
+	w.until("the timeout arrives", func(context.Context) error {
+		o, err := w.object("cluster-1", kube.Networking("virtualservices"), "bookinfo", "ratings")
+		if err != nil {
+			return err
+		}
+		if text := fmt.Sprint(field(o, "spec", "http")); !strings.Contains(text, "timeout:3s") {
+			return fmt.Errorf("its routes are %s", text)
+		}
+		return nil
+	})
+	assert.Contains(w.t, w.must(append(slow, "--apply")...).stderr, "says the same; nothing was changed")
+	assert.Contains(w.t, w.must(append(slow, "--dry-run")...).stderr, "TrafficPolicy gloo-mesh/slow is taken")
+	r = w.run("create", "trafficpolicy", "slow", "--context", "cluster-1", "--destination", "ratings.bookinfo.cluster-1", "--timeout", "4s", "--apply")
+	assert.Equal(w.t, 1, r.code)
+	assert.Contains(w.t, r.stderr, "exists already and says something else")
+
+	r = w.must("init", "--mgmt-context", "cluster-1", "--register", "cluster-1", "--register", "cluster-2", "--all-meshes", "--apply")
+	assert.Contains(w.t, r.stderr, "it was registered already; nothing has changed")
+	assert.Contains(w.t, r.stderr, "Joined already: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes")
+	r = w.run("init")
+	assert.Equal(w.t, 2, r.code)
+	assert.Contains(w.t, r.stderr, "--mgmt-context CONTEXT")
+}
