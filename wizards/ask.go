@@ -24,7 +24,7 @@ func (s *Session) askDestinations() error {
 	switch way {
 	case "names":
 		if all == 0 {
-			return errors.New("no service was discovered, so none can be picked; register a cluster and start `meshctl serve`, or choose services by namespace, cluster or label")
+			return errors.New("no service was discovered, so none can be picked; `meshctl init` registers clusters and looks into them; or choose services by namespace, cluster or label")
 		}
 		err = s.pick("destination", "Which services?", s.World.serviceOptions(), 1)
 	case "matcher":
@@ -51,7 +51,7 @@ func (s *Session) askPlaces(prefix, what string, ofWorkloads bool) error {
 		{prefix + "-labels", "With which labels? All of them are needed; none picked means any.", labels.options(strings.TrimSuffix(what, "s"))},
 	}
 	if len(namespaces)+len(clusters) == 0 {
-		return fmt.Errorf("no %s were discovered, so none can be picked; register a cluster, start `meshctl serve`, or give --%s-namespaces", what, prefix)
+		return fmt.Errorf("no %s were discovered, so none can be picked; `meshctl init` registers clusters and looks into them; or give --%s-namespaces", what, prefix)
 	}
 	for {
 		given := false
@@ -125,7 +125,7 @@ func (s *Session) askCallers() error {
 
 func askVirtualMesh(s *Session) error {
 	if len(s.World.Plan.Meshes) == 0 && !s.Form.said("meshes", s.Answers) {
-		return errors.New("no mesh was discovered, so none can be joined; register a cluster that has one (`meshctl cluster register`) and start `meshctl serve`")
+		return errors.New("no mesh was discovered, so none can be joined; `meshctl init` registers clusters and looks into them")
 	}
 	if !s.Form.said("meshes", s.Answers) {
 		free, _ := s.World.Free()

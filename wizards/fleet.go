@@ -40,6 +40,10 @@ const (
 	RegisterFlag   = "register"
 )
 
+// ErrNoCluster: there is no cluster to offer.
+var ErrNoCluster = errors.New("no context of the kubeconfig leads to a cluster that can be used; " +
+	"start the clusters, mend the kubeconfig, or name another with --kubeconfig")
+
 // Fleet asks which cluster manages, and which are managed.
 type Fleet struct {
 	Prompter
@@ -58,8 +62,7 @@ func (f *Fleet) usable() ([]*Context, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("no context of the kubeconfig leads to a cluster that can be used; " +
-			"start the clusters, mend the kubeconfig, or name another with --kubeconfig")
+		return nil, ErrNoCluster
 	}
 	return out, nil
 }

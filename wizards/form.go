@@ -95,14 +95,16 @@ func (f *Form) said(wanted string, answers Answers) bool {
 	})
 }
 
-// Missing says which flags have to be given besides the answers; empty if none.
+// Missing says which flags have to be given besides the answers, a line for
+// each part of the spec; empty if none.
 func (f *Form) Missing(answers Answers) string {
+	var lines []string
 	for _, n := range f.needs {
 		if !f.said(n.part, answers) {
-			return n.flags
+			lines = append(lines, n.flags)
 		}
 	}
-	return ""
+	return strings.Join(lines, "\n  ")
 }
 
 // Spec makes the spec that answers ask for.

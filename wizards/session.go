@@ -131,7 +131,7 @@ func (s *Session) pick(flag, text string, options []Option, least int, preset ..
 		return nil
 	}
 	if len(options) == 0 && least > 0 {
-		return fmt.Errorf("%s Nothing was discovered to pick from; register a cluster, start `meshctl serve`, or give --%s", text, flag)
+		return fmt.Errorf("%s Nothing was discovered to pick from; `meshctl init` registers clusters and looks into them; or give --%s", text, flag)
 	}
 	for {
 		picked, err := s.MultiSelect(s.question(flag, text, ""), options, preset)

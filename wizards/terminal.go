@@ -19,7 +19,7 @@ type Terminal struct {
 
 // NewTerminal asks on a terminal until ctx ends.
 func NewTerminal(ctx context.Context, in terminal.FileReader, out terminal.FileWriter) *Terminal {
-	return &Terminal{in: &keys{ctx: ctx, FileReader: in}, out: out}
+	return &Terminal{in: &keys{FileReader: in, ctx: ctx}, out: out}
 }
 
 func (t *Terminal) ask(p survey.Prompt, answer any, options ...survey.AskOpt) error {
@@ -29,39 +29,6 @@ func (t *Terminal) ask(p survey.Prompt, answer any, options ...survey.AskOpt) er
 		return ErrInterrupted
 	}
 	return err
-}
-
-// keys are those of a person. The end of the command is ctrl-c: the library
-// heeds keys only, and only by itself does it leave the terminal as it was.
-type keys struct {
-	terminal.FileReader
-	ctx context.Context
-}
-
-const ctrlC = 3
-
-// Read waits for a key or for the end of the command. A read that is under way
-// then is left behind: nothing is asked any more.
-func (k *keys) Read(into []byte) (int, error) {
-	type result struct {
-		n   int
-		err error
-	}
-	if k.ctx.Err() != nil && len(into) > 0 {
-		into[0] = ctrlC
-		return 1, nil
-	}
-	buffer, done := make([]byte, len(into)), make(chan result, 1)
-	go func() {
-		n, err := k.FileReader.Read(buffer)
-		done <- result{n, err}
-	}()
-	select {
-	case r := <-done:
-		return copy(into, buffer[:r.n]), r.err
-	case <-k.ctx.Done():
-		return k.Read(into)
-	}
 }
 
 // The list of a question takes so many lines, if the terminal has room.

@@ -61,6 +61,7 @@ func TestNewCmdRegister(t *testing.T) {
 				TokenTTL: time.Hour, management: management{kubeconfig: "k", mgmtKubeconfig: "m", context: "c1", namespace: "mn"}},
 		},
 		"no name":    {args: []string{"--remote-context", "c2"}, wantErr: "say which NAME"},
+		"neither":    {wantErr: "say which NAME, and --remote-context CONTEXT"},
 		"no context": {args: []string{"cluster-2"}, wantErr: "--remote-context CONTEXT"},
 		"a dot":      {args: []string{"a.b", "--remote-context", "c2"}, wantErr: "no dot"},
 		"two names":  {args: []string{"a", "b", "--remote-context", "c2"}, wantErr: `"b" is one argument too many`},

@@ -105,6 +105,8 @@ func (o *RegisterOptions) complete(cmd *cobra.Command) error {
 	switch {
 	case o.asks():
 		return nil
+	case o.Name == "" && o.RemoteContext == "":
+		return cmdutil.FlagErrorf("%s: say which NAME, and --remote-context CONTEXT; usage: %s", cmd.CommandPath(), cmd.UseLine())
 	case o.Name == "":
 		return cmdutil.FlagErrorf("%s: say which NAME; usage: %s", cmd.CommandPath(), cmd.UseLine())
 	case o.RemoteContext == "":

@@ -46,7 +46,7 @@ func (o *RegisterOptions) ask(ctx context.Context) error {
 	case err != nil && len(answers) > 0:
 		o.Flags.Keep(o.Streams, kept{Kind: registerKind, Answers: answers}, []string{"meshctl", "cluster", "register"})
 	}
-	return interview.Interrupted(err)
+	return interview.Typed(err)
 }
 
 func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) error {

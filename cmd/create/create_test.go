@@ -238,11 +238,12 @@ func TestWithoutATerminalWhatIsMissingIsNamed(t *testing.T) {
 		args []string
 		want string
 	}{
-		"name":         {[]string{"tp"}, "say what it is called: create trafficpolicy NAME"},
+		"name":         {[]string{"tp"}, "a name: create trafficpolicy NAME"},
 		"destinations": {[]string{"tp", "x", "--timeout", "3s"}, "--all-destinations, --destination"},
 		"policy":       {[]string{"tp", "x", "--all-destinations"}, "--timeout, --retries"},
 		"sources":      {[]string{"ap", "x", "--all-destinations"}, "--all-sources, --source-account"},
 		"meshes":       {[]string{"vm", "x"}, "--mesh"},
+		"everything":   {[]string{"ap", "--from", bookinfo}, "NAME\n  --all-sources, --source-account, --source-namespaces or --source-clusters\n  --all-destinations, "},
 		"what to do":   {[]string{"ap", "x", "--all-destinations", "--all-sources"}, "--apply, --save FILE, or --dry-run"},
 		"a value":      {[]string{"tp", "x", "--from", bookinfo, "--destination", "reviews", "--timeout", "3s", "--dry-run"}, "--destination: \"reviews\": want NAME.NAMESPACE.CLUSTER"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +44,7 @@ func createRun(ctx context.Context, opts *Options) error {
 		opts.keep()
 	}
 	if err != nil {
-		return interview.Interrupted(err)
+		return interview.Typed(err)
 	}
 	if command != nil {
 		opts.say("The same without questions:\n\n  %s\n", wizards.Quote(command))
@@ -78,16 +79,20 @@ func (o *Options) complete() error {
 	if o.Asks {
 		return nil
 	}
-	missing := o.Form.Missing(o.Answers)
-	switch {
-	case o.Name == "":
-		return cmdutil.FlagErrorf("say what it is called: %s NAME", o.command)
-	case missing != "":
-		return cmdutil.FlagErrorf("not all is said, and there is no terminal to ask on; give %s", missing)
-	case !o.Apply && !o.DryRun && o.Save == "":
-		return cmdutil.FlagErrorf("say what to do with it: --apply, --save FILE, or --dry-run to see it")
+	var missing []string
+	if o.Name == "" {
+		missing = append(missing, "a name: "+o.command+" NAME")
 	}
-	return nil
+	if flags := o.Form.Missing(o.Answers); flags != "" {
+		missing = append(missing, flags)
+	}
+	if !o.decided() {
+		missing = append(missing, "what to do with it: --apply, --save FILE, or --dry-run to see it")
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return cmdutil.FlagErrorf("not all is said, and there is no terminal to ask on; give\n  %s", strings.Join(missing, "\n  "))
 }
 
 // input reads what was discovered.

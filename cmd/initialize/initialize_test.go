@@ -285,6 +285,7 @@ func TestNothingToOffer(t *testing.T) {
 	_, stderr, err := w.init(wizardtest.New(t))
 	require.ErrorContains(t, err, "no context of the kubeconfig leads to a cluster that can be used")
 	assert.NotContains(t, stderr, "--recover", "no answer was given yet")
+	assert.Equal(t, cmdutil.ExitUnreachable, cmdutil.ExitCode(err))
 
 	f, _, _ := w.factory()
 	f.Contexts = cmdutil.NewFactory(f.Streams).Contexts

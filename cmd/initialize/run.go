@@ -73,7 +73,7 @@ func initRun(ctx context.Context, opts *Options) error {
 		if r.asks && (len(r.kept.Fleet) > 0 || r.kept.VirtualMesh != nil) {
 			opts.Flags.Keep(opts.Streams, r.kept, r.where())
 		}
-		return interview.Interrupted(err)
+		return interview.Typed(err)
 	}
 	r.end()
 	return nil

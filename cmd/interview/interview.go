@@ -56,10 +56,14 @@ func (f *Flags) Progress(s *cmdutil.Streams) *cmdutil.Progress {
 	return cmdutil.NewProgress(&told)
 }
 
-// Interrupted gives ctrl-c in a question the exit code of ctrl-c elsewhere.
-func Interrupted(err error) error {
-	if errors.Is(err, wizards.ErrInterrupted) {
+// Typed gives errors of the wizards the types that become exit codes; ctrl-c in
+// a question counts as ctrl-c elsewhere.
+func Typed(err error) error {
+	switch {
+	case errors.Is(err, wizards.ErrInterrupted):
 		return context.Canceled
+	case errors.Is(err, wizards.ErrNoCluster):
+		return &cmdutil.UnreachableError{Err: err}
 	}
 	return err
 }

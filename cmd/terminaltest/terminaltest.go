@@ -99,12 +99,34 @@ func (x *Terminal) written() string {
 	return control.ReplaceAllString(x.raw.String()[x.from:], "")
 }
 
-// Answer waits until the program has written the question, and presses keys.
+// Answer waits until the program has written the question and takes single
+// keys, and presses keys.
 func (x *Terminal) Answer(question string, keys ...string) {
+	x.t.Helper()
+	x.awaits(question)
+	require.Eventually(x.t, func() bool {
+		now, err := term.GetState(int(x.slave.Fd()))
+		return err == nil && !assert.ObjectsAreEqual(x.before, now)
+	}, patience, time.Millisecond, "%s", x)
+	x.press(keys...)
+}
+
+// AnswerLine waits until the program has written the question, and types a line.
+func (x *Terminal) AnswerLine(question, line string) {
+	x.t.Helper()
+	x.awaits(question)
+	x.press(line, "\n")
+}
+
+func (x *Terminal) awaits(question string) {
 	x.t.Helper()
 	require.EventuallyWithT(x.t, func(c *assert.CollectT) {
 		assert.Contains(c, x.written(), question)
 	}, patience, 10*time.Millisecond, "%s", x)
+}
+
+func (x *Terminal) press(keys ...string) {
+	x.t.Helper()
 	x.mu.Lock()
 	x.from = x.raw.Len()
 	x.mu.Unlock()
