@@ -30,25 +30,29 @@ func (k *keys) Read(into []byte) (int, error) {
 	if len(into) == 0 {
 		return 0, nil
 	}
-	if k.ctx.Err() == nil && len(k.pending) == 0 {
+	if len(k.pending) == 0 {
 		if err := k.wait(); err != nil {
 			return 0, err
 		}
 	}
-	if k.ctx.Err() != nil {
-		into[0] = ctrlC
-		return 1, nil
+	if ended(k.ctx) {
+		k.pending = []byte{ctrlC}
 	}
 	n := copy(into, k.pending[:firstKey(k.pending)])
 	k.pending = k.pending[n:]
 	return n, nil
 }
 
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
+
 // wait reads until there is something pending, or until the command ends.
 func (k *keys) wait() error {
 	type result struct {
 		data []byte
 		err  error
+	}
+	if ended(k.ctx) {
+		return nil
 	}
 	done := make(chan result, 1)
 	go func() {

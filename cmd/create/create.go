@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
+	"github.com/meshctl/meshctl/engine/admission"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -21,6 +22,8 @@ type Options struct {
 	Now     func() time.Time
 	// Prompter replaces the one that fits the streams.
 	Prompter wizards.Prompter
+	// Checker may be shared by several runs; one is made if it is nil.
+	Checker *admission.Checker
 
 	Form      *wizards.Form
 	Name      string

@@ -19,9 +19,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/admission"
 	"github.com/meshctl/meshctl/wizards"
 	"github.com/meshctl/meshctl/wizards/wizardtest"
 )
+
+// checker is shared, as to make one ready takes long.
+var checker = admission.NewChecker()
 
 const bookinfo = "../../testdata/translate/bookinfo/in"
 
@@ -32,6 +36,7 @@ func wizard(t *testing.T, script *wizardtest.Script, args ...string) (stdout, st
 	f := cmdutil.NewFactory(streams)
 	f.Now = func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
 	cmd := NewCmd(f, func(ctx context.Context, opts *Options) error {
+		opts.Checker = checker
 		if script != nil {
 			opts.Prompter = script
 		}

@@ -57,8 +57,11 @@ func createRun(ctx context.Context, opts *Options) error {
 // questions; nil if the manifest was only printed. What was answered is in
 // Answers, Name and Namespace also after an error.
 func (o *Options) Run(ctx context.Context, in *snapshot.Input) ([]string, error) {
+	if o.Checker == nil {
+		o.Checker = admission.NewChecker()
+	}
 	s := &wizards.Session{
-		Prompter: o.Prompter, Form: o.Form, World: wizards.NewWorld(in, o.Now()), Checker: admission.NewChecker(),
+		Prompter: o.Prompter, Form: o.Form, World: wizards.NewWorld(in, o.Now()), Checker: o.Checker,
 		Namespace: o.Namespace, Name: o.Name, Answers: o.Answers,
 	}
 	out, err := o.outcome(s)

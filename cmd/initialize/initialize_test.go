@@ -162,7 +162,7 @@ func TestInit(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	answers := recovered(t, stderr)
 
-	t.Log("on from there, to a VirtualMesh")
+	t.Log("on from there, and ctrl-c about the VirtualMesh")
 	policy := filepath.Join(dir, "policy.yaml")
 	_, stderr, err = w.init(wizardtest.New(t).
 		Refused("context kind-cluster-2 be called?", "cluster-1", "another cluster is called cluster-1").
@@ -171,6 +171,13 @@ func TestInit(t *testing.T) {
 		Picks("Register cluster-1, cluster-2 now?", "yes").
 		Picks("Join meshes into a VirtualMesh?", "yes").
 		PicksAll("Which meshes shall be one?", "gloo-mesh/istiod-istio-system-cluster-1", "gloo-mesh/istiod-istio-system-cluster-2").
+		Interrupts("trust"), "--recover", answers)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Regexp(t, `Found in cluster-1: 1 mesh \(istiod-istio-system-cluster-1\), \d services, \d workloads`, stderr)
+	assert.Contains(t, stderr, "--recover "+answers)
+
+	t.Log("on from there, and ctrl-c about the policy")
+	_, stderr, err = w.init(wizardtest.New(t).
 		Picks("trust", "shared").
 		Picks("called from the other meshes?", "all").
 		Picks("May everybody call everybody?", "").
@@ -181,6 +188,12 @@ func TestInit(t *testing.T) {
 		Picks("which services?", "names").
 		PicksAll("Which services?", "reviews.bookinfo.cluster-1").
 		Says("That is 1 of").
+		Interrupts("which workloads?"), "--recover", answers)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Contains(t, stderr, "VirtualMesh gloo-mesh/virtual-mesh is created.")
+
+	t.Log("on from there, to the end")
+	_, stderr, err = w.init(wizardtest.New(t).
 		Picks("which workloads?", "all").
 		Picks("Which requests?", "all").
 		PicksAll("What shall happen", "policy.requestTimeout").
@@ -190,12 +203,9 @@ func TestInit(t *testing.T) {
 		Picks("What now?", "save").
 		Types("To which file?", policy), "--recover", answers)
 	require.NoError(t, err, stderr)
-	assert.Regexp(t, `Found in cluster-1: 1 mesh \(istiod-istio-system-cluster-1\), \d services, \d workloads`, stderr)
-	assert.Contains(t, stderr, "VirtualMesh gloo-mesh/virtual-mesh is created.")
 	for _, command := range []string{
 		"meshctl cluster register cluster-1 --remote-context kind-cluster-1 --mgmt-context kind-cluster-1",
 		"meshctl cluster register cluster-2 --remote-context kind-cluster-2 --mgmt-context kind-cluster-1",
-		"meshctl create virtualmesh --context kind-cluster-1 virtual-mesh --namespace gloo-mesh --mesh gloo-mesh/istiod-istio-system-cluster-1",
 		"meshctl create trafficpolicy --context kind-cluster-1 reviews-traffic",
 		"meshctl serve --context kind-cluster-1",
 	} {
@@ -210,6 +220,14 @@ func TestInit(t *testing.T) {
 		Picks("A first policy?", ""))
 	require.NoError(t, err)
 	assert.Contains(t, stderr, "Joined already: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes")
+
+	t.Log("before serve has ever run, create looks into the clusters itself")
+	f, out, errs := w.factory()
+	dry := create.NewCmd(f, nil)
+	dry.SetArgs([]string{"trafficpolicy", "slow", "--context", "kind-cluster-1", "--destination", "ratings.bookinfo.cluster-1", "--timeout", "1s", "--dry-run"})
+	require.NoError(t, dry.ExecuteContext(t.Context()))
+	assert.Contains(t, out.String(), "requestTimeout: 1s")
+	assert.Contains(t, errs.String(), "created VirtualService bookinfo/ratings")
 
 	t.Log("by flags: nothing new, but for the policy")
 	flags := []string{"--mgmt-context", "kind-cluster-1", "--register", "kind-cluster-1", "--register", "kind-cluster-2=cluster-2", "--all-meshes"}

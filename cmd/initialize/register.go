@@ -28,6 +28,9 @@ func (r *run) registerAll(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if r.asks {
+		options = r.unregistered(members, options)
+	}
 	if options, err = r.checked(ctx, options); err != nil || len(options) == 0 {
 		return len(r.mgmt.Members), err
 	}
@@ -46,6 +49,21 @@ func (r *run) registerAll(ctx context.Context) (int, error) {
 		}
 	}
 	return r.register(ctx, options)
+}
+
+// unregistered leaves out what need not be asked about: registering it again by
+// flags would mend it, if it were broken.
+func (r *run) unregistered(members []wizards.Member, options []cluster.Options) []cluster.Options {
+	var out []cluster.Options
+	for i := range options {
+		if members[i].Registered {
+			r.say("Registered already: %s", options[i].Name)
+			r.commands = append(r.commands, r.command(&options[i]))
+			continue
+		}
+		out = append(out, options[i])
+	}
+	return out
 }
 
 func names(options []cluster.Options) string {
