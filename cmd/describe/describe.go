@@ -40,6 +40,11 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{
+			snapshot.KubernetesCluster, "cluster", []string{"clusters"},
+			"A registered cluster: whether it is read and written, what is in it",
+			"cluster-1",
+		},
+		{
 			snapshot.Mesh, "mesh", []string{"meshes"},
 			"A mesh: version, trust, gateways, what is in it",
 			"istiod-istio-system-cluster-1",
@@ -69,6 +74,16 @@ func kinds() []kind {
 			"A ServiceDependency: which workloads it limits, and to what",
 			"productpage-deps",
 		},
+		{
+			snapshot.TrafficPolicy, "trafficpolicy", []string{"trafficpolicies", "tp"},
+			"A TrafficPolicy: where it applies, what it sets there, what it lost to whom",
+			"reviews-shift",
+		},
+		{
+			snapshot.AccessPolicy, "accesspolicy", []string{"accesspolicies", "ap"},
+			"An AccessPolicy: where it applies, and where not",
+			"productpage-calls",
+		},
 	}
 }
 
@@ -83,7 +98,7 @@ Without a name, all are listed.`
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",
-		Short: "Explain a mesh or a destination, real or virtual, or a workload",
+		Short: "Explain a cluster, mesh, workload, policy, virtual mesh or destination",
 		Long:  long,
 		Example: `  # who shifts the traffic of reviews, and who may call it?
   meshctl describe destination reviews-bookinfo-cluster-1
@@ -97,6 +112,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	for _, k := range kinds() {
 		cmd.AddCommand(newCmdKind(f, k, runF))
 	}
+	cmd.AddCommand(newCmdProblems(f, runF))
 	return cmd
 }
 

@@ -54,10 +54,10 @@ func TestLive(t *testing.T) {
 	}
 
 	for file, question := range map[string]Options{
-		"mesh.txt":                               {Kind: snapshot.Mesh},
-		"mesh-istiod-istio-system-cluster-1.txt": {Kind: snapshot.Mesh, Name: "istiod-istio-system-cluster-1"},
-		"workload-productpage-v1-bookinfo-cluster-1-deployment.txt": {Kind: snapshot.Workload, Name: "productpage-v1"},
-		"destination-ratings-bookinfo-cluster-2.txt":                {Kind: snapshot.Destination, Name: "ratings.bookinfo.cluster-2"},
+		"mesh.txt":                                   {Kind: snapshot.Mesh},
+		"mesh-istiod-istio-system-cluster-1.txt":     {Kind: snapshot.Mesh, Name: "istiod-istio-system-cluster-1"},
+		"workload.txt":                               {Kind: snapshot.Workload},
+		"destination-ratings-bookinfo-cluster-2.txt": {Kind: snapshot.Destination, Name: "ratings.bookinfo.cluster-2"},
 	} {
 		streams, _, out, errs := cmdutil.TestStreams()
 		factory := cmdutil.NewFactory(streams)

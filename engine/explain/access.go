@@ -224,11 +224,13 @@ func (a Access) sections() []Section {
 				row = []string{shortName(r.Policy), caller, orAny(strings.Join(r.Methods, ", ")), orAny(strings.Join(r.Paths, ", ")), orAny(numbers(r.Ports))}
 			}
 			s.Rows = append(s.Rows, row)
+			s.Refs = append(s.Refs, r.Policy)
 		}
 	}
 	callers := Section{Title: "Workloads that get through", Header: []string{"WORKLOAD"}}
 	for _, ref := range a.Callers {
 		callers.Rows = append(callers.Rows, []string{ref.Name})
+		callers.Refs = append(callers.Refs, ref)
 	}
 	if len(callers.Rows) == 0 {
 		callers = Section{Title: "Workloads that get through", Text: "None of those that were discovered."}

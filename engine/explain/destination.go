@@ -29,8 +29,10 @@ type Destination struct {
 	// its own mesh get them.
 	Failovers []Failover `json:"failovers,omitempty"`
 	// SubsetsFor are the policies that send traffic to subsets of the service.
-	SubsetsFor []snapshot.Ref   `json:"subsetsFor,omitempty"`
-	Issues     []snapshot.Issue `json:"issues"`
+	SubsetsFor []snapshot.Ref `json:"subsetsFor,omitempty"`
+	// Endpoints are the pods behind it that are ready.
+	Endpoints []Endpoint       `json:"endpoints"`
+	Issues    []snapshot.Issue `json:"issues"`
 }
 
 // Port of a service.
@@ -66,14 +68,16 @@ type AppliedPolicy struct {
 	// LastGood: the present spec is invalid here, and the last accepted one is in force.
 	LastGood bool `json:"lastGood,omitempty"`
 	// Sets are the fields, below spec, that take effect somewhere.
-	Sets   []string         `json:"sets"`
+	Sets []string `json:"sets"`
+	// Lost are the fields that an older policy has.
+	Lost   []string         `json:"lost,omitempty"`
 	Issues []snapshot.Issue `json:"issues,omitempty"`
 }
 
 func (w *World) destination(d *snapshot.DestinationPlan) *Destination {
 	out := &Destination{
 		Ref: d.Ref, Host: d.LocalFQDN, Ports: []Port{}, Traffic: w.trafficOn(d), Views: []View{},
-		Access: w.accessTo(d), Issues: w.issuesOf(d.Ref),
+		Access: w.accessTo(d), Endpoints: w.endpoints(d), Issues: w.issuesOf(d.Ref),
 	}
 	if d.Mesh != nil {
 		out.Mesh = &d.Mesh.Ref
@@ -117,7 +121,7 @@ func (w *World) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
 			if v.Destination != d.Ref {
 				continue
 			}
-			applied := AppliedPolicy{Ref: p.Ref, State: "INVALID", LastGood: lastGood[p.Ref], Sets: won[p.Ref], Issues: v.Issues}
+			applied := AppliedPolicy{Ref: p.Ref, State: "INVALID", LastGood: lastGood[p.Ref], Sets: won[p.Ref], Lost: lostFields(v.Issues), Issues: v.Issues}
 			if applied.Sets == nil {
 				applied.Sets = []string{}
 			}
@@ -218,10 +222,12 @@ func (d *Destination) Page() Page {
 		page.Sections = append(page.Sections, v.sections()...)
 	}
 	page.Sections = append(page.Sections, d.Access.sections()...)
+	page.Sections = append(page.Sections, endpointsSection(d.Endpoints))
 	if len(d.SubsetsFor) > 0 {
 		s := Section{Title: "Its subsets are needed by", Header: []string{"POLICY"}}
 		for _, ref := range d.SubsetsFor {
 			s.Rows = append(s.Rows, []string{shortName(ref)})
+			s.Refs = append(s.Refs, ref)
 		}
 		page.Sections = append(page.Sections, s)
 	}
@@ -257,7 +263,7 @@ func (d *Destination) trafficSection() Section {
 		return s
 	}
 	s.Text = "The first one that sets a field wins it."
-	s.Header = []string{"ORDER", "POLICY", "STATE", "SETS"}
+	s.Header = []string{"ORDER", "POLICY", "STATE", "SETS", "LOST"}
 	for _, p := range d.Traffic {
 		order, state := "", p.State
 		if p.Order != nil {
@@ -266,7 +272,8 @@ func (d *Destination) trafficSection() Section {
 		if p.LastGood {
 			state += " (last good spec in force)"
 		}
-		s.Rows = append(s.Rows, []string{order, shortName(p.Ref), state, strings.Join(p.Sets, ", ")})
+		s.Rows = append(s.Rows, []string{order, shortName(p.Ref), state, strings.Join(p.Sets, ", "), strings.Join(p.Lost, ", ")})
+		s.Refs = append(s.Refs, p.Ref)
 	}
 	return s
 }

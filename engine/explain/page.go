@@ -28,6 +28,9 @@ type Section struct {
 	Header []string
 	// Rows have a cell for each column; a single space means the same as above.
 	Rows [][]string
+	// Refs are what the rows are about, for painters that can go there: none,
+	// or one for each row, of which some may be zero.
+	Refs []snapshot.Ref
 }
 
 // above is a cell that repeats the one above it; painters show it as blank,
@@ -54,6 +57,10 @@ func SummaryHeader(kind snapshot.Kind) []string {
 		return []string{"NAME", "CLUSTER", "NAMESPACE", "CONTROLLER", "SERVICE ACCOUNT", "MESH", "ISSUES"}
 	case snapshot.Destination:
 		return []string{"NAME", "CLUSTER", "NAMESPACE", "SERVICE", "FEDERATED AS", "TRAFFIC", "ACCESS", "ISSUES"}
+	case snapshot.KubernetesCluster:
+		return []string{"NAME", "HEALTH", "MESHES", "WORKLOADS", "DESTINATIONS", "OBJECTS", "ISSUES"}
+	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
+		return []string{"NAME", "NAMESPACE", "STATE", "TARGETS", "REFUSED", "CREATED", "ISSUES"}
 	case snapshot.VirtualMesh:
 		return []string{"NAME", "NAMESPACE", "STATE", "MESHES", "FEDERATED", "GLOBAL ACCESS", "ISSUES"}
 	case snapshot.VirtualDestination:

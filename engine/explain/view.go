@@ -48,6 +48,8 @@ type Target struct {
 	Share float64 `json:"share"`
 	// Headers says which are changed for this target only.
 	Headers string `json:"headers,omitempty"`
+	// Endpoints are how many pods that are ready stand behind it; nil if not known.
+	Endpoints *int `json:"endpoints,omitempty"`
 }
 
 // Setting is a value in force and who asked for it.
@@ -89,7 +91,7 @@ func (w *World) route(r *snapshot.Route) Route {
 	for _, t := range r.Action.Targets.Value {
 		target := Target{
 			Destination: t.Destination, Cluster: w.clusterOf(t.Destination), Host: t.Host,
-			Port: t.Port, Subset: t.Subset, Weight: t.Weight,
+			Port: t.Port, Subset: t.Subset, Weight: t.Weight, Endpoints: w.behind(t),
 		}
 		if t.Headers != nil {
 			target.Headers = headersText(*t.Headers)
@@ -235,9 +237,10 @@ func (v View) sections() []Section {
 	if len(v.Routes) == 0 {
 		s.Text += " Requests go to it unchanged."
 	} else {
-		s.Header = []string{"REQUESTS", "GO TO", "SUBSET", "SHARE", "BY"}
+		s.Header = []string{"REQUESTS", "GO TO", "CLUSTER", "SUBSET", "SHARE", "ENDPOINTS", "BY"}
 		for _, r := range v.Routes {
 			s.Rows = append(s.Rows, r.rows(v.Host)...)
+			s.Refs = append(s.Refs, r.refs()...)
 		}
 	}
 	sections := []Section{s}
@@ -257,13 +260,13 @@ func (v View) sections() []Section {
 // rows of the route table; a route with several targets has one row for each.
 func (r Route) rows(host string) [][]string {
 	if len(r.Targets) == 0 {
-		return [][]string{{r.Match, host, "", "100%", ""}}
+		return [][]string{{r.Match, host, "", "", "100%", "", ""}}
 	}
 	var rows [][]string
 	for i, t := range r.Targets {
-		row := []string{above, fmt.Sprintf("%s:%d", t.Host, t.Port), t.Subset, percent(t.Share), above}
+		row := []string{above, fmt.Sprintf("%s:%d", t.Host, t.Port), t.Cluster, t.Subset, percent(t.Share), t.endpoints(), above}
 		if i == 0 {
-			row[0], row[4] = r.Match, shortName(r.TargetsBy.Object)
+			row[0], row[6] = r.Match, shortName(r.TargetsBy.Object)
 		}
 		rows = append(rows, row)
 	}

@@ -169,6 +169,7 @@ func (v *VirtualMesh) Page() Page {
 	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "ADDED TO EACH PROXY", "FROZEN"}}
 	for _, m := range v.Members {
 		members.Rows = append(members.Rows, []string{shortName(m.Mesh), string(m.State), m.Cluster, strings.Join(m.Gateways, ", "), m.Load.String(), m.Frozen})
+		members.Refs = append(members.Refs, m.Mesh)
 	}
 	if len(members.Rows) == 0 {
 		members = Section{Title: "Members", Text: "None."}
@@ -180,6 +181,7 @@ func (v *VirtualMesh) Page() Page {
 			to[i] = ref.Name
 		}
 		federated.Rows = append(federated.Rows, []string{f.Hostname, f.Address, f.Destination.Name, strings.Join(to, ", ")})
+		federated.Refs = append(federated.Refs, f.Destination)
 	}
 	if len(federated.Rows) == 0 {
 		federated = Section{Title: "Federated services", Text: "None."}

@@ -39,6 +39,9 @@ type Call struct {
 	Allowed bool   `json:"allowed"`
 	// By are the AccessPolicies that let it in; none if access is open.
 	By []snapshot.Ref `json:"by,omitempty"`
+	// Routes are those of the destination that its requests may take, in the
+	// order in which they are tried; none means that they go to Host unchanged.
+	Routes []Route `json:"routes,omitempty"`
 }
 
 func (w *World) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
@@ -75,7 +78,7 @@ func (w *World) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 			continue
 		}
 		allowed, by := w.mayCall(o, d)
-		out.Calls = append(out.Calls, Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, By: by})
+		out.Calls = append(out.Calls, Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, By: by, Routes: w.routesOf(o, mesh, d)})
 	}
 	return out
 }
@@ -143,8 +146,10 @@ func (o *Workload) Page() Page {
 	}
 	for _, ref := range o.Policies {
 		policies.Rows = append(policies.Rows, []string{ref.Kind.String(), shortName(ref)})
+		policies.Refs = append(policies.Refs, ref)
 	}
 	page.Sections = append(page.Sections, policies, o.Knows.section(), o.callsSection())
+	page.Sections = append(page.Sections, o.routesSection()...)
 	return page
 }
 
@@ -167,6 +172,7 @@ func (o *Workload) callsSection() Section {
 			access = "allowed"
 		}
 		s.Rows = append(s.Rows, []string{c.Host, c.Destination.Name, access, strings.Join(by, ", ")})
+		s.Refs = append(s.Refs, c.Destination)
 	}
 	return s
 }

@@ -18,6 +18,7 @@ type World struct {
 	virtual      map[snapshot.Ref]*snapshot.VirtualMeshPlan
 	dependencies map[snapshot.Ref]*snapshot.DependencyPlan
 	failover     map[snapshot.Ref]*snapshot.VirtualDestinationPlan
+	policies     map[snapshot.Ref]*snapshot.PolicyPlan
 	issues       map[snapshot.Ref][]snapshot.Issue
 	statuses     map[snapshot.Ref]*snapshot.Status
 	// stored: the clusters themselves were not read; see NewStored.
@@ -35,6 +36,7 @@ func New(state *snapshot.State) *World {
 		virtual:      map[snapshot.Ref]*snapshot.VirtualMeshPlan{},
 		dependencies: map[snapshot.Ref]*snapshot.DependencyPlan{},
 		failover:     map[snapshot.Ref]*snapshot.VirtualDestinationPlan{},
+		policies:     make(map[snapshot.Ref]*snapshot.PolicyPlan, len(state.Plan.Policies)),
 		issues:       map[snapshot.Ref][]snapshot.Issue{},
 		statuses:     map[snapshot.Ref]*snapshot.Status{},
 	}
@@ -56,6 +58,9 @@ func New(state *snapshot.State) *World {
 	for _, v := range state.Plan.VirtualDestinations {
 		w.failover[v.Ref] = v
 	}
+	for _, p := range state.Plan.Policies {
+		w.policies[p.Ref] = p
+	}
 	for _, o := range state.Plan.Workloads {
 		w.workloads[snapshot.RefOf(snapshot.Workload, o)] = o
 	}
@@ -74,7 +79,10 @@ func New(state *snapshot.State) *World {
 
 // Kinds are those that can be described.
 func Kinds() []snapshot.Kind {
-	return []snapshot.Kind{snapshot.Mesh, snapshot.Workload, snapshot.Destination, snapshot.VirtualMesh, snapshot.VirtualDestination, snapshot.ServiceDependency}
+	return []snapshot.Kind{
+		snapshot.KubernetesCluster, snapshot.Mesh, snapshot.Workload, snapshot.Destination, snapshot.VirtualMesh,
+		snapshot.VirtualDestination, snapshot.TrafficPolicy, snapshot.AccessPolicy, snapshot.ServiceDependency,
+	}
 }
 
 // Refs lists all objects of a kind, ascending.
@@ -93,6 +101,14 @@ func (w *World) Refs(kind snapshot.Kind) []snapshot.Ref {
 		refs = keys(w.failover)
 	case snapshot.ServiceDependency:
 		refs = keys(w.dependencies)
+	case snapshot.KubernetesCluster:
+		refs = w.clusterRefs()
+	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
+		for _, ref := range keys(w.policies) {
+			if ref.Kind == kind {
+				refs = append(refs, ref)
+			}
+		}
 	}
 	return refs
 }
@@ -170,8 +186,39 @@ func (w *World) Describe(ref snapshot.Ref) Value {
 		if p := w.dependencies[ref]; p != nil {
 			return w.dependency(p)
 		}
+	case snapshot.KubernetesCluster:
+		if c := w.cluster(ref.Name); c != nil {
+			return c
+		}
+	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
+		if p := w.policy(ref); p != nil {
+			return p
+		}
 	}
 	return nil
+}
+
+// Has reports whether there is an object that Describe can tell of.
+func (w *World) Has(ref snapshot.Ref) bool {
+	switch ref.Kind {
+	case snapshot.Mesh:
+		return w.meshes[ref] != nil
+	case snapshot.Workload:
+		return w.workloads[ref] != nil
+	case snapshot.Destination:
+		return w.destinations[ref] != nil
+	case snapshot.VirtualMesh:
+		return w.virtual[ref] != nil
+	case snapshot.KubernetesCluster:
+		return w.clusters[ref.Name] != nil
+	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
+		return w.policies[ref] != nil
+	case snapshot.ServiceDependency:
+		return w.dependencies[ref] != nil
+	case snapshot.VirtualDestination:
+		return w.failover[ref] != nil
+	}
+	return false
 }
 
 // frozen says why a cluster is frozen; empty if it is not.

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -31,4 +32,19 @@ func EscapeJSON(data []byte) []byte {
 		data = data[size:]
 	}
 	return out
+}
+
+// Clean makes a string from a cluster safe to paint: control characters (which
+// could move the cursor, hide text or fake a line) become "?", line ends and
+// tabs become spaces.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case Unprintable(r):
+			return '?'
+		}
+		return r
+	}, s)
 }

@@ -117,3 +117,36 @@ func YAML(value any) ([]byte, error) {
 	}
 	return yaml.JSONToYAML(EscapeJSON(data))
 }
+
+// Manifest is an object of an API type as one document without separator, with
+// its kind, and without what only an API server needs.
+func Manifest(r Ref, object any) ([]byte, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("%s: write as YAML: %w", r, err)
+	}
+	var fields struct {
+		Metadata map[string]any `json:"metadata"`
+		Spec     any            `json:"spec,omitempty"`
+		Status   any            `json:"status,omitempty"`
+	}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("%s: write as YAML: %w", r, err)
+	}
+	for _, field := range []string{"managedFields", "uid", "selfLink"} {
+		delete(fields.Metadata, field)
+	}
+	info := r.Kind.Info()
+	m := map[string]any{"apiVersion": info.GroupVersion().String(), "kind": info.Kind, "metadata": fields.Metadata}
+	if fields.Spec != nil {
+		m["spec"] = fields.Spec
+	}
+	if fields.Status != nil {
+		m["status"] = fields.Status
+	}
+	out, err := YAML(m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: write as YAML: %w", r, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,47 @@
+package describe
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+)
+
+func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: f.Streams}
+	opts.Source.factory = f
+	cmd := &cobra.Command{
+		Use:     "problems",
+		Aliases: []string{"issues"},
+		Short:   "Everything that is wrong, worst first, each with the next step",
+		Example: "  meshctl describe problems\n  meshctl describe problems --dir ./manifests -o json",
+		Args:    cmdutil.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return problemsRun(cmd.Context(), opts)
+		},
+	}
+	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Source.AddFlags(cmd)
+	return cmd
+}
+
+func problemsRun(ctx context.Context, opts *Options) error {
+	world, err := opts.Source.Ask(ctx)
+	if err != nil {
+		return err
+	}
+	issues := world.Issues()
+	return opts.Output.Print(opts.Streams.Out, issues, func(out io.Writer) error {
+		if len(issues) == 0 {
+			_, err := fmt.Fprintln(opts.Streams.Err, world.Problems().Empty)
+			return err
+		}
+		return cmdutil.PrintIssues(out, "", issues)
+	})
+}

@@ -1,0 +1,66 @@
+package explain
+
+import (
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// routesOf are the routes that requests of a workload to a Destination may take.
+func (w *World) routesOf(o *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []Route {
+	var out []Route
+	for _, v := range d.Views {
+		if v.Mesh != mesh {
+			continue
+		}
+		for _, r := range v.Routes {
+			if takes(r.Match, o) {
+				out = append(out, w.route(r))
+			}
+		}
+	}
+	return out
+}
+
+// takes reports whether a route is open to the requests of a workload, as far
+// as that is a matter of who sends them.
+func takes(m snapshot.Match, o *discoveryv1.Workload) bool {
+	k := o.Spec.Kubernetes
+	if k == nil {
+		return m.SourceNamespace == "" && len(m.SourceLabels) == 0
+	}
+	return (m.SourceNamespace == "" || m.SourceNamespace == k.Controller.Namespace) && hasLabels(k.PodLabels, m.SourceLabels)
+}
+
+// routesSection shows how calls are routed; those that no policy routes are left out.
+func (o *Workload) routesSection() []Section {
+	s := Section{Title: "How its calls are routed", Header: []string{"CALLS TO", "REQUESTS", "GO TO", "CLUSTER", "SUBSET", "SHARE", "ENDPOINTS", "BY"}}
+	for _, c := range o.Calls {
+		first := true
+		for _, r := range c.Routes {
+			for i, row := range r.rows(c.Host) {
+				host := above
+				if first {
+					host, first = c.Host, false
+				}
+				s.Rows = append(s.Rows, append([]string{host}, row...))
+				s.Refs = append(s.Refs, r.refs()[i])
+			}
+		}
+	}
+	if len(s.Rows) == 0 {
+		return nil
+	}
+	return []Section{s}
+}
+
+// refs are what the rows of a route are about.
+func (r Route) refs() []snapshot.Ref {
+	if len(r.Targets) == 0 {
+		return []snapshot.Ref{{}}
+	}
+	refs := make([]snapshot.Ref, len(r.Targets))
+	for i, t := range r.Targets {
+		refs[i] = t.Destination
+	}
+	return refs
+}

@@ -1,0 +1,148 @@
+package explain
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Health of a cluster, as far as the management plane knows it.
+type Health string
+
+const (
+	// Healthy: it is read and written.
+	Healthy Health = "healthy"
+	// Frozen: it cannot be read, and nothing is changed there.
+	Frozen Health = "frozen"
+	// Unknown: nobody has said anything of it yet.
+	Unknown Health = "unknown"
+)
+
+// Cluster is what there is to say about a registered cluster.
+type Cluster struct {
+	Name   string `json:"name"`
+	Health Health `json:"health"`
+	// Why it is frozen, or nothing is known.
+	Why    string `json:"why,omitempty"`
+	Domain string `json:"domain"`
+	// Meshes in it, ascending.
+	Meshes       []snapshot.Ref `json:"meshes"`
+	Workloads    int            `json:"workloads"`
+	Destinations int            `json:"destinations"`
+	// Objects are those that follow from policies there, as they shall be.
+	Objects int              `json:"objects"`
+	Issues  []snapshot.Issue `json:"issues"`
+
+	ref snapshot.Ref
+}
+
+// clusterRef refers to a cluster by its registration, whether or not there is one.
+func (w *World) clusterRef(name string) snapshot.Ref {
+	return snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: w.state.Input.Management.Namespace, Name: name}
+}
+
+func (w *World) clusterRefs() []snapshot.Ref {
+	refs := make([]snapshot.Ref, 0, len(w.state.Input.Clusters))
+	for _, c := range w.state.Input.Clusters {
+		refs = append(refs, w.clusterRef(c.Name))
+	}
+	return refs
+}
+
+// cluster tells of one cluster; nil if it is not registered.
+func (w *World) cluster(name string) *Cluster {
+	c := w.clusters[name]
+	if c == nil {
+		return nil
+	}
+	out := &Cluster{
+		ref: w.clusterRef(name), Name: name, Domain: c.DomainOrDefault(), Meshes: []snapshot.Ref{},
+		Issues: w.issuesOf(w.clusterRef(name), snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: name}),
+	}
+	out.Health, out.Why = w.health(name)
+	for _, m := range w.state.Plan.Meshes {
+		if m.Cluster == name {
+			out.Meshes = append(out.Meshes, m.Ref)
+		}
+	}
+	for _, ref := range keys(w.workloads) {
+		if k := w.workloads[ref].Spec.Kubernetes; k != nil && k.Controller.ClusterName == name {
+			out.Workloads++
+		}
+	}
+	for ref := range w.destinations {
+		if w.clusterOf(ref) == name {
+			out.Destinations++
+		}
+	}
+	for o := range w.state.Output.Objects {
+		if o.Ref.Cluster == name {
+			out.Objects++
+		}
+	}
+	return out
+}
+
+// health says how a cluster is, and why.
+func (w *World) health(name string) (Health, string) {
+	if why := w.frozen(name); why != "" {
+		return Frozen, why
+	}
+	if !w.stored {
+		return Healthy, ""
+	}
+	for _, registration := range w.state.Input.Management.KubernetesClusters {
+		if registration.Name != name {
+			continue
+		}
+		switch s := registration.Status.Status; {
+		case slices.ContainsFunc(s, func(s multiclusterv1alpha1.ClusterStatus) bool {
+			return s.State == multiclusterv1alpha1.ClusterStateAccepted
+		}):
+			return Healthy, ""
+		case len(s) > 0 && s[0].Message != "":
+			return Unknown, s[0].Message
+		}
+		return Unknown, "nobody serves it yet; run: meshctl serve"
+	}
+	return Unknown, "it is not registered; its discovered objects are all that is known of it"
+}
+
+// Summary is part of Value.
+func (c *Cluster) Summary() []string {
+	names := make([]string, len(c.Meshes))
+	for i, ref := range c.Meshes {
+		names[i] = ref.Name
+	}
+	return []string{
+		c.Name, string(c.Health), strings.Join(names, ", "), strconv.Itoa(c.Workloads), strconv.Itoa(c.Destinations),
+		strconv.Itoa(c.Objects), worst(c.Issues),
+	}
+}
+
+// Page is part of Value.
+func (c *Cluster) Page() Page {
+	meshes := Section{Title: "Meshes", Header: []string{"MESH"}}
+	for _, ref := range c.Meshes {
+		meshes.Rows = append(meshes.Rows, []string{shortName(ref)})
+		meshes.Refs = append(meshes.Refs, ref)
+	}
+	if len(meshes.Rows) == 0 {
+		meshes = Section{Title: "Meshes", Text: "None was discovered; install one there, and it will be found."}
+	}
+	return Page{
+		Title: "Cluster " + c.Name,
+		Sections: []Section{
+			facts("", [2]string{"Health", string(c.Health)}, [2]string{"Why", c.Why}, [2]string{"DNS domain", c.Domain}),
+			facts("What is in it",
+				[2]string{"Workloads", strconv.Itoa(c.Workloads)}, [2]string{"Destinations", strconv.Itoa(c.Destinations)},
+				[2]string{"Objects that follow from policies", strconv.Itoa(c.Objects)},
+			),
+			meshes,
+		},
+		Issues: c.Issues,
+	}
+}

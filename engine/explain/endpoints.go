@@ -1,0 +1,102 @@
+package explain
+
+import (
+	"strconv"
+	"strings"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Endpoint is a pod behind a Destination that is ready.
+type Endpoint struct {
+	Address string            `json:"address"`
+	Zone    string            `json:"zone,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+}
+
+// endpointsOf lists the ready endpoints of a Destination that have all of some labels.
+func endpointsOf(d *snapshot.DestinationPlan, with map[string]string) []discoveryv1.Endpoint {
+	k := d.Destination.Spec.KubeService
+	if k == nil {
+		return nil
+	}
+	var out []discoveryv1.Endpoint
+	for i := range k.EndpointSubsets {
+		for _, e := range k.EndpointSubsets[i].Endpoints {
+			if hasLabels(e.Labels, with) {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+func hasLabels(have, want map[string]string) bool {
+	for key, value := range want {
+		if got, ok := have[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// endpoints are those of a Destination as values.
+func (w *World) endpoints(d *snapshot.DestinationPlan) []Endpoint {
+	out := []Endpoint{}
+	for _, e := range endpointsOf(d, nil) {
+		zone := ""
+		if l := e.SubLocality; l != nil {
+			zone = strings.Trim(l.Zone+"/"+l.SubZone, "/")
+		}
+		out = append(out, Endpoint{Address: e.IpAddress, Zone: zone, Labels: e.Labels})
+	}
+	return out
+}
+
+// behind counts the ready endpoints that requests to a target end at; nothing
+// is known of targets that are no Kubernetes service.
+func (w *World) behind(t snapshot.Target) *int {
+	d := w.destinations[t.Destination]
+	if d == nil || d.Destination.Spec.KubeService == nil {
+		return nil
+	}
+	var with map[string]string
+	if t.Subset != "" {
+		// Subsets are named in the views of the target's own Destination.
+		found := false
+		for _, v := range d.Views {
+			for _, s := range v.Subsets {
+				if s.Name == t.Subset {
+					with, found = s.Labels, true
+				}
+			}
+		}
+		if !found {
+			return nil
+		}
+	}
+	n := len(endpointsOf(d, with))
+	return &n
+}
+
+func endpointsSection(list []Endpoint) Section {
+	s := Section{Title: "Endpoints that are ready"}
+	if len(list) == 0 {
+		s.Text = "None is known."
+		return s
+	}
+	s.Header = []string{"ADDRESS", "ZONE", "LABELS"}
+	for _, e := range list {
+		s.Rows = append(s.Rows, []string{e.Address, e.Zone, labels(e.Labels)})
+	}
+	return s
+}
+
+// endpoints is the cell of a route table.
+func (t Target) endpoints() string {
+	if t.Endpoints == nil {
+		return ""
+	}
+	return strconv.Itoa(*t.Endpoints)
+}

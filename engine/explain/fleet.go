@@ -1,0 +1,88 @@
+package explain
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Sign is what a source knows of a cluster beside its objects.
+type Sign struct {
+	// Issued and Expires bound the life of the credential; zero if not known.
+	Issued, Expires time.Time
+}
+
+// Fleet lists clusters with their meshes, one row each, and one for a cluster
+// without. Signs, by the name of the cluster, may be nil.
+func (w *World) Fleet(signs map[string]Sign) Table {
+	t := Table{
+		Columns: columns("CLUSTER", "HEALTH", "MESH", "VERSION", "WORKLOADS#", "DESTS#", "+GATEWAYS", "+CREDENTIAL@", "+EXPIRES@", "ISSUES"),
+		Empty:   "No cluster is registered. Register one with: meshctl cluster register NAME --remote-context CONTEXT",
+	}
+	workloads, destinations := w.perMesh()
+	meshes := map[string][]*snapshot.MeshPlan{}
+	for _, m := range w.state.Plan.Meshes {
+		meshes[m.Cluster] = append(meshes[m.Cluster], m)
+	}
+	for _, c := range w.state.Input.Clusters {
+		health, why := w.health(c.Name)
+		ref := w.clusterRef(c.Name)
+		issues := w.issuesOf(ref, snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: c.Name})
+		sign := signs[c.Name]
+		if len(meshes[c.Name]) == 0 {
+			t.Rows = append(t.Rows, Row{
+				Key: c.Name, Ref: ref, Clusters: []string{c.Name}, Level: max(levelOf(issues), health.level()), Note: why,
+				Cells: []string{c.Name, string(health), "", "", "", "", "", moment(sign.Issued), moment(sign.Expires), worst(issues)},
+			})
+		}
+		for _, m := range meshes[c.Name] {
+			kind, installation := installationOf(&m.Mesh.Spec)
+			all := append(w.issuesOf(m.Ref), issues...)
+			gateways := make([]string, 0, len(m.Gateways))
+			for _, g := range m.Gateways {
+				for _, address := range g.Addresses {
+					gateways = append(gateways, address+":"+strconv.FormatUint(uint64(g.Port), 10))
+				}
+			}
+			t.Rows = append(t.Rows, Row{
+				Key: c.Name + " " + m.Ref.Name, Ref: m.Ref, Clusters: []string{c.Name}, Labels: m.Mesh.Labels,
+				Level: max(levelOf(all), health.level()), Note: why,
+				Cells: []string{
+					c.Name, string(health), m.Ref.Name, strings.TrimSpace(kind + " " + installation.Version),
+					strconv.Itoa(workloads[m.Ref]), strconv.Itoa(destinations[m.Ref]), strings.Join(gateways, ", "),
+					moment(sign.Issued), moment(sign.Expires), worst(w.issuesOf(m.Ref, ref)),
+				},
+			})
+		}
+	}
+	return t
+}
+
+// level is how bad a health is.
+func (h Health) level() Level {
+	switch h {
+	case Healthy:
+		return Fine
+	case Unknown:
+		return Noted
+	}
+	return Broken
+}
+
+// perMesh counts workloads and destinations by mesh.
+func (w *World) perMesh() (workloads, destinations map[snapshot.Ref]int) {
+	workloads, destinations = map[snapshot.Ref]int{}, map[snapshot.Ref]int{}
+	for _, o := range w.workloads {
+		if m := w.meshOf(o); m != nil {
+			workloads[m.Ref]++
+		}
+	}
+	for d := range w.state.Plan.Destinations.All() {
+		if d.Mesh != nil {
+			destinations[d.Mesh.Ref]++
+		}
+	}
+	return workloads, destinations
+}

@@ -1,0 +1,200 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Generated are the objects of one name that follow from an object, in all
+// clusters where they do.
+type Generated struct {
+	Kind      string    `json:"kind"`
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Variants  []Variant `json:"variants"`
+}
+
+// Variant is what an object says in some of the clusters.
+type Variant struct {
+	Clusters []string `json:"clusters"`
+	Lines    []Line   `json:"lines"`
+}
+
+// Line of YAML.
+type Line struct {
+	Text string `json:"text"`
+	// Differs: not all variants have it.
+	Differs bool `json:"differs,omitempty"`
+}
+
+// YAML is an object as its owner wrote it, or as it was discovered; nil if
+// there is none. Secrets are no part of an Input.
+func (w *World) YAML(ref snapshot.Ref) ([]byte, error) {
+	object := w.object(ref)
+	if object == nil {
+		return nil, nil
+	}
+	return snapshot.Manifest(ref, object)
+}
+
+// object finds what stands in the Input or the Plan.
+func (w *World) object(ref snapshot.Ref) any {
+	switch ref.Kind {
+	case snapshot.Mesh:
+		if m := w.meshes[ref]; m != nil {
+			return m.Mesh
+		}
+	case snapshot.Workload:
+		if o := w.workloads[ref]; o != nil {
+			return o
+		}
+	case snapshot.Destination:
+		if d := w.destinations[ref]; d != nil {
+			return d.Destination
+		}
+	case snapshot.VirtualMesh:
+		if v := w.virtual[ref]; v != nil {
+			return v.VirtualMesh
+		}
+	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
+		if p := w.policies[ref]; p != nil && p.Policy != nil {
+			return p.Policy
+		}
+	case snapshot.KubernetesCluster:
+		for _, c := range w.state.Input.Management.KubernetesClusters {
+			if c.Name == ref.Name {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// Generated lists what follows from an object in the clusters: for a discovered
+// object what was made for it, for one that a user wrote what has it among its
+// parents. Objects of one kind and name are one entry.
+func (w *World) Generated(ref snapshot.Ref) ([]Generated, error) {
+	var objects []*snapshot.Object
+	for part := range w.state.Output.Parts.All() {
+		own := slices.ContainsFunc(part.Objects, func(o *snapshot.Object) bool { return o.Ref == ref })
+		for _, o := range part.Objects {
+			if o.Ref.Cluster != "" && o.Ref.Kind != snapshot.Secret && (own || slices.Contains(o.Content.Parents, ref) || ofCluster(ref, o)) {
+				objects = append(objects, o)
+			}
+		}
+	}
+	slices.SortFunc(objects, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })
+	var out []Generated
+	for len(objects) > 0 {
+		n := 1
+		for n < len(objects) && sameName(objects[0].Ref, objects[n].Ref) {
+			n++
+		}
+		each, err := newGenerated(objects[:n])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, each)
+		objects = objects[n:]
+	}
+	return out, nil
+}
+
+func ofCluster(ref snapshot.Ref, o *snapshot.Object) bool {
+	return ref.Kind == snapshot.KubernetesCluster && o.Ref.Cluster == ref.Name
+}
+
+func sameName(a, b snapshot.Ref) bool {
+	return a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name
+}
+
+// newGenerated makes one entry of objects of one kind and name.
+func newGenerated(objects []*snapshot.Object) (Generated, error) {
+	ref := objects[0].Ref
+	out := Generated{Kind: ref.Kind.String(), Namespace: ref.Namespace, Name: ref.Name}
+	var texts []string
+	for _, o := range objects {
+		data, err := o.YAML()
+		if err != nil {
+			return out, err
+		}
+		// The label that names the cluster differs by design.
+		text := strings.ReplaceAll(strings.TrimSuffix(string(data), "\n"), snapshot.ClusterLabel+": "+o.Ref.Cluster, snapshot.ClusterLabel+": (its cluster)")
+		if i := slices.Index(texts, text); i >= 0 {
+			out.Variants[i].Clusters = append(out.Variants[i].Clusters, o.Ref.Cluster)
+			continue
+		}
+		texts = append(texts, text)
+		out.Variants = append(out.Variants, Variant{Clusters: []string{o.Ref.Cluster}, Lines: lines(text)})
+	}
+	for i := 1; i < len(out.Variants); i++ {
+		markDifferences(out.Variants[0].Lines, out.Variants[i].Lines)
+	}
+	return out, nil
+}
+
+func lines(text string) []Line {
+	parts := strings.Split(text, "\n")
+	out := make([]Line, len(parts))
+	for i, part := range parts {
+		out[i].Text = part
+	}
+	return out
+}
+
+// maxCompared bounds the work of a comparison; texts that are longer after
+// what they have in common at both ends differ as a whole.
+const maxCompared = 2000
+
+// markDifferences marks the lines that are not in the longest common
+// subsequence of a and b.
+func markDifferences(a, b []Line) {
+	for len(a) > 0 && len(b) > 0 && a[0].Text == b[0].Text {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1].Text == b[len(b)-1].Text {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) > maxCompared || len(b) > maxCompared {
+		markAll(a)
+		markAll(b)
+		return
+	}
+	length := make([][]int, len(a)+1)
+	for i := range length {
+		length[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i].Text == b[j].Text {
+				length[i][j] = length[i+1][j+1] + 1
+			} else {
+				length[i][j] = max(length[i+1][j], length[i][j+1])
+			}
+		}
+	}
+	for len(a) > 0 && len(b) > 0 {
+		i, j := len(length)-1-len(a), len(length[0])-1-len(b)
+		switch {
+		case a[0].Text == b[0].Text:
+			a, b = a[1:], b[1:]
+		case cmp.Compare(length[i+1][j], length[i][j+1]) >= 0:
+			a[0].Differs = true
+			a = a[1:]
+		default:
+			b[0].Differs = true
+			b = b[1:]
+		}
+	}
+	markAll(a)
+	markAll(b)
+}
+
+func markAll(list []Line) {
+	for i := range list {
+		list[i].Differs = true
+	}
+}

@@ -1,0 +1,192 @@
+package explain
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Policy is what there is to say about a TrafficPolicy or an AccessPolicy.
+type Policy struct {
+	Ref snapshot.Ref `json:"ref"`
+	// State is that of its status.
+	State commonv1.ApprovalState `json:"state"`
+	// Created orders policies: of two that set the same field, the older wins.
+	Created time.Time `json:"created,omitzero"`
+	// Targets are the Destinations that it selects, those that refuse it first.
+	Targets []PolicyTarget `json:"targets"`
+	// Sources are the first of the workloads that it selects as callers, and
+	// SourceCount says how many there are.
+	Sources     []snapshot.Ref   `json:"sources,omitempty"`
+	SourceCount int              `json:"sourceCount"`
+	Issues      []snapshot.Issue `json:"issues"`
+}
+
+// PolicyTarget is one Destination of a policy.
+type PolicyTarget struct {
+	Destination snapshot.Ref `json:"destination"`
+	Cluster     string       `json:"cluster"`
+	// State is ACCEPTED or INVALID.
+	State string `json:"state"`
+	// Order is the place in the order of precedence, from 0; accepted
+	// TrafficPolicies have one.
+	Order *uint32 `json:"order,omitempty"`
+	// LastGood: the present spec is invalid here, and the last accepted one is in force.
+	LastGood bool `json:"lastGood,omitempty"`
+	// Sets are the fields, below spec, that take effect there.
+	Sets []string `json:"sets,omitempty"`
+	// Lost are the fields that an older policy has there.
+	Lost   []string         `json:"lost,omitempty"`
+	Issues []snapshot.Issue `json:"issues,omitempty"`
+}
+
+// policy tells of one policy; nil if there is none of that name.
+func (w *World) policy(ref snapshot.Ref) *Policy {
+	p := w.policies[ref]
+	if p == nil {
+		return nil
+	}
+	out := &Policy{
+		Ref: ref, State: w.policyState(p), Targets: []PolicyTarget{}, Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: w.issuesOf(ref),
+	}
+	if p.Policy != nil {
+		out.Created = p.Policy.GetCreationTimestamp().UTC()
+	}
+	for _, v := range p.Verdicts {
+		out.Targets = append(out.Targets, w.policyTarget(p.Ref, v))
+	}
+	slices.SortStableFunc(out.Targets, func(a, b PolicyTarget) int { return int(levelOf(b.Issues)) - int(levelOf(a.Issues)) })
+	return out
+}
+
+func (w *World) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget {
+	t := PolicyTarget{Destination: v.Destination, Cluster: w.clusterOf(v.Destination), State: "INVALID", Issues: v.Issues, Lost: lostFields(v.Issues)}
+	if v.Accepted {
+		t.State = "ACCEPTED"
+		if ref.Kind == snapshot.TrafficPolicy {
+			order := v.Order
+			t.Order = &order
+		}
+	}
+	d := w.destinations[v.Destination]
+	if d == nil || ref.Kind != snapshot.TrafficPolicy {
+		return t
+	}
+	t.Sets = fieldsWon(d)[ref]
+	for _, applied := range d.Traffic {
+		if snapshot.RefOf(snapshot.TrafficPolicy, applied.Policy) == ref {
+			t.LastGood = applied.LastGood
+		}
+	}
+	return t
+}
+
+// lostFields are the fields that conflicts name: their messages begin with one.
+func lostFields(issues []snapshot.Issue) []string {
+	var lost []string
+	for _, issue := range issues {
+		field, _, _ := strings.Cut(issue.Message, " ")
+		if issue.Code == snapshot.FieldConflict && !slices.Contains(lost, field) {
+			lost = append(lost, field)
+		}
+	}
+	slices.Sort(lost)
+	return lost
+}
+
+// policyState reads the state from the status to be written. Where the clusters
+// were not read, refused writes are known from the stored status only.
+func (w *World) policyState(p *snapshot.PolicyPlan) commonv1.ApprovalState {
+	if slices.ContainsFunc(w.issues[p.Ref], func(i snapshot.Issue) bool { return i.Code == snapshot.WriteFailed }) {
+		return commonv1.ApprovalStateFailed
+	}
+	return statusState(w.statuses[p.Ref])
+}
+
+// statusState is the state that a status to be written says.
+func statusState(s *snapshot.Status) commonv1.ApprovalState {
+	var status struct {
+		State commonv1.ApprovalState `json:"state"`
+	}
+	if s != nil {
+		// A status that is no object has no state, which is what is left then.
+		if data, err := json.Marshal(s.Value); err == nil {
+			_ = json.Unmarshal(data, &status)
+		}
+	}
+	if status.State == "" {
+		return commonv1.ApprovalStatePending
+	}
+	return status.State
+}
+
+// counts are how many targets accept it, and how many do not.
+func (p *Policy) counts() (accepted, refused int) {
+	for _, t := range p.Targets {
+		if t.State == "ACCEPTED" {
+			accepted++
+		} else {
+			refused++
+		}
+	}
+	return accepted, refused
+}
+
+// Summary is part of Value.
+func (p *Policy) Summary() []string {
+	accepted, refused := p.counts()
+	return []string{p.Ref.Name, p.Ref.Namespace, string(p.State), strconv.Itoa(accepted), some(refused), moment(p.Created), worst(p.Issues)}
+}
+
+// Page is part of Value.
+func (p *Policy) Page() Page {
+	sources := "any workload"
+	if p.SourceCount > 0 {
+		names := make([]string, 0, len(p.Sources))
+		for _, ref := range p.Sources {
+			names = append(names, ref.Name)
+		}
+		sources = strings.Join(names, ", ")
+		if more := p.SourceCount - len(p.Sources); more > 0 {
+			sources += " and " + strconv.Itoa(more) + " more"
+		}
+	}
+	targets := Section{Title: "Targets", Header: []string{"DESTINATION", "CLUSTER", "STATE", "ORDER", "SETS", "WHY NOT"}}
+	for i := range p.Targets {
+		targets.Rows = append(targets.Rows, p.Targets[i].row())
+		targets.Refs = append(targets.Refs, p.Targets[i].Destination)
+	}
+	if len(p.Targets) == 0 {
+		targets = Section{Title: "Targets", Text: "None: no destination is selected, and it has no effect."}
+	}
+	return Page{
+		Title: p.Ref.Kind.String() + " " + shortName(p.Ref),
+		Sections: []Section{
+			facts("", [2]string{"State", string(p.State)}, [2]string{"Created", moment(p.Created)}, [2]string{"Callers", sources}),
+			targets,
+		},
+		Issues: p.Issues,
+	}
+}
+
+func (t *PolicyTarget) row() []string {
+	order, state, why := "", t.State, ""
+	if t.Order != nil {
+		order = numbers([]uint32{*t.Order})
+	}
+	if t.LastGood {
+		state += " (last good spec in force)"
+	}
+	if len(t.Issues) > 0 {
+		why = t.Issues[0].Message
+	}
+	if more := len(t.Issues) - 1; more > 0 {
+		why += " (and " + count(more, "more issue") + ")"
+	}
+	return []string{t.Destination.Name, t.Cluster, state, order, strings.Join(t.Sets, ", "), why}
+}
