@@ -38,7 +38,7 @@ FUZZTIME ?= 30s
 COUNT ?= 1
 
 # Packages with golden files; they take -update.
-GOLDEN := ./engine ./engine/offline ./cmd/describe ./cmd
+GOLDEN := ./engine ./engine/offline ./cmd/describe ./cmd ./tui
 
 .PHONY: help
 help: ## List what can be made
@@ -76,7 +76,7 @@ fuzz: ## Look for inputs that break the engine, FUZZTIME each
 
 .PHONY: bench
 bench: $(BENCHSTAT) ## Benchmarks of the engine; COUNT=10 gives figures to compare
-	go test -run '^$$' -bench . -benchmem -count $(COUNT) -timeout 60m ./engine ./engine/discovery | tee bench.out
+	go test -run '^$$' -bench . -benchmem -count $(COUNT) -timeout 60m ./engine ./engine/discovery ./tui | tee bench.out
 	$(BENCHSTAT) bench.out
 
 .PHONY: bench-live

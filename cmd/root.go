@@ -8,6 +8,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cluster"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/create"
+	"github.com/meshctl/meshctl/cmd/dashboard"
 	"github.com/meshctl/meshctl/cmd/demo"
 	"github.com/meshctl/meshctl/cmd/describe"
 	"github.com/meshctl/meshctl/cmd/initialize"
@@ -62,7 +63,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 		}
 	}
 	add("try", demo.NewCmd(f, nil))
-	add("ask", describe.NewCmd(f, nil), translate.NewCmd(f, nil))
+	add("ask", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), translate.NewCmd(f, nil))
 	add("run", initialize.NewCmd(f, nil), cluster.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil))
 	add("", version.NewCmd(f, nil), exitCodesTopic())
 	groupsRefuseUnknown(cmd)

@@ -76,7 +76,7 @@ func kinds() []kind {
 		},
 		{
 			snapshot.TrafficPolicy, "trafficpolicy", []string{"trafficpolicies", "tp"},
-			"A TrafficPolicy: where it applies, what it sets there, what it lost to whom",
+			"A TrafficPolicy: where it applies, what it sets and lost there",
 			"reviews-shift",
 		},
 		{

@@ -1,0 +1,169 @@
+// Package dashboard is the command `meshctl dashboard`: all clusters and meshes
+// on one screen.
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/tui"
+)
+
+// Options of the command.
+type Options struct {
+	Streams *cmdutil.Streams
+	// Dir is a folder as for translate; empty looks at the management cluster.
+	Dir       string
+	Kube      cmdutil.KubeFlags
+	Namespace string
+	// Theme is auto, dark, light or none.
+	Theme string
+
+	factory *cmdutil.Factory
+	// source replaces the one that Dir or Kube name, in tests.
+	source tui.Source
+}
+
+const long = `Shows clusters, meshes, destinations, workloads, virtual meshes, policies, and
+everything that is wrong, on one screen.
+
+It reads the management cluster again and again, and needs no access to the
+other clusters: what is in them is what was discovered there. With a folder as for "meshctl translate" it shows
+what would be, and needs no cluster at all. It changes nothing.
+
+Keys are those of k9s: ":" goes to a page or an object, "/" filters, "enter"
+opens, "y" shows the YAML and what was generated from it, "ctrl-z" keeps only
+problems, "?" lists all keys, "q" quits.
+
+It needs a terminal of at least 80x24. Colours are the terminal's own sixteen;
+NO_COLOR, or --theme none, leaves them out.`
+
+const example = `  # what the management cluster of the current context manages
+  meshctl dashboard
+
+  # what would follow from these manifests; saving a file updates the screen
+  meshctl dashboard ./manifests`
+
+// themes are the values of --theme.
+func themes() []string { return []string{"auto", "dark", "light", "none"} }
+
+// NewCmd returns the command; runF replaces the run in tests.
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: f.Streams, factory: f}
+	cmd := &cobra.Command{
+		Use:     "dashboard [DIR]",
+		Aliases: []string{"ui"},
+		Short:   "See all clusters, meshes and policies on one screen",
+		Long:    long,
+		Example: example,
+		Args:    cmdutil.Args("[DIR]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				opts.Dir = args[0]
+			}
+			for _, flag := range []string{"kubeconfig", "context", "namespace"} {
+				if opts.Dir != "" && cmd.Flags().Changed(flag) {
+					return cmdutil.FlagErrorf("--%s names a cluster, and %s is a folder; leave one of them out", flag, opts.Dir)
+				}
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return run(cmd.Context(), opts)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	cmd.Flags().StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
+	cmd.Flags().StringVar(&opts.Theme, "theme", "auto", "background to paint for: "+strings.Join(themes(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(themes(), cobra.ShellCompDirectiveNoFileComp))
+	opts.Kube.AddFlags(cmd)
+	return cmd
+}
+
+func run(ctx context.Context, opts *Options) error {
+	shade, err := shadeOf(opts.Theme, opts.Streams.Colour, os.Getenv("COLORFGBG"))
+	if err != nil {
+		return err
+	}
+	if !opts.Streams.InTTY || !opts.Streams.OutTTY {
+		return cmdutil.FlagErrorf("the dashboard needs a terminal; for scripts and pipes use: %s", describeInstead(opts.Dir))
+	}
+	if os.Getenv("TERM") == "dumb" {
+		return cmdutil.FlagErrorf("the terminal cannot move its cursor (TERM=dumb); use: %s", describeInstead(opts.Dir))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	source := opts.source
+	if source == nil {
+		if source, err = newSource(ctx, opts); err != nil {
+			return err
+		}
+	}
+	model := tui.New(ctx, source, tui.NewTheme(shade), opts.factory.Now())
+	// Signals come in by ctx, as for every command; ctrl-c is a key here.
+	program := tea.NewProgram(model, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(),
+		tea.WithInput(opts.Streams.In), tea.WithOutput(opts.Streams.Out))
+	_, err = program.Run()
+	switch {
+	case errors.Is(model.Err(), tui.ErrInterrupted):
+		return context.Canceled
+	case model.Err() != nil:
+		return model.Err()
+	case errors.Is(err, tea.ErrProgramPanic):
+		// Bubble Tea has given the terminal back and shown the panic.
+		return errors.New("the dashboard failed; this is a defect of meshctl, please report what stands above")
+	}
+	return err
+}
+
+// describeInstead is the command for those without a terminal.
+func describeInstead(dir string) string {
+	if dir == "" {
+		return "meshctl describe"
+	}
+	return "meshctl describe destinations --dir " + quote(dir)
+}
+
+// shadeOf is the background to paint for. COLORFGBG, which many terminals set,
+// ends in the number of the background's colour.
+func shadeOf(theme string, colour bool, colorFGBG string) (tui.Shade, error) {
+	switch theme {
+	case "dark", "light", "none":
+		return tui.Shade(theme), nil
+	case "auto", "":
+	default:
+		return "", cmdutil.FlagErrorf("--theme %q: choose one of %s", theme, strings.Join(themes(), ", "))
+	}
+	if !colour {
+		return tui.NoColour, nil
+	}
+	switch background := colorFGBG[strings.LastIndexByte(colorFGBG, ';')+1:]; background {
+	case "7", "15":
+		return tui.Light, nil
+	}
+	return tui.Dark, nil
+}
+
+func newSource(ctx context.Context, opts *Options) (tui.Source, error) {
+	if opts.Dir != "" {
+		return newFolder(opts.Dir, opts.factory.Now)
+	}
+	return newLive(ctx, opts)
+}
+
+// quote makes a word safe to paste into a shell.
+func quote(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@:=+-") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,103 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/meshctl/meshctl/cmd/translate"
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/tui"
+)
+
+// lookEvery is how often a folder is looked at for files that changed.
+const lookEvery = 300 * time.Millisecond
+
+// folder is a tui.Source of manifests.
+type folder struct {
+	dir string
+	now func() time.Time
+	// seen is what the folder looked like when it was last read.
+	seen string
+	memo *engine.Memo
+}
+
+// newFolder reads the folder once, so that what is wrong with it is said
+// before the screen is taken.
+func newFolder(dir string, now func() time.Time) (*folder, error) {
+	if _, _, err := translate.Load(dir); err != nil {
+		return nil, err
+	}
+	return &folder{dir: dir, now: now, memo: engine.NewMemo()}, nil
+}
+
+// Name implements tui.Source.
+func (f *folder) Name() string { return "folder " + f.dir }
+
+// Command implements tui.Source.
+func (f *folder) Command(words string) string {
+	if words == "" {
+		return ""
+	}
+	return "meshctl " + words + " --dir " + quote(f.dir)
+}
+
+// Kubectl implements tui.Source: there is no cluster.
+func (f *folder) Kubectl(string) string { return "" }
+
+// Next implements tui.Source: it waits until a file has changed.
+func (f *folder) Next(ctx context.Context) (*tui.News, error) {
+	for {
+		look := f.look()
+		if look != f.seen {
+			f.seen = look
+			return f.read(), nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// read makes news of what the files say. A mistake in one keeps what was shown.
+func (f *folder) read() *tui.News {
+	news := &tui.News{
+		At: f.now(), HasChanges: true,
+		NoChanges: "Nothing is written for a folder, so there are no changes. They are shown for a management cluster: meshctl dashboard --context CONTEXT",
+	}
+	input, _, err := translate.Load(f.dir)
+	if err != nil {
+		news.Trouble = err.Error()
+		return news
+	}
+	news.World = explain.New(f.memo.Translate(input))
+	return news
+}
+
+// look says in one word what the folder looks like: names, sizes and times.
+func (f *folder) look() string {
+	var sum string
+	count, newest, size := 0, time.Time{}, int64(0)
+	_ = fs.WalkDir(os.DirFS(f.dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		var info fs.FileInfo
+		if err == nil {
+			info, err = entry.Info()
+		}
+		if err != nil {
+			sum += name + err.Error()
+			return fs.SkipDir
+		}
+		count++
+		size += info.Size()
+		if at := info.ModTime(); at.After(newest) {
+			newest = at
+		}
+		return nil
+	})
+	return fmt.Sprint(sum, count, size, newest.UnixNano())
+}

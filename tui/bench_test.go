@@ -1,0 +1,69 @@
+package tui
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/enginetest"
+	"github.com/meshctl/meshctl/engine/explain"
+)
+
+// BenchmarkFrame moves down and paints, on each page over 10,000 destinations:
+// a frame has 16 ms.
+func BenchmarkFrame(b *testing.B) {
+	world := explain.New(engine.Translate(enginetest.World(largeSize)))
+	for id, info := range pageInfos {
+		b.Run(info.names[0], func(b *testing.B) {
+			m := start(b, world, NewTheme(Dark), 160, 50)
+			press(b, m, string(rune('1'+id)))
+			b.ResetTimer()
+			for i := 0; b.Loop(); i++ {
+				press(b, m, []string{"j", " ", "G", "k", "g"}[i%5])
+				_ = m.View()
+			}
+		})
+	}
+}
+
+// BenchmarkChange is what happens once per change, not per frame.
+func BenchmarkChange(b *testing.B) {
+	world := explain.New(engine.Translate(enginetest.World(largeSize)))
+	b.Run("filter and sort", func(b *testing.B) {
+		m := start(b, world, NewTheme(Dark), 160, 50)
+		press(b, m, "2")
+		for i := 0; b.Loop(); i++ {
+			press(b, m, []string{"s", "/1\n", "S", "/2\n"}[i%4])
+			_ = m.View()
+		}
+	})
+	b.Run("tables of new state, off the loop", func(b *testing.B) {
+		news := &News{World: world, At: noon}
+		before := prepare(news, nil)
+		for b.Loop() {
+			prepare(news, before)
+		}
+	})
+}
+
+// TestFrameInTime holds the frame to its time with room to spare for a busy
+// machine: the median of many.
+func TestFrameInTime(t *testing.T) {
+	t.Parallel()
+	world := explain.New(engine.Translate(enginetest.World(largeSize)))
+	m := start(t, world, NewTheme(Dark), 160, 50)
+	press(t, m, "2")
+	require.Len(t, m.tables[pageDestinations].rows, 10010)
+	fast := 0
+	for i := range 100 {
+		began := time.Now()
+		press(t, m, []string{"j", " ", "G", "k", "g"}[i%5])
+		_ = m.View()
+		if time.Since(began) < 16*time.Millisecond {
+			fast++
+		}
+	}
+	require.Greater(t, fast, 50, "frames in time, of 100")
+}

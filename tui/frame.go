@@ -1,0 +1,143 @@
+package tui
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// The smallest screen.
+const (
+	minWidth  = 80
+	minHeight = 24
+)
+
+// chrome is how many lines stand around the middle: header, tabs, heading,
+// crumbs, keys.
+const chrome = 5
+
+// View implements tea.Model.
+func (m *Model) View() string {
+	switch {
+	case m.width == 0:
+		return ""
+	case m.width < minWidth || m.height < minHeight:
+		return m.tooSmall()
+	}
+	lines := make([]string, 0, m.height)
+	lines = append(lines, m.header(), m.tabs(), m.heading())
+	lines = append(lines, m.top().paint(&m.shared, m.width, m.height-chrome)...)
+	for len(lines) < m.height-2 {
+		lines = append(lines, "")
+	}
+	lines = append(lines, m.bottom(), m.hints())
+	return strings.Join(lines, "\n")
+}
+
+func (m *Model) tooSmall() string {
+	text := fmt.Sprintf("The screen is %dx%d; the dashboard needs %dx%d. Make it larger, or press q and use: %s",
+		m.width, m.height, minWidth, minHeight, m.source.Command("describe"))
+	lines := wrap(snapshot.Clean(text), m.width)
+	return strings.Join(lines[:min(len(lines), m.height)], "\n")
+}
+
+// header says what is looked at, and how it is on the whole.
+func (m *Model) header() string {
+	left := " meshctl  " + snapshot.Clean(m.source.Name())
+	right := m.totals()
+	if m.news.Trouble != "" {
+		right = ""
+		left = " meshctl  ✗ this is old: " + snapshot.Clean(m.news.Trouble)
+	}
+	room := m.width - width(right) - 1
+	return m.theme.bar.Render(fit(fit(left, room)+right, m.width))
+}
+
+func (m *Model) totals() string {
+	var parts []string
+	add := func(id pageID, word string) {
+		if g := m.tables[id]; g != nil {
+			parts = append(parts, strconv.Itoa(len(g.rows))+" "+word)
+		}
+	}
+	if g := m.tables[pageFleet]; g != nil {
+		parts = append(parts, strconv.Itoa(len(g.clusters()))+" clusters")
+	}
+	add(pageDestinations, "destinations")
+	add(pagePolicies, "policies")
+	if g := m.tables[pageProblems]; g != nil {
+		parts = append(parts, fmt.Sprintf("✗%d !%d", g.worst[explain.Broken], g.worst[explain.Doubtful]))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// tabs are the pages; the one on the screen stands in brackets.
+func (m *Model) tabs() string {
+	var at pageID
+	if p := m.list(); p != nil {
+		at = p.id
+	}
+	var b strings.Builder
+	for id := range pageCount {
+		name := pageInfos[id].short
+		if m.width >= 110 {
+			name = pageInfos[id].title
+		}
+		text := strconv.Itoa(int(id)+1) + " " + name
+		if id == at {
+			b.WriteString(m.theme.tab.Render("[" + text + "]"))
+		} else {
+			b.WriteString(" " + text + " ")
+		}
+	}
+	return b.String()
+}
+
+func (m *Model) heading() string {
+	text := "── " + m.top().heading(&m.shared) + " "
+	if n := m.width - width(text); n > 0 {
+		text += strings.Repeat("─", n)
+	}
+	return m.theme.accent.Render(fit(text, m.width))
+}
+
+// bottom is what is typed, or was just said, or where one is.
+func (m *Model) bottom() string {
+	switch {
+	case m.prompt.kind != 0:
+		return m.theme.title.Render(m.prompt.view(m.words(), m.width))
+	case m.flash.text != "" && m.now < m.flash.until:
+		return m.theme.title.Render(fit(" "+m.flash.text, m.width))
+	}
+	crumbs := make([]string, len(m.stack))
+	for i, p := range m.stack {
+		crumbs[i] = snapshot.Clean(p.crumb())
+	}
+	text := " " + strings.Join(crumbs, " › ")
+	for width(text) > m.width && len(crumbs) > 1 {
+		crumbs = crumbs[1:]
+		text = " … › " + strings.Join(crumbs, " › ")
+	}
+	return strings.TrimRight(fit(text, m.width), " ")
+}
+
+// hints are the keys that most need, or those of the prompt.
+func (m *Model) hints() string {
+	var parts []string
+	switch m.prompt.kind {
+	case ':':
+		parts = []string{"enter go", "tab complete", "esc cancel"}
+	case '/':
+		parts = []string{"enter keep", "esc cancel", "!text without", "-l k=v label", "-f fuzzy"}
+	default:
+		for i := range keymap {
+			if b := &keymap[i]; b.hint {
+				parts = append(parts, b.Help().Key+" "+b.Help().Desc)
+			}
+		}
+	}
+	return m.theme.faint.Render(strings.TrimRight(fit(" "+strings.Join(parts, " · "), m.width), " "))
+}

@@ -1,0 +1,203 @@
+package tui
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// grid is a table made ready for painting: clean cells, widths, and what
+// filters and sorting look at. It does not change once it is made.
+type grid struct {
+	columns []explain.Column
+	rows    []gridRow
+	widths  []int
+	empty   string
+	// worst counts the rows of each level.
+	worst [explain.Broken + 1]int
+}
+
+type gridRow struct {
+	explain.Row
+	// text is all cells, in lower case.
+	text string
+	// numbers and times are the cells as values, for sorting.
+	values []float64
+	mark   mark
+}
+
+// mark says that a row is new or changed, and since when.
+type mark struct {
+	sign string
+	at   time.Time
+}
+
+const (
+	signNew     = "+"
+	signChanged = "Δ"
+	// markFor is how long a mark stays.
+	markFor = 20 * time.Second
+)
+
+// ageWidth is the room for an age.
+const ageWidth = 5
+
+func newGrid(t explain.Table) *grid {
+	g := &grid{columns: t.Columns, rows: make([]gridRow, len(t.Rows)), widths: make([]int, len(t.Columns)), empty: t.Empty}
+	for i, c := range t.Columns {
+		g.widths[i] = len(c.Title)
+	}
+	for i, row := range t.Rows {
+		clean := slices.Clone(row.Cells)
+		values := make([]float64, len(clean))
+		for j, cell := range clean {
+			cell = snapshot.Clean(cell)
+			clean[j] = cell
+			switch g.columns[j].Kind {
+			case explain.Number:
+				values[j] = leadingNumber(cell)
+				g.widths[j] = max(g.widths[j], width(cell))
+			case explain.Moment:
+				if at, err := time.Parse(time.RFC3339, cell); err == nil {
+					values[j] = float64(at.Unix())
+				}
+				g.widths[j] = max(g.widths[j], ageWidth)
+			default:
+				g.widths[j] = max(g.widths[j], width(cell))
+			}
+		}
+		row.Cells, row.Note, row.Next = clean, snapshot.Clean(row.Note), snapshot.Clean(row.Next)
+		g.rows[i] = gridRow{Row: row, text: strings.ToLower(strings.Join(clean, " ")), values: values}
+		g.worst[row.Level]++
+	}
+	return g
+}
+
+// compare marks what is new or changed since another grid; nothing is, if there
+// was none.
+func (g *grid) compare(was *grid, now time.Time) {
+	if was == nil {
+		return
+	}
+	before := make(map[string]*gridRow, len(was.rows))
+	for i := range was.rows {
+		before[was.rows[i].Key] = &was.rows[i]
+	}
+	for i := range g.rows {
+		row := &g.rows[i]
+		switch old := before[row.Key]; {
+		case old == nil:
+			row.mark = mark{signNew, now}
+		case old.text != row.text:
+			row.mark = mark{signChanged, now}
+		default:
+			row.mark = old.mark
+		}
+	}
+}
+
+// leadingNumber is the number that a cell begins with.
+func leadingNumber(s string) float64 {
+	n := 0.0
+	for _, r := range s {
+		if r < '0' || r > '9' {
+			break
+		}
+		n = n*10 + float64(r-'0')
+	}
+	return n
+}
+
+// width is how many columns of the screen a clean text takes.
+func width(s string) int {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return ansi.StringWidth(s)
+		}
+	}
+	return len(s)
+}
+
+// order says how rows are sorted; the zero order keeps the table's own.
+type order struct {
+	column int // from 1
+	down   bool
+}
+
+// query says which rows are shown, and in what order.
+type query struct {
+	filter  filter
+	cluster string
+	// problems keeps what is not fine.
+	problems bool
+	order    order
+}
+
+// pick lists the rows that a query keeps, by index, in its order.
+func (g *grid) pick(q query) []int {
+	keep := q.filter.matcher(g)
+	out := make([]int, 0, len(g.rows))
+	for i := range g.rows {
+		row := &g.rows[i]
+		switch {
+		case q.problems && row.Level < explain.Doubtful:
+		case q.cluster != "" && len(row.Clusters) > 0 && !slices.Contains(row.Clusters, q.cluster):
+		case !keep(i):
+		default:
+			out = append(out, i)
+		}
+	}
+	c := q.order.column - 1
+	if c < 0 || c >= len(g.columns) {
+		return out
+	}
+	words := g.columns[c].Kind == explain.Words
+	slices.SortStableFunc(out, func(a, b int) int {
+		x, y := &g.rows[a], &g.rows[b]
+		n := 0
+		switch {
+		case words:
+			n = strings.Compare(x.Cells[c], y.Cells[c])
+		case x.values[c] < y.values[c]:
+			n = -1
+		case x.values[c] > y.values[c]:
+			n = 1
+		}
+		if q.order.down {
+			return -n
+		}
+		return n
+	})
+	return out
+}
+
+// clusters lists the clusters of all rows, ascending.
+func (g *grid) clusters() []string {
+	seen := map[string]bool{}
+	var out []string
+	for i := range g.rows {
+		for _, name := range g.rows[i].Clusters {
+			if !seen[name] {
+				seen[name] = true
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// compilePattern reads a pattern that people type: a regular expression, or a
+// plain text where it is none.
+func compilePattern(text string) *regexp.Regexp {
+	if re, err := regexp.Compile("(?i)" + text); err == nil {
+		return re
+	}
+	return regexp.MustCompile("(?i)" + regexp.QuoteMeta(text))
+}

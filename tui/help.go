@@ -1,0 +1,85 @@
+package tui
+
+import (
+	"strings"
+)
+
+// helpWords are what keys alone do not tell.
+var helpWords = []string{
+	"/text keeps rows with the text (a regular expression), /!text those without it,",
+	"/-l app=reviews those with the label, /-f rvw those with the letters in this order.",
+	":name goes to a page, :name /text filters it, :name @cluster-1 looks at one cluster,",
+	":@cluster-1 does so everywhere, :@ looks at all, :reviews opens what is called so; tab completes.",
+	"Before a row: ✗ error  ! warning  i worth knowing  + new  Δ changed just now.",
+	"The dashboard changes nothing. c shows the command that says the same as the screen.",
+}
+
+// newHelp is the help, made from the key map.
+func newHelp() *readerPage {
+	return &readerPage{name: "help", title: "Help", content: helpLines}
+}
+
+func helpLines(width int) []line {
+	chapters := []chapter{chapterRows, chapterLook, chapterMove, chapterAbout}
+	columns := make([][]string, len(chapters))
+	height := 0
+	for i, c := range chapters {
+		columns[i] = []string{string(c)}
+		for _, b := range keymap {
+			if b.chapter == c {
+				columns[i] = append(columns[i], fit(b.Help().Key, 10)+b.Help().Desc)
+			}
+		}
+		height = max(height, len(columns[i]))
+	}
+	// As many columns side by side as there is room for.
+	const wide = 27
+	side := max(1, min(len(columns), width/wide))
+	out := []line{}
+	for len(columns) > 0 {
+		n := min(side, len(columns))
+		out = append(out, helpRows(columns[:n], wide)...)
+		out = append(out, line{})
+		columns = columns[n:]
+	}
+	for _, words := range helpWords {
+		for _, part := range wrap(words, width-2) {
+			out = append(out, line{text: part})
+		}
+	}
+	return out
+}
+
+func helpRows(columns [][]string, wide int) []line {
+	var out []line
+	for i := 0; ; i++ {
+		text, more := "", false
+		for _, c := range columns {
+			cell := ""
+			if i < len(c) {
+				cell, more = c[i], true
+			}
+			text += fit(cell, wide)
+		}
+		if !more {
+			return out
+		}
+		l := line{text: strings.TrimRight(text, " ")}
+		if i == 0 {
+			l.look = lookTitle
+		}
+		out = append(out, l)
+	}
+}
+
+// newLog lists the commands that say the same as what was done so far.
+func newLog(commands []string) *readerPage {
+	lines := []line{{text: "What was looked at so far, as commands:"}, {}}
+	for i := len(commands) - 1; i >= 0; i-- {
+		lines = append(lines, line{text: "  " + commands[i]})
+	}
+	if len(commands) == 0 {
+		lines = append(lines, line{text: "  Nothing yet; open something."})
+	}
+	return &readerPage{name: "commands", title: "Commands", content: func(int) []line { return lines }}
+}

@@ -1,0 +1,233 @@
+package tui
+
+import (
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// line is one line of a page that is read from top to bottom.
+type line struct {
+	text string
+	look look
+	// ref is what the line is about; zero if nothing that can be opened.
+	ref   snapshot.Ref
+	level explain.Level
+}
+
+// look says how a line is painted.
+type look uint8
+
+const (
+	lookPlain look = iota
+	lookTitle
+	lookHeader
+	lookLevel
+	lookDiffers
+)
+
+func (l *line) paint(t *Theme, current bool, from, width int) string {
+	text := l.text
+	if from > 0 {
+		text = cut(text, from)
+	}
+	opens := " "
+	if l.ref != (snapshot.Ref{}) {
+		opens = "›"
+	}
+	if current {
+		return t.selected.Render(fit(">"+opens+text, width))
+	}
+	text = strings.TrimRight(fit(text, width-2), " ")
+	switch l.look {
+	case lookTitle, lookHeader:
+		text = t.title.Render(text)
+	case lookLevel:
+		text = t.levels[l.level].Render(text)
+	case lookDiffers:
+		text = t.differs.Render(text)
+	}
+	if opens == " " {
+		return "  " + text
+	}
+	return " " + t.accent.Render(opens) + text
+}
+
+// cut leaves out the first runes of a text.
+func cut(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[i:]
+		}
+		n--
+	}
+	return ""
+}
+
+// pageLines lays an answer out: facts and tables in columns where they fit,
+// and else each row as a small paragraph, so that nothing is cut off.
+func pageLines(p explain.Page, width int) []line {
+	var out []line
+	for _, s := range p.Sections {
+		out = append(out, sectionLines(s, width)...)
+	}
+	return append(out, issueLines(p.Issues, width)...)
+}
+
+func sectionLines(s explain.Section, width int) []line {
+	out := []line{}
+	if s.Title != "" {
+		out = append(out, line{}, line{text: snapshot.Clean(s.Title), look: lookTitle})
+	}
+	if s.Text != "" {
+		for _, part := range wrap(snapshot.Clean(s.Text), width-2) {
+			out = append(out, line{text: "  " + part})
+		}
+	}
+	rows := make([][]string, len(s.Rows))
+	columns := len(s.Header)
+	for _, row := range s.Rows {
+		columns = max(columns, len(row))
+	}
+	widths := make([]int, columns)
+	for i, title := range s.Header {
+		widths[i] = len(title)
+	}
+	for i, row := range s.Rows {
+		rows[i] = make([]string, len(row))
+		for j, cell := range row {
+			if rows[i][j] = snapshot.Clean(cell); rows[i][j] == "" {
+				rows[i][j] = "-"
+			}
+			widths[j] = max(widths[j], screenWidth(rows[i][j]))
+		}
+	}
+	total := 2
+	for _, w := range widths {
+		total += w + gap
+	}
+	switch {
+	case len(s.Header) == 0:
+		return append(out, factLines(rows, widths, width)...)
+	case total-gap <= width:
+		return append(out, tableLines(s, rows, widths)...)
+	}
+	return append(out, paragraphs(s, rows, width)...)
+}
+
+// screenWidth names width where a parameter hides it.
+func screenWidth(s string) int { return width(s) }
+
+// factLines are names and values.
+func factLines(rows [][]string, widths []int, width int) []line {
+	var out []line
+	for _, row := range rows {
+		if len(row) < 2 {
+			continue
+		}
+		for i, part := range wrap(row[1], width-widths[0]-4) {
+			name := row[0]
+			if i > 0 {
+				name = ""
+			}
+			out = append(out, line{text: "  " + fit(name, widths[0]) + "  " + part})
+		}
+	}
+	return out
+}
+
+func tableLines(s explain.Section, rows [][]string, widths []int) []line {
+	spell := func(cells []string) string {
+		var b strings.Builder
+		b.WriteString("  ")
+		for i, cell := range cells {
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			b.WriteString(fit(cell, widths[i]))
+		}
+		return strings.TrimRight(b.String(), " ")
+	}
+	out := []line{{text: spell(s.Header), look: lookHeader}}
+	for i, row := range rows {
+		out = append(out, line{text: spell(row), ref: refAt(s, i)})
+	}
+	return out
+}
+
+// shortCell is too short to stand alone, such as a number.
+const shortCell = 3
+
+// paragraphs are the rows of a table that is too wide: the first cell, and
+// below it the others with their titles.
+func paragraphs(s explain.Section, rows [][]string, width int) []line {
+	var out []line
+	for i, row := range rows {
+		head, from := row[0], 1
+		if screenWidth(head) <= shortCell && head != " " && len(row) > 1 {
+			head, from = strings.TrimPrefix(head+"  ", "-  ")+row[1], 2
+		}
+		if head != " " {
+			out = append(out, line{text: "  " + fit(head, min(screenWidth(head), width-2)), ref: refAt(s, i)})
+		}
+		text := ""
+		for j := from; j < len(row); j++ {
+			if row[j] != " " && row[j] != "-" {
+				text += "  " + strings.ToLower(s.Header[j]) + " " + row[j]
+			}
+		}
+		for k, part := range wrap(strings.TrimSpace(text), width-8) {
+			l := line{text: "      " + strings.TrimSpace(part)}
+			if k == 0 {
+				l.text = "    · " + strings.TrimSpace(part)
+				if head == " " {
+					l.ref = refAt(s, i)
+				}
+			}
+			if strings.TrimSpace(part) != "" {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+func refAt(s explain.Section, i int) snapshot.Ref {
+	if i < len(s.Refs) {
+		return s.Refs[i]
+	}
+	return snapshot.Ref{}
+}
+
+func issueLines(issues []snapshot.Issue, width int) []line {
+	out := []line{{}, {text: "Issues", look: lookTitle}}
+	if len(issues) == 0 {
+		return append(out, line{text: "  None."})
+	}
+	for _, issue := range issues {
+		level := explain.Level(issue.Severity) + explain.Noted
+		where := strings.TrimSpace(issue.Ref.String())
+		if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
+			where += " on " + issue.Target.Name
+		}
+		text := issue.Severity.String() + "  " + where + ": " + issue.Message + " (" + string(issue.Code) + ")"
+		for i, part := range wrap(snapshot.Clean(text), width-6) {
+			l := line{text: "    " + part, look: lookLevel, level: level}
+			if i == 0 {
+				l.text, l.ref = "  "+sign(level)+" "+part, issue.Ref
+			}
+			out = append(out, l)
+		}
+		if issue.Hint != "" {
+			for i, part := range wrap(snapshot.Clean(issue.Hint), width-8) {
+				arrow := "    → "
+				if i > 0 {
+					arrow = "      "
+				}
+				out = append(out, line{text: arrow + part})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,241 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/lipgloss"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// listPage is a page that lists things.
+type listPage struct {
+	id     pageID
+	filter filter
+	order  order
+	window window
+
+	grid   *grid
+	picked []int
+	// asked is what picked answers, and layout is for columnsFor.
+	asked      query
+	layout     layout
+	columnsFor [2]int
+	// key is that of the row under the cursor, which it stays on.
+	key string
+}
+
+func (p *listPage) crumb() string { return pageInfos[p.id].names[0] }
+
+// refresh picks the rows anew if the table or the question is another one.
+func (p *listPage) refresh(s *shared, width, height int) {
+	g := s.tables[p.id]
+	ask := query{filter: p.filter, cluster: s.cluster, problems: s.problems, order: p.order}
+	if g != nil && (g != p.grid || ask != p.asked) {
+		p.grid, p.asked = g, ask
+		p.picked = g.pick(ask)
+		for at, i := range p.picked {
+			if g.rows[i].Key == p.key {
+				p.window.cursor = at
+				break
+			}
+		}
+		p.columnsFor = [2]int{}
+	}
+	wide := 0
+	if s.wide {
+		wide = 1
+	}
+	if g != nil && p.columnsFor != [2]int{width, wide + 1} {
+		p.layout = newLayout(g, width-rowPrefix, s.wide)
+		p.columnsFor = [2]int{width, wide + 1}
+	}
+	p.window.set(len(p.picked), height-p.noteHeight()-1)
+	p.keep()
+}
+
+// keep remembers the row under the cursor.
+func (p *listPage) keep() {
+	if row := p.row(); row != nil {
+		p.key = row.Key
+	}
+}
+
+func (p *listPage) row() *gridRow {
+	if p.grid == nil || p.window.cursor >= len(p.picked) {
+		return nil
+	}
+	return &p.grid.rows[p.picked[p.window.cursor]]
+}
+
+func (p *listPage) selected(*shared) snapshot.Ref {
+	if row := p.row(); row != nil {
+		return row.Ref
+	}
+	return snapshot.Ref{}
+}
+
+func (p *listPage) press(v verb, s *shared) action {
+	if p.window.press(v) {
+		p.keep()
+		return nil
+	}
+	switch v {
+	case verbOpen:
+		return open{p.selected(s)}
+	case verbYAML:
+		return openYAML{p.selected(s)}
+	case verbSort, verbRight:
+		p.order.column++
+		if p.grid != nil && p.order.column > len(p.grid.columns) {
+			p.order = order{}
+		}
+	case verbLeft:
+		p.order.column--
+		if p.order.column < 0 && p.grid != nil {
+			p.order.column = len(p.grid.columns)
+		}
+	case verbReverse:
+		p.order.down = !p.order.down
+	}
+	return nil
+}
+
+func (p *listPage) why(v verb, s *shared) string {
+	row := p.row()
+	switch v {
+	case verbOpen, verbYAML, verbEdit, verbDelete:
+		switch {
+		case row == nil:
+			return "there is no row to work on"
+		case row.Ref == (snapshot.Ref{}) || s.news.World == nil || !s.news.World.Has(row.Ref):
+			return "what this row is about can no longer be shown, or never could"
+		}
+	case verbReverse:
+		if p.order.column == 0 {
+			return "the rows are not sorted; choose a column with s"
+		}
+	case verbSort, verbLeft, verbRight:
+		if p.grid == nil {
+			return "nothing has been read yet"
+		}
+	}
+	return ""
+}
+
+func (p *listPage) equivalent(s *shared) string {
+	if p.id == pageChanges {
+		return s.source.Kubectl("get events --field-selector reportingController=meshctl")
+	}
+	return s.source.Command(pageInfos[p.id].describe)
+}
+
+// heading names the page, how many rows it shows, and why not all.
+func (p *listPage) heading(s *shared) string {
+	text := pageInfos[p.id].title
+	if p.grid != nil {
+		if len(p.picked) == len(p.grid.rows) {
+			text += fmt.Sprintf(" [%d]", len(p.picked))
+		} else {
+			text += fmt.Sprintf(" [%d of %d]", len(p.picked), len(p.grid.rows))
+		}
+	}
+	if s.cluster != "" {
+		text += " @" + s.cluster
+	}
+	if s.problems {
+		text += " problems only"
+	}
+	if p.filter.kind != filterNone {
+		text += " /" + snapshot.Clean(p.filter.typed)
+	}
+	if p.grid != nil && p.order.column > 0 {
+		arrow := "↑"
+		if p.order.down {
+			arrow = "↓"
+		}
+		text += " by " + p.grid.columns[p.order.column-1].Title + arrow
+	}
+	return text
+}
+
+// emptyText says why there are no rows, and what next.
+func (p *listPage) emptyText(s *shared) string {
+	switch {
+	case p.grid == nil && s.news.Trouble != "":
+		return "Nothing could be read yet: " + s.news.Trouble
+	case p.grid == nil:
+		return "Reading " + s.source.Name() + " …"
+	case len(p.grid.rows) == 0:
+		return p.grid.empty
+	}
+	var because []string
+	if p.filter.kind != filterNone {
+		because = append(because, "the filter /"+snapshot.Clean(p.filter.typed)+" (esc clears it)")
+	}
+	if s.problems {
+		because = append(because, "problems only (ctrl-z shows all)")
+	}
+	if s.cluster != "" {
+		because = append(because, "the scope @"+s.cluster+" (:@ shows all clusters)")
+	}
+	return fmt.Sprintf("None of the %d rows fits %s.", len(p.grid.rows), strings.Join(because, " and "))
+}
+
+func (p *listPage) paint(s *shared, width, height int) []string {
+	if len(p.picked) == 0 {
+		lines := []string{""}
+		for _, line := range wrap(p.emptyText(s), width-4) {
+			lines = append(lines, "  "+line)
+		}
+		return lines
+	}
+	lines := make([]string, 0, height)
+	lines = append(lines, s.theme.title.Render(p.layout.header(p.grid, p.order)))
+	now := time.Unix(s.now, 0)
+	end := min(p.window.offset+p.window.height, len(p.picked))
+	for at := p.window.offset; at < end; at++ {
+		lines = append(lines, paintRow(s.theme, p.grid, &p.grid.rows[p.picked[at]], &p.layout, at == p.window.cursor, now))
+	}
+	for len(lines) < height-p.noteHeight() {
+		lines = append(lines, "")
+	}
+	return append(lines, paintNote(s.theme, p.row(), width, p.noteHeight())...)
+}
+
+// noteHeight is the room below the rows for what there is to say about one.
+func (p *listPage) noteHeight() int {
+	if p.id == pageProblems || p.id == pagePolicies {
+		return 4
+	}
+	return 2
+}
+
+// paintNote says what is wrong with a row, and the next step, in so many lines.
+func paintNote(t *Theme, row *gridRow, width, height int) []string {
+	lines := make([]string, height)
+	if row == nil {
+		return lines
+	}
+	say := func(at int, text, before string, style lipgloss.Style) {
+		if text == "" {
+			return
+		}
+		parts := wrap(text, width-width4)
+		if room := height / 2; len(parts) > room {
+			parts = append(parts[:room-1:room-1], strings.Join(parts[room-1:], " "))
+		}
+		for i, part := range parts {
+			lines[at+i] = style.Render(strings.TrimRight(fit(before+part, width), " "))
+			before = spaces(width4)
+		}
+	}
+	say(0, row.Note, " "+sign(row.Level)+"  ", t.levels[row.Level])
+	say(height/2, row.Next, "  → ", t.plain)
+	return lines
+}
+
+// width4 is the room before a note.
+const width4 = 4

@@ -1,0 +1,242 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/tui/quiet"
+)
+
+// The libraries have started once this package does: they were told that the
+// terminal is dumb, see package quiet.
+var _ = quiet.Restore()
+
+// ErrInterrupted is what Run returns after ctrl-c.
+var ErrInterrupted = errors.New("interrupted")
+
+// Model is the root: it owns the pages and routes messages to them.
+type Model struct {
+	shared
+	ctx           context.Context
+	width, height int
+	// stack are the pages, the one on the screen last; pages keeps those that
+	// list things as they were left.
+	stack  []page
+	pages  [pageCount]*listPage
+	past   [][]page
+	future [][]page
+
+	prompt prompt
+	// before is the filter from before one was typed.
+	before filter
+	flash  flash
+	log    []string
+	err    error
+}
+
+// flash is a sentence that passes.
+type flash struct {
+	text  string
+	until int64
+}
+
+// flashFor is how long a sentence stays, in seconds.
+const flashFor = 6
+
+// New makes the dashboard of a source.
+func New(ctx context.Context, source Source, theme *Theme, now time.Time) *Model {
+	m := &Model{ctx: ctx, prompt: newPrompt()}
+	m.shared = shared{theme: theme, source: source, news: &News{}, tables: map[pageID]*grid{}, now: now.Unix()}
+	for id := range m.pages {
+		m.pages[id] = &listPage{id: pageID(id)}
+	}
+	m.stack = []page{m.pages[pageFleet]}
+	return m
+}
+
+// Init implements tea.Model.
+func (m *Model) Init() tea.Cmd { return tea.Batch(m.wait(), tick()) }
+
+// Err is why the dashboard ended; nil if it was quit.
+func (m *Model) Err() error { return m.err }
+
+func tick() tea.Cmd {
+	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return tickMsg(t) })
+}
+
+// wait waits for news and makes the tables, off the loop.
+func (m *Model) wait() tea.Cmd {
+	ctx, source := m.ctx, m.source
+	before := make(map[pageID]*grid, len(m.tables))
+	for id, grid := range m.tables {
+		before[id] = grid
+	}
+	return func() tea.Msg {
+		news, err := source.Next(ctx)
+		if err != nil {
+			return newsMsg{err: err}
+		}
+		return newsMsg{news: news, tables: prepare(news, before)}
+	}
+}
+
+// Update implements tea.Model.
+func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tickMsg:
+		m.now = time.Time(msg).Unix()
+		cmd = tick()
+	case newsMsg:
+		cmd = m.fold(msg)
+	case contentMsg:
+		msg.page.take(msg)
+	case tea.KeyMsg:
+		cmd = m.keys(msg)
+	}
+	m.refresh()
+	return m, cmd
+}
+
+// keys routes one key after the other: what is typed fast comes in as one message.
+func (m *Model) keys(msg tea.KeyMsg) tea.Cmd {
+	if msg.Type != tea.KeyRunes || len(msg.Runes) < 2 {
+		return m.key(msg)
+	}
+	var cmds []tea.Cmd
+	for _, r := range msg.Runes {
+		cmds = append(cmds, m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: msg.Alt}))
+		m.refresh()
+	}
+	return tea.Batch(cmds...)
+}
+
+// fold takes news.
+func (m *Model) fold(msg newsMsg) tea.Cmd {
+	if msg.err != nil {
+		m.err = msg.err
+		return tea.Quit
+	}
+	news := *msg.news
+	if news.World == nil {
+		news.World = m.news.World
+	}
+	m.news = &news
+	for id, grid := range msg.tables {
+		m.tables[id] = grid
+	}
+	return tea.Batch(m.wait(), m.load())
+}
+
+// load lets the page on the screen make its content of the latest news.
+func (m *Model) load() tea.Cmd {
+	if p, ok := m.top().(*readerPage); ok {
+		return p.load(m.news.World)
+	}
+	return nil
+}
+
+func (m *Model) top() page { return m.stack[len(m.stack)-1] }
+
+// refresh gives the page on the screen its size and the state of things.
+func (m *Model) refresh() {
+	m.top().refresh(&m.shared, m.width, m.height-chrome)
+}
+
+// key routes a key.
+func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
+	if m.prompt.kind != 0 {
+		return m.typing(msg)
+	}
+	v := verbOf(msg)
+	m.flash.text = ""
+	switch {
+	case v == verbNone:
+		m.say(snapshot.Clean(msg.String()) + " does nothing; ? lists the keys")
+		return nil
+	case v == verbQuit:
+		return tea.Quit
+	case v == verbInterrupt:
+		m.err = ErrInterrupted
+		return tea.Quit
+	case v >= verbPage1:
+		return m.visit(m.pages[v-verbPage1])
+	}
+	if why := m.top().why(v, &m.shared); why != "" {
+		m.say(why)
+		return nil
+	}
+	return m.do(v)
+}
+
+// do carries out a key that does something here.
+func (m *Model) do(v verb) tea.Cmd {
+	switch v {
+	case verbFilter:
+		p := m.list()
+		m.before = p.filter
+		m.prompt.start('/', p.filter.typed)
+	case verbCommand:
+		m.prompt.start(':', "")
+	case verbBack:
+		return m.back()
+	case verbProblems:
+		m.problems = !m.problems
+	case verbWide:
+		m.wide = !m.wide
+	case verbHelp:
+		return m.push(newHelp())
+	case verbLog:
+		return m.push(newLog(m.log))
+	case verbOlder, verbNewer:
+		return m.travel(v)
+	case verbNextPage, verbPreviousPage:
+		id := pageID(0)
+		if p := m.list(); p != nil {
+			id = p.id
+		}
+		step := pageID(1)
+		if v == verbPreviousPage {
+			step = pageCount - 1
+		}
+		return m.visit(m.pages[(id+step)%pageCount])
+	case verbEquivalent:
+		m.sayCommand()
+	case verbEdit, verbDelete:
+		m.sayChange(v)
+	default:
+		return m.act(m.top().press(v, &m.shared))
+	}
+	return nil
+}
+
+// list is the page that lists things, below all that was opened from it.
+func (m *Model) list() *listPage {
+	for i := len(m.stack) - 1; i >= 0; i-- {
+		if p, ok := m.stack[i].(*listPage); ok {
+			return p
+		}
+	}
+	return nil
+}
+
+// act does what a page wants done.
+func (m *Model) act(a action) tea.Cmd {
+	switch a := a.(type) {
+	case open:
+		return m.push(newDetail(a.ref))
+	case openYAML:
+		return m.push(newYAML(a.ref))
+	case say:
+		m.say(a.text)
+	}
+	return nil
+}
+
+func (m *Model) say(text string) { m.flash = flash{text, m.now + flashFor} }

@@ -1,0 +1,112 @@
+package tui
+
+import (
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// pageID is one of the pages that list things.
+type pageID uint8
+
+const (
+	pageFleet pageID = iota
+	pageDestinations
+	pageWorkloads
+	pageVirtualMeshes
+	pagePolicies
+	pageChanges
+	pageProblems
+	pageCount
+)
+
+// pageInfo describes a page that lists things.
+type pageInfo struct {
+	title, short string
+	// names are what `:` takes, the first one for crumbs.
+	names []string
+	// describe are the words of the command that lists the same.
+	describe string
+}
+
+// pageInfos is read-only.
+var pageInfos = [pageCount]pageInfo{
+	pageFleet:         {"Fleet", "Fleet", []string{"fleet", "clusters", "meshes", "mesh"}, "describe clusters"},
+	pageDestinations:  {"Destinations", "Dest", []string{"destinations", "services", "svc", "traffictargets", "tt"}, "describe destinations"},
+	pageWorkloads:     {"Workloads", "Work", []string{"workloads", "wl"}, "describe workloads"},
+	pageVirtualMeshes: {"Virtual meshes", "VMeshes", []string{"virtualmeshes", "vmeshes", "vm"}, "describe virtualmeshes"},
+	pagePolicies:      {"Policies", "Policies", []string{"policies", "trafficpolicies", "tp", "accesspolicies", "ap"}, "describe trafficpolicies"},
+	pageChanges:       {"Changes", "Changes", []string{"changes", "events"}, ""},
+	pageProblems:      {"Problems", "Problems", []string{"problems", "issues"}, "describe problems"},
+}
+
+// pageNamed finds a page by the beginning of one of its names: the first one
+// that fits.
+func pageNamed(name string) (pageID, bool) {
+	for exact := range 2 {
+		for id, info := range pageInfos {
+			for _, n := range info.names {
+				if exact == 0 && n == name || exact == 1 && name != "" && strings.HasPrefix(n, name) {
+					return pageID(id), true
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+// kindWords are how kinds are called by describe.
+func kindWord(kind snapshot.Kind) string {
+	if kind == snapshot.KubernetesCluster {
+		return "cluster"
+	}
+	return strings.ToLower(kind.String())
+}
+
+// shared is what all pages see. They do not change it.
+type shared struct {
+	theme  *Theme
+	source Source
+	news   *News
+	tables map[pageID]*grid
+	// cluster is the scope; empty is all.
+	cluster string
+	// problems keeps what is not fine; wide shows all columns.
+	problems, wide bool
+	now            int64
+}
+
+// page is one thing on the screen's middle.
+type page interface {
+	crumb() string
+	// heading is the line above it.
+	heading(s *shared) string
+	// press folds a key; the action is what it wants done.
+	press(v verb, s *shared) action
+	// refresh folds news, a new scope or a new size of the middle.
+	refresh(s *shared, width, height int)
+	// paint gives the lines of the middle, at most height, none wider than width.
+	paint(s *shared, width, height int) []string
+	// selected is what the cursor is on; zero if nothing that can be opened.
+	selected(s *shared) snapshot.Ref
+	// equivalent is the command that says the same; empty if there is none.
+	equivalent(s *shared) string
+	// why says why a key does nothing here; empty if it does something.
+	why(v verb, s *shared) string
+}
+
+// action is what a page wants done.
+type action interface{ isAction() }
+
+type (
+	// open shows all about an object.
+	open struct{ ref snapshot.Ref }
+	// openYAML shows its YAML.
+	openYAML struct{ ref snapshot.Ref }
+	// say puts a sentence into the bottom line.
+	say struct{ text string }
+)
+
+func (open) isAction()     {}
+func (openYAML) isAction() {}
+func (say) isAction()      {}

@@ -1,0 +1,181 @@
+package tui
+
+import (
+	"cmp"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// readerPage is a page that is read from top to bottom: all about an object,
+// its YAML, the help, the commands so far.
+type readerPage struct {
+	name  string
+	title string
+	ref   snapshot.Ref
+	// words are those of the command that shows the same; kubectl's if yaml.
+	words string
+	yaml  bool
+	// content lays it out; nil while it is made.
+	content func(width int) []line
+	// gone says that the object is no more.
+	gone bool
+
+	lines  []line
+	width  int
+	window window
+	from   int
+	// of is the news from which the content was made.
+	of *explain.World
+}
+
+// contentMsg is content made off the loop.
+type contentMsg struct {
+	page    *readerPage
+	of      *explain.World
+	title   string
+	content func(int) []line
+	gone    bool
+}
+
+func newDetail(ref snapshot.Ref) *readerPage {
+	return &readerPage{
+		name: ref.Name, title: ref.Kind.String() + " " + ref.Namespace + "/" + ref.Name, ref: ref,
+		words: "describe " + kindWord(ref.Kind) + " " + ref.Name,
+	}
+}
+
+func newYAML(ref snapshot.Ref) *readerPage {
+	info := ref.Kind.Info()
+	return &readerPage{
+		name: "yaml", title: "YAML of " + ref.Kind.String() + " " + ref.Namespace + "/" + ref.Name, ref: ref, yaml: true,
+		words: "get " + info.Resource + "." + info.Group + " " + ref.Name + " -n " + ref.Namespace + " -o yaml",
+	}
+}
+
+// load makes the content of a page about an object, in a command.
+func (p *readerPage) load(w *explain.World) tea.Cmd {
+	if p.ref == (snapshot.Ref{}) || w == nil || p.of == w {
+		return nil
+	}
+	p.of = w
+	ref, yaml := p.ref, p.yaml
+	return func() tea.Msg {
+		if !w.Has(ref) {
+			return contentMsg{page: p, of: w, gone: true}
+		}
+		if yaml {
+			return contentMsg{page: p, of: w, content: yamlContent(w, ref)}
+		}
+		answer := w.Describe(ref).Page()
+		return contentMsg{page: p, of: w, title: answer.Title, content: func(width int) []line { return pageLines(answer, width) }}
+	}
+}
+
+// take takes content, unless there is newer one under way.
+func (p *readerPage) take(msg contentMsg) {
+	if p.of != msg.of {
+		return
+	}
+	p.gone = msg.gone
+	if !msg.gone {
+		p.content, p.width = msg.content, 0
+		p.title = cmp.Or(msg.title, p.title)
+	}
+}
+
+func (p *readerPage) crumb() string { return p.name }
+
+func (p *readerPage) heading(*shared) string {
+	text := snapshot.Clean(p.title)
+	switch {
+	case p.gone:
+		text += " (gone; this is how it was)"
+	case p.content == nil:
+		text += " …"
+	}
+	return text
+}
+
+func (p *readerPage) refresh(_ *shared, width, height int) {
+	if p.content != nil && p.width != width {
+		p.lines, p.width = p.content(width-2), width
+	}
+	p.window.set(len(p.lines), height)
+}
+
+func (p *readerPage) selected(*shared) snapshot.Ref {
+	if p.window.cursor < len(p.lines) {
+		return p.lines[p.window.cursor].ref
+	}
+	return snapshot.Ref{}
+}
+
+func (p *readerPage) press(v verb, s *shared) action {
+	if p.window.press(v) {
+		return nil
+	}
+	switch v {
+	case verbOpen:
+		return open{p.selected(s)}
+	case verbYAML:
+		return openYAML{p.ref}
+	case verbLeft:
+		p.from = max(p.from-8, 0)
+	case verbRight:
+		p.from += 8
+	}
+	return nil
+}
+
+func (p *readerPage) why(v verb, s *shared) string {
+	switch v {
+	case verbOpen:
+		ref := p.selected(s)
+		switch {
+		case ref == (snapshot.Ref{}):
+			return "there is nothing to open on this line; lines with › can be opened"
+		case s.news.World == nil || !s.news.World.Has(ref):
+			return ref.String() + " is not among what can be shown"
+		case ref == p.ref:
+			return "this is it"
+		}
+	case verbYAML, verbEdit, verbDelete:
+		switch {
+		case p.ref == (snapshot.Ref{}):
+			return "this page is about no object"
+		case p.yaml && v == verbYAML:
+			return "this is the YAML already"
+		}
+	case verbSort, verbReverse, verbFilter, verbProblems:
+		return "this works on pages that list things"
+	}
+	return ""
+}
+
+func (p *readerPage) equivalent(s *shared) string {
+	switch {
+	case p.words == "":
+		return ""
+	case p.yaml:
+		return s.source.Kubectl(p.words)
+	}
+	return s.source.Command(p.words)
+}
+
+func (p *readerPage) paint(s *shared, width, height int) []string {
+	if p.content == nil {
+		if p.gone {
+			return []string{"", "  It is gone. esc goes back."}
+		}
+		return []string{"", "  Working it out …"}
+	}
+	var out []string
+	end := min(p.window.offset+height, len(p.lines))
+	for i := p.window.offset; i < end; i++ {
+		out = append(out, p.lines[i].paint(s.theme, i == p.window.cursor, p.from, width))
+	}
+	return out
+}

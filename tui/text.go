@@ -1,0 +1,101 @@
+package tui
+
+import (
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// fit makes a clean text exactly so wide: cut with an ellipsis, or padded.
+func fit(s string, to int) string {
+	if to <= 0 {
+		return ""
+	}
+	switch w := width(s); {
+	case w == to:
+		return s
+	case w < to:
+		return s + spaces(to-w)
+	case len(s) == w:
+		return s[:to-1] + "…"
+	}
+	s = ansi.Truncate(s, to, "…")
+	return s + spaces(to-width(s))
+}
+
+// fitRight is fit for numbers.
+func fitRight(s string, to int) string {
+	if w := width(s); w < to {
+		return spaces(to-w) + s
+	}
+	return fit(s, to)
+}
+
+// blank is cut for padding, which makes no garbage.
+const blank = "                                                                                                                                "
+
+func spaces(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	if n <= len(blank) {
+		return blank[:n]
+	}
+	return strings.Repeat(" ", n)
+}
+
+// wrap breaks a clean text into lines between words; words that are longer than
+// a line are broken anywhere.
+func wrap(s string, to int) []string {
+	to = max(to, 1)
+	if width(s) <= to {
+		return []string{s}
+	}
+	var lines []string
+	rest := ""
+	for _, word := range strings.Split(s, " ") {
+		switch {
+		case rest != "" && width(rest)+1+width(word) <= to:
+			rest += " " + word
+			continue
+		case rest != "":
+			lines = append(lines, strings.TrimRight(rest, " "))
+		}
+		for width(word) > to {
+			head := ansi.Truncate(word, to, "")
+			if head == "" {
+				break
+			}
+			lines, word = append(lines, head), word[len(head):]
+		}
+		rest = word
+	}
+	return append(lines, rest)
+}
+
+// age spells how long ago a time was: 45s, 12m, 5h, 3d.
+func age(at, now time.Time) string {
+	d := max(now.Sub(at), 0)
+	switch {
+	case d < 2*time.Minute:
+		return whole(d, time.Second) + "s"
+	case d < 2*time.Hour:
+		return whole(d, time.Minute) + "m"
+	case d < 48*time.Hour:
+		return whole(d, time.Hour) + "h"
+	}
+	return whole(d, 24*time.Hour) + "d"
+}
+
+func whole(d, unit time.Duration) string {
+	n := int64(d / unit)
+	if n == 0 {
+		return "0"
+	}
+	var digits []byte
+	for ; n > 0; n /= 10 {
+		digits = append([]byte{byte('0' + n%10)}, digits...)
+	}
+	return string(digits)
+}

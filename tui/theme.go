@@ -1,0 +1,58 @@
+package tui
+
+import (
+	"io"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
+
+	"github.com/meshctl/meshctl/engine/explain"
+)
+
+// Theme is how things are painted. Colours repeat what words and signs say;
+// they are the sixteen of the terminal's own palette.
+type Theme struct {
+	plain, title, faint, selected, bar, tab, accent lipgloss.Style
+	levels                                          [explain.Broken + 1]lipgloss.Style
+	mark, differs                                   lipgloss.Style
+}
+
+// Shade is the background that colours are to be read on.
+type Shade string
+
+// The shades.
+const (
+	Dark  Shade = "dark"
+	Light Shade = "light"
+	// NoColour paints nothing in colour, and nothing bold or inverse either.
+	NoColour Shade = "none"
+)
+
+// NewTheme makes the theme for a background.
+func NewTheme(shade Shade) *Theme {
+	r := lipgloss.NewRenderer(io.Discard)
+	r.SetColorProfile(termenv.ANSI)
+	r.SetHasDarkBackground(shade == Dark)
+	if shade == NoColour {
+		r.SetColorProfile(termenv.Ascii)
+	}
+	// Bright colours are read on dark, the others on light.
+	colour := func(light, dark string) lipgloss.Style {
+		return r.NewStyle().Foreground(lipgloss.AdaptiveColor{Light: light, Dark: dark})
+	}
+	t := &Theme{
+		plain: r.NewStyle(), title: r.NewStyle().Bold(true), faint: colour("8", "7"),
+		selected: r.NewStyle().Reverse(true), bar: r.NewStyle().Bold(true), tab: r.NewStyle().Reverse(true).Bold(true),
+		accent: colour("4", "14"), mark: colour("5", "13"), differs: colour("5", "13").Bold(true),
+	}
+	t.levels = [...]lipgloss.Style{
+		explain.Fine: r.NewStyle(), explain.Noted: colour("4", "12"),
+		explain.Doubtful: colour("5", "11"), explain.Broken: colour("1", "9").Bold(true),
+	}
+	return t
+}
+
+// sign stands before a row for its level, so that no colour is needed.
+func sign(l explain.Level) string {
+	return [...]string{explain.Fine: " ", explain.Noted: "i", explain.Doubtful: "!", explain.Broken: "✗"}[l]
+}

@@ -1,0 +1,59 @@
+package tui
+
+import (
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// yamlContent lays out an object and all that was generated for it.
+func yamlContent(w *explain.World, ref snapshot.Ref) func(int) []line {
+	var lines []line
+	title := func(text string) { lines = append(lines, line{text: snapshot.Clean(text), look: lookTitle}) }
+	own, err := w.YAML(ref)
+	switch {
+	case err != nil:
+		title("It cannot be written as YAML: " + err.Error())
+	case own == nil:
+		title("It is stored nowhere: there is no object of its own.")
+	}
+	for part := range strings.Lines(string(own)) {
+		lines = append(lines, line{text: "  " + snapshot.Clean(strings.TrimSuffix(part, "\n"))})
+	}
+	generated, err := w.Generated(ref)
+	if err != nil {
+		title("What follows from it cannot be written as YAML: " + err.Error())
+	}
+	lines = append(lines, line{})
+	if len(generated) == 0 {
+		title("Nothing is generated for it in any cluster.")
+	}
+	for i := range generated {
+		lines = append(lines, generatedLines(&generated[i])...)
+	}
+	return func(int) []line { return lines }
+}
+
+// generatedLines are an object in all its variants. Lines that not all
+// variants have begin with ~.
+func generatedLines(g *explain.Generated) []line {
+	var out []line
+	name := g.Kind + " " + g.Namespace + "/" + g.Name
+	for _, v := range g.Variants {
+		text := name + " in " + strings.Join(v.Clusters, ", ")
+		if len(g.Variants) > 1 {
+			text += "; lines with ~ differ between clusters"
+		}
+		out = append(out, line{text: snapshot.Clean(text), look: lookTitle})
+		for _, l := range v.Lines {
+			each := line{text: "  " + snapshot.Clean(l.Text)}
+			if l.Differs {
+				each.text, each.look = "~ "+snapshot.Clean(l.Text), lookDiffers
+			}
+			out = append(out, each)
+		}
+		out = append(out, line{})
+	}
+	return out
+}
