@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -34,9 +36,12 @@ type Options struct {
 const long = `Shows clusters, meshes, destinations, workloads, virtual meshes, policies, and
 everything that is wrong, on one screen.
 
-It reads the management cluster again and again, and needs no access to the
-other clusters: what is in them is what was discovered there. With a folder as for "meshctl translate" it shows
-what would be, and needs no cluster at all. It changes nothing.
+It watches the management cluster and, with the credentials that are stored
+there, every registered one: an edit shows at once, and so does a cluster that
+goes away; what was known of it stays. Without permission to read those
+credentials it shows what was discovered. With a folder as for "meshctl
+translate" it shows what would be, and needs no cluster at all. It changes
+nothing.
 
 Keys are those of k9s: ":" goes to a page or an object, "/" filters, "enter"
 opens, "y" shows the YAML and what was generated from it, "ctrl-z" keeps only
@@ -102,6 +107,8 @@ func run(ctx context.Context, opts *Options) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// What client-go's own parts say would be written over the screen.
+	klog.SetLogger(logr.Discard())
 	source := opts.source
 	if source == nil {
 		if source, err = newSource(ctx, opts); err != nil {

@@ -3,34 +3,64 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 	"github.com/meshctl/meshctl/tui"
 )
 
-// readEvery is the pause between two readings of the management cluster, and
-// longer by as much as a reading took, so that a large one is not read all the time.
-const readEvery = 250 * time.Millisecond
+const (
+	// patience is how long the management cluster may take to answer at the start.
+	patience = 10 * time.Second
+	// probe is the pause between two questions whether a cluster answers.
+	probe = 2 * time.Second
+	// grace is how long the first screen waits for clusters that do not answer.
+	grace = 3 * time.Second
+	// longestPause bounds how long news wait for more news.
+	longestPause = 500 * time.Millisecond
+	// lookBeside is how often it is looked at what is not watched.
+	lookBeside = 500 * time.Millisecond
+)
 
-// readTimeout bounds one reading.
-const readTimeout = 20 * time.Second
-
-// live is a tui.Source of a management cluster, which it reads again and again.
-// What the clusters hold is known by the objects that were discovered in them.
+// live is a tui.Source of a management cluster and of the clusters registered
+// there: it watches as `meshctl serve` does, makes of it what serve would, and
+// writes nothing.
 type live struct {
 	config *rest.Config
 	opts   *Options
-	first  *tui.News
-	took   time.Duration
+	watch  *watch.Source
+	memo   *engine.Memo
+	// credentials tells of those in use; nil if blind.
+	credentials func() []cluster.CredentialStatus
+	// blind says why the clusters themselves are not read; empty if they are.
+	blind string
+	ended chan error
+
+	// news are the last that were told; next is when the next may be, so that
+	// a storm of changes does not take all there is of a processor.
+	news *tui.News
+	next time.Time
+	// input is what the last news were made of.
+	input *snapshot.Input
+	stale map[string]time.Time
 }
 
-// newLive reads the cluster once, so that what is wrong with it is said before
-// the screen is taken.
+// newLive asks the cluster what may be read, so that what is wrong is said
+// before the screen is taken, and starts to watch.
 func newLive(ctx context.Context, opts *Options) (tui.Source, error) {
 	config, err := opts.Kube.Config(opts.factory)
 	if err != nil {
@@ -39,17 +69,189 @@ func newLive(ctx context.Context, opts *Options) (tui.Source, error) {
 	config = rest.CopyConfig(config)
 	// What a server warns of would be written over the screen.
 	config.WarningHandler = rest.NoWarnings{}
-	l := &live{config: config, opts: opts}
-	l.first, err = l.read(ctx)
-	return l, err
+	if err := watch.CheckCRDs(ctx, config); err != nil {
+		return nil, err
+	}
+	l := &live{config: config, opts: opts, memo: engine.NewMemo(), ended: make(chan error, 1), news: &tui.News{}, stale: map[string]time.Time{}}
+	if l.blind, err = maySeeClusters(ctx, config, opts.Namespace); err != nil {
+		return nil, err
+	}
+	return l, l.start(ctx)
+}
+
+// maySeeClusters asks for the Secrets with the clusters' credentials. If they
+// are not to be had, it says why.
+func maySeeClusters(ctx context.Context, config *rest.Config, namespace string) (string, error) {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("management cluster %s: %w", config.Host, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, err = kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + cluster.SecretType, Limit: 1})
+	switch {
+	case apierrors.IsForbidden(err):
+		return "you may not read the clusters' credentials in namespace " + namespace, nil
+	case err != nil:
+		return "", fmt.Errorf("management cluster %s: %w; check the context and your permissions there", config.Host, err)
+	}
+	return "", nil
+}
+
+// start watches until ctx ends.
+func (l *live) start(ctx context.Context) error {
+	// The parts' own words would be written over the screen; what matters of
+	// them is among the issues.
+	log := slog.New(slog.DiscardHandler)
+	group, ctx := errgroup.WithContext(ctx)
+	options := watch.Options{
+		Management: l.config, Namespace: l.opts.Namespace, Log: log, Statuses: true, Probe: probe, Timeout: probe, Grace: grace,
+	}
+	if l.blind != "" {
+		options.Grace = time.Nanosecond // there is nothing to wait for
+	}
+	var registry *cluster.Registry
+	if l.blind == "" {
+		var err error
+		if registry, err = cluster.NewRegistry(l.config, l.opts.Namespace, l.config.UserAgent, log); err != nil {
+			return err
+		}
+		renewer, err := cluster.NewRenewer(registry, l.config, nil, log)
+		if err != nil {
+			return err
+		}
+		l.credentials = renewer.Status
+		options.Told = registry.Synced()
+	}
+	var err error
+	if l.watch, err = watch.New(options); err != nil {
+		return err
+	}
+	group.Go(func() error { return l.watch.Run(ctx) })
+	if registry != nil {
+		group.Go(func() error { return registry.Run(ctx, members{l.watch}) })
+	}
+	go func() { l.ended <- group.Wait() }()
+	return nil
+}
+
+// members hands the registered clusters to the watch.
+type members struct{ watch *watch.Source }
+
+// Set implements cluster.Handler.
+func (m members) Set(member cluster.Member) {
+	m.watch.Set(member.Name, member.Domain, member.Config, member.Err)
+}
+
+// Remove implements cluster.Handler.
+func (m members) Remove(name string) { m.watch.Remove(name) }
+
+// Next implements tui.Source. What cannot be read is trouble or, of a cluster,
+// an issue; what was read before stays on the screen.
+func (l *live) Next(ctx context.Context) (*tui.News, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case err := <-l.ended:
+			return nil, cmp.Or(err, errors.New("the watch of the management cluster has ended"))
+		case <-l.watch.Changed():
+			if err := pause(ctx, l.next.Sub(l.opts.factory.Now())); err != nil {
+				return nil, err
+			}
+			if l.read() {
+				return l.tell(), nil
+			}
+		case <-time.After(lookBeside):
+		}
+		if l.beside() {
+			return l.tell(), nil
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// read makes a World of what there is now, if that is new.
+func (l *live) read() bool {
+	input := l.watch.Input()
+	if input == nil || input == l.input {
+		return false
+	}
+	began := l.opts.factory.Now()
+	l.input = input
+	state := l.memo.Translate(input)
+	if l.blind != "" {
+		l.news.World = explain.NewStored(state)
+	} else {
+		l.news.World = explain.NewLive(state)
+	}
+	now := l.opts.factory.Now()
+	l.next = now.Add(min(now.Sub(began), longestPause))
+	for _, c := range input.Clusters {
+		switch _, known := l.stale[c.Name]; {
+		case c.Sync != snapshot.Stale:
+			delete(l.stale, c.Name)
+		case !known:
+			l.stale[c.Name] = now
+		}
+	}
+	l.beside()
+	return true
+}
+
+// beside looks at what comes beside the objects, and reports whether it is new.
+func (l *live) beside() bool {
+	trouble, signs := l.watch.Trouble(), l.signs()
+	if trouble == l.news.Trouble && maps.Equal(signs, l.news.Signs) {
+		return false
+	}
+	l.news.Trouble, l.news.Signs = trouble, signs
+	return true
+}
+
+// signs tell of the clusters' credentials, and since when what is known is old.
+func (l *live) signs() map[string]explain.Sign {
+	out := map[string]explain.Sign{}
+	if l.credentials != nil {
+		for _, c := range l.credentials() {
+			out[c.Cluster] = explain.Sign{Issued: c.Issued, Expires: c.Expires}
+		}
+	}
+	for name, since := range l.stale {
+		sign := out[name]
+		sign.StaleSince = since
+		out[name] = sign
+	}
+	return out
+}
+
+// tell hands out what is known now.
+func (l *live) tell() *tui.News {
+	news := *l.news
+	news.At = l.opts.factory.Now()
+	news.HasChanges = true
+	news.NoChanges = "What was written is not recorded on the management cluster yet; the log of meshctl serve has it."
+	return &news
 }
 
 // Name implements tui.Source.
 func (l *live) Name() string {
+	name := "management cluster " + l.config.Host
 	if l.opts.Kube.Context != "" {
-		return "context " + l.opts.Kube.Context
+		name = "context " + l.opts.Kube.Context
 	}
-	return "management cluster " + l.config.Host
+	if l.blind != "" {
+		name += " alone: " + l.blind
+	}
+	return name
 }
 
 // Command implements tui.Source.
@@ -63,7 +265,7 @@ func (l *live) Command(words string) string {
 			out += " " + flag[0] + " " + quote(flag[1])
 		}
 	}
-	if l.opts.Namespace != "gloo-mesh" {
+	if l.opts.Namespace != snapshot.DefaultNamespace {
 		out += " -n " + quote(l.opts.Namespace)
 	}
 	return out
@@ -78,42 +280,4 @@ func (l *live) Kubectl(words string) string {
 		}
 	}
 	return out + " " + words
-}
-
-// Next implements tui.Source. A cluster that does not answer is trouble; what
-// was read before stays on the screen.
-func (l *live) Next(ctx context.Context) (*tui.News, error) {
-	if first := l.first; first != nil {
-		l.first = nil
-		return first, nil
-	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(readEvery + l.took):
-	}
-	news, trouble := l.read(ctx)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if trouble != nil {
-		news = &tui.News{At: l.opts.factory.Now(), Trouble: trouble.Error()}
-	}
-	return news, nil
-}
-
-func (l *live) read(ctx context.Context) (*tui.News, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	began := l.opts.factory.Now()
-	input, err := watch.ReadOnce(ctx, l.config, cmp.Or(l.opts.Namespace, "gloo-mesh"))
-	if err != nil {
-		return nil, err
-	}
-	news := &tui.News{
-		World: explain.NewStored(engine.Translate(input)), At: l.opts.factory.Now(), HasChanges: true,
-		NoChanges: "What was written is not recorded on the management cluster yet; the log of meshctl serve has it.",
-	}
-	l.took = news.At.Sub(began)
-	return news, nil
 }

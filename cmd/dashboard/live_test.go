@@ -1,8 +1,11 @@
 package dashboard
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +18,9 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/api/crds"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/tui"
 )
 
 var sandbox sandboxtest.Sandbox
@@ -47,23 +52,88 @@ func TestLive(t *testing.T) {
 		require.NoError(t, err)
 		apply(data)
 	}
+	apply([]byte(registrations))
+	viewer := rest.CopyConfig(config)
+	viewer.Impersonate = rest.ImpersonationConfig{UserName: "viewer"}
+	require.NoError(t, client.ApplyYAML(t.Context(), []byte(viewerRole)))
+
+	for name, config := range map[string]*rest.Config{"all": config, "no secrets": viewer} {
+		t.Run(name, func(t *testing.T) {
+			source := startLive(t, config)
+			if name == "all" {
+				assert.NotContains(t, source.Name(), "alone")
+			} else {
+				assert.Contains(t, source.Name(), "alone: you may not read the clusters' credentials")
+			}
+			// What is known of clusters that cannot be read stays on the screen.
+			await(t, source, func(n *tui.News) bool {
+				return n.World != nil && len(n.World.Destinations().Rows) == 8 && len(n.World.Fleet(n.Signs).Rows) == 2
+			})
+			policy := strings.ReplaceAll(name, " ", "-")
+			apply([]byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: " + policy + ", namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
+			applied := time.Now()
+			news := await(t, source, func(n *tui.News) bool {
+				return slices.ContainsFunc(n.World.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
+			})
+			t.Logf("seen after %s", time.Since(applied))
+			assert.Less(t, time.Since(applied), time.Second)
+			// Nobody serves here, so nobody takes it up.
+			at := slices.IndexFunc(news.World.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
+			assert.Contains(t, news.World.Policies().Rows[at].Cells, "PENDING")
+		})
+	}
+}
+
+// startLive is a source as the command makes it.
+func startLive(t *testing.T, config *rest.Config) tui.Source {
+	t.Helper()
 	streams, _, _, _ := cmdutil.TestStreams()
 	factory := cmdutil.NewFactory(streams)
 	factory.Config = func(string, string) (*rest.Config, error) { return rest.CopyConfig(config), nil }
 	source, err := newLive(t.Context(), &Options{Streams: streams, Namespace: snapshot.DefaultNamespace, factory: factory})
 	require.NoError(t, err)
-	news, err := source.Next(t.Context())
-	require.NoError(t, err)
-	require.Len(t, news.World.Destinations().Rows, 8)
-	require.Empty(t, news.World.Policies().Rows)
-
-	apply([]byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: just-now, namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
-	applied := time.Now()
-	for len(news.World.Policies().Rows) == 0 && time.Since(applied) < 10*time.Second {
-		news, err = source.Next(t.Context())
-		require.NoError(t, err)
-	}
-	t.Logf("seen after %s", time.Since(applied))
-	require.Len(t, news.World.Policies().Rows, 1)
-	assert.Contains(t, news.World.Policies().Rows[0].Cells, "just-now")
+	return source
 }
+
+// await waits for news that say so.
+func await(t *testing.T, source tui.Source, say func(*tui.News) bool) *tui.News {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		news, err := source.Next(ctx)
+		require.NoError(t, err)
+		if say(news) {
+			return news
+		}
+	}
+}
+
+// registrations are of clusters that nobody can reach: they have no credential.
+const registrations = `
+apiVersion: multicluster.solo.io/v1alpha1
+kind: KubernetesCluster
+metadata: {name: cluster-1, namespace: gloo-mesh}
+---
+apiVersion: multicluster.solo.io/v1alpha1
+kind: KubernetesCluster
+metadata: {name: cluster-2, namespace: gloo-mesh}
+`
+
+// viewerRole lets somebody see everything but Secrets.
+const viewerRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: viewer}
+rules:
+- apiGroups: ["*"]
+  resources: [meshes, workloads, destinations, kubernetesclusters, settings, virtualmeshes, trafficpolicies, accesspolicies,
+    virtualdestinations, servicedependencies, wasmdeployments, accesslogrecords, roles, rolebindings, customresourcedefinitions]
+  verbs: [get, list, watch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: viewer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: viewer}
+subjects: [{kind: User, name: viewer, apiGroup: rbac.authorization.k8s.io}]
+`

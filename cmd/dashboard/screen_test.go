@@ -3,11 +3,11 @@ package dashboard
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strings"
+	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
@@ -15,33 +15,59 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/tui"
+	"github.com/meshctl/meshctl/tui/tuitest"
 )
 
-// programMode makes the test binary the program itself.
-const programMode = "MESHCTL_DASHBOARD_TEST"
+// panicMode makes the test binary this command with a source that panics.
+const panicMode = "MESHCTL_DASHBOARD_PANICS"
 
-func TestMain(m *testing.M) {
-	switch mode := os.Getenv(programMode); mode {
-	case "":
-		os.Exit(sandbox.Main(m))
-	default:
-		os.Exit(program(mode, os.Args[1:]))
-	}
+// built is the program itself, built once.
+var built struct {
+	once sync.Once
+	path string
+	err  error
 }
 
-// program is meshctl with this command only; in mode panic its source fails
-// after the first news.
-func program(mode string, args []string) int {
+func TestMain(m *testing.M) {
+	if os.Getenv(panicMode) != "" {
+		os.Exit(panics(os.Args[1:]))
+	}
+	code := sandbox.Main(m)
+	if built.path != "" {
+		_ = os.RemoveAll(filepath.Dir(built.path))
+	}
+	os.Exit(code)
+}
+
+// program is a run of meshctl dashboard.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	built.once.Do(func() {
+		dir, err := os.MkdirTemp("", "meshctl-dashboard-")
+		if err != nil {
+			built.err = err
+			return
+		}
+		built.path = filepath.Join(dir, "meshctl")
+		var out []byte
+		if out, built.err = exec.Command("go", "build", "-o", built.path, "github.com/meshctl/meshctl").CombinedOutput(); built.err != nil {
+			built.err = &exec.Error{Name: string(out), Err: built.err}
+		}
+	})
+	require.NoError(t, built.err)
+	return exec.CommandContext(t.Context(), built.path, append([]string{"dashboard"}, args...)...)
+}
+
+// panics is meshctl with this command only, whose source fails after the first news.
+func panics(args []string) int {
 	f := cmdutil.NewFactory(cmdutil.System())
 	root := &cobra.Command{Use: "meshctl", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(NewCmd(f, func(ctx context.Context, o *Options) error {
-		if mode == "panic" {
-			source, err := newFolder(o.Dir, f.Now)
-			if err != nil {
-				return err
-			}
-			o.source = &panicking{Source: source}
+		source, err := newFolder(o.Dir, f.Now)
+		if err != nil {
+			return err
 		}
+		o.source = &panicking{Source: source}
 		return run(ctx, o)
 	}))
 	root.SetArgs(append([]string{"dashboard"}, args...))
@@ -67,61 +93,110 @@ func (p *panicking) Next(ctx context.Context) (*tui.News, error) {
 
 const bookinfo = "../../testdata/translate/bookinfo/in"
 
+// ended waits for the end and looks whether the terminal is as it was.
+func ended(t *testing.T, x *tuitest.Terminal, code int) {
+	t.Helper()
+	x.Ends(code)
+	x.Restored()
+	assert.NotContains(t, x.Raw(), "\x1b]11;?", "nobody asks the terminal for its colour; see tui/quiet")
+}
+
 func TestScreen(t *testing.T) {
 	t.Parallel()
-	x := startTerminal(t, "plain", bookinfo)
-	x.sees("[1 Fleet]", "istiod-istio-system-cluster-1", "2 clusters")
-	x.types("2")
-	x.sees("[2 Dest]", "productpage", "Destinations [8]")
-	x.types("/reviews")
-	x.sees("Destinations [2 of 8] /reviews")
-	x.misses("productpage")
-	x.types("\r")
-	x.types("\r")
-	x.sees("Destination gloo-mesh/reviews-bookinfo-cluster-1", "reviews-shift", "Federation")
-	x.types("y")
-	x.sees("YAML of Destination", "kind: Destination")
-	x.types("\x1b")
-	x.sees("Destination gloo-mesh/reviews-bookinfo-cluster-1", "Federation")
-	x.resize(160, 50)
-	x.types("G")
-	x.sees("Endpoints that are ready", "patient")
-	x.resize(60, 20)
-	x.sees("the dashboard needs 80x24")
-	x.resize(80, 24)
-	x.types("G")
-	x.sees("Issues", "FieldConflict")
-	x.types("\x1b")
-	x.sees("Destinations [2 of 8] /reviews")
-	x.types("\x1b")
-	x.sees("Destinations [8]")
-	x.types(":prob\t\r")
-	x.sees("[7 Problems]", "reviews-shift")
-	x.types("\x1a")
-	x.sees("problems only")
-	x.types("?")
-	x.sees("── Help", "shift-tab")
-	x.types("q")
-	x.ends(0)
+	x := tuitest.Start(t, program(t, bookinfo))
+	x.Sees("[1 Fleet]", "istiod-istio-system-cluster-1", "2 clusters")
+	x.Types("2")
+	x.Sees("[2 Dest]", "productpage", "Destinations [8]")
+	x.Types("/reviews\r")
+	x.Sees("Destinations [2 of 8] /reviews")
+	x.Misses("productpage")
+	x.Types("\r")
+	x.Sees("Destination gloo-mesh/reviews-bookinfo-cluster-1", "reviews-shift", "Federation")
+	x.Types("y")
+	x.Sees("YAML of Destination", "kind: Destination")
+	x.Types("\x1b")
+	x.Sees("Destination gloo-mesh/reviews-bookinfo-cluster-1", "Federation")
+	x.Resize(160, 50)
+	x.Types("G")
+	x.Sees("Endpoints that are ready", "patient")
+	x.Resize(60, 20)
+	x.Sees("the dashboard needs 80x24")
+	x.Resize(80, 24)
+	x.Types("G")
+	x.Sees("Issues", "FieldConflict")
+	x.Types("\x1b")
+	x.Sees("Destinations [2 of 8] /reviews")
+	x.Types("\x1b")
+	x.Sees("Destinations [8]")
+	x.Types("[")
+	x.Sees("Destinations [8]")
+	x.Types(":prob\t\r")
+	x.Sees("[7 Problems]", "reviews-shift")
+	x.Types("\x1a")
+	x.Sees("problems only")
+	x.Types("?")
+	x.Sees("── Help", "shift-tab")
+	x.Types("q")
+	ended(t, x, 0)
 }
 
 func TestScreenCtrlC(t *testing.T) {
 	t.Parallel()
-	x := startTerminal(t, "plain", bookinfo)
-	x.sees("[1 Fleet]")
-	x.types("\x03")
-	x.ends(cmdutil.ExitInterrupted)
+	x := tuitest.Start(t, program(t, bookinfo))
+	x.Sees("[1 Fleet]", "2 clusters")
+	x.Types("\x03")
+	ended(t, x, cmdutil.ExitInterrupted)
+}
+
+func TestScreenTerminated(t *testing.T) {
+	t.Parallel()
+	x := tuitest.Start(t, program(t, bookinfo))
+	x.Sees("[1 Fleet]", "2 clusters")
+	x.Signal(syscall.SIGTERM)
+	ended(t, x, cmdutil.ExitInterrupted)
 }
 
 func TestScreenPanic(t *testing.T) {
 	t.Parallel()
-	x := startTerminal(t, "panic", bookinfo)
-	x.ends(cmdutil.ExitFailure)
-	assert.Eventually(t, func() bool {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		return strings.Contains(x.raw.String(), "planted") && strings.Contains(x.raw.String(), "please report")
-	}, 5*time.Second, 10*time.Millisecond)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, bookinfo)
+	cmd.Env = []string{panicMode + "=1"}
+	x := tuitest.Start(t, cmd)
+	ended(t, x, cmdutil.ExitFailure)
+	x.Wrote("planted", "please report")
+}
+
+// TestScreenWithoutColour: what the environment says about colours is obeyed.
+func TestScreenWithoutColour(t *testing.T) {
+	t.Parallel()
+	cmd := program(t, bookinfo)
+	cmd.Env = []string{"NO_COLOR=1"}
+	x := tuitest.Start(t, cmd)
+	x.Sees("[1 Fleet]", "2 clusters")
+	x.Types("7")
+	x.Sees("[7 Problems]", "reviews-shift")
+	x.Types("q")
+	ended(t, x, 0)
+	assert.NotRegexp(t, `\x1b\[[0-9;]*(3[0-7]|4[0-7]|9[0-7]|10[0-7])m`, x.Raw(), "no colours")
+	assert.NotContains(t, x.Raw(), "\x1b[38;")
+}
+
+// TestNoScreen: where there is none, it says what to use instead.
+func TestNoScreen(t *testing.T) {
+	t.Parallel()
+	cmd := program(t, bookinfo)
+	cmd.Env = []string{"TERM=dumb"}
+	x := tuitest.Start(t, cmd)
+	x.Ends(cmdutil.ExitUsage)
+	x.Wrote("TERM=dumb", "meshctl describe destinations --dir "+bookinfo)
+	assert.NotContains(t, x.Raw(), "\x1b[?1049h", "the screen is not taken")
+
+	out, err := program(t, bookinfo).CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "needs a terminal")
+	assert.Contains(t, string(out), "meshctl describe destinations --dir "+bookinfo)
+	assert.NotContains(t, string(out), "\x1b")
 }
 
 // TestFolderFollows saves a file while the dashboard looks at its folder.
@@ -129,18 +204,20 @@ func TestFolderFollows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(bookinfo)))
-	x := startTerminal(t, "plain", dir)
-	x.sees("[1 Fleet]", "2 clusters")
-	x.types("5")
-	x.sees("Policies [4]")
+	x := tuitest.Start(t, program(t, dir))
+	x.Sees("[1 Fleet]", "2 clusters")
+	x.Types("5")
+	x.Sees("Policies [4]")
 	policy := "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: just-now, namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"
 	file := filepath.Join(dir, "management", "new.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(policy), 0o644))
-	x.sees("Policies [5]", "just-now")
+	x.Sees("Policies [5]", "just-now")
 	require.NoError(t, os.WriteFile(file, []byte("kind: [\n"), 0o644))
-	x.sees("this is old", "just-now")
+	x.Sees("this is old", "just-now")
 	require.NoError(t, os.Remove(file))
-	x.sees("Policies [4]")
-	require.NoError(t, x.cmd.Process.Signal(syscall.SIGTERM))
-	<-x.ended
+	x.Sees("Policies [4]")
+	x.Types("6")
+	x.Sees("Nothing is written for a folder")
+	x.Types("q")
+	ended(t, x, 0)
 }

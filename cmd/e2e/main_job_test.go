@@ -63,6 +63,7 @@ func TestMainJob(t *testing.T) {
 	w.edits()
 	w.saysWhatIsWrong()
 	w.ceases()
+	w.paints()
 	w.freezes()
 	w.stillCeased()
 	w.rotates()

@@ -91,7 +91,7 @@ func (w *World) health(name string) (Health, string) {
 	if why := w.frozen(name); why != "" {
 		return Frozen, why
 	}
-	if !w.stored {
+	if !w.unread {
 		return Healthy, ""
 	}
 	for _, registration := range w.state.Input.Management.KubernetesClusters {

@@ -155,9 +155,7 @@ func (w *World) VirtualMeshes() Table {
 		if asked := len(v.VirtualMesh.Spec.Meshes); asked != len(v.Members) {
 			members += " of " + strconv.Itoa(asked)
 		}
-		if len(issues) > 0 {
-			row.Note, row.Next = issues[0].Message, issues[0].Hint
-		}
+		w.note(&row, v.Ref, issues)
 		global := string(v.VirtualMesh.Spec.GlobalAccessPolicy)
 		if global == "" {
 			global = "MESH_DEFAULT"
@@ -201,9 +199,7 @@ func (w *World) Policies() Table {
 		if p.Policy != nil {
 			created, row.Labels = moment(p.Policy.GetCreationTimestamp().Time), p.Policy.GetLabels()
 		}
-		if len(issues) > 0 {
-			row.Note, row.Next = issues[0].Message, issues[0].Hint
-		}
+		w.note(&row, p.Ref, issues)
 		row.Cells = []string{
 			strings.TrimSuffix(p.Ref.Kind.String(), "Policy"), p.Ref.Name, p.Ref.Namespace, string(w.policyState(p)),
 			cmp.Or(targets.text(), "0"), some(conflicts), created, worst(issues),

@@ -99,11 +99,14 @@ func lostFields(issues []snapshot.Issue) []string {
 	return lost
 }
 
-// policyState reads the state from the status to be written. Where the clusters
-// were not read, refused writes are known from the stored status only.
+// policyState reads the state from the status to be written. Refused writes, and
+// that the present version was not taken up, are known from the stored one.
 func (w *World) policyState(p *snapshot.PolicyPlan) commonv1.ApprovalState {
 	if slices.ContainsFunc(w.issues[p.Ref], func(i snapshot.Issue) bool { return i.Code == snapshot.WriteFailed }) {
 		return commonv1.ApprovalStateFailed
+	}
+	if w.waiting[p.Ref] {
+		return commonv1.ApprovalStatePending
 	}
 	return statusState(w.statuses[p.Ref])
 }

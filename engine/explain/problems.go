@@ -52,7 +52,7 @@ func (w *World) Issues() []snapshot.Issue {
 	}
 	for _, c := range w.state.Input.Clusters {
 		health, why := w.health(c.Name)
-		if health == Frozen {
+		if health == Frozen && w.unread {
 			all = append(all, snapshot.Issue{
 				Code: snapshot.ClusterFrozen, Severity: snapshot.Error, Ref: w.clusterRef(c.Name),
 				Message: "nothing is changed there: " + why, Hint: "see whether its API server runs, and run: meshctl cluster list",

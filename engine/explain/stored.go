@@ -14,25 +14,43 @@ import (
 // then: whether one is frozen, and which writes were refused, is what the
 // statuses say that the server wrote.
 func NewStored(state *snapshot.State) *World {
-	w := New(state)
-	w.stored = true
+	w := NewLive(state)
+	w.unread = true
 	for ref, issues := range w.issues {
 		w.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.ClusterFrozen })
 	}
+	return w
+}
+
+// NewLive is New for a State made by who looks on while a server works: which
+// writes were refused, and what was not taken up yet, is what the statuses say
+// that the server wrote.
+func NewLive(state *snapshot.State) *World {
+	w := New(state)
+	w.stored, w.waiting = true, map[snapshot.Ref]bool{}
 	m := state.Input.Management
 	for _, p := range m.TrafficPolicies {
-		w.storedFailure(snapshot.RefOf(snapshot.TrafficPolicy, p), p.Status.State, p.Status.Errors)
+		w.readStored(snapshot.RefOf(snapshot.TrafficPolicy, p), p.Generation-p.Status.ObservedGeneration, p.Status.State, p.Status.Errors)
 	}
 	for _, p := range m.AccessPolicies {
-		w.storedFailure(snapshot.RefOf(snapshot.AccessPolicy, p), p.Status.State, p.Status.Errors)
+		w.readStored(snapshot.RefOf(snapshot.AccessPolicy, p), p.Generation-p.Status.ObservedGeneration, p.Status.State, p.Status.Errors)
 	}
 	for _, v := range m.VirtualDestinations {
-		w.storedFailure(snapshot.RefOf(snapshot.VirtualDestination, v), v.Status.State, v.Status.Errors)
+		w.readStored(snapshot.RefOf(snapshot.VirtualDestination, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
 	}
 	for _, v := range m.VirtualMeshes {
-		w.storedFailure(snapshot.RefOf(snapshot.VirtualMesh, v), v.Status.State, v.Status.Errors)
+		w.readStored(snapshot.RefOf(snapshot.VirtualMesh, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
 	}
 	return w
+}
+
+// readStored takes over what a stored status says: behind is by how many
+// versions of the spec it is late.
+func (w *World) readStored(ref snapshot.Ref, behind int64, state commonv1.ApprovalState, errs []string) {
+	if behind > 0 {
+		w.waiting[ref] = true
+	}
+	w.storedFailure(ref, state, errs)
 }
 
 // storedFailure makes an issue of a status that tells of refused writes.

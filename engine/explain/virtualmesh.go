@@ -115,6 +115,9 @@ func (w *World) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 
 // stateOf reads the state from the status to be written, or from the one stored.
 func (w *World) stateOf(ref snapshot.Ref, stored commonv1.ApprovalState) commonv1.ApprovalState {
+	if w.waiting[ref] && stored != commonv1.ApprovalStateFailed {
+		return commonv1.ApprovalStatePending
+	}
 	state := struct {
 		State commonv1.ApprovalState `json:"state"`
 	}{stored}

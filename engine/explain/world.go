@@ -21,8 +21,13 @@ type World struct {
 	policies     map[snapshot.Ref]*snapshot.PolicyPlan
 	issues       map[snapshot.Ref][]snapshot.Issue
 	statuses     map[snapshot.Ref]*snapshot.Status
-	// stored: the clusters themselves were not read; see NewStored.
+	// stored: the statuses are those that a server has written; see NewLive.
 	stored bool
+	// unread: the clusters themselves were not read; see NewStored.
+	unread bool
+	// waiting are policies and VirtualMeshes of which the server has not taken
+	// up the present version.
+	waiting map[snapshot.Ref]bool
 }
 
 // New makes a State ready for questions. It does not change it.
@@ -223,7 +228,7 @@ func (w *World) Has(ref snapshot.Ref) bool {
 
 // frozen says why a cluster is frozen; empty if it is not.
 func (w *World) frozen(cluster string) string {
-	if w.stored {
+	if w.unread {
 		return w.storedFrozen(cluster)
 	}
 	c := w.clusters[cluster]

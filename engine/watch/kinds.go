@@ -65,7 +65,7 @@ func newManagedPlane(config *rest.Config, scheme *runtime.Scheme, seed *snapshot
 type statuses bool
 
 const (
-	// withStatuses keeps them, for who reads once what was written.
+	// withStatuses keeps them, for who reads what was written.
 	withStatuses statuses = true
 	// withoutStatuses drops them where the engine does not read them, so that
 	// writing one does not wake who wrote it.

@@ -41,6 +41,9 @@ type Options struct {
 	Probe time.Duration
 	// Timeout is how long an API server may take to answer; 3 s if zero.
 	Timeout time.Duration
+	// Statuses keeps the statuses that a server writes, for who looks on. Who
+	// writes them leaves them out: a status of its own is no news to it.
+	Statuses bool
 }
 
 // Source turns what API servers say into snapshot.Inputs. Its methods may be
@@ -81,7 +84,7 @@ func New(o Options) (*Source, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
-	s.management, err = newManagementPlane(o.Management, s.scheme, o.Namespace, withoutStatuses, s.wake)
+	s.management, err = newManagementPlane(o.Management, s.scheme, o.Namespace, statuses(o.Statuses), s.wake)
 	if err != nil {
 		s.cancel()
 		return nil, err

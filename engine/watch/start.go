@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,15 +55,22 @@ func (s *Source) Waiting() string {
 		return ""
 	}
 	if !s.management.published.Load() {
-		if kind, err := s.management.trouble(); err != nil {
-			return "the management cluster's " + kind.Info().Resource + " cannot be read: " + reason(s.options.Management.Host, err)
-		}
-		return "the management cluster has not been read"
+		return cmp.Or(s.Trouble(), "the management cluster has not been read")
 	}
 	if names := s.unsettled(); len(names) > 0 {
 		return "clusters have not been read: " + strings.Join(names, ", ")
 	}
 	return "the registered clusters are not known"
+}
+
+// Trouble says why the management cluster cannot be read at present; empty if
+// it can. What was read before stays in the Input.
+func (s *Source) Trouble() string {
+	kind, err := s.management.trouble()
+	if err != nil {
+		return "the management cluster's " + kind.Info().Resource + " cannot be read: " + reason(s.options.Management.Host, err)
+	}
+	return ""
 }
 
 // awaitCRDs waits until the management cluster answers and returns an error if

@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"os/exec"
+	"regexp"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/tui/tuitest"
+)
+
+// shown is how soon the dashboard must show an edit.
+const shown = time.Second
+
+// screen is the dashboard of both clusters, on a terminal of its own.
+func (w *world) screen() *tuitest.Terminal {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), w.binary, "dashboard", "--kubeconfig", w.kubeconfig, "--context", "cluster-1")
+	x := tuitest.Start(w.t, cmd)
+	x.Resize(160, 50)
+	x.Sees("[1 Fleet]", "2 clusters", "istiod-istio-system-cluster-2")
+	return x
+}
+
+// paints: the dashboard shows an edit at once, that a cluster goes away, and
+// that it is back.
+func (w *world) paints() {
+	x := w.screen()
+	x.Misses("frozen")
+	totals := total.FindString(x.Screen())
+	require.NotEmpty(w.t, totals, x.Screen())
+
+	x.Types(":reviews-bookinfo-cluster-1\r")
+	x.Sees("Destination gloo-mesh/reviews-bookinfo-cluster-1", "gloo-mesh/reviews-shift", "ACCEPTED")
+	w.patchPolicy(`[{"op":"add","path":"/spec/policy/requestTimeout","value":"6543ms"}]`)
+	applied := time.Now()
+	x.Sees("6.543s")
+	took := time.Since(applied)
+	w.t.Logf("the dashboard showed the edit after %s", took)
+	assert.Less(w.t, took, shown)
+	x.Types("1")
+	x.Sees("[1 Fleet]")
+
+	require.NoError(w.t, w.clusters[1].Kill(w.t.Context(), local.APIServer))
+	gone := time.Now()
+	x.Sees("frozen")
+	w.t.Logf("the dashboard showed that cluster-2 is away after %s", time.Since(gone))
+	assert.Equal(w.t, totals, total.FindString(x.Screen()), "what was known of it stays")
+	x.Types("7")
+	x.Sees("[7 Problems]", "KubernetesCluster gloo-mesh/cluster-2", "stale")
+	x.Types("1")
+
+	require.NoError(w.t, w.clusters[1].Restart(w.t.Context(), local.APIServer))
+	back := time.Now()
+	x.Misses("frozen")
+	w.t.Logf("the dashboard showed that cluster-2 is back after %s", time.Since(back))
+	assert.Equal(w.t, totals, total.FindString(x.Screen()))
+	x.Types("q")
+	x.Ends(0)
+	x.Restored()
+}
+
+// total is what the dashboard's header counts.
+var total = regexp.MustCompile(`\d+ clusters  \d+ destinations  \d+ policies`)
