@@ -25,6 +25,7 @@ type statusMemo struct {
 	of            []*snapshot.VirtualMeshPlan
 	failures      []snapshot.Failure
 	others        otherStatuses
+	clusters      clusterStatuses
 	dependencies  dependencyStatuses
 	all           snapshot.List[*snapshot.Status]
 }
@@ -106,9 +107,11 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 	m.failures, m.of = in.Failures, plan.VirtualMeshes
 
 	changed = m.dependencies.update(in, plan, failures) || changed
+	changed = m.clusters.update(in) || changed
 	if changed = m.others.update(in.Management) || changed; changed {
 		// Kinds come in the order of their numbers.
-		m.all = snapshot.Concat(m.meshes.made, snapshot.ListOf(m.dependencies.workloads), m.destinations.made, snapshot.ListOf(m.others.settings),
+		m.all = snapshot.Concat(m.meshes.made, snapshot.ListOf(m.dependencies.workloads), m.destinations.made,
+			snapshot.ListOf([]*snapshot.Status(m.clusters)), snapshot.ListOf(m.others.settings),
 			snapshot.ListOf(m.virtualMeshes), m.policies.made, m.virtuals.made, m.dependencies.verdicts.made)
 	}
 	return m.all

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"reflect"
+	"slices"
+
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// clusterOwner is the component that a KubernetesCluster's status names.
+const clusterOwner = "meshctl"
+
+// clusterStatuses are those of KubernetesClusters, ascending by Ref: whether the
+// clusters can be read and are written.
+type clusterStatuses []*snapshot.Status
+
+func (s *clusterStatuses) update(in *snapshot.Input) bool {
+	states := make(map[string]*snapshot.Cluster, len(in.Clusters))
+	for _, c := range in.Clusters {
+		states[c.Name] = c
+	}
+	before := *s
+	now := make(clusterStatuses, 0, len(in.Management.KubernetesClusters))
+	for i, o := range in.Management.KubernetesClusters {
+		status := clusterStatus(o, states[o.Name])
+		if i < len(before) && reflect.DeepEqual(before[i], status) {
+			status = before[i]
+		}
+		now = append(now, status)
+	}
+	if slices.Equal(before, now) {
+		return false
+	}
+	*s = now
+	return true
+}
+
+func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster) *snapshot.Status {
+	said := multiclusterv1alpha1.ClusterStatus{
+		State: multiclusterv1alpha1.ClusterStateAccepted, ObservedGeneration: o.Generation, Owner: clusterOwner,
+	}
+	switch {
+	case c == nil:
+		said.State, said.Message = multiclusterv1alpha1.ClusterStatePending, "it is not connected yet"
+	case c.Frozen():
+		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, c.Sync.String()
+		if c.Reason != "" {
+			said.Message += ": " + c.Reason
+		}
+	}
+	return &snapshot.Status{
+		Ref:   snapshot.RefOf(snapshot.KubernetesCluster, o),
+		Value: &multiclusterv1alpha1.KubernetesClusterStatus{Status: []multiclusterv1alpha1.ClusterStatus{said}},
+	}
+}
