@@ -46,6 +46,7 @@ type live struct {
 	memo   *engine.Memo
 	// credentials tells of those in use; nil if blind.
 	credentials func() []cluster.CredentialStatus
+	events      *events
 	// blind says why the clusters themselves are not read; empty if they are.
 	blind string
 	ended chan error
@@ -127,7 +128,11 @@ func (l *live) start(ctx context.Context) error {
 	if l.watch, err = watch.New(options); err != nil {
 		return err
 	}
+	if l.events, err = newEvents(l.config); err != nil {
+		return err
+	}
 	group.Go(func() error { return l.watch.Run(ctx) })
+	group.Go(func() error { return l.events.run(ctx) })
 	if registry != nil {
 		group.Go(func() error { return registry.Run(ctx, members{l.watch}) })
 	}
@@ -162,6 +167,11 @@ func (l *live) Next(ctx context.Context) (*tui.News, error) {
 			if l.read() {
 				return l.tell(), nil
 			}
+		case <-l.events.changed:
+			news := *l.news
+			news.World, news.At, news.HasChanges = nil, l.opts.factory.Now(), true
+			news.Changes, news.NoChanges = l.events.list()
+			return &news, nil
 		case <-time.After(lookBeside):
 		}
 		if l.beside() {
@@ -237,8 +247,6 @@ func (l *live) signs() map[string]explain.Sign {
 func (l *live) tell() *tui.News {
 	news := *l.news
 	news.At = l.opts.factory.Now()
-	news.HasChanges = true
-	news.NoChanges = "What was written is not recorded on the management cluster yet; the log of meshctl serve has it."
 	return &news
 }
 

@@ -41,6 +41,8 @@ func (w *world) paints() {
 	took := time.Since(applied)
 	w.t.Logf("the dashboard showed the edit after %s", took)
 	assert.Less(w.t, took, shown)
+	x.Types("6")
+	x.Sees("[6 Changes]", "cluster-1", "Applied", "TrafficPolicy gloo-mesh/reviews-shift", "1 VirtualService configured")
 	x.Types("1")
 	x.Sees("[1 Fleet]")
 

@@ -29,7 +29,7 @@ type Change struct {
 	Time   time.Time
 	Action Action
 	Ref    snapshot.Ref
-	// Parents are the policies from which the object follows.
+	// Parents are the policies from which the object follows, or followed.
 	Parents []snapshot.Ref
 	// Message is why, of a failure.
 	Message string
@@ -119,7 +119,7 @@ func (c *cluster) closeBatch() *ChangeSet {
 
 // count notes a write of an item.
 func (c *cluster) count(i *item, a Action) {
-	c.note(Change{Time: time.Now(), Action: a, Ref: i.id.ref(c.name), Parents: i.parents()})
+	c.note(Change{Time: time.Now(), Action: a, Ref: i.id.ref(c.name), Parents: i.because()})
 }
 
 func (c *cluster) countFailure(f snapshot.Failure) {

@@ -195,6 +195,7 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	var touched []*item
 	for _, o := range d.drop {
 		if i := c.items[idOf(o.Ref)]; i != nil {
+			i.was = i.parents()
 			i.object, i.content = nil, nil
 			c.recovered(i.id)
 			touched = append(touched, i)

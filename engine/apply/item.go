@@ -14,6 +14,8 @@ type item struct {
 	content *content
 	settled pair
 	status  *statusWish
+	// was are the parents of an object that is wanted no more.
+	was []snapshot.Ref
 
 	// queued, working: where in the queue it is. again: look once more when
 	// the present work is done. fresh: the next look is because of an Output or
@@ -61,6 +63,15 @@ func (i *item) put(o *snapshot.Object, c *content) {
 func (i *item) parents() []snapshot.Ref {
 	if i.object == nil {
 		return nil
+	}
+	return i.object.Content.Parents
+}
+
+// because are the policies for which it is written or, if it is wanted no more,
+// was wanted.
+func (i *item) because() []snapshot.Ref {
+	if i.object == nil {
+		return i.was
 	}
 	return i.object.Content.Parents
 }

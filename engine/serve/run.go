@@ -12,6 +12,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
@@ -69,6 +70,7 @@ type plane struct {
 	source   *watch.Source
 	sink     *apply.Sink
 	loop     *loop
+	recorder *recorder
 }
 
 // The following may be called before there is a plane.
@@ -113,7 +115,12 @@ func newPlane(o Options, registerer prometheus.Registerer, m *metrics) (*plane, 
 		return nil, err
 	}
 	why := &cause{}
-	p.sink = apply.New(apply.Options{Namespace: o.Namespace, Log: why.logger(o.Log), Registerer: registerer})
+	if p.recorder, err = newRecorder(o, func() *snapshot.State { return p.loop.state.Load() }); err != nil {
+		return nil, err
+	}
+	p.sink = apply.New(apply.Options{
+		Namespace: o.Namespace, Log: why.logger(o.Log), Registerer: registerer, OnChange: p.recorder.record,
+	})
 	p.loop = newLoop(p.source, p.sink, m, why, o.Log)
 	return p, nil
 }
@@ -130,6 +137,7 @@ func (p *plane) run(ctx context.Context) error {
 	group.Go(func() error { p.sink.Run(ctx); return nil })
 	group.Go(func() error { p.loop.run(ctx); return nil })
 	group.Go(func() error { p.failures(ctx); return nil })
+	group.Go(func() error { p.recorder.run(ctx); return nil })
 
 	ended := make(chan error, 1)
 	go func() { ended <- group.Wait() }()
