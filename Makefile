@@ -87,6 +87,10 @@ bench-live: sandbox ## Seconds to converge and time of an edit, on real API serv
 golden: ## Rewrite the golden files
 	go test $(GOLDEN) -run 'TestGolden|TestScript' -update
 
+.PHONY: screens
+screens: ## Paint the dashboard's screens in the README anew
+	go test ./tui -run TestScreensInReadme -update
+
 .PHONY: generate
 generate: $(CONTROLLER_GEN) ## Generate deep copies, CRDs and the archives of the sandbox's sources
 	$(CONTROLLER_GEN) object paths=./engine/api/...
@@ -98,7 +102,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters of .golangci.yml
 	$(GOLANGCI_LINT) run ./...
 
 .PHONY: verify
-verify: generate golden ## Fail if anything generated is not what is committed
+verify: generate golden screens ## Fail if anything generated is not what is committed
 	go mod tidy -diff
 	@if [ -n "$$(git status --porcelain)" ]; then \
 		git status --short; git --no-pager diff; \

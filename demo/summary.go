@@ -104,6 +104,7 @@ func (u *up) writeNextCommands(out io.Writer) error {
 		{meshctl + " describe virtualmesh virtual-mesh", "which meshes are one"},
 		{meshctl + " cluster list", "health, versions, age of the credentials"},
 		{meshctl + " demo status" + dir, "what runs, and its logs"},
+		{meshctl + " dashboard", "all of it on one screen"},
 	} {
 		_, _ = fmt.Fprintf(table, "  %s\t# %s\n", line[0], line[1])
 	}

@@ -46,7 +46,7 @@ const (
 )
 
 // ageWidth is the room for an age.
-const ageWidth = 5
+const ageWidth = 6
 
 func newGrid(t explain.Table) *grid {
 	g := &grid{columns: t.Columns, rows: make([]gridRow, len(t.Rows)), widths: make([]int, len(t.Columns)), empty: t.Empty}

@@ -128,7 +128,7 @@ func paintRow(t *Theme, g *grid, row *gridRow, l *layout, current bool, now time
 // spell shows a time as an age, or how far it is ahead.
 func spell(at, now time.Time) string {
 	if at.After(now.Add(time.Minute)) {
-		return age(now, at)
+		return "in " + age(now, at)
 	}
 	return age(at, now)
 }

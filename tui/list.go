@@ -127,7 +127,7 @@ func (p *listPage) why(v verb, s *shared) string {
 
 func (p *listPage) equivalent(s *shared) string {
 	if p.id == pageChanges {
-		return s.source.Kubectl("get events --field-selector reportingController=meshctl")
+		return s.source.Kubectl("get events.events.k8s.io -A --field-selector reportingController=meshctl")
 	}
 	return s.source.Command(pageInfos[p.id].describe)
 }
@@ -207,10 +207,10 @@ func (p *listPage) paint(s *shared, width, height int) []string {
 
 // noteHeight is the room below the rows for what there is to say about one.
 func (p *listPage) noteHeight() int {
-	if p.id == pageProblems || p.id == pagePolicies {
-		return 4
+	if p.id == pageDestinations || p.id == pageWorkloads {
+		return 2
 	}
-	return 2
+	return 4
 }
 
 // paintNote says what is wrong with a row, and the next step, in so many lines.

@@ -35,7 +35,7 @@ var pageInfos = [pageCount]pageInfo{
 	pageDestinations:  {"Destinations", "Dest", []string{"destinations", "services", "svc", "traffictargets", "tt"}, "describe destinations"},
 	pageWorkloads:     {"Workloads", "Work", []string{"workloads", "wl"}, "describe workloads"},
 	pageVirtualMeshes: {"Virtual meshes", "VMeshes", []string{"virtualmeshes", "vmeshes", "vm"}, "describe virtualmeshes"},
-	pagePolicies:      {"Policies", "Policies", []string{"policies", "trafficpolicies", "tp", "accesspolicies", "ap"}, "describe trafficpolicies"},
+	pagePolicies:      {"Policies", "Policies", []string{"policies", "trafficpolicies", "tp", "accesspolicies", "ap", "virtualdestinations", "vdest", "failover", "servicedependencies", "sdep"}, "describe trafficpolicies"},
 	pageChanges:       {"Changes", "Changes", []string{"changes", "events"}, ""},
 	pageProblems:      {"Problems", "Problems", []string{"problems", "issues"}, "describe problems"},
 }

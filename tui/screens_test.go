@@ -46,16 +46,34 @@ func screens(destination, workload, policy, mesh string) []screen {
 	}
 }
 
+// takenOver are screens about services that stand in for others.
+var takenOver = []screen{
+	{"policies", ":vdest\n"}, {"a virtual destination", ":policies cart\n"}, {"its end", ":policies cart\nG"}, {"its YAML", ":policies cart\ny"},
+	{"a destination behind it", ":destinations cart.shop.cluster-1\n"}, {"what it fails over to", ":destinations cart.shop.cluster-1\nG"},
+}
+
+// limited are screens about workloads that know of less than all.
+var limited = []screen{{"policies", "5"}, {"a service dependency", ":sdep\n/dependency\n\n"}, {"a workload", "3\n"}}
+
+// watched are screens of a management cluster.
+var watched = []screen{
+	{"fleet", "1"}, {"virtual meshes", "4"}, {"changes", "6"}, {"changes, filtered", "6/failed\n"}, {"problems", "7"},
+	{"a cluster that is away", ":cluster-3\n"}, {"the command for it", "Gc"},
+}
+
 // TestGolden paints every page over two folders in two sizes without colours,
 // and one of them in each theme. Each golden file is one folder and size.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	small := screens("reviews.bookinfo.cluster-1", "productpage-v1", "patient", "istiod-istio-system-cluster-1")
 	large := screens("service-00007.team-000.cluster-03", "service-00007.team-000.cluster-03", "traffic-00007", "istiod-istio-system-cluster-03")
-	bookinfo, ten := load(t, "../testdata/translate/bookinfo/in"), load(t, writeFolder(t, enginetest.World(largeSize)))
+	bookinfo, ten := recorded(load(t, "../testdata/translate/bookinfo/in")), recorded(load(t, writeFolder(t, enginetest.World(largeSize))))
+	failover := recorded(load(t, "../testdata/translate/failover-localized/in"))
+	dependencies := recorded(load(t, "../testdata/translate/service-dependencies/in"))
+	live := lived(t, "../testdata/translate/frozen/in")
 	for _, c := range []struct {
 		file          string
-		world         *explain.World
+		news          *News
 		screens       []screen
 		width, height int
 		shade         Shade
@@ -66,12 +84,18 @@ func TestGolden(t *testing.T) {
 		{"bookinfo-80x24-light.ansi", bookinfo, small[:8], 80, 24, Light},
 		{"large-80x24.txt", ten, large, 80, 24, NoColour},
 		{"large-160x50.txt", ten, large, 160, 50, NoColour},
+		{"failover-80x24.txt", failover, takenOver, 80, 24, NoColour},
+		{"failover-160x50.txt", failover, takenOver, 160, 50, NoColour},
+		{"dependencies-160x50.txt", dependencies, limited, 160, 50, NoColour},
+		{"live-80x24.txt", live, watched, 80, 24, NoColour},
+		{"live-160x50.txt", live, watched, 160, 50, NoColour},
+		{"live-80x24-dark.ansi", live, watched[:5], 80, 24, Dark},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
 			for _, s := range c.screens {
-				m := start(t, c.world, NewTheme(c.shade), c.width, c.height)
+				m := startWith(t, c.news, NewTheme(c.shade), c.width, c.height)
 				press(t, m, s.keys)
 				view := m.View()
 				fits(t, s.name, view, c.width, c.height)
@@ -171,10 +195,43 @@ func (s *still) Next(ctx context.Context) (*News, error) {
 	return s.news, nil
 }
 
-// start gives a dashboard that has read its first news.
+// recorded are the news of a folder.
+func recorded(world *explain.World) *News {
+	return &News{World: world, HasChanges: true, NoChanges: "Nothing is written for a folder.", At: noon}
+}
+
+// lived are news of a management cluster: of credentials, of what was written
+// and failed, of a policy that waits and a cluster that is away.
+func lived(t testing.TB, dir string) *News {
+	t.Helper()
+	input, _, err := offline.Load(os.DirFS(dir))
+	require.NoError(t, err)
+	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+	mesh := snapshot.Ref{Kind: snapshot.VirtualMesh, Namespace: "gloo-mesh", Name: "virtual-mesh"}
+	return &News{
+		World: explain.NewLive(engine.Translate(input)), At: noon, HasChanges: true, NoChanges: "Nothing was recorded.",
+		Signs: map[string]explain.Sign{
+			"cluster-1": {Issued: ago(90 * time.Minute), Expires: noon.Add(22 * time.Hour)},
+			"cluster-2": {Issued: ago(20 * time.Hour), Expires: noon.Add(4 * time.Hour)},
+			"cluster-3": {Issued: ago(26 * time.Hour), Expires: ago(2 * time.Hour), StaleSince: ago(7 * time.Minute)},
+		},
+		Changes: []explain.Change{
+			{Key: "c", Time: ago(3 * time.Second), Action: "Applied", Cluster: "cluster-1", Because: mesh, Note: "2 ServiceEntry created, 1 Gateway configured", Count: 1},
+			{Key: "b", Time: ago(4 * time.Minute), Action: "Failed", Cluster: "cluster-2", Because: mesh, Note: "1 Gateway failed; Gateway cluster-2/istio-system/east: admission webhook denied the request", Count: 5},
+			{Key: "a", Time: ago(50 * time.Minute), Action: "Deleted", Cluster: "cluster-1", Because: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "no-more"}, Note: "1 VirtualService deleted", Count: 1},
+		},
+	}
+}
+
+// start gives a dashboard that has read a folder.
 func start(t testing.TB, world *explain.World, theme *Theme, width, height int) *Model {
 	t.Helper()
-	news := &News{World: world, HasChanges: true, NoChanges: "Nothing is written for a folder.", At: noon}
+	return startWith(t, recorded(world), theme, width, height)
+}
+
+// startWith gives a dashboard that has read its first news.
+func startWith(t testing.TB, news *News, theme *Theme, width, height int) *Model {
+	t.Helper()
 	m := New(t.Context(), &still{news: news}, theme, noon)
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
 	m.Update(newsMsg{news: news, tables: prepare(news, nil)})

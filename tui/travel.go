@@ -173,12 +173,12 @@ func (m *Model) openNamed(c command) tea.Cmd {
 	}
 	kinds := []snapshot.Kind{
 		snapshot.Destination, snapshot.Workload, snapshot.TrafficPolicy, snapshot.AccessPolicy, snapshot.VirtualMesh,
-		snapshot.Mesh, snapshot.KubernetesCluster,
+		snapshot.VirtualDestination, snapshot.ServiceDependency, snapshot.Mesh, snapshot.KubernetesCluster,
 	}
 	pages := map[snapshot.Kind]pageID{
 		snapshot.Destination: pageDestinations, snapshot.Workload: pageWorkloads, snapshot.TrafficPolicy: pagePolicies,
 		snapshot.AccessPolicy: pagePolicies, snapshot.VirtualMesh: pageVirtualMeshes, snapshot.Mesh: pageFleet,
-		snapshot.KubernetesCluster: pageFleet,
+		snapshot.KubernetesCluster: pageFleet, snapshot.VirtualDestination: pagePolicies, snapshot.ServiceDependency: pagePolicies,
 	}
 	for _, kind := range kinds {
 		if c.hasPage && pages[kind] != c.page {

@@ -151,6 +151,7 @@ func (o *ServiceDependency) Page() Page {
 			by = x.Sidecar.String()
 		}
 		workloads.Rows = append(workloads.Rows, []string{x.Ref.Name, by})
+		workloads.Refs = append(workloads.Refs, x.Ref)
 	}
 	hosts := Section{Title: "What they know of because of it", Text: "Nothing in particular."}
 	if len(o.Hosts) > 0 {

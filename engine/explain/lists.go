@@ -169,7 +169,8 @@ func (w *World) VirtualMeshes() Table {
 	return t
 }
 
-// Policies lists all TrafficPolicies and AccessPolicies.
+// Policies lists all TrafficPolicies and AccessPolicies, VirtualDestinations and
+// ServiceDependencies.
 func (w *World) Policies() Table {
 	t := Table{
 		Columns: columns("KIND", "NAME", "+NAMESPACE", "STATE", "TARGETS#", "CONFLICTS#", "AGE@", "ISSUES"),
@@ -206,5 +207,6 @@ func (w *World) Policies() Table {
 		}
 		t.Rows = append(t.Rows, row)
 	}
+	t.Rows = append(t.Rows, w.otherPolicies()...)
 	return t
 }

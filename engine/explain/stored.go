@@ -38,6 +38,9 @@ func NewLive(state *snapshot.State) *World {
 	for _, v := range m.VirtualDestinations {
 		w.readStored(snapshot.RefOf(snapshot.VirtualDestination, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
 	}
+	for _, o := range m.ServiceDependencies {
+		w.readStored(snapshot.RefOf(snapshot.ServiceDependency, o), o.Generation-o.Status.ObservedGeneration, o.Status.State, o.Status.Errors)
+	}
 	for _, v := range m.VirtualMeshes {
 		w.readStored(snapshot.RefOf(snapshot.VirtualMesh, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
 	}

@@ -152,6 +152,7 @@ func (v *VirtualDestination) Page() Page {
 	backing := Section{Title: "Services behind it", Header: []string{"SERVICE", "PORT", "REGION", "READY"}}
 	for _, b := range v.Backing {
 		backing.Rows = append(backing.Rows, []string{b.Service.Key(), strconv.FormatUint(uint64(b.Port), 10), b.Region, strconv.Itoa(b.Ready)})
+		backing.Refs = append(backing.Refs, b.Destination)
 	}
 	if len(v.Backing) == 0 {
 		backing = Section{Title: backing.Title, Text: "None."}
@@ -177,6 +178,7 @@ func (v *VirtualDestination) Page() Page {
 		s := Section{Title: "Its subsets are needed by", Header: []string{"POLICY"}}
 		for _, ref := range v.SubsetsFor {
 			s.Rows = append(s.Rows, []string{shortName(ref)})
+			s.Refs = append(s.Refs, ref)
 		}
 		page.Sections = append(page.Sections, s)
 	}
@@ -255,6 +257,7 @@ func failoverSection(title string, failovers []Failover) Section {
 			order = "nothing: the mesh does not see it"
 		}
 		s.Rows = append(s.Rows, []string{f.Hostname, strconv.FormatUint(uint64(f.Port), 10), shortName(f.VirtualDestination), order})
+		s.Refs = append(s.Refs, f.VirtualDestination)
 	}
 	return s
 }
