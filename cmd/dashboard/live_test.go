@@ -59,6 +59,7 @@ func TestLive(t *testing.T) {
 
 	for name, config := range map[string]*rest.Config{"all": config, "no secrets": viewer} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			source := startLive(t, config)
 			if name == "all" {
 				assert.NotContains(t, source.Name(), "alone")
