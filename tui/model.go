@@ -97,6 +97,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.fold(msg)
 	case contentMsg:
 		msg.page.take(msg)
+	case changedMsg:
+		m.now = msg.at.Unix()
+		m.say(snapshot.Clean(msg.text))
 	case tea.KeyMsg:
 		cmd = m.keys(msg)
 	}
@@ -209,7 +212,7 @@ func (m *Model) do(v verb) tea.Cmd {
 	case verbEquivalent:
 		m.sayCommand()
 	case verbEdit, verbDelete:
-		m.sayChange(v)
+		return m.change(v)
 	default:
 		return m.act(m.top().press(v, &m.shared))
 	}

@@ -214,19 +214,3 @@ func (m *Model) sayCommand() {
 	}
 	m.say("$ " + text)
 }
-
-// sayChange shows the command that does what the dashboard does not.
-func (m *Model) sayChange(v verb) {
-	ref := m.top().selected(&m.shared)
-	if p, ok := m.top().(*readerPage); ok {
-		ref = p.ref
-	}
-	verbs := map[verb]string{verbEdit: "edit", verbDelete: "delete"}
-	info := ref.Kind.Info()
-	text := m.source.Kubectl(verbs[v] + " " + info.Resource + "." + info.Group + " " + ref.Name + " -n " + ref.Namespace)
-	if text == "" {
-		m.say("the dashboard changes nothing; edit the files of " + m.source.Name())
-		return
-	}
-	m.say("the dashboard changes nothing; run: " + text)
-}

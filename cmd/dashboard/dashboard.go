@@ -25,6 +25,8 @@ type Options struct {
 	Dir       string
 	Kube      cmdutil.KubeFlags
 	Namespace string
+	// Write lets objects be edited and deleted.
+	Write bool
 	// Theme is auto, dark, light or none.
 	Theme string
 
@@ -40,8 +42,11 @@ It watches the management cluster and, with the credentials that are stored
 there, every registered one: an edit shows at once, and so does a cluster that
 goes away; what was known of it stays. Without permission to read those
 credentials it shows what was discovered. With a folder as for "meshctl
-translate" it shows what would be, and needs no cluster at all. It changes
-nothing.
+translate" it shows what would be, and needs no cluster at all.
+
+It changes nothing, unless started with --write: then "e" opens a policy in your
+editor and "ctrl-d" deletes it. Before an edit is written the API server is
+asked whether it would take it, and you are asked whether to go on.
 
 Keys are those of k9s: ":" goes to a page or an object, "/" filters, "enter"
 opens, "y" shows the YAML and what was generated from it, "ctrl-z" keeps only
@@ -78,6 +83,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 					return cmdutil.FlagErrorf("--%s names a cluster, and %s is a folder; leave one of them out", flag, opts.Dir)
 				}
 			}
+			if opts.Dir != "" && opts.Write {
+				return cmdutil.FlagErrorf("--write changes a cluster, and %s is a folder; edit its files, and the screen follows", opts.Dir)
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -88,6 +96,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	cmd.Flags().StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
+	cmd.Flags().BoolVar(&opts.Write, "write", false, "let policies be edited and deleted; read-only otherwise")
 	cmd.Flags().StringVar(&opts.Theme, "theme", "auto", "background to paint for: "+strings.Join(themes(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(themes(), cobra.ShellCompDirectiveNoFileComp))
 	opts.Kube.AddFlags(cmd)
@@ -164,7 +173,11 @@ func newSource(ctx context.Context, opts *Options) (tui.Source, error) {
 	if opts.Dir != "" {
 		return newFolder(opts.Dir, opts.factory.Now)
 	}
-	return newLive(ctx, opts)
+	l, err := newLive(ctx, opts)
+	if err != nil || !opts.Write {
+		return l, err
+	}
+	return newWritable(ctx, l)
 }
 
 // quote makes a word safe to paste into a shell.

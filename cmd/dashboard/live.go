@@ -62,7 +62,7 @@ type live struct {
 
 // newLive asks the cluster what may be read, so that what is wrong is said
 // before the screen is taken, and starts to watch.
-func newLive(ctx context.Context, opts *Options) (tui.Source, error) {
+func newLive(ctx context.Context, opts *Options) (*live, error) {
 	config, err := opts.Kube.Config(opts.factory)
 	if err != nil {
 		return nil, err

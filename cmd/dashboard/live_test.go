@@ -25,9 +25,9 @@ import (
 
 var sandbox sandboxtest.Sandbox
 
-// TestLive follows a real management cluster: a policy that is applied shows.
-func TestLive(t *testing.T) {
-	t.Parallel()
+// management is a real management cluster, and what applies manifests there.
+func management(t *testing.T) (*rest.Config, func([]byte)) {
+	t.Helper()
 	config := sandbox.APIServer(t)
 	client, err := kube.New("management", config)
 	require.NoError(t, err)
@@ -47,6 +47,13 @@ func TestLive(t *testing.T) {
 			require.NoError(c, fresh.ApplyYAML(t.Context(), data))
 		}, time.Minute, 200*time.Millisecond)
 	}
+	return config, apply
+}
+
+// TestLive follows a real management cluster: a policy that is applied shows.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	config, apply := management(t)
 	for _, file := range []string{"mesh.yaml", "workload.yaml", "destination.yaml"} {
 		data, err := os.ReadFile(filepath.Join(bookinfo, "..", "out", "management", file))
 		require.NoError(t, err)
@@ -55,7 +62,7 @@ func TestLive(t *testing.T) {
 	apply([]byte(registrations))
 	viewer := rest.CopyConfig(config)
 	viewer.Impersonate = rest.ImpersonationConfig{UserName: "viewer"}
-	require.NoError(t, client.ApplyYAML(t.Context(), []byte(viewerRole)))
+	apply([]byte(viewerRole))
 
 	for name, config := range map[string]*rest.Config{"all": config, "no secrets": viewer} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +93,7 @@ func TestLive(t *testing.T) {
 }
 
 // startLive is a source as the command makes it.
-func startLive(t *testing.T, config *rest.Config) tui.Source {
+func startLive(t *testing.T, config *rest.Config) *live {
 	t.Helper()
 	streams, _, _, _ := cmdutil.TestStreams()
 	factory := cmdutil.NewFactory(streams)

@@ -18,7 +18,8 @@ const shown = time.Second
 // screen is the dashboard of both clusters, on a terminal of its own.
 func (w *world) screen() *tuitest.Terminal {
 	w.t.Helper()
-	cmd := exec.CommandContext(w.t.Context(), w.binary, "dashboard", "--kubeconfig", w.kubeconfig, "--context", "cluster-1")
+	cmd := exec.CommandContext(w.t.Context(), w.binary, "dashboard", "--write", "--kubeconfig", w.kubeconfig, "--context", "cluster-1")
+	cmd.Env = []string{"VISUAL=sed -i s/6543ms/7654ms/"}
 	x := tuitest.Start(w.t, cmd)
 	x.Resize(160, 50)
 	x.Sees("[1 Fleet]", "2 clusters", "istiod-istio-system-cluster-2")
@@ -43,6 +44,15 @@ func (w *world) paints() {
 	assert.Less(w.t, took, shown)
 	x.Types("6")
 	x.Sees("[6 Changes]", "cluster-1", "Applied", "TrafficPolicy gloo-mesh/reviews-shift", "1 VirtualService configured")
+
+	// An edit by the dashboard itself: the editor puts in another value.
+	x.Types(":policies reviews-shift\r")
+	x.Sees("TrafficPolicy gloo-mesh/reviews-shift", "Targets")
+	x.Types("e")
+	x.Sees("Write TrafficPolicy gloo-mesh/reviews-shift?")
+	x.Types("\r")
+	x.Sees("TrafficPolicy gloo-mesh/reviews-shift is written")
+	w.awaitTimeout("7.654s")
 	x.Types("1")
 	x.Sees("[1 Fleet]")
 

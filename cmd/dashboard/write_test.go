@@ -1,0 +1,100 @@
+package dashboard
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/tui"
+	"github.com/meshctl/meshctl/wizards/wizardtest"
+)
+
+// The dashboard takes it for what can change objects.
+var _ tui.Changer = (*writable)(nil)
+
+// TestWrite edits and deletes on a real API server, which is asked before.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	config, apply := management(t)
+	apply([]byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: edited, namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
+	w, err := newWritable(t.Context(), startLive(t, config))
+	require.NoError(t, err)
+	ref := snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "edited"}
+	get := func() *unstructured.Unstructured {
+		o, err := w.resource(ref).Get(t.Context(), ref.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		return o
+	}
+	timeout := func() string {
+		text, _, err := unstructured.NestedString(get().Object, "spec", "policy", "requestTimeout")
+		require.NoError(t, err)
+		return text
+	}
+	text, err := editable(get())
+	require.NoError(t, err)
+	assert.NotContains(t, text, "resourceVersion")
+	change := func(to string) string { return strings.Replace(text, "requestTimeout: 1s", to, 1) }
+
+	w.ask = wizardtest.New(t).Edits("requestTimeout: 1s", text)
+	said, err := w.Edit(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Contains(t, said, "stays as it is")
+
+	w.ask = wizardtest.New(t).
+		Edits("requestTimeout: 1s", change("requestTimeout: soon")).Says("requestTimeout").Picks("refused", again).
+		Edits("requestTimeout: soon", change("requestTimeOut: 2s")).Says("requestTimeOut").Picks("refused", again).
+		Edits("requestTimeOut", strings.Replace(text, "name: edited", "name: other", 1)).Says("must stay").Picks("refused", again).
+		Edits("name: other", change("requestTimeout: 2s")).Picks("Write TrafficPolicy gloo-mesh/edited?", giveUp)
+	said, err = w.Edit(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Contains(t, said, "stays as it is")
+	assert.Equal(t, "1s", timeout(), "nothing is written without a yes")
+
+	w.ask = wizardtest.New(t).Edits("requestTimeout: 1s", change("requestTimeout: 3s")).Presets("Write TrafficPolicy", goOn)
+	said, err = w.Edit(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Contains(t, said, "is written")
+	assert.Equal(t, "3s", timeout())
+
+	stale := get()
+	apply([]byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: edited, namespace: gloo-mesh, labels: {a: b}}\nspec: {policy: {requestTimeout: 3s}}\n"))
+	_, err = w.try(t.Context(), ref, stale, change("requestTimeout: 4s"))
+	assert.True(t, apierrors.IsConflict(err), "what somebody else wrote meanwhile stays: %v", err)
+
+	w.ask = wizardtest.New(t).Presets("Delete TrafficPolicy gloo-mesh/edited", giveUp)
+	said, err = w.Delete(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Contains(t, said, "stays")
+	get()
+	w.ask = wizardtest.New(t).Picks("Delete TrafficPolicy gloo-mesh/edited", goOn)
+	said, err = w.Delete(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Contains(t, said, "is deleted")
+	_, err = w.resource(ref).Get(t.Context(), ref.Name, metav1.GetOptions{})
+	assert.True(t, apierrors.IsNotFound(err))
+
+	assert.Empty(t, w.Refuses(ref))
+	for _, kind := range []snapshot.Kind{snapshot.Destination, snapshot.Workload, snapshot.Mesh, snapshot.KubernetesCluster, snapshot.VirtualService} {
+		assert.NotEmpty(t, w.Refuses(snapshot.Ref{Kind: kind}), "%s", kind)
+	}
+}
+
+// TestWriteNeedsCluster: a folder is changed with an editor.
+func TestWriteNeedsCluster(t *testing.T) {
+	t.Parallel()
+	streams, _, _, _ := cmdutil.TestStreams()
+	cmd := NewCmd(cmdutil.NewFactory(streams), func(context.Context, *Options) error { return nil })
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs([]string{bookinfo, "--write"})
+	require.ErrorContains(t, cmd.Execute(), "edit its files")
+}
