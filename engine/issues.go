@@ -46,7 +46,7 @@ func issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 	for _, f := range in.Failures {
 		out = append(out, failureIssue(f))
 	}
-	out = append(out, ineffective(in.Management)...)
+	out = append(out, ineffective(in.Management, spoken(plan.Meshes))...)
 	slices.SortFunc(out, snapshot.Issue.Compare)
 	return out
 }
@@ -73,7 +73,7 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 }
 
 // ineffective says which stored objects no version of a mesh is given.
-func ineffective(m *snapshot.Management) []snapshot.Issue {
+func ineffective(m *snapshot.Management, dialects []*snapshot.Dialect) []snapshot.Issue {
 	var out []snapshot.Issue
 	add := func(kind snapshot.Kind, o metav1.Object) {
 		out = append(out, snapshot.Issue{
@@ -82,7 +82,7 @@ func ineffective(m *snapshot.Management) []snapshot.Issue {
 		})
 	}
 	for _, o := range m.Settings {
-		out = append(out, settingsIssues(m, o)...)
+		out = append(out, settingsIssues(m, o, dialects)...)
 	}
 	for _, o := range m.WasmDeployments {
 		add(snapshot.WasmDeployment, o)

@@ -108,7 +108,7 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 
 	changed = m.dependencies.update(in, plan, failures) || changed
 	changed = m.clusters.update(in) || changed
-	if changed = m.others.update(in.Management) || changed; changed {
+	if changed = m.others.update(in.Management, plan.Meshes) || changed; changed {
 		// Kinds come in the order of their numbers.
 		m.all = snapshot.Concat(m.meshes.made, snapshot.ListOf(m.dependencies.workloads), m.destinations.made,
 			snapshot.ListOf([]*snapshot.Status(m.clusters)), snapshot.ListOf(m.others.settings),
