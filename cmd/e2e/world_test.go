@@ -37,7 +37,7 @@ func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
 // patience bounds every wait: nothing here takes longer unless it is broken.
 const patience = 60 * time.Second
 
-// world is two clusters with Istio and bookinfo, and the binary under test.
+// world is clusters with a mesh and an application, and the binary under test.
 type world struct {
 	t          testing.TB
 	binary     string
@@ -49,6 +49,11 @@ type world struct {
 }
 
 func newWorld(t testing.TB, furnish func(context.Context, *local.Cluster) error) *world {
+	t.Helper()
+	return newWorldOf(t, 2, furnish)
+}
+
+func newWorldOf(t testing.TB, clusters int, furnish func(context.Context, *local.Cluster) error) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -64,15 +69,16 @@ func newWorld(t testing.TB, furnish func(context.Context, *local.Cluster) error)
 		}
 		return nil
 	})
-	w.clusters = sandbox.Clusters(t, 2)
+	w.clusters = sandbox.Clusters(t, clusters)
 	for _, c := range w.clusters {
 		group.Go(func() error { return furnish(ctx, c) })
 	}
 	require.NoError(t, group.Wait())
 
 	w.kubeconfig = filepath.Join(dir, "kubeconfig")
-	require.NoError(t, kube.MergeKubeconfigs(w.kubeconfig, w.clusters[0].Kubeconfig(), w.clusters[1].Kubeconfig()))
+	var kubeconfigs []string
 	for _, c := range w.clusters {
+		kubeconfigs = append(kubeconfigs, c.Kubeconfig())
 		client, err := c.Client()
 		require.NoError(t, err)
 		w.clients[c.Name()] = client
@@ -81,6 +87,7 @@ func newWorld(t testing.TB, furnish func(context.Context, *local.Cluster) error)
 		w.dynamic[c.Name()], err = dynamic.NewForConfig(config)
 		require.NoError(t, err)
 	}
+	require.NoError(t, kube.MergeKubeconfigs(w.kubeconfig, kubeconfigs...))
 	return w
 }
 
