@@ -259,6 +259,8 @@ func doors(plan *snapshot.Plan, p proxy, listener uint32) []fact {
 			}
 		}
 	}
+	virtual, behind := virtualDoors(plan, p, listener)
+	names, out = append(names, virtual...), append(out, behind...)
 	slices.Sort(names)
 	return append(out, fact{
 		name: "names that the gateway lets pass", want: names,

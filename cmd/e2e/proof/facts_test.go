@@ -35,6 +35,7 @@ func facts(plan *snapshot.Plan, p proxy) []fact {
 	}
 	out = append(out, knowledgeFacts(plan, p)...)
 	out = append(out, externalFacts(plan, p)...)
+	out = append(out, virtualFacts(plan, p)...)
 	out = append(out, filterFacts(plan, p)...)
 	out = append(out, routeFacts(plan, p)...)
 	out = append(out, connectionFacts(plan, p)...)

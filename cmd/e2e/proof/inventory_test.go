@@ -26,7 +26,6 @@ import (
 var unseen = []string{
 	"TrafficPolicy.httpRequestMatchers.name",
 	"Settings.federation",
-	"TrafficPolicy.policy.trafficShift.destinations.virtualDestination",
 }
 
 // TestEveryFieldHasACase: what Istio is said to do of a field, real proxies are
@@ -36,11 +35,12 @@ func TestEveryFieldHasACase(t *testing.T) {
 	istio := engine.Dialects()[slices.IndexFunc(engine.Dialects(), func(d *snapshot.Dialect) bool { return d.Name == "Istio" })]
 	used := fieldsOfCases(t)
 	for kind, spec := range map[snapshot.Kind]any{
-		snapshot.TrafficPolicy:     networkingv1.TrafficPolicySpec{},
-		snapshot.AccessPolicy:      networkingv1.AccessPolicySpec{},
-		snapshot.VirtualMesh:       networkingv1.VirtualMeshSpec{},
-		snapshot.ServiceDependency: enterprisev1beta1.ServiceDependencySpec{},
-		snapshot.Settings:          settingsv1.SettingsSpec{},
+		snapshot.TrafficPolicy:      networkingv1.TrafficPolicySpec{},
+		snapshot.AccessPolicy:       networkingv1.AccessPolicySpec{},
+		snapshot.VirtualMesh:        networkingv1.VirtualMeshSpec{},
+		snapshot.VirtualDestination: enterprisev1beta1.VirtualDestinationSpec{},
+		snapshot.ServiceDependency:  enterprisev1beta1.ServiceDependencySpec{},
+		snapshot.Settings:           settingsv1.SettingsSpec{},
 	} {
 		for _, path := range snapshot.FieldsOf(reflect.TypeOf(spec)) {
 			support, _ := istio.Of(kind, path, "")
@@ -72,11 +72,12 @@ func fieldsOfCases(t *testing.T) map[string]bool {
 		require.NoError(t, err)
 		for _, o := range objects {
 			spec := map[string]any{
-				"TrafficPolicy":     &networkingv1.TrafficPolicySpec{},
-				"AccessPolicy":      &networkingv1.AccessPolicySpec{},
-				"VirtualMesh":       &networkingv1.VirtualMeshSpec{},
-				"ServiceDependency": &enterprisev1beta1.ServiceDependencySpec{},
-				"Settings":          &settingsv1.SettingsSpec{},
+				"TrafficPolicy":      &networkingv1.TrafficPolicySpec{},
+				"AccessPolicy":       &networkingv1.AccessPolicySpec{},
+				"VirtualMesh":        &networkingv1.VirtualMeshSpec{},
+				"VirtualDestination": &enterprisev1beta1.VirtualDestinationSpec{},
+				"ServiceDependency":  &enterprisev1beta1.ServiceDependencySpec{},
+				"Settings":           &settingsv1.SettingsSpec{},
 			}[o.GetKind()]
 			if spec == nil {
 				continue

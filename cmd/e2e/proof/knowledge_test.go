@@ -40,10 +40,8 @@ func knowledgeFacts(plan *snapshot.Plan, p proxy) []fact {
 	for _, e := range externals(plan, p) {
 		hosts = append(hosts, e.Hosts...)
 	}
-	for _, host := range virtualHosts(plan, p) {
-		if knows(sidecar, host) {
-			hosts = append(hosts, host)
-		}
+	for _, v := range virtuals(plan, p) {
+		hosts = append(hosts, v.plan.Hostname)
 	}
 	slices.Sort(hosts)
 	return append(out, fact{
@@ -54,20 +52,6 @@ func knowledgeFacts(plan *snapshot.Plan, p proxy) []fact {
 			})
 		},
 	})
-}
-
-// virtualHosts are the names of VirtualDestinations, and those by which gateways
-// pass their connections on.
-func virtualHosts(plan *snapshot.Plan, p proxy) []string {
-	var out []string
-	for _, vd := range plan.VirtualDestinations {
-		for _, v := range vd.Views {
-			if v.Mesh.Cluster == p.cluster && len(v.Priorities) > 0 {
-				out = append(out, vd.Hostname)
-			}
-		}
-	}
-	return out
 }
 
 // nobodysBusiness: a Plan says nothing of services that are in no mesh, such as

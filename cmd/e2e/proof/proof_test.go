@@ -28,7 +28,7 @@ func TestProxiesAreToldThePlan(t *testing.T) {
 	}
 	w := newWorld(t)
 	unnoticed := lies()
-	for _, more := range []map[string]lie{filterLies(), federationLies(), externalLies()} {
+	for _, more := range []map[string]lie{filterLies(), federationLies(), externalLies(), virtualLies()} {
 		maps.Copy(unnoticed, more)
 	}
 	prove := func(name string, documents []byte) {
@@ -68,7 +68,7 @@ func (w *world) prove(t *testing.T, name string, documents []byte) (*snapshot.Pl
 	var policies []string
 	for _, o := range objects {
 		switch o.GetKind() {
-		case "TrafficPolicy", "AccessPolicy", "ServiceDependency":
+		case "TrafficPolicy", "AccessPolicy", "ServiceDependency", "VirtualDestination":
 			policies = append(policies, o.GetName())
 		case "VirtualMesh", "Settings":
 			written, err := w.management.Get(t.Context(), resources[o.GetKind()], o.GetNamespace(), o.GetName())

@@ -141,6 +141,14 @@ func accepted(plan *snapshot.Plan, names []string) error {
 	for _, d := range plan.Dependencies {
 		verdicts[d.Ref.Name], issues[d.Ref.Name] = d.Verdicts, d.Issues
 	}
+	for _, v := range plan.VirtualDestinations {
+		for _, view := range v.Views {
+			verdicts[v.Ref.Name] = append(verdicts[v.Ref.Name], snapshot.Verdict{
+				Destination: view.Mesh.Ref, Accepted: len(view.Priorities) > 0, Issues: view.Issues,
+			})
+		}
+		issues[v.Ref.Name] = v.Issues
+	}
 	for _, name := range names {
 		all, read := verdicts[name]
 		if !read {
