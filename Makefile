@@ -86,6 +86,7 @@ bench-live: sandbox ## Seconds to converge and time of an edit, on real API serv
 .PHONY: golden
 golden: ## Rewrite the golden files
 	go test $(GOLDEN) -run 'TestGolden|TestScript' -update
+	$(MAKE) --no-print-directory screens
 
 .PHONY: screens
 screens: ## Paint the dashboard's screens in the README anew
@@ -102,7 +103,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters of .golangci.yml
 	$(GOLANGCI_LINT) run ./...
 
 .PHONY: verify
-verify: generate golden screens ## Fail if anything generated is not what is committed
+verify: generate golden ## Fail if anything generated is not what is committed
 	go mod tidy -diff
 	@if [ -n "$$(git status --porcelain)" ]; then \
 		git status --short; git --no-pager diff; \

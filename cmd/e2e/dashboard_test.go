@@ -36,11 +36,12 @@ func (w *world) paints() {
 
 	x.Types(":reviews-bookinfo-cluster-1\r")
 	x.Sees("Destination gloo-mesh/reviews-bookinfo-cluster-1", "gloo-mesh/reviews-shift", "ACCEPTED")
+	began := time.Now()
 	w.patchPolicy(`[{"op":"add","path":"/spec/policy/requestTimeout","value":"6543ms"}]`)
 	applied := time.Now()
 	x.Sees("6.543s")
 	took := time.Since(applied)
-	w.t.Logf("the dashboard showed the edit after %s", took)
+	w.t.Logf("the dashboard showed the edit %s after it was sent, %s after it was applied", time.Since(began), took)
 	assert.Less(w.t, took, shown)
 	x.Types("6")
 	x.Sees("[6 Changes]", "cluster-1", "Applied", "TrafficPolicy gloo-mesh/reviews-shift", "1 VirtualService configured")
