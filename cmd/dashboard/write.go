@@ -2,13 +2,14 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/interview"
@@ -74,35 +75,47 @@ func (w *writable) Edit(ctx context.Context, ref snapshot.Ref) (string, error) {
 		if strings.TrimSpace(text) == strings.TrimSpace(before) {
 			return ref.String() + " stays as it is", nil
 		}
-		next, refused := w.try(ctx, ref, stored, text)
-		if apierrors.IsConflict(refused) {
-			return "", fmt.Errorf("%s: somebody else has changed it meanwhile; edit it again", ref)
+		next, err := parse(ref, stored, text)
+		if err == nil {
+			err = w.put(ctx, ref, next, &before, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		}
 		question := wizards.Question{Text: "Write " + ref.String() + "?"}
 		options := []wizards.Option{{Value: goOn}, {Value: again}, {Value: giveUp}}
-		if refused != nil {
-			w.ask.Say(snapshot.Clean(refused.Error()) + "\n")
-			question.Text, options = "It is refused. What next?", options[1:]
+		if err != nil {
+			question.Text, options = w.refused(err, before), options[1:]
 		}
 		answer, err := w.ask.Select(question, options, options[0].Value)
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", err
-		case answer == giveUp:
+		}
+		if answer == goOn {
+			if err = w.put(ctx, ref, next, &before, metav1.UpdateOptions{}); err == nil {
+				return ref.String() + " is written", nil
+			}
+			if answer, err = w.ask.Select(wizards.Question{Text: w.refused(err, before)}, options[1:], again); err != nil {
+				return "", err
+			}
+		}
+		if answer == giveUp {
 			return ref.String() + " stays as it is", nil
-		case answer == again:
-			continue
 		}
-		if _, err := w.resource(ref).Update(ctx, next, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
-			return "", fmt.Errorf("%s: %w", ref, err)
-		}
-		return ref.String() + " is written", nil
 	}
 }
 
-// try makes an object of a text and asks the API server whether it would take
-// it in place of what is stored.
-func (w *writable) try(ctx context.Context, ref snapshot.Ref, stored *unstructured.Unstructured, text string) (*unstructured.Unstructured, error) {
+// refused says why an edit cannot be written, and asks what next.
+func (w *writable) refused(err error, stored string) string {
+	w.ask.Say(snapshot.Clean(err.Error()) + "\n")
+	if errors.Is(err, errChanged) {
+		w.ask.Say(snapshot.Clean(stored) + "\n")
+	}
+	return "It is refused. What next?"
+}
+
+// errChanged says that an object is no longer what its editor was shown.
+var errChanged = errors.New("somebody else has changed it meanwhile; to write your text now would undo this, which is stored")
+
+// parse makes an object of a text that was edited.
+func parse(ref snapshot.Ref, stored *unstructured.Unstructured, text string) (*unstructured.Unstructured, error) {
 	next := &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict([]byte(text), &next.Object); err != nil {
 		return nil, fmt.Errorf("this is no YAML: %w", err)
@@ -111,13 +124,31 @@ func (w *writable) try(ctx context.Context, ref snapshot.Ref, stored *unstructur
 		next.GetName() != ref.Name || next.GetNamespace() != ref.Namespace {
 		return nil, fmt.Errorf("apiVersion, kind, name and namespace must stay those of %s", ref)
 	}
-	// What was edited is the version that was read: one that somebody else
-	// wrote meanwhile is not overwritten.
-	next.SetResourceVersion(stored.GetResourceVersion())
-	_, err := w.resource(ref).Update(ctx, next, metav1.UpdateOptions{
-		FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
+	return next, nil
+}
+
+// put writes an object in place of one that reads as before, which is then what
+// is stored. That the status moves on does not matter; if anything else did, the
+// error is errChanged.
+func (w *writable) put(ctx context.Context, ref snapshot.Ref, next *unstructured.Unstructured, before *string, options metav1.UpdateOptions) error {
+	options.FieldManager, options.FieldValidation = fieldManager, metav1.FieldValidationStrict
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		stored, err := w.resource(ref).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		text, err := editable(stored)
+		if err != nil {
+			return err
+		}
+		if text != *before {
+			*before = text
+			return errChanged
+		}
+		next.SetResourceVersion(stored.GetResourceVersion())
+		_, err = w.resource(ref).Update(ctx, next, options)
+		return err
 	})
-	return next, err
 }
 
 // editable is an object as its author wrote it.

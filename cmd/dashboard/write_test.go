@@ -65,10 +65,19 @@ func TestWrite(t *testing.T) {
 	assert.Contains(t, said, "is written")
 	assert.Equal(t, "3s", timeout())
 
-	stale := get()
-	apply([]byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: edited, namespace: gloo-mesh, labels: {a: b}}\nspec: {policy: {requestTimeout: 3s}}\n"))
-	_, err = w.try(t.Context(), ref, stale, change("requestTimeout: 4s"))
-	assert.True(t, apierrors.IsConflict(err), "what somebody else wrote meanwhile stays: %v", err)
+	// What somebody else wrote meanwhile stays, and is told of; a status is no matter.
+	before, err := editable(get())
+	require.NoError(t, err)
+	next, err := parse(ref, get(), change("requestTimeout: 4s"))
+	require.NoError(t, err)
+	reported := get()
+	require.NoError(t, unstructured.SetNestedField(reported.Object, "ACCEPTED", "status", "state"))
+	_, err = w.resource(ref).UpdateStatus(t.Context(), reported, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, w.put(t.Context(), ref, next, &before, metav1.UpdateOptions{}))
+	assert.Equal(t, "4s", timeout())
+	require.ErrorIs(t, w.put(t.Context(), ref, next, &before, metav1.UpdateOptions{}), errChanged, "the timeout is another")
+	assert.Contains(t, before, "requestTimeout: 4s")
 
 	w.ask = wizardtest.New(t).Presets("Delete TrafficPolicy gloo-mesh/edited", giveUp)
 	said, err = w.Delete(t.Context(), ref)
