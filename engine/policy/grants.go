@@ -72,7 +72,10 @@ func (w *world) grant(members []int, cells []*cell) *grants {
 			continue
 		}
 		for _, g := range asked {
-			held[g.To] = append(held[g.To], g)
+			// One of each policy is enough: the others have the same callers, routes and ports.
+			if at := held[g.To]; len(at) == 0 || at[len(at)-1].Rule != g.Rule {
+				held[g.To] = append(at, g)
+			}
 		}
 	}
 	return out
@@ -81,12 +84,17 @@ func (w *world) grant(members []int, cells []*cell) *grants {
 // clash finds what keeps a policy's grants from standing beside each other and
 // beside older ones.
 func (w *world) clash(dialect *snapshot.Dialect, asked []*snapshot.Grant, held map[snapshot.Account][]*snapshot.Grant) (snapshot.Issue, bool) {
-	for i, g := range asked {
-		for _, other := range asked[:i] {
-			if other.To == g.To && !slices.Equal(other.Ports, g.Ports) {
-				return failure(snapshot.FieldUnsupported, "give the services service accounts of their own, or write a policy for each",
-					"its ports are different ones on services that share service account %s", accountName(g.To)), true
-			}
+	first := map[snapshot.Account]*snapshot.Grant{}
+	for _, g := range asked {
+		// All before have the ports of the first to their account.
+		switch other := first[g.To]; {
+		case other == nil:
+			first[g.To] = g
+		case !slices.Equal(other.Ports, g.Ports):
+			return failure(snapshot.FieldUnsupported, "give the services service accounts of their own, or write a policy for each",
+				"its ports are different ones on services that share service account %s", accountName(g.To)), true
+		default:
+			continue // the same callers, routes and ports as the first
 		}
 		for _, older := range held[g.To] {
 			if dialect.Beside == nil {
