@@ -85,7 +85,8 @@ bench-live: sandbox ## Seconds to converge and time of an edit, on real API serv
 
 .PHONY: golden
 golden: ## Rewrite the golden files
-	go test $(GOLDEN) -run 'TestGolden|TestScript' -update
+	@# One after the other: several write their part of README.md.
+	go test -p 1 $(GOLDEN) -run 'TestGolden|TestScript' -update
 	$(MAKE) --no-print-directory screens
 
 .PHONY: screens

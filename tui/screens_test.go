@@ -62,7 +62,7 @@ var watched = []screen{
 }
 
 // TestGolden paints every page over two folders in two sizes without colours,
-// and one of them in each theme. Each golden file is one folder and size.
+// and in the dark theme; the light one has the same marks in other colours. Each golden file is one folder and size.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	small := screens("reviews.bookinfo.cluster-1", "productpage-v1", "patient", "istiod-istio-system-cluster-1")
@@ -80,13 +80,16 @@ func TestGolden(t *testing.T) {
 	}{
 		{"bookinfo-80x24.txt", bookinfo, small, 80, 24, NoColour},
 		{"bookinfo-160x50.txt", bookinfo, small, 160, 50, NoColour},
-		{"bookinfo-80x24-dark.ansi", bookinfo, small[:8], 80, 24, Dark},
+		{"bookinfo-80x24-dark.ansi", bookinfo, small, 80, 24, Dark},
+		{"bookinfo-160x50-dark.ansi", bookinfo, small, 160, 50, Dark},
 		{"bookinfo-80x24-light.ansi", bookinfo, small[:8], 80, 24, Light},
 		{"large-80x24.txt", ten, large, 80, 24, NoColour},
 		{"large-160x50.txt", ten, large, 160, 50, NoColour},
 		{"failover-80x24.txt", failover, takenOver, 80, 24, NoColour},
 		{"failover-160x50.txt", failover, takenOver, 160, 50, NoColour},
 		{"dependencies-160x50.txt", dependencies, limited, 160, 50, NoColour},
+		{"large-80x24-dark.ansi", ten, large, 80, 24, Dark},
+		{"large-160x50-dark.ansi", ten, large, 160, 50, Dark},
 		{"live-80x24.txt", live, watched, 80, 24, NoColour},
 		{"live-160x50.txt", live, watched, 160, 50, NoColour},
 		{"live-80x24-dark.ansi", live, watched[:5], 80, 24, Dark},
