@@ -31,7 +31,7 @@ func meshctl(t *testing.T, cols, rows int, env []string, args ...string) (x *ter
 	cmd := exec.Command(self)
 	cmd.Args = append([]string{"meshctl"}, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "ACCESSIBLE=", "NO_COLOR=", "TMPDIR="+dir, "KUBECONFIG="+filepath.Join(dir, "none"))
+	cmd.Env = []string{"ACCESSIBLE=", "TMPDIR=" + dir, "KUBECONFIG=" + filepath.Join(dir, "none")}
 	cmd.Env = append(cmd.Env, env...)
 	return terminaltest.Start(t, cmd, cols, rows), dir
 }

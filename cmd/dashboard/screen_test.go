@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/terminaltest"
 	"github.com/meshctl/meshctl/tui"
-	"github.com/meshctl/meshctl/tui/tuitest"
 )
 
 // panicMode makes the test binary this command with a source that panics.
@@ -94,7 +94,7 @@ func (p *panicking) Next(ctx context.Context) (*tui.News, error) {
 const bookinfo = "../../testdata/translate/bookinfo/in"
 
 // ended waits for the end and looks whether the terminal is as it was.
-func ended(t *testing.T, x *tuitest.Terminal, code int) {
+func ended(t *testing.T, x *terminaltest.Terminal, code int) {
 	t.Helper()
 	x.Ends(code)
 	x.Restored()
@@ -103,7 +103,7 @@ func ended(t *testing.T, x *tuitest.Terminal, code int) {
 
 func TestScreen(t *testing.T) {
 	t.Parallel()
-	x := tuitest.Start(t, program(t, bookinfo))
+	x := terminaltest.Start(t, program(t, bookinfo), 100, 30)
 	x.Sees("[1 Fleet]", "istiod-istio-system-cluster-1", "2 clusters")
 	x.Types("2")
 	x.Sees("[2 Dest]", "productpage", "Destinations [8]")
@@ -142,7 +142,7 @@ func TestScreen(t *testing.T) {
 
 func TestScreenCtrlC(t *testing.T) {
 	t.Parallel()
-	x := tuitest.Start(t, program(t, bookinfo))
+	x := terminaltest.Start(t, program(t, bookinfo), 100, 30)
 	x.Sees("[1 Fleet]", "2 clusters")
 	x.Types("\x03")
 	ended(t, x, cmdutil.ExitInterrupted)
@@ -150,7 +150,7 @@ func TestScreenCtrlC(t *testing.T) {
 
 func TestScreenTerminated(t *testing.T) {
 	t.Parallel()
-	x := tuitest.Start(t, program(t, bookinfo))
+	x := terminaltest.Start(t, program(t, bookinfo), 100, 30)
 	x.Sees("[1 Fleet]", "2 clusters")
 	x.Signal(syscall.SIGTERM)
 	ended(t, x, cmdutil.ExitInterrupted)
@@ -162,7 +162,7 @@ func TestScreenPanic(t *testing.T) {
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, bookinfo)
 	cmd.Env = []string{panicMode + "=1"}
-	x := tuitest.Start(t, cmd)
+	x := terminaltest.Start(t, cmd, 100, 30)
 	ended(t, x, cmdutil.ExitFailure)
 	x.Wrote("planted", "please report")
 }
@@ -172,7 +172,7 @@ func TestScreenWithoutColour(t *testing.T) {
 	t.Parallel()
 	cmd := program(t, bookinfo)
 	cmd.Env = []string{"NO_COLOR=1"}
-	x := tuitest.Start(t, cmd)
+	x := terminaltest.Start(t, cmd, 100, 30)
 	x.Sees("[1 Fleet]", "2 clusters")
 	x.Types("7")
 	x.Sees("[7 Problems]", "reviews-shift")
@@ -187,7 +187,7 @@ func TestNoScreen(t *testing.T) {
 	t.Parallel()
 	cmd := program(t, bookinfo)
 	cmd.Env = []string{"TERM=dumb"}
-	x := tuitest.Start(t, cmd)
+	x := terminaltest.Start(t, cmd, 100, 30)
 	x.Ends(cmdutil.ExitUsage)
 	x.Wrote("TERM=dumb", "meshctl describe destinations --dir "+bookinfo)
 	assert.NotContains(t, x.Raw(), "\x1b[?1049h", "the screen is not taken")
@@ -204,7 +204,7 @@ func TestFolderFollows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(bookinfo)))
-	x := tuitest.Start(t, program(t, dir))
+	x := terminaltest.Start(t, program(t, dir), 100, 30)
 	x.Sees("[1 Fleet]", "2 clusters")
 	x.Types("5")
 	x.Sees("Policies [4]")

@@ -8,20 +8,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/cmd/terminaltest"
 	"github.com/meshctl/meshctl/demo/local"
-	"github.com/meshctl/meshctl/tui/tuitest"
 )
 
 // shown is how soon the dashboard must show an edit.
 const shown = time.Second
 
 // screen is the dashboard of both clusters, on a terminal of its own.
-func (w *world) screen() *tuitest.Terminal {
+func (w *world) screen() *terminaltest.Terminal {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), w.binary, "dashboard", "--write", "--kubeconfig", w.kubeconfig, "--context", "cluster-1")
 	cmd.Env = []string{"VISUAL=sed -i s/6543ms/7654ms/"}
-	x := tuitest.Start(w.t, cmd)
-	x.Resize(160, 50)
+	x := terminaltest.Start(w.t, cmd, 160, 50)
 	x.Sees("[1 Fleet]", "2 clusters", "istiod-istio-system-cluster-2")
 	return x
 }
@@ -31,8 +30,8 @@ func (w *world) screen() *tuitest.Terminal {
 func (w *world) paints() {
 	x := w.screen()
 	x.Misses("frozen")
-	totals := total.FindString(x.Screen())
-	require.NotEmpty(w.t, totals, x.Screen())
+	totals := total.FindString(x.String())
+	require.NotEmpty(w.t, totals, x.String())
 
 	x.Types(":reviews-bookinfo-cluster-1\r")
 	x.Sees("Destination gloo-mesh/reviews-bookinfo-cluster-1", "gloo-mesh/reviews-shift", "ACCEPTED")
@@ -61,7 +60,7 @@ func (w *world) paints() {
 	gone := time.Now()
 	x.Sees("frozen")
 	w.t.Logf("the dashboard showed that cluster-2 is away after %s", time.Since(gone))
-	assert.Equal(w.t, totals, total.FindString(x.Screen()), "what was known of it stays")
+	assert.Equal(w.t, totals, total.FindString(x.String()), "what was known of it stays")
 	x.Types("7")
 	x.Sees("[7 Problems]", "KubernetesCluster gloo-mesh/cluster-2", "stale")
 	x.Types("1")
@@ -70,7 +69,7 @@ func (w *world) paints() {
 	back := time.Now()
 	x.Misses("frozen")
 	w.t.Logf("the dashboard showed that cluster-2 is back after %s", time.Since(back))
-	assert.Equal(w.t, totals, total.FindString(x.Screen()))
+	assert.Equal(w.t, totals, total.FindString(x.String()))
 	x.Types("q")
 	x.Ends(0)
 	x.Restored()

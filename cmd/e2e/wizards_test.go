@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -32,7 +31,7 @@ func (w *world) terminal(env []string, args ...string) *terminaltest.Terminal {
 	w.t.Helper()
 	cmd := exec.Command(w.binary, args...)
 	cmd.Dir = w.t.TempDir()
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "TERM=xterm-256color", "ACCESSIBLE=", "TMPDIR="+cmd.Dir)
+	cmd.Env = []string{"KUBECONFIG=" + w.kubeconfig, "ACCESSIBLE=", "TMPDIR=" + cmd.Dir}
 	cmd.Env = append(cmd.Env, env...)
 	return terminaltest.Start(w.t, cmd, 160, 60)
 }

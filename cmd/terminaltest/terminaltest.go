@@ -1,10 +1,11 @@
 //go:build unix
 
-// Package terminaltest runs programs in a pseudo-terminal and shows what a
-// person would see there.
+// Package terminaltest runs programs in a pseudo-terminal, types into it, and
+// shows what a person would see there.
 package terminaltest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -21,8 +22,11 @@ import (
 	"golang.org/x/term"
 )
 
-// patience bounds every wait.
+// patience bounds every wait: nothing here takes longer unless it is broken.
 const patience = 60 * time.Second
+
+// look is the pause between two looks at what the program wrote.
+const look = 5 * time.Millisecond
 
 // The keys of a person.
 const (
@@ -49,7 +53,9 @@ type Terminal struct {
 	from int
 }
 
-// Start runs a program in a terminal of that size, until the test ends at the latest.
+// Start runs a program in a terminal of that size with colours, until the test
+// ends at the latest. What the command has in Env counts; what it has as input
+// and output does not.
 func Start(t testing.TB, cmd *exec.Cmd, cols, rows int) *Terminal {
 	t.Helper()
 	master, slave, err := pty.Open()
@@ -61,12 +67,14 @@ func Start(t testing.TB, cmd *exec.Cmd, cols, rows int) *Terminal {
 	x.before, err = term.GetState(int(slave.Fd()))
 	require.NoError(t, err)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "CI=", "NO_COLOR="), cmd.Env...)
+	// The terminal is the one that controls the program.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())
 	go func() { _ = cmd.Wait(); close(x.ended) }()
 	go x.read()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		_ = cmd.Process.Kill() // it may have ended
 		<-x.ended
 		_ = slave.Close()
 		_ = master.Close()
@@ -103,26 +111,24 @@ func (x *Terminal) written() string {
 // keys, and presses keys.
 func (x *Terminal) Answer(question string, keys ...string) {
 	x.t.Helper()
-	x.awaits(question)
-	require.Eventually(x.t, func() bool {
+	x.asks(question)
+	x.await("it to take single keys", func() bool {
 		now, err := term.GetState(int(x.slave.Fd()))
 		return err == nil && !assert.ObjectsAreEqual(x.before, now)
-	}, patience, time.Millisecond, "%s", x)
+	})
 	x.press(keys...)
 }
 
 // AnswerLine waits until the program has written the question, and types a line.
 func (x *Terminal) AnswerLine(question, line string) {
 	x.t.Helper()
-	x.awaits(question)
+	x.asks(question)
 	x.press(line, "\n")
 }
 
-func (x *Terminal) awaits(question string) {
+func (x *Terminal) asks(question string) {
 	x.t.Helper()
-	require.EventuallyWithT(x.t, func(c *assert.CollectT) {
-		assert.Contains(c, x.written(), question)
-	}, patience, 10*time.Millisecond, "%s", x)
+	x.await("it to ask: "+question, func() bool { return strings.Contains(x.written(), question) })
 }
 
 func (x *Terminal) press(keys ...string) {
@@ -131,17 +137,69 @@ func (x *Terminal) press(keys ...string) {
 	x.from = x.raw.Len()
 	x.mu.Unlock()
 	for _, key := range keys {
-		_, err := x.master.WriteString(key)
-		require.NoError(x.t, err)
+		x.Types(key)
 	}
 }
 
-// Sees waits until a text is on the screen.
-func (x *Terminal) Sees(text string) {
+// Types types keys at once, whatever the program does.
+func (x *Terminal) Types(keys string) {
 	x.t.Helper()
-	require.EventuallyWithT(x.t, func(c *assert.CollectT) {
-		assert.Contains(c, x.screen.String(), text)
-	}, patience, 10*time.Millisecond)
+	_, err := x.master.WriteString(keys)
+	require.NoError(x.t, err)
+}
+
+// Sees waits until all texts are on the screen.
+func (x *Terminal) Sees(texts ...string) {
+	x.t.Helper()
+	x.await("these on the screen: "+strings.Join(texts, ", "), func() bool {
+		screen := x.screen.String()
+		for _, text := range texts {
+			if !strings.Contains(screen, text) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Misses waits until a text is not on the screen.
+func (x *Terminal) Misses(text string) {
+	x.t.Helper()
+	x.await("this to leave the screen: "+text, func() bool { return !strings.Contains(x.screen.String(), text) })
+}
+
+// Wrote waits until the program has written all texts, wherever they are by now.
+func (x *Terminal) Wrote(texts ...string) {
+	x.t.Helper()
+	for _, text := range texts {
+		x.await("it to write: "+text, func() bool { return strings.Contains(x.Raw(), text) })
+	}
+}
+
+func (x *Terminal) await(what string, is func() bool) {
+	x.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !is() {
+		if time.Now().After(deadline) {
+			require.Fail(x.t, "waited in vain for "+what, "the screen:\n%s", x)
+		}
+		select {
+		case <-x.ended:
+			// What it wrote last may be on its way.
+			time.Sleep(look)
+			if !is() {
+				require.Fail(x.t, fmt.Sprintf("the program ended (%d) before %s", x.cmd.ProcessState.ExitCode(), what), "the screen:\n%s", x)
+			}
+		case <-time.After(look):
+		}
+	}
+}
+
+// Resize changes the size of the terminal.
+func (x *Terminal) Resize(cols, rows uint16) {
+	x.t.Helper()
+	require.NoError(x.t, pty.Setsize(x.master, &pty.Winsize{Cols: cols, Rows: rows}))
+	x.screen.Resize(int(cols), int(rows))
 }
 
 // String is the screen, without blanks at the ends.
@@ -172,12 +230,22 @@ func (x *Terminal) Ends(code int) {
 	const last = "\x1b]0;ended\x07"
 	_, err := x.slave.WriteString(last)
 	require.NoError(x.t, err)
-	require.Eventually(x.t, func() bool { return strings.Contains(x.Raw(), last) }, patience, 10*time.Millisecond)
+	require.Eventually(x.t, func() bool { return strings.Contains(x.Raw(), last) }, patience, look)
 	assert.GreaterOrEqual(x.t, strings.LastIndex(x.Raw(), "\x1b[?25h"), strings.LastIndex(x.Raw(), "\x1b[?25l"), "the cursor shows")
 	assert.Equal(x.t, code, x.cmd.ProcessState.ExitCode(), x.String())
 	after, err := term.GetState(int(x.slave.Fd()))
 	require.NoError(x.t, err)
 	assert.Equal(x.t, x.before, after, "the state of the terminal")
+}
+
+// Restored checks that a program, which has ended and took the whole screen, has
+// given it back.
+func (x *Terminal) Restored() {
+	x.t.Helper()
+	raw := x.Raw()
+	off := func(on, off string) bool { return strings.LastIndex(raw, off) > strings.LastIndex(raw, on) }
+	assert.True(x.t, off("\x1b[?1049h", "\x1b[?1049l"), "the alternate screen is left")
+	assert.True(x.t, off("\x1b[?2004h", "\x1b[?2004l"), "bracketed paste is off")
 }
 
 // Raw is all that the program has written.
