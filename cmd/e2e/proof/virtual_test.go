@@ -179,8 +179,7 @@ func (v virtual) address() []fact {
 
 // virtualDoors are the names by which the gateways of a mesh pass connections to
 // VirtualDestinations on, with the pods behind: of their own cluster, so that
-// nothing goes round in circles. Istio opens doors for the host names, too,
-// where they are under the Gateway's; nobody asks for these.
+// nothing goes round in circles.
 func virtualDoors(plan *snapshot.Plan, p proxy, listener uint32) (names []string, out []fact) {
 	for _, v := range plan.VirtualDestinations {
 		home, suffix := passedOn(v, p.cluster)
@@ -200,13 +199,6 @@ func virtualDoors(plan *snapshot.Plan, p proxy, listener uint32) (names []string
 					return toldEndpoints(told.EndpointsOf(told.TCPCluster(listener, name)), false)
 				},
 			})
-		}
-	}
-	for _, v := range virtuals(plan, p) {
-		if strings.HasSuffix(v.plan.Hostname, "."+v.view.Mesh.HostnameSuffix) {
-			for subset := range v.subsets() {
-				names = append(names, v.sni(v.plan.Hostname, subset))
-			}
 		}
 	}
 	return names, out
