@@ -29,6 +29,10 @@ const (
 	// maxPending bounds the Events that wait to be written; those beyond are
 	// counted and left out.
 	maxPending = 256
+	// gatherTime is how long changes gather before they are written: after the
+	// writes that they tell of, for which nothing should have to wait, and as one
+	// Event for a policy that is edited again and again.
+	gatherTime = time.Second
 	// recordPause is the pause between two Events: ten a second at most.
 	recordPause = 100 * time.Millisecond
 	// recordTimeout bounds one write.
@@ -144,6 +148,9 @@ func (r *recorder) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
+		}
+		if !sleep(ctx, gatherTime) {
+			return
 		}
 		for h := r.take(); h != nil; h = r.take() {
 			r.complain(r.write(ctx, h))
