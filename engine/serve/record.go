@@ -195,7 +195,7 @@ func (r *recorder) complain(err error) {
 		reason = cmp.Or(string(apierrors.ReasonForError(err)), "unreachable")
 	}
 	if reason != "" && reason != r.told {
-		r.log.Warn("what was written cannot be recorded in events; all else goes on", "error", err)
+		r.log.Warn("what was written cannot be recorded in events; all else goes on; serve needs create on events.events.k8s.io in the management cluster", "error", err)
 	}
 	r.told = reason
 }
