@@ -25,9 +25,11 @@ func runSteps(ctx context.Context, progress Progress, steps []step) error {
 	for i, s := range steps {
 		progress.Start(s.title)
 		err := s.run(ctx)
-		if err == nil {
-			// A step that did not notice the interruption must not be the last.
-			err = context.Cause(ctx)
+		// Once ctx has ended, that is the reason, whatever the step makes of it:
+		// it may not have noticed, and a child that was killed on the way fails
+		// with words of its own.
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
 		}
 		progress.End(err)
 		if err != nil {

@@ -92,24 +92,32 @@ func TestRunSteps(t *testing.T) {
 
 func TestRunStepsWhenInterrupted(t *testing.T) {
 	t.Parallel()
-	ctx, interrupt := context.WithCancel(t.Context())
-	seen := &recorder{}
-	var undoErr error
-	err := runSteps(ctx, seen, []step{
-		{
-			title: "does not notice",
-			run: func(context.Context) error {
-				interrupt()
-				return nil
-			},
-			undo: func(ctx context.Context) error {
-				undoErr = ctx.Err()
-				return nil
-			},
-		},
-		{title: "never begins", run: func(context.Context) error { return nil }},
-	})
-	require.ErrorIs(t, err, context.Canceled)
-	require.NoError(t, undoErr, "clean-up has a context that still lives")
-	assert.Equal(t, []string{"start does not notice", "failed", "start Cleaning up: no process stays", "done"}, seen.lines)
+	for name, result := range map[string]error{
+		"the step does not notice":       nil,
+		"what it had started was killed": errors.New("signal: killed"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, interrupt := context.WithCancel(t.Context())
+			seen := &recorder{}
+			var undoErr error
+			err := runSteps(ctx, seen, []step{
+				{
+					title: "is cut off",
+					run: func(context.Context) error {
+						interrupt()
+						return result
+					},
+					undo: func(ctx context.Context) error {
+						undoErr = ctx.Err()
+						return nil
+					},
+				},
+				{title: "never begins", run: func(context.Context) error { return nil }},
+			})
+			require.ErrorIs(t, err, context.Canceled)
+			require.NoError(t, undoErr, "clean-up has a context that still lives")
+			assert.Equal(t, []string{"start is cut off", "failed", "start Cleaning up: no process stays", "done"}, seen.lines)
+		})
+	}
 }
