@@ -22,11 +22,17 @@ func federationLies() map[string]lie {
 			f.Address = "240.0.0.1"
 			return true
 		})},
-		"zone of a pod": {fact: "endpoints of ", destination: endpoint(func(e *discoveryv1.Endpoint) bool {
-			had := e.SubLocality != nil
-			e.SubLocality = &discoveryv1.SubLocality{Zone: "elsewhere"}
+		"zones of pods": {fact: "endpoints of ", destination: func(d *snapshot.DestinationPlan) bool {
+			d.Destination = d.Destination.DeepCopy()
+			had := false
+			for _, part := range d.Destination.Spec.KubeService.EndpointSubsets {
+				for i := range part.Endpoints {
+					had = had || part.Endpoints[i].SubLocality != nil
+					part.Endpoints[i].SubLocality = &discoveryv1.SubLocality{Zone: "elsewhere"}
+				}
+			}
 			return had
-		})},
+		}},
 		"IPv6 of a pod": {fact: "endpoints of ", destination: endpoint(func(e *discoveryv1.Endpoint) bool {
 			had := strings.Contains(e.IpAddress, ":")
 			e.IpAddress = "2001:db8::99"
