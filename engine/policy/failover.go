@@ -42,6 +42,14 @@ func (b *virtualBinding) checkDirectives(directives []enterprisev1beta1.Failover
 	}
 }
 
+// directives are those of a localized one.
+func (b *virtualBinding) directives() []enterprisev1beta1.FailoverDirective {
+	if b.source.Spec.Localized == nil {
+		return nil
+	}
+	return b.source.Spec.Localized.FailoverDirectives
+}
+
 // rank is a place in the order of a view.
 type rank struct {
 	reason, field string
@@ -60,7 +68,7 @@ func (b *virtualBinding) ranks(viewer *snapshot.MeshPlan) ([]rank, func(*snapsho
 	ranks := []rank{{"own cluster", "localized"}, {"same region", "localized"}}
 	home := regionOf(viewer)
 	var regions []string
-	for i, d := range b.source.Spec.Localized.FailoverDirectives {
+	for i, d := range b.directives() {
 		if d.From == nil || d.From.Region == "" || d.From.Region != home {
 			continue
 		}
