@@ -28,7 +28,9 @@ type dependencyBinding struct {
 	// everything: it selects no destinations in particular.
 	everything bool
 	issues     []snapshot.Issue
-	plan       *snapshot.DependencyPlan
+	// plan is the last verdict; judged: it was passed on this very binding.
+	plan   *snapshot.DependencyPlan
+	judged bool
 }
 
 // planDependencies brings what follows from ServiceDependencies up to date. It

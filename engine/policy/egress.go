@@ -266,7 +266,8 @@ func (d *dependencies) collect(w *world) {
 func (d *dependencies) judge(w *world, dirty map[podPlace]bool) {
 	plans := make([]*snapshot.DependencyPlan, 0, len(d.bindings))
 	for _, b := range d.bindings {
-		fresh := b.plan == nil || b.plan.Dependency != b.dependency
+		fresh := !b.judged // what it selects may be new, or nothing any more
+		b.judged = true
 		for _, i := range b.workloads {
 			fresh = fresh || dirty[placeOf(w.inv.Workloads[i].Spec.Kubernetes)]
 		}
