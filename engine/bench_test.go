@@ -1,16 +1,22 @@
 package engine_test
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
+	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -90,5 +96,61 @@ func edited(in *snapshot.Input, attempts int32) *snapshot.Input {
 	p := enginetest.TrafficPolicy(99_999, 0, 0, time.Second)
 	p.Spec.Policy.Retries = &networkingv1.RetryPolicy{Attempts: attempts}
 	management.TrafficPolicies = append(slices.Clone(management.TrafficPolicies), p)
+	return &out
+}
+
+// BenchmarkEditAccount is one edit of an AccessPolicy on services that stand for
+// the same pods, in a mesh that knows callers and services by account only.
+func BenchmarkEditAccount(b *testing.B) {
+	for _, services := range []int{100, 400, 1_600} {
+		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
+			in := sharedAccount(b, services)
+			edits := []*snapshot.Input{allowing(in, "/a"), allowing(in, "/b")}
+			memo := engine.NewMemo()
+			memo.Translate(in)
+			state := memo.Translate(edits[1])
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				i++
+				state = memo.Translate(edits[i%2])
+			}
+			require.Empty(b, state.Output.Issues)
+		})
+	}
+}
+
+// sharedAccount is the world of the golden case with more services in front of
+// the pods behind the service `paths`, and no policies.
+func sharedAccount(b *testing.B, services int) *snapshot.Input {
+	b.Helper()
+	in, _, err := offline.Load(os.DirFS("../testdata/translate/osm-access/in"))
+	require.NoError(b, err)
+	in.Management.AccessPolicies = nil
+	cluster := in.Clusters[0]
+	at := slices.IndexFunc(cluster.Services, func(s *corev1.Service) bool { return s.Name == "paths" })
+	for n := range services {
+		more := cluster.Services[at].DeepCopy()
+		more.Name, more.Labels = fmt.Sprintf("many-%05d", n), map[string]string{"many": "yes"}
+		cluster.Services = append(cluster.Services, more)
+	}
+	slices.SortFunc(cluster.Services, func(a, b *corev1.Service) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return in
+}
+
+// allowing is the input with one AccessPolicy on all services in front of the pods.
+func allowing(in *snapshot.Input, path string) *snapshot.Input {
+	out, management := *in, *in.Management
+	out.Management = &management
+	p := &networkingv1.AccessPolicy{}
+	p.Name, p.Namespace, p.Generation = "many", snapshot.DefaultNamespace, 1
+	p.Spec.DestinationSelector = []commonv1.DestinationSelector{{KubeServiceMatcher: &commonv1.KubeServiceMatcher{Labels: map[string]string{"many": "yes"}}}}
+	p.Spec.SourceSelector = []commonv1.IdentitySelector{{KubeServiceAccountRefs: &commonv1.KubeServiceAccountRefs{
+		ServiceAccounts: []commonv1.ClusterObjectRef{{Name: "web", Namespace: "front", ClusterName: in.Clusters[0].Name}},
+	}}}
+	p.Spec.AllowedPaths = []string{path}
+	management.AccessPolicies = []*networkingv1.AccessPolicy{p}
 	return &out
 }

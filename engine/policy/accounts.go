@@ -24,6 +24,8 @@ type accounts struct {
 	groups map[int]*accountGroup
 	// of lists the workloads of each mesh.
 	of map[commonv1.ObjectRef][]int
+	// connections are remembered answers, by account.
+	connections map[accountKey]map[uint32]bool
 }
 
 type accountKey struct {
@@ -39,6 +41,7 @@ func newAccounts(inv *Inventory, groups *Groups) *accounts {
 	a := &accounts{
 		behind: map[int][]int{}, fronts: map[int][]int{}, pods: map[accountKey][]int{},
 		groups: map[int]*accountGroup{}, of: map[commonv1.ObjectRef][]int{},
+		connections: map[accountKey]map[uint32]bool{},
 	}
 	type place struct {
 		mesh      commonv1.ObjectRef

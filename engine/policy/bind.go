@@ -113,8 +113,8 @@ func (r *round) swapAccess(was, now *accessBinding) {
 			r.dirty[i] = true
 			r.cells[i].access = slices.DeleteFunc(r.cells[i].access, func(x *accessBinding) bool { return x == was })
 			r.markAccess(i)
-			r.markSharers(i)
 		}
+		r.markSharers(was.selected)
 	}
 	if now == nil {
 		return
@@ -129,17 +129,25 @@ func (r *round) swapAccess(was, now *accessBinding) {
 		at, _ := slices.BinarySearchFunc(c.access, now, func(a, b *accessBinding) int { return a.ref.Compare(b.ref) })
 		c.access = slices.Insert(c.access, at, now)
 		r.markAccess(i)
-		r.markSharers(i)
+	}
+	if !r.fresh {
+		r.markSharers(now.selected)
 	}
 }
 
 // markSharers: what is granted to an account is judged on all Destinations that
 // share it.
-func (r *round) markSharers(i int) {
-	for _, other := range r.world.accounts.members(i) {
-		if other != i {
-			r.dirty[other] = true
-			r.markAccess(other)
+func (r *round) markSharers(selected []int) {
+	marked := map[*accountGroup]bool{}
+	for _, i := range selected {
+		group := r.world.accounts.groups[i]
+		if group == nil || marked[group] {
+			continue
+		}
+		marked[group] = true
+		for _, member := range group.members {
+			r.dirty[member] = true
+			r.markAccess(member)
 		}
 	}
 }

@@ -224,25 +224,38 @@ func (w *world) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issu
 
 // anyConnections reports whether the pods that a policy on a Destination would
 // hold for listen on any port on which only connections are seen.
-func (w *world) anyConnections(i int) bool { return w.carriesConnections(i, 0) }
+func (w *world) anyConnections(i int) bool {
+	return slices.ContainsFunc(w.accountsOf(i), func(a snapshot.Account) bool {
+		return len(w.connections(accountKey{*w.inv.Destinations[i].Spec.Mesh, a})) > 0
+	})
+}
 
 // carriesConnections reports whether only connections are seen on a port of the
-// pods that share a service account with those behind a Destination; on any
-// port if it is 0.
+// pods that share a service account with those behind a Destination.
 func (w *world) carriesConnections(i int, pod uint32) bool {
-	for _, account := range w.accountsOf(i) {
-		for _, x := range w.accounts.pods[accountKey{*w.inv.Destinations[i].Spec.Mesh, account}] {
-			for _, front := range w.accounts.fronts[x] {
-				service := w.inv.Destinations[front].Spec.KubeService
-				if slices.ContainsFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool {
-					return (pod == 0 || podPort(p, service) == pod) && !w.seesRequests(front, &p)
-				}) {
-					return true
+	return slices.ContainsFunc(w.accountsOf(i), func(a snapshot.Account) bool {
+		return w.connections(accountKey{*w.inv.Destinations[i].Spec.Mesh, a})[pod]
+	})
+}
+
+// connections are the ports of an account's pods on which only connections are seen.
+func (w *world) connections(account accountKey) map[uint32]bool {
+	if ports, known := w.accounts.connections[account]; known {
+		return ports
+	}
+	ports := map[uint32]bool{}
+	for _, x := range w.accounts.pods[account] {
+		for _, front := range w.accounts.fronts[x] {
+			service := w.inv.Destinations[front].Spec.KubeService
+			for _, p := range service.Ports {
+				if !w.seesRequests(front, &p) {
+					ports[podPort(p, service)] = true
 				}
 			}
 		}
 	}
-	return false
+	w.accounts.connections[account] = ports
+	return ports
 }
 
 // seesRequests reports whether requests can be told apart on a port of a
