@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -102,7 +103,9 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 			return policyStatus(p, failures[p.Ref])
 		}) || changed
 	if refresh || !sameSlice(m.of, plan.VirtualMeshes) {
-		m.virtualMeshes, changed = virtualMeshStatuses(plan, failures), true
+		before := m.virtualMeshes
+		m.virtualMeshes = virtualMeshStatuses(plan, failures)
+		changed = keepEqual(before, m.virtualMeshes) || changed
 	}
 	m.failures, m.of = in.Failures, plan.VirtualMeshes
 
@@ -115,6 +118,17 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 			snapshot.ListOf(m.virtualMeshes), m.policies.made, m.virtuals.made, m.dependencies.verdicts.made)
 	}
 	return m.all
+}
+
+// keepEqual puts statuses from before in the place of those that say the same,
+// and reports whether any is new or gone.
+func keepEqual(before, now []*snapshot.Status) bool {
+	for i, made := range now {
+		if at := slices.IndexFunc(before, func(was *snapshot.Status) bool { return reflect.DeepEqual(was, made) }); at >= 0 {
+			now[i] = before[at]
+		}
+	}
+	return !slices.Equal(before, now)
 }
 
 // policyName orders policies as references are ordered.

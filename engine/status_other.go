@@ -28,6 +28,7 @@ func (o *otherStatuses) update(m *snapshot.Management, meshes []*snapshot.MeshPl
 	if was := o.from; was != nil && sameSlice(was.Settings, m.Settings) && slices.Equal(o.spoken, names) {
 		return false
 	}
+	before := o.settings
 	o.from, o.spoken, o.settings = m, names, nil
 	for _, s := range m.Settings {
 		status := &settingsv1.SettingsStatus{ObservedGeneration: s.Generation, State: commonv1.ApprovalStateAccepted}
@@ -36,5 +37,5 @@ func (o *otherStatuses) update(m *snapshot.Management, meshes []*snapshot.MeshPl
 		}
 		o.settings = append(o.settings, &snapshot.Status{Ref: snapshot.RefOf(snapshot.Settings, s), Value: status})
 	}
-	return true
+	return keepEqual(before, o.settings)
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -44,17 +45,26 @@ func (r *round) policyPlans() []*snapshot.PolicyPlan {
 	out := make([]*snapshot.PolicyPlan, 0, len(r.traffic)+len(r.access))
 	for _, b := range r.traffic {
 		if b.plan == nil || r.policies[b.ref] {
-			b.plan = r.judgeTraffic(b)
+			b.plan = unlessEqual(b.plan, r.judgeTraffic(b))
 		}
 		out = append(out, b.plan)
 	}
 	for _, b := range r.access {
 		if b.plan == nil || r.policies[b.ref] {
-			b.plan = r.judgeAccess(b)
+			b.plan = unlessEqual(b.plan, r.judgeAccess(b))
 		}
 		out = append(out, b.plan)
 	}
 	return out
+}
+
+// unlessEqual is the earlier plan if it says the same, so that nothing is
+// written anew.
+func unlessEqual(was, now *snapshot.PolicyPlan) *snapshot.PolicyPlan {
+	if reflect.DeepEqual(was, now) {
+		return was
+	}
+	return now
 }
 
 func (r *round) judgeTraffic(b *trafficBinding) *snapshot.PolicyPlan {

@@ -66,6 +66,9 @@ func (w *world) bindTraffic(p *networkingv1.TrafficPolicy, old *trafficBinding) 
 	if old != nil && slices.Equal(old.selected, b.selected) {
 		b.selected = old.selected
 	}
+	if old != nil {
+		b.plan = old.plan // to reuse
+	}
 	return b
 }
 
@@ -87,6 +90,9 @@ func (w *world) bindAccess(p *networkingv1.AccessPolicy, old *accessBinding) *ac
 	b.rule = rule
 	if old != nil && reflect.DeepEqual(old.rule, rule) {
 		b.rule = old.rule
+	}
+	if old != nil {
+		b.plan = old.plan // to reuse
 	}
 	return b
 }
