@@ -86,7 +86,7 @@ func explained(t *testing.T, state *snapshot.State, what string) {
 	for _, kind := range explain.Kinds() {
 		for _, ref := range w.Refs(kind) {
 			value := w.Describe(ref)
-			require.Equal(t, len(explain.SummaryHeader(kind)), len(value.Summary()), "%s: %s", what, ref)
+			require.Len(t, value.Summary(), len(explain.SummaryHeader(kind)), "%s: %s", what, ref)
 			require.NotEmpty(t, value.Page().Title, "%s: %s", what, ref)
 			_, err := w.Generated(ref)
 			require.NoError(t, err, "%s: %s", what, ref)

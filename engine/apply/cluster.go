@@ -186,13 +186,29 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 	}
 }
 
-// want updates the items and returns those that changed. Drops come first: an
-// object may move from one part to another.
+// want updates the items and returns those that changed. Drops come before puts:
+// an object may move from one part to another.
 func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	if d == nil {
 		return nil
 	}
 	var touched []*item
+	for _, s := range d.dropStatus {
+		if i := c.items[idOf(s.Ref)]; i != nil {
+			i.status, i.statusOnly = nil, false
+			touched = append(touched, i)
+		}
+	}
+	for _, s := range d.putStatus {
+		i := c.item(idOf(s.Ref))
+		wish := &statusWish{Status: s}
+		if i.status != nil {
+			wish.settled = i.status.settled
+		}
+		i.status = wish
+		i.statusOnly = !i.queued
+		touched = append(touched, i)
+	}
 	for _, o := range d.drop {
 		if i := c.items[idOf(o.Ref)]; i != nil {
 			i.was = i.parents()
@@ -206,21 +222,6 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 		i.put(o, made[o])
 		touched = append(touched, i)
 	}
-	for _, s := range d.dropStatus {
-		if i := c.items[idOf(s.Ref)]; i != nil {
-			i.status = nil
-			touched = append(touched, i)
-		}
-	}
-	for _, s := range d.putStatus {
-		i := c.item(idOf(s.Ref))
-		wish := &statusWish{Status: s}
-		if i.status != nil {
-			wish.settled = i.status.settled
-		}
-		i.status = wish
-		touched = append(touched, i)
-	}
 	return touched
 }
 
@@ -231,6 +232,15 @@ func (c *cluster) item(of id) *item {
 		c.items[of] = i
 	}
 	return i
+}
+
+// holdStatuses adds a reason to keep statuses in the queue (1), or takes one
+// away (-1).
+func (c *cluster) holdStatuses(by int) {
+	c.mu.Lock()
+	defer c.unlock()
+	c.queue.held += by
+	c.wake.Broadcast()
 }
 
 // flush forgets the work that waits; a sweep will find it again.

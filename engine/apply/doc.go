@@ -17,5 +17,7 @@
 // decision was made on, so nothing is ever written that was not seen: an object
 // that somebody created or changed meanwhile is a conflict, looked at again.
 // Objects without our owner label are reported, not touched. Clusters that are
-// frozen, not yet listed, or not answering are left alone, and delay no other.
+// frozen, not yet listed, or not answering are left alone, and delay no other;
+// but statuses wait a moment for the objects of the same change, in whichever
+// cluster these are, so that what they say is true when it is read.
 package apply

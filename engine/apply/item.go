@@ -24,6 +24,8 @@ type item struct {
 	queued, working, again, fresh, counts bool
 	phase                                 int
 	bars                                  bool
+	// statusOnly: it waits because of its status; the object is as it was wanted before.
+	statusOnly bool
 
 	// tries counts failures in a row; races, conflicts in a row; rewrites,
 	// repairs in quick succession.
@@ -55,7 +57,7 @@ func (s *statusWish) get() (digest, error) {
 
 // put makes an object wanted.
 func (i *item) put(o *snapshot.Object, c *content) {
-	i.object, i.content = o, c
+	i.object, i.content, i.statusOnly = o, c, false
 	i.tries, i.races, i.rewrites = 0, 0, 0
 }
 

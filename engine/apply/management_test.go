@@ -1,6 +1,8 @@
 package apply_test
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -72,6 +75,30 @@ func TestStatusAndSpecDoNotTouchEachOther(t *testing.T) {
 	w.eventually("the status is repaired", func() bool {
 		return nested(t, w.get(snapshot.Destination, "reviews"), "status", "observedGeneration") == int64(2)
 	})
+}
+
+// TestStatusesComeAfterTheObjectsOfTheirChange: the versions of one API server,
+// which is both the management plane and a cluster here, tell what came first.
+func TestStatusesComeAfterTheObjectsOfTheirChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sink, _ := w.run(func(o *apply.Options) { o.StatusPatience = patience })
+	sink.Set("", w.config)
+	sink.Set(one, w.config)
+	version := func(k snapshot.Kind, name string) int {
+		n, err := strconv.Atoi(w.get(k, name).GetResourceVersion())
+		require.NoError(t, err)
+		return n
+	}
+	destination := w.discovered(one, "reviews")
+	for n := range 5 {
+		out := output([]string{one}, destination, w.object(snapshot.ServiceEntry, one, "reviews", hosts(fmt.Sprintf("reviews-%d.example", n))))
+		out.Statuses = snapshot.ListOf([]*snapshot.Status{w.status(snapshot.Destination, "reviews", map[string]any{"observedGeneration": n + 1})})
+		sink.apply(out)
+		if n > 0 { // at first, both connections are only being made
+			assert.Greater(t, version(snapshot.Destination, "reviews"), version(snapshot.ServiceEntry, "reviews"))
+		}
+	}
 }
 
 func TestStatusOfAUsersObjectWaitsForIt(t *testing.T) {

@@ -24,13 +24,17 @@ type Options struct {
 	// Timeout bounds one write. Default: 35 s, a little more than an API server
 	// gives to an admission webhook.
 	Timeout time.Duration
+	// StatusPatience is how long statuses wait for the objects that they speak of
+	// to stand in the meshes. Default: 100 ms, which local clusters do not need.
+	StatusPatience time.Duration
 	// OnChange, if set, is called with each ChangeSet, from several goroutines.
 	OnChange func(ChangeSet)
 }
 
 const (
-	defaultWorkers = 8
-	defaultTimeout = 35 * time.Second
+	defaultWorkers        = 8
+	defaultTimeout        = 35 * time.Second
+	defaultStatusPatience = 100 * time.Millisecond
 )
 
 func (o Options) withDefaults() Options {
@@ -45,6 +49,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
+	}
+	if o.StatusPatience <= 0 {
+		o.StatusPatience = defaultStatusPatience
 	}
 	if o.OnChange == nil {
 		o.OnChange = func(ChangeSet) {}

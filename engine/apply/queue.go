@@ -24,7 +24,7 @@ func (p phases) status(k snapshot.Kind) int   { return len(p.position) + p.posit
 func (p phases) deletion(k snapshot.Kind) int { return 3*len(p.position) - 1 - p.position[k] }
 func (p phases) of(i *item) int {
 	switch {
-	case i.object != nil:
+	case i.object != nil && !i.statusOnly:
 		return p.write(i.id.kind)
 	case i.status != nil:
 		return p.status(i.id.kind)
@@ -44,6 +44,8 @@ type queue struct {
 	barring []int
 	queued  int
 	working int
+	// held counts the reasons to hand out nothing but objects.
+	held int
 }
 
 func newQueue(kinds []snapshot.Kind) queue {
@@ -64,6 +66,9 @@ func (q *queue) push(i *item) {
 // pop hands out the next item; nil if there is none, or none yet.
 func (q *queue) pop() *item {
 	for phase := range q.waiting {
+		if q.held > 0 && phase == len(q.position) {
+			return nil
+		}
 		for len(q.waiting[phase]) > 0 {
 			i := q.take(phase)
 			if now := q.of(i); now != phase {
@@ -74,7 +79,7 @@ func (q *queue) pop() *item {
 				}
 				continue
 			}
-			i.working, i.phase = true, phase
+			i.working, i.statusOnly, i.phase = true, false, phase
 			q.working++
 			if i.tries == 0 {
 				i.bars = true

@@ -142,11 +142,45 @@ func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.O
 	for name := range changes {
 		s.cluster(ctx, group, name)
 	}
-	for name, c := range s.clusters {
+	calm := !s.meshesBusy()
+	update := func(name string, c *cluster) {
 		if d := changes[name]; d != nil || regated || !c.armed() {
 			c.update(d, s.resolve(d), gateOf(out, name))
 		}
 	}
+	for name, c := range s.clusters {
+		if name != "" {
+			update(name, c)
+		}
+	}
+	if management := s.clusters[""]; management != nil {
+		if calm {
+			s.putStatusesLast(ctx, group, management)
+		}
+		update("", management)
+	}
+}
+
+// putStatusesLast has statuses wait until the objects of the same change stand in
+// the meshes: who reads one finds it true, and the requests of both do not compete.
+// It is not for when clusters are still at work on earlier changes, or statuses
+// might never have their turn.
+func (s *Sink) putStatusesLast(ctx context.Context, group *sync.WaitGroup, management *cluster) {
+	if !s.meshesBusy() {
+		return
+	}
+	management.holdStatuses(1)
+	group.Go(func() {
+		defer management.holdStatuses(-1)
+		ctx, cancel := context.WithTimeout(ctx, s.shared.StatusPatience)
+		defer cancel()
+		_ = s.wait(ctx, s.meshesBusy) // then they go ahead
+	})
+}
+
+// meshesBusy reports that there is work in a cluster other than the management plane.
+func (s *Sink) meshesBusy() bool {
+	return slices.ContainsFunc(s.all(), func(c *cluster) bool { return c.name != "" && c.busy() })
 }
 
 // resolve finds the contents of what a delta puts, and lets go of what it drops.
@@ -213,10 +247,13 @@ func (s *Sink) Recent() []Change { return s.shared.recent.latest() }
 // Settled waits until all that was handed over is written, or has failed, or
 // lies in a cluster that is frozen or does not answer. It returns ctx's error
 // if that comes first.
-func (s *Sink) Settled(ctx context.Context) error {
+func (s *Sink) Settled(ctx context.Context) error { return s.wait(ctx, s.busy) }
+
+// wait returns when there is no work of a kind any more, or ctx's error.
+func (s *Sink) wait(ctx context.Context, busy func() bool) error {
 	for {
 		stirred := s.shared.nextStir()
-		if !s.busy() {
+		if !busy() {
 			return nil
 		}
 		select {

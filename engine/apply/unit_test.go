@@ -243,6 +243,26 @@ func TestQueueGoesPhaseByPhase(t *testing.T) {
 	require.Same(t, se, q.pop())
 }
 
+func TestStatusesAreHeldAndObjectsAreNot(t *testing.T) {
+	t.Parallel()
+	q := newQueue([]snapshot.Kind{snapshot.Destination, snapshot.TrafficPolicy})
+	status := &item{id: id{kind: snapshot.TrafficPolicy, name: "a"}, status: &statusWish{}}
+	object := &item{id: id{kind: snapshot.TrafficPolicy, name: "b"}, object: &snapshot.Object{}}
+	both := &item{id: id{kind: snapshot.Destination, name: "c"}, object: &snapshot.Object{}, status: &statusWish{}, statusOnly: true}
+	q.push(status)
+	q.push(both)
+	q.held++
+	assert.Nil(t, q.pop())
+	assert.False(t, q.idle(), "held is not done")
+	q.push(object)
+	require.Same(t, object, q.pop())
+	q.done(object)
+	q.held--
+	require.Same(t, both, q.pop())
+	q.done(both)
+	require.Same(t, status, q.pop())
+}
+
 func TestRepairsOfADisputedObjectAreSpaced(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
