@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/terminaltest"
+	"github.com/meshctl/meshctl/engine/readmetest"
 )
 
 // meshctl runs the whole program in a terminal, in a folder that has the case
@@ -36,8 +37,6 @@ func meshctl(t *testing.T, cols, rows int, env []string, args ...string) (x *ter
 	return terminaltest.Start(t, cmd, cols, rows), dir
 }
 
-const readme = "../README.md"
-
 // TestGoldenSession writes the session that the README shows, as a person sees it.
 func TestGoldenSession(t *testing.T) {
 	t.Parallel()
@@ -55,12 +54,6 @@ func TestGoldenSession(t *testing.T) {
 	x.Ends(0)
 	assert.FileExists(t, filepath.Join(dir, "ratings-traffic.yaml"))
 	const begin, end = "<!-- a session, written by `make golden` -->\n\n", "\n<!-- end of the session -->\n"
-	data, err := os.ReadFile(readme)
-	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(data), begin)
-	require.True(t, ok)
-	written, after, ok := strings.Cut(rest, end)
-	require.True(t, ok)
 	shown := "    $ meshctl create trafficpolicy --from manifests\n"
 	for line := range strings.Lines(x.String()) {
 		if strings.Contains(line, "[Use arrows to move") {
@@ -68,11 +61,7 @@ func TestGoldenSession(t *testing.T) {
 		}
 		shown += strings.TrimRight("    "+strings.TrimRight(line, "\n"), " ") + "\n"
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(readme, []byte(before+begin+shown+end+after), 0o644))
-		return
-	}
-	assert.Equal(t, shown, written, "make golden writes it anew")
+	readmetest.Section(t, "../README.md", begin, end, shown, *update)
 }
 
 // Whatever ends a question, the terminal is as before, and no answer is lost.

@@ -4,19 +4,18 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/engine"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	"github.com/meshctl/meshctl/engine/readmetest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -80,19 +79,7 @@ const (
 // TestGoldenSupport keeps the README's table at what the renderers declare.
 func TestGoldenSupport(t *testing.T) {
 	t.Parallel()
-	const readme = "../README.md"
-	text, err := os.ReadFile(readme)
-	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(text), tableBegin)
-	require.True(t, ok, "README.md has lost the line %q", tableBegin)
-	table, after, ok := strings.Cut(rest, tableEnd)
-	require.True(t, ok, "README.md has lost the line %q", tableEnd)
-	want := supportTable()
-	if *update {
-		require.NoError(t, os.WriteFile(readme, []byte(before+tableBegin+want+tableEnd+after), 0o600))
-		return
-	}
-	assert.Equal(t, want, table, "the table is not what the renderers declare; run make golden")
+	readmetest.Section(t, "../README.md", tableBegin, tableEnd, supportTable(), *update)
 }
 
 func supportTable() string {

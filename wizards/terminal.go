@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/AlecAivazis/survey/v2"
 	"github.com/AlecAivazis/survey/v2/terminal"
@@ -17,8 +18,15 @@ type Terminal struct {
 	out terminal.FileWriter
 }
 
+// sayErrorsOnly has survey show what is wrong with an answer without a preamble:
+// the sentences are whole by themselves. It is a setting of the whole process.
+var sayErrorsOnly = sync.OnceFunc(func() {
+	survey.ErrorTemplate = "{{color .Icon.Format}}{{.Icon.Text}} {{.Error.Error}}{{color \"reset\"}}\n"
+})
+
 // NewTerminal asks on a terminal until ctx ends.
 func NewTerminal(ctx context.Context, in terminal.FileReader, out terminal.FileWriter) *Terminal {
+	sayErrorsOnly()
 	return &Terminal{in: &keys{FileReader: in, ctx: ctx}, out: out}
 }
 
