@@ -214,9 +214,9 @@ func lived(t testing.TB, dir string) *News {
 	return &News{
 		World: explain.NewLive(engine.Translate(input)), At: noon, HasChanges: true, NoChanges: "Nothing was recorded.",
 		Signs: map[string]explain.Sign{
-			"cluster-1": {Issued: ago(90 * time.Minute), Expires: noon.Add(22 * time.Hour)},
+			"cluster-1": {Issued: ago(90 * time.Minute), Expires: noon.Add(22 * time.Hour), BehindSince: ago(4 * time.Second)},
 			"cluster-2": {Issued: ago(20 * time.Hour), Expires: noon.Add(4 * time.Hour)},
-			"cluster-3": {Issued: ago(26 * time.Hour), Expires: ago(2 * time.Hour), StaleSince: ago(7 * time.Minute)},
+			"cluster-3": {Issued: ago(26 * time.Hour), Expires: ago(2 * time.Hour), BehindSince: ago(7 * time.Minute)},
 		},
 		Changes: []explain.Change{
 			{Key: "c", Time: ago(3 * time.Second), Action: "Applied", Cluster: "cluster-1", Because: mesh, Note: "2 ServiceEntry created, 1 Gateway configured", Count: 1},

@@ -57,7 +57,8 @@ type live struct {
 	next time.Time
 	// input is what the last news were made of.
 	input *snapshot.Input
-	stale map[string]time.Time
+	// behind is since when clusters are not as they should be; see explain.Sign.
+	behind map[string]time.Time
 }
 
 // newLive asks the cluster what may be read, so that what is wrong is said
@@ -73,7 +74,7 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 	if err := watch.CheckCRDs(ctx, config); err != nil {
 		return nil, err
 	}
-	l := &live{config: config, opts: opts, memo: engine.NewMemo(), ended: make(chan error, 1), news: &tui.News{}, stale: map[string]time.Time{}}
+	l := &live{config: config, opts: opts, memo: engine.NewMemo(), ended: make(chan error, 1), news: &tui.News{}}
 	if l.blind, err = maySeeClusters(ctx, config, opts.Namespace); err != nil {
 		return nil, err
 	}
@@ -205,16 +206,25 @@ func (l *live) read() bool {
 	}
 	now := l.opts.factory.Now()
 	l.next = now.Add(min(now.Sub(began), longestPause))
-	for _, c := range input.Clusters {
-		switch _, known := l.stale[c.Name]; {
-		case c.Sync != snapshot.Stale:
-			delete(l.stale, c.Name)
-		case !known:
-			l.stale[c.Name] = now
-		}
-	}
+	l.behind = lagging(l.behind, input.Clusters, l.news.World.Waiting(), now)
 	l.beside()
 	return true
+}
+
+// lagging says since when clusters are behind that cannot be read, or that edits
+// wait for; before is what it said last.
+func lagging(before map[string]time.Time, clusters []*snapshot.Cluster, waiting map[string]int, now time.Time) map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, c := range clusters {
+		if c.Sync != snapshot.Stale && waiting[c.Name] == 0 {
+			continue
+		}
+		out[c.Name] = now
+		if since, known := before[c.Name]; known {
+			out[c.Name] = since
+		}
+	}
+	return out
 }
 
 // beside looks at what comes beside the objects, and reports whether it is new.
@@ -227,7 +237,7 @@ func (l *live) beside() bool {
 	return true
 }
 
-// signs tell of the clusters' credentials, and since when what is known is old.
+// signs tell of the clusters' credentials, and since when they lag behind.
 func (l *live) signs() map[string]explain.Sign {
 	out := map[string]explain.Sign{}
 	if l.credentials != nil {
@@ -235,9 +245,9 @@ func (l *live) signs() map[string]explain.Sign {
 			out[c.Cluster] = explain.Sign{Issued: c.Issued, Expires: c.Expires}
 		}
 	}
-	for name, since := range l.stale {
+	for name, since := range l.behind {
 		sign := out[name]
-		sign.StaleSince = since
+		sign.BehindSince = since
 		out[name] = sign
 	}
 	return out

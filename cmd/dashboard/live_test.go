@@ -88,8 +88,22 @@ func TestLive(t *testing.T) {
 			// Nobody serves here, so nobody takes it up.
 			at := slices.IndexFunc(news.World.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
 			assert.Contains(t, news.World.Policies().Rows[at].Cells, "PENDING")
+			assert.Contains(t, news.Signs, "cluster-1")
+			assert.False(t, news.Signs["cluster-1"].BehindSince.IsZero(), "it concerns the cluster, which so lags behind")
 		})
 	}
+}
+
+func TestLagging(t *testing.T) {
+	t.Parallel()
+	at := func(second int) time.Time { return time.Date(2026, 1, 1, 12, 0, second, 0, time.UTC) }
+	clusters := []*snapshot.Cluster{{Name: "away", Sync: snapshot.Stale}, {Name: "edited", Sync: snapshot.Synced}, {Name: "fine", Sync: snapshot.Synced}}
+	first := lagging(nil, clusters, map[string]int{"edited": 1}, at(1))
+	assert.Equal(t, map[string]time.Time{"away": at(1), "edited": at(1)}, first)
+	second := lagging(first, clusters, map[string]int{"edited": 2, "fine": 1}, at(2))
+	assert.Equal(t, map[string]time.Time{"away": at(1), "edited": at(1), "fine": at(2)}, second, "since it was last up to date")
+	assert.Equal(t, map[string]time.Time{"away": at(1), "fine": at(2)}, lagging(second, clusters, map[string]int{"fine": 1}, at(3)))
+	assert.Equal(t, map[string]time.Time{"fine": at(2)}, lagging(second, clusters[2:], map[string]int{"fine": 1}, at(3)), "a cluster that is gone is forgotten")
 }
 
 // startLive is a source as the command makes it.

@@ -12,20 +12,21 @@ import (
 type Sign struct {
 	// Issued and Expires bound the life of the credential; zero if not known.
 	Issued, Expires time.Time
-	// StaleSince is when it was last read, of a cluster that cannot be at
-	// present; zero if it can be, or never was.
-	StaleSince time.Time
+	// BehindSince is when all was last as it should be, as far as was seen: the
+	// cluster could be read, and no edit that concerns it waited to be taken up.
+	// Zero if that is so now, or never was.
+	BehindSince time.Time
 }
 
 // Fleet lists clusters with their meshes, one row each, and one for a cluster
 // without. Signs, by the name of the cluster, may be nil.
 func (w *World) Fleet(signs map[string]Sign) Table {
 	t := Table{
-		Columns: columns("CLUSTER", "HEALTH", "MESH", "VERSION", "WORKLOADS#", "DESTS#", "+GATEWAYS", "+CREDENTIAL@", "+EXPIRES@", "+LAST READ@", "+WAITING#", "ISSUES"),
+		Columns: columns("CLUSTER", "HEALTH", "MESH", "VERSION", "WORKLOADS#", "DESTS#", "+GATEWAYS", "+CREDENTIAL@", "+EXPIRES@", "+SYNC LAG@", "+WAITING#", "ISSUES"),
 		Empty:   "No cluster is registered. Register one with: meshctl cluster register NAME --remote-context CONTEXT",
 	}
 	workloads, destinations := w.perMesh()
-	waiting := w.waitingIn()
+	waiting := w.Waiting()
 	meshes := map[string][]*snapshot.MeshPlan{}
 	for _, m := range w.state.Plan.Meshes {
 		meshes[m.Cluster] = append(meshes[m.Cluster], m)
@@ -38,7 +39,7 @@ func (w *World) Fleet(signs map[string]Sign) Table {
 		if len(meshes[c.Name]) == 0 {
 			t.Rows = append(t.Rows, Row{
 				Key: c.Name, Ref: ref, Clusters: []string{c.Name}, Level: max(levelOf(issues), health.level()), Note: why,
-				Cells: []string{c.Name, string(health), "", "", "", "", "", moment(sign.Issued), moment(sign.Expires), moment(sign.StaleSince), some(waiting[c.Name]), worst(issues)},
+				Cells: []string{c.Name, string(health), "", "", "", "", "", moment(sign.Issued), moment(sign.Expires), moment(sign.BehindSince), some(waiting[c.Name]), worst(issues)},
 			})
 		}
 		for _, m := range meshes[c.Name] {
@@ -56,7 +57,7 @@ func (w *World) Fleet(signs map[string]Sign) Table {
 				Cells: []string{
 					c.Name, string(health), m.Ref.Name, strings.TrimSpace(kind + " " + installation.Version),
 					strconv.Itoa(workloads[m.Ref]), strconv.Itoa(destinations[m.Ref]), strings.Join(gateways, ", "),
-					moment(sign.Issued), moment(sign.Expires), moment(sign.StaleSince), some(waiting[c.Name]), worst(w.issuesOf(m.Ref, ref)),
+					moment(sign.Issued), moment(sign.Expires), moment(sign.BehindSince), some(waiting[c.Name]), worst(w.issuesOf(m.Ref, ref)),
 				},
 			})
 		}

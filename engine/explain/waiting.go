@@ -19,9 +19,9 @@ func (w *World) note(row *Row, ref snapshot.Ref, issues []snapshot.Issue) {
 	}
 }
 
-// waitingIn counts, by cluster, the policies and VirtualMeshes that concern it
+// Waiting counts, by cluster, the policies and VirtualMeshes that concern it
 // and wait to be taken up.
-func (w *World) waitingIn() map[string]int {
+func (w *World) Waiting() map[string]int {
 	out := map[string]int{}
 	for ref := range w.waiting {
 		concerned := map[string]bool{}
