@@ -60,14 +60,14 @@ func (m *Model) totals() string {
 	var parts []string
 	add := func(id pageID, word string) {
 		if g := m.tables[id]; g != nil {
-			parts = append(parts, strconv.Itoa(len(g.rows))+" "+word)
+			parts = append(parts, snapshot.Count(len(g.rows), word))
 		}
 	}
 	if g := m.tables[pageFleet]; g != nil {
-		parts = append(parts, strconv.Itoa(len(g.clusters()))+" clusters")
+		parts = append(parts, snapshot.Count(len(g.clusters()), "cluster"))
 	}
-	add(pageDestinations, "destinations")
-	add(pagePolicies, "policies")
+	add(pageDestinations, "destination")
+	add(pagePolicies, "policy")
 	if g := m.tables[pageProblems]; g != nil {
 		parts = append(parts, fmt.Sprintf("✗%d !%d", g.worst[explain.Broken], g.worst[explain.Doubtful]))
 	}

@@ -181,7 +181,7 @@ func (p *listPage) emptyText(s *shared) string {
 	if s.cluster != "" {
 		because = append(because, "the scope @"+s.cluster+" (:@ shows all clusters)")
 	}
-	return fmt.Sprintf("None of the %d rows fits %s.", len(p.grid.rows), strings.Join(because, " and "))
+	return fmt.Sprintf("None of %s fits %s.", snapshot.Count(len(p.grid.rows), "row"), strings.Join(because, " and "))
 }
 
 func (p *listPage) paint(s *shared, width, height int) []string {

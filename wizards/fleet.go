@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Context is a context of a kubeconfig, and what it leads to.
@@ -107,7 +109,7 @@ func (f *Fleet) need(name string) (*Context, error) {
 func (c *Context) label() string {
 	text := fmt.Sprintf("%s (%s, Kubernetes %s", c.Name, c.Server, c.Version)
 	if len(c.Members) > 0 {
-		text += fmt.Sprintf("; manages %s already", count(len(c.Members), "cluster"))
+		text += fmt.Sprintf("; manages %s already", snapshot.Count(len(c.Members), "cluster"))
 	}
 	return text + ")"
 }

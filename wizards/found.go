@@ -35,11 +35,11 @@ func (w *World) Found() []string {
 				meshes = append(meshes, m.Ref.Name)
 			}
 		}
-		line := fmt.Sprintf("Found in %s: %s", c.Name, count(len(meshes), "mesh"))
+		line := fmt.Sprintf("Found in %s: %s", c.Name, snapshot.Count(len(meshes), "mesh"))
 		if len(meshes) > 0 {
 			line += " (" + strings.Join(meshes, ", ") + ")"
 		}
-		line += fmt.Sprintf(", %s, %s", count(services[c.Name], "service"), count(workloads[c.Name], "workload"))
+		line += fmt.Sprintf(", %s, %s", snapshot.Count(services[c.Name], "service"), snapshot.Count(workloads[c.Name], "workload"))
 		if c.Sync != snapshot.Synced && c.Reason != "" {
 			line += "; it cannot be read: " + c.Reason
 		}
@@ -67,7 +67,7 @@ func (w *World) Free() (free []string, joined string) {
 		return free, ""
 	}
 	for i, name := range in {
-		in[i] = fmt.Sprintf("VirtualMesh %s has %s", name, count(all[name], "mesh"))
+		in[i] = fmt.Sprintf("VirtualMesh %s has %s", name, snapshot.Count(all[name], "mesh"))
 	}
 	joined = "Joined already: " + strings.Join(in, ", ")
 	if len(free) > 0 {

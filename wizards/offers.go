@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // offer collects the values to offer, ascending, with how often each occurs.
@@ -15,7 +16,7 @@ type offer map[string]int
 func (o offer) options(what string) []Option {
 	out := make([]Option, 0, len(o))
 	for _, value := range slices.Sorted(maps.Keys(o)) {
-		out = append(out, Option{Value: value, Text: fmt.Sprintf("%s (%s)", value, count(o[value], what))})
+		out = append(out, Option{Value: value, Text: fmt.Sprintf("%s (%s)", value, snapshot.Count(o[value], what))})
 	}
 	return out
 }

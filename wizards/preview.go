@@ -138,7 +138,7 @@ func (p *Preview) Summary() string {
 		if name == "" {
 			name = "the management plane"
 		}
-		fmt.Fprintf(&b, "In %s: %s\n", name, count(len(c.Objects), "object"))
+		fmt.Fprintf(&b, "In %s: %s\n", name, snapshot.Count(len(c.Objects), "object"))
 		for i := range c.Objects {
 			if i == maxObjects {
 				fmt.Fprintf(&b, "  … and %d more\n", len(c.Objects)-i)
@@ -181,14 +181,4 @@ func (p *Preview) Full() string {
 	return p.Text(func(name string, before, after []byte) []byte {
 		return diff.Diff("before: "+name, before, "after: "+name, after)
 	})
-}
-
-func count(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	if strings.HasSuffix(word, "sh") {
-		word += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

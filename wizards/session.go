@@ -268,7 +268,7 @@ func (s *Session) sayCallers() error {
 const maxNames = 5
 
 func (s *Session) sayMatches(names []string, all int, what string) {
-	line := fmt.Sprintf("That is %d of %s", len(names), count(all, what))
+	line := fmt.Sprintf("That is %d of %s", len(names), snapshot.Count(all, what))
 	if len(names) > 0 {
 		line += ": " + strings.Join(names[:min(len(names), maxNames)], ", ")
 	}

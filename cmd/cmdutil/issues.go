@@ -44,11 +44,8 @@ func CountIssues(issues []snapshot.Issue) string {
 	}
 	var parts []string
 	for s := int(snapshot.Error); s >= int(snapshot.Info); s-- {
-		switch {
-		case n[s] == 1:
-			parts = append(parts, "1 "+snapshot.Severity(s).String())
-		case n[s] > 1:
-			parts = append(parts, fmt.Sprintf("%d %ss", n[s], snapshot.Severity(s)))
+		if n[s] > 0 {
+			parts = append(parts, snapshot.Count(n[s], snapshot.Severity(s).String()))
 		}
 	}
 	if len(parts) == 0 {

@@ -21,6 +21,7 @@ func TestWizards(t *testing.T) {
 	w.initializes()
 	w.startServe()
 	w.takesEffect()
+	w.knowsWhatIsDone()
 	w.offersWhatIsThere()
 	w.doesTheSameByFlags()
 	w.stopServe()
@@ -79,6 +80,23 @@ func (w *world) initializes() {
 	} {
 		assert.Contains(w.t, x.Raw(), want)
 	}
+}
+
+// knowsWhatIsDone: a second time nothing is asked twice; line by line, as for
+// screen readers.
+func (w *world) knowsWhatIsDone() {
+	w.t.Helper()
+	x := w.terminal([]string{"TERM=dumb"}, "init")
+	x.AnswerLine("Which cluster has the management plane?", "")
+	x.AnswerLine("1 policy so far. One more?", "")
+	x.Ends(0)
+	for _, want := range []string{
+		"manages 2 clusters already", "Registered already: cluster-2 (context cluster-2)",
+		"Joined already: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes", "meshctl serve --context cluster-1",
+	} {
+		assert.Contains(w.t, x.Raw(), want)
+	}
+	assert.NotContains(w.t, x.Raw(), "\x1b[", "nothing moves the cursor")
 }
 
 // takesEffect: what was made is accepted, and does what the wizard has shown.

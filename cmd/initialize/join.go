@@ -130,7 +130,7 @@ func (r *run) askKind(m *snapshot.Management) (string, error) {
 	preset := "trafficpolicy"
 	question := "A first policy?"
 	if n := len(m.TrafficPolicies) + len(m.AccessPolicies); n > 0 {
-		preset, question = "", fmt.Sprintf("There are %d policies. One more?", n)
+		preset, question = "", fmt.Sprintf("%s so far. One more?", snapshot.Count(n, "policy"))
 	}
 	return r.fleet.Select(wizards.Question{Text: question}, []wizards.Option{
 		{Value: "trafficpolicy", Text: "say how requests to services are treated (TrafficPolicy)"},

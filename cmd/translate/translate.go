@@ -182,6 +182,6 @@ func tell(out io.Writer, objects int, output *snapshot.Output, issues []snapshot
 	if len(output.Frozen) > 0 {
 		frozen = "; frozen: " + strings.Join(output.Frozen, ", ")
 	}
-	_, err := fmt.Fprintf(out, "%d objects, %d clusters, %s%s\n", objects, len(output.Clusters), cmdutil.CountIssues(issues), frozen)
+	_, err := fmt.Fprintf(out, "%s, %s, %s%s\n", snapshot.Count(objects, "object"), snapshot.Count(len(output.Clusters), "cluster"), cmdutil.CountIssues(issues), frozen)
 	return err
 }

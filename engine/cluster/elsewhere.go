@@ -48,9 +48,9 @@ func (d *deregistration) elsewhere(ctx context.Context) {
 	}
 	switch {
 	case left > 0 && serving:
-		d.report.note(fmt.Sprintf("%d objects in other clusters still lead to this one after %s; `meshctl serve` is collecting them", left, d.ServeWait))
+		d.report.note(fmt.Sprintf("objects in other clusters that still lead to this one after %s: %d; `meshctl serve` is collecting them", d.ServeWait, left))
 	case left > 0:
-		d.report.note(fmt.Sprintf("%d objects in other clusters still lead to this one; no `meshctl serve` holds the Lease %s/%s: the next one collects them", left, d.MgmtNamespace, LeaseName))
+		d.report.note(fmt.Sprintf("objects in other clusters that still lead to this one: %d; no `meshctl serve` holds the Lease %s/%s: the next one collects them", left, d.MgmtNamespace, LeaseName))
 	}
 }
 

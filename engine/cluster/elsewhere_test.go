@@ -34,7 +34,7 @@ func TestDeregisterLooksAtOtherClusters(t *testing.T) {
 	require.NoError(t, err)
 	report, err := cluster.Deregister(t.Context(), deregister)
 	require.NoError(t, err)
-	assert.Contains(t, strings.Join(report.Notes, "\n"), "1 objects in other clusters still lead to this one; no `meshctl serve` holds the Lease gloo-mesh/meshctl")
+	assert.Contains(t, strings.Join(report.Notes, "\n"), "objects in other clusters that still lead to this one: 1; no `meshctl serve` holds the Lease gloo-mesh/meshctl")
 
 	// Somebody should and does not: it is waited for, not forever.
 	holder, seconds, now := "serve-0", int32(3600), metav1.NowMicro()
@@ -48,7 +48,7 @@ func TestDeregisterLooksAtOtherClusters(t *testing.T) {
 	require.NoError(t, err)
 	report, err = cluster.Deregister(t.Context(), deregister)
 	require.NoError(t, err)
-	assert.Contains(t, strings.Join(report.Notes, "\n"), "1 objects in other clusters still lead to this one after 1s")
+	assert.Contains(t, strings.Join(report.Notes, "\n"), "objects in other clusters that still lead to this one after 1s: 1")
 
 	// Somebody does: the end is clean.
 	finishNamespaces(t, remote)

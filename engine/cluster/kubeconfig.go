@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // maxKubeconfig is far above what one cluster, user and context need, and far
@@ -134,8 +136,8 @@ func refusal(err error) string {
 // credential checks what the allow-list let through and rebuilds it.
 func (k *kubeconfig) credential() (*Credential, string) {
 	if len(k.Clusters) != 1 || len(k.Users) != 1 || len(k.Contexts) != 1 {
-		return nil, fmt.Sprintf("it has %d clusters, %d users and %d contexts instead of one of each",
-			len(k.Clusters), len(k.Users), len(k.Contexts))
+		return nil, fmt.Sprintf("it has %s, %s and %s instead of one of each",
+			snapshot.Count(len(k.Clusters), "cluster"), snapshot.Count(len(k.Users), "user"), snapshot.Count(len(k.Contexts), "context"))
 	}
 	context, cluster, user := k.Contexts[0], k.Clusters[0], k.Users[0]
 	if context.Context.Cluster != cluster.Name || context.Context.User != user.Name ||

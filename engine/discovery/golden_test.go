@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,9 +15,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
+var update = flag.Bool("update", false, "rewrite golden files")
+
 // cases is where every folder is a case: input/<cluster>/*.yaml goes in,
-// expected.yaml must come out. With GOLDEN=update in the environment what
-// comes out is written there.
+// expected.yaml must come out. With -update what comes out is written there.
 const cases = "../../testdata/discovery"
 
 func TestGolden(t *testing.T) {
@@ -36,7 +38,7 @@ func TestGolden(t *testing.T) {
 				write(t, &got, discovery.Discover(c, discovery.Options{Namespace: input.Management.Namespace}))
 			}
 			expected := filepath.Join(folder, "expected.yaml")
-			if os.Getenv("GOLDEN") == "update" {
+			if *update {
 				require.NoError(t, os.WriteFile(expected, got.Bytes(), 0o644))
 			}
 			want, err := os.ReadFile(expected)

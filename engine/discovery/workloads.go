@@ -128,8 +128,8 @@ func (s *strays) report(w *world, title string) {
 	w.report(snapshot.Issue{
 		Code: snapshot.WorkloadWithoutMesh, Severity: snapshot.Warning,
 		Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: w.namespace, Name: w.cluster},
-		Message: fmt.Sprintf("%d workloads have a sidecar of %s, but the cluster has no control plane of it: %s",
-			len(s.refs), title, strings.Join(examples, ", ")),
+		Message: fmt.Sprintf("%s with a sidecar of %s, but the cluster has no control plane of it: %s",
+			snapshot.Count(len(s.refs), "workload"), title, strings.Join(examples, ", ")),
 		Hint: "install the control plane in this cluster; one that runs elsewhere is not discovered",
 	})
 }

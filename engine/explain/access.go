@@ -196,7 +196,7 @@ func (a Access) short() string {
 	case len(a.Rules) == 0:
 		return "closed"
 	}
-	return count(len(a.Rules), "policy")
+	return snapshot.Count(len(a.Rules), "policy")
 }
 
 func (a Access) sections() []Section {

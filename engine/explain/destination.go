@@ -183,7 +183,7 @@ func (d *Destination) Summary() []string {
 		row[4] = d.Federation.Hostname
 	}
 	if len(d.Traffic) > 0 {
-		row[5] = count(len(d.Traffic), "policy")
+		row[5] = snapshot.Count(len(d.Traffic), "policy")
 	}
 	return row
 }

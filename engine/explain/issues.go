@@ -53,5 +53,5 @@ func worst(issues []snapshot.Issue) string {
 			n++
 		}
 	}
-	return count(n, issues[0].Severity.String())
+	return snapshot.Count(n, issues[0].Severity.String())
 }

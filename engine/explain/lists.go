@@ -67,7 +67,7 @@ func (w *World) Destinations() Table {
 			endpoints = strconv.Itoa(len(endpointsOf(d, nil)))
 		}
 		if d.Federation != nil {
-			federated = "to " + count(len(d.Federation.To), "mesh")
+			federated = "to " + snapshot.Count(len(d.Federation.To), "mesh")
 		}
 		row.Cells = []string{name, namespace, cluster, ports, tallies[d.Ref].text(), accessBrief(d), federated, endpoints, worst(issues)}
 		if len(issues) > 0 {
@@ -84,7 +84,7 @@ func accessBrief(d *snapshot.DestinationPlan) string {
 	case isOpenGateway(d):
 		return "open"
 	case len(d.Access) > 0:
-		return count(len(d.Access), "policy")
+		return snapshot.Count(len(d.Access), "policy")
 	case d.Mesh != nil && d.Mesh.DenyByDefault != nil:
 		return "closed"
 	}

@@ -189,7 +189,7 @@ func (t *PolicyTarget) row() []string {
 		why = t.Issues[0].Message
 	}
 	if more := len(t.Issues) - 1; more > 0 {
-		why += " (and " + count(more, "more issue") + ")"
+		why += " (and " + snapshot.Count(more, "more issue") + ")"
 	}
 	return []string{t.Destination.Name, t.Cluster, state, order, strings.Join(t.Sets, ", "), why}
 }

@@ -123,7 +123,7 @@ func viewSettings(v *snapshot.View) []Setting {
 	s = set(s, "outlier detection", v.Outlier, outlierText)
 	s = set(s, "TLS mode", v.TLS, func(m networkingv1.TLSMode) string { return string(m) })
 	return set(s, "TCP keep-alive", v.KeepAlive, func(k snapshot.KeepAlive) string {
-		return fmt.Sprintf("%d probes, first after %s, then every %s", k.Probes, k.Time, k.Interval)
+		return fmt.Sprintf("%s, first after %s, then every %s", snapshot.Count(int(k.Probes), "probe"), k.Time, k.Interval)
 	})
 }
 
@@ -167,7 +167,7 @@ func prefixed(words, text string) string {
 func outlierText(o networkingv1.OutlierDetection) string {
 	parts := []string{}
 	if o.ConsecutiveErrors > 0 {
-		parts = append(parts, fmt.Sprintf("%d errors in a row", o.ConsecutiveErrors))
+		parts = append(parts, snapshot.Count(int(o.ConsecutiveErrors), "error")+" in a row")
 	}
 	parts = appendText(parts, "looks every ", durationText(o.Interval))
 	parts = appendText(parts, "out for ", durationText(o.BaseEjectionTime))

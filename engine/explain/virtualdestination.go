@@ -143,7 +143,7 @@ func (v *VirtualDestination) Summary() []string {
 	}
 	return []string{
 		v.Ref.Name, v.Ref.Namespace, string(v.State), v.Hostname, strconv.FormatUint(uint64(v.Port), 10), v.Protocol,
-		count(len(v.Backing), "service"), count(seen, "mesh"), worst(v.Issues),
+		snapshot.Count(len(v.Backing), "service"), snapshot.Count(seen, "mesh"), worst(v.Issues),
 	}
 }
 
@@ -163,7 +163,7 @@ func (v *VirtualDestination) Page() Page {
 			facts("",
 				[2]string{"State", string(v.State)}, [2]string{"Host", v.Hostname}, [2]string{"Address", v.Address},
 				[2]string{"Port", strconv.FormatUint(uint64(v.Port), 10) + " " + v.Protocol},
-				[2]string{"Ejected", "after " + count(int(v.Outliers.ConsecutiveErrors), "error") + " in a row, for " + v.Outliers.BaseEjectionTime + " or longer"},
+				[2]string{"Ejected", "after " + snapshot.Count(int(v.Outliers.ConsecutiveErrors), "error") + " in a row, for " + v.Outliers.BaseEjectionTime + " or longer"},
 				[2]string{"Looked at", "every " + v.Outliers.Interval + ", at most " + strconv.FormatUint(uint64(v.Outliers.MaxEjectionPercent), 10) + "% ejected"},
 				[2]string{"By", v.Outliers.by()},
 			),

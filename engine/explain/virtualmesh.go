@@ -2,7 +2,6 @@ package explain
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,7 +155,7 @@ func (l *Load) String() string {
 	if l == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d services, %d endpoints", l.ServiceEntries, l.Endpoints)
+	return snapshot.Count(l.ServiceEntries, "service") + ", " + snapshot.Count(l.Endpoints, "endpoint")
 }
 
 // Summary is part of Value.

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,19 +10,6 @@ import (
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
-
-// count says "1 policy" or "3 policies".
-func count(n int, word string) string {
-	switch {
-	case n == 1:
-		return "1 " + word
-	case strings.HasSuffix(word, "y"):
-		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(word, "y"))
-	case strings.HasSuffix(word, "sh"):
-		return fmt.Sprintf("%d %ses", n, word)
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}
 
 // shortName names an object of the management plane without its kind.
 func shortName(ref snapshot.Ref) string { return ref.Namespace + "/" + ref.Name }

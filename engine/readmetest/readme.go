@@ -21,7 +21,7 @@ func Section(t testing.TB, file, begin, end, want string, update bool) {
 	is, after, ok := strings.Cut(rest, end)
 	require.True(t, ok, "%s has lost the line %q", file, end)
 	if update {
-		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o600)) //nolint:gosec // tests name the file
 		return
 	}
 	assert.Equal(t, want, is, "%s is not up to date; run make golden", file)
