@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -74,7 +73,7 @@ func (u *up) waitServe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serveTimeout)
 	defer cancel()
 	return kube.Until(ctx, "waiting for meshctl serve", func(ctx context.Context) error {
-		err := ready(ctx, "http://"+u.state.Metrics+"/readyz")
+		err := kube.GetOK(ctx, "http://"+u.state.Metrics+"/readyz")
 		if err != nil && !serve.Alive() {
 			return kube.Final(fmt.Errorf("it ended; the last of %s:\n%s", serve.Log, serve.Tail(8)))
 		}
@@ -83,21 +82,3 @@ func (u *up) waitServe(ctx context.Context) error {
 }
 
 func (u *up) stopServe(ctx context.Context) error { return u.state.Serve.Kill(ctx) }
-
-func ready(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s", url, response.Status)
-	}
-	return nil
-}

@@ -155,7 +155,7 @@ func (c *Cluster) waitOSM(ctx context.Context) error {
 	}
 	url := "http://" + address(c.state.Ports["osm-http"]) + "/health/ready"
 	return c.waitRole(ctx, OSMController, func(ctx context.Context) error {
-		if err := getOK(ctx, url); err != nil {
+		if err := kube.GetOK(ctx, url); err != nil {
 			return err
 		}
 		if _, err := client.Get(ctx, kube.Webhooks("validatingwebhookconfigurations"), "", osmWebhook); err != nil {

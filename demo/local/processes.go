@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -182,7 +180,7 @@ func (c *Cluster) waitAPIServer(ctx context.Context) error {
 
 func (c *Cluster) waitIstiod(ctx context.Context) error {
 	url := "http://" + address(c.state.Ports["istiod-http"]) + "/ready"
-	return c.waitRole(ctx, "istiod", func(ctx context.Context) error { return getOK(ctx, url) }, Istiod)
+	return c.waitRole(ctx, "istiod", func(ctx context.Context) error { return kube.GetOK(ctx, url) }, Istiod)
 }
 
 // waitRole waits until ready says so, and gives up as soon as one of the roles
@@ -200,24 +198,6 @@ func (c *Cluster) waitRole(ctx context.Context, what string, ready func(context.
 		}
 		return err
 	})
-}
-
-func getOK(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s", url, response.Status)
-	}
-	return nil
 }
 
 func newReader(data []byte) io.Reader { return bytes.NewReader(data) }
