@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -30,6 +31,9 @@ func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []sna
 	left, more := budget(meshBudget), 0
 	for _, view := range p.Views {
 		verdict := snapshot.Verdict{Accepted: true, Issues: meshes[view.Mesh.Ref.Key()]}
+		if unseen(view) {
+			verdict.Issues = slices.Concat(verdict.Issues, errorsOf(whole))
+		}
 		for _, issue := range verdict.Issues {
 			verdict.Accepted = verdict.Accepted && issue.Severity != snapshot.Error
 		}
@@ -70,6 +74,16 @@ func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []sna
 	}
 	status.State, status.Errors, status.Warnings = s.state, s.errors, s.warnings
 	return &snapshot.Status{Ref: p.Ref, Value: status}
+}
+
+// unseen reports that a mesh does not see a VirtualDestination, and that no
+// reason is its own: the reasons are those of the whole.
+func unseen(view *snapshot.VirtualView) bool {
+	return len(view.Priorities) == 0 && len(errorsOf(view.Issues)) == 0
+}
+
+func errorsOf(issues []snapshot.Issue) []snapshot.Issue {
+	return slices.DeleteFunc(slices.Clone(issues), func(i snapshot.Issue) bool { return i.Severity != snapshot.Error })
 }
 
 // exports are the VirtualDestinations that each mesh sees, or should see.
@@ -128,7 +142,11 @@ func (e *exports) update(plans []*snapshot.VirtualDestinationPlan) {
 
 func (v *visible) applied(p *snapshot.VirtualDestinationPlan, view *snapshot.VirtualView) discoveryv1.AppliedVirtualDestination {
 	out := discoveryv1.AppliedVirtualDestination{Ref: objectRef(p.VirtualDestination), ObservedGeneration: p.VirtualDestination.Generation}
-	for _, issue := range view.Issues {
+	issues := view.Issues
+	if unseen(view) {
+		issues = slices.Concat(issues, errorsOf(p.Issues))
+	}
+	for _, issue := range issues {
 		if text := clip(issue.Text()); issue.Severity == snapshot.Error && len(out.Errors) < maxErrors && v.left.spend(len(text)) {
 			out.Errors = append(out.Errors, text)
 		}

@@ -21,9 +21,6 @@ func (b *virtualBinding) back(w *world) {
 		b.backStatic(w, spec.Static)
 	case spec.Localized != nil:
 		b.backLocalized(w, spec.Localized)
-	default: // older CRDs and folders let it through
-		b.issue(snapshot.Ref{}, failure(snapshot.FieldInvalid, "set exactly one of static and localized", "neither static nor localized is set"))
-		return
 	}
 	if len(b.backing) == 0 {
 		b.issue(snapshot.Ref{}, failure(snapshot.SelectsNothing,

@@ -34,6 +34,9 @@ func (w *world) bindVirtual(v *enterprisev1beta1.VirtualDestination) *virtualBin
 	case v.Spec.Port == nil:
 		b.exported = nil
 		b.issue(snapshot.Ref{}, failure(snapshot.FieldInvalid, "set port.number", "port is missing"))
+	case v.Spec.Static == nil && v.Spec.Localized == nil: // older CRDs and folders let it through
+		b.exported = nil
+		b.issue(snapshot.Ref{}, failure(snapshot.FieldInvalid, "set exactly one of static and localized", "neither static nor localized is set"))
 	default:
 		b.back(w)
 	}
