@@ -73,19 +73,24 @@ func BenchmarkEdit(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(title(size.Size), func(b *testing.B) {
 			in := enginetest.World(size.Size)
-			memo := engine.NewMemo()
-			memo.Translate(in)
-			edits := []*snapshot.Input{edited(in, 1), edited(in, 2)}
-			state := memo.Translate(edits[1])
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				i++
-				state = memo.Translate(edits[i%2])
-			}
-			require.Empty(b, state.Output.Issues)
+			benchmarkEdits(b, in, edited(in, 1), edited(in, 2))
 		})
 	}
+}
+
+// benchmarkEdits goes from one edit of a world to the other and back.
+func benchmarkEdits(b *testing.B, in *snapshot.Input, edits ...*snapshot.Input) {
+	b.Helper()
+	memo := engine.NewMemo()
+	memo.Translate(in)
+	state := memo.Translate(edits[1])
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		i++
+		state = memo.Translate(edits[i%2])
+	}
+	require.Empty(b, state.Output.Issues)
 }
 
 // edited is the input with one more TrafficPolicy on the first service in it,
@@ -105,17 +110,7 @@ func BenchmarkEditAccount(b *testing.B) {
 	for _, services := range []int{100, 400, 1_600} {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
 			in := sharedAccount(b, services)
-			edits := []*snapshot.Input{allowing(in, "/a"), allowing(in, "/b")}
-			memo := engine.NewMemo()
-			memo.Translate(in)
-			state := memo.Translate(edits[1])
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				i++
-				state = memo.Translate(edits[i%2])
-			}
-			require.Empty(b, state.Output.Issues)
+			benchmarkEdits(b, in, allowing(in, "/a"), allowing(in, "/b"))
 		})
 	}
 }

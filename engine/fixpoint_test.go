@@ -2,8 +2,6 @@ package engine_test
 
 import (
 	"cmp"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,7 +16,6 @@ import (
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
-	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -27,28 +24,21 @@ import (
 // which would have to be compared with what is there.
 func TestEchoAsksForNothing(t *testing.T) {
 	t.Parallel()
-	folders, err := filepath.Glob("../testdata/translate/*/in")
-	require.NoError(t, err)
-	require.NotEmpty(t, folders)
-	for _, folder := range folders {
-		t.Run(filepath.Base(filepath.Dir(folder)), func(t *testing.T) {
-			t.Parallel()
-			in, _, err := offline.Load(os.DirFS(folder))
-			require.NoError(t, err)
-			memo := engine.NewMemo()
-			before := memo.Translate(in).Output
-			for range 2 {
-				// The first echo may be news: a policy was in force once, and is not.
-				in = echo(in, before)
-				after := memo.Translate(in).Output
-				for _, ref := range renewed(before, after) {
-					assert.Fail(t, "made anew", "%s", ref)
-				}
-				before = after
+	inEachCase(t, func(t *testing.T, _ int, in *snapshot.Input) {
+		t.Helper()
+		memo := engine.NewMemo()
+		before := memo.Translate(in).Output
+		for range 2 {
+			// The first echo may be news: a policy was in force once, and is not.
+			in = echo(in, before)
+			after := memo.Translate(in).Output
+			for _, ref := range renewed(before, after) {
+				assert.Fail(t, "made anew", "%s", ref)
 			}
-			require.Equal(t, text(t, before), text(t, memo.Translate(echo(in, before)).Output), "it does not come to rest")
-		})
-	}
+			before = after
+		}
+		require.Equal(t, text(t, before), text(t, memo.Translate(echo(in, before)).Output), "it does not come to rest")
+	})
 }
 
 // renewed lists what of an Output is another object than before, and says the same.
@@ -88,27 +78,19 @@ func echo(in *snapshot.Input, out *snapshot.Output) *snapshot.Input {
 	var destinations []*discoveryv1.Destination
 	for o := range out.Objects {
 		meta := metav1.ObjectMeta{Name: o.Ref.Name, Namespace: o.Ref.Namespace, Generation: 1}
+		meta.Labels = o.Content.Labels
 		switch spec := o.Content.Spec.(type) {
 		case *discoveryv1.MeshSpec:
 			mesh := &discoveryv1.Mesh{ObjectMeta: meta, Spec: *spec}
-			if status, ok := statuses[o.Ref].(*discoveryv1.MeshStatus); ok {
-				mesh.Status = *status
-			}
-			mesh.Labels = o.Content.Labels
+			stored(statuses[o.Ref], &mesh.Status)
 			m.Meshes = append(m.Meshes, mesh)
 		case *discoveryv1.WorkloadSpec:
 			workload := &discoveryv1.Workload{ObjectMeta: meta, Spec: *spec}
-			if status, ok := statuses[o.Ref].(*discoveryv1.WorkloadStatus); ok {
-				workload.Status = *status
-			}
-			workload.Labels = o.Content.Labels
+			stored(statuses[o.Ref], &workload.Status)
 			m.Workloads = append(m.Workloads, workload)
 		case *discoveryv1.DestinationSpec:
 			destination := &discoveryv1.Destination{ObjectMeta: meta, Spec: *spec}
-			if status, ok := statuses[o.Ref].(*discoveryv1.DestinationStatus); ok {
-				destination.Status = *status
-			}
-			destination.Labels = o.Content.Labels
+			stored(statuses[o.Ref], &destination.Status)
 			destinations = append(destinations, destination)
 			discovered[o.Ref.Name] = true
 		}
@@ -124,29 +106,30 @@ func echo(in *snapshot.Input, out *snapshot.Output) *snapshot.Input {
 	sortByName(m.Destinations)
 	m.TrafficPolicies = copies(m.TrafficPolicies, func(p *networkingv1.TrafficPolicy) *networkingv1.TrafficPolicy {
 		p = p.DeepCopy()
-		if status, ok := statuses[snapshot.RefOf(snapshot.TrafficPolicy, p)].(*networkingv1.TrafficPolicyStatus); ok {
-			p.Status = *status
-		}
+		stored(statuses[snapshot.RefOf(snapshot.TrafficPolicy, p)], &p.Status)
 		return p
 	})
 	m.AccessPolicies = copies(m.AccessPolicies, func(p *networkingv1.AccessPolicy) *networkingv1.AccessPolicy {
 		p = p.DeepCopy()
-		if status, ok := statuses[snapshot.RefOf(snapshot.AccessPolicy, p)].(*networkingv1.AccessPolicyStatus); ok {
-			p.Status = *status
-		}
+		stored(statuses[snapshot.RefOf(snapshot.AccessPolicy, p)], &p.Status)
 		return p
 	})
 	m.VirtualMeshes = copies(m.VirtualMeshes, func(p *networkingv1.VirtualMesh) *networkingv1.VirtualMesh {
 		p = p.DeepCopy()
-		if status, ok := statuses[snapshot.RefOf(snapshot.VirtualMesh, p)].(*networkingv1.VirtualMeshStatus); ok {
-			p.Status = *status
-		}
+		stored(statuses[snapshot.RefOf(snapshot.VirtualMesh, p)], &p.Status)
 		return p
 	})
 	m.Settings = copies(m.Settings, (*settingsv1.Settings).DeepCopy)
 	m.VirtualDestinations = copies(m.VirtualDestinations, (*enterprisev1beta1.VirtualDestination).DeepCopy)
 	m.ServiceDependencies = copies(m.ServiceDependencies, (*enterprisev1beta1.ServiceDependency).DeepCopy)
 	return &next
+}
+
+// stored puts a written status into an object, if there is one.
+func stored[S any](written any, into *S) {
+	if status, ok := written.(*S); ok {
+		*into = *status
+	}
 }
 
 func copies[T any](list []T, each func(T) T) []T {

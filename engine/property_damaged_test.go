@@ -30,6 +30,32 @@ const damages = 60
 // is remembered gives the same answer.
 func TestDamagedObjects(t *testing.T) {
 	t.Parallel()
+	inEachCase(t, func(t *testing.T, n int, in *snapshot.Input) {
+		t.Helper()
+		r := rand.New(rand.NewSource(int64(n)))
+		before := text(t, engine.Translate(in).Output)
+		memo := engine.NewMemo()
+		memo.Translate(in)
+		all := damageable(in)
+		for range damages {
+			one := all[r.Intn(len(all))]
+			damaged, what := one.damage(t, r)
+			if damaged == nil {
+				continue
+			}
+			state := translated(t, engine.Translate, damaged, what)
+			explained(t, state, what)
+			full := text(t, state.Output)
+			requireSame(t, full, text(t, translated(t, memo.Translate, damaged, what).Output), what)
+			requireSame(t, before, text(t, translated(t, memo.Translate, in, what).Output), "after "+what)
+		}
+	})
+}
+
+// inEachCase runs a test in the world of every golden case, which is given with
+// its number.
+func inEachCase(t *testing.T, test func(t *testing.T, n int, in *snapshot.Input)) {
+	t.Helper()
 	folders, err := filepath.Glob("../testdata/translate/*/in")
 	require.NoError(t, err)
 	require.NotEmpty(t, folders)
@@ -38,23 +64,7 @@ func TestDamagedObjects(t *testing.T) {
 			t.Parallel()
 			in, _, err := offline.Load(os.DirFS(folder))
 			require.NoError(t, err)
-			r := rand.New(rand.NewSource(int64(n)))
-			before := text(t, engine.Translate(in).Output)
-			memo := engine.NewMemo()
-			memo.Translate(in)
-			all := damageable(in)
-			for range damages {
-				one := all[r.Intn(len(all))]
-				damaged, what := one.damage(t, r)
-				if damaged == nil {
-					continue
-				}
-				state := translated(t, engine.Translate, damaged, what)
-				explained(t, state, what)
-				full := text(t, state.Output)
-				requireSame(t, full, text(t, translated(t, memo.Translate, damaged, what).Output), what)
-				requireSame(t, before, text(t, translated(t, memo.Translate, in, what).Output), "after "+what)
-			}
+			test(t, n, in)
 		})
 	}
 }

@@ -23,8 +23,9 @@ import (
 // it. It is by group and kind, and knows no others.
 type Rendered map[schema.GroupKind]schema.GroupVersionResource
 
-// Read finds the objects of these kinds in YAML files, by file, kind and name.
-func (r Rendered) Read(t testing.TB, pattern string) map[string]*unstructured.Unstructured {
+// Read finds the objects of some API groups in YAML files, by file, kind and
+// name. One of a kind that is not known is a failure: it would go unjudged.
+func (r Rendered) Read(t testing.TB, pattern string, mine func(group string) bool) map[string]*unstructured.Unstructured {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	require.NoError(t, err)
@@ -36,7 +37,8 @@ func (r Rendered) Read(t testing.TB, pattern string) map[string]*unstructured.Un
 		objects, err := kube.Decode(data)
 		require.NoError(t, err, file)
 		for _, o := range objects {
-			if _, ok := r[o.GroupVersionKind().GroupKind()]; ok {
+			if mine(o.GroupVersionKind().Group) {
+				require.Contains(t, r, o.GroupVersionKind().GroupKind(), file)
 				out[file+": "+o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = o
 			}
 		}
