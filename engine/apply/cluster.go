@@ -12,7 +12,8 @@ import (
 )
 
 // cluster is the life of one API server in the sink: what is wanted there, what
-// is there, and the work between the two. It waits for no other cluster.
+// is there, and the work between the two. It waits for no other cluster, but for
+// the management plane's statuses (Sink.putStatusesLast).
 type cluster struct {
 	*shared
 	name  string
@@ -206,7 +207,7 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 			wish.settled = i.status.settled
 		}
 		i.status = wish
-		i.statusOnly = !i.queued
+		i.statusOnly = i.statusOnly || !i.queued
 		touched = append(touched, i)
 	}
 	for _, o := range d.drop {
