@@ -16,7 +16,7 @@ func yamlContent(w *explain.World, ref snapshot.Ref) func(int) []line {
 	case err != nil:
 		title("It cannot be written as YAML: " + err.Error())
 	case own == nil:
-		title("It is stored nowhere: there is no object of its own.")
+		title("There is no " + ref.Kind.String() + " object of this name.")
 	}
 	for part := range strings.Lines(string(own)) {
 		lines = append(lines, line{text: "  " + snapshot.Clean(strings.TrimSuffix(part, "\n"))})

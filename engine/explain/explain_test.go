@@ -61,6 +61,11 @@ func TestEveryAnswer(t *testing.T) {
 					two, err := json.Marshal(again.Describe(ref))
 					require.NoError(t, err)
 					assert.JSONEq(t, string(one), string(two))
+					stored, err := world.YAML(ref)
+					require.NoError(t, err)
+					if kind != snapshot.KubernetesCluster { // a folder registers no clusters
+						assert.Contains(t, string(stored), "\nkind: "+kind.String()+"\n", ref)
+					}
 					assert.Equal(t, []snapshot.Ref{ref}, world.Find(kind, ref.Name))
 				}
 			}
@@ -201,6 +206,10 @@ func TestStoredFailures(t *testing.T) {
 	registration := input.Management.KubernetesClusters[0]
 	registration.Status.Status = []multiclusterv1alpha1.ClusterStatus{{State: multiclusterv1alpha1.ClusterStateFailed, Message: "no answer"}}
 	world := explain.NewStored(engine.Translate(input))
+
+	yaml, err := world.YAML(snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: "gloo-mesh", Name: registration.Name})
+	require.NoError(t, err)
+	assert.Contains(t, string(yaml), "kind: KubernetesCluster\n")
 
 	first := describe[*explain.Mesh](t, world, snapshot.Mesh, "istiod-istio-system-cluster-1")
 	assert.Empty(t, first.Frozen)

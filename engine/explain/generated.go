@@ -63,6 +63,14 @@ func (w *World) object(ref snapshot.Ref) any {
 		if p := w.policies[ref]; p != nil && p.Policy != nil {
 			return p.Policy
 		}
+	case snapshot.VirtualDestination:
+		if v := w.failover[ref]; v != nil {
+			return v.VirtualDestination
+		}
+	case snapshot.ServiceDependency:
+		if p := w.dependencies[ref]; p != nil {
+			return p.Dependency
+		}
 	case snapshot.KubernetesCluster:
 		for _, c := range w.state.Input.Management.KubernetesClusters {
 			if c.Name == ref.Name {
