@@ -85,12 +85,12 @@ bench-live: sandbox ## Seconds to converge and time of an edit, on real API serv
 
 .PHONY: golden
 golden: ## Rewrite the golden files
-	@# One after the other: several write their part of README.md.
+	@# One after the other: several write a section of README.md.
 	go test -p 1 $(GOLDEN) -run 'TestGolden|TestScript' -update
 	$(MAKE) --no-print-directory screens
 
 .PHONY: screens
-screens: ## Paint the dashboard's screens in the README anew
+screens: ## Rewrite the dashboard's screen in README.md
 	go test ./tui -run TestScreensInReadme -update
 
 .PHONY: generate

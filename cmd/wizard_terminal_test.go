@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/terminaltest"
-	"github.com/meshctl/meshctl/engine/readmetest"
 )
 
 // meshctl runs the whole program in a terminal, in a folder that has the case
@@ -37,7 +36,8 @@ func meshctl(t *testing.T, cols, rows int, env []string, args ...string) (x *ter
 	return terminaltest.Start(t, cmd, cols, rows), dir
 }
 
-// TestGoldenSession writes the session that the README shows, as a person sees it.
+// TestGoldenSession compares a whole session of questions, as a terminal shows
+// it, with testdata/create-session.txt.
 func TestGoldenSession(t *testing.T) {
 	t.Parallel()
 	x, dir := meshctl(t, 118, 200, nil, "create", "trafficpolicy", "--from", "manifests")
@@ -53,15 +53,21 @@ func TestGoldenSession(t *testing.T) {
 	x.Answer("To which file?", terminaltest.Enter)
 	x.Ends(0)
 	assert.FileExists(t, filepath.Join(dir, "ratings-traffic.yaml"))
-	const begin, end = "<!-- a session, written by `make golden` -->\n\n", "\n<!-- end of the session -->\n"
-	shown := "    $ meshctl create trafficpolicy --from manifests\n"
+	shown := "$ meshctl create trafficpolicy --from manifests\n"
 	for line := range strings.Lines(x.String()) {
 		if strings.Contains(line, "[Use arrows to move") {
 			continue // a list that was answered while it was being painted
 		}
-		shown += strings.TrimRight("    "+strings.TrimRight(line, "\n"), " ") + "\n"
+		shown += strings.TrimRight(line, " \n") + "\n"
 	}
-	readmetest.Section(t, "../README.md", begin, end, shown, *update)
+	const golden = "testdata/create-session.txt"
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(golden), 0o755))
+		require.NoError(t, os.WriteFile(golden, []byte(shown), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), shown, "%s is not up to date; run make golden", golden)
 }
 
 // Whatever ends a question, the terminal is as before, and no answer is lost.
