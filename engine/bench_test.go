@@ -81,14 +81,14 @@ func BenchmarkEdit(b *testing.B) {
 // benchmarkEdits goes from one edit of a world to the other and back.
 func benchmarkEdits(b *testing.B, in *snapshot.Input, edits ...*snapshot.Input) {
 	b.Helper()
-	memo := engine.NewMemo()
-	memo.Translate(in)
-	state := memo.Translate(edits[1])
+	translator := engine.New(engine.Options{})
+	translator.Translate(in)
+	state := translator.Translate(edits[1])
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
 		i++
-		state = memo.Translate(edits[i%2])
+		state = translator.Translate(edits[i%2])
 	}
 	require.Empty(b, state.Output.Issues)
 }

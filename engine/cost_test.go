@@ -18,13 +18,13 @@ import (
 func TestEditCostIsFlat(t *testing.T) {
 	cost := func(size enginetest.Size) float64 {
 		in := enginetest.World(size)
-		memo := engine.NewMemo()
-		memo.Translate(in)
+		translator := engine.New(engine.Options{})
+		translator.Translate(in)
 		edits := []*snapshot.Input{edited(in, 1), edited(in, 2)}
 		i := 0
 		return testing.AllocsPerRun(20, func() {
 			i++
-			memo.Translate(edits[i%2])
+			translator.Translate(edits[i%2])
 		})
 	}
 	small := cost(enginetest.Size{Services: 50, Clusters: 2, FederateEvery: 1, Policies: 50})

@@ -1,6 +1,11 @@
 // Package engine translates: from what was seen in all clusters and what users
-// asked for, to what shall be in every cluster. It is pure: the same input gives
+// asked for, to what every cluster is to have. It is pure: the same input gives
 // the same bytes, and nothing here reads, writes, waits or logs.
+//
+//   - engine.go: Translator, which calls discovery, the planner, the renderers and
+//     the writer of statuses, and keeps what did not change
+//   - meshes.go: the kinds of mesh there are
+//   - parts.go: the objects that follow from a plan
 package engine
 
 import (
@@ -9,22 +14,28 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Translate is the only door to the engine: one input, all that follows from it.
-func Translate(in *snapshot.Input) *snapshot.State { return NewMemo().Translate(in) }
+// Translate translates one input.
+func Translate(in *snapshot.Input) *snapshot.State { return New(Options{}).Translate(in) }
 
-// Memo translates one input after another and works out again only what has
-// other inputs than before. With and without it the answers are the same. It is
-// not safe for concurrent use.
-type Memo struct {
+// Options say what a Translator knows of.
+type Options struct {
+	// Meshes are the kinds of mesh; Meshes() if nil.
+	Meshes []Mesh
+}
+
+// Translator translates one input after another, and computes again only what
+// has other inputs than before. What it returns does not depend on the inputs
+// before. It is not safe for concurrent use.
+type Translator struct {
 	state    *snapshot.State
-	clusters map[string]*clusterMemo
+	clusters map[string]*clusterCache
 	planner  policy.Planner
-	parts    partMemo
+	parts    partCache
 	statuses statusMemo
 }
 
-// clusterMemo is what was last discovered in a cluster, and from what.
-type clusterMemo struct {
+// clusterCache is what was last discovered in a cluster, and from what.
+type clusterCache struct {
 	from   *snapshot.Cluster
 	stored *snapshot.Management
 	found  *snapshot.Discovered
@@ -32,37 +43,40 @@ type clusterMemo struct {
 	distinct *snapshot.Discovered
 }
 
-// NewMemo returns a Memo that remembers nothing yet.
-func NewMemo() *Memo {
-	return &Memo{
-		clusters: map[string]*clusterMemo{},
-		planner:  policy.Planner{Dialects: Dialects()},
-		parts:    partMemo{renderers: renderers()},
+// New returns a Translator.
+func New(options Options) *Translator {
+	meshes := options.Meshes
+	if meshes == nil {
+		meshes = Meshes()
+	}
+	return &Translator{
+		clusters: map[string]*clusterCache{},
+		planner:  policy.Planner{Dialects: dialects(meshes)},
+		parts:    partCache{kinds: meshes},
 	}
 }
 
-// Translate is engine.Translate, faster where little has changed since the call
-// before.
-func (m *Memo) Translate(in *snapshot.Input) *snapshot.State {
-	discovered := m.discover(in)
-	plan := m.planner.Plan(in, discovered)
+// Translate translates an input.
+func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
+	discovered := t.discover(in)
+	plan := t.planner.Plan(in, discovered)
 	out := &snapshot.Output{Clusters: clusterNames(in), Frozen: frozen(in)}
-	out.Parts = m.parts.render(in.Management.Namespace, plan)
-	out.Statuses = m.statuses.write(in, plan)
+	out.Parts = t.parts.render(in.Management.Namespace, plan)
+	out.Statuses = t.statuses.write(in, plan)
 	out.Issues = issues(in, discovered, plan)
-	m.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, Output: out}
-	return m.state
+	t.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, Output: out}
+	return t.state
 }
 
-// discover looks into each cluster that changed. For one that was never read,
-// what is stored of it stands in.
-func (m *Memo) discover(in *snapshot.Input) []*snapshot.Discovered {
+// discover discovers again in each cluster that changed. For one that was never
+// read, it takes what is stored of it.
+func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 	out := make([]*snapshot.Discovered, 0, len(in.Clusters))
-	next := make(map[string]*clusterMemo, len(in.Clusters))
+	next := make(map[string]*clusterCache, len(in.Clusters))
 	options := discovery.Options{Namespace: in.Management.Namespace}
 	for _, c := range in.Clusters {
-		was := m.clusters[c.Name]
-		now := &clusterMemo{from: c}
+		was := t.clusters[c.Name]
+		now := &clusterCache{from: c}
 		switch {
 		case was != nil && was.from == c && (c.Sync != snapshot.Unsynced || sameStored(was.stored, in.Management)):
 			now = was
@@ -79,14 +93,14 @@ func (m *Memo) discover(in *snapshot.Input) []*snapshot.Discovered {
 		out = append(out, now.found)
 	}
 	for i, d := range discovery.Distinct(out) {
-		now, was := next[d.Cluster], m.clusters[d.Cluster]
+		now, was := next[d.Cluster], t.clusters[d.Cluster]
 		now.distinct = d
 		if was != nil {
 			now.distinct = discovery.Reuse(was.distinct, d)
 		}
 		out[i] = now.distinct
 	}
-	m.clusters = next
+	t.clusters = next
 	return out
 }
 
@@ -111,4 +125,9 @@ func frozen(in *snapshot.Input) []string {
 		}
 	}
 	return out
+}
+
+// sameSlice reports whether two slices are one.
+func sameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

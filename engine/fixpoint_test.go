@@ -26,18 +26,18 @@ func TestEchoAsksForNothing(t *testing.T) {
 	t.Parallel()
 	inEachCase(t, func(t *testing.T, _ int, in *snapshot.Input) {
 		t.Helper()
-		memo := engine.NewMemo()
-		before := memo.Translate(in).Output
+		translator := engine.New(engine.Options{})
+		before := translator.Translate(in).Output
 		for range 2 {
 			// The first echo may be news: a policy was in force once, and is not.
 			in = echo(in, before)
-			after := memo.Translate(in).Output
+			after := translator.Translate(in).Output
 			for _, ref := range renewed(before, after) {
 				assert.Fail(t, "made anew", "%s", ref)
 			}
 			before = after
 		}
-		require.Equal(t, text(t, before), text(t, memo.Translate(echo(in, before)).Output), "it does not come to rest")
+		require.Equal(t, text(t, before), text(t, translator.Translate(echo(in, before)).Output), "it does not come to rest")
 	})
 }
 

@@ -27,10 +27,10 @@ func FuzzTranslate(f *testing.F) {
 			return
 		}
 		full := text(t, engine.Translate(in).Output)
-		memo := engine.NewMemo()
-		memo.Translate(base)
-		require.Equal(t, full, text(t, memo.Translate(in).Output))
-		require.Equal(t, text(t, before.Output), text(t, memo.Translate(base).Output))
+		translator := engine.New(engine.Options{})
+		translator.Translate(base)
+		require.Equal(t, full, text(t, translator.Translate(in).Output))
+		require.Equal(t, text(t, before.Output), text(t, translator.Translate(base).Output))
 	})
 }
 

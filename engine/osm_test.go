@@ -27,7 +27,7 @@ func TestAccountsAreJudgedAnew(t *testing.T) {
 	refused, accepted := 0, 0
 	for seed := range int64(20) {
 		r := rand.New(rand.NewSource(seed))
-		memo := engine.NewMemo()
+		translator := engine.New(engine.Options{})
 		policies := append([]*networkingv1.AccessPolicy(nil), all...)
 		for round := range 10 {
 			policies = change(r, policies, services, fmt.Sprintf("extra-%d", round))
@@ -36,7 +36,7 @@ func TestAccountsAreJudgedAnew(t *testing.T) {
 			next := *in
 			next.Management = &management
 			full := engine.Translate(&next)
-			require.Equal(t, text(t, full.Output), text(t, memo.Translate(&next).Output), "seed %d, round %d", seed, round)
+			require.Equal(t, text(t, full.Output), text(t, translator.Translate(&next).Output), "seed %d, round %d", seed, round)
 			for d := range full.Plan.Destinations.All() {
 				for _, g := range d.Grants {
 					require.NotEmpty(t, g.From, "no sources are read as everybody")

@@ -4,96 +4,94 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
-	"github.com/meshctl/meshctl/engine/render/istio"
+	"github.com/meshctl/meshctl/engine/render"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// partMemo keeps the parts of the last output beside what they were made from.
-type partMemo struct {
-	renderers    []renderer
-	destinations group[*snapshot.DestinationPlan, *snapshot.Part]
-	meshes       group[*snapshot.MeshPlan, *snapshot.Part]
-	externals    group[*snapshot.ExternalPlan, *snapshot.Part]
-	filters      group[*snapshot.FilterPlan, *snapshot.Part]
-	workloads    group[*discoveryv1.Workload, *snapshot.Part]
-	sidecars     group[*snapshot.SidecarPlan, *snapshot.Part]
-	virtuals     group[*snapshot.VirtualDestinationPlan, *snapshot.Part]
+// partCache keeps the parts of the last output beside what they were made from.
+type partCache struct {
+	kinds        []Mesh
+	destinations parts[*snapshot.DestinationPlan]
+	meshes       parts[*snapshot.MeshPlan]
+	externals    parts[*snapshot.ExternalPlan]
+	filters      parts[*snapshot.FilterPlan]
+	workloads    parts[*discoveryv1.Workload]
+	sidecars     parts[*snapshot.SidecarPlan]
+	virtuals     parts[*snapshot.VirtualDestinationPlan]
 	all          snapshot.List[*snapshot.Part]
+}
+
+// parts are made one for each plan.
+type parts[P comparable] struct {
+	snapshot.Derived[P, *snapshot.Part]
+}
+
+// update makes the parts of plans, which are ascending by key, and reports whether
+// any part is new or gone. The part before is nil if there was none.
+func (c *parts[P]) update(plans snapshot.List[P], key func(P) string, objects func(plan P, before *snapshot.Part) []*snapshot.Object) bool {
+	return c.Update(plans, key, func(plan P, before *snapshot.Part) *snapshot.Part {
+		return &snapshot.Part{Key: key(plan), Objects: objects(plan, before)}
+	})
 }
 
 // render makes the parts of a plan: one for each destination, external service,
 // mesh (and its filters), Sidecar, VirtualDestination and workload.
-func (m *partMemo) render(namespace string, plan *snapshot.Plan) snapshot.List[*snapshot.Part] {
-	destinations := m.destinations.update(plan.Destinations,
-		func(p *snapshot.DestinationPlan) string { return p.Ref.Name },
-		func(p *snapshot.DestinationPlan, old *snapshot.Part) *snapshot.Part {
-			own := discoveredObject(snapshot.Destination, p.Destination, &p.Destination.Spec, old)
-			return newPart("destination/"+p.Ref.Name, own, rendererOf(m.renderers, p.Mesh).destination(p, namespace))
+func (c *partCache) render(namespace string, plan *snapshot.Plan) snapshot.List[*snapshot.Part] {
+	changed := c.destinations.update(plan.Destinations,
+		func(p *snapshot.DestinationPlan) string { return "destination/" + p.Ref.Name },
+		func(p *snapshot.DestinationPlan, before *snapshot.Part) []*snapshot.Object {
+			own := discoveredObject(snapshot.Destination, p.Destination, &p.Destination.Spec, before)
+			return append([]*snapshot.Object{own}, c.rendererOf(p.Mesh).Destination(p, namespace)...)
 		})
-	externals := m.externals.update(snapshot.ListOf(plan.Externals),
-		func(p *snapshot.ExternalPlan) string { return p.Ref.Namespace + "/" + p.Ref.Name },
-		func(p *snapshot.ExternalPlan, _ *snapshot.Part) *snapshot.Part {
-			part := &snapshot.Part{Key: "external/" + p.Ref.Namespace + "/" + p.Ref.Name}
-			for _, r := range m.renderers {
-				if r.external != nil {
-					part.Objects = append(part.Objects, r.external(p, namespace)...)
-				}
-			}
-			return part
-		})
-	filters := m.filters.update(snapshot.ListOf(plan.Filters),
-		func(p *snapshot.FilterPlan) string { return p.Mesh.Ref.Name },
-		func(p *snapshot.FilterPlan, _ *snapshot.Part) *snapshot.Part {
-			part := &snapshot.Part{Key: "filters/" + p.Mesh.Ref.Name}
-			if render := rendererOf(m.renderers, p.Mesh).filters; render != nil {
-				part.Objects = render(p, namespace)
-			}
-			return part
-		})
-	meshes := m.meshes.update(snapshot.ListOf(plan.Meshes),
-		func(p *snapshot.MeshPlan) string { return p.Ref.Name },
-		func(p *snapshot.MeshPlan, old *snapshot.Part) *snapshot.Part {
-			own := discoveredObject(snapshot.Mesh, p.Mesh, &p.Mesh.Spec, old)
-			return newPart("mesh/"+p.Ref.Name, own, rendererOf(m.renderers, p).mesh(p, namespace))
-		})
-	workloads := m.workloads.update(snapshot.ListOf(plan.Workloads),
-		func(w *discoveryv1.Workload) string { return w.Name },
-		func(w *discoveryv1.Workload, old *snapshot.Part) *snapshot.Part {
-			return newPart("workload/"+w.Name, discoveredObject(snapshot.Workload, w, &w.Spec, old), nil)
-		})
-	sidecars := m.sidecars.update(snapshot.ListOf(plan.Sidecars),
-		func(p *snapshot.SidecarPlan) string { return sidecarKey(p.Ref) },
-		func(p *snapshot.SidecarPlan, _ *snapshot.Part) *snapshot.Part {
-			return &snapshot.Part{Key: "sidecar/" + sidecarKey(p.Ref), Objects: []*snapshot.Object{istio.Sidecar(p, namespace)}}
-		})
-	virtuals := m.virtuals.update(snapshot.ListOf(plan.VirtualDestinations),
-		func(p *snapshot.VirtualDestinationPlan) string { return p.Ref.Namespace + "," + p.Ref.Name },
-		func(p *snapshot.VirtualDestinationPlan, _ *snapshot.Part) *snapshot.Part {
-			return &snapshot.Part{Key: "virtualdestination/" + p.Ref.Namespace + "," + p.Ref.Name, Objects: istio.VirtualDestination(p, namespace)}
-		})
-	if destinations || externals || filters || meshes || workloads || sidecars || virtuals {
-		m.all = snapshot.Concat(m.destinations.made, m.externals.made, m.filters.made, m.meshes.made, m.sidecars.made, m.virtuals.made, m.workloads.made)
+	changed = c.externals.update(snapshot.ListOf(plan.Externals),
+		func(p *snapshot.ExternalPlan) string { return "external/" + p.Ref.Namespace + "/" + p.Ref.Name },
+		func(p *snapshot.ExternalPlan, _ *snapshot.Part) []*snapshot.Object {
+			return c.renderAll(func(r render.Renderer) []*snapshot.Object { return r.External(p, namespace) })
+		}) || changed
+	changed = c.filters.update(snapshot.ListOf(plan.Filters),
+		func(p *snapshot.FilterPlan) string { return "filters/" + p.Mesh.Ref.Name },
+		func(p *snapshot.FilterPlan, _ *snapshot.Part) []*snapshot.Object {
+			return c.rendererOf(p.Mesh).Filters(p, namespace)
+		}) || changed
+	changed = c.meshes.update(snapshot.ListOf(plan.Meshes),
+		func(p *snapshot.MeshPlan) string { return "mesh/" + p.Ref.Name },
+		func(p *snapshot.MeshPlan, before *snapshot.Part) []*snapshot.Object {
+			own := discoveredObject(snapshot.Mesh, p.Mesh, &p.Mesh.Spec, before)
+			return append([]*snapshot.Object{own}, c.rendererOf(p).Mesh(p, namespace)...)
+		}) || changed
+	changed = c.sidecars.update(snapshot.ListOf(plan.Sidecars),
+		// The key orders Sidecars as their references are ordered.
+		func(p *snapshot.SidecarPlan) string {
+			return "sidecar/" + p.Ref.Namespace + " " + p.Ref.Name + " " + p.Ref.Cluster
+		},
+		func(p *snapshot.SidecarPlan, _ *snapshot.Part) []*snapshot.Object {
+			return c.renderAll(func(r render.Renderer) []*snapshot.Object { return r.Sidecar(p, namespace) })
+		}) || changed
+	changed = c.virtuals.update(snapshot.ListOf(plan.VirtualDestinations),
+		func(p *snapshot.VirtualDestinationPlan) string {
+			return "virtualdestination/" + p.Ref.Namespace + "," + p.Ref.Name
+		},
+		func(p *snapshot.VirtualDestinationPlan, _ *snapshot.Part) []*snapshot.Object {
+			return c.renderAll(func(r render.Renderer) []*snapshot.Object { return r.VirtualDestination(p, namespace) })
+		}) || changed
+	changed = c.workloads.update(snapshot.ListOf(plan.Workloads),
+		func(w *discoveryv1.Workload) string { return "workload/" + w.Name },
+		func(w *discoveryv1.Workload, before *snapshot.Part) []*snapshot.Object {
+			return []*snapshot.Object{discoveredObject(snapshot.Workload, w, &w.Spec, before)}
+		}) || changed
+	if changed {
+		c.all = snapshot.Concat(c.destinations.Values, c.externals.Values, c.filters.Values, c.meshes.Values,
+			c.sidecars.Values, c.virtuals.Values, c.workloads.Values)
 	}
-	return m.all
-}
-
-// sidecarKey orders Sidecars as their references are ordered.
-func sidecarKey(ref snapshot.Ref) string {
-	return ref.Namespace + " " + ref.Name + " " + ref.Cluster
-}
-
-func newPart(key string, own *snapshot.Object, more []*snapshot.Object) *snapshot.Part {
-	objects := make([]*snapshot.Object, 0, len(more)+1)
-	objects = append(append(objects, own), more...)
-	return &snapshot.Part{Key: key, Objects: objects}
+	return c.all
 }
 
 // discoveredObject is a discovered object as one to have on the management
 // plane; the one of the part before, if it says the same. Spec points into o:
 // equal pointers are the same object.
-func discoveredObject(kind snapshot.Kind, o metav1.Object, spec any, old *snapshot.Part) *snapshot.Object {
-	if old != nil {
-		for _, was := range old.Objects {
+func discoveredObject(kind snapshot.Kind, o metav1.Object, spec any, before *snapshot.Part) *snapshot.Object {
+	if before != nil {
+		for _, was := range before.Objects {
 			if was.Ref.Kind == kind && was.Content.Spec == spec {
 				return was
 			}

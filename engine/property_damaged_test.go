@@ -34,8 +34,8 @@ func TestDamagedObjects(t *testing.T) {
 		t.Helper()
 		r := rand.New(rand.NewSource(int64(n)))
 		before := text(t, engine.Translate(in).Output)
-		memo := engine.NewMemo()
-		memo.Translate(in)
+		translator := engine.New(engine.Options{})
+		translator.Translate(in)
 		all := damageable(in)
 		for range damages {
 			one := all[r.Intn(len(all))]
@@ -46,8 +46,8 @@ func TestDamagedObjects(t *testing.T) {
 			state := translated(t, engine.Translate, damaged, what)
 			explained(t, state, what)
 			full := text(t, state.Output)
-			requireSame(t, full, text(t, translated(t, memo.Translate, damaged, what).Output), what)
-			requireSame(t, before, text(t, translated(t, memo.Translate, in, what).Output), "after "+what)
+			requireSame(t, full, text(t, translated(t, translator.Translate, damaged, what).Output), what)
+			requireSame(t, before, text(t, translated(t, translator.Translate, in, what).Output), "after "+what)
 		}
 	})
 }

@@ -26,7 +26,7 @@ import (
 // rounds is how many random histories the properties are tried on.
 const rounds = 40
 
-// TestIncrementalEqualsFull walks through random changes with one memo, and
+// TestIncrementalEqualsFull walks through random changes with one translator, and
 // compares each answer with that of an engine that remembers nothing.
 func TestIncrementalEqualsFull(t *testing.T) {
 	t.Parallel()
@@ -34,10 +34,10 @@ func TestIncrementalEqualsFull(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newRandomWorld(seed)
-			memo := engine.NewMemo()
+			translator := engine.New(engine.Options{})
 			for step := range 12 {
 				in := w.input()
-				got := text(t, memo.Translate(in).Output)
+				got := text(t, translator.Translate(in).Output)
 				require.Equal(t, text(t, engine.Translate(in).Output), got, "after step %d: %s", step, w.last)
 				w.change()
 			}
@@ -74,17 +74,17 @@ func TestRemovalRestores(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newRandomWorld(seed)
-			memo := engine.NewMemo()
-			want := text(t, memo.Translate(w.input()).Output)
+			translator := engine.New(engine.Options{})
+			want := text(t, translator.Translate(w.input()).Output)
 			before := *w
 			w.addTraffic()
 			w.addAccess()
 			w.addDependency()
 			w.addVirtual()
 			w.changeExternals()
-			memo.Translate(w.input())
+			translator.Translate(w.input())
 			*w = before
-			require.Equal(t, want, text(t, memo.Translate(w.input()).Output))
+			require.Equal(t, want, text(t, translator.Translate(w.input()).Output))
 		})
 	}
 }

@@ -13,11 +13,11 @@ import (
 
 // statusMemo keeps the statuses of the last output beside what they were made from.
 type statusMemo struct {
-	meshes       group[observedMesh, *snapshot.Status]
+	meshes       snapshot.Derived[observedMesh, *snapshot.Status]
 	exports      exports
-	virtuals     group[*snapshot.VirtualDestinationPlan, *snapshot.Status]
-	destinations group[observed[*snapshot.DestinationPlan], *snapshot.Status]
-	policies     group[*snapshot.PolicyPlan, *snapshot.Status]
+	virtuals     snapshot.Derived[*snapshot.VirtualDestinationPlan, *snapshot.Status]
+	destinations snapshot.Derived[observed[*snapshot.DestinationPlan], *snapshot.Status]
+	policies     snapshot.Derived[*snapshot.PolicyPlan, *snapshot.Status]
 
 	meshSources        sources[*snapshot.MeshPlan]
 	destinationSources sources[*snapshot.DestinationPlan]
@@ -81,23 +81,23 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 
 	m.exports.update(plan.VirtualDestinations)
 	meshes := m.exports.observe(pair(&m.meshSources, snapshot.ListOf(plan.Meshes), in.Management.Meshes, meshRef))
-	changed := m.meshes.update(meshes, func(o observedMesh) string { return o.source.Ref.Name }, meshStatus)
-	changed = m.destinations.update(pair(&m.destinationSources, plan.Destinations, in.Management.Destinations, destinationRef),
+	changed := m.meshes.Update(meshes, func(o observedMesh) string { return o.source.Ref.Name }, meshStatus)
+	changed = m.destinations.Update(pair(&m.destinationSources, plan.Destinations, in.Management.Destinations, destinationRef),
 		func(o observed[*snapshot.DestinationPlan]) string { return o.source.Ref.Name }, destinationStatus) || changed
 
 	failures := failuresOf(in.Failures)
 	refresh := !slices.EqualFunc(m.failures, in.Failures, sameFailure)
 	if refresh {
-		m.policies = group[*snapshot.PolicyPlan, *snapshot.Status]{}
+		m.policies = snapshot.Derived[*snapshot.PolicyPlan, *snapshot.Status]{}
 		m.dependencies = dependencyStatuses{}
-		m.virtuals = group[*snapshot.VirtualDestinationPlan, *snapshot.Status]{}
+		m.virtuals = snapshot.Derived[*snapshot.VirtualDestinationPlan, *snapshot.Status]{}
 	}
-	changed = m.virtuals.update(snapshot.ListOf(plan.VirtualDestinations),
+	changed = m.virtuals.Update(snapshot.ListOf(plan.VirtualDestinations),
 		func(p *snapshot.VirtualDestinationPlan) string { return policyName(p.Ref) },
 		func(p *snapshot.VirtualDestinationPlan, _ *snapshot.Status) *snapshot.Status {
 			return virtualDestinationStatus(p, failures[p.Ref])
 		}) || changed
-	changed = m.policies.update(snapshot.ListOf(plan.Policies),
+	changed = m.policies.Update(snapshot.ListOf(plan.Policies),
 		func(p *snapshot.PolicyPlan) string { return policyName(p.Ref) },
 		func(p *snapshot.PolicyPlan, _ *snapshot.Status) *snapshot.Status {
 			return policyStatus(p, failures[p.Ref])
@@ -113,9 +113,9 @@ func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.Lis
 	changed = m.clusters.update(in) || changed
 	if changed = m.others.update(in.Management, plan.Meshes) || changed; changed {
 		// Kinds come in the order of their numbers.
-		m.all = snapshot.Concat(m.meshes.made, snapshot.ListOf(m.dependencies.workloads), m.destinations.made,
+		m.all = snapshot.Concat(m.meshes.Values, snapshot.ListOf(m.dependencies.workloads), m.destinations.Values,
 			snapshot.ListOf([]*snapshot.Status(m.clusters)), snapshot.ListOf(m.others.settings),
-			snapshot.ListOf(m.virtualMeshes), m.policies.made, m.virtuals.made, m.dependencies.verdicts.made)
+			snapshot.ListOf(m.virtualMeshes), m.policies.Values, m.virtuals.Values, m.dependencies.verdicts.Values)
 	}
 	return m.all
 }

@@ -13,7 +13,7 @@ import (
 // dependencyStatuses are those of ServiceDependencies, and of the Workloads that
 // they are in force on.
 type dependencyStatuses struct {
-	verdicts  group[*snapshot.DependencyPlan, *snapshot.Status]
+	verdicts  snapshot.Derived[*snapshot.DependencyPlan, *snapshot.Status]
 	workloads []*snapshot.Status
 
 	sidecars []*snapshot.SidecarPlan
@@ -23,7 +23,7 @@ type dependencyStatuses struct {
 }
 
 func (d *dependencyStatuses) update(in *snapshot.Input, plan *snapshot.Plan, failures map[snapshot.Ref][]snapshot.Failure) bool {
-	changed := d.verdicts.update(snapshot.ListOf(plan.Dependencies),
+	changed := d.verdicts.Update(snapshot.ListOf(plan.Dependencies),
 		func(p *snapshot.DependencyPlan) string { return policyName(p.Ref) },
 		func(p *snapshot.DependencyPlan, _ *snapshot.Status) *snapshot.Status {
 			return dependencyStatus(p, failures[p.Ref])

@@ -22,14 +22,14 @@ import (
 type World struct {
 	*snapshot.State
 
-	memo *engine.Memo
+	memo *engine.Translator
 	now  time.Time
 }
 
 // NewWorld translates an input. Now is when an object that is asked for would
 // be created, by which policies rank.
 func NewWorld(in *snapshot.Input, now time.Time) *World {
-	memo := engine.NewMemo()
+	memo := engine.New(engine.Options{})
 	return &World{State: memo.Translate(in), memo: memo, now: now}
 }
 

@@ -22,7 +22,7 @@ type folder struct {
 	now func() time.Time
 	// seen is what the folder looked like when it was last read.
 	seen string
-	memo *engine.Memo
+	memo *engine.Translator
 }
 
 // newFolder reads the folder once, so that what is wrong with it is said
@@ -31,7 +31,7 @@ func newFolder(dir string, now func() time.Time) (*folder, error) {
 	if _, _, err := translate.Load(dir); err != nil {
 		return nil, err
 	}
-	return &folder{dir: dir, now: now, memo: engine.NewMemo()}, nil
+	return &folder{dir: dir, now: now, memo: engine.New(engine.Options{})}, nil
 }
 
 // Name implements tui.Source.

@@ -43,7 +43,7 @@ type live struct {
 	config *rest.Config
 	opts   *Options
 	watch  *watch.Source
-	memo   *engine.Memo
+	memo   *engine.Translator
 	// credentials tells of those in use; nil if blind.
 	credentials func() []cluster.CredentialStatus
 	events      *events
@@ -74,7 +74,7 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 	if err := watch.CheckCRDs(ctx, config); err != nil {
 		return nil, err
 	}
-	l := &live{config: config, opts: opts, memo: engine.NewMemo(), ended: make(chan error, 1), news: &tui.News{}}
+	l := &live{config: config, opts: opts, memo: engine.New(engine.Options{}), ended: make(chan error, 1), news: &tui.News{}}
 	if l.blind, err = maySeeClusters(ctx, config, opts.Namespace); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Package serve is the running management plane: it wires the registry, the
 // Source, the engine and the Sink together, and tells how it is doing.
 //
-//	registry ─▶ Source ─▶ loop: Memo.Translate ─▶ Sink
+//	registry ─▶ Source ─▶ loop: engine.Translate ─▶ Sink
 //	               ▲                               │
 //	               └────── failed writes ──────────┘
 //

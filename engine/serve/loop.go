@@ -25,7 +25,7 @@ type sink interface {
 	Settled(context.Context) error
 }
 
-// translator is what the loop needs of an engine.Memo.
+// translator is what the loop needs of an engine.Translator.
 type translator interface {
 	Translate(*snapshot.Input) *snapshot.State
 }
@@ -49,7 +49,7 @@ type loop struct {
 func newLoop(from source, to sink, m *metrics, c *cause, log *slog.Logger) *loop {
 	return &loop{
 		source: from, sink: to, metrics: m, cause: c, log: log,
-		newTranslator: func() translator { return engine.NewMemo() },
+		newTranslator: func() translator { return engine.New(engine.Options{}) },
 	}
 }
 

@@ -67,7 +67,7 @@ func newOSMWorld(t *testing.T) *world {
 	require.NoError(t, c.InstallOSM(ctx, local.OSMOptions{Helper: helper}))
 	config, err := c.Config()
 	require.NoError(t, err)
-	w := &world{clusters: map[string]*local.Cluster{c.Name(): c}, memo: engine.NewMemo()}
+	w := &world{clusters: map[string]*local.Cluster{c.Name(): c}, memo: engine.New(engine.Options{})}
 	w.management, err = c.Client()
 	require.NoError(t, err)
 	application, err := os.ReadFile("testdata/osm/cluster.yaml")

@@ -44,7 +44,7 @@ type world struct {
 	written map[string]int64
 
 	source *watch.Source
-	memo   *engine.Memo
+	memo   *engine.Translator
 	sink   *apply.Sink
 }
 
@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	}
 	require.NoError(t, group.Wait())
 
-	w := &world{clusters: map[string]*local.Cluster{}, written: map[string]int64{}, memo: engine.NewMemo()}
+	w := &world{clusters: map[string]*local.Cluster{}, written: map[string]int64{}, memo: engine.New(engine.Options{})}
 	configs := map[string]*rest.Config{}
 	for _, c := range clusters {
 		config, err := c.Config()

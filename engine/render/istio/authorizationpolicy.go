@@ -14,7 +14,7 @@ import (
 // authorizationPolicy lets in whom the AccessPolicies on a service name. Where
 // there are policies and they let nobody in, the object stands without rules,
 // which Istio reads as nobody.
-func (r *renderer) authorizationPolicy() {
+func (r *builder) authorizationPolicy() {
 	service := r.plan.Destination.Spec.KubeService
 	if len(r.plan.Access) == 0 || len(service.WorkloadSelectorLabels) == 0 {
 		return // without labels it would hold for the whole namespace

@@ -17,7 +17,7 @@ type sharedRule struct {
 
 // destinationRule renders what a view says of connections; nothing if it says
 // nothing.
-func (r *renderer) destinationRule(view *snapshot.View, remote bool) {
+func (r *builder) destinationRule(view *snapshot.View, remote bool) {
 	policy := trafficPolicy(view)
 	if policy == nil && len(view.Subsets) == 0 {
 		return
@@ -45,7 +45,7 @@ func sameRule(a, b *snapshot.View) bool {
 }
 
 // ruleOrigins are the policies that a view's connections follow from.
-func (r *renderer) ruleOrigins(view *snapshot.View) []snapshot.Ref {
+func (r *builder) ruleOrigins(view *snapshot.View) []snapshot.Ref {
 	var out []snapshot.Ref
 	for _, p := range r.plan.RequiredSubsets {
 		out = append(out, snapshot.RefOf(snapshot.TrafficPolicy, p.Policy))

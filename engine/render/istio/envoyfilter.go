@@ -25,7 +25,7 @@ const (
 type object = map[string]any
 
 // Filters renders which filters the callers of a mesh get.
-func Filters(plan *snapshot.FilterPlan, namespace string) []*snapshot.Object {
+func (Renderer) Filters(plan *snapshot.FilterPlan, namespace string) []*snapshot.Object {
 	spec := &networking.EnvoyFilter{}
 	if plan.CSRF {
 		spec.ConfigPatches = append(spec.ConfigPatches, addFilter(csrfFilter, object{
@@ -72,7 +72,7 @@ func addFilter(name string, config object) *networking.EnvoyFilter_EnvoyConfigOb
 
 // routeFilters renders which filters the routes of a view switch on. It must
 // stand where a mesh keeps what holds for all its callers.
-func (r *renderer) routeFilters(view *snapshot.View, remote bool) {
+func (r *builder) routeFilters(view *snapshot.View, remote bool) {
 	if len(routedPorts(r.plan.Destination.Spec.KubeService.Ports)) == 0 {
 		return
 	}
@@ -124,7 +124,7 @@ func configureRoute(name string, configs object) *networking.EnvoyFilter_EnvoyCo
 // routeName is by what an EnvoyFilter finds a route; empty for one that none
 // looks for. It follows from what the route matches, not from its place, so that
 // filters never hold for another route while one of two objects is still the old one.
-func (r *renderer) routeName(route *snapshot.Route) string {
+func (r *builder) routeName(route *snapshot.Route) string {
 	if route.Action.CSRF == nil && route.Action.RateLimit == nil {
 		return ""
 	}

@@ -11,7 +11,7 @@ import (
 
 // External makes a service outside all clusters known in each mesh from which
 // requests are sent there: to every caller, as routes may be for any.
-func External(plan *snapshot.ExternalPlan, namespace string) []*snapshot.Object {
+func (Renderer) External(plan *snapshot.ExternalPlan, namespace string) []*snapshot.Object {
 	e := plan.Destination.Spec.ExternalService
 	spec := &networking.ServiceEntry{
 		Hosts: e.Hosts, Addresses: e.Addresses, Location: networking.ServiceEntry_MESH_EXTERNAL,

@@ -12,14 +12,16 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
+// Renderer renders plans for Istio.
+type Renderer struct{}
+
 // Destination renders what follows from the plan of one service, in its own
-// mesh and in all that see it. Namespace is the management plane's, the value
-// of owner labels. The objects are ascending by Ref.
-func Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object {
+// mesh and in all that see it.
+func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object {
 	if plan.Mesh == nil || plan.Mesh.Mesh.Spec.Istio == nil || plan.Destination.Spec.KubeService == nil {
 		return nil
 	}
-	r := &renderer{plan: plan, namespace: namespace}
+	r := &builder{plan: plan, namespace: namespace}
 	for i, view := range plan.Views {
 		if i > 0 && r.written(view.Mesh) {
 			continue
@@ -34,8 +36,8 @@ func Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.O
 	return r.objects
 }
 
-// Mesh renders what follows from the plan of one mesh, ascending by Ref.
-func Mesh(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
+// Mesh renders the gateways of a mesh, and who may call its services.
+func (Renderer) Mesh(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 	if plan.Mesh.Spec.Istio == nil || plan.VirtualMesh == nil {
 		return nil
 	}
@@ -46,8 +48,8 @@ func Mesh(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 	return objects
 }
 
-// renderer collects the objects of one service.
-type renderer struct {
+// builder collects the objects of one service.
+type builder struct {
 	plan      *snapshot.DestinationPlan
 	namespace string
 	objects   []*snapshot.Object
@@ -56,14 +58,14 @@ type renderer struct {
 	rules    []sharedRule
 }
 
-func (r *renderer) add(ref snapshot.Ref, content *snapshot.Content) {
+func (r *builder) add(ref snapshot.Ref, content *snapshot.Content) {
 	r.objects = append(r.objects, &snapshot.Object{Ref: ref, Content: content})
 }
 
 // place is where the objects of a view stand: in the service's own namespace at
 // home, in the mesh's elsewhere. Away from home the name is that of the
 // Destination, which no two services share.
-func (r *renderer) place(kind snapshot.Kind, view *snapshot.View, remote bool) snapshot.Ref {
+func (r *builder) place(kind snapshot.Kind, view *snapshot.View, remote bool) snapshot.Ref {
 	service := r.plan.Destination.Spec.KubeService.Ref
 	if remote {
 		return snapshot.Ref{Kind: kind, Cluster: view.Mesh.Cluster, Namespace: view.Mesh.Namespace, Name: r.plan.Ref.Name}
@@ -73,7 +75,7 @@ func (r *renderer) place(kind snapshot.Kind, view *snapshot.View, remote bool) s
 
 // written reports whether the objects for a mesh are those for a twin of it, to
 // which the service is federated, too.
-func (r *renderer) written(mesh *snapshot.MeshPlan) bool {
+func (r *builder) written(mesh *snapshot.MeshPlan) bool {
 	if !mesh.Twin || r.plan.Federation == nil {
 		return false
 	}
@@ -89,7 +91,7 @@ func (r *renderer) written(mesh *snapshot.MeshPlan) bool {
 }
 
 // content wraps a spec with the labels and annotations that all our objects have.
-func (r *renderer) content(spec any, federated bool, parents []snapshot.Ref) *snapshot.Content {
+func (r *builder) content(spec any, federated bool, parents []snapshot.Ref) *snapshot.Content {
 	c := newContent(r.namespace, spec, append([]snapshot.Ref{r.plan.Ref}, parents...), parents)
 	if federated {
 		service := r.plan.Destination.Spec.KubeService.Ref
@@ -99,7 +101,7 @@ func (r *renderer) content(spec any, federated bool, parents []snapshot.Ref) *sn
 }
 
 // parents are the users' objects that a rendered one follows from.
-func (r *renderer) parents(federated bool, policies ...snapshot.Ref) []snapshot.Ref {
+func (r *builder) parents(federated bool, policies ...snapshot.Ref) []snapshot.Ref {
 	out := slices.Clone(policies)
 	if federated && r.plan.Federation != nil {
 		out = append(out, r.plan.Federation.Origin.Ref)

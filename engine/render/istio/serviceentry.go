@@ -25,7 +25,7 @@ const (
 // federated to, behind the gateways of its own (or at its pods, where the
 // network is flat); and at home, so that gateways know where to pass on what
 // arrives for the federated name.
-func (r *renderer) serviceEntries() {
+func (r *builder) serviceEntries() {
 	f := r.plan.Federation
 	if f == nil {
 		return
@@ -62,7 +62,7 @@ func entryRef(f *snapshot.Federation, mesh *snapshot.MeshPlan) snapshot.Ref {
 
 // homeEntry gives the gateways of the service's own mesh the clusters that the
 // SNI of passed-through connections names (outbound_.<port>_.<subset>_.<host>).
-func (r *renderer) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeService, ports []*networking.ServicePort) {
+func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeService, ports []*networking.ServicePort) {
 	home := &networking.ServiceEntry{
 		Hosts: []string{f.Hostname}, Location: networking.ServiceEntry_MESH_INTERNAL, Ports: ports,
 		Endpoints: podEndpoints(service), ExportTo: gatewayNamespaces(r.plan.Mesh),

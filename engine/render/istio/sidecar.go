@@ -12,7 +12,7 @@ const anywhere = "*"
 // Sidecar renders what the proxies of some pods are to know of. Hosts are taken
 // from any namespace, so that routes which callers keep for them in namespaces of
 // their own go on to hold.
-func Sidecar(plan *snapshot.SidecarPlan, namespace string) *snapshot.Object {
+func (Renderer) Sidecar(plan *snapshot.SidecarPlan, namespace string) []*snapshot.Object {
 	listener := &networking.IstioEgressListener{}
 	for _, h := range plan.Egress.Hosts {
 		from := h.Namespace
@@ -29,5 +29,5 @@ func Sidecar(plan *snapshot.SidecarPlan, namespace string) *snapshot.Object {
 		Egress:           []*networking.IstioEgressListener{listener},
 	}
 	parents := plan.Egress.Dependencies
-	return &snapshot.Object{Ref: plan.Ref, Content: newContent(namespace, spec, parents, parents)}
+	return []*snapshot.Object{{Ref: plan.Ref, Content: newContent(namespace, spec, parents, parents)}}
 }

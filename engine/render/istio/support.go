@@ -10,14 +10,15 @@ import (
 // notYet is why a field has no effect that Istio could be given.
 const notYet = "not available yet"
 
-// Dialect declares what Istio can express.
-func Dialect() *snapshot.Dialect {
-	return &snapshot.Dialect{
-		Name:   "Istio",
-		Speaks: func(spec *discoveryv1.MeshSpec) bool { return spec.Istio != nil },
-		Fields: slices.Concat(trafficFields(), filterFields(), accessFields(), virtualMeshFields(), otherFields()),
-	}
+// dialect is read-only, and one for all: dialects are compared by pointer.
+var dialect = &snapshot.Dialect{
+	Name:   "Istio",
+	Speaks: func(spec *discoveryv1.MeshSpec) bool { return spec.Istio != nil },
+	Fields: slices.Concat(trafficFields(), filterFields(), accessFields(), virtualMeshFields(), otherFields()),
 }
+
+// Dialect declares what Istio supports.
+func (Renderer) Dialect() *snapshot.Dialect { return dialect }
 
 func trafficFields() []snapshot.Support {
 	const kind = snapshot.TrafficPolicy

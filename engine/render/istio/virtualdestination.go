@@ -20,9 +20,9 @@ import (
 const priorityLabel = "priority.networking.mesh.gloo.solo.io/"
 
 // VirtualDestination renders what makes a VirtualDestination known in the meshes
-// that see it, and at the gateways on the way. The objects are ascending by Ref.
-func VirtualDestination(plan *snapshot.VirtualDestinationPlan, namespace string) []*snapshot.Object {
-	v := &virtual{plan: plan, namespace: namespace, done: map[snapshot.Ref]bool{}}
+// that see it, and at the gateways on the way.
+func (Renderer) VirtualDestination(plan *snapshot.VirtualDestinationPlan, namespace string) []*snapshot.Object {
+	v := &virtualBuilder{plan: plan, namespace: namespace, done: map[snapshot.Ref]bool{}}
 	for _, view := range plan.Views {
 		if len(view.Priorities) > 0 {
 			v.callers(view)
@@ -33,8 +33,8 @@ func VirtualDestination(plan *snapshot.VirtualDestinationPlan, namespace string)
 	return v.objects
 }
 
-// virtual collects the objects of one VirtualDestination.
-type virtual struct {
+// virtualBuilder collects the objects of one VirtualDestination.
+type virtualBuilder struct {
 	plan      *snapshot.VirtualDestinationPlan
 	namespace string
 	objects   []*snapshot.Object
@@ -42,7 +42,7 @@ type virtual struct {
 	done map[snapshot.Ref]bool
 }
 
-func (v *virtual) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name string, spec any, policies ...snapshot.Ref) {
+func (v *virtualBuilder) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name string, spec any, policies ...snapshot.Ref) {
 	ref := snapshot.Ref{Kind: kind, Cluster: mesh.Cluster, Namespace: mesh.Namespace, Name: name}
 	if v.done[ref] {
 		return
@@ -55,7 +55,7 @@ func (v *virtual) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name string, 
 }
 
 // callers lets the callers in a mesh know the host name.
-func (v *virtual) callers(view *snapshot.VirtualView) {
+func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 	entry := v.entry(v.plan.Hostname)
 	entry.Addresses = []string{v.plan.Address}
 	for i, p := range view.Priorities {
@@ -89,18 +89,18 @@ func (v *virtual) callers(view *snapshot.VirtualView) {
 }
 
 // entry is a ServiceEntry without endpoints.
-func (v *virtual) entry(host string) *networking.ServiceEntry {
+func (v *virtualBuilder) entry(host string) *networking.ServiceEntry {
 	return &networking.ServiceEntry{
 		Hosts: []string{host}, Location: networking.ServiceEntry_MESH_INTERNAL,
 		Ports: []*networking.ServicePort{{Number: v.plan.Port, Name: v.portName(), Protocol: v.plan.Protocol}},
 	}
 }
 
-func (v *virtual) portName() string { return strings.ToLower(v.plan.Protocol) }
+func (v *virtualBuilder) portName() string { return strings.ToLower(v.plan.Protocol) }
 
 // passed asks for mutual TLS under the SNI by which gateways find their way: the
 // name of a cluster that the home entry gives them.
-func (v *virtual) passed(host, subset string) *networking.ClientTLSSettings {
+func (v *virtualBuilder) passed(host, subset string) *networking.ClientTLSSettings {
 	return &networking.ClientTLSSettings{
 		Mode: networking.ClientTLSSettings_ISTIO_MUTUAL,
 		Sni:  "outbound_." + strconv.FormatUint(uint64(v.plan.Port), 10) + "_." + subset + "_." + host,
@@ -108,7 +108,7 @@ func (v *virtual) passed(host, subset string) *networking.ClientTLSSettings {
 }
 
 // trafficPolicy is what failover needs, here or at a gateway.
-func (v *virtual) trafficPolicy(priorities int) *networking.TrafficPolicy {
+func (v *virtualBuilder) trafficPolicy(priorities int) *networking.TrafficPolicy {
 	out := &networking.TrafficPolicy{OutlierDetection: outliers(v.plan.Outlier.Value)}
 	if priorities < 2 {
 		return out
@@ -133,12 +133,12 @@ func outliers(o networkingv1.OutlierDetection) *networking.OutlierDetection {
 	}
 }
 
-func (v *virtual) subsets() []*networking.Subset {
+func (v *virtualBuilder) subsets() []*networking.Subset {
 	return subsets(&snapshot.View{Subsets: v.plan.Subsets})
 }
 
 // origins are the policies that say something of connections.
-func (v *virtual) origins() []snapshot.Ref {
+func (v *virtualBuilder) origins() []snapshot.Ref {
 	out := []snapshot.Ref{v.plan.Outlier.Origin.Ref}
 	for _, p := range v.plan.RequiredSubsets {
 		out = append(out, snapshot.RefOf(snapshot.TrafficPolicy, p.Policy))

@@ -12,7 +12,7 @@ import (
 
 // endpoints are those of one priority. None has a locality: it would split the
 // priority, and where names must be resolved Istio keeps but one locality.
-func (v *virtual) endpoints(priority int, p snapshot.Priority) []*networking.WorkloadEntry {
+func (v *virtualBuilder) endpoints(priority int, p snapshot.Priority) []*networking.WorkloadEntry {
 	var out []*networking.WorkloadEntry
 	scale := 1
 	for _, t := range p.Targets {
@@ -44,14 +44,14 @@ func (v *virtual) endpoints(priority int, p snapshot.Priority) []*networking.Wor
 
 // hasEndpoints reports whether any service behind the gateways of a target has
 // pods to pass connections on to.
-func (v *virtual) hasEndpoints(targets []snapshot.VirtualTarget, t snapshot.VirtualTarget) bool {
+func (v *virtualBuilder) hasEndpoints(targets []snapshot.VirtualTarget, t snapshot.VirtualTarget) bool {
 	return slices.ContainsFunc(targets, func(o snapshot.VirtualTarget) bool {
 		return len(o.Through) > 0 && o.Through[0].Service == t.Through[0].Service && len(v.pods(o.Backing)) > 0
 	})
 }
 
 // pods are the pods behind a service that have its port.
-func (v *virtual) pods(b *snapshot.BackingPlan) []*networking.WorkloadEntry {
+func (v *virtualBuilder) pods(b *snapshot.BackingPlan) []*networking.WorkloadEntry {
 	var out []*networking.WorkloadEntry
 	for _, part := range b.Destination.Spec.KubeService.EndpointSubsets {
 		at := slices.IndexFunc(part.Ports, func(p discoveryv1.EndpointPort) bool { return p.Name == b.Port.Name })
@@ -69,7 +69,7 @@ func (v *virtual) pods(b *snapshot.BackingPlan) []*networking.WorkloadEntry {
 
 // gateways stand for the pods behind a service, by which they are weighted:
 // once, or if there are subsets once for each set of labels that these look at.
-func (v *virtual) gateways(t snapshot.VirtualTarget, scale uint32) []*networking.WorkloadEntry {
+func (v *virtualBuilder) gateways(t snapshot.VirtualTarget, scale uint32) []*networking.WorkloadEntry {
 	var groups []labelGroup
 	for _, pod := range v.pods(t.Backing) {
 		labels := map[string]string{}

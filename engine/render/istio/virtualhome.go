@@ -8,7 +8,7 @@ import (
 
 // homes let the gateways on the way know where to pass on what arrives: to the
 // pods behind them, and to no gateway.
-func (v *virtual) homes() {
+func (v *virtualBuilder) homes() {
 	for _, home := range v.behindGateways() {
 		mesh := home[0].Mesh
 		host := snapshot.PassedAs(v.plan.Ref, mesh.HostnameSuffix)
@@ -32,7 +32,7 @@ func (v *virtual) homes() {
 
 // behindGateways are the services that some mesh reaches through gateways, in
 // their order, together with the others of their cluster.
-func (v *virtual) behindGateways() [][]*snapshot.BackingPlan {
+func (v *virtualBuilder) behindGateways() [][]*snapshot.BackingPlan {
 	passed := map[*snapshot.BackingPlan]bool{}
 	for _, view := range v.plan.Views {
 		for _, p := range view.Priorities {

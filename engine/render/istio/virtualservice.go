@@ -17,7 +17,7 @@ type sharedService struct {
 
 // virtualService renders the routes of a view. A route is written once for each
 // port of the service, so that requests keep their port.
-func (r *renderer) virtualService(view *snapshot.View, remote bool) {
+func (r *builder) virtualService(view *snapshot.View, remote bool) {
 	ports := routedPorts(r.plan.Destination.Spec.KubeService.Ports)
 	if len(view.Routes) == 0 || len(ports) == 0 {
 		return
@@ -58,7 +58,7 @@ func routedPorts(ports []discoveryv1.KubeServicePort) []uint32 {
 	return out
 }
 
-func (r *renderer) httpRoute(view *snapshot.View, route *snapshot.Route, port uint32) *networking.HTTPRoute {
+func (r *builder) httpRoute(view *snapshot.View, route *snapshot.Route, port uint32) *networking.HTTPRoute {
 	out := &networking.HTTPRoute{Name: r.routeName(route), Match: []*networking.HTTPMatchRequest{matchRequest(route.Match, port)}}
 	for i := range actions {
 		actions[i](route.Action, out)

@@ -16,32 +16,30 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Destination renders what follows from the plan of one service. Namespace is
-// the management plane's, the value of owner labels. The objects are ascending
-// by Ref.
-func Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object {
+// Renderer renders plans for Open Service Mesh. The Service Mesh Interface has
+// objects for services only.
+type Renderer struct{ render.Nothing }
+
+// Destination renders what follows from the plan of one service.
+func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object {
 	if plan.Mesh == nil || plan.Destination.Spec.KubeService == nil {
 		return nil
 	}
-	r := &renderer{plan: plan, namespace: namespace}
+	r := &builder{plan: plan, namespace: namespace}
 	r.trafficSplit()
 	r.access()
 	slices.SortFunc(r.objects, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })
 	return r.objects
 }
 
-// Mesh renders what follows from the plan of one mesh: nothing, since SMI has
-// no objects for a mesh as a whole.
-func Mesh(*snapshot.MeshPlan, string) []*snapshot.Object { return nil }
-
-// renderer collects the objects of one service.
-type renderer struct {
+// builder collects the objects of one service.
+type builder struct {
 	plan      *snapshot.DestinationPlan
 	namespace string
 	objects   []*snapshot.Object
 }
 
-func (r *renderer) add(kind snapshot.Kind, name string, spec any, parents ...snapshot.Ref) {
+func (r *builder) add(kind snapshot.Kind, name string, spec any, parents ...snapshot.Ref) {
 	service := r.plan.Destination.Spec.KubeService.Ref
 	r.objects = append(r.objects, &snapshot.Object{
 		Ref:     snapshot.Ref{Kind: kind, Cluster: service.ClusterName, Namespace: service.Namespace, Name: name},
@@ -49,13 +47,13 @@ func (r *renderer) add(kind snapshot.Kind, name string, spec any, parents ...sna
 	})
 }
 
-func (r *renderer) has(kind snapshot.Kind, name string) bool {
+func (r *builder) has(kind snapshot.Kind, name string) bool {
 	return slices.ContainsFunc(r.objects, func(o *snapshot.Object) bool { return o.Ref.Kind == kind && o.Ref.Name == name })
 }
 
 // trafficSplit splits what is sent to the service. OSM takes the first split of
 // a service that it finds, so there is one.
-func (r *renderer) trafficSplit() {
+func (r *builder) trafficSplit() {
 	own := r.plan.Destination.Spec.KubeService.Ref
 	for _, view := range r.plan.Views {
 		for _, route := range view.Routes {
@@ -99,7 +97,7 @@ func service(t snapshot.Target) string {
 
 // access renders grants: who, on which routes, and on which ports. Without a
 // TrafficTarget nobody gets in, and with one that has no sources everybody does.
-func (r *renderer) access() {
+func (r *builder) access() {
 	own := r.plan.Destination.Spec.KubeService.Ref
 	for i, g := range r.plan.Grants {
 		if len(g.From) == 0 {
@@ -136,7 +134,7 @@ func (r *renderer) access() {
 
 // routes renders what the targets of a policy refer to. Ports stand in a
 // TCPRoute: the destination of a TrafficTarget has none in this version.
-func (r *renderer) routes(name string, g *snapshot.Grant) {
+func (r *builder) routes(name string, g *snapshot.Grant) {
 	policy := g.Rule.Origin.Ref
 	r.add(snapshot.HTTPRouteGroup, name, &specsv1alpha4.HTTPRouteGroupSpec{Matches: matches(g.Rule)}, policy)
 	if len(g.Ports) == 0 {

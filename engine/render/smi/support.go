@@ -7,16 +7,17 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Dialect declares what Open Service Mesh 1.2 can express with the objects of
-// the Service Mesh Interface.
-func Dialect() *snapshot.Dialect {
-	return &snapshot.Dialect{
-		Name:      "OSM",
-		Speaks:    func(spec *discoveryv1.MeshSpec) bool { return spec.Osm != nil },
-		Fields:    slices.Concat(trafficFields(), accessFields(), otherFields()),
-		ByAccount: true, KeepsPort: true, SeesRequests: seesRequests, CheckAccess: checkAccess, Beside: beside,
-	}
+// dialect is read-only, and one for all: dialects are compared by pointer.
+var dialect = &snapshot.Dialect{
+	Name:      "OSM",
+	Speaks:    func(spec *discoveryv1.MeshSpec) bool { return spec.Osm != nil },
+	Fields:    slices.Concat(trafficFields(), accessFields(), otherFields()),
+	ByAccount: true, KeepsPort: true, SeesRequests: seesRequests, CheckAccess: checkAccess, Beside: beside,
 }
+
+// Dialect declares what Open Service Mesh 1.2 supports with the objects of the
+// Service Mesh Interface.
+func (Renderer) Dialect() *snapshot.Dialect { return dialect }
 
 func trafficFields() []snapshot.Support {
 	const (

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/render"
+	"github.com/meshctl/meshctl/engine/render/istio"
+	"github.com/meshctl/meshctl/engine/render/smi"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Mesh is all that the engine knows about one kind of mesh.
+type Mesh struct {
+	Renderer render.Renderer
+}
+
+// Meshes lists the kinds of mesh there are. A new one is a line here.
+func Meshes() []Mesh {
+	return []Mesh{
+		{Renderer: istio.Renderer{}},
+		{Renderer: smi.Renderer{}},
+	}
+}
+
+// Dialects are what each kind of mesh supports, as its renderer declares it.
+func Dialects() []*snapshot.Dialect { return dialects(Meshes()) }
+
+func dialects(meshes []Mesh) []*snapshot.Dialect {
+	out := make([]*snapshot.Dialect, 0, len(meshes))
+	for _, m := range meshes {
+		out = append(out, m.Renderer.Dialect())
+	}
+	return out
+}
+
+// unknown renders nothing for meshes of unknown kinds.
+type unknown struct{ render.Nothing }
+
+func (unknown) Dialect() *snapshot.Dialect { return nil }
+
+// rendererOf finds the renderer for a mesh, which may be nil.
+func (c *partCache) rendererOf(mesh *snapshot.MeshPlan) render.Renderer {
+	if mesh != nil {
+		for _, m := range c.kinds {
+			if m.Renderer.Dialect().Speaks(&mesh.Mesh.Spec) {
+				return m.Renderer
+			}
+		}
+	}
+	return unknown{}
+}
+
+// renderAll collects the objects of all renderers, ascending by Ref.
+func (c *partCache) renderAll(objects func(render.Renderer) []*snapshot.Object) []*snapshot.Object {
+	var out []*snapshot.Object
+	for _, m := range c.kinds {
+		out = append(out, objects(m.Renderer)...)
+	}
+	slices.SortFunc(out, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })
+	return out
+}
