@@ -49,6 +49,7 @@ func screens(destination, workload, policy, mesh string) []screen {
 // takenOver are screens about services that stand in for others.
 var takenOver = []screen{
 	{"policies", ":vdest\n"}, {"a virtual destination", ":policies cart\n"}, {"its end", ":policies cart\nG"}, {"its YAML", ":policies cart\ny"},
+	{"what is generated from it", ":policies cart\ny  "},
 	{"a destination behind it", ":destinations cart.shop.cluster-1\n"}, {"what it fails over to", ":destinations cart.shop.cluster-1\nG"},
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rogpeppe/go-internal/diff"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -177,8 +176,4 @@ func writeIssues(b *strings.Builder, title string, issues []snapshot.Issue) {
 }
 
 // Full is every object that would differ.
-func (p *Preview) Full() string {
-	return p.Text(func(name string, before, after []byte) []byte {
-		return diff.Diff("before: "+name, before, "after: "+name, after)
-	})
-}
+func (p *Preview) Full() string { return p.Text() }

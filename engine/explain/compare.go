@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rogpeppe/go-internal/diff"
+
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -114,14 +116,15 @@ func without(issues, others []snapshot.Issue) []snapshot.Issue {
 
 // Text is all that differs, in full: what is created as YAML, what is changed
 // as its lines before (-) and after (+).
-func (c *Comparison) Text(diff func(name string, before, after []byte) []byte) string {
+func (c *Comparison) Text() string {
 	var b bytes.Buffer
 	for _, cluster := range c.Clusters {
 		for i := range cluster.Objects {
 			o := &cluster.Objects[i]
 			fmt.Fprintf(&b, "# %s: %s\n", o.Verb(), o.Ref)
 			if o.Verb() == "changed" {
-				b.Write(diff(o.Ref.String(), []byte(o.Before), []byte(o.After)))
+				name := o.Ref.String()
+				b.Write(diff.Diff("before: "+name, []byte(o.Before), "after: "+name, []byte(o.After)))
 				continue
 			}
 			b.WriteString(o.After + o.Before)

@@ -40,11 +40,10 @@ func TestCompare(t *testing.T) {
 	assert.Equal(t, []string{"removed a/gone", "created b/new", "changed b/other"}, got)
 	assert.Equal(t, []snapshot.Issue{issue(snapshot.Error, "appears")}, c.Appeared)
 	assert.Equal(t, []snapshot.Issue{issue(snapshot.Error, "mended")}, c.Gone)
-	text := c.Text(func(name string, before, after []byte) []byte {
-		return []byte("[" + string(before) + string(after) + "]\n")
-	})
+	text := c.Text()
 	assert.Contains(t, text, "# removed: VirtualService a/bookinfo/gone\n")
 	assert.Contains(t, text, "host: x\n")
+	assert.Contains(t, text, "\n-  host: x\n+  host: \"y\"\n")
 
 	c, err = explain.Compare(before, before)
 	require.NoError(t, err)

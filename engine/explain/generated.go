@@ -1,9 +1,12 @@
 package explain
 
 import (
-	"cmp"
+	"bytes"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -153,56 +156,37 @@ func lines(text string) []Line {
 	return out
 }
 
-// maxCompared bounds the work of a comparison; texts that are longer after
-// what they have in common at both ends differ as a whole.
-const maxCompared = 2000
-
-// markDifferences marks the lines that are not in the longest common
-// subsequence of a and b.
+// markDifferences marks the lines that an anchored diff does not match: lines
+// that occur once on each side hold the two together. It takes O(n log n) time
+// and O(n) memory, however much differs.
 func markDifferences(a, b []Line) {
-	for len(a) > 0 && len(b) > 0 && a[0].Text == b[0].Text {
-		a, b = a[1:], b[1:]
-	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1].Text == b[len(b)-1].Text {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	if len(a) > maxCompared || len(b) > maxCompared {
-		markAll(a)
-		markAll(b)
-		return
-	}
-	length := make([][]int, len(a)+1)
-	for i := range length {
-		length[i] = make([]int, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i].Text == b[j].Text {
-				length[i][j] = length[i+1][j+1] + 1
-			} else {
-				length[i][j] = max(length[i+1][j], length[i][j+1])
-			}
+	i, j := -1, -1 // before the first hunk
+	for text := range strings.Lines(string(diff.Diff("a", joined(a), "b", joined(b)))) {
+		var rest int
+		if n, _ := fmt.Sscanf(text, "@@ -%d,%d +%d", &i, &rest, &j); n == 3 {
+			i, j = i-1, j-1 // hunks count from 1
+			continue
 		}
-	}
-	for len(a) > 0 && len(b) > 0 {
-		i, j := len(length)-1-len(a), len(length[0])-1-len(b)
-		switch {
-		case a[0].Text == b[0].Text:
-			a, b = a[1:], b[1:]
-		case cmp.Compare(length[i+1][j], length[i][j+1]) >= 0:
-			a[0].Differs = true
-			a = a[1:]
+		if i < 0 {
+			continue
+		}
+		switch text[0] {
+		case '-':
+			a[i].Differs = true
+			i++
+		case '+':
+			b[j].Differs = true
+			j++
 		default:
-			b[0].Differs = true
-			b = b[1:]
+			i, j = i+1, j+1
 		}
 	}
-	markAll(a)
-	markAll(b)
 }
 
-func markAll(list []Line) {
-	for i := range list {
-		list[i].Differs = true
+func joined(lines []Line) []byte {
+	var b bytes.Buffer
+	for _, l := range lines {
+		b.WriteString(l.Text + "\n")
 	}
+	return b.Bytes()
 }
