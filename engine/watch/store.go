@@ -3,10 +3,12 @@ package watch
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -131,7 +133,28 @@ func same[T object](a, b T) bool {
 	if a == gone || b == gone {
 		return a == b
 	}
-	return equality.Semantic.DeepEqual(a, b)
+	return equal(a, b)
+}
+
+// equal compares two objects of one API type field by field: their metadata, and
+// their spec and status. Those of Istio's kinds are protobuf messages, which only
+// proto.Equal can compare: they have unexported fields, at which DeepEqual panics.
+func equal(a, b any) bool {
+	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range x.NumField() {
+		was, now := x.Field(i).Addr().Interface(), y.Field(i).Addr().Interface()
+		switch was := was.(type) {
+		case proto.Message:
+			if !proto.Equal(was, now.(proto.Message)) {
+				return false
+			}
+		default:
+			if !equality.Semantic.DeepEqual(was, now) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // put stores or, if it no longer matters, forgets an object.

@@ -1,0 +1,214 @@
+package watch
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
+	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/randfill"
+
+	"github.com/meshctl/meshctl/engine/api/scheme"
+)
+
+// comparer compares random objects of a feed's kind.
+type comparer interface {
+	feeder
+	compareRandomObjects(t *testing.T)
+}
+
+// compareRandomObjects checks that objects of any content can be compared and
+// stored, before and after they were stripped, and that a copy equals its original.
+func (f *feed[T]) compareRandomObjects(t *testing.T) {
+	copied := func(o T) T {
+		c, ok := o.DeepCopyObject().(T)
+		require.True(t, ok)
+		return c
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	filler := randfill.NewWithSeed(1).NilChance(0.3).NumElements(0, 3).MaxDepth(8).Funcs(
+		func(e *runtime.RawExtension, c randfill.Continue) { e.Raw = []byte(c.String(5)) })
+	another := func() T {
+		o := copied(f.example)
+		fillObject(filler, random, reflect.ValueOf(o).Elem())
+		o.SetNamespace("default")
+		o.SetName("a")
+		return o
+	}
+	for range 30 {
+		a, b := another(), another()
+		require.True(t, same(a, copied(a)))
+		require.NotPanics(t, func() { same(a, b) })
+		require.NoError(t, f.Add(copied(a)))
+		require.NoError(t, f.Update(copied(b)))
+		require.NoError(t, f.Replace([]any{copied(a)}, ""))
+		f.strip(a)
+		f.strip(b)
+		require.True(t, same(a, copied(a)))
+		require.NotPanics(t, func() { same(a, b) })
+	}
+}
+
+// fillObject puts random values into an object, field by field.
+func fillObject(filler *randfill.Filler, random *rand.Rand, object reflect.Value) {
+	for i := range object.NumField() {
+		field := object.Field(i).Addr().Interface()
+		if message, ok := field.(proto.Message); ok {
+			fillMessage(random, message.ProtoReflect(), 4)
+		} else {
+			filler.Fill(field)
+		}
+	}
+}
+
+// fillMessage puts random values into a protobuf message.
+func fillMessage(random *rand.Rand, m protoreflect.Message, depth int) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		isMessage := field.Message() != nil
+		if random.IntN(3) == 0 || isMessage && depth == 0 {
+			continue
+		}
+		value := func(list func() protoreflect.Value) protoreflect.Value {
+			if !isMessage {
+				return randomScalar(random, field)
+			}
+			v := list()
+			fillMessage(random, v.Message(), depth-1)
+			return v
+		}
+		switch {
+		case field.IsMap():
+			for range random.IntN(3) {
+				key := randomScalar(random, field.MapKey()).MapKey()
+				if field.MapValue().Message() == nil {
+					m.Mutable(field).Map().Set(key, randomScalar(random, field.MapValue()))
+				} else if depth > 0 {
+					fillMessage(random, m.Mutable(field).Map().Mutable(key).Message(), depth-1)
+				}
+			}
+		case field.IsList():
+			list := m.Mutable(field).List()
+			for range random.IntN(3) {
+				list.Append(value(list.NewElement))
+			}
+		default:
+			m.Set(field, value(func() protoreflect.Value { return m.NewField(field) }))
+		}
+	}
+}
+
+func randomScalar(random *rand.Rand, field protoreflect.FieldDescriptor) protoreflect.Value {
+	n := random.IntN(5)
+	switch field.Kind() {
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(n > 2)
+	case protoreflect.EnumKind:
+		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(n))
+	case protoreflect.Int32Kind:
+		return protoreflect.ValueOfInt32(int32(n))
+	case protoreflect.Uint32Kind:
+		return protoreflect.ValueOfUint32(uint32(n))
+	case protoreflect.Int64Kind:
+		return protoreflect.ValueOfInt64(int64(n))
+	case protoreflect.Uint64Kind:
+		return protoreflect.ValueOfUint64(uint64(n))
+	case protoreflect.DoubleKind:
+		return protoreflect.ValueOfFloat64(float64(n))
+	case protoreflect.FloatKind:
+		return protoreflect.ValueOfFloat32(float32(n))
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes(make([]byte, n))
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString("abcde"[:n])
+	default:
+		panic("the test does not know the protobuf kind " + field.Kind().String())
+	}
+}
+
+// TestObjectsOfAnyKindCanBeCompared goes over all kinds that are followed.
+func TestObjectsOfAnyKindCanBeCompared(t *testing.T) {
+	t.Parallel()
+	config := &rest.Config{Host: "https://127.0.0.1:1"}
+	managed, err := newManagedPlane(config, scheme.New(), nil, func() {})
+	require.NoError(t, err)
+	management, err := newManagementPlane(config, scheme.New(), "gloo-mesh", withStatuses, func() {})
+	require.NoError(t, err)
+	for _, f := range append(managed.feeds, management.feeds...) {
+		kind, _ := f.trouble()
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			c, ok := f.(comparer)
+			require.True(t, ok)
+			c.compareRandomObjects(t)
+		})
+	}
+}
+
+// edited stores an object, then a change that strip removes, then one that it keeps.
+func edited[T object](t *testing.T, strip func(T) bool, stored, ignored, kept T) {
+	t.Helper()
+	for _, o := range []T{stored, ignored, kept} {
+		o.SetNamespace("default")
+		o.SetName("a")
+	}
+	changes := 0
+	c := newCollection(nil, strip, func() { changes++ })
+	require.NoError(t, c.Replace([]any{stored}, ""))
+	before := c.list()
+	ignored.SetLabels(map[string]string{"edited": "yes"})
+	ignored.SetAnnotations(map[string]string{"edited": "yes"})
+	ignored.SetGeneration(2)
+	require.NoError(t, c.Update(ignored))
+	assert.True(t, sameList(before, c.list()), "%T: an edit that is not read", stored)
+	require.NoError(t, c.Update(kept))
+	assert.False(t, sameList(before, c.list()), "%T: an edit that is read", stored)
+	assert.Equal(t, 2, changes, "%T", stored)
+}
+
+func TestEditsOfIstioObjects(t *testing.T) {
+	t.Parallel()
+	edited(t, stripVirtualService, &istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}}},
+		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}, Http: []*networking.HTTPRoute{{Name: "x"}}}},
+		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"b"}}})
+	edited(t, stripServiceEntry, &istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}},
+		&istionetworkingv1.ServiceEntry{
+			Spec:   networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS},
+			Status: networking.ServiceEntryStatus{Addresses: []*networking.ServiceEntryAddress{{Value: "240.240.0.1"}}},
+		},
+		&istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, ExportTo: []string{"."}}})
+	edited(t, stripDestinationRule, &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}},
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: "x"}}}},
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "b"}})
+	edited(t, stripSidecar, &istionetworkingv1.Sidecar{}, &istionetworkingv1.Sidecar{Spec: networking.Sidecar{Egress: []*networking.IstioEgressListener{{Bind: "x"}}}},
+		&istionetworkingv1.Sidecar{Spec: networking.Sidecar{WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"app": "a"}}}})
+	edited(t, stripAuthorizationPolicy, &istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{}}}},
+		&istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{From: []*security.Rule_From{{}}}, {}}}},
+		&istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Action: security.AuthorizationPolicy_DENY}})
+}
+
+// TestSerializedMessagesEqualFreshOnes: a message that was printed or sent has
+// other internal state than one that was not.
+func TestSerializedMessagesEqualFreshOnes(t *testing.T) {
+	t.Parallel()
+	entry := func() *istionetworkingv1.ServiceEntry {
+		return &istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}}}
+	}
+	used := entry()
+	_, err := proto.Marshal(&used.Spec)
+	require.NoError(t, err)
+	assert.True(t, same(entry(), used))
+	assert.True(t, same(&corev1.Pod{}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}), "nil and empty are the same")
+}
