@@ -4,19 +4,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/helper"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // upIn, when set in the environment, makes this test binary bring a demo up in
@@ -54,17 +56,18 @@ func processesOf(t *testing.T, dir string) []string {
 
 func requireNoProcess(t *testing.T, dir string) {
 	t.Helper()
-	gone := func() bool { return len(processesOf(t, dir)) == 0 }
-	if !assert.Eventually(t, gone, 20*time.Second, 20*time.Millisecond) {
-		t.Fatalf("processes stay: %q", processesOf(t, dir))
-	}
+	waittest.NoError(t, "no process is left", func() error {
+		if processes := processesOf(t, dir); len(processes) > 0 {
+			return fmt.Errorf("there are %q", processes)
+		}
+		return nil
+	})
 }
 
 // waitForProcesses waits until both clusters are half way up.
 func waitForProcesses(t *testing.T, dir string) {
 	t.Helper()
-	half := func() bool { return len(processesOf(t, dir)) >= 6 }
-	require.Eventually(t, half, time.Minute, 20*time.Millisecond, "the clusters do not start")
+	waittest.Until(t, "six processes run", func() bool { return len(processesOf(t, dir)) >= 6 })
 }
 
 func buildHelper(t *testing.T) {
@@ -157,7 +160,10 @@ func TestUpUpDown(t *testing.T) {
 	require.True(t, before.Healthy(), "%+v", before)
 	require.NoError(t, demo.Up(ctx, other))
 
-	crash(t, before.Serve.PID)
+	crashServe(t, opts)
+	taken, err := net.Listen("tcp", before.Metrics)
+	require.NoError(t, err)
+	defer func() { _ = taken.Close() }()
 	out.Reset()
 	require.NoError(t, demo.Up(ctx, opts))
 	assert.Contains(t, out.String(), "The demo of ")
@@ -165,6 +171,7 @@ func TestUpUpDown(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, after.Healthy(), "%+v", after)
 	assert.NotEqual(t, before.Serve.PID, after.Serve.PID)
+	assert.NotEqual(t, before.Metrics, after.Metrics, "another program listens there by now")
 	assert.Equal(t, before.Clusters, after.Clusters, "what ran was left alone")
 
 	require.NoError(t, demo.Down(ctx, opts))
@@ -177,9 +184,17 @@ func TestUpUpDown(t *testing.T) {
 	requireNoProcess(t, other.Dir)
 }
 
-func crash(t *testing.T, pid int) {
+// crashServe ends the management plane of a demo, as a crash would.
+func crashServe(t *testing.T, opts demo.Options) {
 	t.Helper()
-	process, err := os.FindProcess(pid)
+	report, err := demo.Status(t.Context(), opts)
+	require.NoError(t, err)
+	process, err := os.FindProcess(report.Serve.PID)
 	require.NoError(t, err)
 	require.NoError(t, process.Kill())
+	waittest.Until(t, "serve has ended", func() bool {
+		report, err := demo.Status(t.Context(), opts)
+		require.NoError(t, err)
+		return !report.Serve.Alive
+	})
 }

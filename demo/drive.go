@@ -46,26 +46,44 @@ func (u *up) meshctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// startServe starts the management plane in the background and waits until it is ready.
+// startServe starts the management plane in the background and waits until it is
+// ready. It serves metrics where it did before, unless another program is there.
 func (u *up) startServe(ctx context.Context) error {
-	ports, err := proc.FreePorts(1)
-	if err != nil {
-		return err
+	const tries = 3
+	for try := 1; ; try++ {
+		if u.state.metricsTaken() {
+			ports, err := proc.ReservePorts(filepath.Join(u.opts.Dir, stateFile), 1)
+			if err != nil {
+				return err
+			}
+			u.state.Metrics = "127.0.0.1:" + strconv.Itoa(ports[0])
+		}
+		serve, err := proc.Start(u.guard, proc.Spec{
+			Name: "meshctl serve", Path: u.opts.Meshctl,
+			Args: []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.state.Clusters[0], "--metrics-bind", u.state.Metrics},
+			Dir:  u.opts.Dir, Log: filepath.Join(u.opts.Dir, logsDir, "serve.log"),
+		})
+		if err != nil {
+			return err
+		}
+		u.state.Serve = serve
+		if err := u.state.write(u.opts.Dir); err != nil {
+			return err
+		}
+		err = u.waitServe(ctx)
+		// Another program may take the port before serve listens there.
+		if err == nil || try == tries || serve.Alive() || !u.state.metricsTaken() {
+			return err
+		}
 	}
-	metrics := "127.0.0.1:" + strconv.Itoa(ports[0])
-	serve, err := proc.Start(u.guard, proc.Spec{
-		Name: "meshctl serve", Path: u.opts.Meshctl,
-		Args: []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.state.Clusters[0], "--metrics-bind", metrics},
-		Dir:  u.opts.Dir, Log: filepath.Join(u.opts.Dir, logsDir, "serve.log"),
-	})
-	if err != nil {
-		return err
-	}
-	u.state.Serve, u.state.Metrics = serve, metrics
-	if err := u.state.write(u.opts.Dir); err != nil {
-		return err
-	}
-	return u.waitServe(ctx)
+}
+
+// metricsTaken says whether serve, which does not run, cannot listen on its
+// address; it has none at first.
+func (s state) metricsTaken() bool {
+	_, port, _ := strings.Cut(s.Metrics, ":")
+	number, err := strconv.Atoi(port)
+	return err != nil || proc.PortInUse(number)
 }
 
 func (u *up) waitServe(ctx context.Context) error {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -168,11 +167,7 @@ func (b *lockedBuffer) String() string {
 // startServe starts the management plane and waits until it is ready.
 func (w *world) startServe() {
 	w.t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(w.t, err)
-	address := listener.Addr().String()
-	require.NoError(w.t, listener.Close())
-
+	address := sandboxtest.Address(w.t)
 	s := &server{log: &lockedBuffer{}, metrics: "http://" + address, exited: make(chan error, 1)}
 	s.cmd = exec.Command(w.binary, "serve", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "--metrics-bind", address)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log

@@ -128,16 +128,9 @@ func (c *Cluster) path(parts ...string) string {
 // create makes the folder and everything in it that must be there before the
 // first process.
 func create(opts Options) (*Cluster, error) {
-	ports, err := proc.FreePorts(len(portNames()))
-	if err != nil {
-		return nil, err
-	}
 	c := &Cluster{
 		dir: opts.Dir, pki: pki{filepath.Join(opts.Dir, "pki")}, guard: opts.Guard,
 		state: state{Name: opts.Name, Index: opts.Index, Helper: opts.Helper, Ports: map[string]int{}},
-	}
-	for i, name := range portNames() {
-		c.state.Ports[name] = ports[i]
 	}
 	// etcd insists on a data folder that only its owner can read.
 	for _, dir := range []string{c.path("logs"), c.path("etcd"), c.path("istiod")} {
@@ -145,7 +138,16 @@ func create(opts Options) (*Cluster, error) {
 			return nil, fmt.Errorf("making its folder: %w", err)
 		}
 	}
-	if err := c.pki.create(opts.Name, "https://"+address(c.state.Ports["kube-apiserver"])); err != nil {
+	// The state file owns the ports, so it comes first.
+	if err := c.state.write(c.dir); err != nil {
+		return nil, err
+	}
+	for role := range portNames() {
+		if err := c.reservePorts(role); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.pki.create(opts.Name, c.server()); err != nil {
 		return nil, err
 	}
 	admin, err := os.ReadFile(c.pki.file("admin.kubeconfig"))
@@ -155,21 +157,21 @@ func create(opts Options) (*Cluster, error) {
 	if err := kube.WriteFile(c.Kubeconfig(), admin); err != nil {
 		return nil, err
 	}
-	if err := kube.WriteFile(c.path(auditPolicyFile), []byte(auditPolicy())); err != nil {
-		return nil, err
-	}
-	return c, c.state.write(c.dir)
+	return c, kube.WriteFile(c.path(auditPolicyFile), []byte(auditPolicy()))
 }
 
 func (c *Cluster) start(ctx context.Context, apiServerOnly bool) error {
-	if err := c.run(Etcd, nil, c.etcdArgs()...); err != nil {
-		return err
-	}
-	// The API server waits for etcd by itself.
-	if err := c.run(APIServer, nil, c.apiServerArgs()...); err != nil {
-		return err
-	}
-	if err := c.waitAPIServer(ctx); err != nil || apiServerOnly {
+	err := c.onFreePorts(func() error {
+		if err := c.run(ctx, Etcd, nil, c.etcdArgs()...); err != nil {
+			return err
+		}
+		// The API server waits for etcd by itself.
+		if err := c.run(ctx, APIServer, nil, c.apiServerArgs()...); err != nil {
+			return err
+		}
+		return c.waitAPIServer(ctx)
+	})
+	if err != nil || apiServerOnly {
 		return err
 	}
 	stages, err := c.helperOutput(ctx, nil, "kwok-stages")
@@ -180,14 +182,14 @@ func (c *Cluster) start(ctx context.Context, apiServerOnly bool) error {
 		return err
 	}
 	for _, role := range []struct {
-		name string
-		args []string
+		name      string
+		env, args []string
 	}{
-		{ControllerManager, c.controllerManagerArgs()},
-		{Scheduler, c.schedulerArgs()},
-		{Kwok, c.kwokArgs()},
+		{ControllerManager, nil, c.controllerManagerArgs()},
+		{Scheduler, nil, c.schedulerArgs()},
+		{Kwok, c.kwokEnv(), c.kwokArgs()},
 	} {
-		if err := c.run(role.name, nil, role.args...); err != nil {
+		if err := c.run(ctx, role.name, role.env, role.args...); err != nil {
 			return err
 		}
 	}

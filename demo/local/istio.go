@@ -40,15 +40,22 @@ func (c *Cluster) InstallIstio(ctx context.Context, opts IstioOptions) error {
 	if err != nil {
 		return err
 	}
+	return c.onFreePorts(func() error { return c.startIstio(ctx, client, objects) })
+}
+
+func (c *Cluster) startIstio(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
+	applied := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, obj := range objects {
+		obj = obj.DeepCopy()
 		if err := c.pointWebhooksAtProcess(obj); err != nil {
 			return err
 		}
+		applied = append(applied, obj)
 	}
-	if err := client.Apply(ctx, objects...); err != nil {
+	if err := client.Apply(ctx, applied...); err != nil {
 		return err
 	}
-	if err := c.run(Istiod, c.istiodEnv(), c.istiodArgs()...); err != nil {
+	if err := c.run(ctx, Istiod, c.istiodEnv(), c.istiodArgs()...); err != nil {
 		return err
 	}
 	if err := c.giveAddresses(ctx, client, objects); err != nil {
@@ -104,7 +111,7 @@ func (c *Cluster) pointWebhooksAtProcess(obj *unstructured.Unstructured) error {
 			return fmt.Errorf("cluster %s: %s %s: %w", c.Name(), obj.GetKind(), obj.GetName(), err)
 		}
 		config["clientConfig"] = map[string]any{
-			"url": "https://localhost:" + strconv.Itoa(c.state.Ports["istiod-https"]) + path,
+			"url": "https://localhost:" + strconv.Itoa(c.port("istiod-https")) + path,
 		}
 	}
 	return unstructured.SetNestedSlice(obj.Object, webhooks, "webhooks")

@@ -2,7 +2,11 @@ package local_test
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -10,9 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/meshctl/meshctl/demo/helper"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/proc"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 )
 
@@ -35,6 +41,9 @@ func TestTwoClusters(t *testing.T) {
 	clusters := sandbox.Clusters(t, 2)
 	t.Logf("two clusters: %s", time.Since(started).Round(time.Millisecond))
 
+	// Programs that know nothing of reservations take two of istiod's ports.
+	takePort(t, clusters[0].Port("istiod-https"))
+	takePort(t, clusters[0].Port("istiod-monitoring"))
 	var group errgroup.Group
 	for _, c := range clusters {
 		group.Go(func() error { return c.InstallIstio(ctx, local.IstioOptions{}) })
@@ -83,9 +92,17 @@ func TestTwoClusters(t *testing.T) {
 
 	// A reboot, seen from here: everything is gone at once.
 	require.NoError(t, c.Stop(ctx))
+	// The API server's port is in kubeconfigs by now, so it stays what it is.
+	taken := takePort(t, c.Port("kube-apiserver"))
 	revived, err := c.Revive(ctx)
+	require.ErrorContains(t, err, fmt.Sprintf("port %d is in use by another program; end that program", c.Port("kube-apiserver")))
+	assert.Equal(t, local.Etcd, revived[0])
+	require.NoError(t, taken.Close())
+	_, err = c.Revive(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, []string{local.Etcd, local.APIServer, local.ControllerManager, local.Scheduler, local.Kwok, local.Istiod}, revived)
+	for _, p := range c.Processes() {
+		assert.True(t, p.Alive(), p.Name)
+	}
 	require.NoError(t, client.WaitInjected(ctx, "bookinfo"))
 	require.NoError(t, c.Kill(ctx, local.Etcd))
 	revived, err = c.Revive(ctx)
@@ -97,6 +114,45 @@ func TestTwoClusters(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(log), `"username":"admin"`)
 	assert.NotContains(t, string(log), `"username":"kwok"`)
+}
+
+// takePort listens where a component is to listen, as another program might.
+func takePort(t *testing.T, port int) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// TestStartOnOtherPorts: the ports of etcd and of the API server are taken after
+// they were chosen, and before the two listen there.
+func TestStartOnOtherPorts(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts an API server")
+	}
+	binary, err := helper.Build(t.Context(), helper.Progress{})
+	require.NoError(t, err)
+	guard, err := proc.NewGuard()
+	require.NoError(t, err)
+	t.Cleanup(guard.Close)
+	c, err := local.Create(local.Options{Name: "cluster-1", Dir: t.TempDir(), Helper: binary, Index: 1, Guard: guard, APIServerOnly: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Stop(context.Background())) })
+	peer, server := c.Port("etcd-peer"), c.Port("kube-apiserver")
+	takePort(t, peer)
+	takePort(t, server)
+
+	require.NoError(t, c.Launch(t.Context()))
+	assert.NotEqual(t, peer, c.Port("etcd-peer"))
+	assert.NotEqual(t, server, c.Port("kube-apiserver"))
+	config, err := c.Config()
+	require.NoError(t, err)
+	assert.Equal(t, fmt.Sprintf("https://127.0.0.1:%d", c.Port("kube-apiserver")), config.Host)
+	again, err := local.Open(filepath.Dir(c.Kubeconfig()), nil)
+	require.NoError(t, err)
+	assert.Equal(t, c.Port("kube-apiserver"), again.Port("kube-apiserver"), "the new one is written down")
 }
 
 // assertProxies asks istiod as a sidecar and as a gateway.

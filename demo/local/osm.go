@@ -55,13 +55,15 @@ func (c *Cluster) InstallOSM(ctx context.Context, opts OSMOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := c.startProcess(proc.Spec{
-		Name: OSMController, Path: opts.Helper, Args: append([]string{OSMController}, c.osmArgs(pod)...),
-		Dir: c.path("."), Log: c.path("logs", OSMController+".log"),
-	}); err != nil {
-		return err
-	}
-	return c.waitOSM(ctx)
+	return c.onFreePorts(func() error {
+		if err := c.startProcess(ctx, proc.Spec{
+			Name: OSMController, Path: opts.Helper, Args: append([]string{OSMController}, c.osmArgs(pod)...),
+			Dir: c.path("."), Log: c.path("logs", OSMController+".log"),
+		}); err != nil {
+			return err
+		}
+		return c.waitOSM(ctx)
+	})
 }
 
 // osmObjects are what is installed, definitions first.
@@ -141,9 +143,9 @@ func (c *Cluster) osmArgs(pod string) []string {
 		"--kubeconfig=" + c.pki.file("osm-controller.kubeconfig"), "--pod=" + pod,
 		"--osm-namespace=" + osmNamespace, "--mesh-name=" + osmMesh, "--trust-domain=" + osmTrustDomain,
 		"--validator-webhook-config=" + osmWebhook,
-		"--ads-port=" + strconv.Itoa(c.state.Ports["osm-ads"]),
-		"--webhook-port=" + strconv.Itoa(c.state.Ports["osm-webhook"]),
-		"--http-port=" + strconv.Itoa(c.state.Ports["osm-http"]),
+		"--ads-port=" + strconv.Itoa(c.port("osm-ads")),
+		"--webhook-port=" + strconv.Itoa(c.port("osm-webhook")),
+		"--http-port=" + strconv.Itoa(c.port("osm-http")),
 	}
 }
 
@@ -153,7 +155,7 @@ func (c *Cluster) waitOSM(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	url := "http://" + address(c.state.Ports["osm-http"]) + "/health/ready"
+	url := "http://" + c.address("osm-http") + "/health/ready"
 	return c.waitRole(ctx, OSMController, func(ctx context.Context) error {
 		if err := kube.GetOK(ctx, url); err != nil {
 			return err
@@ -161,7 +163,7 @@ func (c *Cluster) waitOSM(ctx context.Context) error {
 		if _, err := client.Get(ctx, kube.Webhooks("validatingwebhookconfigurations"), "", osmWebhook); err != nil {
 			return err
 		}
-		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address(c.state.Ports["osm-webhook"]))
+		connection, err := new(net.Dialer).DialContext(ctx, "tcp", c.address("osm-webhook"))
 		if err != nil {
 			return fmt.Errorf("its webhook: %w", err)
 		}

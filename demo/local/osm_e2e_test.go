@@ -26,6 +26,7 @@ func TestOpenServiceMesh(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	clusters := sandbox.Clusters(t, 2)
+	takePort(t, clusters[0].Port("osm-ads"))
 	for _, c := range clusters {
 		require.NoError(t, c.InstallOSM(ctx, local.OSMOptions{Helper: helper}))
 	}

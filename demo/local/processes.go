@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,8 +15,8 @@ import (
 )
 
 // run starts a role of the helper and writes it down.
-func (c *Cluster) run(role string, env []string, args ...string) error {
-	return c.startProcess(proc.Spec{
+func (c *Cluster) run(ctx context.Context, role string, env []string, args ...string) error {
+	return c.startProcess(ctx, proc.Spec{
 		Name: role, Path: c.state.Helper, Args: append([]string{role}, args...), Env: env,
 		Dir: c.path(workDir(role)), Log: c.path("logs", role+".log"),
 	})
@@ -30,7 +31,13 @@ func workDir(role string) string {
 	return "."
 }
 
-func (c *Cluster) startProcess(spec proc.Spec) error {
+// startProcess starts a role, ending it first if it still runs.
+func (c *Cluster) startProcess(ctx context.Context, spec proc.Spec) error {
+	if earlier, err := c.process(spec.Name); err == nil {
+		if err := c.end(ctx, earlier); err != nil {
+			return err
+		}
+	}
 	p, err := proc.Start(c.guard, spec)
 	if err != nil {
 		return fmt.Errorf("cluster %s: %w", c.Name(), err)
@@ -87,10 +94,7 @@ func (c *Cluster) Restart(ctx context.Context, role string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.end(ctx, p); err != nil {
-		return err
-	}
-	if err := c.startProcess(p.Spec); err != nil {
+	if err := c.startProcess(ctx, p.Spec); err != nil {
 		return err
 	}
 	switch role {
@@ -111,22 +115,24 @@ func (c *Cluster) Revive(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var revived []string
-	for range reviveRounds {
+	for try := 1; ; try++ {
 		started, err := c.startEnded(ctx)
 		revived = append(revived, started...)
 		if err == nil && len(started) == 0 {
 			return revived, nil
 		}
-		// An error that another round cannot mend.
-		if err != nil && (ctx.Err() != nil || c.allAlive()) {
-			return revived, err
+		taken := (*portsTakenError)(nil)
+		switch {
+		case err != nil && (ctx.Err() != nil || c.allAlive() || errors.As(err, &taken)):
+			return revived, err // another try cannot help
+		case try == reviveTries:
+			return revived, errors.Join(fmt.Errorf("cluster %s: its processes keep ending; see their logs in %s", c.Name(), c.path("logs")), err)
 		}
 	}
-	return revived, fmt.Errorf("cluster %s: its processes keep ending; see their logs in %s", c.Name(), c.path("logs"))
 }
 
-// reviveRounds bounds how often Revive starts what ends at once.
-const reviveRounds = 4
+// reviveTries bounds how often Revive starts what ends at once.
+const reviveTries = 4
 
 // startEnded starts once what does not run. All but etcd and the API server
 // give up when they find no API server, so that is waited for.
@@ -141,7 +147,7 @@ func (c *Cluster) startEnded(ctx context.Context) ([]string, error) {
 				return started, err
 			}
 		}
-		if err := c.startProcess(p.Spec); err != nil {
+		if err := c.startProcess(ctx, p.Spec); err != nil {
 			return started, err
 		}
 		started = append(started, p.Name)
@@ -179,7 +185,7 @@ func (c *Cluster) waitAPIServer(ctx context.Context) error {
 }
 
 func (c *Cluster) waitIstiod(ctx context.Context) error {
-	url := "http://" + address(c.state.Ports["istiod-http"]) + "/ready"
+	url := "http://" + c.address("istiod-http") + "/ready"
 	return c.waitRole(ctx, "istiod", func(ctx context.Context) error { return kube.GetOK(ctx, url) }, Istiod)
 }
 
@@ -193,7 +199,7 @@ func (c *Cluster) waitRole(ctx context.Context, what string, ready func(context.
 		}
 		for _, role := range roles {
 			if p, findErr := c.process(role); findErr != nil || !p.Alive() {
-				return kube.Final(fmt.Errorf("%s ended; the last of %s:\n%s", role, p.Log, p.Tail(8)))
+				return kube.Final(c.endedError(p))
 			}
 		}
 		return err

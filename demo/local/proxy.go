@@ -39,7 +39,7 @@ func (c *Cluster) Proxy(ctx context.Context, namespace, pod string) (*envoy.Conf
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: pod %s/%s: %w", c.Name(), namespace, pod, err)
 	}
-	out, err := c.helperOutput(ctx, nil, "xds", "--address="+address(c.state.Ports["istiod-grpc"]), "--node="+node, "--metadata="+metadata)
+	out, err := c.helperOutput(ctx, nil, "xds", "--address="+c.address("istiod-grpc"), "--node="+node, "--metadata="+metadata)
 	if err != nil {
 		return nil, err
 	}

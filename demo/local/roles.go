@@ -18,20 +18,9 @@ const (
 	OSMController     = "osm-controller"
 )
 
-// portNames are all ports of a cluster; each is chosen free and written down.
-func portNames() []string {
-	return []string{
-		"etcd", "etcd-peer", "kube-apiserver",
-		"istiod-http", "istiod-https", "istiod-grpc", "istiod-grpcs", "istiod-monitoring", "istiod-ctrlz",
-		"osm-ads", "osm-webhook", "osm-http",
-	}
-}
-
-func address(port int) string { return loopback + ":" + strconv.Itoa(port) }
-
 func (c *Cluster) etcdArgs() []string {
-	client := "https://" + address(c.state.Ports["etcd"])
-	peer := "https://" + address(c.state.Ports["etcd-peer"])
+	client := "https://" + c.address("etcd")
+	peer := "https://" + c.address("etcd-peer")
 	cert, key, ca := c.pki.file("etcd.crt"), c.pki.file("etcd.key"), c.pki.file("etcd-ca.crt")
 	return []string{
 		"--name=default", "--data-dir=" + c.path("etcd"),
@@ -48,8 +37,8 @@ func (c *Cluster) etcdArgs() []string {
 func (c *Cluster) apiServerArgs() []string {
 	return []string{
 		"--bind-address=" + loopback, "--advertise-address=" + loopback,
-		"--secure-port=" + strconv.Itoa(c.state.Ports["kube-apiserver"]),
-		"--etcd-servers=https://" + address(c.state.Ports["etcd"]),
+		"--secure-port=" + strconv.Itoa(c.port("kube-apiserver")),
+		"--etcd-servers=https://" + c.address("etcd"),
 		"--etcd-cafile=" + c.pki.file("etcd-ca.crt"), "--etcd-certfile=" + c.pki.file("etcd.crt"), "--etcd-keyfile=" + c.pki.file("etcd.key"),
 		"--tls-cert-file=" + c.pki.file("apiserver.crt"), "--tls-private-key-file=" + c.pki.file("apiserver.key"),
 		"--client-ca-file=" + c.pki.file("ca.crt"),
@@ -95,15 +84,18 @@ func (c *Cluster) kwokArgs() []string {
 	}
 }
 
+// kwokEnv keeps the user's own kwok.yaml, which kwok would read, out of it.
+func (c *Cluster) kwokEnv() []string { return []string{"KWOK_WORKDIR=" + c.path("kwok")} }
+
 // istiodArgs and istiodEnv stand in for what the pod template of the istiod
 // Deployment would give it.
 func (c *Cluster) istiodArgs() []string {
 	return []string{
 		"discovery", "--kubeconfig=" + c.pki.file("istiod.kubeconfig"), "--clusterID=" + c.state.Name,
-		"--httpAddr=" + address(c.state.Ports["istiod-http"]), "--httpsAddr=" + address(c.state.Ports["istiod-https"]),
-		"--grpcAddr=" + address(c.state.Ports["istiod-grpc"]), "--secureGRPCAddr=" + address(c.state.Ports["istiod-grpcs"]),
-		"--monitoringAddr=" + address(c.state.Ports["istiod-monitoring"]),
-		"--ctrlz_address=" + loopback, "--ctrlz_port=" + strconv.Itoa(c.state.Ports["istiod-ctrlz"]),
+		"--httpAddr=" + c.address("istiod-http"), "--httpsAddr=" + c.address("istiod-https"),
+		"--grpcAddr=" + c.address("istiod-grpc"), "--secureGRPCAddr=" + c.address("istiod-grpcs"),
+		"--monitoringAddr=" + c.address("istiod-monitoring"),
+		"--ctrlz_address=" + loopback, "--ctrlz_port=" + strconv.Itoa(c.port("istiod-ctrlz")),
 		"--kubernetesApiQPS=500", "--kubernetesApiBurst=500",
 	}
 }

@@ -1,48 +1,164 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
-// The ports stay below the range from which systems take the near end of
-// outgoing connections (32768 on Linux, 49152 elsewhere), and below NodePorts:
-// otherwise a component that is restarted could find its port in use.
 const (
+	// The preferred ports stay below NodePorts (30000) and, on most systems,
+	// below the ephemeral ports, which the kernel gives to outgoing connections.
 	firstPort = 20000
 	lastPort  = 29999
+	// enoughPorts is how many ports a range must offer to be used.
+	enoughPorts = 1000
 )
 
-// FreePorts returns n different ports of 127.0.0.1 on which nobody listens. All
-// are held until the last is found, so that they differ.
-func FreePorts(n int) ([]int, error) {
-	return freePorts(n, func(port int) (net.Listener, error) {
-		return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	})
+// ReservePorts reserves n different ports of 127.0.0.1 on which nobody listens.
+// The reservation belongs to owner, a file or folder, and holds until that is
+// removed: until then no process of this user is given one of the ports, whether
+// the caller still runs or not, and whether somebody listens there or not.
+//
+// Other programs know nothing of the reservation, see PortInUse.
+func ReservePorts(owner string, n int) ([]int, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("ports: finding the cache folder: %w; set HOME or XDG_CACHE_HOME", err)
+	}
+	owner, err = filepath.Abs(owner)
+	if err != nil {
+		return nil, fmt.Errorf("ports: %w", err)
+	}
+	low, high := ephemeralPorts()
+	return reservations{filepath.Join(cache, "meshctl", "ports")}.add(owner, n, candidates(low, high))
 }
 
-func freePorts(n int, listen func(port int) (net.Listener, error)) ([]int, error) {
-	held := make([]net.Listener, 0, n)
-	defer func() {
-		for _, l := range held {
-			_ = l.Close()
-		}
-	}()
+// PortInUse says whether a process listens on a port of 127.0.0.1 or, on Linux,
+// of any address.
+func PortInUse(port int) bool {
+	l, err := listen(port)
+	if err != nil {
+		return true
+	}
+	_ = l.Close()
+	return false
+}
+
+// listen binds to all addresses, which fails if any of them is taken; but macOS
+// asks the user about every program that listens beyond 127.0.0.1.
+func listen(port int) (net.Listener, error) {
+	host := ""
+	if runtime.GOOS != "linux" {
+		host = "127.0.0.1"
+	}
+	return net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+}
+
+// reservations is a folder with a symbolic link for each reserved port: its name
+// is the port, its target the owner. A link without target is out of force.
+type reservations struct{ dir string }
+
+// add reserves n of the candidates.
+func (r reservations) add(owner string, n int, candidates []int) ([]int, error) {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("ports: %w", err)
+	}
+	unlock, err := lockedfile.MutexAt(filepath.Join(r.dir, "lock")).Lock()
+	if err != nil {
+		return nil, fmt.Errorf("ports: %w", err)
+	}
+	defer unlock()
+	reserved, err := r.inForce()
+	if err != nil {
+		return nil, err
+	}
 	ports := make([]int, 0, n)
-	for tries := 0; len(ports) < n; tries++ {
-		if tries > 100*(n+1) {
-			return nil, fmt.Errorf("ports %d-%d of 127.0.0.1: found %d free of %d wanted; end what listens there", firstPort, lastPort, len(ports), n)
+	for _, i := range rand.Perm(len(candidates)) {
+		if len(ports) == n {
+			break
 		}
-		// Random, so that two demos that start together do not meet.
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		l, err := listen(port)
-		if err != nil {
-			continue
+		if port := candidates[i]; !reserved[port] && !PortInUse(port) {
+			ports = append(ports, port)
 		}
-		held = append(held, l)
-		ports = append(ports, port)
+	}
+	if len(ports) < n {
+		return nil, fmt.Errorf("ports: found %d of %d free ones; %d are reserved: remove folders of demos and tests that have ended, the links in %s point to them", len(ports), n, len(reserved), r.dir)
+	}
+	for _, port := range ports {
+		if err := os.Symlink(owner, r.link(port)); err != nil {
+			return nil, fmt.Errorf("ports: %w", err)
+		}
 	}
 	return ports, nil
+}
+
+// inForce lists the reserved ports, and removes the links whose owner is gone.
+func (r reservations) inForce() (map[int]bool, error) {
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		return nil, fmt.Errorf("ports: %w", err)
+	}
+	reserved := map[int]bool{}
+	for _, entry := range entries {
+		port, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue // the lock
+		}
+		if _, err := os.Stat(r.link(port)); !errors.Is(err, fs.ErrNotExist) {
+			reserved[port] = true
+			continue
+		}
+		if err := os.Remove(r.link(port)); err != nil {
+			return nil, fmt.Errorf("ports: %w", err)
+		}
+	}
+	return reserved, nil
+}
+
+func (r reservations) link(port int) string { return filepath.Join(r.dir, strconv.Itoa(port)) }
+
+// candidates lists the ports to choose from: the preferred ones; where too many
+// of these are ephemeral, all that are not; where these are too few as well, the
+// preferred ones again.
+func candidates(ephemeralLow, ephemeralHigh int) []int {
+	between := func(first, last int) (ports []int) {
+		for port := first; port <= last; port++ {
+			if port < ephemeralLow || port > ephemeralHigh {
+				ports = append(ports, port)
+			}
+		}
+		return ports
+	}
+	for _, r := range [][2]int{{firstPort, lastPort}, {1024, 65535}} {
+		if ports := between(r[0], r[1]); len(ports) >= enoughPorts {
+			return ports
+		}
+	}
+	ephemeralLow, ephemeralHigh = 0, 0
+	return between(firstPort, lastPort)
+}
+
+// ephemeralPorts is the range from which the kernel takes the local port of an
+// outgoing connection: Linux has it in ip(7), others use the one of RFC 6335.
+func ephemeralPorts() (low, high int) {
+	if data, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		if fields := strings.Fields(string(data)); len(fields) == 2 {
+			low, errLow := strconv.Atoi(fields[0])
+			high, errHigh := strconv.Atoi(fields[1])
+			if errLow == nil && errHigh == nil {
+				return low, high
+			}
+		}
+	}
+	return 49152, 65535
 }

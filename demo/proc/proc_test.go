@@ -3,15 +3,14 @@
 package proc
 
 import (
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 func sleeper(t *testing.T) Spec {
@@ -28,17 +27,12 @@ func newGuard(t *testing.T) *Guard {
 	return guard
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	require.Eventually(t, condition, 20*time.Second, 5*time.Millisecond, what)
-}
-
 func TestStartAndKill(t *testing.T) {
 	t.Parallel()
 	p, err := Start(newGuard(t), sleeper(t))
 	require.NoError(t, err)
 	assert.True(t, p.Alive())
-	eventually(t, "the log is written", func() bool { return p.Tail(1) == "started" })
+	waittest.Until(t, "the log is written", func() bool { return p.Tail(1) == "started" })
 
 	require.NoError(t, p.Kill(t.Context()))
 	assert.False(t, p.Alive())
@@ -73,7 +67,7 @@ func TestGuardEndsWhatWasNotReleased(t *testing.T) {
 	require.NoError(t, err)
 
 	guard.Close()
-	eventually(t, "the process is ended", func() bool { return !p.Alive() })
+	waittest.Until(t, "the process is ended", func() bool { return !p.Alive() })
 }
 
 func TestGuardSparesWhatWasReleasedOrForgotten(t *testing.T) {
@@ -85,7 +79,7 @@ func TestGuardSparesWhatWasReleasedOrForgotten(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, guard.Forget(forgotten))
 	guard.Close()
-	eventually(t, "the watched one is ended", func() bool { return !watched.Alive() })
+	waittest.Until(t, "the watched one is ended", func() bool { return !watched.Alive() })
 	assert.True(t, forgotten.Alive())
 
 	second := newGuard(t)
@@ -121,35 +115,4 @@ func TestBothWaysToTellTheStart(t *testing.T) {
 	require.NoError(t, p.Kill(t.Context()))
 	_, err = startFromPS(p.PID)
 	assert.ErrorIs(t, err, errGone)
-}
-
-func TestFreePorts(t *testing.T) {
-	t.Parallel()
-	var held []net.Listener
-	ports, err := freePorts(30, func(port int) (net.Listener, error) {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			held = append(held, l)
-		}
-		return l, err
-	})
-	require.NoError(t, err)
-	seen := map[int]bool{}
-	for _, port := range ports {
-		assert.False(t, seen[port], "port %d twice", port)
-		seen[port] = true
-		assert.GreaterOrEqual(t, port, firstPort)
-		assert.LessOrEqual(t, port, lastPort)
-	}
-	// To listen again would prove it, too, unless another process is faster.
-	require.Len(t, held, len(ports))
-	for _, l := range held {
-		require.ErrorIs(t, l.Close(), net.ErrClosed, "the ports are given back")
-	}
-}
-
-func TestFreePortsGivesUp(t *testing.T) {
-	t.Parallel()
-	_, err := freePorts(3, func(int) (net.Listener, error) { return nil, os.ErrPermission })
-	require.ErrorContains(t, err, "found 0 free of 3 wanted")
 }

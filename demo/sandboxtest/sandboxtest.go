@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -118,6 +119,15 @@ func (s *Sandbox) OSM(t testing.TB) string {
 	binary, err := helper.BuildOSM(t.Context(), helper.Progress{Say: func(sentence string) { t.Log("osm:", sentence) }})
 	require.NoError(t, err)
 	return binary
+}
+
+// Address returns host:port on which a process that the test starts can listen;
+// nobody else is given it before the test ends.
+func Address(t testing.TB) string {
+	t.Helper()
+	ports, err := proc.ReservePorts(t.TempDir(), 1)
+	require.NoError(t, err)
+	return "127.0.0.1:" + strconv.Itoa(ports[0])
 }
 
 func stopAll(t testing.TB, dir string, clusters []*local.Cluster) {

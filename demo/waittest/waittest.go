@@ -1,0 +1,44 @@
+// Package waittest is how tests wait: for as long as it takes, within a limit
+// that only something broken reaches.
+package waittest
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// Limit bounds every wait of a test. A wait ends when its condition holds, so a
+// long limit costs nothing but where something is broken, and a short one fails
+// on a machine that is busy with other things.
+const Limit = 10 * time.Minute
+
+// pause is the time between two looks at a condition.
+const pause = 5 * time.Millisecond
+
+// Until waits until the condition holds. It is called in the test's own
+// goroutine, so it may end the test.
+func Until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	NoError(t, what, func() error {
+		if !holds() {
+			return errors.New("it does not hold")
+		}
+		return nil
+	})
+}
+
+// NoError waits until try returns nil, and fails the test with its last error.
+// Like the condition of Until, try may end the test.
+func NoError(t testing.TB, what string, try func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(Limit); ; time.Sleep(pause) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %s in vain until %s: %v", Limit, what, err)
+		}
+	}
+}
