@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"encoding/json"
-	"net"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	registry "github.com/meshctl/meshctl/engine/cluster"
 )
 
@@ -24,12 +24,8 @@ func contexts(t *testing.T) map[string]*rest.Config {
 		require.NoError(t, err)
 		out[server.Name()] = config
 	}
-	var listen net.ListenConfig
-	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
 	out["typo"] = rest.CopyConfig(out["cluster-2"])
-	out["typo"].Host = "https://" + listener.Addr().String()
+	out["typo"].Host = "https://" + sandboxtest.Address(t)
 	return out
 }
 

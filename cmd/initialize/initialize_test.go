@@ -3,7 +3,6 @@ package initialize
 import (
 	"bytes"
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,12 +45,8 @@ func newWorld(t *testing.T) *world {
 		w.configs["kind-"+server.Name()] = config
 		w.furnish(server.Name(), config)
 	}
-	var listen net.ListenConfig
-	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
 	w.configs["typo"] = rest.CopyConfig(w.configs["kind-cluster-2"])
-	w.configs["typo"].Host = "https://" + listener.Addr().String()
+	w.configs["typo"].Host = "https://" + sandboxtest.Address(t)
 	w.names = []string{"kind-cluster-1", "kind-cluster-2", "typo"}
 	return w
 }

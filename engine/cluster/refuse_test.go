@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/cluster"
 )
 
@@ -224,9 +225,7 @@ func at(config *rest.Config, host string) *rest.Config {
 // closedPort is a server that nobody plays.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	listener := listen(t, "127.0.0.1:0")
-	require.NoError(t, listener.Close())
-	return "https://" + listener.Addr().String()
+	return "https://" + sandboxtest.Address(t)
 }
 
 // silentPort is a server that accepts connections and says nothing.

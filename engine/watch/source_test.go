@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -178,19 +179,17 @@ func TestClustersThatNeverAnswerDelayNobody(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
 	require.NoError(t, err)
 	defer func() { require.NoError(t, silent.Close()) }()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, closed.Close())
+	closed := sandboxtest.Address(t)
 
 	w := start(t, management, watch.Options{Namespace: namespace(t, management), Grace: time.Hour})
 	w.Set("silent", "", &rest.Config{Host: "https://" + silent.Addr().String()}, nil)
-	w.Set("closed", "", &rest.Config{Host: "https://" + closed.Addr().String()}, nil)
+	w.Set("closed", "", &rest.Config{Host: "https://" + closed}, nil)
 	w.Set("stranger", "", &rest.Config{Host: config.Host}, nil)
 	w.Set("anonymous", "", rest.AnonymousClientConfig(config), nil)
 	w.Set("good", "", config, nil)
 	w.is("good", snapshot.Synced)
 	assert.Equal(t, "https://"+silent.Addr().String()+" does not answer in time", w.is("silent", snapshot.Unsynced).Reason)
-	assert.Equal(t, "https://"+closed.Addr().String()+" refuses connections", w.is("closed", snapshot.Unsynced).Reason)
+	assert.Equal(t, "https://"+closed+" refuses connections", w.is("closed", snapshot.Unsynced).Reason)
 	assert.Equal(t, "the certificate of "+config.Host+" is signed by an unknown authority", w.is("stranger", snapshot.Unsynced).Reason)
 	forbidden := w.until("a reason", func(i *snapshot.Input) bool { return named(i, "anonymous").Reason != "" })
 	assert.Contains(t, named(forbidden, "anonymous").Reason, "is forbidden")
