@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/api/crds"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -30,9 +30,6 @@ import (
 var sandbox sandboxtest.Sandbox
 
 func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
-// patience is how long anything on an API server may take on a busy machine.
-const patience = time.Minute
 
 // world is one test's part of an API server: a namespace of its own, and sinks
 // that own what carries that namespace's name.
@@ -45,11 +42,11 @@ type world struct {
 
 var worlds atomic.Int32
 
-// newWorld makes a world on the shared API server.
+// newWorld makes a world on the shared API server. Every sink watches all
+// namespaces, so a test with many objects takes a server of its own.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	config := sandbox.APIServer(t)
-	w := worldOn(t, config)
+	w := worldOn(t, sandbox.APIServer(t))
 	w.install(istioKinds...)
 	w.installManagement()
 	return w
@@ -180,7 +177,7 @@ func (r *running) apply(out *snapshot.Output) {
 
 func (r *running) settle() {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.t.Context(), waittest.Limit)
 	defer cancel()
 	require.NoError(r.t, r.Settled(ctx), "the sink does not settle")
 }
@@ -213,7 +210,7 @@ func (l logTo) Write(p []byte) (int, error) {
 // eventually waits for a condition.
 func (w *world) eventually(what string, condition func() bool) {
 	w.t.Helper()
-	require.Eventually(w.t, condition, patience, 20*time.Millisecond, what)
+	waittest.Until(w.t, what, condition)
 }
 
 // of is the API of a kind in the world's namespace.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -82,7 +83,7 @@ func TestStatusAndSpecDoNotTouchEachOther(t *testing.T) {
 func TestStatusesComeAfterTheObjectsOfTheirChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	sink, _ := w.run(func(o *apply.Options) { o.StatusPatience = patience })
+	sink, _ := w.run(func(o *apply.Options) { o.StatusPatience = waittest.Limit })
 	sink.Set("", w.config)
 	sink.Set(one, w.config)
 	version := func(k snapshot.Kind, name string) int {

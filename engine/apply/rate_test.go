@@ -33,7 +33,10 @@ func TestManyObjectsConvergeAtTheServersRate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	w := newWorld(t)
+	config, err := sandbox.APIServers(t, 1)[0].Config()
+	require.NoError(t, err)
+	w := worldOn(t, config)
+	w.install(istioKinds...)
 	objects := make([]*snapshot.Object, many)
 	for i := range objects {
 		objects[i] = w.object(snapshot.ServiceEntry, one, fmt.Sprintf("svc-%05d", i), serviceEntrySpec(i))
