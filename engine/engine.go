@@ -27,11 +27,12 @@ type Options struct {
 // has other inputs than before. What it returns does not depend on the inputs
 // before. It is not safe for concurrent use.
 type Translator struct {
-	state    *snapshot.State
-	clusters map[string]*clusterCache
-	planner  policy.Planner
-	parts    partCache
-	statuses statusMemo
+	state     *snapshot.State
+	detectors []discovery.Detector
+	clusters  map[string]*clusterCache
+	planner   policy.Planner
+	parts     partCache
+	statuses  statusMemo
 }
 
 // clusterCache is what was last discovered in a cluster, and from what.
@@ -50,9 +51,10 @@ func New(options Options) *Translator {
 		meshes = Meshes()
 	}
 	return &Translator{
-		clusters: map[string]*clusterCache{},
-		planner:  policy.Planner{Dialects: dialects(meshes)},
-		parts:    partCache{kinds: meshes},
+		detectors: detectors(meshes),
+		clusters:  map[string]*clusterCache{},
+		planner:   policy.Planner{Dialects: dialects(meshes)},
+		parts:     partCache{kinds: meshes},
 	}
 }
 
@@ -73,7 +75,7 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 	out := make([]*snapshot.Discovered, 0, len(in.Clusters))
 	next := make(map[string]*clusterCache, len(in.Clusters))
-	options := discovery.Options{Namespace: in.Management.Namespace}
+	options := discovery.Options{Namespace: in.Management.Namespace, Detectors: t.detectors}
 	for _, c := range in.Clusters {
 		was := t.clusters[c.Name]
 		now := &clusterCache{from: c}

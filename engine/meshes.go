@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/render"
 	"github.com/meshctl/meshctl/engine/render/istio"
 	"github.com/meshctl/meshctl/engine/render/smi"
@@ -11,14 +12,15 @@ import (
 
 // Mesh is all that the engine knows about one kind of mesh.
 type Mesh struct {
+	Detector discovery.Detector
 	Renderer render.Renderer
 }
 
 // Meshes lists the kinds of mesh there are. A new one is a line here.
 func Meshes() []Mesh {
 	return []Mesh{
-		{Renderer: istio.Renderer{}},
-		{Renderer: smi.Renderer{}},
+		{discovery.Istio(), istio.Renderer{}},
+		{discovery.OSM(), smi.Renderer{}},
 	}
 }
 
@@ -29,6 +31,14 @@ func dialects(meshes []Mesh) []*snapshot.Dialect {
 	out := make([]*snapshot.Dialect, 0, len(meshes))
 	for _, m := range meshes {
 		out = append(out, m.Renderer.Dialect())
+	}
+	return out
+}
+
+func detectors(meshes []Mesh) []discovery.Detector {
+	out := make([]discovery.Detector, 0, len(meshes))
+	for _, m := range meshes {
+		out = append(out, m.Detector)
 	}
 	return out
 }

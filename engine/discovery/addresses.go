@@ -12,7 +12,7 @@ import (
 
 // externalAddresses lists where a Service can be reached from outside its
 // cluster: each address once, IPs first, ascending.
-func (w *world) externalAddresses(s *corev1.Service, backing []*workload) []discoveryv1.ExternalAddress {
+func (x *Index) externalAddresses(s *corev1.Service, backing []*workload) []discoveryv1.ExternalAddress {
 	var out []discoveryv1.ExternalAddress
 	for _, ip := range s.Spec.ExternalIPs {
 		out = append(out, discoveryv1.ExternalAddress{Ip: ip})
@@ -27,7 +27,7 @@ func (w *world) externalAddresses(s *corev1.Service, backing []*workload) []disc
 			}
 		}
 	case corev1.ServiceTypeNodePort:
-		for _, node := range w.nodesOf(backing) {
+		for _, node := range x.nodesOf(backing) {
 			out = append(out, nodeAddresses(node)...)
 		}
 	}
@@ -38,13 +38,13 @@ func (w *world) externalAddresses(s *corev1.Service, backing []*workload) []disc
 }
 
 // nodesOf lists the nodes that run pods of the workloads, each once.
-func (w *world) nodesOf(backing []*workload) []*corev1.Node {
+func (x *Index) nodesOf(backing []*workload) []*corev1.Node {
 	var out []*corev1.Node
 	seen := map[string]bool{}
 	for _, wl := range backing {
 		for _, pod := range wl.controller.pods {
 			name := pod.Spec.NodeName
-			if node := w.nodes[name]; node != nil && !seen[name] {
+			if node := x.nodes[name]; node != nil && !seen[name] {
 				seen[name] = true
 				out = append(out, node)
 			}

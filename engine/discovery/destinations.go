@@ -14,46 +14,46 @@ import (
 )
 
 // findDestinations lists the Services that belong to a mesh.
-func (w *world) findDestinations(kinds []detector, workloads []*workload) []*discoveryv1.Destination {
-	given := newNames(snapshot.Destination, len(w.services))
-	bySelector := newSelection(w.services, workloads)
+func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*discoveryv1.Destination {
+	given := newNames(snapshot.Destination, len(x.services))
+	bySelector := newSelection(x.services, workloads)
 	var out []*discoveryv1.Destination
-	for _, s := range w.services {
+	for _, s := range x.services {
 		backing := bySelector.selected(s.Namespace, s.Spec.Selector)
-		m := w.meshOfService(kinds, s, backing)
+		m := x.meshOfService(kinds, s, backing)
 		if m == nil {
 			continue
 		}
-		name := w.name(given, objectName(s.Name, s.Namespace, w.cluster), w.serviceRef(s))
+		name := x.name(given, objectName(s.Name, s.Namespace, x.Cluster), x.serviceRef(s))
 		ref := m.ref()
 		out = append(out, &discoveryv1.Destination{
-			ObjectMeta: w.meta(name),
-			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: w.kubeService(s, backing)},
+			ObjectMeta: x.meta(name),
+			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(s, backing)},
 		})
 	}
 	return out
 }
 
-func (w *world) serviceRef(s *corev1.Service) snapshot.Ref {
-	return snapshot.Ref{Kind: snapshot.Service, Cluster: w.cluster, Namespace: s.Namespace, Name: s.Name}
+func (x *Index) serviceRef(s *corev1.Service) snapshot.Ref {
+	return x.Ref(snapshot.Service, s)
 }
 
 // meshOfService is the mesh of the workloads behind a Service. One without
 // workloads may ask to be a destination all the same.
-func (w *world) meshOfService(kinds []detector, s *corev1.Service, backing []*workload) *mesh {
+func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*workload) *ControlPlane {
 	if len(backing) == 0 {
 		if s.Annotations[snapshot.DiscoverServiceAnnotation] == "true" {
-			return w.meshOfNamespace(kinds, s)
+			return x.meshOfNamespace(kinds, s)
 		}
 		return nil
 	}
 	first := backing[0]
 	for _, wl := range backing[1:] {
 		if wl.mesh != first.mesh {
-			w.report(snapshot.Issue{
-				Code: snapshot.AmbiguousMesh, Severity: snapshot.Warning, Ref: w.serviceRef(s),
+			x.Report(snapshot.Issue{
+				Code: snapshot.AmbiguousMesh, Severity: snapshot.Warning, Ref: x.serviceRef(s),
 				Message: fmt.Sprintf("workloads of several meshes stand behind it, %s of %s and %s of %s among them; it is counted to %s",
-					first.object.Name, first.mesh.object.Name, wl.object.Name, wl.mesh.object.Name, first.mesh.object.Name),
+					first.object.Name, first.mesh.Mesh.Name, wl.object.Name, wl.mesh.Mesh.Name, first.mesh.Mesh.Name),
 				Hint: "move all of its workloads to one control plane",
 			})
 			break
@@ -63,16 +63,16 @@ func (w *world) meshOfService(kinds []detector, s *corev1.Service, backing []*wo
 }
 
 // kubeService describes a Service and what stands behind it.
-func (w *world) kubeService(s *corev1.Service, backing []*workload) *discoveryv1.KubeService {
+func (x *Index) kubeService(s *corev1.Service, backing []*workload) *discoveryv1.KubeService {
 	return &discoveryv1.KubeService{
-		Ref:                    commonv1.ClusterObjectRef{Name: s.Name, Namespace: s.Namespace, ClusterName: w.cluster},
+		Ref:                    commonv1.ClusterObjectRef{Name: s.Name, Namespace: s.Namespace, ClusterName: x.Cluster},
 		WorkloadSelectorLabels: s.Spec.Selector,
 		Labels:                 s.Labels,
 		Ports:                  servicePorts(s),
 		Subsets:                subsets(backing),
-		Region:                 w.regionOfWorkloads(backing),
-		EndpointSubsets:        w.endpointSubsets(s, backing),
-		ExternalAddresses:      w.externalAddresses(s, backing),
+		Region:                 x.regionOfWorkloads(backing),
+		EndpointSubsets:        x.endpointSubsets(s, backing),
+		ExternalAddresses:      x.externalAddresses(s, backing),
 		ServiceType:            serviceType(s.Spec.Type),
 	}
 }

@@ -1,8 +1,9 @@
 package discovery
 
 import (
-	"fmt"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
@@ -10,116 +11,120 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// detector is all that discovery knows about one sort of mesh.
-type detector struct {
-	// title is the mesh's name in sentences.
-	title string
-	// meshes finds the control planes, ascending by namespace and name.
-	meshes func(*world) []*mesh
-	// sidecar reports whether a pod runs the mesh's proxy, and what the pod or
-	// its namespace says about the control plane that it belongs to.
-	sidecar func(*world, *corev1.Pod) (claim, bool)
-	// namespace is what a namespace says about the mesh of what is in it;
-	// false if nothing.
-	namespace func(*corev1.Namespace) (claim, bool)
-	// listed: control planes look into no namespace that does not name them.
-	listed bool
-	// variant is what tells several control planes of a cluster apart.
-	variant string
-	// mend is what to do about a sidecar whose control plane is doubtful.
-	mend string
-	// configMap reports whether meshes reads ConfigMaps of that name.
-	configMap func(name string) bool
-	// found is what meshes found in the cluster at hand.
-	found []*mesh
+// Detector is all that discovery knows about one kind of mesh.
+type Detector struct {
+	// Name is the mesh's, as messages spell it.
+	Name string
+	// ControlPlanes finds the control planes of a cluster, ascending by namespace
+	// and name.
+	ControlPlanes func(*Index) []*ControlPlane
+	// Sidecar reports whether a pod runs the mesh's proxy, and what the pod or its
+	// namespace says about the control plane of that proxy.
+	Sidecar func(*Index, *corev1.Pod) (Claim, bool)
+	// Namespace is what a namespace says about the control plane of the pods in it;
+	// false if nothing. Nil if namespaces never say anything.
+	Namespace func(*corev1.Namespace) (Claim, bool)
+	// OptIn: a control plane serves only namespaces that name it.
+	OptIn bool
+	// RevisionName is what messages call a control plane's Revision.
+	RevisionName string
+	// Fix is the hint for a sidecar whose control plane is not certain.
+	Fix string
+	// Reads is what the functions above look at and a source may otherwise drop.
+	Reads Reads
 }
 
-// detectors lists the sorts of meshes. A pod that runs the proxies of several
+// Reads lists parts of objects that a source keeps only if they are asked for,
+// since they are large, or may hold secrets. Names, labels, owners, images and
+// service accounts are always kept.
+type Reads struct {
+	// Annotations are the names of those that are read among the given ones, of
+	// workloads and pods. Nil for none.
+	Annotations func(map[string]string) []string
+	// Env are the names of environment variables.
+	Env []string
+	// Args are the arguments of a container that are read, in a form that Args
+	// returns unchanged. Nil for none.
+	Args func(*corev1.Container) []string
+	// ConfigMap reports whether ConfigMaps of that name are read. Nil for none.
+	ConfigMap func(name string) bool
+}
+
+var detectors = []Detector{Istio(), OSM()}
+
+// Detectors lists the kinds of mesh. A pod that runs the proxies of several
 // belongs to the first.
-func detectors() []detector {
-	return []detector{istio(), osm()}
+func Detectors() []Detector { return slices.Clone(detectors) }
+
+// ControlPlane is one control plane of a cluster.
+type ControlPlane struct {
+	// Mesh is made by Index.NewMesh; the detector fills in its spec.
+	Mesh *discoveryv1.Mesh
+	// Revision tells several control planes of a cluster apart.
+	Revision string
+	// Default: Revision is that of an installation that was given none.
+	Default bool
 }
 
-// mesh is one control plane.
-type mesh struct {
-	object *discoveryv1.Mesh
-	// revision tells several control planes of a cluster apart.
-	revision string
-	// usual: the revision is what an installation has that is given none.
-	usual bool
+func (c *ControlPlane) ref() commonv1.ObjectRef {
+	return commonv1.ObjectRef{Name: c.Mesh.Name, Namespace: c.Mesh.Namespace}
 }
 
-func (m *mesh) ref() commonv1.ObjectRef {
-	return commonv1.ObjectRef{Name: m.object.Name, Namespace: m.object.Namespace}
+// Claim is what a sidecar or a namespace says about its control plane.
+type Claim struct {
+	// Revision is empty if it is not said.
+	Revision string
+	// Requested is true if a user asked for Revision, which may then be an alias,
+	// and false if the control plane that injected the sidecar wrote it.
+	Requested bool
+	// Doubt is why the control plane may not serve the pod; empty if it does.
+	Doubt string
 }
 
-// claim is what a pod with a sidecar says about its control plane.
-type claim struct {
-	// revision is empty if the pod does not say.
-	revision string
-	// asked is true if revision is what somebody asked for, which may be an
-	// alias, and false if it is what the injecting control plane wrote down.
-	asked bool
-	// doubt is why the control plane may not serve the pod; empty if it does.
-	doubt string
+// NewMesh makes the Mesh of a control plane's Deployment, with an empty spec.
+func (x *Index) NewMesh(d *appsv1.Deployment) *discoveryv1.Mesh {
+	name := x.name(x.meshNames, objectName(d.Name, d.Namespace, x.Cluster), x.Ref(snapshot.Deployment, d))
+	return &discoveryv1.Mesh{ObjectMeta: x.meta(name)}
 }
 
-// verdict is to which mesh a pod belongs.
-type verdict struct {
-	mesh *mesh
-	// code and message say what is doubtful; code is empty if nothing is.
-	code    snapshot.Code
-	message string
-	hint    string
+// Installation says where a control plane's Deployment runs.
+func (x *Index) Installation(d *appsv1.Deployment, version string) discoveryv1.MeshInstallation {
+	out := discoveryv1.MeshInstallation{Namespace: d.Namespace, Cluster: x.Cluster, Version: version}
+	if d.Spec.Selector != nil {
+		out.PodLabels = d.Spec.Selector.MatchLabels
+	}
+	return out
 }
 
-// settle finds the mesh that a pod claims to belong to. With one control plane
-// in the cluster every sidecar belongs to it: which revision injected it is
-// worth a warning, but no reason to lose a running service.
-func (d *detector) settle(c claim) verdict {
-	var matching []*mesh
-	for _, m := range d.found {
-		if c.revision == "" || m.revision == c.revision {
-			matching = append(matching, m)
+// ReadsConfigMap reports whether a ConfigMap of that name may hold a mesh's
+// settings.
+func ReadsConfigMap(name string) bool {
+	return slices.ContainsFunc(detectors, func(d Detector) bool { return d.Reads.ConfigMap != nil && d.Reads.ConfigMap(name) })
+}
+
+// ReadAnnotations are the names of the annotations of a workload or pod that are read.
+func ReadAnnotations(annotations map[string]string) []string {
+	var out []string
+	for _, d := range detectors {
+		if d.Reads.Annotations != nil {
+			out = append(out, d.Reads.Annotations(annotations)...)
 		}
 	}
-	switch {
-	case len(matching) == 1:
-		return doubted(matching[0], c)
-	case len(matching) > 1:
-		return verdict{
-			code:    snapshot.AmbiguousMesh,
-			message: fmt.Sprintf("its sidecar could belong to any of %d %s control planes of the cluster, so it is left out", len(matching), d.title),
-			hint:    d.mend,
-		}
-	case len(d.found) == 1 && c.asked:
-		return doubted(d.found[0], c)
-	case len(d.found) == 1:
-		return verdict{
-			mesh: d.found[0],
-			code: snapshot.WorkloadWithoutMesh,
-			message: fmt.Sprintf("its sidecar is of %s %q, which no %s control plane of the cluster has; it is counted to %s",
-				d.variant, c.revision, d.title, d.found[0].object.Name),
-			hint: d.mend,
-		}
-	default:
-		return verdict{
-			code: snapshot.WorkloadWithoutMesh,
-			message: fmt.Sprintf("its sidecar is of %s %q, which none of the %d %s control planes of the cluster has, so it is left out",
-				d.variant, c.revision, len(d.found), d.title),
-			hint: d.mend,
-		}
-	}
+	return out
 }
 
-// doubted is a mesh with a warning if the claim leaves a doubt about it.
-func doubted(m *mesh, c claim) verdict {
-	if c.doubt == "" {
-		return verdict{mesh: m}
+// ReadEnv reports whether an environment variable of a container is read.
+func ReadEnv(name string) bool {
+	return slices.ContainsFunc(detectors, func(d Detector) bool { return slices.Contains(d.Reads.Env, name) })
+}
+
+// ReadArgs are the arguments of a container that are read.
+func ReadArgs(c *corev1.Container) []string {
+	var out []string
+	for _, d := range detectors {
+		if d.Reads.Args != nil {
+			out = append(out, d.Reads.Args(c)...)
+		}
 	}
-	return verdict{
-		mesh: m, code: snapshot.WorkloadWithoutMesh,
-		message: fmt.Sprintf("%s; it is counted to %s", c.doubt, m.object.Name),
-		hint:    "take the namespace into the mesh again, or restart the pods to be rid of their sidecars",
-	}
+	return out
 }

@@ -12,6 +12,8 @@ type Options struct {
 	// Namespace is the management namespace: where discovered objects live
 	// and the value of their owner label. snapshot.DefaultNamespace if empty.
 	Namespace string
+	// Detectors are the kinds of mesh to look for; Detectors() if nil.
+	Detectors []Detector
 }
 
 func (o Options) namespace() string {
@@ -25,18 +27,22 @@ func (o Options) namespace() string {
 // only; the result shares label maps with c, so both must stay unchanged. It
 // does not look at c.Sync: whoever asks decides whether c can be believed.
 func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
-	w := newWorld(c, opts)
-	kinds := detectors()
-	for i := range kinds {
-		kinds[i].found = kinds[i].meshes(w)
+	x := newIndex(c, opts.namespace())
+	all := opts.Detectors
+	if all == nil {
+		all = detectors
 	}
-	workloads := w.findWorkloads(kinds)
-	destinations := w.findDestinations(kinds, workloads)
+	kinds := make([]*detected, 0, len(all))
+	for _, d := range all {
+		kinds = append(kinds, &detected{Detector: d, planes: d.ControlPlanes(x)})
+	}
+	workloads := x.findWorkloads(kinds)
+	destinations := x.findDestinations(kinds, workloads)
 
-	out := &snapshot.Discovered{Cluster: c.Name, Issues: w.issues, Destinations: destinations}
+	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations}
 	for _, k := range kinds {
-		for _, m := range k.found {
-			out.Meshes = append(out.Meshes, m.object)
+		for _, p := range k.planes {
+			out.Meshes = append(out.Meshes, p.Mesh)
 		}
 	}
 	for _, wl := range workloads {
@@ -47,17 +53,6 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	slices.SortFunc(out.Destinations, byName)
 	slices.SortFunc(out.Issues, snapshot.Issue.Compare)
 	return out
-}
-
-// ReadsConfigMap reports whether a ConfigMap of that name may hold a mesh's
-// settings, so that a source need not keep all of them.
-func ReadsConfigMap(name string) bool {
-	for _, d := range detectors() {
-		if d.configMap != nil && d.configMap(name) {
-			return true
-		}
-	}
-	return false
 }
 
 type named interface{ GetName() string }

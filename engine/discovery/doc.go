@@ -11,11 +11,22 @@
 //   - a Destination for each Service that selects a Workload, or that asks for
 //     it with the annotation discovery.mesh.gloo.solo.io/enabled: "true".
 //
-// Everything that depends on the sort of mesh stands in one detector; the list
-// of them is detectors. Gateways are no special case: they run a proxy, so
-// they are Workloads, and their Services are Destinations with external
-// addresses and node ports, from which federation picks. The deprecated
-// ingressGateways of a Mesh are therefore never filled.
+// Everything that depends on the kind of mesh stands in one Detector. Gateways are
+// no special case: they run a proxy, so they are Workloads, and their Services are
+// Destinations with external addresses and node ports, from which federation
+// picks. The deprecated ingressGateways of a Mesh are therefore never filled.
+//
+// # Files
+//
+//   - discover.go: Discover; stored.go: the same from what is stored of a cluster
+//   - index.go: the objects of a cluster, indexed
+//   - detector.go: what a Detector is, and the list of them; istio*.go, osm.go: one each
+//   - resolve.go: which control plane a sidecar belongs to
+//   - workloads.go; destinations.go, with namespaces.go (Services without workloads),
+//     selection.go, endpoints.go, addresses.go and region.go
+//   - names.go: unique names; distinct.go: the same across clusters
+//   - reuse.go: keeps objects that did not change
+//   - image.go: names of container images
 //
 // # Names
 //

@@ -15,14 +15,14 @@ import (
 // they serve: Services have slices by address family and by hundreds, but an
 // endpoint's ports are all that makes it differ. Both ascending. A Service
 // without workloads of a mesh has none: mutual TLS would not reach them.
-func (w *world) endpointSubsets(s *corev1.Service, backing []*workload) []discoveryv1.EndpointSubset {
+func (x *Index) endpointSubsets(s *corev1.Service, backing []*workload) []discoveryv1.EndpointSubset {
 	if len(backing) == 0 {
 		return nil
 	}
 	var out []discoveryv1.EndpointSubset
-	for _, slice := range w.slices[keyOf(s)] {
+	for _, slice := range x.slices[keyOf(s)] {
 		if slice.AddressType != endpointv1.AddressTypeFQDN {
-			out = w.addSlice(out, slice)
+			out = x.addSlice(out, slice)
 		}
 	}
 	for i := range out {
@@ -35,7 +35,7 @@ func (w *world) endpointSubsets(s *corev1.Service, backing []*workload) []discov
 }
 
 // addSlice adds a slice's ready endpoints to the subset with the same ports.
-func (w *world) addSlice(subsets []discoveryv1.EndpointSubset, slice *endpointv1.EndpointSlice) []discoveryv1.EndpointSubset {
+func (x *Index) addSlice(subsets []discoveryv1.EndpointSubset, slice *endpointv1.EndpointSlice) []discoveryv1.EndpointSubset {
 	ports := endpointPorts(slice)
 	at := slices.IndexFunc(subsets, func(s discoveryv1.EndpointSubset) bool { return slices.Equal(s.Ports, ports) })
 	for i := range slice.Endpoints {
@@ -49,7 +49,7 @@ func (w *world) addSlice(subsets []discoveryv1.EndpointSubset, slice *endpointv1
 				Ports: ports, Endpoints: make([]discoveryv1.Endpoint, 0, len(slice.Endpoints)),
 			})
 		}
-		subsets[at].Endpoints = append(subsets[at].Endpoints, w.endpoint(slice.Namespace, from))
+		subsets[at].Endpoints = append(subsets[at].Endpoints, x.endpoint(slice.Namespace, from))
 	}
 	return subsets
 }
@@ -88,11 +88,11 @@ func comparePorts(a, b discoveryv1.EndpointPort) int {
 // endpoint describes one endpoint: by its first address, since nobody gives a
 // meaning to further ones. Its labels are those of its workload, by
 // which subsets are made, rather than all that its pod happens to have.
-func (w *world) endpoint(namespace string, from *endpointv1.Endpoint) discoveryv1.Endpoint {
+func (x *Index) endpoint(namespace string, from *endpointv1.Endpoint) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{IpAddress: from.Addresses[0]}
-	node := w.nodes[value(from.NodeName)]
+	node := x.nodes[value(from.NodeName)]
 	if pod := from.TargetRef; pod != nil && pod.Kind == "Pod" {
-		if ctl := w.byPod[key{namespace, pod.Name}]; ctl != nil {
+		if ctl := x.byPod[key{namespace, pod.Name}]; ctl != nil {
 			out.Labels = ctl.template.Labels
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
+	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -13,7 +14,7 @@ import (
 type image struct {
 	// path is the repository without its registry, such as "istio/pilot".
 	path string
-	// version is the tag, or the digest if there is no tag, or empty.
+	// Version is the tag, or the digest if there is no tag, or empty.
 	version string
 }
 
@@ -38,23 +39,23 @@ func (i image) base() string { return i.path[strings.LastIndexByte(i.path, '/')+
 // hasWord reports whether the base consists of words one of which is word:
 // "istio-pilot" has "pilot", "autopilot" has not.
 func (i image) hasWord(word string) bool {
-	for _, w := range strings.FieldsFunc(i.base(), func(r rune) bool { return strings.ContainsRune("-_.", r) }) {
-		if w == word {
+	for _, part := range strings.FieldsFunc(i.base(), func(r rune) bool { return strings.ContainsRune("-_.", r) }) {
+		if part == word {
 			return true
 		}
 	}
 	return false
 }
 
-// version is the tag or digest of a control plane's image; an image with
+// Version is the tag or digest of a control plane's image; an image with
 // neither leaves the version empty, but hides no mesh.
-func (w *world) version(name string, source, mesh snapshot.Ref) string {
-	if img, ok := parseImage(name); ok && img.version != "" {
+func (x *Index) Version(image string, d *appsv1.Deployment, mesh snapshot.Ref) string {
+	if img, ok := parseImage(image); ok && img.version != "" {
 		return img.version
 	}
-	w.report(snapshot.Issue{
-		Code: snapshot.MeshVersionUnknown, Severity: snapshot.Info, Ref: source, Target: mesh,
-		Message: fmt.Sprintf("its image %q has neither tag nor digest, so the mesh's version is not known", name),
+	x.Report(snapshot.Issue{
+		Code: snapshot.MeshVersionUnknown, Severity: snapshot.Info, Ref: x.Ref(snapshot.Deployment, d), Target: mesh,
+		Message: fmt.Sprintf("its image %q has neither tag nor digest, so the mesh's version is not known", image),
 		Hint:    "name a version in the image: without one, nobody knows what runs after the next restart",
 	})
 	return ""

@@ -10,6 +10,7 @@ import (
 const (
 	istioRevisionKey   = "istio.io/rev"
 	istioStatusKey     = "sidecar.istio.io/status"
+	istioRevisionEnv   = "REVISION"
 	istioDefault       = "default"
 	istioInjectionKey  = "istio-injection"
 	istioProxyName     = "istio-proxy"
@@ -21,29 +22,44 @@ const (
 	istioConfigMapName = "istio"
 )
 
-// istio detects Istio in sidecar mode, as it has been installed since 1.5.
-func istio() detector {
-	return detector{
-		title:     "Istio",
-		meshes:    istioMeshes,
-		sidecar:   istioSidecar,
-		variant:   "revision",
-		mend:      "restart it to have the sidecar of a control plane that runs, with its revision written down; each control plane needs a revision of its own",
-		namespace: istioNamespace,
-		configMap: func(name string) bool {
-			return name == istioConfigMapName || strings.HasPrefix(name, istioConfigMapName+"-")
+// Istio detects Istio in sidecar mode, as it has been installed since 1.5.
+func Istio() Detector {
+	return Detector{
+		Name:          "Istio",
+		ControlPlanes: istioControlPlanes,
+		Sidecar:       istioSidecar,
+		Namespace:     istioNamespace,
+		RevisionName:  "revision",
+		Fix:           "restart it to have the sidecar of a control plane that runs, with its revision written down; each control plane needs a revision of its own",
+		Reads: Reads{
+			Annotations: istioAnnotations,
+			Env:         []string{istioRevisionEnv, istioSkipTrustDomain},
+			ConfigMap: func(name string) bool {
+				return name == istioConfigMapName || strings.HasPrefix(name, istioConfigMapName+"-")
+			},
 		},
 	}
 }
 
+// istioAnnotations are those with the revision of a pod's sidecar. The status has
+// much else, and is read only where the revision does not stand by itself.
+func istioAnnotations(annotations map[string]string) []string {
+	for _, name := range []string{istioRevisionKey, istioStatusKey} {
+		if annotations[name] != "" {
+			return []string{name}
+		}
+	}
+	return nil
+}
+
 // istioSidecar looks for Istio's proxy: a sidecar injected as a container or
 // as an init container that never ends, or a gateway.
-func istioSidecar(_ *world, pod *corev1.Pod) (claim, bool) {
+func istioSidecar(_ *Index, pod *corev1.Pod) (Claim, bool) {
 	if !hasIstioProxy(pod) {
-		return claim{}, false
+		return Claim{}, false
 	}
-	revision, asked := istioRevisionOf(pod)
-	return claim{revision: revision, asked: asked}, true
+	revision, requested := istioRevisionOf(pod)
+	return Claim{Revision: revision, Requested: requested}, true
 }
 
 func hasIstioProxy(pod *corev1.Pod) bool {
@@ -78,7 +94,7 @@ func isIstioProxy(c *corev1.Container) bool {
 
 // istioRevisionOf is the revision of a pod's sidecar: what the injector wrote
 // down, else what the pod's label asks for, which may be a revision's tag.
-func istioRevisionOf(pod *corev1.Pod) (revision string, asked bool) {
+func istioRevisionOf(pod *corev1.Pod) (revision string, requested bool) {
 	if r := pod.Annotations[istioRevisionKey]; r != "" {
 		return r, false
 	}
@@ -95,12 +111,12 @@ func istioRevisionOf(pod *corev1.Pod) (revision string, asked bool) {
 }
 
 // istioNamespace reads the labels by which injection is turned on.
-func istioNamespace(ns *corev1.Namespace) (claim, bool) {
+func istioNamespace(ns *corev1.Namespace) (Claim, bool) {
 	switch injection := ns.Labels[istioInjectionKey]; {
 	case injection == "enabled":
-		return claim{revision: istioDefault, asked: true}, true
+		return Claim{Revision: istioDefault, Requested: true}, true
 	case injection == "" && ns.Labels[istioRevisionKey] != "":
-		return claim{revision: ns.Labels[istioRevisionKey], asked: true}, true
+		return Claim{Revision: ns.Labels[istioRevisionKey], Requested: true}, true
 	}
-	return claim{}, false
+	return Claim{}, false
 }

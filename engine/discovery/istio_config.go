@@ -42,16 +42,16 @@ type istioConfig struct {
 // istioConfig reads the settings of a control plane. What cannot be read is
 // reported and left at Istio's defaults: a mesh that disappeared because of a
 // slip in its settings would take all that was translated for it along.
-func (w *world) istioConfig(namespace, revision string, mesh snapshot.Ref) istioConfig {
+func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) istioConfig {
 	name := istioConfigMapName
 	if revision != istioDefault {
 		name += "-" + revision
 	}
 	issue := snapshot.Issue{
 		Code: snapshot.MeshUnreadable, Severity: snapshot.Error, Target: mesh,
-		Ref: snapshot.Ref{Kind: snapshot.ConfigMap, Cluster: w.cluster, Namespace: namespace, Name: name},
+		Ref: snapshot.Ref{Kind: snapshot.ConfigMap, Cluster: x.Cluster, Namespace: namespace, Name: name},
 	}
-	cm := w.configMaps[key{namespace, name}]
+	cm := x.ConfigMap(namespace, name)
 	text, found := "", false
 	if cm != nil {
 		text, found = cm.Data[istioConfigKey]
@@ -60,15 +60,15 @@ func (w *world) istioConfig(namespace, revision string, mesh snapshot.Ref) istio
 		issue.Severity = snapshot.Warning
 		issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so the mesh is taken to have Istio's defaults: trust domain cluster.local, no smart DNS", istioConfigKey)
 		issue.Hint = fmt.Sprintf("if revision %q is installed with other settings, put them there; the control plane reads them from the same place", revision)
-		w.report(issue)
+		x.Report(issue)
 		return istioConfig{}
 	}
 	config, err := parseIstioConfig(text)
 	config.rootNamespace = cmp.Or(config.rootNamespace, istioDefaultRoot)
 	if err != nil {
 		issue.Message = fmt.Sprintf("its key %q is no valid MeshConfig (%v); the mesh is taken to have %s", istioConfigKey, err, config)
-		issue.Hint = "mend it: the control plane will not take it either"
-		w.report(issue)
+		issue.Hint = "correct it: the control plane does not accept it either"
+		x.Report(issue)
 	}
 	return config
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// istioMeshes makes a mesh of every istiod.
-func istioMeshes(w *world) []*mesh {
-	var out []*mesh
-	for _, d := range w.deployments {
+// istioControlPlanes finds every istiod.
+func istioControlPlanes(x *Index) []*ControlPlane {
+	var out []*ControlPlane
+	for _, d := range x.Deployments {
 		if pilot := pilotOf(d); pilot != nil {
-			out = append(out, w.istioMesh(d, pilot))
+			out = append(out, istioControlPlane(x, d, pilot))
 		}
 	}
 	return out
@@ -56,47 +56,32 @@ func isPilotImage(s string) bool {
 	return ok && img.hasWord(istioPilotWord)
 }
 
-func (w *world) istioMesh(d *appsv1.Deployment, pilot *corev1.Container) *mesh {
-	source := snapshot.Ref{Kind: snapshot.Deployment, Cluster: w.cluster, Namespace: d.Namespace, Name: d.Name}
-	name := w.name(w.meshNames, objectName(d.Name, d.Namespace, w.cluster), source)
-	ref := snapshot.Ref{Kind: snapshot.Mesh, Namespace: w.namespace, Name: name}
+func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) *ControlPlane {
+	mesh := x.NewMesh(d)
+	ref := snapshot.RefOf(snapshot.Mesh, mesh)
 	revision := istiodRevision(d, pilot)
-	config := w.istioConfig(d.Namespace, revision, ref)
+	config := x.istioConfig(d.Namespace, revision, ref)
 	if config.rootNamespace == d.Namespace {
 		config.rootNamespace = "" // as usual
 	}
 	if acceptsAnyTrustDomain(pilot) {
 		config.peers = []string{discoveryv1.AnyTrustDomain}
 	}
-
-	installation := discoveryv1.MeshInstallation{
-		Namespace: d.Namespace,
-		Cluster:   w.cluster,
-		Version:   w.version(pilot.Image, source, ref),
-		Region:    w.clusterRegion(),
-	}
-	if d.Spec.Selector != nil {
-		installation.PodLabels = d.Spec.Selector.MatchLabels
-	}
-	return &mesh{
-		revision: revision,
-		usual:    revision == istioDefault,
-		object: &discoveryv1.Mesh{
-			ObjectMeta: w.meta(name),
-			Spec: discoveryv1.MeshSpec{
-				Istio: &discoveryv1.IstioMesh{
-					Installation:            installation,
-					RootNamespace:           config.rootNamespace,
-					TrustDomain:             config.trustDomain,
-					TrustDomainAliases:      config.aliases,
-					PeerTrustDomains:        config.peers,
-					IstiodServiceAccount:    serviceAccount(&d.Spec.Template),
-					SmartDnsProxyingEnabled: config.smartDNS,
-				},
-				AgentInfo: w.agentInfo(),
-			},
+	installation := x.Installation(d, x.Version(pilot.Image, d, ref))
+	installation.Region = x.clusterRegion()
+	mesh.Spec = discoveryv1.MeshSpec{
+		Istio: &discoveryv1.IstioMesh{
+			Installation:            installation,
+			RootNamespace:           config.rootNamespace,
+			TrustDomain:             config.trustDomain,
+			TrustDomainAliases:      config.aliases,
+			PeerTrustDomains:        config.peers,
+			IstiodServiceAccount:    serviceAccount(&d.Spec.Template),
+			SmartDnsProxyingEnabled: config.smartDNS,
 		},
+		AgentInfo: x.agentInfo(),
 	}
+	return &ControlPlane{Mesh: mesh, Revision: revision, Default: revision == istioDefault}
 }
 
 // istiodRevision is the revision that a control plane goes by: its pods'
@@ -108,7 +93,7 @@ func istiodRevision(d *appsv1.Deployment, pilot *corev1.Container) string {
 		}
 	}
 	for _, e := range pilot.Env {
-		if e.Name == "REVISION" && e.Value != "" {
+		if e.Name == istioRevisionEnv && e.Value != "" {
 			return e.Value
 		}
 	}
@@ -120,8 +105,8 @@ func acceptsAnyTrustDomain(pilot *corev1.Container) bool {
 }
 
 // agentInfo says where the certificate agent of the cluster runs; nil if nowhere.
-func (w *world) agentInfo() *discoveryv1.AgentInfo {
-	for _, pod := range w.pods {
+func (x *Index) agentInfo() *discoveryv1.AgentInfo {
+	for _, pod := range x.pods {
 		if pod.Labels["app"] == "cert-agent" {
 			return &discoveryv1.AgentInfo{AgentNamespace: pod.Namespace}
 		}

@@ -28,32 +28,33 @@ const (
 	osmMeshNameFlag    = "--mesh-name"
 )
 
-// osm detects Open Service Mesh as of 1.2.
-func osm() detector {
-	return detector{
-		title:     "Open Service Mesh",
-		meshes:    osmMeshes,
-		sidecar:   osmSidecar,
-		namespace: osmNamespace,
-		listed:    true,
-		variant:   "mesh name",
-		mend:      "give its namespace the label " + osmMonitorKey + " with the name of a mesh that runs",
+// OSM detects Open Service Mesh as of 1.2.
+func OSM() Detector {
+	return Detector{
+		Name:          "Open Service Mesh",
+		ControlPlanes: osmControlPlanes,
+		Sidecar:       osmSidecar,
+		Namespace:     osmNamespace,
+		OptIn:         true,
+		RevisionName:  "mesh name",
+		Fix:           "give its namespace the label " + osmMonitorKey + " with the name of a mesh that runs",
+		Reads:         Reads{Args: osmArgs},
 	}
 }
 
 // osmSidecar goes by what the injector writes and the controller relies on,
 // not by images, which may come from anywhere.
-func osmSidecar(w *world, pod *corev1.Pod) (claim, bool) {
+func osmSidecar(x *Index, pod *corev1.Pod) (Claim, bool) {
 	if pod.Labels[osmProxyKey] == "" || !hasContainer(pod, osmProxyName) {
-		return claim{}, false
+		return Claim{}, false
 	}
-	ns := w.namespaces[pod.Namespace]
+	ns := x.Namespaces[pod.Namespace]
 	if ns == nil {
-		return claim{}, true
+		return Claim{}, true
 	}
 	c, monitored := osmNamespace(ns)
 	if !monitored {
-		c.doubt = "it has a sidecar of Open Service Mesh, which gets no configuration: no mesh monitors its namespace"
+		c.Doubt = "it has a sidecar of Open Service Mesh, which gets no configuration: no mesh monitors its namespace"
 	}
 	return c, true
 }
@@ -67,17 +68,17 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-func osmNamespace(ns *corev1.Namespace) (claim, bool) {
+func osmNamespace(ns *corev1.Namespace) (Claim, bool) {
 	name := ns.Labels[osmMonitorKey]
-	return claim{revision: name}, name != ""
+	return Claim{Revision: name}, name != ""
 }
 
-// osmMeshes makes a mesh of every osm-controller.
-func osmMeshes(w *world) []*mesh {
-	var out []*mesh
-	for _, d := range w.deployments {
+// osmControlPlanes finds every osm-controller.
+func osmControlPlanes(x *Index) []*ControlPlane {
+	var out []*ControlPlane
+	for _, d := range x.Deployments {
 		if c := osmControllerOf(d); c != nil {
-			out = append(out, w.osmMesh(d, c))
+			out = append(out, osmControlPlane(x, d, c))
 		}
 	}
 	return out
@@ -110,28 +111,17 @@ func isOSMController(c *corev1.Container) bool {
 	return ok && strings.HasSuffix(img.base(), osmControllerName)
 }
 
-func (w *world) osmMesh(d *appsv1.Deployment, c *corev1.Container) *mesh {
-	source := snapshot.Ref{Kind: snapshot.Deployment, Cluster: w.cluster, Namespace: d.Namespace, Name: d.Name}
-	name := w.name(w.meshNames, objectName(d.Name, d.Namespace, w.cluster), source)
-	ref := snapshot.Ref{Kind: snapshot.Mesh, Namespace: w.namespace, Name: name}
-	installation := discoveryv1.MeshInstallation{Namespace: d.Namespace, Cluster: w.cluster, Version: w.osmVersion(d, c, source, ref)}
-	if d.Spec.Selector != nil {
-		installation.PodLabels = d.Spec.Selector.MatchLabels
-	}
+func osmControlPlane(x *Index, d *appsv1.Deployment, c *corev1.Container) *ControlPlane {
+	mesh := x.NewMesh(d)
+	ref := snapshot.RefOf(snapshot.Mesh, mesh)
 	meshName := osmMeshName(d, c)
-	return &mesh{
-		revision: meshName,
-		usual:    meshName == osmUsualName,
-		object: &discoveryv1.Mesh{
-			ObjectMeta: w.meta(name),
-			Spec: discoveryv1.MeshSpec{Osm: &discoveryv1.OSMMesh{
-				Installation:                installation,
-				MeshName:                    meshName,
-				TrustDomain:                 flag(c.Args, osmTrustDomainFlag),
-				PermissiveTrafficPolicyMode: w.osmPermissive(d.Namespace, ref),
-			}},
-		},
+	mesh.Spec.Osm = &discoveryv1.OSMMesh{
+		Installation:                x.Installation(d, x.osmVersion(d, c, ref)),
+		MeshName:                    meshName,
+		TrustDomain:                 flag(c.Args, osmTrustDomainFlag),
+		PermissiveTrafficPolicyMode: x.osmPermissive(d.Namespace, ref),
 	}
+	return &ControlPlane{Mesh: mesh, Revision: meshName, Default: meshName == osmUsualName}
 }
 
 func osmMeshName(d *appsv1.Deployment, c *corev1.Container) string {
@@ -145,24 +135,24 @@ func osmMeshName(d *appsv1.Deployment, c *corev1.Container) string {
 
 // osmVersion is the image's tag; the product's own charts name images by
 // digest, which says less than the label beside it.
-func (w *world) osmVersion(d *appsv1.Deployment, c *corev1.Container, source, mesh snapshot.Ref) string {
+func (x *Index) osmVersion(d *appsv1.Deployment, c *corev1.Container, mesh snapshot.Ref) string {
 	if img, ok := parseImage(c.Image); !ok || img.version == "" || strings.Contains(img.version, ":") {
 		if v := d.Labels[osmVersionKey]; v != "" {
 			return v
 		}
 	}
-	return w.version(c.Image, source, mesh)
+	return x.Version(c.Image, d, mesh)
 }
 
 // osmPermissive reports whether a mesh lets everybody call everybody. Without
 // its settings the controller does not.
-func (w *world) osmPermissive(namespace string, mesh snapshot.Ref) bool {
-	if config := w.meshConfigs[key{namespace, osmConfigName}]; config != nil {
+func (x *Index) osmPermissive(namespace string, mesh snapshot.Ref) bool {
+	if config := x.meshConfigs[key{namespace, osmConfigName}]; config != nil {
 		return config.Spec.Traffic.EnablePermissiveTrafficPolicyMode
 	}
-	w.report(snapshot.Issue{
+	x.Report(snapshot.Issue{
 		Code: snapshot.MeshUnreadable, Severity: snapshot.Warning, Target: mesh,
-		Ref:     snapshot.Ref{Kind: snapshot.MeshConfig, Cluster: w.cluster, Namespace: namespace, Name: osmConfigName},
+		Ref:     snapshot.Ref{Kind: snapshot.MeshConfig, Cluster: x.Cluster, Namespace: namespace, Name: osmConfigName},
 		Message: fmt.Sprintf("there is no such MeshConfig of version %s, so the mesh is taken to deny what no policy allows", snapshot.MeshConfig.Info().Version),
 		Hint:    "install Open Service Mesh 1.2; its bootstrap makes the MeshConfig",
 	})
@@ -183,9 +173,8 @@ func flag(args []string, name string) string {
 	return value
 }
 
-// KeptArgs are the arguments of a container that discovery reads, so that a
-// source need not keep the others, which may hold secrets.
-func KeptArgs(c *corev1.Container) []string {
+// osmArgs are the flags of an osm-controller that are read.
+func osmArgs(c *corev1.Container) []string {
 	if !isOSMController(c) {
 		return nil
 	}

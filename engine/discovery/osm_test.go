@@ -13,13 +13,13 @@ func TestOnlyArgumentsThatAreReadAreKept(t *testing.T) {
 		Name: "osm-controller",
 		Args: []string{"--vault-token", "hush", "--trust-domain", "a.example", "--mesh-name=one", "--mesh-name", "two", "--trust-domain-x=b"},
 	}
-	kept := KeptArgs(controller)
+	kept := osmArgs(controller)
 	assert.Equal(t, []string{"--mesh-name=two", "--trust-domain=a.example"}, kept)
 	controller.Args = kept
-	assert.Equal(t, kept, KeptArgs(controller), "twice is once")
+	assert.Equal(t, kept, osmArgs(controller), "twice is once")
 	controller.Args = []string{"--trust-domain"}
-	assert.Empty(t, KeptArgs(controller), "a flag without a value")
-	assert.Empty(t, KeptArgs(&corev1.Container{Name: "app", Args: []string{"--trust-domain=a"}}))
+	assert.Empty(t, osmArgs(controller), "a flag without a value")
+	assert.Empty(t, osmArgs(&corev1.Container{Name: "app", Args: []string{"--trust-domain=a"}}))
 }
 
 func FuzzFlag(f *testing.F) {
@@ -28,16 +28,16 @@ func FuzzFlag(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, second string) {
 		c := &corev1.Container{Name: osmControllerName, Args: []string{first, second}}
-		kept := KeptArgs(c)
+		kept := osmArgs(c)
 		c.Args = kept
-		assert.Equal(t, kept, KeptArgs(c))
+		assert.Equal(t, kept, osmArgs(c))
 	})
 }
 
 func TestOSMSidecar(t *testing.T) {
 	t.Parallel()
-	w := &world{namespaces: map[string]*corev1.Namespace{"in": {}, "out": {}}}
-	w.namespaces["in"].Labels = map[string]string{osmMonitorKey: "osm"}
+	w := &Index{Namespaces: map[string]*corev1.Namespace{"in": {}, "out": {}}}
+	w.Namespaces["in"].Labels = map[string]string{osmMonitorKey: "osm"}
 	pod := func(namespace, label string, containers ...string) *corev1.Pod {
 		p := &corev1.Pod{}
 		p.Namespace = namespace
@@ -51,13 +51,13 @@ func TestOSMSidecar(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		pod  *corev1.Pod
-		want claim
+		want Claim
 		is   bool
 	}{
-		"monitored":           {pod("in", "id", "app", "envoy"), claim{revision: "osm"}, true},
-		"namespace not known": {pod("else", "id", "envoy"), claim{}, true},
-		"an Envoy of its own": {pod("in", "", "envoy"), claim{}, false},
-		"a label alone":       {pod("in", "id", "app"), claim{}, false},
+		"monitored":           {pod("in", "id", "app", "envoy"), Claim{Revision: "osm"}, true},
+		"namespace not known": {pod("else", "id", "envoy"), Claim{}, true},
+		"an Envoy of its own": {pod("in", "", "envoy"), Claim{}, false},
+		"a label alone":       {pod("in", "id", "app"), Claim{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,5 +68,5 @@ func TestOSMSidecar(t *testing.T) {
 	}
 	left, is := osmSidecar(w, pod("out", "id", "envoy"))
 	assert.True(t, is)
-	assert.NotEmpty(t, left.doubt)
+	assert.NotEmpty(t, left.Doubt)
 }

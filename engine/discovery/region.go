@@ -63,20 +63,20 @@ func (r regions) most() string {
 }
 
 // clusterRegion is the region of most nodes of the cluster.
-func (w *world) clusterRegion() string {
+func (x *Index) clusterRegion() string {
 	var r regions
-	for _, n := range w.nodes {
+	for _, n := range x.nodes {
 		r.add(n)
 	}
 	return r.most()
 }
 
 // regionOfWorkloads is the region of most pods of the workloads.
-func (w *world) regionOfWorkloads(backing []*workload) string {
+func (x *Index) regionOfWorkloads(backing []*workload) string {
 	var r regions
 	for _, wl := range backing {
 		for _, pod := range wl.controller.pods {
-			r.add(w.nodes[pod.Spec.NodeName])
+			r.add(x.nodes[pod.Spec.NodeName])
 		}
 	}
 	return r.most()

@@ -161,19 +161,19 @@ func TestIstioRevisionOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotations, labels map[string]string
 		want                string
-		asked               bool
+		requested           bool
 	}{
-		"silent":                  {asked: true},
+		"silent":                  {requested: true},
 		"annotation":              {annotations: map[string]string{rev: "a", status: `{"revision":"b"}`}, labels: map[string]string{rev: "c"}, want: "a"},
 		"injection status":        {annotations: map[string]string{status: `{"revision":"b"}`}, labels: map[string]string{rev: "c"}, want: "b"},
-		"status without revision": {annotations: map[string]string{status: `{"containers":["istio-proxy"]}`}, labels: map[string]string{rev: "c"}, want: "c", asked: true},
-		"status is no JSON":       {annotations: map[string]string{status: `injected`}, labels: map[string]string{rev: "c"}, want: "c", asked: true},
+		"status without revision": {annotations: map[string]string{status: `{"containers":["istio-proxy"]}`}, labels: map[string]string{rev: "c"}, want: "c", requested: true},
+		"status is no JSON":       {annotations: map[string]string{status: `injected`}, labels: map[string]string{rev: "c"}, want: "c", requested: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, asked := istioRevisionOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations, Labels: c.labels}})
+			got, requested := istioRevisionOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations, Labels: c.labels}})
 			assert.Equal(t, c.want, got)
-			assert.Equal(t, c.asked, asked)
+			assert.Equal(t, c.requested, requested)
 		})
 	}
 }
@@ -190,42 +190,41 @@ func TestIstiodRevision(t *testing.T) {
 	assert.Equal(t, "pods", istiodRevision(d, pilot))
 }
 
-func TestSettle(t *testing.T) {
+func TestResolve(t *testing.T) {
 	t.Parallel()
-	revisions := func(list ...string) *detector {
-		istio := istio()
-		d := &istio
+	revisions := func(list ...string) *detected {
+		d := &detected{Detector: Istio()}
 		for _, r := range list {
-			d.found = append(d.found, &mesh{revision: r, object: &discoveryv1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "istiod-" + r}}})
+			d.planes = append(d.planes, &ControlPlane{Revision: r, Mesh: &discoveryv1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "istiod-" + r}}})
 		}
 		return d
 	}
 	for name, c := range map[string]struct {
-		detector *detector
-		claim    claim
+		detected *detected
+		claim    Claim
 		want     string
 		code     snapshot.Code
 	}{
-		"its revision":                 {revisions("default", "new"), claim{revision: "new"}, "new", ""},
-		"silent, one mesh":             {revisions("new"), claim{asked: true}, "new", ""},
-		"silent, two meshes":           {revisions("default", "new"), claim{asked: true}, "", snapshot.AmbiguousMesh},
-		"two of its revision":          {revisions("default", "default"), claim{revision: "default"}, "", snapshot.AmbiguousMesh},
-		"a tag, one mesh":              {revisions("new"), claim{revision: "prod", asked: true}, "new", ""},
-		"a tag, two meshes":            {revisions("default", "new"), claim{revision: "prod", asked: true}, "", snapshot.WorkloadWithoutMesh},
-		"revision gone, one mesh left": {revisions("new"), claim{revision: "old"}, "new", snapshot.WorkloadWithoutMesh},
-		"revision gone, two left":      {revisions("default", "new"), claim{revision: "old"}, "", snapshot.WorkloadWithoutMesh},
+		"its revision":                 {revisions("default", "new"), Claim{Revision: "new"}, "new", ""},
+		"silent, one mesh":             {revisions("new"), Claim{Requested: true}, "new", ""},
+		"silent, two meshes":           {revisions("default", "new"), Claim{Requested: true}, "", snapshot.AmbiguousMesh},
+		"two of its revision":          {revisions("default", "default"), Claim{Revision: "default"}, "", snapshot.AmbiguousMesh},
+		"a tag, one mesh":              {revisions("new"), Claim{Revision: "prod", Requested: true}, "new", ""},
+		"a tag, two meshes":            {revisions("default", "new"), Claim{Revision: "prod", Requested: true}, "", snapshot.WorkloadWithoutMesh},
+		"revision gone, one mesh left": {revisions("new"), Claim{Revision: "old"}, "new", snapshot.WorkloadWithoutMesh},
+		"revision gone, two left":      {revisions("default", "new"), Claim{Revision: "old"}, "", snapshot.WorkloadWithoutMesh},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := c.detector.settle(c.claim)
+			got := c.detected.resolve(c.claim)
 			assert.Equal(t, c.code, got.code)
 			assert.Equal(t, c.code != "", got.message != "" && got.hint != "", "an issue has words, and only an issue")
 			if c.want == "" {
-				assert.Nil(t, got.mesh)
+				assert.Nil(t, got.plane)
 				return
 			}
-			require.NotNil(t, got.mesh)
-			assert.Equal(t, c.want, got.mesh.revision)
+			require.NotNil(t, got.plane)
+			assert.Equal(t, c.want, got.plane.Revision)
 		})
 	}
 }

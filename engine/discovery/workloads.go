@@ -16,30 +16,30 @@ import (
 type workload struct {
 	object     *discoveryv1.Workload
 	controller *controller
-	mesh       *mesh
+	mesh       *ControlPlane
 }
 
 // findWorkloads lists the workloads of all meshes, in the order of controllers.
-func (w *world) findWorkloads(kinds []detector) []*workload {
+func (x *Index) findWorkloads(kinds []*detected) []*workload {
 	var out []*workload
-	given := newNames(snapshot.Workload, len(w.controllers))
-	strays := make([]strays, len(kinds))
-	for _, ctl := range w.controllers {
+	given := newNames(snapshot.Workload, len(x.controllers))
+	orphans := make([]orphans, len(kinds))
+	for _, ctl := range x.controllers {
 		for i := range kinds {
-			c, ok := w.claimOf(&kinds[i], ctl.pods)
+			c, ok := x.claimOf(&kinds[i].Detector, ctl.pods)
 			if !ok {
 				continue
 			}
-			if len(kinds[i].found) == 0 {
-				strays[i].add(ctl.ref)
-			} else if m := w.meshOf(&kinds[i], ctl, c); m != nil {
-				out = append(out, w.newWorkload(given, ctl, m))
+			if len(kinds[i].planes) == 0 {
+				orphans[i].add(ctl.ref)
+			} else if m := x.meshOf(kinds[i], ctl, c); m != nil {
+				out = append(out, x.newWorkload(given, ctl, m))
 			}
 			break
 		}
 	}
-	for i := range strays {
-		strays[i].report(w, kinds[i].title)
+	for i := range orphans {
+		orphans[i].report(x, kinds[i].Name)
 	}
 	return out
 }
@@ -47,46 +47,46 @@ func (w *world) findWorkloads(kinds []detector) []*workload {
 // claimOf is what the youngest pod with a sidecar says. One such pod is enough
 // to make a workload; while a rollout goes from one revision to another, the
 // youngest shows where to.
-func (w *world) claimOf(d *detector, pods []*corev1.Pod) (claim, bool) {
+func (x *Index) claimOf(d *Detector, pods []*corev1.Pod) (Claim, bool) {
 	var (
-		best     claim
+		best     Claim
 		youngest *corev1.Pod
 	)
 	for _, pod := range pods {
 		if youngest != nil && !youngest.CreationTimestamp.Before(&pod.CreationTimestamp) {
 			continue
 		}
-		if c, ok := d.sidecar(w, pod); ok {
+		if c, ok := d.Sidecar(x, pod); ok {
 			best, youngest = c, pod
 		}
 	}
 	return best, youngest != nil
 }
 
-// meshOf settles to which mesh a controller belongs; nil if to none.
-func (w *world) meshOf(d *detector, ctl *controller, c claim) *mesh {
-	v := d.settle(c)
-	if v.code != "" {
+// meshOf finds the mesh that a controller belongs to; nil if there is none.
+func (x *Index) meshOf(d *detected, ctl *controller, c Claim) *ControlPlane {
+	r := d.resolve(c)
+	if r.code != "" {
 		severity := snapshot.Error
-		if v.mesh != nil {
+		if r.plane != nil {
 			severity = snapshot.Warning
 		}
-		w.report(snapshot.Issue{Code: v.code, Severity: severity, Ref: ctl.ref, Message: v.message, Hint: v.hint})
+		x.Report(snapshot.Issue{Code: r.code, Severity: severity, Ref: ctl.ref, Message: r.message, Hint: r.hint})
 	}
-	return v.mesh
+	return r.plane
 }
 
-func (w *world) newWorkload(given *names, ctl *controller, m *mesh) *workload {
-	name := objectName(ctl.ref.Name, ctl.ref.Namespace, w.cluster, strings.ToLower(ctl.ref.Kind.String()))
+func (x *Index) newWorkload(given *names, ctl *controller, m *ControlPlane) *workload {
+	name := objectName(ctl.ref.Name, ctl.ref.Namespace, x.Cluster, strings.ToLower(ctl.ref.Kind.String()))
 	return &workload{
 		controller: ctl,
 		mesh:       m,
 		object: &discoveryv1.Workload{
-			ObjectMeta: w.meta(w.name(given, name, ctl.ref)),
+			ObjectMeta: x.meta(x.name(given, name, ctl.ref)),
 			Spec: discoveryv1.WorkloadSpec{
 				Kubernetes: &discoveryv1.KubernetesWorkload{
 					Controller: commonv1.ClusterObjectRef{
-						Name: ctl.ref.Name, Namespace: ctl.ref.Namespace, ClusterName: w.cluster,
+						Name: ctl.ref.Name, Namespace: ctl.ref.Namespace, ClusterName: x.Cluster,
 					},
 					PodLabels:          ctl.template.Labels,
 					ServiceAccountName: serviceAccount(ctl.template),
@@ -104,30 +104,30 @@ func serviceAccount(t *corev1.PodTemplateSpec) string {
 	return t.Spec.DeprecatedServiceAccount
 }
 
-// strays are workloads whose mesh has no control plane in the cluster at all:
-// one issue for all of them, since there is one thing to mend.
-type strays struct{ refs []snapshot.Ref }
+// orphans are workloads whose mesh has no control plane in the cluster at all:
+// one issue for all of them, since there is one thing to fix.
+type orphans struct{ refs []snapshot.Ref }
 
-// strayExamples is how many of them an issue names.
-const strayExamples = 3
+// orphanExamples is how many of them an issue names.
+const orphanExamples = 3
 
-func (s *strays) add(r snapshot.Ref) { s.refs = append(s.refs, r) }
+func (s *orphans) add(r snapshot.Ref) { s.refs = append(s.refs, r) }
 
-func (s *strays) report(w *world, title string) {
+func (s *orphans) report(x *Index, title string) {
 	if len(s.refs) == 0 {
 		return
 	}
 	slices.SortFunc(s.refs, snapshot.Ref.Compare)
 	var examples []string
-	for _, r := range s.refs[:min(len(s.refs), strayExamples)] {
+	for _, r := range s.refs[:min(len(s.refs), orphanExamples)] {
 		examples = append(examples, r.Kind.String()+" "+r.Namespace+"/"+r.Name)
 	}
-	if len(s.refs) > strayExamples {
+	if len(s.refs) > orphanExamples {
 		examples = append(examples, "…")
 	}
-	w.report(snapshot.Issue{
+	x.Report(snapshot.Issue{
 		Code: snapshot.WorkloadWithoutMesh, Severity: snapshot.Warning,
-		Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: w.namespace, Name: w.cluster},
+		Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: x.namespace, Name: x.Cluster},
 		Message: fmt.Sprintf("%s with a sidecar of %s, but the cluster has no control plane of it: %s",
 			snapshot.Count(len(s.refs), "workload"), title, strings.Join(examples, ", ")),
 		Hint: "install the control plane in this cluster; one that runs elsewhere is not discovered",

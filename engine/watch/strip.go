@@ -16,16 +16,6 @@ import (
 // What is not kept here cannot be read by the engine, and its changes wake
 // nobody. Whoever makes the engine read another field adds it here.
 
-const (
-	// revisionAnnotation names the control plane of an injected pod;
-	// injectionAnnotation does too, among much else, and may stand alone.
-	revisionAnnotation  = "istio.io/rev"
-	injectionAnnotation = "sidecar.istio.io/status"
-)
-
-// keptAnnotations are those that the engine reads on objects of managed clusters.
-var keptAnnotations = []string{snapshot.DiscoverServiceAnnotation, revisionAnnotation, injectionAnnotation}
-
 // droppedAnnotations say nothing about what a user wants.
 var droppedAnnotations = []string{
 	corev1.LastAppliedConfigAnnotation,
@@ -63,15 +53,13 @@ func essential(o metav1.ObjectMeta) metav1.ObjectMeta {
 			APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, Controller: owner.Controller,
 		}}
 	}
-	for _, name := range keptAnnotations {
-		value, ok := o.Annotations[name]
-		if !ok || name == injectionAnnotation && o.Annotations[revisionAnnotation] != "" {
-			continue
+	for _, name := range append(discovery.ReadAnnotations(o.Annotations), snapshot.DiscoverServiceAnnotation) {
+		if value, ok := o.Annotations[name]; ok {
+			if kept.Annotations == nil {
+				kept.Annotations = map[string]string{}
+			}
+			kept.Annotations[name] = value
 		}
-		if kept.Annotations == nil {
-			kept.Annotations = map[string]string{}
-		}
-		kept.Annotations[name] = value
 	}
 	return kept
 }

@@ -1,16 +1,10 @@
 package watch
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine/discovery"
 )
-
-// keptEnv are the environment variables that are read. All others are not even
-// kept in memory: they may hold passwords.
-var keptEnv = []string{"REVISION", "PILOT_SKIP_VALIDATE_TRUST_DOMAIN"}
 
 func stripPod(o *corev1.Pod) bool {
 	kept := essential(o.ObjectMeta)
@@ -36,13 +30,15 @@ func podSpec(s corev1.PodSpec) corev1.PodSpec {
 	}
 }
 
-// containers keeps names, images and what tells a sidecar from an init container.
+// containers keeps names, images, what tells a sidecar from an init container, and
+// what discovery reads. Other arguments and environment variables are not even
+// kept in memory: they may hold passwords.
 func containers(all []corev1.Container) []corev1.Container {
 	kept := make([]corev1.Container, len(all))
 	for i, c := range all {
-		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, Args: discovery.KeptArgs(&all[i])}
+		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, Args: discovery.ReadArgs(&all[i])}
 		for _, e := range c.Env {
-			if slices.Contains(keptEnv, e.Name) && e.ValueFrom == nil {
+			if e.ValueFrom == nil && discovery.ReadEnv(e.Name) {
 				kept[i].Env = append(kept[i].Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
 			}
 		}

@@ -152,8 +152,8 @@ func TestPodsKeepNoEnvironmentThatMayHoldSecrets(t *testing.T) {
 
 func TestInjectionStatusStaysOnlyWithoutARevision(t *testing.T) {
 	t.Parallel()
-	o := essential(metav1.ObjectMeta{Annotations: map[string]string{injectionAnnotation: `{"revision":"canary"}`}})
-	assert.Equal(t, map[string]string{injectionAnnotation: `{"revision":"canary"}`}, o.Annotations)
+	o := essential(metav1.ObjectMeta{Annotations: map[string]string{"sidecar.istio.io/status": `{"revision":"canary"}`}})
+	assert.Equal(t, map[string]string{"sidecar.istio.io/status": `{"revision":"canary"}`}, o.Annotations)
 }
 
 func TestNodesKeepTheHintOfKind(t *testing.T) {

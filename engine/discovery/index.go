@@ -14,20 +14,23 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// world is one cluster, indexed once, so that every later question costs no
-// walk over all objects. It lives for one call of Discover.
-type world struct {
-	cluster   string
+// Index is one cluster, indexed once, so that no later question walks over all
+// objects. It exists for one call of Discover.
+type Index struct {
+	// Cluster is the registration name.
+	Cluster string
+	// Deployments are ascending by namespace and name.
+	Deployments []*appsv1.Deployment
+	// Namespaces need not be complete: files may leave them out.
+	Namespaces map[string]*corev1.Namespace
+
 	namespace string
 	// labels are those of every discovered object of the cluster.
 	labels map[string]string
 
-	deployments []*appsv1.Deployment
 	services    []*corev1.Service
 	pods        []*corev1.Pod
 	nodes       map[string]*corev1.Node
-	// namespaces need not be complete: files may leave them out.
-	namespaces  map[string]*corev1.Namespace
 	configMaps  map[key]*corev1.ConfigMap
 	meshConfigs map[key]*osmconfigv1alpha2.MeshConfig
 	controllers []*controller
@@ -36,7 +39,7 @@ type world struct {
 	// slices are the EndpointSlices of a Service.
 	slices map[key][]*endpointv1.EndpointSlice
 
-	// meshNames gives out the names of meshes of every sort.
+	// meshNames gives out the names of meshes of all kinds.
 	meshNames *names
 
 	issues []snapshot.Issue
@@ -62,41 +65,41 @@ type controller struct {
 	pods []*corev1.Pod
 }
 
-func newWorld(c *snapshot.Cluster, opts Options) *world {
-	w := &world{
-		cluster:     c.Name,
-		namespace:   opts.namespace(),
-		labels:      discoveredLabels(opts.namespace(), c.Name),
-		deployments: ordered(c.Deployments),
+func newIndex(c *snapshot.Cluster, namespace string) *Index {
+	x := &Index{
+		Cluster:     c.Name,
+		Deployments: ordered(c.Deployments),
+		Namespaces:  make(map[string]*corev1.Namespace, len(c.Namespaces)),
+		namespace:   namespace,
+		labels:      discoveredLabels(namespace, c.Name),
 		services:    ordered(c.Services),
 		pods:        ordered(c.Pods),
 		nodes:       make(map[string]*corev1.Node, len(c.Nodes)),
-		namespaces:  make(map[string]*corev1.Namespace, len(c.Namespaces)),
 		configMaps:  make(map[key]*corev1.ConfigMap, len(c.ConfigMaps)),
 		meshConfigs: make(map[key]*osmconfigv1alpha2.MeshConfig, len(c.MeshConfigs)),
 		meshNames:   newNames(snapshot.Mesh, 1),
 		slices:      make(map[key][]*endpointv1.EndpointSlice, len(c.Services)),
 	}
 	for _, n := range c.Nodes {
-		w.nodes[n.Name] = n
+		x.nodes[n.Name] = n
 	}
 	for _, n := range c.Namespaces {
-		w.namespaces[n.Name] = n
+		x.Namespaces[n.Name] = n
 	}
 	for _, m := range c.MeshConfigs {
-		w.meshConfigs[keyOf(m)] = m
+		x.meshConfigs[keyOf(m)] = m
 	}
 	for _, m := range c.ConfigMaps {
-		w.configMaps[keyOf(m)] = m
+		x.configMaps[keyOf(m)] = m
 	}
 	for _, s := range ordered(c.EndpointSlices) {
 		if service := s.Labels[endpointv1.LabelServiceName]; service != "" {
 			k := key{s.Namespace, service}
-			w.slices[k] = append(w.slices[k], s)
+			x.slices[k] = append(x.slices[k], s)
 		}
 	}
-	w.indexControllers(c)
-	return w
+	x.indexControllers(c)
+	return x
 }
 
 // controllerKey names a controller, or a ReplicaSet, of a pod.
@@ -106,19 +109,19 @@ type controllerKey struct {
 }
 
 // indexControllers fills controllers and byPod.
-func (w *world) indexControllers(c *snapshot.Cluster) {
-	size := len(w.deployments) + len(c.DaemonSets) + len(c.StatefulSets)
+func (x *Index) indexControllers(c *snapshot.Cluster) {
+	size := len(x.Deployments) + len(c.DaemonSets) + len(c.StatefulSets)
 	byKey := make(map[controllerKey]*controller, size)
-	w.controllers = make([]*controller, 0, size)
+	x.controllers = make([]*controller, 0, size)
 	add := func(kind snapshot.Kind, o object, template *corev1.PodTemplateSpec) {
 		ctl := &controller{
-			ref:      snapshot.Ref{Kind: kind, Cluster: w.cluster, Namespace: o.GetNamespace(), Name: o.GetName()},
+			ref:      x.Ref(kind, o),
 			template: template,
 		}
-		w.controllers = append(w.controllers, ctl)
+		x.controllers = append(x.controllers, ctl)
 		byKey[controllerKey{kind.String(), keyOf(o)}] = ctl
 	}
-	for _, d := range w.deployments {
+	for _, d := range x.Deployments {
 		add(snapshot.Deployment, d, &d.Spec.Template)
 	}
 	for _, d := range ordered(c.DaemonSets) {
@@ -132,11 +135,11 @@ func (w *world) indexControllers(c *snapshot.Cluster) {
 			byKey[controllerKey{snapshot.ReplicaSet.String(), keyOf(rs)}] = ctl
 		}
 	}
-	w.byPod = make(map[key]*controller, len(w.pods))
-	for _, pod := range w.pods {
+	x.byPod = make(map[key]*controller, len(x.pods))
+	for _, pod := range x.pods {
 		if ctl := byKey[ownerOf(pod)]; ctl != nil {
 			ctl.pods = append(ctl.pods, pod)
-			w.byPod[keyOf(pod)] = ctl
+			x.byPod[keyOf(pod)] = ctl
 		}
 	}
 }
@@ -152,18 +155,28 @@ func ownerOf(o metav1.Object) controllerKey {
 }
 
 // meta is the metadata of a discovered object.
-func (w *world) meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: w.namespace, Labels: w.labels}
+func (x *Index) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: x.namespace, Labels: x.labels}
 }
 
-// report adds an issue.
-func (w *world) report(i snapshot.Issue) { w.issues = append(w.issues, i) }
+// ConfigMap finds a ConfigMap; nil if there is none.
+func (x *Index) ConfigMap(namespace, name string) *corev1.ConfigMap {
+	return x.configMaps[key{namespace, name}]
+}
+
+// Ref refers to an object of the cluster.
+func (x *Index) Ref(kind snapshot.Kind, o object) snapshot.Ref {
+	return snapshot.Ref{Kind: kind, Cluster: x.Cluster, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// Report adds an issue.
+func (x *Index) Report(i snapshot.Issue) { x.issues = append(x.issues, i) }
 
 // name gives out the name of what is discovered from source.
-func (w *world) name(n *names, name string, source snapshot.Ref) string {
+func (x *Index) name(n *names, name string, source snapshot.Ref) string {
 	name, issue := n.claim(name, source)
 	if issue != nil {
-		w.report(*issue)
+		x.Report(*issue)
 	}
 	return name
 }
