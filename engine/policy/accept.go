@@ -36,27 +36,27 @@ type claimed struct {
 func (w *world) accept(self int, policies []*trafficBinding, stored *discoveryv1.Destination) *acceptance {
 	out := &acceptance{}
 	held := claims{}
-	viewers := w.viewers(self)
-	target := ref(w.inv.Destinations[self])
+	viewers := w.topology.Viewers(self)
+	target := DestinationRef(w.inv.Destinations[self])
 	for _, p := range policies {
 		verdict := snapshot.Verdict{Destination: target}
 		spec := &p.policy.Spec
 		issues, taken := w.consider(self, viewers, spec, held)
 		applied := snapshot.AppliedTraffic{Policy: p.policy, Spec: spec, Generation: p.policy.Generation}
-		if failed(issues) {
+		if snapshot.HasErrors(issues) {
 			old := lastGood(stored, p.ref)
 			if old == nil || reflect.DeepEqual(&old.Spec, spec) {
 				out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
 				continue
 			}
 			more, takenByOld := w.consider(self, viewers, &old.Spec, held)
-			if failed(more) {
+			if snapshot.HasErrors(more) {
 				out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
 				continue
 			}
 			taken = takenByOld
 			applied.Spec, applied.LastGood, applied.Generation = &old.Spec, true, old.ObservedGeneration
-			issues = append(issues, warning(snapshot.LastGoodInForce, "mend the policy; until then the last accepted one holds",
+			issues = append(issues, snapshot.Warnf(snapshot.LastGoodInForce, "mend the policy; until then the last accepted one holds",
 				"its last accepted version stays in force"))
 		}
 		for key, value := range taken {
@@ -74,7 +74,7 @@ func (w *world) accept(self int, policies []*trafficBinding, stored *discoveryv1
 // reject puts issues on a verdict.
 func reject(v snapshot.Verdict, policy snapshot.Ref, issues []snapshot.Issue) snapshot.Verdict {
 	for _, issue := range issues {
-		v.Issues = append(v.Issues, on(policy, v.Destination, issue))
+		v.Issues = append(v.Issues, issue.On(policy, v.Destination))
 	}
 	return v
 }
@@ -96,7 +96,7 @@ func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkin
 	}
 	if issues := w.inexpressible(self, viewers, spec); len(issues) > 0 {
 		add(issues...)
-		if failed(issues) {
+		if snapshot.HasErrors(issues) {
 			return issues, taken // what else there is to say would be about another mesh
 		}
 	}
@@ -137,7 +137,7 @@ func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkin
 }
 
 func fieldConflict(field string, owner snapshot.Ref) snapshot.Issue {
-	return failure(snapshot.FieldConflict,
+	return snapshot.Errorf(snapshot.FieldConflict,
 		"change one of the two, or give this one httpRequestMatchers or a sourceSelector of its own",
 		"%s is set differently by the older %s %s.%s for the same requests", field, owner.Kind, owner.Name, owner.Namespace)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -22,7 +23,7 @@ func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, 
 	var issues []snapshot.Issue
 	for i := range p.Spec.SourceSelector {
 		s := &p.Spec.SourceSelector[i]
-		if anyone(s) {
+		if NamesAnyone(s) {
 			rule.Anyone = true
 			continue
 		}
@@ -37,8 +38,8 @@ func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, 
 		}
 		slices.SortFunc(source.Identities, compareIdentities)
 		source.Identities = slices.Compact(source.Identities)
-		if narrowed(s) {
-			issue := warning(snapshot.SourceNarrowed, "put the two into selectors of their own to take callers that meet either",
+		if NeedsBoth(s) {
+			issue := snapshot.Warnf(snapshot.SourceNarrowed, "put the two into selectors of their own to take callers that meet either",
 				"a sourceSelector with both namespaces and service accounts takes only callers that meet both")
 			if !slices.Contains(issues, issue) {
 				issues = append(issues, issue)
@@ -54,24 +55,10 @@ func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, 
 	if rule.Anyone {
 		rule.Sources = nil
 	} else if len(rule.Sources) == 0 {
-		issues = append(issues, warning(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
+		issues = append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
 			"sourceSelector names no identity that is known"))
 	}
 	return rule, issues
-}
-
-// anyone: an element without parts, or with an empty matcher alone, names everybody.
-func anyone(s *commonv1.IdentitySelector) bool {
-	m := s.KubeIdentityMatcher
-	return s.KubeServiceAccountRefs == nil && (m == nil || len(m.Clusters)+len(m.Namespaces) == 0)
-}
-
-// narrowed: namespaces of any cluster limit the service accounts beside them, as
-// the two parts of a source do in Istio. Clusters are identities as service
-// accounts are: those beside them are added.
-func narrowed(s *commonv1.IdentitySelector) bool {
-	m := s.KubeIdentityMatcher
-	return m != nil && len(m.Clusters) == 0 && len(m.Namespaces) > 0 && s.KubeServiceAccountRefs != nil
 }
 
 func (w *world) matcherSource(m *commonv1.KubeIdentityMatcher, source *snapshot.Source, issues *[]snapshot.Issue) {
@@ -95,7 +82,7 @@ func (w *world) matcherSource(m *commonv1.KubeIdentityMatcher, source *snapshot.
 func (w *world) accountSource(account commonv1.ClusterObjectRef, source *snapshot.Source, issues *[]snapshot.Issue) {
 	clusters := []string{account.ClusterName}
 	if account.ClusterName == "" {
-		clusters = w.groups.clusters()
+		clusters = w.topology.Clusters()
 	}
 	for _, cluster := range clusters {
 		for _, namespace := range w.accountNamespaces(account, cluster) {
@@ -114,44 +101,25 @@ func (w *world) accountNamespaces(account commonv1.ClusterObjectRef, cluster str
 	if account.Namespace != "" || account.Name == "" {
 		return []string{account.Namespace}
 	}
-	var out []string
-	for at := range w.inv.accounts[account.Name] {
-		if at.cluster == cluster {
-			out = append(out, at.namespace)
-		}
-	}
-	slices.Sort(out)
-	return out
+	return w.inv.NamespacesOf(account.Name, cluster)
 }
 
 // trustDomains are those of a cluster's meshes; an unknown cluster has none,
 // and is an issue once.
 func (w *world) trustDomains(cluster string, issues *[]snapshot.Issue) []string {
-	domains := w.groups.trustDomains[cluster]
+	domains := w.topology.TrustDomains(cluster)
 	if len(domains) > 0 {
 		return domains
 	}
-	if slices.ContainsFunc(w.groups.Meshes, func(m *snapshot.MeshPlan) bool { return m.Cluster == cluster }) {
+	if slices.ContainsFunc(w.topology.Meshes, func(m *snapshot.MeshPlan) bool { return m.Cluster == cluster }) {
 		return nil // its callers reach their own mesh only
 	}
-	issue := warning(snapshot.SelectsNothing, "correct sourceSelector, or register the cluster",
+	issue := snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector, or register the cluster",
 		"no mesh was discovered in cluster %s, so nobody there can be let in", cluster)
 	if !slices.Contains(*issues, issue) {
 		*issues = append(*issues, issue)
 	}
 	return nil
-}
-
-// clusters lists the clusters with meshes whose identities are known.
-func (g *Groups) clusters() []string {
-	var out []string
-	for _, m := range g.Meshes {
-		if len(g.trustDomains[m.Cluster]) > 0 {
-			out = append(out, m.Cluster)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // unnameable warns of callers whom a mesh cannot be told about.
@@ -162,13 +130,13 @@ func unnameable(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapshot.I
 	for i := range rule.Sources {
 		for _, id := range rule.Sources[i].Identities {
 			if id.TrustDomain == snapshot.NoTrustDomain {
-				return []snapshot.Issue{warning(snapshot.FieldUnsupported,
+				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 					"run the callers with sidecars of Istio",
 					"callers of cluster %s are not let in: they are in an Open Service Mesh, and mesh %s cannot check who they are",
 					id.Cluster, mesh.Ref.Name)}
 			}
 			if !id.Nameable(mesh.TrustDomain) {
-				return []snapshot.Issue{warning(snapshot.FieldUnsupported,
+				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 					"give the mesh of cluster "+id.Cluster+" a trust domain of its own in its meshConfig",
 					"callers of cluster %s are not let in: mesh %s takes their trust domain %s for its own, which is %s",
 					id.Cluster, mesh.Ref.Name, id.TrustDomain, mesh.TrustDomain)}
@@ -187,4 +155,16 @@ func compareIdentities(a, b snapshot.Identity) int {
 		}
 	}
 	return 0
+}
+
+// keptOpen warns of AccessPolicies on a gateway that a global access policy
+// leaves open: what lets everybody in beside them makes them void.
+func keptOpen(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	service := ServiceRef(d)
+	if !slices.ContainsFunc(mesh.OpenGateways, func(g snapshot.OpenGateway) bool { return g.Service == service }) {
+		return nil
+	}
+	return []snapshot.Issue{snapshot.Warnf(snapshot.GatewayOpen, "guard what is behind it, and leave it out of destinationSelector",
+		"gateway %s stays open to anybody, whatever policies say: VirtualMesh %s.%s denies access to all but gateways",
+		ServiceName(d.Spec.KubeService.Ref), mesh.DenyByDefault.Ref.Name, mesh.DenyByDefault.Ref.Namespace)}
 }

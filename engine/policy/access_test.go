@@ -42,8 +42,8 @@ func accessWorld() *world {
 		}
 		found = append(found, d)
 	}
-	w := &world{inv: NewInventory(found, nil)}
-	w.groups = NewGroups(w.inv, nil, nil)
+	w := &world{inv: New(found, nil)}
+	w.topology = New_(w.inv, nil, nil, nil, nil)
 	return w
 }
 
@@ -52,7 +52,7 @@ func lets(rule *snapshot.AccessRule, trustDomain, namespace, account string) boo
 	return rule.Anyone || slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool {
 		return (len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)) &&
 			(len(s.Identities) == 0 || slices.ContainsFunc(s.Identities, func(id snapshot.Identity) bool {
-				return id.TrustDomain == trustDomain && blankOr(id.Namespace, namespace) && blankOr(id.ServiceAccount, account)
+				return id.TrustDomain == trustDomain && slices.Contains([]string{"", namespace}, id.Namespace) && slices.Contains([]string{"", account}, id.ServiceAccount)
 			}))
 	})
 }
@@ -101,7 +101,7 @@ func TestAccessIsWhatIsWritten(t *testing.T) {
 					want := slices.ContainsFunc(w.inv.Workloads, func(o *discoveryv1.Workload) bool {
 						k := o.Spec.Kubernetes
 						return accessClusters[k.Controller.ClusterName] == domain && k.Controller.Namespace == namespace && k.ServiceAccountName == account &&
-							matchesIdentity(p.Spec.SourceSelector, k)
+							SelectsIdentity(p.Spec.SourceSelector, k)
 					})
 					require.Equal(t, want, lets(rule, domain, namespace, account),
 						"seed %d: %+v: %s/ns/%s/sa/%s", seed, p.Spec.SourceSelector, domain, namespace, account)

@@ -37,7 +37,7 @@ type accountKey struct {
 type accountGroup struct{ members []int }
 
 // newAccounts looks at the Destinations of meshes that go by account.
-func newAccounts(inv *Inventory, groups *Groups) *accounts {
+func newAccounts(inv *Inventory, topology *Topology) *accounts {
 	a := &accounts{
 		behind: map[int][]int{}, fronts: map[int][]int{}, pods: map[accountKey][]int{},
 		groups: map[int]*accountGroup{}, of: map[commonv1.ObjectRef][]int{},
@@ -49,7 +49,7 @@ func newAccounts(inv *Inventory, groups *Groups) *accounts {
 	}
 	byPlace := map[place][]int{}
 	for i, w := range inv.Workloads {
-		mesh := groups.byRef[w.Spec.Mesh]
+		mesh := topology.Mesh(w.Spec.Mesh)
 		if mesh == nil || !mesh.ByAccount || w.Spec.Kubernetes == nil {
 			continue
 		}
@@ -58,12 +58,12 @@ func newAccounts(inv *Inventory, groups *Groups) *accounts {
 		byPlace[at] = append(byPlace[at], i)
 	}
 	for i, d := range inv.Destinations {
-		mesh := groups.mesh(d)
+		mesh := topology.MeshOf(d)
 		if mesh == nil || !mesh.ByAccount || d.Spec.KubeService == nil || len(d.Spec.KubeService.WorkloadSelectorLabels) == 0 {
 			continue
 		}
 		for _, x := range byPlace[place{*d.Spec.Mesh, d.Spec.KubeService.Ref.Namespace}] {
-			if subset(d.Spec.KubeService.WorkloadSelectorLabels, inv.Workloads[x].Spec.Kubernetes.PodLabels) {
+			if MatchLabels(d.Spec.KubeService.WorkloadSelectorLabels, inv.Workloads[x].Spec.Kubernetes.PodLabels) {
 				a.behind[i] = append(a.behind[i], x)
 				if len(a.fronts[x]) == 0 {
 					key := keyOf(inv.Workloads[x])

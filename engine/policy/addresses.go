@@ -39,6 +39,13 @@ func serviceParts(s *commonv1.ClusterObjectRef) []string {
 	return []string{s.Name, s.Namespace, s.ClusterName, "kube-service"}
 }
 
+// FreeAddress gives what has a name of its own an address: the preferred one for
+// its parts, or else the next that is neither among taken nor a service's. It
+// is not marked as taken.
+func (t *Topology) FreeAddress(taken map[netip.Addr]bool, parts ...string) netip.Addr {
+	return freeAddress(func(a netip.Addr) bool { return t.addresses[a] || taken[a] }, parts...)
+}
+
 // freeAddress gives the preferred address, or else the next free one.
 func freeAddress(taken func(netip.Addr) bool, parts ...string) netip.Addr {
 	return freeFrom(preferredAddress(parts...), taken)

@@ -11,7 +11,7 @@ import (
 // same object as in the plan before.
 func (r *round) assemble() *snapshot.Plan {
 	plan := &snapshot.Plan{
-		Meshes: r.world.groups.Meshes, VirtualMeshes: r.world.groups.VirtualMeshes, Workloads: r.world.inv.Workloads,
+		Meshes: r.world.topology.Meshes, VirtualMeshes: r.world.topology.VirtualMeshes, Workloads: r.world.inv.Workloads,
 	}
 	switch {
 	case !r.fresh && len(r.changed) == 0:
@@ -68,7 +68,7 @@ func unlessEqual(was, now *snapshot.PolicyPlan) *snapshot.PolicyPlan {
 }
 
 func (r *round) judgeTraffic(b *trafficBinding) *snapshot.PolicyPlan {
-	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.first, WorkloadCount: b.workloads.count, Issues: b.issues}
+	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: b.issues}
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
 		c := r.cells[i]
@@ -80,17 +80,17 @@ func (r *round) judgeTraffic(b *trafficBinding) *snapshot.PolicyPlan {
 }
 
 func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
-	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.first, WorkloadCount: b.workloads.count, Issues: b.issues}
+	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: b.issues}
 	unnamed := map[*snapshot.MeshPlan][]snapshot.Issue{} // the same on all of a mesh's Destinations
 	var meshes []*snapshot.MeshPlan
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
 		d := r.world.inv.Destinations[i]
-		v := snapshot.Verdict{Destination: ref(d), Accepted: true, Order: r.accessOrder(i, b)}
+		v := snapshot.Verdict{Destination: DestinationRef(d), Accepted: true, Order: r.accessOrder(i, b)}
 		if len(d.Spec.KubeService.WorkloadSelectorLabels) == 0 {
-			v = reject(snapshot.Verdict{Destination: ref(d)}, b.ref, []snapshot.Issue{failure(snapshot.FieldUnsupported,
-				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", key(d.Spec.KubeService.Ref))})
-		} else if mesh := r.world.groups.mesh(d); mesh != nil {
+			v = reject(snapshot.Verdict{Destination: DestinationRef(d)}, b.ref, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported,
+				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", ServiceName(d.Spec.KubeService.Ref))})
+		} else if mesh := r.world.topology.MeshOf(d); mesh != nil {
 			if _, ok := unnamed[mesh]; !ok {
 				unnamed[mesh] = unnameable(b.rule, mesh)
 				meshes = append(meshes, mesh)
@@ -99,7 +99,7 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 			if mesh.ByAccount {
 				issues = r.cells[i].grants.issues[grantKey{b, i}]
 			}
-			if v.Accepted = !failed(issues); !v.Accepted {
+			if v.Accepted = !snapshot.HasErrors(issues); !v.Accepted {
 				v.Order = 0
 			}
 			v = reject(v, b.ref, issues)
@@ -107,8 +107,8 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 		p.Verdicts = append(p.Verdicts, v)
 		p.Remarks += len(v.Issues)
 	}
-	for _, issue := range r.world.groups.indistinct(b.rule, meshes) {
-		p.Issues = append(slices.Clone(p.Issues), on(b.ref, snapshot.Ref{}, issue))
+	for _, issue := range r.world.topology.Indistinct(b.rule, meshes) {
+		p.Issues = append(slices.Clone(p.Issues), issue.On(b.ref, snapshot.Ref{}))
 	}
 	return b.ceasing.note(p, r.accessHolds(b))
 }
@@ -121,7 +121,7 @@ func (r *round) accessOrder(i int, b *accessBinding) uint32 {
 		if other == b {
 			break
 		}
-		if c.grants == nil || !failed(c.grants.issues[grantKey{other, i}]) {
+		if c.grants == nil || !snapshot.HasErrors(c.grants.issues[grantKey{other, i}]) {
 			before++
 		}
 	}

@@ -19,7 +19,7 @@ func (r *round) bind() {
 	}
 }
 
-func byAge(a, b *trafficBinding) int { return older(a.policy, b.policy) }
+func byAge(a, b *trafficBinding) int { return CompareAge(a.policy, b.policy) }
 
 func (r *round) bindTraffic() {
 	if !r.fresh && sameSlice(r.basis.traffic, r.next.traffic) {

@@ -5,13 +5,21 @@ import (
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
+
+// Namespace is a namespace of a cluster.
+type Namespace struct{ Cluster, Name string }
+
+func NamespaceOf(k *discoveryv1.KubernetesWorkload) Namespace {
+	return Namespace{k.Controller.ClusterName, k.Controller.Namespace}
+}
 
 // block is what one mesh has in one namespace of one cluster, by indexes into a
 // list, ascending. Most selectors name namespaces or clusters: with blocks they
 // need not look at everything there is.
 type block struct {
-	place   podPlace
+	place   Namespace
 	mesh    commonv1.ObjectRef
 	members []int
 }
@@ -23,7 +31,7 @@ type blocks []block
 func workloadBlocks(list []*discoveryv1.Workload) blocks {
 	return blocksOf(len(list), func(i int) (b block, ok bool) {
 		if k := list[i].Spec.Kubernetes; k != nil {
-			return block{place: podPlace{k.Controller.ClusterName, k.Controller.Namespace}, mesh: list[i].Spec.Mesh}, true
+			return block{place: Namespace{k.Controller.ClusterName, k.Controller.Namespace}, mesh: list[i].Spec.Mesh}, true
 		}
 		return b, false
 	})
@@ -33,7 +41,7 @@ func workloadBlocks(list []*discoveryv1.Workload) blocks {
 func destinationBlocks(list []*discoveryv1.Destination) blocks {
 	return blocksOf(len(list), func(i int) (b block, ok bool) {
 		if s := list[i].Spec.KubeService; s != nil {
-			return block{place: podPlace{s.Ref.ClusterName, s.Ref.Namespace}}, true
+			return block{place: Namespace{s.Ref.ClusterName, s.Ref.Namespace}}, true
 		}
 		return b, false
 	})
@@ -41,7 +49,7 @@ func destinationBlocks(list []*discoveryv1.Destination) blocks {
 
 func blocksOf(n int, of func(int) (block, bool)) blocks {
 	type key struct {
-		place podPlace
+		place Namespace
 		mesh  commonv1.ObjectRef
 	}
 	var out blocks
@@ -86,8 +94,8 @@ func (a areas) narrow() bool {
 	return !slices.ContainsFunc(a, func(x area) bool { return len(x.namespaces)+len(x.clusters) == 0 })
 }
 
-func (a areas) has(p podPlace) bool {
-	return slices.ContainsFunc(a, func(x area) bool { return oneOf(x.namespaces, p.namespace) && oneOf(x.clusters, p.cluster) })
+func (a areas) has(p Namespace) bool {
+	return slices.ContainsFunc(a, func(x area) bool { return Includes(x.namespaces, p.Name) && Includes(x.clusters, p.Cluster) })
 }
 
 func workloadAreas(selectors []commonv1.WorkloadSelector) areas {
@@ -127,4 +135,75 @@ func unlessEmpty(s string) []string {
 		return nil
 	}
 	return []string{s}
+}
+
+// MaxListed bounds the lists that a plan names one by one.
+const MaxListed = 200
+
+// WorkloadList is the beginning of a list of workloads, and how many there are.
+type WorkloadList struct {
+	First []snapshot.Ref
+	Count int
+}
+
+// SelectWorkloads lists the workloads of some meshes that any selector of a
+// TrafficPolicy matches; no selectors match all.
+func (inv *Inventory) SelectWorkloads(meshes map[commonv1.ObjectRef]bool, selectors []commonv1.WorkloadSelector) WorkloadList {
+	return inv.list(meshes, len(selectors) == 0, workloadAreas(selectors), func(w *discoveryv1.KubernetesWorkload) bool {
+		return SelectsWorkload(selectors, w)
+	})
+}
+
+// SelectIdentities lists the workloads of some meshes whose identities any
+// selector of an AccessPolicy names; no selectors name all.
+func (inv *Inventory) SelectIdentities(meshes map[commonv1.ObjectRef]bool, selectors []commonv1.IdentitySelector) WorkloadList {
+	return inv.list(meshes, len(selectors) == 0, identityAreas(selectors), func(w *discoveryv1.KubernetesWorkload) bool {
+		return SelectsIdentity(selectors, w)
+	})
+}
+
+// list looks for workloads in the areas only: nothing that matches is elsewhere.
+func (inv *Inventory) list(meshes map[commonv1.ObjectRef]bool, all bool, where areas, matches func(*discoveryv1.KubernetesWorkload) bool) WorkloadList {
+	var out WorkloadList
+	if len(meshes) == 0 {
+		return out
+	}
+	add := func(i int) {
+		out.Count++
+		if len(out.First) < MaxListed {
+			out.First = append(out.First, snapshot.RefOf(snapshot.Workload, inv.Workloads[i]))
+		}
+	}
+	look := func(i int) {
+		if k := inv.Workloads[i].Spec.Kubernetes; k != nil && matches(k) {
+			add(i)
+		}
+	}
+	switch {
+	case all:
+		total := 0
+		for mesh := range meshes {
+			total += inv.workloadsOf[mesh]
+		}
+		for i, workload := range inv.Workloads {
+			if out.Count >= min(total, MaxListed) {
+				break
+			}
+			if meshes[workload.Spec.Mesh] {
+				add(i)
+			}
+		}
+		out.Count = total
+	case where.narrow():
+		for _, i := range inv.workloadBlocks.all(func(b *block) bool { return meshes[b.mesh] && where.has(b.place) }) {
+			look(i)
+		}
+	default:
+		for i, workload := range inv.Workloads {
+			if meshes[workload.Spec.Mesh] {
+				look(i)
+			}
+		}
+	}
+	return out
 }

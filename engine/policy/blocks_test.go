@@ -46,8 +46,7 @@ func TestWorkloadsAreFoundByPlace(t *testing.T) {
 			}
 		}
 	}
-	w := &world{inv: NewInventory([]*snapshot.Discovered{found}, nil)}
-	w.groups = NewGroups(w.inv, nil, nil)
+	inv := New([]*snapshot.Discovered{found}, nil)
 
 	r := rand.New(rand.NewSource(1))
 	some := func(of ...string) (out []string) {
@@ -83,26 +82,26 @@ func TestWorkloadsAreFoundByPlace(t *testing.T) {
 			}
 			callers, identities = append(callers, caller), append(identities, identity)
 		}
-		selected := [][]int{{0}, {1, 2}, nil}[r.Intn(3)]
+		meshes := map[commonv1.ObjectRef]bool{}
+		for _, cluster := range some("a", "b", "c") {
+			meshes[ref(cluster)] = true
+		}
 		for _, tt := range []struct {
-			all     bool
-			where   areas
-			matches func(int) bool
+			got     WorkloadList
+			matches func(*discoveryv1.KubernetesWorkload) bool
 		}{
-			{len(callers) == 0, workloadAreas(callers), func(i int) bool { return matchesWorkload(callers, w.inv.Workloads[i].Spec.Kubernetes) }},
-			{len(identities) == 0, identityAreas(identities), func(i int) bool { return matchesIdentity(identities, w.inv.Workloads[i].Spec.Kubernetes) }},
+			{inv.SelectWorkloads(meshes, callers), func(w *discoveryv1.KubernetesWorkload) bool { return SelectsWorkload(callers, w) }},
+			{inv.SelectIdentities(meshes, identities), func(w *discoveryv1.KubernetesWorkload) bool { return SelectsIdentity(identities, w) }},
 		} {
-			var want workloadList
-			for i, workload := range w.inv.Workloads {
-				for _, at := range selected {
-					if workload.Spec.Mesh == *w.inv.Destinations[at].Spec.Mesh && tt.matches(i) {
-						want.count++
-						want.first = append(want.first, snapshot.RefOf(snapshot.Workload, workload))
-					}
+			var want WorkloadList
+			for _, workload := range inv.Workloads {
+				if meshes[workload.Spec.Mesh] && tt.matches(workload.Spec.Kubernetes) {
+					want.Count++
+					want.First = append(want.First, snapshot.RefOf(snapshot.Workload, workload))
 				}
 			}
-			hits += want.count
-			require.Equal(t, want, w.workloads(selected, tt.all, tt.where, tt.matches), "%v %v", callers, identities)
+			hits += want.Count
+			require.Equal(t, want, tt.got, "%v %v", callers, identities)
 		}
 	}
 	require.Positive(t, hits)

@@ -88,8 +88,8 @@ func (c *ceasing) note(p *snapshot.PolicyPlan, now holds) *snapshot.PolicyPlan {
 	if c.enforced == 0 || now == anEarlierSpec {
 		return p
 	}
-	p.Issues = append(slices.Clone(p.Issues), on(p.Ref, snapshot.Ref{}, warning(snapshot.NoLongerEnforced, whatNext(p, c.enforced),
-		"it was in force (generation %d) and is in force nowhere now: %s", c.enforced, withoutIt(p.Policy))))
+	p.Issues = append(slices.Clone(p.Issues), snapshot.Warnf(snapshot.NoLongerEnforced, whatNext(p, c.enforced),
+		"it was in force (generation %d) and is in force nowhere now: %s", c.enforced, withoutIt(p.Policy)).On(p.Ref, snapshot.Ref{}))
 	return p
 }
 

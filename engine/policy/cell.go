@@ -71,9 +71,9 @@ func (a *inputs) same(b *inputs) bool {
 
 func (w *world) place(i int) place {
 	d := w.inv.Destinations[i]
-	p := place{destination: d, mesh: w.groups.mesh(d), federation: w.federations[i]}
+	p := place{destination: d, mesh: w.topology.MeshOf(d), federation: w.topology.Federation(i)}
 	if d.Spec.KubeService != nil {
-		p.fqdn = w.inv.localFQDN(d.Spec.KubeService.Ref)
+		p.fqdn = w.inv.LocalFQDN(d.Spec.KubeService.Ref)
 	}
 	return p
 }
@@ -85,7 +85,7 @@ func (w *world) gather(i int, c *cell, stored *discoveryv1.Destination) inputs {
 		return in
 	}
 	in.stored, in.refuse = stored, w.refuse
-	for _, viewer := range w.viewers(i) {
+	for _, viewer := range w.topology.Viewers(i) {
 		in.byHand = append(in.byHand, w.byHand[viewer.Cluster])
 	}
 	in.policies = make([]*networkingv1.TrafficPolicy, 0, len(c.traffic))
@@ -105,7 +105,7 @@ func (w *world) gatherTargets(in *inputs, p *networkingv1.Policy) {
 		in.externals = w.externals
 	}
 	for _, t := range targets(p) {
-		if at, ok := w.inv.service(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
+		if at, ok := w.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
 			in.targets = append(in.targets, w.place(at))
 		}
 	}
@@ -120,7 +120,7 @@ func (w *world) gatherTargets(in *inputs, p *networkingv1.Policy) {
 func (w *world) planDestination(i int, c *cell) *snapshot.DestinationPlan {
 	at := &c.inputs
 	plan := &snapshot.DestinationPlan{
-		Ref: ref(at.destination), Destination: at.destination, Mesh: at.mesh, LocalFQDN: at.fqdn,
+		Ref: DestinationRef(at.destination), Destination: at.destination, Mesh: at.mesh, LocalFQDN: at.fqdn,
 		Federation: at.federation, Access: c.rules, Grants: c.granted,
 	}
 	if c.accepted != nil {
@@ -176,7 +176,7 @@ func (w *world) requirements(from int, accepted *acceptance) map[int][]requireme
 			if len(t.Subset) == 0 {
 				continue
 			}
-			if at, ok := w.inv.service(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
+			if at, ok := w.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
 				out[at] = append(out[at], requirement{from: from, applied: a, labels: t.Subset})
 			}
 		}

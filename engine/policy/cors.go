@@ -21,14 +21,14 @@ var corsPolicy = feature{
 		}
 		for _, method := range cors.AllowMethods {
 			if !slices.Contains(corsMethods, method) {
-				issues = append(issues, failure(snapshot.FieldInvalid, "use the methods of HTTP in upper case, or *",
+				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "use the methods of HTTP in upper case, or *",
 					"%s.allowMethods: %q is no method that proxies know", field, method))
 			}
 		}
 		issues = append(issues, checkCORSHeaders(field+".allowHeaders", cors.AllowHeaders)...)
 		issues = append(issues, checkCORSHeaders(field+".exposeHeaders", cors.ExposeHeaders)...)
 		if cors.MaxAge != nil && cors.MaxAge.Duration == 0 {
-			issues = append(issues, failure(snapshot.FieldInvalid, "set at least 1s, or remove it", field+".maxAge is 0"))
+			issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set at least 1s, or remove it", field+".maxAge is 0"))
 		}
 		return append(issues, checkStep(field+".maxAge", cors.MaxAge, time.Second)...)
 	},

@@ -16,7 +16,7 @@ var csrf = feature{
 		p := s.spec.Policy.Csrf
 		var issues []snapshot.Issue
 		if !p.FilterEnabled && !p.ShadowEnabled {
-			issues = append(issues, warning(snapshot.FieldUnsupported, "set filterEnabled or shadowEnabled, or remove it",
+			issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "set filterEnabled or shadowEnabled, or remove it",
 				"%s has no effect: neither filterEnabled nor shadowEnabled is set", field))
 		}
 		for i, origin := range p.AdditionalOrigins {
@@ -24,7 +24,7 @@ var csrf = feature{
 			issues = append(issues, checkMatch(at, origin)...)
 			// Envoy compares the origin's host and port (CsrfPolicy.additional_origins).
 			if strings.Contains(origin.Exact+origin.Prefix+origin.Suffix, "://") {
-				issues = append(issues, failure(snapshot.FieldInvalid, "write the host, and the port if there is one, without https://",
+				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "write the host, and the port if there is one, without https://",
 					"%s can never match: proxies compare the origin's host and port only", at))
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -13,7 +12,7 @@ import (
 type dependencies struct {
 	bindings []*dependencyBinding // ascending by ref
 	places   *podPlaces
-	standing map[podPlace]*standing
+	standing map[Namespace]*standing
 	egress   map[string]*egress
 	sidecars []*snapshot.SidecarPlan
 	plans    []*snapshot.DependencyPlan
@@ -47,7 +46,7 @@ func (r *round) planDependencies() {
 	}
 	old := *d
 	if r.fresh || d.places == nil {
-		*d = dependencies{places: newPodPlaces(r.world), standing: map[podPlace]*standing{}, egress: map[string]*egress{}}
+		*d = dependencies{places: newPodPlaces(r.world), standing: map[Namespace]*standing{}, egress: map[string]*egress{}}
 	}
 	dirty := d.bind(r, old.bindings)
 	if r.handChanged {
@@ -64,11 +63,11 @@ func (r *round) planDependencies() {
 
 // bind finds what each ServiceDependency selects, and reports the places in
 // which workloads are selected in another way than before.
-func (d *dependencies) bind(r *round, old []*dependencyBinding) map[podPlace]bool {
-	dirty := map[podPlace]bool{}
+func (d *dependencies) bind(r *round, old []*dependencyBinding) map[Namespace]bool {
+	dirty := map[Namespace]bool{}
 	touch := func(b *dependencyBinding) {
 		for _, i := range b.workloads {
-			dirty[placeOf(r.world.inv.Workloads[i].Spec.Kubernetes)] = true
+			dirty[NamespaceOf(r.world.inv.Workloads[i].Spec.Kubernetes)] = true
 		}
 	}
 	before := make(map[snapshot.Ref]*dependencyBinding, len(old))
@@ -101,11 +100,11 @@ func (d *dependencies) bind(r *round, old []*dependencyBinding) map[podPlace]boo
 
 func (d *dependencies) bindOne(w *world, ref snapshot.Ref, o *enterprisev1beta1.ServiceDependency) *dependencyBinding {
 	b := &dependencyBinding{dependency: o, ref: ref, everything: len(o.Spec.DestinationSelectors) == 0}
-	add := func(issue snapshot.Issue) { b.issues = append(b.issues, on(ref, snapshot.Ref{}, issue)) }
+	add := func(issue snapshot.Issue) { b.issues = append(b.issues, issue.On(ref, snapshot.Ref{})) }
 	gateways := false
 	for i, workload := range w.inv.Workloads {
 		k := workload.Spec.Kubernetes
-		if k == nil || !matchesWorkload(o.Spec.SourceSelectors, k) {
+		if k == nil || !SelectsWorkload(o.Spec.SourceSelectors, k) {
 			continue
 		}
 		if d.places.gateways[i] {
@@ -117,20 +116,20 @@ func (d *dependencies) bindOne(w *world, ref snapshot.Ref, o *enterprisev1beta1.
 	switch {
 	case len(b.workloads) > 0:
 	case gateways:
-		add(warning(snapshot.SelectsNothing, "select workloads with sidecars; gateways know of every service",
+		add(snapshot.Warnf(snapshot.SelectsNothing, "select workloads with sidecars; gateways know of every service",
 			"sourceSelectors match gateways only"))
 	default:
-		add(warning(snapshot.SelectsNothing, "correct sourceSelectors, or start the workloads; `meshctl describe workload` lists those there are",
+		add(snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelectors, or start the workloads; `meshctl describe workload` lists those there are",
 			"sourceSelectors match no workload"))
 	}
 	if b.everything {
-		add(warning(snapshot.LimitsNothing, "name the destinations that the workloads call in destinationSelectors",
+		add(snapshot.Warnf(snapshot.LimitsNothing, "name the destinations that the workloads call in destinationSelectors",
 			"destinationSelectors is empty, which means all: the workloads' proxies go on to know of every service"))
 		return b
 	}
-	selected, missing := w.inv.selectDestinations(o.Spec.DestinationSelectors)
+	selected, missing := w.inv.SelectDestinations(o.Spec.DestinationSelectors)
 	b.destinations = selected
-	b.issues = append(b.issues, selectionIssues(ref, "destinationSelectors", selected, missing)...)
+	b.issues = append(b.issues, SelectionIssues(ref, "destinationSelectors", selected, missing)...)
 	b.issues = append(b.issues, w.unreachable(b)...)
 	return b
 }
@@ -142,7 +141,7 @@ func (w *world) unreachable(b *dependencyBinding) []snapshot.Issue {
 	for i := range b.dependency.Spec.DestinationSelectors {
 		if refs := b.dependency.Spec.DestinationSelectors[i].KubeServiceRefs; refs != nil {
 			for _, service := range refs.Services {
-				if at, ok := w.inv.service(service); ok {
+				if at, ok := w.inv.IndexOfService(service); ok {
 					named[at] = true
 				}
 			}
@@ -152,7 +151,7 @@ func (w *world) unreachable(b *dependencyBinding) []snapshot.Issue {
 	for _, mesh := range w.meshesOf(b.workloads) {
 		reached, missed, example := 0, 0, -1
 		for _, i := range b.destinations {
-			switch _, ok := w.host(i, mesh); {
+			switch _, ok := w.topology.Host(i, mesh); {
 			case ok:
 				reached++
 			case named[i]:
@@ -166,13 +165,13 @@ func (w *world) unreachable(b *dependencyBinding) []snapshot.Issue {
 		if missed == 0 && (reached > 0 || len(b.destinations) == 0) {
 			continue
 		}
-		what := "service " + key(w.inv.Destinations[example].Spec.KubeService.Ref)
+		what := "service " + ServiceName(w.inv.Destinations[example].Spec.KubeService.Ref)
 		if missed > 1 {
 			what = fmt.Sprintf("%d of the services, among them %s", missed, what)
 		}
-		issues = append(issues, on(b.ref, snapshot.Ref{}, warning(snapshot.NotFederated,
+		issues = append(issues, snapshot.Warnf(snapshot.NotFederated,
 			"federate to that mesh in the VirtualMesh, or restrict sourceSelectors to clusters that can reach it",
-			"mesh %s cannot reach %s by its own name, and its proxies are not told of that name", mesh.Ref.Name, what)))
+			"mesh %s cannot reach %s by its own name, and its proxies are not told of that name", mesh.Ref.Name, what).On(b.ref, snapshot.Ref{}))
 	}
 	return issues
 }
@@ -181,53 +180,10 @@ func (w *world) unreachable(b *dependencyBinding) []snapshot.Issue {
 func (w *world) meshesOf(workloads []int) []*snapshot.MeshPlan {
 	var out []*snapshot.MeshPlan
 	for _, i := range workloads {
-		if m := w.groups.byRef[w.inv.Workloads[i].Spec.Mesh]; m != nil && m.Mesh.Spec.Istio != nil && !slices.Contains(out, m) {
+		if m := w.topology.Mesh(w.inv.Workloads[i].Spec.Mesh); m != nil && m.Mesh.Spec.Istio != nil && !slices.Contains(out, m) {
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, compareMeshes)
+	slices.SortFunc(out, CompareMeshes)
 	return out
-}
-
-// gatewayWorkloads reports which workloads are gateways: their proxies stand
-// alone and always know of every service.
-func (w *world) gatewayWorkloads() map[int]bool {
-	selectors := map[podPlace][]map[string]string{}
-	for _, m := range w.groups.Meshes {
-		for _, gw := range m.Gateways {
-			at := podPlace{m.Cluster, gw.Service.Namespace}
-			selectors[at] = append(selectors[at], gw.Selector)
-		}
-		for _, gw := range m.OpenGateways {
-			at := podPlace{m.Cluster, gw.Service.Namespace}
-			selectors[at] = append(selectors[at], gw.Selector)
-		}
-	}
-	out := map[int]bool{}
-	for i, workload := range w.inv.Workloads {
-		if k := workload.Spec.Kubernetes; k != nil && isGatewayPod(k, selectors[placeOf(k)]) {
-			out[i] = true
-		}
-	}
-	return out
-}
-
-// gatewayNameLabel is on the pods of gateways that Istio deploys for a Gateway
-// of the Kubernetes Gateway API.
-const gatewayNameLabel = "gateway.networking.k8s.io/gateway-name"
-
-func isGatewayPod(k *discoveryv1.KubernetesWorkload, selectors []map[string]string) bool {
-	switch k.PodLabels[ingressLabel] {
-	case eastWestGateway, ingressGateway, helmIngressGateway, "egressgateway", "egress":
-		return true
-	}
-	return k.PodLabels[gatewayNameLabel] != "" ||
-		slices.ContainsFunc(selectors, func(s map[string]string) bool { return subset(s, k.PodLabels) })
-}
-
-// podPlace is a namespace of a cluster.
-type podPlace struct{ cluster, namespace string }
-
-func placeOf(k *discoveryv1.KubernetesWorkload) podPlace {
-	return podPlace{k.Controller.ClusterName, k.Controller.Namespace}
 }

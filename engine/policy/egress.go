@@ -30,10 +30,10 @@ func (e *egress) unusable() *snapshot.Issue {
 	case e.plan.Everything:
 		return nil
 	case len(e.rerouted) > maxEgress:
-		issue = failure(snapshot.FieldInvalid, "select fewer destinations; of that many, proxies may as well know all",
+		issue = snapshot.Errorf(snapshot.FieldInvalid, "select fewer destinations; of that many, proxies may as well know all",
 			"it depends on %d destinations, and more than %d cannot be listed", len(e.rerouted), maxEgress)
 	case !slices.ContainsFunc(e.plan.Hosts, func(h snapshot.EgressHost) bool { return len(h.Origins) > 0 }):
-		issue = failure(snapshot.SelectsNothing, "correct destinationSelectors; until then the proxies go on to know of every service",
+		issue = snapshot.Errorf(snapshot.SelectsNothing, "correct destinationSelectors; until then the proxies go on to know of every service",
 			"none of the selected destinations is one that it can reach")
 	default:
 		return nil
@@ -44,7 +44,7 @@ func (e *egress) unusable() *snapshot.Issue {
 // egressOf finds what a group of workloads is told of. Groups with the same
 // dependencies share it.
 func (d *dependencies) egressOf(w *world, members []int, of map[int][]*dependencyBinding) *egress {
-	e := &egress{mesh: w.groups.byRef[w.inv.Workloads[members[0]].Spec.Mesh]}
+	e := &egress{mesh: w.topology.Mesh(w.inv.Workloads[members[0]].Spec.Mesh)}
 	for _, i := range members {
 		for _, b := range of[i] {
 			if !slices.Contains(e.bindings, b) {
@@ -67,7 +67,7 @@ func (d *dependencies) egressOf(w *world, members []int, of map[int][]*dependenc
 
 // renewEgress drops what no group needs any more, and works out what is new;
 // it reuses what was told before where that is the same.
-func (d *dependencies) renewEgress(r *round, before map[string]*egress, dirty map[podPlace]bool) {
+func (d *dependencies) renewEgress(r *round, before map[string]*egress, dirty map[Namespace]bool) {
 	used := map[*egress]bool{}
 	for _, s := range d.standing {
 		for _, g := range s.groups {
@@ -98,7 +98,7 @@ func (d *dependencies) renewEgress(r *round, before map[string]*egress, dirty ma
 // refreshEgress looks again at where requests for the Destinations are sent
 // whose plans are new.
 func (d *dependencies) refreshEgress(r *round) {
-	changed, dirty := false, map[podPlace]bool{}
+	changed, dirty := false, map[Namespace]bool{}
 	for _, e := range d.egress {
 		changed = d.refresh(r, e, dirty) || changed
 	}
@@ -112,7 +112,7 @@ func (d *dependencies) refreshEgress(r *round) {
 
 // refresh looks again at one egress, and marks the places whose proxies are told
 // of it now and were not, or the other way round.
-func (d *dependencies) refresh(r *round, e *egress, dirty map[podPlace]bool) bool {
+func (d *dependencies) refresh(r *round, e *egress, dirty map[Namespace]bool) bool {
 	before := e.unusable()
 	if !e.refresh(r) {
 		return false
@@ -161,8 +161,8 @@ func (e *egress) hosts(w *world) *snapshot.Egress {
 		out.Everything = out.Everything || b.everything
 		origin := []snapshot.Origin{{Ref: b.ref, Field: "destinationSelectors"}}
 		for _, i := range b.destinations {
-			if host, ok := w.host(i, e.mesh); ok {
-				add(snapshot.EgressHost{Host: host, Destination: ref(w.inv.Destinations[i]), Origins: origin})
+			if host, ok := w.topology.Host(i, e.mesh); ok {
+				add(snapshot.EgressHost{Host: host, Destination: DestinationRef(w.inv.Destinations[i]), Origins: origin})
 			}
 			for _, h := range e.rerouted[i] {
 				add(h)
@@ -174,7 +174,7 @@ func (e *egress) hosts(w *world) *snapshot.Egress {
 	}
 	// Where the mesh's own services are, such as collectors of traces, its
 	// federated ones are declared, too: those do not end like this.
-	add(snapshot.EgressHost{Namespace: e.mesh.Namespace, Host: "*." + e.mesh.Namespace + ".svc." + w.inv.domain(e.mesh.Cluster)})
+	add(snapshot.EgressHost{Namespace: e.mesh.Namespace, Host: "*." + e.mesh.Namespace + ".svc." + w.inv.Domain(e.mesh.Cluster)})
 	for _, h := range found {
 		slices.SortFunc(h.Origins, compareOrigins)
 		h.Origins = slices.Compact(h.Origins)
@@ -243,7 +243,7 @@ func (d *dependencies) collect(w *world) {
 			}
 			named[name] = true
 			plan := &snapshot.SidecarPlan{
-				Ref:      snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.cluster, Namespace: at.namespace, Name: name},
+				Ref:      snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.Cluster, Namespace: at.Name, Name: name},
 				Selector: o.Spec.Kubernetes.PodLabels, Egress: g.egress.plan,
 			}
 			for _, i := range g.members {
@@ -263,13 +263,13 @@ func (d *dependencies) collect(w *world) {
 
 // judge gives the verdicts on the ServiceDependencies that are new, or about
 // workloads that stand otherwise than before.
-func (d *dependencies) judge(w *world, dirty map[podPlace]bool) {
+func (d *dependencies) judge(w *world, dirty map[Namespace]bool) {
 	plans := make([]*snapshot.DependencyPlan, 0, len(d.bindings))
 	for _, b := range d.bindings {
 		fresh := !b.judged // what it selects may be new, or nothing any more
 		b.judged = true
 		for _, i := range b.workloads {
-			fresh = fresh || dirty[placeOf(w.inv.Workloads[i].Spec.Kubernetes)]
+			fresh = fresh || dirty[NamespaceOf(w.inv.Workloads[i].Spec.Kubernetes)]
 		}
 		if fresh {
 			if plan := d.verdicts(w, b); !reflect.DeepEqual(plan, b.plan) {
@@ -285,7 +285,7 @@ func (d *dependencies) verdicts(w *world, b *dependencyBinding) *snapshot.Depend
 	plan := &snapshot.DependencyPlan{Ref: b.ref, Dependency: b.dependency, Issues: b.issues}
 	for _, i := range b.workloads {
 		o := w.inv.Workloads[i]
-		s := d.standing[placeOf(o.Spec.Kubernetes)]
+		s := d.standing[NamespaceOf(o.Spec.Kubernetes)]
 		v := snapshot.Verdict{Destination: snapshot.RefOf(snapshot.Workload, o)}
 		issues := s.issues[i]
 		if g := s.of[i]; g != nil {
@@ -293,7 +293,7 @@ func (d *dependencies) verdicts(w *world, b *dependencyBinding) *snapshot.Depend
 				issues = append(slices.Clone(issues), *issue)
 			}
 		}
-		v.Accepted = !failed(issues)
+		v.Accepted = !snapshot.HasErrors(issues)
 		v = reject(v, b.ref, issues)
 		plan.Verdicts = append(plan.Verdicts, v)
 		plan.Remarks += len(v.Issues)

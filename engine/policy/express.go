@@ -10,20 +10,11 @@ import (
 
 // dialect is what the mesh of a Destination can express; nil if nobody has said.
 func (w *world) dialect(self int) *snapshot.Dialect {
-	mesh := w.groups.mesh(w.inv.Destinations[self])
+	mesh := w.topology.MeshOf(w.inv.Destinations[self])
 	if mesh == nil {
 		return nil
 	}
-	return dialectOf(w.dialects, mesh)
-}
-
-func dialectOf(dialects []*snapshot.Dialect, mesh *snapshot.MeshPlan) *snapshot.Dialect {
-	for _, d := range dialects {
-		if d.Speaks(&mesh.Mesh.Spec) {
-			return d
-		}
-	}
-	return nil
+	return snapshot.DialectOf(w.dialects, mesh.Mesh)
 }
 
 // inexpressible says what of a spec the mesh of a Destination cannot do, as its
@@ -111,10 +102,10 @@ func (w *world) caseIssues(dialect *snapshot.Dialect, self int, spec *networking
 func supportIssue(dialect *snapshot.Dialect, s snapshot.Support, of, field string) (snapshot.Issue, bool) {
 	switch s.Level {
 	case snapshot.NotExpressible:
-		return failure(snapshot.FieldUnsupported, hintFor(of, s),
+		return snapshot.Errorf(snapshot.FieldUnsupported, hintFor(of, s),
 			"%s cannot be expressed on %s: %s", field, dialect.Name, s.Note), true
 	case snapshot.Approximated:
-		return warning(snapshot.FieldUnsupported, hintFor(of, s),
+		return snapshot.Warnf(snapshot.FieldUnsupported, hintFor(of, s),
 			"%s is approximated on %s: %s", field, dialect.Name, s.Note), true
 	default:
 		return snapshot.Issue{}, false

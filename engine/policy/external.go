@@ -47,12 +47,12 @@ func (w *world) external(ref commonv1.ObjectRef) *discoveryv1.Destination {
 func (s *setting) resolveExternal(field string, to commonv1.ObjectRef) (snapshot.Target, []snapshot.Issue) {
 	d := s.world.external(to)
 	if d == nil {
-		return snapshot.Target{}, []snapshot.Issue{failure(snapshot.DestinationNotFound,
+		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
 			"create a Destination with spec.externalService, in the namespace of the management plane, or correct the reference",
 			"%s: there is no external service %s.%s", field, to.Name, to.Namespace)}
 	}
 	e := d.Spec.ExternalService
-	target := snapshot.Target{Destination: ref(d), External: true}
+	target := snapshot.Target{Destination: DestinationRef(d), External: true}
 	if issues := s.world.checkExternal(field, d); len(issues) > 0 {
 		return target, issues
 	}
@@ -64,7 +64,7 @@ func (s *setting) resolveExternal(field string, to commonv1.ObjectRef) (snapshot
 		}
 	}
 	if len(ports) != 1 {
-		return target, []snapshot.Issue{failure(snapshot.FieldInvalid,
+		return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid,
 			"leave one port of protocol HTTP, HTTP2 or GRPC in its spec.externalService.ports, and put others into a Destination of their own",
 			"%s: external service %s.%s has %d ports that take requests, and the reference cannot name one", field, to.Name, to.Namespace, len(ports))}
 	}
@@ -81,7 +81,7 @@ func (w *world) checkExternal(field string, d *discoveryv1.Destination) []snapsh
 	e := d.Spec.ExternalService
 	var issues []snapshot.Issue
 	wrong := func(hint, format string, args ...any) {
-		issues = append(issues, failure(snapshot.FieldInvalid, "in Destination "+d.Name+"."+d.Namespace+" "+hint, field+": "+format, args...))
+		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "in Destination "+d.Name+"."+d.Namespace+" "+hint, field+": "+format, args...))
 	}
 	if len(e.Hosts) == 0 {
 		wrong("set spec.externalService.hosts", "the external service has no host")
@@ -125,7 +125,7 @@ func (w *world) checkExternal(field string, d *discoveryv1.Destination) []snapsh
 // hostTaken names the older external service with the same host, if there is one.
 func (w *world) hostTaken(d *discoveryv1.Destination, host string) string {
 	for _, o := range w.externals {
-		if o != d && older(o, d) < 0 && slices.Contains(o.Spec.ExternalService.Hosts, host) {
+		if o != d && CompareAge(o, d) < 0 && slices.Contains(o.Spec.ExternalService.Hosts, host) {
 			return o.Name + "." + o.Namespace
 		}
 	}
@@ -183,5 +183,5 @@ func (r *round) needExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mes
 func firstRefs(refs []snapshot.Ref) []snapshot.Ref {
 	slices.SortFunc(refs, snapshot.Ref.Compare)
 	refs = slices.Compact(refs)
-	return refs[:min(len(refs), maxListed)]
+	return refs[:min(len(refs), MaxListed)]
 }

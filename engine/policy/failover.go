@@ -20,21 +20,21 @@ func (b *virtualBinding) checkDirectives(directives []enterprisev1beta1.Failover
 	place := func(field string, l *enterprisev1beta1.Locality, known func(string) bool, nobody string) {
 		switch {
 		case l == nil || l.Region == "":
-			b.issue(snapshot.Ref{}, failure(snapshot.FieldInvalid, "set its region", "%s names no region", field))
+			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its region", "%s names no region", field))
 			return
 		case !known(l.Region):
-			b.issue(snapshot.Ref{}, warning(snapshot.SelectsNothing,
+			b.issue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing,
 				"correct the region; it is the label topology.kubernetes.io/region of nodes", "%s: "+nobody+" in region %s", field, l.Region))
 		}
 		if l.Zone != "" || l.SubZone != "" {
-			b.issue(snapshot.Ref{}, warning(snapshot.FieldUnsupported, "name regions only", "%s: zone and subZone have no effect", field))
+			b.issue(snapshot.Ref{}, snapshot.Warnf(snapshot.FieldUnsupported, "name regions only", "%s: zone and subZone have no effect", field))
 		}
 	}
 	for i := range directives {
 		field := fields + "[" + strconv.Itoa(i) + "]"
 		place(field+".from", directives[i].From, from, "no mesh that it is exported to is")
 		if len(directives[i].To) == 0 {
-			b.issue(snapshot.Ref{}, warning(snapshot.SelectsNothing, "name the regions that take over, or remove it", "%s has no to, and no effect", field))
+			b.issue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name the regions that take over, or remove it", "%s has no to, and no effect", field))
 		}
 		for j := range directives[i].To {
 			place(field+".to["+strconv.Itoa(j)+"]", &directives[i].To[j], to, "no service behind it is")
@@ -104,7 +104,7 @@ func (b *virtualBinding) prioritize(view *snapshot.VirtualView) {
 	for _, t := range b.backing {
 		through, problem := reach(view.Mesh, t)
 		if problem != nil {
-			view.Issues = append(view.Issues, on(b.ref, view.Mesh.Ref, *problem))
+			view.Issues = append(view.Issues, (*problem).On(b.ref, view.Mesh.Ref))
 			continue
 		}
 		at := rankOf(t)
@@ -120,8 +120,8 @@ func (b *virtualBinding) prioritize(view *snapshot.VirtualView) {
 	b.shareGateways(view)
 	b.bound(view)
 	if l := b.source.Spec.Localized; l != nil && len(l.FailoverDirectives) > 0 && regionOf(view.Mesh) == "" {
-		view.Issues = append(view.Issues, on(b.ref, view.Mesh.Ref, warning(snapshot.FailoverIncomplete,
-			"label the nodes with topology.kubernetes.io/region", "the region of mesh %s is not known, so no directive holds for it", view.Mesh.Ref.Name)))
+		view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete,
+			"label the nodes with topology.kubernetes.io/region", "the region of mesh %s is not known, so no directive holds for it", view.Mesh.Ref.Name).On(b.ref, view.Mesh.Ref))
 	}
 }
 
@@ -142,10 +142,10 @@ func (b *virtualBinding) shareGateways(view *snapshot.VirtualView) {
 			}
 			before := out[at].Targets[0].Backing.Destination.Spec.KubeService.Ref
 			out[at].Targets = append(out[at].Targets, t)
-			view.Issues = append(view.Issues, on(b.ref, view.Mesh.Ref, warning(snapshot.FailoverIncomplete,
+			view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete,
 				"leave one of them out, or use a flat network",
 				"services %s and %s are behind the same gateways, which go over to the second when connections to the first fail, not when it answers with errors",
-				key(before), key(t.Backing.Destination.Spec.KubeService.Ref))))
+				ServiceName(before), ServiceName(t.Backing.Destination.Spec.KubeService.Ref)).On(b.ref, view.Mesh.Ref))
 		}
 		if len(own) > 0 {
 			p.Targets = own
@@ -165,17 +165,17 @@ func (b *virtualBinding) bound(view *snapshot.VirtualView) {
 		last.Targets = append(last.Targets, p.Targets...)
 	}
 	view.Priorities = view.Priorities[:snapshot.MaxPriorities]
-	view.Issues = append(view.Issues, on(b.ref, view.Mesh.Ref, warning(snapshot.FailoverIncomplete, "list fewer services",
-		"proxies know %d priorities; the services after that share the last one", snapshot.MaxPriorities)))
+	view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete, "list fewer services",
+		"proxies know %d priorities; the services after that share the last one", snapshot.MaxPriorities).On(b.ref, view.Mesh.Ref))
 }
 
 // reach says how callers in a mesh get to a backing service: through gateways,
 // to its pods if there are none, or not at all.
 func reach(viewer *snapshot.MeshPlan, t *snapshot.BackingPlan) ([]snapshot.GatewayPlan, *snapshot.Issue) {
-	service := key(t.Destination.Spec.KubeService.Ref)
+	service := ServiceName(t.Destination.Spec.KubeService.Ref)
 	not := func(code snapshot.Code, hint, format string, args ...any) ([]snapshot.GatewayPlan, *snapshot.Issue) {
 		args = append([]any{viewer.Ref.Name, service}, args...)
-		issue := failure(code, hint+"; until then its callers do without that service", "mesh %s cannot reach service %s: "+format, args...)
+		issue := snapshot.Errorf(code, hint+"; until then its callers do without that service", "mesh %s cannot reach service %s: "+format, args...)
 		return nil, &issue
 	}
 	switch {

@@ -39,7 +39,7 @@ var (
 			if s.spec.Policy.FaultInjection.Abort != nil {
 				return nil
 			}
-			return []snapshot.Issue{failure(snapshot.FieldInvalid, "set fixedDelay or abort.httpStatus",
+			return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set fixedDelay or abort.httpStatus",
 				"policy.faultInjection says neither to delay nor to abort")}
 		},
 		route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {

@@ -1,9 +1,11 @@
 package policy
 
 import (
-	"net/netip"
 	"slices"
 	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -11,21 +13,28 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// federate decides, for every Destination by its index, where else it is seen;
-// nil where it is not. Before gives the same answers of an earlier call, which
-// are reused where they still hold. The addresses given out are marked as taken.
-func federate(inv *Inventory, groups *Groups, before map[string]*snapshot.Federation, taken map[netip.Addr]bool) []*snapshot.Federation {
-	out := make([]*snapshot.Federation, len(inv.Destinations))
-	services := make([]*commonv1.ClusterObjectRef, len(inv.Destinations))
+// federate decides, for every Destination, where else it is seen; those of an
+// earlier Topology are reused where they still hold.
+func (t *Topology) federate(before *Topology) {
+	earlier := map[string]*snapshot.Federation{}
+	if before != nil {
+		for i, f := range before.federations {
+			if f != nil {
+				earlier[before.inv.Destinations[i].Name] = f
+			}
+		}
+	}
+	t.federations = make([]*snapshot.Federation, len(t.inv.Destinations))
+	services := make([]*commonv1.ClusterObjectRef, len(t.inv.Destinations))
 	byVM := map[*networkingv1.VirtualMesh]*exporter{}
-	for _, vm := range groups.VirtualMeshes {
+	for _, vm := range t.VirtualMeshes {
 		if e := newExporter(vm); e != nil {
 			byVM[vm.VirtualMesh] = e
 		}
 	}
-	gateways := gatewayPods(inv)
-	for i, d := range inv.Destinations {
-		mesh := groups.mesh(d)
+	gateways := gatewayPods(t.inv)
+	for i, d := range t.inv.Destinations {
+		mesh := t.MeshOf(d)
 		if mesh == nil || mesh.VirtualMesh == nil || d.Spec.KubeService == nil {
 			continue
 		}
@@ -37,48 +46,28 @@ func federate(inv *Inventory, groups *Groups, before map[string]*snapshot.Federa
 			e.leaveOut(d)
 			continue
 		}
-		if out[i] = e.federation(d, mesh); out[i] != nil {
+		if t.federations[i] = e.federation(d, mesh); t.federations[i] != nil {
 			services[i] = &d.Spec.KubeService.Ref
 		}
 	}
-	for i, address := range giveAddresses(services, taken) {
-		if out[i] == nil {
+	for i, address := range giveAddresses(services, t.addresses) {
+		now := t.federations[i]
+		if now == nil {
 			continue
 		}
-		out[i].Address = address
-		if old := before[inv.Destinations[i].Name]; old != nil && sameFederation(old, out[i]) {
-			out[i] = old
+		now.Address = address
+		if old := earlier[t.inv.Destinations[i].Name]; old != nil && sameFederation(old, now) {
+			t.federations[i] = old
 		}
 	}
-	return out
 }
+
+// Federation says where else a Destination is seen; nil if nowhere.
+func (t *Topology) Federation(i int) *snapshot.Federation { return t.federations[i] }
 
 // reachable: other meshes need a gateway to reach a mesh, unless they see its pods.
 func (e *exporter) reachable(mesh *snapshot.MeshPlan) bool {
 	return e.plan.VirtualMesh.Spec.Federation.FlatNetwork || len(mesh.Gateways) > 0
-}
-
-// isGateway: nobody calls a gateway by a federated name, whether it is in use or
-// not. The pods of gateways take connections as Gateways of the mesh say, and not
-// the mutual TLS with which those from other clusters arrive.
-func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination, pods map[podPlace][]map[string]string) bool {
-	service := d.Spec.KubeService
-	return service.WorkloadSelectorLabels[ingressLabel] == eastWestGateway ||
-		slices.ContainsFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.Destination.Name == d.Name }) ||
-		slices.ContainsFunc(pods[podPlace{service.Ref.ClusterName, service.Ref.Namespace}], func(labels map[string]string) bool {
-			return len(service.WorkloadSelectorLabels) > 0 && subset(service.WorkloadSelectorLabels, labels)
-		})
-}
-
-// gatewayPods are the labels of pods that are gateways of whatever sort.
-func gatewayPods(inv *Inventory) map[podPlace][]map[string]string {
-	out := map[podPlace][]map[string]string{}
-	for _, w := range inv.Workloads {
-		if k := w.Spec.Kubernetes; k != nil && isGatewayPod(k, nil) {
-			out[placeOf(k)] = append(out[placeOf(k)], k.PodLabels)
-		}
-	}
-	return out
 }
 
 // leaveOut warns if somebody asked for a gateway by its name.
@@ -87,9 +76,9 @@ func (e *exporter) leaveOut(d *discoveryv1.Destination) {
 	for _, rule := range e.rules {
 		for _, s := range rule.selectors {
 			if s.KubeServiceRefs != nil && slices.Contains(s.KubeServiceRefs.Services, service) {
-				e.plan.Issues = append(e.plan.Issues, on(e.plan.Ref, snapshot.Ref{}, warning(snapshot.FieldUnsupported,
+				e.plan.Issues = append(e.plan.Issues, snapshot.Warnf(snapshot.FieldUnsupported,
 					"remove it, and federate the services behind it; callers elsewhere can use the gateway's external address",
-					"%s names %s, which is a gateway: its pods do not take the mutual TLS of callers in other clusters", rule.field, key(service))))
+					"%s names %s, which is a gateway: its pods do not take the mutual TLS of callers in other clusters", rule.field, ServiceName(service)).On(e.plan.Ref, snapshot.Ref{}))
 				return
 			}
 		}
@@ -140,18 +129,18 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 	for _, m := range plan.Members {
 		e.others[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return o.Cluster == m.Cluster })
 	}
-	e.keepAlive = keepAlive(plan.Ref, f)
+	e.keepAlive = KeepAlive(plan.Ref, f)
 	return e
 }
 
-// keepAlive is what a VirtualMesh asks for on connections between clusters.
-func keepAlive(vm snapshot.Ref, f *networkingv1.Federation) *snapshot.Owned[snapshot.KeepAlive] {
+// KeepAlive is what a VirtualMesh asks for on connections between clusters.
+func KeepAlive(vm snapshot.Ref, f *networkingv1.Federation) *snapshot.Owned[snapshot.KeepAlive] {
 	if f == nil || f.TcpKeepalive == nil {
 		return nil
 	}
 	k := f.TcpKeepalive
 	return &snapshot.Owned[snapshot.KeepAlive]{
-		Value:  snapshot.KeepAlive{Probes: k.Probes, Time: duration(k.Time), Interval: duration(k.Interval)},
+		Value:  snapshot.KeepAlive{Probes: k.Probes, Time: ptr.Deref(k.Time, metav1.Duration{}).Duration, Interval: ptr.Deref(k.Interval, metav1.Duration{}).Duration},
 		Origin: snapshot.Origin{Ref: vm, Field: "federation.tcpKeepalive"},
 	}
 }
@@ -160,7 +149,7 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 	var to []*snapshot.MeshPlan
 	field := ""
 	for _, rule := range e.rules {
-		if !matchesDestination(rule.selectors, d) {
+		if !SelectsDestination(rule.selectors, d) {
 			continue
 		}
 		if field == "" {
@@ -179,8 +168,8 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 	if len(to) == 0 {
 		return nil
 	}
-	if !slices.IsSortedFunc(to, compareMeshes) {
-		slices.SortFunc(to, compareMeshes)
+	if !slices.IsSortedFunc(to, CompareMeshes) {
+		slices.SortFunc(to, CompareMeshes)
 	}
 	service := d.Spec.KubeService.Ref
 	return &snapshot.Federation{
@@ -192,7 +181,7 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 	}
 }
 
-func compareMeshes(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) }
+func CompareMeshes(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) }
 
 func sameFederation(a, b *snapshot.Federation) bool {
 	return a.Hostname == b.Hostname && a.Address == b.Address && a.Flat == b.Flat && a.Origin == b.Origin &&

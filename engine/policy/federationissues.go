@@ -9,7 +9,7 @@ import (
 
 // selectorIssues says which selectors of a VirtualMesh's federation name meshes
 // that are no members, or services that do not exist, or select nothing.
-func (g *Groups) selectorIssues(inv *Inventory, plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
+func (t *Topology) selectorIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	federation := plan.VirtualMesh.Spec.Federation
 	if federation == nil {
 		return nil
@@ -20,19 +20,19 @@ func (g *Groups) selectorIssues(inv *Inventory, plan *snapshot.VirtualMeshPlan) 
 		for _, m := range s.Meshes {
 			// What spec.meshes names was looked for there.
 			if named := (snapshot.Ref{Kind: snapshot.Mesh, Namespace: m.Namespace, Name: m.Name}); !slices.Contains(plan.VirtualMesh.Spec.Meshes, m) {
-				issues = append(issues, on(plan.Ref, named, failure(snapshot.MeshNotFound,
-					"add it to spec.meshes, or remove it from "+field+".meshes", "%s.meshes: mesh %s.%s is not a member", field, m.Name, m.Namespace)))
+				issues = append(issues, snapshot.Errorf(snapshot.MeshNotFound,
+					"add it to spec.meshes, or remove it from "+field+".meshes", "%s.meshes: mesh %s.%s is not a member", field, m.Name, m.Namespace).On(plan.Ref, named))
 			}
 		}
 		if len(s.DestinationSelectors) == 0 {
 			continue
 		}
-		selected, missing := inv.selectDestinations(s.DestinationSelectors)
+		selected, missing := t.inv.SelectDestinations(s.DestinationSelectors)
 		own := slices.DeleteFunc(selected, func(at int) bool {
-			mesh := g.mesh(inv.Destinations[at])
+			mesh := t.MeshOf(t.inv.Destinations[at])
 			return mesh == nil || !slices.Contains(plan.Members, mesh)
 		})
-		issues = append(issues, selectionIssues(plan.Ref, field+".destinationSelectors", own, missing)...)
+		issues = append(issues, SelectionIssues(plan.Ref, field+".destinationSelectors", own, missing)...)
 	}
 	return issues
 }

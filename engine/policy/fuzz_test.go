@@ -34,7 +34,7 @@ func someServices() *Inventory {
 		ObjectMeta: metav1.ObjectMeta{Name: "z", Namespace: snapshot.DefaultNamespace},
 		Spec:       discoveryv1.DestinationSpec{ExternalService: &discoveryv1.ExternalService{Name: "z"}},
 	})
-	return NewInventory([]*snapshot.Discovered{found}, nil)
+	return New([]*snapshot.Discovered{found}, nil)
 }
 
 // FuzzSelectors: what a list of selectors selects is what its elements select,
@@ -46,23 +46,23 @@ func FuzzSelectors(f *testing.F) {
 		if json.Unmarshal(data, &selectors) != nil {
 			return
 		}
-		selected, missing := inv.selectDestinations(selectors)
+		selected, missing := inv.SelectDestinations(selectors)
 		require.True(t, slices.IsSorted(selected))
 		require.Len(t, slices.Compact(slices.Clone(selected)), len(selected), "one twice")
 		for i, d := range inv.Destinations {
-			require.Equal(t, matchesDestination(selectors, d), slices.Contains(selected, i), d.Name)
+			require.Equal(t, SelectsDestination(selectors, d), slices.Contains(selected, i), d.Name)
 			for _, s := range selectors {
-				if matchesDestination([]commonv1.DestinationSelector{s}, d) {
+				if SelectsDestination([]commonv1.DestinationSelector{s}, d) {
 					require.Contains(t, selected, i, "one of several selectors is enough")
 				}
 			}
 		}
 		for _, ref := range missing {
-			_, found := inv.service(ref)
-			require.False(t, found, key(ref))
+			_, found := inv.IndexOfService(ref)
+			require.False(t, found, ServiceName(ref))
 		}
 		slices.Reverse(selectors)
-		again, _ := inv.selectDestinations(selectors)
+		again, _ := inv.SelectDestinations(selectors)
 		require.Equal(t, selected, again, "order does not matter")
 	})
 }

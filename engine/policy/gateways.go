@@ -6,11 +6,12 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
-	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 const (
+	// ingressLabel is the label by which Istio's charts mark gateways.
+	ingressLabel    = "istio"
 	eastWestGateway = "eastwestgateway"
 	ingressGateway  = "ingressgateway"
 	// helmIngressGateway is how the gateway chart marks a release istio-ingress.
@@ -19,13 +20,24 @@ const (
 	defaultPortName = "tls"
 )
 
+// labelledGateways are the services whose pods have the label of gateways, by mesh.
+func labelledGateways(inv *Inventory) map[commonv1.ObjectRef][]*discoveryv1.Destination {
+	out := map[commonv1.ObjectRef][]*discoveryv1.Destination{}
+	for _, d := range inv.Destinations {
+		if d.Spec.KubeService != nil && d.Spec.Mesh != nil && d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] != "" {
+			out[*d.Spec.Mesh] = append(out[*d.Spec.Mesh], d)
+		}
+	}
+	return out
+}
+
 // findGateways chooses the services through which other clusters reach a mesh:
 // those that the VirtualMesh selects, else those that Settings call gateways, else
 // the east-west gateways, else the ingress gateways of the mesh.
-func findGateways(inv *Inventory, federation *networkingv1.Federation, mesh *snapshot.MeshPlan, by *settingsv1.IngressGatewayDetector) ([]snapshot.GatewayPlan, []snapshot.Issue) {
+func (t *Topology) findGateways(federation *networkingv1.Federation, mesh *snapshot.MeshPlan) ([]snapshot.GatewayPlan, []snapshot.Issue) {
 	var gateways []snapshot.GatewayPlan
 	var issues []snapshot.Issue
-	candidates := gatewayCandidates(inv, federation.EastWestIngressGatewaySelectors, mesh, by)
+	candidates := t.gatewayCandidates(federation.EastWestIngressGatewaySelectors, mesh)
 	for _, c := range candidates {
 		gateway, issue := newGateway(c.destination, c.portName)
 		if issue != nil {
@@ -35,7 +47,7 @@ func findGateways(inv *Inventory, federation *networkingv1.Federation, mesh *sna
 		gateways = append(gateways, *gateway)
 	}
 	if len(candidates) == 0 {
-		issues = append(issues, failure(snapshot.GatewayMissing,
+		issues = append(issues, snapshot.Errorf(snapshot.GatewayMissing,
 			"install an east-west gateway (pods labelled istio: eastwestgateway, a LoadBalancer or NodePort Service with a port named tls), or name one in federation.eastWestIngressGatewaySelectors",
 			"mesh %s has no gateway for traffic from other clusters", mesh.Ref.Name))
 	}
@@ -74,13 +86,11 @@ type gatewayCandidate struct {
 	portName    string
 }
 
-func gatewayCandidates(
-	inv *Inventory, selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan, by *settingsv1.IngressGatewayDetector,
-) []gatewayCandidate {
+func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan) []gatewayCandidate {
 	var found []gatewayCandidate
 	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
 	if len(selectors) > 0 {
-		for _, d := range inv.Destinations {
+		for _, d := range t.inv.Destinations {
 			if d.Spec.Mesh == nil || *d.Spec.Mesh != of {
 				continue
 			}
@@ -93,15 +103,16 @@ func gatewayCandidates(
 		}
 		return found
 	}
-	for _, d := range inv.detected(mesh, by) {
-		found = append(found, gatewayCandidate{d, by.GatewayTlsPortName})
+	detector := detectorFor(t.settings, mesh.Cluster)
+	for _, d := range t.detected(mesh, detector) {
+		found = append(found, gatewayCandidate{d, detector.GatewayTlsPortName})
 	}
 	if len(found) > 0 {
 		return found
 	}
 	for _, role := range []string{eastWestGateway, ingressGateway} {
-		for _, i := range inv.gateways[of] {
-			if d := inv.Destinations[i]; d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] == role {
+		for _, d := range t.gateways[of] {
+			if d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] == role {
 				found = append(found, gatewayCandidate{d, ""})
 			}
 		}
@@ -116,7 +127,7 @@ func gatewayCandidates(
 // marked gateways, not every service.
 func selectsGateway(s *commonv1.IngressGatewaySelector, d *discoveryv1.Destination) bool {
 	if len(s.DestinationSelectors) > 0 {
-		return matchesDestination(s.DestinationSelectors, d)
+		return SelectsDestination(s.DestinationSelectors, d)
 	}
 	role := d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel]
 	return role == eastWestGateway || role == ingressGateway
@@ -128,20 +139,20 @@ func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayP
 		portName = defaultPortName
 	}
 	unusable := func(hint, format string, args ...any) (*snapshot.GatewayPlan, *snapshot.Issue) {
-		issue := failure(snapshot.GatewayUnusable, hint, format, args...)
+		issue := snapshot.Errorf(snapshot.GatewayUnusable, hint, format, args...)
 		return nil, &issue
 	}
 	if len(service.WorkloadSelectorLabels) == 0 {
-		return unusable("give the Service a selector", "gateway %s selects no pods", key(service.Ref))
+		return unusable("give the Service a selector", "gateway %s selects no pods", ServiceName(service.Ref))
 	}
 	at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Name == portName })
 	if at < 0 {
 		return unusable("name the port for traffic from other clusters "+portName+", or set portName in federation.eastWestIngressGatewaySelectors",
-			"gateway %s has no port named %q", key(service.Ref), portName)
+			"gateway %s has no port named %q", ServiceName(service.Ref), portName)
 	}
 	port := service.Ports[at]
 	plan := &snapshot.GatewayPlan{
-		Destination: ref(d), Service: serviceRef(d), Selector: service.WorkloadSelectorLabels,
+		Destination: DestinationRef(d), Service: ServiceRef(d), Selector: service.WorkloadSelectorLabels,
 		ContainerPort: containerPort(service, port),
 	}
 	switch service.ServiceType {
@@ -160,13 +171,13 @@ func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayP
 	switch {
 	case plan.Port == 0:
 		return unusable("make the Service a LoadBalancer or a NodePort",
-			"gateway %s cannot be reached from other clusters: its type is %s", key(service.Ref), service.ServiceType)
+			"gateway %s cannot be reached from other clusters: its type is %s", ServiceName(service.Ref), service.ServiceType)
 	case plan.ContainerPort == 0:
 		return unusable("give port "+portName+" a numeric targetPort, or start the gateway's pods",
-			"gateway %s: the pods' port behind %q is not known", key(service.Ref), portName)
+			"gateway %s: the pods' port behind %q is not known", ServiceName(service.Ref), portName)
 	case len(plan.Addresses) == 0:
 		return unusable("wait for the load balancer, or see why it gives the Service no address",
-			"gateway %s has no external address", key(service.Ref))
+			"gateway %s has no external address", ServiceName(service.Ref))
 	}
 	return plan, nil
 }
@@ -199,7 +210,7 @@ func address(a discoveryv1.ExternalAddress) string {
 // openGateways finds what a global access policy must leave open: the gateways
 // that the VirtualMesh uses, those that Settings call gateways, and the mesh's
 // marked ones.
-func (g *Groups) openGateways(inv *Inventory, vm *snapshot.VirtualMeshPlan) {
+func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 	for _, mesh := range vm.Members {
 		if mesh.DenyByDefault == nil || mesh.Mesh.Spec.Istio == nil {
 			continue
@@ -228,32 +239,20 @@ func (g *Groups) openGateways(inv *Inventory, vm *snapshot.VirtualMeshPlan) {
 			}
 			open(gw.Service, gw.Selector, gw.Addresses)
 		}
-		doors := inv.detected(mesh, detector(g.settings, mesh.Cluster))
-		for _, i := range inv.gateways[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
-			switch inv.Destinations[i].Spec.KubeService.WorkloadSelectorLabels[ingressLabel] {
+		gateways := t.detected(mesh, detectorFor(t.settings, mesh.Cluster))
+		for _, d := range t.gateways[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
+			switch d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] {
 			case eastWestGateway, ingressGateway, helmIngressGateway:
-				doors = append(doors, inv.Destinations[i])
+				gateways = append(gateways, d)
 			}
 		}
-		for _, d := range doors {
+		for _, d := range gateways {
 			var addresses []string
 			for _, a := range d.Spec.KubeService.ExternalAddresses {
 				addresses = append(addresses, address(a))
 			}
-			open(serviceRef(d), d.Spec.KubeService.WorkloadSelectorLabels, addresses)
+			open(ServiceRef(d), d.Spec.KubeService.WorkloadSelectorLabels, addresses)
 		}
 		slices.SortFunc(mesh.OpenGateways, func(a, b snapshot.OpenGateway) int { return a.Service.Compare(b.Service) })
 	}
-}
-
-// keptOpen warns of AccessPolicies on a gateway that a global access policy
-// leaves open: what lets everybody in beside them makes them void.
-func keptOpen(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
-	service := serviceRef(d)
-	if !slices.ContainsFunc(mesh.OpenGateways, func(g snapshot.OpenGateway) bool { return g.Service == service }) {
-		return nil
-	}
-	return []snapshot.Issue{warning(snapshot.GatewayOpen, "guard what is behind it, and leave it out of destinationSelector",
-		"gateway %s stays open to anybody, whatever policies say: VirtualMesh %s.%s denies access to all but gateways",
-		key(d.Spec.KubeService.Ref), mesh.DenyByDefault.Ref.Name, mesh.DenyByDefault.Ref.Namespace)}
 }

@@ -27,7 +27,7 @@ type grantKey struct {
 func (g *grants) on(i int, policies []*accessBinding) (rules []*snapshot.AccessRule, granted []*snapshot.Grant) {
 	for _, b := range policies {
 		key := grantKey{b, i}
-		if !failed(g.issues[key]) {
+		if !snapshot.HasErrors(g.issues[key]) {
 			rules = append(rules, g.rules[key])
 			granted = append(granted, g.grants[key]...)
 		}
@@ -44,7 +44,7 @@ func (w *world) grant(members []int, cells []*cell) *grants {
 	for _, i := range members {
 		policies = append(policies, cells[i].access...)
 	}
-	slices.SortFunc(policies, func(a, b *accessBinding) int { return older(a.policy, b.policy) })
+	slices.SortFunc(policies, func(a, b *accessBinding) int { return CompareAge(a.policy, b.policy) })
 	held := map[snapshot.Account][]*snapshot.Grant{}
 	for _, b := range slices.Compact(policies) {
 		var asked []*snapshot.Grant
@@ -56,8 +56,8 @@ func (w *world) grant(members []int, cells []*cell) *grants {
 			key := grantKey{b, i}
 			granted, issues := w.grantsOn(b, i)
 			out.issues[key], out.grants[key] = issues, granted
-			out.rules[key] = w.callersIn(b, w.dialect(i), w.groups.mesh(w.inv.Destinations[i])).rule
-			if !failed(issues) {
+			out.rules[key] = w.callersIn(b, w.dialect(i), w.topology.MeshOf(w.inv.Destinations[i])).rule
+			if !snapshot.HasErrors(issues) {
 				at = append(at, key)
 				asked = append(asked, granted...)
 			}
@@ -91,7 +91,7 @@ func (w *world) clash(dialect *snapshot.Dialect, asked []*snapshot.Grant, held m
 		case other == nil:
 			first[g.To] = g
 		case !slices.Equal(other.Ports, g.Ports):
-			return failure(snapshot.FieldUnsupported, "give the services service accounts of their own, or write a policy for each",
+			return snapshot.Errorf(snapshot.FieldUnsupported, "give the services service accounts of their own, or write a policy for each",
 				"its ports are different ones on services that share service account %s", accountName(g.To)), true
 		default:
 			continue // the same callers, routes and ports as the first
@@ -102,7 +102,7 @@ func (w *world) clash(dialect *snapshot.Dialect, asked []*snapshot.Grant, held m
 			}
 			if reason := dialect.Beside(older, g); reason != "" {
 				ref := older.Rule.Origin.Ref
-				return failure(snapshot.FieldConflict, "give both the same callers, or the same paths, methods and ports; or write them as one policy",
+				return snapshot.Errorf(snapshot.FieldConflict, "give both the same callers, or the same paths, methods and ports; or write them as one policy",
 					"it cannot stand beside the older %s %s.%s on service account %s: %s", ref.Kind, ref.Name, ref.Namespace, accountName(g.To), reason), true
 			}
 		}
@@ -114,33 +114,33 @@ func (w *world) clash(dialect *snapshot.Dialect, asked []*snapshot.Grant, held m
 // from being in force there whatever else is.
 func (w *world) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snapshot.Issue) {
 	d := w.inv.Destinations[i]
-	mesh, dialect := w.groups.mesh(d), w.dialect(i)
+	mesh, dialect := w.topology.MeshOf(d), w.dialect(i)
 	service := d.Spec.KubeService
 	if mesh.Open {
 		support, _ := dialect.Of(snapshot.AccessPolicy, "destinationSelector", snapshot.OpenMesh)
-		return nil, []snapshot.Issue{failure(snapshot.FieldUnsupported, "set enablePermissiveTrafficPolicyMode to false",
+		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "set enablePermissiveTrafficPolicyMode to false",
 			"mesh %s lets everybody call everybody: %s", mesh.Ref.Name, support.Note)}
 	}
 	to := w.accountsOf(i)
 	if len(to) == 0 {
-		return nil, []snapshot.Issue{failure(snapshot.SelectsNothing, "start its pods, or select the services whose pods answer",
-			"no workload of the mesh was discovered behind service %s, so there is no service account to grant access to", key(service.Ref))}
+		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.SelectsNothing, "start its pods, or select the services whose pods answer",
+			"no workload of the mesh was discovered behind service %s, so there is no service account to grant access to", ServiceName(service.Ref))}
 	}
 	for _, account := range to {
 		if other := w.uncovered(b, accountKey{*d.Spec.Mesh, account}); other != "" {
-			return nil, []snapshot.Issue{failure(snapshot.FieldUnsupported, "give the services service accounts of their own, or select them all",
+			return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "give the services service accounts of their own, or select them all",
 				"it would hold for workload %s, too, which runs under the same service account %s", other, accountName(account))}
 		}
 	}
 	from := w.callersIn(b, dialect, mesh)
 	issues := slices.Clone(from.issues)
 	if len(from.accounts) == 0 {
-		return nil, append(issues, warning(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
+		return nil, append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
 			"sourceSelector names no service account of mesh %s", mesh.Ref.Name))
 	}
 	ports, portIssues := w.grantedPorts(b, i)
 	issues = append(issues, portIssues...)
-	if failed(portIssues) {
+	if snapshot.HasErrors(portIssues) {
 		return nil, issues
 	}
 	var out []*snapshot.Grant
@@ -148,7 +148,7 @@ func (w *world) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snapshot
 		g := &snapshot.Grant{Rule: from.rule, To: account, From: from.accounts, Ports: ports}
 		if dialect.CheckAccess != nil && len(out) == 0 {
 			for _, refusal := range dialect.CheckAccess(g) {
-				issues = append(issues, failure(snapshot.FieldUnsupported, refusal.Hint, "%s", refusal.Reason))
+				issues = append(issues, snapshot.Errorf(snapshot.FieldUnsupported, refusal.Hint, "%s", refusal.Reason))
 			}
 		}
 		out = append(out, g)
@@ -208,18 +208,18 @@ func (w *world) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issu
 		}
 	}
 	if len(open) == 0 {
-		return nil, []snapshot.Issue{failure(snapshot.FieldUnsupported, "remove allowedPaths and allowedMethods, or name a port after its protocol, such as http",
-			"allowedPaths and allowedMethods need requests, and no port of service %s that the policy is about carries HTTP", key(service.Ref))}
+		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "remove allowedPaths and allowedMethods, or name a port after its protocol, such as http",
+			"allowedPaths and allowedMethods need requests, and no port of service %s that the policy is about carries HTTP", ServiceName(service.Ref))}
 	}
 	slices.Sort(open)
 	open = slices.Compact(open)
 	if len(closed) == 0 {
 		return open, nil
 	}
-	return open, []snapshot.Issue{warning(snapshot.FieldUnsupported,
+	return open, []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 		"name the port after its protocol if it carries HTTP, such as http-admin; else have it served under a service account of its own",
 		"port %s of service %s stays closed: allowedPaths and allowedMethods need requests, and only connections are seen there",
-		strings.Join(slices.Compact(closed), ", "), key(service.Ref))}
+		strings.Join(slices.Compact(closed), ", "), ServiceName(service.Ref))}
 }
 
 // anyConnections reports whether the pods that a policy on a Destination would
@@ -286,7 +286,7 @@ func podPort(p discoveryv1.KubeServicePort, service *discoveryv1.KubeService) ui
 // told of callers by their certificates, or there are none.
 func (w *world) knowIdentities(selected []int) bool {
 	return len(selected) == 0 || slices.ContainsFunc(selected, func(i int) bool {
-		mesh := w.groups.mesh(w.inv.Destinations[i])
+		mesh := w.topology.MeshOf(w.inv.Destinations[i])
 		return mesh == nil || !mesh.ByAccount
 	})
 }

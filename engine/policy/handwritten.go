@@ -177,14 +177,14 @@ func (s *setting) intersecting() []snapshot.Issue {
 		}
 	}
 	var issues []snapshot.Issue
-	host, _ := w.host(s.self, s.viewer)
+	host, _ := w.topology.Host(s.self, s.viewer)
 	if routed {
 		for _, o := range hand.services.about(host) {
 			issues = append(issues, w.intersection(o, "also routes requests for "+host))
 		}
 	}
 	for _, at := range w.subsetted(s.self, connected, s.spec.Policy) {
-		if host, ok := w.host(at, s.viewer); ok {
+		if host, ok := w.topology.Host(at, s.viewer); ok {
 			for _, o := range hand.rules.about(host) {
 				issues = append(issues, w.intersection(o, "also sets how "+host+" is connected to, or what its subsets are"))
 			}
@@ -203,7 +203,7 @@ func (w *world) intersection(o handWrittenObject, what string) snapshot.Issue {
 
 // handIssue is a warning, or an error where such things are refused.
 func (w *world) handIssue(by snapshot.Ref, what, hint string) snapshot.Issue {
-	issue := warning(snapshot.HandWritten, hint, "the hand-written %s %s", by, what)
+	issue := snapshot.Warnf(snapshot.HandWritten, hint, "the hand-written %s %s", by, what)
 	if w.refuse {
 		issue.Severity = snapshot.Error
 		issue.Message += "; --disallow-intersecting-config refuses that"

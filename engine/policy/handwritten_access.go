@@ -21,7 +21,7 @@ func (w *world) subsetted(self int, connected bool, p *networkingv1.Policy) []in
 		if len(t.Subset) == 0 {
 			continue
 		}
-		if at, ok := w.inv.service(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
+		if at, ok := w.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
 			out = append(out, at)
 		}
 	}
@@ -78,7 +78,7 @@ func guards(o *istiosecurityv1.AuthorizationPolicy, service *discoveryv1.KubeSer
 	for _, part := range service.EndpointSubsets {
 		for i := range part.Endpoints {
 			known = true
-			if subset(want, part.Endpoints[i].Labels) {
+			if MatchLabels(want, part.Endpoints[i].Labels) {
 				return true
 			}
 		}

@@ -55,7 +55,7 @@ func isAuthority(name string) bool {
 // checkChangeable: Envoy lets nobody change Host and what begins with a colon.
 func checkChangeable(field, name string) []snapshot.Issue {
 	if strings.HasPrefix(name, ":") || strings.EqualFold(name, "host") {
-		return []snapshot.Issue{failure(snapshot.FieldInvalid, "remove it",
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "remove it",
 			"%s: proxies do not let header %s be changed", field, name)}
 	}
 	return checkHeaderName(field, name)
@@ -85,7 +85,7 @@ func checkHeaderName(field, name string) []snapshot.Issue {
 	if name != "" && !strings.ContainsFunc(name, bad) {
 		return nil
 	}
-	return []snapshot.Issue{failure(snapshot.FieldInvalid, "write letters, digits and hyphens only",
+	return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "write letters, digits and hyphens only",
 		"%s: %q cannot be the name of a header", field, name)}
 }
 
@@ -94,10 +94,10 @@ func checkHeaderName(field, name string) []snapshot.Issue {
 // the header.
 func checkHeaderValue(field, value string) []snapshot.Issue {
 	if strings.ContainsFunc(value, func(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }) {
-		return []snapshot.Issue{failure(snapshot.FieldInvalid, "remove them", "%s has control characters", field)}
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "remove them", "%s has control characters", field)}
 	}
 	if strings.Count(value, "%")%2 != 0 {
-		return []snapshot.Issue{failure(snapshot.FieldInvalid, "write %% for a percent sign, or end the word with one",
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "write %% for a percent sign, or end the word with one",
 			"%s: proxies take a percent sign for the beginning of a word such as %%REQ(x-name)%%", field)}
 	}
 	return nil

@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -31,8 +29,7 @@ func (h *hostnames) give(b *virtualBinding) (string, []*snapshot.Issue) {
 	if len(b.exported) == 0 {
 		return "", taken
 	}
-	address := freeAddress(func(a netip.Addr) bool { return h.world.addresses[a] || h.addresses[a] },
-		b.ref.Name, b.ref.Namespace, "", "virtual-destination")
+	address := h.world.topology.FreeAddress(h.addresses, b.ref.Name, b.ref.Namespace, "", "virtual-destination")
 	h.addresses[address] = true
 	for i, mesh := range b.exported {
 		taken[i] = h.take(b, mesh)
@@ -44,12 +41,12 @@ func (h *hostnames) give(b *virtualBinding) (string, []*snapshot.Issue) {
 func (h *hostnames) take(b *virtualBinding, mesh *snapshot.MeshPlan) *snapshot.Issue {
 	hostname := b.source.Spec.Hostname
 	if service := h.world.called(hostname, mesh); service != "" {
-		issue := failure(snapshot.HostnameTaken, "choose another hostname", "%s is the name of %s in mesh %s", hostname, service, mesh.Ref.Name)
+		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname", "%s is the name of %s in mesh %s", hostname, service, mesh.Ref.Name)
 		return &issue
 	}
 	at := hostKey{mesh.Cluster, hostname}
 	if other := h.held[at]; other != nil && other != b {
-		issue := failure(snapshot.HostnameTaken, "choose another hostname, or do not export both there",
+		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname, or do not export both there",
 			"hostname %s has the older VirtualDestination %s.%s in mesh %s", hostname, other.ref.Name, other.ref.Namespace, mesh.Ref.Name)
 		return &issue
 	}
@@ -57,34 +54,16 @@ func (h *hostnames) take(b *virtualBinding, mesh *snapshot.MeshPlan) *snapshot.I
 	return nil
 }
 
-// called names the service that a mesh knows by a host name; empty if none.
-// Those outside all clusters count in every mesh: any may come to know them.
+// called names what a mesh knows by a host name; empty if nothing. Services
+// outside all clusters count in every mesh: any may come to know them.
 func (w *world) called(hostname string, mesh *snapshot.MeshPlan) string {
 	for _, d := range w.externals {
 		if slices.Contains(d.Spec.ExternalService.Hosts, hostname) {
 			return "external service " + d.Name + "." + d.Namespace
 		}
 	}
-	name, rest, _ := strings.Cut(hostname, ".")
-	namespace, rest, _ := strings.Cut(rest, ".")
-	if at, ok := w.inv.services[serviceKey{mesh.Cluster, namespace, name}]; ok {
-		service := w.inv.Destinations[at].Spec.KubeService.Ref
-		if rest == "" || rest == "svc" || hostname == w.inv.localFQDN(service) {
-			return "service " + key(service)
-		}
-	}
-	for _, cluster := range slices.Sorted(maps.Keys(w.inv.domains)) {
-		if !strings.HasPrefix(rest, "svc."+cluster+".") {
-			continue
-		}
-		at, ok := w.inv.services[serviceKey{cluster, namespace, name}]
-		if !ok {
-			continue
-		}
-		f := w.federations[at]
-		if f != nil && f.Hostname == hostname && (cluster == mesh.Cluster || slices.Contains(f.To, mesh)) {
-			return "service " + key(w.inv.Destinations[at].Spec.KubeService.Ref)
-		}
+	if service, ok := w.topology.Called(hostname, mesh); ok {
+		return "service " + ServiceName(service)
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,9 +19,7 @@ type Inventory struct {
 	Destinations []*discoveryv1.Destination
 
 	services map[serviceKey]int
-	meshes   map[commonv1.ObjectRef]*discoveryv1.Mesh
 	domains  map[string]string
-	gateways map[commonv1.ObjectRef][]int
 	accounts map[string]map[serviceAccount]bool
 	// workloadsOf counts the workloads of each mesh.
 	workloadsOf map[commonv1.ObjectRef]int
@@ -34,15 +33,10 @@ type serviceKey struct{ cluster, namespace, name string }
 // serviceAccount is where workloads run under an account's name.
 type serviceAccount struct{ cluster, namespace string }
 
-// ingressLabel is the label by which Istio's charts mark gateways.
-const ingressLabel = "istio"
-
-// NewInventory indexes what was discovered. Clusters give the DNS domains.
-func NewInventory(discovered []*snapshot.Discovered, clusters []*snapshot.Cluster) *Inventory {
+// New indexes what was discovered. Clusters give the DNS domains.
+func New(discovered []*snapshot.Discovered, clusters []*snapshot.Cluster) *Inventory {
 	inv := &Inventory{
-		meshes:   map[commonv1.ObjectRef]*discoveryv1.Mesh{},
 		domains:  make(map[string]string, len(clusters)),
-		gateways: map[commonv1.ObjectRef][]int{},
 		accounts: map[string]map[serviceAccount]bool{},
 
 		workloadsOf: map[commonv1.ObjectRef]int{},
@@ -72,18 +66,12 @@ func NewInventory(discovered []*snapshot.Discovered, clusters []*snapshot.Cluste
 func (inv *Inventory) fill() {
 	inv.services = make(map[serviceKey]int, len(inv.Destinations))
 	inv.workloadBlocks, inv.destinationBlocks = workloadBlocks(inv.Workloads), destinationBlocks(inv.Destinations)
-	for _, m := range inv.Meshes {
-		inv.meshes[commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}] = m
-	}
 	for i, d := range inv.Destinations {
 		if d.Spec.KubeService == nil {
 			continue
 		}
 		ref := d.Spec.KubeService.Ref
 		inv.services[serviceKey{ref.ClusterName, ref.Namespace, ref.Name}] = i
-		if d.Spec.Mesh != nil && d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] != "" {
-			inv.gateways[*d.Spec.Mesh] = append(inv.gateways[*d.Spec.Mesh], i)
-		}
 	}
 	for _, w := range inv.Workloads {
 		inv.workloadsOf[w.Spec.Mesh]++
@@ -99,42 +87,60 @@ func (inv *Inventory) fill() {
 	}
 }
 
-// index finds a Destination by its reference.
-func (inv *Inventory) index(ref snapshot.Ref) (int, bool) {
+// IndexOf finds a Destination by its reference.
+func (inv *Inventory) IndexOf(ref snapshot.Ref) (int, bool) {
 	return slices.BinarySearchFunc(inv.Destinations, ref.Name, func(d *discoveryv1.Destination, name string) int {
 		return strings.Compare(d.Name, name)
 	})
 }
 
-// service finds the index of a Service's Destination.
-func (inv *Inventory) service(ref commonv1.ClusterObjectRef) (int, bool) {
+// IndexOfService finds the index of a Service's Destination.
+func (inv *Inventory) IndexOfService(ref commonv1.ClusterObjectRef) (int, bool) {
 	i, ok := inv.services[serviceKey{ref.ClusterName, ref.Namespace, ref.Name}]
 	return i, ok
 }
 
-// localFQDN is the name of a Service in its own cluster.
-func (inv *Inventory) localFQDN(ref commonv1.ClusterObjectRef) string {
-	return ref.Name + "." + ref.Namespace + ".svc." + inv.domain(ref.ClusterName)
+// LocalFQDN is the name of a Service in its own cluster.
+func (inv *Inventory) LocalFQDN(ref commonv1.ClusterObjectRef) string {
+	return ref.Name + "." + ref.Namespace + ".svc." + inv.Domain(ref.ClusterName)
 }
 
-// domain is the DNS suffix of a cluster's Services.
-func (inv *Inventory) domain(cluster string) string {
+// Domain is the DNS suffix of a cluster's Services.
+func (inv *Inventory) Domain(cluster string) string {
 	if domain := inv.domains[cluster]; domain != "" {
 		return domain
 	}
 	return "cluster.local"
 }
 
-// ref refers to a Destination.
-func ref(d *discoveryv1.Destination) snapshot.Ref { return snapshot.RefOf(snapshot.Destination, d) }
+// Clusters are the names of all clusters, ascending.
+func (inv *Inventory) Clusters() []string { return slices.Sorted(maps.Keys(inv.domains)) }
 
-// serviceRef refers to the Service behind a Destination.
-func serviceRef(d *discoveryv1.Destination) snapshot.Ref {
+// NamespacesOf are those of a cluster in which workloads run under a service
+// account of a name, ascending.
+func (inv *Inventory) NamespacesOf(account, cluster string) []string {
+	var out []string
+	for at := range inv.accounts[account] {
+		if at.cluster == cluster {
+			out = append(out, at.namespace)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// DestinationRef refers to a Destination.
+func DestinationRef(d *discoveryv1.Destination) snapshot.Ref {
+	return snapshot.RefOf(snapshot.Destination, d)
+}
+
+// ServiceRef refers to the Service behind a Destination.
+func ServiceRef(d *discoveryv1.Destination) snapshot.Ref {
 	s := d.Spec.KubeService.Ref
 	return snapshot.Ref{Kind: snapshot.Service, Cluster: s.ClusterName, Namespace: s.Namespace, Name: s.Name}
 }
 
-// key spells a reference to a Service as messages do.
-func key(ref commonv1.ClusterObjectRef) string {
+// ServiceName spells a reference to a Service as messages do.
+func ServiceName(ref commonv1.ClusterObjectRef) string {
 	return ref.Name + "." + ref.Namespace + "." + ref.ClusterName
 }

@@ -7,23 +7,22 @@ import (
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
-	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// loads counts, for each mesh of each VirtualMesh, what federation adds to each
+// countLoads counts, for each mesh of each VirtualMesh, what federation adds to each
 // of its proxies: they are told of every service that the mesh is to see.
-func (w *world) loads() {
+func (t *Topology) countLoads() {
 	byMesh := map[*snapshot.MeshPlan]*snapshot.ProxyLoad{}
 	behind := map[*snapshot.MeshPlan]int{} // how many addresses the gateways of a mesh have
-	for i, f := range w.federations {
+	for i, f := range t.federations {
 		if f == nil {
 			continue
 		}
-		d := w.inv.Destinations[i]
+		d := t.inv.Destinations[i]
 		endpoints := pods(d.Spec.KubeService)
 		if !f.Flat {
-			mesh := w.groups.mesh(d)
+			mesh := t.MeshOf(d)
 			addresses, ok := behind[mesh]
 			if !ok {
 				for _, gw := range mesh.Gateways {
@@ -43,7 +42,7 @@ func (w *world) loads() {
 			load.Endpoints += endpoints
 		}
 	}
-	for _, vm := range w.groups.VirtualMeshes {
+	for _, vm := range t.VirtualMeshes {
 		for _, member := range vm.Members {
 			if load := byMesh[member]; load != nil {
 				vm.Loads = append(vm.Loads, *load)
@@ -105,13 +104,14 @@ func labelKey(labels map[string]string) string {
 }
 
 // warnOfLoads tells VirtualMeshes whose proxies get more than the Settings want.
-func (w *world) warnOfLoads(settings *settingsv1.Settings) {
+func (t *Topology) warnOfLoads() {
+	settings := t.settings
 	if settings == nil || settings.Spec.Federation == nil {
 		return
 	}
 	most := settings.Spec.Federation
 	where := "Settings " + settings.Name + "." + settings.Namespace
-	for _, vm := range w.groups.VirtualMeshes {
+	for _, vm := range t.VirtualMeshes {
 		for _, load := range vm.Loads {
 			for _, part := range []struct {
 				has   int
@@ -125,10 +125,10 @@ func (w *world) warnOfLoads(settings *settingsv1.Settings) {
 				if part.most == nil || part.has <= int(*part.most) {
 					continue
 				}
-				vm.Issues = append(vm.Issues, on(vm.Ref, load.Mesh, warning(snapshot.FederationLarge,
+				vm.Issues = append(vm.Issues, snapshot.Warnf(snapshot.FederationLarge,
 					"federate fewer services, or to fewer meshes: federation.selectors can name both",
 					"federation adds %d %s to each proxy of mesh %s; spec.federation.%s of %s is %d",
-					part.has, part.what, load.Mesh.Name, part.field, where, *part.most)))
+					part.has, part.what, load.Mesh.Name, part.field, where, *part.most).On(vm.Ref, load.Mesh))
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func sources(spec *networkingv1.TrafficPolicySpec, cluster string) ([]*commonv1.
 		if m == nil {
 			m = &commonv1.KubeWorkloadMatcher{}
 		}
-		if oneOf(m.Clusters, cluster) {
+		if Includes(m.Clusters, cluster) {
 			out = append(out, m)
 		}
 	}

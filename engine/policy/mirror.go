@@ -11,7 +11,7 @@ var mirror = feature{
 	value: func(p *networkingv1.Policy) any { return has(p.Mirror) },
 	check: func(s *setting) []snapshot.Issue {
 		if s.spec.Policy.Mirror.KubeService == nil {
-			return []snapshot.Issue{failure(snapshot.FieldInvalid, "set policy.mirror.kubeService", "policy.mirror names no service")}
+			return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set policy.mirror.kubeService", "policy.mirror names no service")}
 		}
 		_, issues := s.resolveMirror()
 		return issues

@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// older orders policies by precedence: who was created first, then by
+// CompareAge orders policies by precedence: who was created first, then by
 // namespace and name, which also orders objects that no API server has seen.
-func older(a, b metav1.Object) int {
+func CompareAge(a, b metav1.Object) int {
 	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
 	if c := at.Time.Compare(bt.Time); c != 0 {
 		return c

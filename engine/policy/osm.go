@@ -28,22 +28,22 @@ func planOSM(plan *snapshot.MeshPlan, osm *discoveryv1.OSMMesh) {
 // settleOSM says what an Open Service Mesh does not have from its VirtualMesh.
 func settleOSM(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan) {
 	spec, name := &plan.VirtualMesh.Spec, member.Ref.Name
-	tell := func(issue snapshot.Issue) { plan.Issues = append(plan.Issues, on(plan.Ref, member.Ref, issue)) }
+	tell := func(issue snapshot.Issue) { plan.Issues = append(plan.Issues, issue.On(plan.Ref, member.Ref)) }
 	if federates(spec.Federation) {
-		tell(warning(snapshot.FieldUnsupported, "remove the mesh from spec.meshes if its services have to be seen from other clusters",
+		tell(snapshot.Warnf(snapshot.FieldUnsupported, "remove the mesh from spec.meshes if its services have to be seen from other clusters",
 			"federation leaves out mesh %s: Open Service Mesh knows its own cluster only", name))
 	}
 	if spec.MtlsConfig != nil {
-		tell(warning(snapshot.FieldUnsupported, "configure the certificates of Open Service Mesh where it is installed",
+		tell(snapshot.Warnf(snapshot.FieldUnsupported, "configure the certificates of Open Service Mesh where it is installed",
 			"mtlsConfig has no effect on mesh %s: Open Service Mesh has a root certificate of its own", name))
 	}
 	denies := member.DenyByDefault != nil
 	switch {
 	case spec.GlobalAccessPolicy == networkingv1.GlobalAccessPolicyEnabled && !denies:
-		tell(failure(snapshot.FieldUnsupported, "set spec."+osmPermissiveMode+" to false in its MeshConfig "+osmMeshConfig,
+		tell(snapshot.Errorf(snapshot.FieldUnsupported, "set spec."+osmPermissiveMode+" to false in its MeshConfig "+osmMeshConfig,
 			"globalAccessPolicy is not in force in mesh %s: its permissive traffic policy mode lets everybody call everybody", name))
 	case spec.GlobalAccessPolicy == networkingv1.GlobalAccessPolicyDisabled && denies:
-		tell(warning(snapshot.FieldUnsupported, "set spec."+osmPermissiveMode+" to true in its MeshConfig "+osmMeshConfig+" if access is to be open",
+		tell(snapshot.Warnf(snapshot.FieldUnsupported, "set spec."+osmPermissiveMode+" to true in its MeshConfig "+osmMeshConfig+" if access is to be open",
 			"globalAccessPolicy has no effect on mesh %s: without its permissive traffic policy mode it denies what no policy allows", name))
 	}
 }

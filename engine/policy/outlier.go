@@ -69,6 +69,6 @@ func wholeView(s *setting, field string) []snapshot.Issue {
 	if !narrow(s.spec) {
 		return nil
 	}
-	return []snapshot.Issue{warning(snapshot.FieldUnsupported, moveToWhole,
+	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported, moveToWhole,
 		"%s holds for every request to the service, not only for those that the policy selects", field)}
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"net/netip"
 	"reflect"
 	"slices"
 
@@ -124,27 +123,18 @@ func (r *round) renewWorld(in *snapshot.Input) {
 		return
 	}
 	r.fresh = true
-	w := &world{dialects: r.Dialects, addresses: map[netip.Addr]bool{}}
-	var oldGroups *Groups
-	before := map[string]*snapshot.Federation{}
+	w := &world{dialects: r.Dialects}
+	var before *Topology
 	if old != nil {
-		oldGroups = old.groups
-		for i, f := range old.federations {
-			if f != nil {
-				before[old.inv.Destinations[i].Name] = f
-			}
-		}
+		before = old.topology
 	}
 	if sameThings {
 		w.inv = old.inv
 	} else {
-		w.inv = NewInventory(r.next.discovered, in.Clusters)
+		w.inv = New(r.next.discovered, in.Clusters)
 	}
-	w.groups = NewGroups(w.inv, r.next.virtualMeshes, r.next.settings).speak(r.Dialects).reuse(oldGroups)
-	w.accounts = newAccounts(w.inv, w.groups)
-	w.federations = federate(w.inv, w.groups, before, w.addresses)
-	w.loads()
-	w.warnOfLoads(r.next.settings)
+	w.topology = New_(w.inv, r.next.virtualMeshes, r.next.settings, r.Dialects, before)
+	w.accounts = newAccounts(w.inv, w.topology)
 	w.defaultTLS = defaultTLS(r.next.settings)
 	w.externals = r.next.externals
 	if old != nil && reflect.DeepEqual(old.defaultTLS, w.defaultTLS) {
@@ -301,7 +291,7 @@ func (r *round) accessOn(i int, c *cell) ([]*snapshot.AccessRule, []*snapshot.Gr
 	if k := d.Spec.KubeService; k == nil || len(k.WorkloadSelectorLabels) == 0 {
 		return nil, nil // there are no pods on which access could be enforced
 	}
-	mesh := r.world.groups.mesh(d)
+	mesh := r.world.topology.MeshOf(d)
 	if mesh == nil || !mesh.ByAccount {
 		rules := make([]*snapshot.AccessRule, 0, len(c.access))
 		for _, b := range c.access {

@@ -13,20 +13,20 @@ type podPlaces struct {
 	gateways map[int]bool
 	// members are the workloads of a namespace but for gateways, and labelled
 	// those of them with a label, both ascending.
-	members  map[podPlace][]int
-	labelled map[podPlace]map[[2]string][]int
+	members  map[Namespace][]int
+	labelled map[Namespace]map[[2]string][]int
 }
 
 func newPodPlaces(w *world) *podPlaces {
 	p := &podPlaces{
-		gateways: w.gatewayWorkloads(), members: map[podPlace][]int{}, labelled: map[podPlace]map[[2]string][]int{},
+		gateways: w.topology.GatewayWorkloads(), members: map[Namespace][]int{}, labelled: map[Namespace]map[[2]string][]int{},
 	}
 	for i, workload := range w.inv.Workloads {
 		k := workload.Spec.Kubernetes
 		if k == nil || p.gateways[i] {
 			continue
 		}
-		at := placeOf(k)
+		at := NamespaceOf(k)
 		p.members[at] = append(p.members[at], i)
 		if p.labelled[at] == nil {
 			p.labelled[at] = map[[2]string][]int{}
@@ -43,7 +43,7 @@ func newPodPlaces(w *world) *podPlaces {
 // selector of these labels selects.
 func (p *podPlaces) covered(w *world, i int) []int {
 	k := w.inv.Workloads[i].Spec.Kubernetes
-	at := placeOf(k)
+	at := NamespaceOf(k)
 	among := p.members[at]
 	for name, value := range k.PodLabels {
 		if with := p.labelled[at][[2]string{name, value}]; len(with) < len(among) {
@@ -52,7 +52,7 @@ func (p *podPlaces) covered(w *world, i int) []int {
 	}
 	var out []int
 	for _, other := range among {
-		if subset(k.PodLabels, w.inv.Workloads[other].Spec.Kubernetes.PodLabels) {
+		if MatchLabels(k.PodLabels, w.inv.Workloads[other].Spec.Kubernetes.PodLabels) {
 			out = append(out, other)
 		}
 	}
@@ -76,13 +76,13 @@ type podGroup struct {
 }
 
 // stand groups the workloads of the places where something changed.
-func (d *dependencies) stand(r *round, dirty map[podPlace]bool) {
+func (d *dependencies) stand(r *round, dirty map[Namespace]bool) {
 	of := map[int][]*dependencyBinding{}
-	byPlace := map[podPlace][]int{}
+	byPlace := map[Namespace][]int{}
 	for _, b := range d.bindings {
 		for _, i := range b.workloads {
 			if len(of[i]) == 0 {
-				at := placeOf(r.world.inv.Workloads[i].Spec.Kubernetes)
+				at := NamespaceOf(r.world.inv.Workloads[i].Spec.Kubernetes)
 				byPlace[at] = append(byPlace[at], i)
 			}
 			of[i] = append(of[i], b)
@@ -146,14 +146,14 @@ func (p *podPlaces) group(w *world, selected []int, of map[int][]*dependencyBind
 // unfit says why a workload's proxies cannot be told anything at all.
 func unfit(w *world, i int) *snapshot.Issue {
 	o := w.inv.Workloads[i]
-	mesh := w.groups.byRef[o.Spec.Mesh]
+	mesh := w.topology.Mesh(o.Spec.Mesh)
 	var issue snapshot.Issue
 	switch {
 	case mesh == nil || mesh.Mesh.Spec.Istio == nil:
-		issue = failure(snapshot.FieldUnsupported, "restrict sourceSelectors to workloads of Istio meshes",
+		issue = snapshot.Errorf(snapshot.FieldUnsupported, "restrict sourceSelectors to workloads of Istio meshes",
 			"mesh %s cannot limit what its proxies know of", o.Spec.Mesh.Name)
 	case len(o.Spec.Kubernetes.PodLabels) == 0:
-		issue = failure(snapshot.WorkloadsAlike, "give its pod template a label of its own",
+		issue = snapshot.Errorf(snapshot.WorkloadsAlike, "give its pod template a label of its own",
 			"its pods have no labels by which they could be told from others")
 	default:
 		return nil
@@ -162,7 +162,7 @@ func unfit(w *world, i int) *snapshot.Issue {
 }
 
 func (w *world) takenTwice(other int) snapshot.Issue {
-	return failure(snapshot.WorkloadsAlike, "give its pod template a label of its own",
+	return snapshot.Errorf(snapshot.WorkloadsAlike, "give its pod template a label of its own",
 		"a selector of its labels also takes the pods of workload %s, which those of another one take, too", w.inv.Workloads[other].Name)
 }
 
@@ -201,20 +201,20 @@ func clashes(roots []int, covered map[int][]int) map[int]int {
 // otherSidecars lists the Sidecars of users that hold, or no longer do, for the
 // pods of a group.
 func (w *world) otherSidecars(root int, members []int) []snapshot.Issue {
-	at := placeOf(w.inv.Workloads[root].Spec.Kubernetes)
-	hand := w.byHand[at.cluster]
+	at := NamespaceOf(w.inv.Workloads[root].Spec.Kubernetes)
+	hand := w.byHand[at.Cluster]
 	if hand == nil {
 		return nil
 	}
 	var issues []snapshot.Issue
-	for _, o := range hand.sidecars[at.namespace] {
-		by := snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.cluster, Namespace: at.namespace, Name: o.Name}
+	for _, o := range hand.sidecars[at.Name] {
+		by := snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.Cluster, Namespace: at.Name, Name: o.Name}
 		want := o.Spec.GetWorkloadSelector().GetLabels()
 		if len(want) == 0 {
 			issues = append(issues, w.handIssue(by, "no longer holds for its pods: one that selects pods comes before one for a whole namespace", "say in ServiceDependencies what the workload calls, or select others"))
 			continue
 		}
-		if slices.ContainsFunc(members, func(i int) bool { return subset(want, w.inv.Workloads[i].Spec.Kubernetes.PodLabels) }) {
+		if slices.ContainsFunc(members, func(i int) bool { return MatchLabels(want, w.inv.Workloads[i].Spec.Kubernetes.PodLabels) }) {
 			issues = append(issues, w.handIssue(by, "selects the same pods, and the mesh takes the older of the two", "remove it, or let it select others"))
 		}
 	}
@@ -226,7 +226,7 @@ func (s *standing) tell(members []int, issues []snapshot.Issue) bool {
 	for _, i := range members {
 		s.issues[i] = append(s.issues[i], issues...)
 	}
-	return !failed(issues)
+	return !snapshot.HasErrors(issues)
 }
 
 // add makes a group, and tells its members where they get what others need.
@@ -246,7 +246,7 @@ func (s *standing) add(w *world, root int, members []int, of map[int][]*dependen
 			if other == i {
 				other = members[1]
 			}
-			s.issues[i] = append(s.issues[i], warning(snapshot.WorkloadsAlike, "give the pod templates labels that tell them apart",
+			s.issues[i] = append(s.issues[i], snapshot.Warnf(snapshot.WorkloadsAlike, "give the pod templates labels that tell them apart",
 				"its pods cannot be told from those of workload %s: both know of what either depends on", w.inv.Workloads[other].Name))
 		}
 	}

@@ -38,9 +38,9 @@ func (w *world) checkPorts(self int, p *networkingv1.Policy) []snapshot.Issue {
 	}
 	for i := range features {
 		if f := &features[i]; f.route != nil && f.value(p) != nil {
-			return []snapshot.Issue{warning(snapshot.FieldUnsupported,
+			return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 				"name a port of the Service after its protocol, such as http or grpc, or leave the service out of the policy",
-				"%s has no effect: service %s has no port for HTTP", f.field, key(service.Ref))}
+				"%s has no effect: service %s has no port for HTTP", f.field, ServiceName(service.Ref))}
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ var rateLimit = feature{
 		const field = "policy.rateLimit"
 		issues := checkRateLimit(field, s.spec.Policy.RateLimit)
 		if n := s.buckets(); n > 1 && s.spec.Policy.RateLimit.Basic != nil {
-			issues = append(issues, warning(snapshot.FieldUnsupported, "divide the number among them, or write fewer matchers",
+			issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "divide the number among them, or write fewer matchers",
 				"%s.basic.anonymousLimits is counted for each of %d combinations of callers, matchers and ports by itself", field, n))
 		}
 		return issues
@@ -58,7 +58,7 @@ func checkRateLimit(field string, p *networkingv1.RouteRateLimit) []snapshot.Iss
 		return nil // no mesh can do that, and says so
 	}
 	if p.Basic == nil || (p.Basic.AnonymousLimits == nil && p.Basic.AuthorizedLimits == nil) {
-		return []snapshot.Issue{failure(snapshot.FieldInvalid, "set basic.anonymousLimits", "%s names no limit", field)}
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set basic.anonymousLimits", "%s names no limit", field)}
 	}
 	limit := p.Basic.AnonymousLimits
 	if limit == nil {
@@ -67,10 +67,10 @@ func checkRateLimit(field string, p *networkingv1.RouteRateLimit) []snapshot.Iss
 	field += ".basic.anonymousLimits"
 	var issues []snapshot.Issue
 	if rateUnits[limit.Unit] == 0 {
-		issues = append(issues, failure(snapshot.FieldInvalid, "set SECOND, MINUTE, HOUR or DAY", "%s.unit is not set", field))
+		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set SECOND, MINUTE, HOUR or DAY", "%s.unit is not set", field))
 	}
 	if limit.RequestsPerUnit == 0 {
-		issues = append(issues, failure(snapshot.FieldInvalid, "set a number; to refuse every request use faultInjection.abort",
+		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set a number; to refuse every request use faultInjection.abort",
 			"%s.requestsPerUnit is 0, which proxies cannot count", field))
 	}
 	return issues

@@ -17,7 +17,7 @@ var retries = feature{
 			issues = checkDuration("policy.retries.perTryTimeout", r.PerTryTimeout, time.Millisecond)
 		}
 		if r.Attempts == 0 && r.PerTryTimeout != nil {
-			issues = append(issues, failure(snapshot.FieldInvalid, "set policy.retries.attempts, or remove perTryTimeout",
+			issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set policy.retries.attempts, or remove perTryTimeout",
 				"policy.retries has a perTryTimeout, but 0 attempts turn retries off"))
 		}
 		return issues

@@ -6,11 +6,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
-	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // keep puts, for each object that says the same as one before, that one in its
@@ -76,27 +74,4 @@ func sameVirtualDestination(a, b *enterprisev1beta1.VirtualDestination) bool {
 // sameStored: of a stored Destination only the accepted specs matter.
 func sameStored(a, b *discoveryv1.Destination) bool {
 	return a == b || reflect.DeepEqual(a.Status.AppliedTrafficPolicies, b.Status.AppliedTrafficPolicies)
-}
-
-// reuse puts the meshes of an earlier grouping in the place of equal ones.
-func (g *Groups) reuse(old *Groups) *Groups {
-	if old == nil {
-		return g
-	}
-	replaced := map[*snapshot.MeshPlan]*snapshot.MeshPlan{}
-	for i, m := range g.Meshes {
-		was := old.byRef[commonv1.ObjectRef{Name: m.Ref.Name, Namespace: m.Ref.Namespace}]
-		if was != nil && reflect.DeepEqual(was, m) {
-			g.Meshes[i], replaced[m] = was, was
-			g.byRef[commonv1.ObjectRef{Name: m.Ref.Name, Namespace: m.Ref.Namespace}] = was
-		}
-	}
-	for _, vm := range g.VirtualMeshes {
-		for i, m := range vm.Members {
-			if was := replaced[m]; was != nil {
-				vm.Members[i] = was
-			}
-		}
-	}
-	return g
 }

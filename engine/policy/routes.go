@@ -13,8 +13,8 @@ func (w *world) views(self int, applied []snapshot.AppliedTraffic, subsets []sna
 	alike := w.likeness(self, applied)
 	made := map[string]*snapshot.View{}
 	var out []*snapshot.View
-	for at, viewer := range w.viewers(self) {
-		host, _ := w.host(self, viewer)
+	for at, viewer := range w.topology.Viewers(self) {
+		host, _ := w.topology.Host(self, viewer)
 		kind := alike(viewer)
 		var view *snapshot.View
 		if like := made[kind]; like != nil {
@@ -26,7 +26,7 @@ func (w *world) views(self int, applied []snapshot.AppliedTraffic, subsets []sna
 			view.Subsets = subsets
 			made[kind] = view
 		}
-		if f := w.federations[self]; at > 0 && f.KeepAlive != nil {
+		if f := w.topology.Federation(self); at > 0 && f.KeepAlive != nil {
 			view.KeepAlive = f.KeepAlive
 		}
 		if at == 0 || special(view) {

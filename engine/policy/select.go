@@ -7,11 +7,11 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
-// selectDestinations lists, ascending, the indexes of the Destinations that any
+// SelectDestinations lists, ascending, the indexes of the Destinations that any
 // selector matches, and the references that name no Destination. No selectors
 // match all; a selector without parts matches none. Only Services can be
 // selected.
-func (inv *Inventory) selectDestinations(selectors []commonv1.DestinationSelector) (selected []int, missing []commonv1.ClusterObjectRef) {
+func (inv *Inventory) SelectDestinations(selectors []commonv1.DestinationSelector) (selected []int, missing []commonv1.ClusterObjectRef) {
 	var matchers []*commonv1.KubeServiceMatcher
 	if len(selectors) == 0 {
 		matchers = append(matchers, &commonv1.KubeServiceMatcher{})
@@ -25,7 +25,7 @@ func (inv *Inventory) selectDestinations(selectors []commonv1.DestinationSelecto
 			continue
 		}
 		for _, ref := range refs.Services {
-			if at, ok := inv.service(ref); ok {
+			if at, ok := inv.IndexOfService(ref); ok {
 				selected = append(selected, at)
 			} else {
 				missing = append(missing, ref)
@@ -57,8 +57,9 @@ func (inv *Inventory) selectDestinations(selectors []commonv1.DestinationSelecto
 	return slices.Compact(selected), missing
 }
 
-// matchesDestination reports whether any selector matches; no selectors match all.
-func matchesDestination(selectors []commonv1.DestinationSelector, d *discoveryv1.Destination) bool {
+// SelectsDestination reports whether any selector matches a Destination; no
+// selectors match all Services.
+func SelectsDestination(selectors []commonv1.DestinationSelector, d *discoveryv1.Destination) bool {
 	if d.Spec.KubeService == nil {
 		return false
 	}
@@ -77,12 +78,13 @@ func matchesDestination(selectors []commonv1.DestinationSelector, d *discoveryv1
 }
 
 func matchService(m *commonv1.KubeServiceMatcher, s *discoveryv1.KubeService) bool {
-	return oneOf(m.Namespaces, s.Ref.Namespace) && oneOf(m.Clusters, s.Ref.ClusterName) && subset(m.Labels, s.Labels)
+	return Includes(m.Namespaces, s.Ref.Namespace) && Includes(m.Clusters, s.Ref.ClusterName) && MatchLabels(m.Labels, s.Labels)
 }
 
-// matchesWorkload reports whether any selector matches; no selectors, and a
-// selector without a matcher, match all.
-func matchesWorkload(selectors []commonv1.WorkloadSelector, w *discoveryv1.KubernetesWorkload) bool {
+// SelectsWorkload reports whether any selector of a TrafficPolicy matches a
+// workload as the caller; no selectors, and a selector without a matcher, match
+// all.
+func SelectsWorkload(selectors []commonv1.WorkloadSelector, w *discoveryv1.KubernetesWorkload) bool {
 	if len(selectors) == 0 {
 		return true
 	}
@@ -91,32 +93,33 @@ func matchesWorkload(selectors []commonv1.WorkloadSelector, w *discoveryv1.Kuber
 		if m == nil {
 			return true
 		}
-		if oneOf(m.Namespaces, w.Controller.Namespace) && oneOf(m.Clusters, w.Controller.ClusterName) && subset(m.Labels, w.PodLabels) {
+		if Includes(m.Namespaces, w.Controller.Namespace) && Includes(m.Clusters, w.Controller.ClusterName) && MatchLabels(m.Labels, w.PodLabels) {
 			return true
 		}
 	}
 	return false
 }
 
-// matchesIdentity reports whether a workload's identity is among the callers
-// that the selectors name; omitted fields match any.
-func matchesIdentity(selectors []commonv1.IdentitySelector, w *discoveryv1.KubernetesWorkload) bool {
+// SelectsIdentity reports whether any selector of an AccessPolicy names the
+// identity under which a workload runs; no selectors name all, and omitted
+// fields match any.
+func SelectsIdentity(selectors []commonv1.IdentitySelector, w *discoveryv1.KubernetesWorkload) bool {
 	if len(selectors) == 0 {
 		return true
 	}
 	for i := range selectors {
 		s := &selectors[i]
 		m := s.KubeIdentityMatcher
-		matched := m != nil && oneOf(m.Namespaces, w.Controller.Namespace) && oneOf(m.Clusters, w.Controller.ClusterName)
+		matched := m != nil && Includes(m.Namespaces, w.Controller.Namespace) && Includes(m.Clusters, w.Controller.ClusterName)
 		switch {
-		case anyone(s):
+		case NamesAnyone(s):
 			return true
 		case s.KubeServiceAccountRefs == nil:
 			if matched {
 				return true
 			}
 			continue
-		case narrowed(s):
+		case NeedsBoth(s):
 			if !matched {
 				continue
 			}
@@ -134,15 +137,29 @@ func matchesIdentity(selectors []commonv1.IdentitySelector, w *discoveryv1.Kuber
 
 func blankOr(want, got string) bool { return want == "" || want == got }
 
-// oneOf reports whether got is wanted; an empty list wants anything.
-func oneOf(want []string, got string) bool { return len(want) == 0 || slices.Contains(want, got) }
+// Includes reports whether got is wanted; an empty list wants anything.
+func Includes(want []string, got string) bool { return len(want) == 0 || slices.Contains(want, got) }
 
-// subset reports whether all of want is in got.
-func subset(want, got map[string]string) bool {
+// MatchLabels reports whether all of want is in got.
+func MatchLabels(want, got map[string]string) bool {
 	for k, v := range want {
 		if have, ok := got[k]; !ok || have != v {
 			return false
 		}
 	}
 	return true
+}
+
+// NamesAnyone: an element without parts, or with an empty matcher alone, names everybody.
+func NamesAnyone(s *commonv1.IdentitySelector) bool {
+	m := s.KubeIdentityMatcher
+	return s.KubeServiceAccountRefs == nil && (m == nil || len(m.Clusters)+len(m.Namespaces) == 0)
+}
+
+// NeedsBoth: namespaces of any cluster limit the service accounts beside them, as
+// the two parts of a source do in Istio. Clusters are identities as service
+// accounts are: those beside them are added.
+func NeedsBoth(s *commonv1.IdentitySelector) bool {
+	m := s.KubeIdentityMatcher
+	return m != nil && len(m.Clusters) == 0 && len(m.Namespaces) > 0 && s.KubeServiceAccountRefs != nil
 }

@@ -14,16 +14,16 @@ func SettingsInForce(all []*settingsv1.Settings) *settingsv1.Settings {
 	if len(all) == 0 {
 		return nil
 	}
-	return slices.MinFunc(all, func(a, b *settingsv1.Settings) int { return older(a, b) })
+	return slices.MinFunc(all, func(a, b *settingsv1.Settings) int { return CompareAge(a, b) })
 }
 
 // everyCluster is the key of the detector for clusters without one of their own.
 const everyCluster = "*"
 
-// detector is what the Settings call an ingress gateway in a cluster; nil if they
+// detectorFor is what the Settings call an ingress gateway in a cluster; nil if they
 // say nothing of it. What an entry for the cluster leaves open, the one for all
 // fills in.
-func detector(s *settingsv1.Settings, cluster string) *settingsv1.IngressGatewayDetector {
+func detectorFor(s *settingsv1.Settings, cluster string) *settingsv1.IngressGatewayDetector {
 	if s == nil || s.Spec.Discovery == nil || s.Spec.Discovery.Istio == nil {
 		return nil
 	}
@@ -47,17 +47,17 @@ func detector(s *settingsv1.Settings, cluster string) *settingsv1.IngressGateway
 
 // detected are the services of a mesh, beside its control plane, that a detector
 // takes for ingress gateways.
-func (inv *Inventory) detected(mesh *snapshot.MeshPlan, by *settingsv1.IngressGatewayDetector) []*discoveryv1.Destination {
+func (t *Topology) detected(mesh *snapshot.MeshPlan, by *settingsv1.IngressGatewayDetector) []*discoveryv1.Destination {
 	if by == nil {
 		return nil
 	}
 	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
 	var out []*discoveryv1.Destination
-	for _, d := range inv.Destinations {
+	for _, d := range t.inv.Destinations {
 		if d.Spec.Mesh == nil || *d.Spec.Mesh != of || d.Spec.KubeService == nil || d.Spec.KubeService.Ref.Namespace != mesh.Namespace {
 			continue
 		}
-		if subset(by.GatewayWorkloadLabels, d.Spec.KubeService.WorkloadSelectorLabels) {
+		if MatchLabels(by.GatewayWorkloadLabels, d.Spec.KubeService.WorkloadSelectorLabels) {
 			out = append(out, d)
 		}
 	}

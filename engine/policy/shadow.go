@@ -38,7 +38,7 @@ func (w *world) warnOfShadows(self int, out *acceptance) {
 	}
 	alike := w.likeness(self, out.applied)
 	seen := map[string]bool{}
-	for _, viewer := range w.viewers(self) {
+	for _, viewer := range w.topology.Viewers(self) {
 		kind := alike(viewer)
 		if seen[kind] {
 			continue
@@ -103,12 +103,12 @@ func (a *acceptance) warnOfShadow(by, shadowed *candidate) {
 		if p.matcher >= 0 {
 			which = "httpRequestMatchers[" + strconv.Itoa(p.matcher) + "]"
 		}
-		issue := warning(snapshot.RuleShadowed, "make that regular expression narrower, or write the path of this one as exact or regex, which are tried earlier",
+		issue := snapshot.Warnf(snapshot.RuleShadowed, "make that regular expression narrower, or write the path of this one as exact or regex, which are tried earlier",
 			"%s never takes a request: httpRequestMatchers[%d] of TrafficPolicy %s.%s is tried before and takes all of them",
 			which, first.matcher, owner.Name, owner.Namespace)
 		ref := snapshot.RefOf(snapshot.TrafficPolicy, a.applied[p.applied].Policy)
 		v := &a.verdicts[a.verdictOf[p.applied]]
-		if issue = on(ref, v.Destination, issue); !slices.Contains(v.Issues, issue) {
+		if issue = issue.On(ref, v.Destination); !slices.Contains(v.Issues, issue) {
 			v.Issues = append(v.Issues, issue)
 		}
 	}
@@ -122,7 +122,7 @@ func wide(r *networkingv1.HttpMatcher) bool {
 // covers reports whether every request that b takes is one that a takes, too. It
 // says so only where that is certain.
 func covers(a, b snapshot.Match) bool {
-	if (a.SourceNamespace != "" && a.SourceNamespace != b.SourceNamespace) || !subset(a.SourceLabels, b.SourceLabels) {
+	if (a.SourceNamespace != "" && a.SourceNamespace != b.SourceNamespace) || !MatchLabels(a.SourceLabels, b.SourceLabels) {
 		return false
 	}
 	none := &networkingv1.HttpMatcher{}

@@ -57,7 +57,7 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 		targets = append(targets, target)
 	}
 	if len(destinations) > 1 && weights == 0 {
-		issues = append(issues, failure(snapshot.FieldInvalid, "give at least one of them a weight",
+		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "give at least one of them a weight",
 			"the weights of policy.trafficShift.destinations are all 0"))
 	}
 	return targets, issues
@@ -83,27 +83,27 @@ func setOptions(field string, d *networkingv1.WeightedDestination, target *snaps
 
 func unsupportedTarget(field string, d *networkingv1.WeightedDestination) snapshot.Issue {
 	if d.ClusterHeader == "" {
-		return failure(snapshot.FieldInvalid, "set its kubeService", "%s names no target", field)
+		return snapshot.Errorf(snapshot.FieldInvalid, "set its kubeService", "%s names no target", field)
 	}
-	return failure(snapshot.FieldUnsupported, "use kubeService", "%s.clusterHeader is not available", field)
+	return snapshot.Errorf(snapshot.FieldUnsupported, "use kubeService", "%s.clusterHeader is not available", field)
 }
 
 // resolve finds a Service, the name that the viewer calls it by, and its port:
 // the one asked for, else the Service's only one.
 func (s *setting) resolve(field string, service commonv1.ClusterObjectRef, port uint32) (snapshot.Target, []snapshot.Issue) {
-	i, ok := s.world.inv.service(service)
+	i, ok := s.world.inv.IndexOfService(service)
 	if !ok {
-		return snapshot.Target{}, []snapshot.Issue{failure(snapshot.DestinationNotFound,
+		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
 			"correct the reference; `meshctl describe destination` lists the services there are",
-			"%s: service %s was not discovered", field, key(service))}
+			"%s: service %s was not discovered", field, ServiceName(service))}
 	}
 	d := s.world.inv.Destinations[i]
-	target := snapshot.Target{Destination: ref(d)}
-	host, reachable := s.world.host(i, s.viewer)
+	target := snapshot.Target{Destination: DestinationRef(d)}
+	host, reachable := s.world.topology.Host(i, s.viewer)
 	if !reachable {
-		return target, []snapshot.Issue{failure(snapshot.NotFederated,
+		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
 			"federate it to that mesh in the VirtualMesh (and see that its own mesh has an east-west gateway), or restrict sourceSelector to clusters that can reach it",
-			"%s: mesh %s cannot reach service %s", field, s.viewer.Ref.Name, key(service))}
+			"%s: mesh %s cannot reach service %s", field, s.viewer.Ref.Name, ServiceName(service))}
 	}
 	target.Host = host
 	ports := d.Spec.KubeService.Ports
@@ -112,15 +112,15 @@ func (s *setting) resolve(field string, service commonv1.ClusterObjectRef, port 
 	}
 	switch {
 	case port != 0 && !slices.ContainsFunc(ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port }):
-		return target, []snapshot.Issue{failure(snapshot.FieldInvalid, "use one of "+portList(ports),
-			"%s: service %s has no port %d", field, key(service), port)}
+		return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "use one of "+portList(ports),
+			"%s: service %s has no port %d", field, ServiceName(service), port)}
 	case port != 0:
 		target.Port = port
 	case len(ports) == 1:
 		target.Port = ports[0].Port
 	default:
-		return target, []snapshot.Issue{failure(snapshot.FieldInvalid, "set port to one of "+portList(ports),
-			"%s: service %s has %d ports and none is named", field, key(service), len(ports))}
+		return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set port to one of "+portList(ports),
+			"%s: service %s has %d ports and none is named", field, ServiceName(service), len(ports))}
 	}
 	return target, nil
 }
@@ -133,7 +133,7 @@ func (s *setting) keepPorts(field string, target snapshot.Target, ports []discov
 			continue
 		}
 		if !slices.ContainsFunc(ports, func(o discoveryv1.KubeServicePort) bool { return o.Port == p.Port }) {
-			return target, []snapshot.Issue{failure(snapshot.FieldUnsupported, "give the services the same ports",
+			return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "give the services the same ports",
 				"%s: requests keep their port, and service %s has no port %d", field, target.Host, p.Port)}
 		}
 		if target.Port == 0 {
@@ -156,7 +156,7 @@ func (s *setting) emptySubset(field string, target snapshot.Target, labels map[s
 	if target.Host == "" {
 		return nil
 	}
-	i, ok := s.world.inv.index(target.Destination)
+	i, ok := s.world.inv.IndexOf(target.Destination)
 	if !ok {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (s *setting) emptySubset(field string, target snapshot.Target, labels map[s
 func hasLabels(d *discoveryv1.Destination, labels map[string]string) bool {
 	for _, part := range d.Spec.KubeService.EndpointSubsets {
 		for i := range part.Endpoints {
-			if subset(labels, part.Endpoints[i].Labels) {
+			if MatchLabels(labels, part.Endpoints[i].Labels) {
 				return true
 			}
 		}
@@ -179,7 +179,7 @@ func hasLabels(d *discoveryv1.Destination, labels map[string]string) bool {
 }
 
 func noSuchPods(field string, labels map[string]string) snapshot.Issue {
-	return warning(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
+	return snapshot.Warnf(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
 		"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels))
 }
 

@@ -36,15 +36,15 @@ func (s *setting) resolveVirtual(field string, v *networkingv1.VirtualDestinatio
 	name := at.Name + "." + at.Namespace
 	switch {
 	case plan == nil:
-		return snapshot.Target{}, []snapshot.Issue{failure(snapshot.DestinationNotFound,
+		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
 			"correct the reference; `meshctl describe virtualdestination` lists those there are",
 			"%s: there is no VirtualDestination %s", field, name)}
 	case !plan.Sees(s.viewer):
-		return snapshot.Target{Destination: at}, []snapshot.Issue{failure(snapshot.NotFederated,
+		return snapshot.Target{Destination: at}, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
 			"export it to that mesh (`meshctl describe virtualdestination "+at.Name+"` says what keeps it away), or restrict sourceSelector to clusters that see it",
 			"%s: mesh %s does not see VirtualDestination %s", field, s.viewer.Ref.Name, name)}
 	case slices.Contains(connectionsOnly, plan.Protocol):
-		return snapshot.Target{Destination: at}, []snapshot.Issue{failure(snapshot.FieldInvalid,
+		return snapshot.Target{Destination: at}, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid,
 			"shift to one whose port.protocol is HTTP, HTTP2 or GRPC",
 			"%s: VirtualDestination %s takes %s, to which requests cannot be sent", field, name, plan.Protocol)}
 	}

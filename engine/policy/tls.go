@@ -17,8 +17,8 @@ var mtlsMode = feature{
 	},
 	check: func(s *setting) []snapshot.Issue {
 		issues := wholeView(s, "policy.mtls.istio.tlsMode")
-		if mode := tlsModeOf(s.spec.Policy); mode != networkingv1.TLSModeIstioMutual && s.world.throughGateways(s.self, s.viewer) {
-			issues = append(issues, warning(snapshot.FieldUnsupported, "use ISTIO_MUTUAL, or restrict sourceSelector to the service's own cluster",
+		if mode := tlsModeOf(s.spec.Policy); mode != networkingv1.TLSModeIstioMutual && s.world.topology.ThroughGateways(s.self, s.viewer) {
+			issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "use ISTIO_MUTUAL, or restrict sourceSelector to the service's own cluster",
 				"policy.mtls.istio.tlsMode %s has no effect on callers in other clusters: gateways pass on mutual TLS only", mode))
 		}
 		return issues
@@ -39,11 +39,5 @@ func tlsModeOf(p *networkingv1.Policy) networkingv1.TLSMode {
 
 // canUse reports whether a mesh can reach a Destination with a TLS mode.
 func (w *world) canUse(mode networkingv1.TLSMode, self int, viewer *snapshot.MeshPlan) bool {
-	return mode == networkingv1.TLSModeIstioMutual || !w.throughGateways(self, viewer)
-}
-
-// throughGateways reports whether a mesh reaches a Destination through gateways only.
-func (w *world) throughGateways(self int, viewer *snapshot.MeshPlan) bool {
-	f := w.federations[self]
-	return f != nil && !f.Flat && viewer.Cluster != w.inv.Destinations[self].Spec.KubeService.Ref.ClusterName
+	return mode == networkingv1.TLSModeIstioMutual || !w.topology.ThroughGateways(self, viewer)
 }

@@ -29,10 +29,10 @@ func foreignIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 		if len(domains) == 0 {
 			continue
 		}
-		issues = append(issues, on(plan.Ref, to.Ref, warning(snapshot.TrustDomainForeign,
+		issues = append(issues, snapshot.Warnf(snapshot.TrustDomainForeign,
 			"add "+listed(domains)+" to trustDomainAliases in the meshConfig of mesh "+to.Ref.Name+
 				", or, to have AccessPolicies tell the identities apart, run its istiod with PILOT_SKIP_VALIDATE_TRUST_DOMAIN=true",
-			"mesh %s accepts no callers of trust domain %s, so connections from %s fail", to.Ref.Name, listed(domains), listed(from))))
+			"mesh %s accepts no callers of trust domain %s, so connections from %s fail", to.Ref.Name, listed(domains), listed(from)).On(plan.Ref, to.Ref))
 	}
 	return issues
 }
@@ -54,10 +54,10 @@ type callerKey struct{ trustDomain, namespace, account string }
 // placedCaller is what policies have of it.
 type placedCaller struct{ cluster, namespace, account string }
 
-// indistinct warns of callers in clusters that a rule does not name, and whom
+// Indistinct warns of callers in clusters that a rule does not name, and whom
 // the meshes that it holds in let in all the same: a certificate has a trust
 // domain and no cluster.
-func (g *Groups) indistinct(rule *snapshot.AccessRule, in []*snapshot.MeshPlan) []snapshot.Issue {
+func (t *Topology) Indistinct(rule *snapshot.AccessRule, in []*snapshot.MeshPlan) []snapshot.Issue {
 	clusters := map[callerKey][]string{} // that are named
 	placed := map[placedCaller]bool{}
 	for i := range rule.Sources {
@@ -72,7 +72,7 @@ func (g *Groups) indistinct(rule *snapshot.AccessRule, in []*snapshot.MeshPlan) 
 	}
 	var named, also, by []string
 	for _, mesh := range in {
-		for _, other := range g.rooted(mesh) {
+		for _, other := range t.rooted(mesh) {
 			for key, of := range clusters {
 				id := snapshot.Identity{TrustDomain: key.trustDomain}
 				if id.Nameable(mesh.TrustDomain) && mesh.Alike(key.trustDomain, other.TrustDomain) && !isNamed(other.Cluster, key) {
@@ -84,22 +84,37 @@ func (g *Groups) indistinct(rule *snapshot.AccessRule, in []*snapshot.MeshPlan) 
 	if len(also) == 0 {
 		return nil
 	}
-	return []snapshot.Issue{warning(snapshot.IdentityShared,
+	return []snapshot.Issue{snapshot.Warnf(snapshot.IdentityShared,
 		"name these clusters, too, or no cluster, if they are meant; if not, give each mesh a trust domain that is no alias of another's",
 		"callers with the same namespace and service account in %s are let in, too: by their trust domain they cannot be told from those in %s (by %s)",
 		listed(also), listed(named), listed(by))}
 }
 
 // rooted are the meshes of Istio that share a root with one, as far as is known.
-func (g *Groups) rooted(mesh *snapshot.MeshPlan) []*snapshot.MeshPlan {
+func (t *Topology) rooted(mesh *snapshot.MeshPlan) []*snapshot.MeshPlan {
 	if mesh.Mesh.Spec.Istio == nil {
 		return nil
 	}
 	var out []*snapshot.MeshPlan
-	for _, other := range g.Meshes {
+	for _, other := range t.Meshes {
 		if other == mesh || other.Mesh.Spec.Istio != nil && mesh.VirtualMesh != nil && other.VirtualMesh == mesh.VirtualMesh {
 			out = append(out, other)
 		}
 	}
 	return out
 }
+
+// Clusters are the clusters with meshes whose identities are known, ascending.
+func (t *Topology) Clusters() []string {
+	var out []string
+	for _, m := range t.Meshes {
+		if len(t.trustDomains[m.Cluster]) > 0 {
+			out = append(out, m.Cluster)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// TrustDomains are those of a cluster's meshes.
+func (t *Topology) TrustDomains(cluster string) []string { return t.trustDomains[cluster] }

@@ -23,7 +23,7 @@ func (b *virtualBinding) back(w *world) {
 		b.backLocalized(w, spec.Localized)
 	}
 	if len(b.backing) == 0 {
-		b.issue(snapshot.Ref{}, failure(snapshot.SelectsNothing,
+		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.SelectsNothing,
 			"name services that exist and have the port; `meshctl describe destination` lists the services there are",
 			"no service stands behind it"))
 	}
@@ -33,17 +33,17 @@ func (b *virtualBinding) backStatic(w *world, static *enterprisev1beta1.StaticDe
 	for i, d := range static.Destinations {
 		field := "static.destinations[" + strconv.Itoa(i) + "]"
 		if d.KubeService == nil {
-			b.issue(snapshot.Ref{}, failure(snapshot.FieldInvalid, "set its kubeService", "%s names no service", field))
+			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its kubeService", "%s names no service", field))
 			continue
 		}
-		at, ok := w.inv.service(*d.KubeService)
+		at, ok := w.inv.IndexOfService(*d.KubeService)
 		switch {
 		case !ok:
-			b.issue(snapshot.Ref{}, failure(snapshot.DestinationNotFound, findDestination,
-				"%s: service %s was not discovered", field, key(*d.KubeService)))
+			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
+				"%s: service %s was not discovered", field, ServiceName(*d.KubeService)))
 		case slices.Contains(b.selected, at):
-			b.issue(ref(w.inv.Destinations[at]), warning(snapshot.FieldInvalid, "name each service once",
-				"%s: service %s is named above already", field, key(*d.KubeService)))
+			b.issue(DestinationRef(w.inv.Destinations[at]), snapshot.Warnf(snapshot.FieldInvalid, "name each service once",
+				"%s: service %s is named above already", field, ServiceName(*d.KubeService)))
 		default:
 			b.add(w, at, field)
 		}
@@ -54,15 +54,15 @@ func (b *virtualBinding) backStatic(w *world, static *enterprisev1beta1.StaticDe
 // meshes are joined with. Of several in one cluster it takes none: which one
 // was meant is not for us to guess.
 func (b *virtualBinding) backLocalized(w *world, localized *enterprisev1beta1.LocalizedDestinations) {
-	selected, missing := w.inv.selectDestinations(localized.DestinationSelectors)
+	selected, missing := w.inv.SelectDestinations(localized.DestinationSelectors)
 	for _, m := range missing {
-		b.issue(snapshot.Ref{}, failure(snapshot.DestinationNotFound, findDestination,
-			"localized.destinationSelectors: service %s was not discovered", key(m)))
+		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
+			"localized.destinationSelectors: service %s was not discovered", ServiceName(m)))
 	}
 	byCluster := map[string][]int{}
 	for _, at := range selected {
 		d := w.inv.Destinations[at]
-		if b.joined(w.groups.mesh(d)) || named(localized.DestinationSelectors, d) {
+		if b.joined(w.topology.MeshOf(d)) || named(localized.DestinationSelectors, d) {
 			cluster := d.Spec.KubeService.Ref.ClusterName
 			byCluster[cluster] = append(byCluster[cluster], at)
 		}
@@ -74,10 +74,10 @@ func (b *virtualBinding) backLocalized(w *world, localized *enterprisev1beta1.Lo
 		case len(same) == 1:
 			b.add(w, at, "localized.destinationSelectors")
 		case same[0] == at:
-			b.issue(snapshot.Ref{}, failure(snapshot.AmbiguousBacking,
+			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.AmbiguousBacking,
 				"narrow localized.destinationSelectors until it selects one there; a label on the Service that is meant helps",
 				"%d services of cluster %s are selected, such as %s and %s; none of them is used", len(same),
-				d.Spec.KubeService.Ref.ClusterName, key(d.Spec.KubeService.Ref), key(w.inv.Destinations[same[1]].Spec.KubeService.Ref)))
+				d.Spec.KubeService.Ref.ClusterName, ServiceName(d.Spec.KubeService.Ref), ServiceName(w.inv.Destinations[same[1]].Spec.KubeService.Ref)))
 		}
 	}
 	b.checkDirectives(localized.FailoverDirectives)
@@ -102,15 +102,15 @@ func (b *virtualBinding) joined(mesh *snapshot.MeshPlan) bool {
 func (b *virtualBinding) add(w *world, at int, field string) {
 	d := w.inv.Destinations[at]
 	service := d.Spec.KubeService
-	mesh := w.groups.mesh(d)
+	mesh := w.topology.MeshOf(d)
 	if mesh == nil {
-		b.issue(ref(d), failure(snapshot.NotFederated, "name a service whose pods have the sidecars of a mesh",
-			"service %s is in no mesh", key(service.Ref)))
+		b.issue(DestinationRef(d), snapshot.Errorf(snapshot.NotFederated, "name a service whose pods have the sidecars of a mesh",
+			"service %s is in no mesh", ServiceName(service.Ref)))
 		return
 	}
 	port, problem := b.targetPort(service)
 	if problem != nil {
-		b.issue(ref(d), *problem)
+		b.issue(DestinationRef(d), *problem)
 		return
 	}
 	region := service.Region
@@ -119,7 +119,7 @@ func (b *virtualBinding) add(w *world, at int, field string) {
 	}
 	b.selected = append(b.selected, at)
 	b.backing = append(b.backing, &snapshot.BackingPlan{
-		Ref: ref(d), Destination: d, Mesh: mesh, Port: port, Region: region, Origin: snapshot.Origin{Ref: b.ref, Field: field},
+		Ref: DestinationRef(d), Destination: d, Mesh: mesh, Port: port, Region: region, Origin: snapshot.Origin{Ref: b.ref, Field: field},
 	})
 }
 
@@ -139,16 +139,16 @@ func (b *virtualBinding) targetPort(service *discoveryv1.KubeService) (discovery
 		what, hint = "port "+strconv.FormatUint(uint64(asked.TargetNumber), 10), "correct port.targetNumber, or give the Service that port"
 	}
 	none := func(code snapshot.Code, format string, args ...any) (discoveryv1.KubeServicePort, *snapshot.Issue) {
-		issue := failure(code, hint+"; without it the service is left out", format, args...)
+		issue := snapshot.Errorf(code, hint+"; without it the service is left out", format, args...)
 		return discoveryv1.KubeServicePort{}, &issue
 	}
 	at := slices.IndexFunc(service.Ports, wanted)
 	if at < 0 {
-		return none(snapshot.FieldInvalid, "service %s has no %s; it has %s", key(service.Ref), what, portList(service.Ports))
+		return none(snapshot.FieldInvalid, "service %s has no %s; it has %s", ServiceName(service.Ref), what, portList(service.Ports))
 	}
 	port := service.Ports[at]
 	if port.Protocol != "" && port.Protocol != "TCP" {
-		return none(snapshot.FieldUnsupported, "%s of service %s takes %s, which cannot fail over", what, key(service.Ref), port.Protocol)
+		return none(snapshot.FieldUnsupported, "%s of service %s takes %s, which cannot fail over", what, ServiceName(service.Ref), port.Protocol)
 	}
 	return port, nil
 }

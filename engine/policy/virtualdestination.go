@@ -29,14 +29,14 @@ func (w *world) bindVirtual(v *enterprisev1beta1.VirtualDestination) *virtualBin
 	switch {
 	case !strings.Contains(v.Spec.Hostname, ".") || strings.Contains(v.Spec.Hostname, "."+snapshot.PassedAsMark+"."):
 		b.exported = nil
-		b.issue(snapshot.Ref{}, failure(snapshot.FieldInvalid, "choose another one, such as reviews.global",
+		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "choose another one, such as reviews.global",
 			"hostname %q cannot be used: it needs a dot, and .%s. in it is for our own use", v.Spec.Hostname, snapshot.PassedAsMark))
 	case v.Spec.Port == nil:
 		b.exported = nil
-		b.issue(snapshot.Ref{}, failure(snapshot.FieldInvalid, "set port.number", "port is missing"))
+		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set port.number", "port is missing"))
 	case v.Spec.Static == nil && v.Spec.Localized == nil: // older CRDs and folders let it through
 		b.exported = nil
-		b.issue(snapshot.Ref{}, failure(snapshot.FieldInvalid, "set exactly one of static and localized", "neither static nor localized is set"))
+		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set exactly one of static and localized", "neither static nor localized is set"))
 	default:
 		b.back(w)
 	}
@@ -45,7 +45,7 @@ func (w *world) bindVirtual(v *enterprisev1beta1.VirtualDestination) *virtualBin
 
 // issue puts an issue on the VirtualDestination.
 func (b *virtualBinding) issue(target snapshot.Ref, issue snapshot.Issue) {
-	b.issues = append(b.issues, on(b.ref, target, issue))
+	b.issues = append(b.issues, issue.On(b.ref, target))
 }
 
 // export finds the meshes that see the VirtualDestination.
@@ -53,32 +53,32 @@ func (b *virtualBinding) export(w *world) {
 	spec := &b.source.Spec
 	switch {
 	case spec.VirtualMesh != nil:
-		at := slices.IndexFunc(w.groups.VirtualMeshes, func(vm *snapshot.VirtualMeshPlan) bool {
+		at := slices.IndexFunc(w.topology.VirtualMeshes, func(vm *snapshot.VirtualMeshPlan) bool {
 			return vm.Ref.Name == spec.VirtualMesh.Name && vm.Ref.Namespace == spec.VirtualMesh.Namespace
 		})
 		if at < 0 {
-			b.issue(snapshot.Ref{}, failure(snapshot.MeshNotFound,
+			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.MeshNotFound,
 				"correct virtualMesh; `meshctl describe virtualmesh` lists those there are",
 				"VirtualMesh %s.%s does not exist", spec.VirtualMesh.Name, spec.VirtualMesh.Namespace))
 			return
 		}
-		b.exported = w.groups.VirtualMeshes[at].Members
+		b.exported = w.topology.VirtualMeshes[at].Members
 	case spec.MeshList != nil:
 		for _, name := range spec.MeshList.Meshes {
-			mesh := w.groups.byRef[commonv1.ObjectRef{Name: name.Name, Namespace: name.Namespace}]
+			mesh := w.topology.Mesh(commonv1.ObjectRef{Name: name.Name, Namespace: name.Namespace})
 			switch {
 			case mesh == nil:
-				b.issue(snapshot.Ref{}, failure(snapshot.MeshNotFound,
+				b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.MeshNotFound,
 					"correct meshList; `meshctl describe mesh` lists the meshes there are",
 					"mesh %s.%s was not discovered", name.Name, name.Namespace))
 			case !slices.Contains(b.exported, mesh):
 				b.exported = append(b.exported, mesh)
 			}
 		}
-		slices.SortFunc(b.exported, compareMeshes)
+		slices.SortFunc(b.exported, CompareMeshes)
 	}
 	if len(b.exported) == 0 && len(b.issues) == 0 {
-		b.issue(snapshot.Ref{}, warning(snapshot.SelectsNothing, "name a mesh, or a VirtualMesh that has members", "it is exported to no mesh"))
+		b.issue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name a mesh, or a VirtualMesh that has members", "it is exported to no mesh"))
 	}
 }
 
@@ -100,15 +100,15 @@ func (b *virtualBinding) plan(w *world, address string, taken []*snapshot.Issue)
 		plan.Views = append(plan.Views, view)
 		for _, problem := range []*snapshot.Issue{taken[i], b.unusable(mesh)} {
 			if problem != nil {
-				view.Issues = append(view.Issues, on(b.ref, mesh.Ref, *problem))
+				view.Issues = append(view.Issues, (*problem).On(b.ref, mesh.Ref))
 			}
 		}
 		if len(view.Issues) == 0 {
 			for _, issue := range w.alsoVirtual(plan.Hostname, mesh) {
-				view.Issues = append(view.Issues, on(b.ref, mesh.Ref, issue))
+				view.Issues = append(view.Issues, issue.On(b.ref, mesh.Ref))
 			}
 		}
-		if failed(view.Issues) {
+		if snapshot.HasErrors(view.Issues) {
 			continue
 		}
 		b.prioritize(view)
@@ -124,10 +124,10 @@ func (b *virtualBinding) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
 	var issue snapshot.Issue
 	switch {
 	case mesh.Mesh.Spec.Istio == nil:
-		issue = failure(snapshot.FieldUnsupported, "leave the mesh out of meshList, or call one service by its own name there",
+		issue = snapshot.Errorf(snapshot.FieldUnsupported, "leave the mesh out of meshList, or call one service by its own name there",
 			"mesh %s is no Istio, and has no failover between services", mesh.Ref.Name)
-	case !resolves(mesh, hostname):
-		issue = failure(snapshot.SmartDNSMissing,
+	case !Resolves(mesh, hostname):
+		issue = snapshot.Errorf(snapshot.SmartDNSMissing,
 			"set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata, or choose a hostname that ends in .global",
 			"mesh %s cannot resolve %s: its proxies do not capture DNS", mesh.Ref.Name, hostname)
 	default:
@@ -151,6 +151,6 @@ func (w *world) connect(b *virtualBinding, view *snapshot.VirtualView) {
 		view.TLS = d
 	}
 	if vm := view.Mesh.VirtualMesh; vm != nil && remote {
-		view.KeepAlive = keepAlive(snapshot.RefOf(snapshot.VirtualMesh, vm), vm.Spec.Federation)
+		view.KeepAlive = KeepAlive(snapshot.RefOf(snapshot.VirtualMesh, vm), vm.Spec.Federation)
 	}
 }

@@ -72,7 +72,7 @@ func (r *round) bindVirtual() {
 // nameVirtuals gives out host names, and makes the plans that follow.
 func (r *round) nameVirtuals() {
 	byAge := slices.Clone(r.virtual.cells)
-	slices.SortFunc(byAge, func(a, b *virtualCell) int { return older(a.binding.source, b.binding.source) })
+	slices.SortFunc(byAge, func(a, b *virtualCell) int { return CompareAge(a.binding.source, b.binding.source) })
 	names := newHostnames(r.world)
 	r.world.virtuals = make(map[snapshot.Ref]*snapshot.VirtualDestinationPlan, len(byAge))
 	r.world.backed = map[int][]*snapshot.VirtualDestinationPlan{}
@@ -165,9 +165,9 @@ func (r *round) planVirtual(c *virtualCell) *snapshot.VirtualDestinationPlan {
 	r.detectOutliers(c.binding, &plan)
 	for _, v := range plan.Views {
 		if len(plan.Subsets) > 0 && len(v.Priorities) > 1 && byName(v) {
-			plan.Issues = append(plan.Issues, on(plan.Ref, v.Mesh.Ref, warning(snapshot.FailoverIncomplete,
+			plan.Issues = append(plan.Issues, snapshot.Warnf(snapshot.FailoverIncomplete,
 				"give the gateways IP addresses, or shift to it without a subset",
-				"requests that policies shift to its subsets do not fail over in mesh %s: its proxies resolve the gateways' host names themselves, and know no order then", v.Mesh.Ref.Name)))
+				"requests that policies shift to its subsets do not fail over in mesh %s: its proxies resolve the gateways' host names themselves, and know no order then", v.Mesh.Ref.Name).On(plan.Ref, v.Mesh.Ref))
 		}
 	}
 	return &plan
@@ -193,9 +193,9 @@ func (r *round) detectOutliers(b *virtualBinding, plan *snapshot.VirtualDestinat
 		issues := checkStep("localized.outlierDetection.interval", own.Interval, time.Millisecond)
 		issues = append(issues, checkStep("localized.outlierDetection.baseEjectionTime", own.BaseEjectionTime, time.Millisecond)...)
 		for _, issue := range issues {
-			plan.Issues = append(plan.Issues, on(b.ref, snapshot.Ref{}, issue))
+			plan.Issues = append(plan.Issues, issue.On(b.ref, snapshot.Ref{}))
 		}
-		if !failed(issues) {
+		if !snapshot.HasErrors(issues) {
 			plan.Outlier.Value, plan.Outlier.Origin.Field = withDefaults(*own), "localized.outlierDetection"
 		}
 	case spec.Static != nil:
@@ -207,8 +207,8 @@ func (r *round) detectOutliers(b *virtualBinding, plan *snapshot.VirtualDestinat
 		if o.Origin.Ref != b.ref {
 			by += " of " + o.Origin.Ref.Kind.String() + " " + o.Origin.Ref.Name + "." + o.Origin.Ref.Namespace
 		}
-		plan.Issues = append(plan.Issues, on(b.ref, snapshot.Ref{}, warning(snapshot.FailoverIncomplete, "set it to 100",
-			"maxEjectionPercent is %d (%s): the other endpoints stay in use however much they fail, and others take over in part only", o.Value.MaxEjectionPercent, by)))
+		plan.Issues = append(plan.Issues, snapshot.Warnf(snapshot.FailoverIncomplete, "set it to 100",
+			"maxEjectionPercent is %d (%s): the other endpoints stay in use however much they fail, and others take over in part only", o.Value.MaxEjectionPercent, by).On(b.ref, snapshot.Ref{}))
 	}
 }
 
@@ -225,8 +225,8 @@ func (r *round) inheritOutliers(b *virtualBinding, plan *snapshot.VirtualDestina
 		case first == nil:
 			first, plan.Outlier = b.backing[i], its
 		case !reflect.DeepEqual(its.Value, plan.Outlier.Value):
-			plan.Issues = append(plan.Issues, on(b.ref, b.backing[i].Ref, warning(snapshot.FieldConflict, "ask for the same on all services behind it",
-				"outlierDetection of %s differs from that of %s, which holds for all services behind it", key(b.backing[i].Destination.Spec.KubeService.Ref), key(first.Destination.Spec.KubeService.Ref))))
+			plan.Issues = append(plan.Issues, snapshot.Warnf(snapshot.FieldConflict, "ask for the same on all services behind it",
+				"outlierDetection of %s differs from that of %s, which holds for all services behind it", ServiceName(b.backing[i].Destination.Spec.KubeService.Ref), ServiceName(first.Destination.Spec.KubeService.Ref)).On(b.ref, b.backing[i].Ref))
 		}
 	}
 }

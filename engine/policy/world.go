@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"net/netip"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,16 +10,13 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// world is what policies are laid over: what was discovered, how it is grouped
+// world is what policies are laid over: what was discovered, how it is joined
 // and federated, and the defaults for all of it.
 type world struct {
-	dialects    []*snapshot.Dialect
-	inv         *Inventory
-	groups      *Groups
-	accounts    *accounts
-	federations []*snapshot.Federation // by index of the Destination
-	// addresses are those of federated services.
-	addresses map[netip.Addr]bool
+	dialects []*snapshot.Dialect
+	inv      *Inventory
+	topology *Topology
+	accounts *accounts
 	// virtuals are the VirtualDestinations, but for what policies say of them.
 	virtuals map[snapshot.Ref]*snapshot.VirtualDestinationPlan
 	// backed are those that a Destination stands behind, by its index, the older first.
@@ -35,31 +30,6 @@ type world struct {
 	externals []*discoveryv1.Destination
 	// judged is remembered for one plan only.
 	judged map[judgedSpec][]snapshot.Issue
-}
-
-// viewers are the meshes that see a Destination, its own first.
-func (w *world) viewers(i int) []*snapshot.MeshPlan {
-	own := w.groups.mesh(w.inv.Destinations[i])
-	if own == nil {
-		return nil
-	}
-	if f := w.federations[i]; f != nil {
-		return append([]*snapshot.MeshPlan{own}, f.To...)
-	}
-	return []*snapshot.MeshPlan{own}
-}
-
-// host is the name under which a mesh calls a Destination; false if the mesh
-// cannot reach it.
-func (w *world) host(i int, viewer *snapshot.MeshPlan) (string, bool) {
-	service := w.inv.Destinations[i].Spec.KubeService.Ref
-	if service.ClusterName == viewer.Cluster {
-		return w.inv.localFQDN(service), true
-	}
-	if f := w.federations[i]; f != nil && slices.Contains(f.To, viewer) {
-		return f.Hostname, true
-	}
-	return "", false
 }
 
 // duration is 0 for an absent one.

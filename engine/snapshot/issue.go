@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,6 +38,28 @@ type Issue struct {
 	Message string
 	// Hint is the next step, as a sentence.
 	Hint string
+}
+
+// Errorf makes an issue that keeps what was asked for from being in force. It
+// is about no object yet; see On.
+func Errorf(code Code, hint, format string, args ...any) Issue {
+	return Issue{Code: code, Severity: Error, Hint: hint, Message: fmt.Sprintf(format, args...)}
+}
+
+// Warnf makes an issue with which what was asked for is in force all the same.
+func Warnf(code Code, hint, format string, args ...any) Issue {
+	return Issue{Code: code, Severity: Warning, Hint: hint, Message: fmt.Sprintf(format, args...)}
+}
+
+// On is the issue on an object, as far as it matters to target.
+func (i Issue) On(ref, target Ref) Issue {
+	i.Ref, i.Target = ref, target
+	return i
+}
+
+// HasErrors reports whether any issue is an error.
+func HasErrors(issues []Issue) bool {
+	return slices.ContainsFunc(issues, func(i Issue) bool { return i.Severity == Error })
 }
 
 // Text is message and hint in one line, as written to statuses.

@@ -110,6 +110,17 @@ type Dialect struct {
 	Beside func(a, b *Grant) string
 }
 
+// DialectOf finds what the kind of a mesh can express; nil if none of the dialects
+// is for it.
+func DialectOf(dialects []*Dialect, mesh *discoveryv1.Mesh) *Dialect {
+	for _, d := range dialects {
+		if d.Speaks(&mesh.Spec) {
+			return d
+		}
+	}
+	return nil
+}
+
 // Refusal is a reason, and what the user can do about it.
 type Refusal struct {
 	Reason string

@@ -1,0 +1,281 @@
+package policy
+
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Topology is which VirtualMesh holds which mesh, what each mesh is then, and
+// under which names the meshes see each other's services. It never changes once
+// built.
+type Topology struct {
+	// Meshes are ascending by name.
+	Meshes []*snapshot.MeshPlan
+	// VirtualMeshes are ascending by Ref.
+	VirtualMeshes []*snapshot.VirtualMeshPlan
+
+	inv          *Inventory
+	settings     *settingsv1.Settings
+	byRef        map[commonv1.ObjectRef]*snapshot.MeshPlan
+	trustDomains map[string][]string
+	// gateways are the services that are labelled as gateways, by mesh.
+	gateways map[commonv1.ObjectRef][]*discoveryv1.Destination
+	// federations are by index of the Destination, and addresses what they take.
+	federations []*snapshot.Federation
+	addresses   map[netip.Addr]bool
+}
+
+const defaultSuffix = "global"
+
+// New_ joins meshes into VirtualMeshes and federates their services. A
+// mesh belongs to the oldest VirtualMesh that names it. Settings may be nil.
+// Meshes and federations that are the same as in an earlier Topology, which may
+// be nil, are the same objects.
+func New_(
+	inv *Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, dialects []*snapshot.Dialect, before *Topology,
+) *Topology {
+	t := &Topology{
+		inv: inv, settings: settings,
+		byRef:        make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)),
+		trustDomains: map[string][]string{},
+		gateways:     labelledGateways(inv),
+		addresses:    map[netip.Addr]bool{},
+	}
+	t.addMeshes(dialects)
+	byAge := slices.Clone(virtualMeshes)
+	slices.SortFunc(byAge, func(a, b *networkingv1.VirtualMesh) int { return CompareAge(a, b) })
+	for _, vm := range byAge {
+		t.VirtualMeshes = append(t.VirtualMeshes, t.join(vm))
+	}
+	slices.SortFunc(t.VirtualMeshes, func(a, b *snapshot.VirtualMeshPlan) int { return a.Ref.Compare(b.Ref) })
+	for _, vm := range t.VirtualMeshes {
+		t.openGateways(vm)
+	}
+	t.reuse(before)
+	t.federate(before)
+	t.countLoads()
+	t.warnOfLoads()
+	return t
+}
+
+// addMeshes adds what each mesh is by itself.
+func (t *Topology) addMeshes(dialects []*snapshot.Dialect) {
+	places, roots := map[[2]string]bool{}, map[[2]string]bool{}
+	var osm []*snapshot.MeshPlan
+	for _, m := range t.inv.Meshes {
+		plan := newMeshPlan(m)
+		if m.Spec.Osm != nil {
+			osm = append(osm, plan)
+		}
+		if d := snapshot.DialectOf(dialects, m); d != nil {
+			plan.ByAccount = d.ByAccount
+		}
+		place := [2]string{plan.Cluster, plan.Namespace}
+		plan.Twin, places[place] = places[place], true
+		root := [2]string{plan.Cluster, plan.RootNamespace}
+		plan.RootTwin, roots[root] = roots[root], true
+		t.Meshes = append(t.Meshes, plan)
+		t.byRef[commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}] = plan
+		if m.Spec.Istio != nil && !slices.Contains(t.trustDomains[plan.Cluster], plan.TrustDomain) {
+			t.trustDomains[plan.Cluster] = append(t.trustDomains[plan.Cluster], plan.TrustDomain)
+		}
+	}
+	for _, plan := range osm {
+		if t.trustDomains[plan.Cluster] == nil {
+			t.trustDomains[plan.Cluster] = []string{snapshot.NoTrustDomain}
+		}
+	}
+}
+
+// Mesh finds a mesh; nil if there is none.
+func (t *Topology) Mesh(ref commonv1.ObjectRef) *snapshot.MeshPlan { return t.byRef[ref] }
+
+// MeshOf finds the mesh that a Destination belongs to; nil if there is none.
+func (t *Topology) MeshOf(d *discoveryv1.Destination) *snapshot.MeshPlan {
+	if d.Spec.Mesh == nil {
+		return nil
+	}
+	return t.byRef[*d.Spec.Mesh]
+}
+
+// CallingMeshes are those of the selected Destinations, and the others in their
+// VirtualMeshes.
+func (t *Topology) CallingMeshes(selected []int) map[commonv1.ObjectRef]bool {
+	meshes := map[commonv1.ObjectRef]bool{}
+	virtual := map[*networkingv1.VirtualMesh]bool{}
+	for _, i := range selected {
+		if mesh := t.MeshOf(t.inv.Destinations[i]); mesh != nil {
+			meshes[*t.inv.Destinations[i].Spec.Mesh] = true
+			if mesh.VirtualMesh != nil {
+				virtual[mesh.VirtualMesh] = true
+			}
+		}
+	}
+	for _, mesh := range t.Meshes {
+		if mesh.VirtualMesh != nil && virtual[mesh.VirtualMesh] {
+			meshes[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] = true
+		}
+	}
+	return meshes
+}
+
+// reuse puts the meshes of an earlier Topology in the place of equal ones.
+func (t *Topology) reuse(before *Topology) {
+	if before == nil {
+		return
+	}
+	replaced := map[*snapshot.MeshPlan]*snapshot.MeshPlan{}
+	for i, m := range t.Meshes {
+		ref := commonv1.ObjectRef{Name: m.Ref.Name, Namespace: m.Ref.Namespace}
+		if was := before.byRef[ref]; was != nil && reflect.DeepEqual(was, m) {
+			t.Meshes[i], t.byRef[ref], replaced[m] = was, was, was
+		}
+	}
+	for _, vm := range t.VirtualMeshes {
+		for i, m := range vm.Members {
+			if was := replaced[m]; was != nil {
+				vm.Members[i] = was
+			}
+		}
+	}
+}
+
+func newMeshPlan(m *discoveryv1.Mesh) *snapshot.MeshPlan {
+	plan := &snapshot.MeshPlan{Ref: snapshot.RefOf(snapshot.Mesh, m), Mesh: m, TrustDomain: snapshot.DefaultTrustDomain}
+	var installation discoveryv1.MeshInstallation
+	switch {
+	case m.Spec.Istio != nil:
+		installation = m.Spec.Istio.Installation
+		if m.Spec.Istio.TrustDomain != "" {
+			plan.TrustDomain = m.Spec.Istio.TrustDomain
+		}
+		plan.TrustAliases, plan.TrustPeers = m.Spec.Istio.TrustDomainAliases, m.Spec.Istio.PeerTrustDomains
+	case m.Spec.Osm != nil:
+		installation = m.Spec.Osm.Installation
+		planOSM(plan, m.Spec.Osm)
+		plan.Open = m.Spec.Osm.PermissiveTrafficPolicyMode
+	}
+	plan.Cluster, plan.Namespace, plan.RootNamespace = installation.Cluster, installation.Namespace, installation.Namespace
+	if m.Spec.Istio != nil && m.Spec.Istio.RootNamespace != "" {
+		plan.RootNamespace = m.Spec.Istio.RootNamespace
+	}
+	return plan
+}
+
+// join makes the meshes that a VirtualMesh names its members, as far as they
+// exist and are free.
+func (t *Topology) join(vm *networkingv1.VirtualMesh) *snapshot.VirtualMeshPlan {
+	plan := &snapshot.VirtualMeshPlan{Ref: snapshot.RefOf(snapshot.VirtualMesh, vm), VirtualMesh: vm}
+	for _, name := range vm.Spec.Meshes {
+		target := snapshot.Ref{Kind: snapshot.Mesh, Namespace: name.Namespace, Name: name.Name}
+		mesh := t.byRef[name]
+		switch {
+		case mesh == nil:
+			plan.Issues = append(plan.Issues, snapshot.Errorf(snapshot.MeshNotFound,
+				"register its cluster, or remove it from spec.meshes; `meshctl describe mesh` lists the meshes there are",
+				"mesh %s.%s was not discovered", name.Name, name.Namespace).On(plan.Ref, target))
+		case mesh.VirtualMesh == vm:
+			continue // named twice
+		case mesh.VirtualMesh != nil:
+			plan.Issues = append(plan.Issues, snapshot.Errorf(snapshot.MeshClaimed,
+				"remove it from one of the two", "mesh %s.%s is in the older VirtualMesh %s.%s already",
+				name.Name, name.Namespace, mesh.VirtualMesh.Name, mesh.VirtualMesh.Namespace).On(plan.Ref, target))
+		default:
+			mesh.VirtualMesh = vm
+			plan.Members = append(plan.Members, mesh)
+		}
+	}
+	slices.SortFunc(plan.Members, func(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) })
+	for _, member := range plan.Members {
+		t.settle(plan, member)
+	}
+	shareGateways(plan)
+	plan.Issues = append(plan.Issues, t.selectorIssues(plan)...)
+	plan.Issues = append(plan.Issues, trustIssues(plan)...)
+	plan.Issues = append(plan.Issues, foreignIssues(plan)...)
+	plan.Issues = append(plan.Issues, t.gatewaySelectorIssues(plan)...)
+	return plan
+}
+
+// settle gives a member what it has from its VirtualMesh.
+func (t *Topology) settle(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan) {
+	if member.Mesh.Spec.Osm != nil {
+		settleOSM(plan, member)
+		return
+	}
+	spec := &plan.VirtualMesh.Spec
+	member.HostnameSuffix = defaultSuffix
+	if spec.Federation != nil && spec.Federation.HostnameSuffix != "" {
+		member.HostnameSuffix = spec.Federation.HostnameSuffix
+	}
+	if spec.GlobalAccessPolicy == networkingv1.GlobalAccessPolicyEnabled {
+		member.DenyByDefault = &snapshot.Origin{Ref: plan.Ref, Field: "globalAccessPolicy"}
+	}
+	if member.Mesh.Spec.Istio == nil {
+		return
+	}
+	if spec.Federation != nil && !spec.Federation.FlatNetwork && federable(plan) > 1 {
+		gateways, issues := t.findGateways(spec.Federation, member)
+		member.Gateways = gateways
+		for _, issue := range issues {
+			plan.Issues = append(plan.Issues, issue.On(plan.Ref, member.Ref))
+		}
+	}
+	if federates(spec.Federation) && !resolvesSuffix(member) {
+		plan.Issues = append(plan.Issues, snapshot.Errorf(snapshot.SmartDNSMissing,
+			"set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata, or end hostnameSuffix in \"global\"",
+			"mesh %s cannot resolve host names ending in %q: its proxies do not capture DNS", member.Ref.Name, member.HostnameSuffix).On(plan.Ref, member.Ref))
+	}
+}
+
+// federable counts the members that others can reach by a gateway.
+func federable(plan *snapshot.VirtualMeshPlan) int {
+	n := 0
+	for _, m := range plan.Members {
+		if m.Mesh.Spec.Istio != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// federates reports whether a VirtualMesh makes services visible in other meshes.
+func federates(f *networkingv1.Federation) bool {
+	return f != nil && (len(f.Selectors) > 0 || f.Permissive != nil)
+}
+
+// resolvesSuffix reports whether callers in a mesh can resolve federated names.
+func resolvesSuffix(m *snapshot.MeshPlan) bool { return Resolves(m, m.HostnameSuffix) }
+
+// Resolves reports whether callers in a mesh can resolve a host name, or any with
+// such an end: all names where proxies answer DNS, *.global where a DNS server
+// was set up for it.
+func Resolves(m *snapshot.MeshPlan, name string) bool {
+	labels := strings.Split(name, ".")
+	return labels[len(labels)-1] == defaultSuffix || (m.Mesh.Spec.Istio != nil && m.Mesh.Spec.Istio.SmartDnsProxyingEnabled)
+}
+
+// trustIssues says what becomes of mtlsConfig, and which members cannot be told
+// apart by their trust domains.
+func trustIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
+	mtls := plan.VirtualMesh.Spec.MtlsConfig
+	if mtls == nil {
+		return nil
+	}
+	if mtls.Limited != nil {
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported,
+			"use mtlsConfig.shared, or manage the trust between the meshes yourself and omit mtlsConfig",
+			"mtlsConfig.limited is not available").On(plan.Ref, snapshot.Ref{})}
+	}
+	return []snapshot.Issue{snapshot.Warnf(snapshot.TrustUnmanaged,
+		"give the meshes a common root certificate by hand, for example as Secret cacerts in each mesh's namespace",
+		"mtlsConfig has no effect yet: certificates are not issued").On(plan.Ref, snapshot.Ref{})}
+}
