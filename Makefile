@@ -31,7 +31,7 @@ RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 # What is fuzzed, and for how long each. Inputs that once failed are in testdata
 # beside the target, and run as plain tests, too.
-FUZZED := engine:FuzzTranslate engine/policy:FuzzSelectors engine/offline:FuzzLoadPolicies
+FUZZED := engine:FuzzTranslate engine/inventory:FuzzSelectors engine/offline:FuzzLoadPolicies
 FUZZTIME ?= 30s
 
 # How often each benchmark runs.

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
-	"github.com/meshctl/meshctl/engine/policy"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // settingsIssues says what of some Settings has no effect: all of it, if older
@@ -16,7 +16,7 @@ func settingsIssues(m *snapshot.Management, s *settingsv1.Settings, dialects []*
 			Code: snapshot.FieldUnsupported, Severity: snapshot.Warning, Ref: snapshot.RefOf(snapshot.Settings, s), Message: message, Hint: hint,
 		}
 	}
-	if holds := policy.SettingsInForce(m.Settings); holds != s {
+	if holds := virtualmesh.SettingsInForce(m.Settings); holds != s {
 		return []snapshot.Issue{warn("remove one of the two", "they have no effect: the older Settings "+holds.Name+"."+holds.Namespace+" hold")}
 	}
 	var out []snapshot.Issue

@@ -12,7 +12,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/admission"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
-	"github.com/meshctl/meshctl/engine/policy"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -231,7 +231,7 @@ func (s *Session) sayDestinations() error {
 	}
 	var names []string
 	for d := range s.World.Plan.Destinations.All() {
-		if policy.SelectsDestination(spec.DestinationSelector, d.Destination) {
+		if inventory.SelectsDestination(spec.DestinationSelector, d.Destination) {
 			ref := d.Destination.Spec.KubeService.Ref
 			names = append(names, ref.Name+"."+ref.Namespace+"."+ref.ClusterName)
 		}
@@ -256,7 +256,7 @@ func (s *Session) sayCallers() error {
 	var names []string
 	for _, w := range s.World.Plan.Workloads {
 		k := w.Spec.Kubernetes
-		if k != nil && policy.SelectsWorkload(traffic.SourceSelector, k) && policy.SelectsIdentity(access.SourceSelector, k) {
+		if k != nil && inventory.SelectsWorkload(traffic.SourceSelector, k) && inventory.SelectsIdentity(access.SourceSelector, k) {
 			names = append(names, k.Controller.Name+"."+k.Controller.Namespace+"."+k.Controller.ClusterName)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -37,7 +38,7 @@ func (w *world) accept(self int, policies []*trafficBinding, stored *discoveryv1
 	out := &acceptance{}
 	held := claims{}
 	viewers := w.topology.Viewers(self)
-	target := DestinationRef(w.inv.Destinations[self])
+	target := inventory.DestinationRef(w.inv.Destinations[self])
 	for _, p := range policies {
 		verdict := snapshot.Verdict{Destination: target}
 		spec := &p.policy.Spec

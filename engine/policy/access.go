@@ -7,6 +7,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -23,7 +24,7 @@ func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, 
 	var issues []snapshot.Issue
 	for i := range p.Spec.SourceSelector {
 		s := &p.Spec.SourceSelector[i]
-		if NamesAnyone(s) {
+		if inventory.NamesAnyone(s) {
 			rule.Anyone = true
 			continue
 		}
@@ -38,7 +39,7 @@ func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, 
 		}
 		slices.SortFunc(source.Identities, compareIdentities)
 		source.Identities = slices.Compact(source.Identities)
-		if NeedsBoth(s) {
+		if inventory.NeedsBoth(s) {
 			issue := snapshot.Warnf(snapshot.SourceNarrowed, "put the two into selectors of their own to take callers that meet either",
 				"a sourceSelector with both namespaces and service accounts takes only callers that meet both")
 			if !slices.Contains(issues, issue) {
@@ -160,11 +161,11 @@ func compareIdentities(a, b snapshot.Identity) int {
 // keptOpen warns of AccessPolicies on a gateway that a global access policy
 // leaves open: what lets everybody in beside them makes them void.
 func keptOpen(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
-	service := ServiceRef(d)
+	service := inventory.ServiceRef(d)
 	if !slices.ContainsFunc(mesh.OpenGateways, func(g snapshot.OpenGateway) bool { return g.Service == service }) {
 		return nil
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.GatewayOpen, "guard what is behind it, and leave it out of destinationSelector",
 		"gateway %s stays open to anybody, whatever policies say: VirtualMesh %s.%s denies access to all but gateways",
-		ServiceName(d.Spec.KubeService.Ref), mesh.DenyByDefault.Ref.Name, mesh.DenyByDefault.Ref.Namespace)}
+		inventory.ServiceName(d.Spec.KubeService.Ref), mesh.DenyByDefault.Ref.Name, mesh.DenyByDefault.Ref.Namespace)}
 }

@@ -11,7 +11,9 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 var (
@@ -42,8 +44,8 @@ func accessWorld() *world {
 		}
 		found = append(found, d)
 	}
-	w := &world{inv: New(found, nil)}
-	w.topology = New_(w.inv, nil, nil, nil, nil)
+	w := &world{inv: inventory.New(found, nil)}
+	w.topology = virtualmesh.New(w.inv, nil, nil, nil, nil)
 	return w
 }
 
@@ -101,7 +103,7 @@ func TestAccessIsWhatIsWritten(t *testing.T) {
 					want := slices.ContainsFunc(w.inv.Workloads, func(o *discoveryv1.Workload) bool {
 						k := o.Spec.Kubernetes
 						return accessClusters[k.Controller.ClusterName] == domain && k.Controller.Namespace == namespace && k.ServiceAccountName == account &&
-							SelectsIdentity(p.Spec.SourceSelector, k)
+							inventory.SelectsIdentity(p.Spec.SourceSelector, k)
 					})
 					require.Equal(t, want, lets(rule, domain, namespace, account),
 						"seed %d: %+v: %s/ns/%s/sa/%s", seed, p.Spec.SourceSelector, domain, namespace, account)

@@ -6,7 +6,9 @@ import (
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // accounts is who runs under which service account, in meshes that tell
@@ -37,7 +39,7 @@ type accountKey struct {
 type accountGroup struct{ members []int }
 
 // newAccounts looks at the Destinations of meshes that go by account.
-func newAccounts(inv *Inventory, topology *Topology) *accounts {
+func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *accounts {
 	a := &accounts{
 		behind: map[int][]int{}, fronts: map[int][]int{}, pods: map[accountKey][]int{},
 		groups: map[int]*accountGroup{}, of: map[commonv1.ObjectRef][]int{},
@@ -63,7 +65,7 @@ func newAccounts(inv *Inventory, topology *Topology) *accounts {
 			continue
 		}
 		for _, x := range byPlace[place{*d.Spec.Mesh, d.Spec.KubeService.Ref.Namespace}] {
-			if MatchLabels(d.Spec.KubeService.WorkloadSelectorLabels, inv.Workloads[x].Spec.Kubernetes.PodLabels) {
+			if inventory.MatchLabels(d.Spec.KubeService.WorkloadSelectorLabels, inv.Workloads[x].Spec.Kubernetes.PodLabels) {
 				a.behind[i] = append(a.behind[i], x)
 				if len(a.fronts[x]) == 0 {
 					key := keyOf(inv.Workloads[x])
@@ -78,7 +80,7 @@ func newAccounts(inv *Inventory, topology *Topology) *accounts {
 }
 
 // join groups the Destinations that share an account.
-func (a *accounts) join(inv *Inventory) {
+func (a *accounts) join(inv *inventory.Inventory) {
 	group := func(i int) *accountGroup {
 		if a.groups[i] == nil {
 			a.groups[i] = &accountGroup{members: []int{i}}

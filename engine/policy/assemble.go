@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -86,10 +87,10 @@ func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
 		d := r.world.inv.Destinations[i]
-		v := snapshot.Verdict{Destination: DestinationRef(d), Accepted: true, Order: r.accessOrder(i, b)}
+		v := snapshot.Verdict{Destination: inventory.DestinationRef(d), Accepted: true, Order: r.accessOrder(i, b)}
 		if len(d.Spec.KubeService.WorkloadSelectorLabels) == 0 {
-			v = reject(snapshot.Verdict{Destination: DestinationRef(d)}, b.ref, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported,
-				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", ServiceName(d.Spec.KubeService.Ref))})
+			v = reject(snapshot.Verdict{Destination: inventory.DestinationRef(d)}, b.ref, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported,
+				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", inventory.ServiceName(d.Spec.KubeService.Ref))})
 		} else if mesh := r.world.topology.MeshOf(d); mesh != nil {
 			if _, ok := unnamed[mesh]; !ok {
 				unnamed[mesh] = unnameable(b.rule, mesh)

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -19,7 +20,7 @@ func (r *round) bind() {
 	}
 }
 
-func byAge(a, b *trafficBinding) int { return CompareAge(a.policy, b.policy) }
+func byAge(a, b *trafficBinding) int { return inventory.CompareAge(a.policy, b.policy) }
 
 func (r *round) bindTraffic() {
 	if !r.fresh && sameSlice(r.basis.traffic, r.next.traffic) {

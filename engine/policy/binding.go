@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -13,7 +14,7 @@ type trafficBinding struct {
 	policy    *networkingv1.TrafficPolicy
 	ref       snapshot.Ref
 	selected  []int
-	workloads WorkloadList
+	workloads inventory.WorkloadList
 	issues    []snapshot.Issue
 	ceasing
 	// plan is the last verdict; nil if there is none yet.
@@ -30,7 +31,7 @@ type accessBinding struct {
 	ref       snapshot.Ref
 	selected  []int
 	rule      *snapshot.AccessRule
-	workloads WorkloadList
+	workloads inventory.WorkloadList
 	issues    []snapshot.Issue
 	ceasing
 	// plan is the last verdict; nil if there is none yet.
@@ -41,7 +42,7 @@ func (w *world) bindTraffic(p *networkingv1.TrafficPolicy, old *trafficBinding) 
 	b := &trafficBinding{policy: p, ref: snapshot.RefOf(snapshot.TrafficPolicy, p)}
 	selected, missing := w.inv.SelectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
-	b.issues = SelectionIssues(b.ref, "destinationSelector", selected, missing)
+	b.issues = inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)
 	b.workloads = w.inv.SelectWorkloads(w.topology.CallingMeshes(selected), p.Spec.SourceSelector)
 	if b.workloads.Count == 0 && len(selected) > 0 {
 		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing,
@@ -63,7 +64,7 @@ func (w *world) bindAccess(p *networkingv1.AccessPolicy, old *accessBinding) *ac
 	b := &accessBinding{policy: p, ref: snapshot.RefOf(snapshot.AccessPolicy, p)}
 	selected, missing := w.inv.SelectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
-	b.issues = SelectionIssues(b.ref, "destinationSelector", selected, missing)
+	b.issues = inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)
 	b.workloads = w.inv.SelectIdentities(w.topology.CallingMeshes(selected), p.Spec.SourceSelector)
 	rule, issues := w.accessRule(p)
 	if w.knowIdentities(selected) {

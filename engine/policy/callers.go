@@ -6,6 +6,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -48,7 +49,7 @@ func (w *world) callersIn(b *accessBinding, dialect *snapshot.Dialect, mesh *sna
 		workload := w.inv.Workloads[x]
 		account := accountOf(workload)
 		identity := &discoveryv1.KubernetesWorkload{Controller: workload.Spec.Kubernetes.Controller, ServiceAccountName: account.Name}
-		if SelectsIdentity(spec.SourceSelector, identity) {
+		if inventory.SelectsIdentity(spec.SourceSelector, identity) {
 			c.accounts = append(c.accounts, account)
 		}
 	}
@@ -67,7 +68,7 @@ func (w *world) callersIn(b *accessBinding, dialect *snapshot.Dialect, mesh *sna
 func (w *world) noteSources(s *commonv1.IdentitySelector, mesh *snapshot.MeshPlan, note func(path, of string), add func(snapshot.Account)) {
 	const accounts = "sourceSelector.kubeServiceAccountRefs.serviceAccounts."
 	switch {
-	case NamesAnyone(s):
+	case inventory.NamesAnyone(s):
 		note("sourceSelector", snapshot.Omitted)
 	case s.KubeIdentityMatcher != nil && len(s.KubeIdentityMatcher.Namespaces) > 0:
 		note("sourceSelector.kubeIdentityMatcher.namespaces", "")
@@ -85,7 +86,7 @@ func (w *world) noteSources(s *commonv1.IdentitySelector, mesh *snapshot.MeshPla
 			note(accounts+"name", snapshot.Omitted)
 		case ref.Namespace == "":
 			note(accounts+"namespace", snapshot.Omitted)
-		case NeedsBoth(s) && !slices.Contains(s.KubeIdentityMatcher.Namespaces, ref.Namespace):
+		case inventory.NeedsBoth(s) && !slices.Contains(s.KubeIdentityMatcher.Namespaces, ref.Namespace):
 		default:
 			add(snapshot.Account{Namespace: ref.Namespace, Name: ref.Name})
 		}

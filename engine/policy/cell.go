@@ -8,6 +8,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -120,7 +121,7 @@ func (w *world) gatherTargets(in *inputs, p *networkingv1.Policy) {
 func (w *world) planDestination(i int, c *cell) *snapshot.DestinationPlan {
 	at := &c.inputs
 	plan := &snapshot.DestinationPlan{
-		Ref: DestinationRef(at.destination), Destination: at.destination, Mesh: at.mesh, LocalFQDN: at.fqdn,
+		Ref: inventory.DestinationRef(at.destination), Destination: at.destination, Mesh: at.mesh, LocalFQDN: at.fqdn,
 		Federation: at.federation, Access: c.rules, Grants: c.granted,
 	}
 	if c.accepted != nil {

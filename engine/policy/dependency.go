@@ -5,14 +5,16 @@ import (
 	"slices"
 
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // dependencies is what a Planner keeps of ServiceDependencies from plan to plan.
 type dependencies struct {
 	bindings []*dependencyBinding // ascending by ref
 	places   *podPlaces
-	standing map[Namespace]*standing
+	standing map[inventory.Namespace]*standing
 	egress   map[string]*egress
 	sidecars []*snapshot.SidecarPlan
 	plans    []*snapshot.DependencyPlan
@@ -46,7 +48,7 @@ func (r *round) planDependencies() {
 	}
 	old := *d
 	if r.fresh || d.places == nil {
-		*d = dependencies{places: newPodPlaces(r.world), standing: map[Namespace]*standing{}, egress: map[string]*egress{}}
+		*d = dependencies{places: newPodPlaces(r.world), standing: map[inventory.Namespace]*standing{}, egress: map[string]*egress{}}
 	}
 	dirty := d.bind(r, old.bindings)
 	if r.handChanged {
@@ -63,11 +65,11 @@ func (r *round) planDependencies() {
 
 // bind finds what each ServiceDependency selects, and reports the places in
 // which workloads are selected in another way than before.
-func (d *dependencies) bind(r *round, old []*dependencyBinding) map[Namespace]bool {
-	dirty := map[Namespace]bool{}
+func (d *dependencies) bind(r *round, old []*dependencyBinding) map[inventory.Namespace]bool {
+	dirty := map[inventory.Namespace]bool{}
 	touch := func(b *dependencyBinding) {
 		for _, i := range b.workloads {
-			dirty[NamespaceOf(r.world.inv.Workloads[i].Spec.Kubernetes)] = true
+			dirty[inventory.NamespaceOf(r.world.inv.Workloads[i].Spec.Kubernetes)] = true
 		}
 	}
 	before := make(map[snapshot.Ref]*dependencyBinding, len(old))
@@ -104,7 +106,7 @@ func (d *dependencies) bindOne(w *world, ref snapshot.Ref, o *enterprisev1beta1.
 	gateways := false
 	for i, workload := range w.inv.Workloads {
 		k := workload.Spec.Kubernetes
-		if k == nil || !SelectsWorkload(o.Spec.SourceSelectors, k) {
+		if k == nil || !inventory.SelectsWorkload(o.Spec.SourceSelectors, k) {
 			continue
 		}
 		if d.places.gateways[i] {
@@ -129,7 +131,7 @@ func (d *dependencies) bindOne(w *world, ref snapshot.Ref, o *enterprisev1beta1.
 	}
 	selected, missing := w.inv.SelectDestinations(o.Spec.DestinationSelectors)
 	b.destinations = selected
-	b.issues = append(b.issues, SelectionIssues(ref, "destinationSelectors", selected, missing)...)
+	b.issues = append(b.issues, inventory.SelectionIssues(ref, "destinationSelectors", selected, missing)...)
 	b.issues = append(b.issues, w.unreachable(b)...)
 	return b
 }
@@ -165,7 +167,7 @@ func (w *world) unreachable(b *dependencyBinding) []snapshot.Issue {
 		if missed == 0 && (reached > 0 || len(b.destinations) == 0) {
 			continue
 		}
-		what := "service " + ServiceName(w.inv.Destinations[example].Spec.KubeService.Ref)
+		what := "service " + inventory.ServiceName(w.inv.Destinations[example].Spec.KubeService.Ref)
 		if missed > 1 {
 			what = fmt.Sprintf("%d of the services, among them %s", missed, what)
 		}
@@ -184,6 +186,6 @@ func (w *world) meshesOf(workloads []int) []*snapshot.MeshPlan {
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, CompareMeshes)
+	slices.SortFunc(out, virtualmesh.CompareMeshes)
 	return out
 }

@@ -1,9 +1,61 @@
-// Package policy decides, in no mesh's own words, what shall be true of every
-// mesh and every service: which VirtualMesh holds which mesh, which service is
-// federated where, which TrafficPolicies and AccessPolicies are in force on it,
-// and what follows. It reads an Inventory of what was discovered and the
-// custom resources that users wrote, and produces a snapshot.Plan.
+// Package policy decides which TrafficPolicies, AccessPolicies,
+// VirtualDestinations and ServiceDependencies are in force on what, and what
+// follows, in no mesh's own terms. It takes an inventory of what was discovered,
+// the topology of the VirtualMeshes, and the custom resources that users wrote,
+// and produces a snapshot.Plan.
 //
-// The parts of a plan are functions of explicit inputs, so that a Planner may
+// The parts of a plan are functions of explicit inputs, so that a Planner can
 // keep a part while its inputs are the same objects as before.
+//
+// Planning:
+//
+//	planner.go   the Planner: what it keeps, and the steps of one Plan
+//	world.go     what policies are applied to
+//	cell.go      what is kept of one Destination
+//	bind.go      which policies select which Destinations
+//	binding.go   a policy with what it selects
+//	reuse.go     objects that say the same as before
+//	assemble.go  the Plan, and the verdict on each policy
+//	ceasing.go   policies that were in force before and are not now
+//
+// TrafficPolicies:
+//
+//	accept.go    precedence and conflicts
+//	express.go   what a mesh cannot express
+//	features.go  the list of fields; each field has a file of its own:
+//	             shift.go shiftvirtual.go external.go fault.go timeout.go
+//	             retries.go cors.go mirror.go headers.go outlier.go tls.go csrf.go
+//	             ratelimit.go
+//	match.go     which requests a policy is about, and in which order
+//	routes.go    the routes that follow, as each mesh sees them
+//	shadow.go    matchers that never take a request
+//	subset.go    the names of subsets
+//	filters.go   what routes need of the proxies of a mesh
+//	values.go    checks of values
+//	ports.go     ports on which a proxy sees requests
+//
+// AccessPolicies:
+//
+//	access.go    whom a policy allows
+//	accounts.go  who runs under which service account
+//	callers.go   the accounts that a policy allows
+//	grants.go    what is granted to accounts
+//
+// VirtualDestinations:
+//
+//	virtualdestination.go  the meshes that see one
+//	virtualbacking.go      the services behind one
+//	hostnames.go           host names and addresses
+//	failover.go            which service takes over from which
+//	virtualplan.go         what is kept from plan to plan
+//
+// ServiceDependencies:
+//
+//	dependency.go  what one selects
+//	podgroups.go   workloads whose pods one selector selects
+//	egress.go      what proxies are configured with
+//
+// Hand-written objects of the meshes:
+//
+//	handwritten.go handwritten_access.go handwritten_hosts.go
 package policy

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -67,7 +68,7 @@ func (d *dependencies) egressOf(w *world, members []int, of map[int][]*dependenc
 
 // renewEgress drops what no group needs any more, and works out what is new;
 // it reuses what was told before where that is the same.
-func (d *dependencies) renewEgress(r *round, before map[string]*egress, dirty map[Namespace]bool) {
+func (d *dependencies) renewEgress(r *round, before map[string]*egress, dirty map[inventory.Namespace]bool) {
 	used := map[*egress]bool{}
 	for _, s := range d.standing {
 		for _, g := range s.groups {
@@ -98,7 +99,7 @@ func (d *dependencies) renewEgress(r *round, before map[string]*egress, dirty ma
 // refreshEgress looks again at where requests for the Destinations are sent
 // whose plans are new.
 func (d *dependencies) refreshEgress(r *round) {
-	changed, dirty := false, map[Namespace]bool{}
+	changed, dirty := false, map[inventory.Namespace]bool{}
 	for _, e := range d.egress {
 		changed = d.refresh(r, e, dirty) || changed
 	}
@@ -112,7 +113,7 @@ func (d *dependencies) refreshEgress(r *round) {
 
 // refresh looks again at one egress, and marks the places whose proxies are told
 // of it now and were not, or the other way round.
-func (d *dependencies) refresh(r *round, e *egress, dirty map[Namespace]bool) bool {
+func (d *dependencies) refresh(r *round, e *egress, dirty map[inventory.Namespace]bool) bool {
 	before := e.unusable()
 	if !e.refresh(r) {
 		return false
@@ -162,7 +163,7 @@ func (e *egress) hosts(w *world) *snapshot.Egress {
 		origin := []snapshot.Origin{{Ref: b.ref, Field: "destinationSelectors"}}
 		for _, i := range b.destinations {
 			if host, ok := w.topology.Host(i, e.mesh); ok {
-				add(snapshot.EgressHost{Host: host, Destination: DestinationRef(w.inv.Destinations[i]), Origins: origin})
+				add(snapshot.EgressHost{Host: host, Destination: inventory.DestinationRef(w.inv.Destinations[i]), Origins: origin})
 			}
 			for _, h := range e.rerouted[i] {
 				add(h)
@@ -263,13 +264,13 @@ func (d *dependencies) collect(w *world) {
 
 // judge gives the verdicts on the ServiceDependencies that are new, or about
 // workloads that stand otherwise than before.
-func (d *dependencies) judge(w *world, dirty map[Namespace]bool) {
+func (d *dependencies) judge(w *world, dirty map[inventory.Namespace]bool) {
 	plans := make([]*snapshot.DependencyPlan, 0, len(d.bindings))
 	for _, b := range d.bindings {
 		fresh := !b.judged // what it selects may be new, or nothing any more
 		b.judged = true
 		for _, i := range b.workloads {
-			fresh = fresh || dirty[NamespaceOf(w.inv.Workloads[i].Spec.Kubernetes)]
+			fresh = fresh || dirty[inventory.NamespaceOf(w.inv.Workloads[i].Spec.Kubernetes)]
 		}
 		if fresh {
 			if plan := d.verdicts(w, b); !reflect.DeepEqual(plan, b.plan) {
@@ -285,7 +286,7 @@ func (d *dependencies) verdicts(w *world, b *dependencyBinding) *snapshot.Depend
 	plan := &snapshot.DependencyPlan{Ref: b.ref, Dependency: b.dependency, Issues: b.issues}
 	for _, i := range b.workloads {
 		o := w.inv.Workloads[i]
-		s := d.standing[NamespaceOf(o.Spec.Kubernetes)]
+		s := d.standing[inventory.NamespaceOf(o.Spec.Kubernetes)]
 		v := snapshot.Verdict{Destination: snapshot.RefOf(snapshot.Workload, o)}
 		issues := s.issues[i]
 		if g := s.of[i]; g != nil {

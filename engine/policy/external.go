@@ -11,6 +11,7 @@ import (
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -52,7 +53,7 @@ func (s *setting) resolveExternal(field string, to commonv1.ObjectRef) (snapshot
 			"%s: there is no external service %s.%s", field, to.Name, to.Namespace)}
 	}
 	e := d.Spec.ExternalService
-	target := snapshot.Target{Destination: DestinationRef(d), External: true}
+	target := snapshot.Target{Destination: inventory.DestinationRef(d), External: true}
 	if issues := s.world.checkExternal(field, d); len(issues) > 0 {
 		return target, issues
 	}
@@ -125,7 +126,7 @@ func (w *world) checkExternal(field string, d *discoveryv1.Destination) []snapsh
 // hostTaken names the older external service with the same host, if there is one.
 func (w *world) hostTaken(d *discoveryv1.Destination, host string) string {
 	for _, o := range w.externals {
-		if o != d && CompareAge(o, d) < 0 && slices.Contains(o.Spec.ExternalService.Hosts, host) {
+		if o != d && inventory.CompareAge(o, d) < 0 && slices.Contains(o.Spec.ExternalService.Hosts, host) {
 			return o.Name + "." + o.Namespace
 		}
 	}
@@ -183,5 +184,5 @@ func (r *round) needExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mes
 func firstRefs(refs []snapshot.Ref) []snapshot.Ref {
 	slices.SortFunc(refs, snapshot.Ref.Compare)
 	refs = slices.Compact(refs)
-	return refs[:min(len(refs), MaxListed)]
+	return refs[:min(len(refs), inventory.MaxListed)]
 }

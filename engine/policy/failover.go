@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -145,7 +146,7 @@ func (b *virtualBinding) shareGateways(view *snapshot.VirtualView) {
 			view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete,
 				"leave one of them out, or use a flat network",
 				"services %s and %s are behind the same gateways, which go over to the second when connections to the first fail, not when it answers with errors",
-				ServiceName(before), ServiceName(t.Backing.Destination.Spec.KubeService.Ref)).On(b.ref, view.Mesh.Ref))
+				inventory.ServiceName(before), inventory.ServiceName(t.Backing.Destination.Spec.KubeService.Ref)).On(b.ref, view.Mesh.Ref))
 		}
 		if len(own) > 0 {
 			p.Targets = own
@@ -172,7 +173,7 @@ func (b *virtualBinding) bound(view *snapshot.VirtualView) {
 // reach says how callers in a mesh get to a backing service: through gateways,
 // to its pods if there are none, or not at all.
 func reach(viewer *snapshot.MeshPlan, t *snapshot.BackingPlan) ([]snapshot.GatewayPlan, *snapshot.Issue) {
-	service := ServiceName(t.Destination.Spec.KubeService.Ref)
+	service := inventory.ServiceName(t.Destination.Spec.KubeService.Ref)
 	not := func(code snapshot.Code, hint, format string, args ...any) ([]snapshot.GatewayPlan, *snapshot.Issue) {
 		args = append([]any{viewer.Ref.Name, service}, args...)
 		issue := snapshot.Errorf(code, hint+"; until then its callers do without that service", "mesh %s cannot reach service %s: "+format, args...)

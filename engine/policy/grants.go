@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -44,7 +45,7 @@ func (w *world) grant(members []int, cells []*cell) *grants {
 	for _, i := range members {
 		policies = append(policies, cells[i].access...)
 	}
-	slices.SortFunc(policies, func(a, b *accessBinding) int { return CompareAge(a.policy, b.policy) })
+	slices.SortFunc(policies, func(a, b *accessBinding) int { return inventory.CompareAge(a.policy, b.policy) })
 	held := map[snapshot.Account][]*snapshot.Grant{}
 	for _, b := range slices.Compact(policies) {
 		var asked []*snapshot.Grant
@@ -124,7 +125,7 @@ func (w *world) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snapshot
 	to := w.accountsOf(i)
 	if len(to) == 0 {
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.SelectsNothing, "start its pods, or select the services whose pods answer",
-			"no workload of the mesh was discovered behind service %s, so there is no service account to grant access to", ServiceName(service.Ref))}
+			"no workload of the mesh was discovered behind service %s, so there is no service account to grant access to", inventory.ServiceName(service.Ref))}
 	}
 	for _, account := range to {
 		if other := w.uncovered(b, accountKey{*d.Spec.Mesh, account}); other != "" {
@@ -209,7 +210,7 @@ func (w *world) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issu
 	}
 	if len(open) == 0 {
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "remove allowedPaths and allowedMethods, or name a port after its protocol, such as http",
-			"allowedPaths and allowedMethods need requests, and no port of service %s that the policy is about carries HTTP", ServiceName(service.Ref))}
+			"allowedPaths and allowedMethods need requests, and no port of service %s that the policy is about carries HTTP", inventory.ServiceName(service.Ref))}
 	}
 	slices.Sort(open)
 	open = slices.Compact(open)
@@ -219,7 +220,7 @@ func (w *world) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issu
 	return open, []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 		"name the port after its protocol if it carries HTTP, such as http-admin; else have it served under a service account of its own",
 		"port %s of service %s stays closed: allowedPaths and allowedMethods need requests, and only connections are seen there",
-		strings.Join(slices.Compact(closed), ", "), ServiceName(service.Ref))}
+		strings.Join(slices.Compact(closed), ", "), inventory.ServiceName(service.Ref))}
 }
 
 // anyConnections reports whether the pods that a policy on a Destination would

@@ -7,6 +7,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -78,7 +79,7 @@ func guards(o *istiosecurityv1.AuthorizationPolicy, service *discoveryv1.KubeSer
 	for _, part := range service.EndpointSubsets {
 		for i := range part.Endpoints {
 			known = true
-			if MatchLabels(want, part.Endpoints[i].Labels) {
+			if inventory.MatchLabels(want, part.Endpoints[i].Labels) {
 				return true
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -63,7 +64,7 @@ func (w *world) called(hostname string, mesh *snapshot.MeshPlan) string {
 		}
 	}
 	if service, ok := w.topology.Called(hostname, mesh); ok {
-		return "service " + ServiceName(service)
+		return "service " + inventory.ServiceName(service)
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -38,7 +39,7 @@ func sources(spec *networkingv1.TrafficPolicySpec, cluster string) ([]*commonv1.
 		if m == nil {
 			m = &commonv1.KubeWorkloadMatcher{}
 		}
-		if Includes(m.Clusters, cluster) {
+		if inventory.Includes(m.Clusters, cluster) {
 			out = append(out, m)
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // Planner makes Plans. It remembers the last one and works out again only what
@@ -105,7 +107,7 @@ func (b *basis) next(in *snapshot.Input, discovered []*snapshot.Discovered) basi
 		n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())
 	}
 	if len(m.Settings) > 0 {
-		n.settings = SettingsInForce(m.Settings)
+		n.settings = virtualmesh.SettingsInForce(m.Settings)
 		if b.settings != nil && sameHead(b.settings, n.settings) && reflect.DeepEqual(b.settings.Spec, n.settings.Spec) {
 			n.settings = b.settings
 		}
@@ -124,16 +126,16 @@ func (r *round) renewWorld(in *snapshot.Input) {
 	}
 	r.fresh = true
 	w := &world{dialects: r.Dialects}
-	var before *Topology
+	var before *virtualmesh.Topology
 	if old != nil {
 		before = old.topology
 	}
 	if sameThings {
 		w.inv = old.inv
 	} else {
-		w.inv = New(r.next.discovered, in.Clusters)
+		w.inv = inventory.New(r.next.discovered, in.Clusters)
 	}
-	w.topology = New_(w.inv, r.next.virtualMeshes, r.next.settings, r.Dialects, before)
+	w.topology = virtualmesh.New(w.inv, r.next.virtualMeshes, r.next.settings, r.Dialects, before)
 	w.accounts = newAccounts(w.inv, w.topology)
 	w.defaultTLS = defaultTLS(r.next.settings)
 	w.externals = r.next.externals

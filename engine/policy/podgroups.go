@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -13,20 +14,20 @@ type podPlaces struct {
 	gateways map[int]bool
 	// members are the workloads of a namespace but for gateways, and labelled
 	// those of them with a label, both ascending.
-	members  map[Namespace][]int
-	labelled map[Namespace]map[[2]string][]int
+	members  map[inventory.Namespace][]int
+	labelled map[inventory.Namespace]map[[2]string][]int
 }
 
 func newPodPlaces(w *world) *podPlaces {
 	p := &podPlaces{
-		gateways: w.topology.GatewayWorkloads(), members: map[Namespace][]int{}, labelled: map[Namespace]map[[2]string][]int{},
+		gateways: w.topology.GatewayWorkloads(), members: map[inventory.Namespace][]int{}, labelled: map[inventory.Namespace]map[[2]string][]int{},
 	}
 	for i, workload := range w.inv.Workloads {
 		k := workload.Spec.Kubernetes
 		if k == nil || p.gateways[i] {
 			continue
 		}
-		at := NamespaceOf(k)
+		at := inventory.NamespaceOf(k)
 		p.members[at] = append(p.members[at], i)
 		if p.labelled[at] == nil {
 			p.labelled[at] = map[[2]string][]int{}
@@ -43,7 +44,7 @@ func newPodPlaces(w *world) *podPlaces {
 // selector of these labels selects.
 func (p *podPlaces) covered(w *world, i int) []int {
 	k := w.inv.Workloads[i].Spec.Kubernetes
-	at := NamespaceOf(k)
+	at := inventory.NamespaceOf(k)
 	among := p.members[at]
 	for name, value := range k.PodLabels {
 		if with := p.labelled[at][[2]string{name, value}]; len(with) < len(among) {
@@ -52,7 +53,7 @@ func (p *podPlaces) covered(w *world, i int) []int {
 	}
 	var out []int
 	for _, other := range among {
-		if MatchLabels(k.PodLabels, w.inv.Workloads[other].Spec.Kubernetes.PodLabels) {
+		if inventory.MatchLabels(k.PodLabels, w.inv.Workloads[other].Spec.Kubernetes.PodLabels) {
 			out = append(out, other)
 		}
 	}
@@ -76,13 +77,13 @@ type podGroup struct {
 }
 
 // stand groups the workloads of the places where something changed.
-func (d *dependencies) stand(r *round, dirty map[Namespace]bool) {
+func (d *dependencies) stand(r *round, dirty map[inventory.Namespace]bool) {
 	of := map[int][]*dependencyBinding{}
-	byPlace := map[Namespace][]int{}
+	byPlace := map[inventory.Namespace][]int{}
 	for _, b := range d.bindings {
 		for _, i := range b.workloads {
 			if len(of[i]) == 0 {
-				at := NamespaceOf(r.world.inv.Workloads[i].Spec.Kubernetes)
+				at := inventory.NamespaceOf(r.world.inv.Workloads[i].Spec.Kubernetes)
 				byPlace[at] = append(byPlace[at], i)
 			}
 			of[i] = append(of[i], b)
@@ -201,7 +202,7 @@ func clashes(roots []int, covered map[int][]int) map[int]int {
 // otherSidecars lists the Sidecars of users that hold, or no longer do, for the
 // pods of a group.
 func (w *world) otherSidecars(root int, members []int) []snapshot.Issue {
-	at := NamespaceOf(w.inv.Workloads[root].Spec.Kubernetes)
+	at := inventory.NamespaceOf(w.inv.Workloads[root].Spec.Kubernetes)
 	hand := w.byHand[at.Cluster]
 	if hand == nil {
 		return nil
@@ -214,7 +215,7 @@ func (w *world) otherSidecars(root int, members []int) []snapshot.Issue {
 			issues = append(issues, w.handIssue(by, "no longer holds for its pods: one that selects pods comes before one for a whole namespace", "say in ServiceDependencies what the workload calls, or select others"))
 			continue
 		}
-		if slices.ContainsFunc(members, func(i int) bool { return MatchLabels(want, w.inv.Workloads[i].Spec.Kubernetes.PodLabels) }) {
+		if slices.ContainsFunc(members, func(i int) bool { return inventory.MatchLabels(want, w.inv.Workloads[i].Spec.Kubernetes.PodLabels) }) {
 			issues = append(issues, w.handIssue(by, "selects the same pods, and the mesh takes the older of the two", "remove it, or let it select others"))
 		}
 	}

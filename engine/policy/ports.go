@@ -6,6 +6,7 @@ import (
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -40,7 +41,7 @@ func (w *world) checkPorts(self int, p *networkingv1.Policy) []snapshot.Issue {
 		if f := &features[i]; f.route != nil && f.value(p) != nil {
 			return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 				"name a port of the Service after its protocol, such as http or grpc, or leave the service out of the policy",
-				"%s has no effect: service %s has no port for HTTP", f.field, ServiceName(service.Ref))}
+				"%s has no effect: service %s has no port for HTTP", f.field, inventory.ServiceName(service.Ref))}
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -122,7 +123,7 @@ func wide(r *networkingv1.HttpMatcher) bool {
 // covers reports whether every request that b takes is one that a takes, too. It
 // says so only where that is certain.
 func covers(a, b snapshot.Match) bool {
-	if (a.SourceNamespace != "" && a.SourceNamespace != b.SourceNamespace) || !MatchLabels(a.SourceLabels, b.SourceLabels) {
+	if (a.SourceNamespace != "" && a.SourceNamespace != b.SourceNamespace) || !inventory.MatchLabels(a.SourceLabels, b.SourceLabels) {
 		return false
 	}
 	none := &networkingv1.HttpMatcher{}

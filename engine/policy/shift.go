@@ -9,6 +9,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -95,15 +96,15 @@ func (s *setting) resolve(field string, service commonv1.ClusterObjectRef, port 
 	if !ok {
 		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
 			"correct the reference; `meshctl describe destination` lists the services there are",
-			"%s: service %s was not discovered", field, ServiceName(service))}
+			"%s: service %s was not discovered", field, inventory.ServiceName(service))}
 	}
 	d := s.world.inv.Destinations[i]
-	target := snapshot.Target{Destination: DestinationRef(d)}
+	target := snapshot.Target{Destination: inventory.DestinationRef(d)}
 	host, reachable := s.world.topology.Host(i, s.viewer)
 	if !reachable {
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
 			"federate it to that mesh in the VirtualMesh (and see that its own mesh has an east-west gateway), or restrict sourceSelector to clusters that can reach it",
-			"%s: mesh %s cannot reach service %s", field, s.viewer.Ref.Name, ServiceName(service))}
+			"%s: mesh %s cannot reach service %s", field, s.viewer.Ref.Name, inventory.ServiceName(service))}
 	}
 	target.Host = host
 	ports := d.Spec.KubeService.Ports
@@ -113,14 +114,14 @@ func (s *setting) resolve(field string, service commonv1.ClusterObjectRef, port 
 	switch {
 	case port != 0 && !slices.ContainsFunc(ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port }):
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "use one of "+portList(ports),
-			"%s: service %s has no port %d", field, ServiceName(service), port)}
+			"%s: service %s has no port %d", field, inventory.ServiceName(service), port)}
 	case port != 0:
 		target.Port = port
 	case len(ports) == 1:
 		target.Port = ports[0].Port
 	default:
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set port to one of "+portList(ports),
-			"%s: service %s has %d ports and none is named", field, ServiceName(service), len(ports))}
+			"%s: service %s has %d ports and none is named", field, inventory.ServiceName(service), len(ports))}
 	}
 	return target, nil
 }
@@ -170,7 +171,7 @@ func (s *setting) emptySubset(field string, target snapshot.Target, labels map[s
 func hasLabels(d *discoveryv1.Destination, labels map[string]string) bool {
 	for _, part := range d.Spec.KubeService.EndpointSubsets {
 		for i := range part.Endpoints {
-			if MatchLabels(labels, part.Endpoints[i].Labels) {
+			if inventory.MatchLabels(labels, part.Endpoints[i].Labels) {
 				return true
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -40,10 +41,10 @@ func (b *virtualBinding) backStatic(w *world, static *enterprisev1beta1.StaticDe
 		switch {
 		case !ok:
 			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
-				"%s: service %s was not discovered", field, ServiceName(*d.KubeService)))
+				"%s: service %s was not discovered", field, inventory.ServiceName(*d.KubeService)))
 		case slices.Contains(b.selected, at):
-			b.issue(DestinationRef(w.inv.Destinations[at]), snapshot.Warnf(snapshot.FieldInvalid, "name each service once",
-				"%s: service %s is named above already", field, ServiceName(*d.KubeService)))
+			b.issue(inventory.DestinationRef(w.inv.Destinations[at]), snapshot.Warnf(snapshot.FieldInvalid, "name each service once",
+				"%s: service %s is named above already", field, inventory.ServiceName(*d.KubeService)))
 		default:
 			b.add(w, at, field)
 		}
@@ -57,7 +58,7 @@ func (b *virtualBinding) backLocalized(w *world, localized *enterprisev1beta1.Lo
 	selected, missing := w.inv.SelectDestinations(localized.DestinationSelectors)
 	for _, m := range missing {
 		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
-			"localized.destinationSelectors: service %s was not discovered", ServiceName(m)))
+			"localized.destinationSelectors: service %s was not discovered", inventory.ServiceName(m)))
 	}
 	byCluster := map[string][]int{}
 	for _, at := range selected {
@@ -77,7 +78,7 @@ func (b *virtualBinding) backLocalized(w *world, localized *enterprisev1beta1.Lo
 			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.AmbiguousBacking,
 				"narrow localized.destinationSelectors until it selects one there; a label on the Service that is meant helps",
 				"%d services of cluster %s are selected, such as %s and %s; none of them is used", len(same),
-				d.Spec.KubeService.Ref.ClusterName, ServiceName(d.Spec.KubeService.Ref), ServiceName(w.inv.Destinations[same[1]].Spec.KubeService.Ref)))
+				d.Spec.KubeService.Ref.ClusterName, inventory.ServiceName(d.Spec.KubeService.Ref), inventory.ServiceName(w.inv.Destinations[same[1]].Spec.KubeService.Ref)))
 		}
 	}
 	b.checkDirectives(localized.FailoverDirectives)
@@ -104,13 +105,13 @@ func (b *virtualBinding) add(w *world, at int, field string) {
 	service := d.Spec.KubeService
 	mesh := w.topology.MeshOf(d)
 	if mesh == nil {
-		b.issue(DestinationRef(d), snapshot.Errorf(snapshot.NotFederated, "name a service whose pods have the sidecars of a mesh",
-			"service %s is in no mesh", ServiceName(service.Ref)))
+		b.issue(inventory.DestinationRef(d), snapshot.Errorf(snapshot.NotFederated, "name a service whose pods have the sidecars of a mesh",
+			"service %s is in no mesh", inventory.ServiceName(service.Ref)))
 		return
 	}
 	port, problem := b.targetPort(service)
 	if problem != nil {
-		b.issue(DestinationRef(d), *problem)
+		b.issue(inventory.DestinationRef(d), *problem)
 		return
 	}
 	region := service.Region
@@ -119,7 +120,7 @@ func (b *virtualBinding) add(w *world, at int, field string) {
 	}
 	b.selected = append(b.selected, at)
 	b.backing = append(b.backing, &snapshot.BackingPlan{
-		Ref: DestinationRef(d), Destination: d, Mesh: mesh, Port: port, Region: region, Origin: snapshot.Origin{Ref: b.ref, Field: field},
+		Ref: inventory.DestinationRef(d), Destination: d, Mesh: mesh, Port: port, Region: region, Origin: snapshot.Origin{Ref: b.ref, Field: field},
 	})
 }
 
@@ -144,11 +145,11 @@ func (b *virtualBinding) targetPort(service *discoveryv1.KubeService) (discovery
 	}
 	at := slices.IndexFunc(service.Ports, wanted)
 	if at < 0 {
-		return none(snapshot.FieldInvalid, "service %s has no %s; it has %s", ServiceName(service.Ref), what, portList(service.Ports))
+		return none(snapshot.FieldInvalid, "service %s has no %s; it has %s", inventory.ServiceName(service.Ref), what, portList(service.Ports))
 	}
 	port := service.Ports[at]
 	if port.Protocol != "" && port.Protocol != "TCP" {
-		return none(snapshot.FieldUnsupported, "%s of service %s takes %s, which cannot fail over", what, ServiceName(service.Ref), port.Protocol)
+		return none(snapshot.FieldUnsupported, "%s of service %s takes %s, which cannot fail over", what, inventory.ServiceName(service.Ref), port.Protocol)
 	}
 	return port, nil
 }

@@ -8,6 +8,7 @@ import (
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // virtualBinding is a VirtualDestination with the meshes that see it and the
@@ -75,7 +76,7 @@ func (b *virtualBinding) export(w *world) {
 				b.exported = append(b.exported, mesh)
 			}
 		}
-		slices.SortFunc(b.exported, CompareMeshes)
+		slices.SortFunc(b.exported, virtualmesh.CompareMeshes)
 	}
 	if len(b.exported) == 0 && len(b.issues) == 0 {
 		b.issue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name a mesh, or a VirtualMesh that has members", "it is exported to no mesh"))
@@ -126,7 +127,7 @@ func (b *virtualBinding) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
 	case mesh.Mesh.Spec.Istio == nil:
 		issue = snapshot.Errorf(snapshot.FieldUnsupported, "leave the mesh out of meshList, or call one service by its own name there",
 			"mesh %s is no Istio, and has no failover between services", mesh.Ref.Name)
-	case !Resolves(mesh, hostname):
+	case !virtualmesh.Resolves(mesh, hostname):
 		issue = snapshot.Errorf(snapshot.SmartDNSMissing,
 			"set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata, or choose a hostname that ends in .global",
 			"mesh %s cannot resolve %s: its proxies do not capture DNS", mesh.Ref.Name, hostname)
@@ -151,6 +152,6 @@ func (w *world) connect(b *virtualBinding, view *snapshot.VirtualView) {
 		view.TLS = d
 	}
 	if vm := view.Mesh.VirtualMesh; vm != nil && remote {
-		view.KeepAlive = KeepAlive(snapshot.RefOf(snapshot.VirtualMesh, vm), vm.Spec.Federation)
+		view.KeepAlive = virtualmesh.KeepAlive(snapshot.RefOf(snapshot.VirtualMesh, vm), vm.Spec.Federation)
 	}
 }

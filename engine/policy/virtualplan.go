@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -72,7 +73,7 @@ func (r *round) bindVirtual() {
 // nameVirtuals gives out host names, and makes the plans that follow.
 func (r *round) nameVirtuals() {
 	byAge := slices.Clone(r.virtual.cells)
-	slices.SortFunc(byAge, func(a, b *virtualCell) int { return CompareAge(a.binding.source, b.binding.source) })
+	slices.SortFunc(byAge, func(a, b *virtualCell) int { return inventory.CompareAge(a.binding.source, b.binding.source) })
 	names := newHostnames(r.world)
 	r.world.virtuals = make(map[snapshot.Ref]*snapshot.VirtualDestinationPlan, len(byAge))
 	r.world.backed = map[int][]*snapshot.VirtualDestinationPlan{}
@@ -226,7 +227,7 @@ func (r *round) inheritOutliers(b *virtualBinding, plan *snapshot.VirtualDestina
 			first, plan.Outlier = b.backing[i], its
 		case !reflect.DeepEqual(its.Value, plan.Outlier.Value):
 			plan.Issues = append(plan.Issues, snapshot.Warnf(snapshot.FieldConflict, "ask for the same on all services behind it",
-				"outlierDetection of %s differs from that of %s, which holds for all services behind it", ServiceName(b.backing[i].Destination.Spec.KubeService.Ref), ServiceName(first.Destination.Spec.KubeService.Ref)).On(b.ref, b.backing[i].Ref))
+				"outlierDetection of %s differs from that of %s, which holds for all services behind it", inventory.ServiceName(b.backing[i].Destination.Spec.KubeService.Ref), inventory.ServiceName(first.Destination.Spec.KubeService.Ref)).On(b.ref, b.backing[i].Ref))
 		}
 	}
 }

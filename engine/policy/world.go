@@ -7,15 +7,17 @@ import (
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // world is what policies are laid over: what was discovered, how it is joined
 // and federated, and the defaults for all of it.
 type world struct {
 	dialects []*snapshot.Dialect
-	inv      *Inventory
-	topology *Topology
+	inv      *inventory.Inventory
+	topology *virtualmesh.Topology
 	accounts *accounts
 	// virtuals are the VirtualDestinations, but for what policies say of them.
 	virtuals map[snapshot.Ref]*snapshot.VirtualDestinationPlan

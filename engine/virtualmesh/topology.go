@@ -1,4 +1,4 @@
-package policy
+package virtualmesh
 
 import (
 	"net/netip"
@@ -10,6 +10,7 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -22,7 +23,7 @@ type Topology struct {
 	// VirtualMeshes are ascending by Ref.
 	VirtualMeshes []*snapshot.VirtualMeshPlan
 
-	inv          *Inventory
+	inv          *inventory.Inventory
 	settings     *settingsv1.Settings
 	byRef        map[commonv1.ObjectRef]*snapshot.MeshPlan
 	trustDomains map[string][]string
@@ -35,12 +36,12 @@ type Topology struct {
 
 const defaultSuffix = "global"
 
-// New_ joins meshes into VirtualMeshes and federates their services. A
+// New joins meshes into VirtualMeshes and federates their services. A
 // mesh belongs to the oldest VirtualMesh that names it. Settings may be nil.
 // Meshes and federations that are the same as in an earlier Topology, which may
 // be nil, are the same objects.
-func New_(
-	inv *Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, dialects []*snapshot.Dialect, before *Topology,
+func New(
+	inv *inventory.Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, dialects []*snapshot.Dialect, before *Topology,
 ) *Topology {
 	t := &Topology{
 		inv: inv, settings: settings,
@@ -51,7 +52,7 @@ func New_(
 	}
 	t.addMeshes(dialects)
 	byAge := slices.Clone(virtualMeshes)
-	slices.SortFunc(byAge, func(a, b *networkingv1.VirtualMesh) int { return CompareAge(a, b) })
+	slices.SortFunc(byAge, func(a, b *networkingv1.VirtualMesh) int { return inventory.CompareAge(a, b) })
 	for _, vm := range byAge {
 		t.VirtualMeshes = append(t.VirtualMeshes, t.join(vm))
 	}

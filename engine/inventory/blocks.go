@@ -1,4 +1,4 @@
-package policy
+package inventory
 
 import (
 	"slices"
@@ -11,6 +11,7 @@ import (
 // Namespace is a namespace of a cluster.
 type Namespace struct{ Cluster, Name string }
 
+// NamespaceOf is where a workload runs.
 func NamespaceOf(k *discoveryv1.KubernetesWorkload) Namespace {
 	return Namespace{k.Controller.ClusterName, k.Controller.Namespace}
 }

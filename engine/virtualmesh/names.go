@@ -1,4 +1,4 @@
-package policy
+package virtualmesh
 
 import (
 	"slices"

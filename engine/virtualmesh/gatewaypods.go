@@ -1,29 +1,30 @@
-package policy
+package virtualmesh
 
 import (
 	"slices"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// GatewayWorkloads reports, by index, which workloads are gateways: their proxies stand
-// alone and always know of every service.
+// GatewayWorkloads reports, by index, which workloads are gateways: their proxies
+// stand alone and always know of every service.
 func (t *Topology) GatewayWorkloads() map[int]bool {
-	selectors := map[Namespace][]map[string]string{}
+	selectors := map[inventory.Namespace][]map[string]string{}
 	for _, m := range t.Meshes {
 		for _, gw := range m.Gateways {
-			at := Namespace{m.Cluster, gw.Service.Namespace}
+			at := inventory.Namespace{Cluster: m.Cluster, Name: gw.Service.Namespace}
 			selectors[at] = append(selectors[at], gw.Selector)
 		}
 		for _, gw := range m.OpenGateways {
-			at := Namespace{m.Cluster, gw.Service.Namespace}
+			at := inventory.Namespace{Cluster: m.Cluster, Name: gw.Service.Namespace}
 			selectors[at] = append(selectors[at], gw.Selector)
 		}
 	}
 	out := map[int]bool{}
 	for i, workload := range t.inv.Workloads {
-		if k := workload.Spec.Kubernetes; k != nil && isGatewayPod(k, selectors[NamespaceOf(k)]) {
+		if k := workload.Spec.Kubernetes; k != nil && isGatewayPod(k, selectors[inventory.NamespaceOf(k)]) {
 			out[i] = true
 		}
 	}
@@ -40,27 +41,27 @@ func isGatewayPod(k *discoveryv1.KubernetesWorkload, selectors []map[string]stri
 		return true
 	}
 	return k.PodLabels[gatewayNameLabel] != "" ||
-		slices.ContainsFunc(selectors, func(s map[string]string) bool { return MatchLabels(s, k.PodLabels) })
+		slices.ContainsFunc(selectors, func(s map[string]string) bool { return inventory.MatchLabels(s, k.PodLabels) })
 }
 
 // isGateway: nobody calls a gateway by a federated name, whether it is in use or
 // not. The pods of gateways take connections as Gateways of the mesh say, and not
 // the mutual TLS with which those from other clusters arrive.
-func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination, pods map[Namespace][]map[string]string) bool {
+func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination, pods map[inventory.Namespace][]map[string]string) bool {
 	service := d.Spec.KubeService
 	return service.WorkloadSelectorLabels[ingressLabel] == eastWestGateway ||
 		slices.ContainsFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.Destination.Name == d.Name }) ||
-		slices.ContainsFunc(pods[Namespace{service.Ref.ClusterName, service.Ref.Namespace}], func(labels map[string]string) bool {
-			return len(service.WorkloadSelectorLabels) > 0 && MatchLabels(service.WorkloadSelectorLabels, labels)
+		slices.ContainsFunc(pods[inventory.Namespace{Cluster: service.Ref.ClusterName, Name: service.Ref.Namespace}], func(labels map[string]string) bool {
+			return len(service.WorkloadSelectorLabels) > 0 && inventory.MatchLabels(service.WorkloadSelectorLabels, labels)
 		})
 }
 
 // gatewayPods are the labels of pods that are gateways of whatever sort.
-func gatewayPods(inv *Inventory) map[Namespace][]map[string]string {
-	out := map[Namespace][]map[string]string{}
+func gatewayPods(inv *inventory.Inventory) map[inventory.Namespace][]map[string]string {
+	out := map[inventory.Namespace][]map[string]string{}
 	for _, w := range inv.Workloads {
 		if k := w.Spec.Kubernetes; k != nil && isGatewayPod(k, nil) {
-			out[NamespaceOf(k)] = append(out[NamespaceOf(k)], k.PodLabels)
+			out[inventory.NamespaceOf(k)] = append(out[inventory.NamespaceOf(k)], k.PodLabels)
 		}
 	}
 	return out

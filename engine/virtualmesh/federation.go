@@ -1,4 +1,4 @@
-package policy
+package virtualmesh
 
 import (
 	"slices"
@@ -10,6 +10,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -78,7 +79,7 @@ func (e *exporter) leaveOut(d *discoveryv1.Destination) {
 			if s.KubeServiceRefs != nil && slices.Contains(s.KubeServiceRefs.Services, service) {
 				e.plan.Issues = append(e.plan.Issues, snapshot.Warnf(snapshot.FieldUnsupported,
 					"remove it, and federate the services behind it; callers elsewhere can use the gateway's external address",
-					"%s names %s, which is a gateway: its pods do not take the mutual TLS of callers in other clusters", rule.field, ServiceName(service)).On(e.plan.Ref, snapshot.Ref{}))
+					"%s names %s, which is a gateway: its pods do not take the mutual TLS of callers in other clusters", rule.field, inventory.ServiceName(service)).On(e.plan.Ref, snapshot.Ref{}))
 				return
 			}
 		}
@@ -149,7 +150,7 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 	var to []*snapshot.MeshPlan
 	field := ""
 	for _, rule := range e.rules {
-		if !SelectsDestination(rule.selectors, d) {
+		if !inventory.SelectsDestination(rule.selectors, d) {
 			continue
 		}
 		if field == "" {

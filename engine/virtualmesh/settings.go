@@ -1,4 +1,4 @@
-package policy
+package virtualmesh
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -14,7 +15,7 @@ func SettingsInForce(all []*settingsv1.Settings) *settingsv1.Settings {
 	if len(all) == 0 {
 		return nil
 	}
-	return slices.MinFunc(all, func(a, b *settingsv1.Settings) int { return CompareAge(a, b) })
+	return slices.MinFunc(all, func(a, b *settingsv1.Settings) int { return inventory.CompareAge(a, b) })
 }
 
 // everyCluster is the key of the detector for clusters without one of their own.
@@ -57,7 +58,7 @@ func (t *Topology) detected(mesh *snapshot.MeshPlan, by *settingsv1.IngressGatew
 		if d.Spec.Mesh == nil || *d.Spec.Mesh != of || d.Spec.KubeService == nil || d.Spec.KubeService.Ref.Namespace != mesh.Namespace {
 			continue
 		}
-		if MatchLabels(by.GatewayWorkloadLabels, d.Spec.KubeService.WorkloadSelectorLabels) {
+		if inventory.MatchLabels(by.GatewayWorkloadLabels, d.Spec.KubeService.WorkloadSelectorLabels) {
 			out = append(out, d)
 		}
 	}

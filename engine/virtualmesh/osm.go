@@ -1,4 +1,4 @@
-package policy
+package virtualmesh
 
 import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"

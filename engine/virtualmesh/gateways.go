@@ -1,4 +1,4 @@
-package policy
+package virtualmesh
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -21,7 +22,7 @@ const (
 )
 
 // labelledGateways are the services whose pods have the label of gateways, by mesh.
-func labelledGateways(inv *Inventory) map[commonv1.ObjectRef][]*discoveryv1.Destination {
+func labelledGateways(inv *inventory.Inventory) map[commonv1.ObjectRef][]*discoveryv1.Destination {
 	out := map[commonv1.ObjectRef][]*discoveryv1.Destination{}
 	for _, d := range inv.Destinations {
 		if d.Spec.KubeService != nil && d.Spec.Mesh != nil && d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] != "" {
@@ -127,7 +128,7 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 // marked gateways, not every service.
 func selectsGateway(s *commonv1.IngressGatewaySelector, d *discoveryv1.Destination) bool {
 	if len(s.DestinationSelectors) > 0 {
-		return SelectsDestination(s.DestinationSelectors, d)
+		return inventory.SelectsDestination(s.DestinationSelectors, d)
 	}
 	role := d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel]
 	return role == eastWestGateway || role == ingressGateway
@@ -143,16 +144,16 @@ func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayP
 		return nil, &issue
 	}
 	if len(service.WorkloadSelectorLabels) == 0 {
-		return unusable("give the Service a selector", "gateway %s selects no pods", ServiceName(service.Ref))
+		return unusable("give the Service a selector", "gateway %s selects no pods", inventory.ServiceName(service.Ref))
 	}
 	at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Name == portName })
 	if at < 0 {
 		return unusable("name the port for traffic from other clusters "+portName+", or set portName in federation.eastWestIngressGatewaySelectors",
-			"gateway %s has no port named %q", ServiceName(service.Ref), portName)
+			"gateway %s has no port named %q", inventory.ServiceName(service.Ref), portName)
 	}
 	port := service.Ports[at]
 	plan := &snapshot.GatewayPlan{
-		Destination: DestinationRef(d), Service: ServiceRef(d), Selector: service.WorkloadSelectorLabels,
+		Destination: inventory.DestinationRef(d), Service: inventory.ServiceRef(d), Selector: service.WorkloadSelectorLabels,
 		ContainerPort: containerPort(service, port),
 	}
 	switch service.ServiceType {
@@ -171,13 +172,13 @@ func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayP
 	switch {
 	case plan.Port == 0:
 		return unusable("make the Service a LoadBalancer or a NodePort",
-			"gateway %s cannot be reached from other clusters: its type is %s", ServiceName(service.Ref), service.ServiceType)
+			"gateway %s cannot be reached from other clusters: its type is %s", inventory.ServiceName(service.Ref), service.ServiceType)
 	case plan.ContainerPort == 0:
 		return unusable("give port "+portName+" a numeric targetPort, or start the gateway's pods",
-			"gateway %s: the pods' port behind %q is not known", ServiceName(service.Ref), portName)
+			"gateway %s: the pods' port behind %q is not known", inventory.ServiceName(service.Ref), portName)
 	case len(plan.Addresses) == 0:
 		return unusable("wait for the load balancer, or see why it gives the Service no address",
-			"gateway %s has no external address", ServiceName(service.Ref))
+			"gateway %s has no external address", inventory.ServiceName(service.Ref))
 	}
 	return plan, nil
 }
@@ -251,7 +252,7 @@ func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 			for _, a := range d.Spec.KubeService.ExternalAddresses {
 				addresses = append(addresses, address(a))
 			}
-			open(ServiceRef(d), d.Spec.KubeService.WorkloadSelectorLabels, addresses)
+			open(inventory.ServiceRef(d), d.Spec.KubeService.WorkloadSelectorLabels, addresses)
 		}
 		slices.SortFunc(mesh.OpenGateways, func(a, b snapshot.OpenGateway) int { return a.Service.Compare(b.Service) })
 	}

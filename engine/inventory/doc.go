@@ -1,0 +1,8 @@
+// Package inventory indexes what was discovered in all clusters and answers
+// which of it a selector means. It knows nothing of policies and VirtualMeshes.
+//
+//	inventory.go  the meshes, workloads and destinations of all clusters, and how to find one
+//	select.go     what the selectors of policies and VirtualMeshes match
+//	blocks.go     the index by namespace, which keeps selection fast
+//	order.go      which of two objects is older
+package inventory

@@ -1,0 +1,19 @@
+// Package virtualmesh decides which VirtualMesh holds which mesh and what follows
+// for the meshes: how they reach and name each other's services, and whom they
+// trust. It produces a Topology, which policies are then applied to.
+//
+//	topology.go     the Topology; members, and what each mesh is
+//	osm.go          what a VirtualMesh means for Open Service Mesh
+//	settings.go     which Settings are in force, and what they call a gateway
+//
+//	gateways.go     the gateways between clusters, and those that stay open
+//	gatewaypods.go  which workloads are gateways
+//	selectors.go    issues about the selectors of a VirtualMesh
+//
+//	federation.go   which service is visible in which mesh
+//	names.go        the host name by which a mesh calls a service
+//	addresses.go    the virtual addresses of federated services
+//	loads.go        what federation adds to each proxy
+//
+//	trust.go        trust domains, and callers that cannot be told apart
+package virtualmesh

@@ -1,0 +1,67 @@
+package virtualmesh
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// selectorIssues says which selectors of a VirtualMesh's federation name meshes
+// that are no members, or services that do not exist, or select nothing.
+func (t *Topology) selectorIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
+	federation := plan.VirtualMesh.Spec.Federation
+	if federation == nil {
+		return nil
+	}
+	var issues []snapshot.Issue
+	for i, s := range federation.Selectors {
+		field := "federation.selectors[" + strconv.Itoa(i) + "]"
+		for _, m := range s.Meshes {
+			// What spec.meshes names was looked for there.
+			if named := (snapshot.Ref{Kind: snapshot.Mesh, Namespace: m.Namespace, Name: m.Name}); !slices.Contains(plan.VirtualMesh.Spec.Meshes, m) {
+				issues = append(issues, snapshot.Errorf(snapshot.MeshNotFound,
+					"add it to spec.meshes, or remove it from "+field+".meshes", "%s.meshes: mesh %s.%s is not a member", field, m.Name, m.Namespace).On(plan.Ref, named))
+			}
+		}
+		if len(s.DestinationSelectors) == 0 {
+			continue
+		}
+		selected, missing := t.inv.SelectDestinations(s.DestinationSelectors)
+		own := slices.DeleteFunc(selected, func(at int) bool {
+			mesh := t.MeshOf(t.inv.Destinations[at])
+			return mesh == nil || !slices.Contains(plan.Members, mesh)
+		})
+		issues = append(issues, inventory.SelectionIssues(plan.Ref, field+".destinationSelectors", own, missing)...)
+	}
+	return issues
+}
+
+// gatewaySelectorIssues says which gateway selectors of a VirtualMesh name
+// services that do not exist, or none of any member, and what has no effect
+// beside something else.
+func (t *Topology) gatewaySelectorIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
+	f := plan.VirtualMesh.Spec.Federation
+	if f == nil {
+		return nil
+	}
+	var issues []snapshot.Issue
+	for i, s := range f.EastWestIngressGatewaySelectors {
+		if len(s.DestinationSelectors) == 0 {
+			continue // stands for the marked gateways
+		}
+		selected, missing := t.inv.SelectDestinations(s.DestinationSelectors)
+		own := slices.DeleteFunc(selected, func(at int) bool {
+			mesh := t.MeshOf(t.inv.Destinations[at])
+			return mesh == nil || !slices.Contains(plan.Members, mesh)
+		})
+		field := "federation.eastWestIngressGatewaySelectors[" + strconv.Itoa(i) + "].destinationSelectors"
+		issues = append(issues, inventory.SelectionIssues(plan.Ref, field, own, missing)...)
+	}
+	if len(f.Selectors) > 0 && f.Permissive != nil {
+		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported,
+			"remove one of the two", "federation.permissive has no effect beside federation.selectors").On(plan.Ref, snapshot.Ref{}))
+	}
+	return issues
+}
