@@ -12,6 +12,7 @@ import (
 	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/policy"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/status"
 )
 
 // Translate translates one input.
@@ -32,7 +33,7 @@ type Translator struct {
 	clusters  map[string]*clusterCache
 	planner   policy.Planner
 	parts     partCache
-	statuses  statusMemo
+	statuses  status.Writer
 }
 
 // clusterCache is what was last discovered in a cluster, and from what.
@@ -64,8 +65,8 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 	plan := t.planner.Plan(in, discovered)
 	out := &snapshot.Output{Clusters: clusterNames(in), Frozen: frozen(in)}
 	out.Parts = t.parts.render(in.Management.Namespace, plan)
-	out.Statuses = t.statuses.write(in, plan)
-	out.Issues = issues(in, discovered, plan)
+	out.Statuses = t.statuses.Write(in, plan, t.planner.Dialects)
+	out.Issues = status.Issues(in, discovered, plan, t.planner.Dialects)
 	t.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, Output: out}
 	return t.state
 }
@@ -108,7 +109,7 @@ func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 
 // sameStored reports whether the stored discovered objects are the same lists.
 func sameStored(a, b *snapshot.Management) bool {
-	return a == b || (sameSlice(a.Meshes, b.Meshes) && sameSlice(a.Workloads, b.Workloads) && sameSlice(a.Destinations, b.Destinations))
+	return a == b || (snapshot.SameSlice(a.Meshes, b.Meshes) && snapshot.SameSlice(a.Workloads, b.Workloads) && snapshot.SameSlice(a.Destinations, b.Destinations))
 }
 
 func clusterNames(in *snapshot.Input) []string {
@@ -127,9 +128,4 @@ func frozen(in *snapshot.Input) []string {
 		}
 	}
 	return out
-}
-
-// sameSlice reports whether two slices are one.
-func sameSlice[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -23,7 +23,7 @@ func (r *round) bind() {
 func byAge(a, b *trafficBinding) int { return inventory.CompareAge(a.policy, b.policy) }
 
 func (r *round) bindTraffic() {
-	if !r.fresh && sameSlice(r.basis.traffic, r.next.traffic) {
+	if !r.fresh && snapshot.SameSlice(r.basis.traffic, r.next.traffic) {
 		return
 	}
 	old := r.traffic
@@ -80,7 +80,7 @@ func (r *round) dropTraffic(b *trafficBinding) {
 }
 
 func (r *round) bindAccess() {
-	if !r.fresh && sameSlice(r.basis.access, r.next.access) {
+	if !r.fresh && snapshot.SameSlice(r.basis.access, r.next.access) {
 		return
 	}
 	old := make(map[snapshot.Ref]*accessBinding, len(r.access))

@@ -42,7 +42,7 @@ func (r *round) planDependencies() {
 		return
 	}
 	d := &r.dependencies
-	if !r.fresh && !r.handChanged && d.bindings != nil && sameSlice(r.basis.dependencies, r.next.dependencies) {
+	if !r.fresh && !r.handChanged && d.bindings != nil && snapshot.SameSlice(r.basis.dependencies, r.next.dependencies) {
 		d.refreshEgress(r)
 		return
 	}

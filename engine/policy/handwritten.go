@@ -36,8 +36,8 @@ type handWrittenObject struct {
 
 // sameHandWritten reports whether the lists of two clusters are the same.
 func sameHandWritten(a, b *snapshot.Cluster) bool {
-	return a == b || sameSlice(a.VirtualServices, b.VirtualServices) && sameSlice(a.DestinationRules, b.DestinationRules) &&
-		sameSlice(a.ServiceEntries, b.ServiceEntries) && sameSlice(a.AuthorizationPolicies, b.AuthorizationPolicies) && sameSlice(a.Sidecars, b.Sidecars) && a.Domain == b.Domain
+	return a == b || snapshot.SameSlice(a.VirtualServices, b.VirtualServices) && snapshot.SameSlice(a.DestinationRules, b.DestinationRules) &&
+		snapshot.SameSlice(a.ServiceEntries, b.ServiceEntries) && snapshot.SameSlice(a.AuthorizationPolicies, b.AuthorizationPolicies) && snapshot.SameSlice(a.Sidecars, b.Sidecars) && a.Domain == b.Domain
 }
 
 func newHandWritten(c *snapshot.Cluster) *handWritten {

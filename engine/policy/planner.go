@@ -100,7 +100,7 @@ func (b *basis) next(in *snapshot.Input, discovered []*snapshot.Discovered) basi
 		listed:        m.Destinations,
 		dependencies:  keep(b.dependencies, m.ServiceDependencies, sameDependency),
 	}
-	if !sameSlice(b.listed, n.listed) {
+	if !snapshot.SameSlice(b.listed, n.listed) {
 		n.externals = externals(b.externals, n.listed)
 	}
 	for _, c := range in.Clusters {
@@ -185,7 +185,7 @@ func defaultTLS(s *settingsv1.Settings) *snapshot.Owned[networkingv1.TLSMode] {
 // markStored looks again at Destinations whose stored state changed, as far as
 // policies depend on it.
 func (r *round) markStored() {
-	if r.fresh || sameSlice(r.basis.stored, r.next.stored) {
+	if r.fresh || snapshot.SameSlice(r.basis.stored, r.next.stored) {
 		return
 	}
 	for i, d := range r.world.inv.Destinations {

@@ -9,13 +9,14 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // keep puts, for each object that says the same as one before, that one in its
 // place: writing a status makes a new object, which must not look like news.
 // Both lists are ascending by namespace and name.
 func keep[T metav1.Object](before, now []T, same func(a, b T) bool) []T {
-	if len(before) == 0 || sameSlice(before, now) {
+	if len(before) == 0 || snapshot.SameSlice(before, now) {
 		return now
 	}
 	out := make([]T, len(now))
@@ -44,11 +45,6 @@ func compareNames(a, b metav1.Object) int {
 func sameHead(a, b metav1.Object) bool {
 	return a.GetGeneration() == b.GetGeneration() && a.GetUID() == b.GetUID() &&
 		a.GetCreationTimestamp().Time.Equal(b.GetCreationTimestamp().Time)
-}
-
-// sameSlice reports whether two slices are one.
-func sameSlice[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 func sameTraffic(a, b *networkingv1.TrafficPolicy) bool {

@@ -41,7 +41,7 @@ type virtualCell struct {
 func (r *round) bindVirtual() {
 	if r.fresh {
 		r.virtual.shifters = map[snapshot.Ref]map[int]bool{} // indexes may be others
-	} else if sameSlice(r.basis.virtual, r.next.virtual) && !r.handChanged {
+	} else if snapshot.SameSlice(r.basis.virtual, r.next.virtual) && !r.handChanged {
 		return
 	}
 	old := make(map[snapshot.Ref]*virtualCell, len(r.virtual.cells))

@@ -170,5 +170,11 @@ func (c *cursor[T]) step() {
 	}
 }
 
+// SameSlice reports whether two slices are one: they share their elements in
+// memory, or are empty both.
+func SameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
 // samePiece reports whether two slices, neither empty, are one.
 func samePiece[T any](a, b []T) bool { return len(a) == len(b) && &a[0] == &b[0] }

@@ -1,4 +1,4 @@
-package engine
+package status
 
 import (
 	"slices"
@@ -8,8 +8,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// issues gathers what every floor found, worst first.
-func issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapshot.Plan) []snapshot.Issue {
+// Issues lists all issues of a translation, ordered by Issue.Compare. Dialects are
+// those of all kinds of mesh.
+func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapshot.Plan, dialects []*snapshot.Dialect) []snapshot.Issue {
 	var out []snapshot.Issue
 	for _, c := range in.Clusters {
 		if c.Frozen() {
@@ -46,7 +47,7 @@ func issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 	for _, f := range in.Failures {
 		out = append(out, failureIssue(f))
 	}
-	out = append(out, ineffective(in.Management, spoken(plan.Meshes))...)
+	out = append(out, ineffective(in.Management, inUse(dialects, plan.Meshes))...)
 	slices.SortFunc(out, snapshot.Issue.Compare)
 	return out
 }
@@ -71,6 +72,9 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 	}
 	return snapshot.Issue{Code: f.Code, Severity: snapshot.Error, Ref: f.Ref, Message: f.Message, Hint: hint}
 }
+
+// noEffect is what users of a kind that is stored, but not translated, read.
+const noEffect = "this version does not translate the kind: the object has no effect"
 
 // ineffective says which stored objects no version of a mesh is given.
 func ineffective(m *snapshot.Management, dialects []*snapshot.Dialect) []snapshot.Issue {

@@ -1,4 +1,4 @@
-package engine
+package status
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package engine
+package status
 
 import (
 	"fmt"
@@ -116,7 +116,7 @@ func (e *exports) observe(meshes snapshot.List[observed[*snapshot.MeshPlan]]) sn
 
 // update works out anew what meshes see if any VirtualDestination changed.
 func (e *exports) update(plans []*snapshot.VirtualDestinationPlan) {
-	if e.seen != nil && sameSlice(e.of, plans) {
+	if e.seen != nil && snapshot.SameSlice(e.of, plans) {
 		return
 	}
 	seen := map[snapshot.Ref]*visible{}

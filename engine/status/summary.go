@@ -1,11 +1,9 @@
-package engine
+package status
 
 import (
 	"fmt"
-	"slices"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
-	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -38,32 +36,6 @@ type summary struct {
 	warnings     []string
 	counts       *commonv1.Counts
 	left         budget
-}
-
-func policyStatus(p *snapshot.PolicyPlan, failures []snapshot.Failure) *snapshot.Status {
-	s := summarize(p.Verdicts, p.Issues, failures)
-	s.counts.Workloads = int32(p.WorkloadCount)
-	var workloads []string
-	for _, w := range p.Workloads {
-		workloads = append(workloads, w.Key())
-	}
-	if more := p.WorkloadCount - len(p.Workloads); more > 0 {
-		s.warnings = append(s.warnings, fmt.Sprintf("workloads: %d more are not listed", more))
-	}
-	out := &snapshot.Status{Ref: p.Ref}
-	switch policy := p.Policy.(type) {
-	case *networkingv1.TrafficPolicy:
-		out.Value = &networkingv1.TrafficPolicyStatus{
-			ObservedGeneration: policy.Generation, LastEnforcedGeneration: p.LastEnforced, State: s.state, Destinations: s.destinations, Workloads: workloads,
-			Errors: s.errors, Warnings: s.warnings, Counts: s.counts,
-		}
-	case *networkingv1.AccessPolicy:
-		out.Value = &networkingv1.AccessPolicyStatus{
-			ObservedGeneration: policy.Generation, LastEnforcedGeneration: p.LastEnforced, State: s.state, Destinations: s.destinations, Workloads: workloads,
-			Errors: s.errors, Warnings: s.warnings, Counts: s.counts,
-		}
-	}
-	return out
 }
 
 // summarize judges a policy as a whole: ACCEPTED if it is in force wherever it
@@ -173,84 +145,4 @@ func textSize(s commonv1.ApprovalStatus) int {
 		n += len(text)
 	}
 	return n
-}
-
-// virtualMeshStatuses judges VirtualMeshes; a change anywhere in federation
-// makes a new plan of them, so there is nothing to keep.
-func virtualMeshStatuses(plan *snapshot.Plan, failures map[snapshot.Ref][]snapshot.Failure) []*snapshot.Status {
-	federated := map[snapshot.Ref][]snapshot.Verdict{}
-	for d := range plan.Destinations.All() {
-		if d.Federation != nil {
-			vm := d.Federation.Origin.Ref
-			federated[vm] = append(federated[vm], snapshot.Verdict{Destination: d.Ref, Accepted: true})
-		}
-	}
-	out := make([]*snapshot.Status, 0, len(plan.VirtualMeshes))
-	for _, vm := range plan.VirtualMeshes {
-		out = append(out, virtualMeshStatus(vm, federated[vm.Ref], failures[vm.Ref]))
-	}
-	return out
-}
-
-func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdict, failures []snapshot.Failure) *snapshot.Status {
-	meshes := map[string]commonv1.ApprovalStatus{}
-	left := budget(meshBudget)
-	unsaid := 0
-	for _, member := range vm.Members {
-		meshes[member.Ref.Key()] = commonv1.ApprovalStatus{State: commonv1.ApprovalStateAccepted}
-	}
-	var whole []snapshot.Issue
-	problems := map[string]bool{}
-	for _, issue := range vm.Issues {
-		if issue.Target == (snapshot.Ref{}) {
-			whole = append(whole, issue)
-			continue
-		}
-		key, text := issue.Target.Key(), clip(issue.Text())
-		said := left.spend(len(text))
-		state, listed := meshes[key]
-		switch {
-		case issue.Severity == snapshot.Error:
-			problems[key] = true
-			state.State = commonv1.ApprovalStateInvalid
-			if said {
-				state.Errors = append(state.Errors, text)
-			}
-		case said:
-			state.Warnings = append(state.Warnings, text)
-		}
-		if !said {
-			unsaid++
-		}
-		if said || listed {
-			meshes[key] = state
-		}
-	}
-	s := summarize(federated, whole, failures)
-	s.counts.Meshes, s.counts.Problems = int32(len(vm.Members)), int32(len(problems))
-	if len(problems) > 0 && s.state == commonv1.ApprovalStateAccepted {
-		s.state = commonv1.ApprovalStateInvalid
-	}
-	if unsaid > 0 {
-		s.warnings = append(s.warnings, fmt.Sprintf("meshes: %d more issues are not listed", unsaid))
-	}
-	slices.Sort(s.warnings)
-	return &snapshot.Status{Ref: vm.Ref, Value: &networkingv1.VirtualMeshStatus{
-		ObservedGeneration: vm.VirtualMesh.Generation, State: s.state, Errors: s.errors, Warnings: s.warnings,
-		Meshes: meshes, Destinations: s.destinations, Counts: s.counts, ProxyLoads: proxyLoads(vm.Loads),
-	}}
-}
-
-// maxLoads bounds the meshes whose proxies' load a status has.
-const maxLoads = 10
-
-func proxyLoads(loads []snapshot.ProxyLoad) []networkingv1.ProxyLoad {
-	var out []networkingv1.ProxyLoad
-	for _, l := range loads[:min(len(loads), maxLoads)] {
-		out = append(out, networkingv1.ProxyLoad{
-			Mesh:           commonv1.ObjectRef{Name: l.Mesh.Name, Namespace: l.Mesh.Namespace},
-			ServiceEntries: int32(l.ServiceEntries), Endpoints: int32(l.Endpoints),
-		})
-	}
-	return out
 }

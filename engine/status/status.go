@@ -1,4 +1,4 @@
-package engine
+package status
 
 import (
 	"cmp"
@@ -11,8 +11,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// statusMemo keeps the statuses of the last output beside what they were made from.
-type statusMemo struct {
+// Writer writes statuses, and keeps those of the last plan whose sources did not
+// change. The zero Writer is ready for use. It is not safe for concurrent use.
+type Writer struct {
 	meshes       snapshot.Derived[observedMesh, *snapshot.Status]
 	exports      exports
 	virtuals     snapshot.Derived[*snapshot.VirtualDestinationPlan, *snapshot.Status]
@@ -25,7 +26,7 @@ type statusMemo struct {
 	virtualMeshes []*snapshot.Status
 	of            []*snapshot.VirtualMeshPlan
 	failures      []snapshot.Failure
-	others        otherStatuses
+	settings      settingsStatuses
 	clusters      clusterStatuses
 	dependencies  dependencyStatuses
 	all           snapshot.List[*snapshot.Status]
@@ -53,7 +54,7 @@ type sources[S comparable] struct {
 // pair shares with the pairs before what did not change in them.
 func pair[S comparable, O metav1.Object](m *sources[S], planned snapshot.List[S], stored []O, ref func(S) snapshot.Ref) snapshot.List[observed[S]] {
 	before, ok := m.stored.([]O)
-	sameStored := ok && sameSlice(before, stored)
+	sameStored := ok && snapshot.SameSlice(before, stored)
 	was := m.planned
 	if !sameStored {
 		was = snapshot.List[S]{} // any generation may be another one
@@ -74,50 +75,51 @@ func pair[S comparable, O metav1.Object](m *sources[S], planned snapshot.List[S]
 	return m.pairs
 }
 
-// write makes the statuses of everything on the management plane.
-func (m *statusMemo) write(in *snapshot.Input, plan *snapshot.Plan) snapshot.List[*snapshot.Status] {
+// Write gives the statuses of everything on the management plane, ascending by
+// Ref. Dialects are those of all kinds of mesh.
+func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, dialects []*snapshot.Dialect) snapshot.List[*snapshot.Status] {
 	meshRef := func(p *snapshot.MeshPlan) snapshot.Ref { return p.Ref }
 	destinationRef := func(p *snapshot.DestinationPlan) snapshot.Ref { return p.Ref }
 
-	m.exports.update(plan.VirtualDestinations)
-	meshes := m.exports.observe(pair(&m.meshSources, snapshot.ListOf(plan.Meshes), in.Management.Meshes, meshRef))
-	changed := m.meshes.Update(meshes, func(o observedMesh) string { return o.source.Ref.Name }, meshStatus)
-	changed = m.destinations.Update(pair(&m.destinationSources, plan.Destinations, in.Management.Destinations, destinationRef),
+	w.exports.update(plan.VirtualDestinations)
+	meshes := w.exports.observe(pair(&w.meshSources, snapshot.ListOf(plan.Meshes), in.Management.Meshes, meshRef))
+	changed := w.meshes.Update(meshes, func(o observedMesh) string { return o.source.Ref.Name }, meshStatus)
+	changed = w.destinations.Update(pair(&w.destinationSources, plan.Destinations, in.Management.Destinations, destinationRef),
 		func(o observed[*snapshot.DestinationPlan]) string { return o.source.Ref.Name }, destinationStatus) || changed
 
 	failures := failuresOf(in.Failures)
-	refresh := !slices.EqualFunc(m.failures, in.Failures, sameFailure)
+	refresh := !slices.EqualFunc(w.failures, in.Failures, sameFailure)
 	if refresh {
-		m.policies = snapshot.Derived[*snapshot.PolicyPlan, *snapshot.Status]{}
-		m.dependencies = dependencyStatuses{}
-		m.virtuals = snapshot.Derived[*snapshot.VirtualDestinationPlan, *snapshot.Status]{}
+		w.policies = snapshot.Derived[*snapshot.PolicyPlan, *snapshot.Status]{}
+		w.dependencies = dependencyStatuses{}
+		w.virtuals = snapshot.Derived[*snapshot.VirtualDestinationPlan, *snapshot.Status]{}
 	}
-	changed = m.virtuals.Update(snapshot.ListOf(plan.VirtualDestinations),
+	changed = w.virtuals.Update(snapshot.ListOf(plan.VirtualDestinations),
 		func(p *snapshot.VirtualDestinationPlan) string { return policyName(p.Ref) },
 		func(p *snapshot.VirtualDestinationPlan, _ *snapshot.Status) *snapshot.Status {
 			return virtualDestinationStatus(p, failures[p.Ref])
 		}) || changed
-	changed = m.policies.Update(snapshot.ListOf(plan.Policies),
+	changed = w.policies.Update(snapshot.ListOf(plan.Policies),
 		func(p *snapshot.PolicyPlan) string { return policyName(p.Ref) },
 		func(p *snapshot.PolicyPlan, _ *snapshot.Status) *snapshot.Status {
 			return policyStatus(p, failures[p.Ref])
 		}) || changed
-	if refresh || !sameSlice(m.of, plan.VirtualMeshes) {
-		before := m.virtualMeshes
-		m.virtualMeshes = virtualMeshStatuses(plan, failures)
-		changed = keepEqual(before, m.virtualMeshes) || changed
+	if refresh || !snapshot.SameSlice(w.of, plan.VirtualMeshes) {
+		before := w.virtualMeshes
+		w.virtualMeshes = virtualMeshStatuses(plan, failures)
+		changed = keepEqual(before, w.virtualMeshes) || changed
 	}
-	m.failures, m.of = in.Failures, plan.VirtualMeshes
+	w.failures, w.of = in.Failures, plan.VirtualMeshes
 
-	changed = m.dependencies.update(in, plan, failures) || changed
-	changed = m.clusters.update(in) || changed
-	if changed = m.others.update(in.Management, plan.Meshes) || changed; changed {
+	changed = w.dependencies.update(in, plan, failures) || changed
+	changed = w.clusters.update(in) || changed
+	if changed = w.settings.update(in.Management, inUse(dialects, plan.Meshes)) || changed; changed {
 		// Kinds come in the order of their numbers.
-		m.all = snapshot.Concat(m.meshes.Values, snapshot.ListOf(m.dependencies.workloads), m.destinations.Values,
-			snapshot.ListOf([]*snapshot.Status(m.clusters)), snapshot.ListOf(m.others.settings),
-			snapshot.ListOf(m.virtualMeshes), m.policies.Values, m.virtuals.Values, m.dependencies.verdicts.Values)
+		w.all = snapshot.Concat(w.meshes.Values, snapshot.ListOf(w.dependencies.workloads), w.destinations.Values,
+			snapshot.ListOf([]*snapshot.Status(w.clusters)), snapshot.ListOf(w.settings.statuses),
+			snapshot.ListOf(w.virtualMeshes), w.policies.Values, w.virtuals.Values, w.dependencies.verdicts.Values)
 	}
-	return m.all
+	return w.all
 }
 
 // keepEqual puts statuses from before in the place of those that say the same,

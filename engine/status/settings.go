@@ -1,8 +1,9 @@
-package engine
+package status
 
 import (
 	"slices"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/virtualmesh"
@@ -38,9 +39,8 @@ func settingsIssues(m *snapshot.Management, s *settingsv1.Settings, dialects []*
 	return out
 }
 
-// spoken are the dialects of the meshes that there are; all, while there are none.
-func spoken(meshes []*snapshot.MeshPlan) []*snapshot.Dialect {
-	all := Dialects()
+// inUse are the dialects of the meshes that there are; all, while there are none.
+func inUse(all []*snapshot.Dialect, meshes []*snapshot.MeshPlan) []*snapshot.Dialect {
 	var out []*snapshot.Dialect
 	for _, d := range all {
 		if slices.ContainsFunc(meshes, func(m *snapshot.MeshPlan) bool { return d.Speaks(&m.Mesh.Spec) }) {
@@ -51,4 +51,32 @@ func spoken(meshes []*snapshot.MeshPlan) []*snapshot.Dialect {
 		return all
 	}
 	return out
+}
+
+// settingsStatuses are the statuses of Settings, ascending by Ref.
+type settingsStatuses struct {
+	from *snapshot.Management
+	// dialects are the names of those that the statuses are about.
+	dialects []string
+	statuses []*snapshot.Status
+}
+
+func (s *settingsStatuses) update(m *snapshot.Management, dialects []*snapshot.Dialect) bool {
+	var names []string
+	for _, d := range dialects {
+		names = append(names, d.Name)
+	}
+	if s.from != nil && snapshot.SameSlice(s.from.Settings, m.Settings) && slices.Equal(s.dialects, names) {
+		return false
+	}
+	before := s.statuses
+	s.from, s.dialects, s.statuses = m, names, nil
+	for _, o := range m.Settings {
+		status := &settingsv1.SettingsStatus{ObservedGeneration: o.Generation, State: commonv1.ApprovalStateAccepted}
+		for _, issue := range settingsIssues(m, o, dialects) {
+			status.Warnings = append(status.Warnings, clip(issue.Text()))
+		}
+		s.statuses = append(s.statuses, &snapshot.Status{Ref: snapshot.RefOf(snapshot.Settings, o), Value: status})
+	}
+	return keepEqual(before, s.statuses)
 }

@@ -1,4 +1,4 @@
-package engine
+package status
 
 import (
 	"reflect"
@@ -29,7 +29,7 @@ func (d *dependencyStatuses) update(in *snapshot.Input, plan *snapshot.Plan, fai
 			return dependencyStatus(p, failures[p.Ref])
 		})
 	stored := in.Management.Workloads
-	if d.made && sameSlice(d.sidecars, plan.Sidecars) && sameSlice(d.plans, plan.Dependencies) && sameSlice(d.stored, stored) {
+	if d.made && snapshot.SameSlice(d.sidecars, plan.Sidecars) && snapshot.SameSlice(d.plans, plan.Dependencies) && snapshot.SameSlice(d.stored, stored) {
 		return changed
 	}
 	d.sidecars, d.plans, d.stored, d.made = plan.Sidecars, plan.Dependencies, stored, true
