@@ -38,7 +38,7 @@ FUZZTIME ?= 30s
 COUNT ?= 1
 
 # Packages with golden files; they take -update.
-GOLDEN := ./engine ./engine/discovery ./engine/offline ./cmd/describe ./cmd ./tui
+GOLDEN := ./engine ./engine/offline ./cmd/describe ./cmd ./tui
 
 .PHONY: help
 help: ## List what can be made

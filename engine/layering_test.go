@@ -37,7 +37,7 @@ var floors = []floor{
 	{pure: true, packages: []string{"engine/status"}},
 	{pure: true, packages: []string{"engine", "engine/explain"}},
 	{pure: true, packages: []string{"certs/pki"}},
-	{packages: []string{"certs", "engine/admission", "engine/check", "engine/readmetest"}},
+	{packages: []string{"certs", "engine/admission", "engine/check", "engine/golden", "engine/readmetest"}},
 	{packages: []string{"engine/apply"}},
 	{packages: []string{"engine/relay"}},
 	{packages: []string{"engine/offline"}},

@@ -2,28 +2,24 @@ package describe
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/golden"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// TestGolden asks the questions that cases of testdata/translate have files
-// for: describe/<kind>-<name>.txt is what `describe <kind> <name>` prints, and
-// describe/<kind>.yaml what `describe <kind> -o yaml` does. An empty file and
-// -update make a new one.
+// TestGolden asks the questions that golden cases have files for:
+// describe/<kind>-<name>.txt is what `describe <kind> <name>` prints, and
+// describe/<kind>.yaml what `describe <kind> -o yaml` does. To add a question,
+// create an empty file and run make golden.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../testdata/translate/*/describe/*")
+	files, err := filepath.Glob("../../testdata/*/*/describe/*")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
@@ -31,14 +27,7 @@ func TestGolden(t *testing.T) {
 		t.Run(filepath.Base(dir)+"/"+filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			got := ask(t, filepath.Join(dir, "in"), filepath.Base(file))
-			if *update {
-				require.NoError(t, os.WriteFile(file, got, 0o644))
-			}
-			want, err := os.ReadFile(file)
-			require.NoError(t, err)
-			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
-				t.Errorf("%s (-want +got); run make golden if the change is meant:\n%s", file, diff)
-			}
+			golden.File(t, file, string(got))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package describe
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,7 +15,9 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/api/crds"
+	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -39,12 +42,19 @@ func TestLive(t *testing.T) {
 		require.NoError(t, client.ApplyYAML(t.Context(), data))
 	}
 	require.NoError(t, client.ApplyYAML(t.Context(), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: gloo-mesh}\n")))
-	for _, file := range []string{
-		"out/management/mesh.yaml", "out/management/workload.yaml", "out/management/destination.yaml",
-		"in/management/virtualmesh.yaml", "in/management/policies.yaml",
-	} {
-		data, err := os.ReadFile(filepath.Join(dir, file))
+	input, _, err := offline.Load(os.DirFS(filepath.Join(dir, "in")))
+	require.NoError(t, err)
+	manifests, err := offline.Files(engine.Translate(input).Output)
+	require.NoError(t, err)
+	for _, file := range []string{"virtualmesh.yaml", "policies.yaml"} {
+		data, err := os.ReadFile(filepath.Join(dir, "in/management", file))
 		require.NoError(t, err)
+		manifests["management/"+file] = data
+	}
+	for file, data := range manifests {
+		if path.Dir(file) != offline.ManagementFolder {
+			continue
+		}
 		// A new kind takes a moment until discovery offers it.
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			fresh, err := kube.New("management", config)

@@ -30,4 +30,31 @@
 //
 // A KubernetesCluster without a folder is a registered cluster that cannot be
 // read: it is frozen. Clusters without a KubernetesCluster are as good as others.
+//
+// # Golden cases
+//
+// A folder testdata/discovery/CASE or testdata/translate/CASE is a golden case.
+// `make golden` writes all of it but in/ and the names of the files in describe/:
+//
+//	in/                      an input, as above
+//	out/CLUSTER/KIND.yaml    objects of the Output; CLUSTER may be management
+//	statuses.yaml            statuses of the Output, by object
+//	issues.yaml              issues of Load and of the Output
+//	base.yaml                the case that this one is based on, see below
+//	describe/KIND-NAME.txt   the answer to `meshctl describe KIND NAME`
+//	describe/KIND.txt        the answer to `meshctl describe KIND`
+//	describe/*.yaml          the same with -o yaml
+//
+// The files are compared with all that follows from the input: an object too
+// many is a failure, as is one that is missing or different. Files do not repeat
+// what is proven elsewhere:
+//
+//   - A case with a folder in/management leaves out the objects and statuses
+//     that are the same without this folder, that is, what was discovered. The
+//     cases of testdata/discovery have no such folder, and prove these.
+//   - A case with a file base.yaml leaves out what the base, another case, has
+//     in its files too. Write `base: ../CASE` into the file; make golden adds a
+//     list of what the base has and this case has not. A base has no base.
+//   - A status says "as written" for the spec of a policy that is the one in the
+//     input.
 package offline

@@ -1,144 +1,150 @@
 package offline_test
 
 import (
-	"flag"
-	"fmt"
+	"bytes"
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
-	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/golden"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// cases has a folder for each case: in/ is what Load reads, out/ the objects
-// that follow from it, beside them statuses.yaml and issues.yaml. A file that
-// would be empty does not exist.
-const cases = "../../testdata/translate"
-
-// TestGolden translates every case, compares all that comes out with the files,
-// and checks that the order in which files are read changes nothing.
+// TestGolden translates every case, compares all that follows from it with what
+// the case expects, and checks that the order in which files are read changes
+// nothing. The package comment says what a case consists of.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	entries, err := os.ReadDir(cases)
+	inputs, err := filepath.Glob("../../testdata/*/*/in")
 	require.NoError(t, err)
-	require.NotEmpty(t, entries)
-	for _, entry := range entries {
-		t.Run(entry.Name(), func(t *testing.T) {
+	require.NotEmpty(t, inputs)
+	for _, in := range inputs {
+		dir := filepath.Dir(in)
+		t.Run(filepath.Base(filepath.Dir(dir))+"/"+filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(cases, entry.Name())
-			got := translate(t, os.DirFS(filepath.Join(dir, "in")))
-			if *update {
-				write(t, dir, got)
-			}
-			assert.Equal(t, slices.Sorted(maps.Keys(read(t, dir))), slices.Sorted(maps.Keys(got)), "the files of the case; run make golden")
-			for name, want := range read(t, dir) {
-				if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got[name], "\n")); diff != "" {
-					t.Errorf("%s (-want +got); run make golden if the change is meant:\n%s", name, diff)
-				}
-			}
-			in := os.DirFS(filepath.Join(dir, "in"))
-			assert.Equal(t, got, translate(t, in), "the same input must give the same bytes")
-			assert.Equal(t, got, translate(t, reversed(t, in)), "the order of what is read must not matter")
+			got := translate(t, os.DirFS(in))
+			base, proven := provenElsewhere(t, dir)
+			golden.Files(t, dir, difference(t, got, base, proven), func(name string) bool {
+				return !strings.HasPrefix(name, "in/") && !strings.HasPrefix(name, "describe/")
+			})
+			assert.Equal(t, got, translate(t, os.DirFS(in)), "the same input must give the same bytes")
+			assert.Equal(t, got, translate(t, backwards{os.DirFS(in)}), "the order of what is read must not matter")
 		})
 	}
 }
 
-// reversed has every document of a folder in a file of its own, so named that
-// all are read in the opposite order.
-func reversed(t *testing.T, in fs.FS) fs.FS {
-	t.Helper()
-	out := fstest.MapFS{}
-	n := 1_000_000
-	err := fs.WalkDir(in, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(in, name)
-		for _, document := range strings.Split(string(data), "\n---\n") {
-			n--
-			out[path.Join(path.Dir(name), fmt.Sprintf("%06d.yaml", n))] = &fstest.MapFile{Data: []byte(document)}
-		}
-		return err
-	})
-	require.NoError(t, err)
-	return out
+// baseName is the file that names the case on which a case is based.
+const baseName = "base.yaml"
+
+type baseFile struct {
+	// Base is the folder of the other case, relative to this one.
+	Base string `json:"base,omitempty"`
+	// Without are the keys of the results that the other case has, and this one has not.
+	Without []string `json:"without,omitempty"`
 }
 
-// translate gives the golden files of an input by name.
-func translate(t *testing.T, in fs.FS) map[string]string {
+func readBase(t *testing.T, dir string) baseFile {
 	t.Helper()
-	input, issues, err := offline.Load(in)
+	data, err := os.ReadFile(filepath.Join(dir, baseName))
+	if os.IsNotExist(err) {
+		return baseFile{}
+	}
 	require.NoError(t, err)
-	output := engine.Translate(input).Output
+	var base baseFile
+	require.NoError(t, yaml.UnmarshalStrict(data, &base), "%s/%s", dir, baseName)
+	return base
+}
 
+// provenElsewhere are the results that the case in dir need not repeat, by key:
+// those of its clusters alone, and with a base what the base says beyond that.
+func provenElsewhere(t *testing.T, dir string) (base string, proven map[string]result) {
+	t.Helper()
+	proven = translateClusters(t, os.DirFS(filepath.Join(dir, "in")))
+	base = readBase(t, dir).Base
+	if base == "" {
+		return base, proven
+	}
+	other := filepath.Join(dir, base)
+	require.Empty(t, readBase(t, other).Base, "%s has a base; name that one", other)
+	in := os.DirFS(filepath.Join(other, "in"))
+	fromClusters := translateClusters(t, in)
+	for _, r := range translate(t, in) {
+		if fromClusters[r.key] != r {
+			proven[r.key] = r
+		}
+		delete(fromClusters, r.key)
+	}
+	for key := range fromClusters {
+		delete(proven, key)
+	}
+	return base, proven
+}
+
+// translateClusters gives the objects and statuses that follow from the clusters
+// of an input alone, by key. An input without a management plane has to prove
+// these itself.
+func translateClusters(t *testing.T, in fs.FS) map[string]result {
+	t.Helper()
+	results := map[string]result{}
+	if _, err := fs.Stat(in, offline.ManagementFolder); err != nil {
+		return results
+	}
+	input, _, err := offline.Load(in)
+	require.NoError(t, err)
+	input.Management = &snapshot.Management{Namespace: input.Management.Namespace}
+	input.Failures = nil
+	for _, r := range resultsOf(t, input, nil) {
+		if r.file != issuesFile {
+			results[r.key] = r
+		}
+	}
+	return results
+}
+
+// difference gives the golden files of a case by name.
+func difference(t *testing.T, got []result, base string, proven map[string]result) map[string]string {
+	t.Helper()
 	files := map[string]string{}
-	put := func(name string, data []byte, err error) {
+	missing := maps.Clone(proven)
+	for _, r := range got {
+		delete(missing, r.key)
+		if proven[r.key] == r {
+			continue
+		}
+		if files[r.file] != "" {
+			files[r.file] += r.separator
+		}
+		files[r.file] += r.text
+	}
+	if base != "" || len(missing) > 0 {
+		data, err := yaml.Marshal(baseFile{Base: base, Without: slices.Sorted(maps.Keys(missing))})
 		require.NoError(t, err)
-		if len(data) > 0 {
-			files[name] = string(data)
-		}
+		files[baseName] = string(data)
 	}
-	objects, err := offline.Files(output)
-	require.NoError(t, err)
-	for name, data := range objects {
-		put("out/"+name, data, nil)
-	}
-	data, err := snapshot.StatusesYAML(output.Statuses.Slice())
-	put("statuses.yaml", data, err)
-	issues = append(issues, output.Issues...)
-	slices.SortFunc(issues, snapshot.Issue.Compare)
-	data, err = snapshot.IssuesYAML(issues)
-	put("issues.yaml", data, err)
 	return files
 }
 
-// read gives the golden files of a case by name.
-func read(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	root := os.DirFS(dir)
-	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (name == "in" || name == "describe"):
-			return fs.SkipDir
-		case entry.IsDir() || filepath.Ext(name) != ".yaml":
-			return nil
-		}
-		data, err := fs.ReadFile(root, name)
-		files[name] = string(data)
-		return err
-	})
-	require.NoError(t, err)
-	return files
+// backwards reads folders, and the documents of files, in the opposite order.
+type backwards struct{ fs.FS }
+
+func (b backwards) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(b.FS, name)
+	slices.Reverse(entries)
+	return entries, err
 }
 
-// write replaces the golden files of a case and removes those without a successor.
-func write(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name := range read(t, dir) {
-		if _, stays := files[name]; !stays {
-			require.NoError(t, os.Remove(filepath.Join(dir, filepath.FromSlash(name))))
-		}
-	}
-	for name, content := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
-	}
+func (b backwards) ReadFile(name string) ([]byte, error) {
+	data, err := fs.ReadFile(b.FS, name)
+	documents := bytes.Split(data, []byte("\n---\n"))
+	slices.Reverse(documents)
+	return bytes.Join(documents, []byte("\n---\n")), err
 }
