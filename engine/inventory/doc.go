@@ -3,6 +3,6 @@
 //
 //	inventory.go  the meshes, workloads and destinations of all clusters, and how to find one
 //	select.go     what the selectors of policies and VirtualMeshes match
-//	blocks.go     the index by namespace, which keeps selection fast
+//	workloads.go  the workloads that match, by an index of namespaces
 //	order.go      which of two objects is older
 package inventory

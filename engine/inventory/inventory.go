@@ -10,8 +10,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Inventory is what was discovered in all clusters, indexed for questions. It
-// never changes once built.
+// Inventory indexes what was discovered in all clusters. It never changes once built.
 type Inventory struct {
 	// Meshes, Workloads and Destinations are ascending by name.
 	Meshes       []*discoveryv1.Mesh
@@ -20,24 +19,24 @@ type Inventory struct {
 
 	services map[serviceKey]int
 	domains  map[string]string
-	accounts map[string]map[serviceAccount]bool
-	// workloadsOf counts the workloads of each mesh.
+	accounts map[string]map[accountNamespace]bool
+	// workloadsOf is the number of workloads of each mesh.
 	workloadsOf map[commonv1.ObjectRef]int
 
-	workloadBlocks, destinationBlocks blocks
+	workloadIndex, destinationIndex namespaceIndex
 }
 
 // serviceKey names a Service.
 type serviceKey struct{ cluster, namespace, name string }
 
-// serviceAccount is where workloads run under an account's name.
-type serviceAccount struct{ cluster, namespace string }
+// accountNamespace is a namespace with workloads that run under an account.
+type accountNamespace struct{ cluster, namespace string }
 
-// New indexes what was discovered. Clusters give the DNS domains.
+// New indexes what was discovered. The clusters give the DNS domains.
 func New(discovered []*snapshot.Discovered, clusters []*snapshot.Cluster) *Inventory {
 	inv := &Inventory{
 		domains:  make(map[string]string, len(clusters)),
-		accounts: map[string]map[serviceAccount]bool{},
+		accounts: map[string]map[accountNamespace]bool{},
 
 		workloadsOf: map[commonv1.ObjectRef]int{},
 	}
@@ -65,7 +64,7 @@ func New(discovered []*snapshot.Discovered, clusters []*snapshot.Cluster) *Inven
 
 func (inv *Inventory) fill() {
 	inv.services = make(map[serviceKey]int, len(inv.Destinations))
-	inv.workloadBlocks, inv.destinationBlocks = workloadBlocks(inv.Workloads), destinationBlocks(inv.Destinations)
+	inv.workloadIndex, inv.destinationIndex = indexWorkloads(inv.Workloads), indexDestinations(inv.Destinations)
 	for i, d := range inv.Destinations {
 		if d.Spec.KubeService == nil {
 			continue
@@ -76,10 +75,10 @@ func (inv *Inventory) fill() {
 	for _, w := range inv.Workloads {
 		inv.workloadsOf[w.Spec.Mesh]++
 		if k := w.Spec.Kubernetes; k != nil && k.ServiceAccountName != "" {
-			at := serviceAccount{k.Controller.ClusterName, k.Controller.Namespace}
+			at := accountNamespace{k.Controller.ClusterName, k.Controller.Namespace}
 			places := inv.accounts[k.ServiceAccountName]
 			if places == nil {
-				places = map[serviceAccount]bool{}
+				places = map[accountNamespace]bool{}
 				inv.accounts[k.ServiceAccountName] = places
 			}
 			places[at] = true
@@ -87,7 +86,7 @@ func (inv *Inventory) fill() {
 	}
 }
 
-// IndexOf finds a Destination by its reference.
+// IndexOf finds the index of a Destination.
 func (inv *Inventory) IndexOf(ref snapshot.Ref) (int, bool) {
 	return slices.BinarySearchFunc(inv.Destinations, ref.Name, func(d *discoveryv1.Destination, name string) int {
 		return strings.Compare(d.Name, name)
@@ -116,8 +115,8 @@ func (inv *Inventory) Domain(cluster string) string {
 // Clusters are the names of all clusters, ascending.
 func (inv *Inventory) Clusters() []string { return slices.Sorted(maps.Keys(inv.domains)) }
 
-// NamespacesOf are those of a cluster in which workloads run under a service
-// account of a name, ascending.
+// NamespacesOf are the namespaces of a cluster in which workloads run under a service
+// account, ascending.
 func (inv *Inventory) NamespacesOf(account, cluster string) []string {
 	var out []string
 	for at := range inv.accounts[account] {
@@ -140,7 +139,7 @@ func ServiceRef(d *discoveryv1.Destination) snapshot.Ref {
 	return snapshot.Ref{Kind: snapshot.Service, Cluster: s.ClusterName, Namespace: s.Namespace, Name: s.Name}
 }
 
-// ServiceName spells a reference to a Service as messages do.
+// ServiceName is how messages name a Service: name.namespace.cluster.
 func ServiceName(ref commonv1.ClusterObjectRef) string {
 	return ref.Name + "." + ref.Namespace + "." + ref.ClusterName
 }

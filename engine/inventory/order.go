@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CompareAge orders policies by precedence: who was created first, then by
-// namespace and name, which also orders objects that no API server has seen.
+// CompareAge orders objects by precedence: the older first, then by namespace and
+// name, which also orders objects that were never stored.
 func CompareAge(a, b metav1.Object) int {
 	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
 	if c := at.Time.Compare(bt.Time); c != 0 {

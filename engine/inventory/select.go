@@ -8,10 +8,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// SelectDestinations lists, ascending, the indexes of the Destinations that any
-// selector matches, and the references that name no Destination. No selectors
-// match all; a selector without parts matches none. Only Services can be
-// selected.
+// SelectDestinations lists the indexes of the Destinations that any selector matches,
+// ascending, and the references to Services that were not discovered. No selectors
+// match all Services; a selector without parts matches none.
 func (inv *Inventory) SelectDestinations(selectors []commonv1.DestinationSelector) (selected []int, missing []commonv1.ClusterObjectRef) {
 	var matchers []*commonv1.KubeServiceMatcher
 	if len(selectors) == 0 {
@@ -39,14 +38,14 @@ func (inv *Inventory) SelectDestinations(selectors []commonv1.DestinationSelecto
 			selected = append(selected, i)
 		}
 	}
-	var where areas
+	var where scopes
 	for _, m := range matchers {
-		where = append(where, area{m.Namespaces, m.Clusters})
+		where = append(where, scope{m.Namespaces, m.Clusters})
 	}
 	switch {
 	case len(matchers) == 0:
-	case where.narrow():
-		for _, i := range inv.destinationBlocks.all(func(b *block) bool { return where.has(b.place) }) {
+	case where.limited():
+		for _, i := range inv.destinationIndex.indexes(func(b *bucket) bool { return where.include(b.namespace) }) {
 			look(i)
 		}
 	default:
@@ -101,9 +100,8 @@ func SelectsWorkload(selectors []commonv1.WorkloadSelector, w *discoveryv1.Kuber
 	return false
 }
 
-// SelectsIdentity reports whether any selector of an AccessPolicy names the
-// identity under which a workload runs; no selectors name all, and omitted
-// fields match any.
+// SelectsIdentity reports whether any selector of an AccessPolicy matches the
+// identity of a workload; no selectors match all, and omitted fields match any value.
 func SelectsIdentity(selectors []commonv1.IdentitySelector, w *discoveryv1.KubernetesWorkload) bool {
 	if len(selectors) == 0 {
 		return true
@@ -128,7 +126,7 @@ func SelectsIdentity(selectors []commonv1.IdentitySelector, w *discoveryv1.Kuber
 			return true
 		}
 		if slices.ContainsFunc(s.KubeServiceAccountRefs.ServiceAccounts, func(account commonv1.ClusterObjectRef) bool {
-			return blankOr(account.Name, w.ServiceAccountName) && blankOr(account.Namespace, w.Controller.Namespace) && blankOr(account.ClusterName, w.Controller.ClusterName)
+			return emptyOr(account.Name, w.ServiceAccountName) && emptyOr(account.Namespace, w.Controller.Namespace) && emptyOr(account.ClusterName, w.Controller.ClusterName)
 		}) {
 			return true
 		}
@@ -136,12 +134,12 @@ func SelectsIdentity(selectors []commonv1.IdentitySelector, w *discoveryv1.Kuber
 	return false
 }
 
-func blankOr(want, got string) bool { return want == "" || want == got }
+func emptyOr(want, got string) bool { return want == "" || want == got }
 
-// Includes reports whether got is wanted; an empty list wants anything.
+// Includes reports whether a list has a value; an empty list has any.
 func Includes(want []string, got string) bool { return len(want) == 0 || slices.Contains(want, got) }
 
-// MatchLabels reports whether all of want is in got.
+// MatchLabels reports whether labels have all that are wanted.
 func MatchLabels(want, got map[string]string) bool {
 	for k, v := range want {
 		if have, ok := got[k]; !ok || have != v {
@@ -151,21 +149,23 @@ func MatchLabels(want, got map[string]string) bool {
 	return true
 }
 
-// NamesAnyone: an element without parts, or with an empty matcher alone, names everybody.
+// NamesAnyone reports whether a selector matches every caller: it has no parts, or an
+// empty matcher alone.
 func NamesAnyone(s *commonv1.IdentitySelector) bool {
 	m := s.KubeIdentityMatcher
 	return s.KubeServiceAccountRefs == nil && (m == nil || len(m.Clusters)+len(m.Namespaces) == 0)
 }
 
-// NeedsBoth: namespaces of any cluster limit the service accounts beside them, as
-// the two parts of a source do in Istio. Clusters are identities as service
-// accounts are: those beside them are added.
+// NeedsBoth reports whether callers must match both parts of a selector, as in a
+// source of Istio: namespaces of any cluster restrict the service accounts. Clusters
+// do not: they are identities like service accounts, and all of them are allowed.
 func NeedsBoth(s *commonv1.IdentitySelector) bool {
 	m := s.KubeIdentityMatcher
 	return m != nil && len(m.Clusters) == 0 && len(m.Namespaces) > 0 && s.KubeServiceAccountRefs != nil
 }
 
-// SelectionIssues says which references name nothing, or that nothing is selected at all.
+// SelectionIssues reports references to what was not discovered, or that nothing is
+// selected.
 func SelectionIssues(policy snapshot.Ref, field string, selected []int, missing []commonv1.ClusterObjectRef) []snapshot.Issue {
 	var issues []snapshot.Issue
 	for _, m := range missing {

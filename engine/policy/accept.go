@@ -11,48 +11,49 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// acceptance is which TrafficPolicies are in force on one Destination.
+// acceptance says which TrafficPolicies are in force on one Destination.
 type acceptance struct {
 	applied []snapshot.AppliedTraffic
-	// verdicts stand beside the policies that were looked at.
+	// verdicts are in the order of the policies.
 	verdicts []snapshot.Verdict
-	// verdictOf is the place of the verdict on each of applied.
-	verdictOf []int
+	// verdictIndex is the index of the verdict of each of applied.
+	verdictIndex []int
 }
 
-// claims are the fields that policies in force own, by the requests they take.
-type claims map[claimKey]claimed
+// fieldOwners are the fields that the policies in force set, by the requests that
+// they select.
+type fieldOwners map[fieldKey]fieldOwner
 
-type claimKey struct{ requests, field string }
+type fieldKey struct{ requests, field string }
 
-type claimed struct {
+type fieldOwner struct {
 	value any
 	owner snapshot.Ref
 }
 
-// accept goes through the policies of a Destination, oldest first, and puts
-// each in force unless something in it cannot be, or an older one owns a field
-// of it for the same requests. A policy that cannot be keeps its last accepted
-// spec, as far as that one still can be.
-func (w *world) accept(self int, policies []*trafficBinding, stored *discoveryv1.Destination) *acceptance {
+// acceptPolicies accepts the policies of a Destination, oldest first. It rejects a
+// policy with an invalid field, or with a field that an older policy sets for the
+// same requests. A rejected policy keeps its last accepted spec if that one is still
+// valid.
+func (env *environment) acceptPolicies(self int, policies []*trafficBinding, stored *discoveryv1.Destination) *acceptance {
 	out := &acceptance{}
-	held := claims{}
-	viewers := w.topology.Viewers(self)
-	target := inventory.DestinationRef(w.inv.Destinations[self])
+	owners := fieldOwners{}
+	viewers := env.topology.Viewers(self)
+	target := inventory.DestinationRef(env.inv.Destinations[self])
 	for _, p := range policies {
 		verdict := snapshot.Verdict{Destination: target}
 		spec := &p.policy.Spec
-		issues, taken := w.consider(self, viewers, spec, held)
+		issues, taken := env.evaluate(self, viewers, spec, owners)
 		applied := snapshot.AppliedTraffic{Policy: p.policy, Spec: spec, Generation: p.policy.Generation}
 		if snapshot.HasErrors(issues) {
 			old := lastGood(stored, p.ref)
 			if old == nil || reflect.DeepEqual(&old.Spec, spec) {
-				out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
+				out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
 				continue
 			}
-			more, takenByOld := w.consider(self, viewers, &old.Spec, held)
+			more, takenByOld := env.evaluate(self, viewers, &old.Spec, owners)
 			if snapshot.HasErrors(more) {
-				out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
+				out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
 				continue
 			}
 			taken = takenByOld
@@ -61,29 +62,29 @@ func (w *world) accept(self int, policies []*trafficBinding, stored *discoveryv1
 				"its last accepted version stays in force"))
 		}
 		for key, value := range taken {
-			held[key] = claimed{value, p.ref}
+			owners[key] = fieldOwner{value, p.ref}
 		}
 		verdict.Accepted, verdict.Order = !applied.LastGood, uint32(len(out.applied))
 		out.applied = append(out.applied, applied)
-		out.verdictOf = append(out.verdictOf, len(out.verdicts))
-		out.verdicts = append(out.verdicts, reject(verdict, p.ref, issues))
+		out.verdictIndex = append(out.verdictIndex, len(out.verdicts))
+		out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
 	}
-	w.warnOfShadows(self, out)
+	env.warnOfShadows(self, out)
 	return out
 }
 
-// reject puts issues on a verdict.
-func reject(v snapshot.Verdict, policy snapshot.Ref, issues []snapshot.Issue) snapshot.Verdict {
+// withIssues adds issues to a verdict.
+func withIssues(v snapshot.Verdict, policy snapshot.Ref, issues []snapshot.Issue) snapshot.Verdict {
 	for _, issue := range issues {
 		v.Issues = append(v.Issues, issue.On(policy, v.Destination))
 	}
 	return v
 }
 
-// consider says what keeps a spec from being in force beside the fields held
-// already, and which fields it would take.
-func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkingv1.TrafficPolicySpec, held claims) ([]snapshot.Issue, map[claimKey]any) {
-	taken := map[claimKey]any{}
+// evaluate checks a spec against the fields that older policies own. It returns the
+// issues and the fields that the spec sets.
+func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *networkingv1.TrafficPolicySpec, owners fieldOwners) ([]snapshot.Issue, map[fieldKey]any) {
+	taken := map[fieldKey]any{}
 	if spec.Policy == nil {
 		return nil, taken
 	}
@@ -95,23 +96,23 @@ func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkin
 			}
 		}
 	}
-	if issues := w.inexpressible(self, viewers, spec); len(issues) > 0 {
+	if issues := env.unsupportedFields(self, viewers, spec); len(issues) > 0 {
 		add(issues...)
 		if snapshot.HasErrors(issues) {
-			return issues, taken // what else there is to say would be about another mesh
+			return issues, taken // the other checks assume that the mesh supports the fields
 		}
 	}
 	add(checkSources(spec)...)
 	add(checkMatchers(spec)...)
-	add(w.checkPorts(self, spec.Policy)...)
+	add(env.checkPorts(self, spec.Policy)...)
 	clusters := map[string][]string{}
 	for _, viewer := range viewers {
 		requests := requestsOf(spec, viewer.Cluster, clusters)
 		if len(requests) == 0 {
 			continue
 		}
-		s := &setting{world: w, self: self, spec: spec, viewer: viewer}
-		add(s.intersecting()...)
+		c := &fieldContext{env: env, index: self, spec: spec, viewer: viewer}
+		add(c.handWrittenIssues()...)
 		for i := range features {
 			f := &features[i]
 			value := f.value(spec.Policy)
@@ -119,15 +120,15 @@ func (w *world) consider(self int, viewers []*snapshot.MeshPlan, spec *networkin
 				continue
 			}
 			if f.check != nil {
-				add(f.check(s)...)
+				add(f.check(c)...)
 			}
 			asked := requests
 			if f.view != nil {
 				asked = []string{"view " + viewer.Cluster}
 			}
 			for _, request := range asked {
-				key := claimKey{request, f.field}
-				if other, ok := held[key]; ok && !reflect.DeepEqual(other.value, value) {
+				key := fieldKey{request, f.field}
+				if other, ok := owners[key]; ok && !reflect.DeepEqual(other.value, value) {
 					add(fieldConflict(f.field, other.owner))
 				}
 				taken[key] = value
@@ -143,8 +144,8 @@ func fieldConflict(field string, owner snapshot.Ref) snapshot.Issue {
 		"%s is set differently by the older %s %s.%s for the same requests", field, owner.Kind, owner.Name, owner.Namespace)
 }
 
-// requestsOf tells apart the requests that a spec is about, per cluster, and
-// remembers them; none if the spec has no say there.
+// requestsOf identifies the requests that a spec selects in a cluster; none if the
+// spec does not apply there. It caches the answer in seen.
 func requestsOf(spec *networkingv1.TrafficPolicySpec, cluster string, seen map[string][]string) []string {
 	keys, ok := seen[cluster]
 	if !ok {
@@ -156,7 +157,8 @@ func requestsOf(spec *networkingv1.TrafficPolicySpec, cluster string, seen map[s
 	return keys
 }
 
-// lastGood is what of a policy was last in force on a Destination; nil if nothing.
+// lastGood is the version of a policy that was last in force on a Destination; nil if
+// none.
 func lastGood(stored *discoveryv1.Destination, policy snapshot.Ref) *discoveryv1.AppliedTrafficPolicy {
 	if stored == nil {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// accessRule says who an AccessPolicy lets in, never more than what is written:
-// what no certificate can be checked for is expanded to what is known, and what
-// names nobody lets nobody in.
-func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, []snapshot.Issue) {
+// accessRule says whom an AccessPolicy allows, never more than what is written.
+// Sources that certificates cannot express are expanded to the known workloads; a
+// source that matches nobody allows nobody.
+func (env *environment) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, []snapshot.Issue) {
 	rule := &snapshot.AccessRule{
 		Origin: snapshot.Origin{Ref: snapshot.RefOf(snapshot.AccessPolicy, p), Field: "sourceSelector"},
 		Policy: p,
@@ -30,11 +30,11 @@ func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, 
 		}
 		source := snapshot.Source{}
 		if m := s.KubeIdentityMatcher; m != nil {
-			w.matcherSource(m, &source, &issues)
+			env.matcherSource(m, &source, &issues)
 		}
 		if refs := s.KubeServiceAccountRefs; refs != nil {
 			for _, account := range refs.ServiceAccounts {
-				w.accountSource(account, &source, &issues)
+				env.accountSource(account, &source, &issues)
 			}
 		}
 		slices.SortFunc(source.Identities, compareIdentities)
@@ -46,7 +46,7 @@ func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, 
 				issues = append(issues, issue)
 			}
 			if len(source.Identities) == 0 {
-				continue // nobody is known, rather than everybody in the namespaces
+				continue // an empty list of identities would allow everybody in the namespaces
 			}
 		}
 		if len(source.Identities)+len(source.Namespaces) > 0 {
@@ -62,7 +62,7 @@ func (w *world) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, 
 	return rule, issues
 }
 
-func (w *world) matcherSource(m *commonv1.KubeIdentityMatcher, source *snapshot.Source, issues *[]snapshot.Issue) {
+func (env *environment) matcherSource(m *commonv1.KubeIdentityMatcher, source *snapshot.Source, issues *[]snapshot.Issue) {
 	if len(m.Clusters) == 0 {
 		source.Namespaces = append(source.Namespaces, m.Namespaces...)
 		return
@@ -72,7 +72,7 @@ func (w *world) matcherSource(m *commonv1.KubeIdentityMatcher, source *snapshot.
 		namespaces = []string{""}
 	}
 	for _, cluster := range m.Clusters {
-		for _, domain := range w.trustDomains(cluster, issues) {
+		for _, domain := range env.trustDomains(cluster, issues) {
 			for _, namespace := range namespaces {
 				source.Identities = append(source.Identities, snapshot.Identity{Cluster: cluster, TrustDomain: domain, Namespace: namespace})
 			}
@@ -80,14 +80,14 @@ func (w *world) matcherSource(m *commonv1.KubeIdentityMatcher, source *snapshot.
 	}
 }
 
-func (w *world) accountSource(account commonv1.ClusterObjectRef, source *snapshot.Source, issues *[]snapshot.Issue) {
+func (env *environment) accountSource(account commonv1.ClusterObjectRef, source *snapshot.Source, issues *[]snapshot.Issue) {
 	clusters := []string{account.ClusterName}
 	if account.ClusterName == "" {
-		clusters = w.topology.Clusters()
+		clusters = env.topology.Clusters()
 	}
 	for _, cluster := range clusters {
-		for _, namespace := range w.accountNamespaces(account, cluster) {
-			for _, domain := range w.trustDomains(cluster, issues) {
+		for _, namespace := range env.accountNamespaces(account, cluster) {
+			for _, domain := range env.trustDomains(cluster, issues) {
 				source.Identities = append(source.Identities, snapshot.Identity{
 					Cluster: cluster, TrustDomain: domain, Namespace: namespace, ServiceAccount: account.Name,
 				})
@@ -96,24 +96,25 @@ func (w *world) accountSource(account commonv1.ClusterObjectRef, source *snapsho
 	}
 }
 
-// accountNamespaces: mesh identities have no pattern for an account's name in
-// any namespace, so a name without one stands for where workloads run under it.
-func (w *world) accountNamespaces(account commonv1.ClusterObjectRef, cluster string) []string {
+// accountNamespaces are the namespaces of a service account in a cluster. Identities
+// in certificates have no pattern for an account in any namespace, so an account
+// without a namespace means those in which workloads run under it.
+func (env *environment) accountNamespaces(account commonv1.ClusterObjectRef, cluster string) []string {
 	if account.Namespace != "" || account.Name == "" {
 		return []string{account.Namespace}
 	}
-	return w.inv.NamespacesOf(account.Name, cluster)
+	return env.inv.NamespacesOf(account.Name, cluster)
 }
 
-// trustDomains are those of a cluster's meshes; an unknown cluster has none,
-// and is an issue once.
-func (w *world) trustDomains(cluster string, issues *[]snapshot.Issue) []string {
-	domains := w.topology.TrustDomains(cluster)
+// trustDomains are those of a cluster's meshes. An unknown cluster has none and is
+// one issue.
+func (env *environment) trustDomains(cluster string, issues *[]snapshot.Issue) []string {
+	domains := env.topology.TrustDomains(cluster)
 	if len(domains) > 0 {
 		return domains
 	}
-	if slices.ContainsFunc(w.topology.Meshes, func(m *snapshot.MeshPlan) bool { return m.Cluster == cluster }) {
-		return nil // its callers reach their own mesh only
+	if slices.ContainsFunc(env.topology.Meshes, func(m *snapshot.MeshPlan) bool { return m.Cluster == cluster }) {
+		return nil // its callers can only reach their own mesh
 	}
 	issue := snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector, or register the cluster",
 		"no mesh was discovered in cluster %s, so nobody there can be let in", cluster)
@@ -123,10 +124,10 @@ func (w *world) trustDomains(cluster string, issues *[]snapshot.Issue) []string 
 	return nil
 }
 
-// unnameable warns of callers whom a mesh cannot be told about.
-func unnameable(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapshot.Issue {
+// identityIssues warns of callers that a mesh cannot identify.
+func identityIssues(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapshot.Issue {
 	if mesh.Mesh.Spec.Istio == nil {
-		return nil // it knows its own cluster's callers by other means
+		return nil // it identifies callers of its own cluster by other means
 	}
 	for i := range rule.Sources {
 		for _, id := range rule.Sources[i].Identities {
@@ -158,9 +159,9 @@ func compareIdentities(a, b snapshot.Identity) int {
 	return 0
 }
 
-// keptOpen warns of AccessPolicies on a gateway that a global access policy
-// leaves open: what lets everybody in beside them makes them void.
-func keptOpen(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
+// openGatewayIssues warns of AccessPolicies on a gateway that a global access policy
+// leaves open: its own rule allows everybody, so the policies have no effect.
+func openGatewayIssues(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
 	service := inventory.ServiceRef(d)
 	if !slices.ContainsFunc(mesh.OpenGateways, func(g snapshot.OpenGateway) bool { return g.Service == service }) {
 		return nil

@@ -23,7 +23,7 @@ var (
 
 // accessWorld has a workload under each of two accounts in each of two
 // namespaces of three clusters, two of which share a trust domain.
-func accessWorld() *world {
+func accessWorld() *environment {
 	var found []*snapshot.Discovered
 	for _, cluster := range []string{"one", "three", "two"} {
 		d := &snapshot.Discovered{Cluster: cluster}
@@ -44,9 +44,9 @@ func accessWorld() *world {
 		}
 		found = append(found, d)
 	}
-	w := &world{inv: inventory.New(found, nil)}
-	w.topology = virtualmesh.New(w.inv, nil, nil, nil, nil)
-	return w
+	env := &environment{inv: inventory.New(found, nil)}
+	env.topology = virtualmesh.New(env.inv, nil, nil, nil, nil)
+	return env
 }
 
 // lets reports whether a rule lets a certificate in, as Istio would.
@@ -92,15 +92,15 @@ func randomSources(r *rand.Rand) []commonv1.IdentitySelector {
 // only be where the trust domain is the same.
 func TestAccessIsWhatIsWritten(t *testing.T) {
 	t.Parallel()
-	w := accessWorld()
+	env := accessWorld()
 	in, out := 0, 0
 	for seed := range int64(3000) {
 		p := &networkingv1.AccessPolicy{Spec: networkingv1.AccessPolicySpec{SourceSelector: randomSources(rand.New(rand.NewSource(seed)))}}
-		rule, _ := w.accessRule(p)
+		rule, _ := env.accessRule(p)
 		for _, namespace := range accessNames[1:] {
 			for _, account := range accessNames[1:] {
 				for _, domain := range []string{"a", "b"} {
-					want := slices.ContainsFunc(w.inv.Workloads, func(o *discoveryv1.Workload) bool {
+					want := slices.ContainsFunc(env.inv.Workloads, func(o *discoveryv1.Workload) bool {
 						k := o.Spec.Kubernetes
 						return accessClusters[k.Controller.ClusterName] == domain && k.Controller.Namespace == namespace && k.ServiceAccountName == account &&
 							inventory.SelectsIdentity(p.Spec.SourceSelector, k)

@@ -11,22 +11,23 @@ import (
 	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
-// accounts is who runs under which service account, in meshes that tell
-// callers and services apart by nothing else. What is granted to an account is
-// granted to all of its pods, so Destinations that share one are judged together.
+// accounts says which workloads run under which service account, in meshes that
+// identify callers and services by service account only. Access to an account is
+// access to all of its pods, so Destinations that share an account are evaluated
+// together.
 type accounts struct {
-	// behind lists, by Destination, the indexes of the workloads that answer.
+	// behind lists, by Destination, the indexes of the workloads that serve it.
 	behind map[int][]int
-	// fronts lists, by workload, the Destinations that it answers for.
+	// fronts lists, by workload, the Destinations that it serves.
 	fronts map[int][]int
-	// pods lists, by account, the workloads that can be called at all.
+	// pods lists, by account, the workloads that serve any Destination.
 	pods map[accountKey][]int
-	// groups are the Destinations that share accounts, directly or through
-	// others, by each of them; ascending.
+	// groups are the Destinations that share accounts, directly or indirectly, by
+	// each of their indexes.
 	groups map[int]*accountGroup
 	// of lists the workloads of each mesh.
 	of map[commonv1.ObjectRef][]int
-	// connections are remembered answers, by account.
+	// connections caches, by account, the pod ports that carry no requests.
 	connections map[accountKey]map[uint32]bool
 }
 
@@ -35,10 +36,10 @@ type accountKey struct {
 	snapshot.Account
 }
 
-// accountGroup are Destinations that are judged together.
+// accountGroup is a set of Destinations that are evaluated together, ascending.
 type accountGroup struct{ members []int }
 
-// newAccounts looks at the Destinations of meshes that go by account.
+// newAccounts indexes the meshes that identify by account.
 func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *accounts {
 	a := &accounts{
 		behind: map[int][]int{}, fronts: map[int][]int{}, pods: map[accountKey][]int{},
@@ -75,12 +76,12 @@ func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *acco
 			}
 		}
 	}
-	a.join(inv)
+	a.joinGroups(inv)
 	return a
 }
 
-// join groups the Destinations that share an account.
-func (a *accounts) join(inv *inventory.Inventory) {
+// joinGroups groups the Destinations that share an account.
+func (a *accounts) joinGroups(inv *inventory.Inventory) {
 	group := func(i int) *accountGroup {
 		if a.groups[i] == nil {
 			a.groups[i] = &accountGroup{members: []int{i}}
@@ -111,7 +112,7 @@ func (a *accounts) join(inv *inventory.Inventory) {
 	}
 }
 
-// members are the Destinations that are judged together with one.
+// members are the Destinations that are evaluated together with one, itself included.
 func (a *accounts) members(i int) []int {
 	if g := a.groups[i]; g != nil {
 		return g.members
@@ -120,10 +121,10 @@ func (a *accounts) members(i int) []int {
 }
 
 // accountsOf are the accounts under which the pods of a Destination run, ascending.
-func (w *world) accountsOf(i int) []snapshot.Account {
+func (env *environment) accountsOf(i int) []snapshot.Account {
 	var out []snapshot.Account
-	for _, x := range w.accounts.behind[i] {
-		out = append(out, accountOf(w.inv.Workloads[x]))
+	for _, x := range env.accounts.behind[i] {
+		out = append(out, accountOf(env.inv.Workloads[x]))
 	}
 	slices.SortFunc(out, snapshot.Account.Compare)
 	return slices.Compact(out)

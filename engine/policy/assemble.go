@@ -8,121 +8,121 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// assemble puts the plan together from the cells; what did not change is the
-// same object as in the plan before.
-func (r *round) assemble() *snapshot.Plan {
+// assemble builds the Plan. What did not change is the same object as in the last
+// Plan.
+func (r *reconciler) assemble() *snapshot.Plan {
 	plan := &snapshot.Plan{
-		Meshes: r.world.topology.Meshes, VirtualMeshes: r.world.topology.VirtualMeshes, Workloads: r.world.inv.Workloads,
+		Meshes: r.env.topology.Meshes, VirtualMeshes: r.env.topology.VirtualMeshes, Workloads: r.env.inv.Workloads,
 	}
 	switch {
-	case !r.fresh && len(r.changed) == 0:
+	case !r.rebuilt && len(r.changed) == 0:
 		plan.Destinations = r.plan.Destinations
-	case r.fresh:
-		plans := make([]*snapshot.DestinationPlan, len(r.cells))
-		for i, c := range r.cells {
-			plans[i] = c.plan
+	case r.rebuilt:
+		plans := make([]*snapshot.DestinationPlan, len(r.states))
+		for i, s := range r.states {
+			plans[i] = s.plan
 		}
 		plan.Destinations = snapshot.ListOf(plans)
 	default:
 		plans := make(map[int]*snapshot.DestinationPlan, len(r.changed))
 		for i := range r.changed {
-			plans[i] = r.cells[i].plan
+			plans[i] = r.states[i].plan
 		}
 		plan.Destinations = r.plan.Destinations.With(plans)
 	}
-	plan.VirtualDestinations = r.planVirtuals()
-	plan.Policies = r.policyPlans()
+	plan.VirtualDestinations = r.planVirtualDestinations()
+	plan.Policies = r.planPolicies()
 	plan.Dependencies, plan.Sidecars = r.dependencies.plans, r.dependencies.sidecars
-	r.findSpecial()
-	plan.Filters, plan.Externals = r.filterPlans(), r.externalPlans()
+	r.updateExtended()
+	plan.Filters, plan.Externals = r.planFilters(), r.planExternals()
 	return plan
 }
 
-// policyPlans gives the verdicts on all policies, TrafficPolicies first.
-func (r *round) policyPlans() []*snapshot.PolicyPlan {
-	if !r.fresh && len(r.policies) == 0 && len(r.plan.Policies) == len(r.traffic)+len(r.access) {
+// planPolicies plans all policies, TrafficPolicies first.
+func (r *reconciler) planPolicies() []*snapshot.PolicyPlan {
+	if !r.rebuilt && len(r.dirtyPolicies) == 0 && len(r.plan.Policies) == len(r.traffic)+len(r.access) {
 		return r.plan.Policies
 	}
 	out := make([]*snapshot.PolicyPlan, 0, len(r.traffic)+len(r.access))
 	for _, b := range r.traffic {
-		if b.plan == nil || r.policies[b.ref] {
-			b.plan = unlessEqual(b.plan, r.judgeTraffic(b))
+		if b.plan == nil || r.dirtyPolicies[b.ref] {
+			b.plan = reuseIfEqual(b.plan, r.planTrafficPolicy(b))
 		}
 		out = append(out, b.plan)
 	}
 	for _, b := range r.access {
-		if b.plan == nil || r.policies[b.ref] {
-			b.plan = unlessEqual(b.plan, r.judgeAccess(b))
+		if b.plan == nil || r.dirtyPolicies[b.ref] {
+			b.plan = reuseIfEqual(b.plan, r.planAccessPolicy(b))
 		}
 		out = append(out, b.plan)
 	}
 	return out
 }
 
-// unlessEqual is the earlier plan if it says the same, so that nothing is
-// written anew.
-func unlessEqual(was, now *snapshot.PolicyPlan) *snapshot.PolicyPlan {
+// reuseIfEqual returns the earlier plan if both are equal, so that its status is not
+// written again.
+func reuseIfEqual(was, now *snapshot.PolicyPlan) *snapshot.PolicyPlan {
 	if reflect.DeepEqual(was, now) {
 		return was
 	}
 	return now
 }
 
-func (r *round) judgeTraffic(b *trafficBinding) *snapshot.PolicyPlan {
+func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
 	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: b.issues}
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
-		c := r.cells[i]
-		at := slices.Index(c.traffic, b)
-		p.Verdicts = append(p.Verdicts, c.accepted.verdicts[at])
-		p.Remarks += len(c.accepted.verdicts[at].Issues)
+		s := r.states[i]
+		at := slices.Index(s.traffic, b)
+		p.Verdicts = append(p.Verdicts, s.accepted.verdicts[at])
+		p.Remarks += len(s.accepted.verdicts[at].Issues)
 	}
-	return b.ceasing.note(p, r.trafficHolds(b, p))
+	return b.enforcementRecord.record(p, r.trafficEnforcement(b, p))
 }
 
-func (r *round) judgeAccess(b *accessBinding) *snapshot.PolicyPlan {
+func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: b.issues}
 	unnamed := map[*snapshot.MeshPlan][]snapshot.Issue{} // the same on all of a mesh's Destinations
 	var meshes []*snapshot.MeshPlan
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
-		d := r.world.inv.Destinations[i]
+		d := r.env.inv.Destinations[i]
 		v := snapshot.Verdict{Destination: inventory.DestinationRef(d), Accepted: true, Order: r.accessOrder(i, b)}
 		if len(d.Spec.KubeService.WorkloadSelectorLabels) == 0 {
-			v = reject(snapshot.Verdict{Destination: inventory.DestinationRef(d)}, b.ref, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported,
+			v = withIssues(snapshot.Verdict{Destination: inventory.DestinationRef(d)}, b.ref, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported,
 				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", inventory.ServiceName(d.Spec.KubeService.Ref))})
-		} else if mesh := r.world.topology.MeshOf(d); mesh != nil {
+		} else if mesh := r.env.topology.MeshOf(d); mesh != nil {
 			if _, ok := unnamed[mesh]; !ok {
-				unnamed[mesh] = unnameable(b.rule, mesh)
+				unnamed[mesh] = identityIssues(b.rule, mesh)
 				meshes = append(meshes, mesh)
 			}
-			issues := slices.Concat(unnamed[mesh], r.world.alsoGuarded(d, mesh), keptOpen(d, mesh))
+			issues := slices.Concat(unnamed[mesh], r.env.authorizationPolicyIssues(d, mesh), openGatewayIssues(d, mesh))
 			if mesh.ByAccount {
-				issues = r.cells[i].grants.issues[grantKey{b, i}]
+				issues = r.states[i].grants.issues[grantKey{b, i}]
 			}
 			if v.Accepted = !snapshot.HasErrors(issues); !v.Accepted {
 				v.Order = 0
 			}
-			v = reject(v, b.ref, issues)
+			v = withIssues(v, b.ref, issues)
 		}
 		p.Verdicts = append(p.Verdicts, v)
 		p.Remarks += len(v.Issues)
 	}
-	for _, issue := range r.world.topology.Indistinct(b.rule, meshes) {
+	for _, issue := range r.env.topology.SharedIdentityIssues(b.rule, meshes) {
 		p.Issues = append(slices.Clone(p.Issues), issue.On(b.ref, snapshot.Ref{}))
 	}
-	return b.ceasing.note(p, r.accessHolds(b))
+	return b.enforcementRecord.record(p, r.accessEnforcement(b))
 }
 
-// accessOrder is a policy's place among those in force on a Destination.
-func (r *round) accessOrder(i int, b *accessBinding) uint32 {
-	c := r.cells[i]
+// accessOrder is the position of a policy among those in force on a Destination.
+func (r *reconciler) accessOrder(i int, b *accessBinding) uint32 {
+	s := r.states[i]
 	var before uint32
-	for _, other := range c.access {
+	for _, other := range s.access {
 		if other == b {
 			break
 		}
-		if c.grants == nil || !snapshot.HasErrors(c.grants.issues[grantKey{other, i}]) {
+		if s.grants == nil || !snapshot.HasErrors(s.grants.issues[grantKey{other, i}]) {
 			before++
 		}
 	}

@@ -7,23 +7,24 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// bind finds what each policy selects, and puts it into the cells that it has a
-// say in. Where the world is the same, only changed policies are looked at.
-func (r *round) bind() {
-	r.bindTraffic()
-	r.bindAccess()
-	if !r.fresh {
+// bindPolicies finds the Destinations that each policy selects, and adds the policy
+// to their states. If the environment did not change, only changed policies are
+// bound.
+func (r *reconciler) bindPolicies() {
+	r.bindTrafficPolicies()
+	r.bindAccessPolicies()
+	if !r.rebuilt {
 		return
 	}
-	for _, c := range r.cells {
-		slices.SortFunc(c.traffic, byAge)
+	for _, s := range r.states {
+		slices.SortFunc(s.traffic, byAge)
 	}
 }
 
 func byAge(a, b *trafficBinding) int { return inventory.CompareAge(a.policy, b.policy) }
 
-func (r *round) bindTraffic() {
-	if !r.fresh && snapshot.SameSlice(r.basis.traffic, r.next.traffic) {
+func (r *reconciler) bindTrafficPolicies() {
+	if !r.rebuilt && snapshot.SameSlice(r.last.traffic, r.next.traffic) {
 		return
 	}
 	old := r.traffic
@@ -32,55 +33,55 @@ func (r *round) bindTraffic() {
 	for _, p := range r.next.traffic {
 		ref := snapshot.RefOf(snapshot.TrafficPolicy, p)
 		for ; at < len(old) && old[at].ref.Compare(ref) < 0; at++ {
-			r.dropTraffic(old[at])
+			r.removeTrafficBinding(old[at])
 		}
 		var was *trafficBinding
 		if at < len(old) && old[at].ref == ref {
 			was = old[at]
 			at++
 		}
-		if was != nil && was.policy == p && !r.fresh {
+		if was != nil && was.policy == p && !r.rebuilt {
 			r.traffic = append(r.traffic, was)
 			continue
 		}
 		if was != nil {
-			r.dropTraffic(was)
+			r.removeTrafficBinding(was)
 		}
-		b := r.world.bindTraffic(p, was)
+		b := r.env.newTrafficBinding(p, was)
 		r.traffic = append(r.traffic, b)
-		r.addTraffic(b)
+		r.addTrafficBinding(b)
 	}
 	for ; at < len(old); at++ {
-		r.dropTraffic(old[at])
+		r.removeTrafficBinding(old[at])
 	}
 }
 
-func (r *round) addTraffic(b *trafficBinding) {
-	r.policies[b.ref] = true
+func (r *reconciler) addTrafficBinding(b *trafficBinding) {
+	r.dirtyPolicies[b.ref] = true
 	for _, i := range b.selected {
-		c := r.cells[i]
-		if r.fresh {
-			c.traffic = append(c.traffic, b) // sorted when all are there
+		s := r.states[i]
+		if r.rebuilt {
+			s.traffic = append(s.traffic, b) // sorted at the end of bindPolicies
 			continue
 		}
 		r.dirty[i] = true
-		at, _ := slices.BinarySearchFunc(c.traffic, b, byAge)
-		c.traffic = slices.Insert(c.traffic, at, b)
+		at, _ := slices.BinarySearchFunc(s.traffic, b, byAge)
+		s.traffic = slices.Insert(s.traffic, at, b)
 	}
 }
 
-func (r *round) dropTraffic(b *trafficBinding) {
-	if r.fresh {
-		return // the cells are new
+func (r *reconciler) removeTrafficBinding(b *trafficBinding) {
+	if r.rebuilt {
+		return // the states are new
 	}
 	for _, i := range b.selected {
 		r.dirty[i] = true
-		r.cells[i].traffic = slices.DeleteFunc(r.cells[i].traffic, func(x *trafficBinding) bool { return x == b })
+		r.states[i].traffic = slices.DeleteFunc(r.states[i].traffic, func(x *trafficBinding) bool { return x == b })
 	}
 }
 
-func (r *round) bindAccess() {
-	if !r.fresh && snapshot.SameSlice(r.basis.access, r.next.access) {
+func (r *reconciler) bindAccessPolicies() {
+	if !r.rebuilt && snapshot.SameSlice(r.last.access, r.next.access) {
 		return
 	}
 	old := make(map[snapshot.Ref]*accessBinding, len(r.access))
@@ -92,70 +93,71 @@ func (r *round) bindAccess() {
 		ref := snapshot.RefOf(snapshot.AccessPolicy, p)
 		was := old[ref]
 		delete(old, ref)
-		if was != nil && was.policy == p && !r.fresh {
+		if was != nil && was.policy == p && !r.rebuilt {
 			r.access = append(r.access, was)
 			continue
 		}
-		b := r.world.bindAccess(p, was)
+		b := r.env.newAccessBinding(p, was)
 		r.access = append(r.access, b)
-		r.policies[ref] = true
-		r.swapAccess(was, b)
+		r.dirtyPolicies[ref] = true
+		r.replaceAccessBinding(was, b)
 	}
 	for _, gone := range old {
-		r.swapAccess(gone, nil)
+		r.replaceAccessBinding(gone, nil)
 	}
 }
 
-// swapAccess puts a binding into the cells that it selects in the place of an
-// earlier one.
-func (r *round) swapAccess(was, now *accessBinding) {
-	if was != nil && !r.fresh {
+// replaceAccessBinding replaces a binding in the states that it selects. Either may
+// be nil.
+func (r *reconciler) replaceAccessBinding(was, now *accessBinding) {
+	if was != nil && !r.rebuilt {
 		for _, i := range was.selected {
 			r.dirty[i] = true
-			r.cells[i].access = slices.DeleteFunc(r.cells[i].access, func(x *accessBinding) bool { return x == was })
-			r.markAccess(i)
+			r.states[i].access = slices.DeleteFunc(r.states[i].access, func(x *accessBinding) bool { return x == was })
+			r.markAccessPolicies(i)
 		}
-		r.markSharers(was.selected)
+		r.markAccountGroups(was.selected)
 	}
 	if now == nil {
 		return
 	}
 	for _, i := range now.selected {
-		c := r.cells[i]
-		if r.fresh {
-			c.access = append(c.access, now) // policies come in order
+		s := r.states[i]
+		if r.rebuilt {
+			s.access = append(s.access, now) // policies are in order
 			continue
 		}
 		r.dirty[i] = true
-		at, _ := slices.BinarySearchFunc(c.access, now, func(a, b *accessBinding) int { return a.ref.Compare(b.ref) })
-		c.access = slices.Insert(c.access, at, now)
-		r.markAccess(i)
+		at, _ := slices.BinarySearchFunc(s.access, now, func(a, b *accessBinding) int { return a.ref.Compare(b.ref) })
+		s.access = slices.Insert(s.access, at, now)
+		r.markAccessPolicies(i)
 	}
-	if !r.fresh {
-		r.markSharers(now.selected)
+	if !r.rebuilt {
+		r.markAccountGroups(now.selected)
 	}
 }
 
-// markSharers: what is granted to an account is judged on all Destinations that
-// share it.
-func (r *round) markSharers(selected []int) {
+// markAccountGroups marks the Destinations that share an account with the selected
+// ones: they are evaluated together.
+func (r *reconciler) markAccountGroups(selected []int) {
 	marked := map[*accountGroup]bool{}
 	for _, i := range selected {
-		group := r.world.accounts.groups[i]
+		group := r.env.accounts.groups[i]
 		if group == nil || marked[group] {
 			continue
 		}
 		marked[group] = true
 		for _, member := range group.members {
 			r.dirty[member] = true
-			r.markAccess(member)
+			r.markAccessPolicies(member)
 		}
 	}
 }
 
-// markAccess: the others' order on the Destination may have changed.
-func (r *round) markAccess(i int) {
-	for _, b := range r.cells[i].access {
-		r.policies[b.ref] = true
+// markAccessPolicies marks the policies on a Destination, whose order there may have
+// changed.
+func (r *reconciler) markAccessPolicies(i int) {
+	for _, b := range r.states[i].access {
+		r.dirtyPolicies[b.ref] = true
 	}
 }

@@ -9,21 +9,23 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// trafficBinding is a TrafficPolicy with what it selects.
+// trafficBinding is a TrafficPolicy with the Destinations and callers that it
+// selects.
 type trafficBinding struct {
 	policy    *networkingv1.TrafficPolicy
 	ref       snapshot.Ref
 	selected  []int
 	workloads inventory.WorkloadList
 	issues    []snapshot.Issue
-	ceasing
+	enforcementRecord
 	// plan is the last verdict; nil if there is none yet.
 	plan *snapshot.PolicyPlan
 }
 
-// accessBinding is an AccessPolicy with what it selects and who it lets in.
+// accessBinding is an AccessPolicy with the Destinations that it selects and the
+// callers that it allows.
 type accessBinding struct {
-	// callers and uncovered are remembered answers, by mesh and by account.
+	// callers and uncovered are caches, by mesh and by account.
 	callers   map[snapshot.Ref]*callers
 	uncovered map[accountKey]string
 
@@ -33,17 +35,17 @@ type accessBinding struct {
 	rule      *snapshot.AccessRule
 	workloads inventory.WorkloadList
 	issues    []snapshot.Issue
-	ceasing
+	enforcementRecord
 	// plan is the last verdict; nil if there is none yet.
 	plan *snapshot.PolicyPlan
 }
 
-func (w *world) bindTraffic(p *networkingv1.TrafficPolicy, old *trafficBinding) *trafficBinding {
+func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *trafficBinding) *trafficBinding {
 	b := &trafficBinding{policy: p, ref: snapshot.RefOf(snapshot.TrafficPolicy, p)}
-	selected, missing := w.inv.SelectDestinations(p.Spec.DestinationSelector)
+	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
 	b.issues = inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)
-	b.workloads = w.inv.SelectWorkloads(w.topology.CallingMeshes(selected), p.Spec.SourceSelector)
+	b.workloads = env.inv.SelectWorkloads(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
 	if b.workloads.Count == 0 && len(selected) > 0 {
 		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing,
 			"correct sourceSelector, or start the workloads", "sourceSelector matches no workload that could call these destinations").On(b.ref, snapshot.Ref{}))
@@ -60,14 +62,14 @@ func (w *world) bindTraffic(p *networkingv1.TrafficPolicy, old *trafficBinding) 
 	return b
 }
 
-func (w *world) bindAccess(p *networkingv1.AccessPolicy, old *accessBinding) *accessBinding {
+func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *accessBinding) *accessBinding {
 	b := &accessBinding{policy: p, ref: snapshot.RefOf(snapshot.AccessPolicy, p)}
-	selected, missing := w.inv.SelectDestinations(p.Spec.DestinationSelector)
+	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
 	b.issues = inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)
-	b.workloads = w.inv.SelectIdentities(w.topology.CallingMeshes(selected), p.Spec.SourceSelector)
-	rule, issues := w.accessRule(p)
-	if w.knowIdentities(selected) {
+	b.workloads = env.inv.SelectIdentities(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
+	rule, issues := env.accessRule(p)
+	if env.anyByIdentity(selected) {
 		for _, issue := range issues {
 			b.issues = append(b.issues, issue.On(b.ref, snapshot.Ref{}))
 		}

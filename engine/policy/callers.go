@@ -10,17 +10,17 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// callers are whom an AccessPolicy lets in, in the accounts of one mesh.
+// callers are the accounts of one mesh that an AccessPolicy allows.
 type callers struct {
 	accounts []snapshot.Account
 	issues   []snapshot.Issue
 	rule     *snapshot.AccessRule
 }
 
-// callersIn expands a policy's sources to the accounts of a mesh: those that are
-// named, and for patterns those under which workloads run. It is never more
+// callersIn expands a policy's sources to the accounts of a mesh: those that it
+// names, and for patterns those under which workloads run. The result is never more
 // than what is written.
-func (w *world) callersIn(b *accessBinding, dialect *snapshot.Dialect, mesh *snapshot.MeshPlan) *callers {
+func (env *environment) callersIn(b *accessBinding, dialect *snapshot.Dialect, mesh *snapshot.MeshPlan) *callers {
 	if c := b.callers[mesh.Ref]; c != nil {
 		return c
 	}
@@ -43,10 +43,10 @@ func (w *world) callersIn(b *accessBinding, dialect *snapshot.Dialect, mesh *sna
 		note("sourceSelector", snapshot.Omitted)
 	}
 	for i := range spec.SourceSelector {
-		w.noteSources(&spec.SourceSelector[i], mesh, note, func(a snapshot.Account) { c.accounts = append(c.accounts, a) })
+		env.noteSources(&spec.SourceSelector[i], mesh, note, func(a snapshot.Account) { c.accounts = append(c.accounts, a) })
 	}
-	for _, x := range w.accounts.of[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
-		workload := w.inv.Workloads[x]
+	for _, x := range env.accounts.of[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
+		workload := env.inv.Workloads[x]
 		account := accountOf(workload)
 		identity := &discoveryv1.KubernetesWorkload{Controller: workload.Spec.Kubernetes.Controller, ServiceAccountName: account.Name}
 		if inventory.SelectsIdentity(spec.SourceSelector, identity) {
@@ -63,9 +63,9 @@ func (w *world) callersIn(b *accessBinding, dialect *snapshot.Dialect, mesh *sna
 	return c
 }
 
-// noteSources tells what of a selector is a pattern or about somewhere else,
-// and adds the accounts that it names in full.
-func (w *world) noteSources(s *commonv1.IdentitySelector, mesh *snapshot.MeshPlan, note func(path, of string), add func(snapshot.Account)) {
+// noteSources calls note for the parts of a selector that are patterns or name
+// another cluster, and add for the accounts that it names in full.
+func (env *environment) noteSources(s *commonv1.IdentitySelector, mesh *snapshot.MeshPlan, note func(path, of string), add func(snapshot.Account)) {
 	const accounts = "sourceSelector.kubeServiceAccountRefs.serviceAccounts."
 	switch {
 	case inventory.NamesAnyone(s):
@@ -93,7 +93,7 @@ func (w *world) noteSources(s *commonv1.IdentitySelector, mesh *snapshot.MeshPla
 	}
 }
 
-// ruleFor is a policy's rule in a mesh that knows accounts only.
+// ruleFor is a policy's rule in a mesh that identifies callers by account only.
 func ruleFor(p *networkingv1.AccessPolicy, mesh *snapshot.MeshPlan, from []snapshot.Account) *snapshot.AccessRule {
 	rule := &snapshot.AccessRule{
 		Origin: snapshot.Origin{Ref: snapshot.RefOf(snapshot.AccessPolicy, p), Field: "sourceSelector"},

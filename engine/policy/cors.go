@@ -12,9 +12,9 @@ import (
 var corsPolicy = feature{
 	field: "policy.corsPolicy",
 	value: func(p *networkingv1.Policy) any { return has(p.CorsPolicy) },
-	check: func(s *setting) []snapshot.Issue {
+	check: func(c *fieldContext) []snapshot.Issue {
 		const field = "policy.corsPolicy"
-		cors := s.spec.Policy.CorsPolicy
+		cors := c.spec.Policy.CorsPolicy
 		var issues []snapshot.Issue
 		for i, origin := range cors.AllowOrigins {
 			issues = append(issues, checkMatch(field+".allowOrigins["+strconv.Itoa(i)+"]", origin)...)
@@ -32,15 +32,15 @@ var corsPolicy = feature{
 		}
 		return append(issues, checkStep(field+".maxAge", cors.MaxAge, time.Second)...)
 	},
-	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
-		claim(&action.CORS, *s.spec.Policy.CorsPolicy, origin)
+	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
+		setIfUnset(&action.CORS, *c.spec.Policy.CorsPolicy, origin)
 	},
 }
 
-// corsMethods are those that Istio lets stand in CorsPolicy.allow_methods.
+// corsMethods are the values that Istio accepts in CorsPolicy.allow_methods.
 var corsMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE", "*"}
 
-// checkCORSHeaders: * stands for any here, and is a header's name besides.
+// checkCORSHeaders checks header names; * means any, and is also a valid name.
 func checkCORSHeaders(field string, names []string) []snapshot.Issue {
 	var issues []snapshot.Issue
 	for _, name := range names {

@@ -11,9 +11,9 @@ import (
 var csrf = feature{
 	field: "policy.csrf",
 	value: func(p *networkingv1.Policy) any { return has(p.Csrf) },
-	check: func(s *setting) []snapshot.Issue {
+	check: func(c *fieldContext) []snapshot.Issue {
 		const field = "policy.csrf"
-		p := s.spec.Policy.Csrf
+		p := c.spec.Policy.Csrf
 		var issues []snapshot.Issue
 		if !p.FilterEnabled && !p.ShadowEnabled {
 			issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "set filterEnabled or shadowEnabled, or remove it",
@@ -30,12 +30,12 @@ var csrf = feature{
 		}
 		return issues
 	},
-	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
-		p := s.spec.Policy.Csrf
+	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
+		p := c.spec.Policy.Csrf
 		if !p.FilterEnabled && !p.ShadowEnabled {
 			return
 		}
-		claim(&action.CSRF, snapshot.CSRF{
+		setIfUnset(&action.CSRF, snapshot.CSRF{
 			Shadow: !p.FilterEnabled, Percent: percentOrAll(p.Percentage), Origins: p.AdditionalOrigins,
 		}, origin)
 	},

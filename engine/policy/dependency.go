@@ -10,66 +10,66 @@ import (
 	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
-// dependencies is what a Planner keeps of ServiceDependencies from plan to plan.
+// dependencies is the Planner's cache of ServiceDependencies.
 type dependencies struct {
 	bindings []*dependencyBinding // ascending by ref
-	places   *podPlaces
-	standing map[inventory.Namespace]*standing
+	pods     *podIndex
+	groups   map[inventory.Namespace]*namespaceGroups
 	egress   map[string]*egress
 	sidecars []*snapshot.SidecarPlan
 	plans    []*snapshot.DependencyPlan
 }
 
-// dependencyBinding is a ServiceDependency with what it selects, by index.
+// dependencyBinding is a ServiceDependency with the indexes of what it selects.
 type dependencyBinding struct {
 	dependency   *enterprisev1beta1.ServiceDependency
 	ref          snapshot.Ref
 	workloads    []int
 	destinations []int
-	// everything: it selects no destinations in particular.
+	// everything is set if it has no destinationSelectors.
 	everything bool
 	issues     []snapshot.Issue
-	// plan is the last verdict; judged: it was passed on this very binding.
-	plan   *snapshot.DependencyPlan
-	judged bool
+	// plan is the last result; evaluated is set once it is that of this binding.
+	plan      *snapshot.DependencyPlan
+	evaluated bool
 }
 
-// planDependencies brings what follows from ServiceDependencies up to date. It
-// comes after the Destinations, whose routes it reads.
-func (r *round) planDependencies() {
+// planDependencies plans the ServiceDependencies. It runs after the Destinations are
+// planned, because it reads their routes.
+func (r *reconciler) planDependencies() {
 	if len(r.next.dependencies) == 0 {
 		r.dependencies = dependencies{}
 		return
 	}
 	d := &r.dependencies
-	if !r.fresh && !r.handChanged && d.bindings != nil && snapshot.SameSlice(r.basis.dependencies, r.next.dependencies) {
+	if !r.rebuilt && !r.handWrittenChanged && d.bindings != nil && snapshot.SameSlice(r.last.dependencies, r.next.dependencies) {
 		d.refreshEgress(r)
 		return
 	}
 	old := *d
-	if r.fresh || d.places == nil {
-		*d = dependencies{places: newPodPlaces(r.world), standing: map[inventory.Namespace]*standing{}, egress: map[string]*egress{}}
+	if r.rebuilt || d.pods == nil {
+		*d = dependencies{pods: newPodIndex(r.env), groups: map[inventory.Namespace]*namespaceGroups{}, egress: map[string]*egress{}}
 	}
-	dirty := d.bind(r, old.bindings)
-	if r.handChanged {
-		for at := range d.standing {
+	dirty := d.bindAll(r, old.bindings)
+	if r.handWrittenChanged {
+		for at := range d.groups {
 			dirty[at] = true
 		}
 	}
-	d.stand(r, dirty)
-	d.renewEgress(r, old.egress, dirty)
+	d.updateGroups(r, dirty)
+	d.rebuildEgress(r, old.egress, dirty)
 	d.sidecars = old.sidecars // to reuse
-	d.collect(r.world)
-	d.judge(r.world, dirty)
+	d.updateSidecars(r.env)
+	d.updateVerdicts(r.env, dirty)
 }
 
-// bind finds what each ServiceDependency selects, and reports the places in
-// which workloads are selected in another way than before.
-func (d *dependencies) bind(r *round, old []*dependencyBinding) map[inventory.Namespace]bool {
+// bindAll finds what each ServiceDependency selects. It returns the namespaces in
+// which the selected workloads, or what they depend on, changed.
+func (d *dependencies) bindAll(r *reconciler, old []*dependencyBinding) map[inventory.Namespace]bool {
 	dirty := map[inventory.Namespace]bool{}
 	touch := func(b *dependencyBinding) {
 		for _, i := range b.workloads {
-			dirty[inventory.NamespaceOf(r.world.inv.Workloads[i].Spec.Kubernetes)] = true
+			dirty[inventory.NamespaceOf(r.env.inv.Workloads[i].Spec.Kubernetes)] = true
 		}
 	}
 	before := make(map[snapshot.Ref]*dependencyBinding, len(old))
@@ -80,19 +80,19 @@ func (d *dependencies) bind(r *round, old []*dependencyBinding) map[inventory.Na
 	for _, dependency := range r.next.dependencies {
 		ref := snapshot.RefOf(snapshot.ServiceDependency, dependency)
 		was := before[ref]
-		if was != nil && was.dependency == dependency && !r.fresh {
+		if was != nil && was.dependency == dependency && !r.rebuilt {
 			d.bindings = append(d.bindings, was)
 			delete(before, ref)
 			continue
 		}
-		b := d.bindOne(r.world, ref, dependency)
+		b := d.newBinding(r.env, ref, dependency)
 		if was != nil {
 			b.plan = was.plan // to reuse
 		}
 		d.bindings = append(d.bindings, b)
 		touch(b)
 	}
-	if !r.fresh {
+	if !r.rebuilt {
 		for _, gone := range before {
 			touch(gone)
 		}
@@ -100,16 +100,16 @@ func (d *dependencies) bind(r *round, old []*dependencyBinding) map[inventory.Na
 	return dirty
 }
 
-func (d *dependencies) bindOne(w *world, ref snapshot.Ref, o *enterprisev1beta1.ServiceDependency) *dependencyBinding {
+func (d *dependencies) newBinding(env *environment, ref snapshot.Ref, o *enterprisev1beta1.ServiceDependency) *dependencyBinding {
 	b := &dependencyBinding{dependency: o, ref: ref, everything: len(o.Spec.DestinationSelectors) == 0}
 	add := func(issue snapshot.Issue) { b.issues = append(b.issues, issue.On(ref, snapshot.Ref{})) }
 	gateways := false
-	for i, workload := range w.inv.Workloads {
+	for i, workload := range env.inv.Workloads {
 		k := workload.Spec.Kubernetes
 		if k == nil || !inventory.SelectsWorkload(o.Spec.SourceSelectors, k) {
 			continue
 		}
-		if d.places.gateways[i] {
+		if d.pods.gateways[i] {
 			gateways = true
 			continue
 		}
@@ -129,31 +129,31 @@ func (d *dependencies) bindOne(w *world, ref snapshot.Ref, o *enterprisev1beta1.
 			"destinationSelectors is empty, which means all: the workloads' proxies go on to know of every service"))
 		return b
 	}
-	selected, missing := w.inv.SelectDestinations(o.Spec.DestinationSelectors)
+	selected, missing := env.inv.SelectDestinations(o.Spec.DestinationSelectors)
 	b.destinations = selected
 	b.issues = append(b.issues, inventory.SelectionIssues(ref, "destinationSelectors", selected, missing)...)
-	b.issues = append(b.issues, w.unreachable(b)...)
+	b.issues = append(b.issues, env.unreachableIssues(b)...)
 	return b
 }
 
-// unreachable warns of Destinations that a ServiceDependency names and that the
-// meshes of its workloads do not know.
-func (w *world) unreachable(b *dependencyBinding) []snapshot.Issue {
+// unreachableIssues warns of Destinations that a ServiceDependency names and that the
+// meshes of its workloads cannot reach.
+func (env *environment) unreachableIssues(b *dependencyBinding) []snapshot.Issue {
 	named := map[int]bool{}
 	for i := range b.dependency.Spec.DestinationSelectors {
 		if refs := b.dependency.Spec.DestinationSelectors[i].KubeServiceRefs; refs != nil {
 			for _, service := range refs.Services {
-				if at, ok := w.inv.IndexOfService(service); ok {
+				if at, ok := env.inv.IndexOfService(service); ok {
 					named[at] = true
 				}
 			}
 		}
 	}
 	var issues []snapshot.Issue
-	for _, mesh := range w.meshesOf(b.workloads) {
+	for _, mesh := range env.meshesOf(b.workloads) {
 		reached, missed, example := 0, 0, -1
 		for _, i := range b.destinations {
-			switch _, ok := w.topology.Host(i, mesh); {
+			switch _, ok := env.topology.Host(i, mesh); {
 			case ok:
 				reached++
 			case named[i]:
@@ -167,7 +167,7 @@ func (w *world) unreachable(b *dependencyBinding) []snapshot.Issue {
 		if missed == 0 && (reached > 0 || len(b.destinations) == 0) {
 			continue
 		}
-		what := "service " + inventory.ServiceName(w.inv.Destinations[example].Spec.KubeService.Ref)
+		what := "service " + inventory.ServiceName(env.inv.Destinations[example].Spec.KubeService.Ref)
 		if missed > 1 {
 			what = fmt.Sprintf("%d of the services, among them %s", missed, what)
 		}
@@ -179,10 +179,10 @@ func (w *world) unreachable(b *dependencyBinding) []snapshot.Issue {
 }
 
 // meshesOf lists the meshes of workloads, ascending.
-func (w *world) meshesOf(workloads []int) []*snapshot.MeshPlan {
+func (env *environment) meshesOf(workloads []int) []*snapshot.MeshPlan {
 	var out []*snapshot.MeshPlan
 	for _, i := range workloads {
-		if m := w.topology.Mesh(w.inv.Workloads[i].Spec.Mesh); m != nil && m.Mesh.Spec.Istio != nil && !slices.Contains(out, m) {
+		if m := env.topology.Mesh(env.inv.Workloads[i].Spec.Mesh); m != nil && m.Mesh.Spec.Istio != nil && !slices.Contains(out, m) {
 			out = append(out, m)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package policy decides which TrafficPolicies, AccessPolicies,
 // VirtualDestinations and ServiceDependencies are in force on what, and what
-// follows, in no mesh's own terms. It takes an inventory of what was discovered,
+// follows, independent of any mesh. It takes an inventory of what was discovered,
 // the topology of the VirtualMeshes, and the custom resources that users wrote,
 // and produces a snapshot.Plan.
 //
@@ -9,26 +9,26 @@
 //
 // Planning:
 //
-//	planner.go   the Planner: what it keeps, and the steps of one Plan
-//	world.go     what policies are applied to
-//	cell.go      what is kept of one Destination
-//	bind.go      which policies select which Destinations
-//	binding.go   a policy with what it selects
-//	reuse.go     objects that say the same as before
-//	assemble.go  the Plan, and the verdict on each policy
-//	ceasing.go   policies that were in force before and are not now
+//	planner.go      the Planner: its cache, and the steps of one Plan
+//	environment.go  what policies are applied to
+//	state.go        the cache of one Destination
+//	bind.go         which policies select which Destinations
+//	binding.go      a policy with what it selects
+//	reuse.go        objects that are equal to those of before
+//	assemble.go     the Plan, and the verdict on each policy
+//	enforcement.go  policies that were in force before and are not now
 //
 // TrafficPolicies:
 //
 //	accept.go    precedence and conflicts
-//	express.go   what a mesh cannot express
+//	support.go   what a mesh cannot express
 //	features.go  the list of fields; each field has a file of its own:
 //	             shift.go shiftvirtual.go external.go fault.go timeout.go
 //	             retries.go cors.go mirror.go headers.go outlier.go tls.go csrf.go
 //	             ratelimit.go
 //	match.go     which requests a policy is about, and in which order
 //	routes.go    the routes that follow, as each mesh sees them
-//	shadow.go    matchers that never take a request
+//	shadow.go    matchers that never apply
 //	subset.go    the names of subsets
 //	filters.go   what routes need of the proxies of a mesh
 //	values.go    checks of values
@@ -47,7 +47,7 @@
 //	virtualbacking.go      the services behind one
 //	hostnames.go           host names and addresses
 //	failover.go            which service takes over from which
-//	virtualplan.go         what is kept from plan to plan
+//	virtualplan.go         the plans, and their cache
 //
 // ServiceDependencies:
 //

@@ -10,29 +10,32 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// maxEgress bounds the Destinations of one Sidecar, far below what an API server stores.
+// maxEgress bounds the Destinations of one Sidecar, far below the size limit of an
+// object.
 const maxEgress = 5000
 
-// egress is what the proxies of a mesh are told of by some ServiceDependencies.
+// egress is the hosts that a set of ServiceDependencies configures in the proxies of
+// a mesh.
 type egress struct {
 	mesh     *snapshot.MeshPlan
 	bindings []*dependencyBinding // ascending by ref
-	// rerouted is where policies send requests for the Destinations, by index.
-	rerouted map[int][]snapshot.EgressHost
-	plan     *snapshot.Egress
+	// routed are the hosts to which policies route requests for each Destination, by
+	// its index.
+	routed map[int][]snapshot.EgressHost
+	plan   *snapshot.Egress
 }
 
-// unusable says why proxies are not told of what these dependencies name; nil
-// if they are. It is the same until the world, the dependencies or what stands
-// behind VirtualDestinations change.
+// unusable says why these dependencies cannot limit the proxies; nil if they can. It
+// changes only with the environment, the dependencies, or what stands behind
+// VirtualDestinations.
 func (e *egress) unusable() *snapshot.Issue {
 	var issue snapshot.Issue
 	switch {
 	case e.plan.Everything:
 		return nil
-	case len(e.rerouted) > maxEgress:
+	case len(e.routed) > maxEgress:
 		issue = snapshot.Errorf(snapshot.FieldInvalid, "select fewer destinations; of that many, proxies may as well know all",
-			"it depends on %d destinations, and more than %d cannot be listed", len(e.rerouted), maxEgress)
+			"it depends on %d destinations, and more than %d cannot be listed", len(e.routed), maxEgress)
 	case !slices.ContainsFunc(e.plan.Hosts, func(h snapshot.EgressHost) bool { return len(h.Origins) > 0 }):
 		issue = snapshot.Errorf(snapshot.SelectsNothing, "correct destinationSelectors; until then the proxies go on to know of every service",
 			"none of the selected destinations is one that it can reach")
@@ -42,10 +45,10 @@ func (e *egress) unusable() *snapshot.Issue {
 	return &issue
 }
 
-// egressOf finds what a group of workloads is told of. Groups with the same
-// dependencies share it.
-func (d *dependencies) egressOf(w *world, members []int, of map[int][]*dependencyBinding) *egress {
-	e := &egress{mesh: w.topology.Mesh(w.inv.Workloads[members[0]].Spec.Mesh)}
+// egressOf returns the egress of a group of workloads. Groups with the same
+// dependencies share one.
+func (d *dependencies) egressOf(env *environment, members []int, of map[int][]*dependencyBinding) *egress {
+	e := &egress{mesh: env.topology.Mesh(env.inv.Workloads[members[0]].Spec.Mesh)}
 	for _, i := range members {
 		for _, b := range of[i] {
 			if !slices.Contains(e.bindings, b) {
@@ -66,11 +69,11 @@ func (d *dependencies) egressOf(w *world, members []int, of map[int][]*dependenc
 	return e
 }
 
-// renewEgress drops what no group needs any more, and works out what is new;
-// it reuses what was told before where that is the same.
-func (d *dependencies) renewEgress(r *round, before map[string]*egress, dirty map[inventory.Namespace]bool) {
+// rebuildEgress removes the egresses that no group uses any more and builds the new
+// ones. An egress that is equal to an earlier one keeps that one's plan.
+func (d *dependencies) rebuildEgress(r *reconciler, before map[string]*egress, dirty map[inventory.Namespace]bool) {
 	used := map[*egress]bool{}
-	for _, s := range d.standing {
+	for _, s := range d.groups {
 		for _, g := range s.groups {
 			used[g.egress] = true
 		}
@@ -78,48 +81,47 @@ func (d *dependencies) renewEgress(r *round, before map[string]*egress, dirty ma
 	maps.DeleteFunc(d.egress, func(_ string, e *egress) bool { return !used[e] })
 	for name, e := range d.egress {
 		if e.plan != nil {
-			d.refresh(r, e, dirty)
+			d.refreshOne(r, e, dirty)
 			continue
 		}
-		e.rerouted = map[int][]snapshot.EgressHost{}
+		e.routed = map[int][]snapshot.EgressHost{}
 		for _, b := range e.bindings {
 			for _, i := range b.destinations {
-				if _, done := e.rerouted[i]; !done {
-					e.rerouted[i] = r.rerouted(i, e.mesh)
+				if _, done := e.routed[i]; !done {
+					e.routed[i] = r.routedHosts(i, e.mesh)
 				}
 			}
 		}
-		e.plan = e.hosts(r.world)
+		e.plan = e.hosts(r.env)
 		if was := before[name]; was != nil && reflect.DeepEqual(was.plan, e.plan) {
 			e.plan = was.plan
 		}
 	}
 }
 
-// refreshEgress looks again at where requests for the Destinations are sent
-// whose plans are new.
-func (d *dependencies) refreshEgress(r *round) {
+// refreshEgress updates the hosts of Destinations whose routes changed.
+func (d *dependencies) refreshEgress(r *reconciler) {
 	changed, dirty := false, map[inventory.Namespace]bool{}
 	for _, e := range d.egress {
-		changed = d.refresh(r, e, dirty) || changed
+		changed = d.refreshOne(r, e, dirty) || changed
 	}
 	if changed {
-		d.collect(r.world)
+		d.updateSidecars(r.env)
 	}
 	if len(dirty) > 0 {
-		d.judge(r.world, dirty)
+		d.updateVerdicts(r.env, dirty)
 	}
 }
 
-// refresh looks again at one egress, and marks the places whose proxies are told
-// of it now and were not, or the other way round.
-func (d *dependencies) refresh(r *round, e *egress, dirty map[inventory.Namespace]bool) bool {
+// refreshOne updates one egress. It marks the namespaces in which it became usable or
+// unusable.
+func (d *dependencies) refreshOne(r *reconciler, e *egress, dirty map[inventory.Namespace]bool) bool {
 	before := e.unusable()
-	if !e.refresh(r) {
+	if !e.updateHosts(r) {
 		return false
 	}
 	if !reflect.DeepEqual(before, e.unusable()) {
-		for at, s := range d.standing {
+		for at, s := range d.groups {
 			if slices.ContainsFunc(s.groups, func(g *podGroup) bool { return g.egress == e }) {
 				dirty[at] = true
 			}
@@ -128,26 +130,26 @@ func (d *dependencies) refresh(r *round, e *egress, dirty map[inventory.Namespac
 	return true
 }
 
-func (e *egress) refresh(r *round) bool {
+func (e *egress) updateHosts(r *reconciler) bool {
 	changed := false
-	for i := range r.reachedAnew() {
-		before, selected := e.rerouted[i]
+	for i := range r.rerouted() {
+		before, selected := e.routed[i]
 		if !selected {
 			continue
 		}
-		if now := r.rerouted(i, e.mesh); !reflect.DeepEqual(before, now) {
-			e.rerouted[i] = now
+		if now := r.routedHosts(i, e.mesh); !reflect.DeepEqual(before, now) {
+			e.routed[i] = now
 			changed = true
 		}
 	}
 	if changed {
-		e.plan = e.hosts(r.world)
+		e.plan = e.hosts(r.env)
 	}
 	return changed
 }
 
-// hosts puts together what the proxies are told of.
-func (e *egress) hosts(w *world) *snapshot.Egress {
+// hosts lists the hosts for the proxies.
+func (e *egress) hosts(env *environment) *snapshot.Egress {
 	out := &snapshot.Egress{}
 	found := map[[2]string]*snapshot.EgressHost{}
 	add := func(h snapshot.EgressHost) {
@@ -162,10 +164,10 @@ func (e *egress) hosts(w *world) *snapshot.Egress {
 		out.Everything = out.Everything || b.everything
 		origin := []snapshot.Origin{{Ref: b.ref, Field: "destinationSelectors"}}
 		for _, i := range b.destinations {
-			if host, ok := w.topology.Host(i, e.mesh); ok {
-				add(snapshot.EgressHost{Host: host, Destination: inventory.DestinationRef(w.inv.Destinations[i]), Origins: origin})
+			if host, ok := env.topology.Host(i, e.mesh); ok {
+				add(snapshot.EgressHost{Host: host, Destination: inventory.DestinationRef(env.inv.Destinations[i]), Origins: origin})
 			}
-			for _, h := range e.rerouted[i] {
+			for _, h := range e.routed[i] {
 				add(h)
 			}
 		}
@@ -173,9 +175,10 @@ func (e *egress) hosts(w *world) *snapshot.Egress {
 	if out.Everything {
 		return out
 	}
-	// Where the mesh's own services are, such as collectors of traces, its
-	// federated ones are declared, too: those do not end like this.
-	add(snapshot.EgressHost{Namespace: e.mesh.Namespace, Host: "*." + e.mesh.Namespace + ".svc." + w.inv.Domain(e.mesh.Cluster)})
+	// The services in the mesh's own namespace, such as trace collectors, are always
+	// included; their federated names do not end like this, so those are listed
+	// separately.
+	add(snapshot.EgressHost{Namespace: e.mesh.Namespace, Host: "*." + e.mesh.Namespace + ".svc." + env.inv.Domain(e.mesh.Cluster)})
 	for _, h := range found {
 		slices.SortFunc(h.Origins, compareOrigins)
 		h.Origins = slices.Compact(h.Origins)
@@ -192,21 +195,21 @@ func compareOrigins(a, b snapshot.Origin) int {
 	return strings.Compare(a.Field, b.Field)
 }
 
-// rerouted are the hosts to which a mesh's policies send, or copy, requests for
-// a Destination, and the VirtualDestinations that it stands behind.
-func (r *round) rerouted(i int, mesh *snapshot.MeshPlan) []snapshot.EgressHost {
+// routedHosts are the hosts to which a mesh's policies route or mirror requests for a
+// Destination, and the VirtualDestinations that it serves.
+func (r *reconciler) routedHosts(i int, mesh *snapshot.MeshPlan) []snapshot.EgressHost {
 	var out []snapshot.EgressHost
 	add := func(h snapshot.EgressHost) {
 		if h.Host != "" && !slices.ContainsFunc(out, func(o snapshot.EgressHost) bool { return o.Host == h.Host && o.Origins[0] == h.Origins[0] }) {
 			out = append(out, h)
 		}
 	}
-	for _, v := range r.world.backed[i] {
+	for _, v := range r.env.backedBy[i] {
 		if v.Sees(mesh) {
 			add(snapshot.EgressHost{Host: v.Hostname, Destination: v.Ref, Origins: []snapshot.Origin{{Ref: v.Ref, Field: "hostname"}}})
 		}
 	}
-	for _, view := range r.cells[i].plan.Views {
+	for _, view := range r.states[i].plan.Views {
 		if view.Mesh.Cluster != mesh.Cluster {
 			continue
 		}
@@ -224,23 +227,23 @@ func (r *round) rerouted(i int, mesh *snapshot.MeshPlan) []snapshot.EgressHost {
 	return out
 }
 
-// collect lists the Sidecars, and keeps those that say what they said before.
-func (d *dependencies) collect(w *world) {
+// updateSidecars plans the Sidecars. Equal ones stay the same objects.
+func (d *dependencies) updateSidecars(env *environment) {
 	before := make(map[snapshot.Ref]*snapshot.SidecarPlan, len(d.sidecars))
 	for _, s := range d.sidecars {
 		before[s.Ref] = s
 	}
 	var out []*snapshot.SidecarPlan
-	for at, s := range d.standing {
+	for at, s := range d.groups {
 		named := map[string]bool{}
 		for _, g := range s.groups {
 			if g.egress.unusable() != nil {
-				continue // judge says why
+				continue // updateVerdicts reports why
 			}
-			o := w.inv.Workloads[g.root]
+			o := env.inv.Workloads[g.root]
 			name := o.Spec.Kubernetes.Controller.Name
 			if named[name] {
-				name = o.Name // a Deployment and a StatefulSet of one name
+				name = o.Name // a Deployment and a StatefulSet can have the same name
 			}
 			named[name] = true
 			plan := &snapshot.SidecarPlan{
@@ -248,7 +251,7 @@ func (d *dependencies) collect(w *world) {
 				Selector: o.Spec.Kubernetes.PodLabels, Egress: g.egress.plan,
 			}
 			for _, i := range g.members {
-				plan.Workloads = append(plan.Workloads, snapshot.RefOf(snapshot.Workload, w.inv.Workloads[i]))
+				plan.Workloads = append(plan.Workloads, snapshot.RefOf(snapshot.Workload, env.inv.Workloads[i]))
 			}
 			if was := before[plan.Ref]; was != nil && was.Egress == plan.Egress && slices.Equal(was.Workloads, plan.Workloads) && maps.Equal(was.Selector, plan.Selector) {
 				plan = was
@@ -262,18 +265,18 @@ func (d *dependencies) collect(w *world) {
 	}
 }
 
-// judge gives the verdicts on the ServiceDependencies that are new, or about
-// workloads that stand otherwise than before.
-func (d *dependencies) judge(w *world, dirty map[inventory.Namespace]bool) {
+// updateVerdicts evaluates the ServiceDependencies that are new or that select
+// workloads in a changed namespace.
+func (d *dependencies) updateVerdicts(env *environment, dirty map[inventory.Namespace]bool) {
 	plans := make([]*snapshot.DependencyPlan, 0, len(d.bindings))
 	for _, b := range d.bindings {
-		fresh := !b.judged // what it selects may be new, or nothing any more
-		b.judged = true
+		fresh := !b.evaluated // its selection may have changed
+		b.evaluated = true
 		for _, i := range b.workloads {
-			fresh = fresh || dirty[inventory.NamespaceOf(w.inv.Workloads[i].Spec.Kubernetes)]
+			fresh = fresh || dirty[inventory.NamespaceOf(env.inv.Workloads[i].Spec.Kubernetes)]
 		}
 		if fresh {
-			if plan := d.verdicts(w, b); !reflect.DeepEqual(plan, b.plan) {
+			if plan := d.newPlan(env, b); !reflect.DeepEqual(plan, b.plan) {
 				b.plan = plan
 			}
 		}
@@ -282,20 +285,20 @@ func (d *dependencies) judge(w *world, dirty map[inventory.Namespace]bool) {
 	d.plans = plans
 }
 
-func (d *dependencies) verdicts(w *world, b *dependencyBinding) *snapshot.DependencyPlan {
+func (d *dependencies) newPlan(env *environment, b *dependencyBinding) *snapshot.DependencyPlan {
 	plan := &snapshot.DependencyPlan{Ref: b.ref, Dependency: b.dependency, Issues: b.issues}
 	for _, i := range b.workloads {
-		o := w.inv.Workloads[i]
-		s := d.standing[inventory.NamespaceOf(o.Spec.Kubernetes)]
+		o := env.inv.Workloads[i]
+		s := d.groups[inventory.NamespaceOf(o.Spec.Kubernetes)]
 		v := snapshot.Verdict{Destination: snapshot.RefOf(snapshot.Workload, o)}
 		issues := s.issues[i]
-		if g := s.of[i]; g != nil {
+		if g := s.groupOf[i]; g != nil {
 			if issue := g.egress.unusable(); issue != nil {
 				issues = append(slices.Clone(issues), *issue)
 			}
 		}
 		v.Accepted = !snapshot.HasErrors(issues)
-		v = reject(v, b.ref, issues)
+		v = withIssues(v, b.ref, issues)
 		plan.Verdicts = append(plan.Verdicts, v)
 		plan.Remarks += len(v.Issues)
 	}

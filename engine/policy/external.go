@@ -15,8 +15,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// externals picks the Destinations that users wrote: services outside all
-// clusters. Those of before stand in for ones that say the same.
+// externals are the Destinations that users wrote: services outside all clusters.
+// Equal ones stay the same objects as before.
 func externals(before, stored []*discoveryv1.Destination) []*discoveryv1.Destination {
 	var out []*discoveryv1.Destination
 	for _, d := range stored {
@@ -24,7 +24,7 @@ func externals(before, stored []*discoveryv1.Destination) []*discoveryv1.Destina
 			out = append(out, d)
 		}
 	}
-	out = keep(before, out, func(a, b *discoveryv1.Destination) bool {
+	out = reuseUnchanged(before, out, func(a, b *discoveryv1.Destination) bool {
 		return a == b || reflect.DeepEqual(a.Spec.ExternalService, b.Spec.ExternalService)
 	})
 	if slices.Equal(before, out) {
@@ -34,8 +34,8 @@ func externals(before, stored []*discoveryv1.Destination) []*discoveryv1.Destina
 }
 
 // external finds the Destination of an external service; nil if there is none.
-func (w *world) external(ref commonv1.ObjectRef) *discoveryv1.Destination {
-	for _, d := range w.externals {
+func (env *environment) external(ref commonv1.ObjectRef) *discoveryv1.Destination {
+	for _, d := range env.externals {
 		if d.Name == ref.Name && d.Namespace == ref.Namespace {
 			return d
 		}
@@ -43,10 +43,10 @@ func (w *world) external(ref commonv1.ObjectRef) *discoveryv1.Destination {
 	return nil
 }
 
-// resolveExternal finds an external service and its port for requests: a
-// reference names none, so that there must be one only.
-func (s *setting) resolveExternal(field string, to commonv1.ObjectRef) (snapshot.Target, []snapshot.Issue) {
-	d := s.world.external(to)
+// resolveExternal finds an external service and its port for requests. A reference
+// has no port, so the service must have exactly one.
+func (c *fieldContext) resolveExternal(field string, to commonv1.ObjectRef) (snapshot.Target, []snapshot.Issue) {
+	d := c.env.external(to)
 	if d == nil {
 		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
 			"create a Destination with spec.externalService, in the namespace of the management plane, or correct the reference",
@@ -54,7 +54,7 @@ func (s *setting) resolveExternal(field string, to commonv1.ObjectRef) (snapshot
 	}
 	e := d.Spec.ExternalService
 	target := snapshot.Target{Destination: inventory.DestinationRef(d), External: true}
-	if issues := s.world.checkExternal(field, d); len(issues) > 0 {
+	if issues := c.env.checkExternal(field, d); len(issues) > 0 {
 		return target, issues
 	}
 	target.Host = e.Hosts[0]
@@ -73,12 +73,12 @@ func (s *setting) resolveExternal(field string, to commonv1.ObjectRef) (snapshot
 	return target, nil
 }
 
-// requestProtocols are those in which a proxy can send a request on. It does not
-// begin TLS by itself, so that HTTPS is none of them.
+// requestProtocols are the protocols in which a proxy can forward a request. It does
+// not originate TLS, so HTTPS is not one of them.
 var requestProtocols = []string{"HTTP", "HTTP2", "GRPC"}
 
-// checkExternal says what of an external service no mesh can be given.
-func (w *world) checkExternal(field string, d *discoveryv1.Destination) []snapshot.Issue {
+// checkExternal checks the fields of an external service.
+func (env *environment) checkExternal(field string, d *discoveryv1.Destination) []snapshot.Issue {
 	e := d.Spec.ExternalService
 	var issues []snapshot.Issue
 	wrong := func(hint, format string, args ...any) {
@@ -88,7 +88,7 @@ func (w *world) checkExternal(field string, d *discoveryv1.Destination) []snapsh
 		wrong("set spec.externalService.hosts", "the external service has no host")
 	}
 	for _, host := range e.Hosts {
-		switch other := w.hostTaken(d, host); {
+		switch other := env.hostTaken(d, host); {
 		case len(validation.IsDNS1123Subdomain(host)) > 0:
 			wrong("correct spec.externalService.hosts", "host %q of the external service is no DNS name", host)
 		case strings.Contains(host+".", ".svc."):
@@ -123,9 +123,10 @@ func (w *world) checkExternal(field string, d *discoveryv1.Destination) []snapsh
 	return issues
 }
 
-// hostTaken names the older external service with the same host, if there is one.
-func (w *world) hostTaken(d *discoveryv1.Destination, host string) string {
-	for _, o := range w.externals {
+// hostTaken names the older external service with the same host; empty if there is
+// none.
+func (env *environment) hostTaken(d *discoveryv1.Destination, host string) string {
+	for _, o := range env.externals {
 		if o != d && inventory.CompareAge(o, d) < 0 && slices.Contains(o.Spec.ExternalService.Hosts, host) {
 			return o.Name + "." + o.Namespace
 		}
@@ -133,14 +134,15 @@ func (w *world) hostTaken(d *discoveryv1.Destination, host string) string {
 	return ""
 }
 
-// externalPlans gathers which meshes need which external services.
-func (r *round) externalPlans() []*snapshot.ExternalPlan {
+// planExternals lists the external services that routes use, with the meshes that use
+// them.
+func (r *reconciler) planExternals() []*snapshot.ExternalPlan {
 	found := map[snapshot.Ref]*snapshot.ExternalPlan{}
-	for i := range r.special {
-		for _, v := range r.cells[i].plan.Views {
+	for i := range r.extended {
+		for _, v := range r.states[i].plan.Views {
 			for _, route := range v.Routes {
 				if route.Action.Targets != nil {
-					r.needExternals(found, v.Mesh, route.Action.Targets)
+					r.addExternals(found, v.Mesh, route.Action.Targets)
 				}
 			}
 		}
@@ -164,9 +166,9 @@ func (r *round) externalPlans() []*snapshot.ExternalPlan {
 	return out
 }
 
-func (r *round) needExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mesh *snapshot.MeshPlan, targets *snapshot.Owned[[]snapshot.Target]) {
+func (r *reconciler) addExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mesh *snapshot.MeshPlan, targets *snapshot.Owned[[]snapshot.Target]) {
 	for _, t := range targets.Value {
-		d := r.world.external(commonv1.ObjectRef{Name: t.Destination.Name, Namespace: t.Destination.Namespace})
+		d := r.env.external(commonv1.ObjectRef{Name: t.Destination.Name, Namespace: t.Destination.Namespace})
 		if !t.External || d == nil {
 			continue
 		}
@@ -180,7 +182,7 @@ func (r *round) needExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mes
 	}
 }
 
-// firstRefs sorts references, drops doubles, and bounds how many there are.
+// firstRefs sorts references, removes duplicates, and limits their number.
 func firstRefs(refs []snapshot.Ref) []snapshot.Ref {
 	slices.SortFunc(refs, snapshot.Ref.Compare)
 	refs = slices.Compact(refs)

@@ -9,33 +9,34 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// checkDirectives says which directives cannot do what they read like.
-func (b *virtualBinding) checkDirectives(directives []enterprisev1beta1.FailoverDirective) {
+// checkDirectives warns of directives that do not have the effect that they seem to
+// have.
+func (v *virtualDestination) checkDirectives(directives []enterprisev1beta1.FailoverDirective) {
 	const fields = "localized.failoverDirectives"
 	from := func(region string) bool {
-		return slices.ContainsFunc(b.exported, func(m *snapshot.MeshPlan) bool { return regionOf(m) == region })
+		return slices.ContainsFunc(v.meshes, func(m *snapshot.MeshPlan) bool { return regionOf(m) == region })
 	}
 	to := func(region string) bool {
-		return slices.ContainsFunc(b.backing, func(t *snapshot.BackingPlan) bool { return t.Region == region })
+		return slices.ContainsFunc(v.backing, func(t *snapshot.BackingPlan) bool { return t.Region == region })
 	}
 	place := func(field string, l *enterprisev1beta1.Locality, known func(string) bool, nobody string) {
 		switch {
 		case l == nil || l.Region == "":
-			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its region", "%s names no region", field))
+			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its region", "%s names no region", field))
 			return
 		case !known(l.Region):
-			b.issue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing,
+			v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing,
 				"correct the region; it is the label topology.kubernetes.io/region of nodes", "%s: "+nobody+" in region %s", field, l.Region))
 		}
 		if l.Zone != "" || l.SubZone != "" {
-			b.issue(snapshot.Ref{}, snapshot.Warnf(snapshot.FieldUnsupported, "name regions only", "%s: zone and subZone have no effect", field))
+			v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.FieldUnsupported, "name regions only", "%s: zone and subZone have no effect", field))
 		}
 	}
 	for i := range directives {
 		field := fields + "[" + strconv.Itoa(i) + "]"
 		place(field+".from", directives[i].From, from, "no mesh that it is exported to is")
 		if len(directives[i].To) == 0 {
-			b.issue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name the regions that take over, or remove it", "%s has no to, and no effect", field))
+			v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name the regions that take over, or remove it", "%s has no to, and no effect", field))
 		}
 		for j := range directives[i].To {
 			place(field+".to["+strconv.Itoa(j)+"]", &directives[i].To[j], to, "no service behind it is")
@@ -43,33 +44,33 @@ func (b *virtualBinding) checkDirectives(directives []enterprisev1beta1.Failover
 	}
 }
 
-// directives are those of a localized one.
-func (b *virtualBinding) directives() []enterprisev1beta1.FailoverDirective {
-	if b.source.Spec.Localized == nil {
+// directives are the failoverDirectives; nil if it is not localized.
+func (v *virtualDestination) directives() []enterprisev1beta1.FailoverDirective {
+	if v.source.Spec.Localized == nil {
 		return nil
 	}
-	return b.source.Spec.Localized.FailoverDirectives
+	return v.source.Spec.Localized.FailoverDirectives
 }
 
-// rank is a place in the order of a view.
+// rank is a position in the failover order.
 type rank struct {
 	reason, field string
 }
 
-// ranks are the places that a view could have, best first, and which of them a
-// backing service takes. One place is for the services that are equally good.
-func (b *virtualBinding) ranks(viewer *snapshot.MeshPlan) ([]rank, func(*snapshot.BackingPlan) int) {
-	if b.source.Spec.Static != nil {
-		ranks := make([]rank, len(b.backing))
-		for i, t := range b.backing {
+// ranks lists the possible positions, best first, and a function that gives the
+// position of a backing service. Equally good services have the same position.
+func (v *virtualDestination) ranks(viewer *snapshot.MeshPlan) ([]rank, func(*snapshot.BackingPlan) int) {
+	if v.source.Spec.Static != nil {
+		ranks := make([]rank, len(v.backing))
+		for i, t := range v.backing {
 			ranks[i] = rank{"place in the list", t.Origin.Field}
 		}
-		return ranks, func(t *snapshot.BackingPlan) int { return slices.Index(b.backing, t) }
+		return ranks, func(t *snapshot.BackingPlan) int { return slices.Index(v.backing, t) }
 	}
 	ranks := []rank{{"own cluster", "localized"}, {"same region", "localized"}}
 	home := regionOf(viewer)
 	var regions []string
-	for i, d := range b.directives() {
+	for i, d := range v.directives() {
 		if d.From == nil || d.From.Region == "" || d.From.Region != home {
 			continue
 		}
@@ -97,15 +98,14 @@ func (b *virtualBinding) ranks(viewer *snapshot.MeshPlan) ([]rank, func(*snapsho
 
 func clusterOf(t *snapshot.BackingPlan) string { return t.Destination.Spec.KubeService.Ref.ClusterName }
 
-// prioritize puts the services that a mesh can reach into the order in which
-// they take over from each other.
-func (b *virtualBinding) prioritize(view *snapshot.VirtualView) {
-	ranks, rankOf := b.ranks(view.Mesh)
+// setPriorities sets the failover order among the services that a mesh can reach.
+func (v *virtualDestination) setPriorities(view *snapshot.VirtualView) {
+	ranks, rankOf := v.ranks(view.Mesh)
 	groups := make([]snapshot.Priority, len(ranks))
-	for _, t := range b.backing {
-		through, problem := reach(view.Mesh, t)
+	for _, t := range v.backing {
+		through, problem := path(view.Mesh, t)
 		if problem != nil {
-			view.Issues = append(view.Issues, (*problem).On(b.ref, view.Mesh.Ref))
+			view.Issues = append(view.Issues, (*problem).On(v.ref, view.Mesh.Ref))
 			continue
 		}
 		at := rankOf(t)
@@ -115,20 +115,20 @@ func (b *virtualBinding) prioritize(view *snapshot.VirtualView) {
 		if len(g.Targets) == 0 {
 			continue
 		}
-		g.Reason, g.Origin = ranks[i].reason, snapshot.Origin{Ref: b.ref, Field: ranks[i].field}
+		g.Reason, g.Origin = ranks[i].reason, snapshot.Origin{Ref: v.ref, Field: ranks[i].field}
 		view.Priorities = append(view.Priorities, g)
 	}
-	b.shareGateways(view)
-	b.bound(view)
-	if l := b.source.Spec.Localized; l != nil && len(l.FailoverDirectives) > 0 && regionOf(view.Mesh) == "" {
+	v.joinByGateway(view)
+	v.limitPriorities(view)
+	if l := v.source.Spec.Localized; l != nil && len(l.FailoverDirectives) > 0 && regionOf(view.Mesh) == "" {
 		view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete,
-			"label the nodes with topology.kubernetes.io/region", "the region of mesh %s is not known, so no directive holds for it", view.Mesh.Ref.Name).On(b.ref, view.Mesh.Ref))
+			"label the nodes with topology.kubernetes.io/region", "the region of mesh %s is not known, so no directive holds for it", view.Mesh.Ref.Name).On(v.ref, view.Mesh.Ref))
 	}
 }
 
-// shareGateways joins services of one cluster that are behind its gateways:
-// to a caller they are one place, and the gateway has the order among them.
-func (b *virtualBinding) shareGateways(view *snapshot.VirtualView) {
+// joinByGateway joins services of one cluster that are behind its gateways. To a
+// caller they are one endpoint; the gateway has the order among them.
+func (v *virtualDestination) joinByGateway(view *snapshot.VirtualView) {
 	first := map[string]int{}
 	var out []snapshot.Priority
 	for _, p := range view.Priorities {
@@ -146,7 +146,7 @@ func (b *virtualBinding) shareGateways(view *snapshot.VirtualView) {
 			view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete,
 				"leave one of them out, or use a flat network",
 				"services %s and %s are behind the same gateways, which go over to the second when connections to the first fail, not when it answers with errors",
-				inventory.ServiceName(before), inventory.ServiceName(t.Backing.Destination.Spec.KubeService.Ref)).On(b.ref, view.Mesh.Ref))
+				inventory.ServiceName(before), inventory.ServiceName(t.Backing.Destination.Spec.KubeService.Ref)).On(v.ref, view.Mesh.Ref))
 		}
 		if len(own) > 0 {
 			p.Targets = own
@@ -156,8 +156,9 @@ func (b *virtualBinding) shareGateways(view *snapshot.VirtualView) {
 	view.Priorities = out
 }
 
-// bound gives the last priority all that proxies have no number for.
-func (b *virtualBinding) bound(view *snapshot.VirtualView) {
+// limitPriorities moves what exceeds the number of priorities of proxies into the
+// last one.
+func (v *virtualDestination) limitPriorities(view *snapshot.VirtualView) {
 	if len(view.Priorities) <= snapshot.MaxPriorities {
 		return
 	}
@@ -167,12 +168,12 @@ func (b *virtualBinding) bound(view *snapshot.VirtualView) {
 	}
 	view.Priorities = view.Priorities[:snapshot.MaxPriorities]
 	view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete, "list fewer services",
-		"proxies know %d priorities; the services after that share the last one", snapshot.MaxPriorities).On(b.ref, view.Mesh.Ref))
+		"proxies know %d priorities; the services after that share the last one", snapshot.MaxPriorities).On(v.ref, view.Mesh.Ref))
 }
 
-// reach says how callers in a mesh get to a backing service: through gateways,
-// to its pods if there are none, or not at all.
-func reach(viewer *snapshot.MeshPlan, t *snapshot.BackingPlan) ([]snapshot.GatewayPlan, *snapshot.Issue) {
+// path says how callers in a mesh reach a backing service: through gateways, directly
+// if there are none, or not at all.
+func path(viewer *snapshot.MeshPlan, t *snapshot.BackingPlan) ([]snapshot.GatewayPlan, *snapshot.Issue) {
 	service := inventory.ServiceName(t.Destination.Spec.KubeService.Ref)
 	not := func(code snapshot.Code, hint, format string, args ...any) ([]snapshot.GatewayPlan, *snapshot.Issue) {
 		args = append([]any{viewer.Ref.Name, service}, args...)

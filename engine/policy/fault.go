@@ -7,8 +7,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// A fault is two fields, so that one policy can delay and another abort the
-// same requests. An omitted percentage means all requests, as documented.
+// A fault is two fields, so that one policy can delay and another abort the same
+// requests. An omitted percentage means all requests, as documented.
 var (
 	faultDelay = feature{
 		field: "policy.faultInjection.fixedDelay",
@@ -18,12 +18,12 @@ var (
 			}
 			return nil
 		},
-		check: func(s *setting) []snapshot.Issue {
-			return checkDuration("policy.faultInjection.fixedDelay", s.spec.Policy.FaultInjection.FixedDelay, time.Millisecond)
+		check: func(c *fieldContext) []snapshot.Issue {
+			return checkDuration("policy.faultInjection.fixedDelay", c.spec.Policy.FaultInjection.FixedDelay, time.Millisecond)
 		},
-		route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
-			f := s.spec.Policy.FaultInjection
-			claim(&action.Delay, snapshot.Delay{Duration: f.FixedDelay.Duration, Percent: percentOrAll(f.Percentage)}, origin)
+		route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
+			f := c.spec.Policy.FaultInjection
+			setIfUnset(&action.Delay, snapshot.Delay{Duration: f.FixedDelay.Duration, Percent: percentOrAll(f.Percentage)}, origin)
 		},
 	}
 	faultAbort = feature{
@@ -35,15 +35,15 @@ var (
 			}
 			return abortOf(f)
 		},
-		check: func(s *setting) []snapshot.Issue {
-			if s.spec.Policy.FaultInjection.Abort != nil {
+		check: func(c *fieldContext) []snapshot.Issue {
+			if c.spec.Policy.FaultInjection.Abort != nil {
 				return nil
 			}
 			return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set fixedDelay or abort.httpStatus",
 				"policy.faultInjection says neither to delay nor to abort")}
 		},
-		route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
-			claim(&action.Abort, abortOf(s.spec.Policy.FaultInjection), origin)
+		route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
+			setIfUnset(&action.Abort, abortOf(c.spec.Policy.FaultInjection), origin)
 		},
 	}
 )

@@ -5,34 +5,34 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// feature is one field of a TrafficPolicy: where it stands, what makes it
-// unusable, and what it does. A new field is a feature in a file of its own and
-// a line in the list below.
+// feature is one field of a TrafficPolicy: where it is, when it is invalid, and what
+// it does. To add a field, add a feature in a file of its own and a line to the list
+// below.
 type feature struct {
 	// field is the path below spec.
 	field string
-	// value is the field's content, nil if the policy does not have it. Two
-	// policies for the same requests may both have it if the contents are equal.
+	// value is the field's content, nil if the policy does not set it. Two policies
+	// may set it for the same requests if the contents are equal.
 	value func(*networkingv1.Policy) any
-	// check says what keeps the field from being used; nil if nothing can.
-	check func(s *setting) []snapshot.Issue
+	// check returns the issues with the field; nil if there can be none.
+	check func(c *fieldContext) []snapshot.Issue
 	// route sets the field on a route's action; nil if it is not about routes.
-	route func(s *setting, origin snapshot.Origin, action *snapshot.Action)
+	route func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action)
 	// view sets the field for all traffic of a view; nil if it is about routes.
-	view func(s *setting, origin snapshot.Origin, view *snapshot.View)
+	view func(c *fieldContext, origin snapshot.Origin, view *snapshot.View)
 }
 
-// setting is where a feature is looked at: a policy on a Destination, as seen
+// fieldContext is where a feature is evaluated: a policy on a Destination, as seen
 // from a mesh.
-type setting struct {
-	world  *world
-	self   int
+type fieldContext struct {
+	env    *environment
+	index  int
 	spec   *networkingv1.TrafficPolicySpec
 	viewer *snapshot.MeshPlan
 }
 
-// features are all fields of a TrafficPolicy, in the order in which their
-// issues are told.
+// features are all fields of a TrafficPolicy, in the order in which their issues are
+// reported.
 var features = []feature{
 	trafficShift,
 	faultDelay,
@@ -48,7 +48,7 @@ var features = []feature{
 	rateLimit,
 }
 
-// has is a feature's value that is nil for a nil pointer.
+// has converts a pointer to a feature's value; a nil pointer becomes nil.
 func has[T any](p *T) any {
 	if p == nil {
 		return nil
@@ -56,14 +56,14 @@ func has[T any](p *T) any {
 	return p
 }
 
-// claim takes a slot for a value unless an older policy has taken it for an equal one.
-func claim[T any](slot **snapshot.Owned[T], value T, origin snapshot.Origin) {
+// setIfUnset sets a field unless an older policy has set it, to an equal value.
+func setIfUnset[T any](slot **snapshot.Owned[T], value T, origin snapshot.Origin) {
 	if *slot == nil {
 		*slot = &snapshot.Owned[T]{Value: value, Origin: origin}
 	}
 }
 
-// percentOrAll reads a percentage whose absence means all.
+// percentOrAll is 100 for an omitted percentage.
 func percentOrAll(p *float64) float64 {
 	if p == nil {
 		return 100

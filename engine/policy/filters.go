@@ -6,28 +6,28 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// findSpecial keeps track of the Destinations with routes that need more than the
-// objects of the Destination. It looks only at those whose plans are new.
-func (r *round) findSpecial() {
-	if r.fresh || r.special == nil {
-		r.special = map[int]bool{}
-		for i, c := range r.cells {
-			r.markSpecial(i, c)
+// updateExtended tracks the Destinations with routes that need objects besides those
+// of the Destination. It checks only those whose plans are new.
+func (r *reconciler) updateExtended() {
+	if r.rebuilt || r.extended == nil {
+		r.extended = map[int]bool{}
+		for i, s := range r.states {
+			r.markExtended(i, s)
 		}
 		return
 	}
 	for i := range r.changed {
-		r.markSpecial(i, r.cells[i])
+		r.markExtended(i, r.states[i])
 	}
 }
 
-// filterPlans gathers what routes need of the proxies of each mesh.
-func (r *round) filterPlans() []*snapshot.FilterPlan {
+// planFilters lists the filters that routes need, by mesh.
+func (r *reconciler) planFilters() []*snapshot.FilterPlan {
 	needs := map[meshPlace]*snapshot.FilterPlan{}
-	for i := range r.special {
-		for _, v := range r.cells[i].plan.Views {
+	for i := range r.extended {
+		for _, v := range r.states[i].plan.Views {
 			for _, route := range v.Routes {
-				need(needs, v.Mesh, route.Action)
+				addFilters(needs, v.Mesh, route.Action)
 			}
 		}
 	}
@@ -48,11 +48,11 @@ func (r *round) filterPlans() []*snapshot.FilterPlan {
 	return out
 }
 
-// meshPlace is where what holds for all of a mesh must stand; revisions of one
-// control plane share it, and would add a filter twice.
+// meshPlace is the namespace for mesh-wide configuration. Revisions of one control
+// plane share it, and a filter must be added there only once.
 type meshPlace struct{ cluster, namespace string }
 
-func need(needs map[meshPlace]*snapshot.FilterPlan, mesh *snapshot.MeshPlan, a *snapshot.Action) {
+func addFilters(needs map[meshPlace]*snapshot.FilterPlan, mesh *snapshot.MeshPlan, a *snapshot.Action) {
 	if a.CSRF == nil && a.RateLimit == nil {
 		return
 	}
@@ -75,14 +75,14 @@ func need(needs map[meshPlace]*snapshot.FilterPlan, mesh *snapshot.MeshPlan, a *
 	}
 }
 
-func (r *round) markSpecial(i int, c *cell) {
-	delete(r.special, i)
-	for _, v := range c.plan.Views {
+func (r *reconciler) markExtended(i int, s *destinationState) {
+	delete(r.extended, i)
+	for _, v := range s.plan.Views {
 		for _, route := range v.Routes {
 			a := route.Action
 			if a.CSRF != nil || a.RateLimit != nil ||
 				(a.Targets != nil && slices.ContainsFunc(a.Targets.Value, func(t snapshot.Target) bool { return t.External })) {
-				r.special[i] = true
+				r.extended[i] = true
 				return
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// grants is what became of the AccessPolicies on Destinations that share
-// service accounts.
+// grants is the result for the AccessPolicies on Destinations that share service
+// accounts.
 type grants struct {
 	issues map[grantKey][]snapshot.Issue
 	grants map[grantKey][]*snapshot.Grant
@@ -24,8 +24,8 @@ type grantKey struct {
 	destination int
 }
 
-// on lists what is in force on one Destination, in the order of its policies.
-func (g *grants) on(i int, policies []*accessBinding) (rules []*snapshot.AccessRule, granted []*snapshot.Grant) {
+// inForceOn lists what is in force on one Destination, in the order of its policies.
+func (g *grants) inForceOn(i int, policies []*accessBinding) (rules []*snapshot.AccessRule, granted []*snapshot.Grant) {
 	for _, b := range policies {
 		key := grantKey{b, i}
 		if !snapshot.HasErrors(g.issues[key]) {
@@ -36,14 +36,14 @@ func (g *grants) on(i int, policies []*accessBinding) (rules []*snapshot.AccessR
 	return rules, granted
 }
 
-// grant judges the AccessPolicies on a group of Destinations, oldest first: one
-// that would let in more than it says, alone or together with an older one, is
-// in force on none of those that share the account.
-func (w *world) grant(members []int, cells []*cell) *grants {
+// evaluateGrants evaluates the AccessPolicies on a group of Destinations, oldest
+// first. A policy that would allow more than is written, alone or together with an
+// older one, is rejected on all Destinations that share the account.
+func (env *environment) evaluateGrants(members []int, states []*destinationState) *grants {
 	out := &grants{issues: map[grantKey][]snapshot.Issue{}, grants: map[grantKey][]*snapshot.Grant{}, rules: map[grantKey]*snapshot.AccessRule{}}
 	var policies []*accessBinding
 	for _, i := range members {
-		policies = append(policies, cells[i].access...)
+		policies = append(policies, states[i].access...)
 	}
 	slices.SortFunc(policies, func(a, b *accessBinding) int { return inventory.CompareAge(a.policy, b.policy) })
 	held := map[snapshot.Account][]*snapshot.Grant{}
@@ -55,9 +55,9 @@ func (w *world) grant(members []int, cells []*cell) *grants {
 				continue
 			}
 			key := grantKey{b, i}
-			granted, issues := w.grantsOn(b, i)
+			granted, issues := env.grantsOn(b, i)
 			out.issues[key], out.grants[key] = issues, granted
-			out.rules[key] = w.callersIn(b, w.dialect(i), w.topology.MeshOf(w.inv.Destinations[i])).rule
+			out.rules[key] = env.callersIn(b, env.dialect(i), env.topology.MeshOf(env.inv.Destinations[i])).rule
 			if !snapshot.HasErrors(issues) {
 				at = append(at, key)
 				asked = append(asked, granted...)
@@ -66,14 +66,15 @@ func (w *world) grant(members []int, cells []*cell) *grants {
 		if len(at) == 0 {
 			continue
 		}
-		if issue, ok := w.clash(w.dialect(members[0]), asked, held); ok {
+		if issue, ok := env.grantConflict(env.dialect(members[0]), asked, held); ok {
 			for _, key := range at {
 				out.issues[key] = append(out.issues[key], issue)
 			}
 			continue
 		}
 		for _, g := range asked {
-			// One of each policy is enough: the others have the same callers, routes and ports.
+			// One grant of each policy is enough: the others have the same callers,
+			// routes and ports.
 			if at := held[g.To]; len(at) == 0 || at[len(at)-1].Rule != g.Rule {
 				held[g.To] = append(at, g)
 			}
@@ -82,12 +83,11 @@ func (w *world) grant(members []int, cells []*cell) *grants {
 	return out
 }
 
-// clash finds what keeps a policy's grants from standing beside each other and
-// beside older ones.
-func (w *world) clash(dialect *snapshot.Dialect, asked []*snapshot.Grant, held map[snapshot.Account][]*snapshot.Grant) (snapshot.Issue, bool) {
+// grantConflict finds a conflict among a policy's own grants, or with older ones.
+func (env *environment) grantConflict(dialect *snapshot.Dialect, asked []*snapshot.Grant, held map[snapshot.Account][]*snapshot.Grant) (snapshot.Issue, bool) {
 	first := map[snapshot.Account]*snapshot.Grant{}
 	for _, g := range asked {
-		// All before have the ports of the first to their account.
+		// All earlier grants to the account have the ports of the first one.
 		switch other := first[g.To]; {
 		case other == nil:
 			first[g.To] = g
@@ -111,35 +111,35 @@ func (w *world) clash(dialect *snapshot.Dialect, asked []*snapshot.Grant, held m
 	return snapshot.Issue{}, false
 }
 
-// grantsOn says what a policy comes to on one Destination, and what keeps it
-// from being in force there whatever else is.
-func (w *world) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snapshot.Issue) {
-	d := w.inv.Destinations[i]
-	mesh, dialect := w.topology.MeshOf(d), w.dialect(i)
+// grantsOn expands a policy on one Destination to grants, without regard to other
+// policies.
+func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snapshot.Issue) {
+	d := env.inv.Destinations[i]
+	mesh, dialect := env.topology.MeshOf(d), env.dialect(i)
 	service := d.Spec.KubeService
 	if mesh.Open {
 		support, _ := dialect.Of(snapshot.AccessPolicy, "destinationSelector", snapshot.OpenMesh)
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "set enablePermissiveTrafficPolicyMode to false",
 			"mesh %s lets everybody call everybody: %s", mesh.Ref.Name, support.Note)}
 	}
-	to := w.accountsOf(i)
+	to := env.accountsOf(i)
 	if len(to) == 0 {
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.SelectsNothing, "start its pods, or select the services whose pods answer",
 			"no workload of the mesh was discovered behind service %s, so there is no service account to grant access to", inventory.ServiceName(service.Ref))}
 	}
 	for _, account := range to {
-		if other := w.uncovered(b, accountKey{*d.Spec.Mesh, account}); other != "" {
+		if other := env.uncovered(b, accountKey{*d.Spec.Mesh, account}); other != "" {
 			return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "give the services service accounts of their own, or select them all",
 				"it would hold for workload %s, too, which runs under the same service account %s", other, accountName(account))}
 		}
 	}
-	from := w.callersIn(b, dialect, mesh)
+	from := env.callersIn(b, dialect, mesh)
 	issues := slices.Clone(from.issues)
 	if len(from.accounts) == 0 {
 		return nil, append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
 			"sourceSelector names no service account of mesh %s", mesh.Ref.Name))
 	}
-	ports, portIssues := w.grantedPorts(b, i)
+	ports, portIssues := env.grantedPorts(b, i)
 	issues = append(issues, portIssues...)
 	if snapshot.HasErrors(portIssues) {
 		return nil, issues
@@ -157,19 +157,19 @@ func (w *world) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snapshot
 	return out, issues
 }
 
-// uncovered names a workload that runs under an account, answers for some
-// service, but for none that the policy selects; empty if there is none.
-func (w *world) uncovered(b *accessBinding, account accountKey) string {
+// uncovered names a workload that runs under an account and serves Destinations, none
+// of which the policy selects; empty if there is none.
+func (env *environment) uncovered(b *accessBinding, account accountKey) string {
 	if name, ok := b.uncovered[account]; ok {
 		return name
 	}
 	name := ""
-	for _, x := range w.accounts.pods[account] {
-		if !slices.ContainsFunc(w.accounts.fronts[x], func(i int) bool {
+	for _, x := range env.accounts.pods[account] {
+		if !slices.ContainsFunc(env.accounts.fronts[x], func(i int) bool {
 			_, selected := slices.BinarySearch(b.selected, i)
 			return selected
 		}) {
-			name = w.inv.Workloads[x].Name
+			name = env.inv.Workloads[x].Name
 			break
 		}
 	}
@@ -180,13 +180,12 @@ func (w *world) uncovered(b *accessBinding, account accountKey) string {
 	return name
 }
 
-// grantedPorts are the pods' ports that a policy opens; nil for all of them. A
-// condition on requests can only be checked where requests are seen, so that
-// such a policy opens no other port.
-func (w *world) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issue) {
-	spec, service := &b.policy.Spec, w.inv.Destinations[i].Spec.KubeService
+// grantedPorts are the pod ports that a policy opens; nil for all. A policy with
+// conditions on requests opens only ports on which the proxy sees requests.
+func (env *environment) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issue) {
+	spec, service := &b.policy.Spec, env.inv.Destinations[i].Spec.KubeService
 	narrow := len(spec.AllowedPaths)+len(spec.AllowedMethods) > 0
-	if len(spec.AllowedPorts) == 0 && (!narrow || !w.anyConnections(i)) {
+	if len(spec.AllowedPorts) == 0 && (!narrow || !env.anyConnections(i)) {
 		return nil, nil
 	}
 	asked := spec.AllowedPorts
@@ -202,7 +201,7 @@ func (w *world) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issu
 		if at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port }); at >= 0 {
 			pod = podPort(service.Ports[at], service)
 		}
-		if narrow && w.carriesConnections(i, pod) {
+		if narrow && env.carriesConnections(i, pod) {
 			closed = append(closed, strconv.FormatUint(uint64(port), 10))
 		} else {
 			open = append(open, pod)
@@ -223,46 +222,46 @@ func (w *world) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issu
 		strings.Join(slices.Compact(closed), ", "), inventory.ServiceName(service.Ref))}
 }
 
-// anyConnections reports whether the pods that a policy on a Destination would
-// hold for listen on any port on which only connections are seen.
-func (w *world) anyConnections(i int) bool {
-	return slices.ContainsFunc(w.accountsOf(i), func(a snapshot.Account) bool {
-		return len(w.connections(accountKey{*w.inv.Destinations[i].Spec.Mesh, a})) > 0
+// anyConnections reports whether the pods of a Destination's service accounts have a
+// port on which the proxy sees connections only.
+func (env *environment) anyConnections(i int) bool {
+	return slices.ContainsFunc(env.accountsOf(i), func(a snapshot.Account) bool {
+		return len(env.connections(accountKey{*env.inv.Destinations[i].Spec.Mesh, a})) > 0
 	})
 }
 
-// carriesConnections reports whether only connections are seen on a port of the
-// pods that share a service account with those behind a Destination.
-func (w *world) carriesConnections(i int, pod uint32) bool {
-	return slices.ContainsFunc(w.accountsOf(i), func(a snapshot.Account) bool {
-		return w.connections(accountKey{*w.inv.Destinations[i].Spec.Mesh, a})[pod]
+// carriesConnections reports whether the proxy sees connections only on a port of the
+// pods of a Destination's service accounts.
+func (env *environment) carriesConnections(i int, pod uint32) bool {
+	return slices.ContainsFunc(env.accountsOf(i), func(a snapshot.Account) bool {
+		return env.connections(accountKey{*env.inv.Destinations[i].Spec.Mesh, a})[pod]
 	})
 }
 
-// connections are the ports of an account's pods on which only connections are seen.
-func (w *world) connections(account accountKey) map[uint32]bool {
-	if ports, known := w.accounts.connections[account]; known {
+// connections are the ports of an account's pods on which the proxy sees connections
+// only.
+func (env *environment) connections(account accountKey) map[uint32]bool {
+	if ports, known := env.accounts.connections[account]; known {
 		return ports
 	}
 	ports := map[uint32]bool{}
-	for _, x := range w.accounts.pods[account] {
-		for _, front := range w.accounts.fronts[x] {
-			service := w.inv.Destinations[front].Spec.KubeService
+	for _, x := range env.accounts.pods[account] {
+		for _, front := range env.accounts.fronts[x] {
+			service := env.inv.Destinations[front].Spec.KubeService
 			for _, p := range service.Ports {
-				if !w.seesRequests(front, &p) {
+				if !env.seesRequests(front, &p) {
 					ports[podPort(p, service)] = true
 				}
 			}
 		}
 	}
-	w.accounts.connections[account] = ports
+	env.accounts.connections[account] = ports
 	return ports
 }
 
-// seesRequests reports whether requests can be told apart on a port of a
-// Destination, as its mesh takes the port.
-func (w *world) seesRequests(i int, p *discoveryv1.KubeServicePort) bool {
-	if d := w.dialect(i); d != nil && d.SeesRequests != nil {
+// seesRequests reports whether the mesh of a Destination sees requests on a port.
+func (env *environment) seesRequests(i int, p *discoveryv1.KubeServicePort) bool {
+	if d := env.dialect(i); d != nil && d.SeesRequests != nil {
 		return d.SeesRequests(p)
 	}
 	return takesRequests(p)
@@ -283,11 +282,11 @@ func podPort(p discoveryv1.KubeServicePort, service *discoveryv1.KubeService) ui
 	return p.Port
 }
 
-// knowIdentities reports whether any of the Destinations is in a mesh that is
-// told of callers by their certificates, or there are none.
-func (w *world) knowIdentities(selected []int) bool {
+// anyByIdentity reports whether any of the Destinations is in a mesh that identifies
+// callers by certificate, or there are no Destinations.
+func (env *environment) anyByIdentity(selected []int) bool {
 	return len(selected) == 0 || slices.ContainsFunc(selected, func(i int) bool {
-		mesh := w.topology.MeshOf(w.inv.Destinations[i])
+		mesh := env.topology.MeshOf(env.inv.Destinations[i])
 		return mesh == nil || !mesh.ByAccount
 	})
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// subsetted are the Destinations, by index, about whose connections a policy on
-// one of them says something: the one itself, and those of whose subsets it needs.
-func (w *world) subsetted(self int, connected bool, p *networkingv1.Policy) []int {
+// configuredDestinations are the Destinations, by index, for which a policy on one of
+// them generates a DestinationRule: itself, and those whose subsets it uses.
+func (env *environment) configuredDestinations(self int, connected bool, p *networkingv1.Policy) []int {
 	var out []int
 	if connected {
 		out = append(out, self)
@@ -22,41 +22,41 @@ func (w *world) subsetted(self int, connected bool, p *networkingv1.Policy) []in
 		if len(t.Subset) == 0 {
 			continue
 		}
-		if at, ok := w.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
+		if at, ok := env.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
 			out = append(out, at)
 		}
 	}
 	return out
 }
 
-// alsoGuarded says which AuthorizationPolicies of users are about the pods of a
-// Destination that AccessPolicies are about, and what follows. What an
-// AccessPolicy asks for stays in force even where it is refused: to take it away
-// would let more callers in, not fewer.
-func (w *world) alsoGuarded(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
-	hand := w.byHand[mesh.Cluster]
-	if hand == nil || len(hand.access) == 0 {
+// authorizationPolicyIssues reports the hand-written AuthorizationPolicies that
+// select pods of a Destination. An AccessPolicy that is rejected because of them
+// stays in force: removing it would allow more callers.
+func (env *environment) authorizationPolicyIssues(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	hand := env.handWritten[mesh.Cluster]
+	if hand == nil || len(hand.authorizationPolicies) == 0 {
 		return nil
 	}
 	service := d.Spec.KubeService
 	var issues []snapshot.Issue
 	look := func(list []*istiosecurityv1.AuthorizationPolicy) {
 		for _, o := range list {
-			if guards(o, service) {
+			if selectsPodsOf(o, service) {
 				by := snapshot.Ref{Kind: snapshot.AuthorizationPolicy, Cluster: mesh.Cluster, Namespace: o.Namespace, Name: o.Name}
-				issues = append(issues, w.handIssue(by, guarding(o), "say in AccessPolicies who may call, and remove it"))
+				issues = append(issues, env.handWrittenIssue(by, authorizationEffect(o), "say in AccessPolicies who may call, and remove it"))
 			}
 		}
 	}
-	look(hand.access[service.Ref.Namespace])
+	look(hand.authorizationPolicies[service.Ref.Namespace])
 	if mesh.RootNamespace != service.Ref.Namespace {
-		look(hand.access[mesh.RootNamespace]) // those of the mesh's root namespace hold everywhere
+		look(hand.authorizationPolicies[mesh.RootNamespace]) // policies in the mesh's root namespace apply everywhere
 	}
 	return issues
 }
 
-// guarding says what an AuthorizationPolicy of a user means beside ours.
-func guarding(o *istiosecurityv1.AuthorizationPolicy) string {
+// authorizationEffect says what a hand-written AuthorizationPolicy does beside an
+// AccessPolicy.
+func authorizationEffect(o *istiosecurityv1.AuthorizationPolicy) string {
 	switch {
 	case o.Spec.Action == security.AuthorizationPolicy_DENY:
 		return "refuses callers on the same pods, also those that this policy lets in"
@@ -69,8 +69,8 @@ func guarding(o *istiosecurityv1.AuthorizationPolicy) string {
 	}
 }
 
-// guards reports whether an AuthorizationPolicy selects pods of a service.
-func guards(o *istiosecurityv1.AuthorizationPolicy, service *discoveryv1.KubeService) bool {
+// selectsPodsOf reports whether an AuthorizationPolicy selects pods of a service.
+func selectsPodsOf(o *istiosecurityv1.AuthorizationPolicy, service *discoveryv1.KubeService) bool {
 	want := o.Spec.GetSelector().GetMatchLabels()
 	if len(want) == 0 {
 		return true
@@ -87,7 +87,7 @@ func guards(o *istiosecurityv1.AuthorizationPolicy, service *discoveryv1.KubeSer
 	if known {
 		return false
 	}
-	for name, value := range want { // no pod to ask: nothing may contradict
+	for name, value := range want { // without pods, the selectors decide
 		if have, ok := service.WorkloadSelectorLabels[name]; ok && have != value {
 			return false
 		}

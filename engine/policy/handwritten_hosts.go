@@ -6,31 +6,30 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// alsoVirtual says which objects of users are about the host of a
-// VirtualDestination in a mesh, and what follows. A pattern that covers the host
-// of a ServiceEntry is no clash: the longer name wins.
-func (w *world) alsoVirtual(host string, mesh *snapshot.MeshPlan) []snapshot.Issue {
-	hand := w.byHand[mesh.Cluster]
+// hostIssues reports the hand-written objects for the host of a VirtualDestination in
+// a mesh. A ServiceEntry with a wildcard is no conflict: the more specific host wins.
+func (env *environment) hostIssues(host string, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	hand := env.handWritten[mesh.Cluster]
 	if hand == nil {
 		return nil
 	}
 	var issues []snapshot.Issue
-	for _, o := range hand.rules.about(host) {
-		issues = append(issues, w.handClash(o, "also sets how "+host+" is connected to, and the mesh decides which of the two holds: failing endpoints may stay in use, so that nothing takes over",
+	for _, o := range hand.destinationRules.matching(host) {
+		issues = append(issues, env.hostIssue(o, "also sets how "+host+" is connected to, and the mesh decides which of the two holds: failing endpoints may stay in use, so that nothing takes over",
 			"remove it, or let it name hosts that do not include that one"))
 	}
-	for _, o := range hand.entries.exactly(host) {
-		issues = append(issues, w.handClash(o, "also says what stands behind "+host+", and the mesh decides which of the two holds",
+	for _, o := range hand.serviceEntries.named(host) {
+		issues = append(issues, env.hostIssue(o, "also says what stands behind "+host+", and the mesh decides which of the two holds",
 			"remove it, or choose another hostname"))
 	}
 	return issues
 }
 
-// alsoOutside says which ServiceEntries of users are about services outside all
-// clusters to which a policy sends requests.
-func (s *setting) alsoOutside(hand *handWritten) []snapshot.Issue {
-	shift := s.spec.Policy.TrafficShift
-	if shift == nil || hand.entries.empty() {
+// serviceEntryIssues reports the hand-written ServiceEntries for external services to
+// which a policy sends requests.
+func (c *fieldContext) serviceEntryIssues(hand *handWritten) []snapshot.Issue {
+	shift := c.spec.Policy.TrafficShift
+	if shift == nil || hand.serviceEntries.empty() {
 		return nil
 	}
 	var issues []snapshot.Issue
@@ -39,10 +38,10 @@ func (s *setting) alsoOutside(hand *handWritten) []snapshot.Issue {
 		if to == nil {
 			continue
 		}
-		if d := s.world.external(*to); d != nil {
+		if d := c.env.external(*to); d != nil {
 			for _, host := range d.Spec.ExternalService.Hosts {
-				for _, o := range hand.entries.exactly(host) {
-					issues = append(issues, s.world.handClash(o, "also says where "+host+" is, and the mesh decides which of the two holds",
+				for _, o := range hand.serviceEntries.named(host) {
+					issues = append(issues, c.env.hostIssue(o, "also says where "+host+" is, and the mesh decides which of the two holds",
 						"remove it: Destination "+d.Name+"."+d.Namespace+" says the same"))
 				}
 			}
@@ -51,16 +50,16 @@ func (s *setting) alsoOutside(hand *handWritten) []snapshot.Issue {
 	return issues
 }
 
-// handClash is the issue that an object is about the same host as one of ours.
-func (w *world) handClash(o handWrittenObject, what, hint string) snapshot.Issue {
-	if o.only != "" {
-		what += " (for callers in namespace " + o.only + ")"
+// hostIssue reports an object for the same host as a generated one.
+func (env *environment) hostIssue(o handWrittenObject, what, hint string) snapshot.Issue {
+	if o.namespace != "" {
+		what += " (for callers in namespace " + o.namespace + ")"
 	}
-	return w.handIssue(o.ref, what, hint)
+	return env.handWrittenIssue(o.ref, what, hint)
 }
 
-// exactly lists the objects of a host that are not about others, too, ascending.
-func (x *hostIndex) exactly(host string) []handWrittenObject {
+// named lists the objects that name a host without a wildcard, ascending.
+func (x *hostIndex) named(host string) []handWrittenObject {
 	out := slices.Clone(x.exact[host])
 	slices.SortFunc(out, func(a, b handWrittenObject) int { return a.ref.Compare(b.ref) })
 	return slices.Compact(out)

@@ -12,15 +12,15 @@ import (
 var headerManipulation = feature{
 	field: "policy.headerManipulation",
 	value: func(p *networkingv1.Policy) any { return has(p.HeaderManipulation) },
-	check: func(s *setting) []snapshot.Issue {
-		return checkHeaders("policy.headerManipulation", s.spec.Policy.HeaderManipulation)
+	check: func(c *fieldContext) []snapshot.Issue {
+		return checkHeaders("policy.headerManipulation", c.spec.Policy.HeaderManipulation)
 	},
-	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
-		claim(&action.Headers, *s.spec.Policy.HeaderManipulation, origin)
+	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
+		setIfUnset(&action.Headers, *c.spec.Policy.HeaderManipulation, origin)
 	},
 }
 
-// checkHeaders says which changes of headers no proxy can make.
+// checkHeaders reports the header changes that no proxy can make.
 func checkHeaders(field string, h *networkingv1.HeaderManipulation) []snapshot.Issue {
 	if h == nil {
 		return nil
@@ -46,13 +46,13 @@ func checkHeaders(field string, h *networkingv1.HeaderManipulation) []snapshot.I
 	return issues
 }
 
-// isAuthority: an added Host replaces the one that the request has, as Istio
-// makes a rewrite of it.
+// isAuthority reports whether a header is the Host. Istio rewrites the authority
+// instead of adding such a header.
 func isAuthority(name string) bool {
 	return strings.EqualFold(name, "host") || strings.EqualFold(name, ":authority")
 }
 
-// checkChangeable: Envoy lets nobody change Host and what begins with a colon.
+// checkChangeable rejects Host and pseudo-headers, which Envoy does not change.
 func checkChangeable(field, name string) []snapshot.Issue {
 	if strings.HasPrefix(name, ":") || strings.EqualFold(name, "host") {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "remove it",
@@ -61,11 +61,11 @@ func checkChangeable(field, name string) []snapshot.Issue {
 	return checkHeaderName(field, name)
 }
 
-// pseudoHeaders are what HTTP/2 puts in the place of the request line (RFC 9113
-// section 8.3.1); proxies keep them for HTTP/1, too.
+// pseudoHeaders replace the request line in HTTP/2 (RFC 9113 section 8.3.1); proxies
+// also set them for HTTP/1.
 var pseudoHeaders = []string{":method", ":scheme", ":authority", ":path"}
 
-// checkMatchable: conditions may also be about pseudo-headers.
+// checkMatchable checks a name in a condition, which may be a pseudo-header.
 func checkMatchable(field, name string) []snapshot.Issue {
 	if slices.Contains(pseudoHeaders, name) {
 		return nil
@@ -73,8 +73,8 @@ func checkMatchable(field, name string) []snapshot.Issue {
 	return checkHeaderName(field, name)
 }
 
-// tokenMarks are what a header's name can have besides letters and digits (RFC
-// 9110 section 5.6.2).
+// tokenMarks are the characters besides letters and digits in a header name (RFC 9110
+// section 5.6.2).
 const tokenMarks = "!#$%&'*+-.^_`|~"
 
 func checkHeaderName(field, name string) []snapshot.Issue {
@@ -89,9 +89,9 @@ func checkHeaderName(field, name string) []snapshot.Issue {
 		"%s: %q cannot be the name of a header", field, name)}
 }
 
-// checkHeaderValue: proxies put something else in the place of %WORD%, and so
-// take a value with an odd percent sign for half a word. Control characters end
-// the header.
+// checkHeaderValue rejects values that proxies do not write as they are: they
+// substitute %WORD%, so a single percent sign is an unfinished word, and control
+// characters end the header.
 func checkHeaderValue(field, value string) []snapshot.Issue {
 	if strings.ContainsFunc(value, func(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }) {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "remove them", "%s has control characters", field)}

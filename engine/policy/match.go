@@ -13,8 +13,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// namedClusters lists the clusters that a policy's sources are restricted to;
-// nil if any selector takes callers of all clusters.
+// namedClusters lists the clusters to which a policy's sources are restricted; nil if
+// any selector matches callers of all clusters.
 func namedClusters(spec *networkingv1.TrafficPolicySpec) []string {
 	var out []string
 	for i := range spec.SourceSelector {
@@ -27,8 +27,8 @@ func namedClusters(spec *networkingv1.TrafficPolicySpec) []string {
 	return out
 }
 
-// sources are the callers, in one cluster, that a policy is about; false if
-// none. One without labels and namespaces takes all callers of the cluster.
+// sources are the callers in one cluster that a policy selects; false if there are
+// none. A source without labels and namespaces is all callers of the cluster.
 func sources(spec *networkingv1.TrafficPolicySpec, cluster string) ([]*commonv1.KubeWorkloadMatcher, bool) {
 	if len(spec.SourceSelector) == 0 {
 		return []*commonv1.KubeWorkloadMatcher{{}}, true
@@ -46,8 +46,8 @@ func sources(spec *networkingv1.TrafficPolicySpec, cluster string) ([]*commonv1.
 	return out, len(out) > 0
 }
 
-// matches are the conditions under which a policy takes a request in one
-// cluster, each combined from a source and an HTTP matcher.
+// matches are the conditions under which a policy applies to a request in one
+// cluster: each source with each HTTP matcher.
 func matches(spec *networkingv1.TrafficPolicySpec, cluster string) []snapshot.Match {
 	from, ok := sources(spec, cluster)
 	if !ok {
@@ -74,7 +74,7 @@ func matches(spec *networkingv1.TrafficPolicySpec, cluster string) []snapshot.Ma
 	return out
 }
 
-// matchKey is equal for matches that take the same requests of the same callers.
+// matchKey is equal for matches of the same requests of the same callers.
 func matchKey(m snapshot.Match) string {
 	var b strings.Builder
 	b.WriteString(m.SourceNamespace)
@@ -85,7 +85,7 @@ func matchKey(m snapshot.Match) string {
 		return b.String()
 	}
 	request := *m.Request
-	request.Name = "" // names are for people
+	request.Name = "" // names have no effect
 	if request.Uri != nil && *request.Uri == (commonv1.StringMatch{}) {
 		request.Uri = nil
 	}
@@ -105,8 +105,8 @@ func matchKey(m snapshot.Match) string {
 	return b.String()
 }
 
-// requestMatchers are the conditions on requests of which one must hold; none
-// if any request will do.
+// requestMatchers are the matchers of which one must match; none if every request
+// does.
 func requestMatchers(spec *networkingv1.TrafficPolicySpec) []networkingv1.HttpMatcher {
 	for i := range spec.HttpRequestMatchers {
 		if emptyRequest(&spec.HttpRequestMatchers[i]) {
@@ -116,7 +116,7 @@ func requestMatchers(spec *networkingv1.TrafficPolicySpec) []networkingv1.HttpMa
 	return spec.HttpRequestMatchers
 }
 
-// takesAll reports whether a match takes every request of every caller.
+// takesAll reports whether a match matches every request of every caller.
 func takesAll(m snapshot.Match) bool {
 	return m.SourceNamespace == "" && len(m.SourceLabels) == 0 && m.Request == nil
 }
@@ -126,8 +126,8 @@ func emptyRequest(r *networkingv1.HttpMatcher) bool {
 		len(r.Headers) == 0 && len(r.QueryParameters) == 0 && r.Method == ""
 }
 
-// compareMatches orders matches: what is more specific is tried first. The
-// criteria are those of Gloo Mesh 1.x, in its order; the last is ours.
+// compareMatches orders matches, the more specific first. The criteria are those of
+// Gloo Mesh 1.x in its order; the last one is ours.
 func compareMatches(a, b snapshot.Match) int {
 	ar, br := a.Request, b.Request
 	if ar == nil {
@@ -150,8 +150,8 @@ func compareMatches(a, b snapshot.Match) int {
 	)
 }
 
-// valued counts the conditions on values, exact ones twice: of two matches about
-// the same headers and parameters, the one that only wants them present comes last.
+// valued counts the conditions on values, exact ones twice: of two matches on the
+// same headers and parameters, one that only requires presence comes last.
 func valued(r *networkingv1.HttpMatcher) (n int) {
 	count := func(value string, isRegex bool) {
 		if value != "" {
@@ -181,7 +181,7 @@ func countHeaders(r *networkingv1.HttpMatcher) (plain, without int) {
 	return plain, without
 }
 
-// compareURIs puts longer exact paths first, then longer regular expressions,
+// compareURIs orders longer exact paths first, then longer regular expressions,
 // suffixes and prefixes; no path comes last.
 func compareURIs(a, b *commonv1.StringMatch) int {
 	if a == nil {

@@ -19,23 +19,23 @@ const (
 	defaultMaxEjectionPercent = 100
 )
 
-// outlierDetection holds for all traffic of a mesh to the Destination: proxies
-// eject endpoints whoever calls.
+// outlierDetection applies to all traffic of a mesh to the Destination: proxies eject
+// endpoints for all callers.
 var outlierDetection = feature{
 	field: "policy.outlierDetection",
 	value: func(p *networkingv1.Policy) any { return has(p.OutlierDetection) },
-	check: func(s *setting) []snapshot.Issue {
-		o := s.spec.Policy.OutlierDetection
-		issues := wholeView(s, "policy.outlierDetection")
+	check: func(c *fieldContext) []snapshot.Issue {
+		o := c.spec.Policy.OutlierDetection
+		issues := narrowIssues(c, "policy.outlierDetection")
 		issues = append(issues, checkStep("policy.outlierDetection.interval", o.Interval, time.Millisecond)...)
 		return append(issues, checkStep("policy.outlierDetection.baseEjectionTime", o.BaseEjectionTime, time.Millisecond)...)
 	},
-	view: func(s *setting, origin snapshot.Origin, view *snapshot.View) {
-		claim(&view.Outlier, withDefaults(*s.spec.Policy.OutlierDetection), origin)
+	view: func(c *fieldContext, origin snapshot.Origin, view *snapshot.View) {
+		setIfUnset(&view.Outlier, withDefaults(*c.spec.Policy.OutlierDetection), origin)
 	},
 }
 
-// withDefaults puts the field's documented defaults in the place of zeros.
+// withDefaults replaces zeros by the documented defaults.
 func withDefaults(o networkingv1.OutlierDetection) networkingv1.OutlierDetection {
 	if o.ConsecutiveErrors == 0 {
 		o.ConsecutiveErrors = defaultConsecutiveErrors
@@ -52,23 +52,24 @@ func withDefaults(o networkingv1.OutlierDetection) networkingv1.OutlierDetection
 	return o
 }
 
-// moveToWhole is the way out for a field that cannot tell requests or callers apart.
-const moveToWhole = "move it to a policy without httpRequestMatchers and whose sourceSelector names clusters at most"
+// widenHint is for fields that apply to all requests and callers.
+const widenHint = "move it to a policy without httpRequestMatchers and whose sourceSelector names clusters at most"
 
-// narrow reports whether a policy is about some requests or callers of a cluster only.
-func narrow(spec *networkingv1.TrafficPolicySpec) bool {
+// isNarrow reports whether a policy selects only some requests or callers of a
+// cluster.
+func isNarrow(spec *networkingv1.TrafficPolicySpec) bool {
 	return len(spec.HttpRequestMatchers) > 0 || slices.ContainsFunc(spec.SourceSelector, func(s commonv1.WorkloadSelector) bool {
 		m := s.KubeWorkloadMatcher
 		return m != nil && len(m.Labels)+len(m.Namespaces) > 0
 	})
 }
 
-// wholeView warns where a field that cannot tell requests or callers apart
-// stands in a policy that does.
-func wholeView(s *setting, field string) []snapshot.Issue {
-	if !narrow(s.spec) {
+// narrowIssues warns of a field that applies to all requests, in a policy that
+// selects some.
+func narrowIssues(c *fieldContext, field string) []snapshot.Issue {
+	if !isNarrow(c.spec) {
 		return nil
 	}
-	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported, moveToWhole,
+	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported, widenHint,
 		"%s holds for every request to the service, not only for those that the policy selects", field)}
 }

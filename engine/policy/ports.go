@@ -10,11 +10,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// noRequests are the protocols, as ports are named after them, in which a proxy
-// sees connections only.
+// noRequests are the protocols, by prefix of the port name, in which a proxy sees
+// connections only.
 var noRequests = []string{"tcp", "tls", "https", "udp", "mongo", "mysql", "redis"}
 
-// takesRequests reports whether a proxy can tell requests apart on a port.
+// takesRequests reports whether a proxy sees requests on a port.
 func takesRequests(p *discoveryv1.KubeServicePort) bool {
 	if p.Protocol != "" && p.Protocol != "TCP" {
 		return false
@@ -26,10 +26,10 @@ func takesRequests(p *discoveryv1.KubeServicePort) bool {
 	return !slices.Contains(noRequests, name)
 }
 
-// checkPorts warns where a policy is about requests, but the service is not.
-func (w *world) checkPorts(self int, p *networkingv1.Policy) []snapshot.Issue {
-	service := w.inv.Destinations[self].Spec.KubeService
-	if d := w.dialect(self); d != nil && d.KeepsPort {
+// checkPorts warns of a policy on requests if the service has no port for requests.
+func (env *environment) checkPorts(self int, p *networkingv1.Policy) []snapshot.Issue {
+	service := env.inv.Destinations[self].Spec.KubeService
+	if d := env.dialect(self); d != nil && d.KeepsPort {
 		return nil // connections are split as requests are
 	}
 	for i := range service.Ports {

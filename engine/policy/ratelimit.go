@@ -7,28 +7,27 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// rateLimit: the caller's proxy counts by itself, so that every address from
-// which requests come has its own limit, which is what anonymousLimits means.
-// All else needs a server that counts, or one that knows users, which renderers
-// declare that they do not have.
+// rateLimit is counted by each caller's proxy, so every client address has its own
+// limit, which is what anonymousLimits means. The other limits need a rate limit
+// server or authentication; renderers declare that they have none.
 var rateLimit = feature{
 	field: "policy.rateLimit",
 	value: func(p *networkingv1.Policy) any { return has(p.RateLimit) },
-	check: func(s *setting) []snapshot.Issue {
+	check: func(c *fieldContext) []snapshot.Issue {
 		const field = "policy.rateLimit"
-		issues := checkRateLimit(field, s.spec.Policy.RateLimit)
-		if n := s.buckets(); n > 1 && s.spec.Policy.RateLimit.Basic != nil {
+		issues := checkRateLimit(field, c.spec.Policy.RateLimit)
+		if n := c.buckets(); n > 1 && c.spec.Policy.RateLimit.Basic != nil {
 			issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "divide the number among them, or write fewer matchers",
 				"%s.basic.anonymousLimits is counted for each of %d combinations of callers, matchers and ports by itself", field, n))
 		}
 		return issues
 	},
-	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
-		if s.spec.Policy.RateLimit.Basic == nil || s.spec.Policy.RateLimit.Basic.AnonymousLimits == nil {
+	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
+		if c.spec.Policy.RateLimit.Basic == nil || c.spec.Policy.RateLimit.Basic.AnonymousLimits == nil {
 			return
 		}
-		limit := s.spec.Policy.RateLimit.Basic.AnonymousLimits
-		claim(&action.RateLimit, snapshot.RateLimit{Requests: limit.RequestsPerUnit, Per: rateUnits[limit.Unit]}, origin)
+		limit := c.spec.Policy.RateLimit.Basic.AnonymousLimits
+		setIfUnset(&action.RateLimit, snapshot.RateLimit{Requests: limit.RequestsPerUnit, Per: rateUnits[limit.Unit]}, origin)
 	},
 }
 
@@ -40,22 +39,21 @@ var rateUnits = map[networkingv1.RateLimitUnit]time.Duration{
 	networkingv1.RateLimitUnitDay:    24 * time.Hour,
 }
 
-// buckets is how many counters a limit becomes in each calling pod at most: one
-// for each route.
-func (s *setting) buckets() int {
+// buckets is the maximum number of counters in each calling pod: one for each route.
+func (c *fieldContext) buckets() int {
 	ports := 0
-	service := s.world.inv.Destinations[s.self].Spec.KubeService
+	service := c.env.inv.Destinations[c.index].Spec.KubeService
 	for i := range service.Ports {
 		if takesRequests(&service.Ports[i]) {
 			ports++
 		}
 	}
-	return ports * len(matches(s.spec, s.viewer.Cluster))
+	return ports * len(matches(c.spec, c.viewer.Cluster))
 }
 
 func checkRateLimit(field string, p *networkingv1.RouteRateLimit) []snapshot.Issue {
 	if p.Advanced != nil || p.ConfigRefs != nil {
-		return nil // no mesh can do that, and says so
+		return nil // the renderers declare that no mesh supports it
 	}
 	if p.Basic == nil || (p.Basic.AnonymousLimits == nil && p.Basic.AuthorizedLimits == nil) {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set basic.anonymousLimits", "%s names no limit", field)}

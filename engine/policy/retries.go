@@ -10,8 +10,8 @@ import (
 var retries = feature{
 	field: "policy.retries",
 	value: func(p *networkingv1.Policy) any { return has(p.Retries) },
-	check: func(s *setting) []snapshot.Issue {
-		r := s.spec.Policy.Retries
+	check: func(c *fieldContext) []snapshot.Issue {
+		r := c.spec.Policy.Retries
 		var issues []snapshot.Issue
 		if r.PerTryTimeout != nil {
 			issues = checkDuration("policy.retries.perTryTimeout", r.PerTryTimeout, time.Millisecond)
@@ -22,7 +22,7 @@ var retries = feature{
 		}
 		return issues
 	},
-	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
-		claim(&action.Retries, *s.spec.Policy.Retries, origin)
+	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
+		setIfUnset(&action.Retries, *c.spec.Policy.Retries, origin)
 	},
 }

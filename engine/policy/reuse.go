@@ -12,10 +12,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// keep puts, for each object that says the same as one before, that one in its
-// place: writing a status makes a new object, which must not look like news.
-// Both lists are ascending by namespace and name.
-func keep[T metav1.Object](before, now []T, same func(a, b T) bool) []T {
+// reuseUnchanged replaces objects by the equal ones of before: writing a status makes
+// a new object, which is no change. Both lists are ascending by namespace and name.
+func reuseUnchanged[T metav1.Object](before, now []T, same func(a, b T) bool) []T {
 	if len(before) == 0 || snapshot.SameSlice(before, now) {
 		return now
 	}
@@ -26,7 +25,7 @@ func keep[T metav1.Object](before, now []T, same func(a, b T) bool) []T {
 		for at < len(before) && compareNames(before[at], n) < 0 {
 			at++
 		}
-		if at < len(before) && compareNames(before[at], n) == 0 && sameHead(before[at], n) && same(before[at], n) {
+		if at < len(before) && compareNames(before[at], n) == 0 && sameMetadata(before[at], n) && same(before[at], n) {
 			out[i] = before[at]
 		}
 	}
@@ -41,8 +40,8 @@ func compareNames(a, b metav1.Object) int {
 	return strings.Compare(a.GetName(), b.GetName())
 }
 
-// sameHead compares the metadata that plans depend on.
-func sameHead(a, b metav1.Object) bool {
+// sameMetadata compares the metadata that plans depend on.
+func sameMetadata(a, b metav1.Object) bool {
 	return a.GetGeneration() == b.GetGeneration() && a.GetUID() == b.GetUID() &&
 		a.GetCreationTimestamp().Time.Equal(b.GetCreationTimestamp().Time)
 }
@@ -67,7 +66,8 @@ func sameVirtualDestination(a, b *enterprisev1beta1.VirtualDestination) bool {
 	return a == b || reflect.DeepEqual(&a.Spec, &b.Spec)
 }
 
-// sameStored: of a stored Destination only the accepted specs matter.
+// sameStored compares the accepted specs: nothing else of a stored Destination
+// matters.
 func sameStored(a, b *discoveryv1.Destination) bool {
 	return a == b || reflect.DeepEqual(a.Status.AppliedTrafficPolicies, b.Status.AppliedTrafficPolicies)
 }

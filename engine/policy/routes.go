@@ -7,14 +7,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// views tells how a Destination is seen from each mesh in which something is
-// special about it; its own mesh is always first.
-func (w *world) views(self int, applied []snapshot.AppliedTraffic, subsets []snapshot.Subset) []*snapshot.View {
-	alike := w.likeness(self, applied)
+// views are the Destination as seen from each mesh in which it has settings; its own
+// mesh is always first.
+func (env *environment) views(self int, applied []snapshot.AppliedTraffic, subsets []snapshot.Subset) []*snapshot.View {
+	alike := env.viewKeys(self, applied)
 	made := map[string]*snapshot.View{}
 	var out []*snapshot.View
-	for at, viewer := range w.topology.Viewers(self) {
-		host, _ := w.topology.Host(self, viewer)
+	for at, viewer := range env.topology.Viewers(self) {
+		host, _ := env.topology.Host(self, viewer)
 		kind := alike(viewer)
 		var view *snapshot.View
 		if like := made[kind]; like != nil {
@@ -22,29 +22,29 @@ func (w *world) views(self int, applied []snapshot.AppliedTraffic, subsets []sna
 			same.Mesh, same.Host = viewer, host
 			view = &same
 		} else {
-			view = w.view(self, viewer, host, applied)
+			view = env.view(self, viewer, host, applied)
 			view.Subsets = subsets
 			made[kind] = view
 		}
-		if f := w.topology.Federation(self); at > 0 && f.KeepAlive != nil {
+		if f := env.topology.Federation(self); at > 0 && f.KeepAlive != nil {
 			view.KeepAlive = f.KeepAlive
 		}
-		if at == 0 || special(view) {
+		if at == 0 || hasSettings(view) {
 			out = append(out, view)
 		}
 	}
 	return out
 }
 
-func special(v *snapshot.View) bool {
+func hasSettings(v *snapshot.View) bool {
 	return len(v.Routes) > 0 || len(v.Subsets) > 0 || v.Outlier != nil || v.TLS != nil || v.KeepAlive != nil
 }
 
-// likeness tells meshes apart only as far as the policies do: by the clusters
-// that their sources and targets name. Views that are alike are worked out
-// once, and their routes are the same objects.
-func (w *world) likeness(self int, applied []snapshot.AppliedTraffic) func(*snapshot.MeshPlan) string {
-	named := []string{w.inv.Destinations[self].Spec.KubeService.Ref.ClusterName}
+// viewKeys gives meshes the same key if the policies cannot distinguish them: by the
+// clusters that sources and targets name. Views with one key are computed once and
+// share their routes.
+func (env *environment) viewKeys(self int, applied []snapshot.AppliedTraffic) func(*snapshot.MeshPlan) string {
+	named := []string{env.inv.Destinations[self].Spec.KubeService.Ref.ClusterName}
 	for _, a := range applied {
 		named = append(named, namedClusters(a.Spec)...)
 		for _, service := range targets(a.Spec.Policy) {
@@ -59,7 +59,7 @@ func (w *world) likeness(self int, applied []snapshot.AppliedTraffic) func(*snap
 	}
 }
 
-func (w *world) view(self int, viewer *snapshot.MeshPlan, host string, applied []snapshot.AppliedTraffic) *snapshot.View {
+func (env *environment) view(self int, viewer *snapshot.MeshPlan, host string, applied []snapshot.AppliedTraffic) *snapshot.View {
 	view := &snapshot.View{Mesh: viewer, Host: host}
 	actions := map[string]*snapshot.Action{}
 	caught := false
@@ -70,8 +70,8 @@ func (w *world) view(self int, viewer *snapshot.MeshPlan, host string, applied [
 			continue
 		}
 		policy := snapshot.RefOf(snapshot.TrafficPolicy, applied[i].Policy)
-		s := &setting{world: w, self: self, spec: spec, viewer: viewer}
-		if routed := s.setView(policy, view); !routed {
+		c := &fieldContext{env: env, index: self, spec: spec, viewer: viewer}
+		if routed := c.setView(policy, view); !routed {
 			continue
 		}
 		for _, m := range requests {
@@ -83,45 +83,45 @@ func (w *world) view(self int, viewer *snapshot.MeshPlan, host string, applied [
 				caught = caught || takesAll(m)
 				view.Routes = append(view.Routes, &snapshot.Route{Match: m, Key: key, Action: action})
 			}
-			s.setRoute(policy, action)
+			c.setRoute(policy, action)
 		}
 	}
 	slices.SortStableFunc(view.Routes, func(a, b *snapshot.Route) int { return compareMatches(a.Match, b.Match) })
 	if len(view.Routes) > 0 && !caught {
-		// Without it, requests that no policy is about would find no route.
+		// Without this route, requests that no policy selects would match none.
 		view.Routes = append(view.Routes, &snapshot.Route{Action: &snapshot.Action{}})
 	}
-	if d := w.defaultTLS; view.TLS == nil && d != nil && w.canUse(d.Value, self, viewer) {
+	if d := env.defaultTLS; view.TLS == nil && d != nil && env.canUse(d.Value, self, viewer) {
 		view.TLS = d
 	}
 	return view
 }
 
-// setView sets what holds for all traffic, and reports whether the policy says
-// anything about routes.
-func (s *setting) setView(policy snapshot.Ref, view *snapshot.View) (routed bool) {
+// setView sets what applies to all traffic. It reports whether the policy has fields
+// for routes.
+func (c *fieldContext) setView(policy snapshot.Ref, view *snapshot.View) (routed bool) {
 	for i := range features {
 		f := &features[i]
-		if f.value(s.spec.Policy) == nil {
+		if f.value(c.spec.Policy) == nil {
 			continue
 		}
 		if f.view != nil {
-			f.view(s, snapshot.Origin{Ref: policy, Field: f.field}, view)
+			f.view(c, snapshot.Origin{Ref: policy, Field: f.field}, view)
 		}
 		routed = routed || f.route != nil
 	}
 	return routed
 }
 
-func (s *setting) setRoute(policy snapshot.Ref, action *snapshot.Action) {
+func (c *fieldContext) setRoute(policy snapshot.Ref, action *snapshot.Action) {
 	if n := len(action.Policies); n > 0 && action.Policies[n-1] == policy {
-		return // two of its matchers say the same
+		return // two of its matchers are equal
 	}
 	action.Policies = append(action.Policies, policy)
 	for i := range features {
 		f := &features[i]
-		if f.route != nil && f.value(s.spec.Policy) != nil {
-			f.route(s, snapshot.Origin{Ref: policy, Field: f.field}, action)
+		if f.route != nil && f.value(c.spec.Policy) != nil {
+			f.route(c, snapshot.Origin{Ref: policy, Field: f.field}, action)
 		}
 	}
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// candidate is a route in the making: a match and the policies, by their places
-// among the accepted, whose matchers say it.
+// candidate is a future route: a match and the policies that have it.
 type candidate struct {
 	match    snapshot.Match
 	policies []matcherOf
@@ -26,27 +25,26 @@ type matcherOf struct {
 	matcher int
 }
 
-// warnOfShadows tells policies whose matchers never take a request, because a
-// route that is tried before takes all of them. More specific matches are tried
-// first, so that only a path that is wider than its place in the order can do
-// that: a regular expression, or one without regard to case. Without such a path
-// nothing is compared.
-func (w *world) warnOfShadows(self int, out *acceptance) {
+// warnOfShadows warns policies with matchers that never apply, because an earlier
+// route matches all their requests. More specific matches come first, so only a
+// regular expression or a path that ignores case can do that; without one, nothing is
+// compared.
+func (env *environment) warnOfShadows(self int, out *acceptance) {
 	if !slices.ContainsFunc(out.applied, func(a snapshot.AppliedTraffic) bool {
-		return slices.ContainsFunc(a.Spec.HttpRequestMatchers, func(m networkingv1.HttpMatcher) bool { return wide(&m) })
+		return slices.ContainsFunc(a.Spec.HttpRequestMatchers, func(m networkingv1.HttpMatcher) bool { return canShadow(&m) })
 	}) {
 		return
 	}
-	alike := w.likeness(self, out.applied)
+	alike := env.viewKeys(self, out.applied)
 	seen := map[string]bool{}
-	for _, viewer := range w.topology.Viewers(self) {
+	for _, viewer := range env.topology.Viewers(self) {
 		kind := alike(viewer)
 		if seen[kind] {
 			continue
 		}
 		seen[kind] = true
 		list := candidates(out.applied, viewer.Cluster)
-		var before []*candidate // those with wide paths
+		var before []*candidate // those with paths that can shadow others
 		for _, c := range list {
 			for _, b := range before {
 				if covers(b.match, c.match) {
@@ -54,14 +52,14 @@ func (w *world) warnOfShadows(self int, out *acceptance) {
 					break
 				}
 			}
-			if c.match.Request != nil && wide(c.match.Request) {
+			if c.match.Request != nil && canShadow(c.match.Request) {
 				before = append(before, c)
 			}
 		}
 	}
 }
 
-// candidates are the matches of all policies in the order in which routes are tried.
+// candidates are the matches of all policies in the order of the routes.
 func candidates(applied []snapshot.AppliedTraffic, cluster string) []*candidate {
 	byKey := map[string]*candidate{}
 	var list []*candidate
@@ -91,8 +89,8 @@ func candidates(applied []snapshot.AppliedTraffic, cluster string) []*candidate 
 	return list
 }
 
-// warnOfShadow warns the policies of a match, but for those that have a say in
-// what takes its requests.
+// warnOfShadow warns the policies of a match, except those that are also on the
+// shadowing route.
 func (a *acceptance) warnOfShadow(by, shadowed *candidate) {
 	first := by.policies[0]
 	owner := snapshot.RefOf(snapshot.TrafficPolicy, a.applied[first.applied].Policy)
@@ -108,20 +106,19 @@ func (a *acceptance) warnOfShadow(by, shadowed *candidate) {
 			"%s never takes a request: httpRequestMatchers[%d] of TrafficPolicy %s.%s is tried before and takes all of them",
 			which, first.matcher, owner.Name, owner.Namespace)
 		ref := snapshot.RefOf(snapshot.TrafficPolicy, a.applied[p.applied].Policy)
-		v := &a.verdicts[a.verdictOf[p.applied]]
+		v := &a.verdicts[a.verdictIndex[p.applied]]
 		if issue = issue.On(ref, v.Destination); !slices.Contains(v.Issues, issue) {
 			v.Issues = append(v.Issues, issue)
 		}
 	}
 }
 
-// wide reports whether a path may stand before others that it takes everything of.
-func wide(r *networkingv1.HttpMatcher) bool {
+// canShadow reports whether a path can match everything that a later one matches.
+func canShadow(r *networkingv1.HttpMatcher) bool {
 	return r.Uri != nil && (r.Uri.Regex != "" || r.Uri.IgnoreCase)
 }
 
-// covers reports whether every request that b takes is one that a takes, too. It
-// says so only where that is certain.
+// covers reports whether a certainly matches every request that b matches.
 func covers(a, b snapshot.Match) bool {
 	if (a.SourceNamespace != "" && a.SourceNamespace != b.SourceNamespace) || !inventory.MatchLabels(a.SourceLabels, b.SourceLabels) {
 		return false
@@ -138,7 +135,7 @@ func coversHeaders(a, b []networkingv1.HeaderMatcher) bool {
 			if !strings.EqualFold(want.Name, have.Name) || want.InvertMatch != have.InvertMatch {
 				return false
 			}
-			present := want.Value == "" && !want.InvertMatch // any value will do
+			present := want.Value == "" && !want.InvertMatch // any value matches
 			return present || (want.Value == have.Value && want.Regex == have.Regex)
 		}) {
 			return false
@@ -158,7 +155,8 @@ func coversQuery(a, b []networkingv1.QueryParameterMatcher) bool {
 	return true
 }
 
-// coversURI: any path begins with a slash, so that / and nothing are the same.
+// coversURI is covers for paths. Every path begins with a slash, so / is the same as
+// no path.
 func coversURI(a, b *commonv1.StringMatch) bool {
 	if a == nil || *a == (commonv1.StringMatch{}) {
 		return true
@@ -197,8 +195,8 @@ func coversURI(a, b *commonv1.StringMatch) bool {
 	return false
 }
 
-// plainRegex reads a regular expression that is a prefix or a suffix in other
-// words, or takes everything.
+// plainRegex recognizes regular expressions that mean a prefix, a suffix, or
+// everything.
 func plainRegex(pattern string) (all bool, prefix, suffix string) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

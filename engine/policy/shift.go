@@ -16,19 +16,19 @@ import (
 var trafficShift = feature{
 	field: "policy.trafficShift",
 	value: func(p *networkingv1.Policy) any { return has(p.TrafficShift) },
-	check: func(s *setting) []snapshot.Issue {
-		_, issues := s.shiftTargets()
+	check: func(c *fieldContext) []snapshot.Issue {
+		_, issues := c.shiftTargets()
 		return issues
 	},
-	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
-		targets, _ := s.shiftTargets()
-		claim(&action.Targets, targets, origin)
+	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
+		targets, _ := c.shiftTargets()
+		setIfUnset(&action.Targets, targets, origin)
 	},
 }
 
 // shiftTargets are the weighted targets as the viewer names them.
-func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
-	destinations := s.spec.Policy.TrafficShift.Destinations
+func (c *fieldContext) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
+	destinations := c.spec.Policy.TrafficShift.Destinations
 	targets := make([]snapshot.Target, 0, len(destinations))
 	var issues []snapshot.Issue
 	var weights uint32
@@ -37,7 +37,7 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 		field := shiftField(i)
 		weights += d.Weight
 		if d.VirtualDestination != nil || d.StaticDestination != nil {
-			target, more := s.resolveOther(field, d)
+			target, more := c.resolveOther(field, d)
 			more = append(more, setOptions(field, d, &target)...)
 			targets, issues = append(targets, target), append(issues, more...)
 			continue
@@ -46,13 +46,13 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 			issues = append(issues, unsupportedTarget(field, d))
 			continue
 		}
-		target, more := s.resolve(field, commonv1.ClusterObjectRef{
+		target, more := c.resolve(field, commonv1.ClusterObjectRef{
 			Name: d.KubeService.Name, Namespace: d.KubeService.Namespace, ClusterName: d.KubeService.ClusterName,
 		}, d.KubeService.Port)
 		issues = append(issues, more...)
 		if len(d.KubeService.Subset) > 0 {
 			target.Subset = subsetName(d.KubeService.Subset)
-			issues = append(issues, s.emptySubset(field, target, d.KubeService.Subset)...)
+			issues = append(issues, c.emptySubset(field, target, d.KubeService.Subset)...)
 		}
 		issues = append(issues, setOptions(field, d, &target)...)
 		targets = append(targets, target)
@@ -64,15 +64,15 @@ func (s *setting) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 	return targets, issues
 }
 
-// resolveOther finds a target that is no service of a cluster.
-func (s *setting) resolveOther(field string, d *networkingv1.WeightedDestination) (snapshot.Target, []snapshot.Issue) {
+// resolveOther finds a target that is not a Service.
+func (c *fieldContext) resolveOther(field string, d *networkingv1.WeightedDestination) (snapshot.Target, []snapshot.Issue) {
 	if d.VirtualDestination != nil {
-		return s.resolveVirtual(field, d.VirtualDestination)
+		return c.resolveVirtual(field, d.VirtualDestination)
 	}
-	return s.resolveExternal(field, *d.StaticDestination)
+	return c.resolveExternal(field, *d.StaticDestination)
 }
 
-// setOptions sets what holds for targets of any kind.
+// setOptions sets the weight and options of a target of any kind.
 func setOptions(field string, d *networkingv1.WeightedDestination, target *snapshot.Target) []snapshot.Issue {
 	target.Weight = d.Weight
 	if d.Options == nil {
@@ -89,27 +89,27 @@ func unsupportedTarget(field string, d *networkingv1.WeightedDestination) snapsh
 	return snapshot.Errorf(snapshot.FieldUnsupported, "use kubeService", "%s.clusterHeader is not available", field)
 }
 
-// resolve finds a Service, the name that the viewer calls it by, and its port:
-// the one asked for, else the Service's only one.
-func (s *setting) resolve(field string, service commonv1.ClusterObjectRef, port uint32) (snapshot.Target, []snapshot.Issue) {
-	i, ok := s.world.inv.IndexOfService(service)
+// resolve finds a Service, its name in the viewer's mesh, and its port: the given
+// one, or else the only one.
+func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, port uint32) (snapshot.Target, []snapshot.Issue) {
+	i, ok := c.env.inv.IndexOfService(service)
 	if !ok {
 		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
 			"correct the reference; `meshctl describe destination` lists the services there are",
 			"%s: service %s was not discovered", field, inventory.ServiceName(service))}
 	}
-	d := s.world.inv.Destinations[i]
+	d := c.env.inv.Destinations[i]
 	target := snapshot.Target{Destination: inventory.DestinationRef(d)}
-	host, reachable := s.world.topology.Host(i, s.viewer)
+	host, reachable := c.env.topology.Host(i, c.viewer)
 	if !reachable {
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
 			"federate it to that mesh in the VirtualMesh (and see that its own mesh has an east-west gateway), or restrict sourceSelector to clusters that can reach it",
-			"%s: mesh %s cannot reach service %s", field, s.viewer.Ref.Name, inventory.ServiceName(service))}
+			"%s: mesh %s cannot reach service %s", field, c.viewer.Ref.Name, inventory.ServiceName(service))}
 	}
 	target.Host = host
 	ports := d.Spec.KubeService.Ports
-	if dialect := s.world.dialect(s.self); dialect != nil && dialect.KeepsPort {
-		return s.keepPorts(field, target, ports)
+	if dialect := c.env.dialect(c.index); dialect != nil && dialect.KeepsPort {
+		return c.keepPorts(field, target, ports)
 	}
 	switch {
 	case port != 0 && !slices.ContainsFunc(ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port }):
@@ -126,9 +126,9 @@ func (s *setting) resolve(field string, service commonv1.ClusterObjectRef, port 
 	return target, nil
 }
 
-// keepPorts: requests keep their port, so the target must have all of them.
-func (s *setting) keepPorts(field string, target snapshot.Target, ports []discoveryv1.KubeServicePort) (snapshot.Target, []snapshot.Issue) {
-	own := s.world.inv.Destinations[s.self].Spec.KubeService
+// keepPorts checks that the target has all ports: requests keep their port.
+func (c *fieldContext) keepPorts(field string, target snapshot.Target, ports []discoveryv1.KubeServicePort) (snapshot.Target, []snapshot.Issue) {
+	own := c.env.inv.Destinations[c.index].Spec.KubeService
 	for _, p := range own.Ports {
 		if p.Protocol != "" && p.Protocol != "TCP" {
 			continue
@@ -152,16 +152,16 @@ func portList(ports []discoveryv1.KubeServicePort) string {
 	return strings.Join(out, ", ")
 }
 
-// emptySubset warns where no endpoint of the target has the subset's labels.
-func (s *setting) emptySubset(field string, target snapshot.Target, labels map[string]string) []snapshot.Issue {
+// emptySubset warns of a subset without endpoints.
+func (c *fieldContext) emptySubset(field string, target snapshot.Target, labels map[string]string) []snapshot.Issue {
 	if target.Host == "" {
 		return nil
 	}
-	i, ok := s.world.inv.IndexOf(target.Destination)
+	i, ok := c.env.inv.IndexOf(target.Destination)
 	if !ok {
 		return nil
 	}
-	if hasLabels(s.world.inv.Destinations[i], labels) {
+	if hasLabels(c.env.inv.Destinations[i], labels) {
 		return nil
 	}
 	return []snapshot.Issue{noSuchPods(field, labels)}

@@ -25,24 +25,24 @@ func virtualRef(v *networkingv1.VirtualDestinationRef) snapshot.Ref {
 	return snapshot.Ref{Kind: snapshot.VirtualDestination, Namespace: v.Namespace, Name: v.Name}
 }
 
-// connectionsOnly are the protocols of VirtualDestinations that no HTTP route
-// can lead to: the caller's own TLS, or another protocol, is expected there.
+// connectionsOnly are the protocols of VirtualDestinations to which no HTTP route can
+// lead.
 var connectionsOnly = []string{"HTTPS", "TLS", "MONGO"}
 
-// resolveVirtual finds a VirtualDestination to which the viewer's requests go.
-func (s *setting) resolveVirtual(field string, v *networkingv1.VirtualDestinationRef) (snapshot.Target, []snapshot.Issue) {
+// resolveVirtual finds a VirtualDestination as seen from the viewer's mesh.
+func (c *fieldContext) resolveVirtual(field string, v *networkingv1.VirtualDestinationRef) (snapshot.Target, []snapshot.Issue) {
 	at := virtualRef(v)
-	plan := s.world.virtuals[at]
+	plan := c.env.virtualDestinations[at]
 	name := at.Name + "." + at.Namespace
 	switch {
 	case plan == nil:
 		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
 			"correct the reference; `meshctl describe virtualdestination` lists those there are",
 			"%s: there is no VirtualDestination %s", field, name)}
-	case !plan.Sees(s.viewer):
+	case !plan.Sees(c.viewer):
 		return snapshot.Target{Destination: at}, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
 			"export it to that mesh (`meshctl describe virtualdestination "+at.Name+"` says what keeps it away), or restrict sourceSelector to clusters that see it",
-			"%s: mesh %s does not see VirtualDestination %s", field, s.viewer.Ref.Name, name)}
+			"%s: mesh %s does not see VirtualDestination %s", field, c.viewer.Ref.Name, name)}
 	case slices.Contains(connectionsOnly, plan.Protocol):
 		return snapshot.Target{Destination: at}, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid,
 			"shift to one whose port.protocol is HTTP, HTTP2 or GRPC",
@@ -61,17 +61,17 @@ func (s *setting) resolveVirtual(field string, v *networkingv1.VirtualDestinatio
 	return target, []snapshot.Issue{noSuchPods(field, v.Subset)}
 }
 
-// requirementsOn are the subsets of a VirtualDestination to which the policies
-// in force on a Destination send requests.
-func requirementsOn(at snapshot.Ref, from int, accepted *acceptance) []requirement {
+// requirementsOn are the subsets of a VirtualDestination that the policies in force
+// on a Destination require.
+func requirementsOn(at snapshot.Ref, from int, accepted *acceptance) []subsetRequirement {
 	if accepted == nil {
 		return nil
 	}
-	var out []requirement
+	var out []subsetRequirement
 	for _, a := range accepted.applied {
 		for _, t := range virtualTargets(a.Spec.Policy) {
 			if len(t.Subset) > 0 && virtualRef(t) == at {
-				out = append(out, requirement{from: from, applied: a, labels: t.Subset})
+				out = append(out, subsetRequirement{from: from, applied: a, labels: t.Subset})
 			}
 		}
 	}

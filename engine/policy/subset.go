@@ -12,10 +12,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// subsetName is how a set of labels is called in generated objects: its pairs of
-// key and value in the order of the keys, as Gloo Mesh 1.x has it. Where another
-// set could have that name, or none can, a hash of the labels ends it: two sets
-// that share a name would also share their pods.
+// subsetName is the name of a set of labels in generated objects: the pairs of key
+// and value in the order of the keys, as in Gloo Mesh 1.x. If the name is ambiguous
+// or invalid, a hash of the labels follows: sets with one name would share their
+// pods.
 func subsetName(labels map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -37,9 +37,8 @@ func subsetName(labels map[string]string) string {
 	return "subset-" + strings.Trim(name[:min(len(name), snapshot.MaxName-len("subset-")-len(end))], "-") + end
 }
 
-// labelsNamed reads a name the one way in which it is read: as pairs of words if
-// every second one, the keys, comes after those before it; else as one key and
-// its value.
+// labelsNamed parses a name in the one way that counts: as pairs of words if the
+// keys, every second word, are ascending; else as one key and its value.
 func labelsNamed(name string) map[string]string {
 	words := strings.Split(name, "-")
 	pairs := map[string]string{}

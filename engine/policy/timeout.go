@@ -10,10 +10,10 @@ import (
 var requestTimeout = feature{
 	field: "policy.requestTimeout",
 	value: func(p *networkingv1.Policy) any { return has(p.RequestTimeout) },
-	check: func(s *setting) []snapshot.Issue {
-		return checkStep("policy.requestTimeout", s.spec.Policy.RequestTimeout, time.Millisecond)
+	check: func(c *fieldContext) []snapshot.Issue {
+		return checkStep("policy.requestTimeout", c.spec.Policy.RequestTimeout, time.Millisecond)
 	},
-	route: func(s *setting, origin snapshot.Origin, action *snapshot.Action) {
-		claim(&action.Timeout, s.spec.Policy.RequestTimeout.Duration, origin)
+	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
+		setIfUnset(&action.Timeout, c.spec.Policy.RequestTimeout.Duration, origin)
 	},
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// The checks here are for values that fit the schema, but that no mesh takes: a
-// mesh would refuse the whole object, and with it what other policies ask for.
+// These checks are for values that the schema accepts and meshes reject: a mesh would
+// reject the whole object, including what other policies set.
 
-// checkMatchers says which conditions on requests cannot be expressed.
+// checkMatchers reports matchers that meshes cannot express.
 func checkMatchers(spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
 	var issues []snapshot.Issue
 	for i := range spec.HttpRequestMatchers {
@@ -48,9 +48,9 @@ func checkMatchers(spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
 	return issues
 }
 
-// missingHeader warns of an inverted condition that a request without the
-// header does not meet either: Istio takes a missing header for an empty one
-// there (HTTPMatchRequest.without_headers).
+// missingHeader warns of an inverted condition that does not match a request without
+// the header: Istio treats a missing header as an empty one there
+// (HTTPMatchRequest.without_headers).
 func missingHeader(field string, h networkingv1.HeaderMatcher) []snapshot.Issue {
 	re, err := regexp.Compile("^(?:" + h.Value + ")$")
 	if !h.InvertMatch || h.Value == "" || err != nil || !re.MatchString("") {
@@ -60,8 +60,8 @@ func missingHeader(field string, h networkingv1.HeaderMatcher) []snapshot.Issue 
 		"%s.headers[%s] is not met by requests without the header: a missing header counts as an empty one, which %q matches", field, h.Name, h.Value)}
 }
 
-// checkOnce: of two conditions on one header a mesh can only be given one, and
-// would take more requests than were meant.
+// checkOnce rejects a second condition on one header: meshes take only one, and would
+// match more requests than meant.
 func checkOnce(field, key, name string, seen map[string]bool) []snapshot.Issue {
 	if seen[key] {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "write them as one regular expression",
@@ -71,8 +71,7 @@ func checkOnce(field, key, name string, seen map[string]bool) []snapshot.Issue {
 	return nil
 }
 
-// checkPattern: meshes take regular expressions in the syntax of RE2, which is
-// also that of Go.
+// checkPattern checks a regular expression. Meshes use the RE2 syntax, as Go does.
 func checkPattern(field, pattern string) []snapshot.Issue {
 	if len(pattern) > maxPattern {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "make it shorter, or several",
@@ -85,10 +84,10 @@ func checkPattern(field, pattern string) []snapshot.Issue {
 	return nil
 }
 
-// maxPattern is the longest regular expression that Istio passes on.
+// maxPattern is the longest regular expression that Istio accepts.
 const maxPattern = 1024
 
-// checkMatch is checkPattern for a match of a whole string.
+// checkMatch checks a match of a whole string.
 func checkMatch(field string, m commonv1.StringMatch) []snapshot.Issue {
 	ways := 0
 	for _, way := range []string{m.Exact, m.Prefix, m.Suffix, m.Regex} {
@@ -108,13 +107,13 @@ func checkMatch(field string, m commonv1.StringMatch) []snapshot.Issue {
 	case m.Regex != "":
 		return checkPattern(field+".regex", m.Regex)
 	case m.Suffix != "" || m.IgnoreCase:
-		// It becomes a regular expression; marks that mean something there grow.
+		// It becomes a regular expression, in which special characters are escaped.
 		return checkPattern(field, "(?i).*"+regexp.QuoteMeta(m.Exact+m.Prefix+m.Suffix))
 	}
 	return nil
 }
 
-// checkSources says which conditions on callers a mesh would refuse.
+// checkSources reports source selectors that a mesh would reject.
 func checkSources(spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
 	var issues []snapshot.Issue
 	for i := range spec.SourceSelector {
@@ -139,7 +138,7 @@ func checkSources(spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
 	return issues
 }
 
-// checkDuration is checkStep for durations that must be set to something.
+// checkDuration is checkStep for durations that must be positive.
 func checkDuration(field string, d *metav1.Duration, step time.Duration) []snapshot.Issue {
 	if duration(d) <= 0 {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set at least "+step.String(), "%s is %s", field, duration(d))}
@@ -147,8 +146,8 @@ func checkDuration(field string, d *metav1.Duration, step time.Duration) []snaps
 	return checkStep(field, d, step)
 }
 
-// checkStep says if a duration is not a whole number of steps, finer than which
-// proxies do not count. Absent and zero durations are fine.
+// checkStep rejects a duration that is not a multiple of step, the resolution of
+// proxies. Nil and zero are fine.
 func checkStep(field string, d *metav1.Duration, step time.Duration) []snapshot.Issue {
 	if duration(d)%step == 0 {
 		return nil

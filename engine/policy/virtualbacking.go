@@ -11,123 +11,123 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// findDestination is the next step wherever a service was not found.
+// findDestination is the hint if a service was not found.
 const findDestination = "correct the reference; `meshctl describe destination` lists the services there are"
 
-// back finds the services behind a VirtualDestination.
-func (b *virtualBinding) back(w *world) {
-	spec := &b.source.Spec
+// addBacking finds the services behind the VirtualDestination.
+func (v *virtualDestination) addBacking(env *environment) {
+	spec := &v.source.Spec
 	switch {
 	case spec.Static != nil:
-		b.backStatic(w, spec.Static)
+		v.addStatic(env, spec.Static)
 	case spec.Localized != nil:
-		b.backLocalized(w, spec.Localized)
+		v.addLocalized(env, spec.Localized)
 	}
-	if len(b.backing) == 0 {
-		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.SelectsNothing,
+	if len(v.backing) == 0 {
+		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.SelectsNothing,
 			"name services that exist and have the port; `meshctl describe destination` lists the services there are",
 			"no service stands behind it"))
 	}
 }
 
-func (b *virtualBinding) backStatic(w *world, static *enterprisev1beta1.StaticDestinations) {
+func (v *virtualDestination) addStatic(env *environment, static *enterprisev1beta1.StaticDestinations) {
 	for i, d := range static.Destinations {
 		field := "static.destinations[" + strconv.Itoa(i) + "]"
 		if d.KubeService == nil {
-			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its kubeService", "%s names no service", field))
+			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its kubeService", "%s names no service", field))
 			continue
 		}
-		at, ok := w.inv.IndexOfService(*d.KubeService)
+		at, ok := env.inv.IndexOfService(*d.KubeService)
 		switch {
 		case !ok:
-			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
+			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
 				"%s: service %s was not discovered", field, inventory.ServiceName(*d.KubeService)))
-		case slices.Contains(b.selected, at):
-			b.issue(inventory.DestinationRef(w.inv.Destinations[at]), snapshot.Warnf(snapshot.FieldInvalid, "name each service once",
+		case slices.Contains(v.selected, at):
+			v.addIssue(inventory.DestinationRef(env.inv.Destinations[at]), snapshot.Warnf(snapshot.FieldInvalid, "name each service once",
 				"%s: service %s is named above already", field, inventory.ServiceName(*d.KubeService)))
 		default:
-			b.add(w, at, field)
+			v.add(env, at, field)
 		}
 	}
 }
 
-// backLocalized selects among the services of the meshes that the exporting
-// meshes are joined with. Of several in one cluster it takes none: which one
-// was meant is not for us to guess.
-func (b *virtualBinding) backLocalized(w *world, localized *enterprisev1beta1.LocalizedDestinations) {
-	selected, missing := w.inv.SelectDestinations(localized.DestinationSelectors)
+// addLocalized selects services of the meshes that are joined with the exporting
+// meshes. If several in one cluster match it takes none of them, because it cannot
+// know which one was meant.
+func (v *virtualDestination) addLocalized(env *environment, localized *enterprisev1beta1.LocalizedDestinations) {
+	selected, missing := env.inv.SelectDestinations(localized.DestinationSelectors)
 	for _, m := range missing {
-		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
+		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
 			"localized.destinationSelectors: service %s was not discovered", inventory.ServiceName(m)))
 	}
 	byCluster := map[string][]int{}
 	for _, at := range selected {
-		d := w.inv.Destinations[at]
-		if b.joined(w.topology.MeshOf(d)) || named(localized.DestinationSelectors, d) {
+		d := env.inv.Destinations[at]
+		if v.reachable(env.topology.MeshOf(d)) || named(localized.DestinationSelectors, d) {
 			cluster := d.Spec.KubeService.Ref.ClusterName
 			byCluster[cluster] = append(byCluster[cluster], at)
 		}
 	}
 	for _, at := range selected {
-		d := w.inv.Destinations[at]
+		d := env.inv.Destinations[at]
 		switch same := byCluster[d.Spec.KubeService.Ref.ClusterName]; {
 		case !slices.Contains(same, at):
 		case len(same) == 1:
-			b.add(w, at, "localized.destinationSelectors")
+			v.add(env, at, "localized.destinationSelectors")
 		case same[0] == at:
-			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.AmbiguousBacking,
+			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.AmbiguousBacking,
 				"narrow localized.destinationSelectors until it selects one there; a label on the Service that is meant helps",
 				"%d services of cluster %s are selected, such as %s and %s; none of them is used", len(same),
-				d.Spec.KubeService.Ref.ClusterName, inventory.ServiceName(d.Spec.KubeService.Ref), inventory.ServiceName(w.inv.Destinations[same[1]].Spec.KubeService.Ref)))
+				d.Spec.KubeService.Ref.ClusterName, inventory.ServiceName(d.Spec.KubeService.Ref), inventory.ServiceName(env.inv.Destinations[same[1]].Spec.KubeService.Ref)))
 		}
 	}
-	b.checkDirectives(localized.FailoverDirectives)
+	v.checkDirectives(localized.FailoverDirectives)
 }
 
-// named reports whether a selector refers to a Destination by name.
+// named reports whether a selector references a Destination by name.
 func named(selectors []commonv1.DestinationSelector, d *discoveryv1.Destination) bool {
 	return slices.ContainsFunc(selectors, func(s commonv1.DestinationSelector) bool {
 		return s.KubeServiceRefs != nil && slices.Contains(s.KubeServiceRefs.Services, d.Spec.KubeService.Ref)
 	})
 }
 
-// joined reports whether a mesh is one that callers may be in, or in one
-// VirtualMesh with such a mesh.
-func (b *virtualBinding) joined(mesh *snapshot.MeshPlan) bool {
-	return mesh != nil && slices.ContainsFunc(b.exported, func(m *snapshot.MeshPlan) bool {
+// reachable reports whether a mesh is one of the caller's meshes, or in one
+// VirtualMesh with one of them.
+func (v *virtualDestination) reachable(mesh *snapshot.MeshPlan) bool {
+	return mesh != nil && slices.ContainsFunc(v.meshes, func(m *snapshot.MeshPlan) bool {
 		return m == mesh || (m.VirtualMesh != nil && m.VirtualMesh == mesh.VirtualMesh)
 	})
 }
 
-// add puts a service behind the VirtualDestination, if it has the port.
-func (b *virtualBinding) add(w *world, at int, field string) {
-	d := w.inv.Destinations[at]
+// add adds a service, if it has the port.
+func (v *virtualDestination) add(env *environment, at int, field string) {
+	d := env.inv.Destinations[at]
 	service := d.Spec.KubeService
-	mesh := w.topology.MeshOf(d)
+	mesh := env.topology.MeshOf(d)
 	if mesh == nil {
-		b.issue(inventory.DestinationRef(d), snapshot.Errorf(snapshot.NotFederated, "name a service whose pods have the sidecars of a mesh",
+		v.addIssue(inventory.DestinationRef(d), snapshot.Errorf(snapshot.NotFederated, "name a service whose pods have the sidecars of a mesh",
 			"service %s is in no mesh", inventory.ServiceName(service.Ref)))
 		return
 	}
-	port, problem := b.targetPort(service)
+	port, problem := v.targetPort(service)
 	if problem != nil {
-		b.issue(inventory.DestinationRef(d), *problem)
+		v.addIssue(inventory.DestinationRef(d), *problem)
 		return
 	}
 	region := service.Region
 	if region == "" {
 		region = regionOf(mesh)
 	}
-	b.selected = append(b.selected, at)
-	b.backing = append(b.backing, &snapshot.BackingPlan{
-		Ref: inventory.DestinationRef(d), Destination: d, Mesh: mesh, Port: port, Region: region, Origin: snapshot.Origin{Ref: b.ref, Field: field},
+	v.selected = append(v.selected, at)
+	v.backing = append(v.backing, &snapshot.BackingPlan{
+		Ref: inventory.DestinationRef(d), Destination: d, Mesh: mesh, Port: port, Region: region, Origin: snapshot.Origin{Ref: v.ref, Field: field},
 	})
 }
 
-// targetPort is the port of a service that takes what arrives at the
-// VirtualDestination's: the one named, or else the one of that number.
-func (b *virtualBinding) targetPort(service *discoveryv1.KubeService) (discoveryv1.KubeServicePort, *snapshot.Issue) {
-	asked := b.source.Spec.Port
+// targetPort is the port of a service for requests to the VirtualDestination: the one
+// it names, or else the one with the same number.
+func (v *virtualDestination) targetPort(service *discoveryv1.KubeService) (discoveryv1.KubeServicePort, *snapshot.Issue) {
+	asked := v.source.Spec.Port
 	wanted := func(p discoveryv1.KubeServicePort) bool { return p.Port == asked.Number }
 	what := "port " + strconv.FormatUint(uint64(asked.Number), 10)
 	hint := "set port.targetNumber or port.targetName to the service's own port"
@@ -154,7 +154,7 @@ func (b *virtualBinding) targetPort(service *discoveryv1.KubeService) (discovery
 	return port, nil
 }
 
-// regionOf is where a mesh says that it is; may be empty.
+// regionOf is the region of a mesh; may be empty.
 func regionOf(m *snapshot.MeshPlan) string {
 	switch spec := &m.Mesh.Spec; {
 	case spec.Istio != nil:

@@ -11,84 +11,84 @@ import (
 	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
-// virtualBinding is a VirtualDestination with the meshes that see it and the
-// services behind it: all that does not depend on other VirtualDestinations
-// and on policies.
-type virtualBinding struct {
+// virtualDestination is a VirtualDestination with the meshes that see it and the
+// services behind it: all that does not depend on policies and on other
+// VirtualDestinations.
+type virtualDestination struct {
 	source *enterprisev1beta1.VirtualDestination
 	ref    snapshot.Ref
-	// exported are ascending by Ref.
-	exported []*snapshot.MeshPlan
+	// meshes are ascending by Ref.
+	meshes   []*snapshot.MeshPlan
 	backing  []*snapshot.BackingPlan
 	selected []int // indexes of backing
 	issues   []snapshot.Issue
 }
 
-func (w *world) bindVirtual(v *enterprisev1beta1.VirtualDestination) *virtualBinding {
-	b := &virtualBinding{source: v, ref: snapshot.RefOf(snapshot.VirtualDestination, v)}
-	b.export(w)
+func (env *environment) newVirtualDestination(o *enterprisev1beta1.VirtualDestination) *virtualDestination {
+	v := &virtualDestination{source: o, ref: snapshot.RefOf(snapshot.VirtualDestination, o)}
+	v.findMeshes(env)
 	switch {
-	case !strings.Contains(v.Spec.Hostname, ".") || strings.Contains(v.Spec.Hostname, "."+snapshot.PassedAsMark+"."):
-		b.exported = nil
-		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "choose another one, such as reviews.global",
-			"hostname %q cannot be used: it needs a dot, and .%s. in it is for our own use", v.Spec.Hostname, snapshot.PassedAsMark))
-	case v.Spec.Port == nil:
-		b.exported = nil
-		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set port.number", "port is missing"))
-	case v.Spec.Static == nil && v.Spec.Localized == nil: // older CRDs and folders let it through
-		b.exported = nil
-		b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set exactly one of static and localized", "neither static nor localized is set"))
+	case !strings.Contains(o.Spec.Hostname, ".") || strings.Contains(o.Spec.Hostname, "."+snapshot.PassedAsMark+"."):
+		v.meshes = nil
+		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "choose another one, such as reviews.global",
+			"hostname %q cannot be used: it needs a dot, and .%s. in it is for our own use", o.Spec.Hostname, snapshot.PassedAsMark))
+	case o.Spec.Port == nil:
+		v.meshes = nil
+		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set port.number", "port is missing"))
+	case o.Spec.Static == nil && o.Spec.Localized == nil: // older CRDs and folders do not validate it
+		v.meshes = nil
+		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set exactly one of static and localized", "neither static nor localized is set"))
 	default:
-		b.back(w)
+		v.addBacking(env)
 	}
-	return b
+	return v
 }
 
-// issue puts an issue on the VirtualDestination.
-func (b *virtualBinding) issue(target snapshot.Ref, issue snapshot.Issue) {
-	b.issues = append(b.issues, issue.On(b.ref, target))
+// addIssue adds an issue about the VirtualDestination.
+func (v *virtualDestination) addIssue(target snapshot.Ref, issue snapshot.Issue) {
+	v.issues = append(v.issues, issue.On(v.ref, target))
 }
 
-// export finds the meshes that see the VirtualDestination.
-func (b *virtualBinding) export(w *world) {
-	spec := &b.source.Spec
+// findMeshes finds the meshes that see the VirtualDestination.
+func (v *virtualDestination) findMeshes(env *environment) {
+	spec := &v.source.Spec
 	switch {
 	case spec.VirtualMesh != nil:
-		at := slices.IndexFunc(w.topology.VirtualMeshes, func(vm *snapshot.VirtualMeshPlan) bool {
+		at := slices.IndexFunc(env.topology.VirtualMeshes, func(vm *snapshot.VirtualMeshPlan) bool {
 			return vm.Ref.Name == spec.VirtualMesh.Name && vm.Ref.Namespace == spec.VirtualMesh.Namespace
 		})
 		if at < 0 {
-			b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.MeshNotFound,
+			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.MeshNotFound,
 				"correct virtualMesh; `meshctl describe virtualmesh` lists those there are",
 				"VirtualMesh %s.%s does not exist", spec.VirtualMesh.Name, spec.VirtualMesh.Namespace))
 			return
 		}
-		b.exported = w.topology.VirtualMeshes[at].Members
+		v.meshes = env.topology.VirtualMeshes[at].Members
 	case spec.MeshList != nil:
 		for _, name := range spec.MeshList.Meshes {
-			mesh := w.topology.Mesh(commonv1.ObjectRef{Name: name.Name, Namespace: name.Namespace})
+			mesh := env.topology.Mesh(commonv1.ObjectRef{Name: name.Name, Namespace: name.Namespace})
 			switch {
 			case mesh == nil:
-				b.issue(snapshot.Ref{}, snapshot.Errorf(snapshot.MeshNotFound,
+				v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.MeshNotFound,
 					"correct meshList; `meshctl describe mesh` lists the meshes there are",
 					"mesh %s.%s was not discovered", name.Name, name.Namespace))
-			case !slices.Contains(b.exported, mesh):
-				b.exported = append(b.exported, mesh)
+			case !slices.Contains(v.meshes, mesh):
+				v.meshes = append(v.meshes, mesh)
 			}
 		}
-		slices.SortFunc(b.exported, virtualmesh.CompareMeshes)
+		slices.SortFunc(v.meshes, virtualmesh.CompareMeshes)
 	}
-	if len(b.exported) == 0 && len(b.issues) == 0 {
-		b.issue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name a mesh, or a VirtualMesh that has members", "it is exported to no mesh"))
+	if len(v.meshes) == 0 && len(v.issues) == 0 {
+		v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name a mesh, or a VirtualMesh that has members", "it is exported to no mesh"))
 	}
 }
 
-// plan makes the plan, but for what policies have a say in. Taken says of a
-// mesh what else is called by the host name there.
-func (b *virtualBinding) plan(w *world, address string, taken []*snapshot.Issue) *snapshot.VirtualDestinationPlan {
-	spec := &b.source.Spec
+// newPlan makes the plan without what follows from policies. Taken has, for each
+// mesh, the issue if something else has the host name there.
+func (v *virtualDestination) newPlan(env *environment, address string, taken []*snapshot.Issue) *snapshot.VirtualDestinationPlan {
+	spec := &v.source.Spec
 	plan := &snapshot.VirtualDestinationPlan{
-		Ref: b.ref, VirtualDestination: b.source, Hostname: spec.Hostname, Address: address, Backing: b.backing, Issues: b.issues,
+		Ref: v.ref, VirtualDestination: v.source, Hostname: spec.Hostname, Address: address, Backing: v.backing, Issues: v.issues,
 	}
 	if spec.Port != nil {
 		plan.Port, plan.Protocol = spec.Port.Number, strings.ToUpper(spec.Port.Protocol)
@@ -96,32 +96,32 @@ func (b *virtualBinding) plan(w *world, address string, taken []*snapshot.Issue)
 			plan.Protocol = "HTTP"
 		}
 	}
-	for i, mesh := range b.exported {
+	for i, mesh := range v.meshes {
 		view := &snapshot.VirtualView{Mesh: mesh}
 		plan.Views = append(plan.Views, view)
-		for _, problem := range []*snapshot.Issue{taken[i], b.unusable(mesh)} {
+		for _, problem := range []*snapshot.Issue{taken[i], v.unusable(mesh)} {
 			if problem != nil {
-				view.Issues = append(view.Issues, (*problem).On(b.ref, mesh.Ref))
+				view.Issues = append(view.Issues, (*problem).On(v.ref, mesh.Ref))
 			}
 		}
 		if len(view.Issues) == 0 {
-			for _, issue := range w.alsoVirtual(plan.Hostname, mesh) {
-				view.Issues = append(view.Issues, issue.On(b.ref, mesh.Ref))
+			for _, issue := range env.hostIssues(plan.Hostname, mesh) {
+				view.Issues = append(view.Issues, issue.On(v.ref, mesh.Ref))
 			}
 		}
 		if snapshot.HasErrors(view.Issues) {
 			continue
 		}
-		b.prioritize(view)
-		w.connect(b, view)
+		v.setPriorities(view)
+		env.setConnection(v, view)
 	}
 	return plan
 }
 
-// unusable says why callers in a mesh cannot call any VirtualDestination, or
-// not this one.
-func (b *virtualBinding) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
-	hostname := b.source.Spec.Hostname
+// unusable says why callers in a mesh cannot call any VirtualDestination, or this
+// one; nil if they can.
+func (v *virtualDestination) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
+	hostname := v.source.Spec.Hostname
 	var issue snapshot.Issue
 	switch {
 	case mesh.Mesh.Spec.Istio == nil:
@@ -137,18 +137,18 @@ func (b *virtualBinding) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
 	return &issue
 }
 
-// connect says how a mesh's connections to the VirtualDestination are made.
-func (w *world) connect(b *virtualBinding, view *snapshot.VirtualView) {
+// setConnection sets how a mesh connects to the VirtualDestination.
+func (env *environment) setConnection(v *virtualDestination, view *snapshot.VirtualView) {
 	remote := false
 	for _, p := range view.Priorities {
 		for _, t := range p.Targets {
 			remote = remote || clusterOf(t.Backing) != view.Mesh.Cluster
 			if len(t.Through) > 0 {
-				view.PassedAs = snapshot.PassedAs(b.ref, view.Mesh.HostnameSuffix)
+				view.PassedAs = snapshot.PassedAs(v.ref, view.Mesh.HostnameSuffix)
 			}
 		}
 	}
-	if d := w.defaultTLS; d != nil && (view.PassedAs == "" || d.Value == networkingv1.TLSModeIstioMutual) {
+	if d := env.defaultTLS; d != nil && (view.PassedAs == "" || d.Value == networkingv1.TLSModeIstioMutual) {
 		view.TLS = d
 	}
 	if vm := view.Mesh.VirtualMesh; vm != nil && remote {

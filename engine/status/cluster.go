@@ -11,8 +11,8 @@ import (
 // clusterOwner is the component that a KubernetesCluster's status names.
 const clusterOwner = "meshctl"
 
-// clusterStatuses are those of KubernetesClusters, ascending by Ref: whether the
-// clusters can be read and are written.
+// clusterStatuses are the statuses of KubernetesClusters, ascending by Ref: whether
+// the clusters can be read.
 type clusterStatuses []*snapshot.Status
 
 func (s *clusterStatuses) update(in *snapshot.Input) bool {

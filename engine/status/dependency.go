@@ -10,8 +10,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// dependencyStatuses are those of ServiceDependencies, and of the Workloads that
-// they are in force on.
+// dependencyStatuses are the statuses of ServiceDependencies, and of the Workloads on
+// which they are in force.
 type dependencyStatuses struct {
 	verdicts  snapshot.Derived[*snapshot.DependencyPlan, *snapshot.Status]
 	workloads []*snapshot.Status
@@ -58,8 +58,8 @@ func dependencyStatus(p *snapshot.DependencyPlan, failures []snapshot.Failure) *
 	}}
 }
 
-// workloadStatuses says on Workloads what they are known to call. Those about
-// which there is nothing to say have a status only if something was said before.
+// workloadStatuses are the statuses of Workloads with ServiceDependencies. Other
+// Workloads get an empty one if they had one with ServiceDependencies before.
 func workloadStatuses(plan *snapshot.Plan, stored []*discoveryv1.Workload) []*snapshot.Status {
 	said := map[string]int64{}
 	generations := map[string]int64{}

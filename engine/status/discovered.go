@@ -11,11 +11,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// specBudget bounds the policies' specs that one status repeats, in bytes of
-// JSON: an object must stay far below what an API server stores.
+// specBudget bounds the specs of policies in one status, in bytes of JSON, so that
+// the object stays far below the size limit of API servers.
 const specBudget = 128 << 10
 
-// What the lists of a discovered object's status may have.
+// The lengths of the lists in the status of a discovered object.
 const (
 	maxFederated = 500
 	maxAddresses = 200
@@ -102,7 +102,7 @@ func federationStatus(f *snapshot.Federation) *discoveryv1.AppliedFederation {
 	return out
 }
 
-// size is how much a value adds to a status, in bytes of JSON.
+// size is what a value adds to a status, in bytes of JSON.
 func size(v any) int {
 	text, err := json.Marshal(v)
 	if err != nil {

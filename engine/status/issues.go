@@ -73,10 +73,10 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 	return snapshot.Issue{Code: f.Code, Severity: snapshot.Error, Ref: f.Ref, Message: f.Message, Hint: hint}
 }
 
-// noEffect is what users of a kind that is stored, but not translated, read.
+// noEffect is the message for kinds that are stored but not translated.
 const noEffect = "this version does not translate the kind: the object has no effect"
 
-// ineffective says which stored objects no version of a mesh is given.
+// ineffective reports stored objects that have no effect.
 func ineffective(m *snapshot.Management, dialects []*snapshot.Dialect) []snapshot.Issue {
 	var out []snapshot.Issue
 	add := func(kind snapshot.Kind, o metav1.Object) {

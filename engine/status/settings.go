@@ -9,8 +9,8 @@ import (
 	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
-// settingsIssues says what of some Settings has no effect: all of it, if older
-// ones hold; else what none of the meshes can make anything of.
+// settingsIssues reports what has no effect in Settings: everything if older ones are
+// in force, else the fields that no mesh supports.
 func settingsIssues(m *snapshot.Management, s *settingsv1.Settings, dialects []*snapshot.Dialect) []snapshot.Issue {
 	warn := func(hint, message string) snapshot.Issue {
 		return snapshot.Issue{
@@ -39,7 +39,7 @@ func settingsIssues(m *snapshot.Management, s *settingsv1.Settings, dialects []*
 	return out
 }
 
-// inUse are the dialects of the meshes that there are; all, while there are none.
+// inUse are the dialects of the existing meshes; all of them if there are no meshes.
 func inUse(all []*snapshot.Dialect, meshes []*snapshot.MeshPlan) []*snapshot.Dialect {
 	var out []*snapshot.Dialect
 	for _, d := range all {
@@ -56,7 +56,7 @@ func inUse(all []*snapshot.Dialect, meshes []*snapshot.MeshPlan) []*snapshot.Dia
 // settingsStatuses are the statuses of Settings, ascending by Ref.
 type settingsStatuses struct {
 	from *snapshot.Management
-	// dialects are the names of those that the statuses are about.
+	// dialects are the names of those that statuses was made for.
 	dialects []string
 	statuses []*snapshot.Status
 }

@@ -32,32 +32,29 @@ type Writer struct {
 	all           snapshot.List[*snapshot.Status]
 }
 
-// observed is a source with the generation of the stored object that its status
-// is about.
+// observed is a source with the generation of the stored object for its status.
 type observed[S comparable] struct {
 	source     S
 	generation int64
 }
 
-// firstGeneration is what an API server gives to an object that it stores for
-// the first time: a status that is written right after it is about that one.
+// firstGeneration is the generation of a new object.
 const firstGeneration = 1
 
-// sources pairs what is planned with what is stored, both ascending by Ref,
-// and keeps the pairs while neither list changes.
+// sources pairs planned and stored objects, both ascending by Ref.
 type sources[S comparable] struct {
 	planned snapshot.List[S]
 	stored  any
 	pairs   snapshot.List[observed[S]]
 }
 
-// pair shares with the pairs before what did not change in them.
+// pair makes the pairs. Unchanged pairs stay the same.
 func pair[S comparable, O metav1.Object](m *sources[S], planned snapshot.List[S], stored []O, ref func(S) snapshot.Ref) snapshot.List[observed[S]] {
 	before, ok := m.stored.([]O)
 	sameStored := ok && snapshot.SameSlice(before, stored)
 	was := m.planned
 	if !sameStored {
-		was = snapshot.List[S]{} // any generation may be another one
+		was = snapshot.List[S]{} // any generation may have changed
 	}
 	m.pairs = snapshot.Project(was, planned, m.pairs, func(p, old S, given observed[S]) observed[S] {
 		if p == old {
@@ -122,8 +119,8 @@ func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, dialects []*snap
 	return w.all
 }
 
-// keepEqual puts statuses from before in the place of those that say the same,
-// and reports whether any is new or gone.
+// keepEqual replaces statuses by the equal ones of before, and reports whether any is
+// new or gone.
 func keepEqual(before, now []*snapshot.Status) bool {
 	for i, made := range now {
 		if at := slices.IndexFunc(before, func(was *snapshot.Status) bool { return reflect.DeepEqual(was, made) }); at >= 0 {
@@ -133,7 +130,7 @@ func keepEqual(before, now []*snapshot.Status) bool {
 	return !slices.Equal(before, now)
 }
 
-// policyName orders policies as references are ordered.
+// policyName sorts like the reference.
 func policyName(ref snapshot.Ref) string {
 	return string(rune(ref.Kind)) + ref.Namespace + "\x00" + ref.Name
 }
@@ -142,7 +139,7 @@ func sameFailure(a, b snapshot.Failure) bool {
 	return a.Ref == b.Ref && a.Code == b.Code && a.Message == b.Message && slices.Equal(a.Parents, b.Parents)
 }
 
-// failuresOf are the failed writes by the policies that they follow from.
+// failuresOf groups failed writes by the policies that the objects follow from.
 func failuresOf(failures []snapshot.Failure) map[snapshot.Ref][]snapshot.Failure {
 	out := map[snapshot.Ref][]snapshot.Failure{}
 	for _, f := range failures {
@@ -153,7 +150,7 @@ func failuresOf(failures []snapshot.Failure) map[snapshot.Ref][]snapshot.Failure
 	return out
 }
 
-// clip bounds a text that is shown in statuses.
+// clip limits the length of a text in a status.
 func clip(s string) string {
 	const most = 500
 	s = strings.ToValidUTF8(s, "?")

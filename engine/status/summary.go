@@ -7,19 +7,19 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// maxListed bounds the targets that a status names one by one, the worst first;
-// status.counts has the whole numbers.
+// maxListed bounds the targets that a status lists; those with errors come first, and
+// status.counts has the total.
 const maxListed = 200
 
-// What the parts of a status may take, in bytes of text: together, with names
-// and JSON around them, far less than what an API server stores.
+// Limits of the parts of a status, in bytes of text. Together, with names and JSON
+// syntax, they are far below the size limit of API servers.
 const (
 	targetBudget = 96 << 10
 	textBudget   = 32 << 10
 	meshBudget   = 32 << 10
 )
 
-// budget is what is left to spend.
+// budget is a number of bytes that are left.
 type budget int
 
 // spend reports whether there was enough.
@@ -28,7 +28,7 @@ func (b *budget) spend(n int) bool {
 	return *b >= 0
 }
 
-// summary is what the status of any policy says.
+// summary is what the statuses of all policies have.
 type summary struct {
 	state        commonv1.ApprovalState
 	destinations map[string]commonv1.ApprovalStatus
@@ -38,8 +38,8 @@ type summary struct {
 	left         budget
 }
 
-// summarize judges a policy as a whole: ACCEPTED if it is in force wherever it
-// was asked to be, INVALID if not, FAILED if an API server did not take it.
+// summarize sums up a policy: ACCEPTED if it is in force on all its targets, INVALID
+// if not, FAILED if an API server rejected an object.
 func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []snapshot.Failure) summary {
 	s := summary{state: commonv1.ApprovalStateAccepted, counts: &commonv1.Counts{Destinations: int32(len(verdicts))}, left: textBudget}
 	s.add(issues)
@@ -64,12 +64,12 @@ func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []
 	return s
 }
 
-// unlisted says how many of a list are left out.
+// unlisted is the warning that a list is incomplete.
 func unlisted(what string, more int) string {
 	return fmt.Sprintf("%s: %d more are not listed", what, more)
 }
 
-// add sorts issues on the policy as a whole into errors and warnings.
+// add adds issues on the policy as a whole to the errors and warnings.
 func (s *summary) add(issues []snapshot.Issue) {
 	for i, issue := range issues {
 		if issue.Severity == snapshot.Info {
@@ -88,8 +88,8 @@ func (s *summary) add(issues []snapshot.Issue) {
 	}
 }
 
-// targetStates lists verdicts by destination, those with issues first, and
-// counts those that are not accepted.
+// targetStates lists verdicts by target, those with issues first, and counts those
+// that are not accepted.
 func targetStates(verdicts []snapshot.Verdict) (map[string]commonv1.ApprovalStatus, int32) {
 	if len(verdicts) == 0 {
 		return nil, 0

@@ -11,7 +11,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// maxErrors bounds what the status of a mesh repeats of one VirtualDestination.
+// maxErrors bounds the errors of one VirtualDestination in the status of a mesh.
 const maxErrors = 3
 
 func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []snapshot.Failure) *snapshot.Status {
@@ -76,8 +76,8 @@ func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []sna
 	return &snapshot.Status{Ref: p.Ref, Value: status}
 }
 
-// unseen reports that a mesh does not see a VirtualDestination, and that no
-// reason is its own: the reasons are those of the whole.
+// unseen reports whether a mesh does not see a VirtualDestination for reasons that do
+// not concern this mesh alone.
 func unseen(view *snapshot.VirtualView) bool {
 	return len(view.Priorities) == 0 && len(errorsOf(view.Issues)) == 0
 }
@@ -86,26 +86,26 @@ func errorsOf(issues []snapshot.Issue) []snapshot.Issue {
 	return slices.DeleteFunc(slices.Clone(issues), func(i snapshot.Issue) bool { return i.Severity != snapshot.Error })
 }
 
-// exports are the VirtualDestinations that each mesh sees, or should see.
+// exports are the VirtualDestinations that are exported to each mesh.
 type exports struct {
 	of   []*snapshot.VirtualDestinationPlan
 	seen map[snapshot.Ref]*visible
 }
 
-// visible is what one mesh sees: the same object as long as it says the same.
+// visible is what is exported to one mesh.
 type visible struct {
 	list []discoveryv1.AppliedVirtualDestination
-	// left bounds the errors.
+	// left bounds the text of errors.
 	left budget
 }
 
-// observedMesh is a mesh with what it sees.
+// observedMesh is a mesh with what is exported to it.
 type observedMesh struct {
 	observed[*snapshot.MeshPlan]
 	visible *visible
 }
 
-// observe puts what each mesh sees beside it.
+// observe adds to each mesh what is exported to it.
 func (e *exports) observe(meshes snapshot.List[observed[*snapshot.MeshPlan]]) snapshot.List[observedMesh] {
 	out := make([]observedMesh, 0, meshes.Len())
 	for m := range meshes.All() {
@@ -114,7 +114,7 @@ func (e *exports) observe(meshes snapshot.List[observed[*snapshot.MeshPlan]]) sn
 	return snapshot.ListOf(out)
 }
 
-// update works out anew what meshes see if any VirtualDestination changed.
+// update lists the exports again if any VirtualDestination changed.
 func (e *exports) update(plans []*snapshot.VirtualDestinationPlan) {
 	if e.seen != nil && snapshot.SameSlice(e.of, plans) {
 		return

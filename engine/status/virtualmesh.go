@@ -9,8 +9,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// virtualMeshStatuses judges VirtualMeshes; a change anywhere in federation
-// makes a new plan of them, so there is nothing to keep.
+// virtualMeshStatuses are the statuses of VirtualMeshes. Any change of the federation
+// makes new plans of them, so nothing is cached.
 func virtualMeshStatuses(plan *snapshot.Plan, failures map[snapshot.Ref][]snapshot.Failure) []*snapshot.Status {
 	federated := map[snapshot.Ref][]snapshot.Verdict{}
 	for d := range plan.Destinations.All() {
@@ -75,7 +75,7 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 	}}
 }
 
-// maxLoads bounds the meshes whose proxies' load a status has.
+// maxLoads bounds the proxy loads in a status.
 const maxLoads = 10
 
 func proxyLoads(loads []snapshot.ProxyLoad) []networkingv1.ProxyLoad {

@@ -8,12 +8,12 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 )
 
-// giveAddresses gives each service a virtual address, the same in every mesh, by
-// its place in the list, and marks it as taken. Those that ask for one address
-// are served in the order of the list, and what is left to those that come later
-// is looked for when all others have theirs: so a service keeps its address
-// whatever comes and goes, unless one before it asks for the same.
-func giveAddresses(services []*commonv1.ClusterObjectRef, taken map[netip.Addr]bool) []string {
+// assignAddresses assigns a virtual address to each service, by its index in the
+// list, and adds it to taken; nil services have none. Of services that prefer the
+// same address the first one gets it, and the others get theirs after all others. So
+// a service keeps its address whatever comes and goes, unless one before it prefers
+// the same.
+func assignAddresses(services []*commonv1.ClusterObjectRef, taken map[netip.Addr]bool) []string {
 	out := make([]string, len(services))
 	inUse := func(a netip.Addr) bool { return taken[a] }
 	var late []int
@@ -39,19 +39,18 @@ func serviceParts(s *commonv1.ClusterObjectRef) []string {
 	return []string{s.Name, s.Namespace, s.ClusterName, "kube-service"}
 }
 
-// FreeAddress gives what has a name of its own an address: the preferred one for
-// its parts, or else the next that is neither among taken nor a service's. It
-// is not marked as taken.
+// FreeAddress returns an address for what is not a service: the preferred one for its
+// name, or else the next free one. It does not reserve it.
 func (t *Topology) FreeAddress(taken map[netip.Addr]bool, parts ...string) netip.Addr {
 	return freeAddress(func(a netip.Addr) bool { return t.addresses[a] || taken[a] }, parts...)
 }
 
-// freeAddress gives the preferred address, or else the next free one.
+// freeAddress returns the preferred address, or else the next free one.
 func freeAddress(taken func(netip.Addr) bool, parts ...string) netip.Addr {
 	return freeFrom(preferredAddress(parts...), taken)
 }
 
-// freeFrom gives the first address from addr on that is neither taken nor reserved.
+// freeFrom returns the first address from addr that is neither taken nor reserved.
 func freeFrom(addr netip.Addr, taken func(netip.Addr) bool) netip.Addr {
 	for taken(addr) || reserved(addr) {
 		b := addr.As4()
@@ -61,8 +60,8 @@ func freeFrom(addr netip.Addr, taken func(netip.Addr) bool) netip.Addr {
 	return addr
 }
 
-// preferredAddress is one in 240.0.0.0/4: FNV-1 over the parts, the hash's bytes
-// in little-endian order, the first one raised into the range.
+// preferredAddress is in 240.0.0.0/4: the FNV-1 hash of the parts in little-endian
+// order, with the first byte raised into the range.
 func preferredAddress(parts ...string) netip.Addr {
 	h := fnv.New32()
 	for _, part := range parts {
@@ -74,9 +73,9 @@ func preferredAddress(parts ...string) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// reserved are broadcast and 240.240.0.0/16, from which Istio gives addresses to
-// ServiceEntries that have none (PILOT_IP_AUTOALLOCATE_IPV4_PREFIX): it would not
-// know of ours there.
+// reserved reports whether an address is the broadcast address or in 240.240.0.0/16,
+// from which Istio assigns addresses to ServiceEntries that have none
+// (PILOT_IP_AUTOALLOCATE_IPV4_PREFIX).
 func reserved(addr netip.Addr) bool {
 	b := addr.As4()
 	return b == [4]byte{255, 255, 255, 255} || (b[0] == 240 && b[1] == 240)

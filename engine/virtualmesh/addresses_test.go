@@ -19,9 +19,9 @@ func TestAddressesOfServices(t *testing.T) {
 	one := &commonv1.ClusterObjectRef{Name: "some-svc", Namespace: "some-ns", ClusterName: "cluster"}
 	two := &commonv1.ClusterObjectRef{Name: "reviews", Namespace: "bookinfo", ClusterName: "cluster-2"}
 	assert.Equal(t, []string{"243.21.204.125", "255.51.210.11"},
-		giveAddresses([]*commonv1.ClusterObjectRef{one, two}, map[netip.Addr]bool{}))
+		assignAddresses([]*commonv1.ClusterObjectRef{one, two}, map[netip.Addr]bool{}))
 	assert.Equal(t, []string{"243.21.204.125", "255.51.210.11", "", "243.21.204.126", "243.21.204.127"},
-		giveAddresses([]*commonv1.ClusterObjectRef{one, two, nil, one, one}, map[netip.Addr]bool{}), "the first one has it")
+		assignAddresses([]*commonv1.ClusterObjectRef{one, two, nil, one, one}, map[netip.Addr]bool{}), "the first one has it")
 }
 
 // TestAddressesAtTheEnd: the range goes round, and never gives out what is reserved.
@@ -52,7 +52,7 @@ func TestAddressesStay(t *testing.T) {
 		at := preferredAddress(serviceParts(all[i])...)
 		asking[at] = append(asking[at], i)
 	}
-	full := giveAddresses(all, map[netip.Addr]bool{})
+	full := assignAddresses(all, map[netip.Addr]bool{})
 	require.Len(t, slices.Compact(slices.Sorted(slices.Values(full))), services, "no two have one address")
 
 	var leaving []int
@@ -67,7 +67,7 @@ func TestAddressesStay(t *testing.T) {
 		without := slices.Clone(all)
 		without[gone] = nil
 		rivals := asking[preferredAddress(serviceParts(all[gone])...)]
-		for i, address := range giveAddresses(without, map[netip.Addr]bool{}) {
+		for i, address := range assignAddresses(without, map[netip.Addr]bool{}) {
 			if i != gone && full[i] != address && !slices.Contains(rivals, i) {
 				t.Fatalf("service %d: %s, and %s without service %d", i, full[i], address, gone)
 			}

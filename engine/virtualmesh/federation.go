@@ -14,8 +14,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// federate decides, for every Destination, where else it is seen; those of an
-// earlier Topology are reused where they still hold.
+// federate decides for every Destination which other meshes see it. Equal federations
+// of the last Topology are reused.
 func (t *Topology) federate(before *Topology) {
 	earlier := map[string]*snapshot.Federation{}
 	if before != nil {
@@ -44,14 +44,14 @@ func (t *Topology) federate(before *Topology) {
 			continue
 		}
 		if isGateway(mesh, d, gateways) {
-			e.leaveOut(d)
+			e.warnOfGateway(d)
 			continue
 		}
 		if t.federations[i] = e.federation(d, mesh); t.federations[i] != nil {
 			services[i] = &d.Spec.KubeService.Ref
 		}
 	}
-	for i, address := range giveAddresses(services, t.addresses) {
+	for i, address := range assignAddresses(services, t.addresses) {
 		now := t.federations[i]
 		if now == nil {
 			continue
@@ -63,16 +63,17 @@ func (t *Topology) federate(before *Topology) {
 	}
 }
 
-// Federation says where else a Destination is seen; nil if nowhere.
+// Federation says which other meshes see a Destination; nil if none does.
 func (t *Topology) Federation(i int) *snapshot.Federation { return t.federations[i] }
 
-// reachable: other meshes need a gateway to reach a mesh, unless they see its pods.
+// reachable reports whether other meshes can reach a mesh: through gateways, or
+// directly in a flat network.
 func (e *exporter) reachable(mesh *snapshot.MeshPlan) bool {
 	return e.plan.VirtualMesh.Spec.Federation.FlatNetwork || len(mesh.Gateways) > 0
 }
 
-// leaveOut warns if somebody asked for a gateway by its name.
-func (e *exporter) leaveOut(d *discoveryv1.Destination) {
+// warnOfGateway warns if a selector names a gateway, which is not federated.
+func (e *exporter) warnOfGateway(d *discoveryv1.Destination) {
 	service := d.Spec.KubeService.Ref
 	for _, rule := range e.rules {
 		for _, s := range rule.selectors {
@@ -86,14 +87,14 @@ func (e *exporter) leaveOut(d *discoveryv1.Destination) {
 	}
 }
 
-// exporter answers for one VirtualMesh which meshes see a Destination by its
-// federated name. Meshes of its own cluster, such as another revision of the
-// control plane, know it by its local one.
+// exporter decides for one VirtualMesh which meshes see a Destination by its
+// federated name. Meshes of its own cluster, such as another revision of the control
+// plane, use the local name.
 type exporter struct {
-	plan      *snapshot.VirtualMeshPlan
-	rules     []exportRule
-	keepAlive *snapshot.Owned[snapshot.KeepAlive]
-	others    map[*snapshot.MeshPlan][]*snapshot.MeshPlan
+	plan        *snapshot.VirtualMeshPlan
+	rules       []exportRule
+	keepAlive   *snapshot.Owned[snapshot.KeepAlive]
+	otherMeshes map[*snapshot.MeshPlan][]*snapshot.MeshPlan
 }
 
 type exportRule struct {
@@ -107,7 +108,7 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 	if !federates(f) {
 		return nil
 	}
-	e := &exporter{plan: plan, others: map[*snapshot.MeshPlan][]*snapshot.MeshPlan{}}
+	e := &exporter{plan: plan, otherMeshes: map[*snapshot.MeshPlan][]*snapshot.MeshPlan{}}
 	// Only meshes that can render and resolve a federated name take part.
 	able := slices.DeleteFunc(slices.Clone(plan.Members), func(m *snapshot.MeshPlan) bool {
 		return m.Mesh.Spec.Istio == nil || !resolvesSuffix(m)
@@ -128,13 +129,14 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 		e.rules = append(e.rules, exportRule{field: "federation.permissive"})
 	}
 	for _, m := range plan.Members {
-		e.others[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return o.Cluster == m.Cluster })
+		e.otherMeshes[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return o.Cluster == m.Cluster })
 	}
 	e.keepAlive = KeepAlive(plan.Ref, f)
 	return e
 }
 
-// KeepAlive is what a VirtualMesh asks for on connections between clusters.
+// KeepAlive is the keep-alive of a VirtualMesh for connections between clusters; nil
+// if there is none.
 func KeepAlive(vm snapshot.Ref, f *networkingv1.Federation) *snapshot.Owned[snapshot.KeepAlive] {
 	if f == nil || f.TcpKeepalive == nil {
 		return nil
@@ -157,7 +159,7 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 			field = rule.field
 		}
 		if rule.to == nil {
-			to = e.others[mesh]
+			to = e.otherMeshes[mesh]
 			break
 		}
 		for _, m := range rule.to {

@@ -8,8 +8,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// GatewayWorkloads reports, by index, which workloads are gateways: their proxies
-// stand alone and always know of every service.
+// GatewayWorkloads reports, by index, which workloads are gateways. Their proxies are
+// no sidecars.
 func (t *Topology) GatewayWorkloads() map[int]bool {
 	selectors := map[inventory.Namespace][]map[string]string{}
 	for _, m := range t.Meshes {
@@ -44,9 +44,9 @@ func isGatewayPod(k *discoveryv1.KubernetesWorkload, selectors []map[string]stri
 		slices.ContainsFunc(selectors, func(s map[string]string) bool { return inventory.MatchLabels(s, k.PodLabels) })
 }
 
-// isGateway: nobody calls a gateway by a federated name, whether it is in use or
-// not. The pods of gateways take connections as Gateways of the mesh say, and not
-// the mutual TLS with which those from other clusters arrive.
+// isGateway reports whether a Destination is a gateway, in use or not. Gateways are
+// not federated: their pods accept connections as their Gateway objects say, not the
+// mutual TLS of callers in other clusters.
 func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination, pods map[inventory.Namespace][]map[string]string) bool {
 	service := d.Spec.KubeService
 	return service.WorkloadSelectorLabels[ingressLabel] == eastWestGateway ||
@@ -56,7 +56,7 @@ func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination, pods map[inv
 		})
 }
 
-// gatewayPods are the labels of pods that are gateways of whatever sort.
+// gatewayPods are the labels of the pods of all kinds of gateways.
 func gatewayPods(inv *inventory.Inventory) map[inventory.Namespace][]map[string]string {
 	out := map[inventory.Namespace][]map[string]string{}
 	for _, w := range inv.Workloads {

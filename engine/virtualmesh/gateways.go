@@ -21,7 +21,7 @@ const (
 	defaultPortName = "tls"
 )
 
-// labelledGateways are the services whose pods have the label of gateways, by mesh.
+// labelledGateways are the services that select pods with the gateway label, by mesh.
 func labelledGateways(inv *inventory.Inventory) map[commonv1.ObjectRef][]*discoveryv1.Destination {
 	out := map[commonv1.ObjectRef][]*discoveryv1.Destination{}
 	for _, d := range inv.Destinations {
@@ -32,9 +32,9 @@ func labelledGateways(inv *inventory.Inventory) map[commonv1.ObjectRef][]*discov
 	return out
 }
 
-// findGateways chooses the services through which other clusters reach a mesh:
-// those that the VirtualMesh selects, else those that Settings call gateways, else
-// the east-west gateways, else the ingress gateways of the mesh.
+// findGateways finds the services through which other clusters reach a mesh: those
+// that the VirtualMesh selects, else those that the Settings call gateways, else the
+// east-west gateways, else the ingress gateways.
 func (t *Topology) findGateways(federation *networkingv1.Federation, mesh *snapshot.MeshPlan) ([]snapshot.GatewayPlan, []snapshot.Issue) {
 	var gateways []snapshot.GatewayPlan
 	var issues []snapshot.Issue
@@ -55,9 +55,9 @@ func (t *Topology) findGateways(federation *networkingv1.Federation, mesh *snaps
 	return gateways, issues
 }
 
-// shareGateways lends the gateways of a mesh to the other revisions of its
-// control plane: while services move from one to the next, they must not lose
-// the callers in other clusters.
+// shareGateways shares the gateways of a mesh with the other revisions of its control
+// plane, so that services keep their callers in other clusters while they move
+// between revisions.
 func shareGateways(vm *snapshot.VirtualMeshPlan) {
 	for _, mesh := range vm.Members {
 		if len(mesh.Gateways) > 0 {
@@ -105,7 +105,7 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 		return found
 	}
 	detector := detectorFor(t.settings, mesh.Cluster)
-	for _, d := range t.detected(mesh, detector) {
+	for _, d := range t.detectedGateways(mesh, detector) {
 		found = append(found, gatewayCandidate{d, detector.GatewayTlsPortName})
 	}
 	if len(found) > 0 {
@@ -124,8 +124,8 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 	return nil
 }
 
-// selectsGateway: a selector without destinationSelectors takes the mesh's
-// marked gateways, not every service.
+// selectsGateway reports whether a selector matches. One without destinationSelectors
+// matches the labelled gateways.
 func selectsGateway(s *commonv1.IngressGatewaySelector, d *discoveryv1.Destination) bool {
 	if len(s.DestinationSelectors) > 0 {
 		return inventory.SelectsDestination(s.DestinationSelectors, d)
@@ -163,7 +163,7 @@ func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayP
 		plan.Port = port.Port
 	default:
 		if len(service.ExternalAddresses) > 0 {
-			plan.Port = port.Port // spec.externalIPs work for any type
+			plan.Port = port.Port // spec.externalIPs apply to all types
 		}
 	}
 	for _, a := range service.ExternalAddresses {
@@ -208,9 +208,8 @@ func address(a discoveryv1.ExternalAddress) string {
 	return a.Ip
 }
 
-// openGateways finds what a global access policy must leave open: the gateways
-// that the VirtualMesh uses, those that Settings call gateways, and the mesh's
-// marked ones.
+// openGateways finds the gateways that a global access policy leaves open: those that
+// the VirtualMesh uses, those that the Settings call gateways, and the labelled ones.
 func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 	for _, mesh := range vm.Members {
 		if mesh.DenyByDefault == nil || mesh.Mesh.Spec.Istio == nil {
@@ -226,7 +225,7 @@ func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 			if len(addresses) > 0 {
 				name = addresses[0]
 			}
-			// Node ports of several gateways share their addresses.
+			// Gateways with node ports share their addresses.
 			at := snapshot.Ref{Namespace: service.Namespace, Name: name}
 			if named[at] {
 				name = service.Name
@@ -240,7 +239,7 @@ func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 			}
 			open(gw.Service, gw.Selector, gw.Addresses)
 		}
-		gateways := t.detected(mesh, detectorFor(t.settings, mesh.Cluster))
+		gateways := t.detectedGateways(mesh, detectorFor(t.settings, mesh.Cluster))
 		for _, d := range t.gateways[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
 			switch d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] {
 			case eastWestGateway, ingressGateway, helmIngressGateway:

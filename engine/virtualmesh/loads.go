@@ -10,11 +10,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// countLoads counts, for each mesh of each VirtualMesh, what federation adds to each
-// of its proxies: they are told of every service that the mesh is to see.
+// countLoads counts, for each mesh of each VirtualMesh, what federation adds to the
+// configuration of each of its proxies.
 func (t *Topology) countLoads() {
 	byMesh := map[*snapshot.MeshPlan]*snapshot.ProxyLoad{}
-	behind := map[*snapshot.MeshPlan]int{} // how many addresses the gateways of a mesh have
+	behind := map[*snapshot.MeshPlan]int{} // the number of addresses of a mesh's gateways
 	for i, f := range t.federations {
 		if f == nil {
 			continue
@@ -54,7 +54,7 @@ func (t *Topology) countLoads() {
 	}
 }
 
-// pods counts the endpoints of a service.
+// pods is the number of endpoints of a service.
 func pods(s *discoveryv1.KubeService) int {
 	n := 0
 	for _, part := range s.EndpointSubsets {
@@ -63,8 +63,8 @@ func pods(s *discoveryv1.KubeService) int {
 	return n
 }
 
-// labelSets counts how many different labels the endpoints of a service have:
-// behind a gateway, endpoints of equal labels are one.
+// labelSets is the number of different label sets of a service's endpoints: behind a
+// gateway, endpoints with equal labels are one.
 func labelSets(s *discoveryv1.KubeService) int {
 	var first map[string]string
 	var seen map[string]bool
@@ -103,7 +103,8 @@ func labelKey(labels map[string]string) string {
 	return b.String()
 }
 
-// warnOfLoads tells VirtualMeshes whose proxies get more than the Settings want.
+// warnOfLoads warns of VirtualMeshes that add more to proxies than the limits in
+// Settings.
 func (t *Topology) warnOfLoads() {
 	settings := t.settings
 	if settings == nil || settings.Spec.Federation == nil {

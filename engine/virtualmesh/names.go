@@ -39,8 +39,8 @@ func (t *Topology) ThroughGateways(i int, viewer *snapshot.MeshPlan) bool {
 	return f != nil && !f.Flat && viewer.Cluster != t.inv.Destinations[i].Spec.KubeService.Ref.ClusterName
 }
 
-// Called finds the service that a mesh knows by a host name; false if there is none.
-func (t *Topology) Called(hostname string, mesh *snapshot.MeshPlan) (commonv1.ClusterObjectRef, bool) {
+// ServiceNamed finds the service that a mesh knows by a host name; false if there is none.
+func (t *Topology) ServiceNamed(hostname string, mesh *snapshot.MeshPlan) (commonv1.ClusterObjectRef, bool) {
 	name, rest, _ := strings.Cut(hostname, ".")
 	namespace, rest, _ := strings.Cut(rest, ".")
 	service := commonv1.ClusterObjectRef{Name: name, Namespace: namespace, ClusterName: mesh.Cluster}

@@ -11,9 +11,9 @@ const (
 	osmPermissiveMode = "traffic.enablePermissiveTrafficPolicyMode"
 )
 
-// planOSM fills in what an Open Service Mesh is by itself: unless it is
-// permissive it denies what no policy allows, in a VirtualMesh or not.
-func planOSM(plan *snapshot.MeshPlan, osm *discoveryv1.OSMMesh) {
+// setOSM sets what an Open Service Mesh is by itself: unless it is permissive, it
+// denies what no policy allows.
+func setOSM(plan *snapshot.MeshPlan, osm *discoveryv1.OSMMesh) {
 	if osm.TrustDomain != "" {
 		plan.TrustDomain = osm.TrustDomain
 	}
@@ -25,8 +25,9 @@ func planOSM(plan *snapshot.MeshPlan, osm *discoveryv1.OSMMesh) {
 	}
 }
 
-// settleOSM says what an Open Service Mesh does not have from its VirtualMesh.
-func settleOSM(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan) {
+// osmMemberIssues reports what of a VirtualMesh has no effect on an Open Service
+// Mesh.
+func osmMemberIssues(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan) {
 	spec, name := &plan.VirtualMesh.Spec, member.Ref.Name
 	tell := func(issue snapshot.Issue) { plan.Issues = append(plan.Issues, issue.On(plan.Ref, member.Ref)) }
 	if federates(spec.Federation) {

@@ -8,9 +8,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// selectorIssues says which selectors of a VirtualMesh's federation name meshes
-// that are no members, or services that do not exist, or select nothing.
-func (t *Topology) selectorIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
+// federationSelectorIssues reports federation selectors with meshes that are not
+// members, with unknown services, or that match nothing.
+func (t *Topology) federationSelectorIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	federation := plan.VirtualMesh.Spec.Federation
 	if federation == nil {
 		return nil
@@ -19,7 +19,7 @@ func (t *Topology) selectorIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Iss
 	for i, s := range federation.Selectors {
 		field := "federation.selectors[" + strconv.Itoa(i) + "]"
 		for _, m := range s.Meshes {
-			// What spec.meshes names was looked for there.
+			// Meshes in spec.meshes were checked there.
 			if named := (snapshot.Ref{Kind: snapshot.Mesh, Namespace: m.Namespace, Name: m.Name}); !slices.Contains(plan.VirtualMesh.Spec.Meshes, m) {
 				issues = append(issues, snapshot.Errorf(snapshot.MeshNotFound,
 					"add it to spec.meshes, or remove it from "+field+".meshes", "%s.meshes: mesh %s.%s is not a member", field, m.Name, m.Namespace).On(plan.Ref, named))
@@ -38,9 +38,8 @@ func (t *Topology) selectorIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Iss
 	return issues
 }
 
-// gatewaySelectorIssues says which gateway selectors of a VirtualMesh name
-// services that do not exist, or none of any member, and what has no effect
-// beside something else.
+// gatewaySelectorIssues reports gateway selectors with unknown services or that match
+// no service of a member, and fields that exclude each other.
 func (t *Topology) gatewaySelectorIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	f := plan.VirtualMesh.Spec.Federation
 	if f == nil {
@@ -49,7 +48,7 @@ func (t *Topology) gatewaySelectorIssues(plan *snapshot.VirtualMeshPlan) []snaps
 	var issues []snapshot.Issue
 	for i, s := range f.EastWestIngressGatewaySelectors {
 		if len(s.DestinationSelectors) == 0 {
-			continue // stands for the marked gateways
+			continue // it matches the labelled gateways
 		}
 		selected, missing := t.inv.SelectDestinations(s.DestinationSelectors)
 		own := slices.DeleteFunc(selected, func(at int) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// SettingsInForce are the oldest; nil if there are none.
+// SettingsInForce are the oldest ones; nil if there are none.
 func SettingsInForce(all []*settingsv1.Settings) *settingsv1.Settings {
 	if len(all) == 0 {
 		return nil
@@ -18,12 +18,12 @@ func SettingsInForce(all []*settingsv1.Settings) *settingsv1.Settings {
 	return slices.MinFunc(all, func(a, b *settingsv1.Settings) int { return inventory.CompareAge(a, b) })
 }
 
-// everyCluster is the key of the detector for clusters without one of their own.
+// everyCluster is the key of the detector for clusters that have none of their own.
 const everyCluster = "*"
 
-// detectorFor is what the Settings call an ingress gateway in a cluster; nil if they
-// say nothing of it. What an entry for the cluster leaves open, the one for all
-// fills in.
+// detectorFor is the ingress gateway detector of the Settings for a cluster; nil if
+// there is none. Fields that are not set for the cluster come from the detector for
+// all clusters.
 func detectorFor(s *settingsv1.Settings, cluster string) *settingsv1.IngressGatewayDetector {
 	if s == nil || s.Spec.Discovery == nil || s.Spec.Discovery.Istio == nil {
 		return nil
@@ -46,9 +46,9 @@ func detectorFor(s *settingsv1.Settings, cluster string) *settingsv1.IngressGate
 	return &own
 }
 
-// detected are the services of a mesh, beside its control plane, that a detector
-// takes for ingress gateways.
-func (t *Topology) detected(mesh *snapshot.MeshPlan, by *settingsv1.IngressGatewayDetector) []*discoveryv1.Destination {
+// detectedGateways are the services in the namespace of a mesh's control plane that
+// match a detector.
+func (t *Topology) detectedGateways(mesh *snapshot.MeshPlan, by *settingsv1.IngressGatewayDetector) []*discoveryv1.Destination {
 	if by == nil {
 		return nil
 	}

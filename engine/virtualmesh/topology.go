@@ -14,9 +14,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Topology is which VirtualMesh holds which mesh, what each mesh is then, and
-// under which names the meshes see each other's services. It never changes once
-// built.
+// Topology says which VirtualMesh holds which mesh, what each mesh is, and how the
+// meshes see each other's services. It never changes once built.
 type Topology struct {
 	// Meshes are ascending by name.
 	Meshes []*snapshot.MeshPlan
@@ -29,7 +28,7 @@ type Topology struct {
 	trustDomains map[string][]string
 	// gateways are the services that are labelled as gateways, by mesh.
 	gateways map[commonv1.ObjectRef][]*discoveryv1.Destination
-	// federations are by index of the Destination, and addresses what they take.
+	// federations are by index of the Destination; addresses are in use by them.
 	federations []*snapshot.Federation
 	addresses   map[netip.Addr]bool
 }
@@ -54,20 +53,20 @@ func New(
 	byAge := slices.Clone(virtualMeshes)
 	slices.SortFunc(byAge, func(a, b *networkingv1.VirtualMesh) int { return inventory.CompareAge(a, b) })
 	for _, vm := range byAge {
-		t.VirtualMeshes = append(t.VirtualMeshes, t.join(vm))
+		t.VirtualMeshes = append(t.VirtualMeshes, t.addVirtualMesh(vm))
 	}
 	slices.SortFunc(t.VirtualMeshes, func(a, b *snapshot.VirtualMeshPlan) int { return a.Ref.Compare(b.Ref) })
 	for _, vm := range t.VirtualMeshes {
 		t.openGateways(vm)
 	}
-	t.reuse(before)
+	t.reuseMeshes(before)
 	t.federate(before)
 	t.countLoads()
 	t.warnOfLoads()
 	return t
 }
 
-// addMeshes adds what each mesh is by itself.
+// addMeshes adds each mesh, as it is without a VirtualMesh.
 func (t *Topology) addMeshes(dialects []*snapshot.Dialect) {
 	places, roots := map[[2]string]bool{}, map[[2]string]bool{}
 	var osm []*snapshot.MeshPlan
@@ -107,8 +106,8 @@ func (t *Topology) MeshOf(d *discoveryv1.Destination) *snapshot.MeshPlan {
 	return t.byRef[*d.Spec.Mesh]
 }
 
-// CallingMeshes are those of the selected Destinations, and the others in their
-// VirtualMeshes.
+// CallingMeshes are the meshes whose workloads can call the selected Destinations:
+// their own, and the others in the same VirtualMeshes.
 func (t *Topology) CallingMeshes(selected []int) map[commonv1.ObjectRef]bool {
 	meshes := map[commonv1.ObjectRef]bool{}
 	virtual := map[*networkingv1.VirtualMesh]bool{}
@@ -128,8 +127,8 @@ func (t *Topology) CallingMeshes(selected []int) map[commonv1.ObjectRef]bool {
 	return meshes
 }
 
-// reuse puts the meshes of an earlier Topology in the place of equal ones.
-func (t *Topology) reuse(before *Topology) {
+// reuseMeshes replaces meshes by the equal ones of the last Topology.
+func (t *Topology) reuseMeshes(before *Topology) {
 	if before == nil {
 		return
 	}
@@ -161,7 +160,7 @@ func newMeshPlan(m *discoveryv1.Mesh) *snapshot.MeshPlan {
 		plan.TrustAliases, plan.TrustPeers = m.Spec.Istio.TrustDomainAliases, m.Spec.Istio.PeerTrustDomains
 	case m.Spec.Osm != nil:
 		installation = m.Spec.Osm.Installation
-		planOSM(plan, m.Spec.Osm)
+		setOSM(plan, m.Spec.Osm)
 		plan.Open = m.Spec.Osm.PermissiveTrafficPolicyMode
 	}
 	plan.Cluster, plan.Namespace, plan.RootNamespace = installation.Cluster, installation.Namespace, installation.Namespace
@@ -171,9 +170,9 @@ func newMeshPlan(m *discoveryv1.Mesh) *snapshot.MeshPlan {
 	return plan
 }
 
-// join makes the meshes that a VirtualMesh names its members, as far as they
-// exist and are free.
-func (t *Topology) join(vm *networkingv1.VirtualMesh) *snapshot.VirtualMeshPlan {
+// addVirtualMesh makes meshes members of a VirtualMesh, if they exist and are in no
+// other.
+func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh) *snapshot.VirtualMeshPlan {
 	plan := &snapshot.VirtualMeshPlan{Ref: snapshot.RefOf(snapshot.VirtualMesh, vm), VirtualMesh: vm}
 	for _, name := range vm.Spec.Meshes {
 		target := snapshot.Ref{Kind: snapshot.Mesh, Namespace: name.Namespace, Name: name.Name}
@@ -196,20 +195,20 @@ func (t *Topology) join(vm *networkingv1.VirtualMesh) *snapshot.VirtualMeshPlan 
 	}
 	slices.SortFunc(plan.Members, func(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) })
 	for _, member := range plan.Members {
-		t.settle(plan, member)
+		t.configureMember(plan, member)
 	}
 	shareGateways(plan)
-	plan.Issues = append(plan.Issues, t.selectorIssues(plan)...)
-	plan.Issues = append(plan.Issues, trustIssues(plan)...)
-	plan.Issues = append(plan.Issues, foreignIssues(plan)...)
+	plan.Issues = append(plan.Issues, t.federationSelectorIssues(plan)...)
+	plan.Issues = append(plan.Issues, mtlsIssues(plan)...)
+	plan.Issues = append(plan.Issues, trustDomainIssues(plan)...)
 	plan.Issues = append(plan.Issues, t.gatewaySelectorIssues(plan)...)
 	return plan
 }
 
-// settle gives a member what it has from its VirtualMesh.
-func (t *Topology) settle(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan) {
+// configureMember sets what a member gets from its VirtualMesh.
+func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan) {
 	if member.Mesh.Spec.Osm != nil {
-		settleOSM(plan, member)
+		osmMemberIssues(plan, member)
 		return
 	}
 	spec := &plan.VirtualMesh.Spec
@@ -223,7 +222,7 @@ func (t *Topology) settle(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshP
 	if member.Mesh.Spec.Istio == nil {
 		return
 	}
-	if spec.Federation != nil && !spec.Federation.FlatNetwork && federable(plan) > 1 {
+	if spec.Federation != nil && !spec.Federation.FlatNetwork && istioMembers(plan) > 1 {
 		gateways, issues := t.findGateways(spec.Federation, member)
 		member.Gateways = gateways
 		for _, issue := range issues {
@@ -237,8 +236,9 @@ func (t *Topology) settle(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshP
 	}
 }
 
-// federable counts the members that others can reach by a gateway.
-func federable(plan *snapshot.VirtualMeshPlan) int {
+// istioMembers is the number of members that other clusters can reach through
+// gateways.
+func istioMembers(plan *snapshot.VirtualMeshPlan) int {
 	n := 0
 	for _, m := range plan.Members {
 		if m.Mesh.Spec.Istio != nil {
@@ -256,17 +256,16 @@ func federates(f *networkingv1.Federation) bool {
 // resolvesSuffix reports whether callers in a mesh can resolve federated names.
 func resolvesSuffix(m *snapshot.MeshPlan) bool { return Resolves(m, m.HostnameSuffix) }
 
-// Resolves reports whether callers in a mesh can resolve a host name, or any with
-// such an end: all names where proxies answer DNS, *.global where a DNS server
-// was set up for it.
+// Resolves reports whether callers in a mesh can resolve a host name, or names with
+// that suffix: any name if proxies resolve DNS, *.global in any case, for which a DNS
+// server is expected.
 func Resolves(m *snapshot.MeshPlan, name string) bool {
 	labels := strings.Split(name, ".")
 	return labels[len(labels)-1] == defaultSuffix || (m.Mesh.Spec.Istio != nil && m.Mesh.Spec.Istio.SmartDnsProxyingEnabled)
 }
 
-// trustIssues says what becomes of mtlsConfig, and which members cannot be told
-// apart by their trust domains.
-func trustIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
+// mtlsIssues reports that mtlsConfig has no effect.
+func mtlsIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	mtls := plan.VirtualMesh.Spec.MtlsConfig
 	if mtls == nil {
 		return nil

@@ -7,14 +7,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// maxNamed bounds what one issue names.
+// maxNamed bounds the names in one issue.
 const maxNamed = 10
 
-// foreignIssues warns of members that others cannot call, though they share a
-// root: Istio's proxies accept no caller whose certificate is of another trust
-// domain than their mesh's own, its aliases, and those of its caCertificates
-// (istio.io MeshConfig.trustDomainAliases).
-func foreignIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
+// trustDomainIssues warns of members that others cannot call although they share a
+// root: Istio's proxies accept callers only if their trust domain is the mesh's own,
+// one of its aliases, or one of its caCertificates (istio.io
+// MeshConfig.trustDomainAliases).
+func trustDomainIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	if plan.VirtualMesh.Spec.Federation == nil {
 		return nil
 	}
@@ -30,15 +30,15 @@ func foreignIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 			continue
 		}
 		issues = append(issues, snapshot.Warnf(snapshot.TrustDomainForeign,
-			"add "+listed(domains)+" to trustDomainAliases in the meshConfig of mesh "+to.Ref.Name+
+			"add "+joinNames(domains)+" to trustDomainAliases in the meshConfig of mesh "+to.Ref.Name+
 				", or, to have AccessPolicies tell the identities apart, run its istiod with PILOT_SKIP_VALIDATE_TRUST_DOMAIN=true",
-			"mesh %s accepts no callers of trust domain %s, so connections from %s fail", to.Ref.Name, listed(domains), listed(from)).On(plan.Ref, to.Ref))
+			"mesh %s accepts no callers of trust domain %s, so connections from %s fail", to.Ref.Name, joinNames(domains), joinNames(from)).On(plan.Ref, to.Ref))
 	}
 	return issues
 }
 
-// listed names the first of a list, in order and once each.
-func listed(names []string) string {
+// joinNames joins the first names, in order and without duplicates.
+func joinNames(names []string) string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -48,31 +48,31 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// callerKey is what certificates have of an identity.
+// callerKey is a caller as its certificate identifies it.
 type callerKey struct{ trustDomain, namespace, account string }
 
-// placedCaller is what policies have of it.
-type placedCaller struct{ cluster, namespace, account string }
+// namedCaller is a caller as a policy names it.
+type namedCaller struct{ cluster, namespace, account string }
 
-// Indistinct warns of callers in clusters that a rule does not name, and whom
-// the meshes that it holds in let in all the same: a certificate has a trust
-// domain and no cluster.
-func (t *Topology) Indistinct(rule *snapshot.AccessRule, in []*snapshot.MeshPlan) []snapshot.Issue {
+// SharedIdentityIssues warns of callers in clusters that a rule does not name, but
+// that the given meshes allow all the same: a certificate has a trust domain and no
+// cluster.
+func (t *Topology) SharedIdentityIssues(rule *snapshot.AccessRule, in []*snapshot.MeshPlan) []snapshot.Issue {
 	clusters := map[callerKey][]string{} // that are named
-	placed := map[placedCaller]bool{}
+	placed := map[namedCaller]bool{}
 	for i := range rule.Sources {
 		for _, id := range rule.Sources[i].Identities {
 			key := callerKey{id.TrustDomain, id.Namespace, id.ServiceAccount}
 			clusters[key] = append(clusters[key], id.Cluster)
-			placed[placedCaller{id.Cluster, id.Namespace, id.ServiceAccount}] = true
+			placed[namedCaller{id.Cluster, id.Namespace, id.ServiceAccount}] = true
 		}
 	}
 	isNamed := func(cluster string, key callerKey) bool {
-		return placed[placedCaller{cluster, key.namespace, key.account}] || placed[placedCaller{cluster, key.namespace, ""}] || placed[placedCaller{cluster, "", ""}]
+		return placed[namedCaller{cluster, key.namespace, key.account}] || placed[namedCaller{cluster, key.namespace, ""}] || placed[namedCaller{cluster, "", ""}]
 	}
 	var named, also, by []string
 	for _, mesh := range in {
-		for _, other := range t.rooted(mesh) {
+		for _, other := range t.sharingRoot(mesh) {
 			for key, of := range clusters {
 				id := snapshot.Identity{TrustDomain: key.trustDomain}
 				if id.Nameable(mesh.TrustDomain) && mesh.Alike(key.trustDomain, other.TrustDomain) && !isNamed(other.Cluster, key) {
@@ -87,11 +87,12 @@ func (t *Topology) Indistinct(rule *snapshot.AccessRule, in []*snapshot.MeshPlan
 	return []snapshot.Issue{snapshot.Warnf(snapshot.IdentityShared,
 		"name these clusters, too, or no cluster, if they are meant; if not, give each mesh a trust domain that is no alias of another's",
 		"callers with the same namespace and service account in %s are let in, too: by their trust domain they cannot be told from those in %s (by %s)",
-		listed(also), listed(named), listed(by))}
+		joinNames(also), joinNames(named), joinNames(by))}
 }
 
-// rooted are the meshes of Istio that share a root with one, as far as is known.
-func (t *Topology) rooted(mesh *snapshot.MeshPlan) []*snapshot.MeshPlan {
+// sharingRoot are the Istio meshes that share a root with a mesh, as far as is known;
+// itself included.
+func (t *Topology) sharingRoot(mesh *snapshot.MeshPlan) []*snapshot.MeshPlan {
 	if mesh.Mesh.Spec.Istio == nil {
 		return nil
 	}

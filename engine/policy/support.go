@@ -8,42 +8,42 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// dialect is what the mesh of a Destination can express; nil if nobody has said.
-func (w *world) dialect(self int) *snapshot.Dialect {
-	mesh := w.topology.MeshOf(w.inv.Destinations[self])
+// dialect is what the mesh of a Destination can express; nil if it is unknown.
+func (env *environment) dialect(self int) *snapshot.Dialect {
+	mesh := env.topology.MeshOf(env.inv.Destinations[self])
 	if mesh == nil {
 		return nil
 	}
-	return snapshot.DialectOf(w.dialects, mesh.Mesh)
+	return snapshot.DialectOf(env.dialects, mesh.Mesh)
 }
 
-// inexpressible says what of a spec the mesh of a Destination cannot do, as its
-// renderer declares. A spec that has no say there is fine.
-func (w *world) inexpressible(self int, viewers []*snapshot.MeshPlan, spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
-	dialect := w.dialect(self)
+// unsupportedFields reports what the mesh of a Destination cannot express, as its
+// renderer declares. A spec that does not apply there has no issues.
+func (env *environment) unsupportedFields(self int, viewers []*snapshot.MeshPlan, spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
+	dialect := env.dialect(self)
 	if dialect == nil || !slices.ContainsFunc(viewers, func(v *snapshot.MeshPlan) bool { return len(matches(spec, v.Cluster)) > 0 }) {
 		return nil
 	}
-	key := judgedSpec{spec, dialect}
-	issues, ok := w.judged[key]
+	key := specKey{spec, dialect}
+	issues, ok := env.specIssues[key]
 	if !ok {
 		issues = fieldIssues(dialect, snapshot.TrafficPolicy, snapshot.FieldsIn(spec))
-		if w.judged == nil {
-			w.judged = map[judgedSpec][]snapshot.Issue{}
+		if env.specIssues == nil {
+			env.specIssues = map[specKey][]snapshot.Issue{}
 		}
-		w.judged[key] = issues
+		env.specIssues[key] = issues
 	}
-	return append(slices.Clip(issues), w.caseIssues(dialect, self, spec)...)
+	return append(slices.Clip(issues), env.caseIssues(dialect, self, spec)...)
 }
 
-// judgedSpec is a spec as one kind of mesh reads it: the same on every
+// specKey is a spec in one kind of mesh: its issues are the same on every
 // Destination.
-type judgedSpec struct {
+type specKey struct {
 	spec    *networkingv1.TrafficPolicySpec
 	dialect *snapshot.Dialect
 }
 
-// fieldIssues judges fields by a dialect's declarations, each declaration once.
+// fieldIssues checks fields against a dialect's declarations, each declaration once.
 func fieldIssues(dialect *snapshot.Dialect, kind snapshot.Kind, paths []string) []snapshot.Issue {
 	var issues []snapshot.Issue
 	for _, path := range paths {
@@ -55,14 +55,14 @@ func fieldIssues(dialect *snapshot.Dialect, kind snapshot.Kind, paths []string) 
 	return issues
 }
 
-// caseIssues judges values that decide whether a field can be expressed.
-func (w *world) caseIssues(dialect *snapshot.Dialect, self int, spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
+// caseIssues checks values that decide whether a field can be expressed.
+func (env *environment) caseIssues(dialect *snapshot.Dialect, self int, spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
 	p := spec.Policy
 	var issues []snapshot.Issue
 	judge := func(path, of, field string) {
 		support, ok := dialect.Of(snapshot.TrafficPolicy, path, of)
 		if !ok || support.Level != snapshot.NotExpressible {
-			return // what is only different is told by whoever treats the field
+			return // the feature itself reports approximations
 		}
 		issue, _ := supportIssue(dialect, support, of, field)
 		issues = append(issues, issue)
@@ -70,14 +70,14 @@ func (w *world) caseIssues(dialect *snapshot.Dialect, self int, spec *networking
 	if p.Mtls != nil && p.Mtls.Istio != nil && tlsModeOf(p) != networkingv1.TLSModeIstioMutual {
 		const path = "policy.mtls.istio.tlsMode"
 		judge(path, snapshot.NotMutual, path+" "+string(tlsModeOf(p)))
-		if len(issues) == 0 && narrow(spec) {
+		if len(issues) == 0 && isNarrow(spec) {
 			judge(path, snapshot.NotMutualBeside, path+" "+string(tlsModeOf(p))+" "+snapshot.BesideCondition)
 		}
 	}
 	if p.TrafficShift == nil {
 		return issues
 	}
-	own := w.inv.Destinations[self].Spec.KubeService
+	own := env.inv.Destinations[self].Spec.KubeService
 	const path = "policy.trafficShift.destinations.kubeService."
 	for i := range p.TrafficShift.Destinations {
 		target := p.TrafficShift.Destinations[i].KubeService
@@ -98,7 +98,7 @@ func (w *world) caseIssues(dialect *snapshot.Dialect, self int, spec *networking
 	return issues
 }
 
-// supportIssue is what a policy with a field is told, if anything.
+// supportIssue is the issue for a policy that sets a field; false if there is none.
 func supportIssue(dialect *snapshot.Dialect, s snapshot.Support, of, field string) (snapshot.Issue, bool) {
 	switch s.Level {
 	case snapshot.NotExpressible:
@@ -123,7 +123,7 @@ func hintFor(of string, s snapshot.Support) string {
 	case of == snapshot.OtherCluster || of == snapshot.OtherNamespace:
 		return "name a service beside the one that is called, or leave that one out of the policy"
 	case of == snapshot.NotMutualBeside:
-		return moveToWhole
+		return widenHint
 	case strings.HasPrefix(s.Path, "sourceSelector"):
 		return "select sources by clusters only, or leave such services out of the policy"
 	default:

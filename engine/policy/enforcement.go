@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// enforcementRecord is what a policy's stored status says about its enforcement.
+type enforcementRecord struct {
+	// lastGeneration is the generation that was last in force anywhere; 0 if none
+	// was.
+	lastGeneration int64
+	// current is set if the last Plan has the present spec in force.
+	current bool
+}
+
+// readEnforced reads the policies' statuses. It runs after bindPolicies: bindings are
+// in the order of the policies.
+func (r *reconciler) readEnforced(m *snapshot.Management) {
+	for i, p := range m.TrafficPolicies {
+		b := r.traffic[i]
+		if b.update(p.Status.LastEnforcedGeneration, b.plan) {
+			r.dirtyPolicies[b.ref] = true
+		}
+	}
+	for i, p := range m.AccessPolicies {
+		b := r.access[i]
+		if b.update(p.Status.LastEnforcedGeneration, b.plan) {
+			r.dirtyPolicies[b.ref] = true
+		}
+	}
+}
+
+// update stores what a status says. It reports whether the policy must be planned
+// again because of it; a policy whose present spec is in force need not.
+func (e *enforcementRecord) update(enforced int64, plan *snapshot.PolicyPlan) bool {
+	if e.lastGeneration == enforced {
+		return false
+	}
+	e.lastGeneration = enforced
+	return plan != nil && !e.current
+}
+
+// enforcement says which version of a policy is in force.
+type enforcement uint8
+
+const (
+	notEnforced enforcement = iota
+	// lastGoodEnforced: the last accepted spec, not the present one.
+	lastGoodEnforced
+	specEnforced
+)
+
+func (r *reconciler) trafficEnforcement(b *trafficBinding, p *snapshot.PolicyPlan) enforcement {
+	if slices.ContainsFunc(p.Verdicts, func(v snapshot.Verdict) bool { return v.Accepted }) {
+		return specEnforced
+	}
+	for _, i := range b.selected {
+		if slices.ContainsFunc(r.states[i].accepted.applied, func(a snapshot.AppliedTraffic) bool { return a.Policy == b.policy }) {
+			return lastGoodEnforced
+		}
+	}
+	return notEnforced
+}
+
+// accessEnforcement looks for the rules in force: a policy that is rejected because
+// of a hand-written object stays in force.
+func (r *reconciler) accessEnforcement(b *accessBinding) enforcement {
+	for _, i := range b.selected {
+		if slices.ContainsFunc(r.states[i].rules, func(rule *snapshot.AccessRule) bool { return rule.Origin.Ref == b.ref }) {
+			return specEnforced
+		}
+	}
+	return notEnforced
+}
+
+// record sets the generation that was last in force, and adds an issue if a policy
+// that was in force no longer is.
+func (e *enforcementRecord) record(p *snapshot.PolicyPlan, now enforcement) *snapshot.PolicyPlan {
+	if e.current = now == specEnforced; e.current {
+		p.LastEnforced = p.Policy.GetGeneration()
+		return p
+	}
+	p.LastEnforced = e.lastGeneration
+	if e.lastGeneration == 0 || now == lastGoodEnforced {
+		return p
+	}
+	p.Issues = append(slices.Clone(p.Issues), snapshot.Warnf(snapshot.NoLongerEnforced, enforcementHint(p, e.lastGeneration),
+		"it was in force (generation %d) and is in force nowhere now: %s", e.lastGeneration, consequence(p.Policy)).On(p.Ref, snapshot.Ref{}))
+	return p
+}
+
+// consequence says what it means that a policy is in force nowhere.
+func consequence(policy metav1.Object) string {
+	if _, access := policy.(*networkingv1.AccessPolicy); access {
+		return "it lets nobody in, and keeps nobody out"
+	}
+	return "requests go as if it did not exist"
+}
+
+func enforcementHint(p *snapshot.PolicyPlan, enforced int64) string {
+	switch {
+	case p.Policy.GetGeneration() > enforced:
+		return "see what was changed in its spec since, and mend that; or delete it if it has done its work"
+	case len(p.Verdicts) > 0:
+		return "mend what is said of each destination; or delete it if it has done its work"
+	}
+	return "see what became of the services it was about: `meshctl describe destination` lists those there are; or delete it if it has done its work"
+}

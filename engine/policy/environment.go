@@ -1,0 +1,45 @@
+package policy
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
+)
+
+// environment is what policies are applied to: what was discovered, the
+// VirtualMeshes, the VirtualDestinations, the hand-written objects and the defaults.
+type environment struct {
+	dialects []*snapshot.Dialect
+	inv      *inventory.Inventory
+	topology *virtualmesh.Topology
+	accounts *accounts
+	// virtualDestinations are planned without the subsets and outlier detection that
+	// follow from policies.
+	virtualDestinations map[snapshot.Ref]*snapshot.VirtualDestinationPlan
+	// backedBy are the VirtualDestinations that a Destination serves, by its index,
+	// oldest first.
+	backedBy   map[int][]*snapshot.VirtualDestinationPlan
+	defaultTLS *snapshot.Owned[networkingv1.TLSMode]
+	// handWritten are the objects that users wrote for the meshes, by cluster.
+	// RefuseIntersecting is set if policies that conflict with them are rejected.
+	handWritten        map[string]*handWritten
+	refuseIntersecting bool
+	// externals are the services outside all clusters, ascending by name.
+	externals []*discoveryv1.Destination
+	// specIssues is a cache for one Plan.
+	specIssues map[specKey][]snapshot.Issue
+}
+
+// duration is 0 for nil.
+func duration(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}

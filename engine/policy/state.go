@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// destinationState is the Planner's cache of one Destination: the policies on it and
+// the results.
+type destinationState struct {
+	traffic  []*trafficBinding // oldest first
+	access   []*accessBinding  // ascending by ref
+	required []subsetRequirement
+
+	inputs   destinationInputs
+	accepted *acceptance
+	rules    []*snapshot.AccessRule
+	granted  []*snapshot.Grant
+	grants   *grants // set if the mesh identifies by account
+	subsets  []snapshot.Subset
+	plan     *snapshot.DestinationPlan
+}
+
+// subsetRequirement is a subset of a Destination to which a policy in force on
+// another one, with index from, sends requests.
+type subsetRequirement struct {
+	from    int
+	applied snapshot.AppliedTraffic
+	labels  map[string]string
+}
+
+// destinationInputs are what the plan of a Destination is made from, except subsets
+// and access rules. Equal inputs give equal plans.
+type destinationInputs struct {
+	targetInputs
+	stored     *discoveryv1.Destination
+	defaultTLS *snapshot.Owned[networkingv1.TLSMode]
+	policies   []*networkingv1.TrafficPolicy
+	targets    []targetInputs
+	// virtuals are the VirtualDestinations to which policies send requests, nil for
+	// one that does not exist, and virtualRefs their references.
+	virtuals    []*snapshot.VirtualDestinationPlan
+	virtualRefs []snapshot.Ref
+	// handWritten and refuseIntersecting are set if there are policies.
+	handWritten        []*handWritten
+	refuseIntersecting bool
+	// externals are all external services, if a policy sends requests to any.
+	externals []*discoveryv1.Destination
+}
+
+// targetInputs are what names a Destination as a target.
+type targetInputs struct {
+	destination *discoveryv1.Destination
+	mesh        *snapshot.MeshPlan
+	federation  *snapshot.Federation
+	fqdn        string
+}
+
+func (a *destinationInputs) same(b *destinationInputs) bool {
+	return a.targetInputs == b.targetInputs && a.stored == b.stored && a.defaultTLS == b.defaultTLS &&
+		slices.Equal(a.policies, b.policies) && slices.Equal(a.targets, b.targets) && slices.Equal(a.virtuals, b.virtuals) &&
+		slices.Equal(a.handWritten, b.handWritten) && a.refuseIntersecting == b.refuseIntersecting && slices.Equal(a.externals, b.externals)
+}
+
+func (env *environment) targetInputs(i int) targetInputs {
+	d := env.inv.Destinations[i]
+	p := targetInputs{destination: d, mesh: env.topology.MeshOf(d), federation: env.topology.Federation(i)}
+	if d.Spec.KubeService != nil {
+		p.fqdn = env.inv.LocalFQDN(d.Spec.KubeService.Ref)
+	}
+	return p
+}
+
+// collectInputs collects the inputs of a Destination's plan.
+func (env *environment) collectInputs(i int, s *destinationState, stored *discoveryv1.Destination) destinationInputs {
+	in := destinationInputs{targetInputs: env.targetInputs(i), defaultTLS: env.defaultTLS}
+	if len(s.traffic) == 0 {
+		return in
+	}
+	in.stored, in.refuseIntersecting = stored, env.refuseIntersecting
+	for _, viewer := range env.topology.Viewers(i) {
+		in.handWritten = append(in.handWritten, env.handWritten[viewer.Cluster])
+	}
+	in.policies = make([]*networkingv1.TrafficPolicy, 0, len(s.traffic))
+	for _, b := range s.traffic {
+		in.policies = append(in.policies, b.policy)
+		env.collectTargets(&in, b.policy.Spec.Policy)
+		if old := lastGood(stored, b.ref); old != nil {
+			env.collectTargets(&in, old.Spec.Policy)
+		}
+	}
+	return in
+}
+
+func (env *environment) collectTargets(in *destinationInputs, p *networkingv1.Policy) {
+	if p != nil && p.TrafficShift != nil && slices.ContainsFunc(p.TrafficShift.Destinations,
+		func(d networkingv1.WeightedDestination) bool { return d.StaticDestination != nil }) {
+		in.externals = env.externals
+	}
+	for _, t := range targets(p) {
+		if at, ok := env.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
+			in.targets = append(in.targets, env.targetInputs(at))
+		}
+	}
+	for _, t := range virtualTargets(p) {
+		at := virtualRef(t)
+		in.virtualRefs = append(in.virtualRefs, at)
+		in.virtuals = append(in.virtuals, env.virtualDestinations[at])
+	}
+}
+
+// planDestination builds a Destination's plan.
+func (env *environment) planDestination(i int, s *destinationState) *snapshot.DestinationPlan {
+	at := &s.inputs
+	plan := &snapshot.DestinationPlan{
+		Ref: inventory.DestinationRef(at.destination), Destination: at.destination, Mesh: at.mesh, LocalFQDN: at.fqdn,
+		Federation: at.federation, Access: s.rules, Grants: s.granted,
+	}
+	if s.accepted != nil {
+		plan.Traffic = s.accepted.applied
+	}
+	plan.RequiredSubsets = requiringPolicies(s.required)
+	if at.mesh != nil && at.destination.Spec.KubeService != nil {
+		plan.Views = env.views(i, plan.Traffic, s.subsets)
+	}
+	return plan
+}
+
+// requiringPolicies are the policies that require subsets, ascending. A policy with
+// different specs in force on different Destinations is listed twice.
+func requiringPolicies(required []subsetRequirement) []snapshot.AppliedTraffic {
+	var out []snapshot.AppliedTraffic
+	for _, r := range required {
+		same := func(a snapshot.AppliedTraffic) bool {
+			return a.Policy == r.applied.Policy && a.Generation == r.applied.Generation && a.LastGood == r.applied.LastGood
+		}
+		if !slices.ContainsFunc(out, same) {
+			out = append(out, r.applied)
+		}
+	}
+	slices.SortFunc(out, func(a, b snapshot.AppliedTraffic) int {
+		return cmp.Or(compareNames(a.Policy, b.Policy), cmp.Compare(b.Generation, a.Generation))
+	})
+	return out
+}
+
+// subsetsOf merges requirements into named subsets.
+func subsetsOf(required []subsetRequirement) []snapshot.Subset {
+	byName := map[string]map[string]string{}
+	for _, r := range required {
+		byName[subsetName(r.labels)] = r.labels
+	}
+	var out []snapshot.Subset
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		out = append(out, snapshot.Subset{Name: name, Labels: byName[name]})
+	}
+	return out
+}
+
+// requirements are the subsets to which a Destination's policies in force send
+// requests, by the index of the target Destination.
+func (env *environment) requirements(from int, accepted *acceptance) map[int][]subsetRequirement {
+	out := map[int][]subsetRequirement{}
+	if accepted == nil {
+		return out
+	}
+	for _, a := range accepted.applied {
+		for _, t := range targets(a.Spec.Policy) {
+			if len(t.Subset) == 0 {
+				continue
+			}
+			if at, ok := env.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
+				out[at] = append(out[at], subsetRequirement{from: from, applied: a, labels: t.Subset})
+			}
+		}
+	}
+	return out
+}
+
+func sortRequirements(r []subsetRequirement) {
+	slices.SortStableFunc(r, func(a, b subsetRequirement) int { return cmp.Compare(a.from, b.from) })
+}
