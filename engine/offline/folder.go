@@ -21,7 +21,9 @@ type folder struct {
 	// cluster is the name in references: empty for the management plane.
 	cluster string
 	side    snapshot.Side
-	lists   map[snapshot.Kind]list
+	lists   snapshot.ObjectLists
+	// objects are those that were read.
+	objects map[snapshot.Kind][]snapshot.APIObject
 	// self reads documents that describe the folder, by kind.
 	self map[string]func(document) error
 	// seen has the place of every object read.
@@ -36,18 +38,23 @@ type folder struct {
 var selfGroup = schema.GroupVersion{Group: "offline", Version: "v1"}
 
 func clusterFolder(c *snapshot.Cluster) *folder {
-	return &folder{
-		name: c.Name, cluster: c.Name, side: snapshot.ManagedSide, lists: clusterLists(c),
-		self: map[string]func(document) error{"Cluster": func(doc document) error { return describeCluster(doc, c) }},
-		seen: map[snapshot.Ref]place{}, left: map[schema.GroupVersionKind]int{}, stored: scheme.New().Recognizes,
-	}
+	f := newFolder(c.Name, snapshot.ManagedSide, c)
+	f.cluster = c.Name
+	f.self["Cluster"] = func(doc document) error { return describeCluster(doc, c) }
+	return f
 }
 
 func managementFolder(input *snapshot.Input) *folder {
+	f := newFolder(ManagementFolder, snapshot.ManagementSide, input.Management)
+	f.self["Management"] = func(doc document) error { return describeManagement(doc, input) }
+	return f
+}
+
+func newFolder(name string, side snapshot.Side, lists snapshot.ObjectLists) *folder {
 	return &folder{
-		name: ManagementFolder, side: snapshot.ManagementSide, lists: managementLists(input.Management),
-		self: map[string]func(document) error{"Management": func(doc document) error { return describeManagement(doc, input) }},
-		seen: map[snapshot.Ref]place{}, left: map[schema.GroupVersionKind]int{}, stored: scheme.New().Recognizes,
+		name: name, side: side, lists: lists, self: map[string]func(document) error{},
+		objects: map[snapshot.Kind][]snapshot.APIObject{}, seen: map[snapshot.Ref]place{},
+		left: map[schema.GroupVersionKind]int{}, stored: scheme.New().Recognizes,
 	}
 }
 
@@ -80,8 +87,9 @@ func loadFolder(fsys fs.FS, f *folder) ([]snapshot.Issue, error) {
 		return nil
 	}
 	errs = append(errs, fs.WalkDir(fsys, f.name, walk))
-	for _, l := range f.lists {
-		l.sort()
+	for kind, objects := range f.objects {
+		slices.SortStableFunc(objects, snapshot.CompareNames)
+		errs = append(errs, f.lists.List(kind).Set(objects))
 	}
 	return f.leftOut(), errors.Join(errs...)
 }
@@ -106,23 +114,26 @@ func (f *folder) read(doc document) error {
 	case kind.Info().Side != f.side && kind.Info().Access != 0 && f.side == snapshot.ManagedSide:
 		return doc.at.errorf([]string{"kind"}, "a %s belongs to the management plane; move it to the folder %s", kind, ManagementFolder)
 	}
-	list, reads := f.lists[kind]
-	if !reads {
+	list := f.lists.List(kind)
+	if list == nil {
 		f.left[doc.gvk]++
 		return nil
 	}
 	if want := kind.Info().GroupVersion(); doc.gvk.GroupVersion() != want {
 		return doc.at.errorf([]string{"apiVersion"}, "%s is read as %s, not as %s; convert it", kind, want, doc.gvk.GroupVersion())
 	}
-	o, err := list.decode(doc, ourGroup(doc.gvk.Group))
-	if err != nil {
+	o := list.New()
+	if err := decode(doc, o, ourGroup(doc.gvk.Group)); err != nil {
 		return err
 	}
+	// As an informer gives it.
+	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	f.objects[kind] = append(f.objects[kind], o)
 	return f.register(kind, doc, o)
 }
 
 // register checks that the object has a name of its own.
-func (f *folder) register(kind snapshot.Kind, doc document, o object) error {
+func (f *folder) register(kind snapshot.Kind, doc document, o snapshot.APIObject) error {
 	switch {
 	case o.GetName() == "":
 		return doc.at.errorf([]string{"metadata"}, "%s has no name; add metadata.name", kind)

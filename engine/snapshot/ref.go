@@ -42,13 +42,13 @@ func (r Ref) Compare(o Ref) int {
 	return strings.Compare(r.Cluster, o.Cluster)
 }
 
-// object is the part of metav1.Object that references need.
-type object interface {
+// named is the part of metav1.Object that references need.
+type named interface {
 	GetNamespace() string
 	GetName() string
 }
 
 // RefOf refers to a management-plane object of the given kind.
-func RefOf(k Kind, o object) Ref {
+func RefOf(k Kind, o named) Ref {
 	return Ref{Kind: k, Namespace: o.GetNamespace(), Name: o.GetName()}
 }

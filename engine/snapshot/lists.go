@@ -1,0 +1,238 @@
+package snapshot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// managementLists and clusterLists say which list of an Input holds the objects
+// of a kind. They are read-only. A kind that an Input holds is one line here
+// and one field of Management or Cluster.
+var (
+	managementLists = [kindCount]func(*Management) ObjectList{
+		Mesh:               func(m *Management) ObjectList { return newList(&m.Meshes) },
+		Workload:           func(m *Management) ObjectList { return newList(&m.Workloads) },
+		Destination:        func(m *Management) ObjectList { return newList(&m.Destinations) },
+		KubernetesCluster:  func(m *Management) ObjectList { return newList(&m.KubernetesClusters) },
+		Settings:           func(m *Management) ObjectList { return newList(&m.Settings) },
+		VirtualMesh:        func(m *Management) ObjectList { return newList(&m.VirtualMeshes) },
+		TrafficPolicy:      func(m *Management) ObjectList { return newList(&m.TrafficPolicies) },
+		AccessPolicy:       func(m *Management) ObjectList { return newList(&m.AccessPolicies) },
+		VirtualDestination: func(m *Management) ObjectList { return newList(&m.VirtualDestinations) },
+		ServiceDependency:  func(m *Management) ObjectList { return newList(&m.ServiceDependencies) },
+		WasmDeployment:     func(m *Management) ObjectList { return newList(&m.WasmDeployments) },
+		AccessLogRecord:    func(m *Management) ObjectList { return newList(&m.AccessLogRecords) },
+		Role:               func(m *Management) ObjectList { return newList(&m.Roles) },
+		RoleBinding:        func(m *Management) ObjectList { return newList(&m.RoleBindings) },
+	}
+	clusterLists = [kindCount]func(*Cluster) ObjectList{
+		Deployment:          func(c *Cluster) ObjectList { return newList(&c.Deployments) },
+		DaemonSet:           func(c *Cluster) ObjectList { return newList(&c.DaemonSets) },
+		StatefulSet:         func(c *Cluster) ObjectList { return newList(&c.StatefulSets) },
+		ReplicaSet:          func(c *Cluster) ObjectList { return newList(&c.ReplicaSets) },
+		Pod:                 func(c *Cluster) ObjectList { return newList(&c.Pods) },
+		Service:             func(c *Cluster) ObjectList { return newList(&c.Services) },
+		EndpointSlice:       func(c *Cluster) ObjectList { return newList(&c.EndpointSlices) },
+		Node:                func(c *Cluster) ObjectList { return newList(&c.Nodes) },
+		Namespace:           func(c *Cluster) ObjectList { return newList(&c.Namespaces) },
+		ConfigMap:           func(c *Cluster) ObjectList { return newList(&c.ConfigMaps) },
+		MeshConfig:          func(c *Cluster) ObjectList { return newList(&c.MeshConfigs) },
+		ServiceEntry:        func(c *Cluster) ObjectList { return newList(&c.ServiceEntries) },
+		DestinationRule:     func(c *Cluster) ObjectList { return newList(&c.DestinationRules) },
+		VirtualService:      func(c *Cluster) ObjectList { return newList(&c.VirtualServices) },
+		Sidecar:             func(c *Cluster) ObjectList { return newList(&c.Sidecars) },
+		AuthorizationPolicy: func(c *Cluster) ObjectList { return newList(&c.AuthorizationPolicies) },
+	}
+)
+
+// APIObject is a pointer to a Kubernetes API type.
+type APIObject interface {
+	metav1.Object
+	runtime.Object
+}
+
+// ObjectLists is what has lists of objects: a Cluster or a Management.
+type ObjectLists interface {
+	// List returns the list of a kind; nil if there is none.
+	List(k Kind) ObjectList
+	// Lists calls yield for each list, in the order of the kinds, until it returns false.
+	Lists(yield func(Kind, ObjectList) bool)
+}
+
+// ObjectList is one list of a Cluster or Management, whatever the type of its
+// objects. Slice gives access by type.
+type ObjectList interface {
+	// New returns an empty object of the list's type.
+	New() APIObject
+	// Len is the number of objects.
+	Len() int
+	// At is the object at an index.
+	At(i int) APIObject
+	// Find returns the object of a name, nil if there is none. The list must be
+	// ascending.
+	Find(namespace, name string) APIObject
+	// Same reports whether two lists are the same memory: then nothing differs.
+	// False says nothing.
+	Same(other ObjectList) bool
+	// Set replaces the list by a new slice of the given objects, in their order.
+	// It changes the Cluster or Management: only who builds one may call it.
+	Set(objects []APIObject) error
+
+	holds(o APIObject) bool
+	// put and remove replace the list by a copy with the change.
+	put(o APIObject)
+	remove(namespace, name string)
+}
+
+// List implements ObjectLists.
+func (m *Management) List(k Kind) ObjectList {
+	if managementLists[k] == nil {
+		return nil
+	}
+	return managementLists[k](m)
+}
+
+// Lists implements ObjectLists.
+func (m *Management) Lists(yield func(Kind, ObjectList) bool) {
+	for k, list := range managementLists {
+		if list != nil && !yield(Kind(k), list(m)) {
+			return
+		}
+	}
+}
+
+// List implements ObjectLists.
+func (c *Cluster) List(k Kind) ObjectList {
+	if clusterLists[k] == nil {
+		return nil
+	}
+	return clusterLists[k](c)
+}
+
+// Lists implements ObjectLists.
+func (c *Cluster) Lists(yield func(Kind, ObjectList) bool) {
+	for k, list := range clusterLists {
+		if list != nil && !yield(Kind(k), list(c)) {
+			return
+		}
+	}
+}
+
+// New returns an empty object of the kind; nil if an Input holds none of it.
+func (k Kind) New() APIObject {
+	switch {
+	case managementLists[k] != nil:
+		return managementLists[k](&Management{}).New()
+	case clusterLists[k] != nil:
+		return clusterLists[k](&Cluster{}).New()
+	}
+	return nil
+}
+
+// KindOfObject finds the kind of an object by its Go type; false if an Input
+// holds no such objects.
+func KindOfObject(o APIObject) (Kind, bool) {
+	for k, list := range (&Management{}).Lists {
+		if list.holds(o) {
+			return k, true
+		}
+	}
+	for k, list := range (&Cluster{}).Lists {
+		if list.holds(o) {
+			return k, true
+		}
+	}
+	return NoKind, false
+}
+
+// Slice returns the slice behind a list, to read or, while its Cluster or
+// Management is being built, to set. It is nil if the list holds another type.
+func Slice[P any](l ObjectList) *[]P {
+	if typed, ok := l.(interface{ slice() *[]P }); ok {
+		return typed.slice()
+	}
+	return nil
+}
+
+// CompareNames orders objects by namespace and name, as every list of an Input is.
+func CompareNames[T named](a, b T) int {
+	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+}
+
+// typedList is the ObjectList of a slice of *T.
+type typedList[T any, P interface {
+	*T
+	APIObject
+}] struct{ objects *[]P }
+
+func newList[T any, P interface {
+	*T
+	APIObject
+}](objects *[]P) ObjectList {
+	return typedList[T, P]{objects}
+}
+
+func (l typedList[T, P]) slice() *[]P { return l.objects }
+
+func (l typedList[T, P]) New() APIObject { return P(new(T)) }
+
+func (l typedList[T, P]) Len() int { return len(*l.objects) }
+
+func (l typedList[T, P]) At(i int) APIObject { return (*l.objects)[i] }
+
+func (l typedList[T, P]) Find(namespace, name string) APIObject {
+	if i, found := l.search(namespace, name); found {
+		return (*l.objects)[i]
+	}
+	return nil
+}
+
+func (l typedList[T, P]) search(namespace, name string) (int, bool) {
+	return slices.BinarySearchFunc(*l.objects, Ref{Namespace: namespace, Name: name}, func(o P, r Ref) int {
+		return cmp.Or(strings.Compare(o.GetNamespace(), r.Namespace), strings.Compare(o.GetName(), r.Name))
+	})
+}
+
+func (l typedList[T, P]) Same(other ObjectList) bool {
+	o, ok := other.(typedList[T, P])
+	return ok && SameSlice(*l.objects, *o.objects)
+}
+
+func (l typedList[T, P]) Set(objects []APIObject) error {
+	list := make([]P, len(objects))
+	for i, o := range objects {
+		typed, ok := o.(P)
+		if !ok {
+			return fmt.Errorf("object %s/%s is a %T; the list holds %T", o.GetNamespace(), o.GetName(), o, typed)
+		}
+		list[i] = typed
+	}
+	*l.objects = list
+	return nil
+}
+
+func (l typedList[T, P]) holds(o APIObject) bool {
+	_, ok := o.(P)
+	return ok
+}
+
+func (l typedList[T, P]) put(o APIObject) {
+	i, found := l.search(o.GetNamespace(), o.GetName())
+	list := slices.Clone(*l.objects)
+	if !found {
+		list = slices.Insert(list, i, P(nil))
+	}
+	list[i] = o.(P)
+	*l.objects = list
+}
+
+func (l typedList[T, P]) remove(namespace, name string) {
+	if i, found := l.search(namespace, name); found {
+		*l.objects = slices.Delete(slices.Clone(*l.objects), i, i+1)
+	}
+}
