@@ -83,7 +83,7 @@ func TestAChangeLeavesOtherClustersAlone(t *testing.T) {
 	require.Same(t, before.Clusters[0], after.Clusters[0])
 	require.Same(t, before.Clusters[2], after.Clusters[2])
 	require.NotSame(t, before.Clusters[1], after.Clusters[1])
-	require.True(t, sameList(before.Clusters[1].Pods, after.Clusters[1].Pods))
+	require.True(t, snapshot.SameSlice(before.Clusters[1].Pods, after.Clusters[1].Pods))
 	require.Same(t, before.Clusters[1].Services[2], after.Clusters[1].Services[2])
 	require.EqualValues(t, 80, before.Clusters[1].Services[3].Spec.Ports[0].Port)
 	require.EqualValues(t, 81, after.Clusters[1].Services[3].Spec.Ports[0].Port)

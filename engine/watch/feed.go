@@ -40,8 +40,7 @@ type query struct {
 type feed[T object] struct {
 	*collection[T]
 	query
-	client  rest.Interface
-	example T
+	client rest.Interface
 	// failed is called, without locks held, with each request that fails.
 	failed func()
 
@@ -109,7 +108,7 @@ func (f *feed[T]) run(ctx context.Context) {
 	// The reflector's own words would come once per kind and try; what they
 	// say is told once per cluster, by the session.
 	ctx = klog.NewContext(ctx, logr.Discard())
-	cache.NewReflectorWithOptions(f, f.example, f.collection, cache.ReflectorOptions{
+	cache.NewReflectorWithOptions(f, f.kind.New(), f.collection, cache.ReflectorOptions{
 		Name:            f.kind.Info().Resource,
 		TypeDescription: f.kind.String(),
 		// While an optional kind is absent, the cap is how long its arrival may go

@@ -42,7 +42,7 @@ func (s *Source) Input() *snapshot.Input {
 		if slices.Equal(last.Clusters, next.Clusters) {
 			next.Clusters = last.Clusters
 		}
-		if last.Management == next.Management && sameList(last.Clusters, next.Clusters) && sameList(last.Failures, next.Failures) {
+		if last.Management == next.Management && snapshot.SameSlice(last.Clusters, next.Clusters) && snapshot.SameSlice(last.Failures, next.Failures) {
 			return last
 		}
 	}

@@ -42,33 +42,39 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// add makes the plane follow the objects of a query into the list of the view
-// at which at points. Objects of the seed that have not changed stay the same.
-func add[T object, V any](p *plane[V], seed *V, q query, example T, strip func(T) bool, at func(*V) *[]T) error {
-	client, err := p.clients.group(q.kind.Info().GroupVersion())
-	if err != nil {
-		return fmt.Errorf("%s: %w", q.kind, err)
+// add makes the plane follow the objects that a query selects into the list of
+// the view that holds their type. Objects of the seed that have not changed stay
+// the same.
+func add[T object, V any, L interface {
+	*V
+	snapshot.ObjectLists
+}](p *plane[V], seed L, q query, strip func(T) bool) error {
+	var example T
+	kind, ok := snapshot.KindOfObject(example)
+	if !ok || seed.List(kind) == nil {
+		return fmt.Errorf("%T: %T has no list of this type", example, seed)
 	}
+	q.kind = kind
+	client, err := p.clients.group(kind.Info().GroupVersion())
+	if err != nil {
+		return fmt.Errorf("%s: %w", kind, err)
+	}
+	at := func(view L) *[]T { return snapshot.Slice[T](view.List(kind)) }
 	f := &feed[T]{
 		collection: newCollection(*at(seed), strip, p.onChange),
-		query:      q, client: client, example: example,
+		query:      q, client: client,
 		failed: func() { signal(p.failed) },
 	}
 	p.feeds = append(p.feeds, f)
 	p.refills = append(p.refills, func(view *V) bool {
 		list, now := at(view), f.list()
-		if sameList(*list, now) {
+		if snapshot.SameSlice(*list, now) {
 			return false
 		}
 		*list = now
 		return true
 	})
 	return nil
-}
-
-// sameList reports whether two lists are one: not equal, but the same memory.
-func sameList[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 func (p *plane[V]) onChange() {

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // pods is a collection of pods that counts its changes.
@@ -67,12 +69,12 @@ func TestCollectionHandsOutTheSameSliceUntilSomethingChanges(t *testing.T) {
 	t.Log("nor the deletion of what is not there")
 	require.NoError(t, p.Delete(pod("a", "c", "n1")))
 	assert.Equal(t, changes, p.changes)
-	assert.True(t, sameList(before, p.list()))
+	assert.True(t, snapshot.SameSlice(before, p.list()))
 
 	require.NoError(t, p.Update(pod("a", "b", "n2")))
 	assert.Equal(t, changes+1, p.changes)
 	after := p.list()
-	assert.False(t, sameList(before, after))
+	assert.False(t, snapshot.SameSlice(before, after))
 	assert.Same(t, before[0], after[0], "the unchanged element is shared")
 	assert.NotSame(t, before[1], after[1])
 	assert.Equal(t, "n1", before[1].Spec.NodeName, "what was handed out never changes")
@@ -87,7 +89,7 @@ func TestCollectionForgetsAChangeThatWasTakenBack(t *testing.T) {
 	require.NoError(t, p.Update(pod("a", "a", "n1")))
 	require.NoError(t, p.Add(pod("a", "b", "n1")))
 	require.NoError(t, p.Delete(pod("a", "b", "n1")))
-	assert.True(t, sameList(before, p.list()))
+	assert.True(t, snapshot.SameSlice(before, p.list()))
 }
 
 func TestCollectionIsFilledByAnEmptyList(t *testing.T) {
@@ -108,7 +110,7 @@ func TestCollectionTakesUnchangedObjectsFromItsSeed(t *testing.T) {
 
 	same := newPods(seed...)
 	require.NoError(t, same.Replace([]any{pod("a", "a", "n1"), pod("a", "b", "n1")}, ""))
-	assert.True(t, sameList(seed, same.list()))
+	assert.True(t, snapshot.SameSlice(seed, same.list()))
 
 	other := newPods(seed...)
 	require.NoError(t, other.Replace([]any{pod("a", "b", "n1"), pod("a", "c", "n1")}, ""))

@@ -174,20 +174,29 @@ func TestNodesKeepTheHintOfKind(t *testing.T) {
 	assert.Equal(t, "r", o.Labels["topology.kubernetes.io/region"])
 }
 
-// TestPlanesFollowExactlyTheKindsOfTheTable ties the feeds to the table from
-// which permissions are made.
-func TestPlanesFollowExactlyTheKindsOfTheTable(t *testing.T) {
+// TestPlanesFillEveryList ties the feeds to the lists of an Input, and to the
+// table from which permissions are made.
+func TestPlanesFillEveryList(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
 	managed, err := newManagedPlane(config, scheme.New(), nil, func() {})
 	require.NoError(t, err)
-	// Besides, of kinds that are written what users wrote by hand is read.
-	read := append(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch),
-		snapshot.VirtualService, snapshot.ServiceEntry, snapshot.DestinationRule, snapshot.Sidecar, snapshot.AuthorizationPolicy)
-	assert.ElementsMatch(t, read, kindsOf(managed.feeds))
+	assert.ElementsMatch(t, listed(&snapshot.Cluster{}), kindsOf(managed.feeds))
 	management, err := newManagementPlane(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})
 	require.NoError(t, err)
+	assert.ElementsMatch(t, listed(&snapshot.Management{}), kindsOf(management.feeds))
 	assert.ElementsMatch(t, managementKinds(), kindsOf(management.feeds))
+	for _, k := range kindsOf(managed.feeds) {
+		assert.NotZero(t, k.Info().Access&(snapshot.Watch|snapshot.Write), "%s may not be read", k)
+	}
+}
+
+func listed(lists snapshot.ObjectLists) []snapshot.Kind {
+	var kinds []snapshot.Kind
+	for k := range lists.Lists {
+		kinds = append(kinds, k)
+	}
+	return kinds
 }
 
 func kindsOf(feeds []feeder) []snapshot.Kind {
