@@ -2,17 +2,14 @@ package wizards
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/meshctl/meshctl/engine"
-	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -41,73 +38,33 @@ type Preview struct {
 
 // Exists reports whether there is an object of that kind and name already.
 func (w *World) Exists(kind snapshot.Kind, namespace, name string) bool {
-	m := w.Input.Management
-	has := func(o metav1.Object) bool { return o.GetNamespace() == namespace && o.GetName() == name }
-	switch kind {
-	case snapshot.TrafficPolicy:
-		return slices.ContainsFunc(m.TrafficPolicies, func(o *networkingv1.TrafficPolicy) bool { return has(o) })
-	case snapshot.AccessPolicy:
-		return slices.ContainsFunc(m.AccessPolicies, func(o *networkingv1.AccessPolicy) bool { return has(o) })
-	case snapshot.VirtualMesh:
-		return slices.ContainsFunc(m.VirtualMeshes, func(o *networkingv1.VirtualMesh) bool { return has(o) })
-	}
-	return false
+	return w.Input.Find(snapshot.Ref{Kind: kind, Namespace: namespace, Name: name}) != nil
 }
 
 // Preview translates once more, with the object.
 func (w *World) Preview(object *unstructured.Unstructured) (*Preview, error) {
-	in := *w.Input
-	m := *in.Management
-	in.Management = &m
 	kind, _ := snapshot.KindOf(object.GroupVersionKind().GroupKind())
-	var err error
-	switch kind {
-	case snapshot.TrafficPolicy:
-		m.TrafficPolicies, err = with(m.TrafficPolicies, &networkingv1.TrafficPolicy{}, object, w.now)
-	case snapshot.AccessPolicy:
-		m.AccessPolicies, err = with(m.AccessPolicies, &networkingv1.AccessPolicy{}, object, w.now)
-	case snapshot.VirtualMesh:
-		m.VirtualMeshes, err = with(m.VirtualMeshes, &networkingv1.VirtualMesh{}, object, w.now)
-	default:
-		err = fmt.Errorf("%s cannot be previewed", object.GetKind())
+	typed := kind.New()
+	if typed == nil || kind.Info().Side != snapshot.ManagementSide {
+		return nil, fmt.Errorf("%s cannot be previewed", object.GetKind())
 	}
-	if err != nil {
-		return nil, err
-	}
-	comparison, err := explain.Compare(w.Output, w.memo.Translate(&in).Output)
-	if err != nil {
-		return nil, err
-	}
-	return &Preview{Comparison: comparison, ref: snapshot.Ref{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}}, nil
-}
-
-// with puts an object into a list that is ascending by namespace and name, in
-// the place of the one of its name.
-func with[T interface {
-	metav1.Object
-	runtime.Object
-}](list []T, typed T, object *unstructured.Unstructured, now time.Time) ([]T, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	accessor, err := meta.Accessor(typed)
+	ref := snapshot.RefOf(kind, typed)
+	typed.SetCreationTimestamp(metav1.NewTime(w.now))
+	if before := w.Input.Find(ref); before != nil {
+		typed.SetCreationTimestamp(before.GetCreationTimestamp())
+	}
+	in, err := w.Input.With("", typed)
 	if err != nil {
 		return nil, err
 	}
-	accessor.SetCreationTimestamp(metav1.NewTime(now))
-	at, found := slices.BinarySearchFunc(list, typed, func(a, b T) int {
-		if c := strings.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
-			return c
-		}
-		return strings.Compare(a.GetName(), b.GetName())
-	})
-	out := slices.Clone(list)
-	if found {
-		accessor.SetCreationTimestamp(list[at].GetCreationTimestamp())
-		out[at] = typed
-		return out, nil
+	comparison, err := explain.Compare(w.Output, w.memo.Translate(in).Output)
+	if err != nil {
+		return nil, err
 	}
-	return slices.Insert(out, at, typed), nil
+	return &Preview{Comparison: comparison, ref: ref}, nil
 }
 
 // Issues of the object itself, and those that others get by it.

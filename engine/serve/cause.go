@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -98,7 +96,9 @@ func describe(before *snapshot.State, now *snapshot.Input) string {
 	}
 	var d differences
 	was := before.Input
-	d.management(was.Management, now.Management)
+	if was.Management != now.Management {
+		d.lists("", was.Management, now.Management)
+	}
 	known := map[string]*snapshot.Cluster{}
 	for _, c := range was.Clusters {
 		known[c.Name] = c
@@ -121,7 +121,7 @@ func describe(before *snapshot.State, now *snapshot.Input) string {
 			d.add("cluster " + c.Name + " was removed")
 		}
 	}
-	if !same(was.Failures, now.Failures) {
+	if !snapshot.SameSlice(was.Failures, now.Failures) {
 		d.add("failed writes")
 	}
 	return d.String()
@@ -150,74 +150,60 @@ func (d *differences) String() string {
 	return text
 }
 
-func (d *differences) management(a, b *snapshot.Management) {
-	if a == b {
-		return
-	}
-	list(d, snapshot.TrafficPolicy, "", a.TrafficPolicies, b.TrafficPolicies)
-	list(d, snapshot.AccessPolicy, "", a.AccessPolicies, b.AccessPolicies)
-	list(d, snapshot.VirtualMesh, "", a.VirtualMeshes, b.VirtualMeshes)
-	list(d, snapshot.VirtualDestination, "", a.VirtualDestinations, b.VirtualDestinations)
-	list(d, snapshot.ServiceDependency, "", a.ServiceDependencies, b.ServiceDependencies)
-	list(d, snapshot.Settings, "", a.Settings, b.Settings)
-	list(d, snapshot.KubernetesCluster, "", a.KubernetesClusters, b.KubernetesClusters)
-	list(d, snapshot.WasmDeployment, "", a.WasmDeployments, b.WasmDeployments)
-	list(d, snapshot.AccessLogRecord, "", a.AccessLogRecords, b.AccessLogRecords)
-	list(d, snapshot.Role, "", a.Roles, b.Roles)
-	list(d, snapshot.RoleBinding, "", a.RoleBindings, b.RoleBindings)
-	list(d, snapshot.Mesh, "", a.Meshes, b.Meshes)
-	list(d, snapshot.Destination, "", a.Destinations, b.Destinations)
-	list(d, snapshot.Workload, "", a.Workloads, b.Workloads)
-}
-
+// cluster names what is new in a cluster.
 func (d *differences) cluster(a, b *snapshot.Cluster) {
 	if a.Domain != b.Domain || a.Reason != b.Reason {
 		d.add("cluster " + b.Name)
 	}
-	list(d, snapshot.Service, b.Name, a.Services, b.Services)
-	list(d, snapshot.Deployment, b.Name, a.Deployments, b.Deployments)
-	list(d, snapshot.DaemonSet, b.Name, a.DaemonSets, b.DaemonSets)
-	list(d, snapshot.StatefulSet, b.Name, a.StatefulSets, b.StatefulSets)
-	list(d, snapshot.ConfigMap, b.Name, a.ConfigMaps, b.ConfigMaps)
-	list(d, snapshot.VirtualService, b.Name, a.VirtualServices, b.VirtualServices)
-	list(d, snapshot.ServiceEntry, b.Name, a.ServiceEntries, b.ServiceEntries)
-	list(d, snapshot.DestinationRule, b.Name, a.DestinationRules, b.DestinationRules)
-	list(d, snapshot.AuthorizationPolicy, b.Name, a.AuthorizationPolicies, b.AuthorizationPolicies)
-	list(d, snapshot.Sidecar, b.Name, a.Sidecars, b.Sidecars)
-	list(d, snapshot.MeshConfig, b.Name, a.MeshConfigs, b.MeshConfigs)
-	list(d, snapshot.Namespace, b.Name, a.Namespaces, b.Namespaces)
-	list(d, snapshot.Node, b.Name, a.Nodes, b.Nodes)
-	list(d, snapshot.EndpointSlice, b.Name, a.EndpointSlices, b.EndpointSlices)
-	list(d, snapshot.Pod, b.Name, a.Pods, b.Pods)
-	list(d, snapshot.ReplicaSet, b.Name, a.ReplicaSets, b.ReplicaSets)
+	d.lists(b.Name, a, b)
 }
 
-// listed is a pointer to an API type.
-type listed interface {
-	comparable
-	metav1.Object
+// lists names what is new in a cluster, which is empty for the management
+// plane: first what people and their tools write, then what follows from it.
+func (d *differences) lists(cluster string, a, b snapshot.ObjectLists) {
+	for _, derived := range []bool{false, true} {
+		for kind, now := range b.Lists {
+			if isDerived(kind) == derived {
+				d.list(kind, cluster, a.List(kind), now)
+			}
+		}
+	}
+}
+
+// isDerived reports whether objects of a kind follow from others.
+func isDerived(kind snapshot.Kind) bool {
+	switch kind {
+	case snapshot.Mesh, snapshot.Workload, snapshot.Destination,
+		snapshot.ReplicaSet, snapshot.Pod, snapshot.EndpointSlice, snapshot.Node:
+		return true
+	}
+	return false
 }
 
 // list names the objects in which two lists, both ascending, differ.
-func list[T listed](d *differences, kind snapshot.Kind, cluster string, a, b []T) {
-	if same(a, b) {
+func (d *differences) list(kind snapshot.Kind, cluster string, a, b snapshot.ObjectList) {
+	if a.Same(b) {
 		return
 	}
 	count := 0
-	var first T
-	for len(a) > 0 || len(b) > 0 {
-		if len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-			a, b = a[1:], b[1:]
-			continue
-		}
-		var one T
-		switch order := compareHeads(a, b); {
+	var first snapshot.APIObject
+	for i, j := 0, 0; i < a.Len() || j < b.Len(); {
+		var one snapshot.APIObject
+		switch order := compareHeads(a, i, b, j); {
 		case order < 0:
-			one, a = a[0], a[1:]
+			one = a.At(i)
+			i++
 		case order > 0:
-			one, b = b[0], b[1:]
+			one = b.At(j)
+			j++
 		default:
-			one, a, b = b[0], a[1:], b[1:]
+			if a.At(i) != b.At(j) {
+				one = b.At(j)
+			}
+			i, j = i+1, j+1
+		}
+		if one == nil {
+			continue
 		}
 		if count++; count == 1 {
 			first = one
@@ -235,21 +221,13 @@ func list[T listed](d *differences, kind snapshot.Kind, cluster string, a, b []T
 	}
 }
 
-// compareHeads orders the first objects of two lists, of which one may be empty.
-func compareHeads[T listed](a, b []T) int {
+// compareHeads orders a.At(i) and b.At(j), of which one may be past the end.
+func compareHeads(a snapshot.ObjectList, i int, b snapshot.ObjectList, j int) int {
 	switch {
-	case len(a) == 0:
+	case i == a.Len():
 		return 1
-	case len(b) == 0:
+	case j == b.Len():
 		return -1
 	}
-	if c := strings.Compare(a[0].GetNamespace(), b[0].GetNamespace()); c != 0 {
-		return c
-	}
-	return strings.Compare(a[0].GetName(), b[0].GetName())
-}
-
-// same reports whether two lists are one: the same memory.
-func same[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+	return snapshot.CompareNames(a.At(i), b.At(j))
 }

@@ -3,7 +3,6 @@ package serve
 import (
 	"encoding/json"
 	"net/http"
-	"reflect"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -84,10 +83,10 @@ func (h *health) snapshot(w http.ResponseWriter, r *http.Request) {
 }
 
 func inputOf(in *snapshot.Input) debugInput {
-	out := debugInput{Namespace: in.Management.Namespace, Management: lengths(*in.Management), Clusters: []debugCluster{}}
+	out := debugInput{Namespace: in.Management.Namespace, Management: lengths(in.Management), Clusters: []debugCluster{}}
 	for _, c := range in.Clusters {
 		out.Clusters = append(out.Clusters, debugCluster{
-			Name: c.Name, Domain: c.DomainOrDefault(), Sync: c.Sync.String(), Reason: c.Reason, Counts: lengths(*c),
+			Name: c.Name, Domain: c.DomainOrDefault(), Sync: c.Sync.String(), Reason: c.Reason, Counts: lengths(c),
 		})
 	}
 	for _, f := range in.Failures {
@@ -96,14 +95,11 @@ func inputOf(in *snapshot.Input) debugInput {
 	return out
 }
 
-// lengths counts the elements of each list in a struct, by field name.
-func lengths(of any) map[string]int {
-	value := reflect.ValueOf(of)
+// lengths counts the objects of each kind, by the plural name of the kind.
+func lengths(lists snapshot.ObjectLists) map[string]int {
 	out := map[string]int{}
-	for i := range value.NumField() {
-		if value.Field(i).Kind() == reflect.Slice {
-			out[value.Type().Field(i).Name] = value.Field(i).Len()
-		}
+	for kind, list := range lists.Lists {
+		out[kind.Info().Resource] = list.Len()
 	}
 	return out
 }

@@ -66,7 +66,7 @@ func TestEndpoints(t *testing.T) {
 		"healthy":              {endpoints(nil, false, ""), "/healthz", 200, []string{"ok"}},
 		"stuck":                {endpoints(stuck, true, ""), "/healthz", 500, []string{"has not ended"}},
 		"nothing yet":          {endpoints(&loop{}, true, ""), "/debug/snapshot", 503, []string{"nothing was translated"}},
-		"input":                {endpoints(translated(), true, ""), "/debug/snapshot?part=input", 200, []string{`"sync": "stale"`, `"reason": "gone"`, `"Pods": 0`, `"code": "WriteFailed"`}},
+		"input":                {endpoints(translated(), true, ""), "/debug/snapshot?part=input", 200, []string{`"sync": "stale"`, `"reason": "gone"`, `"pods": 0`, `"code": "WriteFailed"`}},
 		"output":               {endpoints(translated(), true, ""), "/debug/snapshot?part=output", 200, []string{`"kind": "Gateway"`, `"k": "v"`}},
 		"issues":               {endpoints(translated(), true, ""), "/debug/snapshot?part=issues", 200, []string{`"code": "ClusterFrozen"`}},
 		"all":                  {endpoints(translated(), true, ""), "/debug/snapshot", 200, []string{`"input"`, `"output"`, `"issues"`}},

@@ -234,7 +234,9 @@ func (r *recorder) regarding(ref snapshot.Ref) corev1.ObjectReference {
 		APIVersion: ref.Kind.Info().GroupVersion().String(), Kind: ref.Kind.String(), Namespace: ref.Namespace, Name: ref.Name,
 	}
 	if state := r.state(); state != nil {
-		out.UID = uidOf(state.Input.Management, ref)
+		if o := state.Input.Find(ref); o != nil {
+			out.UID = o.GetUID()
+		}
 	}
 	return out
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // comparer compares random objects of a feed's kind.
@@ -40,7 +41,8 @@ func (f *feed[T]) compareRandomObjects(t *testing.T) {
 	filler := randfill.NewWithSeed(1).NilChance(0.3).NumElements(0, 3).MaxDepth(8).Funcs(
 		func(e *runtime.RawExtension, c randfill.Continue) { e.Raw = []byte(c.String(5)) })
 	another := func() T {
-		o := copied(f.example)
+		o, ok := f.kind.New().(T)
+		require.True(t, ok)
 		fillObject(filler, random, reflect.ValueOf(o).Elem())
 		o.SetNamespace("default")
 		o.SetName("a")
@@ -172,9 +174,9 @@ func edited[T object](t *testing.T, strip func(T) bool, stored, ignored, kept T)
 	ignored.SetAnnotations(map[string]string{"edited": "yes"})
 	ignored.SetGeneration(2)
 	require.NoError(t, c.Update(ignored))
-	assert.True(t, sameList(before, c.list()), "%T: an edit that is not read", stored)
+	assert.True(t, snapshot.SameSlice(before, c.list()), "%T: an edit that is not read", stored)
 	require.NoError(t, c.Update(kept))
-	assert.False(t, sameList(before, c.list()), "%T: an edit that is read", stored)
+	assert.False(t, snapshot.SameSlice(before, c.list()), "%T: an edit that is read", stored)
 	assert.Equal(t, 2, changes, "%T", stored)
 }
 
