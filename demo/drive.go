@@ -14,8 +14,9 @@ import (
 	"github.com/meshctl/meshctl/demo/proc"
 )
 
-// serveTimeout bounds the start of the management plane.
-const serveTimeout = time.Minute
+// serveTimeout bounds the start of the management plane, which takes seconds on
+// a machine that is not busy.
+const serveTimeout = 10 * time.Minute
 
 func (u *up) kubeconfig() string { return filepath.Join(u.opts.Dir, kubeconfigFile) }
 

@@ -12,8 +12,9 @@ import (
 	"github.com/meshctl/meshctl/demo/manifests"
 )
 
-// enforceTimeout bounds the way from a policy to the Istio objects, on a loaded machine.
-const enforceTimeout = 2 * time.Minute
+// enforceTimeout bounds the way from a policy to the Istio objects, which takes
+// seconds on a machine that is not busy.
+const enforceTimeout = 10 * time.Minute
 
 func (u *up) applyPolicies(ctx context.Context) error {
 	client, err := u.clusters[0].Client()

@@ -8,7 +8,7 @@ import (
 )
 
 // cleanUpTimeout bounds the undoing of everything; killing takes milliseconds.
-const cleanUpTimeout = 30 * time.Second
+const cleanUpTimeout = 2 * time.Minute
 
 // step is one line of what a person sees a demo do.
 type step struct {

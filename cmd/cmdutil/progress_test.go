@@ -5,12 +5,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 func TestProgressPlain(t *testing.T) {
@@ -50,7 +49,7 @@ func TestProgressTerminal(t *testing.T) {
 	p := cmdutil.NewProgress(&cmdutil.Streams{Err: out, ErrTTY: true, Width: 40})
 	p.Start("Building")
 	p.Note("%s", strings.Repeat("long ", 20))
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "Building: long") }, 10*time.Second, time.Millisecond)
+	waittest.Until(t, "the note shows", func() bool { return strings.Contains(out.String(), "Building: long") })
 	var writers sync.WaitGroup
 	for range 4 {
 		writers.Go(func() { p.Note("side by side") })

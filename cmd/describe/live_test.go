@@ -15,6 +15,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/api/crds"
 	"github.com/meshctl/meshctl/engine/offline"
@@ -60,7 +61,7 @@ func TestLive(t *testing.T) {
 			fresh, err := kube.New("management", config)
 			require.NoError(c, err)
 			require.NoError(c, fresh.ApplyYAML(t.Context(), data))
-		}, time.Minute, 200*time.Millisecond, file)
+		}, waittest.Limit, 200*time.Millisecond, file)
 	}
 
 	for file, question := range map[string]Options{

@@ -27,14 +27,12 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 var sandbox sandboxtest.Sandbox
 
 func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
-// patience bounds every wait: nothing here takes longer unless it is broken.
-const patience = 60 * time.Second
 
 // world is clusters with a mesh and an application, and the binary under test.
 type world struct {
@@ -54,8 +52,7 @@ func newWorld(t testing.TB, furnish func(context.Context, *local.Cluster) error)
 
 func newWorldOf(t testing.TB, clusters int, furnish func(context.Context, *local.Cluster) error) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	w := &world{t: t, clients: map[string]*kube.Client{}, dynamic: map[string]dynamic.Interface{}}
 
 	var group errgroup.Group
@@ -118,7 +115,7 @@ type result struct {
 // run runs the binary to its end.
 func (w *world) run(args ...string) result {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.binary, args...)
 	var stdout, stderr bytes.Buffer
@@ -194,14 +191,14 @@ func (w *world) stopServe() {
 	select {
 	case err := <-w.serve.exited:
 		require.NoError(w.t, err, "%s", w.serve.log.String())
-	case <-time.After(10 * time.Second):
-		w.t.Fatalf("meshctl serve did not end:\n%s", w.serve.log.String())
+	case <-time.After(30 * time.Second):
+		w.t.Fatalf("meshctl serve did not end before Kubernetes would kill it:\n%s", w.serve.log.String())
 	}
 }
 
 // get reads one of the management plane's pages.
 func (w *world) get(path string) (string, error) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.serve.metrics+path, nil)
 	if err != nil {
@@ -225,7 +222,7 @@ func (w *world) get(path string) (string, error) {
 // until waits for a condition.
 func (w *world) until(what string, condition func(context.Context) error) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit)
 	defer cancel()
 	require.NoError(w.t, kube.Until(ctx, what, condition))
 }

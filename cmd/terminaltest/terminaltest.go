@@ -20,10 +20,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
-)
 
-// patience bounds every wait: nothing here takes longer unless it is broken.
-const patience = 60 * time.Second
+	"github.com/meshctl/meshctl/demo/waittest"
+)
 
 // look is the pause between two looks at what the program wrote.
 const look = 5 * time.Millisecond
@@ -178,7 +177,7 @@ func (x *Terminal) Wrote(texts ...string) {
 
 func (x *Terminal) await(what string, is func() bool) {
 	x.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waittest.Limit)
 	for !is() {
 		if time.Now().After(deadline) {
 			require.Fail(x.t, "waited in vain for "+what, "the screen:\n%s", x)
@@ -223,14 +222,14 @@ func (x *Terminal) Ends(code int) {
 	x.t.Helper()
 	select {
 	case <-x.ended:
-	case <-time.After(patience):
+	case <-time.After(waittest.Limit):
 		require.Fail(x.t, "the program does not end", x.String())
 	}
 	// What is written now comes after all that the program has written.
 	const last = "\x1b]0;ended\x07"
 	_, err := x.slave.WriteString(last)
 	require.NoError(x.t, err)
-	require.Eventually(x.t, func() bool { return strings.Contains(x.Raw(), last) }, patience, look)
+	require.Eventually(x.t, func() bool { return strings.Contains(x.Raw(), last) }, waittest.Limit, look)
 	assert.GreaterOrEqual(x.t, strings.LastIndex(x.Raw(), "\x1b[?25h"), strings.LastIndex(x.Raw(), "\x1b[?25l"), "the cursor shows")
 	assert.Equal(x.t, code, x.cmd.ProcessState.ExitCode(), x.String())
 	after, err := term.GetState(int(x.slave.Fd()))

@@ -47,9 +47,9 @@ func Until(ctx context.Context, what string, condition func(context.Context) err
 	}
 }
 
-// GetOK asks a health endpoint; anything but 200 within a second is an error.
+// GetOK asks a health endpoint; anything but 200 within 10 seconds is an error.
 func GetOK(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 const (
 	auditPolicyFile = "audit-policy.yaml"
 	stagesFile      = "kwok-stages.yaml"
-	// startTimeout is generous: a loaded machine with two cores starts two
-	// clusters in half a minute.
-	startTimeout = 3 * time.Minute
+	// startTimeout is generous: two clusters start in half a minute on two cores,
+	// but these may be busy. A component that ends is noticed at once.
+	startTimeout = 10 * time.Minute
 )
 
 // Options describe a cluster to be.

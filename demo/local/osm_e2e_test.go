@@ -2,9 +2,9 @@ package local_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -12,6 +12,7 @@ import (
 	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // TestOpenServiceMesh: osm-controller refuses what is wrong, tells proxies what
@@ -23,8 +24,7 @@ func TestOpenServiceMesh(t *testing.T) {
 		t.Skip("starts whole clusters")
 	}
 	helper := sandbox.OSM(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	clusters := sandbox.Clusters(t, 2)
 	takePort(t, clusters[0].Port("osm-ads"))
 	for _, c := range clusters {
@@ -66,21 +66,19 @@ func TestOpenServiceMesh(t *testing.T) {
 func assertTold(ctx context.Context, t *testing.T, c *local.Cluster, client *kube.Client, app string, holds func(*envoy.Config) error) {
 	t.Helper()
 	pod := podOf(ctx, t, client, app)
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	assert.NoError(t, kube.Until(ctx, "proxy of "+app, func(ctx context.Context) error {
+	waittest.NoError(t, "the proxy of "+app+" has its configuration", func() error {
 		told, err := c.Proxy(ctx, "shop", pod)
 		if err != nil {
 			return err
 		}
 		return holds(told)
-	}))
+	})
 }
 
 // podOf waits for the pod of an application.
 func podOf(ctx context.Context, t *testing.T, client *kube.Client, app string) (name string) {
 	t.Helper()
-	require.NoError(t, kube.Until(ctx, "pod of "+app, func(ctx context.Context) error {
+	waittest.NoError(t, "the pod of "+app+" is ready", func() error {
 		pods, err := client.List(ctx, kube.Pods(), "shop")
 		if err != nil {
 			return err
@@ -91,8 +89,8 @@ func podOf(ctx context.Context, t *testing.T, client *kube.Client, app string) (
 				return nil
 			}
 		}
-		return fmt.Errorf("none is ready")
-	}))
+		return errors.New("none is ready")
+	})
 	return name
 }
 

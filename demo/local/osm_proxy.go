@@ -51,7 +51,7 @@ func (c *Cluster) osmProxy(ctx context.Context, client *kube.Client, pod *unstru
 		}
 	}
 	ip, _, _ := unstructured.NestedString(pod.Object, "status", "podIP")
-	out, err := c.helperOutput(ctx, nil, "xds", "--address="+c.address("osm-ads"),
+	out, err := c.helperOutput(ctx, nil, "xds", xdsTimeout, "--address="+c.address("osm-ads"),
 		"--node="+fmt.Sprintf("%s/%s/%s/%s", id, ip, account, pod.GetNamespace()),
 		"--ca="+filepath.Join(dir, "ca"), "--cert="+filepath.Join(dir, "cert"), "--key="+filepath.Join(dir, "key"),
 		"--server-name=ads."+osmTrustDomain)

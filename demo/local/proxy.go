@@ -13,6 +13,9 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 )
 
+// xdsTimeout is how long a control plane on a busy machine may take to tell all.
+const xdsTimeout = "--timeout=5m"
+
 // istioProxy is the container of an Istio proxy.
 const istioProxy = "istio-proxy"
 
@@ -39,7 +42,7 @@ func (c *Cluster) Proxy(ctx context.Context, namespace, pod string) (*envoy.Conf
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: pod %s/%s: %w", c.Name(), namespace, pod, err)
 	}
-	out, err := c.helperOutput(ctx, nil, "xds", "--address="+c.address("istiod-grpc"), "--node="+node, "--metadata="+metadata)
+	out, err := c.helperOutput(ctx, nil, "xds", xdsTimeout, "--address="+c.address("istiod-grpc"), "--node="+node, "--metadata="+metadata)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -18,6 +17,7 @@ import (
 	"github.com/meshctl/meshctl/demo/helper"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/proc"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // Sandbox holds the clusters of one test binary. Make one in TestMain and close
@@ -132,7 +132,7 @@ func Address(t testing.TB) string {
 
 func stopAll(t testing.TB, dir string, clusters []*local.Cluster) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Limit)
 	defer cancel()
 	var errs []error
 	for _, c := range clusters {

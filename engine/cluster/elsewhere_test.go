@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -56,7 +57,7 @@ func TestDeregisterLooksAtOtherClusters(t *testing.T) {
 	require.NoError(t, err)
 	collected := make(chan error, 1)
 	go func() { collected <- collectWhenForgotten(t.Context(), t, options) }()
-	deregister.ServeWait = deadline
+	deregister.ServeWait = waittest.Limit
 	report, err = cluster.Deregister(t.Context(), deregister)
 	require.NoError(t, err)
 	require.NoError(t, <-collected)

@@ -3,13 +3,13 @@ package cluster_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -34,8 +34,8 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 		map[string]string{snapshot.DiscoveryOwnerLabel: "gloo-mesh", snapshot.DiscoveryClusterLabel: "cluster-2"}, nil)
 	createSecret(t, management, "broken", cluster.SecretType, map[string][]byte{"kubeconfig": []byte("a: b")})
 
-	list := func(timeout time.Duration) map[string]cluster.ClusterStatus {
-		all, err := cluster.List(t.Context(), cluster.ListOptions{MgmtConfig: management, Timeout: timeout})
+	list := func() map[string]cluster.ClusterStatus {
+		all, err := cluster.List(t.Context(), cluster.ListOptions{MgmtConfig: management, Timeout: waittest.Limit})
 		require.NoError(t, err)
 		out := map[string]cluster.ClusterStatus{}
 		for _, status := range all {
@@ -43,7 +43,7 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 		}
 		return out
 	}
-	found := list(time.Minute)
+	found := list()
 	require.Len(t, found, 3)
 	assert.Equal(t, cluster.Healthy, found["cluster-1"].Health, found["cluster-1"].Problem)
 	assert.Equal(t, cluster.Healthy, found["cluster-2"].Health, found["cluster-2"].Problem)
@@ -55,9 +55,9 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	assert.Contains(t, found["broken"].Problem, "its field a is not accepted")
 
 	require.NoError(t, servers[1].Kill(t.Context(), local.APIServer))
-	assert.Equal(t, cluster.Unreachable, list(2 * time.Second)["cluster-2"].Health)
-	assert.Contains(t, list(2 * time.Second)["cluster-2"].Problem, "does not answer")
-	dead := cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, Timeout: 2 * time.Second}
+	assert.Equal(t, cluster.Unreachable, list()["cluster-2"].Health)
+	assert.Contains(t, list()["cluster-2"].Problem, "does not answer")
+	dead := cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management}
 	managementBefore := inventory(t, management)
 	_, err = cluster.Deregister(t.Context(), dead)
 	require.ErrorContains(t, err, "nothing was changed")
@@ -77,7 +77,7 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	record, err := kubeFor(t, management).CoreV1().ConfigMaps("gloo-mesh").Get(t.Context(), cluster.LeftoverName("cluster-2"), metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, commands, record.Data["commands"])
-	assert.Equal(t, cluster.Leftover, list(2 * time.Second)["cluster-2"].Health)
+	assert.Equal(t, cluster.Leftover, list()["cluster-2"].Health)
 
 	require.NoError(t, servers[1].Restart(t.Context(), local.APIServer))
 	_, err = cluster.Deregister(t.Context(), cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, RemoteConfig: management})
@@ -88,7 +88,7 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	assert.Empty(t, report.Leftovers)
 	finishNamespaces(t, remote)
 	assert.Empty(t, without(inventory(t, remote), before))
-	assert.NotContains(t, list(2*time.Second), "cluster-2")
+	assert.NotContains(t, list(), "cluster-2")
 }
 
 func TestDeregisterWithoutAContextSaysWhatItMayNot(t *testing.T) {

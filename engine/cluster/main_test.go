@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -32,9 +33,6 @@ import (
 var sandbox sandboxtest.Sandbox
 
 func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
-// deadline is how long the tests wait for what should take milliseconds.
-const deadline = 30 * time.Second
 
 func kubeFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
@@ -129,7 +127,7 @@ func installTranslatedTypes(t *testing.T, config *rest.Config) {
 			_, err := objects.Resource(gvr(k)).List(context.Background(), metav1.ListOptions{})
 			assert.NoError(t, err)
 		}
-	}, deadline, 50*time.Millisecond)
+	}, waittest.Limit, 50*time.Millisecond)
 }
 
 func anySchema(info snapshot.KindInfo) *apiextensionsv1.CustomResourceDefinition {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 )
 
@@ -206,7 +207,7 @@ func grant(t *testing.T, config *rest.Config, user string, rules []rbacv1.Policy
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		_, err := kubeFor(t, as(config, user)).CoreV1().Namespaces().Get(context.Background(), "kube-system", metav1.GetOptions{})
 		assert.NoError(c, err)
-	}, deadline, 50*time.Millisecond)
+	}, waittest.Limit, 50*time.Millisecond)
 }
 
 func createSecret(t *testing.T, config *rest.Config, name string, kind corev1.SecretType, data map[string][]byte) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -55,7 +56,7 @@ func (r *recorder) state() (members map[string]cluster.Member, events []string) 
 // eventually waits until the members are as wanted.
 func (r *recorder) eventually(t *testing.T, why string, want func(map[string]cluster.Member) bool) map[string]cluster.Member {
 	t.Helper()
-	require.Eventually(t, func() bool { members, _ := r.state(); return want(members) }, deadline, 10*time.Millisecond, why)
+	require.Eventually(t, func() bool { members, _ := r.state(); return want(members) }, waittest.Limit, 10*time.Millisecond, why)
 	members, _ := r.state()
 	return members
 }
@@ -67,7 +68,7 @@ func (r *recorder) eventuallyErr(t *testing.T, name, want string) {
 		assert.Contains(c, members, name)
 		assert.ErrorContains(c, members[name].Err, want)
 		assert.Nil(c, members[name].Config)
-	}, deadline, 10*time.Millisecond)
+	}, waittest.Limit, 10*time.Millisecond)
 }
 
 // run starts a registry and waits until it has said what there is.
@@ -82,7 +83,7 @@ func run(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry
 	t.Cleanup(func() { cancel(); assert.NoError(t, <-done) })
 	select {
 	case <-registry.Synced():
-	case <-time.After(deadline):
+	case <-time.After(waittest.Limit):
 		t.Fatal("the registry does not sync")
 	}
 	return registry, r
@@ -162,7 +163,7 @@ func TestRegistryReactsOnlyToWhatChanges(t *testing.T) {
 	reissue(t, config, name)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.NotEqual(c, old, credentialID(t, before[name].Config))
-	}, deadline, 20*time.Millisecond)
+	}, waittest.Limit, 20*time.Millisecond)
 	after, eventsAfter := r.state()
 	assert.Equal(t, eventsBefore, eventsAfter)
 	assert.Same(t, before[name].Config, after[name].Config)
@@ -236,7 +237,7 @@ func TestRenewerRotatesBeforeExpiry(t *testing.T) {
 	clock.SetTime(status[0].RenewAt.Add(time.Second))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.NotEqual(c, old, credentialID(t, members[name].Config), "the client in use shows the new token")
-	}, deadline, 20*time.Millisecond)
+	}, waittest.Limit, 20*time.Millisecond)
 	assert.Equal(t, old, credentialID(t, oldConfig), "the old token is still good")
 	fresh := getSecret(t, config, name, name)
 	assert.Equal(t, oldSecret.Annotations[cluster.UIDAnnotation], fresh.Annotations[cluster.UIDAnnotation])
@@ -265,7 +266,7 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	clock.SetTime(renewer.Status()[0].RenewAt.Add(time.Second))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.ErrorContains(c, renewer.Status()[0].Err, "forbidden")
-	}, deadline, 20*time.Millisecond)
+	}, waittest.Limit, 20*time.Millisecond)
 	assert.Equal(t, clock.Now().Add(10*time.Second), renewer.Status()[0].RenewAt, "the next try")
 	assert.Equal(t, before.ResourceVersion, getSecret(t, config, name, name).ResourceVersion)
 
@@ -277,8 +278,8 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 			clock.Step(10 * time.Second)
 		}
 		assert.NotEqual(c, before.ResourceVersion, getSecret(t, config, name, name).ResourceVersion)
-	}, deadline, 50*time.Millisecond)
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NoError(c, renewer.Status()[0].Err) }, deadline, 20*time.Millisecond)
+	}, waittest.Limit, 50*time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NoError(c, renewer.Status()[0].Err) }, waittest.Limit, 20*time.Millisecond)
 }
 
 func TestRenewerCannotRenewWhatHasExpired(t *testing.T) {
@@ -293,7 +294,7 @@ func TestRenewerCannotRenewWhatHasExpired(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		var expired *cluster.ExpiredError
 		assert.ErrorAs(c, renewer.Status()[0].Err, &expired)
-	}, deadline, 20*time.Millisecond)
+	}, waittest.Limit, 20*time.Millisecond)
 }
 
 // start runs a renewer until the test ends.
@@ -308,7 +309,7 @@ func start(t *testing.T, renewer *cluster.Renewer) {
 // waitForSleep waits until the renewer has looked once and waits for the clock.
 func waitForSleep(t *testing.T, clock *clocktesting.FakeClock) {
 	t.Helper()
-	require.Eventually(t, clock.HasWaiters, deadline, 5*time.Millisecond)
+	require.Eventually(t, clock.HasWaiters, waittest.Limit, 5*time.Millisecond)
 }
 
 // reissue stores another token for the same account.

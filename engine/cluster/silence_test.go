@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 )
 
@@ -39,7 +40,7 @@ func TestAServerThatFallsSilentIsNoticed(t *testing.T) {
 	for open := true; open; {
 		select {
 		case _, open = <-pods.ResultChan():
-		case <-time.After(deadline):
+		case <-time.After(waittest.Limit):
 			t.Fatal("the watch stays open, though nobody is at the other end")
 		}
 	}

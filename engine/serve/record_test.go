@@ -70,7 +70,7 @@ func TestRecord(t *testing.T) {
 		require.Len(t, out, len(list.Items), "one event for each action")
 		return out
 	}
-	require.Eventually(t, func() bool { return len(found("recorded")) == 2 && len(found("recording")) == 1 }, patience, 50*time.Millisecond)
+	until(t, "events are recorded", func() bool { return len(found("recorded")) == 2 && len(found("recording")) == 1 })
 	events := found("recorded")
 	done := events["Applied"]
 	assert.Equal(t, "cluster-1: 90 VirtualService created", done.Note)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -86,7 +87,7 @@ func createOSMConfig(t *testing.T, config *rest.Config) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		_, err := client.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace("default").Create(t.Context(), o, metav1.CreateOptions{})
 		assert.NoError(c, err)
-	}, patience, 50*time.Millisecond)
+	}, waittest.Limit, 50*time.Millisecond)
 }
 
 // refusals counts how often an API server answered that there is no such resource.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -30,9 +31,6 @@ import (
 var sandbox sandboxtest.Sandbox
 
 func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
-// patience is how long a test waits for what must come.
-const patience = time.Minute
 
 // watched is a Source that runs, and what it logged.
 type watched struct {
@@ -67,7 +65,8 @@ func start(t *testing.T, management *rest.Config, options watch.Options) *watche
 	log := &logged{}
 	options.Management = management
 	options.Log = slog.New(slog.NewTextHandler(log, nil))
-	options.Probe, options.Timeout = time.Second, 3*time.Second
+	// A server on a busy machine may be slow; one that is silent is found out later.
+	options.Probe, options.Timeout = time.Second, 10*time.Second
 	source, err := watch.New(options)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -78,7 +77,7 @@ func start(t *testing.T, management *rest.Config, options watch.Options) *watche
 		select {
 		case err := <-done:
 			assert.NoError(t, err)
-		case <-time.After(patience):
+		case <-time.After(waittest.Limit):
 			t.Error("the source does not stop")
 		}
 		if t.Failed() {
@@ -91,7 +90,7 @@ func start(t *testing.T, management *rest.Config, options watch.Options) *watche
 // until takes Inputs as they change until one satisfies a condition.
 func (w *watched) until(what string, condition func(*snapshot.Input) bool) *snapshot.Input {
 	w.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waittest.Limit)
 	for {
 		if input := w.Input(); input != nil && condition(input) {
 			return input

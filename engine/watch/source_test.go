@@ -22,6 +22,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -107,9 +108,9 @@ func TestCredentialsAreReplacedMakeBeforeBreak(t *testing.T) {
 	bad := rest.AnonymousClientConfig(config)
 	bad.BearerToken = "hush"
 	w.Set("west", "", bad, nil)
-	require.Eventually(t, func() bool {
+	waittest.Until(t, "the credential is refused", func() bool {
 		return assert.ObjectsAreEqual(before, named(w.Input(), "west")) && contains(w.log, "new credential does not work")
-	}, patience, 20*time.Millisecond)
+	})
 	createService(t, config, "second")
 	between := w.hasService("west", "second")
 	assert.Equal(t, snapshot.Synced, between.Sync)
@@ -117,10 +118,10 @@ func TestCredentialsAreReplacedMakeBeforeBreak(t *testing.T) {
 	t.Log("a credential that works takes over; the lists are the same slices")
 	good := newWire.tap(config)
 	w.Set("west", "", good, nil)
-	require.Eventually(t, func() bool {
+	waittest.Until(t, "the new credential is in use alone", func() bool {
 		assert.True(t, oldWire.open.Load() > 0 || newWire.open.Load() > 0)
 		return oldWire.open.Load() == 0 && newWire.open.Load() > 0
-	}, patience, time.Millisecond)
+	})
 	createService(t, config, "third")
 	after := w.hasService("west", "third")
 	assert.Equal(t, snapshot.Synced, after.Sync)
@@ -209,19 +210,21 @@ func TestStormsCoalesce(t *testing.T) {
 	for i := range storm {
 		createMeshConfig(t, config, fmt.Sprintf("istio-%04d", i))
 	}
-	wakes := w.wakes
-	after := w.until("the storm", func(i *snapshot.Input) bool { return len(named(i, "west").ConfigMaps) == storm })
-	assert.LessOrEqual(t, w.wakes-wakes, 3, "a thousand changes wake a reader that was busy once")
+	waittest.Until(t, "the storm is over", func() bool { return len(named(w.Input(), "west").ConfigMaps) == storm })
+	assert.LessOrEqual(t, drain(w), 2, "a thousand changes wake a reader that was busy once")
+	after := named(w.Input(), "west")
 	assert.Empty(t, before.ConfigMaps, "what was handed out never changes")
-	assert.Same(t, before.Services[0], named(after, "west").Services[0])
+	assert.Same(t, before.Services[0], after.Services[0])
 }
 
-func drain(w *watched) {
+// drain takes the signals that are there, and counts them.
+func drain(w *watched) (signals int) {
 	for {
 		select {
 		case <-w.Changed():
+			signals++
 		default:
-			return
+			return signals
 		}
 	}
 }
@@ -244,13 +247,18 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		w.is("west", snapshot.Synced)
 		source.Remove("west")
 		source.Remove("closed")
-		require.Eventually(t, func() bool { return sessions() == 0 }, patience, 20*time.Millisecond)
+		waittest.Until(t, "no session is left", func() bool { return sessions() == 0 })
 	}
 	require.NotEmpty(t, ours())
 	cancel()
 	require.NoError(t, <-done)
 	source.Set("late", "", config, nil)
-	require.Eventually(t, func() bool { return len(ours()) == 0 }, patience, 20*time.Millisecond, "goroutines that stay: %v", ours())
+	waittest.NoError(t, "no goroutine is left", func() error {
+		if stacks := ours(); len(stacks) > 0 {
+			return fmt.Errorf("there are %v", stacks)
+		}
+		return nil
+	})
 }
 
 // sessions counts the goroutines that follow a registered cluster.
@@ -299,8 +307,8 @@ func TestRegisteredClustersAreNeverTakenForGone(t *testing.T) {
 	require.NoError(t, err)
 
 	told := make(chan struct{})
-	w := start(t, management, watch.Options{Namespace: ns, Grace: time.Second, Told: told})
-	require.Eventually(t, func() bool { return w.Waiting() == "clusters have not been read: ghost" }, patience, 5*time.Millisecond)
+	w := start(t, management, watch.Options{Namespace: ns, Grace: 10 * time.Second, Told: told})
+	waittest.Until(t, "the ghost is waited for", func() bool { return w.Waiting() == "clusters have not been read: ghost" })
 	assert.Nil(t, w.Input(), "nobody has told yet which clusters there are")
 	w.Set("west", "", config, nil)
 	close(told)

@@ -17,16 +17,13 @@ import (
 	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
-
-// osmPatience is longer than that for Istio: osm-controller looks at pods that
-// are new or gone in its own time.
-const osmPatience = 60 * time.Second
 
 // TestProxiesOfOSMAreToldThePlan does for an Open Service Mesh what
 // TestProxiesAreToldThePlan does for Istio.
@@ -61,8 +58,7 @@ func TestProxiesOfOSMAreToldThePlan(t *testing.T) {
 func newOSMWorld(t *testing.T) *world {
 	t.Helper()
 	helper := sandbox.OSM(t) // which may take longer than all else
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	c := sandbox.Clusters(t, 1)[0]
 	require.NoError(t, c.InstallOSM(ctx, local.OSMOptions{Helper: helper}))
 	config, err := c.Config()
@@ -151,7 +147,7 @@ func osmAccepted(plan *snapshot.Plan, written map[string]int64) error {
 func (w *world) convergeOSM(t *testing.T, name string, ready func(*snapshot.Plan) error) (plan *snapshot.Plan, told map[string]*envoy.Config) {
 	t.Helper()
 	started, count := time.Now(), 0
-	ctx, cancel := context.WithTimeout(t.Context(), osmPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 	defer cancel()
 	require.NoError(t, kube.Until(ctx, name+": proxies are told what is planned", func(ctx context.Context) (err error) {
 		if plan, err = w.translate(ctx); err != nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -19,6 +18,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
@@ -29,10 +29,6 @@ import (
 var sandbox sandboxtest.Sandbox
 
 func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
-// patience bounds every wait. Two quiet cores need a few seconds; machines can be
-// far from quiet.
-const patience = 3 * time.Minute
 
 // world is two clusters with Istio and bookinfo, and the engine between a real
 // source and a real sink.
@@ -50,8 +46,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	clusters := sandbox.Clusters(t, 2)
 	var group errgroup.Group
 	for _, c := range clusters {
@@ -205,7 +200,7 @@ const atOnce = 3
 // what they mean.
 func (w *world) converge(t *testing.T, policies []string) (plan *snapshot.Plan, told map[string]*envoy.Config, count int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 	defer cancel()
 	err := kube.Until(ctx, "proxies are told what is planned", func(ctx context.Context) (err error) {
 		if plan, err = w.translate(ctx); err != nil {

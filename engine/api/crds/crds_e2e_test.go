@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 var (
@@ -82,7 +83,7 @@ func install(t *testing.T) *server {
 func waitEstablished(t *testing.T, definitions apiextensions.Interface, name string) {
 	t.Helper()
 	var last *apiextensionsv1.CustomResourceDefinition
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, waittest.Limit, true, func(ctx context.Context) (bool, error) {
 		var err error
 		last, err = definitions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {

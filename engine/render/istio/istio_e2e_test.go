@@ -1,11 +1,9 @@
 package istio_test
 
 import (
-	"context"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,8 +36,7 @@ func istioResource(version, resource string) schema.GroupVersionResource {
 // TestIstioTakesWhatIsRendered: an API server with Istio's definitions and a
 // running istiod accept every object of every golden case.
 func TestIstioTakesWhatIsRendered(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	cluster := sandbox.Clusters(t, 1)[0]
 	require.NoError(t, cluster.InstallIstio(ctx, local.IstioOptions{}))
 	judge := rendered.Judge(t, cluster)

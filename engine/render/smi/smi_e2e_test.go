@@ -1,11 +1,9 @@
 package smi_test
 
 import (
-	"context"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,8 +30,7 @@ var rendered = sandboxtest.Rendered{
 // Mesh and a running osm-controller accept every object of every golden case.
 func TestOSMTakesWhatIsRendered(t *testing.T) {
 	helper := sandbox.OSM(t) // which may take longer than all else
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	cluster := sandbox.Clusters(t, 1)[0]
 	require.NoError(t, cluster.InstallOSM(ctx, local.OSMOptions{Helper: helper}))
 	judge := rendered.Judge(t, cluster)
