@@ -15,10 +15,10 @@ import (
 // BenchmarkFrame moves down and paints, on each page over 10,000 destinations:
 // a frame has 16 ms.
 func BenchmarkFrame(b *testing.B) {
-	world := explain.New(engine.Translate(enginetest.World(largeSize)))
+	index := explain.New(engine.Translate(enginetest.World(largeSize)))
 	for id, info := range pageInfos {
 		b.Run(info.names[0], func(b *testing.B) {
-			m := start(b, world, NewTheme(Dark), 160, 50)
+			m := start(b, index, NewTheme(Dark), 160, 50)
 			press(b, m, string(rune('1'+id)))
 			b.ResetTimer()
 			for i := 0; b.Loop(); i++ {
@@ -31,9 +31,9 @@ func BenchmarkFrame(b *testing.B) {
 
 // BenchmarkChange is what happens once per change, not per frame.
 func BenchmarkChange(b *testing.B) {
-	world := explain.New(engine.Translate(enginetest.World(largeSize)))
+	index := explain.New(engine.Translate(enginetest.World(largeSize)))
 	b.Run("filter and sort", func(b *testing.B) {
-		m := start(b, world, NewTheme(Dark), 160, 50)
+		m := start(b, index, NewTheme(Dark), 160, 50)
 		press(b, m, "2")
 		for i := 0; b.Loop(); i++ {
 			press(b, m, []string{"s", "/1\n", "S", "/2\n"}[i%4])
@@ -41,7 +41,7 @@ func BenchmarkChange(b *testing.B) {
 		}
 	})
 	b.Run("tables of new state, off the loop", func(b *testing.B) {
-		news := &News{World: world, At: noon}
+		news := &News{Index: index, At: noon}
 		before := prepare(news, nil)
 		for b.Loop() {
 			prepare(news, before)
@@ -53,8 +53,8 @@ func BenchmarkChange(b *testing.B) {
 // for the processor, so the fastest one of each key counts.
 func TestFrameInTime(t *testing.T) {
 	t.Parallel()
-	world := explain.New(engine.Translate(enginetest.World(largeSize)))
-	m := start(t, world, NewTheme(Dark), 160, 50)
+	index := explain.New(engine.Translate(enginetest.World(largeSize)))
+	m := start(t, index, NewTheme(Dark), 160, 50)
 	press(t, m, "2")
 	require.Len(t, m.tables[pageDestinations].rows, 10010)
 	fastest := map[string]time.Duration{}

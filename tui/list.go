@@ -110,7 +110,7 @@ func (p *listPage) why(v verb, s *shared) string {
 		switch {
 		case row == nil:
 			return "there is no row to work on"
-		case row.Ref == (snapshot.Ref{}) || s.news.World == nil || !s.news.World.Has(row.Ref):
+		case row.Ref == (snapshot.Ref{}) || s.news.Index == nil || !s.news.Index.Has(row.Ref):
 			return "what this row is about can no longer be shown, or never could"
 		}
 	case verbReverse:

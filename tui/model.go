@@ -127,8 +127,8 @@ func (m *Model) fold(msg newsMsg) tea.Cmd {
 		return tea.Quit
 	}
 	news := *msg.news
-	if news.World == nil {
-		news.World = m.news.World
+	if news.Index == nil {
+		news.Index = m.news.Index
 	}
 	m.news = &news
 	for id, grid := range msg.tables {
@@ -140,7 +140,7 @@ func (m *Model) fold(msg newsMsg) tea.Cmd {
 // load lets the page on the screen make its content of the latest news.
 func (m *Model) load() tea.Cmd {
 	if p, ok := m.top().(*readerPage); ok {
-		return p.load(m.news.World)
+		return p.load(m.news.Index)
 	}
 	return nil
 }

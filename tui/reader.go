@@ -28,13 +28,13 @@ type readerPage struct {
 	window window
 	from   int
 	// of is the news from which the content was made.
-	of *explain.World
+	of *explain.Index
 }
 
 // contentMsg is content made off the loop.
 type contentMsg struct {
 	page    *readerPage
-	of      *explain.World
+	of      *explain.Index
 	title   string
 	content func(int) []line
 	gone    bool
@@ -56,21 +56,21 @@ func newYAML(ref snapshot.Ref) *readerPage {
 }
 
 // load makes the content of a page about an object, in a command.
-func (p *readerPage) load(w *explain.World) tea.Cmd {
-	if p.ref == (snapshot.Ref{}) || w == nil || p.of == w {
+func (p *readerPage) load(x *explain.Index) tea.Cmd {
+	if p.ref == (snapshot.Ref{}) || x == nil || p.of == x {
 		return nil
 	}
-	p.of = w
+	p.of = x
 	ref, yaml := p.ref, p.yaml
 	return func() tea.Msg {
-		if !w.Has(ref) {
-			return contentMsg{page: p, of: w, gone: true}
+		if !x.Has(ref) {
+			return contentMsg{page: p, of: x, gone: true}
 		}
 		if yaml {
-			return contentMsg{page: p, of: w, content: yamlContent(w, ref)}
+			return contentMsg{page: p, of: x, content: yamlContent(x, ref)}
 		}
-		answer := w.Describe(ref).Page()
-		return contentMsg{page: p, of: w, title: answer.Title, content: func(width int) []line { return pageLines(answer, width) }}
+		answer := x.Describe(ref).Page()
+		return contentMsg{page: p, of: x, title: answer.Title, content: func(width int) []line { return pageLines(answer, width) }}
 	}
 }
 
@@ -137,7 +137,7 @@ func (p *readerPage) why(v verb, s *shared) string {
 		switch {
 		case ref == (snapshot.Ref{}):
 			return "there is nothing to open on this line; lines with › can be opened"
-		case s.news.World == nil || !s.news.World.Has(ref):
+		case s.news.Index == nil || !s.news.Index.Has(ref):
 			return ref.String() + " is not among what can be shown"
 		case ref == p.ref:
 			return "this is it"

@@ -144,7 +144,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-func load(t testing.TB, dir string) *explain.World {
+func load(t testing.TB, dir string) *explain.Index {
 	t.Helper()
 	input, _, err := offline.Load(os.DirFS(dir))
 	require.NoError(t, err)
@@ -200,8 +200,8 @@ func (s *still) Next(ctx context.Context) (*News, error) {
 }
 
 // recorded are the news of a folder.
-func recorded(world *explain.World) *News {
-	return &News{World: world, HasChanges: true, NoChanges: "Nothing is written for a folder.", At: noon}
+func recorded(index *explain.Index) *News {
+	return &News{Index: index, HasChanges: true, NoChanges: "Nothing is written for a folder.", At: noon}
 }
 
 // lived are news of a management cluster: of credentials, of what was written
@@ -213,7 +213,7 @@ func lived(t testing.TB, dir string) *News {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	mesh := snapshot.Ref{Kind: snapshot.VirtualMesh, Namespace: "gloo-mesh", Name: "virtual-mesh"}
 	return &News{
-		World: explain.NewLive(engine.Translate(input)), At: noon, HasChanges: true, NoChanges: "Nothing was recorded.",
+		Index: explain.NewLive(engine.Translate(input)), At: noon, HasChanges: true, NoChanges: "Nothing was recorded.",
 		Signs: map[string]explain.Sign{
 			"cluster-1": {Issued: ago(90 * time.Minute), Expires: noon.Add(22 * time.Hour), BehindSince: ago(4 * time.Second)},
 			"cluster-2": {Issued: ago(20 * time.Hour), Expires: noon.Add(4 * time.Hour)},
@@ -228,9 +228,9 @@ func lived(t testing.TB, dir string) *News {
 }
 
 // start gives a dashboard that has read a folder.
-func start(t testing.TB, world *explain.World, theme *Theme, width, height int) *Model {
+func start(t testing.TB, index *explain.Index, theme *Theme, width, height int) *Model {
 	t.Helper()
-	return startWith(t, recorded(world), theme, width, height)
+	return startWith(t, recorded(index), theme, width, height)
 }
 
 // startWith gives a dashboard that has read its first news.

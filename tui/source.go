@@ -24,7 +24,7 @@ type Source interface {
 
 // News are what is new; fields that are not set are as before.
 type News struct {
-	World *explain.World
+	Index *explain.Index
 	// Signs are what is known of clusters beside their objects, by name.
 	Signs map[string]explain.Sign
 	// Changes are all that are known, newest first; HasChanges is false if
@@ -51,13 +51,13 @@ type tickMsg time.Time
 // prepare makes the tables of news. Before are the tables to compare with.
 func prepare(news *News, before map[pageID]*grid) map[pageID]*grid {
 	tables := map[pageID]*grid{}
-	if w := news.World; w != nil {
-		tables[pageFleet] = newGrid(w.Fleet(news.Signs))
-		tables[pageDestinations] = newGrid(w.Destinations())
-		tables[pageWorkloads] = newGrid(w.Workloads())
-		tables[pageVirtualMeshes] = newGrid(w.VirtualMeshes())
-		tables[pagePolicies] = newGrid(w.Policies())
-		tables[pageProblems] = newGrid(w.Problems())
+	if x := news.Index; x != nil {
+		tables[pageFleet] = newGrid(x.Fleet(news.Signs))
+		tables[pageDestinations] = newGrid(x.Destinations())
+		tables[pageWorkloads] = newGrid(x.Workloads())
+		tables[pageVirtualMeshes] = newGrid(x.VirtualMeshes())
+		tables[pagePolicies] = newGrid(x.Policies())
+		tables[pageProblems] = newGrid(x.Problems())
 	}
 	if news.HasChanges {
 		tables[pageChanges] = newGrid(explain.Changes(news.Changes, news.NoChanges))

@@ -166,8 +166,8 @@ func (m *Model) isCluster(name string) bool {
 // openNamed opens what is called so: if it could be several, the page that
 // lists them, filtered.
 func (m *Model) openNamed(c command) tea.Cmd {
-	w := m.news.World
-	if w == nil {
+	x := m.news.Index
+	if x == nil {
 		m.say("nothing has been read yet")
 		return nil
 	}
@@ -184,7 +184,7 @@ func (m *Model) openNamed(c command) tea.Cmd {
 		if c.hasPage && pages[kind] != c.page {
 			continue
 		}
-		switch found := w.Find(kind, c.name); {
+		switch found := x.Find(kind, c.name); {
 		case len(found) == 1:
 			m.leave()
 			m.stack = []page{m.pages[pages[kind]], newDetail(found[0])}

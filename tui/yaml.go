@@ -8,10 +8,10 @@ import (
 )
 
 // yamlContent lays out an object and all that was generated for it.
-func yamlContent(w *explain.World, ref snapshot.Ref) func(int) []line {
+func yamlContent(x *explain.Index, ref snapshot.Ref) func(int) []line {
 	var lines []line
 	title := func(text string) { lines = append(lines, line{text: snapshot.Clean(text), look: lookTitle}) }
-	own, err := w.YAML(ref)
+	own, err := x.YAML(ref)
 	switch {
 	case err != nil:
 		title("It cannot be written as YAML: " + err.Error())
@@ -21,7 +21,7 @@ func yamlContent(w *explain.World, ref snapshot.Ref) func(int) []line {
 	for part := range strings.Lines(string(own)) {
 		lines = append(lines, line{text: "  " + snapshot.Clean(strings.TrimSuffix(part, "\n"))})
 	}
-	generated, err := w.Generated(ref)
+	generated, err := x.Generated(ref)
 	if err != nil {
 		title("What follows from it cannot be written as YAML: " + err.Error())
 	}

@@ -75,7 +75,7 @@ func (f *folder) read() *tui.News {
 		news.Trouble = err.Error()
 		return news
 	}
-	news.World = explain.New(f.memo.Translate(input))
+	news.Index = explain.New(f.memo.Translate(input))
 	return news
 }
 

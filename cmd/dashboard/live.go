@@ -170,7 +170,7 @@ func (l *live) Next(ctx context.Context) (*tui.News, error) {
 			}
 		case <-l.events.changed:
 			news := *l.news
-			news.World, news.At, news.HasChanges = nil, l.opts.factory.Now(), true
+			news.Index, news.At, news.HasChanges = nil, l.opts.factory.Now(), true
 			news.Changes, news.NoChanges = l.events.list()
 			return &news, nil
 		case <-time.After(lookBeside):
@@ -190,7 +190,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// read makes a World of what there is now, if that is new.
+// read makes an Index of what there is now, if that is new.
 func (l *live) read() bool {
 	input := l.watch.Input()
 	if input == nil || input == l.input {
@@ -200,13 +200,13 @@ func (l *live) read() bool {
 	l.input = input
 	state := l.memo.Translate(input)
 	if l.blind != "" {
-		l.news.World = explain.NewStored(state)
+		l.news.Index = explain.NewStored(state)
 	} else {
-		l.news.World = explain.NewLive(state)
+		l.news.Index = explain.NewLive(state)
 	}
 	now := l.opts.factory.Now()
 	l.next = now.Add(min(now.Sub(began), longestPause))
-	l.behind = lagging(l.behind, input.Clusters, l.news.World.Waiting(), now)
+	l.behind = lagging(l.behind, input.Clusters, l.news.Index.Waiting(), now)
 	l.beside()
 	return true
 }

@@ -151,24 +151,24 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 }
 
 func describeRun(ctx context.Context, opts *Options) error {
-	world, err := opts.Source.Ask(ctx)
+	index, err := opts.Source.Ask(ctx)
 	if err != nil {
 		return err
 	}
 	if opts.Name == "" {
-		return list(opts, world)
+		return list(opts, index)
 	}
-	ref, err := pick(world, opts.Kind, opts.Name)
+	ref, err := pick(index, opts.Kind, opts.Name)
 	if err != nil {
 		return err
 	}
-	value := world.Describe(ref)
+	value := index.Describe(ref)
 	return opts.Output.Print(opts.Streams.Out, value, func(out io.Writer) error { return printPage(out, value.Page()) })
 }
 
 // pick finds the one object that a name means.
-func pick(world *explain.World, kind snapshot.Kind, name string) (snapshot.Ref, error) {
-	found := world.Find(kind, name)
+func pick(index *explain.Index, kind snapshot.Kind, name string) (snapshot.Ref, error) {
+	found := index.Find(kind, name)
 	if len(found) == 1 {
 		return found[0], nil
 	}
@@ -179,7 +179,7 @@ func pick(world *explain.World, kind snapshot.Kind, name string) (snapshot.Ref, 
 	if len(found) > 1 {
 		return snapshot.Ref{}, cmdutil.FlagErrorf("%s could be several; say which: %s", name, strings.Join(names, ", "))
 	}
-	for _, ref := range world.Refs(kind) {
+	for _, ref := range index.Refs(kind) {
 		names = append(names, ref.Name)
 	}
 	hint := "there is none at all"
@@ -203,11 +203,11 @@ func closest(name string, names []string) []string {
 }
 
 // list prints all objects of the kind that the search keeps.
-func list(opts *Options, world *explain.World) error {
+func list(opts *Options, index *explain.Index) error {
 	values := []explain.Value{}
-	for _, ref := range world.Refs(opts.Kind) {
+	for _, ref := range index.Refs(opts.Kind) {
 		if len(opts.Search) == 0 || slices.ContainsFunc(opts.Search, func(s string) bool { return strings.Contains(ref.Name, s) }) {
-			values = append(values, world.Describe(ref))
+			values = append(values, index.Describe(ref))
 		}
 	}
 	return opts.Output.Print(opts.Streams.Out, values, func(out io.Writer) error {
@@ -231,12 +231,12 @@ func completeNames(ctx context.Context, opts *Options) []string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	world, err := opts.Source.Ask(ctx)
+	index, err := opts.Source.Ask(ctx)
 	if err != nil {
 		return nil
 	}
 	var names []string
-	for _, ref := range world.Refs(opts.Kind) {
+	for _, ref := range index.Refs(opts.Kind) {
 		names = append(names, ref.Name)
 	}
 	return names

@@ -32,14 +32,14 @@ func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) err
 }
 
 func problemsRun(ctx context.Context, opts *Options) error {
-	world, err := opts.Source.Ask(ctx)
+	index, err := opts.Source.Ask(ctx)
 	if err != nil {
 		return err
 	}
-	issues := world.Issues()
+	issues := index.Issues()
 	return opts.Output.Print(opts.Streams.Out, issues, func(out io.Writer) error {
 		if len(issues) == 0 {
-			_, err := fmt.Fprintln(opts.Streams.Err, world.Problems().Empty)
+			_, err := fmt.Fprintln(opts.Streams.Err, index.Problems().Empty)
 			return err
 		}
 		return cmdutil.PrintIssues(out, "", issues)

@@ -39,7 +39,7 @@ func (s *Source) AddFlags(cmd *cobra.Command) {
 }
 
 // Ask reads the source and makes it ready for questions.
-func (s *Source) Ask(ctx context.Context) (*explain.World, error) {
+func (s *Source) Ask(ctx context.Context) (*explain.Index, error) {
 	if s.Dir != "" {
 		// What was left out does not bear on the answers; translate tells it.
 		input, _, err := translate.Load(s.Dir)

@@ -15,7 +15,7 @@ type Access struct {
 	// DenyBy are what makes the default DENY.
 	DenyBy []By   `json:"denyBy,omitempty"`
 	Rules  []Rule `json:"rules"`
-	// Gateway: it lets other clusters or the world in, so that it stays open
+	// Gateway: it lets other clusters or the outside in, so that it stays open
 	// where access is denied by default.
 	Gateway bool `json:"gateway,omitempty"`
 	// Permissive: its mesh lets everybody call everybody, whatever policies say.
@@ -41,7 +41,7 @@ type Rule struct {
 	Ports   []uint32 `json:"ports,omitempty"`
 }
 
-func (w *World) accessTo(d *snapshot.DestinationPlan) Access {
+func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 	a := Access{Default: Allow, Rules: []Rule{}, Gateway: isOpenGateway(d)}
 	a.Permissive = d.Mesh != nil && permissive(d.Mesh)
 	if a.Gateway || a.Permissive {
@@ -62,8 +62,8 @@ func (w *World) accessTo(d *snapshot.DestinationPlan) Access {
 		})
 	}
 	if a.Default == Deny {
-		for _, ref := range w.Refs(snapshot.Workload) {
-			if may, _ := w.mayCall(w.workloads[ref], d); may {
+		for _, ref := range x.Refs(snapshot.Workload) {
+			if may, _ := x.mayCall(x.workloads[ref], d); may {
 				a.Callers = append(a.Callers, ref)
 			}
 		}
@@ -73,8 +73,8 @@ func (w *World) accessTo(d *snapshot.DestinationPlan) Access {
 
 // mayCall reports whether a workload can reach a Destination and is let in, on
 // some path at least, and which policies let it in; none if all are let in.
-func (w *World) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationPlan) (bool, []snapshot.Ref) {
-	mesh := w.meshOf(workload)
+func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationPlan) (bool, []snapshot.Ref) {
+	mesh := x.meshOf(workload)
 	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
 		return false, nil
 	}
@@ -132,8 +132,8 @@ func account(workload *discoveryv1.Workload) string {
 	return "default"
 }
 
-func (w *World) meshOf(workload *discoveryv1.Workload) *snapshot.MeshPlan {
-	return w.meshes[snapshot.Ref{Kind: snapshot.Mesh, Namespace: workload.Spec.Mesh.Namespace, Name: workload.Spec.Mesh.Name}]
+func (x *Index) meshOf(workload *discoveryv1.Workload) *snapshot.MeshPlan {
+	return x.meshes[snapshot.Ref{Kind: snapshot.Mesh, Namespace: workload.Spec.Mesh.Namespace, Name: workload.Spec.Mesh.Name}]
 }
 
 // callersText names the callers of a rule one by one.

@@ -6,7 +6,7 @@ import (
 )
 
 // routesOf are the routes that requests of a workload to a Destination may take.
-func (w *World) routesOf(o *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []Route {
+func (x *Index) routesOf(o *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []Route {
 	var out []Route
 	for _, v := range d.Views {
 		if v.Mesh != mesh {
@@ -14,7 +14,7 @@ func (w *World) routesOf(o *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *sn
 		}
 		for _, r := range v.Routes {
 			if takes(r.Match, o) {
-				out = append(out, w.route(r))
+				out = append(out, x.route(r))
 			}
 		}
 	}

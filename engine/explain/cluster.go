@@ -40,45 +40,45 @@ type Cluster struct {
 }
 
 // clusterRef refers to a cluster by its registration, whether or not there is one.
-func (w *World) clusterRef(name string) snapshot.Ref {
-	return snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: w.state.Input.Management.Namespace, Name: name}
+func (x *Index) clusterRef(name string) snapshot.Ref {
+	return snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: x.state.Input.Management.Namespace, Name: name}
 }
 
-func (w *World) clusterRefs() []snapshot.Ref {
-	refs := make([]snapshot.Ref, 0, len(w.state.Input.Clusters))
-	for _, c := range w.state.Input.Clusters {
-		refs = append(refs, w.clusterRef(c.Name))
+func (x *Index) clusterRefs() []snapshot.Ref {
+	refs := make([]snapshot.Ref, 0, len(x.state.Input.Clusters))
+	for _, c := range x.state.Input.Clusters {
+		refs = append(refs, x.clusterRef(c.Name))
 	}
 	return refs
 }
 
 // cluster tells of one cluster; nil if it is not registered.
-func (w *World) cluster(name string) *Cluster {
-	c := w.clusters[name]
+func (x *Index) cluster(name string) *Cluster {
+	c := x.clusters[name]
 	if c == nil {
 		return nil
 	}
 	out := &Cluster{
-		ref: w.clusterRef(name), Name: name, Domain: c.DomainOrDefault(), Meshes: []snapshot.Ref{},
-		Issues: w.issuesOf(w.clusterRef(name), snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: name}),
+		ref: x.clusterRef(name), Name: name, Domain: c.DomainOrDefault(), Meshes: []snapshot.Ref{},
+		Issues: x.issuesOf(x.clusterRef(name), snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: name}),
 	}
-	out.Health, out.Why = w.health(name)
-	for _, m := range w.state.Plan.Meshes {
+	out.Health, out.Why = x.health(name)
+	for _, m := range x.state.Plan.Meshes {
 		if m.Cluster == name {
 			out.Meshes = append(out.Meshes, m.Ref)
 		}
 	}
-	for _, ref := range keys(w.workloads) {
-		if k := w.workloads[ref].Spec.Kubernetes; k != nil && k.Controller.ClusterName == name {
+	for _, ref := range keys(x.workloads) {
+		if k := x.workloads[ref].Spec.Kubernetes; k != nil && k.Controller.ClusterName == name {
 			out.Workloads++
 		}
 	}
-	for ref := range w.destinations {
-		if w.clusterOf(ref) == name {
+	for ref := range x.destinations {
+		if x.clusterOf(ref) == name {
 			out.Destinations++
 		}
 	}
-	for o := range w.state.Output.Objects {
+	for o := range x.state.Output.Objects {
 		if o.Ref.Cluster == name {
 			out.Objects++
 		}
@@ -87,14 +87,14 @@ func (w *World) cluster(name string) *Cluster {
 }
 
 // health says how a cluster is, and why.
-func (w *World) health(name string) (Health, string) {
-	if why := w.frozen(name); why != "" {
+func (x *Index) health(name string) (Health, string) {
+	if why := x.frozen(name); why != "" {
 		return Frozen, why
 	}
-	if !w.unread {
+	if !x.unread {
 		return Healthy, ""
 	}
-	for _, registration := range w.state.Input.Management.KubernetesClusters {
+	for _, registration := range x.state.Input.Management.KubernetesClusters {
 		if registration.Name != name {
 			continue
 		}

@@ -48,8 +48,8 @@ type KnownHost struct {
 }
 
 // knows says what limits a workload's proxies; nil if nothing does.
-func (w *World) knows(workload snapshot.Ref) *Knows {
-	s := w.sidecarOf(workload)
+func (x *Index) knows(workload snapshot.Ref) *Knows {
+	s := x.sidecarOf(workload)
 	if s == nil {
 		return nil
 	}
@@ -64,8 +64,8 @@ func (w *World) knows(workload snapshot.Ref) *Knows {
 	return out
 }
 
-func (w *World) sidecarOf(workload snapshot.Ref) *snapshot.SidecarPlan {
-	for _, s := range w.state.Plan.Sidecars {
+func (x *Index) sidecarOf(workload snapshot.Ref) *snapshot.SidecarPlan {
+	for _, s := range x.state.Plan.Sidecars {
 		if slices.Contains(s.Workloads, workload) {
 			return s
 		}
@@ -104,10 +104,10 @@ func (k *Knows) section() Section {
 	return s
 }
 
-func (w *World) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
-	out := &ServiceDependency{Ref: p.Ref, State: string(w.stateOf(p.Ref, p.Dependency.Status.State)), Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: w.issuesOf(p.Ref)}
+func (x *Index) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
+	out := &ServiceDependency{Ref: p.Ref, State: string(x.stateOf(p.Ref, p.Dependency.Status.State)), Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: x.issuesOf(p.Ref)}
 	of := map[snapshot.Ref]*snapshot.SidecarPlan{}
-	for _, s := range w.state.Plan.Sidecars {
+	for _, s := range x.state.Plan.Sidecars {
 		if !slices.Contains(s.Egress.Dependencies, p.Ref) {
 			continue
 		}

@@ -74,18 +74,18 @@ type AppliedPolicy struct {
 	Issues []snapshot.Issue `json:"issues,omitempty"`
 }
 
-func (w *World) destination(d *snapshot.DestinationPlan) *Destination {
+func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	out := &Destination{
-		Ref: d.Ref, Host: d.LocalFQDN, Ports: []Port{}, Traffic: w.trafficOn(d), Views: []View{},
-		Access: w.accessTo(d), Endpoints: w.endpoints(d), Issues: w.issuesOf(d.Ref),
+		Ref: d.Ref, Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: []View{},
+		Access: x.accessTo(d), Endpoints: x.endpoints(d), Issues: x.issuesOf(d.Ref),
 	}
 	if d.Mesh != nil {
 		out.Mesh = &d.Mesh.Ref
-		out.Failovers = w.failovers(d.Mesh, &d.Ref)
+		out.Failovers = x.failovers(d.Mesh, &d.Ref)
 	}
 	if k := d.Destination.Spec.KubeService; k != nil {
 		out.Service = &snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name}
-		out.Frozen = w.frozen(k.Ref.ClusterName)
+		out.Frozen = x.frozen(k.Ref.ClusterName)
 		for _, p := range k.Ports {
 			out.Ports = append(out.Ports, Port{Number: p.Port, Name: p.Name, Protocol: p.Protocol})
 		}
@@ -97,7 +97,7 @@ func (w *World) destination(d *snapshot.DestinationPlan) *Destination {
 		}
 	}
 	for _, v := range d.Views {
-		out.Views = append(out.Views, w.view(d, v))
+		out.Views = append(out.Views, x.view(d, v))
 	}
 	for _, p := range d.RequiredSubsets {
 		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, p.Policy))
@@ -106,14 +106,14 @@ func (w *World) destination(d *snapshot.DestinationPlan) *Destination {
 }
 
 // trafficOn lists the TrafficPolicies that select a Destination.
-func (w *World) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
+func (x *Index) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
 	won := fieldsWon(d)
 	lastGood := map[snapshot.Ref]bool{}
 	for _, applied := range d.Traffic {
 		lastGood[snapshot.RefOf(snapshot.TrafficPolicy, applied.Policy)] = applied.LastGood
 	}
 	policies := []AppliedPolicy{}
-	for _, p := range w.state.Plan.Policies {
+	for _, p := range x.state.Plan.Policies {
 		if p.Ref.Kind != snapshot.TrafficPolicy {
 			continue
 		}

@@ -42,7 +42,7 @@ func hasLabels(have, want map[string]string) bool {
 }
 
 // endpoints are those of a Destination as values.
-func (w *World) endpoints(d *snapshot.DestinationPlan) []Endpoint {
+func (x *Index) endpoints(d *snapshot.DestinationPlan) []Endpoint {
 	out := []Endpoint{}
 	for _, e := range endpointsOf(d, nil) {
 		zone := ""
@@ -56,8 +56,8 @@ func (w *World) endpoints(d *snapshot.DestinationPlan) []Endpoint {
 
 // behind counts the ready endpoints that requests to a target end at; nothing
 // is known of targets that are no Kubernetes service.
-func (w *World) behind(t snapshot.Target) *int {
-	d := w.destinations[t.Destination]
+func (x *Index) behind(t snapshot.Target) *int {
+	d := x.destinations[t.Destination]
 	if d == nil || d.Destination.Spec.KubeService == nil {
 		return nil
 	}

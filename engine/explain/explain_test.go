@@ -38,11 +38,11 @@ func TestEveryAnswer(t *testing.T) {
 		t.Run(entry.Name(), func(t *testing.T) {
 			t.Parallel()
 			state := engine.Translate(load(t, entry.Name()))
-			world, again := explain.New(state), explain.New(state)
+			index, again := explain.New(state), explain.New(state)
 			asked := 0
 			for _, kind := range explain.Kinds() {
-				for _, ref := range world.Refs(kind) {
-					value := world.Describe(ref)
+				for _, ref := range index.Refs(kind) {
+					value := index.Describe(ref)
 					require.NotNil(t, value, ref)
 					asked++
 					assert.Len(t, value.Summary(), len(explain.SummaryHeader(kind)), ref)
@@ -61,12 +61,12 @@ func TestEveryAnswer(t *testing.T) {
 					two, err := json.Marshal(again.Describe(ref))
 					require.NoError(t, err)
 					assert.JSONEq(t, string(one), string(two))
-					stored, err := world.YAML(ref)
+					stored, err := index.YAML(ref)
 					require.NoError(t, err)
 					if kind != snapshot.KubernetesCluster { // a folder registers no clusters
 						assert.Contains(t, string(stored), "\nkind: "+kind.String()+"\n", ref)
 					}
-					assert.Equal(t, []snapshot.Ref{ref}, world.Find(kind, ref.Name))
+					assert.Equal(t, []snapshot.Ref{ref}, index.Find(kind, ref.Name))
 				}
 			}
 			assert.NotZero(t, asked)
@@ -76,10 +76,10 @@ func TestEveryAnswer(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	t.Parallel()
-	world := explain.New(engine.Translate(load(t, "bookinfo")))
+	index := explain.New(engine.Translate(load(t, "bookinfo")))
 	named := func(kind snapshot.Kind, name string) []string {
 		var names []string
-		for _, ref := range world.Find(kind, name) {
+		for _, ref := range index.Find(kind, name) {
 			names = append(names, ref.Name)
 		}
 		return names
@@ -91,13 +91,13 @@ func TestFind(t *testing.T) {
 	assert.Equal(t, both[:1], named(snapshot.Destination, "gloo-mesh/reviews-bookinfo-cluster-1"))
 	assert.Empty(t, named(snapshot.Destination, "review"), "a name is not a beginning")
 	assert.Len(t, named(snapshot.Workload, "reviews-v2"), 2)
-	assert.Nil(t, world.Describe(snapshot.Ref{Kind: snapshot.Mesh, Name: "none"}))
-	assert.Nil(t, world.Describe(snapshot.Ref{Kind: snapshot.Pod, Name: "none"}))
+	assert.Nil(t, index.Describe(snapshot.Ref{Kind: snapshot.Mesh, Name: "none"}))
+	assert.Nil(t, index.Describe(snapshot.Ref{Kind: snapshot.Pod, Name: "none"}))
 }
 
-func describe[T explain.Value](t *testing.T, world *explain.World, kind snapshot.Kind, name string) T {
+func describe[T explain.Value](t *testing.T, index *explain.Index, kind snapshot.Kind, name string) T {
 	t.Helper()
-	value, ok := world.Describe(snapshot.Ref{Kind: kind, Namespace: "gloo-mesh", Name: name}).(T)
+	value, ok := index.Describe(snapshot.Ref{Kind: kind, Namespace: "gloo-mesh", Name: name}).(T)
 	require.True(t, ok, name)
 	return value
 }
@@ -105,17 +105,17 @@ func describe[T explain.Value](t *testing.T, world *explain.World, kind snapshot
 func TestWhoMayCall(t *testing.T) {
 	t.Parallel()
 	input := load(t, "bookinfo")
-	world := explain.New(engine.Translate(input))
+	index := explain.New(engine.Translate(input))
 
-	reviews := describe[*explain.Destination](t, world, snapshot.Destination, "reviews-bookinfo-cluster-1")
+	reviews := describe[*explain.Destination](t, index, snapshot.Destination, "reviews-bookinfo-cluster-1")
 	assert.Equal(t, explain.Deny, reviews.Access.Default)
 	require.Len(t, reviews.Access.Callers, 1)
 	assert.Equal(t, "productpage-v1-bookinfo-cluster-1-deployment", reviews.Access.Callers[0].Name)
 
 	// Both sides give the same answer for every pair of a workload and a destination.
-	for _, ref := range world.Refs(snapshot.Workload) {
-		for _, call := range describe[*explain.Workload](t, world, snapshot.Workload, ref.Name).Calls {
-			d := describe[*explain.Destination](t, world, snapshot.Destination, call.Destination.Name)
+	for _, ref := range index.Refs(snapshot.Workload) {
+		for _, call := range describe[*explain.Workload](t, index, snapshot.Workload, ref.Name).Calls {
+			d := describe[*explain.Destination](t, index, snapshot.Destination, call.Destination.Name)
 			want := d.Access.Default == explain.Allow || slices.Contains(d.Access.Callers, ref)
 			assert.Equal(t, want, call.Allowed, "%s calls %s", ref, call.Destination)
 		}
@@ -128,10 +128,10 @@ func TestOpenByDefault(t *testing.T) {
 	t.Parallel()
 	input := load(t, "bookinfo")
 	input.Management.VirtualMeshes[0].Spec.GlobalAccessPolicy = ""
-	world := explain.New(engine.Translate(input))
-	productpage := describe[*explain.Destination](t, world, snapshot.Destination, "productpage-bookinfo-cluster-1")
+	index := explain.New(engine.Translate(input))
+	productpage := describe[*explain.Destination](t, index, snapshot.Destination, "productpage-bookinfo-cluster-1")
 	assert.Equal(t, explain.Allow, productpage.Access.Default)
-	ratings := describe[*explain.Destination](t, world, snapshot.Destination, "ratings-bookinfo-cluster-1")
+	ratings := describe[*explain.Destination](t, index, snapshot.Destination, "ratings-bookinfo-cluster-1")
 	assert.Equal(t, explain.Deny, ratings.Access.Default, "a policy that lets some in keeps the others out")
 }
 
@@ -144,8 +144,8 @@ func TestSharesAddUp(t *testing.T) {
 	for i, weight := range []uint32{2, 1, 1} {
 		shift.Destinations[i].Weight = weight
 	}
-	world := explain.New(engine.Translate(input))
-	reviews := describe[*explain.Destination](t, world, snapshot.Destination, "reviews-bookinfo-cluster-1")
+	index := explain.New(engine.Translate(input))
+	reviews := describe[*explain.Destination](t, index, snapshot.Destination, "reviews-bookinfo-cluster-1")
 	shifted := 0
 	for _, view := range reviews.Views {
 		for _, route := range view.Routes {
@@ -186,12 +186,12 @@ func stored(live *snapshot.State) *snapshot.Input {
 func TestStoredSaysTheSame(t *testing.T) {
 	t.Parallel()
 	live := engine.Translate(load(t, "bookinfo"))
-	world, again := explain.New(live), explain.NewStored(engine.Translate(stored(live)))
+	index, again := explain.New(live), explain.NewStored(engine.Translate(stored(live)))
 	for _, kind := range []snapshot.Kind{snapshot.Mesh, snapshot.Workload, snapshot.Destination} {
-		require.NotEmpty(t, world.Refs(kind))
-		require.Equal(t, world.Refs(kind), again.Refs(kind))
-		for _, ref := range world.Refs(kind) {
-			assert.Equal(t, world.Describe(ref).Page(), again.Describe(ref).Page())
+		require.NotEmpty(t, index.Refs(kind))
+		require.Equal(t, index.Refs(kind), again.Refs(kind))
+		for _, ref := range index.Refs(kind) {
+			assert.Equal(t, index.Describe(ref).Page(), again.Describe(ref).Page())
 		}
 	}
 	assert.Equal(t, commonv1.ApprovalStatePending, describe[*explain.VirtualMesh](t, again, snapshot.VirtualMesh, "virtual-mesh").State)
@@ -205,18 +205,18 @@ func TestStoredFailures(t *testing.T) {
 	vm.Status.State, vm.Status.Errors = commonv1.ApprovalStateFailed, []string{"write error: denied"}
 	registration := input.Management.KubernetesClusters[0]
 	registration.Status.Status = []multiclusterv1alpha1.ClusterStatus{{State: multiclusterv1alpha1.ClusterStateFailed, Message: "no answer"}}
-	world := explain.NewStored(engine.Translate(input))
+	index := explain.NewStored(engine.Translate(input))
 
-	yaml, err := world.YAML(snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: "gloo-mesh", Name: registration.Name})
+	yaml, err := index.YAML(snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: "gloo-mesh", Name: registration.Name})
 	require.NoError(t, err)
 	assert.Contains(t, string(yaml), "kind: KubernetesCluster\n")
 
-	first := describe[*explain.Mesh](t, world, snapshot.Mesh, "istiod-istio-system-cluster-1")
+	first := describe[*explain.Mesh](t, index, snapshot.Mesh, "istiod-istio-system-cluster-1")
 	assert.Empty(t, first.Frozen)
-	third := describe[*explain.Mesh](t, world, snapshot.Mesh, "istiod-istio-system-cluster-3")
+	third := describe[*explain.Mesh](t, index, snapshot.Mesh, "istiod-istio-system-cluster-3")
 	assert.Equal(t, "failed: no answer", third.Frozen)
 
-	virtual := describe[*explain.VirtualMesh](t, world, snapshot.VirtualMesh, "virtual-mesh")
+	virtual := describe[*explain.VirtualMesh](t, index, snapshot.VirtualMesh, "virtual-mesh")
 	assert.Equal(t, commonv1.ApprovalStateFailed, virtual.State)
 	require.NotEmpty(t, virtual.Issues)
 	assert.Equal(t, snapshot.WriteFailed, virtual.Issues[0].Code)

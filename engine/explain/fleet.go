@@ -20,21 +20,21 @@ type Sign struct {
 
 // Fleet lists clusters with their meshes, one row each, and one for a cluster
 // without. Signs, by the name of the cluster, may be nil.
-func (w *World) Fleet(signs map[string]Sign) Table {
+func (x *Index) Fleet(signs map[string]Sign) Table {
 	t := Table{
 		Columns: columns("CLUSTER", "HEALTH", "MESH", "VERSION", "WORKLOADS#", "DESTS#", "+GATEWAYS", "+CREDENTIAL@", "+EXPIRES@", "+SYNC LAG@", "+WAITING#", "ISSUES"),
 		Empty:   "No cluster is registered. Register one with: meshctl cluster register NAME --remote-context CONTEXT",
 	}
-	workloads, destinations := w.perMesh()
-	waiting := w.Waiting()
+	workloads, destinations := x.perMesh()
+	waiting := x.Waiting()
 	meshes := map[string][]*snapshot.MeshPlan{}
-	for _, m := range w.state.Plan.Meshes {
+	for _, m := range x.state.Plan.Meshes {
 		meshes[m.Cluster] = append(meshes[m.Cluster], m)
 	}
-	for _, c := range w.state.Input.Clusters {
-		health, why := w.health(c.Name)
-		ref := w.clusterRef(c.Name)
-		issues := w.issuesOf(ref, snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: c.Name})
+	for _, c := range x.state.Input.Clusters {
+		health, why := x.health(c.Name)
+		ref := x.clusterRef(c.Name)
+		issues := x.issuesOf(ref, snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: c.Name})
 		sign := signs[c.Name]
 		if len(meshes[c.Name]) == 0 {
 			t.Rows = append(t.Rows, Row{
@@ -44,7 +44,7 @@ func (w *World) Fleet(signs map[string]Sign) Table {
 		}
 		for _, m := range meshes[c.Name] {
 			kind, installation := installationOf(&m.Mesh.Spec)
-			all := append(w.issuesOf(m.Ref), issues...)
+			all := append(x.issuesOf(m.Ref), issues...)
 			gateways := make([]string, 0, len(m.Gateways))
 			for _, g := range m.Gateways {
 				for _, address := range g.Addresses {
@@ -57,7 +57,7 @@ func (w *World) Fleet(signs map[string]Sign) Table {
 				Cells: []string{
 					c.Name, string(health), m.Ref.Name, strings.TrimSpace(kind + " " + installation.Version),
 					strconv.Itoa(workloads[m.Ref]), strconv.Itoa(destinations[m.Ref]), strings.Join(gateways, ", "),
-					moment(sign.Issued), moment(sign.Expires), moment(sign.BehindSince), some(waiting[c.Name]), worst(w.issuesOf(m.Ref, ref)),
+					moment(sign.Issued), moment(sign.Expires), moment(sign.BehindSince), some(waiting[c.Name]), worst(x.issuesOf(m.Ref, ref)),
 				},
 			})
 		}
@@ -77,14 +77,14 @@ func (h Health) level() Level {
 }
 
 // perMesh counts workloads and destinations by mesh.
-func (w *World) perMesh() (workloads, destinations map[snapshot.Ref]int) {
+func (x *Index) perMesh() (workloads, destinations map[snapshot.Ref]int) {
 	workloads, destinations = map[snapshot.Ref]int{}, map[snapshot.Ref]int{}
-	for _, o := range w.workloads {
-		if m := w.meshOf(o); m != nil {
+	for _, o := range x.workloads {
+		if m := x.meshOf(o); m != nil {
 			workloads[m.Ref]++
 		}
 	}
-	for d := range w.state.Plan.Destinations.All() {
+	for d := range x.state.Plan.Destinations.All() {
 		if d.Mesh != nil {
 			destinations[d.Mesh.Ref]++
 		}

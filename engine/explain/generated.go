@@ -35,8 +35,8 @@ type Line struct {
 
 // YAML is an object as its owner wrote it, or as it was discovered; nil if
 // there is none. Secrets are no part of an Input.
-func (w *World) YAML(ref snapshot.Ref) ([]byte, error) {
-	object := w.object(ref)
+func (x *Index) YAML(ref snapshot.Ref) ([]byte, error) {
+	object := x.object(ref)
 	if object == nil {
 		return nil, nil
 	}
@@ -44,38 +44,38 @@ func (w *World) YAML(ref snapshot.Ref) ([]byte, error) {
 }
 
 // object finds what stands in the Input or the Plan.
-func (w *World) object(ref snapshot.Ref) any {
+func (x *Index) object(ref snapshot.Ref) any {
 	switch ref.Kind {
 	case snapshot.Mesh:
-		if m := w.meshes[ref]; m != nil {
+		if m := x.meshes[ref]; m != nil {
 			return m.Mesh
 		}
 	case snapshot.Workload:
-		if o := w.workloads[ref]; o != nil {
+		if o := x.workloads[ref]; o != nil {
 			return o
 		}
 	case snapshot.Destination:
-		if d := w.destinations[ref]; d != nil {
+		if d := x.destinations[ref]; d != nil {
 			return d.Destination
 		}
 	case snapshot.VirtualMesh:
-		if v := w.virtual[ref]; v != nil {
+		if v := x.virtualMeshes[ref]; v != nil {
 			return v.VirtualMesh
 		}
 	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
-		if p := w.policies[ref]; p != nil && p.Policy != nil {
+		if p := x.policies[ref]; p != nil && p.Policy != nil {
 			return p.Policy
 		}
 	case snapshot.VirtualDestination:
-		if v := w.failover[ref]; v != nil {
+		if v := x.virtualDestinations[ref]; v != nil {
 			return v.VirtualDestination
 		}
 	case snapshot.ServiceDependency:
-		if p := w.dependencies[ref]; p != nil {
+		if p := x.dependencies[ref]; p != nil {
 			return p.Dependency
 		}
 	case snapshot.KubernetesCluster:
-		for _, c := range w.state.Input.Management.KubernetesClusters {
+		for _, c := range x.state.Input.Management.KubernetesClusters {
 			if c.Name == ref.Name {
 				return c
 			}
@@ -87,9 +87,9 @@ func (w *World) object(ref snapshot.Ref) any {
 // Generated lists what follows from an object in the clusters: for a discovered
 // object what was made for it, for one that a user wrote what has it among its
 // parents. Objects of one kind and name are one entry.
-func (w *World) Generated(ref snapshot.Ref) ([]Generated, error) {
+func (x *Index) Generated(ref snapshot.Ref) ([]Generated, error) {
 	var objects []*snapshot.Object
-	for part := range w.state.Output.Parts.All() {
+	for part := range x.state.Output.Parts.All() {
 		own := slices.ContainsFunc(part.Objects, func(o *snapshot.Object) bool { return o.Ref == ref })
 		for _, o := range part.Objects {
 			if o.Ref.Cluster != "" && o.Ref.Kind != snapshot.Secret && (own || slices.Contains(o.Content.Parents, ref) || ofCluster(ref, o)) {

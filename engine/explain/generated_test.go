@@ -14,7 +14,7 @@ import (
 
 // generated are two clusters' objects of one name, with so many lines each, of
 // which every hundredth differs.
-func generated(size int) (*explain.World, snapshot.Ref) {
+func generated(size int) (*explain.Index, snapshot.Ref) {
 	policy := snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "p"}
 	object := func(cluster string) *snapshot.Object {
 		lines := make([]any, size)
@@ -40,8 +40,8 @@ func generated(size int) (*explain.World, snapshot.Ref) {
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{100, 20_000} {
-		world, policy := generated(size)
-		got, err := world.Generated(policy)
+		index, policy := generated(size)
+		got, err := index.Generated(policy)
 		require.NoError(t, err)
 		require.Len(t, got, 1)
 		require.Len(t, got[0].Variants, 2)
@@ -62,10 +62,10 @@ func TestDifferences(t *testing.T) {
 
 // BenchmarkGenerated compares two objects of 100,000 lines.
 func BenchmarkGenerated(b *testing.B) {
-	world, policy := generated(100_000)
+	index, policy := generated(100_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := world.Generated(policy); err != nil {
+		if _, err := index.Generated(policy); err != nil {
 			b.Fatal(err)
 		}
 	}

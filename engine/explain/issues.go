@@ -7,10 +7,10 @@ import (
 )
 
 // issuesOf lists the issues of and on an object, worst first.
-func (w *World) issuesOf(refs ...snapshot.Ref) []snapshot.Issue {
+func (x *Index) issuesOf(refs ...snapshot.Ref) []snapshot.Issue {
 	issues := []snapshot.Issue{}
 	for _, ref := range refs {
-		issues = append(issues, w.issues[ref]...)
+		issues = append(issues, x.issues[ref]...)
 	}
 	slices.SortFunc(issues, snapshot.Issue.Compare)
 	return slices.Compact(issues)
@@ -18,20 +18,20 @@ func (w *World) issuesOf(refs ...snapshot.Ref) []snapshot.Issue {
 
 // inheritIssues gives issues of generated objects, such as a write that was
 // refused, to what people ask about: what the object was made for, and its parents.
-func (w *World) inheritIssues() {
-	for part := range w.state.Output.Parts.All() {
+func (x *Index) inheritIssues() {
+	for part := range x.state.Output.Parts.All() {
 		for _, o := range part.Objects {
-			issues := w.issues[o.Ref]
+			issues := x.issues[o.Ref]
 			if len(issues) == 0 || discovered(o.Ref.Kind) {
 				continue
 			}
 			for _, heir := range part.Objects {
 				if discovered(heir.Ref.Kind) {
-					w.issues[heir.Ref] = append(w.issues[heir.Ref], issues...)
+					x.issues[heir.Ref] = append(x.issues[heir.Ref], issues...)
 				}
 			}
 			for _, parent := range o.Content.Parents {
-				w.issues[parent] = append(w.issues[parent], issues...)
+				x.issues[parent] = append(x.issues[parent], issues...)
 			}
 		}
 	}

@@ -23,9 +23,9 @@ func (t tally) text() string {
 }
 
 // tallies counts the TrafficPolicies on each Destination.
-func (w *World) tallies() map[snapshot.Ref]tally {
+func (x *Index) tallies() map[snapshot.Ref]tally {
 	out := map[snapshot.Ref]tally{}
-	for _, p := range w.state.Plan.Policies {
+	for _, p := range x.state.Plan.Policies {
 		if p.Ref.Kind != snapshot.TrafficPolicy {
 			continue
 		}
@@ -44,15 +44,15 @@ func (w *World) tallies() map[snapshot.Ref]tally {
 }
 
 // Destinations lists all services.
-func (w *World) Destinations() Table {
+func (x *Index) Destinations() Table {
 	t := Table{
 		Columns: columns("SERVICE", "NAMESPACE", "CLUSTER", "+PORTS", "TRAFFIC#", "ACCESS", "+FEDERATED", "+ENDPOINTS#", "ISSUES"),
-		Rows:    make([]Row, 0, w.state.Plan.Destinations.Len()),
+		Rows:    make([]Row, 0, x.state.Plan.Destinations.Len()),
 		Empty:   "No service of a mesh was discovered. Services are found once pods behind them have a sidecar.",
 	}
-	tallies := w.tallies()
-	for d := range w.state.Plan.Destinations.All() {
-		issues := w.issuesOf(d.Ref)
+	tallies := x.tallies()
+	for d := range x.state.Plan.Destinations.All() {
+		issues := x.issuesOf(d.Ref)
 		row := Row{Key: d.Ref.Name, Ref: d.Ref, Level: levelOf(issues)}
 		var name, namespace, cluster, ports, federated, endpoints string
 		name = d.Ref.Name
@@ -92,21 +92,21 @@ func accessBrief(d *snapshot.DestinationPlan) string {
 }
 
 // Workloads lists all workloads.
-func (w *World) Workloads() Table {
+func (x *Index) Workloads() Table {
 	t := Table{
 		Columns: columns("WORKLOAD", "NAMESPACE", "CLUSTER", "+KIND", "SERVICE ACCOUNT", "+MESH", "POLICIES#", "ISSUES"),
-		Rows:    make([]Row, 0, len(w.workloads)),
+		Rows:    make([]Row, 0, len(x.workloads)),
 		Empty:   "No workload with a sidecar was discovered. Inject sidecars, and the workloads will be found.",
 	}
 	policies := map[snapshot.Ref]int{}
-	for _, p := range w.state.Plan.Policies {
+	for _, p := range x.state.Plan.Policies {
 		for _, ref := range p.Workloads {
 			policies[ref]++
 		}
 	}
-	for _, o := range w.state.Plan.Workloads {
+	for _, o := range x.state.Plan.Workloads {
 		ref := snapshot.RefOf(snapshot.Workload, o)
-		issues := w.issuesOf(ref)
+		issues := x.issuesOf(ref)
 		row := Row{Key: ref.Name, Ref: ref, Level: levelOf(issues)}
 		name, namespace, cluster, kind := ref.Name, "", "", ""
 		if k := o.Spec.Kubernetes; k != nil {
@@ -134,19 +134,19 @@ func workloadKind(name string) string {
 }
 
 // VirtualMeshes lists all VirtualMeshes.
-func (w *World) VirtualMeshes() Table {
+func (x *Index) VirtualMeshes() Table {
 	t := Table{
 		Columns: columns("NAME", "+NAMESPACE", "STATE", "MEMBERS", "FEDERATED#", "GLOBAL ACCESS", "+TRUST", "AGE@", "ISSUES"),
 		Empty:   "There is no VirtualMesh. One joins meshes, so that services of one can be called from another.",
 	}
 	federated := map[snapshot.Ref]int{}
-	for d := range w.state.Plan.Destinations.All() {
+	for d := range x.state.Plan.Destinations.All() {
 		if d.Federation != nil {
 			federated[d.Federation.Origin.Ref]++
 		}
 	}
-	for _, v := range w.state.Plan.VirtualMeshes {
-		issues := w.issuesOf(v.Ref)
+	for _, v := range x.state.Plan.VirtualMeshes {
+		issues := x.issuesOf(v.Ref)
 		row := Row{Key: shortName(v.Ref), Ref: v.Ref, Level: levelOf(issues), Labels: v.VirtualMesh.Labels}
 		for _, m := range v.Members {
 			row.Clusters = append(row.Clusters, m.Cluster)
@@ -155,13 +155,13 @@ func (w *World) VirtualMeshes() Table {
 		if asked := len(v.VirtualMesh.Spec.Meshes); asked != len(v.Members) {
 			members += " of " + strconv.Itoa(asked)
 		}
-		w.note(&row, v.Ref, issues)
+		x.note(&row, v.Ref, issues)
 		global := string(v.VirtualMesh.Spec.GlobalAccessPolicy)
 		if global == "" {
 			global = "MESH_DEFAULT"
 		}
 		row.Cells = []string{
-			v.Ref.Name, v.Ref.Namespace, string(w.stateOf(v.Ref, v.VirtualMesh.Status.State)), members, some(federated[v.Ref]), global,
+			v.Ref.Name, v.Ref.Namespace, string(x.stateOf(v.Ref, v.VirtualMesh.Status.State)), members, some(federated[v.Ref]), global,
 			trustText(v.VirtualMesh.Spec.MtlsConfig), moment(v.VirtualMesh.CreationTimestamp.Time), worst(issues),
 		}
 		t.Rows = append(t.Rows, row)
@@ -171,14 +171,14 @@ func (w *World) VirtualMeshes() Table {
 
 // Policies lists all TrafficPolicies and AccessPolicies, VirtualDestinations and
 // ServiceDependencies.
-func (w *World) Policies() Table {
+func (x *Index) Policies() Table {
 	t := Table{
 		Columns: columns("KIND", "NAME", "+NAMESPACE", "STATE", "TARGETS#", "CONFLICTS#", "AGE@", "ISSUES"),
-		Rows:    make([]Row, 0, len(w.state.Plan.Policies)),
+		Rows:    make([]Row, 0, len(x.state.Plan.Policies)),
 		Empty:   "There is no policy: requests go where they went without meshctl, and access is what the meshes say.",
 	}
-	for _, p := range w.state.Plan.Policies {
-		issues := w.issuesOf(p.Ref)
+	for _, p := range x.state.Plan.Policies {
+		issues := x.issuesOf(p.Ref)
 		row := Row{Key: p.Ref.String(), Ref: p.Ref, Level: levelOf(issues)}
 		var targets tally
 		conflicts := 0
@@ -192,7 +192,7 @@ func (w *World) Policies() Table {
 			if len(lostFields(v.Issues)) > 0 {
 				conflicts++
 			}
-			if cluster := w.clusterOf(v.Destination); cluster != "" && (len(row.Clusters) == 0 || row.Clusters[len(row.Clusters)-1] != cluster) {
+			if cluster := x.clusterOf(v.Destination); cluster != "" && (len(row.Clusters) == 0 || row.Clusters[len(row.Clusters)-1] != cluster) {
 				row.Clusters = append(row.Clusters, cluster)
 			}
 		}
@@ -200,13 +200,13 @@ func (w *World) Policies() Table {
 		if p.Policy != nil {
 			created, row.Labels = moment(p.Policy.GetCreationTimestamp().Time), p.Policy.GetLabels()
 		}
-		w.note(&row, p.Ref, issues)
+		x.note(&row, p.Ref, issues)
 		row.Cells = []string{
-			strings.TrimSuffix(p.Ref.Kind.String(), "Policy"), p.Ref.Name, p.Ref.Namespace, string(w.policyState(p)),
+			strings.TrimSuffix(p.Ref.Kind.String(), "Policy"), p.Ref.Name, p.Ref.Namespace, string(x.policyState(p)),
 			cmp.Or(targets.text(), "0"), some(conflicts), created, worst(issues),
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	t.Rows = append(t.Rows, w.otherPolicies()...)
+	t.Rows = append(t.Rows, x.otherPolicies()...)
 	return t
 }

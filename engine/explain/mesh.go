@@ -53,14 +53,14 @@ type MeshCounts struct {
 	FederatedIn  int `json:"federatedIn"`
 }
 
-func (w *World) mesh(m *snapshot.MeshPlan) *Mesh {
+func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	kind, installation := installationOf(&m.Mesh.Spec)
 	out := &Mesh{
 		Ref: m.Ref, Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
-		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Frozen: w.frozen(m.Cluster),
-		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: w.issuesOf(m.Ref),
+		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Frozen: x.frozen(m.Cluster),
+		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref),
 	}
-	out.Failovers = w.failovers(m, nil)
+	out.Failovers = x.failovers(m, nil)
 	if i := m.Mesh.Spec.Istio; i != nil {
 		out.SmartDNS = i.SmartDnsProxyingEnabled
 	}
@@ -75,12 +75,12 @@ func (w *World) mesh(m *snapshot.MeshPlan) *Mesh {
 	for _, g := range m.Gateways {
 		out.Gateways = append(out.Gateways, Gateway{Service: g.Service, Addresses: g.Addresses, Port: g.Port})
 	}
-	for _, workload := range w.workloads {
-		if w.meshOf(workload) == m {
+	for _, workload := range x.workloads {
+		if x.meshOf(workload) == m {
 			out.Counts.Workloads++
 		}
 	}
-	for d := range w.state.Plan.Destinations.All() {
+	for d := range x.state.Plan.Destinations.All() {
 		switch {
 		case d.Mesh == nil:
 		case d.Mesh.Ref == m.Ref:

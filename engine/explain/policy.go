@@ -46,26 +46,26 @@ type PolicyTarget struct {
 }
 
 // policy tells of one policy; nil if there is none of that name.
-func (w *World) policy(ref snapshot.Ref) *Policy {
-	p := w.policies[ref]
+func (x *Index) policy(ref snapshot.Ref) *Policy {
+	p := x.policies[ref]
 	if p == nil {
 		return nil
 	}
 	out := &Policy{
-		Ref: ref, State: w.policyState(p), Targets: []PolicyTarget{}, Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: w.issuesOf(ref),
+		Ref: ref, State: x.policyState(p), Targets: []PolicyTarget{}, Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: x.issuesOf(ref),
 	}
 	if p.Policy != nil {
 		out.Created = p.Policy.GetCreationTimestamp().UTC()
 	}
 	for _, v := range p.Verdicts {
-		out.Targets = append(out.Targets, w.policyTarget(p.Ref, v))
+		out.Targets = append(out.Targets, x.policyTarget(p.Ref, v))
 	}
 	slices.SortStableFunc(out.Targets, func(a, b PolicyTarget) int { return int(levelOf(b.Issues)) - int(levelOf(a.Issues)) })
 	return out
 }
 
-func (w *World) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget {
-	t := PolicyTarget{Destination: v.Destination, Cluster: w.clusterOf(v.Destination), State: "INVALID", Issues: v.Issues, Lost: lostFields(v.Issues)}
+func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget {
+	t := PolicyTarget{Destination: v.Destination, Cluster: x.clusterOf(v.Destination), State: "INVALID", Issues: v.Issues, Lost: lostFields(v.Issues)}
 	if v.Accepted {
 		t.State = "ACCEPTED"
 		if ref.Kind == snapshot.TrafficPolicy {
@@ -73,7 +73,7 @@ func (w *World) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget 
 			t.Order = &order
 		}
 	}
-	d := w.destinations[v.Destination]
+	d := x.destinations[v.Destination]
 	if d == nil || ref.Kind != snapshot.TrafficPolicy {
 		return t
 	}
@@ -101,14 +101,14 @@ func lostFields(issues []snapshot.Issue) []string {
 
 // policyState reads the state from the status to be written. Refused writes, and
 // that the present version was not taken up, are known from the stored one.
-func (w *World) policyState(p *snapshot.PolicyPlan) commonv1.ApprovalState {
-	if slices.ContainsFunc(w.issues[p.Ref], func(i snapshot.Issue) bool { return i.Code == snapshot.WriteFailed }) {
+func (x *Index) policyState(p *snapshot.PolicyPlan) commonv1.ApprovalState {
+	if slices.ContainsFunc(x.issues[p.Ref], func(i snapshot.Issue) bool { return i.Code == snapshot.WriteFailed }) {
 		return commonv1.ApprovalStateFailed
 	}
-	if w.waiting[p.Ref] {
+	if x.waiting[p.Ref] {
 		return commonv1.ApprovalStatePending
 	}
-	return statusState(w.statuses[p.Ref])
+	return statusState(x.statuses[p.Ref])
 }
 
 // statusState is the state that a status to be written says.

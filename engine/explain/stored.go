@@ -13,51 +13,51 @@ import (
 // without a look at the clusters. That they could not be read says nothing
 // then: whether one is frozen, and which writes were refused, is what the
 // statuses say that the server wrote.
-func NewStored(state *snapshot.State) *World {
-	w := NewLive(state)
-	w.unread = true
-	for ref, issues := range w.issues {
-		w.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.ClusterFrozen })
+func NewStored(state *snapshot.State) *Index {
+	x := NewLive(state)
+	x.unread = true
+	for ref, issues := range x.issues {
+		x.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.ClusterFrozen })
 	}
-	return w
+	return x
 }
 
 // NewLive is New for a State made by who looks on while a server works: which
 // writes were refused, and what was not taken up yet, is what the statuses say
 // that the server wrote.
-func NewLive(state *snapshot.State) *World {
-	w := New(state)
-	w.stored, w.waiting = true, map[snapshot.Ref]bool{}
+func NewLive(state *snapshot.State) *Index {
+	x := New(state)
+	x.stored, x.waiting = true, map[snapshot.Ref]bool{}
 	m := state.Input.Management
 	for _, p := range m.TrafficPolicies {
-		w.readStored(snapshot.RefOf(snapshot.TrafficPolicy, p), p.Generation-p.Status.ObservedGeneration, p.Status.State, p.Status.Errors)
+		x.readStored(snapshot.RefOf(snapshot.TrafficPolicy, p), p.Generation-p.Status.ObservedGeneration, p.Status.State, p.Status.Errors)
 	}
 	for _, p := range m.AccessPolicies {
-		w.readStored(snapshot.RefOf(snapshot.AccessPolicy, p), p.Generation-p.Status.ObservedGeneration, p.Status.State, p.Status.Errors)
+		x.readStored(snapshot.RefOf(snapshot.AccessPolicy, p), p.Generation-p.Status.ObservedGeneration, p.Status.State, p.Status.Errors)
 	}
 	for _, v := range m.VirtualDestinations {
-		w.readStored(snapshot.RefOf(snapshot.VirtualDestination, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
+		x.readStored(snapshot.RefOf(snapshot.VirtualDestination, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
 	}
 	for _, o := range m.ServiceDependencies {
-		w.readStored(snapshot.RefOf(snapshot.ServiceDependency, o), o.Generation-o.Status.ObservedGeneration, o.Status.State, o.Status.Errors)
+		x.readStored(snapshot.RefOf(snapshot.ServiceDependency, o), o.Generation-o.Status.ObservedGeneration, o.Status.State, o.Status.Errors)
 	}
 	for _, v := range m.VirtualMeshes {
-		w.readStored(snapshot.RefOf(snapshot.VirtualMesh, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
+		x.readStored(snapshot.RefOf(snapshot.VirtualMesh, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
 	}
-	return w
+	return x
 }
 
 // readStored takes over what a stored status says: behind is by how many
 // versions of the spec it is late.
-func (w *World) readStored(ref snapshot.Ref, behind int64, state commonv1.ApprovalState, errs []string) {
+func (x *Index) readStored(ref snapshot.Ref, behind int64, state commonv1.ApprovalState, errs []string) {
 	if behind > 0 {
-		w.waiting[ref] = true
+		x.waiting[ref] = true
 	}
-	w.storedFailure(ref, state, errs)
+	x.storedFailure(ref, state, errs)
 }
 
 // storedFailure makes an issue of a status that tells of refused writes.
-func (w *World) storedFailure(ref snapshot.Ref, state commonv1.ApprovalState, errs []string) {
+func (x *Index) storedFailure(ref snapshot.Ref, state commonv1.ApprovalState, errs []string) {
 	if state != commonv1.ApprovalStateFailed {
 		return
 	}
@@ -66,21 +66,21 @@ func (w *World) storedFailure(ref snapshot.Ref, state commonv1.ApprovalState, er
 		Message: "what follows from it could not be written: " + strings.Join(errs, "; "),
 		Hint:    "mend what the API server names; the write is tried again",
 	}
-	w.issues[ref] = append(w.issues[ref], issue)
-	for _, p := range w.state.Plan.Policies {
+	x.issues[ref] = append(x.issues[ref], issue)
+	for _, p := range x.state.Plan.Policies {
 		if p.Ref != ref {
 			continue
 		}
 		for _, v := range p.Verdicts {
-			w.issues[v.Destination] = append(w.issues[v.Destination], issue)
+			x.issues[v.Destination] = append(x.issues[v.Destination], issue)
 		}
 	}
 }
 
 // storedFrozen says why the server could not read a cluster when it last
 // wrote a status; empty if it could, or wrote none.
-func (w *World) storedFrozen(cluster string) string {
-	for _, registration := range w.state.Input.Management.KubernetesClusters {
+func (x *Index) storedFrozen(cluster string) string {
+	for _, registration := range x.state.Input.Management.KubernetesClusters {
 		if registration.Name != cluster {
 			continue
 		}

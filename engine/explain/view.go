@@ -67,10 +67,10 @@ type Subset struct {
 	Labels map[string]string `json:"labels"`
 }
 
-func (w *World) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
+func (x *Index) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
 	out := View{Mesh: v.Mesh.Ref, Own: v.Mesh == d.Mesh, Host: v.Host, Routes: []Route{}, Settings: viewSettings(v)}
 	for _, r := range v.Routes {
-		out.Routes = append(out.Routes, w.route(r))
+		out.Routes = append(out.Routes, x.route(r))
 	}
 	for _, s := range v.Subsets {
 		out.Subsets = append(out.Subsets, Subset{Name: s.Name, Labels: s.Labels})
@@ -78,7 +78,7 @@ func (w *World) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
 	return out
 }
 
-func (w *World) route(r *snapshot.Route) Route {
+func (x *Index) route(r *snapshot.Route) Route {
 	out := Route{Match: matchText(r.Match), Policies: r.Action.Policies, Settings: actionSettings(r.Action)}
 	if r.Action.Targets == nil {
 		return out
@@ -90,8 +90,8 @@ func (w *World) route(r *snapshot.Route) Route {
 	}
 	for _, t := range r.Action.Targets.Value {
 		target := Target{
-			Destination: t.Destination, Cluster: w.clusterOf(t.Destination), Host: t.Host,
-			Port: t.Port, Subset: t.Subset, Weight: t.Weight, Endpoints: w.behind(t),
+			Destination: t.Destination, Cluster: x.clusterOf(t.Destination), Host: t.Host,
+			Port: t.Port, Subset: t.Subset, Weight: t.Weight, Endpoints: x.behind(t),
 		}
 		if t.Headers != nil {
 			target.Headers = headersText(*t.Headers)

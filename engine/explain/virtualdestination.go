@@ -70,16 +70,16 @@ type FailoverTarget struct {
 	By      By       `json:"by"`
 }
 
-func (w *World) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualDestination {
+func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualDestination {
 	o := p.Outlier
 	out := &VirtualDestination{
-		Ref: p.Ref, State: w.stateOf(p.Ref, p.VirtualDestination.Status.State), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol,
+		Ref: p.Ref, State: x.stateOf(p.Ref, p.VirtualDestination.Status.State), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol,
 		Outliers: Outliers{
 			ConsecutiveErrors: o.Value.ConsecutiveErrors, Interval: o.Value.Interval.Duration.String(),
 			BaseEjectionTime: o.Value.BaseEjectionTime.Duration.String(), MaxEjectionPercent: o.Value.MaxEjectionPercent,
 			By: By{Object: o.Origin.Ref, Field: o.Origin.Field},
 		},
-		Backing: []Backing{}, Views: []VirtualView{}, Issues: w.issuesOf(p.Ref),
+		Backing: []Backing{}, Views: []VirtualView{}, Issues: x.issuesOf(p.Ref),
 	}
 	for _, b := range p.Backing {
 		ready := 0
@@ -227,9 +227,9 @@ type Failover struct {
 
 // failovers are the VirtualDestinations that a mesh sees, or should see; backing
 // narrows them to those that a service stands behind.
-func (w *World) failovers(mesh *snapshot.MeshPlan, backing *snapshot.Ref) []Failover {
+func (x *Index) failovers(mesh *snapshot.MeshPlan, backing *snapshot.Ref) []Failover {
 	var out []Failover
-	for _, p := range w.state.Plan.VirtualDestinations {
+	for _, p := range x.state.Plan.VirtualDestinations {
 		if backing != nil && !slices.ContainsFunc(p.Backing, func(b *snapshot.BackingPlan) bool { return b.Ref == *backing }) {
 			continue
 		}

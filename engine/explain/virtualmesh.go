@@ -56,11 +56,11 @@ type Federated struct {
 	To          []snapshot.Ref `json:"to"`
 }
 
-func (w *World) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
+func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	spec := &v.VirtualMesh.Spec
 	out := &VirtualMesh{
-		Ref: v.Ref, State: w.stateOf(v.Ref, v.VirtualMesh.Status.State), Members: []Member{}, GlobalAccess: spec.GlobalAccessPolicy, Trust: trustText(spec.MtlsConfig),
-		HostnameSuffix: networkingv1.DefaultHostnameSuffix, Federated: []Federated{}, Issues: w.issuesOf(v.Ref),
+		Ref: v.Ref, State: x.stateOf(v.Ref, v.VirtualMesh.Status.State), Members: []Member{}, GlobalAccess: spec.GlobalAccessPolicy, Trust: trustText(spec.MtlsConfig),
+		HostnameSuffix: networkingv1.DefaultHostnameSuffix, Federated: []Federated{}, Issues: x.issuesOf(v.Ref),
 	}
 	if out.GlobalAccess == "" {
 		out.GlobalAccess = networkingv1.GlobalAccessPolicyMeshDefault
@@ -69,9 +69,9 @@ func (w *World) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 		out.HostnameSuffix = f.HostnameSuffix
 	}
 	for _, ref := range spec.Meshes {
-		out.Members = append(out.Members, w.member(v, snapshot.Ref{Kind: snapshot.Mesh, Namespace: ref.Namespace, Name: ref.Name}))
+		out.Members = append(out.Members, x.member(v, snapshot.Ref{Kind: snapshot.Mesh, Namespace: ref.Namespace, Name: ref.Name}))
 	}
-	for d := range w.state.Plan.Destinations.All() {
+	for d := range x.state.Plan.Destinations.All() {
 		if d.Federation == nil || d.Federation.Origin.Ref != v.Ref {
 			continue
 		}
@@ -85,7 +85,7 @@ func (w *World) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 }
 
 // member says what became of one mesh that the VirtualMesh names.
-func (w *World) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
+func (x *Index) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 	out := Member{Mesh: ref, State: commonv1.ApprovalStateInvalid, Gateways: []string{}}
 	for _, issue := range v.Issues {
 		if issue.Target == ref {
@@ -96,7 +96,7 @@ func (w *World) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 	if i < 0 {
 		return out
 	}
-	mesh := w.mesh(v.Members[i])
+	mesh := x.mesh(v.Members[i])
 	out.Cluster, out.Frozen = mesh.Cluster, mesh.Frozen
 	if !slices.ContainsFunc(out.Issues, func(i snapshot.Issue) bool { return i.Severity == snapshot.Error }) {
 		out.State = commonv1.ApprovalStateAccepted
@@ -113,14 +113,14 @@ func (w *World) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 }
 
 // stateOf reads the state from the status to be written, or from the one stored.
-func (w *World) stateOf(ref snapshot.Ref, stored commonv1.ApprovalState) commonv1.ApprovalState {
-	if w.waiting[ref] && stored != commonv1.ApprovalStateFailed {
+func (x *Index) stateOf(ref snapshot.Ref, stored commonv1.ApprovalState) commonv1.ApprovalState {
+	if x.waiting[ref] && stored != commonv1.ApprovalStateFailed {
 		return commonv1.ApprovalStatePending
 	}
 	state := struct {
 		State commonv1.ApprovalState `json:"state"`
 	}{stored}
-	if s := w.statuses[ref]; s != nil && !w.stored {
+	if s := x.statuses[ref]; s != nil && !x.stored {
 		// A status that is no object has no state, which is what is left then.
 		if data, err := json.Marshal(s.Value); err == nil {
 			_ = json.Unmarshal(data, &state)

@@ -10,27 +10,27 @@ const (
 
 // note puts into a row what is wrong with an object: its worst issue, or that
 // it waits.
-func (w *World) note(row *Row, ref snapshot.Ref, issues []snapshot.Issue) {
+func (x *Index) note(row *Row, ref snapshot.Ref, issues []snapshot.Issue) {
 	switch {
 	case len(issues) > 0:
 		row.Note, row.Next = issues[0].Message, issues[0].Hint
-	case w.waiting[ref]:
+	case x.waiting[ref]:
 		row.Level, row.Note, row.Next = max(row.Level, Noted), notTakenUp, notTakenUpNext
 	}
 }
 
 // Waiting counts, by cluster, the policies and VirtualMeshes that concern it
 // and wait to be taken up.
-func (w *World) Waiting() map[string]int {
+func (x *Index) Waiting() map[string]int {
 	out := map[string]int{}
-	for ref := range w.waiting {
+	for ref := range x.waiting {
 		concerned := map[string]bool{}
-		if p := w.policies[ref]; p != nil {
+		if p := x.policies[ref]; p != nil {
 			for i := range p.Verdicts {
-				concerned[w.clusterOf(p.Verdicts[i].Destination)] = true
+				concerned[x.clusterOf(p.Verdicts[i].Destination)] = true
 			}
 		}
-		if v := w.virtual[ref]; v != nil {
+		if v := x.virtualMeshes[ref]; v != nil {
 			for _, m := range v.Members {
 				concerned[m.Cluster] = true
 			}

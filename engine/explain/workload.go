@@ -44,17 +44,17 @@ type Call struct {
 	Routes []Route `json:"routes,omitempty"`
 }
 
-func (w *World) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
+func (x *Index) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 	out := &Workload{
 		Ref: ref, ServiceAccount: account(o), Destinations: []snapshot.Ref{}, Policies: []snapshot.Ref{}, Calls: []Call{},
-		Knows: w.knows(ref), Issues: w.issuesOf(ref),
+		Knows: x.knows(ref), Issues: x.issuesOf(ref),
 	}
 	if k := o.Spec.Kubernetes; k != nil {
 		out.PodLabels = k.PodLabels
 		out.Controller = &snapshot.Ref{Cluster: k.Controller.ClusterName, Namespace: k.Controller.Namespace, Name: k.Controller.Name}
-		out.Frozen = w.frozen(k.Controller.ClusterName)
+		out.Frozen = x.frozen(k.Controller.ClusterName)
 	}
-	mesh := w.meshOf(o)
+	mesh := x.meshOf(o)
 	if mesh != nil {
 		out.Mesh = &mesh.Ref
 		if out.Controller != nil {
@@ -65,20 +65,20 @@ func (w *World) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 			}
 		}
 	}
-	for _, p := range w.state.Plan.Policies {
+	for _, p := range x.state.Plan.Policies {
 		if slices.Contains(p.Workloads, ref) {
 			out.Policies = append(out.Policies, p.Ref)
 		}
 	}
-	for d := range w.state.Plan.Destinations.All() {
+	for d := range x.state.Plan.Destinations.All() {
 		if out.Controller != nil && backs(out, d) {
 			out.Destinations = append(out.Destinations, d.Ref)
 		}
 		if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
 			continue
 		}
-		allowed, by := w.mayCall(o, d)
-		out.Calls = append(out.Calls, Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, By: by, Routes: w.routesOf(o, mesh, d)})
+		allowed, by := x.mayCall(o, d)
+		out.Calls = append(out.Calls, Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, By: by, Routes: x.routesOf(o, mesh, d)})
 	}
 	return out
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// World is a State made ready for questions.
-type World struct {
-	state        *snapshot.State
-	clusters     map[string]*snapshot.Cluster
-	meshes       map[snapshot.Ref]*snapshot.MeshPlan
-	destinations map[snapshot.Ref]*snapshot.DestinationPlan
-	workloads    map[snapshot.Ref]*discoveryv1.Workload
-	virtual      map[snapshot.Ref]*snapshot.VirtualMeshPlan
-	dependencies map[snapshot.Ref]*snapshot.DependencyPlan
-	failover     map[snapshot.Ref]*snapshot.VirtualDestinationPlan
-	policies     map[snapshot.Ref]*snapshot.PolicyPlan
-	issues       map[snapshot.Ref][]snapshot.Issue
-	statuses     map[snapshot.Ref]*snapshot.Status
+// Index is a State indexed for questions.
+type Index struct {
+	state               *snapshot.State
+	clusters            map[string]*snapshot.Cluster
+	meshes              map[snapshot.Ref]*snapshot.MeshPlan
+	destinations        map[snapshot.Ref]*snapshot.DestinationPlan
+	workloads           map[snapshot.Ref]*discoveryv1.Workload
+	virtualMeshes       map[snapshot.Ref]*snapshot.VirtualMeshPlan
+	dependencies        map[snapshot.Ref]*snapshot.DependencyPlan
+	virtualDestinations map[snapshot.Ref]*snapshot.VirtualDestinationPlan
+	policies            map[snapshot.Ref]*snapshot.PolicyPlan
+	issues              map[snapshot.Ref][]snapshot.Issue
+	statuses            map[snapshot.Ref]*snapshot.Status
 	// stored: the statuses are those that a server has written; see NewLive.
 	stored bool
 	// unread: the clusters themselves were not read; see NewStored.
@@ -30,56 +30,56 @@ type World struct {
 	waiting map[snapshot.Ref]bool
 }
 
-// New makes a State ready for questions. It does not change it.
-func New(state *snapshot.State) *World {
-	w := &World{
-		state:        state,
-		clusters:     map[string]*snapshot.Cluster{},
-		meshes:       map[snapshot.Ref]*snapshot.MeshPlan{},
-		destinations: map[snapshot.Ref]*snapshot.DestinationPlan{},
-		workloads:    map[snapshot.Ref]*discoveryv1.Workload{},
-		virtual:      map[snapshot.Ref]*snapshot.VirtualMeshPlan{},
-		dependencies: map[snapshot.Ref]*snapshot.DependencyPlan{},
-		failover:     map[snapshot.Ref]*snapshot.VirtualDestinationPlan{},
-		policies:     make(map[snapshot.Ref]*snapshot.PolicyPlan, len(state.Plan.Policies)),
-		issues:       map[snapshot.Ref][]snapshot.Issue{},
-		statuses:     map[snapshot.Ref]*snapshot.Status{},
+// New indexes a State. It does not change it.
+func New(state *snapshot.State) *Index {
+	x := &Index{
+		state:               state,
+		clusters:            map[string]*snapshot.Cluster{},
+		meshes:              map[snapshot.Ref]*snapshot.MeshPlan{},
+		destinations:        map[snapshot.Ref]*snapshot.DestinationPlan{},
+		workloads:           map[snapshot.Ref]*discoveryv1.Workload{},
+		virtualMeshes:       map[snapshot.Ref]*snapshot.VirtualMeshPlan{},
+		dependencies:        map[snapshot.Ref]*snapshot.DependencyPlan{},
+		virtualDestinations: map[snapshot.Ref]*snapshot.VirtualDestinationPlan{},
+		policies:            make(map[snapshot.Ref]*snapshot.PolicyPlan, len(state.Plan.Policies)),
+		issues:              map[snapshot.Ref][]snapshot.Issue{},
+		statuses:            map[snapshot.Ref]*snapshot.Status{},
 	}
 	for _, c := range state.Input.Clusters {
-		w.clusters[c.Name] = c
+		x.clusters[c.Name] = c
 	}
 	for _, m := range state.Plan.Meshes {
-		w.meshes[m.Ref] = m
+		x.meshes[m.Ref] = m
 	}
 	for d := range state.Plan.Destinations.All() {
-		w.destinations[d.Ref] = d
+		x.destinations[d.Ref] = d
 	}
 	for _, v := range state.Plan.VirtualMeshes {
-		w.virtual[v.Ref] = v
+		x.virtualMeshes[v.Ref] = v
 	}
 	for _, p := range state.Plan.Dependencies {
-		w.dependencies[p.Ref] = p
+		x.dependencies[p.Ref] = p
 	}
 	for _, v := range state.Plan.VirtualDestinations {
-		w.failover[v.Ref] = v
+		x.virtualDestinations[v.Ref] = v
 	}
 	for _, p := range state.Plan.Policies {
-		w.policies[p.Ref] = p
+		x.policies[p.Ref] = p
 	}
 	for _, o := range state.Plan.Workloads {
-		w.workloads[snapshot.RefOf(snapshot.Workload, o)] = o
+		x.workloads[snapshot.RefOf(snapshot.Workload, o)] = o
 	}
 	for _, issue := range state.Output.Issues {
-		w.issues[issue.Ref] = append(w.issues[issue.Ref], issue)
+		x.issues[issue.Ref] = append(x.issues[issue.Ref], issue)
 		if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
-			w.issues[issue.Target] = append(w.issues[issue.Target], issue)
+			x.issues[issue.Target] = append(x.issues[issue.Target], issue)
 		}
 	}
 	for s := range state.Output.Statuses.All() {
-		w.statuses[s.Ref] = s
+		x.statuses[s.Ref] = s
 	}
-	w.inheritIssues()
-	return w
+	x.inheritIssues()
+	return x
 }
 
 // Kinds are those that can be described.
@@ -91,25 +91,25 @@ func Kinds() []snapshot.Kind {
 }
 
 // Refs lists all objects of a kind, ascending.
-func (w *World) Refs(kind snapshot.Kind) []snapshot.Ref {
+func (x *Index) Refs(kind snapshot.Kind) []snapshot.Ref {
 	var refs []snapshot.Ref
 	switch kind {
 	case snapshot.Mesh:
-		refs = keys(w.meshes)
+		refs = keys(x.meshes)
 	case snapshot.Workload:
-		refs = keys(w.workloads)
+		refs = keys(x.workloads)
 	case snapshot.Destination:
-		refs = keys(w.destinations)
+		refs = keys(x.destinations)
 	case snapshot.VirtualMesh:
-		refs = keys(w.virtual)
+		refs = keys(x.virtualMeshes)
 	case snapshot.VirtualDestination:
-		refs = keys(w.failover)
+		refs = keys(x.virtualDestinations)
 	case snapshot.ServiceDependency:
-		refs = keys(w.dependencies)
+		refs = keys(x.dependencies)
 	case snapshot.KubernetesCluster:
-		refs = w.clusterRefs()
+		refs = x.clusterRefs()
 	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
-		for _, ref := range keys(w.policies) {
+		for _, ref := range keys(x.policies) {
 			if ref.Kind == kind {
 				refs = append(refs, ref)
 			}
@@ -130,13 +130,13 @@ func keys[T any](m map[snapshot.Ref]T) []snapshot.Ref {
 // Find lists the objects of a kind that people may mean by a name: the one of
 // exactly that name, or else those of whose source it is the name, written
 // reviews, reviews.bookinfo or reviews.bookinfo.cluster-1.
-func (w *World) Find(kind snapshot.Kind, name string) []snapshot.Ref {
+func (x *Index) Find(kind snapshot.Kind, name string) []snapshot.Ref {
 	var exact, called []snapshot.Ref
-	for _, ref := range w.Refs(kind) {
+	for _, ref := range x.Refs(kind) {
 		if ref.Name == name || ref.Namespace+"/"+ref.Name == name {
 			exact = append(exact, ref)
 		}
-		source := w.source(ref)
+		source := x.source(ref)
 		if source == name || strings.HasPrefix(source, name+".") {
 			called = append(called, ref)
 		}
@@ -148,15 +148,15 @@ func (w *World) Find(kind snapshot.Kind, name string) []snapshot.Ref {
 }
 
 // source spells <name>.<namespace>.<cluster> of what an object was made for.
-func (w *World) source(ref snapshot.Ref) string {
+func (x *Index) source(ref snapshot.Ref) string {
 	switch ref.Kind {
 	case snapshot.Destination:
-		if d := w.destinations[ref].Destination; d.Spec.KubeService != nil {
+		if d := x.destinations[ref].Destination; d.Spec.KubeService != nil {
 			s := d.Spec.KubeService.Ref
 			return s.Name + "." + s.Namespace + "." + s.ClusterName
 		}
 	case snapshot.Workload:
-		if k := w.workloads[ref].Spec.Kubernetes; k != nil {
+		if k := x.workloads[ref].Spec.Kubernetes; k != nil {
 			return k.Controller.Name + "." + k.Controller.Namespace + "." + k.Controller.ClusterName
 		}
 	}
@@ -165,38 +165,38 @@ func (w *World) source(ref snapshot.Ref) string {
 
 // Describe answers all there is to say about one object; nil if there is none
 // of that name. The Ref is one that Refs or Find gave.
-func (w *World) Describe(ref snapshot.Ref) Value {
+func (x *Index) Describe(ref snapshot.Ref) Value {
 	switch ref.Kind {
 	case snapshot.Mesh:
-		if m := w.meshes[ref]; m != nil {
-			return w.mesh(m)
+		if m := x.meshes[ref]; m != nil {
+			return x.mesh(m)
 		}
 	case snapshot.Workload:
-		if o := w.workloads[ref]; o != nil {
-			return w.workload(ref, o)
+		if o := x.workloads[ref]; o != nil {
+			return x.workload(ref, o)
 		}
 	case snapshot.Destination:
-		if d := w.destinations[ref]; d != nil {
-			return w.destination(d)
+		if d := x.destinations[ref]; d != nil {
+			return x.destination(d)
 		}
 	case snapshot.VirtualMesh:
-		if v := w.virtual[ref]; v != nil {
-			return w.virtualMesh(v)
+		if v := x.virtualMeshes[ref]; v != nil {
+			return x.virtualMesh(v)
 		}
 	case snapshot.VirtualDestination:
-		if v := w.failover[ref]; v != nil {
-			return w.virtualDestination(v)
+		if v := x.virtualDestinations[ref]; v != nil {
+			return x.virtualDestination(v)
 		}
 	case snapshot.ServiceDependency:
-		if p := w.dependencies[ref]; p != nil {
-			return w.dependency(p)
+		if p := x.dependencies[ref]; p != nil {
+			return x.dependency(p)
 		}
 	case snapshot.KubernetesCluster:
-		if c := w.cluster(ref.Name); c != nil {
+		if c := x.cluster(ref.Name); c != nil {
 			return c
 		}
 	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
-		if p := w.policy(ref); p != nil {
+		if p := x.policy(ref); p != nil {
 			return p
 		}
 	}
@@ -204,34 +204,34 @@ func (w *World) Describe(ref snapshot.Ref) Value {
 }
 
 // Has reports whether there is an object that Describe can tell of.
-func (w *World) Has(ref snapshot.Ref) bool {
+func (x *Index) Has(ref snapshot.Ref) bool {
 	switch ref.Kind {
 	case snapshot.Mesh:
-		return w.meshes[ref] != nil
+		return x.meshes[ref] != nil
 	case snapshot.Workload:
-		return w.workloads[ref] != nil
+		return x.workloads[ref] != nil
 	case snapshot.Destination:
-		return w.destinations[ref] != nil
+		return x.destinations[ref] != nil
 	case snapshot.VirtualMesh:
-		return w.virtual[ref] != nil
+		return x.virtualMeshes[ref] != nil
 	case snapshot.KubernetesCluster:
-		return w.clusters[ref.Name] != nil
+		return x.clusters[ref.Name] != nil
 	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
-		return w.policies[ref] != nil
+		return x.policies[ref] != nil
 	case snapshot.ServiceDependency:
-		return w.dependencies[ref] != nil
+		return x.dependencies[ref] != nil
 	case snapshot.VirtualDestination:
-		return w.failover[ref] != nil
+		return x.virtualDestinations[ref] != nil
 	}
 	return false
 }
 
 // frozen says why a cluster is frozen; empty if it is not.
-func (w *World) frozen(cluster string) string {
-	if w.unread {
-		return w.storedFrozen(cluster)
+func (x *Index) frozen(cluster string) string {
+	if x.unread {
+		return x.storedFrozen(cluster)
 	}
-	c := w.clusters[cluster]
+	c := x.clusters[cluster]
 	switch {
 	case c == nil:
 		return "not registered"
@@ -244,8 +244,8 @@ func (w *World) frozen(cluster string) string {
 }
 
 // clusterOf is the cluster of a Destination's Service; empty if it has none.
-func (w *World) clusterOf(destination snapshot.Ref) string {
-	if d := w.destinations[destination]; d != nil && d.Destination.Spec.KubeService != nil {
+func (x *Index) clusterOf(destination snapshot.Ref) string {
+	if d := x.destinations[destination]; d != nil && d.Destination.Spec.KubeService != nil {
 		return d.Destination.Spec.KubeService.Ref.ClusterName
 	}
 	return ""
