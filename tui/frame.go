@@ -69,7 +69,7 @@ func (m *Model) totals() string {
 	add(pageDestinations, "destination")
 	add(pagePolicies, "policy")
 	if g := m.tables[pageProblems]; g != nil {
-		parts = append(parts, fmt.Sprintf("✗%d !%d", g.worst[explain.Broken], g.worst[explain.Doubtful]))
+		parts = append(parts, fmt.Sprintf("✗%d !%d", g.worst[explain.Error], g.worst[explain.Warning]))
 	}
 	return strings.Join(parts, "  ")
 }

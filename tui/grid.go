@@ -20,7 +20,7 @@ type grid struct {
 	widths  []int
 	empty   string
 	// worst counts the rows of each level.
-	worst [explain.Broken + 1]int
+	worst [explain.Error + 1]int
 }
 
 type gridRow struct {
@@ -45,8 +45,8 @@ const (
 	markFor = 20 * time.Second
 )
 
-// ageWidth is the room for an age.
-const ageWidth = 6
+// timeWidths are the room for an age, and for how far a time is ahead.
+var timeWidths = map[explain.Format]int{explain.Since: len("7y364d"), explain.Until: len("7d23h ago")}
 
 func newGrid(t explain.Table) *grid {
 	g := &grid{columns: t.Columns, rows: make([]gridRow, len(t.Rows)), widths: make([]int, len(t.Columns)), empty: t.Empty}
@@ -59,18 +59,17 @@ func newGrid(t explain.Table) *grid {
 		for j, cell := range clean {
 			cell = snapshot.Clean(cell)
 			clean[j] = cell
-			switch g.columns[j].Kind {
-			case explain.Number:
-				values[j] = leadingNumber(cell)
-				g.widths[j] = max(g.widths[j], width(cell))
-			case explain.Moment:
+			switch g.columns[j].Format {
+			case explain.Since, explain.Until:
 				if at, err := time.Parse(time.RFC3339, cell); err == nil {
 					values[j] = float64(at.Unix())
 				}
-				g.widths[j] = max(g.widths[j], ageWidth)
-			default:
-				g.widths[j] = max(g.widths[j], width(cell))
+				g.widths[j] = max(g.widths[j], timeWidths[g.columns[j].Format])
+				continue
+			case explain.Number:
+				values[j] = leadingNumber(cell)
 			}
+			g.widths[j] = max(g.widths[j], width(cell))
 		}
 		row.Cells, row.Note, row.Next = clean, snapshot.Clean(row.Note), snapshot.Clean(row.Next)
 		g.rows[i] = gridRow{Row: row, text: strings.ToLower(strings.Join(clean, " ")), values: values}
@@ -146,7 +145,7 @@ func (g *grid) pick(q query) []int {
 	for i := range g.rows {
 		row := &g.rows[i]
 		switch {
-		case q.problems && row.Level < explain.Doubtful:
+		case q.problems && row.Level < explain.Warning:
 		case q.cluster != "" && len(row.Clusters) > 0 && !slices.Contains(row.Clusters, q.cluster):
 		case !keep(i):
 		default:
@@ -157,12 +156,12 @@ func (g *grid) pick(q query) []int {
 	if c < 0 || c >= len(g.columns) {
 		return out
 	}
-	words := g.columns[c].Kind == explain.Words
+	text := g.columns[c].Format == explain.Text
 	slices.SortStableFunc(out, func(a, b int) int {
 		x, y := &g.rows[a], &g.rows[b]
 		n := 0
 		switch {
-		case words:
+		case text:
 			n = strings.Compare(x.Cells[c], y.Cells[c])
 		case x.values[c] < y.values[c]:
 			n = -1

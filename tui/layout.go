@@ -22,17 +22,23 @@ type layout struct {
 	widths  []int
 }
 
-// newLayout finds room for columns: extra ones go first, then the widest give way.
+// newLayout finds room for columns: those of low priority go, then sentences
+// give way, then what is widest.
 func newLayout(g *grid, room int, all bool) layout {
 	var l layout
-	for i := range g.columns {
-		l.columns = append(l.columns, i)
+	if all {
+		for i := range g.columns {
+			l.columns = append(l.columns, i)
+		}
+	} else {
+		l.columns = explain.Fit(g.columns, g.widths, gap, room)
+	}
+	for _, i := range l.columns {
 		l.widths = append(l.widths, g.widths[i])
 	}
-	for i := len(l.columns) - 1; i >= 0 && !all && l.total() > room; i-- {
-		if g.columns[l.columns[i]].Extra {
-			l.columns = append(l.columns[:i:i], l.columns[i+1:]...)
-			l.widths = append(l.widths[:i:i], l.widths[i+1:]...)
+	for at, i := range l.columns {
+		if over := l.total() - room; over > 0 && g.columns[i].Sentence {
+			l.widths[at] = max(l.widths[at]-over, min(l.widths[at], explain.MinSentence))
 		}
 	}
 	for l.total() > room {
@@ -77,7 +83,7 @@ func (l *layout) header(g *grid, o order) string {
 				title = arrow + title
 			}
 		}
-		if g.columns[i].Kind == explain.Number {
+		if g.columns[i].Format == explain.Number {
 			b.WriteString(fitRight(title, l.widths[at]))
 		} else {
 			b.WriteString(fit(title, l.widths[at]))
@@ -94,12 +100,12 @@ func paintRow(t *Theme, g *grid, row *gridRow, l *layout, current bool, now time
 		if at > 0 {
 			b.WriteString("  ")
 		}
-		switch cell := row.Cells[i]; g.columns[i].Kind {
+		switch cell := row.Cells[i]; g.columns[i].Format {
 		case explain.Number:
 			b.WriteString(fitRight(cell, l.widths[at]))
-		case explain.Moment:
+		case explain.Since, explain.Until:
 			if row.values[i] != 0 {
-				cell = spell(time.Unix(int64(row.values[i]), 0), now)
+				cell = g.columns[i].SpellTime(time.Unix(int64(row.values[i]), 0), now)
 			}
 			b.WriteString(fit(cell, l.widths[at]))
 		default:
@@ -116,19 +122,11 @@ func paintRow(t *Theme, g *grid, row *gridRow, l *layout, current bool, now time
 	prefix := " " + mark + sign(row.Level) + " "
 	if mark != " " {
 		prefix = " " + t.mark.Render(mark) + t.levels[row.Level].Render(sign(row.Level)) + " "
-	} else if row.Level != explain.Fine {
+	} else if row.Level != explain.OK {
 		prefix = "  " + t.levels[row.Level].Render(sign(row.Level)) + " "
 	}
-	if row.Level >= explain.Doubtful {
+	if row.Level >= explain.Warning {
 		return prefix + t.levels[row.Level].Render(b.String())
 	}
 	return prefix + b.String()
-}
-
-// spell shows a time as an age, or how far it is ahead.
-func spell(at, now time.Time) string {
-	if at.After(now.Add(time.Minute)) {
-		return "in " + age(now, at)
-	}
-	return age(at, now)
 }

@@ -206,7 +206,7 @@ func issueLines(issues []snapshot.Issue, width int) []line {
 		return append(out, line{text: "  None."})
 	}
 	for _, issue := range issues {
-		level := explain.Level(issue.Severity) + explain.Noted
+		level := explain.LevelOf(issue.Severity)
 		where := strings.TrimSpace(issue.Ref.String())
 		if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
 			where += " on " + issue.Target.Name

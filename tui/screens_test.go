@@ -214,15 +214,15 @@ func lived(t testing.TB, dir string) *News {
 	mesh := snapshot.Ref{Kind: snapshot.VirtualMesh, Namespace: "gloo-mesh", Name: "virtual-mesh"}
 	return &News{
 		Index: explain.NewLive(engine.Translate(input)), At: noon, HasChanges: true, NoChanges: "Nothing was recorded.",
-		Signs: map[string]explain.Sign{
+		Facts: map[string]explain.ClusterFacts{
 			"cluster-1": {Issued: ago(90 * time.Minute), Expires: noon.Add(22 * time.Hour), BehindSince: ago(4 * time.Second)},
-			"cluster-2": {Issued: ago(20 * time.Hour), Expires: noon.Add(4 * time.Hour)},
+			"cluster-2": {Issued: ago(20 * time.Hour), Expires: noon.Add(4 * time.Hour), BehindSince: ago(9 * time.Minute)},
 			"cluster-3": {Issued: ago(26 * time.Hour), Expires: ago(2 * time.Hour), BehindSince: ago(7 * time.Minute)},
 		},
 		Changes: []explain.Change{
-			{Key: "c", Time: ago(3 * time.Second), Action: "Applied", Cluster: "cluster-1", Because: mesh, Note: "2 ServiceEntry created, 1 Gateway configured", Count: 1},
-			{Key: "b", Time: ago(4 * time.Minute), Action: "Failed", Cluster: "cluster-2", Because: mesh, Note: "1 Gateway failed; Gateway cluster-2/istio-system/east: admission webhook denied the request", Count: 5},
-			{Key: "a", Time: ago(50 * time.Minute), Action: "Deleted", Cluster: "cluster-1", Because: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "no-more"}, Note: "1 VirtualService deleted", Count: 1},
+			{Key: "c", Time: ago(3 * time.Second), Action: "Applied", Cluster: "cluster-1", Cause: mesh, Note: "2 ServiceEntry created, 1 Gateway configured", Count: 1},
+			{Key: "b", Time: ago(4 * time.Minute), Action: "Failed", Cluster: "cluster-2", Cause: mesh, Note: "1 Gateway failed; Gateway cluster-2/istio-system/east: admission webhook denied the request", Count: 5},
+			{Key: "a", Time: ago(50 * time.Minute), Action: "Deleted", Cluster: "cluster-1", Cause: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "no-more"}, Note: "1 VirtualService deleted", Count: 1},
 		},
 	}
 }

@@ -25,8 +25,8 @@ type Source interface {
 // News are what is new; fields that are not set are as before.
 type News struct {
 	Index *explain.Index
-	// Signs are what is known of clusters beside their objects, by name.
-	Signs map[string]explain.Sign
+	// Facts are what is known of clusters beside their objects, by name.
+	Facts map[string]explain.ClusterFacts
 	// Changes are all that are known, newest first; HasChanges is false if
 	// there is nothing new about them.
 	Changes    []explain.Change
@@ -52,7 +52,7 @@ type tickMsg time.Time
 func prepare(news *News, before map[pageID]*grid) map[pageID]*grid {
 	tables := map[pageID]*grid{}
 	if x := news.Index; x != nil {
-		tables[pageFleet] = newGrid(x.Fleet(news.Signs))
+		tables[pageFleet] = newGrid(x.Fleet(news.Facts))
 		tables[pageDestinations] = newGrid(x.Destinations())
 		tables[pageWorkloads] = newGrid(x.Workloads())
 		tables[pageVirtualMeshes] = newGrid(x.VirtualMeshes())

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"strings"
-	"time"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -72,30 +71,4 @@ func wrap(s string, to int) []string {
 		rest = word
 	}
 	return append(lines, rest)
-}
-
-// age spells how long ago a time was: 45s, 12m, 5h, 3d.
-func age(at, now time.Time) string {
-	d := max(now.Sub(at), 0)
-	switch {
-	case d < 2*time.Minute:
-		return whole(d, time.Second) + "s"
-	case d < 2*time.Hour:
-		return whole(d, time.Minute) + "m"
-	case d < 48*time.Hour:
-		return whole(d, time.Hour) + "h"
-	}
-	return whole(d, 24*time.Hour) + "d"
-}
-
-func whole(d, unit time.Duration) string {
-	n := int64(d / unit)
-	if n == 0 {
-		return "0"
-	}
-	var digits []byte
-	for ; n > 0; n /= 10 {
-		digits = append([]byte{byte('0' + n%10)}, digits...)
-	}
-	return string(digits)
 }

@@ -13,7 +13,7 @@ import (
 // they are the sixteen of the terminal's own palette.
 type Theme struct {
 	plain, title, faint, selected, bar, tab, accent lipgloss.Style
-	levels                                          [explain.Broken + 1]lipgloss.Style
+	levels                                          [explain.Error + 1]lipgloss.Style
 	mark, differs                                   lipgloss.Style
 }
 
@@ -46,13 +46,13 @@ func NewTheme(shade Shade) *Theme {
 		accent: colour("4", "14"), mark: colour("5", "13"), differs: colour("5", "13").Bold(true),
 	}
 	t.levels = [...]lipgloss.Style{
-		explain.Fine: r.NewStyle(), explain.Noted: colour("4", "12"),
-		explain.Doubtful: colour("5", "11"), explain.Broken: colour("1", "9").Bold(true),
+		explain.OK: r.NewStyle(), explain.Info: colour("4", "12"),
+		explain.Warning: colour("5", "11"), explain.Error: colour("1", "9").Bold(true),
 	}
 	return t
 }
 
 // sign stands before a row for its level, so that no colour is needed.
 func sign(l explain.Level) string {
-	return [...]string{explain.Fine: " ", explain.Noted: "i", explain.Doubtful: "!", explain.Broken: "✗"}[l]
+	return [...]string{explain.OK: " ", explain.Info: "i", explain.Warning: "!", explain.Error: "✗"}[l]
 }

@@ -18,8 +18,10 @@ type Format string
 // The formats of -o.
 const (
 	FormatTable Format = "table"
-	FormatJSON  Format = "json"
-	FormatYAML  Format = "yaml"
+	// FormatWide is FormatTable with all columns, whether or not there is room.
+	FormatWide Format = "wide"
+	FormatJSON Format = "json"
+	FormatYAML Format = "yaml"
 )
 
 // OutputFlag is the flag -o.
@@ -53,7 +55,7 @@ func (o *OutputFlag) Set(s string) error {
 	return nil
 }
 
-// Print writes value as JSON or YAML, or calls table for FormatTable.
+// Print writes value as JSON or YAML, or calls table for other formats.
 func (o *OutputFlag) Print(out io.Writer, value any, table func(io.Writer) error) error {
 	switch o.Format {
 	case FormatJSON:

@@ -18,6 +18,9 @@ type Table struct {
 	Indent string
 }
 
+// TableGap is the least that stands between two columns.
+const TableGap = 3
+
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
@@ -25,7 +28,7 @@ func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 // shows what differs.
 func (t *Table) Print(out io.Writer) error {
 	var text bytes.Buffer
-	w := tabwriter.NewWriter(&text, 0, 8, 3, ' ', 0)
+	w := tabwriter.NewWriter(&text, 0, 8, TableGap, ' ', 0)
 	if len(t.Header) > 0 {
 		t.line(w, t.Header)
 	}

@@ -108,7 +108,7 @@ func (e *events) list() ([]explain.Change, string) {
 
 func changeOf(e *eventsv1.Event) explain.Change {
 	c := explain.Change{
-		Key: e.Namespace + "/" + e.Name, Time: moment(e), Action: e.Action, Because: refOf(e), Note: e.Note, Count: 1,
+		Key: e.Namespace + "/" + e.Name, Time: moment(e), Action: e.Action, Cause: refOf(e), Note: e.Note, Count: 1,
 	}
 	if e.Related != nil {
 		c.Cluster = e.Related.Name

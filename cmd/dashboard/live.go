@@ -57,7 +57,7 @@ type live struct {
 	next time.Time
 	// input is what the last news were made of.
 	input *snapshot.Input
-	// behind is since when clusters are not as they should be; see explain.Sign.
+	// behind is since when clusters are not as they should be; see explain.ClusterFacts.
 	behind map[string]time.Time
 }
 
@@ -206,7 +206,7 @@ func (l *live) read() bool {
 	}
 	now := l.opts.factory.Now()
 	l.next = now.Add(min(now.Sub(began), longestPause))
-	l.behind = lagging(l.behind, input.Clusters, l.news.Index.Waiting(), now)
+	l.behind = lagging(l.behind, input.Clusters, l.news.Index.Pending(), now)
 	l.beside()
 	return true
 }
@@ -229,26 +229,26 @@ func lagging(before map[string]time.Time, clusters []*snapshot.Cluster, waiting 
 
 // beside looks at what comes beside the objects, and reports whether it is new.
 func (l *live) beside() bool {
-	trouble, signs := l.watch.Trouble(), l.signs()
-	if trouble == l.news.Trouble && maps.Equal(signs, l.news.Signs) {
+	trouble, facts := l.watch.Trouble(), l.facts()
+	if trouble == l.news.Trouble && maps.Equal(facts, l.news.Facts) {
 		return false
 	}
-	l.news.Trouble, l.news.Signs = trouble, signs
+	l.news.Trouble, l.news.Facts = trouble, facts
 	return true
 }
 
-// signs tell of the clusters' credentials, and since when they lag behind.
-func (l *live) signs() map[string]explain.Sign {
-	out := map[string]explain.Sign{}
+// facts are about the clusters' credentials, and since when they lag behind.
+func (l *live) facts() map[string]explain.ClusterFacts {
+	out := map[string]explain.ClusterFacts{}
 	if l.credentials != nil {
 		for _, c := range l.credentials() {
-			out[c.Cluster] = explain.Sign{Issued: c.Issued, Expires: c.Expires}
+			out[c.Cluster] = explain.ClusterFacts{Issued: c.Issued, Expires: c.Expires}
 		}
 	}
 	for name, since := range l.behind {
-		sign := out[name]
-		sign.BehindSince = since
-		out[name] = sign
+		f := out[name]
+		f.BehindSince = since
+		out[name] = f
 	}
 	return out
 }

@@ -76,7 +76,7 @@ func TestLive(t *testing.T) {
 			}
 			// What is known of clusters that cannot be read stays on the screen.
 			await(t, source, func(n *tui.News) bool {
-				return n.Index != nil && len(n.Index.Destinations().Rows) == 8 && len(n.Index.Fleet(n.Signs).Rows) == 2
+				return n.Index != nil && len(n.Index.Destinations().Rows) == 8 && len(n.Index.Fleet(n.Facts).Rows) == 2
 			})
 			policy := strings.ReplaceAll(name, " ", "-")
 			apply([]byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: " + policy + ", namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
@@ -88,8 +88,8 @@ func TestLive(t *testing.T) {
 			// Nobody serves here, so nobody takes it up.
 			at := slices.IndexFunc(news.Index.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
 			assert.Contains(t, news.Index.Policies().Rows[at].Cells, "PENDING")
-			assert.Contains(t, news.Signs, "cluster-1")
-			assert.False(t, news.Signs["cluster-1"].BehindSince.IsZero(), "it concerns the cluster, which so lags behind")
+			assert.Contains(t, news.Facts, "cluster-1")
+			assert.False(t, news.Facts["cluster-1"].BehindSince.IsZero(), "it concerns the cluster, which so lags behind")
 		})
 	}
 }

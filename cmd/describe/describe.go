@@ -4,10 +4,9 @@ package describe
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +25,8 @@ type Options struct {
 	Name string
 	// Search keeps the objects whose name contains one of these.
 	Search []string
+	// Now is the clock, for ages.
+	Now func() time.Time
 }
 
 // kind is a subcommand.
@@ -92,7 +93,9 @@ of manifests as for "meshctl translate".
 
 A name is that of the object, such as reviews-bookinfo-cluster-1, or that of
 what it was made for: reviews, reviews.bookinfo, reviews.bookinfo.cluster-1.
-Without a name, all are listed.`
+Without a name, all are listed: -o json and -o yaml have a summary of each, and
+its issues. On a terminal, columns that matter less are left out where there is
+no room for them; -o wide prints all, and so does a pipe.`
 
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -117,7 +120,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 }
 
 func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options) error) *cobra.Command {
-	opts := &Options{Streams: f.Streams, Kind: k.kind}
+	opts := &Options{Streams: f.Streams, Kind: k.kind, Now: f.Now}
 	opts.Source.factory = f
 	cmd := &cobra.Command{
 		Use:     k.use + " [NAME]",
@@ -144,7 +147,7 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 			return completeNames(cmd.Context(), opts), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Source.AddFlags(cmd)
 	cmd.Flags().StringSliceVarP(&opts.Search, "search", "s", nil, "only objects whose name contains this `text`; of several, one is enough")
 	return cmd
@@ -162,8 +165,8 @@ func describeRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	value := index.Describe(ref)
-	return opts.Output.Print(opts.Streams.Out, value, func(out io.Writer) error { return printPage(out, value.Page()) })
+	answer := index.Describe(ref)
+	return opts.Output.Print(opts.Streams.Out, answer, func(out io.Writer) error { return printPage(out, answer.Page()) })
 }
 
 // pick finds the one object that a name means.
@@ -200,28 +203,6 @@ func closest(name string, names []string) []string {
 		}
 	}
 	return similar
-}
-
-// list prints all objects of the kind that the search keeps.
-func list(opts *Options, index *explain.Index) error {
-	values := []explain.Value{}
-	for _, ref := range index.Refs(opts.Kind) {
-		if len(opts.Search) == 0 || slices.ContainsFunc(opts.Search, func(s string) bool { return strings.Contains(ref.Name, s) }) {
-			values = append(values, index.Describe(ref))
-		}
-	}
-	return opts.Output.Print(opts.Streams.Out, values, func(out io.Writer) error {
-		if len(values) == 0 {
-			// Words, not data: a script that reads the table sees no rows.
-			_, err := fmt.Fprintf(opts.Streams.Err, "No %s found.\n", strings.ToLower(opts.Kind.String()))
-			return err
-		}
-		table := cmdutil.Table{Header: explain.SummaryHeader(opts.Kind)}
-		for _, v := range values {
-			table.Add(v.Summary()...)
-		}
-		return table.Print(out)
-	})
 }
 
 // completeNames lists names for the shell; a mistake or a slow cluster gives none.

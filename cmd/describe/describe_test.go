@@ -26,7 +26,7 @@ func TestNewCmd(t *testing.T) {
 		"mesh a b":                         {wantErr: "one argument too many"},
 		"mesh a -s b":                      {wantErr: "not both"},
 		"mesh --dir d --kubeconfig f":      {wantErr: "none of the others can be"},
-		"mesh --dir d -n other -o nothing": {wantErr: "must be one of table, json, yaml"},
+		"mesh --dir d -n other -o nothing": {wantErr: "must be one of table, wide, json, yaml"},
 	}
 	for line, c := range cases {
 		t.Run(line, func(t *testing.T) {
@@ -52,6 +52,38 @@ func TestNewCmd(t *testing.T) {
 	}
 }
 
+// TestListFits: a terminal shows the columns for which there is room, and -o
+// wide all of them.
+func TestListFits(t *testing.T) {
+	t.Parallel()
+	ask := func(format cmdutil.Format, width int) string {
+		streams, _, out, _ := cmdutil.TestStreams()
+		streams.OutTTY, streams.Width = true, width
+		opts := &Options{Streams: streams, Kind: snapshot.Destination, Source: Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
+		opts.Output.Format = format
+		require.NoError(t, describeRun(t.Context(), opts))
+		return out.String()
+	}
+	all := "SERVICE NAMESPACE CLUSTER PORTS TRAFFIC ACCESS ENDPOINTS FEDERATED AS NAME ISSUES"
+	for _, c := range []struct {
+		format cmdutil.Format
+		width  int
+		header string
+	}{
+		{cmdutil.FormatTable, 80, "SERVICE NAMESPACE CLUSTER TRAFFIC ACCESS ISSUES"},
+		{cmdutil.FormatTable, 120, "SERVICE NAMESPACE CLUSTER PORTS TRAFFIC ACCESS ENDPOINTS ISSUES"},
+		{cmdutil.FormatTable, 240, all},
+		{cmdutil.FormatWide, 80, all},
+	} {
+		text := ask(c.format, c.width)
+		header, _, _ := strings.Cut(text, "\n")
+		assert.Equal(t, c.header, strings.Join(strings.Fields(header), " "))
+		for line := range strings.Lines(text) {
+			assert.True(t, c.format == cmdutil.FormatWide || len(line)-1 <= c.width, "%d columns: %s", c.width, line)
+		}
+	}
+}
+
 // TestDescribeRunNothing: an empty answer is empty data, and words beside it.
 func TestDescribeRunNothing(t *testing.T) {
 	t.Parallel()
@@ -64,7 +96,7 @@ func TestDescribeRunNothing(t *testing.T) {
 		{cmdutil.FormatYAML, "[]\n", ""},
 	} {
 		streams, _, out, errs := cmdutil.TestStreams()
-		opts := &Options{Streams: streams, Kind: snapshot.Mesh, Search: []string{"nothing"}, Source: Source{Dir: "../../testdata/translate/bookinfo/in"}}
+		opts := &Options{Streams: streams, Kind: snapshot.Mesh, Search: []string{"nothing"}, Source: Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
 		opts.Output.Format = c.format
 		require.NoError(t, describeRun(t.Context(), opts))
 		assert.Equal(t, c.out, out.String())

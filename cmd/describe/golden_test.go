@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,13 +33,16 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// noon is when all answers are given.
+func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
 // ask runs the command that a file's name stands for.
 func ask(t *testing.T, dir, file string) []byte {
 	t.Helper()
 	streams, _, out, _ := cmdutil.TestStreams()
 	ext := filepath.Ext(file)
 	word, name, _ := strings.Cut(strings.TrimSuffix(file, ext), "-")
-	opts := &Options{Streams: streams, Name: name, Kind: kindCalled(t, word), Source: Source{Dir: dir}}
+	opts := &Options{Streams: streams, Name: name, Kind: kindCalled(t, word), Source: Source{Dir: dir}, Now: noon}
 	opts.Output.Format = map[string]cmdutil.Format{".txt": cmdutil.FormatTable, ".yaml": cmdutil.FormatYAML, ".json": cmdutil.FormatJSON}[ext]
 	require.NotEmpty(t, opts.Output.Format, "files end in .txt, .yaml or .json")
 	require.NoError(t, describeRun(t.Context(), opts))

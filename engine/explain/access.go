@@ -25,6 +25,30 @@ type Access struct {
 	Callers []snapshot.Ref `json:"callers,omitempty"`
 }
 
+// AccessMode says in a word who may call a Destination.
+type AccessMode string
+
+const (
+	// AccessOpen: anyone may.
+	AccessOpen AccessMode = "open"
+	// AccessClosed: nobody may, as no AccessPolicy selects it.
+	AccessClosed AccessMode = "closed"
+	// AccessByPolicies: those may whom AccessPolicies name.
+	AccessByPolicies AccessMode = "policies"
+)
+
+func accessMode(d *snapshot.DestinationPlan) AccessMode {
+	switch {
+	case isOpenGateway(d) || d.Mesh != nil && permissive(d.Mesh):
+		return AccessOpen
+	case len(d.Access) > 0:
+		return AccessByPolicies
+	case d.Mesh != nil && d.Mesh.DenyByDefault != nil:
+		return AccessClosed
+	}
+	return AccessOpen
+}
+
 // The values of Access.Default.
 const (
 	Allow = "ALLOW"
@@ -186,17 +210,6 @@ func identityText(i snapshot.Identity) string {
 // principal is the identity in a workload's certificate.
 func principal(trustDomain, namespace, account string) string {
 	return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
-}
-
-// short is the cell of a summary.
-func (a Access) short() string {
-	switch {
-	case a.Default == Allow:
-		return "open"
-	case len(a.Rules) == 0:
-		return "closed"
-	}
-	return snapshot.Count(len(a.Rules), "policy")
 }
 
 func (a Access) sections() []Section {

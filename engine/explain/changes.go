@@ -15,9 +15,9 @@ type Change struct {
 	// Action is Applied, Deleted or Failed.
 	Action  string
 	Cluster string
-	// Because is the policy or VirtualMesh from which it follows, or the
+	// Cause is the policy or VirtualMesh from which it follows, or the
 	// discovered object for which it was made.
-	Because snapshot.Ref
+	Cause snapshot.Ref
 	// Note says what was written, in words.
 	Note string
 	// Count is how often the same was done, up to Time.
@@ -26,22 +26,24 @@ type Change struct {
 
 // Changes lists what was written, newest first. Empty says why there is nothing.
 func Changes(list []Change, empty string) Table {
-	t := Table{Columns: columns("WHEN@", "CLUSTER", "ACTION", "BECAUSE OF", "WHAT", "+TIMES#"), Empty: empty}
-	for _, c := range list {
-		level := Fine
+	columns := []column[Change]{
+		since("WHEN", 0, func(c *Change) time.Time { return c.Time }),
+		text("CLUSTER", 0, func(c *Change) string { return c.Cluster }),
+		text("ACTION", 0, func(c *Change) string { return c.Action }),
+		text("KIND", 1, func(c *Change) string { return c.Cause.Kind.String() }),
+		text("NAME", 0, func(c *Change) string { return c.Cause.Name }),
+		text("NAMESPACE", 3, func(c *Change) string { return c.Cause.Namespace }),
+		sentence("CHANGE", func(c *Change) string { return c.Note }),
+		number("TIMES", 2, func(c *Change) string { return strconv.Itoa(max(c.Count, 1)) }),
+	}
+	return newTable(empty, columns, list, func(c *Change) Row {
+		row := Row{Key: c.Key, Ref: c.Cause, Note: c.Note}
 		if c.Action == "Failed" {
-			level = Broken
+			row.Level = Error
 		}
-		row := Row{Key: c.Key, Ref: c.Because, Level: level, Note: c.Note}
 		if c.Cluster != "" {
 			row.Clusters = []string{c.Cluster}
 		}
-		because := ""
-		if c.Because != (snapshot.Ref{}) {
-			because = c.Because.String()
-		}
-		row.Cells = []string{moment(c.Time), c.Cluster, c.Action, because, c.Note, strconv.Itoa(max(c.Count, 1))}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
+		return row
+	})
 }

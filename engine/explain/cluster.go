@@ -3,7 +3,6 @@ package explain
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -52,6 +51,16 @@ func (x *Index) clusterRefs() []snapshot.Ref {
 	return refs
 }
 
+// clusterName refers to a cluster as issues do that know its name only.
+func clusterName(name string) snapshot.Ref {
+	return snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: name}
+}
+
+// clusterIssues are those of a cluster itself.
+func (x *Index) clusterIssues(name string) []snapshot.Issue {
+	return x.issuesOf(x.clusterRef(name), clusterName(name))
+}
+
 // cluster tells of one cluster; nil if it is not registered.
 func (x *Index) cluster(name string) *Cluster {
 	c := x.clusters[name]
@@ -60,7 +69,7 @@ func (x *Index) cluster(name string) *Cluster {
 	}
 	out := &Cluster{
 		ref: x.clusterRef(name), Name: name, Domain: c.DomainOrDefault(), Meshes: []snapshot.Ref{},
-		Issues: x.issuesOf(x.clusterRef(name), snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: name}),
+		Issues: x.clusterIssues(name),
 	}
 	out.Health, out.Why = x.health(name)
 	for _, m := range x.state.Plan.Meshes {
@@ -111,19 +120,7 @@ func (x *Index) health(name string) (Health, string) {
 	return Unknown, "it is not registered; its discovered objects are all that is known of it"
 }
 
-// Summary is part of Value.
-func (c *Cluster) Summary() []string {
-	names := make([]string, len(c.Meshes))
-	for i, ref := range c.Meshes {
-		names[i] = ref.Name
-	}
-	return []string{
-		c.Name, string(c.Health), strings.Join(names, ", "), strconv.Itoa(c.Workloads), strconv.Itoa(c.Destinations),
-		strconv.Itoa(c.Objects), worst(c.Issues),
-	}
-}
-
-// Page is part of Value.
+// Page is part of Answer.
 func (c *Cluster) Page() Page {
 	meshes := Section{Title: "Meshes", Header: []string{"MESH"}}
 	for _, ref := range c.Meshes {

@@ -1,8 +1,8 @@
 package explain
 
 import (
+	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -104,24 +104,42 @@ func (k *Knows) section() Section {
 	return s
 }
 
+// hostsByDependency are, for each ServiceDependency, the hosts that proxies know
+// of because of it.
+func (x *Index) hostsByDependency() map[snapshot.Ref]map[string]bool {
+	out := map[snapshot.Ref]map[string]bool{}
+	seen := map[*snapshot.Egress]bool{}
+	for _, s := range x.state.Plan.Sidecars {
+		if seen[s.Egress] {
+			continue
+		}
+		seen[s.Egress] = true
+		for _, h := range s.Egress.Hosts {
+			for _, o := range h.Origins {
+				if o.Ref.Kind != snapshot.ServiceDependency {
+					continue
+				}
+				if out[o.Ref] == nil {
+					out[o.Ref] = map[string]bool{}
+				}
+				out[o.Ref][h.Host] = true
+			}
+		}
+	}
+	return out
+}
+
 func (x *Index) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
 	out := &ServiceDependency{Ref: p.Ref, State: string(x.stateOf(p.Ref, p.Dependency.Status.State)), Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: x.issuesOf(p.Ref)}
 	of := map[snapshot.Ref]*snapshot.SidecarPlan{}
 	for _, s := range x.state.Plan.Sidecars {
-		if !slices.Contains(s.Egress.Dependencies, p.Ref) {
-			continue
-		}
-		for _, ref := range s.Workloads {
-			of[ref] = s
-		}
-		for _, h := range s.Egress.Hosts {
-			if slices.ContainsFunc(h.Origins, func(o snapshot.Origin) bool { return o.Ref == p.Ref }) {
-				out.Hosts = append(out.Hosts, h.Host)
+		if slices.Contains(s.Egress.Dependencies, p.Ref) {
+			for _, ref := range s.Workloads {
+				of[ref] = s
 			}
 		}
 	}
-	slices.Sort(out.Hosts)
-	out.Hosts = slices.Compact(out.Hosts)
+	out.Hosts = append(out.Hosts, slices.Sorted(maps.Keys(x.hostsByDependency()[p.Ref]))...)
 	for i := range p.Verdicts {
 		workload := DependentWorkload{Ref: p.Verdicts[i].Destination}
 		if s := of[workload.Ref]; s != nil {
@@ -132,14 +150,7 @@ func (x *Index) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
 	return out
 }
 
-// Summary is part of Value.
-func (o *ServiceDependency) Summary() []string {
-	return []string{
-		o.Ref.Name, o.Ref.Namespace, o.State, strconv.Itoa(len(o.Workloads)), strconv.Itoa(len(o.Hosts)), worst(o.Issues),
-	}
-}
-
-// Page is part of Value.
+// Page is part of Answer.
 func (o *ServiceDependency) Page() Page {
 	workloads := Section{Title: "Workloads that it selects", Text: "None."}
 	if len(o.Workloads) > 0 {

@@ -173,22 +173,7 @@ func fieldsWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string {
 	return won
 }
 
-// Summary is part of Value.
-func (d *Destination) Summary() []string {
-	row := []string{d.Ref.Name, "", "", "", "", "", d.Access.short(), worst(d.Issues)}
-	if d.Service != nil {
-		row[1], row[2], row[3] = d.Service.Cluster, d.Service.Namespace, d.Service.Name
-	}
-	if d.Federation != nil {
-		row[4] = d.Federation.Hostname
-	}
-	if len(d.Traffic) > 0 {
-		row[5] = snapshot.Count(len(d.Traffic), "policy")
-	}
-	return row
-}
-
-// Page is part of Value.
+// Page is part of Answer.
 func (d *Destination) Page() Page {
 	var service, mesh, ports string
 	if d.Service != nil {

@@ -29,7 +29,7 @@ func load(t *testing.T, name string) *snapshot.Input {
 }
 
 // TestEveryAnswer asks about everything in every case: rows fit their headers,
-// answers marshal, and asking twice gives the same.
+// answers marshal, asking twice gives the same, and lists have all there is.
 func TestEveryAnswer(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir(cases)
@@ -41,11 +41,26 @@ func TestEveryAnswer(t *testing.T) {
 			index, again := explain.New(state), explain.New(state)
 			asked := 0
 			for _, kind := range explain.Kinds() {
+				var listed []snapshot.Ref
+				access := map[snapshot.Ref]explain.AccessMode{}
+				for _, row := range index.List(kind).Rows {
+					listed = append(listed, row.Ref)
+					if d, ok := row.Item.(*explain.DestinationItem); ok {
+						access[row.Ref] = d.Access
+					}
+					assert.Len(t, row.Cells, len(index.List(kind).Columns), row.Key)
+					data, err := json.Marshal(row.Item)
+					require.NoError(t, err)
+					assert.Contains(t, string(data), `"issues":[`, row.Key)
+				}
+				assert.ElementsMatch(t, index.Refs(kind), listed)
 				for _, ref := range index.Refs(kind) {
 					value := index.Describe(ref)
 					require.NotNil(t, value, ref)
+					if d, ok := value.(*explain.Destination); ok {
+						assert.Equal(t, d.Access.Default == explain.Allow, access[ref] == explain.AccessOpen, "%s in the list and by itself", ref)
+					}
 					asked++
-					assert.Len(t, value.Summary(), len(explain.SummaryHeader(kind)), ref)
 					for _, s := range value.Page().Sections {
 						assert.True(t, len(s.Rows) > 0 || s.Text != "", "%s: section %q says nothing", ref, s.Title)
 						for _, row := range s.Rows {
@@ -95,7 +110,7 @@ func TestFind(t *testing.T) {
 	assert.Nil(t, index.Describe(snapshot.Ref{Kind: snapshot.Pod, Name: "none"}))
 }
 
-func describe[T explain.Value](t *testing.T, index *explain.Index, kind snapshot.Kind, name string) T {
+func describe[T explain.Answer](t *testing.T, index *explain.Index, kind snapshot.Kind, name string) T {
 	t.Helper()
 	value, ok := index.Describe(snapshot.Ref{Kind: kind, Namespace: "gloo-mesh", Name: name}).(T)
 	require.True(t, ok, name)

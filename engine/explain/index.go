@@ -25,9 +25,9 @@ type Index struct {
 	stored bool
 	// unread: the clusters themselves were not read; see NewStored.
 	unread bool
-	// waiting are policies and VirtualMeshes of which the server has not taken
-	// up the present version.
-	waiting map[snapshot.Ref]bool
+	// pending are policies and VirtualMeshes of which the server has not processed
+	// the latest version.
+	pending map[snapshot.Ref]bool
 }
 
 // New indexes a State. It does not change it.
@@ -165,7 +165,7 @@ func (x *Index) source(ref snapshot.Ref) string {
 
 // Describe answers all there is to say about one object; nil if there is none
 // of that name. The Ref is one that Refs or Find gave.
-func (x *Index) Describe(ref snapshot.Ref) Value {
+func (x *Index) Describe(ref snapshot.Ref) Answer {
 	switch ref.Kind {
 	case snapshot.Mesh:
 		if m := x.meshes[ref]; m != nil {
@@ -241,6 +241,14 @@ func (x *Index) frozen(cluster string) string {
 		return c.Sync.String()
 	}
 	return c.Sync.String() + ": " + c.Reason
+}
+
+// clusterOfWorkload is the cluster of a Workload; empty if it has none.
+func (x *Index) clusterOfWorkload(workload snapshot.Ref) string {
+	if o := x.workloads[workload]; o != nil && o.Spec.Kubernetes != nil {
+		return o.Spec.Kubernetes.Controller.ClusterName
+	}
+	return ""
 }
 
 // clusterOf is the cluster of a Destination's Service; empty if it has none.

@@ -117,30 +117,7 @@ func installationOf(s *discoveryv1.MeshSpec) (string, discoveryv1.MeshInstallati
 	return "unknown", discoveryv1.MeshInstallation{}
 }
 
-// Summary is part of Value.
-func (m *Mesh) Summary() []string {
-	var virtual string
-	if m.VirtualMesh != nil {
-		virtual = shortName(*m.VirtualMesh)
-	}
-	cluster := m.Cluster
-	if m.Frozen != "" {
-		cluster += " (frozen)"
-	}
-	return []string{m.Ref.Name, m.Type, m.Version, cluster, m.TrustDomain, virtual, m.gateways(), worst(m.Issues)}
-}
-
-func (m *Mesh) gateways() string {
-	var all []string
-	for _, g := range m.Gateways {
-		for _, address := range g.Addresses {
-			all = append(all, address+":"+strconv.FormatUint(uint64(g.Port), 10))
-		}
-	}
-	return strings.Join(all, ", ")
-}
-
-// Page is part of Value.
+// Page is part of Answer.
 func (m *Mesh) Page() Page {
 	virtual, access, dns := "none", "open unless a policy says otherwise", "only services of its own cluster"
 	if m.VirtualMesh != nil {

@@ -2,12 +2,10 @@ package explain
 
 import "github.com/meshctl/meshctl/engine/snapshot"
 
-// Value is an answer. It marshals to JSON; Page and Summary are the same as text.
-type Value interface {
-	// Page is the whole answer.
+// Answer is all there is to say about an object. It marshals to JSON.
+type Answer interface {
+	// Page is the same as text.
 	Page() Page
-	// Summary is one row of a list; SummaryHeader names its cells.
-	Summary() []string
 }
 
 // Page is an answer in sections, for painters that know nothing of meshes.
@@ -46,27 +44,4 @@ func facts(title string, pairs ...[2]string) Section {
 		}
 	}
 	return s
-}
-
-// SummaryHeader names the cells of the summaries of a kind.
-func SummaryHeader(kind snapshot.Kind) []string {
-	switch kind {
-	case snapshot.Mesh:
-		return []string{"NAME", "TYPE", "VERSION", "CLUSTER", "TRUST DOMAIN", "VIRTUAL MESH", "GATEWAYS", "ISSUES"}
-	case snapshot.Workload:
-		return []string{"NAME", "CLUSTER", "NAMESPACE", "CONTROLLER", "SERVICE ACCOUNT", "MESH", "ISSUES"}
-	case snapshot.Destination:
-		return []string{"NAME", "CLUSTER", "NAMESPACE", "SERVICE", "FEDERATED AS", "TRAFFIC", "ACCESS", "ISSUES"}
-	case snapshot.KubernetesCluster:
-		return []string{"NAME", "HEALTH", "MESHES", "WORKLOADS", "DESTINATIONS", "OBJECTS", "ISSUES"}
-	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
-		return []string{"NAME", "NAMESPACE", "STATE", "TARGETS", "REFUSED", "CREATED", "ISSUES"}
-	case snapshot.VirtualMesh:
-		return []string{"NAME", "NAMESPACE", "STATE", "MESHES", "FEDERATED", "GLOBAL ACCESS", "ISSUES"}
-	case snapshot.VirtualDestination:
-		return []string{"NAME", "NAMESPACE", "STATE", "HOST", "PORT", "PROTOCOL", "BEHIND IT", "SEEN BY", "ISSUES"}
-	case snapshot.ServiceDependency:
-		return []string{"NAME", "NAMESPACE", "STATE", "WORKLOADS", "HOSTS", "ISSUES"}
-	}
-	return nil
 }

@@ -105,7 +105,7 @@ func (x *Index) policyState(p *snapshot.PolicyPlan) commonv1.ApprovalState {
 	if slices.ContainsFunc(x.issues[p.Ref], func(i snapshot.Issue) bool { return i.Code == snapshot.WriteFailed }) {
 		return commonv1.ApprovalStateFailed
 	}
-	if x.waiting[p.Ref] {
+	if x.pending[p.Ref] {
 		return commonv1.ApprovalStatePending
 	}
 	return statusState(x.statuses[p.Ref])
@@ -128,25 +128,7 @@ func statusState(s *snapshot.Status) commonv1.ApprovalState {
 	return status.State
 }
 
-// counts are how many targets accept it, and how many do not.
-func (p *Policy) counts() (accepted, refused int) {
-	for _, t := range p.Targets {
-		if t.State == "ACCEPTED" {
-			accepted++
-		} else {
-			refused++
-		}
-	}
-	return accepted, refused
-}
-
-// Summary is part of Value.
-func (p *Policy) Summary() []string {
-	accepted, refused := p.counts()
-	return []string{p.Ref.Name, p.Ref.Namespace, string(p.State), strconv.Itoa(accepted), some(refused), moment(p.Created), worst(p.Issues)}
-}
-
-// Page is part of Value.
+// Page is part of Answer.
 func (p *Policy) Page() Page {
 	sources := "any workload"
 	if p.SourceCount > 0 {
@@ -170,7 +152,7 @@ func (p *Policy) Page() Page {
 	return Page{
 		Title: p.Ref.Kind.String() + " " + shortName(p.Ref),
 		Sections: []Section{
-			facts("", [2]string{"State", string(p.State)}, [2]string{"Created", moment(p.Created)}, [2]string{"Callers", sources}),
+			facts("", [2]string{"State", string(p.State)}, [2]string{"Created", timeText(p.Created)}, [2]string{"Callers", sources}),
 			targets,
 		},
 		Issues: p.Issues,

@@ -9,27 +9,33 @@ import (
 
 // Problems lists all issues, worst first.
 func (x *Index) Problems() Table {
-	t := Table{
-		Columns: columns("SEVERITY", "OBJECT", "ON", "PROBLEM", "+CODE"),
-		Empty:   "No problems: every policy is in force where it should be, and every cluster can be read.",
+	columns := []column[snapshot.Issue]{
+		text("SEVERITY", 2, func(i *snapshot.Issue) string { return i.Severity.String() }),
+		text("KIND", 0, func(i *snapshot.Issue) string { return i.Ref.Kind.String() }),
+		text("NAME", 0, func(i *snapshot.Issue) string { return i.Ref.Name }),
+		text("NAMESPACE", 4, func(i *snapshot.Issue) string { return i.Ref.Namespace }),
+		text("CLUSTER", 3, func(i *snapshot.Issue) string { return i.Ref.Cluster }),
+		text("ON", 1, func(i *snapshot.Issue) string {
+			if i.Target == i.Ref {
+				return ""
+			}
+			return i.Target.Name
+		}),
+		sentence("PROBLEM", func(i *snapshot.Issue) string { return i.Message }),
+		text("CODE", 5, func(i *snapshot.Issue) string { return string(i.Code) }),
 	}
-	for _, issue := range x.Issues() {
-		level := Level(issue.Severity) + Noted
-		var on string
-		if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
-			on = issue.Target.Name
-		}
+	const empty = "No problems: every policy is in force where it should be, and every cluster can be read."
+	t := newTable(empty, columns, x.Issues(), func(i *snapshot.Issue) Row {
 		row := Row{
 			// Two issues may say the same of one object on two targets.
-			Key: issue.Ref.String() + " " + issue.Target.String() + " " + string(issue.Code) + " " + issue.Message,
-			Ref: x.nearest(issue), Level: level, Note: issue.Message, Next: issue.Hint,
-			Cells: []string{issue.Severity.String(), issue.Ref.String(), on, issue.Message, string(issue.Code)},
+			Key: i.Ref.String() + " " + i.Target.String() + " " + string(i.Code) + " " + i.Message,
+			Ref: x.nearest(*i), Level: LevelOf(i.Severity), Note: i.Message, Next: i.Hint,
 		}
-		if cluster := x.clusterOfIssue(issue); cluster != "" {
+		if cluster := x.clusterOfIssue(*i); cluster != "" {
 			row.Clusters = []string{cluster}
 		}
-		t.Rows = append(t.Rows, row)
-	}
+		return row
+	})
 	unique := map[string]int{}
 	for i := range t.Rows {
 		key := t.Rows[i].Key
@@ -91,8 +97,10 @@ func (x *Index) clusterOfIssue(issue snapshot.Issue) string {
 			}
 		case ref.Kind == snapshot.Mesh && x.meshes[ref] != nil:
 			return x.meshes[ref].Cluster
-		case ref.Kind == snapshot.Workload && x.workloads[ref] != nil && x.workloads[ref].Spec.Kubernetes != nil:
-			return x.workloads[ref].Spec.Kubernetes.Controller.ClusterName
+		case ref.Kind == snapshot.Workload:
+			if cluster := x.clusterOfWorkload(ref); cluster != "" {
+				return cluster
+			}
 		}
 	}
 	return ""

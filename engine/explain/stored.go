@@ -27,7 +27,7 @@ func NewStored(state *snapshot.State) *Index {
 // that the server wrote.
 func NewLive(state *snapshot.State) *Index {
 	x := New(state)
-	x.stored, x.waiting = true, map[snapshot.Ref]bool{}
+	x.stored, x.pending = true, map[snapshot.Ref]bool{}
 	m := state.Input.Management
 	for _, p := range m.TrafficPolicies {
 		x.readStored(snapshot.RefOf(snapshot.TrafficPolicy, p), p.Generation-p.Status.ObservedGeneration, p.Status.State, p.Status.Errors)
@@ -51,7 +51,7 @@ func NewLive(state *snapshot.State) *Index {
 // versions of the spec it is late.
 func (x *Index) readStored(ref snapshot.Ref, behind int64, state commonv1.ApprovalState, errs []string) {
 	if behind > 0 {
-		x.waiting[ref] = true
+		x.pending[ref] = true
 	}
 	x.storedFailure(ref, state, errs)
 }

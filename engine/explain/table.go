@@ -1,8 +1,11 @@
 package explain
 
 import (
+	"slices"
 	"strconv"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -18,22 +21,30 @@ type Table struct {
 
 // Column says how the cells below a title are meant.
 type Column struct {
-	Title string
-	Kind  ColumnKind
-	// Extra columns are the first to go where there is no room for all.
-	Extra bool
+	Title  string
+	Format Format
+	// Priority is that of additionalPrinterColumns of Kubernetes: where there is
+	// no room for all columns, those of the highest go first. Columns of 0 stay.
+	Priority int
+	// Sentence columns give way, down to MinSentence, before another one goes.
+	Sentence bool
 }
 
-// ColumnKind says what the cells of a column hold.
-type ColumnKind uint8
+// MinSentence is the width that painters leave to a column of sentences.
+const MinSentence = 24
+
+// Format says what the cells of a column hold.
+type Format uint8
 
 const (
-	// Words are sorted as they are spelled.
-	Words ColumnKind = iota
+	// Text cells are sorted as they are spelled.
+	Text Format = iota
 	// Number cells begin with digits, or are empty.
 	Number
-	// Moment cells are RFC 3339 times, or are empty; painters show an age.
-	Moment
+	// Since cells are RFC 3339 times in the past, or empty; painters show an age.
+	Since
+	// Until cells are RFC 3339 times, or empty; painters show how far they are ahead.
+	Until
 )
 
 // Row is one object of a Table.
@@ -44,6 +55,8 @@ type Row struct {
 	// Ref is what the row is about; zero if it is nothing that can be described.
 	Ref   snapshot.Ref
 	Cells []string
+	// Item is the row as a value that marshals to JSON.
+	Item any
 	// Clusters that it concerns; none means all.
 	Clusters []string
 	Labels   map[string]string
@@ -53,55 +66,140 @@ type Row struct {
 	Note, Next string
 }
 
-// Level says how bad it is: a higher one is worse.
+// Level is the severity of the worst issue of a row, or none.
 type Level uint8
 
-// The levels; those above Fine are the severities of issues.
+// The levels; those above OK are the severities of issues.
 const (
-	Fine Level = iota
-	Noted
-	Doubtful
-	Broken
+	OK Level = iota
+	Info
+	Warning
+	Error
 )
 
 // String returns "ok", "info", "warning" or "error".
 func (l Level) String() string {
-	if l == Fine {
+	if l == OK {
 		return "ok"
 	}
-	return snapshot.Severity(l - Noted).String()
+	return snapshot.Severity(l - Info).String()
 }
+
+// LevelOf is the level of a severity.
+func LevelOf(s snapshot.Severity) Level { return Level(s) + Info }
 
 // levelOf is the level of the worst issue; issues are worst first.
 func levelOf(issues []snapshot.Issue) Level {
 	if len(issues) == 0 {
-		return Fine
+		return OK
 	}
-	return Level(issues[0].Severity) + Noted
+	return LevelOf(issues[0].Severity)
 }
 
-// words makes columns; a title that ends in # is one of numbers, in @ one of
-// moments, and one that begins with + is extra.
-func columns(titles ...string) []Column {
-	out := make([]Column, len(titles))
-	for i, title := range titles {
-		c := Column{Title: title}
-		if title[0] == '+' {
-			c.Extra, c.Title = true, c.Title[1:]
-		}
-		switch title[len(title)-1] {
-		case '#':
-			c.Kind, c.Title = Number, c.Title[:len(c.Title)-1]
-		case '@':
-			c.Kind, c.Title = Moment, c.Title[:len(c.Title)-1]
-		}
-		out[i] = c
-	}
-	return out
+// column is a column of a table of items T.
+type column[T any] struct {
+	Column
+	cell func(*T) string
 }
 
-// moment spells a time for a cell; the zero one is empty.
-func moment(t time.Time) string {
+// text makes a column; lower priorities stay longer.
+func text[T any](title string, priority int, cell func(*T) string) column[T] {
+	return column[T]{Column{Title: title, Priority: priority}, cell}
+}
+
+func number[T any](title string, priority int, cell func(*T) string) column[T] {
+	return column[T]{Column{Title: title, Priority: priority, Format: Number}, cell}
+}
+
+func since[T any](title string, priority int, at func(*T) time.Time) column[T] {
+	return column[T]{Column{Title: title, Priority: priority, Format: Since}, func(t *T) string { return timeText(at(t)) }}
+}
+
+func until[T any](title string, priority int, at func(*T) time.Time) column[T] {
+	return column[T]{Column{Title: title, Priority: priority, Format: Until}, func(t *T) string { return timeText(at(t)) }}
+}
+
+func sentence[T any](title string, cell func(*T) string) column[T] {
+	return column[T]{Column{Title: title, Sentence: true}, cell}
+}
+
+// newTable lists items: row makes what a row has beside its cells.
+func newTable[T any](empty string, columns []column[T], items []T, row func(*T) Row) Table {
+	t := Table{Empty: empty, Columns: make([]Column, len(columns)), Rows: make([]Row, len(items))}
+	for i, c := range columns {
+		t.Columns[i] = c.Column
+	}
+	for i := range items {
+		item := &items[i]
+		r := row(item)
+		r.Item, r.Cells = item, make([]string, len(columns))
+		for j, c := range columns {
+			r.Cells[j] = c.cell(item)
+		}
+		t.Rows[i] = r
+	}
+	return t
+}
+
+// Fit chooses the columns for which there is room, by index: widths are those
+// of the columns, gap is what stands between two.
+func Fit(columns []Column, widths []int, gap, room int) []int {
+	chosen := make([]int, len(columns))
+	total := -gap
+	for i, c := range columns {
+		chosen[i] = i
+		total += gap + c.least(widths[i])
+	}
+	for total > room {
+		// Of equal priorities the last one goes.
+		out := -1
+		for at, i := range chosen {
+			if p := columns[i].Priority; p > 0 && (out < 0 || p >= columns[chosen[out]].Priority) {
+				out = at
+			}
+		}
+		if out < 0 {
+			break
+		}
+		total -= gap + columns[chosen[out]].least(widths[chosen[out]])
+		chosen = slices.Delete(chosen, out, out+1)
+	}
+	return chosen
+}
+
+// least is how far a column of a width gives way.
+func (c Column) least(width int) int {
+	if c.Sentence {
+		return min(width, max(len(c.Title), MinSentence))
+	}
+	return width
+}
+
+// Spell is a cell as people read it: ages instead of times.
+func (c Column) Spell(cell string, now time.Time) string {
+	if c.Format != Since && c.Format != Until {
+		return cell
+	}
+	at, err := time.Parse(time.RFC3339, cell)
+	if err != nil {
+		return cell
+	}
+	return c.SpellTime(at, now)
+}
+
+// SpellTime is Spell for the time that a cell holds.
+func (c Column) SpellTime(at, now time.Time) string {
+	switch {
+	case c.Format == Since:
+		return duration.HumanDuration(max(now.Sub(at), 0))
+	case at.After(now):
+		return "in " + duration.HumanDuration(at.Sub(now))
+	}
+	return duration.HumanDuration(now.Sub(at)) + " ago"
+}
+
+// timeText spells a time for a cell or a value; the zero one is empty.
+func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -114,4 +212,21 @@ func some(n int) string {
 		return ""
 	}
 	return strconv.Itoa(n)
+}
+
+// partly spells how many of all: "3", or "2 of 3".
+func partly(n, all int) string {
+	if n == all {
+		return strconv.Itoa(n)
+	}
+	return strconv.Itoa(n) + " of " + strconv.Itoa(all)
+}
+
+// lift makes columns of an item out of those of a part of it.
+func lift[T, U any](columns []column[U], part func(*T) *U) []column[T] {
+	out := make([]column[T], len(columns))
+	for i, c := range columns {
+		out[i] = column[T]{c.Column, func(t *T) string { return c.cell(part(t)) }}
+	}
+	return out
 }

@@ -133,21 +133,7 @@ func orderText(targets []FailoverTarget) string {
 	return b.String()
 }
 
-// Summary is part of Value.
-func (v *VirtualDestination) Summary() []string {
-	seen := 0
-	for _, view := range v.Views {
-		if len(view.Targets) > 0 {
-			seen++
-		}
-	}
-	return []string{
-		v.Ref.Name, v.Ref.Namespace, string(v.State), v.Hostname, strconv.FormatUint(uint64(v.Port), 10), v.Protocol,
-		snapshot.Count(len(v.Backing), "service"), snapshot.Count(seen, "mesh"), worst(v.Issues),
-	}
-}
-
-// Page is part of Value.
+// Page is part of Answer.
 func (v *VirtualDestination) Page() Page {
 	backing := Section{Title: "Services behind it", Header: []string{"SERVICE", "PORT", "REGION", "READY"}}
 	for _, b := range v.Backing {

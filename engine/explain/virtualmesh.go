@@ -3,7 +3,6 @@ package explain
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
@@ -59,11 +58,8 @@ type Federated struct {
 func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	spec := &v.VirtualMesh.Spec
 	out := &VirtualMesh{
-		Ref: v.Ref, State: x.stateOf(v.Ref, v.VirtualMesh.Status.State), Members: []Member{}, GlobalAccess: spec.GlobalAccessPolicy, Trust: trustText(spec.MtlsConfig),
+		Ref: v.Ref, State: x.stateOf(v.Ref, v.VirtualMesh.Status.State), Members: []Member{}, GlobalAccess: globalAccess(v.VirtualMesh), Trust: trustText(spec.MtlsConfig),
 		HostnameSuffix: networkingv1.DefaultHostnameSuffix, Federated: []Federated{}, Issues: x.issuesOf(v.Ref),
-	}
-	if out.GlobalAccess == "" {
-		out.GlobalAccess = networkingv1.GlobalAccessPolicyMeshDefault
 	}
 	if f := spec.Federation; f != nil && f.HostnameSuffix != "" {
 		out.HostnameSuffix = f.HostnameSuffix
@@ -96,8 +92,8 @@ func (x *Index) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 	if i < 0 {
 		return out
 	}
-	mesh := x.mesh(v.Members[i])
-	out.Cluster, out.Frozen = mesh.Cluster, mesh.Frozen
+	mesh := v.Members[i]
+	out.Cluster, out.Frozen, out.Gateways = mesh.Cluster, x.frozen(mesh.Cluster), gatewayAddresses(mesh)
 	if !slices.ContainsFunc(out.Issues, func(i snapshot.Issue) bool { return i.Severity == snapshot.Error }) {
 		out.State = commonv1.ApprovalStateAccepted
 	}
@@ -106,15 +102,12 @@ func (x *Index) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 			out.Load = &Load{l.ServiceEntries, l.Endpoints}
 		}
 	}
-	if text := mesh.gateways(); text != "" {
-		out.Gateways = strings.Split(text, ", ")
-	}
 	return out
 }
 
 // stateOf reads the state from the status to be written, or from the one stored.
 func (x *Index) stateOf(ref snapshot.Ref, stored commonv1.ApprovalState) commonv1.ApprovalState {
-	if x.waiting[ref] && stored != commonv1.ApprovalStateFailed {
+	if x.pending[ref] && stored != commonv1.ApprovalStateFailed {
 		return commonv1.ApprovalStatePending
 	}
 	state := struct {
@@ -158,15 +151,7 @@ func (l *Load) String() string {
 	return snapshot.Count(l.ServiceEntries, "service") + ", " + snapshot.Count(l.Endpoints, "endpoint")
 }
 
-// Summary is part of Value.
-func (v *VirtualMesh) Summary() []string {
-	return []string{
-		v.Ref.Name, v.Ref.Namespace, string(v.State), strconv.Itoa(len(v.Members)), strconv.Itoa(len(v.Federated)),
-		string(v.GlobalAccess), worst(v.Issues),
-	}
-}
-
-// Page is part of Value.
+// Page is part of Answer.
 func (v *VirtualMesh) Page() Page {
 	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "ADDED TO EACH PROXY", "FROZEN"}}
 	for _, m := range v.Members {

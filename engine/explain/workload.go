@@ -51,7 +51,7 @@ func (x *Index) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 	}
 	if k := o.Spec.Kubernetes; k != nil {
 		out.PodLabels = k.PodLabels
-		out.Controller = &snapshot.Ref{Cluster: k.Controller.ClusterName, Namespace: k.Controller.Namespace, Name: k.Controller.Name}
+		out.Controller = controllerOf(ref, k)
 		out.Frozen = x.frozen(k.Controller.ClusterName)
 	}
 	mesh := x.meshOf(o)
@@ -105,19 +105,7 @@ func hostFrom(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) string {
 	return d.Federation.Hostname
 }
 
-// Summary is part of Value.
-func (o *Workload) Summary() []string {
-	row := []string{o.Ref.Name, "", "", "", o.ServiceAccount, "", worst(o.Issues)}
-	if o.Controller != nil {
-		row[1], row[2], row[3] = o.Controller.Cluster, o.Controller.Namespace, o.Controller.Name
-	}
-	if o.Mesh != nil {
-		row[5] = o.Mesh.Name
-	}
-	return row
-}
-
-// Page is part of Value.
+// Page is part of Answer.
 func (o *Workload) Page() Page {
 	var controller, mesh string
 	if o.Controller != nil {

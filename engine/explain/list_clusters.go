@@ -1,0 +1,139 @@
+package explain
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// ClusterFacts is what a source knows of a cluster beside its objects.
+type ClusterFacts struct {
+	// Issued and Expires bound the life of the credential; zero if not known.
+	Issued  time.Time `json:"credentialIssued,omitzero"`
+	Expires time.Time `json:"credentialExpires,omitzero"`
+	// BehindSince is when the cluster was last up to date, as far as was seen: it
+	// could be read, and no edit that concerns it waited to be processed. Zero if
+	// it is up to date, or never was.
+	BehindSince time.Time `json:"behindSince,omitzero"`
+}
+
+// ClusterItem is a registered cluster in a list.
+type ClusterItem struct {
+	Ref    snapshot.Ref `json:"ref"`
+	Health Health       `json:"health"`
+	// Reason says why it is not healthy.
+	Reason       string   `json:"reason,omitempty"`
+	Meshes       []string `json:"meshes"`
+	Workloads    int      `json:"workloads"`
+	Destinations int      `json:"destinations"`
+	// Objects are those that are generated for it.
+	Objects int `json:"objects"`
+	// Pending are the edits that concern it and wait to be processed.
+	Pending int `json:"pending,omitempty"`
+	ClusterFacts
+	Issues []snapshot.Issue `json:"issues"`
+}
+
+// clusterItems lists the registered clusters and those of which only
+// discovered meshes are known, ascending by name.
+func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
+	names := make([]string, 0, len(x.clusters))
+	for name := range x.clusters {
+		names = append(names, name)
+	}
+	meshes := map[string][]string{}
+	for _, m := range x.state.Plan.Meshes {
+		if x.clusters[m.Cluster] == nil && meshes[m.Cluster] == nil {
+			names = append(names, m.Cluster)
+		}
+		meshes[m.Cluster] = append(meshes[m.Cluster], m.Ref.Name)
+	}
+	slices.Sort(names)
+	workloads, destinations, objects, pending := map[string]int{}, map[string]int{}, map[string]int{}, x.Pending()
+	for _, o := range x.state.Plan.Workloads {
+		if k := o.Spec.Kubernetes; k != nil {
+			workloads[k.Controller.ClusterName]++
+		}
+	}
+	for d := range x.state.Plan.Destinations.All() {
+		if k := d.Destination.Spec.KubeService; k != nil {
+			destinations[k.Ref.ClusterName]++
+		}
+	}
+	for o := range x.state.Output.Objects {
+		objects[o.Ref.Cluster]++
+	}
+	items := make([]ClusterItem, len(names))
+	for i, name := range names {
+		ref := x.clusterRef(name)
+		c := ClusterItem{
+			Ref: ref, Meshes: append([]string{}, meshes[name]...), Workloads: workloads[name], Destinations: destinations[name],
+			Objects: objects[name], Pending: pending[name], ClusterFacts: facts[name], Issues: x.clusterIssues(name),
+		}
+		c.Health, c.Reason = x.health(name)
+		items[i] = c
+	}
+	return items
+}
+
+// Clusters lists the registered clusters; facts, by name, may be nil.
+func (x *Index) Clusters(facts map[string]ClusterFacts) Table {
+	columns := slices.Concat(clusterColumns(), []column[ClusterItem]{
+		text("MESHES", 3, func(c *ClusterItem) string { return strings.Join(c.Meshes, ", ") }),
+		number("WORKLOADS", 1, func(c *ClusterItem) string { return strconv.Itoa(c.Workloads) }),
+		number("DESTINATIONS", 1, func(c *ClusterItem) string { return strconv.Itoa(c.Destinations) }),
+		number("OBJECTS", 2, func(c *ClusterItem) string { return strconv.Itoa(c.Objects) }),
+	}, factColumns(facts), []column[ClusterItem]{
+		text("ISSUES", 0, func(c *ClusterItem) string { return worst(c.Issues) }),
+	})
+	registered := slices.DeleteFunc(x.clusterItems(facts), func(c ClusterItem) bool { return x.clusters[c.Ref.Name] == nil })
+	return newTable(noClusters, columns, registered, func(c *ClusterItem) Row {
+		row := Row{Key: c.Ref.Name, Ref: c.Ref, Clusters: []string{c.Ref.Name}}
+		c.note(&row, c.Issues)
+		return row
+	})
+}
+
+const noClusters = "No cluster is registered. Register one with: meshctl cluster register NAME --remote-context CONTEXT"
+
+func clusterColumns() []column[ClusterItem] {
+	return []column[ClusterItem]{
+		text("CLUSTER", 0, func(c *ClusterItem) string { return c.Ref.Name }),
+		text("HEALTH", 0, func(c *ClusterItem) string { return string(c.Health) }),
+	}
+}
+
+// factColumns are those of what a source knows of clusters; none if it knows nothing.
+func factColumns(facts map[string]ClusterFacts) []column[ClusterItem] {
+	if facts == nil {
+		return nil
+	}
+	return []column[ClusterItem]{
+		since("CREDENTIAL", 6, func(c *ClusterItem) time.Time { return c.Issued }),
+		until("EXPIRES", 5, func(c *ClusterItem) time.Time { return c.Expires }),
+		since("SYNC LAG", 4, func(c *ClusterItem) time.Time { return c.BehindSince }),
+		number("PENDING", 4, func(c *ClusterItem) string { return some(c.Pending) }),
+	}
+}
+
+// note puts the health of the cluster and the worst issue into a row.
+func (c *ClusterItem) note(row *Row, issues []snapshot.Issue) {
+	row.Level, row.Note = max(levelOf(issues), c.Health.level()), c.Reason
+	if len(issues) > 0 {
+		row.Note, row.Next = issues[0].Message, issues[0].Hint
+	}
+}
+
+// level is how bad a health is.
+func (h Health) level() Level {
+	switch h {
+	case Healthy:
+		return OK
+	case Unknown:
+		return Info
+	}
+	return Error
+}

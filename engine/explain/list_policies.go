@@ -1,0 +1,181 @@
+package explain
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// PolicyItem is a TrafficPolicy, AccessPolicy, VirtualDestination or
+// ServiceDependency in a list.
+type PolicyItem struct {
+	Ref snapshot.Ref `json:"ref"`
+	// State is that of its status.
+	State commonv1.ApprovalState `json:"state"`
+	// Targets are the Destinations that it selects, or the Workloads of a
+	// ServiceDependency.
+	Targets AcceptedCount `json:"targets"`
+	// Conflicts are the targets on which an older policy has a field that it sets.
+	Conflicts int              `json:"conflicts,omitempty"`
+	Created   time.Time        `json:"created,omitzero"`
+	Issues    []snapshot.Issue `json:"issues"`
+
+	clusters []string
+	labels   map[string]string
+}
+
+// policyItem counts what became of a policy on each of its targets.
+func (x *Index) policyItem(ref snapshot.Ref, state commonv1.ApprovalState, verdicts []snapshot.Verdict, o metav1.Object) PolicyItem {
+	item := PolicyItem{Ref: ref, State: state, Issues: x.issuesOf(ref)}
+	if o != nil {
+		item.Created, item.labels = o.GetCreationTimestamp().UTC(), o.GetLabels()
+	}
+	for i := range verdicts {
+		v := &verdicts[i]
+		item.Targets.add(v.Accepted)
+		if len(lostFields(v.Issues)) > 0 {
+			item.Conflicts++
+		}
+		item.in(x.clusterOf(v.Destination))
+	}
+	return item
+}
+
+// in adds a cluster that the policy concerns; empty is none.
+func (p *PolicyItem) in(cluster string) {
+	if cluster != "" && !slices.Contains(p.clusters, cluster) {
+		p.clusters = append(p.clusters, cluster)
+	}
+}
+
+// VirtualDestinationItem is a VirtualDestination in a list; its targets are the
+// services behind it.
+type VirtualDestinationItem struct {
+	PolicyItem
+	Host     string `json:"hostname"`
+	Port     uint32 `json:"port"`
+	Protocol string `json:"protocol"`
+	// Meshes are those from which it can be called.
+	Meshes int `json:"meshes"`
+}
+
+// ServiceDependencyItem is a ServiceDependency in a list.
+type ServiceDependencyItem struct {
+	PolicyItem
+	// Hosts are those that its workloads know of because of it.
+	Hosts int `json:"hosts"`
+}
+
+// itself is the part of a PolicyItem that policyTable asks for.
+func itself(p *PolicyItem) *PolicyItem { return p }
+
+// policyTable lists policies: first and own are the columns that only they have.
+func policyTable[T any](empty string, items []T, policy func(*T) *PolicyItem, first, own []column[T], x *Index) Table {
+	columns := slices.Concat(first, lift([]column[PolicyItem]{
+		text("NAME", 0, func(p *PolicyItem) string { return p.Ref.Name }),
+		text("NAMESPACE", 3, func(p *PolicyItem) string { return p.Ref.Namespace }),
+		text("STATE", 0, func(p *PolicyItem) string { return string(p.State) }),
+		number("TARGETS", 0, func(p *PolicyItem) string { return p.Targets.text() }),
+	}, policy), own, lift([]column[PolicyItem]{
+		since("AGE", 1, func(p *PolicyItem) time.Time { return p.Created }),
+		text("ISSUES", 0, func(p *PolicyItem) string { return worst(p.Issues) }),
+	}, policy))
+	return newTable(empty, columns, items, func(t *T) Row {
+		p := policy(t)
+		row := Row{Key: p.Ref.String(), Ref: p.Ref, Clusters: p.clusters, Labels: p.labels}
+		x.note(&row, p.Issues)
+		return row
+	})
+}
+
+// conflicts is the column of policies that others may have taken fields from.
+func conflicts() []column[PolicyItem] {
+	return []column[PolicyItem]{number("CONFLICTS", 2, func(p *PolicyItem) string { return some(p.Conflicts) })}
+}
+
+// Policies lists all TrafficPolicies and AccessPolicies, VirtualDestinations and
+// ServiceDependencies.
+func (x *Index) Policies() Table {
+	items := slices.Concat(x.policyItems(snapshot.TrafficPolicy), x.policyItems(snapshot.AccessPolicy))
+	for _, v := range x.virtualDestinationItems() {
+		items = append(items, v.PolicyItem)
+	}
+	for _, d := range x.serviceDependencyItems() {
+		items = append(items, d.PolicyItem)
+	}
+	kind := []column[PolicyItem]{text("KIND", 0, func(p *PolicyItem) string { return p.Ref.Kind.String() })}
+	const empty = "There is no policy: requests go where they went without meshctl, and access is what the meshes say."
+	return policyTable(empty, items, itself, kind, conflicts(), x)
+}
+
+// policyItems lists the policies of a kind, TrafficPolicy or AccessPolicy.
+func (x *Index) policyItems(kind snapshot.Kind) []PolicyItem {
+	var items []PolicyItem
+	for _, p := range x.state.Plan.Policies {
+		if p.Ref.Kind == kind {
+			items = append(items, x.policyItem(p.Ref, x.policyState(p), p.Verdicts, p.Policy))
+		}
+	}
+	return items
+}
+
+func (x *Index) virtualDestinationItems() []VirtualDestinationItem {
+	var items []VirtualDestinationItem
+	for _, v := range x.state.Plan.VirtualDestinations {
+		o := v.VirtualDestination
+		item := VirtualDestinationItem{
+			PolicyItem: x.policyItem(v.Ref, x.stateOf(v.Ref, o.Status.State), nil, o), Host: v.Hostname, Port: v.Port, Protocol: v.Protocol,
+		}
+		for _, b := range v.Backing {
+			item.Targets.add(true)
+			item.in(b.Destination.Spec.KubeService.Ref.ClusterName)
+		}
+		for _, view := range v.Views {
+			if len(view.Priorities) > 0 {
+				item.Meshes++
+			}
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+func (x *Index) virtualDestinationTable() Table {
+	policy := func(v *VirtualDestinationItem) *PolicyItem { return &v.PolicyItem }
+	own := []column[VirtualDestinationItem]{
+		text("HOST", 1, func(v *VirtualDestinationItem) string { return v.Host }),
+		number("PORT", 2, func(v *VirtualDestinationItem) string { return strconv.FormatUint(uint64(v.Port), 10) }),
+		text("PROTOCOL", 2, func(v *VirtualDestinationItem) string { return v.Protocol }),
+		number("MESHES", 1, func(v *VirtualDestinationItem) string { return strconv.Itoa(v.Meshes) }),
+	}
+	const empty = "There is no VirtualDestination. One is a host name behind which services of several clusters stand in for each other."
+	return policyTable(empty, x.virtualDestinationItems(), policy, nil, own, x)
+}
+
+func (x *Index) serviceDependencyItems() []ServiceDependencyItem {
+	hosts := x.hostsByDependency()
+	var items []ServiceDependencyItem
+	for _, p := range x.state.Plan.Dependencies {
+		o := p.Dependency
+		item := ServiceDependencyItem{
+			PolicyItem: x.policyItem(p.Ref, x.stateOf(p.Ref, o.Status.State), p.Verdicts, o), Hosts: len(hosts[p.Ref]),
+		}
+		for i := range p.Verdicts {
+			item.in(x.clusterOfWorkload(p.Verdicts[i].Destination))
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+func (x *Index) serviceDependencyTable() Table {
+	policy := func(d *ServiceDependencyItem) *PolicyItem { return &d.PolicyItem }
+	own := []column[ServiceDependencyItem]{number("HOSTS", 1, func(d *ServiceDependencyItem) string { return strconv.Itoa(d.Hosts) })}
+	const empty = "There is no ServiceDependency. Without one, each proxy knows of every service of its mesh."
+	return policyTable(empty, x.serviceDependencyItems(), policy, nil, own, x)
+}

@@ -1,0 +1,92 @@
+package explain
+
+import (
+	"cmp"
+	"strings"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// WorkloadItem is a workload in a list.
+type WorkloadItem struct {
+	Ref snapshot.Ref `json:"ref"`
+	// Controller is the Deployment, DaemonSet or StatefulSet; nil if it has none.
+	Controller     *snapshot.Ref `json:"controller,omitempty"`
+	ServiceAccount string        `json:"serviceAccount"`
+	Mesh           string        `json:"mesh"`
+	// Policies are how many select it as a caller.
+	Policies int              `json:"policies"`
+	Issues   []snapshot.Issue `json:"issues"`
+
+	labels map[string]string
+}
+
+func (x *Index) workloadItems() []WorkloadItem {
+	policies := map[snapshot.Ref]int{}
+	for _, p := range x.state.Plan.Policies {
+		for _, ref := range p.Workloads {
+			policies[ref]++
+		}
+	}
+	items := make([]WorkloadItem, 0, len(x.workloads))
+	for _, o := range x.state.Plan.Workloads {
+		ref := snapshot.RefOf(snapshot.Workload, o)
+		item := WorkloadItem{Ref: ref, ServiceAccount: account(o), Mesh: o.Spec.Mesh.Name, Policies: policies[ref], Issues: x.issuesOf(ref)}
+		if k := o.Spec.Kubernetes; k != nil {
+			item.Controller = controllerOf(ref, k)
+			item.labels = k.PodLabels
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// Workloads lists all workloads.
+func (x *Index) Workloads() Table {
+	controller := func(o *WorkloadItem) snapshot.Ref {
+		if o.Controller == nil {
+			return snapshot.Ref{}
+		}
+		return *o.Controller
+	}
+	columns := []column[WorkloadItem]{
+		text("WORKLOAD", 0, func(o *WorkloadItem) string { return cmp.Or(controller(o).Name, o.Ref.Name) }),
+		text("NAMESPACE", 0, func(o *WorkloadItem) string { return controller(o).Namespace }),
+		text("CLUSTER", 0, func(o *WorkloadItem) string { return controller(o).Cluster }),
+		text("KIND", 2, func(o *WorkloadItem) string { return controller(o).Kind.String() }),
+		text("SERVICE ACCOUNT", 1, func(o *WorkloadItem) string { return o.ServiceAccount }),
+		number("POLICIES", 0, func(o *WorkloadItem) string { return some(o.Policies) }),
+		text("MESH", 3, func(o *WorkloadItem) string { return o.Mesh }),
+		text("NAME", 4, func(o *WorkloadItem) string { return o.Ref.Name }),
+		text("ISSUES", 0, func(o *WorkloadItem) string { return worst(o.Issues) }),
+	}
+	const empty = "No workload with a sidecar was discovered. Inject sidecars, and the workloads will be found."
+	return newTable(empty, columns, x.workloadItems(), func(o *WorkloadItem) Row {
+		row := Row{Key: o.Ref.Name, Ref: o.Ref, Labels: o.labels}
+		if o.Controller != nil {
+			row.Clusters = []string{o.Controller.Cluster}
+		}
+		row.note(o.Issues)
+		return row
+	})
+}
+
+// controllerOf refers to what keeps a workload running.
+func controllerOf(workload snapshot.Ref, k *discoveryv1.KubernetesWorkload) *snapshot.Ref {
+	c := k.Controller
+	return &snapshot.Ref{Kind: controllerKind(workload.Name), Cluster: c.ClusterName, Namespace: c.Namespace, Name: c.Name}
+}
+
+// controllerKinds are the kinds of objects that keep workloads running.
+var controllerKinds = []snapshot.Kind{snapshot.Deployment, snapshot.DaemonSet, snapshot.StatefulSet}
+
+// controllerKind is the last part of a Workload's name.
+func controllerKind(name string) snapshot.Kind {
+	for _, kind := range controllerKinds {
+		if strings.HasSuffix(name, "-"+strings.ToLower(kind.String())) {
+			return kind
+		}
+	}
+	return snapshot.NoKind
+}
