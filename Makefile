@@ -38,7 +38,7 @@ FUZZTIME ?= 30s
 COUNT ?= 1
 
 # Packages with golden files; they take -update.
-GOLDEN := ./engine ./engine/offline ./cmd/describe ./cmd ./tui
+GOLDEN := ./engine/offline ./cmd/describe ./cmd ./tui
 
 .PHONY: help
 help: ## List what can be made
@@ -85,8 +85,7 @@ bench-live: sandbox ## Seconds to converge and time of an edit, on real API serv
 
 .PHONY: golden
 golden: ## Rewrite the golden files
-	@# One after the other: several write a section of README.md.
-	go test -p 1 $(GOLDEN) -run 'TestGolden|TestScript' -update
+	go test $(GOLDEN) -run 'TestGolden|TestScript' -update
 	$(MAKE) --no-print-directory screens
 
 .PHONY: screens

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/help"
 )
 
 // Main runs the program on the process's own streams and returns its exit
@@ -31,7 +32,7 @@ func Run(ctx context.Context, streams *cmdutil.Streams, args []string) int {
 
 func run(ctx context.Context, f *cmdutil.Factory, args []string) int {
 	root := NewCmdRoot(f)
-	root.SetArgs(args)
+	root.SetArgs(help.Args(args))
 	executed, err := root.ExecuteContextC(ctx)
 	err = asFlagError(executed, err)
 	if err != nil && ctx.Err() != nil {

@@ -25,6 +25,13 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
+// TestReadmeIsShort: a newcomer reads the README in one go; reference material
+// belongs to the help.
+func TestReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	assert.LessOrEqual(t, strings.Count(readme(t), "\n"), 250)
+}
+
 // TestManifestsOfReadme: an API server takes the manifests that the README
 // shows, and meshctl accepts them without a warning.
 func TestManifestsOfReadme(t *testing.T) {
@@ -63,7 +70,9 @@ func TestExamplesParse(t *testing.T) {
 
 func newRoot() *cobra.Command {
 	streams, _, _, _ := cmdutil.TestStreams()
-	return cmd.NewCmdRoot(cmdutil.NewFactory(streams))
+	root := cmd.NewCmdRoot(cmdutil.NewFactory(streams))
+	root.InitDefaultHelpCmd()
+	return root
 }
 
 // walkCommands calls f for c and every command below it.

@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cluster"
@@ -11,6 +9,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/dashboard"
 	"github.com/meshctl/meshctl/cmd/demo"
 	"github.com/meshctl/meshctl/cmd/describe"
+	"github.com/meshctl/meshctl/cmd/help"
 	"github.com/meshctl/meshctl/cmd/initialize"
 	"github.com/meshctl/meshctl/cmd/serve"
 	"github.com/meshctl/meshctl/cmd/translate"
@@ -65,19 +64,11 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	add("try", demo.NewCmd(f, nil))
 	add("ask", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), translate.NewCmd(f, nil))
 	add("run", initialize.NewCmd(f, nil), cluster.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil))
-	add("", version.NewCmd(f, nil), exitCodesTopic())
+	add("", version.NewCmd(f, nil))
+	add("", help.NewTopics()...)
+	cmd.SetHelpCommand(help.NewCmd(f))
 	groupsRefuseUnknown(cmd)
 	return cmd
-}
-
-// exitCodesTopic is what `meshctl help exit-codes` prints: a command that
-// cannot run is a help topic to cobra.
-func exitCodesTopic() *cobra.Command {
-	return &cobra.Command{
-		Use:   "exit-codes",
-		Short: "What the exit codes mean",
-		Long:  cmdutil.ExitCodesHelp,
-	}
 }
 
 // groupsRefuseUnknown makes every command that only groups others show its
@@ -92,15 +83,10 @@ func groupsRefuseUnknown(cmd *cobra.Command) {
 	}
 }
 
-// unknownCommand refuses a word that is no subcommand and says what was meant.
+// unknownCommand refuses a word that is no subcommand.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
-	cmd.SuggestionsMinimumDistance = 2
-	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-		text += fmt.Sprintf("; did you mean %q?", similar[0])
-	}
-	return cmdutil.FlagErrorf("%s", text)
+	return cmdutil.UnknownCommand(cmd.CommandPath(), cmd, args[0])
 }

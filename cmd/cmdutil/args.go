@@ -31,3 +31,13 @@ func Args(names ...string) cobra.PositionalArgs {
 		return nil
 	}
 }
+
+// UnknownCommand is the error for a word that is no command of the parent at
+// path; it suggests a similar one of those that parent has.
+func UnknownCommand(path string, parent *cobra.Command, word string) error {
+	parent.SuggestionsMinimumDistance = 2
+	if similar := parent.SuggestionsFor(word); len(similar) > 0 {
+		return FlagErrorf("%s has no command %q; did you mean %q?", path, word, similar[0])
+	}
+	return FlagErrorf("%s has no command %q", path, word)
+}

@@ -1,0 +1,272 @@
+package help
+
+// difference is one way in which meshctl differs from Gloo Mesh 1.x on purpose.
+type difference struct {
+	// topic is the field or the case, original what Gloo Mesh 1.x does, and here
+	// what meshctl does.
+	topic, original, here string
+}
+
+// area groups differences under a title.
+type area struct {
+	title string
+	rows  []difference
+}
+
+// differences lists all of them. A decision to deviate is a row here.
+func differences() []area {
+	return []area{
+		{"TrafficPolicy", trafficDifferences()},
+		{"AccessPolicy", accessDifferences()},
+		{"VirtualMesh", virtualMeshDifferences()},
+		{"Federation", federationDifferences()},
+		{"VirtualDestination", virtualDestinationDifferences()},
+		{"ServiceDependency", []difference{
+			{
+				"services in a Sidecar",
+				"The ones that ServiceDependencies select.",
+				"Also the ones to which policies send or copy requests, and those in the mesh's own namespace, such as trace collectors.",
+			},
+			{
+				"Sidecars for the same pods",
+				"Can be written; Istio decides which one applies.",
+				"Never written: workloads whose labels include those of another share its Sidecar, and a workload that cannot be told apart is rejected.",
+			},
+		}},
+		{"Settings", []difference{
+			{"no Settings object", "Nothing works.", "Defaults apply."},
+			{
+				"several Settings objects; fields without effect",
+				"Not reported.",
+				"The oldest object applies, and the statuses say what has no effect.",
+			},
+			{
+				"`discovery.istio.ingressGatewayDetectors`",
+				"The gateways that it detects are listed in the Mesh.",
+				"They are not listed. They serve traffic between clusters as before: after the gateways that a VirtualMesh selects, and before those found by their labels.",
+			},
+		}},
+		{"Objects written by users and by meshctl", generatedDifferences()},
+		{"Statuses and validation", statusDifferences()},
+		{"Discovery", discoveryDifferences()},
+		{"Clusters", clusterDifferences()},
+		{"Open Service Mesh", osmDifferences()},
+		{"Command line", []difference{
+			{
+				"`describe`",
+				"Lists which policies apply.",
+				"Also shows the resulting routes and callers, and what was rejected and why.",
+			},
+			{
+				"missing flags",
+				"Every flag is required, and each run reports one that is missing.",
+				"On a terminal, commands ask, and offer what exists. Otherwise they list everything that is missing.",
+			},
+			{"exit codes", "1 for every error.", "Documented codes for scripts: `meshctl help exit-codes`."},
+		}},
+	}
+}
+
+func trafficDifferences() []difference {
+	return []difference{
+		{"`httpRequestMatchers`", "Requests that match no matcher get a 404.", "They are routed as before."},
+		{
+			"`httpRequestMatchers.headers.value`, `queryParameters.value` omitted",
+			"The header or parameter must be empty.",
+			"It must be present, with any value.",
+		},
+		{"`httpRequestMatchers.uri.suffix`, `ignoreCase`", "Dropped.", "Translated to regular expressions."},
+		{
+			"order of header matches",
+			"A match on the presence of a header may come before a match on its value, which then never applies.",
+			"Matches on values come first. A matcher that can never apply, for example below a broad regular expression, is reported with the policy that takes its requests.",
+		},
+		{
+			"`faultInjection.percentage`, `mirror.percentage` omitted",
+			"0 %: the fault or the mirror applies to no request.",
+			"100 %, as documented.",
+		},
+		{
+			"`faultInjection` in two policies",
+			"If one delays and the other aborts the same requests, the second one is rejected.",
+			"Both apply: delay and abort are two fields.",
+		},
+		{
+			"two policies set the same field",
+			"The name decides which policy applies.",
+			"The older policy applies (creationTimestamp, then namespace/name). The status of the other one names the field and the older policy.",
+		},
+		{
+			"two policies with the same matchers",
+			"Merged only if their lists of matchers are equal.",
+			"Equal matchers are merged one by one, whatever else is in the lists. A conflict rejects the younger policy on that destination.",
+		},
+		{
+			"an edit that makes a policy invalid",
+			"The policy is no longer applied.",
+			"Its last accepted spec stays in force, and the status says so.",
+		},
+		{
+			"reference to a service that does not exist",
+			"The policy applies nowhere.",
+			"The policy is INVALID and says so, and applies wherever it can.",
+		},
+		{
+			"`trafficShift` to a service that a mesh cannot reach",
+			"Requests go to a host name that does not resolve.",
+			"The policy is rejected on that destination, and the status names the mesh.",
+		},
+		{"`trafficShift` to a service with another port", "Requests keep their port.", "Requests go to the port of the target service."},
+		{
+			"`trafficShift.destinations.staticDestination`",
+			"Rejected.",
+			"Sends requests to the only HTTP port of a Destination with `externalService` that you wrote in the management namespace. Meshes with a route to it get a ServiceEntry.",
+		},
+		{"`trafficShift.destinations.options.headerManipulation`", "Ignored.", "Applies on every route."},
+		{
+			"names of subsets",
+			"Labels that give no valid name, for example with underscores, are written as they are and block the DestinationRule. Labels that give the same name (`v1` and `V1`, `1.2` and `1-2`) share their pods.",
+			"Every subset has a name of its own, with a hash where it needs one.",
+		},
+		{
+			"`csrf`, `rateLimit`",
+			"Accepted, without effect.",
+			"Enforced by the sidecars of callers, through an EnvoyFilter. `rateLimit.basic.anonymousLimits` applies to each calling pod; limits that need a rate limit server or known users are rejected.",
+		},
+		{
+			"`outlierDetection`, `mtls.istio.tlsMode` beside matchers or source selectors",
+			"Matchers, and labels and namespaces of sources, are ignored.",
+			"`outlierDetection` and `ISTIO_MUTUAL` still apply to every request, with a warning; a selector with clusters only is respected. `DISABLE` and `SIMPLE` are rejected, because they would turn mutual TLS off for callers that are not selected.",
+		},
+		{
+			"`mtls.istio.tlsMode` between clusters",
+			"Written, although gateways only pass mutual TLS.",
+			"A mode other than `ISTIO_MUTUAL` is not applied across gateways.",
+		},
+		{
+			"values that only Istio rejects",
+			"A duration below a millisecond, or an expression that is not RE2, blocks the whole VirtualService.",
+			"Reported on the one policy that has the value.",
+		},
+	}
+}
+
+func accessDifferences() []difference {
+	return []difference{
+		{
+			"`kubeServiceAccountRefs` without a cluster, trust domain unknown",
+			"Every caller is allowed.",
+			"The trust domain is `cluster.local`. A policy never allows more than is written.",
+		},
+		{
+			"`kubeServiceAccountRefs` with a name and no namespace",
+			"Allows the whole trust domain.",
+			"Allows the namespaces in which workloads run under that name.",
+		},
+		{
+			"identities of `cluster.local`",
+			"Also allow the mesh's own callers if its trust domain is another one.",
+			"Allow nobody, with a warning.",
+		},
+		{"no source is known", "No rule is written, so everybody may call.", "Nobody may call."},
+		{
+			"service accounts of one cluster",
+			"Also allow accounts of the same name wherever the trust domain is the same, or an alias.",
+			"The same, because certificates do not tell clusters apart, but a warning names the clusters.",
+		},
+		{"`allowedPorts`", "Written unchanged, although Istio matches the ports of pods.", "Ports of the service, translated to those of its pods."},
+		{"a service without a selector", "The policy would apply to the whole namespace.", "The policy is rejected on that service."},
+		{"a gateway that stays open", "ACCEPTED, although everybody may call.", "ACCEPTED, with a warning."},
+	}
+}
+
+func virtualMeshDifferences() []difference {
+	return []difference{
+		{
+			"one mesh in two VirtualMeshes",
+			"The VirtualMesh with the later name gets it.",
+			"The older VirtualMesh keeps it; the other one is INVALID and names the older one.",
+		},
+		{
+			"references to services or meshes",
+			"Services that do not exist and meshes that are not members are not reported.",
+			"Each one is an error in the status. A selector that matches nothing is a warning.",
+		},
+		{
+			"`mtlsConfig` with shared trust and no CA",
+			"An error.",
+			"Valid. No certificates are issued yet, whatever `mtlsConfig` says, and the VirtualMesh warns about it.",
+		},
+		{
+			"trust domains that a member does not accept",
+			"Shows when calls fail.",
+			"The VirtualMesh warns about it, and names the setting to change.",
+		},
+		{
+			"`globalAccessPolicy` and gateways",
+			"Closes gateways that a VirtualMesh selects.",
+			"Gateways stay open, in whatever namespace they run.",
+		},
+		{
+			"namespace of the global access policy",
+			"That of the control plane, where it has no effect on a mesh with another root namespace.",
+			"The root namespace.",
+		},
+	}
+}
+
+func federationDifferences() []difference {
+	return []difference{
+		{
+			"names that an east-west gateway passes",
+			"Every name with the host name suffix, including services of other meshes.",
+			"Names of services in its own cluster, and those by which VirtualDestinations are passed on.",
+		},
+		{
+			"`eastWestIngressGatewaySelectors` without `destinationSelectors`",
+			"Select every service.",
+			"Select the labelled gateways of the mesh: east-west gateways (`istio: eastwestgateway`) before ingress gateways.",
+		},
+		{"gateways", "Are federated themselves, and all use the port of the last one.", "Are not federated, and each uses its own port."},
+		{
+			"endpoints behind gateways",
+			"Need a DestinationRule for mutual TLS.",
+			"Carry the label that asks for it. Equal endpoints are merged into one, with a weight.",
+		},
+		{
+			"one port number for TCP and UDP",
+			"Gives a ServiceEntry that Istio rejects.",
+			"Other clusters get the TCP port, the only one that gateways pass.",
+		},
+		{
+			"names of federated objects",
+			"`<service>-<namespace>-<cluster>`, which two services can share.",
+			"The name of the Destination, which is unique.",
+		},
+		{
+			"virtual IP addresses of federated names",
+			"Two names can get the same address, or one that Istio assigns itself (240.240.0.0/16).",
+			"The second name gets the next free address; the first one keeps its own. Addresses of Istio are not used.",
+		},
+	}
+}
+
+func virtualDestinationDifferences() []difference {
+	return []difference{
+		{
+			"failover",
+			"Off unless each service behind the VirtualDestination has outlier detection.",
+			"On, with defaults. What limits it (`maxEjectionPercent`), or may limit it (a hand-written DestinationRule for its host), is a warning.",
+		},
+		{
+			"requirements on the VirtualMesh",
+			"Not documented.",
+			"It joins the meshes, and has gateways (`federation: {}`) or a flat network. The services need not be federated. Gateways pass connections on to pods of their own cluster only.",
+		},
+		{
+			"TrafficPolicies for its host",
+			"Not documented.",
+			"A policy that selects the services behind it does not apply, except `outlierDetection` with `static`. A policy that shifts requests to it applies up to its host.",
+		},
+	}
+}

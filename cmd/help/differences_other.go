@@ -1,0 +1,132 @@
+package help
+
+func generatedDifferences() []difference {
+	return []difference{
+		{
+			"DestinationRules",
+			"One for every service.",
+			"Only where there is something to set, such as subsets, outlier detection, keep-alive or TLS.",
+		},
+		{"annotations of a Service", "Copied to the generated objects.", "Not copied."},
+		{
+			"hand-written objects that intersect with a policy",
+			"VirtualServices and DestinationRules are compared, only with `--disallow-intersecting-config`.",
+			"Always compared, with AuthorizationPolicies, Sidecars, and ServiceEntries for the hosts of VirtualDestinations and external services as well. The policy warns; with the flag it is rejected.",
+		},
+		{
+			"generated objects of a policy that is rejected for that reason",
+			"Deleted.",
+			"Deleted, except AuthorizationPolicies: without them more callers would be allowed. The AccessPolicy is INVALID and stays in force.",
+		},
+	}
+}
+
+func statusDifferences() []difference {
+	return []difference{
+		{
+			"invalid manifests",
+			"Stored; the status reports the error.",
+			"Rejected by the API server with a message. This includes incomplete references, weights that are all 0, lower-case methods and keys under 2048 bits.",
+		},
+		{
+			"kinds and fields of the Enterprise edition",
+			"Without effect, and not reported.",
+			"Accepted by the API server; what has no effect yet gives a warning, in the status too where the kind has one.",
+		},
+		{
+			"a write that an API server refuses",
+			"Shows in a log only.",
+			"Shows in the status of the policy that caused it, and in `describe`.",
+		},
+		{
+			"a policy that was in force and now selects nothing",
+			"ACCEPTED, without a message.",
+			"ACCEPTED, with a warning. The status keeps `lastEnforcedGeneration`.",
+		},
+	}
+}
+
+func discoveryDifferences() []difference {
+	return []difference{
+		{
+			"what is read",
+			"Endpoints, one ConfigMap, one name for istiod.",
+			"EndpointSlices, the ConfigMap of each revision, images by tag or digest.",
+		},
+		{
+			"sidecars of Open Service Mesh",
+			"Recognized by two images. With several such meshes in a cluster, a sidecar belongs to the first one.",
+			"Recognized by what the injector writes, from any registry. A sidecar belongs to the mesh for which its namespace is labelled.",
+		},
+		{
+			"Services with the discovery annotation",
+			"Belong to the last mesh of their cluster.",
+			"Belong to the mesh for which their namespace is labelled; to none if only Open Service Mesh could have them and does not monitor the namespace.",
+		},
+		{
+			"version of a control plane whose image has a digest only",
+			"The digest.",
+			"For Open Service Mesh the label `app.kubernetes.io/version`, which its charts set.",
+		},
+	}
+}
+
+func clusterDifferences() []difference {
+	return []difference{
+		{
+			"kubeconfig Secrets",
+			"Read in every namespace, with any content.",
+			"Read in the management namespace only. Only server, CA and token are used, and certificates are always verified.",
+		},
+		{
+			"credentials",
+			"A token that never expires, with all verbs on all Secrets.",
+			"A token with a limited lifetime that is renewed in time, and only the verbs that are used; a test compares them with the audit log of the API server.",
+		},
+		{
+			"deregistering",
+			"Deletes the CRDs, and with them every object.",
+			"Removes what belongs to the cluster, on both sides, and records what could not be removed.",
+		},
+		{
+			"a cluster that does not answer",
+			"Delays or loses what depends on it.",
+			"Is frozen: nothing is changed there, and other clusters keep what refers to it.",
+		},
+	}
+}
+
+func osmDifferences() []difference {
+	return []difference{
+		{
+			"AccessPolicy: paths, ports and sources",
+			"Paths and single ports are lost. A `kubeIdentityMatcher` and several service accounts are rejected.",
+			"Paths become regular expressions, ports become TCPRoutes on the ports of pods, a matcher becomes the known service accounts, and each account gets a TrafficTarget.",
+		},
+		{
+			"AccessPolicy: a service that shares its service account",
+			"The policy applies to everything that runs under the account.",
+			"The policy is rejected where it would allow more than is written, and where two policies on one account would mix or have no defined result.",
+		},
+		{
+			"AccessPolicy: no sources; accounts of another cluster",
+			"Nobody is allowed; the policy is invalid.",
+			"All accounts of the mesh are allowed; accounts elsewhere are left out, with a warning.",
+		},
+		{
+			"TrafficPolicy",
+			"Outlier detection, TLS modes and matchers are accepted without effect. Every source selector and port is rejected.",
+			"What Open Service Mesh cannot express is rejected. Sources by cluster, and the port that requests have anyway, are accepted.",
+		},
+		{
+			"permissive mode",
+			"Not reported.",
+			"Policies that such a mesh ignores are rejected. `globalAccessPolicy: ENABLED` is an error.",
+		},
+		{
+			"VirtualMesh",
+			"Has no effect, which is not reported.",
+			"The status says which members ignore `federation` and `mtlsConfig`.",
+		},
+	}
+}

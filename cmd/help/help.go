@@ -1,0 +1,108 @@
+// Package help is the command `meshctl help`, and the help topics.
+//
+//   - help.go: the command
+//   - topics.go: the topics, and the rows that a topic may have
+//   - paint.go: a topic as plain text and as Markdown
+//   - differences*.go: the rows of the topic gloo-mesh
+package help
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+)
+
+// The formats of -o.
+const (
+	formatText     cmdutil.Format = "text"
+	formatMarkdown cmdutil.Format = "markdown"
+)
+
+const long = `Prints the help of a command, or a help topic.
+
+A topic with many rows can be searched: words after its name print only the rows
+that contain all of these words.`
+
+const example = `  # the help of a command
+  meshctl help describe destination
+
+  # what each mesh can express, and only what concerns retries
+  meshctl help meshes
+  meshctl help meshes retries
+
+  # a topic as a page for a wiki
+  meshctl help gloo-mesh -o markdown`
+
+// NewCmd returns the command.
+func NewCmd(f *cmdutil.Factory) *cobra.Command {
+	output := cmdutil.OutputFlag{}
+	cmd := &cobra.Command{
+		Use:     "help [COMMAND | TOPIC [WORD...]]",
+		Short:   "Show the help of a command or a topic",
+		Long:    long,
+		Example: example,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if t := topicOf(args[0]); t != nil {
+					return t.print(f.Streams, args[1:], output.Format)
+				}
+			}
+			if cmd.Flags().Changed("output") {
+				return cmdutil.FlagErrorf("--output needs a help topic: %s", strings.Join(topicNames(), ", "))
+			}
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknown(found, append(rest, args...)[0])
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+		ValidArgsFunction: complete,
+	}
+	output.AddFlag(cmd, formatText, formatMarkdown)
+	return cmd
+}
+
+// unknown is the error for a word that is neither a command nor a topic.
+func unknown(parent *cobra.Command, word string) error {
+	// cobra suggests only what can run, which topics cannot.
+	known := &cobra.Command{}
+	for _, c := range parent.Commands() {
+		known.AddCommand(&cobra.Command{Use: c.Name(), Aliases: c.Aliases, Run: func(*cobra.Command, []string) {}})
+	}
+	return cmdutil.UnknownCommand(parent.CommandPath(), known, word)
+}
+
+// complete offers the commands and topics below the ones that are typed.
+func complete(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if found, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
+		for _, c := range found.Commands() {
+			if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+				names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// NewTopics returns the topics as commands that cannot run, which cobra lists
+// as additional help topics.
+func NewTopics() []*cobra.Command {
+	var out []*cobra.Command
+	for _, t := range topics() {
+		out = append(out, &cobra.Command{Use: t.name, Short: t.short, Long: t.intro})
+	}
+	return out
+}
+
+// Args turns `meshctl TOPIC`, as cobra lists the topics, into `meshctl help
+// TOPIC`. Other arguments of the program stay as they are.
+func Args(args []string) []string {
+	if len(args) > 0 && topicOf(args[0]) != nil {
+		return append([]string{"help"}, args...)
+	}
+	return args
+}

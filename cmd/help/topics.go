@@ -1,0 +1,137 @@
+package help
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// topic is a page of help that belongs to no command.
+type topic struct {
+	name, short string
+	// intro comes first, in lines of at most 80 columns.
+	intro string
+	// header names the columns of the rows: what a row is about, then its cells.
+	header []string
+	// sections have the rows; nil if there are none.
+	sections func() []section
+}
+
+type section struct {
+	title string
+	rows  []row
+}
+
+// row is one entry. Backticks mark names of fields, for Markdown.
+type row struct {
+	about string
+	cells []string
+}
+
+const meshesIntro = `What each mesh can express. Every renderer declares this for each field, and the
+translation follows the same declarations:
+
+  enforced         the mesh does what the field asks for
+  approximated     the mesh does something close to it, never less strict; the
+                   status of the policy says what is different
+  not expressible  the mesh cannot do it; a TrafficPolicy or AccessPolicy with
+                   the field is INVALID for the services of that mesh, and
+                   nothing weaker is written; other kinds get a warning
+
+Fields marked (security), and all fields of an AccessPolicy, decide who may call
+or read.`
+
+const glooMeshIntro = `Where meshctl deliberately differs from Gloo Mesh 1.x. Its API and its manifests
+are the same; the behaviour below is not.`
+
+func topics() []topic {
+	return []topic{
+		{name: "exit-codes", short: "What the exit codes mean", intro: cmdutil.ExitCodesHelp},
+		{
+			name: "gloo-mesh", short: "Where meshctl differs from Gloo Mesh 1.x",
+			intro: glooMeshIntro, header: []string{"Field or case", "Gloo Mesh 1.x", "meshctl"}, sections: differenceSections,
+		},
+		{
+			name: "meshes", short: "What Istio and Open Service Mesh can express of each field",
+			intro: meshesIntro, header: append([]string{"Field"}, meshNames()...), sections: supportSections,
+		},
+	}
+}
+
+func topicNames() []string {
+	var names []string
+	for _, t := range topics() {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+func topicOf(name string) *topic {
+	all := topics()
+	if i := slices.IndexFunc(all, func(t topic) bool { return t.name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+func differenceSections() []section {
+	var out []section
+	for _, a := range differences() {
+		s := section{title: a.title}
+		for _, d := range a.rows {
+			s.rows = append(s.rows, row{about: d.topic, cells: []string{d.original, d.here}})
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func meshNames() []string {
+	var names []string
+	for _, d := range engine.Dialects() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+func supportSections() []section {
+	var out []section
+	for _, of := range explain.DeclaredFields() {
+		s := section{title: of.Kind.String()}
+		for _, r := range explain.SupportTable(of, engine.Dialects()) {
+			about := "`" + r.Field + "`"
+			if r.Case != "" {
+				about += " " + r.Case
+			}
+			if r.Security && of.Kind != snapshot.AccessPolicy {
+				about += " (security)"
+			}
+			s.rows = append(s.rows, row{about: about, cells: r.Cells})
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// matching keeps the rows that contain all words, in any case of letters, in
+// the title of their section or in themselves.
+func matching(sections []section, words []string) []section {
+	var out []section
+	for _, s := range sections {
+		kept := section{title: s.title}
+		for _, r := range s.rows {
+			text := strings.ToLower(plain(s.title + " " + r.about + " " + strings.Join(r.cells, " ")))
+			if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, strings.ToLower(word)) }) {
+				kept.rows = append(kept.rows, r)
+			}
+		}
+		if len(kept.rows) > 0 {
+			out = append(out, kept)
+		}
+	}
+	return out
+}
