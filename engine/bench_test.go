@@ -3,7 +3,6 @@ package engine_test
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -119,7 +118,7 @@ func BenchmarkEditAccount(b *testing.B) {
 // the pods behind the service `paths`, and no policies.
 func sharedAccount(b *testing.B, services int) *snapshot.Input {
 	b.Helper()
-	in, _, err := offline.Load(os.DirFS("../testdata/translate/osm-access/in"))
+	in, _, err := offline.Load(offline.Dir("../testdata/translate/osm-access/in"))
 	require.NoError(b, err)
 	in.Management.AccessPolicies = nil
 	cluster := in.Clusters[0]

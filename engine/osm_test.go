@@ -3,7 +3,6 @@ package engine_test
 import (
 	"fmt"
 	"math/rand"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,7 +19,7 @@ import (
 // them decides over policies on others; what is remembered must know that.
 func TestAccountsAreJudgedAnew(t *testing.T) {
 	t.Parallel()
-	in, _, err := offline.Load(os.DirFS("../testdata/translate/osm-access/in"))
+	in, _, err := offline.Load(offline.Dir("../testdata/translate/osm-access/in"))
 	require.NoError(t, err)
 	services := []string{"shared", "sharer", "all-1", "all-2", "v1", "root", "two-accounts", "mixed", "ports"}
 	all := in.Management.AccessPolicies

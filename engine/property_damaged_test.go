@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
-	"os"
 	"path/filepath"
 	"reflect"
 	"runtime/debug"
@@ -62,7 +61,7 @@ func inEachCase(t *testing.T, test func(t *testing.T, n int, in *snapshot.Input)
 	for n, folder := range folders {
 		t.Run(filepath.Base(filepath.Dir(folder)), func(t *testing.T) {
 			t.Parallel()
-			in, _, err := offline.Load(os.DirFS(folder))
+			in, _, err := offline.Load(offline.Dir(folder))
 			require.NoError(t, err)
 			test(t, n, in)
 		})

@@ -146,7 +146,7 @@ func golden(t *testing.T, file, got string) {
 
 func load(t testing.TB, dir string) *explain.Index {
 	t.Helper()
-	input, _, err := offline.Load(os.DirFS(dir))
+	input, _, err := offline.Load(offline.Dir(dir))
 	require.NoError(t, err)
 	return explain.New(engine.Translate(input))
 }
@@ -208,7 +208,7 @@ func recorded(index *explain.Index) *News {
 // and failed, of a policy that waits and a cluster that is away.
 func lived(t testing.TB, dir string) *News {
 	t.Helper()
-	input, _, err := offline.Load(os.DirFS(dir))
+	input, _, err := offline.Load(offline.Dir(dir))
 	require.NoError(t, err)
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	mesh := snapshot.Ref{Kind: snapshot.VirtualMesh, Namespace: "gloo-mesh", Name: "virtual-mesh"}

@@ -44,7 +44,7 @@ func TestLive(t *testing.T) {
 		require.NoError(t, client.ApplyYAML(t.Context(), data))
 	}
 	require.NoError(t, client.ApplyYAML(t.Context(), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: gloo-mesh}\n")))
-	input, _, err := offline.Load(os.DirFS(filepath.Join(dir, "in")))
+	input, _, err := offline.Load(offline.Dir(filepath.Join(dir, "in")))
 	require.NoError(t, err)
 	manifests, err := offline.Files(engine.Translate(input).Output)
 	require.NoError(t, err)

@@ -146,7 +146,7 @@ func Load(dir string) (*snapshot.Input, []snapshot.Issue, error) {
 	case !info.IsDir():
 		return nil, nil, cmdutil.FlagErrorf("%s is a file; name the folder that has a folder for each cluster", dir)
 	}
-	input, issues, err := offline.Load(os.DirFS(dir))
+	input, issues, err := offline.Load(offline.Dir(dir))
 	if err != nil {
 		return nil, nil, fmt.Errorf("the manifests in %s cannot be used:\n%w", dir, err)
 	}

@@ -23,7 +23,7 @@ const cases = "../../testdata/translate"
 // load reads a case of the translation; cmd/describe has the golden answers to it.
 func load(t *testing.T, name string) *snapshot.Input {
 	t.Helper()
-	input, _, err := offline.Load(os.DirFS(filepath.Join(cases, name, "in")))
+	input, _, err := offline.Load(offline.Dir(filepath.Join(cases, name, "in")))
 	require.NoError(t, err)
 	return input
 }

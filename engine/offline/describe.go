@@ -10,6 +10,7 @@ import (
 type clusterDocument struct {
 	metav1.TypeMeta `json:",inline"`
 	Spec            struct {
+		overlay
 		Domain string `json:"domain"`
 		// Sync is a pointer because its zero value has a meaning.
 		Sync   *snapshot.Sync `json:"sync"`
@@ -33,6 +34,7 @@ func describeCluster(doc document, c *snapshot.Cluster) error {
 type managementDocument struct {
 	metav1.TypeMeta `json:",inline"`
 	Spec            struct {
+		overlay
 		Namespace string    `json:"namespace"`
 		Failures  []failure `json:"failures"`
 		// RefuseIntersecting is that of the Input.

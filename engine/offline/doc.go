@@ -9,7 +9,7 @@
 // that begin with a dot are left out.
 //
 // Two kinds of documents, of apiVersion offline/v1, describe the folder itself.
-// Both are optional and may stand in any file of the folder they describe:
+// Both are optional and may be in any file of the folder they describe:
 //
 //	kind: Cluster            # in a cluster's folder
 //	spec:
@@ -19,14 +19,26 @@
 //
 //	kind: Management         # in the folder management
 //	spec:
-//	  namespace: gloo-mesh   # where the management plane is installed
+//	  namespace: gloo-mesh     # where the management plane is installed
 //	  refuseIntersecting: true # as --disallow-intersecting-config
-//	  failures:              # writes that API servers refused
+//	  failures:                # writes that API servers refused
 //	  - ref: {kind: VirtualService, cluster: c1, namespace: bookinfo, name: reviews}
-//	    code: WriteFailed    # the default; or ForeignObject
+//	    code: WriteFailed      # the default; or ForeignObject
 //	    message: admission webhook denied the request
-//	    parents:             # the policies to be told
+//	    parents:               # the policies to report it in
 //	    - {kind: TrafficPolicy, namespace: bookinfo, name: slow}
+//
+// Both may lay their folder on others:
+//
+//	spec:
+//	  bases: [../cluster-1, ../../shared/istio.yaml] # folders or files, relative to this folder
+//	  without:                                       # objects of the bases that are left out
+//	  - {kind: Pod, namespace: bookinfo, name: ratings-v1-0}
+//
+// An object of the folder that a base has too is merged into it, as a JSON merge
+// patch is: what it does not say stays, null removes, lists are replaced. No two
+// bases have the same object, and a base does not describe its folder, so it has
+// no bases itself.
 //
 // A KubernetesCluster without a folder is a registered cluster that cannot be
 // read: it is frozen. Clusters without a KubernetesCluster are as good as others.

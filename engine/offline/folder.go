@@ -26,6 +26,8 @@ type folder struct {
 	objects map[snapshot.Kind][]snapshot.APIObject
 	// self reads documents that describe the folder, by kind.
 	self map[string]func(document) error
+	// overlay names the documents that are not in the folder itself.
+	overlay overlay
 	// seen has the place of every object read.
 	seen map[snapshot.Ref]place
 	// left counts the objects of kinds that the engine does not read.
@@ -60,33 +62,19 @@ func newFolder(name string, side snapshot.Side, lists snapshot.ObjectLists) *fol
 
 // loadFolder reads all files of f, in the order of their names.
 func loadFolder(fsys fs.FS, f *folder) ([]snapshot.Issue, error) {
-	var errs []error
-	walk := func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("%s: cannot be read: %w", name, err))
-			return nil
-		case name != f.name && strings.HasPrefix(entry.Name(), "."):
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case entry.IsDir() || !isManifest(name):
-			return nil
+	documents, errs := readDocuments(fsys, f.name)
+	documents = slices.DeleteFunc(documents, func(doc document) bool {
+		if doc.gvk.GroupVersion() != selfGroup {
+			return false
 		}
-		data, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: cannot be read: %w", name, err))
-			return nil
-		}
-		documents, bad := parse(name, data)
-		errs = append(errs, bad...)
-		for _, doc := range documents {
-			errs = append(errs, f.read(doc))
-		}
-		return nil
+		errs = append(errs, f.describe(doc))
+		return true
+	})
+	documents, bad := f.overlay.apply(fsys, f.name, documents)
+	errs = append(errs, bad...)
+	for _, doc := range documents {
+		errs = append(errs, f.read(doc))
 	}
-	errs = append(errs, fs.WalkDir(fsys, f.name, walk))
 	for kind, objects := range f.objects {
 		slices.SortStableFunc(objects, snapshot.CompareNames)
 		errs = append(errs, f.lists.List(kind).Set(objects))
@@ -94,16 +82,32 @@ func loadFolder(fsys fs.FS, f *folder) ([]snapshot.Issue, error) {
 	return f.leftOut(), errors.Join(errs...)
 }
 
+// describe takes a document that describes the folder.
+func (f *folder) describe(doc document) error {
+	describe, ok := f.self[doc.gvk.Kind]
+	if !ok {
+		return doc.at.errorf([]string{"kind"}, "kind %s does not describe the folder %s; a cluster's folder takes Cluster, the folder %s takes Management",
+			doc.gvk.Kind, f.name, ManagementFolder)
+	}
+	if err := describe(doc); err != nil {
+		return err
+	}
+	var d struct {
+		Spec overlay `json:"spec"`
+	}
+	if err := decode(doc, &d, false); err != nil || len(d.Spec.Bases)+len(d.Spec.Without) == 0 {
+		return err
+	}
+	if len(f.overlay.Bases)+len(f.overlay.Without) > 0 {
+		return doc.at.errorf([]string{"spec"}, "%s names bases already; name all of them there", f.overlay.at.file)
+	}
+	f.overlay = d.Spec
+	f.overlay.at = doc.at
+	return nil
+}
+
 // read puts one document where it belongs.
 func (f *folder) read(doc document) error {
-	if doc.gvk.GroupVersion() == selfGroup {
-		describe, ok := f.self[doc.gvk.Kind]
-		if !ok {
-			return doc.at.errorf([]string{"kind"}, "kind %s does not describe the folder %s; a cluster's folder takes Cluster, the folder %s takes Management",
-				doc.gvk.Kind, f.name, ManagementFolder)
-		}
-		return describe(doc)
-	}
 	kind, known := snapshot.KindOf(doc.gvk.GroupKind())
 	switch {
 	case !known && ourGroup(doc.gvk.Group) && !f.stored(doc.gvk):

@@ -31,13 +31,13 @@ func TestGolden(t *testing.T) {
 		dir := filepath.Dir(in)
 		t.Run(filepath.Base(filepath.Dir(dir))+"/"+filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			got := translate(t, os.DirFS(in))
+			got := translate(t, offline.Dir(in))
 			base, proven := provenElsewhere(t, dir)
 			golden.Files(t, dir, difference(t, got, base, proven), func(name string) bool {
 				return !strings.HasPrefix(name, "in/") && !strings.HasPrefix(name, "describe/")
 			})
-			assert.Equal(t, got, translate(t, os.DirFS(in)), "the same input must give the same bytes")
-			assert.Equal(t, got, translate(t, backwards{os.DirFS(in)}), "the order of what is read must not matter")
+			assert.Equal(t, got, translate(t, offline.Dir(in)), "the same input must give the same bytes")
+			assert.Equal(t, got, translate(t, backwards{offline.Dir(in)}), "the order of what is read must not matter")
 		})
 	}
 }
@@ -68,14 +68,14 @@ func readBase(t *testing.T, dir string) baseFile {
 // those of its clusters alone, and with a base what the base says beyond that.
 func provenElsewhere(t *testing.T, dir string) (base string, proven map[string]result) {
 	t.Helper()
-	proven = translateClusters(t, os.DirFS(filepath.Join(dir, "in")))
+	proven = translateClusters(t, offline.Dir(filepath.Join(dir, "in")))
 	base = readBase(t, dir).Base
 	if base == "" {
 		return base, proven
 	}
 	other := filepath.Join(dir, base)
 	require.Empty(t, readBase(t, other).Base, "%s has a base; name that one", other)
-	in := os.DirFS(filepath.Join(other, "in"))
+	in := offline.Dir(filepath.Join(other, "in"))
 	fromClusters := translateClusters(t, in)
 	for _, r := range translate(t, in) {
 		if fromClusters[r.key] != r {

@@ -2,6 +2,8 @@ package offline_test
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +120,55 @@ spec:
 	assert.Equal(t, snapshot.Gateway, input.Failures[0].Ref.Kind, "ascending by reference")
 }
 
+// basedOn describes a cluster's folder that is laid on others.
+func basedOn(spec string) string {
+	return "apiVersion: offline/v1\nkind: Cluster\nspec: " + spec + "\n"
+}
+
+// TestLoadBases: objects of bases are there unless left out; those of the folder
+// are merged into them.
+func TestLoadBases(t *testing.T) {
+	t.Parallel()
+	details := strings.Replace(reviews, "reviews", "details", 1)
+	ratings := strings.Replace(reviews, "reviews", "ratings", 1)
+	input, _, err := offline.Load(folder(map[string]string{
+		"c1/a.yaml":       reviews + "---\n" + details,
+		"c1/b/deep.yaml":  ratings,
+		"c2/cluster.yaml": basedOn("{bases: [../c1/a.yaml, ../c1/b], without: [{kind: Service, namespace: bookinfo, name: details}], domain: two.local}"),
+		"c2/own.yaml": strings.Replace(reviews, "ports: [{port: 9080}]", "ports: null, clusterIP: 10.0.0.1", 1) +
+			"---\n" + strings.Replace(reviews, "reviews", "productpage", 1),
+	}))
+	require.NoError(t, err)
+	c1, c2 := input.Clusters[0], input.Clusters[1]
+	assert.Len(t, c1.Services, 3)
+	assert.Equal(t, "two.local", c2.Domain)
+	require.Len(t, c2.Services, 3)
+	assert.Equal(t, "productpage", c2.Services[0].Name)
+	assert.Equal(t, "ratings", c2.Services[1].Name)
+	merged := c2.Services[2]
+	assert.Equal(t, "reviews", merged.Name)
+	assert.Empty(t, merged.Spec.Ports)
+	assert.Equal(t, "10.0.0.1", merged.Spec.ClusterIP)
+	assert.Len(t, c1.Services[2].Spec.Ports, 1, "the base stays as it is")
+}
+
+// TestDir: bases may lie outside of the folder that is read.
+func TestDir(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, folder(map[string]string{
+		"shared/reviews.yaml":   reviews,
+		"case/c1/cluster.yaml":  basedOn("{bases: [../../shared]}"),
+		"case/c1/own/wrong.yml": strings.Replace(reviews, "port: 9080", "port: many", 1),
+	})))
+	_, _, err := offline.Load(offline.Dir(filepath.Join(dir, "case")))
+	require.ErrorContains(t, err, "c1/own/wrong.yml:4: document 1: Service: field spec.ports.port is a string")
+	require.NoError(t, os.Remove(filepath.Join(dir, "case/c1/own/wrong.yml")))
+	input, _, err := offline.Load(offline.Dir(filepath.Join(dir, "case")))
+	require.NoError(t, err)
+	assert.Len(t, input.Clusters[0].Services, 1)
+}
+
 func TestLoadMistakes(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -181,6 +232,38 @@ func TestLoadMistakes(t *testing.T) {
 		},
 		"sync misspelt":  {map[string]string{"c1/c.yaml": "apiVersion: offline/v1\nkind: Cluster\nspec: {sync: old}\n"}, []string{`sync "old" is none of unsynced, stale, synced`}},
 		"wrong describe": {map[string]string{"c1/c.yaml": "apiVersion: offline/v1\nkind: Management\n"}, []string{"c1/c.yaml:2: document 1: kind Management does not describe the folder c1"}},
+		"no such base": {
+			map[string]string{"c1/c.yaml": basedOn("{bases: [../shared.yaml]}")},
+			[]string{"shared.yaml: cannot be read"},
+		},
+		"base outside of what can be read": {
+			map[string]string{"c1/c.yaml": basedOn("{bases: [../../c2]}")},
+			[]string{"../c2: cannot be read"},
+		},
+		"base without manifests": {
+			map[string]string{"c1/c.yaml": basedOn("{bases: [notes]}"), "c1/notes/read.me": ""},
+			[]string{"c1/c.yaml:3: document 1: base notes has no manifests; correct the path"},
+		},
+		"base of a base": {
+			map[string]string{"c1/c.yaml": basedOn("{bases: [../c2]}"), "c2/c.yaml": basedOn("{bases: [../c3]}"), "c3/s.yaml": reviews},
+			[]string{"c2/c.yaml:1: document 1: a base cannot have bases"},
+		},
+		"the same object in two bases": {
+			map[string]string{"c1/c.yaml": basedOn("{bases: [../c2, ../c3]}"), "c2/s.yaml": reviews, "c3/s.yaml": reviews},
+			[]string{"c3/s.yaml:3: document 1: Service reviews is in the base c2/s.yaml already"},
+		},
+		"an object of a base twice": {
+			map[string]string{"c1/c.yaml": basedOn("{bases: [../c2]}"), "c1/s.yaml": reviews + "---\n" + reviews, "c2/s.yaml": reviews},
+			[]string{"c1/s.yaml:8: document 2: Service c1/bookinfo/reviews stands in c1/s.yaml:1 already"},
+		},
+		"without what no base has": {
+			map[string]string{"c1/c.yaml": basedOn("{bases: [../c2], without: [{kind: Pod, namespace: b, name: p}]}"), "c2/s.yaml": reviews},
+			[]string{"c1/c.yaml:3: document 1: no base has the Pod b/p; remove this line"},
+		},
+		"bases twice": {
+			map[string]string{"c1/c.yaml": basedOn("{bases: [../c2]}") + "---\n" + basedOn("{bases: [../c2]}"), "c2/s.yaml": reviews},
+			[]string{"c1/c.yaml:7: document 2: c1/c.yaml names bases already; name all of them there"},
+		},
 		"all of them are told": {
 			map[string]string{"c1/a.yaml": "words\n", "c2/b.yaml": "words\n---\nwords\n", "management/p.yaml": policy},
 			[]string{"c1/a.yaml:1:", "c2/b.yaml:1:", "c2/b.yaml:3: document 2:"},
