@@ -37,6 +37,7 @@ var floors = []floor{
 	{pure: true, packages: []string{"engine/status"}},
 	{pure: true, packages: []string{"engine", "engine/explain"}},
 	{pure: true, packages: []string{"certs/pki"}},
+	{packages: []string{"engine/kube"}},
 	{packages: []string{"certs", "engine/admission", "engine/check", "engine/golden", "engine/readmetest"}},
 	{packages: []string{"engine/apply"}},
 	{packages: []string{"engine/relay"}},

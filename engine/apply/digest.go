@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -41,15 +43,16 @@ func sum(prefix []byte, value any) digest {
 	return digest(full[:16])
 }
 
-// plain turns a value that marshals to JSON into what that JSON says.
-func plain(value any) (any, error) {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	var out any
-	err = utiljson.Unmarshal(raw, &out)
-	return out, err
+// plain turns a value that marshals to JSON into what that JSON says. A panic in
+// the value's own MarshalJSON is an error.
+func plain(value any) (out any, err error) {
+	caught := kube.Catch(func() {
+		var raw []byte
+		if raw, err = json.Marshal(value); err == nil {
+			err = utiljson.Unmarshal(raw, &out)
+		}
+	})
+	return out, cmp.Or(caught, err)
 }
 
 // appendCanonical spells a JSON value in one way: keys sorted, nulls of

@@ -296,15 +296,18 @@ func TestRefusalIsAFailureUntilMended(t *testing.T) {
 	sink.apply(output([]string{one},
 		w.object(snapshot.VirtualService, one, "bad", map[string]any{"hosts": []any{7}}),
 		w.object(snapshot.VirtualService, one, "good", hosts("x")),
+		w.object(snapshot.VirtualService, one, "panicking", panicking{}),
 		w.object(snapshot.VirtualService, one, "unspeakable", func() {}),
 		elsewhere))
 	failures := sink.Failures()
-	require.Len(t, failures, 3)
+	require.Len(t, failures, 4)
 	assert.Equal(t, "bad", failures[0].Ref.Name)
 	assert.Contains(t, failures[0].Message, "spec.hosts")
-	assert.Equal(t, "unspeakable", failures[1].Ref.Name)
-	assert.Equal(t, "homeless", failures[2].Ref.Name)
-	assert.Contains(t, failures[2].Message, "-missing")
+	assert.Equal(t, "panicking", failures[1].Ref.Name)
+	assert.Equal(t, "cannot be written as JSON: panic: broken spec", failures[1].Message)
+	assert.Equal(t, "unspeakable", failures[2].Ref.Name)
+	assert.Equal(t, "homeless", failures[3].Ref.Name)
+	assert.Contains(t, failures[3].Message, "-missing")
 	assert.True(t, w.exists(snapshot.VirtualService, "good"), "one refused object holds up no other")
 
 	// The namespace appears: a retry finds it. The policy is mended: at once.
@@ -316,6 +319,12 @@ func TestRefusalIsAFailureUntilMended(t *testing.T) {
 	w.eventually("failures are gone", func() bool { return len(sink.Failures()) == 0 })
 	assert.True(t, w.exists(snapshot.VirtualService, "bad"))
 }
+
+// panicking is a spec that cannot be written as JSON.
+type panicking struct{}
+
+// MarshalJSON implements json.Marshaler.
+func (panicking) MarshalJSON() ([]byte, error) { panic("broken spec") }
 
 func nested(t testing.TB, u *unstructured.Unstructured, fields ...string) any {
 	t.Helper()

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -59,8 +61,14 @@ func (o *observed) UnmarshalJSON(data []byte) error {
 	return o.digest(m.ManagedFields, wire.Spec, wire.Status)
 }
 
-// digest takes the digests of what this program applied to the object.
-func (o *observed) digest(entries []managed, spec, status json.RawMessage) error {
+// digest takes the digests of what this program applied to the object. A panic
+// is an error: a reflector would end the process.
+func (o *observed) digest(entries []managed, spec, status json.RawMessage) (err error) {
+	caught := kube.Catch(func() { err = o.takeDigests(entries, spec, status) })
+	return cmp.Or(caught, err)
+}
+
+func (o *observed) takeDigests(entries []managed, spec, status json.RawMessage) error {
 	ours, err := applied(entries, "")
 	if err != nil {
 		return err

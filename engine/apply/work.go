@@ -1,10 +1,12 @@
 package apply
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -33,6 +35,8 @@ type step struct {
 	value   any
 	code    snapshot.Code
 	message string
+	// err is why an object cannot be written as JSON.
+	err error
 }
 
 // work does what the queue says until the sink stops.
@@ -120,7 +124,7 @@ func (c *cluster) decide(i *item, first bool) step {
 	wanted, err := i.content.get()
 	switch {
 	case err != nil:
-		return step{verb: fail, code: snapshot.WriteFailed, message: "cannot be written as JSON: " + err.Error()}
+		return step{verb: fail, code: snapshot.WriteFailed, message: "cannot be written as JSON: " + err.Error(), err: err}
 	case exists && l.here && (l.spec == wanted || i.settled == pair{wanted, l.spec}):
 		return c.decideStatus(i, l, exists, first)
 	case first && c.postpone(i):
@@ -137,7 +141,7 @@ func (c *cluster) decideStatus(i *item, l live, exists, first bool) step {
 	wanted, err := i.status.get()
 	switch {
 	case err != nil:
-		return step{verb: fail, code: snapshot.WriteFailed, message: "status cannot be written as JSON: " + err.Error()}
+		return step{verb: fail, code: snapshot.WriteFailed, message: "status cannot be written as JSON: " + err.Error(), err: err}
 	case l.status == wanted || i.status.settled == pair{wanted, l.status}:
 		return step{verb: satisfied}
 	case first && c.postpone(i):
@@ -246,6 +250,11 @@ func (c *cluster) refusal(i *item, s step, code snapshot.Code, message string) {
 		return
 	}
 	f := snapshot.Failure{Ref: i.id.ref(c.name), Code: code, Message: message, Parents: i.parents()}
+	var panicked *kube.PanicError
+	if errors.As(s.err, &panicked) {
+		c.Log.Error("object cannot be written. This is a defect of meshctl, please report it",
+			"object", f.Ref.String(), "error", s.err, "stack", string(panicked.Stack))
+	}
 	c.failures[i.id] = f
 	c.countFailure(f)
 	c.announce()

@@ -9,10 +9,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -236,4 +238,47 @@ func TestStoredFailures(t *testing.T) {
 	require.NotEmpty(t, virtual.Issues)
 	assert.Equal(t, snapshot.WriteFailed, virtual.Issues[0].Code)
 	assert.Contains(t, virtual.Issues[0].Message, "denied")
+}
+
+// TestBrokenObjects: an object that cannot be processed is an issue, and its
+// cluster's status names it for who reads the management plane only.
+func TestBrokenObjects(t *testing.T) {
+	t.Parallel()
+	input := load(t, "bookinfo")
+	registration := &multiclusterv1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "gloo-mesh", Name: "cluster-1"}}
+	input.Management.KubernetesClusters = []*multiclusterv1alpha1.KubernetesCluster{registration}
+	policy := snapshot.RefOf(snapshot.TrafficPolicy, input.Management.TrafficPolicies[0])
+	for _, ref := range []snapshot.Ref{{Kind: snapshot.ServiceEntry, Cluster: "cluster-1", Namespace: "default", Name: "odd"}, policy} {
+		input.Failures = append(input.Failures, snapshot.Failure{Ref: ref, Code: snapshot.ObjectUnreadable, Message: "it is odd", Parents: []snapshot.Ref{ref}})
+	}
+	live := engine.Translate(input)
+	var found []snapshot.Ref
+	for _, issue := range explain.New(live).Issues() {
+		if issue.Code == snapshot.ObjectUnreadable {
+			found = append(found, issue.Ref)
+		}
+	}
+	assert.ElementsMatch(t, []snapshot.Ref{input.Failures[0].Ref, policy}, found)
+
+	checked := 0
+	for s := range live.Output.Statuses.All() {
+		switch status := s.Value.(type) {
+		case *multiclusterv1alpha1.KubernetesClusterStatus:
+			assert.Equal(t, multiclusterv1alpha1.ClusterStateAccepted, status.Status[0].State)
+			assert.Equal(t, "ServiceEntry cluster-1/default/odd: it is odd", status.Status[0].Message)
+			registration.Status = *status
+			checked++
+		case *networkingv1.TrafficPolicyStatus:
+			if s.Ref == policy {
+				assert.Equal(t, commonv1.ApprovalStateFailed, status.State)
+				assert.Contains(t, status.Errors[0], "read error: TrafficPolicy ")
+				checked++
+			}
+		}
+	}
+	require.Equal(t, 2, checked)
+	assert.Contains(t, explain.NewStored(engine.Translate(stored(live))).Issues(), snapshot.Issue{
+		Code: snapshot.ObjectUnreadable, Severity: snapshot.Error, Ref: snapshot.RefOf(snapshot.KubernetesCluster, registration),
+		Message: "ServiceEntry cluster-1/default/odd: it is odd", Hint: "see the log of `meshctl serve`",
+	})
 }

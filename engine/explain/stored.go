@@ -44,7 +44,24 @@ func NewLive(state *snapshot.State) *Index {
 	for _, v := range m.VirtualMeshes {
 		x.readStored(snapshot.RefOf(snapshot.VirtualMesh, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
 	}
+	for _, c := range m.KubernetesClusters {
+		x.readStoredCluster(c)
+	}
 	return x
+}
+
+// readStoredCluster takes over what a stored status says of a cluster that can
+// be read: that some of its objects cannot be processed.
+func (x *Index) readStoredCluster(c *multiclusterv1alpha1.KubernetesCluster) {
+	ref := snapshot.RefOf(snapshot.KubernetesCluster, c)
+	for _, s := range c.Status.Status {
+		if s.State == multiclusterv1alpha1.ClusterStateAccepted && s.Message != "" {
+			x.issues[ref] = append(x.issues[ref], snapshot.Issue{
+				Code: snapshot.ObjectUnreadable, Severity: snapshot.Error, Ref: ref,
+				Message: s.Message, Hint: "see the log of `meshctl serve`",
+			})
+		}
+	}
 }
 
 // readStored takes over what a stored status says: behind is by how many

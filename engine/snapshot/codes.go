@@ -72,6 +72,8 @@ const (
 	FailoverIncomplete Code = "FailoverIncomplete"
 	// KindUnsupported: objects of this kind are stored but have no effect.
 	KindUnsupported Code = "KindUnsupported"
+	// ObjectUnreadable: an object exists that this program cannot process.
+	ObjectUnreadable Code = "ObjectUnreadable"
 	// WriteFailed: an API server refused an object.
 	WriteFailed Code = "WriteFailed"
 	// ForeignObject: an object of that name exists and is somebody else's.

@@ -26,7 +26,8 @@ type Input struct {
 	Clusters []*Cluster
 	// Management holds the management plane's own objects.
 	Management *Management
-	// Failures are the writes that the sink could not carry out, ascending by Ref.
+	// Failures are the writes that the sink could not carry out and the objects
+	// that the source could not process, ascending by Ref.
 	Failures []Failure
 	// RefuseIntersecting refuses policies that users' own objects in a mesh
 	// intersect with, instead of warning of it.
@@ -123,14 +124,14 @@ type Management struct {
 // DefaultNamespace is where the management plane lives unless told otherwise.
 const DefaultNamespace = "gloo-mesh"
 
-// Failure is a write that an API server refused or did not answer.
+// Failure is an object that could not be written, or not be read.
 type Failure struct {
 	Ref Ref
-	// Code is WriteFailed or ForeignObject.
+	// Code is WriteFailed, ForeignObject or ObjectUnreadable.
 	Code Code
-	// Message is the API server's own, without anything that changes from
-	// try to try.
+	// Message says why, without anything that changes from try to try. That of a
+	// write is the API server's own.
 	Message string
-	// Parents are the failed object's: the policies to be told.
+	// Parents are the policies whose status names the failure.
 	Parents []Ref
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -20,10 +21,16 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 	for _, c := range in.Clusters {
 		states[c.Name] = c
 	}
+	broken := map[string][]snapshot.Failure{}
+	for _, f := range in.Failures {
+		if f.Code == snapshot.ObjectUnreadable && f.Ref.Cluster != "" {
+			broken[f.Ref.Cluster] = append(broken[f.Ref.Cluster], f)
+		}
+	}
 	before := *s
 	now := make(clusterStatuses, 0, len(in.Management.KubernetesClusters))
 	for i, o := range in.Management.KubernetesClusters {
-		status := clusterStatus(o, states[o.Name])
+		status := clusterStatus(o, states[o.Name], broken[o.Name])
 		if i < len(before) && reflect.DeepEqual(before[i], status) {
 			status = before[i]
 		}
@@ -36,7 +43,9 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 	return true
 }
 
-func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster) *snapshot.Status {
+// clusterStatus says whether a cluster can be read, and which of its objects
+// cannot be processed.
+func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster, broken []snapshot.Failure) *snapshot.Status {
 	said := multiclusterv1alpha1.ClusterStatus{
 		State: multiclusterv1alpha1.ClusterStateAccepted, ObservedGeneration: o.Generation, Owner: clusterOwner,
 	}
@@ -47,6 +56,11 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, c.Sync.String()
 		if c.Reason != "" {
 			said.Message += ": " + c.Reason
+		}
+	case len(broken) > 0:
+		said.Message = clip(fmt.Sprintf("%s: %s", broken[0].Ref, broken[0].Message))
+		if more := len(broken) - 1; more > 0 {
+			said.Message += fmt.Sprintf("; and %d more objects", more)
 		}
 	}
 	return &snapshot.Status{

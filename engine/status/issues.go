@@ -67,8 +67,11 @@ func frozenIssue(namespace string, c *snapshot.Cluster) snapshot.Issue {
 
 func failureIssue(f snapshot.Failure) snapshot.Issue {
 	hint := "mend what the API server names; the write is tried again"
-	if f.Code == snapshot.ForeignObject {
+	switch f.Code {
+	case snapshot.ForeignObject:
 		hint = "rename or delete it, or leave the service out of the policies"
+	case snapshot.ObjectUnreadable:
+		hint = "report this defect of meshctl with the log of `meshctl serve`, or undo the last edit of the object"
 	}
 	return snapshot.Issue{Code: f.Code, Severity: snapshot.Error, Ref: f.Ref, Message: f.Message, Hint: hint}
 }

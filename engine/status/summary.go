@@ -54,9 +54,13 @@ func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []
 		s.state = commonv1.ApprovalStateFailed
 	}
 	for i, f := range failures {
-		text := clip(fmt.Sprintf("write error: %s: %s", f.Ref, f.Message))
+		what := "write error"
+		if f.Code == snapshot.ObjectUnreadable {
+			what = "read error"
+		}
+		text := clip(fmt.Sprintf("%s: %s: %s", what, f.Ref, f.Message))
 		if !s.left.spend(len(text)) {
-			s.errors = append(s.errors, fmt.Sprintf("write error: %d more", len(failures)-i))
+			s.errors = append(s.errors, fmt.Sprintf("%s: %d more", what, len(failures)-i))
 			break
 		}
 		s.errors = append(s.errors, text)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -57,6 +58,7 @@ type feeder interface {
 	read(ctx context.Context) error
 	isFilled() bool
 	trouble() (snapshot.Kind, error)
+	brokenObjects(cluster string) []snapshot.Failure
 }
 
 // trouble is the error of the last request if several in a row failed.
@@ -124,7 +126,7 @@ func (f *feed[T]) read(ctx context.Context) error {
 		return err
 	}
 	var items []any
-	if err := meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+	if err := meta.EachListItem(list, func(item runtime.Object) error {
 		items = append(items, item)
 		return nil
 	}); err != nil {
@@ -150,16 +152,24 @@ func (f *feed[T]) Watch(options metav1.ListOptions) (watch.Interface, error) {
 }
 
 // ListWithContext implements cache.ListerWithContext for servers that cannot
-// stream lists. Pages are stripped one by one.
+// stream lists. Objects are stripped page by page.
 func (f *feed[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := f.request(&options).Do(ctx).Get()
 	f.note(ctx, err)
 	if err != nil {
 		return nil, err
 	}
-	return list, meta.EachListItem(list, func(item runtime.Object) error {
-		if o, ok := item.(T); ok {
-			f.strip(o)
+	page, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, fmt.Errorf("list of %s: %w", f.kind, err)
+	}
+	// A list of the API type has no place for objects that cannot be processed.
+	out := &internalversion.List{ListMeta: metav1.ListMeta{
+		ResourceVersion: page.GetResourceVersion(), Continue: page.GetContinue(), RemainingItemCount: page.GetRemainingItemCount(),
+	}}
+	return out, meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+		if stripped, ok := f.stripped(item).(runtime.Object); ok {
+			out.Items = append(out.Items, stripped)
 		}
 		return nil
 	})

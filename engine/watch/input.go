@@ -1,9 +1,12 @@
 package watch
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -36,11 +39,16 @@ func (s *Source) Input() *snapshot.Input {
 	if !cache.dirty.Swap(false) && cache.last != nil {
 		return cache.last
 	}
-	next := &snapshot.Input{Management: s.managementView(), Failures: s.failures, RefuseIntersecting: s.options.RefuseIntersecting}
-	next.Clusters = s.clusters(next.Management)
+	next := &snapshot.Input{Management: s.managementView(), RefuseIntersecting: s.options.RefuseIntersecting}
+	var broken []snapshot.Failure
+	next.Clusters, broken = s.clusters(next.Management)
+	next.Failures = sortedFailures(s.failures, s.management.failures(""), broken)
 	if last := cache.last; last != nil {
 		if slices.Equal(last.Clusters, next.Clusters) {
 			next.Clusters = last.Clusters
+		}
+		if equality.Semantic.DeepEqual(last.Failures, next.Failures) {
+			next.Failures = last.Failures
 		}
 		if last.Management == next.Management && snapshot.SameSlice(last.Clusters, next.Clusters) && snapshot.SameSlice(last.Failures, next.Failures) {
 			return last
@@ -60,11 +68,15 @@ func (s *Source) managementView() *snapshot.Management {
 }
 
 // clusters lists the clusters that were set, and those that are registered but
-// were not: to leave one out would say that what is in it is gone.
-func (s *Source) clusters(management *snapshot.Management) []*snapshot.Cluster {
+// were not: to leave one out would say that what is in it is gone. It also lists
+// the objects in them that cannot be processed.
+func (s *Source) clusters(management *snapshot.Management) ([]*snapshot.Cluster, []snapshot.Failure) {
 	clusters := make([]*snapshot.Cluster, 0, len(s.members))
+	var broken []snapshot.Failure
 	for _, m := range s.members {
-		clusters = append(clusters, m.current())
+		c, failures := m.current()
+		clusters = append(clusters, c)
+		broken = append(broken, failures...)
 	}
 	unknown := map[string]*snapshot.Cluster{}
 	for _, registered := range management.KubernetesClusters {
@@ -81,5 +93,14 @@ func (s *Source) clusters(management *snapshot.Management) []*snapshot.Cluster {
 	}
 	s.input.unknown = unknown
 	slices.SortFunc(clusters, func(a, b *snapshot.Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return clusters
+	return clusters, broken
+}
+
+// sortedFailures is one list of all failures, ascending by Ref.
+func sortedFailures(lists ...[]snapshot.Failure) []snapshot.Failure {
+	all := slices.Concat(lists...)
+	slices.SortFunc(all, func(a, b snapshot.Failure) int {
+		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Message, b.Message))
+	})
+	return all
 }

@@ -32,6 +32,8 @@ type member struct {
 	view  *snapshot.Cluster
 	next  snapshot.Cluster
 	dirty bool
+	// failures are the objects that cannot be processed, as of view.
+	failures []snapshot.Failure
 }
 
 // running is a session and the way to end it.
@@ -216,21 +218,23 @@ func (m *member) isSettled() bool {
 	return m.settled
 }
 
-// current is the cluster as it is now: the same pointer until something changes.
-func (m *member) current() *snapshot.Cluster {
+// current is the cluster as it is now, the same pointer until something changes,
+// and its objects that cannot be processed.
+func (m *member) current() (*snapshot.Cluster, []snapshot.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.dirty {
-		return m.view
+		return m.view, m.failures
 	}
 	m.dirty = false
 	changed := m.view == nil || m.view.Domain != m.next.Domain || m.view.Sync != m.next.Sync || m.view.Reason != m.next.Reason
 	if m.plane != nil {
 		changed = m.plane.refill(&m.next) || changed
+		m.failures = m.plane.failures(m.next.Name)
 	}
 	if changed {
 		view := m.next
 		m.view = &view
 	}
-	return m.view
+	return m.view, m.failures
 }

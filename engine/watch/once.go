@@ -38,7 +38,7 @@ func ReadOnce(ctx context.Context, config *rest.Config, namespace string) (*snap
 	}
 	management := &snapshot.Management{Namespace: namespace}
 	p.refill(management)
-	return &snapshot.Input{Management: management, Clusters: namedClusters(management)}, nil
+	return &snapshot.Input{Management: management, Clusters: namedClusters(management), Failures: sortedFailures(p.failures(""))}, nil
 }
 
 // onceError says what to do about a management cluster that cannot be read.

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -13,6 +14,7 @@ import (
 // they fill: snapshot.Cluster or snapshot.Management.
 type plane[V any] struct {
 	clients *clients
+	log     *slog.Logger
 	feeds   []feeder
 	refills []func(*V) bool
 
@@ -29,7 +31,7 @@ type plane[V any] struct {
 
 func newPlane[V any](c *clients, changed func()) *plane[V] {
 	return &plane[V]{
-		clients: c, changed: changed, cancel: func() {},
+		clients: c, log: slog.Default(), changed: changed, cancel: func() {},
 		progress: make(chan struct{}, 1), failed: make(chan struct{}, 1),
 	}
 }
@@ -65,6 +67,7 @@ func add[T object, V any, L interface {
 		query:      q, client: client,
 		failed: func() { signal(p.failed) },
 	}
+	f.rejected = func(k key, err error) { p.onRejected(q.kind, k, err) }
 	p.feeds = append(p.feeds, f)
 	p.refills = append(p.refills, func(view *V) bool {
 		list, now := at(view), f.list()

@@ -21,14 +21,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-var sandbox sandboxtest.Sandbox
+var sandbox = &watch.Sandbox
 
 func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
 

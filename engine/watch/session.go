@@ -37,13 +37,15 @@ type session struct {
 
 func (s *session) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		p, err := newManagedPlane(s.config, s.scheme, s.member.current(), s.member.touch)
+		seed, _ := s.member.current()
+		p, err := newManagedPlane(s.config, s.scheme, seed, s.member.touch)
 		if err != nil {
 			// The configuration itself is unusable; only another one can help.
 			s.member.freeze(s, reason(s.config.Host, err))
 			<-ctx.Done()
 			return
 		}
+		p.log = s.member.log
 		if s.await(ctx, p.clients) {
 			p.start(ctx)
 			s.follow(ctx, p)

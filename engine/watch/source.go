@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,6 +88,7 @@ func New(o Options) (*Source, error) {
 		s.cancel()
 		return nil, err
 	}
+	s.management.log = o.Log
 	s.input.management.Namespace = o.Namespace
 	return s, nil
 }
@@ -161,12 +161,9 @@ func (s *Source) Remove(name string) {
 	}
 }
 
-// SetFailures tells which writes could not be carried out.
+// SetFailures sets which writes could not be carried out.
 func (s *Source) SetFailures(failures []snapshot.Failure) {
-	failures = slices.Clone(failures)
-	slices.SortFunc(failures, func(a, b snapshot.Failure) int {
-		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Message, b.Message))
-	})
+	failures = sortedFailures(failures)
 	s.mu.Lock()
 	changed := !equality.Semantic.DeepEqual(s.failures, failures)
 	if changed {

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // object is a pointer to an API type.
@@ -31,6 +33,9 @@ type collection[T object] struct {
 	strip func(T) bool
 	// changed is called, without locks held, after each change of substance.
 	changed func()
+	// rejected is called, with the lock held, for an object that cannot be
+	// processed: once for each reason.
+	rejected func(key, error)
 
 	mu sync.Mutex
 	// sorted is what readers have; pending is what differs from it, the zero T
@@ -38,6 +43,9 @@ type collection[T object] struct {
 	sorted  []T
 	pending map[key]T
 	filled  bool
+	// broken says of objects that exist and cannot be processed why. Readers
+	// have them as they were before.
+	broken map[key]string
 }
 
 // key is an object's place in its collection.
@@ -52,7 +60,10 @@ func keyOf(o metav1.Object) key { return key{o.GetNamespace(), o.GetName()} }
 // newCollection makes an unfilled collection. Objects equal to ones in seed
 // will be represented by those, so that pointers survive a reconnection.
 func newCollection[T object](seed []T, strip func(T) bool, changed func()) *collection[T] {
-	return &collection[T]{strip: strip, changed: changed, sorted: seed, pending: map[key]T{}}
+	return &collection[T]{
+		strip: strip, changed: changed, rejected: func(key, error) {},
+		sorted: seed, pending: map[key]T{}, broken: map[key]string{},
+	}
 }
 
 // list returns the current objects: the same slice until something changes.
@@ -101,18 +112,23 @@ func (c *collection[T]) isFilled() bool {
 	return c.filled
 }
 
-// set carries out one change under the lock and reports whether it is one. The
-// zero object stands for a deletion.
-func (c *collection[T]) set(k key, object T) bool {
-	var gone T
-	before := gone
-	base := gone
+// latest returns what readers have of an object, and what they will have; the
+// zero object stands for none.
+func (c *collection[T]) latest(k key) (base, before T) {
 	if at, found := find(c.sorted, k); found {
 		base, before = c.sorted[at], c.sorted[at]
 	}
 	if waiting, found := c.pending[k]; found {
 		before = waiting
 	}
+	return base, before
+}
+
+// set carries out one change under the lock and reports whether it is one. The
+// zero object stands for a deletion.
+func (c *collection[T]) set(k key, object T) bool {
+	var gone T
+	base, before := c.latest(k)
 	if before != gone && object != gone {
 		carry(before, object)
 	}
@@ -157,32 +173,83 @@ func equal(a, b any) bool {
 	return true
 }
 
-// put stores or, if it no longer matters, forgets an object.
-func (c *collection[T]) put(item any) error {
-	object, err := c.typed(item)
-	if err != nil {
-		return err
+// arrival is what an API server said of one object.
+type arrival[T object] struct {
+	key key
+	// object is stripped; the zero object stands for one that is gone or does
+	// not matter.
+	object T
+	// err is why the object cannot be processed.
+	err error
+}
+
+// receive strips an object. It returns an error for one of another type.
+func (c *collection[T]) receive(item any) (arrival[T], error) {
+	a, object, err := c.identify(item)
+	if err == nil && a.err == nil {
+		a.err = kube.Catch(func() {
+			if c.strip(object) {
+				a.object = object
+			}
+		})
 	}
-	k := keyOf(object)
-	if !c.strip(object) {
-		var gone T
-		object = gone
+	return a, err
+}
+
+// identify tells which object an item is.
+func (c *collection[T]) identify(item any) (arrival[T], T, error) {
+	var none T
+	switch item := item.(type) {
+	case T:
+		return arrival[T]{key: keyOf(item)}, item, nil
+	case *brokenObject:
+		return arrival[T]{key: keyOf(item), err: item.err}, none, nil
 	}
+	return arrival[T]{}, none, fmt.Errorf("object of type %T where %T was expected", item, none)
+}
+
+// take stores an arrival under the lock and reports whether something changed.
+func (c *collection[T]) take(a arrival[T]) (changed bool) {
+	if a.err == nil {
+		a.err = kube.Catch(func() { changed = c.set(a.key, a.object) })
+	}
+	return c.note(a.key, a.err) || changed
+}
+
+// note records whether an object could be processed, and reports whether that
+// is news.
+func (c *collection[T]) note(k key, err error) bool {
+	was, broken := c.broken[k]
+	switch {
+	case err == nil:
+		delete(c.broken, k)
+		return broken
+	case broken && was == err.Error():
+		return false
+	}
+	c.broken[k] = err.Error()
+	c.rejected(k, err)
+	return true
+}
+
+// store takes one arrival and reports a change.
+func (c *collection[T]) store(a arrival[T]) {
 	c.mu.Lock()
-	changed := c.set(k, object)
+	changed := c.take(a)
 	c.mu.Unlock()
 	if changed {
 		c.changed()
 	}
-	return nil
 }
 
-func (c *collection[T]) typed(item any) (T, error) {
-	object, ok := item.(T)
-	if !ok {
-		return object, fmt.Errorf("object of type %T where %T was expected", item, object)
+// put stores or, if it no longer matters, forgets an object.
+func (c *collection[T]) put(item any) error {
+	a, err := c.receive(item)
+	if err != nil {
+		return err
 	}
-	return object, nil
+	c.store(a)
+	return nil
 }
 
 // Add implements cache.ReflectorStore.
@@ -193,45 +260,36 @@ func (c *collection[T]) Update(item any) error { return c.put(item) }
 
 // Delete implements cache.ReflectorStore.
 func (c *collection[T]) Delete(item any) error {
-	object, err := c.typed(item)
+	a, _, err := c.identify(item)
 	if err != nil {
 		return err
 	}
-	var gone T
-	c.mu.Lock()
-	changed := c.set(keyOf(object), gone)
-	c.mu.Unlock()
-	if changed {
-		c.changed()
-	}
+	c.store(arrival[T]{key: a.key})
 	return nil
 }
 
 // Replace implements cache.ReflectorStore: items are all there is.
 func (c *collection[T]) Replace(items []any, _ string) error {
-	var gone T
-	next := make(map[key]T, len(items))
+	next := make(map[key]arrival[T], len(items))
 	for _, item := range items {
-		object, err := c.typed(item)
+		a, err := c.receive(item)
 		if err != nil {
 			return err
 		}
-		if c.strip(object) {
-			next[keyOf(object)] = object
-		}
+		next[a.key] = a
 	}
 	c.mu.Lock()
 	changed := !c.filled
 	c.filled = true
-	for _, known := range [][]key{keysOf(c.sorted), keysIn(c.pending)} {
+	for _, known := range [][]key{keysOf(c.sorted), keysIn(c.pending), keysIn(c.broken)} {
 		for _, k := range known {
 			if _, still := next[k]; !still {
-				changed = c.set(k, gone) || changed
+				changed = c.take(arrival[T]{key: k}) || changed
 			}
 		}
 	}
-	for k, object := range next {
-		changed = c.set(k, object) || changed
+	for _, a := range next {
+		changed = c.take(a) || changed
 	}
 	c.mu.Unlock()
 	if changed {
@@ -248,7 +306,7 @@ func keysOf[T object](objects []T) []key {
 	return keys
 }
 
-func keysIn[T object](objects map[key]T) []key {
+func keysIn[V any](objects map[key]V) []key {
 	keys := make([]key, 0, len(objects))
 	for k := range objects {
 		keys = append(keys, k)
@@ -262,11 +320,18 @@ func (c *collection[T]) Resync() error { return nil }
 // Transformer implements cache.TransformingStore: objects are stripped as they
 // are read from a stream, before a whole list of them is in memory.
 func (c *collection[T]) Transformer() cache.TransformFunc {
-	return func(item any) (any, error) {
-		object, ok := item.(T)
-		if ok {
-			c.strip(object)
-		}
-		return item, nil
+	return func(item any) (any, error) { return c.stripped(item), nil }
+}
+
+// stripped is an object without what the engine does not read, or what stands
+// for it if it cannot be processed.
+func (c *collection[T]) stripped(item any) any {
+	object, ok := item.(T)
+	if !ok {
+		return item
 	}
+	if err := kube.Catch(func() { c.strip(object) }); err != nil {
+		return &brokenObject{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}, err: err}
+	}
+	return item
 }

@@ -1,0 +1,60 @@
+package watch
+
+import (
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// brokenObject stands for an object that cannot be processed. Of its metadata
+// it has namespace and name.
+type brokenObject struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	err error
+}
+
+// DeepCopyObject returns o: nobody changes a broken object.
+func (o *brokenObject) DeepCopyObject() runtime.Object { return o }
+
+// brokenObjects lists the objects of the kind that cannot be processed, in no order.
+func (f *feed[T]) brokenObjects(cluster string) []snapshot.Failure {
+	f.collection.mu.Lock()
+	defer f.collection.mu.Unlock()
+	var out []snapshot.Failure
+	for k, why := range f.broken {
+		message := "meshctl cannot process this object (" + why + ")"
+		var none T
+		if _, known := f.latest(k); known != none {
+			message += "; it is used as it was before"
+		} else {
+			message += "; it is ignored"
+		}
+		ref := snapshot.Ref{Kind: f.kind, Cluster: cluster, Namespace: k.namespace, Name: k.name}
+		out = append(out, snapshot.Failure{Ref: ref, Code: snapshot.ObjectUnreadable, Message: message, Parents: []snapshot.Ref{ref}})
+	}
+	return out
+}
+
+// failures lists the objects of all kinds that cannot be processed, in no order.
+func (p *plane[V]) failures(cluster string) []snapshot.Failure {
+	var out []snapshot.Failure
+	for _, f := range p.feeds {
+		out = append(out, f.brokenObjects(cluster)...)
+	}
+	return out
+}
+
+// onRejected logs that an object cannot be processed.
+func (p *plane[V]) onRejected(kind snapshot.Kind, k key, err error) {
+	args := []any{"kind", kind.String(), "object", k.namespace + "/" + k.name, "error", err}
+	var panicked *kube.PanicError
+	if errors.As(err, &panicked) {
+		args = append(args, "stack", string(panicked.Stack))
+	}
+	p.log.Error("object cannot be processed; it is used as it was before, if at all. This is a defect of meshctl, please report it", args...)
+}
