@@ -124,10 +124,10 @@ func until(t *testing.T, what string, condition func() bool) {
 	waittest.Until(t, what, condition)
 }
 
-// world is two clusters with Istio and bookinfo, both registered with the first.
-func world(t *testing.T) []*local.Cluster {
+// world is n clusters with Istio and bookinfo, all registered with the first.
+func world(t *testing.T, n int) []*local.Cluster {
 	t.Helper()
-	clusters := sandbox.Clusters(t, 2)
+	clusters := sandbox.Clusters(t, n)
 	var group errgroup.Group
 	for _, c := range clusters {
 		group.Go(func() error {
@@ -196,7 +196,7 @@ func routes(t *testing.T, client *kube.Client) []int64 {
 
 func TestServe(t *testing.T) {
 	t.Parallel()
-	clusters := world(t)
+	clusters := world(t, 2)
 	management := configOf(t, clusters[0])
 	client := clientOf(t, clusters[0])
 	first := start(t, management, "first")

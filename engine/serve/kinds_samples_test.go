@@ -1,0 +1,154 @@
+package serve
+
+import "github.com/meshctl/meshctl/engine/snapshot"
+
+// sample is an object of a kind and edits of it, as JSON merge patches.
+type sample struct {
+	// object is the JSON of all but API version, kind, name and namespace.
+	object string
+	// spec edits what the kind is about. Empty: nothing of it can be edited.
+	spec string
+	// status edits the status subresource. Empty: the kind has none.
+	status string
+	// seen are the edits that reach the Input, by what its object then holds in JSON.
+	seen map[string]string
+}
+
+// The edits.
+const (
+	editLabels      = "labels"
+	editAnnotations = "annotations"
+	editStatus      = "status"
+	editSpec        = "spec"
+)
+
+const (
+	seenLabel      = `"edited":"label"`
+	seenAnnotation = `"discovery.mesh.gloo.solo.io/enabled":"edited"`
+	template       = `"selector":{"matchLabels":{"app":"sample"}},"template":{"metadata":{"labels":{"app":"sample"}},"spec":{"containers":[{"name":"c","image":"first"}]}}`
+	newImage       = `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"edited-spec"}]}}}}`
+	condition      = `{"status":{"conditions":[{"type":"Edited","status":"True"}]}}`
+	generation     = `{"status":{"observedGeneration":7}}`
+)
+
+// workload is seen with labels, annotations and the images of its template.
+func workload(object string) sample {
+	return sample{object: object, spec: newImage, status: condition,
+		seen: map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec"}}
+}
+
+// own is one of our custom resources: all of it is seen, but for the status.
+func own(object, spec, seenSpec string) sample {
+	return sample{object: object, spec: spec, status: generation,
+		seen: map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: seenSpec}}
+}
+
+// found is a discovered object, of which the status is seen too.
+func found(object, spec, seenSpec string) sample {
+	s := own(object, spec, seenSpec)
+	s.seen[editStatus] = `"observedGeneration":7`
+	return s
+}
+
+// byHand is an object that a user wrote for a mesh: what it is about is seen.
+func byHand(object, spec, seenSpec string) sample {
+	return sample{object: object, spec: spec, status: condition, seen: map[string]string{editSpec: seenSpec}}
+}
+
+// samples has one for each kind that is watched.
+var samples = map[snapshot.Kind]sample{
+	snapshot.Mesh: found(`{"spec":{"istio":{"installation":{"namespace":"sample","cluster":"sample","version":"1.0.0"}}}}`,
+		`{"spec":{"istio":{"trustDomain":"edited-spec"}}}`, "edited-spec"),
+	snapshot.Workload:    found(`{"spec":{"mesh":{"name":"sample","namespace":"gloo-mesh"}}}`, `{"spec":{"mesh":{"name":"edited-spec"}}}`, "edited-spec"),
+	snapshot.Destination: found(`{"spec":{"mesh":{"name":"sample","namespace":"gloo-mesh"}}}`, `{"spec":{"mesh":{"name":"edited-spec"}}}`, "edited-spec"),
+	snapshot.KubernetesCluster: {
+		object: `{"spec":{"secretName":"sample"}}`, spec: `{"spec":{"clusterDomain":"edited-spec"}}`, status: `{"status":{"namespace":"edited"}}`,
+		seen: map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec"},
+	},
+	snapshot.Settings:      own(`{"spec":{}}`, `{"spec":{"federation":{"warnEndpointsPerProxy":77777}}}`, "77777"),
+	snapshot.VirtualMesh:   own(`{"spec":{"meshes":[{"name":"none","namespace":"gloo-mesh"}]}}`, `{"spec":{"meshes":[{"name":"edited-spec","namespace":"gloo-mesh"}]}}`, "edited-spec"),
+	snapshot.TrafficPolicy: own(`{"spec":{"destinationSelector":[{"kubeServiceMatcher":{"namespaces":["none"]}}],"policy":{"requestTimeout":"3s"}}}`, `{"spec":{"policy":{"requestTimeout":"77s"}}}`, "1m17s"),
+	snapshot.AccessPolicy:  own(`{"spec":{"destinationSelector":[{"kubeServiceMatcher":{"namespaces":["none"]}}],"allowedPorts":[80]}}`, `{"spec":{"allowedPorts":[7777]}}`, "7777"),
+	snapshot.VirtualDestination: own(`{"spec":{"hostname":"sample.global","port":{"number":80,"protocol":"http"},"virtualMesh":{"name":"none","namespace":"gloo-mesh"},
+		"static":{"destinations":[{"kubeService":{"name":"none","namespace":"none","clusterName":"none"}}]}}}`,
+		`{"spec":{"hostname":"edited-spec.global"}}`, "edited-spec"),
+	snapshot.ServiceDependency: own(`{"spec":{"sourceSelectors":[{"kubeWorkloadMatcher":{"namespaces":["none"]}}],"destinationSelectors":[{"kubeServiceMatcher":{"namespaces":["none"]}}]}}`,
+		`{"spec":{"destinationSelectors":[{"kubeServiceMatcher":{"namespaces":["edited-spec"]}}]}}`, "edited-spec"),
+	snapshot.WasmDeployment:  own(`{"spec":{"filters":[{"wasmImageSource":{"wasmImageTag":"sample:1"},"staticFilterConfig":{"@type":"x"}}]}}`, `{"spec":{"weight":7777}}`, "7777"),
+	snapshot.AccessLogRecord: own(`{"spec":{"includedRequestHeaders":["sample"]}}`, `{"spec":{"includedRequestHeaders":["edited-spec"]}}`, "edited-spec"),
+	snapshot.Role:            own(`{"spec":{"virtualMeshScopes":[{"virtualMeshActions":["ALL"]}]}}`, `{"spec":{"wasmDeploymentScopes":[{"workloadSelectors":[{"kubeWorkloadMatcher":{"namespaces":["edited-spec"]}}]}]}}`, "edited-spec"),
+	snapshot.RoleBinding: {
+		object: `{"spec":{"roleRef":{"name":"sample","namespace":"gloo-mesh"}}}`, spec: `{"spec":{"roleRef":{"name":"edited-spec"}}}`,
+		status: `{"status":{}}`, // it has no fields
+		seen:   map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec"},
+	},
+
+	snapshot.Deployment:  workload(`{"spec":{"replicas":0,` + template + `}}`),
+	snapshot.DaemonSet:   workload(`{"spec":{` + template + `}}`),
+	snapshot.StatefulSet: workload(`{"spec":{"replicas":0,"serviceName":"sample",` + template + `}}`),
+	snapshot.ReplicaSet: {
+		object: `{"spec":{"replicas":0,` + template + `}}`, spec: `{"spec":{"minReadySeconds":7}}`, status: condition,
+		seen: map[string]string{editAnnotations: seenAnnotation},
+	},
+	snapshot.Pod: {
+		object: `{"spec":{"automountServiceAccountToken":false,"containers":[{"name":"c","image":"first"}]}}`, spec: `{"spec":{"containers":[{"name":"c","image":"edited-spec"}]}}`,
+		status: `{"status":{"phase":"Succeeded"}}`,
+		seen:   map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec", editStatus: `"phase":"Succeeded"`},
+	},
+	snapshot.Service: {
+		object: `{"spec":{"type":"LoadBalancer","ports":[{"name":"http","port":80}]}}`, spec: `{"spec":{"selector":{"app":"edited-spec"}}}`,
+		status: `{"status":{"loadBalancer":{"ingress":[{"hostname":"edited-status"}]}}}`,
+		seen:   map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec", editStatus: "edited-status"},
+	},
+	snapshot.EndpointSlice: {
+		object: `{"addressType":"IPv4","endpoints":[{"addresses":["10.7.7.1"]}],"ports":[]}`, spec: `{"endpoints":[{"addresses":["10.7.7.7"]}]}`,
+		seen: map[string]string{editSpec: "10.7.7.7"},
+	},
+	snapshot.Node: {
+		object: `{"spec":{"unschedulable":true}}`, spec: `{"spec":{"providerID":"edited-spec"}}`,
+		status: `{"status":{"images":[{"names":["kindnetd:edited-status"],"sizeBytes":1}]}}`,
+		seen:   map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec", editStatus: "edited-status"},
+	},
+	// The spec of a Namespace cannot be edited.
+	snapshot.Namespace: {
+		object: `{}`, status: `{"status":{"conditions":[{"type":"Edited","status":"True"}]}}`,
+		seen: map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation},
+	},
+	snapshot.ConfigMap: {
+		object: `{"data":{"mesh":"trustDomain: first"}}`, spec: `{"data":{"mesh":"trustDomain: edited-spec"}}`,
+		seen: map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec"},
+	},
+
+	// The CustomResourceDefinitions of Open Service Mesh have no status.
+	snapshot.MeshConfig: {
+		object: `{"spec":{"sidecar":{"envoyImage":"first"}}}`, spec: `{"spec":{"sidecar":{"envoyImage":"edited-spec"}}}`,
+		seen: map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec"},
+	},
+	snapshot.HTTPRouteGroup: {object: `{"spec":{"matches":[]}}`, spec: `{"spec":{"matches":[{"name":"edited"}]}}`},
+	snapshot.TCPRoute:       {object: `{"spec":{"matches":{}}}`, spec: `{"spec":{"matches":{"ports":[7]}}}`},
+	snapshot.TrafficTarget:  {object: `{"spec":{"sources":[]}}`, spec: `{"spec":{"sources":[{"kind":"ServiceAccount","name":"edited"}]}}`},
+	snapshot.TrafficSplit:   {object: `{"spec":{"service":"first"}}`, spec: `{"spec":{"service":"edited"}}`},
+
+	// Istiod itself writes addresses into the status of a ServiceEntry with DNS resolution.
+	snapshot.ServiceEntry: {
+		object: `{"spec":{"hosts":["first.example"],"location":"MESH_EXTERNAL","resolution":"DNS","ports":[{"number":443,"name":"tls","protocol":"TLS"}]}}`,
+		spec:   `{"spec":{"hosts":["edited-spec.example"]}}`, status: `{"status":{"addresses":[{"host":"first.example","value":"240.240.7.7"}]}}`,
+		seen: map[string]string{editSpec: "edited-spec"},
+	},
+	snapshot.DestinationRule: byHand(`{"spec":{"host":"first.example"}}`, `{"spec":{"host":"edited-spec.example"}}`, "edited-spec"),
+	snapshot.VirtualService: byHand(`{"spec":{"hosts":["first.example"],"http":[{"route":[{"destination":{"host":"first.example"}}]}]}}`,
+		`{"spec":{"hosts":["edited-spec.example"]}}`, "edited-spec"),
+	snapshot.Sidecar: byHand(`{"spec":{"workloadSelector":{"labels":{"app":"first"}},"egress":[{"hosts":["./*"]}]}}`,
+		`{"spec":{"workloadSelector":{"labels":{"app":"edited-spec"}}}}`, "edited-spec"),
+	snapshot.AuthorizationPolicy: byHand(`{"spec":{"selector":{"matchLabels":{"app":"first"}},"rules":[{}]}}`,
+		`{"spec":{"selector":{"matchLabels":{"app":"edited-spec"}}}}`, "edited-spec"),
+	// Only what serve wrote itself matters of these.
+	snapshot.Gateway: {
+		object: `{"spec":{"selector":{"app":"first"},"servers":[{"port":{"number":80,"name":"http","protocol":"HTTP"},"hosts":["first.example"]}]}}`,
+		spec:   `{"spec":{"selector":{"app":"edited"}}}`, status: condition,
+	},
+	snapshot.EnvoyFilter: {
+		object: `{"spec":{"workloadSelector":{"labels":{"app":"first"}},"configPatches":[]}}`,
+		spec:   `{"spec":{"workloadSelector":{"labels":{"app":"edited"}}}}`, status: condition,
+	},
+}
