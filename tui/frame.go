@@ -50,10 +50,10 @@ func (m *Model) header() string {
 	right := m.totals()
 	if m.news.Trouble != "" {
 		right = ""
-		left = " meshctl  ✗ this is old: " + snapshot.Clean(m.news.Trouble)
+		left = " meshctl  ✗ not up to date: " + snapshot.Clean(m.news.Trouble)
 	}
-	room := m.width - width(right) - 1
-	return m.theme.bar.Render(fit(fit(left, room)+right, m.width))
+	room := m.width - width(right) - 3
+	return m.theme.bar.Render(fit(fit(left, room)+"  "+right, m.width))
 }
 
 func (m *Model) totals() string {
@@ -97,11 +97,16 @@ func (m *Model) tabs() string {
 }
 
 func (m *Model) heading() string {
+	right := ""
+	if at := m.top().position(); at != "" {
+		right = " " + at + " ──"
+	}
+	room := m.width - width(right)
 	text := "── " + m.top().heading(&m.shared) + " "
-	if n := m.width - width(text); n > 0 {
+	if n := room - width(text); n > 0 {
 		text += strings.Repeat("─", n)
 	}
-	return m.theme.accent.Render(fit(text, m.width))
+	return m.theme.accent.Render(fit(text, room) + right)
 }
 
 // bottom is what is typed, or was just said, or where one is.

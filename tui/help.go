@@ -11,7 +11,7 @@ var helpWords = []string{
 	":name goes to a page, :name /text filters it, :name @cluster-1 looks at one cluster,",
 	":@cluster-1 does so everywhere, :@ looks at all, :reviews opens what is called so; tab completes.",
 	"Before a row: ✗ error  ! warning  i worth knowing  + new  Δ changed just now.",
-	"The dashboard changes nothing. c shows the command that says the same as the screen.",
+	"The dashboard changes nothing unless started with --write. c shows the command for what is on the screen.",
 }
 
 // newHelp is the help, made from the key map.

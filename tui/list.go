@@ -52,7 +52,7 @@ func (p *listPage) refresh(s *shared, width, height int) {
 		p.layout = newLayout(g, width-rowPrefix, s.wide)
 		p.columnsFor = [2]int{width, wide + 1}
 	}
-	p.window.set(len(p.picked), height-p.noteHeight()-1)
+	p.window.set(len(p.picked), height-noteHeight-1)
 	p.keep()
 }
 
@@ -161,6 +161,9 @@ func (p *listPage) heading(s *shared) string {
 	return text
 }
 
+// position is empty: the heading counts the rows.
+func (p *listPage) position() string { return "" }
+
 // emptyText says why there are no rows, and what next.
 func (p *listPage) emptyText(s *shared) string {
 	switch {
@@ -181,7 +184,7 @@ func (p *listPage) emptyText(s *shared) string {
 	if s.cluster != "" {
 		because = append(because, "the scope @"+s.cluster+" (:@ shows all clusters)")
 	}
-	return fmt.Sprintf("None of %s fits %s.", snapshot.Count(len(p.grid.rows), "row"), strings.Join(because, " and "))
+	return fmt.Sprintf("None of %s matches %s.", snapshot.Count(len(p.grid.rows), "row"), strings.Join(because, " and "))
 }
 
 func (p *listPage) paint(s *shared, width, height int) []string {
@@ -199,23 +202,19 @@ func (p *listPage) paint(s *shared, width, height int) []string {
 	for at := p.window.offset; at < end; at++ {
 		lines = append(lines, paintRow(s.theme, p.grid, &p.grid.rows[p.picked[at]], &p.layout, at == p.window.cursor, now))
 	}
-	for len(lines) < height-p.noteHeight() {
+	for len(lines) < height-noteHeight {
 		lines = append(lines, "")
 	}
-	return append(lines, paintNote(s.theme, p.row(), width, p.noteHeight())...)
+	return append(lines, paintNote(s.theme, p.row(), width)...)
 }
 
-// noteHeight is the room below the rows for what there is to say about one.
-func (p *listPage) noteHeight() int {
-	if p.id == pageDestinations || p.id == pageWorkloads {
-		return 2
-	}
-	return 4
-}
+// noteHeight is the room below the rows for what there is to say about one: two
+// lines for what is wrong, and two for the next step.
+const noteHeight = 4
 
-// paintNote says what is wrong with a row, and the next step, in so many lines.
-func paintNote(t *Theme, row *gridRow, width, height int) []string {
-	lines := make([]string, height)
+// paintNote says what is wrong with a row, and the next step.
+func paintNote(t *Theme, row *gridRow, width int) []string {
+	lines := make([]string, noteHeight)
 	if row == nil {
 		return lines
 	}
@@ -224,7 +223,7 @@ func paintNote(t *Theme, row *gridRow, width, height int) []string {
 			return
 		}
 		parts := wrap(text, width-width4)
-		if room := height / 2; len(parts) > room {
+		if room := noteHeight / 2; len(parts) > room {
 			parts = append(parts[:room-1:room-1], strings.Join(parts[room-1:], " "))
 		}
 		for i, part := range parts {
@@ -233,7 +232,7 @@ func paintNote(t *Theme, row *gridRow, width, height int) []string {
 		}
 	}
 	say(0, row.Note, " "+sign(row.Level)+"  ", t.levels[row.Level])
-	say(height/2, row.Next, "  → ", t.plain)
+	say(noteHeight/2, row.Next, "  → ", t.plain)
 	return lines
 }
 

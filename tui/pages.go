@@ -81,6 +81,8 @@ type page interface {
 	crumb() string
 	// heading is the line above it.
 	heading(s *shared) string
+	// position says which part of it is on the screen; empty if that is all.
+	position() string
 	// press folds a key; the action is what it wants done.
 	press(v verb, s *shared) action
 	// refresh folds news, a new scope or a new size of the middle.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"cmp"
+	"fmt"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -97,6 +98,13 @@ func (p *readerPage) heading(*shared) string {
 		text += " …"
 	}
 	return text
+}
+
+func (p *readerPage) position() string {
+	if w := &p.window; w.length > w.height {
+		return fmt.Sprintf("%d-%d of %d", w.offset+1, w.offset+w.height, w.length)
+	}
+	return ""
 }
 
 func (p *readerPage) refresh(_ *shared, width, height int) {

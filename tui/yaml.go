@@ -7,14 +7,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// yamlContent lays out an object and all that was generated for it.
+// yamlContent lays out an object and all that was generated from it.
 func yamlContent(x *explain.Index, ref snapshot.Ref) func(int) []line {
 	var lines []line
 	title := func(text string) { lines = append(lines, line{text: snapshot.Clean(text), look: lookTitle}) }
 	own, err := x.YAML(ref)
 	switch {
 	case err != nil:
-		title("It cannot be written as YAML: " + err.Error())
+		title("It cannot be shown as YAML: " + err.Error())
 	case own == nil:
 		title("There is no " + ref.Kind.String() + " object of this name.")
 	}
@@ -23,16 +23,31 @@ func yamlContent(x *explain.Index, ref snapshot.Ref) func(int) []line {
 	}
 	generated, err := x.Generated(ref)
 	if err != nil {
-		title("What follows from it cannot be written as YAML: " + err.Error())
+		title("The objects generated from it cannot be shown as YAML: " + err.Error())
 	}
 	lines = append(lines, line{})
 	if len(generated) == 0 {
-		title("Nothing is generated for it in any cluster.")
+		title("Nothing is generated from it in any cluster.")
 	}
 	for i := range generated {
 		lines = append(lines, generatedLines(&generated[i])...)
 	}
-	return func(int) []line { return lines }
+	return func(width int) []line { return wrapTitles(lines, width) }
+}
+
+// wrapTitles breaks titles that are too long; YAML is moved from side to side.
+func wrapTitles(lines []line, width int) []line {
+	out := make([]line, 0, len(lines))
+	for _, l := range lines {
+		if l.look != lookTitle {
+			out = append(out, l)
+			continue
+		}
+		for _, part := range wrap(l.text, width) {
+			out = append(out, line{text: part, look: lookTitle})
+		}
+	}
+	return out
 }
 
 // generatedLines are an object in all its variants. Lines that not all
@@ -43,7 +58,7 @@ func generatedLines(g *explain.Generated) []line {
 	for _, v := range g.Variants {
 		text := name + " in " + strings.Join(v.Clusters, ", ")
 		if len(g.Variants) > 1 {
-			text += "; lines with ~ differ between clusters"
+			text += " (lines with ~ differ between clusters)"
 		}
 		out = append(out, line{text: snapshot.Clean(text), look: lookTitle})
 		for _, l := range v.Lines {

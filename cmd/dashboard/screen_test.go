@@ -213,7 +213,7 @@ func TestFolderFollows(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(policy), 0o644))
 	x.Sees("Policies [5]", "just-now")
 	require.NoError(t, os.WriteFile(file, []byte("kind: [\n"), 0o644))
-	x.Sees("this is old", "just-now")
+	x.Sees("not up to date", "just-now")
 	require.NoError(t, os.Remove(file))
 	x.Sees("Policies [4]")
 	x.Types("6")

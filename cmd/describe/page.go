@@ -19,7 +19,11 @@ func printPage(out io.Writer, page explain.Page) error {
 			return err
 		}
 	}
-	fmt.Fprintf(&b, "\nIssues: %s\n", cmdutil.CountIssues(page.Issues))
+	count := "none"
+	if len(page.Issues) > 0 {
+		count = cmdutil.CountIssues(page.Issues)
+	}
+	fmt.Fprintf(&b, "\nIssues: %s\n", count)
 	if err := cmdutil.PrintIssues(&b, "  ", page.Issues); err != nil {
 		return err
 	}

@@ -228,7 +228,7 @@ func (a Access) sections() []Section {
 		s.Text = "Nobody: no AccessPolicy selects it, and access is denied by default (" + originText(snapshot.Origin{Ref: a.DenyBy[0].Object}) + ")."
 		return []Section{s}
 	}
-	s.Text = "Only those whom a policy names; all others are denied."
+	s.Text = "Only the callers that a policy names; all others are denied."
 	s.Header = []string{"POLICY", "CALLERS", "METHODS", "PATHS", "PORTS"}
 	for _, r := range a.Rules {
 		for i, caller := range r.Callers {
@@ -240,13 +240,13 @@ func (a Access) sections() []Section {
 			s.Refs = append(s.Refs, r.Policy)
 		}
 	}
-	callers := Section{Title: "Workloads that get through", Header: []string{"WORKLOAD"}}
+	callers := Section{Title: "Workloads that may call it", Header: []string{"WORKLOAD"}}
 	for _, ref := range a.Callers {
 		callers.Rows = append(callers.Rows, []string{ref.Name})
 		callers.Refs = append(callers.Refs, ref)
 	}
 	if len(callers.Rows) == 0 {
-		callers = Section{Title: "Workloads that get through", Text: "None of those that were discovered."}
+		callers = Section{Title: "Workloads that may call it", Text: "None of the workloads that were discovered."}
 	}
 	return []Section{s, callers}
 }

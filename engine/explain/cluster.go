@@ -16,7 +16,7 @@ const (
 	Healthy Health = "healthy"
 	// Frozen: it cannot be read, and nothing is changed there.
 	Frozen Health = "frozen"
-	// Unknown: nobody has said anything of it yet.
+	// Unknown: no server has reported on it yet.
 	Unknown Health = "unknown"
 )
 
@@ -24,14 +24,14 @@ const (
 type Cluster struct {
 	Name   string `json:"name"`
 	Health Health `json:"health"`
-	// Why it is frozen, or nothing is known.
-	Why    string `json:"why,omitempty"`
+	// Reason says why it is not healthy.
+	Reason string `json:"reason,omitempty"`
 	Domain string `json:"domain"`
 	// Meshes in it, ascending.
 	Meshes       []snapshot.Ref `json:"meshes"`
 	Workloads    int            `json:"workloads"`
 	Destinations int            `json:"destinations"`
-	// Objects are those that follow from policies there, as they shall be.
+	// Objects are those that are generated for it.
 	Objects int              `json:"objects"`
 	Issues  []snapshot.Issue `json:"issues"`
 
@@ -61,7 +61,7 @@ func (x *Index) clusterIssues(name string) []snapshot.Issue {
 	return x.issuesOf(x.clusterRef(name), clusterName(name))
 }
 
-// cluster tells of one cluster; nil if it is not registered.
+// cluster describes one cluster; nil if it is not registered.
 func (x *Index) cluster(name string) *Cluster {
 	c := x.clusters[name]
 	if c == nil {
@@ -71,7 +71,7 @@ func (x *Index) cluster(name string) *Cluster {
 		ref: x.clusterRef(name), Name: name, Domain: c.DomainOrDefault(), Meshes: []snapshot.Ref{},
 		Issues: x.clusterIssues(name),
 	}
-	out.Health, out.Why = x.health(name)
+	out.Health, out.Reason = x.health(name)
 	for _, m := range x.state.Plan.Meshes {
 		if m.Cluster == name {
 			out.Meshes = append(out.Meshes, m.Ref)
@@ -115,9 +115,9 @@ func (x *Index) health(name string) (Health, string) {
 		case len(s) > 0 && s[0].Message != "":
 			return Unknown, s[0].Message
 		}
-		return Unknown, "nobody serves it yet; run: meshctl serve"
+		return Unknown, "no server manages it yet; start one with: meshctl serve"
 	}
-	return Unknown, "it is not registered; its discovered objects are all that is known of it"
+	return Unknown, "it is not registered; only its discovered objects are known"
 }
 
 // Page is part of Answer.
@@ -128,15 +128,15 @@ func (c *Cluster) Page() Page {
 		meshes.Refs = append(meshes.Refs, ref)
 	}
 	if len(meshes.Rows) == 0 {
-		meshes = Section{Title: "Meshes", Text: "None was discovered; install one there, and it will be found."}
+		meshes = Section{Title: "Meshes", Text: "None was discovered. Install one there, and it will be found."}
 	}
 	return Page{
 		Title: "Cluster " + c.Name,
 		Sections: []Section{
-			facts("", [2]string{"Health", string(c.Health)}, [2]string{"Why", c.Why}, [2]string{"DNS domain", c.Domain}),
+			facts("", [2]string{"Health", string(c.Health)}, [2]string{"Reason", c.Reason}, [2]string{"DNS domain", c.Domain}),
 			facts("What is in it",
 				[2]string{"Workloads", strconv.Itoa(c.Workloads)}, [2]string{"Destinations", strconv.Itoa(c.Destinations)},
-				[2]string{"Objects that follow from policies", strconv.Itoa(c.Objects)},
+				[2]string{"Generated objects", strconv.Itoa(c.Objects)},
 			),
 			meshes,
 		},

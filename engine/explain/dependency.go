@@ -14,8 +14,9 @@ type ServiceDependency struct {
 	State string `json:"state"`
 	// Workloads are those that it selects.
 	Workloads []DependentWorkload `json:"workloads"`
-	// Hosts are what they know of because of it, ascending; none if it names no
-	// destinations in particular.
+	// Everything: it names no destinations, so that they know of every service.
+	Everything bool `json:"everything,omitempty"`
+	// Hosts are what they know of because of it, ascending.
 	Hosts  []string         `json:"hosts"`
 	Issues []snapshot.Issue `json:"issues"`
 }
@@ -75,18 +76,18 @@ func (x *Index) sidecarOf(workload snapshot.Ref) *snapshot.SidecarPlan {
 
 // section says what the proxies know of.
 func (k *Knows) section() Section {
-	s := Section{Title: "What its proxies know of, by ServiceDependencies"}
+	s := Section{Title: "Hosts that its proxies know"}
 	switch {
 	case k == nil:
-		s.Text = "Every service: no ServiceDependency is in force on it."
+		s.Text = "All: no ServiceDependency is in force on it."
 		return s
 	case k.Everything:
-		s.Text = "Every service: one of its ServiceDependencies names no destinations."
+		s.Text = "All: one of its ServiceDependencies names no destinations."
 		return s
 	}
 	s.Header = []string{"HOST", "DESTINATION", "BY"}
 	for _, h := range k.Hosts {
-		row := []string{h.Host, "", "every proxy"}
+		row := []string{h.Host, "", "always"}
 		if h.For != nil {
 			row[1] = h.For.Name
 		}
@@ -130,7 +131,7 @@ func (x *Index) hostsByDependency() map[snapshot.Ref]map[string]bool {
 }
 
 func (x *Index) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
-	out := &ServiceDependency{Ref: p.Ref, State: string(x.stateOf(p.Ref, p.Dependency.Status.State)), Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: x.issuesOf(p.Ref)}
+	out := &ServiceDependency{Ref: p.Ref, State: string(x.stateOf(p.Ref, p.Dependency.Status.State)), Everything: len(p.Dependency.Spec.DestinationSelectors) == 0, Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: x.issuesOf(p.Ref)}
 	of := map[snapshot.Ref]*snapshot.SidecarPlan{}
 	for _, s := range x.state.Plan.Sidecars {
 		if slices.Contains(s.Egress.Dependencies, p.Ref) {
@@ -154,7 +155,7 @@ func (x *Index) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
 func (o *ServiceDependency) Page() Page {
 	workloads := Section{Title: "Workloads that it selects", Text: "None."}
 	if len(o.Workloads) > 0 {
-		workloads.Text, workloads.Header = "", []string{"WORKLOAD", "TOLD BY"}
+		workloads.Text, workloads.Header = "", []string{"WORKLOAD", "SIDECAR"}
 	}
 	for _, x := range o.Workloads {
 		by := ""
@@ -164,7 +165,11 @@ func (o *ServiceDependency) Page() Page {
 		workloads.Rows = append(workloads.Rows, []string{x.Ref.Name, by})
 		workloads.Refs = append(workloads.Refs, x.Ref)
 	}
-	hosts := Section{Title: "What they know of because of it", Text: "Nothing in particular."}
+	none := "None."
+	if o.Everything {
+		none = "All: it names no destinations."
+	}
+	hosts := Section{Title: "Hosts that their proxies know because of it", Text: none}
 	if len(o.Hosts) > 0 {
 		hosts.Text, hosts.Header = "", []string{"HOST"}
 	}

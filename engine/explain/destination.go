@@ -201,7 +201,7 @@ func (d *Destination) Page() Page {
 	}
 	page.Sections = append(page.Sections, d.federationSection(), d.trafficSection())
 	if len(d.Failovers) > 0 {
-		page.Sections = append(page.Sections, failoverSection("Stands behind", d.Failovers))
+		page.Sections = append(page.Sections, failoverSection("VirtualDestinations that it is behind", d.Failovers))
 	}
 	for _, v := range d.Views {
 		page.Sections = append(page.Sections, v.sections()...)
@@ -209,7 +209,7 @@ func (d *Destination) Page() Page {
 	page.Sections = append(page.Sections, d.Access.sections()...)
 	page.Sections = append(page.Sections, endpointsSection(d.Endpoints))
 	if len(d.SubsetsFor) > 0 {
-		s := Section{Title: "Its subsets are needed by", Header: []string{"POLICY"}}
+		s := Section{Title: "Its subsets are used by", Header: []string{"POLICY"}}
 		for _, ref := range d.SubsetsFor {
 			s.Rows = append(s.Rows, []string{shortName(ref)})
 			s.Refs = append(s.Refs, ref)
@@ -222,7 +222,7 @@ func (d *Destination) Page() Page {
 func (d *Destination) federationSection() Section {
 	f := d.Federation
 	if f == nil && len(d.Failovers) > 0 {
-		return Section{Title: "Federation", Text: "Not federated: other meshes can call it only through what it stands behind."}
+		return Section{Title: "Federation", Text: "Not federated: other meshes can call it only through the VirtualDestinations below."}
 	}
 	if f == nil {
 		return Section{Title: "Federation", Text: "Not federated: only its own mesh can call it."}
@@ -247,7 +247,7 @@ func (d *Destination) trafficSection() Section {
 		s.Text = "None selects it: requests go to it unchanged."
 		return s
 	}
-	s.Text = "The first one that sets a field wins it."
+	s.Text = "Of two that set the same field, the first one wins."
 	s.Header = []string{"ORDER", "POLICY", "STATE", "SETS", "LOST"}
 	for _, p := range d.Traffic {
 		order, state := "", p.State
@@ -255,7 +255,7 @@ func (d *Destination) trafficSection() Section {
 			order = numbers([]uint32{*p.Order})
 		}
 		if p.LastGood {
-			state += " (last good spec in force)"
+			state += " (last accepted spec in force)"
 		}
 		s.Rows = append(s.Rows, []string{order, shortName(p.Ref), state, strings.Join(p.Sets, ", "), strings.Join(p.Lost, ", ")})
 		s.Refs = append(s.Refs, p.Ref)

@@ -23,16 +23,11 @@ type WorkloadItem struct {
 }
 
 func (x *Index) workloadItems() []WorkloadItem {
-	policies := map[snapshot.Ref]int{}
-	for _, p := range x.state.Plan.Policies {
-		for _, ref := range p.Workloads {
-			policies[ref]++
-		}
-	}
+	policies := x.policiesByCaller()
 	items := make([]WorkloadItem, 0, len(x.workloads))
 	for _, o := range x.state.Plan.Workloads {
 		ref := snapshot.RefOf(snapshot.Workload, o)
-		item := WorkloadItem{Ref: ref, ServiceAccount: account(o), Mesh: o.Spec.Mesh.Name, Policies: policies[ref], Issues: x.issuesOf(ref)}
+		item := WorkloadItem{Ref: ref, ServiceAccount: account(o), Mesh: o.Spec.Mesh.Name, Policies: policies(ref, o), Issues: x.issuesOf(ref)}
 		if k := o.Spec.Kubernetes; k != nil {
 			item.Controller = controllerOf(ref, k)
 			item.labels = k.PodLabels

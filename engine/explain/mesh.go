@@ -127,7 +127,7 @@ func (m *Mesh) Page() Page {
 		access = "denied unless a policy allows it (" + originText(snapshot.Origin{Ref: m.DenyByDefault.Object}) + ")"
 	}
 	if m.Permissive {
-		access = "open to everybody in the mesh, whatever policies say (permissive traffic policy mode)"
+		access = "open to everyone in the mesh, whatever policies say (permissive traffic policy mode)"
 	}
 	if m.SmartDNS {
 		dns = "any host that the mesh knows"
@@ -138,14 +138,14 @@ func (m *Mesh) Page() Page {
 			facts("",
 				[2]string{"Type", m.Type}, [2]string{"Version", m.Version}, [2]string{"Cluster", m.Cluster},
 				[2]string{"Frozen", m.Frozen}, [2]string{"Namespace", m.Namespace}, [2]string{"Region", m.Region},
-				[2]string{"Trust domain", m.TrustDomain}, [2]string{"DNS answers", dns},
+				[2]string{"Trust domain", m.TrustDomain}, [2]string{"DNS resolves", dns},
 				[2]string{"Virtual mesh", virtual}, [2]string{"Host suffix", m.HostnameSuffix}, [2]string{"Access", access},
 			),
 			facts("What is in it",
 				[2]string{"Workloads", strconv.Itoa(m.Counts.Workloads)},
 				[2]string{"Destinations", strconv.Itoa(m.Counts.Destinations)},
-				[2]string{"Seen by others", strconv.Itoa(m.Counts.FederatedOut)},
-				[2]string{"Sees of others", strconv.Itoa(m.Counts.FederatedIn)},
+				[2]string{"Services seen by other meshes", strconv.Itoa(m.Counts.FederatedOut)},
+				[2]string{"Services of other meshes seen", strconv.Itoa(m.Counts.FederatedIn)},
 			),
 		},
 		Issues: m.Issues,
@@ -163,7 +163,7 @@ func (m *Mesh) Page() Page {
 	}
 	page.Sections = append(page.Sections, gateways)
 	if len(m.Failovers) > 0 {
-		page.Sections = append(page.Sections, failoverSection("Virtual destinations", m.Failovers))
+		page.Sections = append(page.Sections, failoverSection("VirtualDestinations", m.Failovers))
 	}
 	return page
 }

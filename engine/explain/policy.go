@@ -20,6 +20,8 @@ type Policy struct {
 	Created time.Time `json:"created,omitzero"`
 	// Targets are the Destinations that it selects, those that refuse it first.
 	Targets []PolicyTarget `json:"targets"`
+	// AnySource: it selects callers by nothing, so it holds for all.
+	AnySource bool `json:"anySource,omitempty"`
 	// Sources are the first of the workloads that it selects as callers, and
 	// SourceCount says how many there are.
 	Sources     []snapshot.Ref   `json:"sources,omitempty"`
@@ -52,7 +54,7 @@ func (x *Index) policy(ref snapshot.Ref) *Policy {
 		return nil
 	}
 	out := &Policy{
-		Ref: ref, State: x.policyState(p), Targets: []PolicyTarget{}, Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: x.issuesOf(ref),
+		Ref: ref, State: x.policyState(p), Targets: []PolicyTarget{}, AnySource: anySource(p), Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: x.issuesOf(ref),
 	}
 	if p.Policy != nil {
 		out.Created = p.Policy.GetCreationTimestamp().UTC()
@@ -130,20 +132,13 @@ func statusState(s *snapshot.Status) commonv1.ApprovalState {
 
 // Page is part of Answer.
 func (p *Policy) Page() Page {
-	sources := "any workload"
-	if p.SourceCount > 0 {
-		names := make([]string, 0, len(p.Sources))
-		for _, ref := range p.Sources {
-			names = append(names, ref.Name)
-		}
-		sources = strings.Join(names, ", ")
-		if more := p.SourceCount - len(p.Sources); more > 0 {
-			sources += " and " + strconv.Itoa(more) + " more"
-		}
+	ordered := p.Ref.Kind == snapshot.TrafficPolicy
+	targets := Section{Title: "Targets", Header: []string{"DESTINATION", "CLUSTER", "STATE", "WHY NOT"}}
+	if ordered {
+		targets.Header = []string{"DESTINATION", "CLUSTER", "STATE", "ORDER", "SETS", "WHY NOT"}
 	}
-	targets := Section{Title: "Targets", Header: []string{"DESTINATION", "CLUSTER", "STATE", "ORDER", "SETS", "WHY NOT"}}
 	for i := range p.Targets {
-		targets.Rows = append(targets.Rows, p.Targets[i].row())
+		targets.Rows = append(targets.Rows, p.Targets[i].row(ordered))
 		targets.Refs = append(targets.Refs, p.Targets[i].Destination)
 	}
 	if len(p.Targets) == 0 {
@@ -152,26 +147,51 @@ func (p *Policy) Page() Page {
 	return Page{
 		Title: p.Ref.Kind.String() + " " + shortName(p.Ref),
 		Sections: []Section{
-			facts("", [2]string{"State", string(p.State)}, [2]string{"Created", timeText(p.Created)}, [2]string{"Callers", sources}),
-			targets,
+			facts("", [2]string{"State", string(p.State)}, [2]string{"Created", timeText(p.Created)}),
+			targets, p.sourcesSection(),
 		},
 		Issues: p.Issues,
 	}
 }
 
-func (t *PolicyTarget) row() []string {
+func (p *Policy) sourcesSection() Section {
+	s := Section{Title: "Callers that it selects"}
+	switch {
+	case p.AnySource:
+		s.Text = "Any workload that can call the targets."
+		return s
+	case p.SourceCount == 0:
+		s.Text = "None of the workloads that were discovered."
+		return s
+	}
+	if more := p.SourceCount - len(p.Sources); more > 0 {
+		s.Text = "The first " + strconv.Itoa(len(p.Sources)) + " of " + strconv.Itoa(p.SourceCount) + "."
+	}
+	s.Header = []string{"WORKLOAD"}
+	for _, ref := range p.Sources {
+		s.Rows = append(s.Rows, []string{ref.Name})
+		s.Refs = append(s.Refs, ref)
+	}
+	return s
+}
+
+// row is a row of the targets; ordered ones have an order and fields that they set.
+func (t *PolicyTarget) row(ordered bool) []string {
 	order, state, why := "", t.State, ""
 	if t.Order != nil {
 		order = numbers([]uint32{*t.Order})
 	}
 	if t.LastGood {
-		state += " (last good spec in force)"
+		state += " (last accepted spec in force)"
 	}
 	if len(t.Issues) > 0 {
 		why = t.Issues[0].Message
 	}
 	if more := len(t.Issues) - 1; more > 0 {
 		why += " (and " + snapshot.Count(more, "more issue") + ")"
+	}
+	if !ordered {
+		return []string{t.Destination.Name, t.Cluster, state, why}
 	}
 	return []string{t.Destination.Name, t.Cluster, state, order, strings.Join(t.Sets, ", "), why}
 }

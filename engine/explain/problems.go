@@ -61,7 +61,7 @@ func (x *Index) Issues() []snapshot.Issue {
 		if health == Frozen && x.unread {
 			all = append(all, snapshot.Issue{
 				Code: snapshot.ClusterFrozen, Severity: snapshot.Error, Ref: x.clusterRef(c.Name),
-				Message: "nothing is changed there: " + why, Hint: "see whether its API server runs, and run: meshctl cluster list",
+				Message: "nothing is changed there: " + why, Hint: "check that its API server runs; `meshctl cluster list` shows its state",
 			})
 		}
 	}

@@ -80,8 +80,8 @@ func (x *Index) storedFailure(ref snapshot.Ref, state commonv1.ApprovalState, er
 	}
 	issue := snapshot.Issue{
 		Code: snapshot.WriteFailed, Severity: snapshot.Error, Ref: ref,
-		Message: "what follows from it could not be written: " + strings.Join(errs, "; "),
-		Hint:    "mend what the API server names; the write is tried again",
+		Message: "objects generated from it could not be written: " + strings.Join(errs, "; "),
+		Hint:    "fix what the API server reports; the write is retried",
 	}
 	x.issues[ref] = append(x.issues[ref], issue)
 	for _, p := range x.state.Plan.Policies {

@@ -123,18 +123,18 @@ func viewSettings(v *snapshot.View) []Setting {
 	s = set(s, "outlier detection", v.Outlier, outlierText)
 	s = set(s, "TLS mode", v.TLS, func(m networkingv1.TLSMode) string { return string(m) })
 	return set(s, "TCP keep-alive", v.KeepAlive, func(k snapshot.KeepAlive) string {
-		return fmt.Sprintf("%s, first after %s, then every %s", snapshot.Count(int(k.Probes), "probe"), k.Time, k.Interval)
+		return fmt.Sprintf("%s, first after %s, then every %s", snapshot.Count(int(k.Probes), "probe"), shortDuration(k.Time), shortDuration(k.Interval))
 	})
 }
 
 // actionSettings are the ones of a route, without its targets.
 func actionSettings(a *snapshot.Action) []Setting {
 	var s []Setting
-	s = set(s, "timeout", a.Timeout, time.Duration.String)
+	s = set(s, "timeout", a.Timeout, shortDuration)
 	s = set(s, "retries", a.Retries, func(r networkingv1.RetryPolicy) string {
 		return fmt.Sprintf("%d%s", r.Attempts, prefixed(", each within ", durationText(r.PerTryTimeout)))
 	})
-	s = set(s, "delay", a.Delay, func(d snapshot.Delay) string { return d.Duration.String() + " for " + ofRequests(d.Percent) })
+	s = set(s, "delay", a.Delay, func(d snapshot.Delay) string { return shortDuration(d.Duration) + " for " + ofRequests(d.Percent) })
 	s = set(s, "abort", a.Abort, func(x snapshot.Abort) string {
 		return fmt.Sprintf("%d to %s", x.Status, ofRequests(x.Percent))
 	})
@@ -145,7 +145,7 @@ func actionSettings(a *snapshot.Action) []Setting {
 	s = set(s, "headers", a.Headers, headersText)
 	s = set(s, "CSRF check", a.CSRF, csrfText)
 	return set(s, "rate limit", a.RateLimit, func(l snapshot.RateLimit) string {
-		return fmt.Sprintf("%d in %s for each calling pod", l.Requests, l.Per)
+		return fmt.Sprintf("%d in %s for each calling pod", l.Requests, shortDuration(l.Per))
 	})
 }
 
@@ -153,7 +153,19 @@ func durationText(d *metav1.Duration) string {
 	if d == nil {
 		return ""
 	}
-	return d.Duration.String()
+	return shortDuration(d.Duration)
+}
+
+// shortDuration spells a duration without units that are zero: 2m, not 2m0s.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // prefixed puts words before a text that is not empty.
@@ -169,10 +181,10 @@ func outlierText(o networkingv1.OutlierDetection) string {
 	if o.ConsecutiveErrors > 0 {
 		parts = append(parts, snapshot.Count(int(o.ConsecutiveErrors), "error")+" in a row")
 	}
-	parts = appendText(parts, "looks every ", durationText(o.Interval))
-	parts = appendText(parts, "out for ", durationText(o.BaseEjectionTime))
+	parts = appendText(parts, "checked every ", durationText(o.Interval))
+	parts = appendText(parts, "ejected for ", durationText(o.BaseEjectionTime))
 	if o.MaxEjectionPercent > 0 {
-		parts = append(parts, fmt.Sprintf("at most %d%% out", o.MaxEjectionPercent))
+		parts = append(parts, fmt.Sprintf("at most %d%% ejected", o.MaxEjectionPercent))
 	}
 	if len(parts) == 0 {
 		return "defaults"
@@ -215,7 +227,7 @@ func corsText(c networkingv1.CorsPolicy) string {
 	parts := appendText(nil, "origins ", strings.Join(origins, ", "))
 	parts = appendText(parts, "methods ", strings.Join(c.AllowMethods, ", "))
 	parts = appendText(parts, "headers ", strings.Join(c.AllowHeaders, ", "))
-	parts = appendText(parts, "remembered for ", durationText(c.MaxAge))
+	parts = appendText(parts, "cached for ", durationText(c.MaxAge))
 	return strings.Join(parts, "; ")
 }
 

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,8 +76,8 @@ func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualD
 	out := &VirtualDestination{
 		Ref: p.Ref, State: x.stateOf(p.Ref, p.VirtualDestination.Status.State), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol,
 		Outliers: Outliers{
-			ConsecutiveErrors: o.Value.ConsecutiveErrors, Interval: o.Value.Interval.Duration.String(),
-			BaseEjectionTime: o.Value.BaseEjectionTime.Duration.String(), MaxEjectionPercent: o.Value.MaxEjectionPercent,
+			ConsecutiveErrors: o.Value.ConsecutiveErrors, Interval: durationText(o.Value.Interval),
+			BaseEjectionTime: durationText(o.Value.BaseEjectionTime), MaxEjectionPercent: o.Value.MaxEjectionPercent,
 			By: By{Object: o.Origin.Ref, Field: o.Origin.Field},
 		},
 		Backing: []Backing{}, Views: []VirtualView{}, Issues: x.issuesOf(p.Ref),
@@ -149,9 +150,7 @@ func (v *VirtualDestination) Page() Page {
 			facts("",
 				[2]string{"State", string(v.State)}, [2]string{"Host", v.Hostname}, [2]string{"Address", v.Address},
 				[2]string{"Port", strconv.FormatUint(uint64(v.Port), 10) + " " + v.Protocol},
-				[2]string{"Ejected", "after " + snapshot.Count(int(v.Outliers.ConsecutiveErrors), "error") + " in a row, for " + v.Outliers.BaseEjectionTime + " or longer"},
-				[2]string{"Looked at", "every " + v.Outliers.Interval + ", at most " + strconv.FormatUint(uint64(v.Outliers.MaxEjectionPercent), 10) + "% ejected"},
-				[2]string{"By", v.Outliers.by()},
+				[2]string{"Outlier detection", v.Outliers.text()}, [2]string{"Set by", v.Outliers.by()},
 			),
 			backing,
 		},
@@ -161,7 +160,7 @@ func (v *VirtualDestination) Page() Page {
 		page.Sections = append(page.Sections, view.section())
 	}
 	if len(v.SubsetsFor) > 0 {
-		s := Section{Title: "Its subsets are needed by", Header: []string{"POLICY"}}
+		s := Section{Title: "Its subsets are used by", Header: []string{"POLICY"}}
 		for _, ref := range v.SubsetsFor {
 			s.Rows = append(s.Rows, []string{shortName(ref)})
 			s.Refs = append(s.Refs, ref)
@@ -169,6 +168,12 @@ func (v *VirtualDestination) Page() Page {
 		page.Sections = append(page.Sections, s)
 	}
 	return page
+}
+
+// text says when an endpoint gets no more requests, and for how long.
+func (o *Outliers) text() string {
+	return fmt.Sprintf("an endpoint is ejected after %s in a row, for %s or longer; checked every %s, at most %d%% ejected",
+		snapshot.Count(int(o.ConsecutiveErrors), "error"), o.BaseEjectionTime, o.Interval, o.MaxEjectionPercent)
 }
 
 // by says who asked for it; nobody did if it is the VirtualDestination's and no
@@ -183,10 +188,10 @@ func (o *Outliers) by() string {
 func (v *VirtualView) section() Section {
 	s := Section{Title: "Calls from mesh " + v.Mesh.Name}
 	if len(v.Targets) == 0 {
-		s.Text = "None: the mesh does not see it."
+		s.Text = "None: the mesh cannot call it."
 		return s
 	}
-	s.Text = "A service takes over what all before it have no healthy endpoints for."
+	s.Text = "Requests go to the next service when those before it have no healthy endpoints."
 	s.Header = []string{"PRIORITY", "SERVICE", "WHY", "THROUGH", "FIELD"}
 	for i, t := range v.Targets {
 		row := []string{strconv.Itoa(t.Priority), t.Service.Key(), t.Reason, strings.Join(t.Through, ", "), t.By.Field}
@@ -240,7 +245,7 @@ func failoverSection(title string, failovers []Failover) Section {
 	for _, f := range failovers {
 		order := orderText(f.Targets)
 		if order == "" {
-			order = "nothing: the mesh does not see it"
+			order = "nowhere: the mesh cannot call it"
 		}
 		s.Rows = append(s.Rows, []string{f.Hostname, strconv.FormatUint(uint64(f.Port), 10), shortName(f.VirtualDestination), order})
 		s.Refs = append(s.Refs, f.VirtualDestination)

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"slices"
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -66,7 +65,7 @@ func (x *Index) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 		}
 	}
 	for _, p := range x.state.Plan.Policies {
-		if slices.Contains(p.Workloads, ref) {
+		if x.selectsCaller(p, ref, o) {
 			out.Policies = append(out.Policies, p.Ref)
 		}
 	}
@@ -144,7 +143,7 @@ func (o *Workload) Page() Page {
 func (o *Workload) callsSection() Section {
 	s := Section{Title: "What it can call"}
 	if len(o.Calls) == 0 {
-		s.Text = "Nothing: its mesh has no services that are known."
+		s.Text = "Nothing: no service of its mesh was discovered."
 		return s
 	}
 	s.Header = []string{"HOST", "DESTINATION", "ACCESS", "BY"}
