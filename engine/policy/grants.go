@@ -199,7 +199,7 @@ func (env *environment) grantedPorts(b *accessBinding, i int) ([]uint32, []snaps
 	for _, port := range asked {
 		pod := port
 		if at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port }); at >= 0 {
-			pod = podPort(service.Ports[at], service)
+			pod, _ = snapshot.PodPort(service, service.Ports[at])
 		}
 		if narrow && env.carriesConnections(i, pod) {
 			closed = append(closed, strconv.FormatUint(uint64(port), 10))
@@ -250,7 +250,8 @@ func (env *environment) connections(account accountKey) map[uint32]bool {
 			service := env.inv.Destinations[front].Spec.KubeService
 			for _, p := range service.Ports {
 				if !env.seesRequests(front, &p) {
-					ports[podPort(p, service)] = true
+					pod, _ := snapshot.PodPort(service, p)
+					ports[pod] = true
 				}
 			}
 		}
@@ -265,21 +266,6 @@ func (env *environment) seesRequests(i int, p *discoveryv1.KubeServicePort) bool
 		return d.SeesRequests(p)
 	}
 	return takesRequests(p)
-}
-
-// podPort is where the pods of a service listen for one of its ports.
-func podPort(p discoveryv1.KubeServicePort, service *discoveryv1.KubeService) uint32 {
-	if p.TargetPortNumber != 0 {
-		return p.TargetPortNumber
-	}
-	for _, part := range service.EndpointSubsets {
-		for _, e := range part.Ports {
-			if e.Name == p.Name && e.Port != 0 {
-				return e.Port
-			}
-		}
-	}
-	return p.Port
 }
 
 // anyByIdentity reports whether any of the Destinations is in a mesh that identifies

@@ -60,7 +60,7 @@ func (l List[T]) Slice() []T { return slices.Concat(l.pieces...) }
 // Same reports whether two Lists share all their pieces: then they are equal.
 // False says nothing.
 func (l List[T]) Same(o List[T]) bool {
-	return l.length == o.length && slices.EqualFunc(l.pieces, o.pieces, samePiece)
+	return l.length == o.length && slices.EqualFunc(l.pieces, o.pieces, SameSlice)
 }
 
 // With is the List with other elements at the given indexes.
@@ -91,7 +91,7 @@ func Project[S, T comparable](before, from List[S], made List[T], element func(s
 	out := List[T]{length: from.length, pieces: make([][]T, len(from.pieces))}
 	alike := before.shaped(from)
 	for n, p := range from.pieces {
-		if alike && samePiece(before.pieces[n], p) {
+		if alike && SameSlice(before.pieces[n], p) {
 			out.pieces[n] = made.pieces[n]
 			continue
 		}
@@ -120,7 +120,7 @@ func Diff[T comparable](before, after List[T], compare func(a, b T) int, changed
 	var none T
 	a, b := cursor[T]{rest: before.pieces}, cursor[T]{rest: after.pieces}
 	for a.more() && b.more() {
-		if a.at == 0 && b.at == 0 && samePiece(a.rest[0], b.rest[0]) {
+		if a.at == 0 && b.at == 0 && SameSlice(a.rest[0], b.rest[0]) {
 			a.rest, b.rest = a.rest[1:], b.rest[1:]
 			continue
 		}
@@ -175,6 +175,3 @@ func (c *cursor[T]) step() {
 func SameSlice[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
-
-// samePiece reports whether two slices, neither empty, are one.
-func samePiece[T any](a, b []T) bool { return len(a) == len(b) && &a[0] == &b[0] }

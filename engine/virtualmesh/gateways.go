@@ -154,7 +154,9 @@ func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayP
 	port := service.Ports[at]
 	plan := &snapshot.GatewayPlan{
 		Destination: inventory.DestinationRef(d), Service: inventory.ServiceRef(d), Selector: service.WorkloadSelectorLabels,
-		ContainerPort: containerPort(service, port),
+	}
+	if pod, known := snapshot.PodPort(service, port); known {
+		plan.ContainerPort = pod
 	}
 	switch service.ServiceType {
 	case discoveryv1.ServiceTypeNodePort:
@@ -181,24 +183,6 @@ func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayP
 			"gateway %s has no external address", inventory.ServiceName(service.Ref))
 	}
 	return plan, nil
-}
-
-// containerPort is where the pods listen for a Service port; 0 if not known.
-func containerPort(service *discoveryv1.KubeService, port discoveryv1.KubeServicePort) uint32 {
-	if port.TargetPortNumber != 0 {
-		return port.TargetPortNumber
-	}
-	if port.TargetPortName == "" {
-		return port.Port
-	}
-	for _, subset := range service.EndpointSubsets {
-		for _, p := range subset.Ports {
-			if p.Name == port.Name {
-				return p.Port
-			}
-		}
-	}
-	return 0
 }
 
 func address(a discoveryv1.ExternalAddress) string {

@@ -83,7 +83,7 @@ func podPorts(ports []uint32, service *discoveryv1.KubeService) []string {
 	for _, port := range ports {
 		for _, p := range service.Ports {
 			if p.Port == port {
-				port = podPort(p, service)
+				port, _ = snapshot.PodPort(service, p)
 				break
 			}
 		}
@@ -92,20 +92,6 @@ func podPorts(ports []uint32, service *discoveryv1.KubeService) []string {
 		}
 	}
 	return out
-}
-
-func podPort(p discoveryv1.KubeServicePort, service *discoveryv1.KubeService) uint32 {
-	if p.TargetPortNumber != 0 {
-		return p.TargetPortNumber
-	}
-	for _, part := range service.EndpointSubsets {
-		for _, e := range part.Ports {
-			if e.Name == p.Name && e.Port != 0 {
-				return e.Port
-			}
-		}
-	}
-	return p.Port
 }
 
 // globalAccess denies everything in a mesh that no other policy allows, but for

@@ -41,7 +41,7 @@ func (r *builder) destinationRule(view *snapshot.View, remote bool) {
 
 func sameRule(a, b *snapshot.View) bool {
 	return a.Host == b.Host && a.Outlier == b.Outlier && a.TLS == b.TLS && a.KeepAlive == b.KeepAlive &&
-		len(a.Subsets) == len(b.Subsets) && (len(a.Subsets) == 0 || &a.Subsets[0] == &b.Subsets[0])
+		snapshot.SameSlice(a.Subsets, b.Subsets)
 }
 
 // ruleOrigins are the policies that a view's connections follow from.

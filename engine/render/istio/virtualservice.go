@@ -25,7 +25,7 @@ func (r *builder) virtualService(view *snapshot.View, remote bool) {
 	ref := r.place(snapshot.VirtualService, view, remote)
 	if remote {
 		for _, s := range r.services {
-			if s.view.Host == view.Host && len(s.view.Routes) == len(view.Routes) && &s.view.Routes[0] == &view.Routes[0] {
+			if s.view.Host == view.Host && snapshot.SameSlice(s.view.Routes, view.Routes) {
 				r.add(ref, s.content)
 				return
 			}
