@@ -69,7 +69,7 @@ type AppliedPolicy struct {
 	LastGood bool `json:"lastGood,omitempty"`
 	// Sets are the fields, below spec, that take effect somewhere.
 	Sets []string `json:"sets"`
-	// Lost are the fields that an older policy has.
+	// Lost are the fields that an older policy sets.
 	Lost   []string         `json:"lost,omitempty"`
 	Issues []snapshot.Issue `json:"issues,omitempty"`
 }

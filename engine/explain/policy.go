@@ -42,7 +42,7 @@ type PolicyTarget struct {
 	LastGood bool `json:"lastGood,omitempty"`
 	// Sets are the fields, below spec, that take effect there.
 	Sets []string `json:"sets,omitempty"`
-	// Lost are the fields that an older policy has there.
+	// Lost are the fields that an older policy sets there.
 	Lost   []string         `json:"lost,omitempty"`
 	Issues []snapshot.Issue `json:"issues,omitempty"`
 }
@@ -88,13 +88,12 @@ func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget 
 	return t
 }
 
-// lostFields are the fields that conflicts name: their messages begin with one.
+// lostFields are the fields that older policies set.
 func lostFields(issues []snapshot.Issue) []string {
 	var lost []string
 	for _, issue := range issues {
-		field, _, _ := strings.Cut(issue.Message, " ")
-		if issue.Code == snapshot.FieldConflict && !slices.Contains(lost, field) {
-			lost = append(lost, field)
+		if issue.Code == snapshot.FieldConflict && issue.Field != "" && !slices.Contains(lost, issue.Field) {
+			lost = append(lost, issue.Field)
 		}
 	}
 	slices.Sort(lost)

@@ -171,12 +171,12 @@ func SelectionIssues(policy snapshot.Ref, field string, selected []int, missing 
 	for _, m := range missing {
 		issues = append(issues, snapshot.Errorf(snapshot.DestinationNotFound,
 			"correct the reference; `meshctl describe destination` lists the services there are",
-			"%s: service %s was not discovered", field, ServiceName(m)).On(policy, snapshot.Ref{}))
+			"%s: service %s was not discovered", field, ServiceName(m)).At(field).On(policy, snapshot.Ref{}))
 	}
 	if len(selected)+len(missing) == 0 {
 		issues = append(issues, snapshot.Warnf(snapshot.SelectsNothing,
 			"correct "+field+"; `meshctl describe destination` lists the services there are",
-			"%s matches no destination", field).On(policy, snapshot.Ref{}))
+			"%s matches no destination", field).At(field).On(policy, snapshot.Ref{}))
 	}
 	return issues
 }

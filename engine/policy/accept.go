@@ -120,7 +120,7 @@ func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *n
 				continue
 			}
 			if f.check != nil {
-				add(f.check(c)...)
+				add(at(f.field, f.check(c))...)
 			}
 			asked := requests
 			if f.view != nil {
@@ -138,10 +138,20 @@ func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *n
 	return issues, taken
 }
 
+// at sets the field of issues that have none.
+func at(field string, issues []snapshot.Issue) []snapshot.Issue {
+	for i := range issues {
+		if issues[i].Field == "" {
+			issues[i].Field = field
+		}
+	}
+	return issues
+}
+
 func fieldConflict(field string, owner snapshot.Ref) snapshot.Issue {
 	return snapshot.Errorf(snapshot.FieldConflict,
 		"change one of the two, or give this one httpRequestMatchers or a sourceSelector of its own",
-		"%s is set differently by the older %s %s.%s for the same requests", field, owner.Kind, owner.Name, owner.Namespace)
+		"%s is set differently by the older %s %s.%s for the same requests", field, owner.Kind, owner.Name, owner.Namespace).At(field).CausedBy(owner)
 }
 
 // requestsOf identifies the requests that a spec selects in a cluster; none if the

@@ -41,7 +41,7 @@ func (env *environment) accessRule(p *networkingv1.AccessPolicy) (*snapshot.Acce
 		source.Identities = slices.Compact(source.Identities)
 		if inventory.NeedsBoth(s) {
 			issue := snapshot.Warnf(snapshot.SourceNarrowed, "put the two into selectors of their own to take callers that meet either",
-				"a sourceSelector with both namespaces and service accounts takes only callers that meet both")
+				"a sourceSelector with both namespaces and service accounts takes only callers that meet both").At("sourceSelector")
 			if !slices.Contains(issues, issue) {
 				issues = append(issues, issue)
 			}
@@ -57,7 +57,7 @@ func (env *environment) accessRule(p *networkingv1.AccessPolicy) (*snapshot.Acce
 		rule.Sources = nil
 	} else if len(rule.Sources) == 0 {
 		issues = append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
-			"sourceSelector names no identity that is known"))
+			"sourceSelector names no identity that is known").At("sourceSelector"))
 	}
 	return rule, issues
 }
@@ -117,7 +117,7 @@ func (env *environment) trustDomains(cluster string, issues *[]snapshot.Issue) [
 		return nil // its callers can only reach their own mesh
 	}
 	issue := snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector, or register the cluster",
-		"no mesh was discovered in cluster %s, so nobody there can be let in", cluster)
+		"no mesh was discovered in cluster %s, so nobody there can be let in", cluster).At("sourceSelector")
 	if !slices.Contains(*issues, issue) {
 		*issues = append(*issues, issue)
 	}
@@ -135,13 +135,13 @@ func identityIssues(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapsh
 				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 					"run the callers with sidecars of Istio",
 					"callers of cluster %s are not let in: they are in an Open Service Mesh, and mesh %s cannot check who they are",
-					id.Cluster, mesh.Ref.Name)}
+					id.Cluster, mesh.Ref.Name).At("sourceSelector")}
 			}
 			if !id.Nameable(mesh.TrustDomain) {
 				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 					"give the mesh of cluster "+id.Cluster+" a trust domain of its own in its meshConfig",
 					"callers of cluster %s are not let in: mesh %s takes their trust domain %s for its own, which is %s",
-					id.Cluster, mesh.Ref.Name, id.TrustDomain, mesh.TrustDomain)}
+					id.Cluster, mesh.Ref.Name, id.TrustDomain, mesh.TrustDomain).At("sourceSelector")}
 			}
 		}
 	}
@@ -168,5 +168,5 @@ func openGatewayIssues(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []sn
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.GatewayOpen, "guard what is behind it, and leave it out of destinationSelector",
 		"gateway %s stays open to anybody, whatever policies say: VirtualMesh %s.%s denies access to all but gateways",
-		inventory.ServiceName(d.Spec.KubeService.Ref), mesh.DenyByDefault.Ref.Name, mesh.DenyByDefault.Ref.Namespace)}
+		inventory.ServiceName(d.Spec.KubeService.Ref), mesh.DenyByDefault.Ref.Name, mesh.DenyByDefault.Ref.Namespace).CausedBy(mesh.DenyByDefault.Ref)}
 }

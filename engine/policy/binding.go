@@ -27,7 +27,7 @@ type trafficBinding struct {
 type accessBinding struct {
 	// callers and uncovered are caches, by mesh and by account.
 	callers   map[snapshot.Ref]*callers
-	uncovered map[accountKey]string
+	uncovered map[accountKey]snapshot.Ref
 
 	policy    *networkingv1.AccessPolicy
 	ref       snapshot.Ref
@@ -48,10 +48,10 @@ func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *tr
 	b.workloads = env.inv.SelectWorkloads(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
 	if b.workloads.Count == 0 && len(selected) > 0 {
 		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing,
-			"correct sourceSelector, or start the workloads", "sourceSelector matches no workload that could call these destinations").On(b.ref, snapshot.Ref{}))
+			"correct sourceSelector, or start the workloads", "sourceSelector matches no workload that could call these destinations").At("sourceSelector").On(b.ref, snapshot.Ref{}))
 	}
 	if p.Spec.Policy == nil || reflect.ValueOf(*p.Spec.Policy).IsZero() {
-		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing, "set a field of spec.policy", "the policy asks for nothing").On(b.ref, snapshot.Ref{}))
+		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing, "set a field of spec.policy", "the policy asks for nothing").At("policy").On(b.ref, snapshot.Ref{}))
 	}
 	if old != nil && slices.Equal(old.selected, b.selected) {
 		b.selected = old.selected

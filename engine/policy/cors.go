@@ -22,13 +22,13 @@ var corsPolicy = feature{
 		for _, method := range cors.AllowMethods {
 			if !slices.Contains(corsMethods, method) {
 				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "use the methods of HTTP in upper case, or *",
-					"%s.allowMethods: %q is no method that proxies know", field, method))
+					"%s.allowMethods: %q is no method that proxies know", field, method).At(field+".allowMethods"))
 			}
 		}
 		issues = append(issues, checkCORSHeaders(field+".allowHeaders", cors.AllowHeaders)...)
 		issues = append(issues, checkCORSHeaders(field+".exposeHeaders", cors.ExposeHeaders)...)
 		if cors.MaxAge != nil && cors.MaxAge.Duration == 0 {
-			issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set at least 1s, or remove it", field+".maxAge is 0"))
+			issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set at least 1s, or remove it", field+".maxAge is 0").At(field+".maxAge"))
 		}
 		return append(issues, checkStep(field+".maxAge", cors.MaxAge, time.Second)...)
 	},

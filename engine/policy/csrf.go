@@ -17,7 +17,7 @@ var csrf = feature{
 		var issues []snapshot.Issue
 		if !p.FilterEnabled && !p.ShadowEnabled {
 			issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "set filterEnabled or shadowEnabled, or remove it",
-				"%s has no effect: neither filterEnabled nor shadowEnabled is set", field))
+				"%s has no effect: neither filterEnabled nor shadowEnabled is set", field).At(field))
 		}
 		for i, origin := range p.AdditionalOrigins {
 			at := field + ".additionalOrigins[" + strconv.Itoa(i) + "]"
@@ -25,7 +25,7 @@ var csrf = feature{
 			// Envoy compares the origin's host and port (CsrfPolicy.additional_origins).
 			if strings.Contains(origin.Exact+origin.Prefix+origin.Suffix, "://") {
 				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "write the host, and the port if there is one, without https://",
-					"%s can never match: proxies compare the origin's host and port only", at))
+					"%s can never match: proxies compare the origin's host and port only", at).At(at))
 			}
 		}
 		return issues

@@ -50,7 +50,7 @@ func (c *fieldContext) resolveExternal(field string, to commonv1.ObjectRef) (sna
 	if d == nil {
 		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
 			"create a Destination with spec.externalService, in the namespace of the management plane, or correct the reference",
-			"%s: there is no external service %s.%s", field, to.Name, to.Namespace)}
+			"%s: there is no external service %s.%s", field, to.Name, to.Namespace).At(field)}
 	}
 	e := d.Spec.ExternalService
 	target := snapshot.Target{Destination: inventory.DestinationRef(d), External: true}
@@ -67,7 +67,7 @@ func (c *fieldContext) resolveExternal(field string, to commonv1.ObjectRef) (sna
 	if len(ports) != 1 {
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid,
 			"leave one port of protocol HTTP, HTTP2 or GRPC in its spec.externalService.ports, and put others into a Destination of their own",
-			"%s: external service %s.%s has %d ports that take requests, and the reference cannot name one", field, to.Name, to.Namespace, len(ports))}
+			"%s: external service %s.%s has %d ports that take requests, and the reference cannot name one", field, to.Name, to.Namespace, len(ports)).At(field)}
 	}
 	target.Port = ports[0]
 	return target, nil
@@ -82,7 +82,7 @@ func (env *environment) checkExternal(field string, d *discoveryv1.Destination) 
 	e := d.Spec.ExternalService
 	var issues []snapshot.Issue
 	wrong := func(hint, format string, args ...any) {
-		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "in Destination "+d.Name+"."+d.Namespace+" "+hint, field+": "+format, args...))
+		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "in Destination "+d.Name+"."+d.Namespace+" "+hint, field+": "+format, args...).At(field).CausedBy(inventory.DestinationRef(d)))
 	}
 	if len(e.Hosts) == 0 {
 		wrong("set spec.externalService.hosts", "the external service has no host")

@@ -22,21 +22,21 @@ func (v *virtualDestination) checkDirectives(directives []enterprisev1beta1.Fail
 	place := func(field string, l *enterprisev1beta1.Locality, known func(string) bool, nobody string) {
 		switch {
 		case l == nil || l.Region == "":
-			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its region", "%s names no region", field))
+			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its region", "%s names no region", field).At(field))
 			return
 		case !known(l.Region):
 			v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing,
-				"correct the region; it is the label topology.kubernetes.io/region of nodes", "%s: "+nobody+" in region %s", field, l.Region))
+				"correct the region; it is the label topology.kubernetes.io/region of nodes", "%s: "+nobody+" in region %s", field, l.Region).At(field))
 		}
 		if l.Zone != "" || l.SubZone != "" {
-			v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.FieldUnsupported, "name regions only", "%s: zone and subZone have no effect", field))
+			v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.FieldUnsupported, "name regions only", "%s: zone and subZone have no effect", field).At(field))
 		}
 	}
 	for i := range directives {
 		field := fields + "[" + strconv.Itoa(i) + "]"
 		place(field+".from", directives[i].From, from, "no mesh that it is exported to is")
 		if len(directives[i].To) == 0 {
-			v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name the regions that take over, or remove it", "%s has no to, and no effect", field))
+			v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name the regions that take over, or remove it", "%s has no to, and no effect", field).At(field))
 		}
 		for j := range directives[i].To {
 			place(field+".to["+strconv.Itoa(j)+"]", &directives[i].To[j], to, "no service behind it is")
@@ -122,7 +122,7 @@ func (v *virtualDestination) setPriorities(view *snapshot.VirtualView) {
 	v.limitPriorities(view)
 	if l := v.source.Spec.Localized; l != nil && len(l.FailoverDirectives) > 0 && regionOf(view.Mesh) == "" {
 		view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete,
-			"label the nodes with topology.kubernetes.io/region", "the region of mesh %s is not known, so no directive holds for it", view.Mesh.Ref.Name).On(v.ref, view.Mesh.Ref))
+			"label the nodes with topology.kubernetes.io/region", "the region of mesh %s is not known, so no directive holds for it", view.Mesh.Ref.Name).At("localized.failoverDirectives").On(v.ref, view.Mesh.Ref))
 	}
 }
 

@@ -93,7 +93,7 @@ func (env *environment) grantConflict(dialect *snapshot.Dialect, asked []*snapsh
 			first[g.To] = g
 		case !slices.Equal(other.Ports, g.Ports):
 			return snapshot.Errorf(snapshot.FieldUnsupported, "give the services service accounts of their own, or write a policy for each",
-				"its ports are different ones on services that share service account %s", accountName(g.To)), true
+				"its ports are different ones on services that share service account %s", accountName(g.To)).At("allowedPorts"), true
 		default:
 			continue // the same callers, routes and ports as the first
 		}
@@ -104,7 +104,7 @@ func (env *environment) grantConflict(dialect *snapshot.Dialect, asked []*snapsh
 			if reason := dialect.Beside(older, g); reason != "" {
 				ref := older.Rule.Origin.Ref
 				return snapshot.Errorf(snapshot.FieldConflict, "give both the same callers, or the same paths, methods and ports; or write them as one policy",
-					"it cannot stand beside the older %s %s.%s on service account %s: %s", ref.Kind, ref.Name, ref.Namespace, accountName(g.To), reason), true
+					"it cannot stand beside the older %s %s.%s on service account %s: %s", ref.Kind, ref.Name, ref.Namespace, accountName(g.To), reason).CausedBy(ref), true
 			}
 		}
 	}
@@ -120,24 +120,24 @@ func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []
 	if mesh.Open {
 		support, _ := dialect.Of(snapshot.AccessPolicy, "destinationSelector", snapshot.OpenMesh)
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "set enablePermissiveTrafficPolicyMode to false",
-			"mesh %s lets everybody call everybody: %s", mesh.Ref.Name, support.Note)}
+			"mesh %s lets everybody call everybody: %s", mesh.Ref.Name, support.Note).At("destinationSelector")}
 	}
 	to := env.accountsOf(i)
 	if len(to) == 0 {
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.SelectsNothing, "start its pods, or select the services whose pods answer",
-			"no workload of the mesh was discovered behind service %s, so there is no service account to grant access to", inventory.ServiceName(service.Ref))}
+			"no workload of the mesh was discovered behind service %s, so there is no service account to grant access to", inventory.ServiceName(service.Ref)).At("destinationSelector")}
 	}
 	for _, account := range to {
-		if other := env.uncovered(b, accountKey{*d.Spec.Mesh, account}); other != "" {
+		if other := env.uncovered(b, accountKey{*d.Spec.Mesh, account}); other != (snapshot.Ref{}) {
 			return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "give the services service accounts of their own, or select them all",
-				"it would hold for workload %s, too, which runs under the same service account %s", other, accountName(account))}
+				"it would hold for workload %s, too, which runs under the same service account %s", other.Name, accountName(account)).At("destinationSelector").CausedBy(other)}
 		}
 	}
 	from := env.callersIn(b, dialect, mesh)
 	issues := slices.Clone(from.issues)
 	if len(from.accounts) == 0 {
 		return nil, append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
-			"sourceSelector names no service account of mesh %s", mesh.Ref.Name))
+			"sourceSelector names no service account of mesh %s", mesh.Ref.Name).At("sourceSelector"))
 	}
 	ports, portIssues := env.grantedPorts(b, i)
 	issues = append(issues, portIssues...)
@@ -149,7 +149,7 @@ func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []
 		g := &snapshot.Grant{Rule: from.rule, To: account, From: from.accounts, Ports: ports}
 		if dialect.CheckAccess != nil && len(out) == 0 {
 			for _, refusal := range dialect.CheckAccess(g) {
-				issues = append(issues, snapshot.Errorf(snapshot.FieldUnsupported, refusal.Hint, "%s", refusal.Reason))
+				issues = append(issues, snapshot.Errorf(snapshot.FieldUnsupported, refusal.Hint, "%s", refusal.Reason).At(refusal.Field))
 			}
 		}
 		out = append(out, g)
@@ -157,27 +157,27 @@ func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []
 	return out, issues
 }
 
-// uncovered names a workload that runs under an account and serves Destinations, none
-// of which the policy selects; empty if there is none.
-func (env *environment) uncovered(b *accessBinding, account accountKey) string {
-	if name, ok := b.uncovered[account]; ok {
-		return name
+// uncovered finds a workload that runs under an account and serves Destinations, none
+// of which the policy selects; the zero Ref if there is none.
+func (env *environment) uncovered(b *accessBinding, account accountKey) snapshot.Ref {
+	if ref, ok := b.uncovered[account]; ok {
+		return ref
 	}
-	name := ""
+	var ref snapshot.Ref
 	for _, x := range env.accounts.pods[account] {
 		if !slices.ContainsFunc(env.accounts.fronts[x], func(i int) bool {
 			_, selected := slices.BinarySearch(b.selected, i)
 			return selected
 		}) {
-			name = env.inv.Workloads[x].Name
+			ref = snapshot.RefOf(snapshot.Workload, env.inv.Workloads[x])
 			break
 		}
 	}
 	if b.uncovered == nil {
-		b.uncovered = map[accountKey]string{}
+		b.uncovered = map[accountKey]snapshot.Ref{}
 	}
-	b.uncovered[account] = name
-	return name
+	b.uncovered[account] = ref
+	return ref
 }
 
 // grantedPorts are the pod ports that a policy opens; nil for all. A policy with
@@ -185,6 +185,10 @@ func (env *environment) uncovered(b *accessBinding, account accountKey) string {
 func (env *environment) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issue) {
 	spec, service := &b.policy.Spec, env.inv.Destinations[i].Spec.KubeService
 	narrow := len(spec.AllowedPaths)+len(spec.AllowedMethods) > 0
+	condition := "allowedPaths"
+	if len(spec.AllowedPaths) == 0 {
+		condition = "allowedMethods"
+	}
 	if len(spec.AllowedPorts) == 0 && (!narrow || !env.anyConnections(i)) {
 		return nil, nil
 	}
@@ -209,7 +213,7 @@ func (env *environment) grantedPorts(b *accessBinding, i int) ([]uint32, []snaps
 	}
 	if len(open) == 0 {
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "remove allowedPaths and allowedMethods, or name a port after its protocol, such as http",
-			"allowedPaths and allowedMethods need requests, and no port of service %s that the policy is about carries HTTP", inventory.ServiceName(service.Ref))}
+			"allowedPaths and allowedMethods need requests, and no port of service %s that the policy is about carries HTTP", inventory.ServiceName(service.Ref)).At(condition)}
 	}
 	slices.Sort(open)
 	open = slices.Compact(open)
@@ -219,7 +223,7 @@ func (env *environment) grantedPorts(b *accessBinding, i int) ([]uint32, []snaps
 	return open, []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 		"name the port after its protocol if it carries HTTP, such as http-admin; else have it served under a service account of its own",
 		"port %s of service %s stays closed: allowedPaths and allowedMethods need requests, and only connections are seen there",
-		strings.Join(slices.Compact(closed), ", "), inventory.ServiceName(service.Ref))}
+		strings.Join(slices.Compact(closed), ", "), inventory.ServiceName(service.Ref)).At(condition)}
 }
 
 // anyConnections reports whether the pods of a Destination's service accounts have a

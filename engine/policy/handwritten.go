@@ -203,7 +203,7 @@ func (env *environment) intersectionIssue(o handWrittenObject, what string) snap
 
 // handWrittenIssue is a warning, or an error if conflicts are rejected.
 func (env *environment) handWrittenIssue(by snapshot.Ref, what, hint string) snapshot.Issue {
-	issue := snapshot.Warnf(snapshot.HandWritten, hint, "the hand-written %s %s", by, what)
+	issue := snapshot.Warnf(snapshot.HandWritten, hint, "the hand-written %s %s", by, what).CausedBy(by)
 	if env.refuseIntersecting {
 		issue.Severity = snapshot.Error
 		issue.Message += "; --disallow-intersecting-config refuses that"

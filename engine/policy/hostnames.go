@@ -41,14 +41,14 @@ func (h *hostnames) assign(v *virtualDestination) (string, []*snapshot.Issue) {
 // claim assigns the host name in one mesh, or returns an issue.
 func (h *hostnames) claim(v *virtualDestination, mesh *snapshot.MeshPlan) *snapshot.Issue {
 	hostname := v.source.Spec.Hostname
-	if service := h.env.nameInUse(hostname, mesh); service != "" {
-		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname", "%s is the name of %s in mesh %s", hostname, service, mesh.Ref.Name)
+	if service, ref := h.env.nameInUse(hostname, mesh); service != "" {
+		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname", "%s is the name of %s in mesh %s", hostname, service, mesh.Ref.Name).At("hostname").CausedBy(ref)
 		return &issue
 	}
 	at := hostKey{mesh.Cluster, hostname}
 	if other := h.owners[at]; other != nil && other != v {
 		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname, or do not export both there",
-			"hostname %s has the older VirtualDestination %s.%s in mesh %s", hostname, other.ref.Name, other.ref.Namespace, mesh.Ref.Name)
+			"hostname %s has the older VirtualDestination %s.%s in mesh %s", hostname, other.ref.Name, other.ref.Namespace, mesh.Ref.Name).At("hostname").CausedBy(other.ref)
 		return &issue
 	}
 	h.owners[at] = v
@@ -57,16 +57,17 @@ func (h *hostnames) claim(v *virtualDestination, mesh *snapshot.MeshPlan) *snaps
 
 // nameInUse describes the service that has a host name in a mesh; empty if there is
 // none. External services count in every mesh: any mesh may get a route to them.
-func (env *environment) nameInUse(hostname string, mesh *snapshot.MeshPlan) string {
+func (env *environment) nameInUse(hostname string, mesh *snapshot.MeshPlan) (string, snapshot.Ref) {
 	for _, d := range env.externals {
 		if slices.Contains(d.Spec.ExternalService.Hosts, hostname) {
-			return "external service " + d.Name + "." + d.Namespace
+			return "external service " + d.Name + "." + d.Namespace, inventory.DestinationRef(d)
 		}
 	}
-	if service, ok := env.topology.ServiceNamed(hostname, mesh); ok {
-		return "service " + inventory.ServiceName(service)
+	if at, ok := env.topology.ServiceNamed(hostname, mesh); ok {
+		d := env.inv.Destinations[at]
+		return "service " + inventory.ServiceName(d.Spec.KubeService.Ref), inventory.DestinationRef(d)
 	}
-	return ""
+	return "", snapshot.Ref{}
 }
 
 // isName reports whether an address is a host name.

@@ -11,7 +11,7 @@ var mirror = feature{
 	value: func(p *networkingv1.Policy) any { return has(p.Mirror) },
 	check: func(c *fieldContext) []snapshot.Issue {
 		if c.spec.Policy.Mirror.KubeService == nil {
-			return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set policy.mirror.kubeService", "policy.mirror names no service")}
+			return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set policy.mirror.kubeService", "policy.mirror names no service").At("policy.mirror")}
 		}
 		_, issues := c.resolveMirror()
 		return issues

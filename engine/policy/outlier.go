@@ -71,5 +71,5 @@ func narrowIssues(c *fieldContext, field string) []snapshot.Issue {
 		return nil
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported, widenHint,
-		"%s holds for every request to the service, not only for those that the policy selects", field)}
+		"%s holds for every request to the service, not only for those that the policy selects", field).At(field)}
 }

@@ -152,7 +152,7 @@ func unsupportedWorkload(env *environment, i int) *snapshot.Issue {
 	switch {
 	case mesh == nil || mesh.Mesh.Spec.Istio == nil:
 		issue = snapshot.Errorf(snapshot.FieldUnsupported, "restrict sourceSelectors to workloads of Istio meshes",
-			"mesh %s cannot limit what its proxies know of", o.Spec.Mesh.Name)
+			"mesh %s cannot limit what its proxies know of", o.Spec.Mesh.Name).At("sourceSelectors")
 	case len(o.Spec.Kubernetes.PodLabels) == 0:
 		issue = snapshot.Errorf(snapshot.WorkloadsAlike, "give its pod template a label of its own",
 			"its pods have no labels by which they could be told from others")
@@ -164,7 +164,8 @@ func unsupportedWorkload(env *environment, i int) *snapshot.Issue {
 
 func (env *environment) overlapIssue(other int) snapshot.Issue {
 	return snapshot.Errorf(snapshot.WorkloadsAlike, "give its pod template a label of its own",
-		"a selector of its labels also takes the pods of workload %s, which those of another one take, too", env.inv.Workloads[other].Name)
+		"a selector of its labels also takes the pods of workload %s, which those of another one take, too", env.inv.Workloads[other].Name).
+		CausedBy(snapshot.RefOf(snapshot.Workload, env.inv.Workloads[other]))
 }
 
 // rootsOf are the workloads whose labels do not include those of another one; one of
@@ -249,7 +250,8 @@ func (s *namespaceGroups) addGroup(env *environment, root int, members []int, of
 				other = members[1]
 			}
 			s.issues[i] = append(s.issues[i], snapshot.Warnf(snapshot.WorkloadsAlike, "give the pod templates labels that tell them apart",
-				"its pods cannot be told from those of workload %s: both know of what either depends on", env.inv.Workloads[other].Name))
+				"its pods cannot be told from those of workload %s: both know of what either depends on", env.inv.Workloads[other].Name).
+				CausedBy(snapshot.RefOf(snapshot.Workload, env.inv.Workloads[other])))
 		}
 	}
 }

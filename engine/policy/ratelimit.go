@@ -18,7 +18,7 @@ var rateLimit = feature{
 		issues := checkRateLimit(field, c.spec.Policy.RateLimit)
 		if n := c.buckets(); n > 1 && c.spec.Policy.RateLimit.Basic != nil {
 			issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "divide the number among them, or write fewer matchers",
-				"%s.basic.anonymousLimits is counted for each of %d combinations of callers, matchers and ports by itself", field, n))
+				"%s.basic.anonymousLimits is counted for each of %d combinations of callers, matchers and ports by itself", field, n).At(field+".basic.anonymousLimits"))
 		}
 		return issues
 	},
@@ -56,7 +56,7 @@ func checkRateLimit(field string, p *networkingv1.RouteRateLimit) []snapshot.Iss
 		return nil // the renderers declare that no mesh supports it
 	}
 	if p.Basic == nil || (p.Basic.AnonymousLimits == nil && p.Basic.AuthorizedLimits == nil) {
-		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set basic.anonymousLimits", "%s names no limit", field)}
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set basic.anonymousLimits", "%s names no limit", field).At(field)}
 	}
 	limit := p.Basic.AnonymousLimits
 	if limit == nil {
@@ -65,11 +65,11 @@ func checkRateLimit(field string, p *networkingv1.RouteRateLimit) []snapshot.Iss
 	field += ".basic.anonymousLimits"
 	var issues []snapshot.Issue
 	if rateUnits[limit.Unit] == 0 {
-		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set SECOND, MINUTE, HOUR or DAY", "%s.unit is not set", field))
+		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set SECOND, MINUTE, HOUR or DAY", "%s.unit is not set", field).At(field+".unit"))
 	}
 	if limit.RequestsPerUnit == 0 {
 		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set a number; to refuse every request use faultInjection.abort",
-			"%s.requestsPerUnit is 0, which proxies cannot count", field))
+			"%s.requestsPerUnit is 0, which proxies cannot count", field).At(field+".requestsPerUnit"))
 	}
 	return issues
 }

@@ -98,13 +98,14 @@ func (a *acceptance) warnOfShadow(by, shadowed *candidate) {
 		if slices.ContainsFunc(by.policies, func(b matcherOf) bool { return b.applied == p.applied }) {
 			continue
 		}
-		which := "the policy without matchers"
+		which, field := "the policy without matchers", ""
 		if p.matcher >= 0 {
-			which = "httpRequestMatchers[" + strconv.Itoa(p.matcher) + "]"
+			field = "httpRequestMatchers[" + strconv.Itoa(p.matcher) + "]"
+			which = field
 		}
 		issue := snapshot.Warnf(snapshot.RuleShadowed, "make that regular expression narrower, or write the path of this one as exact or regex, which are tried earlier",
 			"%s never takes a request: httpRequestMatchers[%d] of TrafficPolicy %s.%s is tried before and takes all of them",
-			which, first.matcher, owner.Name, owner.Namespace)
+			which, first.matcher, owner.Name, owner.Namespace).At(field).CausedBy(owner)
 		ref := snapshot.RefOf(snapshot.TrafficPolicy, a.applied[p.applied].Policy)
 		v := &a.verdicts[a.verdictIndex[p.applied]]
 		if issue = issue.On(ref, v.Destination); !slices.Contains(v.Issues, issue) {

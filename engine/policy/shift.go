@@ -59,7 +59,7 @@ func (c *fieldContext) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 	}
 	if len(destinations) > 1 && weights == 0 {
 		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "give at least one of them a weight",
-			"the weights of policy.trafficShift.destinations are all 0"))
+			"the weights of policy.trafficShift.destinations are all 0").At("policy.trafficShift.destinations"))
 	}
 	return targets, issues
 }
@@ -84,9 +84,9 @@ func setOptions(field string, d *networkingv1.WeightedDestination, target *snaps
 
 func unsupportedTarget(field string, d *networkingv1.WeightedDestination) snapshot.Issue {
 	if d.ClusterHeader == "" {
-		return snapshot.Errorf(snapshot.FieldInvalid, "set its kubeService", "%s names no target", field)
+		return snapshot.Errorf(snapshot.FieldInvalid, "set its kubeService", "%s names no target", field).At(field)
 	}
-	return snapshot.Errorf(snapshot.FieldUnsupported, "use kubeService", "%s.clusterHeader is not available", field)
+	return snapshot.Errorf(snapshot.FieldUnsupported, "use kubeService", "%s.clusterHeader is not available", field).At(field + ".clusterHeader")
 }
 
 // resolve finds a Service, its name in the viewer's mesh, and its port: the given
@@ -96,7 +96,7 @@ func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, 
 	if !ok {
 		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
 			"correct the reference; `meshctl describe destination` lists the services there are",
-			"%s: service %s was not discovered", field, inventory.ServiceName(service))}
+			"%s: service %s was not discovered", field, inventory.ServiceName(service)).At(field)}
 	}
 	d := c.env.inv.Destinations[i]
 	target := snapshot.Target{Destination: inventory.DestinationRef(d)}
@@ -104,7 +104,7 @@ func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, 
 	if !reachable {
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
 			"federate it to that mesh in the VirtualMesh (and see that its own mesh has an east-west gateway), or restrict sourceSelector to clusters that can reach it",
-			"%s: mesh %s cannot reach service %s", field, c.viewer.Ref.Name, inventory.ServiceName(service))}
+			"%s: mesh %s cannot reach service %s", field, c.viewer.Ref.Name, inventory.ServiceName(service)).At(field)}
 	}
 	target.Host = host
 	ports := d.Spec.KubeService.Ports
@@ -114,14 +114,14 @@ func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, 
 	switch {
 	case port != 0 && !slices.ContainsFunc(ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port }):
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "use one of "+portList(ports),
-			"%s: service %s has no port %d", field, inventory.ServiceName(service), port)}
+			"%s: service %s has no port %d", field, inventory.ServiceName(service), port).At(field)}
 	case port != 0:
 		target.Port = port
 	case len(ports) == 1:
 		target.Port = ports[0].Port
 	default:
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set port to one of "+portList(ports),
-			"%s: service %s has %d ports and none is named", field, inventory.ServiceName(service), len(ports))}
+			"%s: service %s has %d ports and none is named", field, inventory.ServiceName(service), len(ports)).At(field)}
 	}
 	return target, nil
 }
@@ -135,7 +135,7 @@ func (c *fieldContext) keepPorts(field string, target snapshot.Target, ports []d
 		}
 		if !slices.ContainsFunc(ports, func(o discoveryv1.KubeServicePort) bool { return o.Port == p.Port }) {
 			return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "give the services the same ports",
-				"%s: requests keep their port, and service %s has no port %d", field, target.Host, p.Port)}
+				"%s: requests keep their port, and service %s has no port %d", field, target.Host, p.Port).At(field)}
 		}
 		if target.Port == 0 {
 			target.Port = p.Port
@@ -181,7 +181,7 @@ func hasLabels(d *discoveryv1.Destination, labels map[string]string) bool {
 
 func noSuchPods(field string, labels map[string]string) snapshot.Issue {
 	return snapshot.Warnf(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
-		"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels))
+		"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels)).At(field)
 }
 
 func labelList(labels map[string]string) string {

@@ -59,19 +59,19 @@ func fieldIssues(dialect *snapshot.Dialect, kind snapshot.Kind, paths []string) 
 func (env *environment) caseIssues(dialect *snapshot.Dialect, self int, spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
 	p := spec.Policy
 	var issues []snapshot.Issue
-	judge := func(path, of, field string) {
+	check := func(path, of, field, value string) {
 		support, ok := dialect.Of(snapshot.TrafficPolicy, path, of)
 		if !ok || support.Level != snapshot.NotExpressible {
 			return // the feature itself reports approximations
 		}
-		issue, _ := supportIssue(dialect, support, of, field)
-		issues = append(issues, issue)
+		issue, _ := supportIssue(dialect, support, of, strings.TrimSpace(field+" "+value))
+		issues = append(issues, issue.At(field))
 	}
 	if p.Mtls != nil && p.Mtls.Istio != nil && tlsModeOf(p) != networkingv1.TLSModeIstioMutual {
 		const path = "policy.mtls.istio.tlsMode"
-		judge(path, snapshot.NotMutual, path+" "+string(tlsModeOf(p)))
+		check(path, snapshot.NotMutual, path, string(tlsModeOf(p)))
 		if len(issues) == 0 && isNarrow(spec) {
-			judge(path, snapshot.NotMutualBeside, path+" "+string(tlsModeOf(p))+" "+snapshot.BesideCondition)
+			check(path, snapshot.NotMutualBeside, path, string(tlsModeOf(p))+" "+snapshot.BesideCondition)
 		}
 	}
 	if p.TrafficShift == nil {
@@ -86,13 +86,13 @@ func (env *environment) caseIssues(dialect *snapshot.Dialect, self int, spec *ne
 		}
 		field := shiftField(i) + ".kubeService."
 		if target.ClusterName != own.Ref.ClusterName {
-			judge(path+"clusterName", snapshot.OtherCluster, field+"clusterName "+target.ClusterName)
+			check(path+"clusterName", snapshot.OtherCluster, field+"clusterName", target.ClusterName)
 		}
 		if target.Namespace != own.Ref.Namespace {
-			judge(path+"namespace", snapshot.OtherNamespace, field+"namespace "+target.Namespace)
+			check(path+"namespace", snapshot.OtherNamespace, field+"namespace", target.Namespace)
 		}
 		if target.Port != 0 && (len(own.Ports) != 1 || own.Ports[0].Port != target.Port) {
-			judge(path+"port", snapshot.OtherPort, field+"port")
+			check(path+"port", snapshot.OtherPort, field+"port", "")
 		}
 	}
 	return issues
@@ -103,10 +103,10 @@ func supportIssue(dialect *snapshot.Dialect, s snapshot.Support, of, field strin
 	switch s.Level {
 	case snapshot.NotExpressible:
 		return snapshot.Errorf(snapshot.FieldUnsupported, hintFor(of, s),
-			"%s cannot be expressed on %s: %s", field, dialect.Name, s.Note), true
+			"%s cannot be expressed on %s: %s", field, dialect.Name, s.Note).At(s.Path), true
 	case snapshot.Approximated:
 		return snapshot.Warnf(snapshot.FieldUnsupported, hintFor(of, s),
-			"%s is approximated on %s: %s", field, dialect.Name, s.Note), true
+			"%s is approximated on %s: %s", field, dialect.Name, s.Note).At(s.Path), true
 	default:
 		return snapshot.Issue{}, false
 	}

@@ -17,16 +17,18 @@ const findDestination = "correct the reference; `meshctl describe destination` l
 // addBacking finds the services behind the VirtualDestination.
 func (v *virtualDestination) addBacking(env *environment) {
 	spec := &v.source.Spec
+	field := "static.destinations"
 	switch {
 	case spec.Static != nil:
 		v.addStatic(env, spec.Static)
 	case spec.Localized != nil:
+		field = "localized.destinationSelectors"
 		v.addLocalized(env, spec.Localized)
 	}
 	if len(v.backing) == 0 {
 		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.SelectsNothing,
 			"name services that exist and have the port; `meshctl describe destination` lists the services there are",
-			"no service stands behind it"))
+			"no service stands behind it").At(field))
 	}
 }
 
@@ -34,17 +36,17 @@ func (v *virtualDestination) addStatic(env *environment, static *enterprisev1bet
 	for i, d := range static.Destinations {
 		field := "static.destinations[" + strconv.Itoa(i) + "]"
 		if d.KubeService == nil {
-			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its kubeService", "%s names no service", field))
+			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its kubeService", "%s names no service", field).At(field))
 			continue
 		}
 		at, ok := env.inv.IndexOfService(*d.KubeService)
 		switch {
 		case !ok:
 			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
-				"%s: service %s was not discovered", field, inventory.ServiceName(*d.KubeService)))
+				"%s: service %s was not discovered", field, inventory.ServiceName(*d.KubeService)).At(field))
 		case slices.Contains(v.selected, at):
 			v.addIssue(inventory.DestinationRef(env.inv.Destinations[at]), snapshot.Warnf(snapshot.FieldInvalid, "name each service once",
-				"%s: service %s is named above already", field, inventory.ServiceName(*d.KubeService)))
+				"%s: service %s is named above already", field, inventory.ServiceName(*d.KubeService)).At(field))
 		default:
 			v.add(env, at, field)
 		}
@@ -58,7 +60,7 @@ func (v *virtualDestination) addLocalized(env *environment, localized *enterpris
 	selected, missing := env.inv.SelectDestinations(localized.DestinationSelectors)
 	for _, m := range missing {
 		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
-			"localized.destinationSelectors: service %s was not discovered", inventory.ServiceName(m)))
+			"localized.destinationSelectors: service %s was not discovered", inventory.ServiceName(m)).At("localized.destinationSelectors"))
 	}
 	byCluster := map[string][]int{}
 	for _, at := range selected {
@@ -78,7 +80,8 @@ func (v *virtualDestination) addLocalized(env *environment, localized *enterpris
 			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.AmbiguousBacking,
 				"narrow localized.destinationSelectors until it selects one there; a label on the Service that is meant helps",
 				"%d services of cluster %s are selected, such as %s and %s; none of them is used", len(same),
-				d.Spec.KubeService.Ref.ClusterName, inventory.ServiceName(d.Spec.KubeService.Ref), inventory.ServiceName(env.inv.Destinations[same[1]].Spec.KubeService.Ref)))
+				d.Spec.KubeService.Ref.ClusterName, inventory.ServiceName(d.Spec.KubeService.Ref), inventory.ServiceName(env.inv.Destinations[same[1]].Spec.KubeService.Ref)).
+				At("localized.destinationSelectors"))
 		}
 	}
 	v.checkDirectives(localized.FailoverDirectives)
@@ -106,7 +109,7 @@ func (v *virtualDestination) add(env *environment, at int, field string) {
 	mesh := env.topology.MeshOf(d)
 	if mesh == nil {
 		v.addIssue(inventory.DestinationRef(d), snapshot.Errorf(snapshot.NotFederated, "name a service whose pods have the sidecars of a mesh",
-			"service %s is in no mesh", inventory.ServiceName(service.Ref)))
+			"service %s is in no mesh", inventory.ServiceName(service.Ref)).At(field))
 		return
 	}
 	port, problem := v.targetPort(service)
@@ -140,7 +143,7 @@ func (v *virtualDestination) targetPort(service *discoveryv1.KubeService) (disco
 		what, hint = "port "+strconv.FormatUint(uint64(asked.TargetNumber), 10), "correct port.targetNumber, or give the Service that port"
 	}
 	none := func(code snapshot.Code, format string, args ...any) (discoveryv1.KubeServicePort, *snapshot.Issue) {
-		issue := snapshot.Errorf(code, hint+"; without it the service is left out", format, args...)
+		issue := snapshot.Errorf(code, hint+"; without it the service is left out", format, args...).At("port")
 		return discoveryv1.KubeServicePort{}, &issue
 	}
 	at := slices.IndexFunc(service.Ports, wanted)

@@ -31,13 +31,13 @@ func (env *environment) newVirtualDestination(o *enterprisev1beta1.VirtualDestin
 	case !strings.Contains(o.Spec.Hostname, ".") || strings.Contains(o.Spec.Hostname, "."+snapshot.PassedAsMark+"."):
 		v.meshes = nil
 		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "choose another one, such as reviews.global",
-			"hostname %q cannot be used: it needs a dot, and .%s. in it is for our own use", o.Spec.Hostname, snapshot.PassedAsMark))
+			"hostname %q cannot be used: it needs a dot, and .%s. in it is for our own use", o.Spec.Hostname, snapshot.PassedAsMark).At("hostname"))
 	case o.Spec.Port == nil:
 		v.meshes = nil
-		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set port.number", "port is missing"))
+		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set port.number", "port is missing").At("port"))
 	case o.Spec.Static == nil && o.Spec.Localized == nil: // older CRDs and folders do not validate it
 		v.meshes = nil
-		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set exactly one of static and localized", "neither static nor localized is set"))
+		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set exactly one of static and localized", "neither static nor localized is set").At("static"))
 	default:
 		v.addBacking(env)
 	}
@@ -60,7 +60,7 @@ func (v *virtualDestination) findMeshes(env *environment) {
 		if at < 0 {
 			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.MeshNotFound,
 				"correct virtualMesh; `meshctl describe virtualmesh` lists those there are",
-				"VirtualMesh %s.%s does not exist", spec.VirtualMesh.Name, spec.VirtualMesh.Namespace))
+				"VirtualMesh %s.%s does not exist", spec.VirtualMesh.Name, spec.VirtualMesh.Namespace).At("virtualMesh"))
 			return
 		}
 		v.meshes = env.topology.VirtualMeshes[at].Members
@@ -71,7 +71,7 @@ func (v *virtualDestination) findMeshes(env *environment) {
 			case mesh == nil:
 				v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.MeshNotFound,
 					"correct meshList; `meshctl describe mesh` lists the meshes there are",
-					"mesh %s.%s was not discovered", name.Name, name.Namespace))
+					"mesh %s.%s was not discovered", name.Name, name.Namespace).At("meshList.meshes"))
 			case !slices.Contains(v.meshes, mesh):
 				v.meshes = append(v.meshes, mesh)
 			}
@@ -79,7 +79,11 @@ func (v *virtualDestination) findMeshes(env *environment) {
 		slices.SortFunc(v.meshes, virtualmesh.CompareMeshes)
 	}
 	if len(v.meshes) == 0 && len(v.issues) == 0 {
-		v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name a mesh, or a VirtualMesh that has members", "it is exported to no mesh"))
+		field := "meshList"
+		if spec.VirtualMesh != nil {
+			field = "virtualMesh"
+		}
+		v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name a mesh, or a VirtualMesh that has members", "it is exported to no mesh").At(field))
 	}
 }
 
@@ -130,7 +134,7 @@ func (v *virtualDestination) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
 	case !virtualmesh.Resolves(mesh, hostname):
 		issue = snapshot.Errorf(snapshot.SmartDNSMissing,
 			"set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata, or choose a hostname that ends in .global",
-			"mesh %s cannot resolve %s: its proxies do not capture DNS", mesh.Ref.Name, hostname)
+			"mesh %s cannot resolve %s: its proxies do not capture DNS", mesh.Ref.Name, hostname).At("hostname")
 	default:
 		return nil
 	}

@@ -210,8 +210,14 @@ func (r *reconciler) detectOutliers(v *virtualDestination, plan *snapshot.Virtua
 		if o.Origin.Ref != v.ref {
 			by += " of " + o.Origin.Ref.Kind.String() + " " + o.Origin.Ref.Name + "." + o.Origin.Ref.Namespace
 		}
-		plan.Issues = append(plan.Issues, snapshot.Warnf(snapshot.FailoverIncomplete, "set it to 100",
-			"maxEjectionPercent is %d (%s): the other endpoints stay in use however much they fail, and others take over in part only", o.Value.MaxEjectionPercent, by).On(v.ref, snapshot.Ref{}))
+		issue := snapshot.Warnf(snapshot.FailoverIncomplete, "set it to 100",
+			"maxEjectionPercent is %d (%s): the other endpoints stay in use however much they fail, and others take over in part only", o.Value.MaxEjectionPercent, by)
+		if o.Origin.Ref == v.ref {
+			issue = issue.At(o.Origin.Field + ".maxEjectionPercent")
+		} else {
+			issue = issue.CausedBy(o.Origin.Ref)
+		}
+		plan.Issues = append(plan.Issues, issue.On(v.ref, snapshot.Ref{}))
 	}
 }
 
@@ -229,7 +235,8 @@ func (r *reconciler) inheritOutliers(v *virtualDestination, plan *snapshot.Virtu
 			first, plan.Outlier = v.backing[i], its
 		case !reflect.DeepEqual(its.Value, plan.Outlier.Value):
 			plan.Issues = append(plan.Issues, snapshot.Warnf(snapshot.FieldConflict, "ask for the same on all services behind it",
-				"outlierDetection of %s differs from that of %s, which holds for all services behind it", inventory.ServiceName(v.backing[i].Destination.Spec.KubeService.Ref), inventory.ServiceName(first.Destination.Spec.KubeService.Ref)).On(v.ref, v.backing[i].Ref))
+				"outlierDetection of %s differs from that of %s, which holds for all services behind it", inventory.ServiceName(v.backing[i].Destination.Spec.KubeService.Ref), inventory.ServiceName(first.Destination.Spec.KubeService.Ref)).
+				CausedBy(plan.Outlier.Origin.Ref).On(v.ref, v.backing[i].Ref))
 		}
 	}
 }

@@ -43,16 +43,6 @@ type debugObject struct {
 	Parents     []string          `json:"parents,omitempty"`
 }
 
-// debugIssue is an issue of the Output.
-type debugIssue struct {
-	Code     string `json:"code"`
-	Severity string `json:"severity"`
-	Object   string `json:"object"`
-	Target   string `json:"target,omitempty"`
-	Message  string `json:"message"`
-	Hint     string `json:"hint,omitempty"`
-}
-
 // snapshot tells of the latest translation. Of the input only counts are told,
 // and Secrets are no part of either.
 func (h *health) snapshot(w http.ResponseWriter, r *http.Request) {
@@ -128,16 +118,7 @@ func refs(of []snapshot.Ref) []string {
 	return out
 }
 
-func issuesOf(output *snapshot.Output) []debugIssue {
-	out := []debugIssue{}
-	for _, i := range output.Issues {
-		issue := debugIssue{
-			Code: string(i.Code), Severity: i.Severity.String(), Object: i.Ref.String(), Message: i.Message, Hint: i.Hint,
-		}
-		if i.Target != (snapshot.Ref{}) {
-			issue.Target = i.Target.String()
-		}
-		out = append(out, issue)
-	}
-	return out
+// issuesOf is never nil, so that no issues are an empty list.
+func issuesOf(output *snapshot.Output) []snapshot.Issue {
+	return append([]snapshot.Issue{}, output.Issues...)
 }

@@ -11,9 +11,9 @@ import (
 type Severity uint8
 
 const (
-	// Info: worth knowing, nothing to mend.
+	// Info: worth knowing, nothing to fix.
 	Info Severity = iota
-	// Warning: it works, though not as somebody may think.
+	// Warning: it works, but not as a user may expect.
 	Warning
 	// Error: something that a user asked for is not in force.
 	Error
@@ -30,10 +30,16 @@ type Code string
 type Issue struct {
 	Code     Code
 	Severity Severity
-	// Ref is the object to mend.
+	// Ref is the object to fix.
 	Ref Ref
+	// Field is the path below spec of Ref, as in Origin.Field; empty if it is about
+	// no field in particular.
+	Field string
 	// Target is the Destination, Mesh or Workload on which it matters; zero if on all.
 	Target Ref
+	// Cause is the other object that causes it, such as the older policy that sets
+	// the field, or a hand-written object; zero if there is none.
+	Cause Ref
 	// Message is one sentence that says what is wrong, without the object's name.
 	Message string
 	// Hint is the next step, as a sentence.
@@ -54,6 +60,18 @@ func Warnf(code Code, hint, format string, args ...any) Issue {
 // On is the issue on an object, as far as it matters to target.
 func (i Issue) On(ref, target Ref) Issue {
 	i.Ref, i.Target = ref, target
+	return i
+}
+
+// At is the issue with a field of the object.
+func (i Issue) At(field string) Issue {
+	i.Field = field
+	return i
+}
+
+// CausedBy is the issue with the other object that causes it.
+func (i Issue) CausedBy(cause Ref) Issue {
+	i.Cause = cause
 	return i
 }
 
@@ -87,5 +105,11 @@ func (i Issue) Compare(o Issue) int {
 	if c := strings.Compare(i.Message, o.Message); c != 0 {
 		return c
 	}
-	return strings.Compare(i.Hint, o.Hint)
+	if c := strings.Compare(i.Hint, o.Hint); c != 0 {
+		return c
+	}
+	if c := strings.Compare(i.Field, o.Field); c != 0 {
+		return c
+	}
+	return i.Cause.Compare(o.Cause)
 }

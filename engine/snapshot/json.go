@@ -3,6 +3,8 @@ package snapshot
 import (
 	"encoding/json"
 	"fmt"
+
+	"k8s.io/utils/ptr"
 )
 
 // MarshalText spells k as its name, so that JSON and YAML show "Mesh", not 1.
@@ -73,21 +75,26 @@ type issueJSON struct {
 	Severity Severity `json:"severity"`
 	Code     Code     `json:"code"`
 	Object   *Ref     `json:"object,omitempty"`
+	Field    string   `json:"field,omitempty"`
 	Target   *Ref     `json:"target,omitempty"`
+	Cause    *Ref     `json:"cause,omitempty"`
 	Message  string   `json:"message"`
 	Hint     string   `json:"hint,omitempty"`
 }
 
 // MarshalJSON writes i as an object; references that name nothing are left out.
 func (i Issue) MarshalJSON() ([]byte, error) {
-	j := issueJSON{Severity: i.Severity, Code: i.Code, Message: i.Message, Hint: i.Hint}
-	if i.Ref != (Ref{}) {
-		j.Object = &i.Ref
+	return json.Marshal(issueJSON{
+		Severity: i.Severity, Code: i.Code, Object: refOrNil(i.Ref), Field: i.Field, Target: refOrNil(i.Target), Cause: refOrNil(i.Cause),
+		Message: i.Message, Hint: i.Hint,
+	})
+}
+
+func refOrNil(r Ref) *Ref {
+	if r == (Ref{}) {
+		return nil
 	}
-	if i.Target != (Ref{}) {
-		j.Target = &i.Target
-	}
-	return json.Marshal(j)
+	return &r
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -96,12 +103,9 @@ func (i *Issue) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	*i = Issue{Severity: j.Severity, Code: j.Code, Message: j.Message, Hint: j.Hint}
-	if j.Object != nil {
-		i.Ref = *j.Object
-	}
-	if j.Target != nil {
-		i.Target = *j.Target
+	*i = Issue{
+		Severity: j.Severity, Code: j.Code, Ref: ptr.Deref(j.Object, Ref{}), Field: j.Field, Target: ptr.Deref(j.Target, Ref{}), Cause: ptr.Deref(j.Cause, Ref{}),
+		Message: j.Message, Hint: j.Hint,
 	}
 	return nil
 }

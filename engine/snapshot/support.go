@@ -123,6 +123,8 @@ func DialectOf(dialects []*Dialect, mesh *discoveryv1.Mesh) *Dialect {
 
 // Refusal is a reason, and what the user can do about it.
 type Refusal struct {
+	// Field of the AccessPolicy, as in Origin.Field.
+	Field  string
 	Reason string
 	Hint   string
 }

@@ -45,13 +45,8 @@ func (d *dependencyStatuses) update(in *snapshot.Input, plan *snapshot.Plan, fai
 }
 
 func dependencyStatus(p *snapshot.DependencyPlan, failures []snapshot.Failure) *snapshot.Status {
-	s := summarize(p.Verdicts, p.Issues, failures)
+	s := summarize("workloads", p.Verdicts, p.Issues, failures)
 	counts := &commonv1.Counts{Workloads: s.counts.Destinations, Problems: s.counts.Problems}
-	for i, text := range s.warnings {
-		if more := len(p.Verdicts) - len(s.destinations); more > 0 && text == unlisted("destinations", more) {
-			s.warnings[i] = unlisted("workloads", more)
-		}
-	}
 	return &snapshot.Status{Ref: p.Ref, Value: &enterprisev1beta1.ServiceDependencyStatus{
 		ObservedGeneration: p.Dependency.Generation, State: s.state, Workloads: s.destinations,
 		Errors: s.errors, Warnings: s.warnings, Counts: counts,

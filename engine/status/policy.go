@@ -8,7 +8,7 @@ import (
 )
 
 func policyStatus(p *snapshot.PolicyPlan, failures []snapshot.Failure) *snapshot.Status {
-	s := summarize(p.Verdicts, p.Issues, failures)
+	s := summarize("destinations", p.Verdicts, p.Issues, failures)
 	s.counts.Workloads = int32(p.WorkloadCount)
 	var workloads []string
 	for _, w := range p.Workloads {

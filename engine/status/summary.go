@@ -39,8 +39,9 @@ type summary struct {
 }
 
 // summarize sums up a policy: ACCEPTED if it is in force on all its targets, INVALID
-// if not, FAILED if an API server rejected an object.
-func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []snapshot.Failure) summary {
+// if not, FAILED if an API server rejected an object. Targets says in the plural what
+// the verdicts are on.
+func summarize(targets string, verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []snapshot.Failure) summary {
 	s := summary{state: commonv1.ApprovalStateAccepted, counts: &commonv1.Counts{Destinations: int32(len(verdicts))}, left: textBudget}
 	s.add(issues)
 	s.destinations, s.counts.Problems = targetStates(verdicts)
@@ -48,7 +49,7 @@ func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []
 		s.state = commonv1.ApprovalStateInvalid
 	}
 	if more := len(verdicts) - len(s.destinations); more > 0 {
-		s.warnings = append(s.warnings, unlisted("destinations", more))
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: %d more are not listed", targets, more))
 	}
 	if len(failures) > 0 {
 		s.state = commonv1.ApprovalStateFailed
@@ -66,11 +67,6 @@ func summarize(verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []
 		s.errors = append(s.errors, text)
 	}
 	return s
-}
-
-// unlisted is the warning that a list is incomplete.
-func unlisted(what string, more int) string {
-	return fmt.Sprintf("%s: %d more are not listed", what, more)
 }
 
 // add adds issues on the policy as a whole to the errors and warnings.

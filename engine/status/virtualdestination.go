@@ -24,7 +24,7 @@ func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []sna
 			whole = append(whole, issue)
 		}
 	}
-	s := summarize(nil, whole, failures)
+	s := summarize("", nil, whole, failures)
 	status := &enterprisev1beta1.VirtualDestinationStatus{
 		ObservedGeneration: p.VirtualDestination.Generation, Meshes: make(map[string]commonv1.ApprovalStatus, len(p.Views)),
 	}

@@ -60,7 +60,7 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 			meshes[key] = state
 		}
 	}
-	s := summarize(federated, whole, failures)
+	s := summarize("destinations", federated, whole, failures)
 	s.counts.Meshes, s.counts.Problems = int32(len(vm.Members)), int32(len(problems))
 	if len(problems) > 0 && s.state == commonv1.ApprovalStateAccepted {
 		s.state = commonv1.ApprovalStateInvalid

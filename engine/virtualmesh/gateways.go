@@ -50,7 +50,7 @@ func (t *Topology) findGateways(federation *networkingv1.Federation, mesh *snaps
 	if len(candidates) == 0 {
 		issues = append(issues, snapshot.Errorf(snapshot.GatewayMissing,
 			"install an east-west gateway (pods labelled istio: eastwestgateway, a LoadBalancer or NodePort Service with a port named tls), or name one in federation.eastWestIngressGatewaySelectors",
-			"mesh %s has no gateway for traffic from other clusters", mesh.Ref.Name))
+			"mesh %s has no gateway for traffic from other clusters", mesh.Ref.Name).At("federation"))
 	}
 	return gateways, issues
 }
@@ -140,7 +140,7 @@ func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayP
 		portName = defaultPortName
 	}
 	unusable := func(hint, format string, args ...any) (*snapshot.GatewayPlan, *snapshot.Issue) {
-		issue := snapshot.Errorf(snapshot.GatewayUnusable, hint, format, args...)
+		issue := snapshot.Errorf(snapshot.GatewayUnusable, hint, format, args...).At("federation").CausedBy(inventory.DestinationRef(d))
 		return nil, &issue
 	}
 	if len(service.WorkloadSelectorLabels) == 0 {

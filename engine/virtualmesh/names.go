@@ -39,13 +39,13 @@ func (t *Topology) ThroughGateways(i int, viewer *snapshot.MeshPlan) bool {
 	return f != nil && !f.Flat && viewer.Cluster != t.inv.Destinations[i].Spec.KubeService.Ref.ClusterName
 }
 
-// ServiceNamed finds the service that a mesh knows by a host name; false if there is none.
-func (t *Topology) ServiceNamed(hostname string, mesh *snapshot.MeshPlan) (commonv1.ClusterObjectRef, bool) {
+// ServiceNamed finds the index of the service that a mesh knows by a host name; false if there is none.
+func (t *Topology) ServiceNamed(hostname string, mesh *snapshot.MeshPlan) (int, bool) {
 	name, rest, _ := strings.Cut(hostname, ".")
 	namespace, rest, _ := strings.Cut(rest, ".")
 	service := commonv1.ClusterObjectRef{Name: name, Namespace: namespace, ClusterName: mesh.Cluster}
-	if _, ok := t.inv.IndexOfService(service); ok && (rest == "" || rest == "svc" || hostname == t.inv.LocalFQDN(service)) {
-		return service, true
+	if at, ok := t.inv.IndexOfService(service); ok && (rest == "" || rest == "svc" || hostname == t.inv.LocalFQDN(service)) {
+		return at, true
 	}
 	for _, cluster := range t.inv.Clusters() {
 		if !strings.HasPrefix(rest, "svc."+cluster+".") {
@@ -58,8 +58,8 @@ func (t *Topology) ServiceNamed(hostname string, mesh *snapshot.MeshPlan) (commo
 		}
 		f := t.federations[at]
 		if f != nil && f.Hostname == hostname && (cluster == mesh.Cluster || slices.Contains(f.To, mesh)) {
-			return service, true
+			return at, true
 		}
 	}
-	return commonv1.ClusterObjectRef{}, false
+	return 0, false
 }

@@ -22,7 +22,7 @@ func (t *Topology) federationSelectorIssues(plan *snapshot.VirtualMeshPlan) []sn
 			// Meshes in spec.meshes were checked there.
 			if named := (snapshot.Ref{Kind: snapshot.Mesh, Namespace: m.Namespace, Name: m.Name}); !slices.Contains(plan.VirtualMesh.Spec.Meshes, m) {
 				issues = append(issues, snapshot.Errorf(snapshot.MeshNotFound,
-					"add it to spec.meshes, or remove it from "+field+".meshes", "%s.meshes: mesh %s.%s is not a member", field, m.Name, m.Namespace).On(plan.Ref, named))
+					"add it to spec.meshes, or remove it from "+field+".meshes", "%s.meshes: mesh %s.%s is not a member", field, m.Name, m.Namespace).At(field+".meshes").On(plan.Ref, named))
 			}
 		}
 		if len(s.DestinationSelectors) == 0 {
@@ -60,7 +60,7 @@ func (t *Topology) gatewaySelectorIssues(plan *snapshot.VirtualMeshPlan) []snaps
 	}
 	if len(f.Selectors) > 0 && f.Permissive != nil {
 		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported,
-			"remove one of the two", "federation.permissive has no effect beside federation.selectors").On(plan.Ref, snapshot.Ref{}))
+			"remove one of the two", "federation.permissive has no effect beside federation.selectors").At("federation.permissive").On(plan.Ref, snapshot.Ref{}))
 	}
 	return issues
 }

@@ -181,13 +181,14 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh) *snapshot.Virtua
 		case mesh == nil:
 			plan.Issues = append(plan.Issues, snapshot.Errorf(snapshot.MeshNotFound,
 				"register its cluster, or remove it from spec.meshes; `meshctl describe mesh` lists the meshes there are",
-				"mesh %s.%s was not discovered", name.Name, name.Namespace).On(plan.Ref, target))
+				"mesh %s.%s was not discovered", name.Name, name.Namespace).At("meshes").On(plan.Ref, target))
 		case mesh.VirtualMesh == vm:
 			continue // named twice
 		case mesh.VirtualMesh != nil:
 			plan.Issues = append(plan.Issues, snapshot.Errorf(snapshot.MeshClaimed,
 				"remove it from one of the two", "mesh %s.%s is in the older VirtualMesh %s.%s already",
-				name.Name, name.Namespace, mesh.VirtualMesh.Name, mesh.VirtualMesh.Namespace).On(plan.Ref, target))
+				name.Name, name.Namespace, mesh.VirtualMesh.Name, mesh.VirtualMesh.Namespace).
+				At("meshes").CausedBy(snapshot.RefOf(snapshot.VirtualMesh, mesh.VirtualMesh)).On(plan.Ref, target))
 		default:
 			mesh.VirtualMesh = vm
 			plan.Members = append(plan.Members, mesh)
@@ -232,7 +233,7 @@ func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snaps
 	if federates(spec.Federation) && !resolvesSuffix(member) {
 		plan.Issues = append(plan.Issues, snapshot.Errorf(snapshot.SmartDNSMissing,
 			"set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata, or end hostnameSuffix in \"global\"",
-			"mesh %s cannot resolve host names ending in %q: its proxies do not capture DNS", member.Ref.Name, member.HostnameSuffix).On(plan.Ref, member.Ref))
+			"mesh %s cannot resolve host names ending in %q: its proxies do not capture DNS", member.Ref.Name, member.HostnameSuffix).At("federation.hostnameSuffix").On(plan.Ref, member.Ref))
 	}
 }
 
@@ -273,9 +274,9 @@ func mtlsIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	if mtls.Limited != nil {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported,
 			"use mtlsConfig.shared, or manage the trust between the meshes yourself and omit mtlsConfig",
-			"mtlsConfig.limited is not available").On(plan.Ref, snapshot.Ref{})}
+			"mtlsConfig.limited is not available").At("mtlsConfig.limited").On(plan.Ref, snapshot.Ref{})}
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.TrustUnmanaged,
 		"give the meshes a common root certificate by hand, for example as Secret cacerts in each mesh's namespace",
-		"mtlsConfig has no effect yet: certificates are not issued").On(plan.Ref, snapshot.Ref{})}
+		"mtlsConfig has no effect yet: certificates are not issued").At("mtlsConfig").On(plan.Ref, snapshot.Ref{})}
 }

@@ -87,7 +87,7 @@ func (t *Topology) SharedIdentityIssues(rule *snapshot.AccessRule, in []*snapsho
 	return []snapshot.Issue{snapshot.Warnf(snapshot.IdentityShared,
 		"name these clusters, too, or no cluster, if they are meant; if not, give each mesh a trust domain that is no alias of another's",
 		"callers with the same namespace and service account in %s are let in, too: by their trust domain they cannot be told from those in %s (by %s)",
-		joinNames(also), joinNames(named), joinNames(by))}
+		joinNames(also), joinNames(named), joinNames(by)).At("sourceSelector")}
 }
 
 // sharingRoot are the Istio meshes that share a root with a mesh, as far as is known;

@@ -75,12 +75,13 @@ func checkAccess(g *snapshot.Grant) []snapshot.Refusal {
 	var out []snapshot.Refusal
 	for _, path := range g.Rule.Paths {
 		if strings.ContainsAny(path, "{}") {
-			out = append(out, snapshot.Refusal{Reason: "allowedPaths " + path + " cannot be expressed on OSM: templates are Istio's own", Hint: "use * at one end"})
+			out = append(out, snapshot.Refusal{Field: "allowedPaths", Reason: "allowedPaths " + path + " cannot be expressed on OSM: templates are Istio's own", Hint: "use * at one end"})
 		}
 	}
 	for _, method := range g.Rule.Methods {
 		if !slices.Contains(knownMethods, method) {
 			out = append(out, snapshot.Refusal{
+				Field:  "allowedMethods",
 				Reason: "allowedMethods " + method + " cannot be expressed on OSM: an HTTPRouteGroup cannot name it",
 				Hint:   "remove it, or allow all methods",
 			})
