@@ -128,7 +128,7 @@ func difference(t *testing.T, got []result, base string, proven map[string]resul
 	if base != "" || len(missing) > 0 {
 		data, err := yaml.Marshal(baseFile{Base: base, Without: slices.Sorted(maps.Keys(missing))})
 		require.NoError(t, err)
-		files[baseName] = string(data)
+		files[baseName] = compact(t, data)
 	}
 	return files
 }
