@@ -43,6 +43,12 @@ func (x *Index) clusterRef(name string) snapshot.Ref {
 	return snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: x.state.Input.Management.Namespace, Name: name}
 }
 
+// registration is the KubernetesCluster of a cluster; nil if there is none.
+func (x *Index) registration(cluster string) *multiclusterv1alpha1.KubernetesCluster {
+	o, _ := x.state.Input.Find(x.clusterRef(cluster)).(*multiclusterv1alpha1.KubernetesCluster)
+	return o
+}
+
 func (x *Index) clusterRefs() []snapshot.Ref {
 	refs := make([]snapshot.Ref, 0, len(x.state.Input.Clusters))
 	for _, c := range x.state.Input.Clusters {
@@ -103,10 +109,7 @@ func (x *Index) health(name string) (Health, string) {
 	if !x.unread {
 		return Healthy, ""
 	}
-	for _, registration := range x.state.Input.Management.KubernetesClusters {
-		if registration.Name != name {
-			continue
-		}
+	if registration := x.registration(name); registration != nil {
 		switch s := registration.Status.Status; {
 		case slices.ContainsFunc(s, func(s multiclusterv1alpha1.ClusterStatus) bool {
 			return s.State == multiclusterv1alpha1.ClusterStateAccepted

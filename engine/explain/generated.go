@@ -43,8 +43,9 @@ func (x *Index) YAML(ref snapshot.Ref) ([]byte, error) {
 	return snapshot.Manifest(ref, object)
 }
 
-// object finds what stands in the Input or the Plan.
-func (x *Index) object(ref snapshot.Ref) any {
+// object finds a discovered object in the Plan, which has it also if it is not
+// stored, and any other in the Input.
+func (x *Index) object(ref snapshot.Ref) snapshot.APIObject {
 	switch ref.Kind {
 	case snapshot.Mesh:
 		if m := x.meshes[ref]; m != nil {
@@ -58,30 +59,8 @@ func (x *Index) object(ref snapshot.Ref) any {
 		if d := x.destinations[ref]; d != nil {
 			return d.Destination
 		}
-	case snapshot.VirtualMesh:
-		if v := x.virtualMeshes[ref]; v != nil {
-			return v.VirtualMesh
-		}
-	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
-		if p := x.policies[ref]; p != nil && p.Policy != nil {
-			return p.Policy
-		}
-	case snapshot.VirtualDestination:
-		if v := x.virtualDestinations[ref]; v != nil {
-			return v.VirtualDestination
-		}
-	case snapshot.ServiceDependency:
-		if p := x.dependencies[ref]; p != nil {
-			return p.Dependency
-		}
-	case snapshot.KubernetesCluster:
-		for _, c := range x.state.Input.Management.KubernetesClusters {
-			if c.Name == ref.Name {
-				return c
-			}
-		}
 	}
-	return nil
+	return x.state.Input.Find(ref)
 }
 
 // Generated lists what follows from an object in the clusters: for a discovered

@@ -97,14 +97,13 @@ func (x *Index) storedFailure(ref snapshot.Ref, state commonv1.ApprovalState, er
 // storedFrozen says why the server could not read a cluster when it last
 // wrote a status; empty if it could, or wrote none.
 func (x *Index) storedFrozen(cluster string) string {
-	for _, registration := range x.state.Input.Management.KubernetesClusters {
-		if registration.Name != cluster {
-			continue
-		}
-		for _, s := range registration.Status.Status {
-			if s.State == multiclusterv1alpha1.ClusterStateFailed || s.State == multiclusterv1alpha1.ClusterStateInvalid {
-				return strings.ToLower(string(s.State)) + prefixed(": ", s.Message)
-			}
+	registration := x.registration(cluster)
+	if registration == nil {
+		return ""
+	}
+	for _, s := range registration.Status.Status {
+		if s.State == multiclusterv1alpha1.ClusterStateFailed || s.State == multiclusterv1alpha1.ClusterStateInvalid {
+			return strings.ToLower(string(s.State)) + prefixed(": ", s.Message)
 		}
 	}
 	return ""
