@@ -37,8 +37,9 @@ type managementDocument struct {
 		overlay
 		Namespace string    `json:"namespace"`
 		Failures  []failure `json:"failures"`
-		// RefuseIntersecting is that of the Input.
-		RefuseIntersecting bool `json:"refuseIntersecting"`
+		// RefuseIntersecting is that of the Input. If it is left out, it is what the
+		// statuses of the KubernetesClusters say of their server.
+		RefuseIntersecting *bool `json:"refuseIntersecting"`
 	} `json:"spec"`
 }
 
@@ -51,7 +52,7 @@ type failure struct {
 	Parents []snapshot.Ref `json:"parents"`
 }
 
-func describeManagement(doc document, input *snapshot.Input) error {
+func describeManagement(doc document, input *snapshot.Input, refuse **bool) error {
 	var d managementDocument
 	if err := decode(doc, &d, true); err != nil {
 		return err
@@ -59,7 +60,7 @@ func describeManagement(doc document, input *snapshot.Input) error {
 	if d.Spec.Namespace != "" {
 		input.Management.Namespace = d.Spec.Namespace
 	}
-	input.RefuseIntersecting = d.Spec.RefuseIntersecting
+	*refuse = d.Spec.RefuseIntersecting
 	for _, f := range d.Spec.Failures {
 		if f.Ref.Kind == snapshot.NoKind {
 			return doc.at.errorf([]string{"spec", "failures"}, "a failure names no kind; add ref.kind")

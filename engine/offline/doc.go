@@ -20,7 +20,8 @@
 //	kind: Management         # in the folder management
 //	spec:
 //	  namespace: gloo-mesh     # where the management plane is installed
-//	  refuseIntersecting: true # as --disallow-intersecting-config
+//	  refuseIntersecting: true # as --disallow-intersecting-config; by default what
+//	                           # the statuses of the KubernetesClusters say
 //	  failures:                # writes that API servers refused
 //	  - ref: {kind: VirtualService, cluster: c1, namespace: bookinfo, name: reviews}
 //	    code: WriteFailed      # the default; or ForeignObject

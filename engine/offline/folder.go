@@ -28,6 +28,8 @@ type folder struct {
 	self map[string]func(document) error
 	// overlay names the documents that are not in the folder itself.
 	overlay overlay
+	// refuse is the option of the document Management; nil if it does not say.
+	refuse *bool
 	// seen has the place of every object read.
 	seen map[snapshot.Ref]place
 	// left counts the objects of kinds that the engine does not read.
@@ -48,7 +50,7 @@ func clusterFolder(c *snapshot.Cluster) *folder {
 
 func managementFolder(input *snapshot.Input) *folder {
 	f := newFolder(ManagementFolder, snapshot.ManagementSide, input.Management)
-	f.self["Management"] = func(doc document) error { return describeManagement(doc, input) }
+	f.self["Management"] = func(doc document) error { return describeManagement(doc, input, &f.refuse) }
 	return f
 }
 

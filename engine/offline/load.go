@@ -60,7 +60,13 @@ func loadEntry(fsys fs.FS, entry fs.DirEntry, input *snapshot.Input) ([]snapshot
 		}
 		return nil, nil
 	case name == ManagementFolder:
-		return loadFolder(fsys, managementFolder(input))
+		f := managementFolder(input)
+		issues, err := loadFolder(fsys, f)
+		input.RefuseIntersecting = input.Management.Server().DisallowIntersectingConfig
+		if f.refuse != nil {
+			input.RefuseIntersecting = *f.refuse
+		}
+		return issues, err
 	}
 	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
 		return nil, fmt.Errorf("%s: a folder is named like its cluster, and this is no name for one: %s", name, bad[0])

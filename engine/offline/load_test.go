@@ -1,6 +1,7 @@
 package offline_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/engine"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -167,6 +170,40 @@ func TestDir(t *testing.T) {
 	input, _, err := offline.Load(offline.Dir(filepath.Join(dir, "case")))
 	require.NoError(t, err)
 	assert.Len(t, input.Clusters[0].Services, 1)
+}
+
+// TestLoadServerOptions: what was dumped from a management cluster is translated as its
+// server does, unless the folder says otherwise, and the statuses that follow
+// name the options again.
+func TestLoadServerOptions(t *testing.T) {
+	t.Parallel()
+	const registration = `apiVersion: multicluster.solo.io/v1alpha1
+kind: KubernetesCluster
+metadata: {name: c1, namespace: gloo-mesh}
+status:
+  server: {version: v1.2.3, disallowIntersectingConfig: true}
+`
+	const refused = "apiVersion: offline/v1\nkind: Management\nspec: {refuseIntersecting: %t}\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  bool
+	}{
+		"dumped":          {map[string]string{"management/c1.yaml": registration}, true},
+		"says otherwise":  {map[string]string{"management/c1.yaml": registration, "management/m.yaml": fmt.Sprintf(refused, false)}, false},
+		"says so":         {map[string]string{"management/m.yaml": fmt.Sprintf(refused, true), "management/z.yaml": strings.Split(registration, "status:")[0]}, true},
+		"nobody has said": {map[string]string{"management/c1.yaml": strings.Split(registration, "status:")[0]}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			input, _, err := offline.Load(folder(c.files))
+			require.NoError(t, err)
+			assert.Equal(t, c.want, input.RefuseIntersecting)
+			input.Version = "v2"
+			for s := range engine.Translate(input).Output.Statuses.All() {
+				assert.Equal(t, &multiclusterv1alpha1.Server{Version: "v2", DisallowIntersectingConfig: c.want}, s.Value.(*multiclusterv1alpha1.KubernetesClusterStatus).Server)
+			}
+		})
+	}
 }
 
 func TestLoadMistakes(t *testing.T) {

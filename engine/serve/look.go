@@ -15,9 +15,10 @@ import (
 // lookTimeout bounds Look: slow clusters have settled long before.
 const lookTimeout = 40 * time.Second
 
-// Look reads the management cluster and every registered cluster once, as Run
-// would see them at its start, and writes nothing. A cluster that does not
-// answer is in the Input, with the reason.
+// Look reads the management cluster and every registered cluster once, as a
+// server sees them, and writes nothing. A cluster that does not answer is in the
+// Input, with the reason. The statuses and the options are those of the server
+// that has written last.
 func Look(ctx context.Context, o Options) (*snapshot.Input, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -32,7 +33,7 @@ func Look(ctx context.Context, o Options) (*snapshot.Input, error) {
 	}
 	source, err := watch.New(watch.Options{
 		Management: o.Management, Namespace: o.Namespace, Log: o.Log, Probe: o.probe, Told: registry.Synced(),
-		RefuseIntersecting: o.RefuseIntersecting,
+		Statuses: true, Version: o.Version,
 	})
 	if err != nil {
 		return nil, err

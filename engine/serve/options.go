@@ -35,7 +35,7 @@ type Options struct {
 	Log *slog.Logger
 	// UserAgent is shown to registered clusters; meshctl if empty.
 	UserAgent string
-	// Version is told by the metrics.
+	// Version is in the metrics and in the statuses of the registered clusters.
 	Version string
 	// OnListen, if set, is told the address that metrics are served at.
 	OnListen func(net.Addr)

@@ -109,7 +109,7 @@ func newPlane(o Options, registerer prometheus.Registerer, m *metrics) (*plane, 
 	}
 	p.source, err = watch.New(watch.Options{
 		Management: o.Management, Namespace: o.Namespace, Log: o.Log, Probe: o.probe, Told: p.registry.Synced(),
-		RefuseIntersecting: o.RefuseIntersecting,
+		RefuseIntersecting: o.RefuseIntersecting, Version: o.Version,
 	})
 	if err != nil {
 		return nil, err

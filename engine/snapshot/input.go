@@ -32,6 +32,8 @@ type Input struct {
 	// RefuseIntersecting refuses policies that users' own objects in a mesh
 	// intersect with, instead of warning of it.
 	RefuseIntersecting bool
+	// Version is that of the meshctl that translates; statuses name it.
+	Version string
 }
 
 // Cluster is one registered cluster as last seen. Every list is ascending by
@@ -121,7 +123,18 @@ type Management struct {
 	RoleBindings        []*rbacv1.RoleBinding
 }
 
-// DefaultNamespace is where the management plane lives unless told otherwise.
+// Server returns what the server runs with that wrote the statuses of the
+// registered clusters; zero if no status says so.
+func (m *Management) Server() multiclusterv1alpha1.Server {
+	for _, registration := range m.KubernetesClusters {
+		if s := registration.Status.Server; s != nil {
+			return *s
+		}
+	}
+	return multiclusterv1alpha1.Server{}
+}
+
+// DefaultNamespace is where the management plane lives by default.
 const DefaultNamespace = "gloo-mesh"
 
 // Failure is an object that could not be written, or not be read.

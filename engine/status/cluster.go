@@ -21,6 +21,7 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 	for _, c := range in.Clusters {
 		states[c.Name] = c
 	}
+	server := serverOf(in)
 	broken := map[string][]snapshot.Failure{}
 	for _, f := range in.Failures {
 		if f.Code == snapshot.ObjectUnreadable && f.Ref.Cluster != "" {
@@ -30,7 +31,7 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 	before := *s
 	now := make(clusterStatuses, 0, len(in.Management.KubernetesClusters))
 	for i, o := range in.Management.KubernetesClusters {
-		status := clusterStatus(o, states[o.Name], broken[o.Name])
+		status := clusterStatus(o, states[o.Name], broken[o.Name], server)
 		if i < len(before) && reflect.DeepEqual(before[i], status) {
 			status = before[i]
 		}
@@ -43,9 +44,19 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 	return true
 }
 
+// serverOf says with what the server runs that makes the statuses; nil if there
+// is nothing to say.
+func serverOf(in *snapshot.Input) *multiclusterv1alpha1.Server {
+	s := multiclusterv1alpha1.Server{Version: in.Version, DisallowIntersectingConfig: in.RefuseIntersecting}
+	if s == (multiclusterv1alpha1.Server{}) {
+		return nil
+	}
+	return &s
+}
+
 // clusterStatus says whether a cluster can be read, and which of its objects
 // cannot be processed.
-func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster, broken []snapshot.Failure) *snapshot.Status {
+func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster, broken []snapshot.Failure, server *multiclusterv1alpha1.Server) *snapshot.Status {
 	said := multiclusterv1alpha1.ClusterStatus{
 		State: multiclusterv1alpha1.ClusterStateAccepted, ObservedGeneration: o.Generation, Owner: clusterOwner,
 	}
@@ -65,6 +76,6 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 	}
 	return &snapshot.Status{
 		Ref:   snapshot.RefOf(snapshot.KubernetesCluster, o),
-		Value: &multiclusterv1alpha1.KubernetesClusterStatus{Status: []multiclusterv1alpha1.ClusterStatus{said}},
+		Value: &multiclusterv1alpha1.KubernetesClusterStatus{Status: []multiclusterv1alpha1.ClusterStatus{said}, Server: server},
 	}
 }

@@ -39,7 +39,12 @@ func (s *Source) Input() *snapshot.Input {
 	if !cache.dirty.Swap(false) && cache.last != nil {
 		return cache.last
 	}
-	next := &snapshot.Input{Management: s.managementView(), RefuseIntersecting: s.options.RefuseIntersecting}
+	next := &snapshot.Input{
+		Management: s.managementView(), RefuseIntersecting: s.options.RefuseIntersecting, Version: s.options.Version,
+	}
+	if s.options.Statuses {
+		next.RefuseIntersecting = next.Management.Server().DisallowIntersectingConfig
+	}
 	var broken []snapshot.Failure
 	next.Clusters, broken = s.clusters(next.Management)
 	next.Failures = sortedFailures(s.failures, s.management.failures(""), broken)

@@ -38,7 +38,10 @@ func ReadOnce(ctx context.Context, config *rest.Config, namespace string) (*snap
 	}
 	management := &snapshot.Management{Namespace: namespace}
 	p.refill(management)
-	return &snapshot.Input{Management: management, Clusters: namedClusters(management), Failures: sortedFailures(p.failures(""))}, nil
+	return &snapshot.Input{
+		Management: management, Clusters: namedClusters(management), Failures: sortedFailures(p.failures("")),
+		RefuseIntersecting: management.Server().DisallowIntersectingConfig,
+	}, nil
 }
 
 // onceError says what to do about a management cluster that cannot be read.

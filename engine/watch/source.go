@@ -32,8 +32,11 @@ type Options struct {
 	Log *slog.Logger
 	// Grace bounds the wait for registered clusters at the start; 10 s if zero.
 	Grace time.Duration
-	// RefuseIntersecting is that of the Inputs.
+	// RefuseIntersecting is that of the Inputs. Who reads statuses (see Statuses)
+	// takes what the server runs with instead.
 	RefuseIntersecting bool
+	// Version is that of the Inputs.
+	Version string
 	// Probe is the pause between two questions whether an API server answers;
 	// 5 s if zero. A cluster is frozen after two questions without an answer,
 	// of which the second comes after a fifth of the pause.

@@ -83,6 +83,18 @@ type KubernetesClusterStatus struct {
 	Namespace string `json:"namespace,omitempty"`
 	// PolicyRules are the permissions granted on the cluster.
 	PolicyRules []PolicyRule `json:"policyRules,omitempty"`
+	// Server is the meshctl server that wrote this status last.
+	Server *Server `json:"server,omitempty"`
+}
+
+// Server says with what a meshctl server runs, as far as that changes what follows from the objects: commands that
+// translate for themselves use the same.
+type Server struct {
+	// Version of meshctl.
+	Version string `json:"version,omitempty"`
+	// DisallowIntersectingConfig is its flag of that name: policies with which hand-written objects intersect are
+	// refused.
+	DisallowIntersectingConfig bool `json:"disallowIntersectingConfig,omitempty"`
 }
 
 // ClusterStatus is what one component says of a cluster.
