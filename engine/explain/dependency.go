@@ -12,6 +12,8 @@ type ServiceDependency struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
 	State string `json:"state"`
+	// Stored is what the stored status says otherwise; nil if nothing.
+	Stored *Stored `json:"stored,omitempty"`
 	// Workloads are those that it selects.
 	Workloads []DependentWorkload `json:"workloads"`
 	// Everything: it names no destinations, so that they know of every service.
@@ -131,7 +133,7 @@ func (x *Index) hostsByDependency() map[snapshot.Ref]map[string]bool {
 }
 
 func (x *Index) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
-	out := &ServiceDependency{Ref: p.Ref, State: string(x.stateOf(p.Ref, p.Dependency.Status.State)), Everything: len(p.Dependency.Spec.DestinationSelectors) == 0, Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: x.issuesOf(p.Ref)}
+	out := &ServiceDependency{Ref: p.Ref, State: string(x.stateOf(p.Ref)), Stored: x.differenceOf(p.Ref), Everything: len(p.Dependency.Spec.DestinationSelectors) == 0, Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: x.issuesOf(p.Ref)}
 	of := map[snapshot.Ref]*snapshot.SidecarPlan{}
 	for _, s := range x.state.Plan.Sidecars {
 		if slices.Contains(s.Egress.Dependencies, p.Ref) {
@@ -176,9 +178,9 @@ func (o *ServiceDependency) Page() Page {
 	for _, h := range o.Hosts {
 		hosts.Rows = append(hosts.Rows, []string{h})
 	}
-	return Page{
+	return o.Stored.on(Page{
 		Title:    "ServiceDependency " + shortName(o.Ref),
 		Sections: []Section{facts("", [2]string{"State", o.State}), workloads, hosts},
 		Issues:   o.Issues,
-	}
+	})
 }

@@ -12,7 +12,9 @@ type Destination struct {
 	Ref snapshot.Ref `json:"ref"`
 	// Service is where it comes from; external services have none.
 	Service *snapshot.Ref `json:"service,omitempty"`
-	Mesh    *snapshot.Ref `json:"mesh,omitempty"`
+	// Stored is what the stored status says otherwise; nil if nothing.
+	Stored *Stored       `json:"stored,omitempty"`
+	Mesh   *snapshot.Ref `json:"mesh,omitempty"`
 	// Frozen says why nothing is changed in the service's cluster; empty if something may be.
 	Frozen string `json:"frozen,omitempty"`
 	// Host is the service's name in its own cluster.
@@ -63,6 +65,8 @@ type AppliedPolicy struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is ACCEPTED or INVALID.
 	State string `json:"state"`
+	// WouldBe is the state that follows now, if the stored status says otherwise.
+	WouldBe string `json:"wouldBe,omitempty"`
 	// Order is the place in the order of precedence, from 0; accepted policies have one.
 	Order *uint32 `json:"order,omitempty"`
 	// LastGood: the present spec is invalid here, and the last accepted one is in force.
@@ -76,7 +80,7 @@ type AppliedPolicy struct {
 
 func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	out := &Destination{
-		Ref: d.Ref, Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: []View{},
+		Ref: d.Ref, Stored: x.differenceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: []View{},
 		Access: x.accessTo(d), Endpoints: x.endpoints(d), Issues: x.issuesOf(d.Ref),
 	}
 	if d.Mesh != nil {
@@ -121,13 +125,13 @@ func (x *Index) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
 			if v.Destination != d.Ref {
 				continue
 			}
-			applied := AppliedPolicy{Ref: p.Ref, State: "INVALID", LastGood: lastGood[p.Ref], Sets: won[p.Ref], Lost: lostFields(v.Issues), Issues: v.Issues}
+			applied := AppliedPolicy{Ref: p.Ref, LastGood: lastGood[p.Ref], Sets: won[p.Ref], Lost: lostFields(v.Issues), Issues: v.Issues}
 			if applied.Sets == nil {
 				applied.Sets = []string{}
 			}
-			if v.Accepted {
+			if applied.State, applied.WouldBe = x.targetState(p.Ref, &v); applied.State == "ACCEPTED" && v.Accepted {
 				order := v.Order
-				applied.State, applied.Order = "ACCEPTED", &order
+				applied.Order = &order
 			}
 			policies = append(policies, applied)
 		}
@@ -216,7 +220,7 @@ func (d *Destination) Page() Page {
 		}
 		page.Sections = append(page.Sections, s)
 	}
-	return page
+	return d.Stored.on(page)
 }
 
 func (d *Destination) federationSection() Section {
@@ -250,14 +254,11 @@ func (d *Destination) trafficSection() Section {
 	s.Text = "Of two that set the same field, the first one wins."
 	s.Header = []string{"ORDER", "POLICY", "STATE", "SETS", "LOST"}
 	for _, p := range d.Traffic {
-		order, state := "", p.State
+		order := ""
 		if p.Order != nil {
 			order = numbers([]uint32{*p.Order})
 		}
-		if p.LastGood {
-			state += " (last accepted spec in force)"
-		}
-		s.Rows = append(s.Rows, []string{order, shortName(p.Ref), state, strings.Join(p.Sets, ", "), strings.Join(p.Lost, ", ")})
+		s.Rows = append(s.Rows, []string{order, shortName(p.Ref), stateText(p.State, p.WouldBe, p.LastGood), strings.Join(p.Sets, ", "), strings.Join(p.Lost, ", ")})
 		s.Refs = append(s.Refs, p.Ref)
 	}
 	return s

@@ -21,8 +21,9 @@ type Index struct {
 	policies            map[snapshot.Ref]*snapshot.PolicyPlan
 	issues              map[snapshot.Ref][]snapshot.Issue
 	statuses            map[snapshot.Ref]*snapshot.Status
-	// stored: the statuses are those that a server has written; see NewLive.
-	stored bool
+	// stored are the statuses that a server has written; nil if none is looked
+	// at. See NewLive.
+	stored map[snapshot.Ref]*storedStatus
 	// unread: the clusters themselves were not read; see NewStored.
 	unread bool
 	// pending are policies and VirtualMeshes of which the server has not processed

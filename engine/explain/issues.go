@@ -16,6 +16,11 @@ func (x *Index) issuesOf(refs ...snapshot.Ref) []snapshot.Issue {
 	return slices.Compact(issues)
 }
 
+// issuesAbout lists the issues of an object on a target, worst first.
+func (x *Index) issuesAbout(ref, target snapshot.Ref) []snapshot.Issue {
+	return slices.DeleteFunc(x.issuesOf(ref), func(i snapshot.Issue) bool { return i.Target != target })
+}
+
 // inheritIssues gives issues of generated objects, such as a write that was
 // refused, to what people ask about: what the object was made for, and its parents.
 func (x *Index) inheritIssues() {

@@ -118,7 +118,7 @@ func (x *Index) policyItems(kind snapshot.Kind) []PolicyItem {
 	var items []PolicyItem
 	for _, p := range x.state.Plan.Policies {
 		if p.Ref.Kind == kind {
-			items = append(items, x.policyItem(p.Ref, x.policyState(p), p.Verdicts, p.Policy))
+			items = append(items, x.policyItem(p.Ref, x.stateOf(p.Ref), p.Verdicts, p.Policy))
 		}
 	}
 	return items
@@ -129,7 +129,7 @@ func (x *Index) virtualDestinationItems() []VirtualDestinationItem {
 	for _, v := range x.state.Plan.VirtualDestinations {
 		o := v.VirtualDestination
 		item := VirtualDestinationItem{
-			PolicyItem: x.policyItem(v.Ref, x.stateOf(v.Ref, o.Status.State), nil, o), Host: v.Hostname, Port: v.Port, Protocol: v.Protocol,
+			PolicyItem: x.policyItem(v.Ref, x.stateOf(v.Ref), nil, o), Host: v.Hostname, Port: v.Port, Protocol: v.Protocol,
 		}
 		for _, b := range v.Backing {
 			item.Targets.add(true)
@@ -163,7 +163,7 @@ func (x *Index) serviceDependencyItems() []ServiceDependencyItem {
 	for _, p := range x.state.Plan.Dependencies {
 		o := p.Dependency
 		item := ServiceDependencyItem{
-			PolicyItem: x.policyItem(p.Ref, x.stateOf(p.Ref, o.Status.State), p.Verdicts, o), Hosts: len(hosts[p.Ref]),
+			PolicyItem: x.policyItem(p.Ref, x.stateOf(p.Ref), p.Verdicts, o), Hosts: len(hosts[p.Ref]),
 		}
 		for i := range p.Verdicts {
 			item.in(x.clusterOfWorkload(p.Verdicts[i].Destination))

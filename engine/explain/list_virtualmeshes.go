@@ -38,7 +38,7 @@ func (x *Index) virtualMeshItems() []VirtualMeshItem {
 	for i, v := range x.state.Plan.VirtualMeshes {
 		o := v.VirtualMesh
 		items[i] = VirtualMeshItem{
-			Ref: v.Ref, State: x.stateOf(v.Ref, o.Status.State), Members: len(v.Members), Named: len(o.Spec.Meshes), Federated: federated[v.Ref],
+			Ref: v.Ref, State: x.stateOf(v.Ref), Members: len(v.Members), Named: len(o.Spec.Meshes), Federated: federated[v.Ref],
 			GlobalAccess: globalAccess(o), Trust: trustText(o.Spec.MtlsConfig), Created: o.CreationTimestamp.UTC(), Issues: x.issuesOf(v.Ref), plan: v,
 		}
 	}

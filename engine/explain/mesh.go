@@ -11,6 +11,8 @@ import (
 // Mesh is what there is to say about a mesh.
 type Mesh struct {
 	Ref snapshot.Ref `json:"ref"`
+	// Stored is what the stored status says otherwise; nil if nothing.
+	Stored *Stored `json:"stored,omitempty"`
 	// Type is istio, osm, ...
 	Type    string `json:"type"`
 	Version string `json:"version,omitempty"`
@@ -56,7 +58,7 @@ type MeshCounts struct {
 func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	kind, installation := installationOf(&m.Mesh.Spec)
 	out := &Mesh{
-		Ref: m.Ref, Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
+		Ref: m.Ref, Stored: x.differenceOf(m.Ref), Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
 		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Frozen: x.frozen(m.Cluster),
 		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref),
 	}
@@ -165,5 +167,5 @@ func (m *Mesh) Page() Page {
 	if len(m.Failovers) > 0 {
 		page.Sections = append(page.Sections, failoverSection("VirtualDestinations", m.Failovers))
 	}
-	return page
+	return m.Stored.on(page)
 }

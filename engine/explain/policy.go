@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,8 @@ type Policy struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
+	// Stored is what the stored status says otherwise; nil if nothing.
+	Stored *Stored `json:"stored,omitempty"`
 	// Created orders policies: of two that set the same field, the older wins.
 	Created time.Time `json:"created,omitzero"`
 	// Targets are the Destinations that it selects, those that refuse it first.
@@ -35,6 +36,8 @@ type PolicyTarget struct {
 	Cluster     string       `json:"cluster"`
 	// State is ACCEPTED or INVALID.
 	State string `json:"state"`
+	// WouldBe is the state that follows now, if the stored status says otherwise.
+	WouldBe string `json:"wouldBe,omitempty"`
 	// Order is the place in the order of precedence, from 0; accepted
 	// TrafficPolicies have one.
 	Order *uint32 `json:"order,omitempty"`
@@ -54,7 +57,7 @@ func (x *Index) policy(ref snapshot.Ref) *Policy {
 		return nil
 	}
 	out := &Policy{
-		Ref: ref, State: x.policyState(p), Targets: []PolicyTarget{}, AnySource: anySource(p), Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: x.issuesOf(ref),
+		Ref: ref, State: x.stateOf(ref), Stored: x.differenceOf(ref), Targets: []PolicyTarget{}, AnySource: anySource(p), Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: x.issuesOf(ref),
 	}
 	if p.Policy != nil {
 		out.Created = p.Policy.GetCreationTimestamp().UTC()
@@ -67,13 +70,14 @@ func (x *Index) policy(ref snapshot.Ref) *Policy {
 }
 
 func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget {
-	t := PolicyTarget{Destination: v.Destination, Cluster: x.clusterOf(v.Destination), State: "INVALID", Issues: v.Issues, Lost: lostFields(v.Issues)}
-	if v.Accepted {
-		t.State = "ACCEPTED"
-		if ref.Kind == snapshot.TrafficPolicy {
-			order := v.Order
-			t.Order = &order
-		}
+	t := PolicyTarget{Destination: v.Destination, Cluster: x.clusterOf(v.Destination), Issues: v.Issues, Lost: lostFields(v.Issues)}
+	if t.State, t.WouldBe = x.targetState(ref, &v); t.WouldBe != "" {
+		t.Issues = x.issuesAbout(ref, v.Destination)
+		return t
+	}
+	if v.Accepted && ref.Kind == snapshot.TrafficPolicy {
+		order := v.Order
+		t.Order = &order
 	}
 	d := x.destinations[v.Destination]
 	if d == nil || ref.Kind != snapshot.TrafficPolicy {
@@ -88,6 +92,33 @@ func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget 
 	return t
 }
 
+// targetState is the state of a policy on a Destination: that of the stored
+// status if a server writes them, else the one that follows. If the two differ,
+// wouldBe is the latter.
+func (x *Index) targetState(policy snapshot.Ref, v *snapshot.Verdict) (state, wouldBe string) {
+	state = "INVALID"
+	if v.Accepted {
+		state = "ACCEPTED"
+	}
+	if s := x.stored[policy]; s != nil && !s.behind {
+		if was, known := s.targets[v.Destination.Key()]; known && string(was.State) != state {
+			return string(was.State), state
+		}
+	}
+	return state, ""
+}
+
+// stateText is for tables.
+func stateText(state, wouldBe string, lastGood bool) string {
+	if wouldBe != "" {
+		state += " (would be " + wouldBe + ")"
+	}
+	if lastGood {
+		state += " (last accepted spec in force)"
+	}
+	return state
+}
+
 // lostFields are the fields that older policies set.
 func lostFields(issues []snapshot.Issue) []string {
 	var lost []string
@@ -98,35 +129,6 @@ func lostFields(issues []snapshot.Issue) []string {
 	}
 	slices.Sort(lost)
 	return lost
-}
-
-// policyState reads the state from the status to be written. Refused writes, and
-// that the present version was not taken up, are known from the stored one.
-func (x *Index) policyState(p *snapshot.PolicyPlan) commonv1.ApprovalState {
-	if slices.ContainsFunc(x.issues[p.Ref], func(i snapshot.Issue) bool { return i.Code == snapshot.WriteFailed }) {
-		return commonv1.ApprovalStateFailed
-	}
-	if x.pending[p.Ref] {
-		return commonv1.ApprovalStatePending
-	}
-	return statusState(x.statuses[p.Ref])
-}
-
-// statusState is the state that a status to be written says.
-func statusState(s *snapshot.Status) commonv1.ApprovalState {
-	var status struct {
-		State commonv1.ApprovalState `json:"state"`
-	}
-	if s != nil {
-		// A status that is no object has no state, which is what is left then.
-		if data, err := json.Marshal(s.Value); err == nil {
-			_ = json.Unmarshal(data, &status)
-		}
-	}
-	if status.State == "" {
-		return commonv1.ApprovalStatePending
-	}
-	return status.State
 }
 
 // Page is part of Answer.
@@ -143,14 +145,14 @@ func (p *Policy) Page() Page {
 	if len(p.Targets) == 0 {
 		targets = Section{Title: "Targets", Text: "None: no destination is selected, and it has no effect."}
 	}
-	return Page{
+	return p.Stored.on(Page{
 		Title: p.Ref.Kind.String() + " " + shortName(p.Ref),
 		Sections: []Section{
 			facts("", [2]string{"State", string(p.State)}, [2]string{"Created", timeText(p.Created)}),
 			targets, p.sourcesSection(),
 		},
 		Issues: p.Issues,
-	}
+	})
 }
 
 func (p *Policy) sourcesSection() Section {
@@ -176,12 +178,9 @@ func (p *Policy) sourcesSection() Section {
 
 // row is a row of the targets; ordered ones have an order and fields that they set.
 func (t *PolicyTarget) row(ordered bool) []string {
-	order, state, why := "", t.State, ""
+	order, state, why := "", stateText(t.State, t.WouldBe, t.LastGood), ""
 	if t.Order != nil {
 		order = numbers([]uint32{*t.Order})
-	}
-	if t.LastGood {
-		state += " (last accepted spec in force)"
 	}
 	if len(t.Issues) > 0 {
 		why = t.Issues[0].Message

@@ -49,7 +49,7 @@ func (x *Index) Problems() Table {
 // Issues lists all that there are, worst first: those of the Output, and those
 // that only stored statuses tell.
 func (x *Index) Issues() []snapshot.Issue {
-	if !x.stored {
+	if x.stored == nil {
 		return append([]snapshot.Issue{}, x.state.Output.Issues...)
 	}
 	all := []snapshot.Issue{}

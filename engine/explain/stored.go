@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,37 +15,32 @@ import (
 // then: whether one is frozen, and which writes were refused, is what the
 // statuses say that the server wrote.
 func NewStored(state *snapshot.State) *Index {
-	x := NewLive(state)
-	x.unread = true
-	for ref, issues := range x.issues {
-		x.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.ClusterFrozen })
-	}
-	return x
+	return newLive(state, true)
 }
 
-// NewLive is New for a State made by who looks on while a server works: which
-// writes were refused, and what was not taken up yet, is what the statuses say
-// that the server wrote.
+// NewLive is New for a State made by a reader while a server works: which
+// policies are in force, which writes were refused, and what was not processed
+// yet, is what the statuses say that the server wrote. Where something else
+// follows from the State, the answers say so; see Stored.
 func NewLive(state *snapshot.State) *Index {
+	return newLive(state, false)
+}
+
+func newLive(state *snapshot.State, unread bool) *Index {
 	x := New(state)
-	x.stored, x.pending = true, map[snapshot.Ref]bool{}
-	m := state.Input.Management
-	for _, p := range m.TrafficPolicies {
-		x.readStored(snapshot.RefOf(snapshot.TrafficPolicy, p), p.Generation-p.Status.ObservedGeneration, p.Status.State, p.Status.Errors)
+	x.stored, x.unread, x.pending = map[snapshot.Ref]*storedStatus{}, unread, map[snapshot.Ref]bool{}
+	if unread {
+		for ref, issues := range x.issues {
+			x.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.ClusterFrozen })
+		}
 	}
-	for _, p := range m.AccessPolicies {
-		x.readStored(snapshot.RefOf(snapshot.AccessPolicy, p), p.Generation-p.Status.ObservedGeneration, p.Status.State, p.Status.Errors)
+	why := x.whyDifferent()
+	for s := range state.Output.Statuses.All() {
+		if o := state.Input.Find(s.Ref); o != nil {
+			x.readStored(s, o, why)
+		}
 	}
-	for _, v := range m.VirtualDestinations {
-		x.readStored(snapshot.RefOf(snapshot.VirtualDestination, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
-	}
-	for _, o := range m.ServiceDependencies {
-		x.readStored(snapshot.RefOf(snapshot.ServiceDependency, o), o.Generation-o.Status.ObservedGeneration, o.Status.State, o.Status.Errors)
-	}
-	for _, v := range m.VirtualMeshes {
-		x.readStored(snapshot.RefOf(snapshot.VirtualMesh, v), v.Generation-v.Status.ObservedGeneration, v.Status.State, v.Status.Errors)
-	}
-	for _, c := range m.KubernetesClusters {
+	for _, c := range state.Input.Management.KubernetesClusters {
 		x.readStoredCluster(c)
 	}
 	return x
@@ -64,34 +60,161 @@ func (x *Index) readStoredCluster(c *multiclusterv1alpha1.KubernetesCluster) {
 	}
 }
 
-// readStored takes over what a stored status says: behind is by how many
-// versions of the spec it is late.
-func (x *Index) readStored(ref snapshot.Ref, behind int64, state commonv1.ApprovalState, errs []string) {
-	if behind > 0 {
-		x.pending[ref] = true
+// Stored is what the status of an object that the server wrote says otherwise
+// than what follows from what was read now.
+type Stored struct {
+	// Generation of the spec that the status is about; 0 if no server wrote one.
+	Generation  int64        `json:"observedGeneration"`
+	Differences []Difference `json:"differences"`
+	// Errors are those of the stored status as a whole.
+	Errors []string `json:"errors,omitempty"`
+	// Why the two differ, as far as that is known.
+	Why string `json:"why"`
+}
+
+// Difference is a field of a status that would have another value.
+type Difference struct {
+	// Field is its name, such as state, or appliedTrafficPolicies.
+	Field string `json:"field"`
+	// On is the key of the destination, mesh or workload that it is about; empty
+	// for the object as a whole.
+	On string `json:"on,omitempty"`
+	// Stored is its value in the status, and WouldBe the one that follows now.
+	Stored  string `json:"stored"`
+	WouldBe string `json:"wouldBe"`
+}
+
+// storedStatus is what an Index keeps of a status that the server wrote.
+type storedStatus struct {
+	statusFacts
+	// behind: a later generation of the spec is stored than the status is about.
+	behind bool
+	// difference is nil if the same follows now.
+	difference *Stored
+}
+
+// readStored compares the status of an object with the one that follows now.
+func (x *Index) readStored(now *snapshot.Status, o snapshot.APIObject, why string) {
+	was, is := factsOf(snapshot.StatusOf(o)), factsOf(now.Value)
+	if was == nil || is == nil {
+		return
 	}
-	x.storedFailure(ref, state, errs)
+	s := &storedStatus{statusFacts: *was, behind: was.judged && o.GetGeneration() > was.observed}
+	if differences := differencesOf(was, is); len(differences) > 0 && (was.judged || was.observed > 0) {
+		s.difference = &Stored{Generation: was.observed, Differences: differences, Errors: was.errors, Why: why}
+		switch {
+		case s.behind && was.observed == 0:
+			s.difference.Why = "no server has processed it; check that one runs: meshctl serve"
+		case s.behind:
+			s.difference.Why = fmt.Sprintf("the server has not processed generation %d of it; check that it runs: meshctl serve", o.GetGeneration())
+		}
+	}
+	x.stored[now.Ref] = s
+	if s.behind {
+		x.pending[now.Ref] = true
+	}
+	if was.state == commonv1.ApprovalStateFailed {
+		x.storedFailure(now.Ref, was.errors)
+	}
+	x.storedRefusals(now.Ref, s, is)
+}
+
+// storedRefusals makes issues of what the server refuses though nothing that was
+// read here says why.
+func (x *Index) storedRefusals(ref snapshot.Ref, s *storedStatus, now *statusFacts) {
+	if s.behind || s.difference == nil {
+		return
+	}
+	issue := func(errs []string) snapshot.Issue {
+		return snapshot.Issue{
+			Code: snapshot.StatusDiffers, Severity: snapshot.Error, Ref: ref,
+			Message: "the server refuses it" + prefixed(": ", strings.Join(errs, "; ")), Hint: s.difference.Why,
+		}
+	}
+	refused := false
+	if p := x.policies[ref]; p != nil {
+		for i := range p.Verdicts {
+			v := &p.Verdicts[i]
+			if was, known := s.targets[v.Destination.Key()]; known && v.Accepted && was.State == commonv1.ApprovalStateInvalid {
+				on := issue(was.Errors)
+				on.Target, refused = v.Destination, true
+				x.issues[ref] = append(x.issues[ref], on)
+				x.issues[v.Destination] = append(x.issues[v.Destination], on)
+			}
+		}
+	}
+	if !refused && s.state == commonv1.ApprovalStateInvalid && now.state != commonv1.ApprovalStateInvalid {
+		x.issues[ref] = append(x.issues[ref], issue(s.errors))
+	}
 }
 
 // storedFailure makes an issue of a status that tells of refused writes.
-func (x *Index) storedFailure(ref snapshot.Ref, state commonv1.ApprovalState, errs []string) {
-	if state != commonv1.ApprovalStateFailed {
-		return
-	}
+func (x *Index) storedFailure(ref snapshot.Ref, errs []string) {
 	issue := snapshot.Issue{
 		Code: snapshot.WriteFailed, Severity: snapshot.Error, Ref: ref,
 		Message: "objects generated from it could not be written: " + strings.Join(errs, "; "),
 		Hint:    "fix what the API server reports; the write is retried",
 	}
 	x.issues[ref] = append(x.issues[ref], issue)
-	for _, p := range x.state.Plan.Policies {
-		if p.Ref != ref {
-			continue
-		}
-		for _, v := range p.Verdicts {
-			x.issues[v.Destination] = append(x.issues[v.Destination], issue)
+	if p := x.policies[ref]; p != nil {
+		for i := range p.Verdicts {
+			x.issues[p.Verdicts[i].Destination] = append(x.issues[p.Verdicts[i].Destination], issue)
 		}
 	}
+}
+
+// whyDifferent says why a status of the present generation may differ from what
+// follows from what was read.
+func (x *Index) whyDifferent() string {
+	in := x.state.Input
+	var reasons []string
+	if server := in.Management.Server().Version; server != "" && in.Version != "" && server != in.Version {
+		reasons = append(reasons, fmt.Sprintf("the server is meshctl %s, this is %s", server, in.Version))
+	}
+	if x.unread {
+		reasons = append(reasons, "the server also sees what stands in the registered clusters, of which nothing was read here")
+	}
+	for _, c := range in.Clusters {
+		if why := x.storedFrozen(c.Name); why != "" && !x.unread && !c.Frozen() {
+			reasons = append(reasons, fmt.Sprintf("the server cannot read cluster %s (%s)", c.Name, why))
+		}
+	}
+	if len(reasons) == 0 {
+		return "the server has not processed what was read here; if it stays so, check that it runs: meshctl serve"
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// differenceOf is what the stored status of an object says otherwise; nil if
+// nothing, or if the statuses are not those of a server.
+func (x *Index) differenceOf(ref snapshot.Ref) *Stored {
+	if s := x.stored[ref]; s != nil {
+		return s.difference
+	}
+	return nil
+}
+
+// stateOf is the state of an object: that of its stored status if a server
+// writes them, else the one that follows.
+func (x *Index) stateOf(ref snapshot.Ref) commonv1.ApprovalState {
+	state := commonv1.ApprovalState("")
+	if s := x.stored[ref]; s != nil {
+		state = s.state
+		if s.behind && state != commonv1.ApprovalStateFailed {
+			state = commonv1.ApprovalStatePending
+		}
+	} else if s := x.statuses[ref]; s != nil && x.stored == nil {
+		if f := factsOf(s.Value); f != nil {
+			state = f.state
+		}
+	}
+	if slices.ContainsFunc(x.issues[ref], func(i snapshot.Issue) bool { return i.Code == snapshot.WriteFailed }) {
+		state = commonv1.ApprovalStateFailed
+	}
+	if state == "" {
+		return commonv1.ApprovalStatePending
+	}
+	return state
 }
 
 // storedFrozen says why the server could not read a cluster when it last
@@ -108,3 +231,23 @@ func (x *Index) storedFrozen(cluster string) string {
 	}
 	return ""
 }
+
+// on returns a page that shows the differences below its first section.
+func (s *Stored) on(page Page) Page {
+	if s == nil {
+		return page
+	}
+	out := Section{Title: "Stored status", Text: "It differs from what follows now: " + s.Why + ".", Header: []string{"FIELD", "ON", "STORED", "WOULD BE"}}
+	for i, d := range s.Differences {
+		if i == maxDifferences {
+			out.Rows = append(out.Rows, []string{snapshot.Count(len(s.Differences)-i, "more field"), "", "", ""})
+			break
+		}
+		out.Rows = append(out.Rows, []string{d.Field, d.On, d.Stored, d.WouldBe})
+	}
+	page.Sections = slices.Insert(page.Sections, 1, out)
+	return page
+}
+
+// maxDifferences bounds the fields that a page shows.
+const maxDifferences = 10

@@ -14,8 +14,10 @@ import (
 type VirtualDestination struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
-	State    commonv1.ApprovalState `json:"state"`
-	Hostname string                 `json:"hostname"`
+	State commonv1.ApprovalState `json:"state"`
+	// Stored is what the stored status says otherwise; nil if nothing.
+	Stored   *Stored `json:"stored,omitempty"`
+	Hostname string  `json:"hostname"`
 	// Address is the virtual IP of Hostname.
 	Address  string `json:"address,omitempty"`
 	Port     uint32 `json:"port"`
@@ -74,7 +76,7 @@ type FailoverTarget struct {
 func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualDestination {
 	o := p.Outlier
 	out := &VirtualDestination{
-		Ref: p.Ref, State: x.stateOf(p.Ref, p.VirtualDestination.Status.State), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol,
+		Ref: p.Ref, State: x.stateOf(p.Ref), Stored: x.differenceOf(p.Ref), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol,
 		Outliers: Outliers{
 			ConsecutiveErrors: o.Value.ConsecutiveErrors, Interval: durationText(o.Value.Interval),
 			BaseEjectionTime: durationText(o.Value.BaseEjectionTime), MaxEjectionPercent: o.Value.MaxEjectionPercent,
@@ -167,7 +169,7 @@ func (v *VirtualDestination) Page() Page {
 		}
 		page.Sections = append(page.Sections, s)
 	}
-	return page
+	return v.Stored.on(page)
 }
 
 // text says when an endpoint gets no more requests, and for how long.

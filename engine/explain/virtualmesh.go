@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -14,8 +13,10 @@ import (
 type VirtualMesh struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
-	State   commonv1.ApprovalState `json:"state"`
-	Members []Member               `json:"members"`
+	State commonv1.ApprovalState `json:"state"`
+	// Stored is what the stored status says otherwise; nil if nothing.
+	Stored  *Stored  `json:"stored,omitempty"`
+	Members []Member `json:"members"`
 	// GlobalAccess is MESH_DEFAULT, ENABLED or DISABLED.
 	GlobalAccess networkingv1.GlobalAccessPolicy `json:"globalAccessPolicy"`
 	// Trust says in words who issues the members' certificates.
@@ -58,7 +59,7 @@ type Federated struct {
 func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	spec := &v.VirtualMesh.Spec
 	out := &VirtualMesh{
-		Ref: v.Ref, State: x.stateOf(v.Ref, v.VirtualMesh.Status.State), Members: []Member{}, GlobalAccess: globalAccess(v.VirtualMesh), Trust: trustText(spec.MtlsConfig),
+		Ref: v.Ref, State: x.stateOf(v.Ref), Stored: x.differenceOf(v.Ref), Members: []Member{}, GlobalAccess: globalAccess(v.VirtualMesh), Trust: trustText(spec.MtlsConfig),
 		HostnameSuffix: networkingv1.DefaultHostnameSuffix, Federated: []Federated{}, Issues: x.issuesOf(v.Ref),
 	}
 	if f := spec.Federation; f != nil && f.HostnameSuffix != "" {
@@ -103,26 +104,6 @@ func (x *Index) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 		}
 	}
 	return out
-}
-
-// stateOf reads the state from the status to be written, or from the one stored.
-func (x *Index) stateOf(ref snapshot.Ref, stored commonv1.ApprovalState) commonv1.ApprovalState {
-	if x.pending[ref] && stored != commonv1.ApprovalStateFailed {
-		return commonv1.ApprovalStatePending
-	}
-	state := struct {
-		State commonv1.ApprovalState `json:"state"`
-	}{stored}
-	if s := x.statuses[ref]; s != nil && !x.stored {
-		// A status that is no object has no state, which is what is left then.
-		if data, err := json.Marshal(s.Value); err == nil {
-			_ = json.Unmarshal(data, &state)
-		}
-	}
-	if state.State == "" {
-		return commonv1.ApprovalStatePending
-	}
-	return state.State
 }
 
 func trustText(m *networkingv1.MTLSConfig) string {
@@ -173,7 +154,7 @@ func (v *VirtualMesh) Page() Page {
 	if len(federated.Rows) == 0 {
 		federated = Section{Title: "Federated services", Text: "None."}
 	}
-	return Page{
+	return v.Stored.on(Page{
 		Title: "VirtualMesh " + shortName(v.Ref),
 		Sections: []Section{
 			facts("",
@@ -183,5 +164,5 @@ func (v *VirtualMesh) Page() Page {
 			members, federated,
 		},
 		Issues: v.Issues,
-	}
+	})
 }

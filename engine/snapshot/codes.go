@@ -74,6 +74,8 @@ const (
 	KindUnsupported Code = "KindUnsupported"
 	// ObjectUnreadable: an object exists that this program cannot process.
 	ObjectUnreadable Code = "ObjectUnreadable"
+	// StatusDiffers: the stored status refuses something that would be accepted here.
+	StatusDiffers Code = "StatusDiffers"
 	// WriteFailed: an API server refused an object.
 	WriteFailed Code = "WriteFailed"
 	// ForeignObject: an object of that name exists and is somebody else's.

@@ -8,6 +8,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 )
 
 // managementLists and clusterLists say which list of an Input holds the objects
@@ -148,6 +154,34 @@ func KindOfObject(o APIObject) (Kind, bool) {
 		}
 	}
 	return NoKind, false
+}
+
+// StatusOf returns a pointer to the status of an object for which the server
+// writes one; nil for others.
+func StatusOf(o APIObject) any {
+	switch o := o.(type) {
+	case *discoveryv1.Mesh:
+		return &o.Status
+	case *discoveryv1.Workload:
+		return &o.Status
+	case *discoveryv1.Destination:
+		return &o.Status
+	case *multiclusterv1alpha1.KubernetesCluster:
+		return &o.Status
+	case *settingsv1.Settings:
+		return &o.Status
+	case *networkingv1.VirtualMesh:
+		return &o.Status
+	case *networkingv1.TrafficPolicy:
+		return &o.Status
+	case *networkingv1.AccessPolicy:
+		return &o.Status
+	case *enterprisev1beta1.VirtualDestination:
+		return &o.Status
+	case *enterprisev1beta1.ServiceDependency:
+		return &o.Status
+	}
+	return nil
 }
 
 // Slice returns the slice behind a list, to read or, while its Cluster or

@@ -53,6 +53,10 @@ func TestEveryKindHasItsList(t *testing.T) {
 		}
 		assert.Empty(t, fields, "fields of %T that no kind has: add a line to lists.go", view)
 	}
+	for _, k := range snapshot.Kinds(snapshot.ManagementSide, snapshot.WriteStatus) {
+		assert.NotNil(t, snapshot.StatusOf(k.New()), "%s has a status that is written", k)
+	}
+	assert.Nil(t, snapshot.StatusOf(snapshot.Pod.New()))
 	assert.Nil(t, snapshot.Secret.New(), "Secrets are no part of an Input")
 	assert.Nil(t, snapshot.NoKind.New())
 }
