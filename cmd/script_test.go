@@ -1,7 +1,6 @@
 package cmd_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd"
+	"github.com/meshctl/meshctl/engine/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the files that scripts compare with")
 
 // TestMain lets scripts run this test binary as meshctl.
 func TestMain(m *testing.M) {
@@ -29,7 +27,7 @@ func TestScript(t *testing.T) {
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../testdata/script",
-		UpdateScripts:       *update,
+		UpdateScripts:       golden.Update(),
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CASES", cases)

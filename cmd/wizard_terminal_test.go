@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/terminaltest"
+	"github.com/meshctl/meshctl/engine/golden"
 )
 
 // meshctl runs the whole program in a terminal, in a folder that has the case
@@ -60,14 +61,7 @@ func TestGoldenSession(t *testing.T) {
 		}
 		shown += strings.TrimRight(line, " \n") + "\n"
 	}
-	const golden = "testdata/create-session.txt"
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(golden), 0o755))
-		require.NoError(t, os.WriteFile(golden, []byte(shown), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), shown, "%s is not up to date; run make golden", golden)
+	golden.File(t, "testdata/create-session.txt", shown)
 }
 
 // Whatever ends a question, the terminal is as before, and no answer is lost.

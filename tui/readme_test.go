@@ -3,7 +3,7 @@ package tui
 import (
 	"testing"
 
-	"github.com/meshctl/meshctl/engine/readmetest"
+	"github.com/meshctl/meshctl/engine/golden"
 )
 
 // TestScreensInReadme compares the screen in README.md with what the dashboard
@@ -12,6 +12,6 @@ func TestScreensInReadme(t *testing.T) {
 	t.Parallel()
 	m := startWith(t, recorded(load(t, "../testdata/translate/bookinfo/in")), NewTheme(NoColour), 110, minHeight)
 	press(t, m, "5")
-	readmetest.Section(t, "../README.md", "<!-- painted by `make screens` -->\n", "<!-- end of what is painted -->\n",
-		"\n```text\n"+clip(m.View())+"\n```\n\n", *update)
+	golden.Section(t, "../README.md", "<!-- painted by `make screens` -->\n", "<!-- end of what is painted -->\n",
+		"\n```text\n"+clip(m.View())+"\n```\n\n")
 }

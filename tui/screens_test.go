@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,11 +19,10 @@ import (
 	"github.com/meshctl/meshctl/engine/api/scheme"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/golden"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // noon is when all screens are painted.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -105,7 +102,7 @@ func TestGolden(t *testing.T) {
 				fits(t, s.name, view, c.width, c.height)
 				fmt.Fprintf(&b, "==== %s: %s\n%s\n", s.name, strings.ReplaceAll(s.keys, "\n", "⏎"), clip(view))
 			}
-			golden(t, filepath.Join("testdata", c.file), b.String())
+			golden.File(t, filepath.Join("testdata", c.file), b.String())
 		})
 	}
 }
@@ -128,19 +125,6 @@ func fits(t *testing.T, name, view string, width, height int) {
 	assert.Len(t, lines, height, name)
 	for _, l := range lines {
 		assert.LessOrEqual(t, screenWidthOf(l), width, "%s: %q", name, l)
-	}
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s (-want +got); run make golden if the change is meant:\n%s", file, diff)
 	}
 }
 

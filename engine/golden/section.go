@@ -1,6 +1,4 @@
-// Package readmetest compares generated sections of README.md with what the
-// code produces, and rewrites them.
-package readmetest
+package golden
 
 import (
 	"os"
@@ -12,8 +10,8 @@ import (
 )
 
 // Section fails the test if the text between the lines begin and end of a file
-// is not want. With update it writes want there instead.
-func Section(t testing.TB, file, begin, end, want string, update bool) {
+// is not want. With -update it writes want there first.
+func Section(t testing.TB, file, begin, end, want string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -21,7 +19,7 @@ func Section(t testing.TB, file, begin, end, want string, update bool) {
 	require.True(t, ok, "%s: the line %q is missing", file, begin)
 	got, after, ok := strings.Cut(rest, end)
 	require.True(t, ok, "%s: the line %q is missing", file, end)
-	if update {
+	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o600)) //nolint:gosec // tests name the file
 		return
 	}
