@@ -18,6 +18,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/helper"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
@@ -138,9 +139,7 @@ func TestKilledUpLeavesNoProcess(t *testing.T) {
 func TestUpUpDown(t *testing.T) {
 	buildHelper(t)
 	ctx := t.Context()
-	meshctl := filepath.Join(t.TempDir(), "meshctl")
-	built, err := exec.Command("go", "build", "-o", meshctl, "..").CombinedOutput()
-	require.NoError(t, err, string(built))
+	meshctl := sandboxtest.Meshctl(t)
 	var out bytes.Buffer
 	opts := demo.Options{Dir: filepath.Join(t.TempDir(), "demo"), Meshctl: meshctl, Out: &out}
 	other := demo.Options{Dir: filepath.Join(t.TempDir(), "other"), Meshctl: meshctl}

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/lockedfile"
 
-	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/files"
 	"github.com/meshctl/meshctl/demo/proc"
 )
 
@@ -52,25 +51,18 @@ type state struct {
 }
 
 // readState returns fs.ErrNotExist if the folder holds no demo.
-func readState(dir string) (state, error) {
-	path := filepath.Join(dir, stateFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return state{}, fmt.Errorf("demo: %w", err)
-	}
-	var s state
-	if err := json.Unmarshal(data, &s); err != nil {
-		return state{}, fmt.Errorf("demo: %s: %w; the file is damaged: end the processes it names and remove the folder", path, err)
+func readState(dir string) (s state, err error) {
+	if err := files.ReadState(filepath.Join(dir, stateFile), &s); err != nil {
+		return s, fmt.Errorf("demo: %w", err)
 	}
 	return s, nil
 }
 
 func (s state) write(dir string) error {
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return fmt.Errorf("demo: encoding its state: %w", err)
+	if err := files.WriteState(filepath.Join(dir, stateFile), s); err != nil {
+		return fmt.Errorf("demo: %w", err)
 	}
-	return kube.WriteFile(filepath.Join(dir, stateFile), append(data, '\n'))
+	return nil
 }
 
 // busy says whether another command is bringing this demo up.

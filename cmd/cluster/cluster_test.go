@@ -3,7 +3,6 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -13,12 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/demo/sandboxtest"
 )
-
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
 
 // testFactory knows the contexts of the map.
 func testFactory(contexts map[string]*rest.Config) (f *cmdutil.Factory, out, errs *bytes.Buffer) {

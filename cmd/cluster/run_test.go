@@ -19,7 +19,7 @@ import (
 func contexts(t *testing.T) map[string]*rest.Config {
 	t.Helper()
 	out := map[string]*rest.Config{}
-	for _, server := range sandbox.APIServers(t, 2) {
+	for _, server := range sandboxtest.APIServers(t, 2) {
 		config, err := server.Config()
 		require.NoError(t, err)
 		out[server.Name()] = config

@@ -3,7 +3,7 @@ package dashboard
 import (
 	"context"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -18,18 +18,18 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/api/crds"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 )
 
-var sandbox sandboxtest.Sandbox
-
 // management is a real management cluster, and what applies manifests there.
 func management(t *testing.T) (*rest.Config, func([]byte)) {
 	t.Helper()
-	config := sandbox.APIServer(t)
+	config := sandboxtest.APIServer(t)
 	client, err := kube.New("management", config)
 	require.NoError(t, err)
 	definitions, err := crds.All()
@@ -55,10 +55,12 @@ func management(t *testing.T) (*rest.Config, func([]byte)) {
 func TestLive(t *testing.T) {
 	t.Parallel()
 	config, apply := management(t)
+	input, _, err := offline.Load(os.DirFS(bookinfo))
+	require.NoError(t, err)
+	discovered, err := offline.Files(engine.Translate(input).Output)
+	require.NoError(t, err)
 	for _, file := range []string{"mesh.yaml", "workload.yaml", "destination.yaml"} {
-		data, err := os.ReadFile(filepath.Join(bookinfo, "..", "out", "management", file))
-		require.NoError(t, err)
-		apply(data)
+		apply([]byte(discovered[path.Join(offline.ManagementFolder, file)]))
 	}
 	apply([]byte(registrations))
 	viewer := rest.CopyConfig(config)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -15,47 +14,24 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/terminaltest"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/tui"
 )
 
 // panicMode makes the test binary this command with a source that panics.
 const panicMode = "MESHCTL_DASHBOARD_PANICS"
 
-// built is the program itself, built once.
-var built struct {
-	once sync.Once
-	path string
-	err  error
-}
-
 func TestMain(m *testing.M) {
 	if os.Getenv(panicMode) != "" {
 		os.Exit(panics(os.Args[1:]))
 	}
-	code := sandbox.Main(m)
-	if built.path != "" {
-		_ = os.RemoveAll(filepath.Dir(built.path))
-	}
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // program is a run of meshctl dashboard.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	built.once.Do(func() {
-		dir, err := os.MkdirTemp("", "meshctl-dashboard-")
-		if err != nil {
-			built.err = err
-			return
-		}
-		built.path = filepath.Join(dir, "meshctl")
-		var out []byte
-		if out, built.err = exec.Command("go", "build", "-o", built.path, "github.com/meshctl/meshctl").CombinedOutput(); built.err != nil {
-			built.err = &exec.Error{Name: string(out), Err: built.err}
-		}
-	})
-	require.NoError(t, built.err)
-	return exec.CommandContext(t.Context(), built.path, append([]string{"dashboard"}, args...)...)
+	return exec.CommandContext(t.Context(), sandboxtest.Meshctl(t), append([]string{"dashboard"}, args...)...)
 }
 
 // panics is meshctl with this command only, whose source fails after the first news.

@@ -23,17 +23,13 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
 // TestLive asks a management cluster that holds what the case bookinfo has on
 // its management plane: the answers are those that the case's files give. What
 // depends on the age of policies is left out: here all are equally young.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	const dir = "../../testdata/translate/bookinfo"
-	config := sandbox.APIServer(t)
+	config := sandboxtest.APIServer(t)
 	client, err := kube.New("management", config)
 	require.NoError(t, err)
 	definitions, err := crds.All()

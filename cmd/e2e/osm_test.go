@@ -14,6 +14,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 )
 
 // smi are the kinds that are written for an Open Service Mesh.
@@ -28,7 +29,7 @@ var smi = []schema.GroupVersionResource{
 // management: what policies ask for stands there, with no more rights than are
 // used, and nothing is left of it.
 func TestOpenServiceMesh(t *testing.T) {
-	helper := sandbox.OSM(t) // which may take longer than all else
+	helper := sandboxtest.OSM(t) // which may take longer than all else
 	w := newWorldOf(t, 1, func(ctx context.Context, c *local.Cluster) error {
 		if err := c.InstallOSM(ctx, local.OSMOptions{Helper: helper}); err != nil {
 			return err

@@ -30,10 +30,6 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
 // world is clusters with a mesh and an application, and the binary under test.
 type world struct {
 	t          testing.TB
@@ -55,23 +51,15 @@ func newWorldOf(t testing.TB, clusters int, furnish func(context.Context, *local
 	ctx := t.Context()
 	w := &world{t: t, clients: map[string]*kube.Client{}, dynamic: map[string]dynamic.Interface{}}
 
+	w.binary = sandboxtest.Meshctl(t)
 	var group errgroup.Group
-	dir := t.TempDir()
-	w.binary = filepath.Join(dir, "meshctl")
-	group.Go(func() error {
-		out, err := exec.CommandContext(ctx, "go", "build", "-o", w.binary, "github.com/meshctl/meshctl").CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("building meshctl: %w: %s", err, out)
-		}
-		return nil
-	})
-	w.clusters = sandbox.Clusters(t, clusters)
+	w.clusters = sandboxtest.Clusters(t, clusters)
 	for _, c := range w.clusters {
 		group.Go(func() error { return furnish(ctx, c) })
 	}
 	require.NoError(t, group.Wait())
 
-	w.kubeconfig = filepath.Join(dir, "kubeconfig")
+	w.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	var kubeconfigs []string
 	for _, c := range w.clusters {
 		kubeconfigs = append(kubeconfigs, c.Kubeconfig())

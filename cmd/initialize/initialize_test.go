@@ -24,10 +24,6 @@ import (
 	"github.com/meshctl/meshctl/wizards/wizardtest"
 )
 
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
 // world is two API servers that hold what an Istio and its application leave
 // there, and a context that leads nowhere.
 type world struct {
@@ -39,7 +35,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, configs: map[string]*rest.Config{}}
-	for _, server := range sandbox.APIServers(t, 2) {
+	for _, server := range sandboxtest.APIServers(t, 2) {
 		config, err := server.Config()
 		require.NoError(t, err)
 		w.configs["kind-"+server.Name()] = config

@@ -135,18 +135,3 @@ func TestMergeKubeconfigs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
-
-func TestWriteFileLeavesNoRest(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "file")
-	require.NoError(t, WriteFile(path, []byte("one")))
-	require.NoError(t, WriteFile(path, []byte("two")))
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.Equal(t, "two", string(data))
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	assert.Len(t, entries, 1)
-	require.ErrorIs(t, WriteFile(filepath.Join(dir, "none", "file"), nil), os.ErrNotExist)
-}

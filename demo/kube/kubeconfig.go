@@ -2,40 +2,20 @@ package kube
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/meshctl/meshctl/demo/files"
 )
 
-// WriteFile replaces a file in one step; only its owner may read it.
-func WriteFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	if _, err := tmp.Write(data); err != nil {
-		_ = tmp.Close()
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	if err := tmp.Close(); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return nil
-}
-
-// WriteKubeconfig replaces a kubeconfig file (WriteFile).
+// WriteKubeconfig replaces a kubeconfig file.
 func WriteKubeconfig(path string, config *api.Config) error {
 	data, err := clientcmd.Write(*config)
 	if err != nil {
 		return fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
-	return WriteFile(path, data)
+	return files.Write(path, data)
 }
 
 // MergeKubeconfigs writes to path one kubeconfig with the contexts of all that

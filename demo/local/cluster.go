@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/demo/files"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proc"
 )
@@ -154,10 +155,10 @@ func create(opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := kube.WriteFile(c.Kubeconfig(), admin); err != nil {
+	if err := files.Write(c.Kubeconfig(), admin); err != nil {
 		return nil, err
 	}
-	return c, kube.WriteFile(c.path(auditPolicyFile), []byte(auditPolicy()))
+	return c, files.Write(c.path(auditPolicyFile), []byte(auditPolicy()))
 }
 
 func (c *Cluster) start(ctx context.Context, apiServerOnly bool) error {
@@ -178,7 +179,7 @@ func (c *Cluster) start(ctx context.Context, apiServerOnly bool) error {
 	if err != nil {
 		return err
 	}
-	if err := kube.WriteFile(c.path(stagesFile), stages); err != nil {
+	if err := files.Write(c.path(stagesFile), stages); err != nil {
 		return err
 	}
 	for _, role := range []struct {

@@ -22,10 +22,6 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 )
 
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
 // TestTwoClusters is the whole of what a demo stands on: two clusters with
 // Istio side by side, sidecars that are really injected, objects that are
 // really refused, and an API server that comes back after a crash.
@@ -37,7 +33,7 @@ func TestTwoClusters(t *testing.T) {
 	}
 	ctx := t.Context()
 	started := time.Now()
-	clusters := sandbox.Clusters(t, 2)
+	clusters := sandboxtest.Clusters(t, 2)
 	t.Logf("two clusters: %s", time.Since(started).Round(time.Millisecond))
 
 	// Programs that know nothing of reservations take two of istiod's ports.

@@ -43,12 +43,6 @@ func TestOpenWithoutACluster(t *testing.T) {
 	t.Parallel()
 	_, err := Open(t.TempDir(), nil)
 	require.ErrorIs(t, err, ErrNoCluster)
-
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, stateFile), []byte("{"), 0o600))
-	_, err = Open(dir, nil)
-	require.ErrorContains(t, err, "the file is damaged")
-	require.NotErrorIs(t, err, ErrNoCluster)
 }
 
 func TestPortsDiffer(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
@@ -23,9 +24,9 @@ func TestOpenServiceMesh(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts whole clusters")
 	}
-	helper := sandbox.OSM(t)
+	helper := sandboxtest.OSM(t)
 	ctx := t.Context()
-	clusters := sandbox.Clusters(t, 2)
+	clusters := sandboxtest.Clusters(t, 2)
 	takePort(t, clusters[0].Port("osm-ads"))
 	for _, c := range clusters {
 		require.NoError(t, c.InstallOSM(ctx, local.OSMOptions{Helper: helper}))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/meshctl/meshctl/demo/envoy"
+	"github.com/meshctl/meshctl/demo/files"
 	"github.com/meshctl/meshctl/demo/kube"
 )
 
@@ -46,7 +47,7 @@ func (c *Cluster) osmProxy(ctx context.Context, client *kube.Client, pod *unstru
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	for name, data := range map[string][]byte{"ca": root.pem, "cert": cert, "key": key} {
-		if err := kube.WriteFile(filepath.Join(dir, name), data); err != nil {
+		if err := files.Write(filepath.Join(dir, name), data); err != nil {
 			return nil, err
 		}
 	}

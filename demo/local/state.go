@@ -1,14 +1,12 @@
 package local
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
-	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/files"
 	"github.com/meshctl/meshctl/demo/proc"
 )
 
@@ -27,29 +25,15 @@ type state struct {
 	Processes []proc.Process `json:"processes"`
 }
 
-func readState(dir string) (state, error) {
-	path := filepath.Join(dir, stateFile)
-	data, err := os.ReadFile(path)
+func readState(dir string) (s state, err error) {
+	err = files.ReadState(filepath.Join(dir, stateFile), &s)
 	if errors.Is(err, fs.ErrNotExist) {
-		return state{}, fmt.Errorf("%s: %w", dir, ErrNoCluster)
+		return s, fmt.Errorf("%s: %w", dir, ErrNoCluster)
 	}
-	if err != nil {
-		return state{}, fmt.Errorf("reading a cluster's state: %w", err)
-	}
-	var s state
-	if err := json.Unmarshal(data, &s); err != nil {
-		return state{}, fmt.Errorf("%s: %w; the file is damaged: end the processes it names and remove the folder", path, err)
-	}
-	return s, nil
+	return s, err
 }
 
-func (s state) write(dir string) error {
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return fmt.Errorf("cluster %s: encoding its state: %w", s.Name, err)
-	}
-	return kube.WriteFile(filepath.Join(dir, stateFile), append(data, '\n'))
-}
+func (s state) write(dir string) error { return files.WriteState(filepath.Join(dir, stateFile), s) }
 
 // find returns the process of a role.
 func (s state) find(role string) (proc.Process, bool) {

@@ -8,20 +8,29 @@ import (
 )
 
 // watchdog reads orders from its input. When the input ends without `release`,
-// the one who gave the orders is dead, and the watched groups follow it.
+// the one who gave the orders is dead: it kills the watched process groups and
+// removes the folder. A killed process may write to it for a moment.
 const watchdog = `
 watched=
-while read -r order pid; do
+folder=
+while read -r order subject; do
 	case $order in
-	watch) watched="$watched $pid" ;;
+	watch) watched="$watched $subject" ;;
 	forget)
 		rest=
-		for one in $watched; do [ "$one" = "$pid" ] || rest="$rest $one"; done
+		for one in $watched; do [ "$one" = "$subject" ] || rest="$rest $one"; done
 		watched=$rest ;;
+	remove) folder=$subject ;;
 	release) exit 0 ;;
 	esac
 done
 for one in $watched; do kill -s KILL -- "-$one"; done
+if [ -n "$folder" ]; then
+	for try in 1 2 3 4 5 6 7 8 9 10; do
+		rm -rf -- "$folder" && exit 0
+		sleep 1
+	done
+fi
 `
 
 // Guard ends processes when the command that started them ends without having
@@ -60,7 +69,7 @@ func NewGuard() (*Guard, error) {
 // called again.
 func (g *Guard) Release() error {
 	defer g.Close()
-	return g.order("release", 0)
+	return g.order("release", "")
 }
 
 // Close ends the guard; processes that were not released end with it.
@@ -81,9 +90,13 @@ func (g *Guard) Close() {
 // is given to another process, means nothing here.
 func (g *Guard) Forget(p Process) error { return g.order("forget", p.PID) }
 
+// Remove has the guard remove a folder after it has ended the processes that
+// work there. One guard removes one folder.
+func (g *Guard) Remove(folder string) error { return g.order("remove", folder) }
+
 func (g *Guard) watch(pid int) error { return g.order("watch", pid) }
 
-func (g *Guard) order(word string, pid int) error {
+func (g *Guard) order(word string, subject any) error {
 	if g == nil {
 		return nil
 	}
@@ -92,8 +105,8 @@ func (g *Guard) order(word string, pid int) error {
 	if g.input == nil {
 		return nil
 	}
-	if _, err := fmt.Fprintf(g.input, "%s %d\n", word, pid); err != nil {
-		return fmt.Errorf("guard: %s %d: %w", word, pid, err)
+	if _, err := fmt.Fprintln(g.input, word, subject); err != nil {
+		return fmt.Errorf("guard: %s %v: %w", word, subject, err)
 	}
 	return nil
 }

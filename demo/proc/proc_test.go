@@ -93,6 +93,26 @@ func TestGuardSparesWhatWasReleasedOrForgotten(t *testing.T) {
 	}
 }
 
+func TestGuardRemovesTheFolder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "of many words")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	guard := newGuard(t)
+	// It writes files for as long as it runs.
+	_, err := Start(guard, Spec{Name: "writer", Path: "/bin/sh", Args: []string{"-c", "i=0; while i=$((i+1)); do : > $i; done"}, Dir: dir, Log: filepath.Join(dir, "log")})
+	require.NoError(t, err)
+	require.NoError(t, guard.Remove(dir))
+	waittest.Until(t, "it writes", func() bool { _, err := os.Stat(filepath.Join(dir, "100")); return err == nil })
+	guard.Close()
+	assert.NoDirExists(t, dir)
+
+	spared := t.TempDir()
+	guard = newGuard(t)
+	require.NoError(t, guard.Remove(spared))
+	require.NoError(t, guard.Release())
+	assert.DirExists(t, spared)
+}
+
 func TestSelf(t *testing.T) {
 	t.Parallel()
 	self, err := Self()

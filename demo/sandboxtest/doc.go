@@ -1,7 +1,9 @@
-// Package sandboxtest gives tests real clusters: an API server with etcd, or
-// whole clusters with Istio. The helper binary is built on first use.
+// Package sandboxtest gives tests real clusters, and the built program:
 //
-// Nothing survives the test binary, however it ends: processes are guarded, so
-// a panic, a timeout or a SIGKILL takes them along. Only temporary folders may
-// then stay.
+//   - sandboxtest.go: API servers with etcd, whole clusters, meshctl, ports
+//   - rendered.go: asks a cluster what its mesh says to rendered objects
+//
+// The binaries are built on first use. Nothing survives the test binary, however
+// it ends: a guard beside it kills the processes and removes their folder, also
+// after a panic, a timeout or a SIGKILL.
 package sandboxtest

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -20,105 +21,72 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
-// Sandbox holds the clusters of one test binary. Make one in TestMain and close
-// it after the tests:
-//
-//	var sandbox sandboxtest.Sandbox
-//
-//	func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-//
-// The zero value is ready. Nothing runs until the first cluster is asked for,
-// so tests that need none stay fast.
-type Sandbox struct {
-	mu     sync.Mutex
-	dir    string
-	binary string
-	guard  *proc.Guard
-	shared *local.Cluster
-}
-
-// Main runs the tests, ends what they left, and returns the exit code.
-func (s *Sandbox) Main(m *testing.M) int {
-	defer s.Close()
-	return m.Run()
-}
-
-// Close ends every process and removes the folders. It may be called again.
-func (s *Sandbox) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.guard != nil {
-		// What was not stopped ends with the guard.
-		s.guard.Close()
-	}
-	if s.dir != "" {
-		_ = os.RemoveAll(s.dir)
-	}
-	s.dir, s.binary, s.guard, s.shared = "", "", nil, nil
+// sandbox is what the tests of one binary share. Nothing is built or started
+// before a test asks for it.
+var sandbox struct {
+	mu sync.Mutex
+	// guard ends the processes and removes dir when the test binary ends.
+	guard *proc.Guard
+	dir   string
+	// server is the API server that all tests share, meshctl the path of the
+	// binary.
+	server  *local.Cluster
+	meshctl string
 }
 
 // APIServer returns administrator access to an API server with nothing behind
 // it but etcd: objects are stored, and no controller touches them. All tests of
 // the binary share the one server; let each use namespaces of its own.
-func (s *Sandbox) APIServer(t testing.TB) *rest.Config {
+func APIServer(t testing.TB) *rest.Config {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.prepare(t)
-	if s.shared == nil {
-		c, err := s.start(filepath.Join(s.dir, "shared"), 1, true)
+	sandbox.mu.Lock()
+	defer sandbox.mu.Unlock()
+	if sandbox.server == nil {
+		server, err := start(build(t), filepath.Join(folder(t), "shared"), 1, true)
 		require.NoError(t, err)
-		s.shared = c
+		sandbox.server = server
 	}
-	config, err := s.shared.Config()
+	config, err := sandbox.server.Config()
 	require.NoError(t, err)
 	return config
 }
 
 // APIServers returns n API servers that only this test uses, named cluster-1
 // and so on. They start in parallel and end with the test.
-func (s *Sandbox) APIServers(t testing.TB, n int) []*local.Cluster {
+func APIServers(t testing.TB, n int) []*local.Cluster {
 	t.Helper()
-	return s.clusters(t, n, true)
+	return clusters(t, n, true)
 }
 
 // Clusters returns n whole clusters with nodes on which pods run, without Istio
 // (Cluster.InstallIstio adds it), named cluster-1 and so on. They start in
 // parallel and end with the test.
-func (s *Sandbox) Clusters(t testing.TB, n int) []*local.Cluster {
+func Clusters(t testing.TB, n int) []*local.Cluster {
 	t.Helper()
-	return s.clusters(t, n, false)
-}
-
-func (s *Sandbox) clusters(t testing.TB, n int, apiServerOnly bool) []*local.Cluster {
-	t.Helper()
-	s.mu.Lock()
-	s.prepare(t)
-	dir, err := os.MkdirTemp(s.dir, "clusters-")
-	s.mu.Unlock()
-	require.NoError(t, err)
-
-	clusters := make([]*local.Cluster, n)
-	t.Cleanup(func() { stopAll(t, dir, clusters) })
-	var group errgroup.Group
-	for i := range n {
-		group.Go(func() error {
-			c, err := s.start(filepath.Join(dir, fmt.Sprintf("cluster-%d", i+1)), i+1, apiServerOnly)
-			clusters[i] = c
-			return err
-		})
-	}
-	require.NoError(t, group.Wait())
-	return clusters
+	return clusters(t, n, false)
 }
 
 // OSM returns the path of the binary that plays Open Service Mesh, for
 // Cluster.InstallOSM. It is built on first use.
-func (s *Sandbox) OSM(t testing.TB) string {
+func OSM(t testing.TB) string {
 	t.Helper()
 	binary, err := helper.BuildOSM(t.Context(), helper.Progress{Say: func(sentence string) { t.Log("osm:", sentence) }})
 	require.NoError(t, err)
 	return binary
+}
+
+// Meshctl returns the path of the program as it is in this working tree.
+func Meshctl(t testing.TB) string {
+	t.Helper()
+	sandbox.mu.Lock()
+	defer sandbox.mu.Unlock()
+	if sandbox.meshctl == "" {
+		path := filepath.Join(folder(t), "meshctl")
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/meshctl/meshctl").CombinedOutput()
+		require.NoError(t, err, "building meshctl: %s", out)
+		sandbox.meshctl = path
+	}
+	return sandbox.meshctl
 }
 
 // Address returns host:port on which a process that the test starts can listen;
@@ -128,6 +96,28 @@ func Address(t testing.TB) string {
 	ports, err := proc.ReservePorts(t.TempDir(), 1)
 	require.NoError(t, err)
 	return "127.0.0.1:" + strconv.Itoa(ports[0])
+}
+
+func clusters(t testing.TB, n int, apiServerOnly bool) []*local.Cluster {
+	t.Helper()
+	binary := build(t)
+	sandbox.mu.Lock()
+	dir, err := os.MkdirTemp(folder(t), "clusters-")
+	sandbox.mu.Unlock()
+	require.NoError(t, err)
+
+	clusters := make([]*local.Cluster, n)
+	t.Cleanup(func() { stopAll(t, dir, clusters) })
+	var group errgroup.Group
+	for i := range n {
+		group.Go(func() error {
+			c, err := start(binary, filepath.Join(dir, fmt.Sprintf("cluster-%d", i+1)), i+1, apiServerOnly)
+			clusters[i] = c
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	return clusters
 }
 
 func stopAll(t testing.TB, dir string, clusters []*local.Cluster) {
@@ -151,25 +141,33 @@ func stopAll(t testing.TB, dir string, clusters []*local.Cluster) {
 	_ = os.RemoveAll(dir)
 }
 
-// prepare must be called with the lock held.
-func (s *Sandbox) prepare(t testing.TB) {
+// build returns the path of the binary that plays Kubernetes and Istio.
+func build(t testing.TB) string {
 	t.Helper()
-	if s.guard != nil {
-		return
-	}
 	binary, err := helper.Build(t.Context(), helper.Progress{Say: func(sentence string) { t.Log("sandbox:", sentence) }})
+	require.NoError(t, err)
+	return binary
+}
+
+// folder returns the folder of this test binary. The caller holds the lock.
+func folder(t testing.TB) string {
+	t.Helper()
+	if sandbox.guard != nil {
+		return sandbox.dir
+	}
+	guard, err := proc.NewGuard()
 	require.NoError(t, err)
 	dir, err := os.MkdirTemp("", "sandboxtest-")
 	require.NoError(t, err)
-	guard, err := proc.NewGuard()
-	require.NoError(t, err)
-	s.binary, s.dir, s.guard = binary, dir, guard
+	require.NoError(t, guard.Remove(dir))
+	sandbox.guard, sandbox.dir = guard, dir
+	return dir
 }
 
 // start does not use the test's context: the shared server outlives the test
 // that asked first.
-func (s *Sandbox) start(dir string, index int, apiServerOnly bool) (*local.Cluster, error) {
+func start(binary, dir string, index int, apiServerOnly bool) (*local.Cluster, error) {
 	return local.Start(context.Background(), local.Options{
-		Name: filepath.Base(dir), Dir: dir, Helper: s.binary, Index: index, Guard: s.guard, APIServerOnly: apiServerOnly,
+		Name: filepath.Base(dir), Dir: dir, Helper: binary, Index: index, Guard: sandbox.guard, APIServerOnly: apiServerOnly,
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -61,7 +62,7 @@ func TestDeadClustersDelayNoOther(t *testing.T) {
 
 func TestRestartAndRotationAndOrderAndMissingKind(t *testing.T) {
 	t.Parallel()
-	server := sandbox.APIServers(t, 1)[0]
+	server := sandboxtest.APIServers(t, 1)[0]
 	config, err := server.Config()
 	require.NoError(t, err)
 	w := worldOn(t, config)

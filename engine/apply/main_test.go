@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,10 +26,6 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
 // world is one test's part of an API server: a namespace of its own, and sinks
 // that own what carries that namespace's name.
 type world struct {
@@ -46,7 +41,7 @@ var worlds atomic.Int32
 // namespaces, so a test with many objects takes a server of its own.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := worldOn(t, sandbox.APIServer(t))
+	w := worldOn(t, sandboxtest.APIServer(t))
 	w.install(istioKinds...)
 	w.installManagement()
 	return w

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -33,7 +34,7 @@ func TestManyObjectsConvergeAtTheServersRate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	config, err := sandbox.APIServers(t, 1)[0].Config()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	w := worldOn(t, config)
 	w.install(istioKinds...)

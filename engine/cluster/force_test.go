@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -16,7 +17,7 @@ import (
 
 func TestListAndForceOnADeadCluster(t *testing.T) {
 	t.Parallel()
-	servers := sandbox.APIServers(t, 2)
+	servers := sandboxtest.APIServers(t, 2)
 	management, err := servers[0].Config()
 	require.NoError(t, err)
 	remote, err := servers[1].Config()

@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"context"
-	"os"
 	"sort"
 	"sync"
 	"testing"
@@ -30,10 +29,6 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
 func kubeFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	kube, err := kubernetes.NewForConfig(config)
@@ -44,7 +39,7 @@ func kubeFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 // pair is two API servers of the test's own.
 func pair(t *testing.T) (management, remote *rest.Config) {
 	t.Helper()
-	servers := sandbox.APIServers(t, 2)
+	servers := sandboxtest.APIServers(t, 2)
 	management, err := servers[0].Config()
 	require.NoError(t, err)
 	remote, err = servers[1].Config()

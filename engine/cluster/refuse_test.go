@@ -158,7 +158,7 @@ func TestRegisterRefusesTakenNamesAndForeignObjects(t *testing.T) {
 
 func TestRegisterKeepsVerifyingAtAnotherAddress(t *testing.T) {
 	t.Parallel()
-	config := sandbox.APIServer(t)
+	config := sandboxtest.APIServer(t)
 	address := forward(t, strings.TrimPrefix(config.Host, "https://"))
 	report, err := cluster.Register(t.Context(), cluster.Options{
 		Name: "elsewhere", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "elsewhere", RemoteNamespace: "elsewhere", APIServerAddress: address})
@@ -174,7 +174,7 @@ func TestRegisterKeepsVerifyingAtAnotherAddress(t *testing.T) {
 
 func TestRegisterMendsAGarbageSecret(t *testing.T) {
 	t.Parallel()
-	config := sandbox.APIServer(t)
+	config := sandboxtest.APIServer(t)
 	makeNamespace(t, config, "garbage")
 	_, err := kubeFor(t, config).CoreV1().Secrets("garbage").Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "garbage"}, Type: cluster.SecretType, Data: map[string][]byte{"kubeconfig": []byte("\x00")},

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -99,7 +100,7 @@ func assertStatus(t *testing.T, options cluster.Options) {
 
 func TestRegisterTheManagementCluster(t *testing.T) {
 	t.Parallel()
-	config := sandbox.APIServer(t)
+	config := sandboxtest.APIServer(t)
 	makeNamespace(t, config, "self")
 	options := cluster.Options{Name: "self", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "self", RemoteNamespace: "self"}
 	_, err := cluster.Register(t.Context(), options)

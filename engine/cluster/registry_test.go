@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -92,7 +93,7 @@ func run(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry
 // registerSelf registers the shared server under a name of the test's own.
 func registerSelf(t *testing.T, name string) *rest.Config {
 	t.Helper()
-	config := sandbox.APIServer(t)
+	config := sandboxtest.APIServer(t)
 	_, err := cluster.Register(t.Context(), cluster.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
 		MgmtNamespace: name, RemoteNamespace: name, TokenTTL: cluster.MinTokenTTL})
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 )
@@ -23,7 +24,7 @@ func TestAServerThatFallsSilentIsNoticed(t *testing.T) {
 		t.Skip("silence takes its time")
 	}
 	const name = "silent"
-	config := sandbox.APIServer(t)
+	config := sandboxtest.APIServer(t)
 	line := newLine(t, strings.TrimPrefix(config.Host, "https://"))
 	_, err := cluster.Register(t.Context(), cluster.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
 		MgmtNamespace: name, RemoteNamespace: name, APIServerAddress: line.address})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -17,7 +18,7 @@ import (
 // TestLook: what Run would see at its start, in one look.
 func TestLook(t *testing.T) {
 	t.Parallel()
-	servers := sandbox.APIServers(t, 1)
+	servers := sandboxtest.APIServers(t, 1)
 	config := configOf(t, servers[0])
 	look := func(ctx context.Context) (*snapshot.Input, error) {
 		return Look(ctx, Options{Management: config, Log: slog.New(slog.DiscardHandler)})

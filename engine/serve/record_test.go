@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -40,7 +41,7 @@ func changes(n int, what apply.Action, policy string) []apply.Change {
 // one for a policy, a cluster and an action, however many objects it took.
 func TestRecord(t *testing.T) {
 	t.Parallel()
-	config := sandbox.APIServer(t)
+	config := sandboxtest.APIServer(t)
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	for _, namespace := range []string{"recorded", "recording"} {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -30,10 +29,6 @@ import (
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/watch"
 )
-
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
 
 // logged collects log lines from many goroutines.
 type logged struct {
@@ -127,7 +122,7 @@ func until(t *testing.T, what string, condition func() bool) {
 // world is n clusters with Istio and bookinfo, all registered with the first.
 func world(t *testing.T, n int) []*local.Cluster {
 	t.Helper()
-	clusters := sandbox.Clusters(t, n)
+	clusters := sandboxtest.Clusters(t, n)
 	var group errgroup.Group
 	for _, c := range clusters {
 		group.Go(func() error {
@@ -334,7 +329,7 @@ func noSecrets(t *testing.T, management *rest.Config, told string) {
 
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
-	management := sandbox.APIServer(t)
+	management := sandboxtest.APIServer(t)
 	err := Run(t.Context(), Options{Management: management})
 	var missing *watch.MissingCRDsError
 	require.ErrorAs(t, err, &missing)

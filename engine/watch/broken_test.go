@@ -19,12 +19,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/api/scheme"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
-
-// Sandbox holds the API servers of all tests of this package.
-var Sandbox sandboxtest.Sandbox
 
 // panicky is stripPod that panics, halfway, at pods on the node "panic".
 func panicky(o *corev1.Pod) bool {
@@ -148,7 +146,7 @@ func (l *logLines) String() string {
 // processed, until they are in a view and in failures.
 func TestBrokenObjectsOfACluster(t *testing.T) {
 	t.Parallel()
-	config, err := Sandbox.APIServers(t, 1)[0].Config()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	api, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
@@ -186,7 +184,7 @@ func TestBrokenObjectsOfACluster(t *testing.T) {
 	p.published.Store(true)
 	until := func(what string, want []string, failures ...string) {
 		t.Helper()
-		deadline := time.After(time.Minute)
+		deadline := time.After(waittest.Limit)
 		for {
 			var view snapshot.Cluster
 			p.refill(&view)

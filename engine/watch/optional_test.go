@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -26,7 +27,7 @@ import (
 func TestAKindThatComesWithAMeshMayBeAbsent(t *testing.T) {
 	t.Parallel()
 	management := installed(t)
-	server := sandbox.APIServers(t, 1)[0]
+	server := sandboxtest.APIServers(t, 1)[0]
 	config, err := server.Config()
 	require.NoError(t, err)
 	w := start(t, management, watch.Options{Namespace: namespace(t, management)})

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,15 +20,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
-
-var sandbox = &watch.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
 
 // watched is a Source that runs, and what it logged.
 type watched struct {
@@ -169,7 +165,7 @@ func client(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 // installed returns an API server that has our CRDs and that all tests share.
 func installed(t *testing.T) *rest.Config {
 	t.Helper()
-	config := sandbox.APIServer(t)
+	config := sandboxtest.APIServer(t)
 	install(t, config)
 	return config
 }

@@ -29,7 +29,7 @@ import (
 
 func TestMissingCRDsAreAnErrorThatNamesThem(t *testing.T) {
 	t.Parallel()
-	config, err := sandbox.APIServers(t, 1)[0].Config()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	source, err := watch.New(watch.Options{Management: config})
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestMissingCRDsAreAnErrorThatNamesThem(t *testing.T) {
 func TestOnlyWhatChangedIsNew(t *testing.T) {
 	t.Parallel()
 	management := installed(t)
-	config, err := sandbox.APIServers(t, 1)[0].Config()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	createService(t, config, "first")
 	createMeshConfig(t, config, "istio")
@@ -96,7 +96,7 @@ func TestOnlyWhatChangedIsNew(t *testing.T) {
 func TestCredentialsAreReplacedMakeBeforeBreak(t *testing.T) {
 	t.Parallel()
 	management := installed(t)
-	config, err := sandbox.APIServers(t, 1)[0].Config()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	createService(t, config, "first")
 	w := start(t, management, watch.Options{Namespace: namespace(t, management)})
@@ -144,7 +144,7 @@ func TestCredentialsAreReplacedMakeBeforeBreak(t *testing.T) {
 func TestAnAPIServerThatDiesFreezesItsCluster(t *testing.T) {
 	t.Parallel()
 	management := installed(t)
-	clusters := sandbox.APIServers(t, 2)
+	clusters := sandboxtest.APIServers(t, 2)
 	dying, err := clusters[0].Config()
 	require.NoError(t, err)
 	living, err := clusters[1].Config()
@@ -175,7 +175,7 @@ func TestAnAPIServerThatDiesFreezesItsCluster(t *testing.T) {
 func TestClustersThatNeverAnswerDelayNobody(t *testing.T) {
 	t.Parallel()
 	management := installed(t)
-	config, err := sandbox.APIServers(t, 1)[0].Config()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
 	require.NoError(t, err)
@@ -199,7 +199,7 @@ func TestClustersThatNeverAnswerDelayNobody(t *testing.T) {
 func TestStormsCoalesce(t *testing.T) {
 	t.Parallel()
 	management := installed(t)
-	config, err := sandbox.APIServers(t, 1)[0].Config()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	w := start(t, management, watch.Options{Namespace: namespace(t, management)})
 	w.Set("west", "", config, nil)
@@ -231,7 +231,7 @@ func drain(w *watched) (signals int) {
 
 func TestNothingIsLeftBehind(t *testing.T) {
 	management := installed(t)
-	config, err := sandbox.APIServers(t, 1)[0].Config()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	require.Empty(t, ours())
 	source, err := watch.New(watch.Options{Management: management, Log: slog.New(slog.DiscardHandler)})
@@ -303,7 +303,7 @@ func TestRegisteredClustersAreNeverTakenForGone(t *testing.T) {
 	management := installed(t)
 	ns := namespace(t, management)
 	register(t, management, ns, "ghost", "ghost.example")
-	config, err := sandbox.APIServers(t, 1)[0].Config()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 
 	told := make(chan struct{})

@@ -17,6 +17,7 @@ import (
 	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
@@ -57,9 +58,9 @@ func TestProxiesOfOSMAreToldThePlan(t *testing.T) {
 // newOSMWorld is one cluster with Open Service Mesh and an application.
 func newOSMWorld(t *testing.T) *world {
 	t.Helper()
-	helper := sandbox.OSM(t) // which may take longer than all else
+	helper := sandboxtest.OSM(t) // which may take longer than all else
 	ctx := t.Context()
-	c := sandbox.Clusters(t, 1)[0]
+	c := sandboxtest.Clusters(t, 1)[0]
 	require.NoError(t, c.InstallOSM(ctx, local.OSMOptions{Helper: helper}))
 	config, err := c.Config()
 	require.NoError(t, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -26,10 +25,6 @@ import (
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
 // world is two clusters with Istio and bookinfo, and the engine between a real
 // source and a real sink.
 type world struct {
@@ -47,7 +42,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	ctx := t.Context()
-	clusters := sandbox.Clusters(t, 2)
+	clusters := sandboxtest.Clusters(t, 2)
 	var group errgroup.Group
 	for _, c := range clusters {
 		group.Go(func() error { return furnish(ctx, c) })

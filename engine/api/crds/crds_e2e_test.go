@@ -3,7 +3,6 @@ package crds_test
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -27,13 +26,8 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
-var (
-	sandbox sandboxtest.Sandbox
-	// installing lets one test install the definitions and the others wait for it.
-	installing sync.Mutex
-)
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
+// installing lets one test install the definitions and the others wait for it.
+var installing sync.Mutex
 
 // server is an API server that has the definitions.
 type server struct {
@@ -49,7 +43,7 @@ func install(t *testing.T) *server {
 	t.Helper()
 	installing.Lock()
 	defer installing.Unlock()
-	config := rest.CopyConfig(sandbox.APIServer(t))
+	config := rest.CopyConfig(sandboxtest.APIServer(t))
 	config.QPS = -1
 	s := &server{rest: config, plurals: map[schema.GroupVersionKind]schema.GroupVersionResource{}}
 	var err error

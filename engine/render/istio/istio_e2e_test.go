@@ -1,7 +1,6 @@
 package istio_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -13,10 +12,6 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 )
-
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
 
 // rendered are the kinds that this package makes.
 var rendered = sandboxtest.Rendered{
@@ -37,7 +32,7 @@ func istioResource(version, resource string) schema.GroupVersionResource {
 // running istiod accept every object of every golden case.
 func TestIstioTakesWhatIsRendered(t *testing.T) {
 	ctx := t.Context()
-	cluster := sandbox.Clusters(t, 1)[0]
+	cluster := sandboxtest.Clusters(t, 1)[0]
 	require.NoError(t, cluster.InstallIstio(ctx, local.IstioOptions{}))
 	judge := rendered.Judge(t, cluster)
 	wrong := &unstructured.Unstructured{Object: map[string]any{

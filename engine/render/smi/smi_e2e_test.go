@@ -1,7 +1,6 @@
 package smi_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -14,10 +13,6 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 )
 
-var sandbox sandboxtest.Sandbox
-
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m)) }
-
 // rendered are the kinds that this package makes.
 var rendered = sandboxtest.Rendered{
 	{Group: "split.smi-spec.io", Kind: "TrafficSplit"}:   {Group: "split.smi-spec.io", Version: "v1alpha2", Resource: "trafficsplits"},
@@ -29,9 +24,9 @@ var rendered = sandboxtest.Rendered{
 // TestOSMTakesWhatIsRendered: an API server with the definitions of Open Service
 // Mesh and a running osm-controller accept every object of every golden case.
 func TestOSMTakesWhatIsRendered(t *testing.T) {
-	helper := sandbox.OSM(t) // which may take longer than all else
+	helper := sandboxtest.OSM(t) // which may take longer than all else
 	ctx := t.Context()
-	cluster := sandbox.Clusters(t, 1)[0]
+	cluster := sandboxtest.Clusters(t, 1)[0]
 	require.NoError(t, cluster.InstallOSM(ctx, local.OSMOptions{Helper: helper}))
 	judge := rendered.Judge(t, cluster)
 	objects := rendered.Read(t, "../../../testdata/translate/*/out/*/*.yaml", func(group string) bool {
