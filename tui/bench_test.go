@@ -41,10 +41,10 @@ func BenchmarkChange(b *testing.B) {
 		}
 	})
 	b.Run("tables of new state, off the loop", func(b *testing.B) {
-		news := &News{Index: index, At: noon}
-		before := prepare(news, nil)
+		update := &Update{Index: index, At: noon}
+		before := prepare(update, nil)
 		for b.Loop() {
-			prepare(news, before)
+			prepare(update, before)
 		}
 	})
 }

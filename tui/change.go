@@ -10,9 +10,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Changer is a Source that can change what users write. Edit and Delete have
-// the terminal to themselves, ask there before anything is changed, and return
-// in a sentence what became of it.
+// Changer is a Source that can change what users write. Edit and Delete own the
+// terminal while they run, ask before they change anything, and return the
+// outcome as a sentence.
 type Changer interface {
 	// Refuses says why an object cannot be changed; empty if it can be.
 	Refuses(ref snapshot.Ref) string
@@ -22,33 +22,33 @@ type Changer interface {
 	Delete(ctx context.Context, ref snapshot.Ref) (string, error)
 }
 
-// changedMsg tells what became of a change.
+// changedMsg is the outcome of a change.
 type changedMsg struct {
 	text string
 	at   time.Time
 }
 
-// takeover gives the terminal to what changes an object. It implements
+// changeCommand gives the terminal to what changes an object. It implements
 // tea.ExecCommand; the terminal is that of the program in any case.
-type takeover struct {
+type changeCommand struct {
 	run  func() (string, error)
 	said string
 }
 
-func (t *takeover) SetStdin(io.Reader)  {}
-func (t *takeover) SetStdout(io.Writer) {}
-func (t *takeover) SetStderr(io.Writer) {}
+func (t *changeCommand) SetStdin(io.Reader)  {}
+func (t *changeCommand) SetStdout(io.Writer) {}
+func (t *changeCommand) SetStderr(io.Writer) {}
 
 // Run implements tea.ExecCommand.
-func (t *takeover) Run() error {
+func (t *changeCommand) Run() error {
 	said, err := t.run()
 	t.said = said
 	return err
 }
 
-// change edits or deletes what the cursor is on or, if the source cannot, shows
+// changeObject edits or deletes what the cursor is on or, if the source cannot, shows
 // the command that does.
-func (m *Model) change(v verb) tea.Cmd {
+func (m *Model) changeObject(v verb) tea.Cmd {
 	ref := m.top().selected(&m.shared)
 	if p, ok := m.top().(*readerPage); ok {
 		ref = p.ref
@@ -59,14 +59,14 @@ func (m *Model) change(v verb) tea.Cmd {
 	changer, can := m.source.(Changer)
 	switch {
 	case command == "":
-		m.say("the dashboard changes nothing here; edit the files of " + m.source.Name())
+		m.notify("this is read-only; edit the files of " + m.source.Name())
 		return nil
 	case !can:
-		m.say("read-only, unless started with --write; or run: " + command)
+		m.notify("read-only without --write; or run: " + command)
 		return nil
 	}
 	if why := changer.Refuses(ref); why != "" {
-		m.say(why)
+		m.notify(why)
 		return nil
 	}
 	m.log = append(m.log, command)
@@ -74,7 +74,7 @@ func (m *Model) change(v verb) tea.Cmd {
 	if v == verbDelete {
 		do = changer.Delete
 	}
-	t := &takeover{run: func() (string, error) { return do(ctx, ref) }}
+	t := &changeCommand{run: func() (string, error) { return do(ctx, ref) }}
 	return tea.Exec(t, func(err error) tea.Msg {
 		if err != nil {
 			return changedMsg{err.Error(), time.Now()}

@@ -1,11 +1,19 @@
 // Package tui is the dashboard: one screen for all clusters and meshes. It sees
-// only what it paints: tables and pages of engine/explain, which a Source hands
-// over as messages; it reads no cluster and no file.
+// only what it paints: tables and pages of engine/explain, which a Source
+// delivers; it reads no cluster and no file. The same values, screen size and
+// time give the same bytes.
 //
-// The root Model (model.go) routes: keys to the page on top of the stack, news
-// to every page. A page (page.go) folds messages and paints itself; what it
-// wants done it returns as an action, and the Model does it. Painting is
-// functions of values: the same values, size and time give the same bytes.
-//
-// All keys stand in keymap.go, from which the help is made.
+//	model.go    the root: passes keys to the page on top, and updates to all
+//	history.go  back and forth, and the commands typed after ":"
+//	change.go   editing and deleting, by a Source that can
+//	source.go   what the dashboard is given: updates, and their tables
+//	pages.go    the pages there are, and what a page is
+//	list.go     pages with a table; grid.go, filter.go and layout.go prepare it
+//	reader.go   pages of text; line.go lays out an object, yaml.go its YAML
+//	frame.go    header, tabs, heading and bottom line
+//	prompt.go   the line in which a command or a filter is typed
+//	keymap.go   all keys, from which help.go makes the help
+//	window.go   cursor and scrolling
+//	theme.go    colours
+//	text.go     cutting, padding and wrapping
 package tui

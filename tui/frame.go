@@ -44,13 +44,13 @@ func (m *Model) tooSmall() string {
 	return strings.Join(lines[:min(len(lines), m.height)], "\n")
 }
 
-// header says what is looked at, and how it is on the whole.
+// header names the source, and counts what is in it.
 func (m *Model) header() string {
 	left := " meshctl  " + snapshot.Clean(m.source.Name())
 	right := m.totals()
-	if m.news.Trouble != "" {
+	if m.latest.ReadError != "" {
 		right = ""
-		left = " meshctl  ✗ not up to date: " + snapshot.Clean(m.news.Trouble)
+		left = " meshctl  ✗ not up to date: " + snapshot.Clean(m.latest.ReadError)
 	}
 	room := m.width - width(right) - 3
 	return m.theme.bar.Render(fit(fit(left, room)+"  "+right, m.width))
@@ -109,7 +109,7 @@ func (m *Model) heading() string {
 	return m.theme.accent.Render(fit(text, room) + right)
 }
 
-// bottom is what is typed, or was just said, or where one is.
+// bottom is the prompt, a message, or the path to the page.
 func (m *Model) bottom() string {
 	switch {
 	case m.prompt.kind != 0:
@@ -129,7 +129,7 @@ func (m *Model) bottom() string {
 	return strings.TrimRight(fit(text, m.width), " ")
 }
 
-// hints are the keys that most need, or those of the prompt.
+// hints are the keys that are needed most, or those of the prompt.
 func (m *Model) hints() string {
 	var parts []string
 	switch m.prompt.kind {

@@ -12,8 +12,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// grid is a table made ready for painting: clean cells, widths, and what
-// filters and sorting look at. It does not change once it is made.
+// grid is a table prepared for painting: clean cells, widths, and what filters
+// and sorting use. It is immutable.
 type grid struct {
 	columns []explain.Column
 	rows    []gridRow
@@ -78,9 +78,9 @@ func newGrid(t explain.Table) *grid {
 	return g
 }
 
-// compare marks what is new or changed since another grid; nothing is, if there
-// was none.
-func (g *grid) compare(was *grid, now time.Time) {
+// markChanges marks the rows that are new or changed since another grid; none
+// if there was no other.
+func (g *grid) markChanges(was *grid, now time.Time) {
 	if was == nil {
 		return
 	}

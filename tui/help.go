@@ -4,13 +4,13 @@ import (
 	"strings"
 )
 
-// helpWords are what keys alone do not tell.
+// helpWords are what the list of keys does not say.
 var helpWords = []string{
 	"/text keeps rows with the text (a regular expression), /!text those without it,",
 	"/-l app=reviews those with the label, /-f rvw those with the letters in this order.",
-	":name goes to a page, :name /text filters it, :name @cluster-1 looks at one cluster,",
-	":@cluster-1 does so everywhere, :@ looks at all, :reviews opens what is called so; tab completes.",
-	"Before a row: ✗ error  ! warning  i worth knowing  + new  Δ changed just now.",
+	":name goes to a page, :name /text filters it, :name @cluster-1 shows one cluster,",
+	":@cluster-1 keeps that on all pages, :@ shows all clusters, :reviews opens that object; tab completes.",
+	"Before a row: ✗ error  ! warning  i information  + new  Δ changed in the last 20 s.",
 	"The dashboard changes nothing unless started with --write. c shows the command for what is on the screen.",
 }
 
@@ -20,13 +20,13 @@ func newHelp() *readerPage {
 }
 
 func helpLines(width int) []line {
-	chapters := []chapter{chapterRows, chapterLook, chapterMove, chapterAbout}
-	columns := make([][]string, len(chapters))
+	groups := []helpGroup{groupRows, groupLook, groupMove, groupAbout}
+	columns := make([][]string, len(groups))
 	height := 0
-	for i, c := range chapters {
+	for i, c := range groups {
 		columns[i] = []string{string(c)}
 		for _, b := range keymap {
-			if b.chapter == c {
+			if b.helpGroup == c {
 				columns[i] = append(columns[i], fit(b.Help().Key, 10)+b.Help().Desc)
 			}
 		}
@@ -66,20 +66,20 @@ func helpRows(columns [][]string, wide int) []line {
 		}
 		l := line{text: strings.TrimRight(text, " ")}
 		if i == 0 {
-			l.look = lookTitle
+			l.style = styleTitle
 		}
 		out = append(out, l)
 	}
 }
 
-// newLog lists the commands that say the same as what was done so far.
+// newLog lists the commands that show what was opened so far.
 func newLog(commands []string) *readerPage {
-	lines := []line{{text: "What was looked at so far, as commands:"}, {}}
+	lines := []line{{text: "Commands that show what was opened so far:"}, {}}
 	for i := len(commands) - 1; i >= 0; i-- {
 		lines = append(lines, line{text: "  " + commands[i]})
 	}
 	if len(commands) == 0 {
-		lines = append(lines, line{text: "  Nothing yet; open something."})
+		lines = append(lines, line{text: "  None yet."})
 	}
 	return &readerPage{name: "commands", title: "Commands", content: func(int) []line { return lines }}
 }

@@ -9,22 +9,22 @@ import (
 
 // line is one line of a page that is read from top to bottom.
 type line struct {
-	text string
-	look look
+	text  string
+	style lineStyle
 	// ref is what the line is about; zero if nothing that can be opened.
 	ref   snapshot.Ref
 	level explain.Level
 }
 
-// look says how a line is painted.
-type look uint8
+// lineStyle says how a line is painted.
+type lineStyle uint8
 
 const (
-	lookPlain look = iota
-	lookTitle
-	lookHeader
-	lookLevel
-	lookDiffers
+	stylePlain lineStyle = iota
+	styleTitle
+	styleHeader
+	styleLevel
+	styleDiffers
 )
 
 func (l *line) paint(t *Theme, current bool, from, width int) string {
@@ -40,12 +40,12 @@ func (l *line) paint(t *Theme, current bool, from, width int) string {
 		return t.selected.Render(fit(">"+opens+text, width))
 	}
 	text = strings.TrimRight(fit(text, width-2), " ")
-	switch l.look {
-	case lookTitle, lookHeader:
+	switch l.style {
+	case styleTitle, styleHeader:
 		text = t.title.Render(text)
-	case lookLevel:
+	case styleLevel:
 		text = t.levels[l.level].Render(text)
-	case lookDiffers:
+	case styleDiffers:
 		text = t.differs.Render(text)
 	}
 	if opens == " " {
@@ -78,7 +78,7 @@ func pageLines(p explain.Page, width int) []line {
 func sectionLines(s explain.Section, width int) []line {
 	out := []line{}
 	if s.Title != "" {
-		out = append(out, line{}, line{text: snapshot.Clean(s.Title), look: lookTitle})
+		out = append(out, line{}, line{text: snapshot.Clean(s.Title), style: styleTitle})
 	}
 	if s.Text != "" {
 		for _, part := range wrap(snapshot.Clean(s.Text), width-2) {
@@ -149,7 +149,7 @@ func tableLines(s explain.Section, rows [][]string, widths []int) []line {
 		}
 		return strings.TrimRight(b.String(), " ")
 	}
-	out := []line{{text: spell(s.Header), look: lookHeader}}
+	out := []line{{text: spell(s.Header), style: styleHeader}}
 	for i, row := range rows {
 		out = append(out, line{text: spell(row), ref: refAt(s, i)})
 	}
@@ -201,7 +201,7 @@ func refAt(s explain.Section, i int) snapshot.Ref {
 }
 
 func issueLines(issues []snapshot.Issue, width int) []line {
-	out := []line{{}, {text: "Issues", look: lookTitle}}
+	out := []line{{}, {text: "Issues", style: styleTitle}}
 	if len(issues) == 0 {
 		return append(out, line{text: "  None."})
 	}
@@ -213,7 +213,7 @@ func issueLines(issues []snapshot.Issue, width int) []line {
 		}
 		text := issue.Severity.String() + "  " + where + ": " + issue.Message + " (" + string(issue.Code) + ")"
 		for i, part := range wrap(snapshot.Clean(text), width-6) {
-			l := line{text: "    " + part, look: lookLevel, level: level}
+			l := line{text: "    " + part, style: styleLevel, level: level}
 			if i == 0 {
 				l.text, l.ref = "  "+sign(level)+" "+part, issue.Ref
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// listPage is a page that lists things.
+// listPage is a page with a table.
 type listPage struct {
 	id     pageID
 	filter filter
@@ -29,7 +29,7 @@ type listPage struct {
 
 func (p *listPage) crumb() string { return pageInfos[p.id].names[0] }
 
-// refresh picks the rows anew if the table or the question is another one.
+// refresh picks the rows again if the table or the query has changed.
 func (p *listPage) refresh(s *shared, width, height int) {
 	g := s.tables[p.id]
 	ask := query{filter: p.filter, cluster: s.cluster, problems: s.problems, order: p.order}
@@ -78,7 +78,7 @@ func (p *listPage) selected(*shared) snapshot.Ref {
 }
 
 func (p *listPage) press(v verb, s *shared) action {
-	if p.window.press(v) {
+	if p.window.move(v) {
 		p.keep()
 		return nil
 	}
@@ -103,19 +103,19 @@ func (p *listPage) press(v verb, s *shared) action {
 	return nil
 }
 
-func (p *listPage) why(v verb, s *shared) string {
+func (p *listPage) disabled(v verb, s *shared) string {
 	row := p.row()
 	switch v {
 	case verbOpen, verbYAML, verbEdit, verbDelete:
 		switch {
 		case row == nil:
-			return "there is no row to work on"
-		case row.Ref == (snapshot.Ref{}) || s.news.Index == nil || !s.news.Index.Has(row.Ref):
-			return "what this row is about can no longer be shown, or never could"
+			return "there is no row"
+		case row.Ref == (snapshot.Ref{}) || s.latest.Index == nil || !s.latest.Index.Has(row.Ref):
+			return "there is nothing more to show for this row"
 		}
 	case verbReverse:
 		if p.order.column == 0 {
-			return "the rows are not sorted; choose a column with s"
+			return "the rows are not sorted; s sorts them by a column"
 		}
 	case verbSort, verbLeft, verbRight:
 		if p.grid == nil {
@@ -125,7 +125,7 @@ func (p *listPage) why(v verb, s *shared) string {
 	return ""
 }
 
-func (p *listPage) equivalent(s *shared) string {
+func (p *listPage) commandLine(s *shared) string {
 	if p.id == pageChanges {
 		return s.source.Kubectl("get events.events.k8s.io -A --field-selector reportingController=meshctl")
 	}
@@ -167,8 +167,8 @@ func (p *listPage) position() string { return "" }
 // emptyText says why there are no rows, and what next.
 func (p *listPage) emptyText(s *shared) string {
 	switch {
-	case p.grid == nil && s.news.Trouble != "":
-		return "Nothing could be read yet: " + s.news.Trouble
+	case p.grid == nil && s.latest.ReadError != "":
+		return "Nothing could be read yet: " + s.latest.ReadError
 	case p.grid == nil:
 		return "Reading " + s.source.Name() + " …"
 	case len(p.grid.rows) == 0:

@@ -23,8 +23,8 @@ type Model struct {
 	shared
 	ctx           context.Context
 	width, height int
-	// stack are the pages, the one on the screen last; pages keeps those that
-	// list things as they were left.
+	// stack are the pages, the one on the screen last; pages keeps the list pages
+	// as they were left.
 	stack  []page
 	pages  [pageCount]*listPage
 	past   [][]page
@@ -38,19 +38,19 @@ type Model struct {
 	err    error
 }
 
-// flash is a sentence that passes.
+// flash is a message that disappears.
 type flash struct {
 	text  string
 	until int64
 }
 
-// flashFor is how long a sentence stays, in seconds.
+// flashFor is how long a message stays, in seconds.
 const flashFor = 6
 
 // New makes the dashboard of a source.
 func New(ctx context.Context, source Source, theme *Theme, now time.Time) *Model {
 	m := &Model{ctx: ctx, prompt: newPrompt()}
-	m.shared = shared{theme: theme, source: source, news: &News{}, tables: map[pageID]*grid{}, now: now.Unix()}
+	m.shared = shared{theme: theme, source: source, latest: &Update{}, tables: map[pageID]*grid{}, now: now.Unix()}
 	for id := range m.pages {
 		m.pages[id] = &listPage{id: pageID(id)}
 	}
@@ -68,7 +68,7 @@ func tick() tea.Cmd {
 	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return tickMsg(t) })
 }
 
-// wait waits for news and makes the tables, off the loop.
+// wait waits for an update and makes its tables, off the loop.
 func (m *Model) wait() tea.Cmd {
 	ctx, source := m.ctx, m.source
 	before := make(map[pageID]*grid, len(m.tables))
@@ -76,11 +76,11 @@ func (m *Model) wait() tea.Cmd {
 		before[id] = grid
 	}
 	return func() tea.Msg {
-		news, err := source.Next(ctx)
+		update, err := source.Next(ctx)
 		if err != nil {
-			return newsMsg{err: err}
+			return updateMsg{err: err}
 		}
-		return newsMsg{news: news, tables: prepare(news, before)}
+		return updateMsg{update: update, tables: prepare(update, before)}
 	}
 }
 
@@ -93,75 +93,75 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tickMsg:
 		m.now = time.Time(msg).Unix()
 		cmd = tick()
-	case newsMsg:
-		cmd = m.fold(msg)
+	case updateMsg:
+		cmd = m.receive(msg)
 	case contentMsg:
 		msg.page.take(msg)
 	case changedMsg:
 		m.now = msg.at.Unix()
-		m.say(snapshot.Clean(msg.text))
+		m.notify(snapshot.Clean(msg.text))
 	case tea.KeyMsg:
-		cmd = m.keys(msg)
+		cmd = m.handleKeys(msg)
 	}
-	m.refresh()
+	m.refreshTop()
 	return m, cmd
 }
 
-// keys routes one key after the other: what is typed fast comes in as one message.
-func (m *Model) keys(msg tea.KeyMsg) tea.Cmd {
+// handleKeys handles one key after the other: keys typed fast come in as one message.
+func (m *Model) handleKeys(msg tea.KeyMsg) tea.Cmd {
 	if msg.Type != tea.KeyRunes || len(msg.Runes) < 2 {
-		return m.key(msg)
+		return m.handleKey(msg)
 	}
 	var cmds []tea.Cmd
 	for _, r := range msg.Runes {
-		cmds = append(cmds, m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: msg.Alt}))
-		m.refresh()
+		cmds = append(cmds, m.handleKey(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: msg.Alt}))
+		m.refreshTop()
 	}
 	return tea.Batch(cmds...)
 }
 
-// fold takes news.
-func (m *Model) fold(msg newsMsg) tea.Cmd {
+// receive takes an update.
+func (m *Model) receive(msg updateMsg) tea.Cmd {
 	if msg.err != nil {
 		m.err = msg.err
 		return tea.Quit
 	}
-	news := *msg.news
-	if news.Index == nil {
-		news.Index = m.news.Index
+	latest := *msg.update
+	if latest.Index == nil {
+		latest.Index = m.latest.Index
 	}
-	m.news = &news
+	m.latest = &latest
 	for id, grid := range msg.tables {
 		m.tables[id] = grid
 	}
-	return tea.Batch(m.wait(), m.load())
+	return tea.Batch(m.wait(), m.loadTop())
 }
 
-// load lets the page on the screen make its content of the latest news.
-func (m *Model) load() tea.Cmd {
+// loadTop lets the page on the screen make its content of the latest update.
+func (m *Model) loadTop() tea.Cmd {
 	if p, ok := m.top().(*readerPage); ok {
-		return p.load(m.news.Index)
+		return p.load(m.latest.Index)
 	}
 	return nil
 }
 
 func (m *Model) top() page { return m.stack[len(m.stack)-1] }
 
-// refresh gives the page on the screen its size and the state of things.
-func (m *Model) refresh() {
+// refreshTop gives the page on the screen its size and the state of things.
+func (m *Model) refreshTop() {
 	m.top().refresh(&m.shared, m.width, m.height-chrome)
 }
 
-// key routes a key.
-func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
+// handleKey passes a key to what it is for.
+func (m *Model) handleKey(msg tea.KeyMsg) tea.Cmd {
 	if m.prompt.kind != 0 {
-		return m.typing(msg)
+		return m.handlePrompt(msg)
 	}
 	v := verbOf(msg)
 	m.flash.text = ""
 	switch {
 	case v == verbNone:
-		m.say(snapshot.Clean(msg.String()) + " does nothing; ? lists the keys")
+		m.notify(snapshot.Clean(msg.String()) + " is not a key here; ? lists the keys")
 		return nil
 	case v == verbQuit:
 		return tea.Quit
@@ -171,15 +171,15 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	case v >= verbPage1:
 		return m.visit(m.pages[v-verbPage1])
 	}
-	if why := m.top().why(v, &m.shared); why != "" {
-		m.say(why)
+	if reason := m.top().disabled(v, &m.shared); reason != "" {
+		m.notify(reason)
 		return nil
 	}
-	return m.do(v)
+	return m.perform(v)
 }
 
-// do carries out a key that does something here.
-func (m *Model) do(v verb) tea.Cmd {
+// perform does what a key is for.
+func (m *Model) perform(v verb) tea.Cmd {
 	switch v {
 	case verbFilter:
 		p := m.list()
@@ -198,7 +198,7 @@ func (m *Model) do(v verb) tea.Cmd {
 	case verbLog:
 		return m.push(newLog(m.log))
 	case verbOlder, verbNewer:
-		return m.travel(v)
+		return m.goHistory(v)
 	case verbNextPage, verbPreviousPage:
 		id := pageID(0)
 		if p := m.list(); p != nil {
@@ -210,16 +210,16 @@ func (m *Model) do(v verb) tea.Cmd {
 		}
 		return m.visit(m.pages[(id+step)%pageCount])
 	case verbEquivalent:
-		m.sayCommand()
+		m.notifyCommand()
 	case verbEdit, verbDelete:
-		return m.change(v)
+		return m.changeObject(v)
 	default:
-		return m.act(m.top().press(v, &m.shared))
+		return m.carryOut(m.top().press(v, &m.shared))
 	}
 	return nil
 }
 
-// list is the page that lists things, below all that was opened from it.
+// list is the list page below all that was opened from it.
 func (m *Model) list() *listPage {
 	for i := len(m.stack) - 1; i >= 0; i-- {
 		if p, ok := m.stack[i].(*listPage); ok {
@@ -229,17 +229,15 @@ func (m *Model) list() *listPage {
 	return nil
 }
 
-// act does what a page wants done.
-func (m *Model) act(a action) tea.Cmd {
+// carryOut does what a page asks for.
+func (m *Model) carryOut(a action) tea.Cmd {
 	switch a := a.(type) {
 	case open:
 		return m.push(newDetail(a.ref))
 	case openYAML:
 		return m.push(newYAML(a.ref))
-	case say:
-		m.say(a.text)
 	}
 	return nil
 }
 
-func (m *Model) say(text string) { m.flash = flash{text, m.now + flashFor} }
+func (m *Model) notify(text string) { m.flash = flash{text, m.now + flashFor} }

@@ -6,7 +6,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// pageID is one of the pages that list things.
+// pageID is one of the list pages.
 type pageID uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	pageCount
 )
 
-// pageInfo describes a page that lists things.
+// pageInfo describes a list page.
 type pageInfo struct {
 	title, short string
 	// names are what `:` takes, the first one for crumbs.
@@ -55,7 +55,7 @@ func pageNamed(name string) (pageID, bool) {
 	return 0, false
 }
 
-// kindWords are how kinds are called by describe.
+// kindWord is what describe calls a kind.
 func kindWord(kind snapshot.Kind) string {
 	if kind == snapshot.KubernetesCluster {
 		return "cluster"
@@ -67,7 +67,7 @@ func kindWord(kind snapshot.Kind) string {
 type shared struct {
 	theme  *Theme
 	source Source
-	news   *News
+	latest *Update
 	tables map[pageID]*grid
 	// cluster is the scope; empty is all.
 	cluster string
@@ -76,28 +76,28 @@ type shared struct {
 	now            int64
 }
 
-// page is one thing on the screen's middle.
+// page is what the middle of the screen shows.
 type page interface {
 	crumb() string
 	// heading is the line above it.
 	heading(s *shared) string
 	// position says which part of it is on the screen; empty if that is all.
 	position() string
-	// press folds a key; the action is what it wants done.
+	// press handles a key; the action is what it asks the Model for.
 	press(v verb, s *shared) action
-	// refresh folds news, a new scope or a new size of the middle.
+	// refresh takes the latest tables, the scope, and the size of the middle.
 	refresh(s *shared, width, height int)
 	// paint gives the lines of the middle, at most height, none wider than width.
 	paint(s *shared, width, height int) []string
 	// selected is what the cursor is on; zero if nothing that can be opened.
 	selected(s *shared) snapshot.Ref
-	// equivalent is the command that says the same; empty if there is none.
-	equivalent(s *shared) string
-	// why says why a key does nothing here; empty if it does something.
-	why(v verb, s *shared) string
+	// commandLine is the command that shows the same; empty if there is none.
+	commandLine(s *shared) string
+	// disabled says why a key does nothing here; empty if it does something.
+	disabled(v verb, s *shared) string
 }
 
-// action is what a page wants done.
+// action is what a page asks the Model for.
 type action interface{ isAction() }
 
 type (
@@ -105,10 +105,7 @@ type (
 	open struct{ ref snapshot.Ref }
 	// openYAML shows its YAML.
 	openYAML struct{ ref snapshot.Ref }
-	// say puts a sentence into the bottom line.
-	say struct{ text string }
 )
 
 func (open) isAction()     {}
 func (openYAML) isAction() {}
-func (say) isAction()      {}

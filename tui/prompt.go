@@ -45,7 +45,7 @@ const (
 	typedCancelled
 )
 
-// press folds a key. Words are what tab completes to.
+// press handles a key. Words are what tab completes to.
 func (p *prompt) press(msg tea.KeyMsg, words []string) typed {
 	switch msg.Type {
 	case tea.KeyEnter:

@@ -10,8 +10,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// readerPage is a page that is read from top to bottom: all about an object,
-// its YAML, the help, the commands so far.
+// readerPage is a page of text: an object, its YAML, the help, the commands so far.
 type readerPage struct {
 	name  string
 	title string
@@ -28,7 +27,7 @@ type readerPage struct {
 	width  int
 	window window
 	from   int
-	// of is the news from which the content was made.
+	// of is the index from which the content was made.
 	of *explain.Index
 }
 
@@ -93,7 +92,7 @@ func (p *readerPage) heading(*shared) string {
 	text := snapshot.Clean(p.title)
 	switch {
 	case p.gone:
-		text += " (gone; this is how it was)"
+		text += " (deleted; this was its last state)"
 	case p.content == nil:
 		text += " …"
 	}
@@ -122,7 +121,7 @@ func (p *readerPage) selected(*shared) snapshot.Ref {
 }
 
 func (p *readerPage) press(v verb, s *shared) action {
-	if p.window.press(v) {
+	if p.window.move(v) {
 		return nil
 	}
 	switch v {
@@ -138,32 +137,32 @@ func (p *readerPage) press(v verb, s *shared) action {
 	return nil
 }
 
-func (p *readerPage) why(v verb, s *shared) string {
+func (p *readerPage) disabled(v verb, s *shared) string {
 	switch v {
 	case verbOpen:
 		ref := p.selected(s)
 		switch {
 		case ref == (snapshot.Ref{}):
-			return "there is nothing to open on this line; lines with › can be opened"
-		case s.news.Index == nil || !s.news.Index.Has(ref):
-			return ref.String() + " is not among what can be shown"
+			return "this line has nothing to open; lines with › have"
+		case s.latest.Index == nil || !s.latest.Index.Has(ref):
+			return ref.String() + " cannot be shown"
 		case ref == p.ref:
-			return "this is it"
+			return "this is the page of it"
 		}
 	case verbYAML, verbEdit, verbDelete:
 		switch {
 		case p.ref == (snapshot.Ref{}):
-			return "this page is about no object"
+			return "this page is not about an object"
 		case p.yaml && v == verbYAML:
-			return "this is the YAML already"
+			return "this is the YAML"
 		}
 	case verbSort, verbReverse, verbFilter, verbProblems:
-		return "this works on pages that list things"
+		return "this works on list pages only"
 	}
 	return ""
 }
 
-func (p *readerPage) equivalent(s *shared) string {
+func (p *readerPage) commandLine(s *shared) string {
 	switch {
 	case p.words == "":
 		return ""
@@ -176,9 +175,9 @@ func (p *readerPage) equivalent(s *shared) string {
 func (p *readerPage) paint(s *shared, width, height int) []string {
 	if p.content == nil {
 		if p.gone {
-			return []string{"", "  It is gone. esc goes back."}
+			return []string{"", "  It no longer exists. esc goes back."}
 		}
-		return []string{"", "  Working it out …"}
+		return []string{"", "  Loading …"}
 	}
 	var out []string
 	end := min(p.window.offset+height, len(p.lines))

@@ -56,7 +56,7 @@ var limited = []screen{{"policies", "5"}, {"a service dependency", ":sdep\n/depe
 // watched are screens of a management cluster.
 var watched = []screen{
 	{"fleet", "1"}, {"virtual meshes", "4"}, {"changes", "6"}, {"changes, filtered", "6/failed\n"}, {"problems", "7"},
-	{"a cluster that is away", ":cluster-3\n"}, {"the command for it", "Gc"},
+	{"a cluster that does not answer", ":cluster-3\n"}, {"the command for it", "Gc"},
 }
 
 // TestGolden paints every page over two folders in two sizes without colours,
@@ -65,16 +65,16 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	small := screens("reviews.bookinfo.cluster-1", "productpage-v1", "patient", "istiod-istio-system-cluster-1")
 	large := screens("service-00007.team-000.cluster-03", "service-00007.team-000.cluster-03", "traffic-00007", "istiod-istio-system-cluster-03")
-	bookinfo, ten := recorded(load(t, "../testdata/translate/bookinfo/in")), recorded(load(t, writeFolder(t, enginetest.World(largeSize))))
-	failover := recorded(load(t, "../testdata/translate/failover-localized/in"))
-	dependencies := recorded(load(t, "../testdata/translate/service-dependencies/in"))
-	live := lived(t, "../testdata/translate/frozen/in")
+	bookinfo, ten := folderUpdate(load(t, "../testdata/translate/bookinfo/in")), folderUpdate(load(t, writeFolder(t, enginetest.World(largeSize))))
+	failover := folderUpdate(load(t, "../testdata/translate/failover-localized/in"))
+	dependencies := folderUpdate(load(t, "../testdata/translate/service-dependencies/in"))
+	live := liveUpdate(t, "../testdata/translate/frozen/in")
 	for _, c := range []struct {
 		file          string
-		news          *News
+		update        *Update
 		screens       []screen
 		width, height int
-		shade         Shade
+		background    Background
 	}{
 		{"bookinfo-80x24.txt", bookinfo, small, 80, 24, NoColour},
 		{"bookinfo-160x50.txt", bookinfo, small, 160, 50, NoColour},
@@ -96,7 +96,7 @@ func TestGolden(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
 			for _, s := range c.screens {
-				m := startWith(t, c.news, NewTheme(c.shade), c.width, c.height)
+				m := startWith(t, c.update, NewTheme(c.background), c.width, c.height)
 				press(t, m, s.keys)
 				view := m.View()
 				fits(t, s.name, view, c.width, c.height)
@@ -164,39 +164,39 @@ func writeFolder(t testing.TB, in *snapshot.Input) string {
 	return dir
 }
 
-// still is a source with one piece of news.
-type still struct {
-	news *News
-	told bool
+// fixedSource is a source with one update.
+type fixedSource struct {
+	update *Update
+	done   bool
 }
 
-func (s *still) Name() string                { return "folder ./manifests" }
-func (s *still) Command(words string) string { return "meshctl " + words + " --dir ./manifests" }
-func (s *still) Kubectl(string) string       { return "" }
+func (s *fixedSource) Name() string                { return "folder ./manifests" }
+func (s *fixedSource) Command(words string) string { return "meshctl " + words + " --dir ./manifests" }
+func (s *fixedSource) Kubectl(string) string       { return "" }
 
-func (s *still) Next(ctx context.Context) (*News, error) {
-	if s.told {
+func (s *fixedSource) Next(ctx context.Context) (*Update, error) {
+	if s.done {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	s.told = true
-	return s.news, nil
+	s.done = true
+	return s.update, nil
 }
 
-// recorded are the news of a folder.
-func recorded(index *explain.Index) *News {
-	return &News{Index: index, HasChanges: true, NoChanges: "Nothing is written for a folder.", At: noon}
+// folderUpdate is what a folder gives.
+func folderUpdate(index *explain.Index) *Update {
+	return &Update{Index: index, HasChanges: true, NoChanges: "Nothing is written for a folder.", At: noon}
 }
 
-// lived are news of a management cluster: of credentials, of what was written
-// and failed, of a policy that waits and a cluster that is away.
-func lived(t testing.TB, dir string) *News {
+// liveUpdate is what a management cluster gives: credentials, what was written
+// and failed, a policy that is pending and a cluster that does not answer.
+func liveUpdate(t testing.TB, dir string) *Update {
 	t.Helper()
 	input, _, err := offline.Load(offline.Dir(dir))
 	require.NoError(t, err)
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	mesh := snapshot.Ref{Kind: snapshot.VirtualMesh, Namespace: "gloo-mesh", Name: "virtual-mesh"}
-	return &News{
+	return &Update{
 		Index: explain.NewLive(engine.Translate(input)), At: noon, HasChanges: true, NoChanges: "Nothing was recorded.",
 		Facts: map[string]explain.ClusterFacts{
 			"cluster-1": {Issued: ago(90 * time.Minute), Expires: noon.Add(22 * time.Hour), BehindSince: ago(4 * time.Second)},
@@ -214,15 +214,15 @@ func lived(t testing.TB, dir string) *News {
 // start gives a dashboard that has read a folder.
 func start(t testing.TB, index *explain.Index, theme *Theme, width, height int) *Model {
 	t.Helper()
-	return startWith(t, recorded(index), theme, width, height)
+	return startWith(t, folderUpdate(index), theme, width, height)
 }
 
-// startWith gives a dashboard that has read its first news.
-func startWith(t testing.TB, news *News, theme *Theme, width, height int) *Model {
+// startWith gives a dashboard that has read its first update.
+func startWith(t testing.TB, update *Update, theme *Theme, width, height int) *Model {
 	t.Helper()
-	m := New(t.Context(), &still{news: news}, theme, noon)
+	m := New(t.Context(), &fixedSource{update: update}, theme, noon)
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
-	m.Update(newsMsg{news: news, tables: prepare(news, nil)})
+	m.Update(updateMsg{update: update, tables: prepare(update, nil)})
 	return m
 }
 

@@ -17,23 +17,23 @@ type Theme struct {
 	mark, differs                                   lipgloss.Style
 }
 
-// Shade is the background that colours are to be read on.
-type Shade string
+// Background is the background that colours are to be read on.
+type Background string
 
 // The shades.
 const (
-	Dark  Shade = "dark"
-	Light Shade = "light"
+	Dark  Background = "dark"
+	Light Background = "light"
 	// NoColour paints nothing in colour, and nothing bold or inverse either.
-	NoColour Shade = "none"
+	NoColour Background = "none"
 )
 
 // NewTheme makes the theme for a background.
-func NewTheme(shade Shade) *Theme {
+func NewTheme(background Background) *Theme {
 	r := lipgloss.NewRenderer(io.Discard)
 	r.SetColorProfile(termenv.ANSI)
-	r.SetHasDarkBackground(shade == Dark)
-	if shade == NoColour {
+	r.SetHasDarkBackground(background == Dark)
+	if background == NoColour {
 		r.SetColorProfile(termenv.Ascii)
 	}
 	// Bright colours are read on dark, the others on light.

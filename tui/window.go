@@ -19,8 +19,8 @@ func (w *window) to(n int) {
 	w.offset = max(0, min(w.offset, w.length-w.height))
 }
 
-// press folds a key that moves and reports whether it was one.
-func (w *window) press(v verb) bool {
+// move handles a key that moves the cursor and reports whether it was one.
+func (w *window) move(v verb) bool {
 	switch v {
 	case verbUp:
 		w.to(w.cursor - 1)

@@ -10,7 +10,7 @@ import (
 // yamlContent lays out an object and all that was generated from it.
 func yamlContent(x *explain.Index, ref snapshot.Ref) func(int) []line {
 	var lines []line
-	title := func(text string) { lines = append(lines, line{text: snapshot.Clean(text), look: lookTitle}) }
+	title := func(text string) { lines = append(lines, line{text: snapshot.Clean(text), style: styleTitle}) }
 	own, err := x.YAML(ref)
 	switch {
 	case err != nil:
@@ -39,12 +39,12 @@ func yamlContent(x *explain.Index, ref snapshot.Ref) func(int) []line {
 func wrapTitles(lines []line, width int) []line {
 	out := make([]line, 0, len(lines))
 	for _, l := range lines {
-		if l.look != lookTitle {
+		if l.style != styleTitle {
 			out = append(out, l)
 			continue
 		}
 		for _, part := range wrap(l.text, width) {
-			out = append(out, line{text: part, look: lookTitle})
+			out = append(out, line{text: part, style: styleTitle})
 		}
 	}
 	return out
@@ -60,11 +60,11 @@ func generatedLines(g *explain.Generated) []line {
 		if len(g.Variants) > 1 {
 			text += " (lines with ~ differ between clusters)"
 		}
-		out = append(out, line{text: snapshot.Clean(text), look: lookTitle})
+		out = append(out, line{text: snapshot.Clean(text), style: styleTitle})
 		for _, l := range v.Lines {
 			each := line{text: "  " + snapshot.Clean(l.Text)}
 			if l.Differs {
-				each.text, each.look = "~ "+snapshot.Clean(l.Text), lookDiffers
+				each.text, each.style = "~ "+snapshot.Clean(l.Text), styleDiffers
 			}
 			out = append(out, each)
 		}

@@ -39,14 +39,15 @@ const long = `Shows clusters, meshes, destinations, workloads, virtual meshes, p
 everything that is wrong, on one screen.
 
 It watches the management cluster and, with the credentials that are stored
-there, every registered one: an edit shows at once, and so does a cluster that
-goes away; what was known of it stays. Without permission to read those
-credentials it shows what was discovered. With a folder as for "meshctl
-translate" it shows what would be, and needs no cluster at all.
+there, every registered one. An edit shows at once, and so does a cluster that
+stops answering; what was known of it stays on the screen. Without permission to
+read those credentials it shows what was discovered. With a folder as for
+"meshctl translate" it shows what the manifests would result in, and needs no
+cluster.
 
-It changes nothing, unless started with --write: then "e" opens a policy in your
-editor and "ctrl-d" deletes it. Before an edit is written the API server is
-asked whether it would take it, and you are asked whether to go on.
+It is read-only unless started with --write: then "e" opens a policy in your
+editor and "ctrl-d" deletes it. Before an edit is written, the API server
+validates it and you are asked to confirm.
 
 Keys are those of k9s: ":" goes to a page or an object, "/" filters, "enter"
 opens, "y" shows the YAML and what was generated from it, "ctrl-z" keeps only
@@ -58,7 +59,7 @@ NO_COLOR, or --theme none, leaves them out.`
 const example = `  # what the management cluster of the current context manages
   meshctl dashboard
 
-  # what would follow from these manifests; saving a file updates the screen
+  # what these manifests would result in; saving a file updates the screen
   meshctl dashboard ./manifests`
 
 // themes are the values of --theme.
@@ -96,7 +97,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	cmd.Flags().StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
-	cmd.Flags().BoolVar(&opts.Write, "write", false, "let policies be edited and deleted; read-only otherwise")
+	cmd.Flags().BoolVar(&opts.Write, "write", false, "allow policies to be edited and deleted")
 	cmd.Flags().StringVar(&opts.Theme, "theme", "auto", "background to paint for: "+strings.Join(themes(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(themes(), cobra.ShellCompDirectiveNoFileComp))
 	opts.Kube.AddFlags(cmd)
@@ -104,7 +105,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 }
 
 func run(ctx context.Context, opts *Options) error {
-	shade, err := shadeOf(opts.Theme, opts.Streams.Colour, os.Getenv("COLORFGBG"))
+	background, err := shadeOf(opts.Theme, opts.Streams.Colour, os.Getenv("COLORFGBG"))
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func run(ctx context.Context, opts *Options) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// What client-go's own parts say would be written over the screen.
+	// Logs of client-go would be written over the screen.
 	klog.SetLogger(logr.Discard())
 	source := opts.source
 	if source == nil {
@@ -124,7 +125,7 @@ func run(ctx context.Context, opts *Options) error {
 			return err
 		}
 	}
-	model := tui.New(ctx, source, tui.NewTheme(shade), opts.factory.Now())
+	model := tui.New(ctx, source, tui.NewTheme(background), opts.factory.Now())
 	// Signals come in by ctx, as for every command; ctrl-c is a key here.
 	program := tea.NewProgram(model, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(),
 		tea.WithInput(opts.Streams.In), tea.WithOutput(opts.Streams.Out))
@@ -136,7 +137,7 @@ func run(ctx context.Context, opts *Options) error {
 		return model.Err()
 	case errors.Is(err, tea.ErrProgramPanic):
 		// Bubble Tea has given the terminal back and shown the panic.
-		return errors.New("the dashboard failed; this is a defect of meshctl, please report what stands above")
+		return errors.New("the dashboard failed; this is a bug in meshctl; please report the output above")
 	}
 	return err
 }
@@ -151,10 +152,10 @@ func describeInstead(dir string) string {
 
 // shadeOf is the background to paint for. COLORFGBG, which many terminals set,
 // ends in the number of the background's colour.
-func shadeOf(theme string, colour bool, colorFGBG string) (tui.Shade, error) {
+func shadeOf(theme string, colour bool, colorFGBG string) (tui.Background, error) {
 	switch theme {
 	case "dark", "light", "none":
-		return tui.Shade(theme), nil
+		return tui.Background(theme), nil
 	case "auto", "":
 	default:
 		return "", cmdutil.FlagErrorf("--theme %q: choose one of %s", theme, strings.Join(themes(), ", "))

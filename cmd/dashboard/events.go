@@ -21,14 +21,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// ours selects the Events that `meshctl serve` writes.
-const ours = "reportingController=meshctl"
+// eventSelector selects the Events that `meshctl serve` writes.
+const eventSelector = "reportingController=meshctl"
 
 // maxChanges bounds how many changes are shown.
 const maxChanges = 500
 
-// noEvents says why there is none.
-const noEvents = "meshctl serve has recorded no change within the time for which the API server keeps events; an hour, unless it was told otherwise. Edit a policy, and what follows from it shows here."
+// noEvents is shown if there are none.
+const noEvents = "meshctl serve has recorded no change since the API server last removed old events, which it keeps for an hour by default. Edit a policy, and the changes to its objects show here."
 
 // events follows the Events in which the server records what it wrote.
 type events struct {
@@ -48,7 +48,7 @@ func newEvents(config *rest.Config) (*events, error) {
 	}
 	e := &events{changed: make(chan struct{}, 1)}
 	e.factory = informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = ours
+		o.FieldSelector = eventSelector
 	}))
 	e.informer = e.factory.Events().V1().Events().Informer()
 	wake := func() {
@@ -64,10 +64,10 @@ func newEvents(config *rest.Config) (*events, error) {
 	}
 	if err := e.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if !apierrors.IsForbidden(err) {
-			return // that the cluster does not answer is told elsewhere
+			return // a cluster that does not answer is reported by the watch
 		}
 		e.mu.Lock()
-		e.refused = "What was written cannot be shown: you may not list and watch events in the management cluster. A ClusterRole with list and watch on events of events.k8s.io lets you."
+		e.refused = "Changes cannot be shown: you may not list and watch events in the management cluster. A ClusterRole with list and watch on events of events.k8s.io allows it."
 		e.mu.Unlock()
 		wake()
 	}); err != nil {

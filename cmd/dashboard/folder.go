@@ -13,20 +13,20 @@ import (
 	"github.com/meshctl/meshctl/tui"
 )
 
-// lookEvery is how often a folder is looked at for files that changed.
-const lookEvery = 300 * time.Millisecond
+// scanEvery is how often a folder is scanned for files that changed.
+const scanEvery = 300 * time.Millisecond
 
 // folder is a tui.Source of manifests.
 type folder struct {
 	dir string
 	now func() time.Time
-	// seen is what the folder looked like when it was last read.
-	seen string
-	memo *engine.Translator
+	// scanned is the fingerprint of the folder when it was last read.
+	scanned string
+	memo    *engine.Translator
 }
 
-// newFolder reads the folder once, so that what is wrong with it is said
-// before the screen is taken.
+// newFolder reads the folder once, so that errors are reported before the screen
+// is taken.
 func newFolder(dir string, now func() time.Time) (*folder, error) {
 	if _, _, err := translate.Load(dir); err != nil {
 		return nil, err
@@ -49,38 +49,37 @@ func (f *folder) Command(words string) string {
 func (f *folder) Kubectl(string) string { return "" }
 
 // Next implements tui.Source: it waits until a file has changed.
-func (f *folder) Next(ctx context.Context) (*tui.News, error) {
+func (f *folder) Next(ctx context.Context) (*tui.Update, error) {
 	for {
-		look := f.look()
-		if look != f.seen {
-			f.seen = look
+		if sum := f.fingerprint(); sum != f.scanned {
+			f.scanned = sum
 			return f.read(), nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(lookEvery):
+		case <-time.After(scanEvery):
 		}
 	}
 }
 
-// read makes news of what the files say. A mistake in one keeps what was shown.
-func (f *folder) read() *tui.News {
-	news := &tui.News{
+// read makes an update of the files. An error in one keeps what was shown.
+func (f *folder) read() *tui.Update {
+	update := &tui.Update{
 		At: f.now(), HasChanges: true,
 		NoChanges: "Nothing is written for a folder, so there are no changes. They are shown for a management cluster: meshctl dashboard --context CONTEXT",
 	}
 	input, _, err := translate.Load(f.dir)
 	if err != nil {
-		news.Trouble = err.Error()
-		return news
+		update.ReadError = err.Error()
+		return update
 	}
-	news.Index = explain.New(f.memo.Translate(input))
-	return news
+	update.Index = explain.New(f.memo.Translate(input))
+	return update
 }
 
-// look says in one word what the folder looks like: names, sizes and times.
-func (f *folder) look() string {
+// fingerprint changes with the number, the sizes and the times of the files.
+func (f *folder) fingerprint() string {
 	var sum string
 	count, newest, size := 0, time.Time{}, int64(0)
 	_ = fs.WalkDir(os.DirFS(f.dir), ".", func(name string, entry fs.DirEntry, err error) error {

@@ -24,71 +24,70 @@ import (
 )
 
 const (
-	// patience is how long the management cluster may take to answer at the start.
-	patience = 10 * time.Second
-	// probe is the pause between two questions whether a cluster answers.
+	// connectTimeout is how long the management cluster may take to answer at first.
+	connectTimeout = 10 * time.Second
+	// probe is the pause between two probes of a cluster.
 	probe = 2 * time.Second
 	// grace is how long the first screen waits for clusters that do not answer.
 	grace = 3 * time.Second
-	// longestPause bounds how long news wait for more news.
-	longestPause = 500 * time.Millisecond
-	// lookBeside is how often it is looked at what is not watched.
-	lookBeside = 500 * time.Millisecond
+	// maxPause bounds how long an update waits for further changes.
+	maxPause = 500 * time.Millisecond
+	// pollEvery is how often what is not watched is read.
+	pollEvery = 500 * time.Millisecond
 )
 
 // live is a tui.Source of a management cluster and of the clusters registered
-// there: it watches as `meshctl serve` does, makes of it what serve would, and
-// writes nothing.
+// there: it watches and translates as `meshctl serve` does, and writes nothing.
 type live struct {
 	config *rest.Config
 	opts   *Options
 	watch  *watch.Source
 	memo   *engine.Translator
-	// credentials tells of those in use; nil if blind.
+	// credentials returns those in use; nil if the clusters are not read.
 	credentials func() []cluster.CredentialStatus
 	events      *events
-	// blind says why the clusters themselves are not read; empty if they are.
-	blind string
-	ended chan error
+	// unread says why the clusters themselves are not read; empty if they are.
+	unread string
+	ended  chan error
 
-	// news are the last that were told; next is when the next may be, so that
-	// a storm of changes does not take all there is of a processor.
-	news *tui.News
-	next time.Time
-	// input is what the last news were made of.
+	// latest is the last update; next is when the next one may be made, so that
+	// many changes in a row do not take a whole processor.
+	latest *tui.Update
+	next   time.Time
+	// input is what the last index was made of.
 	input *snapshot.Input
-	// behind is since when clusters are not as they should be; see explain.ClusterFacts.
+	// behind is since when clusters are not up to date; see explain.ClusterFacts.
 	behind map[string]time.Time
 }
 
-// newLive asks the cluster what may be read, so that what is wrong is said
-// before the screen is taken, and starts to watch.
+// newLive asks the cluster what may be read, so that errors are reported before
+// the screen is taken, and starts to watch.
 func newLive(ctx context.Context, opts *Options) (*live, error) {
 	config, err := opts.Kube.Config(opts.factory)
 	if err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
-	// What a server warns of would be written over the screen.
+	// Warnings of a server would be written over the screen.
 	config.WarningHandler = rest.NoWarnings{}
 	if err := watch.CheckCRDs(ctx, config); err != nil {
 		return nil, err
 	}
-	l := &live{config: config, opts: opts, memo: engine.New(engine.Options{}), ended: make(chan error, 1), news: &tui.News{}}
-	if l.blind, err = maySeeClusters(ctx, config, opts.Namespace); err != nil {
+	l := &live{config: config, opts: opts, memo: engine.New(engine.Options{}), ended: make(chan error, 1), latest: &tui.Update{}}
+	if l.unread, err = whyClustersUnread(ctx, config, opts.Namespace); err != nil {
 		return nil, err
 	}
 	return l, l.start(ctx)
 }
 
-// maySeeClusters asks for the Secrets with the clusters' credentials. If they
-// are not to be had, it says why.
-func maySeeClusters(ctx context.Context, config *rest.Config, namespace string) (string, error) {
+// whyClustersUnread asks for the Secrets with the clusters' credentials. If they
+// may not be read, it says so.
+func whyClustersUnread(ctx context.Context, config *rest.Config, namespace string) (string, error) {
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return "", fmt.Errorf("management cluster %s: %w", config.Host, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	_, err = kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + cluster.SecretType, Limit: 1})
 	switch {
@@ -102,18 +101,17 @@ func maySeeClusters(ctx context.Context, config *rest.Config, namespace string) 
 
 // start watches until ctx ends.
 func (l *live) start(ctx context.Context) error {
-	// The parts' own words would be written over the screen; what matters of
-	// them is among the issues.
+	// Logs would be written over the screen; what matters is among the issues.
 	log := slog.New(slog.DiscardHandler)
 	group, ctx := errgroup.WithContext(ctx)
 	options := watch.Options{
 		Management: l.config, Namespace: l.opts.Namespace, Log: log, Statuses: true, Probe: probe, Timeout: probe, Grace: grace,
 	}
-	if l.blind != "" {
+	if l.unread != "" {
 		options.Grace = time.Nanosecond // there is nothing to wait for
 	}
 	var registry *cluster.Registry
-	if l.blind == "" {
+	if l.unread == "" {
 		var err error
 		if registry, err = cluster.NewRegistry(l.config, l.opts.Namespace, l.config.UserAgent, log); err != nil {
 			return err
@@ -152,9 +150,9 @@ func (m members) Set(member cluster.Member) {
 // Remove implements cluster.Handler.
 func (m members) Remove(name string) { m.watch.Remove(name) }
 
-// Next implements tui.Source. What cannot be read is trouble or, of a cluster,
-// an issue; what was read before stays on the screen.
-func (l *live) Next(ctx context.Context) (*tui.News, error) {
+// Next implements tui.Source. That the management cluster cannot be read is a
+// ReadError, that another cannot an issue; what was read before stays.
+func (l *live) Next(ctx context.Context) (*tui.Update, error) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -166,17 +164,17 @@ func (l *live) Next(ctx context.Context) (*tui.News, error) {
 				return nil, err
 			}
 			if l.read() {
-				return l.tell(), nil
+				return l.current(), nil
 			}
 		case <-l.events.changed:
-			news := *l.news
-			news.Index, news.At, news.HasChanges = nil, l.opts.factory.Now(), true
-			news.Changes, news.NoChanges = l.events.list()
-			return &news, nil
-		case <-time.After(lookBeside):
+			update := *l.latest
+			update.Index, update.At, update.HasChanges = nil, l.opts.factory.Now(), true
+			update.Changes, update.NoChanges = l.events.list()
+			return &update, nil
+		case <-time.After(pollEvery):
 		}
-		if l.beside() {
-			return l.tell(), nil
+		if l.poll() {
+			return l.current(), nil
 		}
 	}
 }
@@ -190,7 +188,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// read makes an Index of what there is now, if that is new.
+// read makes an Index of the current Input, if there is a new one.
 func (l *live) read() bool {
 	input := l.watch.Input()
 	if input == nil || input == l.input {
@@ -199,24 +197,24 @@ func (l *live) read() bool {
 	began := l.opts.factory.Now()
 	l.input = input
 	state := l.memo.Translate(input)
-	if l.blind != "" {
-		l.news.Index = explain.NewStored(state)
+	if l.unread != "" {
+		l.latest.Index = explain.NewStored(state)
 	} else {
-		l.news.Index = explain.NewLive(state)
+		l.latest.Index = explain.NewLive(state)
 	}
 	now := l.opts.factory.Now()
-	l.next = now.Add(min(now.Sub(began), longestPause))
-	l.behind = lagging(l.behind, input.Clusters, l.news.Index.Pending(), now)
-	l.beside()
+	l.next = now.Add(min(now.Sub(began), maxPause))
+	l.behind = lagging(l.behind, input.Clusters, l.latest.Index.Pending(), now)
+	l.poll()
 	return true
 }
 
-// lagging says since when clusters are behind that cannot be read, or that edits
-// wait for; before is what it said last.
-func lagging(before map[string]time.Time, clusters []*snapshot.Cluster, waiting map[string]int, now time.Time) map[string]time.Time {
+// lagging says since when clusters are behind: those that cannot be read, and
+// those with edits that wait to be processed. Before is its last answer.
+func lagging(before map[string]time.Time, clusters []*snapshot.Cluster, pending map[string]int, now time.Time) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, c := range clusters {
-		if c.Sync != snapshot.Stale && waiting[c.Name] == 0 {
+		if c.Sync != snapshot.Stale && pending[c.Name] == 0 {
 			continue
 		}
 		out[c.Name] = now
@@ -227,17 +225,17 @@ func lagging(before map[string]time.Time, clusters []*snapshot.Cluster, waiting 
 	return out
 }
 
-// beside looks at what comes beside the objects, and reports whether it is new.
-func (l *live) beside() bool {
-	trouble, facts := l.watch.Trouble(), l.facts()
-	if trouble == l.news.Trouble && maps.Equal(facts, l.news.Facts) {
+// poll reads what is not watched, and reports whether it has changed.
+func (l *live) poll() bool {
+	readError, facts := l.watch.Trouble(), l.facts()
+	if readError == l.latest.ReadError && maps.Equal(facts, l.latest.Facts) {
 		return false
 	}
-	l.news.Trouble, l.news.Facts = trouble, facts
+	l.latest.ReadError, l.latest.Facts = readError, facts
 	return true
 }
 
-// facts are about the clusters' credentials, and since when they lag behind.
+// facts are the lifetimes of the clusters' credentials, and since when clusters lag behind.
 func (l *live) facts() map[string]explain.ClusterFacts {
 	out := map[string]explain.ClusterFacts{}
 	if l.credentials != nil {
@@ -253,11 +251,11 @@ func (l *live) facts() map[string]explain.ClusterFacts {
 	return out
 }
 
-// tell hands out what is known now.
-func (l *live) tell() *tui.News {
-	news := *l.news
-	news.At = l.opts.factory.Now()
-	return &news
+// current is a copy of the latest update, with the present time.
+func (l *live) current() *tui.Update {
+	update := *l.latest
+	update.At = l.opts.factory.Now()
+	return &update
 }
 
 // Name implements tui.Source.
@@ -266,8 +264,8 @@ func (l *live) Name() string {
 	if l.opts.Kube.Context != "" {
 		name = "context " + l.opts.Kube.Context
 	}
-	if l.blind != "" {
-		name += " alone: " + l.blind
+	if l.unread != "" {
+		name += " only: " + l.unread
 	}
 	return name
 }

@@ -72,26 +72,26 @@ func TestLive(t *testing.T) {
 			t.Parallel()
 			source := startLive(t, config)
 			if name == "all" {
-				assert.NotContains(t, source.Name(), "alone")
+				assert.NotContains(t, source.Name(), "only")
 			} else {
-				assert.Contains(t, source.Name(), "alone: you may not read the clusters' credentials")
+				assert.Contains(t, source.Name(), "only: you may not read the clusters' credentials")
 			}
 			// What is known of clusters that cannot be read stays on the screen.
-			await(t, source, func(n *tui.News) bool {
+			await(t, source, func(n *tui.Update) bool {
 				return n.Index != nil && len(n.Index.Destinations().Rows) == 8 && len(n.Index.Fleet(n.Facts).Rows) == 2
 			})
 			policy := strings.ReplaceAll(name, " ", "-")
 			apply([]byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: " + policy + ", namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
 			applied := time.Now()
-			news := await(t, source, func(n *tui.News) bool {
+			latest := await(t, source, func(n *tui.Update) bool {
 				return slices.ContainsFunc(n.Index.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
 			})
 			t.Logf("seen after %s", time.Since(applied))
 			// Nobody serves here, so nobody takes it up.
-			at := slices.IndexFunc(news.Index.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
-			assert.Contains(t, news.Index.Policies().Rows[at].Cells, "PENDING")
-			assert.Contains(t, news.Facts, "cluster-1")
-			assert.False(t, news.Facts["cluster-1"].BehindSince.IsZero(), "it concerns the cluster, which so lags behind")
+			at := slices.IndexFunc(latest.Index.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
+			assert.Contains(t, latest.Index.Policies().Rows[at].Cells, "PENDING")
+			assert.Contains(t, latest.Facts, "cluster-1")
+			assert.False(t, latest.Facts["cluster-1"].BehindSince.IsZero(), "it concerns the cluster, which so lags behind")
 		})
 	}
 }
@@ -119,16 +119,16 @@ func startLive(t *testing.T, config *rest.Config) *live {
 	return source
 }
 
-// await waits for news that say so.
-func await(t *testing.T, source tui.Source, say func(*tui.News) bool) *tui.News {
+// await waits for an update that meets a condition.
+func await(t *testing.T, source tui.Source, say func(*tui.Update) bool) *tui.Update {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 	defer cancel()
 	for {
-		news, err := source.Next(ctx)
+		latest, err := source.Next(ctx)
 		require.NoError(t, err)
-		if say(news) {
-			return news
+		if say(latest) {
+			return latest
 		}
 	}
 }

@@ -34,7 +34,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), sandboxtest.Meshctl(t), append([]string{"dashboard"}, args...)...)
 }
 
-// panics is meshctl with this command only, whose source fails after the first news.
+// panics is meshctl with this command only, whose source fails after the first latest.
 func panics(args []string) int {
 	f := cmdutil.NewFactory(cmdutil.System())
 	root := &cobra.Command{Use: "meshctl", SilenceErrors: true, SilenceUsage: true}
@@ -59,7 +59,7 @@ type panicking struct {
 	told bool
 }
 
-func (p *panicking) Next(ctx context.Context) (*tui.News, error) {
+func (p *panicking) Next(ctx context.Context) (*tui.Update, error) {
 	if p.told {
 		panic("planted")
 	}

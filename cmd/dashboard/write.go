@@ -20,7 +20,7 @@ import (
 // fieldManager is the name under which edits are stored.
 const fieldManager = "meshctl-dashboard"
 
-// writable is live that changes what users write: a tui.Changer.
+// writable is a live source that can change what users write: a tui.Changer.
 type writable struct {
 	*live
 	client dynamic.Interface
@@ -39,9 +39,9 @@ func newWritable(ctx context.Context, l *live) (*writable, error) {
 func (w *writable) Refuses(ref snapshot.Ref) string {
 	switch info := ref.Kind.Info(); {
 	case ref.Kind == snapshot.KubernetesCluster:
-		return "a registration is changed by meshctl cluster register and deregister"
+		return "a registration is changed with: meshctl cluster register, meshctl cluster deregister"
 	case info.Side != snapshot.ManagementSide || info.Access&snapshot.Watch == 0:
-		return "a " + ref.Kind.String() + " is what was discovered; it changes with what it was made for"
+		return "a " + ref.Kind.String() + " is discovered, not written; change what it was discovered from"
 	}
 	return ""
 }
@@ -51,7 +51,7 @@ func (w *writable) resource(ref snapshot.Ref) dynamic.ResourceInterface {
 	return w.client.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace(ref.Namespace)
 }
 
-// The answers.
+// The options.
 const (
 	goOn   = "yes"
 	again  = "edit again"
@@ -73,7 +73,7 @@ func (w *writable) Edit(ctx context.Context, ref snapshot.Ref) (string, error) {
 			return "", err
 		}
 		if strings.TrimSpace(text) == strings.TrimSpace(before) {
-			return ref.String() + " stays as it is", nil
+			return ref.String() + " was not changed", nil
 		}
 		next, err := parse(ref, stored, text)
 		if err == nil {
@@ -82,7 +82,7 @@ func (w *writable) Edit(ctx context.Context, ref snapshot.Ref) (string, error) {
 		question := wizards.Question{Text: "Write " + ref.String() + "?"}
 		options := []wizards.Option{{Value: goOn}, {Value: again}, {Value: giveUp}}
 		if err != nil {
-			question.Text, options = w.refused(err, before), options[1:]
+			question.Text, options = w.reportError(err, before), options[1:]
 		}
 		answer, err := w.ask.Select(question, options, options[0].Value)
 		if err != nil {
@@ -90,35 +90,35 @@ func (w *writable) Edit(ctx context.Context, ref snapshot.Ref) (string, error) {
 		}
 		if answer == goOn {
 			if err = w.put(ctx, ref, next, &before, metav1.UpdateOptions{}); err == nil {
-				return ref.String() + " is written", nil
+				return ref.String() + " was written", nil
 			}
-			if answer, err = w.ask.Select(wizards.Question{Text: w.refused(err, before)}, options[1:], again); err != nil {
+			if answer, err = w.ask.Select(wizards.Question{Text: w.reportError(err, before)}, options[1:], again); err != nil {
 				return "", err
 			}
 		}
 		if answer == giveUp {
-			return ref.String() + " stays as it is", nil
+			return ref.String() + " was not changed", nil
 		}
 	}
 }
 
-// refused says why an edit cannot be written, and asks what next.
-func (w *writable) refused(err error, stored string) string {
+// reportError reports why an edit cannot be written; it returns the next question.
+func (w *writable) reportError(err error, stored string) string {
 	w.ask.Say(snapshot.Clean(err.Error()) + "\n")
 	if errors.Is(err, errChanged) {
 		w.ask.Say(snapshot.Clean(stored) + "\n")
 	}
-	return "It is refused. What next?"
+	return "It cannot be written. What next?"
 }
 
 // errChanged says that an object is no longer what its editor was shown.
-var errChanged = errors.New("somebody else has changed it meanwhile; to write your text now would undo this, which is stored")
+var errChanged = errors.New("somebody else has changed it in the meantime; writing your text would undo that change. This is what is stored now")
 
-// parse makes an object of a text that was edited.
+// parse reads an edited object.
 func parse(ref snapshot.Ref, stored *unstructured.Unstructured, text string) (*unstructured.Unstructured, error) {
 	next := &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict([]byte(text), &next.Object); err != nil {
-		return nil, fmt.Errorf("this is no YAML: %w", err)
+		return nil, fmt.Errorf("this is not valid YAML: %w", err)
 	}
 	if next.GetAPIVersion() != stored.GetAPIVersion() || next.GetKind() != stored.GetKind() ||
 		next.GetName() != ref.Name || next.GetNamespace() != ref.Namespace {
@@ -127,9 +127,9 @@ func parse(ref snapshot.Ref, stored *unstructured.Unstructured, text string) (*u
 	return next, nil
 }
 
-// put writes an object in place of one that reads as before, which is then what
-// is stored. That the status moves on does not matter; if anything else did, the
-// error is errChanged.
+// put replaces an object whose YAML is before. A status that changed does not
+// matter; if anything else did, the error is errChanged, and before becomes what
+// is stored.
 func (w *writable) put(ctx context.Context, ref snapshot.Ref, next *unstructured.Unstructured, before *string, options metav1.UpdateOptions) error {
 	options.FieldManager, options.FieldValidation = fieldManager, metav1.FieldValidationStrict
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -168,17 +168,17 @@ func (w *writable) Delete(ctx context.Context, ref snapshot.Ref) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", ref, err)
 	}
-	answer, err := w.ask.Select(wizards.Question{Text: "Delete " + ref.String() + ", and all that follows from it?"},
+	answer, err := w.ask.Select(wizards.Question{Text: "Delete " + ref.String() + " and the objects generated from it?"},
 		[]wizards.Option{{Value: giveUp}, {Value: goOn}}, giveUp)
 	if err != nil {
 		return "", err
 	}
 	if answer != goOn {
-		return ref.String() + " stays", nil
+		return ref.String() + " was not deleted", nil
 	}
 	uid := stored.GetUID()
 	if err := w.resource(ref).Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil {
 		return "", fmt.Errorf("%s: %w", ref, err)
 	}
-	return ref.String() + " is deleted", nil
+	return ref.String() + " was deleted", nil
 }

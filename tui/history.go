@@ -12,8 +12,8 @@ import (
 // maxPast bounds the history.
 const maxPast = 50
 
-// leave remembers where the user was.
-func (m *Model) leave() {
+// remember puts the pages on the screen into the history.
+func (m *Model) remember() {
 	m.past = append(m.past, slices.Clone(m.stack))
 	if len(m.past) > maxPast {
 		m.past = m.past[1:]
@@ -23,33 +23,33 @@ func (m *Model) leave() {
 
 // push opens a page on top.
 func (m *Model) push(p page) tea.Cmd {
-	m.leave()
+	m.remember()
 	m.stack = append(slices.Clone(m.stack), p)
-	return m.arrive()
+	return m.show()
 }
 
-// visit goes to a page that lists things.
+// visit goes to a list page.
 func (m *Model) visit(p *listPage) tea.Cmd {
-	m.leave()
+	m.remember()
 	m.stack = []page{p}
-	return m.arrive()
+	return m.show()
 }
 
-// arrive logs the command for what is on the screen, and lets it load.
-func (m *Model) arrive() tea.Cmd {
-	if text := m.top().equivalent(&m.shared); text != "" && (len(m.log) == 0 || m.log[len(m.log)-1] != text) {
+// show logs the command for what is on the screen, and loads it.
+func (m *Model) show() tea.Cmd {
+	if text := m.top().commandLine(&m.shared); text != "" && (len(m.log) == 0 || m.log[len(m.log)-1] != text) {
 		m.log = append(m.log, text)
 	}
-	return m.load()
+	return m.loadTop()
 }
 
-// back leaves what is on top; on a page that lists things it clears, one after
-// the other, what keeps rows from sight.
+// back closes the page on top; on a list page it clears, one after the other,
+// what hides rows.
 func (m *Model) back() tea.Cmd {
 	if len(m.stack) > 1 {
-		m.leave()
+		m.remember()
 		m.stack = slices.Clone(m.stack[:len(m.stack)-1])
-		return m.load()
+		return m.loadTop()
 	}
 	switch p := m.list(); {
 	case p.filter.kind != filterNone:
@@ -59,34 +59,34 @@ func (m *Model) back() tea.Cmd {
 	case m.cluster != "":
 		m.cluster = ""
 	default:
-		m.say("this is the outermost page; q quits")
+		m.notify("this is the first page; q quits")
 	}
 	return nil
 }
 
-// travel goes back and forth in the history.
-func (m *Model) travel(v verb) tea.Cmd {
-	from, to, end := &m.past, &m.future, "nothing was looked at before this"
+// goHistory goes back and forth in the history.
+func (m *Model) goHistory(v verb) tea.Cmd {
+	from, to, end := &m.past, &m.future, "there is no earlier page"
 	if v == verbNewer {
-		from, to, end = &m.future, &m.past, "nothing was looked at after this"
+		from, to, end = &m.future, &m.past, "there is no later page"
 	}
 	if len(*from) == 0 {
-		m.say(end)
+		m.notify(end)
 		return nil
 	}
 	*to = append(*to, m.stack)
 	m.stack = (*from)[len(*from)-1]
 	*from = (*from)[:len(*from)-1]
-	return m.load()
+	return m.loadTop()
 }
 
-// typing folds a key while something is typed.
-func (m *Model) typing(msg tea.KeyMsg) tea.Cmd {
+// handlePrompt handles a key while the prompt is open.
+func (m *Model) handlePrompt(msg tea.KeyMsg) tea.Cmd {
 	kind := m.prompt.kind
 	done := m.prompt.press(msg, m.words())
 	p := m.list()
 	if kind == '/' {
-		// Rows follow what is typed; what cannot be read yet keeps the last.
+		// Rows follow what is typed; a filter that is not valid yet keeps the last.
 		f, err := parseFilter(m.prompt.input.Value())
 		switch {
 		case done == typedCancelled:
@@ -94,7 +94,7 @@ func (m *Model) typing(msg tea.KeyMsg) tea.Cmd {
 		case err == nil:
 			p.filter = f
 		case done == typedDone:
-			m.say(snapshot.Clean(err.Error()))
+			m.notify(snapshot.Clean(err.Error()))
 		}
 	}
 	if done == typedMore {
@@ -107,8 +107,7 @@ func (m *Model) typing(msg tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// words are what a command can be completed to: the pages, the clusters, and
-// what the page on the screen lists.
+// words are what a command can be completed to: the pages and the clusters.
 func (m *Model) words() []string {
 	var out []string
 	for _, info := range pageInfos {
@@ -123,7 +122,7 @@ func (m *Model) words() []string {
 	return out
 }
 
-// run carries out a command.
+// run runs a command that was typed.
 func (m *Model) run(text string) tea.Cmd {
 	c := parseCommand(text)
 	switch {
@@ -132,7 +131,7 @@ func (m *Model) run(text string) tea.Cmd {
 	case c.help:
 		return m.push(newHelp())
 	case c.hasCluster && c.cluster != "" && !m.isCluster(c.cluster):
-		m.say("no cluster is called " + snapshot.Clean(c.cluster) + "; the fleet lists them")
+		m.notify("no cluster is called " + snapshot.Clean(c.cluster) + "; page 1 lists them")
 		return nil
 	case c.name != "":
 		return m.openNamed(c)
@@ -147,7 +146,7 @@ func (m *Model) run(text string) tea.Cmd {
 	if c.filter != "" {
 		f, err := parseFilter(c.filter)
 		if err != nil {
-			m.say(snapshot.Clean(err.Error()))
+			m.notify(snapshot.Clean(err.Error()))
 			return nil
 		}
 		p.filter = f
@@ -163,12 +162,12 @@ func (m *Model) isCluster(name string) bool {
 	return g != nil && slices.Contains(g.clusters(), name)
 }
 
-// openNamed opens what is called so: if it could be several, the page that
+// openNamed opens the object of a name or, if there are several, the page that
 // lists them, filtered.
 func (m *Model) openNamed(c command) tea.Cmd {
-	x := m.news.Index
+	x := m.latest.Index
 	if x == nil {
-		m.say("nothing has been read yet")
+		m.notify("nothing has been read yet")
 		return nil
 	}
 	kinds := []snapshot.Kind{
@@ -186,9 +185,9 @@ func (m *Model) openNamed(c command) tea.Cmd {
 		}
 		switch found := x.Find(kind, c.name); {
 		case len(found) == 1:
-			m.leave()
+			m.remember()
 			m.stack = []page{m.pages[pages[kind]], newDetail(found[0])}
-			return m.arrive()
+			return m.show()
 		case len(found) > 1:
 			p := m.pages[pages[kind]]
 			first, _, _ := strings.Cut(c.name, ".")
@@ -196,21 +195,21 @@ func (m *Model) openNamed(c command) tea.Cmd {
 			return m.visit(p)
 		}
 	}
-	m.say("no page and no object is called " + snapshot.Clean(c.name) + "; tab completes, ? helps")
+	m.notify("no page or object is called " + snapshot.Clean(c.name) + "; tab completes, ? helps")
 	return nil
 }
 
-// sayCommand shows the command that says the same as the screen: of the row
+// notifyCommand shows the command for what is on the screen: that of the row
 // under the cursor if there is one.
-func (m *Model) sayCommand() {
-	text := m.top().equivalent(&m.shared)
+func (m *Model) notifyCommand() {
+	text := m.top().commandLine(&m.shared)
 	if _, lists := m.top().(*listPage); lists {
 		if ref := m.top().selected(&m.shared); ref != (snapshot.Ref{}) {
-			text = newDetail(ref).equivalent(&m.shared)
+			text = newDetail(ref).commandLine(&m.shared)
 		}
 	}
 	if text == "" {
-		text = "no command says the same as this page"
+		text = "there is no command for this page"
 	}
-	m.say("$ " + text)
+	m.notify("$ " + text)
 }
