@@ -52,7 +52,7 @@ func (unknown) Dialect() *snapshot.Dialect { return nil }
 func (c *partCache) rendererOf(mesh *snapshot.MeshPlan) render.Renderer {
 	if mesh != nil {
 		for _, m := range c.kinds {
-			if m.Renderer.Dialect().Speaks(&mesh.Mesh.Spec) {
+			if m.Renderer.Dialect() == mesh.Dialect {
 				return m.Renderer
 			}
 		}

@@ -65,7 +65,7 @@ func (c *partCache) render(namespace string, plan *snapshot.Plan) snapshot.List[
 			return "sidecar/" + p.Ref.Namespace + " " + p.Ref.Name + " " + p.Ref.Cluster
 		},
 		func(p *snapshot.SidecarPlan, _ *snapshot.Part) []*snapshot.Object {
-			return c.renderAll(func(r render.Renderer) []*snapshot.Object { return r.Sidecar(p, namespace) })
+			return c.rendererOf(p.Mesh).Sidecar(p, namespace)
 		}) || changed
 	changed = c.virtuals.update(snapshot.ListOf(plan.VirtualDestinations),
 		func(p *snapshot.VirtualDestinationPlan) string {

@@ -65,7 +65,7 @@ type ClusterStatus struct {
 // MeshStatus is a mesh that was discovered in a cluster.
 type MeshStatus struct {
 	Name string `json:"name"`
-	// Type is istio, osm, linkerd, consulConnect or awsAppMesh.
+	// Type is istio, osm, linkerd, consulconnect, appmesh or unknown.
 	Type    string `json:"type,omitempty"`
 	Version string `json:"version,omitempty"`
 }
@@ -179,18 +179,6 @@ func (s *server) meshes(ctx context.Context, namespace string) (map[string][]Mes
 }
 
 func meshStatus(mesh *discoveryv1.Mesh) MeshStatus {
-	status := MeshStatus{Name: mesh.Name}
-	switch spec := &mesh.Spec; {
-	case spec.Istio != nil:
-		status.Type, status.Version = "istio", spec.Istio.Installation.Version
-	case spec.Osm != nil:
-		status.Type, status.Version = "osm", spec.Osm.Installation.Version
-	case spec.Linkerd != nil:
-		status.Type, status.Version = "linkerd", spec.Linkerd.Installation.Version
-	case spec.ConsulConnect != nil:
-		status.Type, status.Version = "consulConnect", spec.ConsulConnect.Installation.Version
-	case spec.AwsAppMesh != nil:
-		status.Type = "awsAppMesh"
-	}
-	return status
+	kind, installation := snapshot.MeshType(&mesh.Spec)
+	return MeshStatus{Name: mesh.Name, Type: kind, Version: installation.Version}
 }

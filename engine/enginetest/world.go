@@ -60,7 +60,7 @@ func World(size Size) *snapshot.Input {
 	in.Management.VirtualMeshes = []*networkingv1.VirtualMesh{vm}
 	for i := range size.Policies {
 		in.Management.TrafficPolicies = append(in.Management.TrafficPolicies, TrafficPolicy(i, i%size.Services, i/size.Services%size.Clusters, time.Second))
-		in.Management.AccessPolicies = append(in.Management.AccessPolicies, accessPolicy(i, i%size.Services, i/size.Services%size.Clusters))
+		in.Management.AccessPolicies = append(in.Management.AccessPolicies, AccessPolicy(i, i%size.Services, i/size.Services%size.Clusters))
 	}
 	return in
 }
@@ -85,7 +85,8 @@ func TrafficPolicy(n, service, cluster int, timeout time.Duration) *networkingv1
 	}
 }
 
-func accessPolicy(n, service, cluster int) *networkingv1.AccessPolicy {
+// AccessPolicy lets in the callers of a service's own namespace.
+func AccessPolicy(n, service, cluster int) *networkingv1.AccessPolicy {
 	return &networkingv1.AccessPolicy{
 		ObjectMeta: meta(fmt.Sprintf("access-%05d", n), snapshot.DefaultNamespace, nil),
 		Spec: networkingv1.AccessPolicySpec{

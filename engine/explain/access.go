@@ -39,7 +39,7 @@ const (
 
 func accessMode(d *snapshot.DestinationPlan) AccessMode {
 	switch {
-	case isOpenGateway(d) || d.Mesh != nil && permissive(d.Mesh):
+	case isOpenGateway(d) || d.Mesh != nil && d.Mesh.Open:
 		return AccessOpen
 	case len(d.Access) > 0:
 		return AccessByPolicies
@@ -67,7 +67,7 @@ type Rule struct {
 
 func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 	a := Access{Default: Allow, Rules: []Rule{}, Gateway: isOpenGateway(d)}
-	a.Permissive = d.Mesh != nil && permissive(d.Mesh)
+	a.Permissive = d.Mesh != nil && d.Mesh.Open
 	if a.Gateway || a.Permissive {
 		return a
 	}
@@ -81,7 +81,7 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 		a.Default = Deny
 		a.DenyBy = append(a.DenyBy, By{Object: rule.Origin.Ref})
 		a.Rules = append(a.Rules, Rule{
-			Policy: rule.Origin.Ref, Callers: callersText(rule, d.Mesh != nil && d.Mesh.ByAccount),
+			Policy: rule.Origin.Ref, Callers: callersText(rule, d.Mesh != nil && d.Mesh.Dialect.ByAccount),
 			Paths: rule.Paths, Methods: rule.Methods, Ports: rule.Ports,
 		})
 	}
@@ -102,10 +102,10 @@ func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
 		return false, nil
 	}
-	if mesh.Ref != d.Mesh.Ref && d.Mesh.Mesh.Spec.Istio != nil && !d.Mesh.Accepts(mesh.TrustDomain) {
+	if mesh.Ref != d.Mesh.Ref && d.Mesh.Dialect.SPIFFE && !d.Mesh.Accepts(mesh.TrustDomain) {
 		return false, nil // its certificate is not accepted
 	}
-	if d.Mesh.DenyByDefault == nil && len(d.Access) == 0 || isOpenGateway(d) || permissive(d.Mesh) {
+	if d.Mesh.DenyByDefault == nil && len(d.Access) == 0 || isOpenGateway(d) || d.Mesh.Open {
 		return true, nil
 	}
 	var by []snapshot.Ref

@@ -45,7 +45,7 @@ func (x *Index) meshItems(facts map[string]ClusterFacts) []MeshItem {
 			items = append(items, MeshItem{Cluster: c.Ref.Name, Health: c.Health, Issues: c.Issues, in: c})
 		}
 		for _, m := range meshes[c.Ref.Name] {
-			kind, installation := installationOf(&m.Mesh.Spec)
+			kind, installation := snapshot.MeshType(&m.Mesh.Spec)
 			item := MeshItem{
 				Ref: m.Ref, Cluster: c.Ref.Name, Health: c.Health, Type: kind, Version: installation.Version, TrustDomain: m.TrustDomain,
 				Gateways: gatewayAddresses(m), Workloads: workloads[m.Ref], Destinations: destinations[m.Ref],

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -56,17 +55,13 @@ type MeshCounts struct {
 }
 
 func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
-	kind, installation := installationOf(&m.Mesh.Spec)
+	kind, installation := snapshot.MeshType(&m.Mesh.Spec)
 	out := &Mesh{
 		Ref: m.Ref, Stored: x.differenceOf(m.Ref), Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
 		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Frozen: x.frozen(m.Cluster),
-		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref),
+		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref), SmartDNS: m.ResolvesAll, Permissive: m.Open,
 	}
 	out.Failovers = x.failovers(m, nil)
-	if i := m.Mesh.Spec.Istio; i != nil {
-		out.SmartDNS = i.SmartDnsProxyingEnabled
-	}
-	out.Permissive = permissive(m)
 	if m.VirtualMesh != nil {
 		ref := snapshot.RefOf(snapshot.VirtualMesh, m.VirtualMesh)
 		out.VirtualMesh = &ref
@@ -95,28 +90,6 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 		}
 	}
 	return out
-}
-
-// permissive reports whether a mesh lets everybody call everybody.
-func permissive(m *snapshot.MeshPlan) bool {
-	return m.Mesh.Spec.Osm != nil && m.Mesh.Spec.Osm.PermissiveTrafficPolicyMode
-}
-
-// installationOf says what a mesh is and where it is installed.
-func installationOf(s *discoveryv1.MeshSpec) (string, discoveryv1.MeshInstallation) {
-	switch {
-	case s.Istio != nil:
-		return "istio", s.Istio.Installation
-	case s.Osm != nil:
-		return "osm", s.Osm.Installation
-	case s.Linkerd != nil:
-		return "linkerd", s.Linkerd.Installation
-	case s.ConsulConnect != nil:
-		return "consulconnect", s.ConsulConnect.Installation
-	case s.AwsAppMesh != nil:
-		return "appmesh", discoveryv1.MeshInstallation{Region: s.AwsAppMesh.Region}
-	}
-	return "unknown", discoveryv1.MeshInstallation{}
 }
 
 // Page is part of Answer.

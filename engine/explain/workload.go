@@ -57,10 +57,8 @@ func (x *Index) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 	if mesh != nil {
 		out.Mesh = &mesh.Ref
 		if out.Controller != nil {
-			out.Principal = principal(mesh.TrustDomain, out.Controller.Namespace, out.ServiceAccount)
-			if mesh.Mesh.Spec.Osm != nil {
-				// OSM's certificates bear a DNS name (its ServiceIdentity.AsPrincipal).
-				out.Principal = out.ServiceAccount + "." + out.Controller.Namespace + "." + mesh.TrustDomain
+			if name := mesh.Dialect.Principal; name != nil {
+				out.Principal = name(mesh.TrustDomain, out.Controller.Namespace, out.ServiceAccount)
 			}
 		}
 	}

@@ -126,15 +126,15 @@ func (env *environment) trustDomains(cluster string, issues *[]snapshot.Issue) [
 
 // identityIssues warns of callers that a mesh cannot identify.
 func identityIssues(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapshot.Issue {
-	if mesh.Mesh.Spec.Istio == nil {
+	if !mesh.Dialect.SPIFFE {
 		return nil // it identifies callers of its own cluster by other means
 	}
 	for i := range rule.Sources {
 		for _, id := range rule.Sources[i].Identities {
 			if id.TrustDomain == snapshot.NoTrustDomain {
 				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
-					"run the callers with sidecars of Istio",
-					"callers of cluster %s are not let in: they are in an Open Service Mesh, and mesh %s cannot check who they are",
+					"run the callers in a mesh like "+mesh.Dialect.Name,
+					"callers of cluster %s are not let in: their mesh gives them no SPIFFE identities, and mesh %s cannot check who they are",
 					id.Cluster, mesh.Ref.Name).At("sourceSelector")}
 			}
 			if !id.Nameable(mesh.TrustDomain) {

@@ -12,6 +12,7 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/render/istio"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
@@ -45,7 +46,7 @@ func accessWorld() *environment {
 		found = append(found, d)
 	}
 	env := &environment{inv: inventory.New(found, nil)}
-	env.topology = virtualmesh.New(env.inv, nil, nil, nil, nil)
+	env.topology = virtualmesh.New(env.inv, nil, nil, []*snapshot.Dialect{istio.Renderer{}.Dialect()}, nil)
 	return env
 }
 

@@ -53,7 +53,7 @@ func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *acco
 	byPlace := map[place][]int{}
 	for i, w := range inv.Workloads {
 		mesh := topology.Mesh(w.Spec.Mesh)
-		if mesh == nil || !mesh.ByAccount || w.Spec.Kubernetes == nil {
+		if mesh == nil || !mesh.Dialect.ByAccount || w.Spec.Kubernetes == nil {
 			continue
 		}
 		a.of[w.Spec.Mesh] = append(a.of[w.Spec.Mesh], i)
@@ -62,7 +62,7 @@ func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *acco
 	}
 	for i, d := range inv.Destinations {
 		mesh := topology.MeshOf(d)
-		if mesh == nil || !mesh.ByAccount || d.Spec.KubeService == nil || len(d.Spec.KubeService.WorkloadSelectorLabels) == 0 {
+		if mesh == nil || !mesh.Dialect.ByAccount || d.Spec.KubeService == nil || len(d.Spec.KubeService.WorkloadSelectorLabels) == 0 {
 			continue
 		}
 		for _, x := range byPlace[place{*d.Spec.Mesh, d.Spec.KubeService.Ref.Namespace}] {

@@ -93,11 +93,11 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", inventory.ServiceName(d.Spec.KubeService.Ref)).At("destinationSelector")})
 		} else if mesh := r.env.topology.MeshOf(d); mesh != nil {
 			if _, ok := unnamed[mesh]; !ok {
-				unnamed[mesh] = identityIssues(b.rule, mesh)
+				unnamed[mesh] = append(slices.Clip(b.unsupportedFields(mesh.Dialect)), identityIssues(b.rule, mesh)...)
 				meshes = append(meshes, mesh)
 			}
 			issues := slices.Concat(unnamed[mesh], r.env.authorizationPolicyIssues(d, mesh), openGatewayIssues(d, mesh))
-			if mesh.ByAccount {
+			if mesh.Dialect.ByAccount {
 				issues = r.states[i].grants.issues[grantKey{b, i}]
 			}
 			if v.Accepted = !snapshot.HasErrors(issues); !v.Accepted {
@@ -122,7 +122,10 @@ func (r *reconciler) accessOrder(i int, b *accessBinding) uint32 {
 		if other == b {
 			break
 		}
-		if s.grants == nil || !snapshot.HasErrors(s.grants.issues[grantKey{other, i}]) {
+		if s.grants != nil && snapshot.HasErrors(s.grants.issues[grantKey{other, i}]) {
+			continue
+		}
+		if mesh := r.env.topology.MeshOf(r.env.inv.Destinations[i]); mesh == nil || !snapshot.HasErrors(other.unsupportedFields(mesh.Dialect)) {
 			before++
 		}
 	}

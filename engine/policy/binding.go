@@ -25,9 +25,10 @@ type trafficBinding struct {
 // accessBinding is an AccessPolicy with the Destinations that it selects and the
 // callers that it allows.
 type accessBinding struct {
-	// callers and uncovered are caches, by mesh and by account.
+	// callers, uncovered and fields are caches, by mesh, by account, and by dialect.
 	callers   map[snapshot.Ref]*callers
 	uncovered map[accountKey]snapshot.Ref
+	fields    map[*snapshot.Dialect][]snapshot.Issue
 
 	policy    *networkingv1.AccessPolicy
 	ref       snapshot.Ref

@@ -182,7 +182,7 @@ func (env *environment) unreachableIssues(b *dependencyBinding) []snapshot.Issue
 func (env *environment) meshesOf(workloads []int) []*snapshot.MeshPlan {
 	var out []*snapshot.MeshPlan
 	for _, i := range workloads {
-		if m := env.topology.Mesh(env.inv.Workloads[i].Spec.Mesh); m != nil && m.Mesh.Spec.Istio != nil && !slices.Contains(out, m) {
+		if m := env.topology.Mesh(env.inv.Workloads[i].Spec.Mesh); m != nil && limitsProxies(m) && !slices.Contains(out, m) {
 			out = append(out, m)
 		}
 	}

@@ -247,13 +247,13 @@ func (d *dependencies) updateSidecars(env *environment) {
 			}
 			named[name] = true
 			plan := &snapshot.SidecarPlan{
-				Ref:      snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.Cluster, Namespace: at.Name, Name: name},
-				Selector: o.Spec.Kubernetes.PodLabels, Egress: g.egress.plan,
+				Ref:  snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.Cluster, Namespace: at.Name, Name: name},
+				Mesh: g.egress.mesh, Selector: o.Spec.Kubernetes.PodLabels, Egress: g.egress.plan,
 			}
 			for _, i := range g.members {
 				plan.Workloads = append(plan.Workloads, snapshot.RefOf(snapshot.Workload, env.inv.Workloads[i]))
 			}
-			if was := before[plan.Ref]; was != nil && was.Egress == plan.Egress && slices.Equal(was.Workloads, plan.Workloads) && maps.Equal(was.Selector, plan.Selector) {
+			if was := before[plan.Ref]; was != nil && was.Mesh == plan.Mesh && was.Egress == plan.Egress && slices.Equal(was.Workloads, plan.Workloads) && maps.Equal(was.Selector, plan.Selector) {
 				plan = was
 			}
 			out = append(out, plan)

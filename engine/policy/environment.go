@@ -15,7 +15,6 @@ import (
 // environment is what policies are applied to: what was discovered, the
 // VirtualMeshes, the VirtualDestinations, the hand-written objects and the defaults.
 type environment struct {
-	dialects []*snapshot.Dialect
 	inv      *inventory.Inventory
 	topology *virtualmesh.Topology
 	accounts *accounts

@@ -181,8 +181,8 @@ func path(viewer *snapshot.MeshPlan, t *snapshot.BackingPlan) ([]snapshot.Gatewa
 		return nil, &issue
 	}
 	switch {
-	case t.Mesh.Mesh.Spec.Istio == nil:
-		return not(snapshot.FieldUnsupported, "name a service of an Istio mesh", "its mesh %s is no Istio", t.Mesh.Ref.Name)
+	case t.Mesh.Dialect != viewer.Dialect:
+		return not(snapshot.FieldUnsupported, "name a service whose mesh is "+viewer.Dialect.Name, "its mesh %s is %s", t.Mesh.Ref.Name, t.Mesh.Dialect.Name)
 	case t.Mesh.Cluster == viewer.Cluster:
 		return nil, nil
 	case viewer.VirtualMesh == nil || viewer.VirtualMesh != t.Mesh.VirtualMesh:

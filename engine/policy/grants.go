@@ -277,7 +277,7 @@ func (env *environment) seesRequests(i int, p *discoveryv1.KubeServicePort) bool
 func (env *environment) anyByIdentity(selected []int) bool {
 	return len(selected) == 0 || slices.ContainsFunc(selected, func(i int) bool {
 		mesh := env.topology.MeshOf(env.inv.Destinations[i])
-		return mesh == nil || !mesh.ByAccount
+		return mesh == nil || !mesh.Dialect.ByAccount
 	})
 }
 

@@ -17,8 +17,8 @@ import (
 // inputs; the result never depends on the cache. The zero Planner is ready for use.
 // It is not safe for concurrent use.
 type Planner struct {
-	// Dialects say what each kind of mesh can express; a mesh of another kind is
-	// assumed to express everything. They never change.
+	// Dialects say what each kind of mesh supports; a mesh of another kind supports
+	// nothing. They never change.
 	Dialects []*snapshot.Dialect
 
 	last                inputs
@@ -127,7 +127,7 @@ func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 		return
 	}
 	r.rebuilt = true
-	env := &environment{dialects: r.Dialects}
+	env := &environment{}
 	var previous *virtualmesh.Topology
 	if old != nil {
 		previous = old.topology
@@ -296,10 +296,12 @@ func (r *reconciler) accessOn(i int, s *destinationState) ([]*snapshot.AccessRul
 		return nil, nil // there are no pods on which access could be enforced
 	}
 	mesh := r.env.topology.MeshOf(d)
-	if mesh == nil || !mesh.ByAccount {
+	if mesh == nil || !mesh.Dialect.ByAccount {
 		rules := make([]*snapshot.AccessRule, 0, len(s.access))
 		for _, b := range s.access {
-			rules = append(rules, b.rule)
+			if mesh == nil || !snapshot.HasErrors(b.unsupportedFields(mesh.Dialect)) {
+				rules = append(rules, b.rule)
+			}
 		}
 		return rules, nil
 	}

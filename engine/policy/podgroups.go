@@ -143,6 +143,12 @@ func (p *podIndex) groupWorkloads(env *environment, selected []int, of map[int][
 	}
 }
 
+// limitsProxies reports whether the proxies of a mesh can be limited.
+func limitsProxies(mesh *snapshot.MeshPlan) bool {
+	ok, _ := mesh.Dialect.Supports(snapshot.ServiceDependency, "")
+	return ok
+}
+
 // unsupportedWorkload says why a workload's proxies cannot be limited; nil if they
 // can.
 func unsupportedWorkload(env *environment, i int) *snapshot.Issue {
@@ -150,8 +156,8 @@ func unsupportedWorkload(env *environment, i int) *snapshot.Issue {
 	mesh := env.topology.Mesh(o.Spec.Mesh)
 	var issue snapshot.Issue
 	switch {
-	case mesh == nil || mesh.Mesh.Spec.Istio == nil:
-		issue = snapshot.Errorf(snapshot.FieldUnsupported, "restrict sourceSelectors to workloads of Istio meshes",
+	case mesh == nil || !limitsProxies(mesh):
+		issue = snapshot.Errorf(snapshot.FieldUnsupported, "restrict sourceSelectors to workloads of other meshes",
 			"mesh %s cannot limit what its proxies know of", o.Spec.Mesh.Name).At("sourceSelectors")
 	case len(o.Spec.Kubernetes.PodLabels) == 0:
 		issue = snapshot.Errorf(snapshot.WorkloadsAlike, "give its pod template a label of its own",

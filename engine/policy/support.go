@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,13 +9,12 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// dialect is what the mesh of a Destination can express; nil if it is unknown.
+// dialect is that of the mesh of a Destination; nil if it is in no mesh.
 func (env *environment) dialect(self int) *snapshot.Dialect {
-	mesh := env.topology.MeshOf(env.inv.Destinations[self])
-	if mesh == nil {
-		return nil
+	if mesh := env.topology.MeshOf(env.inv.Destinations[self]); mesh != nil {
+		return mesh.Dialect
 	}
-	return snapshot.DialectOf(env.dialects, mesh.Mesh)
+	return nil
 }
 
 // unsupportedFields reports what the mesh of a Destination cannot express, as its
@@ -48,9 +48,22 @@ func fieldIssues(dialect *snapshot.Dialect, kind snapshot.Kind, paths []string) 
 	var issues []snapshot.Issue
 	for _, path := range paths {
 		support, _ := dialect.Of(kind, path, "")
-		if issue, ok := supportIssue(dialect, support, "", support.Path); ok && !slices.Contains(issues, issue) {
+		if issue, ok := supportIssue(dialect, support, "", cmp.Or(support.Path, kind.String())); ok && !slices.Contains(issues, issue) {
 			issues = append(issues, issue)
 		}
+	}
+	return issues
+}
+
+// unsupportedFields reports what of an AccessPolicy a kind of mesh cannot express.
+func (b *accessBinding) unsupportedFields(dialect *snapshot.Dialect) []snapshot.Issue {
+	issues, ok := b.fields[dialect]
+	if !ok {
+		issues = fieldIssues(dialect, snapshot.AccessPolicy, snapshot.FieldsIn(&b.policy.Spec))
+		if b.fields == nil {
+			b.fields = map[*snapshot.Dialect][]snapshot.Issue{}
+		}
+		b.fields[dialect] = issues
 	}
 	return issues
 }

@@ -159,11 +159,6 @@ func (v *virtualDestination) targetPort(service *discoveryv1.KubeService) (disco
 
 // regionOf is the region of a mesh; may be empty.
 func regionOf(m *snapshot.MeshPlan) string {
-	switch spec := &m.Mesh.Spec; {
-	case spec.Istio != nil:
-		return spec.Istio.Installation.Region
-	case spec.Osm != nil:
-		return spec.Osm.Installation.Region
-	}
-	return ""
+	_, installation := snapshot.MeshType(&m.Mesh.Spec)
+	return installation.Region
 }

@@ -127,13 +127,13 @@ func (v *virtualDestination) newPlan(env *environment, address string, taken []*
 func (v *virtualDestination) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
 	hostname := v.source.Spec.Hostname
 	var issue snapshot.Issue
-	switch {
-	case mesh.Mesh.Spec.Istio == nil:
+	switch ok, why := mesh.Dialect.Supports(snapshot.VirtualDestination, ""); {
+	case !ok:
 		issue = snapshot.Errorf(snapshot.FieldUnsupported, "leave the mesh out of meshList, or call one service by its own name there",
-			"mesh %s is no Istio, and has no failover between services", mesh.Ref.Name)
+			"mesh %s has no failover between services: %s", mesh.Ref.Name, why)
 	case !virtualmesh.Resolves(mesh, hostname):
 		issue = snapshot.Errorf(snapshot.SmartDNSMissing,
-			"set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata, or choose a hostname that ends in .global",
+			mesh.Dialect.ResolveHint+", or choose a hostname that ends in .global",
 			"mesh %s cannot resolve %s: its proxies do not capture DNS", mesh.Ref.Name, hostname).At("hostname")
 	default:
 		return nil

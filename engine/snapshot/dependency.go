@@ -20,7 +20,8 @@ type DependencyPlan struct {
 // without one know of all.
 type SidecarPlan struct {
 	// Ref is that of the generated object.
-	Ref Ref
+	Ref  Ref
+	Mesh *MeshPlan
 	// Selector are the labels by which its pods are told from others.
 	Selector map[string]string
 	// Workloads are those that the pods belong to, ascending by Ref.

@@ -105,8 +105,10 @@ type Owned[T any] struct {
 
 // MeshPlan is one control plane and its part in a VirtualMesh.
 type MeshPlan struct {
-	Ref     Ref
-	Mesh    *discoveryv1.Mesh
+	Ref  Ref
+	Mesh *discoveryv1.Mesh
+	// Dialect is never nil.
+	Dialect *Dialect
 	Cluster string
 	// Namespace is where the mesh keeps its mesh-wide configuration (the
 	// control plane's own).
@@ -124,6 +126,8 @@ type MeshPlan struct {
 	// TrustAliases are trust domains that are the same to the mesh as its own, and
 	// TrustPeers others whose callers it accepts.
 	TrustAliases, TrustPeers []string
+	// ResolvesAll: callers can resolve any host name that the mesh knows.
+	ResolvesAll bool
 	// VirtualMesh is the one that holds the mesh; nil if none does.
 	VirtualMesh *networkingv1.VirtualMesh
 	// HostnameSuffix ends the host names of services federated by the VirtualMesh.
@@ -134,9 +138,9 @@ type MeshPlan struct {
 	OpenGateways []OpenGateway
 	// DenyByDefault is set where only what an AccessPolicy names is allowed.
 	DenyByDefault *Origin
-	// ByAccount is set where callers and services are told apart by their
-	// service accounts only.
-	ByAccount bool
+	// AccessSetting is the mesh's own setting for access, which holds whatever a
+	// VirtualMesh says; nil if it has none.
+	AccessSetting *Origin
 	// Open is set where the mesh lets everybody call everybody, whatever
 	// AccessPolicies say.
 	Open bool

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -86,14 +87,30 @@ const (
 	NotMutualBeside = NotMutual + " " + BesideCondition
 )
 
-// Dialect is what a kind of mesh can express: the renderer's own declaration.
+// Dialect declares what a kind of mesh supports: all that the planner knows about
+// the kind. It is read-only, and compared by pointer.
 type Dialect struct {
-	// Name is the mesh's, for people.
+	// Type is the kind, as MeshType returns it.
+	Type string
+	// Name is the mesh's, as messages spell it.
 	Name string
-	// Speaks reports whether a mesh is of this kind.
-	Speaks func(*discoveryv1.MeshSpec) bool
 	// Fields are the declarations; no two are for the same field and case.
 	Fields []Support
+	// Describe fills in what the spec of a mesh says about it: trust domains, the
+	// root namespace, DNS, and who may call whom. Cluster and namespace are set.
+	// Nil if specs of the kind say nothing.
+	Describe func(*MeshPlan)
+
+	// SPIFFE: proxies have certificates with SPIFFE identities, and check those of
+	// callers against the trust domains that their mesh accepts.
+	SPIFFE bool
+	// Principal is the name in the certificates of a service account's pods.
+	Principal func(trustDomain, namespace, account string) string
+	// ResolveHint says how to make callers of a mesh resolve any host name.
+	ResolveHint string
+	// TrustHint says how to make a mesh accept callers of other trust domains.
+	TrustHint func(mesh, trustDomains string) string
+
 	// ByAccount: callers and services are told apart by their service accounts
 	// only, and access is closed unless something opens it.
 	ByAccount bool
@@ -110,15 +127,29 @@ type Dialect struct {
 	Beside func(a, b *Grant) string
 }
 
-// DialectOf finds what the kind of a mesh can express; nil if none of the dialects
-// is for it.
+// unknown is for meshes that no renderer is for.
+var unknown = &Dialect{
+	Type: "unknown", Name: "meshes of this kind",
+	Fields: slices.Concat(
+		unsupported(TrafficPolicy), unsupported(AccessPolicy), unsupported(VirtualMesh), unsupported(VirtualDestination),
+		unsupported(ServiceDependency), unsupported(Settings),
+	),
+}
+
+func unsupported(kind Kind) []Support {
+	return Declare(kind, NotExpressible, "this version of meshctl does not support them", "")
+}
+
+// DialectOf finds the dialect of a mesh. One of a kind that is not among the
+// dialects supports nothing.
 func DialectOf(dialects []*Dialect, mesh *discoveryv1.Mesh) *Dialect {
+	kind, _ := MeshType(&mesh.Spec)
 	for _, d := range dialects {
-		if d.Speaks(&mesh.Spec) {
+		if d.Type == kind {
 			return d
 		}
 	}
-	return nil
+	return unknown
 }
 
 // Refusal is a reason, and what the user can do about it.
@@ -129,8 +160,8 @@ type Refusal struct {
 	Hint   string
 }
 
-// Of is the declaration for a field: its own, or that of the nearest field
-// above it. False if there is none.
+// Of is the declaration for a field: its own, or that of the nearest field above
+// it, or of the kind as a whole (which has an empty path). False if there is none.
 func (d *Dialect) Of(kind Kind, path, of string) (Support, bool) {
 	for {
 		for i := range d.Fields {
@@ -138,10 +169,26 @@ func (d *Dialect) Of(kind Kind, path, of string) (Support, bool) {
 				return *f, true
 			}
 		}
-		at := strings.LastIndexByte(path, '.')
-		if at < 0 {
+		if path == "" {
 			return Support{}, false
 		}
-		path = path[:at]
+		path = path[:max(0, strings.LastIndexByte(path, '.'))]
 	}
+}
+
+// Supports reports whether a mesh can do anything of a field and what is below it,
+// and if not, why. An empty path is all of the kind.
+func (d *Dialect) Supports(kind Kind, path string) (ok bool, why string) {
+	if s, declared := d.Of(kind, path, ""); declared {
+		ok, why = s.Level != NotExpressible, s.Note
+	}
+	for i := range d.Fields {
+		if f := &d.Fields[i]; f.Kind == kind && f.Case == "" && (path == "" || within(f.Path, path)) {
+			if f.Level != NotExpressible {
+				return true, ""
+			}
+			why = f.Note
+		}
+	}
+	return ok, why
 }

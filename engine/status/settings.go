@@ -44,7 +44,7 @@ func settingsIssues(m *snapshot.Management, s *settingsv1.Settings, dialects []*
 func inUse(all []*snapshot.Dialect, meshes []*snapshot.MeshPlan) []*snapshot.Dialect {
 	var out []*snapshot.Dialect
 	for _, d := range all {
-		if slices.ContainsFunc(meshes, func(m *snapshot.MeshPlan) bool { return d.Speaks(&m.Mesh.Spec) }) {
+		if slices.ContainsFunc(meshes, func(m *snapshot.MeshPlan) bool { return m.Dialect == d }) {
 			out = append(out, d)
 		}
 	}

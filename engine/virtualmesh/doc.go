@@ -3,7 +3,7 @@
 // trust. It produces a Topology, which policies are then applied to.
 //
 //	topology.go     the Topology; members, and what each mesh is
-//	osm.go          what a VirtualMesh means for Open Service Mesh
+//	unsupported.go  what a member does not get from its VirtualMesh
 //	settings.go     which Settings are in force, and what they call a gateway
 //
 //	gateways.go     the gateways between clusters, and those that stay open

@@ -40,7 +40,7 @@ func (t *Topology) federate(before *Topology) {
 			continue
 		}
 		e := byVM[mesh.VirtualMesh]
-		if e == nil || mesh.Mesh.Spec.Istio == nil || !e.reachable(mesh) {
+		if e == nil || !e.reachable(mesh) {
 			continue
 		}
 		if isGateway(mesh, d, gateways) {
@@ -69,6 +69,9 @@ func (t *Topology) Federation(i int) *snapshot.Federation { return t.federations
 // reachable reports whether other meshes can reach a mesh: through gateways, or
 // directly in a flat network.
 func (e *exporter) reachable(mesh *snapshot.MeshPlan) bool {
+	if _, federates := e.otherMeshes[mesh]; !federates {
+		return false
+	}
 	return e.plan.VirtualMesh.Spec.Federation.FlatNetwork || len(mesh.Gateways) > 0
 }
 
@@ -91,9 +94,10 @@ func (e *exporter) warnOfGateway(d *discoveryv1.Destination) {
 // federated name. Meshes of its own cluster, such as another revision of the control
 // plane, use the local name.
 type exporter struct {
-	plan        *snapshot.VirtualMeshPlan
-	rules       []exportRule
-	keepAlive   *snapshot.Owned[snapshot.KeepAlive]
+	plan      *snapshot.VirtualMeshPlan
+	rules     []exportRule
+	keepAlive *snapshot.Owned[snapshot.KeepAlive]
+	// otherMeshes see the services of a mesh that takes part.
 	otherMeshes map[*snapshot.MeshPlan][]*snapshot.MeshPlan
 }
 
@@ -111,7 +115,7 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 	e := &exporter{plan: plan, otherMeshes: map[*snapshot.MeshPlan][]*snapshot.MeshPlan{}}
 	// Only meshes that can render and resolve a federated name take part.
 	able := slices.DeleteFunc(slices.Clone(plan.Members), func(m *snapshot.MeshPlan) bool {
-		return m.Mesh.Spec.Istio == nil || !resolvesSuffix(m)
+		return !canFederate(m) || !resolvesSuffix(m)
 	})
 	for i, s := range f.Selectors {
 		rule := exportRule{selectors: s.DestinationSelectors, field: "federation.selectors[" + strconv.Itoa(i) + "]"}
@@ -129,10 +133,18 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 		e.rules = append(e.rules, exportRule{field: "federation.permissive"})
 	}
 	for _, m := range plan.Members {
-		e.otherMeshes[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return o.Cluster == m.Cluster })
+		if canFederate(m) {
+			e.otherMeshes[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return !sees(o, m) })
+		}
 	}
 	e.keepAlive = KeepAlive(plan.Ref, f)
 	return e
+}
+
+// sees reports whether a mesh can see the services of another one under federated
+// names. Each kind of mesh has its own protocol between clusters.
+func sees(mesh, other *snapshot.MeshPlan) bool {
+	return mesh.Cluster != other.Cluster && mesh.Dialect == other.Dialect
 }
 
 // KeepAlive is the keep-alive of a VirtualMesh for connections between clusters; nil
@@ -163,7 +175,7 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 			break
 		}
 		for _, m := range rule.to {
-			if m.Cluster != mesh.Cluster && !slices.Contains(to, m) {
+			if sees(m, mesh) && !slices.Contains(to, m) {
 				to = append(slices.Clip(to), m)
 			}
 		}

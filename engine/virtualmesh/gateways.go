@@ -196,7 +196,7 @@ func address(a discoveryv1.ExternalAddress) string {
 // the VirtualMesh uses, those that the Settings call gateways, and the labelled ones.
 func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 	for _, mesh := range vm.Members {
-		if mesh.DenyByDefault == nil || mesh.Mesh.Spec.Istio == nil {
+		if mesh.DenyByDefault == nil || mesh.AccessSetting != nil {
 			continue
 		}
 		seen, named := map[snapshot.Ref]bool{}, map[snapshot.Ref]bool{}

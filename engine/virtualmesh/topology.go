@@ -69,26 +69,19 @@ func New(
 // addMeshes adds each mesh, as it is without a VirtualMesh.
 func (t *Topology) addMeshes(dialects []*snapshot.Dialect) {
 	places, roots := map[[2]string]bool{}, map[[2]string]bool{}
-	var osm []*snapshot.MeshPlan
 	for _, m := range t.inv.Meshes {
-		plan := newMeshPlan(m)
-		if m.Spec.Osm != nil {
-			osm = append(osm, plan)
-		}
-		if d := snapshot.DialectOf(dialects, m); d != nil {
-			plan.ByAccount = d.ByAccount
-		}
+		plan := newMeshPlan(m, snapshot.DialectOf(dialects, m))
 		place := [2]string{plan.Cluster, plan.Namespace}
 		plan.Twin, places[place] = places[place], true
 		root := [2]string{plan.Cluster, plan.RootNamespace}
 		plan.RootTwin, roots[root] = roots[root], true
 		t.Meshes = append(t.Meshes, plan)
 		t.byRef[commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}] = plan
-		if m.Spec.Istio != nil && !slices.Contains(t.trustDomains[plan.Cluster], plan.TrustDomain) {
+		if plan.Dialect.SPIFFE && !slices.Contains(t.trustDomains[plan.Cluster], plan.TrustDomain) {
 			t.trustDomains[plan.Cluster] = append(t.trustDomains[plan.Cluster], plan.TrustDomain)
 		}
 	}
-	for _, plan := range osm {
+	for _, plan := range t.Meshes {
 		if t.trustDomains[plan.Cluster] == nil {
 			t.trustDomains[plan.Cluster] = []string{snapshot.NoTrustDomain}
 		}
@@ -148,24 +141,17 @@ func (t *Topology) reuseMeshes(before *Topology) {
 	}
 }
 
-func newMeshPlan(m *discoveryv1.Mesh) *snapshot.MeshPlan {
-	plan := &snapshot.MeshPlan{Ref: snapshot.RefOf(snapshot.Mesh, m), Mesh: m, TrustDomain: snapshot.DefaultTrustDomain}
-	var installation discoveryv1.MeshInstallation
-	switch {
-	case m.Spec.Istio != nil:
-		installation = m.Spec.Istio.Installation
-		if m.Spec.Istio.TrustDomain != "" {
-			plan.TrustDomain = m.Spec.Istio.TrustDomain
-		}
-		plan.TrustAliases, plan.TrustPeers = m.Spec.Istio.TrustDomainAliases, m.Spec.Istio.PeerTrustDomains
-	case m.Spec.Osm != nil:
-		installation = m.Spec.Osm.Installation
-		setOSM(plan, m.Spec.Osm)
-		plan.Open = m.Spec.Osm.PermissiveTrafficPolicyMode
+func newMeshPlan(m *discoveryv1.Mesh, dialect *snapshot.Dialect) *snapshot.MeshPlan {
+	_, installation := snapshot.MeshType(&m.Spec)
+	plan := &snapshot.MeshPlan{
+		Ref: snapshot.RefOf(snapshot.Mesh, m), Mesh: m, Dialect: dialect, TrustDomain: snapshot.DefaultTrustDomain,
+		Cluster: installation.Cluster, Namespace: installation.Namespace, RootNamespace: installation.Namespace,
 	}
-	plan.Cluster, plan.Namespace, plan.RootNamespace = installation.Cluster, installation.Namespace, installation.Namespace
-	if m.Spec.Istio != nil && m.Spec.Istio.RootNamespace != "" {
-		plan.RootNamespace = m.Spec.Istio.RootNamespace
+	if dialect.Describe != nil {
+		dialect.Describe(plan)
+	}
+	if plan.AccessSetting != nil && !plan.Open {
+		plan.DenyByDefault = plan.AccessSetting
 	}
 	return plan
 }
@@ -208,45 +194,45 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh) *snapshot.Virtua
 
 // configureMember sets what a member gets from its VirtualMesh.
 func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan) {
-	if member.Mesh.Spec.Osm != nil {
-		osmMemberIssues(plan, member)
-		return
-	}
 	spec := &plan.VirtualMesh.Spec
-	member.HostnameSuffix = defaultSuffix
-	if spec.Federation != nil && spec.Federation.HostnameSuffix != "" {
-		member.HostnameSuffix = spec.Federation.HostnameSuffix
-	}
-	if spec.GlobalAccessPolicy == networkingv1.GlobalAccessPolicyEnabled {
-		member.DenyByDefault = &snapshot.Origin{Ref: plan.Ref, Field: "globalAccessPolicy"}
-	}
-	if member.Mesh.Spec.Istio == nil {
-		return
-	}
-	if spec.Federation != nil && !spec.Federation.FlatNetwork && istioMembers(plan) > 1 {
-		gateways, issues := t.findGateways(spec.Federation, member)
-		member.Gateways = gateways
+	add := func(issues ...snapshot.Issue) {
 		for _, issue := range issues {
 			plan.Issues = append(plan.Issues, issue.On(plan.Ref, member.Ref))
 		}
 	}
+	add(unsupportedIssues(spec, member)...)
+	if ok, _ := member.Dialect.Supports(snapshot.VirtualMesh, "globalAccessPolicy"); ok &&
+		member.AccessSetting == nil && spec.GlobalAccessPolicy == networkingv1.GlobalAccessPolicyEnabled {
+		member.DenyByDefault = &snapshot.Origin{Ref: plan.Ref, Field: "globalAccessPolicy"}
+	}
+	if !canFederate(member) {
+		return
+	}
+	member.HostnameSuffix = defaultSuffix
+	if spec.Federation != nil && spec.Federation.HostnameSuffix != "" {
+		member.HostnameSuffix = spec.Federation.HostnameSuffix
+	}
+	if spec.Federation != nil && !spec.Federation.FlatNetwork && hasPeers(plan, member) {
+		gateways, issues := t.findGateways(spec.Federation, member)
+		member.Gateways = gateways
+		add(issues...)
+	}
 	if federates(spec.Federation) && !resolvesSuffix(member) {
-		plan.Issues = append(plan.Issues, snapshot.Errorf(snapshot.SmartDNSMissing,
-			"set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata, or end hostnameSuffix in \"global\"",
-			"mesh %s cannot resolve host names ending in %q: its proxies do not capture DNS", member.Ref.Name, member.HostnameSuffix).At("federation.hostnameSuffix").On(plan.Ref, member.Ref))
+		add(snapshot.Errorf(snapshot.SmartDNSMissing, member.Dialect.ResolveHint+", or end hostnameSuffix in \"global\"",
+			"mesh %s cannot resolve host names ending in %q: its proxies do not capture DNS", member.Ref.Name, member.HostnameSuffix).At("federation.hostnameSuffix"))
 	}
 }
 
-// istioMembers is the number of members that other clusters can reach through
-// gateways.
-func istioMembers(plan *snapshot.VirtualMeshPlan) int {
-	n := 0
-	for _, m := range plan.Members {
-		if m.Mesh.Spec.Istio != nil {
-			n++
-		}
-	}
-	return n
+// canFederate reports whether services can be federated from and to a mesh.
+func canFederate(m *snapshot.MeshPlan) bool {
+	ok, _ := m.Dialect.Supports(snapshot.VirtualMesh, "federation")
+	return ok
+}
+
+// hasPeers reports whether a VirtualMesh has other members that can call a mesh
+// through gateways. Each kind of mesh has its own protocol between clusters.
+func hasPeers(plan *snapshot.VirtualMeshPlan, mesh *snapshot.MeshPlan) bool {
+	return slices.ContainsFunc(plan.Members, func(m *snapshot.MeshPlan) bool { return m != mesh && m.Dialect == mesh.Dialect })
 }
 
 // federates reports whether a VirtualMesh makes services visible in other meshes.
@@ -262,7 +248,7 @@ func resolvesSuffix(m *snapshot.MeshPlan) bool { return Resolves(m, m.HostnameSu
 // server is expected.
 func Resolves(m *snapshot.MeshPlan, name string) bool {
 	labels := strings.Split(name, ".")
-	return labels[len(labels)-1] == defaultSuffix || (m.Mesh.Spec.Istio != nil && m.Mesh.Spec.Istio.SmartDnsProxyingEnabled)
+	return labels[len(labels)-1] == defaultSuffix || m.ResolvesAll
 }
 
 // mtlsIssues reports that mtlsConfig has no effect.

@@ -11,9 +11,8 @@ import (
 const maxNamed = 10
 
 // trustDomainIssues warns of members that others cannot call although they share a
-// root: Istio's proxies accept callers only if their trust domain is the mesh's own,
-// one of its aliases, or one of its caCertificates (istio.io
-// MeshConfig.trustDomainAliases).
+// root: proxies accept callers only if their trust domain is one that the mesh
+// accepts.
 func trustDomainIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	if plan.VirtualMesh.Spec.Federation == nil {
 		return nil
@@ -22,16 +21,14 @@ func trustDomainIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	for _, to := range plan.Members {
 		var domains, from []string
 		for _, caller := range plan.Members {
-			if caller.Mesh.Spec.Istio != nil && to.Mesh.Spec.Istio != nil && !to.Accepts(caller.TrustDomain) {
+			if caller.Dialect == to.Dialect && to.Dialect.SPIFFE && !to.Accepts(caller.TrustDomain) {
 				domains, from = append(domains, caller.TrustDomain), append(from, caller.Ref.Name)
 			}
 		}
 		if len(domains) == 0 {
 			continue
 		}
-		issues = append(issues, snapshot.Warnf(snapshot.TrustDomainForeign,
-			"add "+joinNames(domains)+" to trustDomainAliases in the meshConfig of mesh "+to.Ref.Name+
-				", or, to have AccessPolicies tell the identities apart, run its istiod with PILOT_SKIP_VALIDATE_TRUST_DOMAIN=true",
+		issues = append(issues, snapshot.Warnf(snapshot.TrustDomainForeign, to.Dialect.TrustHint(to.Ref.Name, joinNames(domains)),
 			"mesh %s accepts no callers of trust domain %s, so connections from %s fail", to.Ref.Name, joinNames(domains), joinNames(from)).On(plan.Ref, to.Ref))
 	}
 	return issues
@@ -90,15 +87,15 @@ func (t *Topology) SharedIdentityIssues(rule *snapshot.AccessRule, in []*snapsho
 		joinNames(also), joinNames(named), joinNames(by)).At("sourceSelector")}
 }
 
-// sharingRoot are the Istio meshes that share a root with a mesh, as far as is known;
+// sharingRoot are the meshes that share a root with a mesh, as far as is known;
 // itself included.
 func (t *Topology) sharingRoot(mesh *snapshot.MeshPlan) []*snapshot.MeshPlan {
-	if mesh.Mesh.Spec.Istio == nil {
+	if !mesh.Dialect.SPIFFE {
 		return nil
 	}
 	var out []*snapshot.MeshPlan
 	for _, other := range t.Meshes {
-		if other == mesh || other.Mesh.Spec.Istio != nil && mesh.VirtualMesh != nil && other.VirtualMesh == mesh.VirtualMesh {
+		if other == mesh || other.Dialect == mesh.Dialect && mesh.VirtualMesh != nil && other.VirtualMesh == mesh.VirtualMesh {
 			out = append(out, other)
 		}
 	}

@@ -32,7 +32,7 @@ func (Renderer) External(plan *snapshot.ExternalPlan, namespace string) []*snaps
 			Kind: snapshot.ServiceEntry, Cluster: mesh.Cluster, Namespace: mesh.Namespace,
 			Name: snapshot.Sanitize("external-" + plan.Ref.Name + "-" + plan.Ref.Namespace),
 		}
-		if mesh.Mesh.Spec.Istio != nil && !places[ref] {
+		if mesh.Dialect == dialect && !places[ref] {
 			places[ref] = true
 			out = append(out, &snapshot.Object{Ref: ref, Content: content})
 		}

@@ -18,7 +18,7 @@ type Renderer struct{}
 // Destination renders what follows from the plan of one service, in its own
 // mesh and in all that see it.
 func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object {
-	if plan.Mesh == nil || plan.Mesh.Mesh.Spec.Istio == nil || plan.Destination.Spec.KubeService == nil {
+	if plan.Destination.Spec.KubeService == nil {
 		return nil
 	}
 	r := &builder{plan: plan, namespace: namespace}
@@ -38,7 +38,7 @@ func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []
 
 // Mesh renders the gateways of a mesh, and who may call its services.
 func (Renderer) Mesh(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
-	if plan.Mesh.Spec.Istio == nil || plan.VirtualMesh == nil {
+	if plan.VirtualMesh == nil {
 		return nil
 	}
 	var objects []*snapshot.Object

@@ -1,9 +1,9 @@
 package istio
 
 import (
+	"cmp"
 	"slices"
 
-	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -13,8 +13,30 @@ const notYet = "not available yet"
 // dialect is read-only, and one for all: dialects are compared by pointer.
 var dialect = &snapshot.Dialect{
 	Name:   "Istio",
-	Speaks: func(spec *discoveryv1.MeshSpec) bool { return spec.Istio != nil },
+	Type:   "istio",
 	Fields: slices.Concat(trafficFields(), filterFields(), accessFields(), virtualMeshFields(), otherFields()),
+
+	Describe: describe,
+	SPIFFE:   true,
+	Principal: func(trustDomain, namespace, account string) string {
+		return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
+	},
+	ResolveHint: "set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata",
+	TrustHint: func(mesh, trustDomains string) string {
+		return "add " + trustDomains + " to trustDomainAliases in the meshConfig of mesh " + mesh +
+			", or, to have AccessPolicies tell the identities apart, run its istiod with PILOT_SKIP_VALIDATE_TRUST_DOMAIN=true"
+	},
+}
+
+// describe reads what Istio's MeshConfig says of a mesh. Proxies accept callers of
+// their mesh's own trust domain, its aliases, and those of its caCertificates
+// (istio.io MeshConfig.trustDomainAliases).
+func describe(plan *snapshot.MeshPlan) {
+	spec := plan.Mesh.Spec.Istio
+	plan.TrustDomain = cmp.Or(spec.TrustDomain, plan.TrustDomain)
+	plan.TrustAliases, plan.TrustPeers = spec.TrustDomainAliases, spec.PeerTrustDomains
+	plan.RootNamespace = cmp.Or(spec.RootNamespace, plan.RootNamespace)
+	plan.ResolvesAll = spec.SmartDnsProxyingEnabled
 }
 
 // Dialect declares what Istio supports.

@@ -24,7 +24,8 @@ const priorityLabel = "priority.networking.mesh.gloo.solo.io/"
 func (Renderer) VirtualDestination(plan *snapshot.VirtualDestinationPlan, namespace string) []*snapshot.Object {
 	v := &virtualBuilder{plan: plan, namespace: namespace, done: map[snapshot.Ref]bool{}}
 	for _, view := range plan.Views {
-		if len(view.Priorities) > 0 {
+		if view.Mesh.Dialect == dialect && len(view.Priorities) > 0 {
+			v.views = append(v.views, view)
 			v.callers(view)
 		}
 	}
@@ -38,6 +39,8 @@ type virtualBuilder struct {
 	plan      *snapshot.VirtualDestinationPlan
 	namespace string
 	objects   []*snapshot.Object
+	// views are those from meshes of Istio that can call it.
+	views []*snapshot.VirtualView
 	// done are the objects made: revisions of one control plane share them.
 	done map[snapshot.Ref]bool
 }

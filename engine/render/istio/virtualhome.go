@@ -34,7 +34,7 @@ func (v *virtualBuilder) homes() {
 // their order, together with the others of their cluster.
 func (v *virtualBuilder) behindGateways() [][]*snapshot.BackingPlan {
 	passed := map[*snapshot.BackingPlan]bool{}
-	for _, view := range v.plan.Views {
+	for _, view := range v.views {
 		for _, p := range view.Priorities {
 			for _, t := range p.Targets {
 				if len(t.Through) > 0 {

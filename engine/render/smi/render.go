@@ -22,7 +22,7 @@ type Renderer struct{ render.Nothing }
 
 // Destination renders what follows from the plan of one service.
 func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object {
-	if plan.Mesh == nil || plan.Destination.Spec.KubeService == nil {
+	if plan.Destination.Spec.KubeService == nil {
 		return nil
 	}
 	r := &builder{plan: plan, namespace: namespace}

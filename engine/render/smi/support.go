@@ -1,23 +1,42 @@
 package smi
 
 import (
+	"cmp"
 	"slices"
 
-	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // dialect is read-only, and one for all: dialects are compared by pointer.
 var dialect = &snapshot.Dialect{
-	Name:      "OSM",
-	Speaks:    func(spec *discoveryv1.MeshSpec) bool { return spec.Osm != nil },
-	Fields:    slices.Concat(trafficFields(), accessFields(), otherFields()),
+	Name:   "OSM",
+	Type:   "osm",
+	Fields: slices.Concat(trafficFields(), accessFields(), otherFields()),
+
+	Describe: describe,
+	// Certificates have a DNS name (OSM's ServiceIdentity.AsPrincipal).
+	Principal: func(trustDomain, namespace, account string) string {
+		return account + "." + namespace + "." + trustDomain
+	},
 	ByAccount: true, KeepsPort: true, SeesRequests: seesRequests, CheckAccess: checkAccess, Beside: beside,
 }
 
 // Dialect declares what Open Service Mesh 1.2 supports with the objects of the
 // Service Mesh Interface.
 func (Renderer) Dialect() *snapshot.Dialect { return dialect }
+
+// describe reads the trust domain of an Open Service Mesh, and whether it lets
+// everybody call everybody. If not it denies what no policy allows, in a
+// VirtualMesh or not.
+func describe(plan *snapshot.MeshPlan) {
+	spec := plan.Mesh.Spec.Osm
+	plan.TrustDomain = cmp.Or(spec.TrustDomain, plan.TrustDomain)
+	plan.Open = spec.PermissiveTrafficPolicyMode
+	plan.AccessSetting = &snapshot.Origin{
+		Ref:   snapshot.Ref{Kind: snapshot.MeshConfig, Cluster: plan.Cluster, Namespace: plan.Namespace, Name: "osm-mesh-config"},
+		Field: "traffic.enablePermissiveTrafficPolicyMode",
+	}
+}
 
 func trafficFields() []snapshot.Support {
 	const (

@@ -1,0 +1,48 @@
+package virtualmesh
+
+import (
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// unsupportedIssues say what a member does not get from its VirtualMesh.
+func unsupportedIssues(spec *networkingv1.VirtualMeshSpec, member *snapshot.MeshPlan) []snapshot.Issue {
+	name, dialect := member.Ref.Name, member.Dialect
+	var issues []snapshot.Issue
+	if ok, why := dialect.Supports(snapshot.VirtualMesh, "federation"); !ok && federates(spec.Federation) {
+		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported,
+			"remove the mesh from spec.meshes if its services have to be seen from other clusters",
+			"federation leaves out mesh %s: %s", name, why).At("federation"))
+	}
+	// A mesh without SPIFFE identities will never have certificates of a shared root.
+	if ok, why := dialect.Supports(snapshot.VirtualMesh, "mtlsConfig"); !ok && !dialect.SPIFFE && spec.MtlsConfig != nil {
+		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "configure its certificates where the mesh is installed",
+			"mtlsConfig has no effect on mesh %s: %s", name, why).At("mtlsConfig"))
+	}
+	return append(issues, accessIssues(spec.GlobalAccessPolicy, member)...)
+}
+
+// accessIssues say where globalAccessPolicy has no effect on a member.
+func accessIssues(asked networkingv1.GlobalAccessPolicy, member *snapshot.MeshPlan) []snapshot.Issue {
+	name := member.Ref.Name
+	setting := member.AccessSetting
+	if setting == nil {
+		ok, why := member.Dialect.Supports(snapshot.VirtualMesh, "globalAccessPolicy")
+		if ok || asked != networkingv1.GlobalAccessPolicyEnabled {
+			return nil
+		}
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "remove the mesh from spec.meshes",
+			"globalAccessPolicy is not in force in mesh %s: %s", name, why).At("globalAccessPolicy")}
+	}
+	field := "spec." + setting.Field + " of " + setting.Ref.Kind.String() + " " + setting.Ref.Name
+	switch {
+	case asked == networkingv1.GlobalAccessPolicyEnabled && member.Open:
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "change "+field,
+			"globalAccessPolicy is not in force in mesh %s: %s lets everybody call everybody", name, field).At("globalAccessPolicy")}
+	case asked == networkingv1.GlobalAccessPolicyDisabled && !member.Open:
+		return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported, "change "+field+" if access is to be open",
+			"globalAccessPolicy has no effect on mesh %s: by %s it denies what no policy allows", name, field).At("globalAccessPolicy")}
+	default:
+		return nil
+	}
+}
