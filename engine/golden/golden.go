@@ -25,9 +25,14 @@ func Update() bool { return *update }
 // -update it writes the file first.
 func File(t testing.TB, file, content string) {
 	t.Helper()
-	Files(t, filepath.Dir(file), map[string]string{filepath.Base(file): content}, func(name string) bool {
-		return name == filepath.Base(file)
-	})
+	if *update {
+		write(t, file, content)
+	}
+	old := map[string]string{}
+	if data, err := os.ReadFile(file); err == nil {
+		old[file] = string(data)
+	}
+	compare(t, old, map[string]string{file: content})
 }
 
 // Files fails the test if the files below dir for which belongs is true are not
@@ -41,22 +46,40 @@ func Files(t testing.TB, dir string, files map[string]string, belongs func(name 
 	check(t, dir, files, belongs)
 }
 
+// Section fails the test if the text between the lines begin and end of a file
+// is not want. With -update it writes want there first.
+func Section(t testing.TB, file, begin, end, want string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(text), begin)
+	require.True(t, ok, "%s: the line %q is missing", file, begin)
+	_, after, ok := strings.Cut(rest, end)
+	require.True(t, ok, "%s: the line %q is missing", file, end)
+	File(t, file, before+begin+want+end+after)
+}
+
 func check(t testing.TB, dir string, files map[string]string, belongs func(name string) bool) {
 	t.Helper()
-	old := read(t, dir, belongs)
+	compare(t, read(t, dir, belongs), files)
+}
+
+// compare reports how the files that exist differ from those that should.
+func compare(t testing.TB, old, files map[string]string) {
+	t.Helper()
 	for name, want := range old {
 		got, produced := files[name]
 		switch {
 		case !produced:
-			t.Errorf("%s/%s: nothing produces this file any more; run make golden if that is intended", dir, name)
+			t.Errorf("%s: nothing produces this file any more; run make golden if that is intended", name)
 		case got != want:
-			t.Errorf("%s/%s (-want +got); run make golden if the change is intended:\n%s", dir, name,
+			t.Errorf("%s (-want +got); run make golden if the change is intended:\n%s", name,
 				cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
 		}
 	}
 	for name, got := range files {
 		if _, exists := old[name]; !exists {
-			t.Errorf("%s/%s does not exist; run make golden if it is intended:\n%s", dir, name, got)
+			t.Errorf("%s does not exist; run make golden if it is intended:\n%s", name, got)
 		}
 	}
 }
@@ -69,10 +92,14 @@ func rewrite(t testing.TB, dir string, files map[string]string, belongs func(nam
 		}
 	}
 	for name, content := range files {
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(content), 0o644)) //nolint:gosec // tests name the file
+		write(t, filepath.Join(dir, filepath.FromSlash(name)), content)
 	}
+}
+
+func write(t testing.TB, file, content string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o644)) //nolint:gosec // tests name the file
 }
 
 // remove also removes the folders that become empty.

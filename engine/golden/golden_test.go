@@ -36,9 +36,9 @@ func TestFiles(t *testing.T) {
 	check(r, dir, files, mine)
 	require.Len(t, r.errors, 3)
 	all := strings.Join(r.errors, "\n")
-	assert.Contains(t, all, "/deep/er/old: nothing produces this file any more")
-	assert.Contains(t, all, "/deep/new does not exist")
-	assert.Contains(t, all, "/other (-want +got)")
+	assert.Contains(t, all, "deep/er/old: nothing produces this file any more")
+	assert.Contains(t, all, "deep/new does not exist")
+	assert.Contains(t, all, "other (-want +got)")
 
 	rewrite(t, dir, files, mine)
 	check(t, dir, files, mine)
