@@ -16,8 +16,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Dir is the folder dir of this machine, to be given to Load. Unlike os.DirFS it
-// also opens the bases that lie outside of it.
+// Dir is the folder dir of the local file system. Unlike os.DirFS, it also opens
+// bases outside of that folder.
 func Dir(dir string) fs.FS { return dirFS(dir) }
 
 type dirFS string
@@ -26,14 +26,14 @@ func (d dirFS) Open(name string) (fs.File, error) {
 	return os.Open(filepath.Join(string(d), filepath.FromSlash(name))) //nolint:gosec // the user names the folder
 }
 
-// overlay says on which documents those of a folder are laid.
+// overlay names the bases of a folder.
 type overlay struct {
 	// Bases are files or folders, relative to the folder.
 	Bases []string `json:"bases"`
 	// Without are the objects of the bases to leave out.
 	Without []snapshot.Ref `json:"without"`
 
-	// at is where it says so.
+	// at is the document that names them.
 	at place
 }
 
@@ -54,7 +54,7 @@ func (d document) key() (objectKey, bool) {
 	return objectKey{d.gvk.GroupKind(), head.Metadata.Namespace, head.Metadata.Name}, true
 }
 
-// apply lays the documents of a folder on those of the bases: an object that a
+// apply adds the documents of the bases to those of a folder; an object that a
 // base has too is merged into it.
 func (o overlay) apply(fsys fs.FS, folder string, own []document) ([]document, []error) {
 	below, order, errs := o.read(fsys, folder)

@@ -10,9 +10,9 @@ import (
 
 // decode reads a document into target. Strict decoding refuses fields that the
 // target does not have: for our own kinds, where a field that does nothing is
-// a mistake; Kubernetes' kinds grow with its versions.
+// a mistake; the kinds of Kubernetes gain fields with each version.
 func decode(doc document, target any, strict bool) error {
-	complaints, err := kjson.UnmarshalStrict(doc.json, target)
+	mistakes, err := kjson.UnmarshalStrict(doc.json, target)
 	if err != nil {
 		return typeError(doc, err)
 	}
@@ -20,22 +20,22 @@ func decode(doc document, target any, strict bool) error {
 		return nil
 	}
 	var errs []error
-	for _, complaint := range complaints {
+	for _, mistake := range mistakes {
 		var field kjson.FieldError
-		if !errors.As(complaint, &field) {
-			errs = append(errs, doc.at.errorf(nil, "%w", complaint))
+		if !errors.As(mistake, &field) {
+			errs = append(errs, doc.at.errorf(nil, "%w", mistake))
 			continue
 		}
 		path := steps(field.FieldPath())
-		errs = append(errs, doc.at.errorf(path, "%s has no field %s; mend the spelling or the indentation", doc.gvk.Kind, field.FieldPath()))
+		errs = append(errs, doc.at.errorf(path, "%s has no field %s; correct the spelling or the indentation", doc.gvk.Kind, field.FieldPath()))
 	}
 	return errors.Join(errs...)
 }
 
-// cannot matches the complaint of a JSON decoder about a value of a wrong type.
+// cannot matches the error of a JSON decoder for a value of the wrong type.
 var cannot = regexp.MustCompile(`cannot unmarshal (\w+)(?: [^ ]+)? into Go (?:struct field [A-Za-z0-9_]+\.(\S+)|value) of type (\S+)`)
 
-// typeError says in the words of YAML that a value has a wrong type.
+// typeError reports a value of the wrong type in terms of YAML.
 func typeError(doc document, err error) error {
 	m := cannot.FindStringSubmatch(err.Error())
 	if m == nil {

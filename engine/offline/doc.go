@@ -2,18 +2,18 @@
 // one: clusters as directories.
 //
 //	DIR/management/**.yaml   the management plane: policies, VirtualMeshes, ...
-//	DIR/<cluster>/**.yaml    one folder for each cluster: Services, Deployments, ...
+//	DIR/CLUSTER/**.yaml      one folder for each cluster: Services, Deployments, ...
 //
-// Files end in .yaml, .yml or .json, may hold several documents, and may hold
-// Lists, so that the output of `kubectl get -o yaml` can be dropped in. Names
-// that begin with a dot are left out.
+// Files end in .yaml, .yml or .json. A file has any number of documents and
+// Lists, such as the output of `kubectl get -o yaml`. Names that begin with a dot
+// are ignored.
 //
 // Two kinds of documents, of apiVersion offline/v1, describe the folder itself.
-// Both are optional and may be in any file of the folder they describe:
+// Both are optional and may be in any file of the folder:
 //
 //	kind: Cluster            # in a cluster's folder
 //	spec:
-//	  domain: cluster.local  # DNS suffix of Services; beats the KubernetesCluster's
+//	  domain: cluster.local  # DNS suffix of Services; overrides the KubernetesCluster's
 //	  sync: stale            # unsynced, stale or synced (the default)
 //	  reason: no answer from https://10.0.0.1:6443
 //
@@ -26,48 +26,51 @@
 //	  - ref: {kind: VirtualService, cluster: c1, namespace: bookinfo, name: reviews}
 //	    code: WriteFailed      # the default; or ForeignObject
 //	    message: admission webhook denied the request
-//	    parents:               # the policies to report it in
+//	    parents:               # the policies whose status reports it
 //	    - {kind: TrafficPolicy, namespace: bookinfo, name: slow}
 //
-// Both may lay their folder on others:
+// A folder may be based on other manifests. Both kinds have these fields:
 //
 //	spec:
 //	  bases: [../cluster-1, ../../shared/istio.yaml] # folders or files, relative to this folder
-//	  without:                                       # objects of the bases that are left out
+//	  without:                                       # objects of the bases to leave out
 //	  - {kind: Pod, namespace: bookinfo, name: ratings-v1-0}
 //
-// An object of the folder that a base has too is merged into it, as a JSON merge
-// patch is: what it does not say stays, null removes, lists are replaced. No two
-// bases have the same object, and a base does not describe its folder, so it has
-// no bases itself.
+// An object that is in the folder and in a base is a JSON merge patch of the
+// base's object: fields that it omits are kept, null removes a field, lists are
+// replaced. Two bases must not have the same object. A base must not have bases
+// or other documents of offline/v1.
 //
-// A KubernetesCluster without a folder is a registered cluster that cannot be
-// read: it is frozen. Clusters without a KubernetesCluster are as good as others.
+// A registered cluster without a folder cannot be read, so it is frozen. A
+// cluster with a folder needs no KubernetesCluster.
 //
 // # Golden cases
 //
 // A folder testdata/discovery/CASE or testdata/translate/CASE is a golden case.
-// `make golden` writes all of it but in/ and the names of the files in describe/:
+// Write the manifests in in/ and, if needed, base.yaml and empty files in
+// describe/; `make golden` writes the rest:
 //
 //	in/                      an input, as above
 //	out/CLUSTER/KIND.yaml    objects of the Output; CLUSTER may be management
 //	statuses.yaml            statuses of the Output, by object
 //	issues.yaml              issues of Load and of the Output
 //	base.yaml                the case that this one is based on, see below
-//	describe/KIND-NAME.txt   the answer to `meshctl describe KIND NAME`
-//	describe/KIND.txt        the answer to `meshctl describe KIND`
+//	describe/KIND-NAME.txt   the output of `meshctl describe KIND NAME`
+//	describe/KIND.txt        the output of `meshctl describe KIND`
 //	describe/*.yaml          the same with -o yaml
 //
-// The files are compared with all that follows from the input: an object too
-// many is a failure, as is one that is missing or different. Files do not repeat
-// what is proven elsewhere:
+// Clusters share objects through bases: testdata/clusters has control planes,
+// gateways and services.
 //
-//   - A case with a folder in/management leaves out the objects and statuses
-//     that are the same without this folder, that is, what was discovered. The
-//     cases of testdata/discovery have no such folder, and prove these.
-//   - A case with a file base.yaml leaves out what the base, another case, has
-//     in its files too. Write `base: ../CASE` into the file; make golden adds a
-//     list of what the base has and this case has not. A base has no base.
-//   - A status says "as written" for the spec of a policy that is the one in the
-//     input.
+// A test compares the files with everything that follows from the input: it
+// fails for an object, status or issue that is unexpected, missing or different.
+// The files do not repeat what other cases prove:
+//
+//   - A case with a folder in/management omits the objects and statuses that are
+//     the same without that folder: what was discovered. The cases of
+//     testdata/discovery have no such folder and prove these.
+//   - A case with `base: ../CASE` in base.yaml omits what is the same in that
+//     case. `make golden` adds the list `without`: what the base has and this
+//     case does not. The base itself must not have a base.
+//   - In a status, `spec: as written` is the spec of the policy in the input.
 package offline

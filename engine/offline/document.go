@@ -21,7 +21,7 @@ type document struct {
 	json []byte
 }
 
-// place says where in a folder something stands.
+// place is a position in a folder.
 type place struct {
 	file string
 	// doc counts the documents of the file from 1.
@@ -124,8 +124,8 @@ type header struct {
 	Items      []json.RawMessage `json:"items"`
 }
 
-// parse reads the documents of a file, Lists taken apart. Documents that make
-// no sense come back as errors; the others are good.
+// parse reads the documents of a file and the items of its Lists. It returns an
+// error for each document that cannot be read, and all others.
 func parse(file string, data []byte) ([]document, []error) {
 	var (
 		documents []document
@@ -179,7 +179,7 @@ func unpack(at place, raw []byte) ([]document, error) {
 // yamlLine finds the line that YAML parsers put into their messages.
 var yamlLine = regexp.MustCompile(`(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\s+)?line (\d+): `)
 
-// syntaxError turns a parser's complaint, whose lines count from the document's
+// syntaxError turns a parser's error, whose lines count from the document's
 // begin, into one that counts from the file's.
 func syntaxError(at place, err error) error {
 	text := err.Error()

@@ -7,9 +7,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Files lays an Output out as Load would read it: for each cluster a folder,
-// in it for each kind a file. Names use slashes. A kind without objects has no
-// file.
+// Files returns an Output as files that Load can read, by name: a folder for each
+// cluster, and in it a file for each kind that has objects. Names use slashes.
 func Files(out *snapshot.Output) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for cluster, objects := range out.ByCluster() {

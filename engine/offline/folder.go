@@ -108,12 +108,12 @@ func (f *folder) describe(doc document) error {
 	return nil
 }
 
-// read puts one document where it belongs.
+// read adds the object of a document to its list.
 func (f *folder) read(doc document) error {
 	kind, known := snapshot.KindOf(doc.gvk.GroupKind())
 	switch {
 	case !known && ourGroup(doc.gvk.Group) && !f.stored(doc.gvk):
-		return doc.at.errorf([]string{"kind"}, "group %s has no kind %s; mend the spelling", doc.gvk.Group, doc.gvk.Kind)
+		return doc.at.errorf([]string{"kind"}, "group %s has no kind %s; correct the spelling", doc.gvk.Group, doc.gvk.Kind)
 	case !known:
 		f.left[doc.gvk]++
 		return nil
@@ -149,13 +149,13 @@ func (f *folder) register(kind snapshot.Kind, doc document, o snapshot.APIObject
 	ref := snapshot.RefOf(kind, o)
 	ref.Cluster = f.cluster
 	if first, twice := f.seen[ref]; twice {
-		return doc.at.errorf([]string{"metadata"}, "%s stands in %s:%d already; remove one of them", ref, first.file, first.line(first.path))
+		return doc.at.errorf([]string{"metadata"}, "%s is in %s:%d already; remove one of them", ref, first.file, first.line(first.path))
 	}
 	f.seen[ref] = doc.at
 	return nil
 }
 
-// leftOut tells, kind by kind, what was left out.
+// leftOut reports, for each kind, how many objects were left out.
 func (f *folder) leftOut() []snapshot.Issue {
 	var issues []snapshot.Issue
 	for _, gvk := range slices.SortedFunc(maps.Keys(f.left), func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }) {

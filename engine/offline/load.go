@@ -17,9 +17,9 @@ import (
 // ManagementFolder is the name of the management plane's folder.
 const ManagementFolder = "management"
 
-// Load reads a folder. The same files give the same Input. The issues tell
-// what was left out; the error, if any, has one line for each mistake, each
-// beginning with file and line.
+// Load reads a folder. The same files give the same Input. The issues report what
+// was left out. The error has one line for each mistake, which begins with the
+// file and the line.
 func Load(fsys fs.FS) (*snapshot.Input, []snapshot.Issue, error) {
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -56,7 +56,7 @@ func loadEntry(fsys fs.FS, entry fs.DirEntry, input *snapshot.Input) ([]snapshot
 		return nil, nil
 	case !isDir(fsys, entry):
 		if isManifest(name) {
-			return nil, fmt.Errorf("%s: stands beside the folders; move it into the folder of its cluster, or into %s", name, ManagementFolder)
+			return nil, fmt.Errorf("%s: is outside of the folders; move it into the folder of its cluster, or into %s", name, ManagementFolder)
 		}
 		return nil, nil
 	case name == ManagementFolder:
@@ -76,13 +76,13 @@ func loadEntry(fsys fs.FS, entry fs.DirEntry, input *snapshot.Input) ([]snapshot
 	f := clusterFolder(cluster)
 	issues, err := loadFolder(fsys, f)
 	if err == nil && cluster.Sync == snapshot.Unsynced && len(f.seen) > 0 {
-		err = fmt.Errorf("%s: is said to be unsynced, which means that nothing was ever read, but has %d objects; remove them, or say stale", name, len(f.seen))
+		err = fmt.Errorf("%s: sync is unsynced, which means that nothing was ever read, but the folder has %d objects; remove them, or write sync: stale", name, len(f.seen))
 	}
 	return issues, err
 }
 
-// applyRegistrations takes what the KubernetesClusters say: the DNS domain, and
-// clusters of which there is no folder.
+// applyRegistrations sets the DNS domains of the KubernetesClusters, and adds
+// the clusters that have no folder.
 func applyRegistrations(input *snapshot.Input) {
 	for _, registration := range input.Management.KubernetesClusters {
 		i := slices.IndexFunc(input.Clusters, func(c *snapshot.Cluster) bool { return c.Name == registration.Name })

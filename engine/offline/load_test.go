@@ -213,11 +213,11 @@ func TestLoadMistakes(t *testing.T) {
 		want  []string // the lines of the error, each a part
 	}{
 		"nothing":       {map[string]string{"notes.txt": ""}, []string{"no folder in it; make one for each cluster"}},
-		"beside":        {map[string]string{"p.yaml": policy, "c1/s.yaml": reviews}, []string{"p.yaml: stands beside the folders"}},
+		"beside":        {map[string]string{"p.yaml": policy, "c1/s.yaml": reviews}, []string{"p.yaml: is outside of the folders"}},
 		"folder's name": {map[string]string{"My_Cluster/s.yaml": reviews}, []string{"My_Cluster: a folder is named like its cluster"}},
 		"unknown field": {
 			map[string]string{"management/p.yaml": policy + "    retires: {attempts: 3}\n"},
-			[]string{"management/p.yaml:9: document 1: TrafficPolicy has no field spec.policy.retires; mend"},
+			[]string{"management/p.yaml:9: document 1: TrafficPolicy has no field spec.policy.retires; correct"},
 		},
 		"unknown field in a later document": {
 			map[string]string{"management/p.yaml": "# first\n---\n" + policy + "---\n" + strings.ReplaceAll(policy, "requestTimeout", "timeout")},
@@ -257,7 +257,7 @@ func TestLoadMistakes(t *testing.T) {
 		"no namespace": {map[string]string{"c1/s.yaml": strings.Replace(reviews, ", namespace: bookinfo", "", 1)}, []string{"Service reviews has no namespace; add metadata.namespace"}},
 		"twice": {
 			map[string]string{"c1/a.yaml": reviews, "c1/b.yaml": "---\n" + reviews},
-			[]string{"c1/b.yaml:4: document 1: Service c1/bookinfo/reviews stands in c1/a.yaml:1 already"},
+			[]string{"c1/b.yaml:4: document 1: Service c1/bookinfo/reviews is in c1/a.yaml:1 already"},
 		},
 		"item of a list": {
 			map[string]string{"management/l.yaml": "apiVersion: v1\nkind: List\nitems:\n- apiVersion: networking.mesh.gloo.solo.io/v1\n  kind: TrafficPolicy\n  metadata: {name: a, namespace: b}\n  spec:\n    oops: 1\n"},
@@ -265,7 +265,7 @@ func TestLoadMistakes(t *testing.T) {
 		},
 		"unsynced with objects": {
 			map[string]string{"c1/c.yaml": "apiVersion: offline/v1\nkind: Cluster\nspec: {sync: unsynced}\n", "c1/s.yaml": reviews},
-			[]string{"c1: is said to be unsynced"},
+			[]string{"c1: sync is unsynced"},
 		},
 		"sync misspelt":  {map[string]string{"c1/c.yaml": "apiVersion: offline/v1\nkind: Cluster\nspec: {sync: old}\n"}, []string{`sync "old" is none of unsynced, stale, synced`}},
 		"wrong describe": {map[string]string{"c1/c.yaml": "apiVersion: offline/v1\nkind: Management\n"}, []string{"c1/c.yaml:2: document 1: kind Management does not describe the folder c1"}},
@@ -291,7 +291,7 @@ func TestLoadMistakes(t *testing.T) {
 		},
 		"an object of a base twice": {
 			map[string]string{"c1/c.yaml": basedOn("{bases: [../c2]}"), "c1/s.yaml": reviews + "---\n" + reviews, "c2/s.yaml": reviews},
-			[]string{"c1/s.yaml:8: document 2: Service c1/bookinfo/reviews stands in c1/s.yaml:1 already"},
+			[]string{"c1/s.yaml:8: document 2: Service c1/bookinfo/reviews is in c1/s.yaml:1 already"},
 		},
 		"without what no base has": {
 			map[string]string{"c1/c.yaml": basedOn("{bases: [../c2], without: [{kind: Pod, namespace: b, name: p}]}"), "c2/s.yaml": reviews},
@@ -301,7 +301,7 @@ func TestLoadMistakes(t *testing.T) {
 			map[string]string{"c1/c.yaml": basedOn("{bases: [../c2]}") + "---\n" + basedOn("{bases: [../c2]}"), "c2/s.yaml": reviews},
 			[]string{"c1/c.yaml:7: document 2: c1/c.yaml names bases already; name all of them there"},
 		},
-		"all of them are told": {
+		"all are reported": {
 			map[string]string{"c1/a.yaml": "words\n", "c2/b.yaml": "words\n---\nwords\n", "management/p.yaml": policy},
 			[]string{"c1/a.yaml:1:", "c2/b.yaml:1:", "c2/b.yaml:3: document 2:"},
 		},
