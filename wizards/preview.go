@@ -18,15 +18,15 @@ import (
 type World struct {
 	*snapshot.State
 
-	memo *engine.Translator
-	now  time.Time
+	translator *engine.Translator
+	now        time.Time
 }
 
 // NewWorld translates an input. Now is when an object that is asked for would
 // be created, by which policies rank.
 func NewWorld(in *snapshot.Input, now time.Time) *World {
-	memo := engine.New(engine.Options{})
-	return &World{State: memo.Translate(in), memo: memo, now: now}
+	translator := engine.New(engine.Options{})
+	return &World{State: translator.Translate(in), translator: translator, now: now}
 }
 
 // Preview is what an object would do.
@@ -34,6 +34,9 @@ type Preview struct {
 	*explain.Comparison
 
 	ref snapshot.Ref
+	// unread are the clusters in which hand-written objects may make the server
+	// refuse the object: nothing in them was read.
+	unread []string
 }
 
 // Exists reports whether there is an object of that kind and name already.
@@ -60,11 +63,17 @@ func (w *World) Preview(object *unstructured.Unstructured) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	comparison, err := explain.Compare(w.Output, w.memo.Translate(in).Output)
+	comparison, err := explain.Compare(w.Output, w.translator.Translate(in).Output)
 	if err != nil {
 		return nil, err
 	}
-	return &Preview{Comparison: comparison, ref: ref}, nil
+	p := &Preview{Comparison: comparison, ref: ref}
+	for _, c := range in.Clusters {
+		if in.RefuseIntersecting && c.Sync == snapshot.Unsynced {
+			p.unread = append(p.unread, c.Name)
+		}
+	}
+	return p, nil
 }
 
 // Issues of the object itself, and those that others get by it.
@@ -104,10 +113,13 @@ func (p *Preview) Summary() string {
 			fmt.Fprintf(&b, "  %s %s %s/%s\n", o.Verb(), o.Ref.Kind, o.Ref.Namespace, o.Ref.Name)
 		}
 	}
+	if len(p.unread) > 0 {
+		fmt.Fprintf(&b, "The server refuses what hand-written objects intersect with. Those in %s were not read.\n", strings.Join(p.unread, ", "))
+	}
 	own, others := p.Issues()
 	writeIssues(&b, "Worth knowing:", own)
 	writeIssues(&b, "Others would get these problems:", others)
-	writeIssues(&b, "It would mend:", p.Gone)
+	writeIssues(&b, "It would fix:", p.Gone)
 	return clean(b.String())
 }
 

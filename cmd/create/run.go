@@ -15,7 +15,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
-	"github.com/meshctl/meshctl/cmd/translate"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/admission"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
@@ -101,14 +101,17 @@ func (o *Options) complete() error {
 // input reads what was discovered.
 func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
 	if o.From != "" {
-		in, _, err := translate.Load(o.From)
-		return in, err
+		reading, err := load.Folder(o.From)
+		if err != nil {
+			return nil, err
+		}
+		return reading.Input, nil
 	}
 	config, err := o.Kube.Config(o.Factory)
 	if err != nil {
 		return nil, err
 	}
-	return o.Flags.Discovered(ctx, o.Streams, config, o.MgmtNamespace)
+	return o.Flags.Discovered(ctx, o.Streams, load.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version})
 }
 
 // outcome asks, or takes what the flags say.

@@ -7,9 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/meshctl/meshctl/cmd/translate"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
-	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/tui"
 )
 
@@ -21,17 +20,17 @@ type folder struct {
 	dir string
 	now func() time.Time
 	// scanned is the fingerprint of the folder when it was last read.
-	scanned string
-	memo    *engine.Translator
+	scanned    string
+	translator *engine.Translator
 }
 
 // newFolder reads the folder once, so that errors are reported before the screen
 // is taken.
 func newFolder(dir string, now func() time.Time) (*folder, error) {
-	if _, _, err := translate.Load(dir); err != nil {
+	if _, err := load.Folder(dir); err != nil {
 		return nil, err
 	}
-	return &folder{dir: dir, now: now, memo: engine.New(engine.Options{})}, nil
+	return &folder{dir: dir, now: now, translator: engine.New(engine.Options{})}, nil
 }
 
 // Name implements tui.Source.
@@ -69,12 +68,12 @@ func (f *folder) read() *tui.Update {
 		At: f.now(), HasChanges: true,
 		NoChanges: "Nothing is written for a folder, so there are no changes. They are shown for a management cluster: meshctl dashboard --context CONTEXT",
 	}
-	input, _, err := translate.Load(f.dir)
+	reading, err := load.Folder(f.dir)
 	if err != nil {
 		update.ReadError = err.Error()
 		return update
 	}
-	update.Index = explain.New(f.memo.Translate(input))
+	update.Index = reading.Index(f.translator)
 	return update
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/explain"
@@ -39,10 +40,10 @@ const (
 // live is a tui.Source of a management cluster and of the clusters registered
 // there: it watches and translates as `meshctl serve` does, and writes nothing.
 type live struct {
-	config *rest.Config
-	opts   *Options
-	watch  *watch.Source
-	memo   *engine.Translator
+	config     *rest.Config
+	opts       *Options
+	watch      *watch.Source
+	translator *engine.Translator
 	// credentials returns those in use; nil if the clusters are not read.
 	credentials func() []cluster.CredentialStatus
 	events      *events
@@ -73,7 +74,7 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 	if err := watch.CheckCRDs(ctx, config); err != nil {
 		return nil, err
 	}
-	l := &live{config: config, opts: opts, memo: engine.New(engine.Options{}), ended: make(chan error, 1), latest: &tui.Update{}}
+	l := &live{config: config, opts: opts, translator: engine.New(engine.Options{}), ended: make(chan error, 1), latest: &tui.Update{}}
 	if l.unread, err = whyClustersUnread(ctx, config, opts.Namespace); err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func (l *live) start(ctx context.Context) error {
 	log := slog.New(slog.DiscardHandler)
 	group, ctx := errgroup.WithContext(ctx)
 	options := watch.Options{
-		Management: l.config, Namespace: l.opts.Namespace, Log: log, Statuses: true, Probe: probe, Timeout: probe, Grace: grace,
+		Management: l.config, Namespace: l.opts.Namespace, Log: log, Statuses: true, Version: l.opts.factory.Version.Version, Probe: probe, Timeout: probe, Grace: grace,
 	}
 	if l.unread != "" {
 		options.Grace = time.Nanosecond // there is nothing to wait for
@@ -196,12 +197,7 @@ func (l *live) read() bool {
 	}
 	began := l.opts.factory.Now()
 	l.input = input
-	state := l.memo.Translate(input)
-	if l.unread != "" {
-		l.latest.Index = explain.NewStored(state)
-	} else {
-		l.latest.Index = explain.NewLive(state)
-	}
+	l.latest.Index = load.Following(input, l.unread != "").Index(l.translator)
 	now := l.opts.factory.Now()
 	l.next = now.Add(min(now.Sub(began), maxPause))
 	l.behind = lagging(l.behind, input.Clusters, l.latest.Index.Pending(), now)

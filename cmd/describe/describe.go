@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -19,7 +20,7 @@ import (
 type Options struct {
 	Streams *cmdutil.Streams
 	Output  cmdutil.OutputFlag
-	Source  Source
+	Source  load.Source
 	Kind    snapshot.Kind
 	// Name of the object; empty lists all.
 	Name string
@@ -121,7 +122,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 
 func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options) error) *cobra.Command {
 	opts := &Options{Streams: f.Streams, Kind: k.kind, Now: f.Now}
-	opts.Source.factory = f
+	opts.Source.Factory = f
 	cmd := &cobra.Command{
 		Use:     k.use + " [NAME]",
 		Aliases: k.aliases,
@@ -154,7 +155,7 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 }
 
 func describeRun(ctx context.Context, opts *Options) error {
-	index, err := opts.Source.Ask(ctx)
+	index, err := opts.ask(ctx)
 	if err != nil {
 		return err
 	}
@@ -205,6 +206,19 @@ func closest(name string, names []string) []string {
 	return similar
 }
 
+// ask reads what the flags name and indexes it for questions.
+func (o *Options) ask(ctx context.Context) (*explain.Index, error) {
+	// What was left out of a folder does not bear on the answers; translate reports it.
+	reading, err := o.Source.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return reading.Index(nil), nil
+}
+
+// completionTimeout is how long a shell may wait for names.
+const completionTimeout = 2 * time.Second
+
 // completeNames lists names for the shell; a mistake or a slow cluster gives none.
 func completeNames(ctx context.Context, opts *Options) []string {
 	if ctx == nil {
@@ -212,7 +226,7 @@ func completeNames(ctx context.Context, opts *Options) []string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	index, err := opts.Source.Ask(ctx)
+	index, err := opts.ask(ctx)
 	if err != nil {
 		return nil
 	}

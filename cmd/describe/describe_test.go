@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -18,11 +19,11 @@ func TestNewCmd(t *testing.T) {
 		want    Options
 		wantErr string
 	}{
-		"destination":                      {want: Options{Kind: snapshot.Destination, Source: Source{Namespace: "gloo-mesh"}}},
-		"tt reviews -n mesh":               {want: Options{Kind: snapshot.Destination, Name: "reviews", Source: Source{Namespace: "mesh"}}},
-		"meshes -s a,b -s c":               {want: Options{Kind: snapshot.Mesh, Search: []string{"a", "b", "c"}, Source: Source{Namespace: "gloo-mesh"}}},
-		"vmesh --kubecontext x":            {want: Options{Kind: snapshot.VirtualMesh, Source: Source{Namespace: "gloo-mesh", Kube: cmdutil.KubeFlags{Context: "x"}}}},
-		"workload w --dir d -o json":       {want: Options{Kind: snapshot.Workload, Name: "w", Source: Source{Dir: "d", Namespace: "gloo-mesh"}}},
+		"destination":                      {want: Options{Kind: snapshot.Destination, Source: load.Source{Namespace: "gloo-mesh"}}},
+		"tt reviews -n mesh":               {want: Options{Kind: snapshot.Destination, Name: "reviews", Source: load.Source{Namespace: "mesh"}}},
+		"meshes -s a,b -s c":               {want: Options{Kind: snapshot.Mesh, Search: []string{"a", "b", "c"}, Source: load.Source{Namespace: "gloo-mesh"}}},
+		"vmesh --kubecontext x":            {want: Options{Kind: snapshot.VirtualMesh, Source: load.Source{Namespace: "gloo-mesh", Kube: cmdutil.KubeFlags{Context: "x"}}}},
+		"workload w --dir d -o json":       {want: Options{Kind: snapshot.Workload, Name: "w", Source: load.Source{Dir: "d", Namespace: "gloo-mesh"}}},
 		"mesh a b":                         {wantErr: "one argument too many"},
 		"mesh a -s b":                      {wantErr: "not both"},
 		"mesh --dir d --kubeconfig f":      {wantErr: "none of the others can be"},
@@ -43,7 +44,7 @@ func TestNewCmd(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			got.Source.factory = nil
+			got.Source.Factory = nil
 			assert.Equal(t, c.want.Source, got.Source)
 			assert.Equal(t, c.want.Kind, got.Kind)
 			assert.Equal(t, c.want.Name, got.Name)
@@ -59,7 +60,7 @@ func TestListFits(t *testing.T) {
 	ask := func(format cmdutil.Format, width int) string {
 		streams, _, out, _ := cmdutil.TestStreams()
 		streams.OutTTY, streams.Width = true, width
-		opts := &Options{Streams: streams, Kind: snapshot.Destination, Source: Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
+		opts := &Options{Streams: streams, Kind: snapshot.Destination, Source: load.Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
 		opts.Output.Format = format
 		require.NoError(t, describeRun(t.Context(), opts))
 		return out.String()
@@ -96,7 +97,7 @@ func TestDescribeRunNothing(t *testing.T) {
 		{cmdutil.FormatYAML, "[]\n", ""},
 	} {
 		streams, _, out, errs := cmdutil.TestStreams()
-		opts := &Options{Streams: streams, Kind: snapshot.Mesh, Search: []string{"nothing"}, Source: Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
+		opts := &Options{Streams: streams, Kind: snapshot.Mesh, Search: []string{"nothing"}, Source: load.Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
 		opts.Output.Format = c.format
 		require.NoError(t, describeRun(t.Context(), opts))
 		assert.Equal(t, c.out, out.String())

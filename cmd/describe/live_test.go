@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
@@ -71,7 +72,7 @@ func TestLive(t *testing.T) {
 		factory := cmdutil.NewFactory(streams)
 		factory.Config = func(string, string) (*rest.Config, error) { return config, nil }
 		question.Streams, question.Now = streams, noon
-		question.Source = Source{Namespace: snapshot.DefaultNamespace, factory: factory}
+		question.Source = load.Source{Namespace: snapshot.DefaultNamespace, Factory: factory}
 		require.NoError(t, describeRun(t.Context(), &question), file)
 		want, err := os.ReadFile(filepath.Join(dir, "describe", file))
 		require.NoError(t, err)

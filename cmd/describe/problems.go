@@ -12,7 +12,7 @@ import (
 
 func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	opts := &Options{Streams: f.Streams}
-	opts.Source.factory = f
+	opts.Source.Factory = f
 	cmd := &cobra.Command{
 		Use:     "problems",
 		Aliases: []string{"issues"},
@@ -32,7 +32,7 @@ func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) err
 }
 
 func problemsRun(ctx context.Context, opts *Options) error {
-	index, err := opts.Source.Ask(ctx)
+	index, err := opts.ask(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,13 +10,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
 
 // join looks what the clusters have, joins meshes, and makes a first policy.
 func (r *run) join(ctx context.Context) error {
-	in, err := r.Flags.Look(ctx, r.Streams, r.config, r.MgmtNamespace)
+	in, err := r.Flags.Look(ctx, r.Streams, r.management())
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func (r *run) join(ctx context.Context) error {
 			return err
 		}
 		if changed {
-			if in, err = r.Flags.Look(ctx, r.Streams, r.config, r.MgmtNamespace); err != nil {
+			if in, err = r.Flags.Look(ctx, r.Streams, r.management()); err != nil {
 				return err
 			}
 		}
@@ -41,6 +42,11 @@ func (r *run) join(ctx context.Context) error {
 		return nil
 	}
 	return r.policy(ctx, in)
+}
+
+// management is what to read.
+func (r *run) management() load.Management {
+	return load.Management{Config: r.config, Namespace: r.MgmtNamespace, Version: r.factory.Version.Version}
 }
 
 // tell says what was found.

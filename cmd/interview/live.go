@@ -4,36 +4,37 @@ import (
 	"context"
 	"log/slog"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/engine/serve"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/snapshot"
-	"github.com/meshctl/meshctl/engine/watch"
 )
 
-// Discovered reads what was discovered. Where the management plane has not
-// worked yet, the registered clusters are looked at instead.
-func (f *Flags) Discovered(ctx context.Context, s *cmdutil.Streams, config *rest.Config, namespace string) (*snapshot.Input, error) {
-	in, err := watch.ReadOnce(ctx, config, namespace)
+// Discovered reads what was discovered. Where no server has discovered anything
+// yet, it reads the registered clusters instead.
+func (f *Flags) Discovered(ctx context.Context, s *cmdutil.Streams, m load.Management) (*snapshot.Input, error) {
+	reading, err := m.Stored(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m := in.Management
-	if len(m.KubernetesClusters) == 0 || len(m.Meshes)+len(m.Destinations) > 0 {
-		return in, nil
+	stored := reading.Input.Management
+	if len(stored.KubernetesClusters) == 0 || len(stored.Meshes)+len(stored.Destinations) > 0 {
+		return reading.Input, nil
 	}
-	return f.Look(ctx, s, config, namespace)
+	return f.Look(ctx, s, m)
 }
 
 // Look reads the registered clusters themselves.
-func (f *Flags) Look(ctx context.Context, s *cmdutil.Streams, config *rest.Config, namespace string) (*snapshot.Input, error) {
+func (f *Flags) Look(ctx context.Context, s *cmdutil.Streams, m load.Management) (*snapshot.Input, error) {
 	// What client-go says while it is being stopped is for nobody.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	progress := f.Progress(s)
 	progress.Start("Looking into the registered clusters")
-	in, err := serve.Look(ctx, serve.Options{Management: config, Namespace: namespace, Log: slog.New(slog.DiscardHandler), UserAgent: config.UserAgent})
+	reading, err := m.Clusters(ctx)
 	progress.End(err)
-	return in, err
+	if err != nil {
+		return nil, err
+	}
+	return reading.Input, nil
 }

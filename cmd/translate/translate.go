@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -100,13 +100,14 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 }
 
 func translateRun(opts *Options) error {
-	input, issues, err := Load(opts.Dir)
+	reading, err := load.Folder(opts.Dir)
 	if err != nil {
 		return err
 	}
+	input := reading.Input
 	input.RefuseIntersecting = input.RefuseIntersecting || opts.DisallowIntersecting
 	output := engine.Translate(input).Output
-	issues = append(issues, output.Issues...)
+	issues := append(reading.Issues, output.Issues...)
 	slices.SortFunc(issues, snapshot.Issue.Compare)
 
 	objects, err := choose(output, opts.Cluster)
@@ -135,22 +136,6 @@ func translateRun(opts *Options) error {
 		return cmdutil.ErrFindings
 	}
 	return nil
-}
-
-// Load reads the folder dir.
-func Load(dir string) (*snapshot.Input, []snapshot.Issue, error) {
-	info, err := os.Stat(dir)
-	switch {
-	case err != nil:
-		return nil, nil, cmdutil.NotFoundErrorf("folder %s cannot be read: %w", dir, err)
-	case !info.IsDir():
-		return nil, nil, cmdutil.FlagErrorf("%s is a file; name the folder that has a folder for each cluster", dir)
-	}
-	input, issues, err := offline.Load(offline.Dir(dir))
-	if err != nil {
-		return nil, nil, fmt.Errorf("the manifests in %s cannot be used:\n%w", dir, err)
-	}
-	return input, issues, nil
 }
 
 // choose lists the objects cluster by cluster, each in the order of applying;

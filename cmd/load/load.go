@@ -1,0 +1,104 @@
+// Package load reads what commands answer from. There are four ways:
+//
+//	Folder      manifests in files
+//	Stored      the management cluster alone
+//	Clusters    the management cluster and every registered one, once
+//	Following   what a watch of them last saw
+//
+// Whichever it is, the objects are translated with the options of the server
+// that works on them, and a Reading knows what may be concluded from it.
+package load
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/serve"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/watch"
+)
+
+// Reading is an Input, and how it was read.
+type Reading struct {
+	Input *snapshot.Input
+	// Issues tell what was left out.
+	Issues []snapshot.Issue
+
+	// index makes a State ready for questions, as the way of reading allows.
+	index func(*snapshot.State) *explain.Index
+}
+
+// Index translates what was read and indexes it for questions. With a Translator
+// of the readings before, it computes only what is new; it may be nil.
+func (r *Reading) Index(translator *engine.Translator) *explain.Index {
+	if translator == nil {
+		translator = engine.New(engine.Options{})
+	}
+	return r.index(translator.Translate(r.Input))
+}
+
+// Folder reads the manifests in a folder. Statuses in them are not those of a
+// server that works on them, so all answers say what follows.
+func Folder(dir string) (*Reading, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return nil, cmdutil.NotFoundErrorf("folder %s cannot be read: %w", dir, err)
+	case !info.IsDir():
+		return nil, cmdutil.FlagErrorf("%s is a file; name the folder that has a folder for each cluster", dir)
+	}
+	input, issues, err := offline.Load(offline.Dir(dir))
+	if err != nil {
+		return nil, fmt.Errorf("the manifests in %s cannot be used:\n%w", dir, err)
+	}
+	return &Reading{Input: input, Issues: issues, index: explain.New}, nil
+}
+
+// Management is a management cluster to read.
+type Management struct {
+	Config *rest.Config
+	// Namespace of the management plane.
+	Namespace string
+	// Version of this program.
+	Version string
+}
+
+// Stored reads the management cluster alone: what was discovered, and what a
+// server has written about it.
+func (m Management) Stored(ctx context.Context) (*Reading, error) {
+	input, err := watch.ReadOnce(ctx, m.Config, m.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	input.Version = m.Version
+	return Following(input, true), nil
+}
+
+// Clusters reads the management cluster and, with the credentials stored there,
+// every registered cluster.
+func (m Management) Clusters(ctx context.Context) (*Reading, error) {
+	input, err := serve.Look(ctx, serve.Options{
+		Management: m.Config, Namespace: m.Namespace, Version: m.Version, UserAgent: m.Config.UserAgent, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return Following(input, false), nil
+}
+
+// Following is what a watch last saw. It must keep statuses; see watch.Options.
+// Unread says that it could not read the registered clusters.
+func Following(input *snapshot.Input, unread bool) *Reading {
+	if unread {
+		return &Reading{Input: input, index: explain.NewStored}
+	}
+	return &Reading{Input: input, index: explain.NewLive}
+}

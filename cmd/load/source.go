@@ -1,0 +1,42 @@
+package load
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Source is what the flags of a command name: a folder, or a management cluster.
+type Source struct {
+	// Dir is a folder as for translate; empty asks the cluster.
+	Dir       string
+	Kube      cmdutil.KubeFlags
+	Namespace string
+	Factory   *cmdutil.Factory
+}
+
+// AddFlags adds the source's flags to cmd.
+func (s *Source) AddFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.Dir, "dir", "", "ask the manifests in this `folder` instead of a cluster")
+	cmd.Flags().StringVarP(&s.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
+	s.Kube.AddFlags(cmd)
+	_ = cmd.MarkFlagDirname("dir")
+	cmd.MarkFlagsMutuallyExclusive("dir", "kubeconfig")
+	cmd.MarkFlagsMutuallyExclusive("dir", "context")
+	cmd.MarkFlagsMutuallyExclusive("dir", "namespace")
+}
+
+// Read reads the folder, or what the management cluster has stored.
+func (s *Source) Read(ctx context.Context) (*Reading, error) {
+	if s.Dir != "" {
+		return Folder(s.Dir)
+	}
+	config, err := s.Kube.Config(s.Factory)
+	if err != nil {
+		return nil, err
+	}
+	return Management{Config: config, Namespace: s.Namespace, Version: s.Factory.Version.Version}.Stored(ctx)
+}
