@@ -75,7 +75,7 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 
 // connect starts a connection with cfg; the one in use stays until it is ready.
 func (c *cluster) connect(cfg *rest.Config) {
-	wire, err := dial(cfg, c.kinds, warnings{c.Log, c.name})
+	client, err := dial(cfg, c.kinds, warnings{c.Log, c.name})
 	c.mu.Lock()
 	defer c.unlock()
 	c.drop(c.next)
@@ -85,7 +85,7 @@ func (c *cluster) connect(cfg *rest.Config) {
 		return
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
-	conn := &connection{wire: wire, mirror: newMirror(c.kinds), ctx: ctx, cancel: cancel}
+	conn := &connection{Client: client, mirror: newMirror(c.kinds), ctx: ctx, cancel: cancel}
 	c.next = conn
 	if c.conn == nil && c.problem.Code != "" {
 		c.problem = snapshot.Failure{}

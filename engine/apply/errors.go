@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"regexp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -46,47 +45,31 @@ func classify(err error) class {
 	}
 }
 
-// localPort is the sender's end of a TCP connection, which is another one each time.
-var localPort = regexp.MustCompile(`\S+:\d+->`)
+// slowMessage is why a write that got no answer failed.
+const slowMessage = "the API server gave no answer in time; check whether an admission webhook of the cluster hangs"
 
-// sentence is an error in the API server's own words, the same each time.
-func sentence(err error) string {
-	var status apierrors.APIStatus
-	text := err.Error()
-	// The URL names one of several requests, and carries a random timeout.
-	var request *url.Error
-	if errors.As(err, &request) {
-		text = request.Err.Error()
-	}
-	if errors.As(err, &status) && status.Status().Message != "" {
-		text = status.Status().Message
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		text = "the API server gave no answer in time; see whether an admission webhook of the cluster hangs"
-	}
-	return localPort.ReplaceAllString(text, "")
-}
-
-func foreignSentence(k snapshot.Kind, owner string) string {
+func foreignMessage(k snapshot.Kind, owner string) string {
 	return fmt.Sprintf("an object of this name exists that is not ours (its label %s is not %q), so it is left as it is; "+
 		"rename or delete it, and ours is written", ownerLabel(k), owner)
 }
 
-func absentSentence(k snapshot.Kind) string {
+func absentMessage(k snapshot.Kind) string {
 	info := k.Info()
 	return fmt.Sprintf("the cluster serves no %s.%s of version %s; install that CustomResourceDefinition, and the object is written",
 		info.Resource, info.Group, info.Version)
 }
 
-func unlistedSentence(k snapshot.Kind, reason string) string {
+func unlistedMessage(k snapshot.Kind, reason string) string {
 	info := k.Info()
 	return fmt.Sprintf("%s.%s cannot be listed: %s; allow list and watch, and the object is written",
 		info.Resource, info.Group, reason)
 }
 
-func unreachableSentence(err error) string {
+// unreachableMessage says that nothing can be written to a cluster.
+func unreachableMessage(err error) string {
+	hint := "; nothing is written there until it answers"
 	if apierrors.IsUnauthorized(err) {
-		return "the API server does not accept the credential, so nothing is written there; register the cluster again"
+		hint = "; nothing is written there: register the cluster again"
 	}
-	return "the API server does not answer, so nothing is written there until it does: " + sentence(err)
+	return kube.Reason("the API server", err) + hint
 }

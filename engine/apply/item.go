@@ -3,6 +3,7 @@ package apply
 import (
 	"time"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -99,29 +100,18 @@ const (
 	repairMemory = 10 * time.Second
 )
 
-// doubled is first, doubled times-1 times, at most most; 0 for no times.
-func doubled(first, most time.Duration, times uint8) time.Duration {
-	if times == 0 {
-		return 0
-	}
-	for ; times > 1 && first < most; times-- {
-		first *= 2
-	}
-	return min(first, most)
-}
-
 // repairWait is how long a repair has to wait so that two who disagree about an
 // object do not write it as fast as they can.
 func (i *item) repairWait(now time.Time) time.Duration {
 	if i.wrote.IsZero() || i.counts {
 		return 0
 	}
-	return max(0, i.wrote.Add(doubled(repairFirst, repairMost, i.rewrites)).Sub(now))
+	return max(0, i.wrote.Add(kube.Backoff(repairFirst, repairMost, int(i.rewrites))).Sub(now))
 }
 
 // repaired notes a write that no Output asked for.
 func (i *item) repaired(now time.Time) {
-	if now.Sub(i.wrote) < repairMemory+doubled(repairFirst, repairMost, i.rewrites) {
+	if now.Sub(i.wrote) < repairMemory+kube.Backoff(repairFirst, repairMost, int(i.rewrites)) {
 		if i.rewrites < 255 {
 			i.rewrites++
 		}

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -38,6 +38,12 @@ func (c *cluster) replaced(conn *connection, kind snapshot.Kind, list map[id]liv
 			c.look(of)
 		}
 	}
+}
+
+// undigested implements listener: err is why an object cannot be compared with
+// what is wanted. If it is ours, it is written once for each change.
+func (c *cluster) undigested(of id, err error) {
+	c.Log.Error("object cannot be compared with what is wanted", "object", of.ref(c.name).String(), "error", err)
 }
 
 // sweepKind has a look taken at all of a kind that has become readable.
@@ -84,7 +90,7 @@ func (c *cluster) reported(conn *connection, kind snapshot.Kind, err error) {
 			c.sweepKind(kind)
 		}
 	case classify(err) == refused:
-		if reason := sentence(err); state.refused != reason {
+		if reason := kube.Message(err); state.refused != reason {
 			state.refused = reason
 			c.Log.Warn("cluster does not let a kind be listed", "cluster", c.name, "kind", kind.String(), "error", reason)
 			c.sweepKind(kind)
@@ -93,10 +99,10 @@ func (c *cluster) reported(conn *connection, kind snapshot.Kind, err error) {
 		c.suspect(conn, err)
 		return
 	case c.conn == nil:
-		c.complain(unreachableSentence(err))
+		c.complain(unreachableMessage(err))
 		return
 	default:
-		if problem := sentence(err); conn.problem != problem {
+		if problem := kube.Message(err); conn.problem != problem {
 			conn.problem = problem
 			c.Log.Warn("new connection does not work; the old one stays in use", "cluster", c.name, "error", problem)
 		}
@@ -151,17 +157,21 @@ func (c *cluster) suspect(conn *connection, err error) {
 	}
 	conn.suspect = true
 	c.flush()
-	first := unreachableSentence(err)
+	first := unreachableMessage(err)
 	conn.group.Go(func() { c.revive(conn, first) })
 }
 
-// probeBackoff paces the tries to get an answer from an API server.
-var probeBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 20, Cap: 10 * time.Second}
+// Probes of an API server that gave no answer: after 0.5 s, doubled each time, at
+// most 10 s apart, each bounded by probeTimeout.
+const (
+	probeFirst   = 500 * time.Millisecond
+	probeMost    = 10 * time.Second
+	probeTimeout = 10 * time.Second
+)
 
 func (c *cluster) revive(conn *connection, message string) {
-	backoff := probeBackoff
-	for {
-		err := conn.probe(conn.ctx, c.kinds[0])
+	for failures := 1; ; failures++ {
+		err := conn.Probe(conn.ctx, probeTimeout)
 		if conn.ctx.Err() != nil {
 			return
 		}
@@ -177,7 +187,7 @@ func (c *cluster) revive(conn *connection, message string) {
 		select {
 		case <-conn.ctx.Done():
 			return
-		case <-time.After(backoff.Step()):
+		case <-time.After(kube.Jitter(kube.Backoff(probeFirst, probeMost, failures))):
 		}
 	}
 }

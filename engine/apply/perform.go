@@ -3,10 +3,8 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +50,7 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 	}
 	var code int
 	var o observed
-	result := c.Patch(types.ApplyPatchType).AbsPath(path(of, subresource)...).
+	result := c.Patch(types.ApplyPatchType).AbsPath(of.path(subresource)...).
 		Param("fieldManager", snapshot.FieldManager).Param("force", "true").
 		Body(document).Do(ctx).StatusCode(&code)
 	// Raw would hide what the API server said.
@@ -83,14 +81,9 @@ func (c *connection) remove(ctx context.Context, of id, version uint64) response
 	if err != nil {
 		return response{class: refused, err: err}
 	}
-	err = c.Delete().AbsPath(path(of, "")...).SetHeader("Content-Type", "application/json").Body(options).Do(ctx).Error()
+	err = c.Delete().AbsPath(of.path("")...).SetHeader("Content-Type", "application/json").Body(options).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return response{gone: true}
 	}
 	return response{class: classify(err), err: err}
-}
-
-// jitter spreads retries, so that what failed together is not tried together.
-func jitter(d time.Duration) time.Duration {
-	return d + time.Duration(rand.Int64N(int64(d)/4+1))
 }

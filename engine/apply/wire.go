@@ -3,8 +3,6 @@ package apply
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +23,9 @@ type observed struct {
 	// ObjectMeta has no managed fields and no owners.
 	metav1.ObjectMeta
 	spec, status digest
+	// err is why the digests could not be taken; they are zero then, and differ
+	// from all that is wanted.
+	err error
 }
 
 // DeepCopyObject returns o: nobody changes an observed object.
@@ -58,16 +59,15 @@ func (o *observed) UnmarshalJSON(data []byte) error {
 		Name: m.Name, Namespace: m.Namespace, ResourceVersion: m.ResourceVersion,
 		DeletionTimestamp: m.DeletionTimestamp, Labels: m.Labels, Annotations: m.Annotations,
 	}
-	return o.digest(m.ManagedFields, wire.Spec, wire.Status)
+	// An object without digests must not make the list of all others fail.
+	caught := kube.Catch(func() { o.err = o.takeDigests(m.ManagedFields, wire.Spec, wire.Status) })
+	if o.err = cmp.Or(caught, o.err); o.err != nil {
+		o.spec, o.status = digest{}, digest{}
+	}
+	return nil
 }
 
-// digest takes the digests of what this program applied to the object. A panic
-// is an error: a reflector would end the process.
-func (o *observed) digest(entries []managed, spec, status json.RawMessage) (err error) {
-	caught := kube.Catch(func() { err = o.takeDigests(entries, spec, status) })
-	return cmp.Or(caught, err)
-}
-
+// takeDigests takes the digests of what this program applied to the object.
 func (o *observed) takeDigests(entries []managed, spec, status json.RawMessage) error {
 	ours, err := applied(entries, "")
 	if err != nil {
@@ -120,63 +120,23 @@ func version(s string) uint64 {
 	return n
 }
 
-// wire is a client for the kinds that the sink writes, each with one small type.
-type wire struct {
-	rest.Interface
-	http   *http.Client
-	params runtime.ParameterCodec
-}
-
-// listVersion is the version of ListOptions.
-var listVersion = schema.GroupVersion{Version: "v1"}
-
-// dial makes a client from cfg, without I/O. It does not limit itself: API
-// servers share themselves out fairly, and say so when they are asked too much.
-func dial(cfg *rest.Config, kinds []snapshot.Kind, warn rest.WarningHandler) (*wire, error) {
+// dial prepares a client for the kinds that the sink writes, each with one small
+// type.
+func dial(config *rest.Config, kinds []snapshot.Kind, warnings rest.WarningHandler) (*kube.Client, error) {
 	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, listVersion)
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	for _, k := range kinds {
 		gvk := k.Info().GroupVersionKind
 		scheme.AddKnownTypeWithName(gvk, &observed{})
 		scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &observedList{})
 		metav1.AddToGroupVersion(scheme, gvk.GroupVersion())
 	}
-	cfg = rest.CopyConfig(cfg)
-	cfg.QPS, cfg.RateLimiter = -1, nil
-	cfg.Timeout = 0 // watches have none; writes bring their own
-	cfg.ContentConfig = rest.ContentConfig{
-		AcceptContentTypes:   runtime.ContentTypeJSON,
-		ContentType:          runtime.ContentTypeJSON,
-		NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
-	}
-	cfg.WarningHandler, cfg.WarningHandlerWithContext = warn, nil
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("connection settings of the cluster cannot be used: %w", err)
-	}
-	api, err := rest.UnversionedRESTClientForConfigAndClient(cfg, client)
-	if err != nil {
-		return nil, fmt.Errorf("connection settings of the cluster cannot be used: %w", err)
-	}
-	return &wire{Interface: api, http: client, params: runtime.NewParameterCodec(scheme)}, nil
+	return kube.NewClient(config, kube.ClientOptions{
+		Serializer: serializer.NewCodecFactory(scheme).WithoutConversion(), Warnings: warnings,
+	})
 }
 
-// path is the URL path of a kind's collection, or of one object and its subresource.
-func path(of id, subresource string) []string {
-	info := of.kind.Info()
-	segments := []string{"/apis", info.Group, info.Version}
-	if info.Group == "" {
-		segments = []string{"/api", info.Version}
-	}
-	if of.namespace != "" {
-		segments = append(segments, "namespaces", of.namespace)
-	}
-	segments = append(segments, info.Resource)
-	if of.name != "" {
-		segments = append(segments, of.name)
-	}
-	if subresource != "" {
-		segments = append(segments, subresource)
-	}
-	return segments
+// path is the URL path of an object, or of its subresource.
+func (i id) path(subresource string) []string {
+	return kube.Path(i.kind, i.namespace, i.name, subresource)
 }

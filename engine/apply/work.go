@@ -113,13 +113,13 @@ func (c *cluster) decide(i *item, first bool) step {
 	}
 	switch {
 	case state.absent:
-		return step{verb: fail, code: snapshot.WriteFailed, message: absentSentence(i.id.kind)}
+		return step{verb: fail, code: snapshot.WriteFailed, message: absentMessage(i.id.kind)}
 	case state.refused != "":
-		return step{verb: fail, code: snapshot.WriteFailed, message: unlistedSentence(i.id.kind, state.refused)}
+		return step{verb: fail, code: snapshot.WriteFailed, message: unlistedMessage(i.id.kind, state.refused)}
 	case !state.listed:
 		return step{} // the list will bring it up again
 	case exists && !l.ours:
-		return step{verb: fail, code: snapshot.ForeignObject, message: foreignSentence(i.id.kind, c.Namespace)}
+		return step{verb: fail, code: snapshot.ForeignObject, message: foreignMessage(i.id.kind, c.Namespace)}
 	}
 	wanted, err := i.content.get()
 	switch {
@@ -170,17 +170,17 @@ func (c *cluster) record(conn *connection, i *item, s step, r response) bool {
 		if i.races < 255 {
 			i.races++
 		}
-		c.after(i, doubled(raceFirst, raceMost, i.races), true)
+		c.after(i, kube.Backoff(raceFirst, raceMost, int(i.races)), true)
 	case unreachable:
 		if c.ctx.Err() == nil {
 			c.suspect(conn, r.err)
 		}
 	case slow:
-		c.refusal(i, s, snapshot.WriteFailed, sentence(r.err))
+		c.refusal(i, s, snapshot.WriteFailed, slowMessage)
 		c.retry(i)
 		c.suspect(conn, r.err)
 	case refused:
-		c.refusal(i, s, snapshot.WriteFailed, sentence(r.err))
+		c.refusal(i, s, snapshot.WriteFailed, kube.Message(r.err))
 		c.retry(i)
 	}
 	return false
@@ -235,7 +235,7 @@ func (c *cluster) retry(i *item) {
 	if i.tries < 255 {
 		i.tries++
 	}
-	wait := jitter(doubled(retryFirst, retryMost, i.tries))
+	wait := kube.Jitter(kube.Backoff(retryFirst, retryMost, int(i.tries)))
 	i.due = time.Now().Add(wait)
 	c.after(i, wait, false)
 }

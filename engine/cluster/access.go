@@ -48,7 +48,7 @@ func (a access) each(verbs ...string) []access {
 
 // require fails with a *PermissionError that lists all that is not allowed.
 func (s *server) require(ctx context.Context, wanted []access) error {
-	missing, err := missingAccess(ctx, s.kube, wanted)
+	missing, err := missingAccess(ctx, s.clientset, wanted)
 	if err != nil {
 		return fmt.Errorf("%s: asking what you may do: %w", s.label, err)
 	}
@@ -60,13 +60,13 @@ func (s *server) require(ctx context.Context, wanted []access) error {
 
 // missingAccess asks the API server about each access and returns those that
 // it denies, ascending.
-func missingAccess(ctx context.Context, kube kubernetes.Interface, wanted []access) ([]string, error) {
+func missingAccess(ctx context.Context, clientset kubernetes.Interface, wanted []access) ([]string, error) {
 	denied := make([]string, len(wanted))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelReviews)
 	for i, a := range wanted {
 		group.Go(func() error {
-			ok, err := allowed(ctx, kube, a)
+			ok, err := allowed(ctx, clientset, a)
 			if !ok {
 				denied[i] = a.String()
 			}
@@ -81,9 +81,9 @@ func missingAccess(ctx context.Context, kube kubernetes.Interface, wanted []acce
 	return slices.DeleteFunc(denied, func(s string) bool { return s == "" }), nil
 }
 
-func allowed(ctx context.Context, kube kubernetes.Interface, a access) (bool, error) {
+func allowed(ctx context.Context, clientset kubernetes.Interface, a access) (bool, error) {
 	resource, subresource, _ := strings.Cut(a.resource, "/")
-	review, err := kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+	review, err := clientset.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: a.verb, Group: a.group, Resource: resource, Subresource: subresource, Name: a.name, Namespace: a.namespace,
 		}},
@@ -110,7 +110,7 @@ func ruleAccesses(rules []rbacv1.PolicyRule) []access {
 // grantAccess is what a caller needs to hand out the rules: nothing if the
 // verbs escalate and bind allow it, else every one of the rules themselves.
 func (s *server) grantAccess(ctx context.Context, rules []rbacv1.PolicyRule) ([]access, error) {
-	missing, err := missingAccess(ctx, s.kube, clusterRoles.access("", RoleName).each("escalate", "bind"))
+	missing, err := missingAccess(ctx, s.clientset, clusterRoles.access("", RoleName).each("escalate", "bind"))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: asking what you may do: %w", s.label, err)

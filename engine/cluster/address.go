@@ -40,7 +40,7 @@ func endpoint(ctx context.Context, config *rest.Config, address string, timeout 
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			err = fmt.Errorf("nothing within %s", timeout)
+			err = ctx.Err()
 		}
 		return nil, "", &UnreachableError{Server: "the address to store (" + c.Server + ")", Err: err}
 	}

@@ -50,7 +50,7 @@ func (o *ListOptions) check(ctx context.Context, known knownCluster, secret *cor
 // and effect: a later question says nothing if an earlier one failed.
 func (s *server) check(ctx context.Context, status *ClusterStatus) {
 	start := time.Now()
-	_, err := whoami(ctx, s.kube)
+	_, err := whoami(ctx, s.clientset)
 	status.Latency = time.Since(start)
 	switch {
 	case isDenied(err):
@@ -62,7 +62,7 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 		return
 	}
 	status.Health = Healthy
-	raw, err := s.kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	raw, err := s.clientset.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err == nil {
 		status.Version, err = parseVersion(raw)
 	}
@@ -70,7 +70,7 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 		status.Health, status.Problem = Degraded, fmt.Sprintf("its version: %s", err)
 		return
 	}
-	missing, err := missingAccess(ctx, s.kube, ruleAccesses(remoteRules()))
+	missing, err := missingAccess(ctx, s.clientset, ruleAccesses(remoteRules()))
 	switch {
 	case err != nil:
 		status.Health, status.Problem = Degraded, err.Error()
@@ -105,7 +105,7 @@ func shorten(missing []string) string {
 
 // leftoverStatuses are the clusters that were deregistered, but not cleaned.
 func (s *server) leftoverStatuses(ctx context.Context, namespace string, known map[string]knownCluster) ([]ClusterStatus, error) {
-	list, err := s.kube.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: LeftoverLabel})
+	list, err := s.clientset.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: LeftoverLabel})
 	if err != nil {
 		return nil, fmt.Errorf("%s: listing records of leftovers: %w", s.label, err)
 	}

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // stored connects to a cluster with the credential in its Secret, and proves
@@ -29,7 +31,7 @@ func (s *server) stored(ctx context.Context, secret *corev1.Secret, userAgent st
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if _, err := whoami(ctx, out.kube); err != nil {
+	if _, err := whoami(ctx, out.clientset); err != nil {
 		return nil, out.unreachable(ctx, err)
 	}
 	return out, nil
@@ -122,7 +124,7 @@ func (d *deregistration) remove(ctx context.Context, o *object) error {
 
 // roleUsed reports whether another registration of the cluster has the role.
 func (d *deregistration) roleUsed(ctx context.Context) (bool, error) {
-	list, err := d.remote.kube.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	list, err := d.remote.clientset.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, fmt.Errorf("%s: listing ClusterRoleBindings: %w", d.remote.label, err)
 	}
@@ -163,7 +165,7 @@ var natives = map[string]string{
 
 // inhabitant names one object that lives in a namespace, if any does.
 func (s *server) inhabitant(ctx context.Context, namespace string) (string, error) {
-	lists, err := s.kube.Discovery().ServerPreferredNamespacedResources()
+	lists, err := s.clientset.Discovery().ServerPreferredNamespacedResources()
 	if err != nil {
 		return "", fmt.Errorf("asking for the types of objects: %w", err)
 	}
@@ -188,7 +190,7 @@ func (s *server) inhabitantOf(ctx context.Context, list *metav1.APIResourceList,
 		return "", err
 	}
 	objects, err := s.meta.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 20})
-	if absent(err) {
+	if kube.IsAbsent(err) {
 		return "", nil
 	}
 	if err != nil {

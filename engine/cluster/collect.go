@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -22,9 +22,6 @@ const (
 	collectPause     = 200 * time.Millisecond
 	quietWhileServed = 2 * time.Second
 )
-
-// absent reports that the object or its whole type is not there.
-func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // translatedSelector selects what a management plane wrote to a cluster.
 func translatedSelector(mgmtNamespace, cluster string) string {
@@ -60,7 +57,7 @@ func (s *server) each(ctx context.Context, r resource, selector string, yield fu
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for {
 		list, err := s.meta.Resource(r.GroupVersionResource).List(ctx, options)
-		if absent(err) {
+		if kube.IsAbsent(err) {
 			return nil
 		}
 		if err != nil {
@@ -147,7 +144,7 @@ func (s *server) deleteExactly(ctx context.Context, r resource, o *metav1.Partia
 	uid := o.UID
 	err := s.meta.Resource(r.GroupVersionResource).Namespace(o.Namespace).Delete(ctx, o.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if err != nil && !absent(err) && !apierrors.IsConflict(err) {
+	if err != nil && !kube.IsAbsent(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("%s: deleting %s %s/%s: %w", s.label, r.kind, o.Namespace, o.Name, err)
 	}
 	return nil
@@ -156,7 +153,7 @@ func (s *server) deleteExactly(ctx context.Context, r resource, o *metav1.Partia
 // delete removes one object; no change if it is not there.
 func (s *server) delete(ctx context.Context, r resource, namespace, name string) ([]Change, error) {
 	err := s.client(r, namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	if absent(err) {
+	if kube.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {

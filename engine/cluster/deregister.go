@@ -130,7 +130,7 @@ func (d *deregistration) look(ctx context.Context) error {
 	if d.cluster, err = d.management.getKubernetesCluster(ctx, d.MgmtNamespace, d.Name); err != nil {
 		return err
 	}
-	if d.secret, err = storedSecret(ctx, d.management.kube, d.MgmtNamespace, d.Name); err != nil {
+	if d.secret, err = storedSecret(ctx, d.management.clientset, d.MgmtNamespace, d.Name); err != nil {
 		return err
 	}
 	if d.secret != nil && d.secret.Type != SecretType {

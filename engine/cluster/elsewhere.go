@@ -19,7 +19,7 @@ const LeaseName = "meshctl"
 
 // serving reports whether a serve holds the lease and has renewed it lately.
 func (d *deregistration) serving(ctx context.Context) bool {
-	lease, err := d.management.kube.CoordinationV1().Leases(d.MgmtNamespace).Get(ctx, LeaseName, metav1.GetOptions{})
+	lease, err := d.management.clientset.CoordinationV1().Leases(d.MgmtNamespace).Get(ctx, LeaseName, metav1.GetOptions{})
 	if err != nil || lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil ||
 		lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return false
@@ -75,7 +75,7 @@ type other struct {
 
 // others connects to the other registered clusters with their stored credentials.
 func (d *deregistration) others(ctx context.Context) (reached []other, unreadable []string, err error) {
-	list, err := d.management.kube.CoreV1().Secrets(d.MgmtNamespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + SecretType})
+	list, err := d.management.clientset.CoreV1().Secrets(d.MgmtNamespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + SecretType})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: listing kubeconfig Secrets: %w", d.management.label, err)
 	}

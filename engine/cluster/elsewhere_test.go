@@ -39,7 +39,7 @@ func TestDeregisterLooksAtOtherClusters(t *testing.T) {
 
 	// Somebody should and does not: it is waited for, not forever.
 	holder, seconds, now := "serve-0", int32(3600), metav1.NowMicro()
-	_, err = kubeFor(t, management).CoordinationV1().Leases("gloo-mesh").Create(t.Context(), &coordinationv1.Lease{
+	_, err = clientsetFor(t, management).CoordinationV1().Leases("gloo-mesh").Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: cluster.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}, metav1.CreateOptions{})

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
-// UnreachableError says that an API server did not answer, or not as one.
+// UnreachableError says that an API server cannot be used.
 type UnreachableError struct {
 	// Server names the server for people, as in
 	// `management cluster (context "prod", https://…)`.
@@ -16,7 +18,7 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("%s does not answer: %s; check the context, the network and that the server runs", e.Server, e.Err)
+	return kube.Reason(e.Server, e.Err) + "; check the context, the network and that the server runs"
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }

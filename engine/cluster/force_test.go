@@ -57,7 +57,7 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 
 	require.NoError(t, servers[1].Kill(t.Context(), local.APIServer))
 	assert.Equal(t, cluster.Unreachable, list()["cluster-2"].Health)
-	assert.Contains(t, list()["cluster-2"].Problem, "does not answer")
+	assert.Contains(t, list()["cluster-2"].Problem, "refuses connections")
 	dead := cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management}
 	managementBefore := inventory(t, management)
 	_, err = cluster.Deregister(t.Context(), dead)
@@ -75,7 +75,7 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	assert.Contains(t, commands, "kubectl delete clusterrolebinding cluster-2-gloomesh-remote-access-clusterrole-binding --ignore-not-found")
 	gone := without(managementBefore, inventory(t, management))
 	assert.Equal(t, []string{"KubernetesCluster gloo-mesh/cluster-2", "Mesh gloo-mesh/istiod-istio-system-cluster-2", "Secret gloo-mesh/cluster-2"}, gone)
-	record, err := kubeFor(t, management).CoreV1().ConfigMaps("gloo-mesh").Get(t.Context(), cluster.LeftoverName("cluster-2"), metav1.GetOptions{})
+	record, err := clientsetFor(t, management).CoreV1().ConfigMaps("gloo-mesh").Get(t.Context(), cluster.LeftoverName("cluster-2"), metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, commands, record.Data["commands"])
 	assert.Equal(t, cluster.Leftover, list()["cluster-2"].Health)

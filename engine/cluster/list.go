@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -132,7 +133,7 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 func (s *server) known(ctx context.Context, namespace string) (map[string]knownCluster, map[string]*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	list, err := s.kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + SecretType})
+	list, err := s.clientset.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + SecretType})
 	if err != nil {
 		if isDenied(err) {
 			return nil, nil, fmt.Errorf("%s: listing kubeconfig Secrets: %w", s.label, err)
@@ -160,7 +161,7 @@ func (s *server) known(ctx context.Context, namespace string) (map[string]knownC
 func (s *server) meshes(ctx context.Context, namespace string) (map[string][]MeshStatus, error) {
 	r := kindResource(snapshot.Mesh)
 	list, err := s.client(r, namespace).List(ctx, metav1.ListOptions{})
-	if absent(err) {
+	if kube.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {

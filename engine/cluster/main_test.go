@@ -29,11 +29,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-func kubeFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
+func clientsetFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
-	kube, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	return kube
+	return clientset
 }
 
 // pair is two API servers of the test's own.
@@ -92,13 +92,13 @@ func without(all, those map[string]string) []string {
 // emptyNamespaces makes namespaces go, as the controller manager would.
 func finishNamespaces(t *testing.T, config *rest.Config) {
 	t.Helper()
-	kube := kubeFor(t, config)
-	list, err := kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	clientset := clientsetFor(t, config)
+	list, err := clientset.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	for i := range list.Items {
 		if ns := &list.Items[i]; ns.DeletionTimestamp != nil {
 			ns.Spec.Finalizers = nil
-			_, err := kube.CoreV1().Namespaces().Finalize(t.Context(), ns, metav1.UpdateOptions{})
+			_, err := clientset.CoreV1().Namespaces().Finalize(t.Context(), ns, metav1.UpdateOptions{})
 			require.NoError(t, err)
 		}
 	}
@@ -172,7 +172,7 @@ func put(t *testing.T, config *rest.Config, k snapshot.Kind, namespace, name str
 // makeNamespace creates a namespace unless it is there.
 func makeNamespace(t *testing.T, config *rest.Config, name string) {
 	t.Helper()
-	_, err := kubeFor(t, config).CoreV1().Namespaces().Create(t.Context(),
+	_, err := clientsetFor(t, config).CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
@@ -181,7 +181,7 @@ func makeNamespace(t *testing.T, config *rest.Config, name string) {
 
 func userInfo(t *testing.T, config *rest.Config) authenticationv1.UserInfo {
 	t.Helper()
-	review, err := kubeFor(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+	review, err := clientsetFor(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
 		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return review.Status.UserInfo
@@ -197,7 +197,7 @@ func credentialID(t *testing.T, config *rest.Config) string {
 
 func getSecret(t *testing.T, config *rest.Config, namespace, name string) *corev1.Secret {
 	t.Helper()
-	secret, err := kubeFor(t, config).CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	secret, err := clientsetFor(t, config).CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 	return secret
 }

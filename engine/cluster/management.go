@@ -11,6 +11,8 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 func namespaceObject(name string) *object {
@@ -90,7 +92,7 @@ func (s *server) getKubernetesCluster(ctx context.Context, namespace, name strin
 // listKubernetesClusters lists those of a namespace; none if the type is not installed.
 func (s *server) listKubernetesClusters(ctx context.Context, namespace string) ([]*multiclusterv1alpha1.KubernetesCluster, error) {
 	list, err := s.client(kubernetesClusters, namespace).List(ctx, metav1.ListOptions{})
-	if absent(err) {
+	if kube.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -148,7 +148,7 @@ func (r *registration) checkForeign(ctx context.Context) error {
 // one cluster: it would be discovered twice.
 func (r *registration) checkTaken(ctx context.Context) error {
 	var err error
-	if r.secret, err = storedSecret(ctx, r.management.kube, r.MgmtNamespace, r.Name); err != nil {
+	if r.secret, err = storedSecret(ctx, r.management.clientset, r.MgmtNamespace, r.Name); err != nil {
 		return err
 	}
 	if r.secret != nil && r.secret.Type != SecretType {

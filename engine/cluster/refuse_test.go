@@ -52,13 +52,13 @@ func TestRegisterWritesNothingBeforeAllHolds(t *testing.T) {
 			change: func(o *cluster.Options) { o.TokenTTL = time.Minute }, want: []string{"10m0s"}},
 		"a server that is not there": {
 			change: func(o *cluster.Options) { o.RemoteConfig, o.RemoteContext = at(remote, closedPort(t)), "typo" },
-			want:   []string{`remote cluster (context "typo", https://`, "does not answer", "connection refused"},
+			want:   []string{`remote cluster (context "typo", https://`, "refuses connections"},
 			as:     &cluster.UnreachableError{}},
 		"a server that never answers": {
 			change: func(o *cluster.Options) {
 				o.MgmtConfig, o.Timeout = at(management, silentPort(t)), 300*time.Millisecond
 			},
-			want: []string{"management cluster (https://", "nothing within 300ms"}, as: &cluster.UnreachableError{}},
+			want: []string{"management cluster (https://", "does not answer in time"}, as: &cluster.UnreachableError{}},
 		"a credential that is refused": {
 			change: func(o *cluster.Options) { o.RemoteConfig = nobody },
 			want:   []string{"remote cluster", "get namespaces/kube-system"}, as: &cluster.PermissionError{}},
@@ -79,7 +79,7 @@ func TestRegisterWritesNothingBeforeAllHolds(t *testing.T) {
 			change: func(o *cluster.Options) { o.RemoteConfig = insecure }, want: []string{"verification", "certificate-authority-data"}},
 		"an address that does not answer": {
 			change: func(o *cluster.Options) { o.APIServerAddress = strings.TrimPrefix(closedPort(t), "https://") },
-			want:   []string{"the address to store", "connection refused"}, as: &cluster.UnreachableError{}},
+			want:   []string{"the address to store", "refuses connections"}, as: &cluster.UnreachableError{}},
 		"an address of clouds' metadata": {
 			change: func(o *cluster.Options) { o.APIServerAddress = "169.254.169.254" }, want: []string{"link-local"}},
 		"an address that is none": {
@@ -125,7 +125,7 @@ func TestRegisterRefusesTakenNamesAndForeignObjects(t *testing.T) {
 	require.NoError(t, err)
 	createSecret(t, management, "foreign", corev1.SecretTypeOpaque, map[string][]byte{"a": []byte("b")})
 	createSecret(t, management, "unmarked", cluster.SecretType, map[string][]byte{"kubeconfig": getSecret(t, management, "gloo-mesh", "one").Data["kubeconfig"]})
-	_, err = kubeFor(t, management).CoreV1().ServiceAccounts("gloo-mesh").Create(t.Context(),
+	_, err = clientsetFor(t, management).CoreV1().ServiceAccounts("gloo-mesh").Create(t.Context(),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "users"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	before := inventory(t, management)
@@ -176,7 +176,7 @@ func TestRegisterMendsAGarbageSecret(t *testing.T) {
 	t.Parallel()
 	config := sandboxtest.APIServer(t)
 	makeNamespace(t, config, "garbage")
-	_, err := kubeFor(t, config).CoreV1().Secrets("garbage").Create(t.Context(), &corev1.Secret{
+	_, err := clientsetFor(t, config).CoreV1().Secrets("garbage").Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "garbage"}, Type: cluster.SecretType, Data: map[string][]byte{"kubeconfig": []byte("\x00")},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -195,24 +195,24 @@ func as(config *rest.Config, user string) *rest.Config {
 
 func grant(t *testing.T, config *rest.Config, user string, rules []rbacv1.PolicyRule) {
 	t.Helper()
-	kube := kubeFor(t, config)
-	_, err := kube.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
+	clientset := clientsetFor(t, config)
+	_, err := clientset.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	_, err = kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	_, err = clientset.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}},
 		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: user},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		_, err := kubeFor(t, as(config, user)).CoreV1().Namespaces().Get(context.Background(), "kube-system", metav1.GetOptions{})
+		_, err := clientsetFor(t, as(config, user)).CoreV1().Namespaces().Get(context.Background(), "kube-system", metav1.GetOptions{})
 		assert.NoError(c, err)
 	}, waittest.Limit, 50*time.Millisecond)
 }
 
 func createSecret(t *testing.T, config *rest.Config, name string, kind corev1.SecretType, data map[string][]byte) {
 	t.Helper()
-	_, err := kubeFor(t, config).CoreV1().Secrets("gloo-mesh").Create(t.Context(),
+	_, err := clientsetFor(t, config).CoreV1().Secrets("gloo-mesh").Create(t.Context(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind, Data: data}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }

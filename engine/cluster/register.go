@@ -115,7 +115,7 @@ func (r *registration) writeCredential(ctx context.Context) error {
 	}
 	c := *r.endpoint
 	var life Lifetime
-	if c.Token, life, err = requestToken(ctx, r.remote.kube, r.RemoteNamespace, r.Name, r.TokenTTL); err != nil {
+	if c.Token, life, err = requestToken(ctx, r.remote.clientset, r.RemoteNamespace, r.Name, r.TokenTTL); err != nil {
 		return err
 	}
 	if granted := life.Expires.Sub(life.Issued); granted != r.TokenTTL {

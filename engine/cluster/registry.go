@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // Member is a registered cluster as the registry last saw it.
@@ -65,11 +67,11 @@ type Registry struct {
 // NewRegistry builds a registry and does no I/O. Config reaches the management
 // cluster; userAgent is shown to the registered ones.
 func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Logger) (*Registry, error) {
-	kube, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(kube.Unlimited(config))
 	if err != nil {
 		return nil, fmt.Errorf("cluster registry: building a client: %w", err)
 	}
-	dyn, err := dynamic.NewForConfig(config)
+	dyn, err := dynamic.NewForConfig(kube.Unlimited(config))
 	if err != nil {
 		return nil, fmt.Errorf("cluster registry: building a client: %w", err)
 	}
@@ -77,7 +79,7 @@ func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Log
 		namespace: namespace, userAgent: userAgent, log: log,
 		changed: make(chan struct{}, 1), synced: make(chan struct{}), members: map[string]*member{},
 	}
-	r.secretFactory = informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace),
+	r.secretFactory = informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(namespace),
 		informers.WithTransform(stripManagedFields),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("type", SecretType).String()

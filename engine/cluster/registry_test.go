@@ -104,13 +104,13 @@ func setKubeconfig(t *testing.T, config *rest.Config, name string, kubeconfig []
 	t.Helper()
 	secret := getSecret(t, config, name, name)
 	secret.Data = map[string][]byte{"kubeconfig": kubeconfig}
-	_, err := kubeFor(t, config).CoreV1().Secrets(name).Update(t.Context(), secret, metav1.UpdateOptions{})
+	_, err := clientsetFor(t, config).CoreV1().Secrets(name).Update(t.Context(), secret, metav1.UpdateOptions{})
 	require.NoError(t, err)
 }
 
 func deleteSecret(t *testing.T, config *rest.Config, name string) {
 	t.Helper()
-	require.NoError(t, kubeFor(t, config).CoreV1().Secrets(name).Delete(t.Context(), name, metav1.DeleteOptions{}))
+	require.NoError(t, clientsetFor(t, config).CoreV1().Secrets(name).Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
 func TestRegistryKeepsAClusterWhateverItsSecretSays(t *testing.T) {
@@ -136,7 +136,7 @@ func TestRegistryKeepsAClusterWhateverItsSecretSays(t *testing.T) {
 	deleteSecret(t, config, name)
 	r.eventuallyErr(t, name, cluster.ErrNoSecret.Error())
 	good.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: name}
-	_, err := kubeFor(t, config).CoreV1().Secrets(name).Create(t.Context(), good, metav1.CreateOptions{})
+	_, err := clientsetFor(t, config).CoreV1().Secrets(name).Create(t.Context(), good, metav1.CreateOptions{})
 	require.NoError(t, err)
 	r.eventually(t, "mended at once", func(m map[string]cluster.Member) bool { return m[name].Err == nil })
 
@@ -253,10 +253,10 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	const name = "tries"
 	config := registerSelf(t, name)
 	registry, _ := run(t, config, name)
-	kube := kubeFor(t, config)
-	binding, err := kube.RbacV1().RoleBindings(name).Get(t.Context(), cluster.TokenRoleName(name), metav1.GetOptions{})
+	clientset := clientsetFor(t, config)
+	binding, err := clientset.RbacV1().RoleBindings(name).Get(t.Context(), cluster.TokenRoleName(name), metav1.GetOptions{})
 	require.NoError(t, err)
-	require.NoError(t, kube.RbacV1().RoleBindings(name).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}))
+	require.NoError(t, clientset.RbacV1().RoleBindings(name).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}))
 
 	clock := clocktesting.NewFakeClock(time.Now())
 	renewer, err := cluster.NewRenewer(registry, config, clock, slog.New(slog.DiscardHandler))
@@ -272,7 +272,7 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	assert.Equal(t, before.ResourceVersion, getSecret(t, config, name, name).ResourceVersion)
 
 	binding.ResourceVersion, binding.UID = "", ""
-	_, err = kube.RbacV1().RoleBindings(name).Create(t.Context(), binding, metav1.CreateOptions{})
+	_, err = clientset.RbacV1().RoleBindings(name).Create(t.Context(), binding, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		if clock.HasWaiters() {
@@ -327,14 +327,14 @@ func reissue(t *testing.T, config *rest.Config, name string) {
 
 func newToken(t *testing.T, config *rest.Config, namespace, name string) string {
 	t.Helper()
-	request, err := kubeFor(t, config).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, tokenRequest(), metav1.CreateOptions{})
+	request, err := clientsetFor(t, config).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, tokenRequest(), metav1.CreateOptions{})
 	require.NoError(t, err)
 	return request.Status.Token
 }
 
 func createIn(t *testing.T, config *rest.Config, namespace, name string, kind corev1.SecretType) {
 	t.Helper()
-	_, err := kubeFor(t, config).CoreV1().Secrets(namespace).Create(t.Context(),
+	_, err := clientsetFor(t, config).CoreV1().Secrets(namespace).Create(t.Context(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 const (
@@ -44,10 +46,10 @@ type CredentialStatus struct {
 // only then written to the Secret, from which every replica takes it up. The
 // present one stays good. Only the leader may run it.
 type Renewer struct {
-	registry *Registry
-	kube     kubernetes.Interface
-	clock    clock.Clock
-	log      *slog.Logger
+	registry  *Registry
+	clientset kubernetes.Interface
+	clock     clock.Clock
+	log       *slog.Logger
 
 	mu       sync.Mutex
 	failures map[string]*failure
@@ -65,14 +67,14 @@ type failure struct {
 // NewRenewer builds a renewer and does no I/O. Config reaches the management
 // cluster; a nil clock is the real one.
 func NewRenewer(registry *Registry, config *rest.Config, c clock.Clock, log *slog.Logger) (*Renewer, error) {
-	kube, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(kube.Unlimited(config))
 	if err != nil {
 		return nil, fmt.Errorf("credential renewal: building a client: %w", err)
 	}
 	if c == nil {
 		c = clock.RealClock{}
 	}
-	return &Renewer{registry: registry, kube: kube, clock: c, log: log, failures: map[string]*failure{}}, nil
+	return &Renewer{registry: registry, clientset: clientset, clock: c, log: log, failures: map[string]*failure{}}, nil
 }
 
 // Run renews until ctx ends. It returns nil then.
@@ -133,11 +135,11 @@ func (r *Renewer) renew(ctx context.Context, name string, m member) error {
 	if !r.clock.Now().Before(m.life.Expires) {
 		return &ExpiredError{At: m.life.Expires}
 	}
-	kube, err := kubernetes.NewForConfig(m.told.Config)
+	clientset, err := kubernetes.NewForConfig(m.told.Config)
 	if err != nil {
 		return fmt.Errorf("cluster %s: building a client: %w", name, err)
 	}
-	who, err := whoami(ctx, kube)
+	who, err := whoami(ctx, clientset)
 	if err != nil {
 		return err
 	}
@@ -146,7 +148,7 @@ func (r *Renewer) renew(ctx context.Context, name string, m member) error {
 		return fmt.Errorf("the credential is %s's, not a ServiceAccount's, and cannot be renewed", who.Username)
 	}
 	next := *m.stored
-	token, life, err := requestToken(ctx, kube, namespace, account, m.life.Expires.Sub(m.life.Issued).Round(time.Second))
+	token, life, err := requestToken(ctx, clientset, namespace, account, m.life.Expires.Sub(m.life.Issued).Round(time.Second))
 	if err != nil {
 		return err
 	}
@@ -154,7 +156,7 @@ func (r *Renewer) renew(ctx context.Context, name string, m member) error {
 	if err := verify(ctx, name, &next, who.Username, who.UID); err != nil {
 		return err
 	}
-	return writeToken(ctx, r.kube, m.secret, &next, life)
+	return writeToken(ctx, r.clientset, m.secret, &next, life)
 }
 
 // record keeps how a renewal went, for Status and for the next try.
@@ -176,8 +178,8 @@ func (r *Renewer) record(name string, m member, err error) {
 		r.failures[name] = f
 	}
 	f.err = err
-	f.retry = r.clock.Now().Add(min(firstRetry<<min(f.count, 10), lastRetry))
 	f.count++
+	f.retry = r.clock.Now().Add(kube.Backoff(firstRetry, lastRetry, f.count))
 	r.log.Warn("cannot renew the credential of a cluster; the present one is used until it expires",
 		"cluster", name, "expires", m.life.Expires, "retry", f.retry, "err", err)
 }

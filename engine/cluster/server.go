@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // DefaultTimeout is how long an API server may take for its first answer.
@@ -33,9 +35,9 @@ type server struct {
 	config  *rest.Config
 	timeout time.Duration
 
-	kube    kubernetes.Interface
-	dynamic dynamic.Interface
-	meta    metadata.Interface
+	clientset kubernetes.Interface
+	dynamic   dynamic.Interface
+	meta      metadata.Interface
 
 	// uid and version are known after probe.
 	uid     types.UID
@@ -53,11 +55,10 @@ func newServer(side, kubeContext string, config *rest.Config, timeout time.Durat
 	if config == nil {
 		return nil, fmt.Errorf("%s cluster: no configuration to reach it", side)
 	}
-	s := &server{side: side, label: label(side, kubeContext, config.Host), config: rest.CopyConfig(config), timeout: timeout}
+	s := &server{side: side, label: label(side, kubeContext, config.Host), config: kube.Unlimited(config), timeout: timeout}
 	if s.timeout <= 0 {
 		s.timeout = DefaultTimeout
 	}
-	s.config.QPS, s.config.RateLimiter = -1, nil
 	if s.config.WarningHandler == nil {
 		s.config.WarningHandler = rest.NoWarnings{}
 	}
@@ -65,7 +66,7 @@ func newServer(side, kubeContext string, config *rest.Config, timeout time.Durat
 	if err != nil {
 		return nil, fmt.Errorf("%s: its configuration: %w", s.label, err)
 	}
-	if s.kube, err = kubernetes.NewForConfigAndClient(s.config, httpClient); err != nil {
+	if s.clientset, err = kubernetes.NewForConfigAndClient(s.config, httpClient); err != nil {
 		return nil, fmt.Errorf("%s: its configuration: %w", s.label, err)
 	}
 	if s.dynamic, err = dynamic.NewForConfigAndClient(s.config, httpClient); err != nil {
@@ -88,7 +89,7 @@ func label(side, kubeContext, host string) string {
 func (s *server) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	raw, err := s.kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	raw, err := s.clientset.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
 		return s.unreachable(ctx, err)
 	}
@@ -98,7 +99,7 @@ func (s *server) probe(ctx context.Context) error {
 	if v, err := version.ParseGeneric(s.version); err == nil && v.LessThan(oldest) {
 		return fmt.Errorf("%s runs Kubernetes %s; meshctl needs %d.%d or later", s.label, s.version, oldest.Major(), oldest.Minor())
 	}
-	system, err := s.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	system, err := s.clientset.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
 		return &PermissionError{Server: s.label, Missing: []string{"get namespaces/" + metav1.NamespaceSystem}}
@@ -109,20 +110,17 @@ func (s *server) probe(ctx context.Context) error {
 	return nil
 }
 
-// unreachable turns a transport's error into one that a person understands.
+// unreachable says that the server cannot be used because a request failed.
 func (s *server) unreachable(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = fmt.Errorf("nothing within %s", s.timeout)
-	case apierrors.IsUnauthorized(err):
-		err = fmt.Errorf("it refuses the credential: %w", err)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = ctx.Err()
 	}
 	return &UnreachableError{Server: s.label, Err: err}
 }
 
 // namespaceExists reports whether a namespace is there and not on its way out.
 func (s *server) namespaceExists(ctx context.Context, name string) (bool, error) {
-	ns, err := s.kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	ns, err := s.clientset.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
@@ -148,7 +146,7 @@ func parseVersion(raw []byte) (string, error) {
 		GitVersion string `json:"gitVersion"`
 	}
 	if err := json.Unmarshal(raw, &info); err != nil || info.GitVersion == "" {
-		return "", errors.New("it does not answer as a Kubernetes API server")
+		return "", errors.New("its answer is not that of a Kubernetes API server")
 	}
 	return info.GitVersion, nil
 }

@@ -31,8 +31,8 @@ func TestAServerThatFallsSilentIsNoticed(t *testing.T) {
 	require.NoError(t, err)
 	_, r := run(t, config, name)
 	members, _ := r.state()
-	kube := kubeFor(t, members[name].Config)
-	pods, err := kube.CoreV1().Pods(metav1.NamespaceAll).Watch(context.Background(), metav1.ListOptions{})
+	clientset := clientsetFor(t, members[name].Config)
+	pods, err := clientset.CoreV1().Pods(metav1.NamespaceAll).Watch(context.Background(), metav1.ListOptions{})
 	require.NoError(t, err)
 	defer pods.Stop()
 

@@ -35,8 +35,8 @@ func secretObject(namespace, name string, uid types.UID, c *Credential, life Lif
 }
 
 // storedSecret reads a Secret; nil if there is none.
-func storedSecret(ctx context.Context, kube kubernetes.Interface, namespace, name string) (*corev1.Secret, error) {
-	secret, err := kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+func storedSecret(ctx context.Context, clientset kubernetes.Interface, namespace, name string) (*corev1.Secret, error) {
+	secret, err := clientset.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil // absence is an answer
 	}
@@ -64,13 +64,13 @@ func parseSecret(secret *corev1.Secret) (*Credential, Lifetime, error) {
 
 // writeToken replaces the token in a Secret that is still as it was read: a
 // Secret deleted meanwhile is not brought back, and one changed is left alone.
-func writeToken(ctx context.Context, kube kubernetes.Interface, was *corev1.Secret, c *Credential, life Lifetime) error {
+func writeToken(ctx context.Context, clientset kubernetes.Interface, was *corev1.Secret, c *Credential, life Lifetime) error {
 	secret, err := secretObject(was.Namespace, was.Name, types.UID(was.Annotations[UIDAnnotation]), c, life)
 	if err != nil {
 		return err
 	}
 	secret.WithUID(was.UID).WithResourceVersion(was.ResourceVersion)
-	_, err = kube.CoreV1().Secrets(was.Namespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: snapshot.FieldManager, Force: true})
+	_, err = clientset.CoreV1().Secrets(was.Namespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: snapshot.FieldManager, Force: true})
 	if err != nil {
 		return fmt.Errorf("secret %s/%s: writing the new token: %w", was.Namespace, was.Name, err)
 	}

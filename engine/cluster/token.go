@@ -18,9 +18,9 @@ const grantTimeout = 15 * time.Second
 
 // requestToken asks for a bounded token of a ServiceAccount. The API server
 // may grant less than ttl: the Lifetime is what it granted.
-func requestToken(ctx context.Context, kube kubernetes.Interface, namespace, name string, ttl time.Duration) (string, Lifetime, error) {
+func requestToken(ctx context.Context, clientset kubernetes.Interface, namespace, name string, ttl time.Duration) (string, Lifetime, error) {
 	seconds := int64(ttl / time.Second)
-	request, err := kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+	request, err := clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -38,8 +38,8 @@ func requestToken(ctx context.Context, kube kubernetes.Interface, namespace, nam
 
 // whoami asks the cluster whom it takes the credential for. The UID of a
 // ServiceAccount proves more than its name: no two clusters have the same.
-func whoami(ctx context.Context, kube kubernetes.Interface) (*authenticationv1.UserInfo, error) {
-	review, err := kube.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+func whoami(ctx context.Context, clientset kubernetes.Interface) (*authenticationv1.UserInfo, error) {
+	review, err := clientset.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("showing the credential: %w", err)
 	}
@@ -61,22 +61,22 @@ func connect(name string, c *Credential, userAgent string) (*client, kubernetes.
 	if err != nil {
 		return nil, nil, err
 	}
-	kube, err := kubernetes.NewForConfig(way.config)
+	clientset, err := kubernetes.NewForConfig(way.config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster %s: building a client: %w", name, err)
 	}
-	return way, kube, nil
+	return way, clientset, nil
 }
 
 // verify shows the credential to the address in it, and checks that the
 // cluster takes it for the ServiceAccount with that UID.
 func verify(ctx context.Context, name string, c *Credential, user, uid string) error {
-	way, kube, err := connect(name, c, "")
+	way, clientset, err := connect(name, c, "")
 	if err != nil {
 		return err
 	}
 	defer way.close()
-	who, err := whoami(ctx, kube)
+	who, err := whoami(ctx, clientset)
 	switch {
 	case err != nil:
 		return fmt.Errorf("credential of cluster %s at %s: %w", name, c.Server, err)
@@ -89,7 +89,7 @@ func verify(ctx context.Context, name string, c *Credential, user, uid string) e
 
 // verifyGrants waits until the credential may do all that the role grants.
 func verifyGrants(ctx context.Context, name string, c *Credential, wanted []access) error {
-	way, kube, err := connect(name, c, "")
+	way, clientset, err := connect(name, c, "")
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func verifyGrants(ctx context.Context, name string, c *Credential, wanted []acce
 	var missing []string
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, grantTimeout, true, func(ctx context.Context) (bool, error) {
 		var err error
-		missing, err = missingAccess(ctx, kube, wanted)
+		missing, err = missingAccess(ctx, clientset, wanted)
 		return err == nil && len(missing) == 0, err
 	})
 	if err != nil && len(missing) > 0 {

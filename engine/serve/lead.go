@@ -11,10 +11,11 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // LeaseName is the Lease, in the management namespace, that the working
@@ -88,10 +89,9 @@ func lead(ctx context.Context, o Options, state *leadership, work func(context.C
 }
 
 func newElector(o Options, state *leadership, started chan<- context.Context) (*leaderelection.LeaderElector, error) {
-	config := rest.CopyConfig(o.Management)
-	// A Lease must not wait behind what a rate limiter holds back, and a
-	// request that hangs must not use up the time to renew.
-	config.QPS, config.Timeout = -1, o.lease.renew/2
+	config := kube.Unlimited(o.Management)
+	// A request that hangs must not use up the time to renew.
+	config.Timeout = o.lease.renew / 2
 	client, err := coordinationv1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("lease %s/%s: %w", o.Namespace, LeaseName, err)

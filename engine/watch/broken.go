@@ -34,7 +34,7 @@ func (f *feed[T]) brokenObjects(cluster string) []snapshot.Failure {
 		} else {
 			message += "; it is ignored"
 		}
-		ref := snapshot.Ref{Kind: f.kind, Cluster: cluster, Namespace: k.namespace, Name: k.name}
+		ref := snapshot.Ref{Kind: f.lister.Kind, Cluster: cluster, Namespace: k.namespace, Name: k.name}
 		out = append(out, snapshot.Failure{Ref: ref, Code: snapshot.ObjectUnreadable, Message: message, Parents: []snapshot.Ref{ref}})
 	}
 	return out
@@ -51,10 +51,11 @@ func (p *plane[V]) failures(cluster string) []snapshot.Failure {
 
 // onRejected logs that an object cannot be processed.
 func (p *plane[V]) onRejected(kind snapshot.Kind, k key, err error) {
-	args := []any{"kind", kind.String(), "object", k.namespace + "/" + k.name, "error", err}
+	log := p.log.With("kind", kind.String(), "object", k.namespace+"/"+k.name, "error", err)
 	var panicked *kube.PanicError
 	if errors.As(err, &panicked) {
-		args = append(args, "stack", string(panicked.Stack))
+		log.Error("object cannot be processed; it is used as it was before, if at all. This is a defect of meshctl, please report it", "stack", string(panicked.Stack))
+		return
 	}
-	p.log.Error("object cannot be processed; it is used as it was before, if at all. This is a defect of meshctl, please report it", args...)
+	log.Error("object cannot be decoded; it is used as it was before, if at all")
 }

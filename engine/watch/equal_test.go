@@ -41,7 +41,7 @@ func (f *feed[T]) compareRandomObjects(t *testing.T) {
 	filler := randfill.NewWithSeed(1).NilChance(0.3).NumElements(0, 3).MaxDepth(8).Funcs(
 		func(e *runtime.RawExtension, c randfill.Continue) { e.Raw = []byte(c.String(5)) })
 	another := func() T {
-		o, ok := f.kind.New().(T)
+		o, ok := f.lister.Kind.New().(T)
 		require.True(t, ok)
 		fillObject(filler, random, reflect.ValueOf(o).Elem())
 		o.SetNamespace("default")

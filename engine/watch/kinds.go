@@ -14,6 +14,7 @@ import (
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -28,29 +29,29 @@ const byHand = "!" + snapshot.NetworkingOwnerLabel
 // newManagedPlane prepares the feeds of a registered cluster: one line for each
 // list of snapshot.Cluster, which follows from the type of the objects.
 func newManagedPlane(config *rest.Config, scheme *runtime.Scheme, seed *snapshot.Cluster, changed func()) (*plane[snapshot.Cluster], error) {
-	c, err := newClients(config, scheme, runtime.ContentTypeProtobuf)
+	c, err := newClient(config, scheme, runtime.ContentTypeProtobuf)
 	if err != nil {
 		return nil, err
 	}
 	p := newPlane[snapshot.Cluster](c, changed)
 	seed = cmp.Or(seed, &snapshot.Cluster{})
 	return p, errors.Join(
-		add(p, seed, query{}, stripDeployment),
-		add(p, seed, query{}, stripDaemonSet),
-		add(p, seed, query{}, stripStatefulSet),
-		add(p, seed, query{}, stripReplicaSet),
-		add(p, seed, query{}, stripPod),
-		add(p, seed, query{}, stripService),
-		add(p, seed, query{}, stripEndpointSlice),
-		add(p, seed, query{}, stripNode),
-		add(p, seed, query{}, stripNamespace),
-		add(p, seed, query{fields: withoutCopies}, stripConfigMap),
-		add(p, seed, query{labels: byHand}, stripVirtualService),
-		add(p, seed, query{labels: byHand}, stripServiceEntry),
-		add(p, seed, query{labels: byHand}, stripDestinationRule),
-		add(p, seed, query{labels: byHand}, stripAuthorizationPolicy),
-		add(p, seed, query{labels: byHand}, stripSidecar),
-		add(p, seed, query{}, stripMeshConfig),
+		add(p, seed, &kube.Lister{}, stripDeployment),
+		add(p, seed, &kube.Lister{}, stripDaemonSet),
+		add(p, seed, &kube.Lister{}, stripStatefulSet),
+		add(p, seed, &kube.Lister{}, stripReplicaSet),
+		add(p, seed, &kube.Lister{}, stripPod),
+		add(p, seed, &kube.Lister{}, stripService),
+		add(p, seed, &kube.Lister{}, stripEndpointSlice),
+		add(p, seed, &kube.Lister{}, stripNode),
+		add(p, seed, &kube.Lister{}, stripNamespace),
+		add(p, seed, &kube.Lister{Fields: withoutCopies}, stripConfigMap),
+		add(p, seed, &kube.Lister{Labels: byHand}, stripVirtualService),
+		add(p, seed, &kube.Lister{Labels: byHand}, stripServiceEntry),
+		add(p, seed, &kube.Lister{Labels: byHand}, stripDestinationRule),
+		add(p, seed, &kube.Lister{Labels: byHand}, stripAuthorizationPolicy),
+		add(p, seed, &kube.Lister{Labels: byHand}, stripSidecar),
+		add(p, seed, &kube.Lister{}, stripMeshConfig),
 	)
 }
 
@@ -69,28 +70,28 @@ const (
 // each list of snapshot.Management. Policies may be in any namespace, discovered
 // objects and registrations are in the management namespace only.
 func newManagementPlane(config *rest.Config, scheme *runtime.Scheme, namespace string, keep statuses, changed func()) (*plane[snapshot.Management], error) {
-	c, err := newClients(config, scheme, runtime.ContentTypeJSON)
+	c, err := newClient(config, scheme, runtime.ContentTypeJSON)
 	if err != nil {
 		return nil, err
 	}
 	p := newPlane[snapshot.Management](c, changed)
 	seed := &snapshot.Management{}
-	own := query{namespace: namespace}
+	own := func() *kube.Lister { return &kube.Lister{Namespace: namespace} }
 	return p, errors.Join(
-		add(p, seed, own, stripOwn[*discoveryv1.Mesh]),
-		add(p, seed, own, stripOwn[*discoveryv1.Workload]),
-		add(p, seed, own, stripOwn[*discoveryv1.Destination]),
-		add(p, seed, own, unless(keep, func(o *multiclusterv1alpha1.KubernetesCluster) { reset(&o.Status) })),
-		add(p, seed, query{}, unless(keep, func(o *settingsv1.Settings) { reset(&o.Status) })),
-		add(p, seed, query{}, unless(keep, func(o *networkingv1.VirtualMesh) { reset(&o.Status) })),
-		add(p, seed, query{}, unless(keep, dropTrafficStatus)),
-		add(p, seed, query{}, unless(keep, dropAccessStatus)),
-		add(p, seed, query{}, unless(keep, func(o *enterprisev1beta1.VirtualDestination) { reset(&o.Status) })),
-		add(p, seed, query{}, unless(keep, func(o *enterprisev1beta1.ServiceDependency) { reset(&o.Status) })),
-		add(p, seed, query{}, unless(keep, func(o *enterprisev1beta1.WasmDeployment) { reset(&o.Status) })),
-		add(p, seed, query{}, unless(keep, func(o *observabilityv1.AccessLogRecord) { reset(&o.Status) })),
-		add(p, seed, query{}, unless(keep, func(o *rbacv1.Role) { reset(&o.Status) })),
-		add(p, seed, query{}, unless(keep, func(o *rbacv1.RoleBinding) { reset(&o.Status) })),
+		add(p, seed, own(), stripOwn[*discoveryv1.Mesh]),
+		add(p, seed, own(), stripOwn[*discoveryv1.Workload]),
+		add(p, seed, own(), stripOwn[*discoveryv1.Destination]),
+		add(p, seed, own(), unless(keep, func(o *multiclusterv1alpha1.KubernetesCluster) { reset(&o.Status) })),
+		add(p, seed, &kube.Lister{}, unless(keep, func(o *settingsv1.Settings) { reset(&o.Status) })),
+		add(p, seed, &kube.Lister{}, unless(keep, func(o *networkingv1.VirtualMesh) { reset(&o.Status) })),
+		add(p, seed, &kube.Lister{}, unless(keep, dropTrafficStatus)),
+		add(p, seed, &kube.Lister{}, unless(keep, dropAccessStatus)),
+		add(p, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.VirtualDestination) { reset(&o.Status) })),
+		add(p, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.ServiceDependency) { reset(&o.Status) })),
+		add(p, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.WasmDeployment) { reset(&o.Status) })),
+		add(p, seed, &kube.Lister{}, unless(keep, func(o *observabilityv1.AccessLogRecord) { reset(&o.Status) })),
+		add(p, seed, &kube.Lister{}, unless(keep, func(o *rbacv1.Role) { reset(&o.Status) })),
+		add(p, seed, &kube.Lister{}, unless(keep, func(o *rbacv1.RoleBinding) { reset(&o.Status) })),
 	)
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -34,7 +35,7 @@ func ReadOnce(ctx context.Context, config *rest.Config, namespace string) (*snap
 		group.Go(func() error { return f.read(bounded) })
 	}
 	if err := group.Wait(); err != nil {
-		return nil, onceError(ctx, config.Host, p.clients, err)
+		return nil, onceError(ctx, config.Host, p.client, err)
 	}
 	management := &snapshot.Management{Namespace: namespace}
 	p.refill(management)
@@ -45,7 +46,7 @@ func ReadOnce(ctx context.Context, config *rest.Config, namespace string) (*snap
 }
 
 // onceError says what to do about a management cluster that cannot be read.
-func onceError(ctx context.Context, host string, c *clients, err error) error {
+func onceError(ctx context.Context, host string, c *kube.Client, err error) error {
 	if apierrors.IsNotFound(err) {
 		if missing, asked := missingCRDs(ctx, c); asked == nil && len(missing) > 0 {
 			return &MissingCRDsError{Host: host, Names: missing}

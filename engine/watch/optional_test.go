@@ -110,3 +110,69 @@ func refusals(t *testing.T, auditLog, resource string) int {
 	}
 	return count
 }
+
+// TestAnObjectOfANewerMeshIsLeftOut: a value that this program does not know
+// makes one object unreadable, not its cluster.
+func TestAnObjectOfANewerMeshIsLeftOut(t *testing.T) {
+	t.Parallel()
+	management := installed(t)
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
+	require.NoError(t, err)
+	_, err = apiextensions.NewForConfigOrDie(config).ApiextensionsV1().CustomResourceDefinitions().
+		Create(t.Context(), looseCRD(snapshot.ServiceEntry), metav1.CreateOptions{})
+	require.NoError(t, err)
+	info := snapshot.ServiceEntry.Info()
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	entries := client.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace("default")
+	create := func(name, resolution string) *unstructured.Unstructured {
+		t.Helper()
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": name}, "spec": map[string]any{"hosts": []any{name}, "resolution": resolution},
+		}}
+		o.SetGroupVersionKind(info.GroupVersionKind)
+		var made *unstructured.Unstructured
+		waittest.NoError(t, name+" is created", func() (err error) {
+			made, err = entries.Create(t.Context(), o, metav1.CreateOptions{})
+			return err
+		})
+		return made
+	}
+	edit := func(o *unstructured.Unstructured, resolution string) *unstructured.Unstructured {
+		t.Helper()
+		require.NoError(t, unstructured.SetNestedField(o.Object, resolution, "spec", "resolution"))
+		o, err := entries.Update(t.Context(), o, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		return o
+	}
+	create("a", "DNS")
+	b := create("b", "TELEPATHY")
+
+	w := start(t, management, watch.Options{Namespace: namespace(t, management)})
+	w.Set("west", "", config, nil)
+	reads := func(what string, failures string, names ...string) {
+		t.Helper()
+		w.until(what, func(i *snapshot.Input) bool {
+			var have []string
+			for _, o := range named(i, "west").ServiceEntries {
+				have = append(have, o.Name)
+			}
+			var failed []string
+			for _, f := range i.Failures {
+				failed = append(failed, f.Ref.Name+": "+f.Message)
+			}
+			return assert.ObjectsAreEqual(names, have) && len(failed) == min(1, len(failures)) && strings.Contains(strings.Join(failed, ""), failures)
+		})
+		assert.Equal(t, snapshot.Synced, named(w.Input(), "west").Sync)
+	}
+	reads("the list", "it is ignored", "a")
+	c := create("c", "STATIC")
+	reads("an event", "it is ignored", "a", "c")
+	b = edit(b, "DNS")
+	reads("b that can be read", "", "a", "b", "c")
+	edit(b, "TELEPATHY")
+	reads("b as it was before", `TELEPATHY`, "a", "b", "c")
+	edit(c, "NONE")
+	require.NoError(t, entries.Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	reads("no b", "", "a", "c")
+}

@@ -7,13 +7,14 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // plane is all feeds of one cluster over one connection. V is the view that
 // they fill: snapshot.Cluster or snapshot.Management.
 type plane[V any] struct {
-	clients *clients
+	client  *kube.Client
 	log     *slog.Logger
 	feeds   []feeder
 	refills []func(*V) bool
@@ -29,9 +30,9 @@ type plane[V any] struct {
 	group  sync.WaitGroup
 }
 
-func newPlane[V any](c *clients, changed func()) *plane[V] {
+func newPlane[V any](c *kube.Client, changed func()) *plane[V] {
 	return &plane[V]{
-		clients: c, log: slog.Default(), changed: changed, cancel: func() {},
+		client: c, log: slog.Default(), changed: changed, cancel: func() {},
 		progress: make(chan struct{}, 1), failed: make(chan struct{}, 1),
 	}
 }
@@ -44,30 +45,22 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// add makes the plane follow the objects that a query selects into the list of
+// add makes the plane follow the objects that a lister selects into the list of
 // the view that holds their type. Objects of the seed that have not changed stay
 // the same.
 func add[T object, V any, L interface {
 	*V
 	snapshot.ObjectLists
-}](p *plane[V], seed L, q query, strip func(T) bool) error {
+}](p *plane[V], seed L, lister *kube.Lister, strip func(T) bool) error {
 	var example T
 	kind, ok := snapshot.KindOfObject(example)
 	if !ok || seed.List(kind) == nil {
 		return fmt.Errorf("%T: %T has no list of this type", example, seed)
 	}
-	q.kind = kind
-	client, err := p.clients.group(kind.Info().GroupVersion())
-	if err != nil {
-		return fmt.Errorf("%s: %w", kind, err)
-	}
+	lister.Client, lister.Kind = p.client, kind
 	at := func(view L) *[]T { return snapshot.Slice[T](view.List(kind)) }
-	f := &feed[T]{
-		collection: newCollection(*at(seed), strip, p.onChange),
-		query:      q, client: client,
-		failed: func() { signal(p.failed) },
-	}
-	f.rejected = func(k key, err error) { p.onRejected(q.kind, k, err) }
+	f := newFeed(lister, *at(seed), strip, p.onChange, func() { signal(p.failed) })
+	f.rejected = func(k key, err error) { p.onRejected(kind, k, err) }
 	p.feeds = append(p.feeds, f)
 	p.refills = append(p.refills, func(view *V) bool {
 		list, now := at(view), f.list()
@@ -101,7 +94,7 @@ func (p *plane[V]) stop() {
 	p.published.Store(false)
 	p.cancel()
 	p.group.Wait()
-	p.clients.closeIdle()
+	p.client.CloseIdle()
 }
 
 // isFilled reports whether every list is complete.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -41,12 +42,12 @@ func (s *session) run(ctx context.Context) {
 		p, err := newManagedPlane(s.config, s.scheme, seed, s.member.touch)
 		if err != nil {
 			// The configuration itself is unusable; only another one can help.
-			s.member.freeze(s, reason(s.config.Host, err))
+			s.member.freeze(s, kube.Reason(s.config.Host, err))
 			<-ctx.Done()
 			return
 		}
 		p.log = s.member.log
-		if s.await(ctx, p.clients) {
+		if s.await(ctx, p.client) {
 			p.start(ctx)
 			s.follow(ctx, p)
 		}
@@ -55,17 +56,17 @@ func (s *session) run(ctx context.Context) {
 }
 
 // await returns once the API server answers; false if ctx ended first.
-func (s *session) await(ctx context.Context, c *clients) bool {
+func (s *session) await(ctx context.Context, c *kube.Client) bool {
 	for {
-		err := c.probe(ctx, s.timeout)
+		err := c.Probe(ctx, s.timeout)
 		if err == nil {
 			return true
 		}
 		if ctx.Err() != nil {
 			return false
 		}
-		s.member.freeze(s, reason(s.config.Host, err))
-		c.closeIdle()
+		s.member.freeze(s, kube.Reason(s.config.Host, err))
+		c.CloseIdle()
 		select {
 		case <-ctx.Done():
 			return false
@@ -103,7 +104,7 @@ func (s *session) follow(ctx context.Context, p *plane[snapshot.Cluster]) {
 		case <-next.C:
 			hurried = false
 		}
-		err := p.clients.probe(ctx, s.timeout)
+		err := p.client.Probe(ctx, s.timeout)
 		if ctx.Err() != nil {
 			return
 		}
@@ -116,7 +117,7 @@ func (s *session) follow(ctx context.Context, p *plane[snapshot.Cluster]) {
 			continue
 		}
 		if failures++; failures >= tolerated {
-			s.member.freeze(s, reason(s.config.Host, err))
+			s.member.freeze(s, kube.Reason(s.config.Host, err))
 			return
 		}
 		next.Reset(soon)
@@ -131,6 +132,6 @@ func (s *session) cutOff(p *plane[snapshot.Cluster]) bool {
 	if err == nil {
 		return false
 	}
-	s.member.freeze(s, kind.Info().Resource+" cannot be read: "+reason(s.config.Host, err))
+	s.member.freeze(s, kind.Info().Resource+" cannot be read: "+kube.Reason(s.config.Host, err))
 	return p.published.Load()
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -35,11 +36,11 @@ func (e *MissingCRDsError) Error() string {
 // does not serve all our kinds. That it does not answer is no error here: a
 // Source waits for it.
 func CheckCRDs(ctx context.Context, config *rest.Config) error {
-	c, err := newClients(config, scheme.New(), runtime.ContentTypeJSON)
+	c, err := newClient(config, scheme.New(), runtime.ContentTypeJSON)
 	if err != nil {
-		return fmt.Errorf("management cluster %w", err)
+		return fmt.Errorf("management cluster: %w", err)
 	}
-	defer c.closeIdle()
+	defer c.CloseIdle()
 	bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	missing, err := missingCRDs(bounded, c)
@@ -68,7 +69,7 @@ func (s *Source) Waiting() string {
 func (s *Source) Trouble() string {
 	kind, err := s.management.trouble()
 	if err != nil {
-		return "the management cluster's " + kind.Info().Resource + " cannot be read: " + reason(s.options.Management.Host, err)
+		return "the management cluster's " + kind.Info().Resource + " cannot be read: " + kube.Reason(s.options.Management.Host, err)
 	}
 	return ""
 }
@@ -78,7 +79,7 @@ func (s *Source) Trouble() string {
 func (s *Source) awaitCRDs(ctx context.Context) error {
 	told := ""
 	for {
-		missing, err := missingCRDs(ctx, s.management.clients)
+		missing, err := missingCRDs(ctx, s.management.client)
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // being stopped is no failure
@@ -87,11 +88,11 @@ func (s *Source) awaitCRDs(ctx context.Context) error {
 		case err == nil:
 			return nil
 		}
-		if why := reason(s.options.Management.Host, err); why != told {
+		if why := kube.Reason(s.options.Management.Host, err); why != told {
 			told = why
 			s.options.Log.Warn("the management cluster cannot be read; trying again", "reason", why)
 		}
-		s.management.clients.closeIdle()
+		s.management.client.CloseIdle()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -103,7 +104,7 @@ func (s *Source) awaitCRDs(ctx context.Context) error {
 // missingCRDs lists the CRDs of kinds that are followed on the management
 // cluster and that it does not serve. A server that does not let us ask is
 // taken to have them.
-func missingCRDs(ctx context.Context, c *clients) ([]string, error) {
+func missingCRDs(ctx context.Context, c *kube.Client) ([]string, error) {
 	served := map[string]metav1.APIResourceList{}
 	var missing []string
 	for _, k := range managementKinds() {
@@ -111,7 +112,7 @@ func missingCRDs(ctx context.Context, c *clients) ([]string, error) {
 		gv := info.GroupVersion().String()
 		if _, asked := served[gv]; !asked {
 			bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
-			body, err := c.get(bounded, "/apis/"+gv)
+			body, err := c.Read(bounded, "/apis/"+gv)
 			cancel()
 			switch {
 			case apierrors.IsForbidden(err):
@@ -161,7 +162,7 @@ func (s *Source) tellTrouble(told string) string {
 	now := ""
 	kind, err := s.management.trouble()
 	if err != nil {
-		now = kind.Info().Resource + " cannot be read: " + reason(s.options.Management.Host, err)
+		now = kind.Info().Resource + " cannot be read: " + kube.Reason(s.options.Management.Host, err)
 	}
 	switch {
 	case now == told:

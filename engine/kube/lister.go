@@ -1,0 +1,117 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// IsAbsent reports that an object, or its whole type, does not exist.
+func IsAbsent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+
+// Lister lists and watches the objects of one kind. It is a
+// cache.ListerWatcherWithContext; Follow runs a reflector with it.
+type Lister struct {
+	Client *Client
+	Kind   snapshot.Kind
+	// Namespace, Fields and Labels limit the objects; empty does not.
+	Namespace, Fields, Labels string
+	// Page, if set, replaces each list that arrives.
+	Page func(runtime.Object) (runtime.Object, error)
+	// Done, if set, is called after each request with its error. IsAbsent says
+	// that the server does not serve the kind: a server that has just started
+	// answers 503 until it knows its CRDs, so this answer can be trusted.
+	Done func(error)
+
+	// absent: the server does not serve the kind.
+	absent atomic.Bool
+}
+
+// listBackoff paces the tries to list a kind that cannot be listed. Its cap is
+// how long an installed CRD may go unnoticed, at the price of one small request
+// in that time.
+var listBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 12 * time.Second}
+
+// Follow lists and watches into a store until ctx ends, and returns when nothing
+// more will be stored.
+func (l *Lister) Follow(ctx context.Context, store cache.ReflectorStore) {
+	// The reflector would log each failed try of each kind. Done is told of them.
+	quiet := logr.Discard()
+	backoff := listBackoff
+	// Without an expected type, what Page or a decoder puts in the place of an
+	// object reaches the store.
+	cache.NewReflectorWithOptions(l, nil, store, cache.ReflectorOptions{
+		Name: l.Kind.Info().Resource, TypeDescription: l.Kind.String(), Logger: &quiet, Backoff: &backoff,
+	}).RunWithContext(klog.NewContext(ctx, quiet))
+}
+
+func (l *Lister) request(options *metav1.ListOptions) *rest.Request {
+	options.FieldSelector, options.LabelSelector = l.Fields, l.Labels
+	return l.Client.Get().AbsPath(Path(l.Kind, l.Namespace, "", "")...).
+		SpecificallyVersionedParams(options, metav1.ParameterCodec, optionsVersion)
+}
+
+// done reports a request. That the server wants the client to start over is no failure.
+func (l *Lister) done(ctx context.Context, err error) {
+	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
+		return
+	}
+	l.absent.Store(IsAbsent(err))
+	if l.Done != nil {
+		l.Done(err)
+	}
+}
+
+// List implements cache.ListerWatcher; the reflector calls ListWithContext.
+func (l *Lister) List(options metav1.ListOptions) (runtime.Object, error) {
+	return l.ListWithContext(context.Background(), options)
+}
+
+// Watch implements cache.ListerWatcher; the reflector calls WatchWithContext.
+func (l *Lister) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return l.WatchWithContext(context.Background(), options)
+}
+
+// ListWithContext implements cache.ListerWithContext.
+func (l *Lister) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := l.request(&options).Do(ctx).Get()
+	l.done(ctx, err)
+	if err != nil || l.Page == nil {
+		return list, err
+	}
+	return l.Page(list)
+}
+
+// errAbsent makes the reflector list instead, as it does where streaming is not
+// available.
+var errAbsent = errors.New("the kind is not served")
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (l *Lister) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if l.absent.Load() {
+		return nil, errAbsent // one request is enough: the list that follows
+	}
+	options.Watch = true
+	watcher, err := l.request(&options).Watch(ctx)
+	l.done(ctx, err)
+	if err != nil && options.SendInitialEvents != nil {
+		// The reflector would sleep on a refused connection without looking
+		// whether it was stopped; an error of no known kind makes it list instead.
+		return nil, errors.New(err.Error())
+	}
+	return watcher, err
+}

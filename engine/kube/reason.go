@@ -1,0 +1,76 @@
+package kube
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Reason says in one sentence why a server cannot be used; server names it.
+// Nothing in the sentence changes from try to try, as times and local ports do.
+func Reason(server string, err error) string {
+	var (
+		status    apierrors.APIStatus
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		resolve   *net.DNSError
+		network   net.Error
+		number    syscall.Errno
+	)
+	switch {
+	case errors.As(err, &status):
+		switch code := status.Status().Code; {
+		case code == http.StatusUnauthorized:
+			return server + " rejects the credential (401 Unauthorized)"
+		case code >= http.StatusInternalServerError:
+			return fmt.Sprintf("%s is not ready (HTTP %d)", server, code)
+		}
+		return status.Status().Message
+	case errors.As(err, &authority):
+		return "the certificate of " + server + " is signed by an unknown authority"
+	case errors.As(err, &hostname):
+		return "the certificate of " + server + " is for other host names"
+	case errors.As(err, &invalid):
+		if invalid.Reason == x509.Expired {
+			return "the certificate of " + server + " has expired or is not valid yet"
+		}
+		return "the certificate of " + server + " is not valid"
+	case errors.As(err, &resolve):
+		return "the host name of " + server + " cannot be resolved"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return server + " does not answer in time"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return server + " refuses connections"
+	case errors.As(err, &number):
+		return server + " cannot be reached: " + number.Error()
+	}
+	return server + " cannot be reached: " + innermost(err).Error()
+}
+
+// Message is what an API server said of one request, or why it said nothing:
+// the same each time the request fails in the same way.
+func Message(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Message != "" {
+		return status.Status().Message
+	}
+	return Reason("the API server", err)
+}
+
+// innermost is the error at the end of a chain, which carries no addresses.
+func innermost(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}

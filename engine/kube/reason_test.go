@@ -1,0 +1,90 @@
+package kube_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// reset is a connection that ended, as a request returns it; its local port is
+// another one each time.
+func reset(port int) error {
+	return &url.Error{Op: "Get", URL: fmt.Sprintf("https://x/apis?timeoutSeconds=%d", port), Err: &net.OpError{
+		Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: port}, Err: os.NewSyscallError("read", syscall.ECONNRESET),
+	}}
+}
+
+func TestReasonsAreSentencesThatDoNotVary(t *testing.T) {
+	t.Parallel()
+	pods := schema.GroupResource{Resource: "pods"}
+	unavailable := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusServiceUnavailable, Message: "[+]ping ok\n[-]etcd failed"}}
+	for want, err := range map[string]error{
+		"S rejects the credential (401 Unauthorized)":            apierrors.NewUnauthorized("x"),
+		"S is not ready (HTTP 503)":                              fmt.Errorf("probe: %w", unavailable),
+		"pods is forbidden: because":                             apierrors.NewForbidden(pods, "", errors.New("because")),
+		"the certificate of S is signed by an unknown authority": &url.Error{Err: x509.UnknownAuthorityError{}},
+		"the certificate of S is for other host names":           x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"},
+		"the certificate of S has expired or is not valid yet":   x509.CertificateInvalidError{Reason: x509.Expired},
+		"the certificate of S is not valid":                      x509.CertificateInvalidError{Reason: x509.NotAuthorizedToSign},
+		"the host name of S cannot be resolved":                  &net.DNSError{Name: "x"},
+		"S does not answer in time":                              fmt.Errorf("get: %w", context.DeadlineExceeded),
+		"S refuses connections":                                  &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
+		"S cannot be reached: connection reset by peer":          reset(40001),
+		"S cannot be reached: EOF":                               &url.Error{Op: "Get", URL: "https://x/apis?timeoutSeconds=478", Err: io.EOF},
+	} {
+		assert.Equal(t, want, kube.Reason("S", err))
+	}
+	assert.Equal(t, kube.Message(reset(40001)), kube.Message(reset(52344)))
+	assert.Equal(t, "the API server refuses connections", kube.Message(syscall.ECONNREFUSED))
+	assert.Equal(t, "[+]ping ok\n[-]etcd failed", kube.Message(unavailable), "what a webhook or validation said comes with a status")
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	var pauses []time.Duration
+	for failures := range 6 {
+		pauses = append(pauses, kube.Backoff(time.Second, 5*time.Second, failures))
+	}
+	assert.Equal(t, []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second}, pauses)
+	assert.Equal(t, time.Minute, kube.Backoff(time.Second, time.Minute, 1<<40))
+	for range 100 {
+		d := kube.Jitter(time.Second)
+		assert.GreaterOrEqual(t, d, time.Second)
+		assert.LessOrEqual(t, d, 1250*time.Millisecond)
+	}
+}
+
+func TestPath(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, []string{"/api", "v1", "pods"}, kube.Path(snapshot.Pod, "", "", ""))
+	assert.Equal(t, []string{"/apis", "networking.istio.io", "v1", "namespaces", "x", "sidecars", "a", "status"},
+		kube.Path(snapshot.Sidecar, "x", "a", "status"))
+}
+
+func TestCatch(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, kube.Catch(func() {}))
+	err := kube.Catch(func() { panic("broken") })
+	require.EqualError(t, err, "panic: broken")
+	var panicked *kube.PanicError
+	require.ErrorAs(t, err, &panicked)
+	assert.Contains(t, string(panicked.Stack), "kube_test.TestCatch")
+}
