@@ -19,6 +19,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/serve"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 	"github.com/meshctl/meshctl/tui"
@@ -110,46 +111,28 @@ func (l *live) start(ctx context.Context) error {
 	}
 	if l.unread != "" {
 		options.Grace = time.Nanosecond // there is nothing to wait for
-	}
-	var registry *cluster.Registry
-	if l.unread == "" {
-		var err error
-		if registry, err = cluster.NewRegistry(l.config, l.opts.Namespace, l.config.UserAgent, log); err != nil {
-			return err
-		}
-		renewer, err := cluster.NewRenewer(registry, l.config, nil, log)
+		source, err := watch.New(options)
 		if err != nil {
 			return err
 		}
-		l.credentials = renewer.Status
-		options.Told = registry.Synced()
+		l.watch = source
+		group.Go(func() error { return source.Run(ctx) })
+	} else {
+		clusters, err := serve.NewClusters(serve.ClusterOptions{Options: options, UserAgent: l.config.UserAgent})
+		if err != nil {
+			return err
+		}
+		l.watch, l.credentials = clusters.Source, clusters.Credentials
+		group.Go(func() error { return clusters.Run(ctx) })
 	}
 	var err error
-	if l.watch, err = watch.New(options); err != nil {
-		return err
-	}
 	if l.events, err = newEvents(l.config); err != nil {
 		return err
 	}
-	group.Go(func() error { return l.watch.Run(ctx) })
 	group.Go(func() error { return l.events.run(ctx) })
-	if registry != nil {
-		group.Go(func() error { return registry.Run(ctx, members{l.watch}) })
-	}
 	go func() { l.ended <- group.Wait() }()
 	return nil
 }
-
-// members hands the registered clusters to the watch.
-type members struct{ watch *watch.Source }
-
-// Set implements cluster.Handler.
-func (m members) Set(member cluster.Member) {
-	m.watch.Set(member.Name, member.Domain, member.Config, member.Err)
-}
-
-// Remove implements cluster.Handler.
-func (m members) Remove(name string) { m.watch.Remove(name) }
 
 // Next implements tui.Source. That the management cluster cannot be read is a
 // ReadError, that another cannot an issue; what was read before stays.

@@ -168,3 +168,15 @@ func (r *Registry) credentials() map[string]member {
 	}
 	return out
 }
+
+// Credentials says how the stored credentials stand, ascending by cluster,
+// apart from what became of renewals.
+func (r *Registry) Credentials() []CredentialStatus {
+	members := r.credentials()
+	out := make([]CredentialStatus, 0, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		m := members[name]
+		out = append(out, CredentialStatus{Cluster: name, Lifetime: m.life, RenewAt: m.life.RenewAt(name), Err: m.told.Err})
+	}
+	return out
+}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -92,18 +90,13 @@ func (r *Renewer) Run(ctx context.Context) error {
 // Status tells how the credentials stand, ascending by cluster. It may be
 // called whether or not the renewer runs.
 func (r *Renewer) Status() []CredentialStatus {
-	members := r.registry.credentials()
+	out := r.registry.Credentials()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]CredentialStatus, 0, len(members))
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		m := members[name]
-		status := CredentialStatus{Cluster: name, Lifetime: m.life, RenewAt: m.life.RenewAt(name), Err: m.told.Err}
-		if f := r.failures[name]; f != nil && f.expires.Equal(m.life.Expires) {
-			status.RenewAt = f.retry
-			status.Err = f.err
+	for i := range out {
+		if f := r.failures[out[i].Cluster]; f != nil && f.expires.Equal(out[i].Expires) {
+			out[i].RenewAt, out[i].Err = f.retry, f.err
 		}
-		out = append(out, status)
 	}
 	return out
 }

@@ -69,7 +69,7 @@ type editor struct {
 	t       *testing.T
 	client  *kube.Client
 	dynamic dynamic.Interface
-	plane   *plane
+	worker  *worker
 	log     *logged
 	ended   chan error
 	// edits counts the edits of the policy.
@@ -86,10 +86,10 @@ func newEditor(t *testing.T, config *rest.Config, client *kube.Client) *editor {
 	o, err := Options{Management: config, Log: slog.New(slog.NewTextHandler(e.log, nil))}.withDefaults()
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
-	e.plane, err = newPlane(o, registry, newMetrics(registry, "test"))
+	e.worker, err = newWorker(o, registry, newMetrics(registry, "test"))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { e.ended <- e.plane.run(ctx) }()
+	go func() { e.ended <- e.worker.run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if t.Failed() {
@@ -196,7 +196,7 @@ func (e *editor) react(what string) {
 // find returns the JSON of an object in serve's Input; empty if there is none.
 func (e *editor) find(ref snapshot.Ref) string {
 	e.t.Helper()
-	input := e.plane.source.Input()
+	input := e.worker.clusters.Source.Input()
 	if input == nil {
 		return ""
 	}

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -27,22 +26,17 @@ func Look(ctx context.Context, o Options) (*snapshot.Input, error) {
 	if err := watch.CheckCRDs(ctx, o.Management); err != nil {
 		return nil, err
 	}
-	registry, err := cluster.NewRegistry(o.Management, o.Namespace, o.UserAgent, o.Log)
-	if err != nil {
-		return nil, err
-	}
-	source, err := watch.New(watch.Options{
-		Management: o.Management, Namespace: o.Namespace, Log: o.Log, Probe: o.probe, Told: registry.Synced(),
-		Statuses: true, Version: o.Version,
-	})
+	options := o.clusters(nil)
+	options.Statuses = true
+	clusters, err := NewClusters(options)
 	if err != nil {
 		return nil, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	source := clusters.Source
 	group, running := errgroup.WithContext(bounded)
-	group.Go(func() error { return source.Run(running) })
-	group.Go(func() error { return registry.Run(running, reader{source}) })
+	group.Go(func() error { return clusters.Run(running) })
 	var in *snapshot.Input
 	var waiting string
 	select {
@@ -63,12 +57,3 @@ func Look(ctx context.Context, o Options) (*snapshot.Input, error) {
 	}
 	return nil, fmt.Errorf("management cluster %s: %s; check the context and your permissions there", o.Management.Host, waiting)
 }
-
-// reader hands the registered clusters to a Source only.
-type reader struct{ source *watch.Source }
-
-// Set implements cluster.Handler.
-func (r reader) Set(m cluster.Member) { r.source.Set(m.Name, m.Domain, m.Config, m.Err) }
-
-// Remove implements cluster.Handler.
-func (r reader) Remove(name string) { r.source.Remove(name) }

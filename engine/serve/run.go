@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
@@ -31,7 +30,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	var (
 		leader   leadership
-		working  atomic.Pointer[plane]
+		working  atomic.Pointer[worker]
 		registry = prometheus.NewRegistry()
 		metrics  = newMetrics(registry, cmp.Or(o.Version, "unknown"))
 	)
@@ -53,91 +52,89 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	return lead(ctx, o, &leader, func(ctx context.Context) error {
-		p, err := newPlane(o, registry, metrics)
+		w, err := newWorker(o, registry, metrics)
 		if err != nil {
 			return err
 		}
-		working.Store(p)
-		return p.run(ctx)
+		working.Store(w)
+		return w.run(ctx)
 	})
 }
 
-// plane is all that works while this process leads.
-type plane struct {
+// worker is all that works while this process leads.
+type worker struct {
 	options  Options
-	registry *cluster.Registry
+	clusters *Clusters
 	renewer  *cluster.Renewer
-	source   *watch.Source
 	sink     *apply.Sink
 	loop     *loop
 	recorder *recorder
 }
 
-// The following may be called before there is a plane.
+// The following may be called before there is a worker.
 
-func (p *plane) getLoop() *loop {
-	if p == nil {
+func (w *worker) getLoop() *loop {
+	if w == nil {
 		return nil
 	}
-	return p.loop
+	return w.loop
 }
 
-func (p *plane) credentials() []cluster.CredentialStatus {
-	if p == nil {
+func (w *worker) credentials() []cluster.CredentialStatus {
+	if w == nil {
 		return nil
 	}
-	return p.renewer.Status()
+	return w.renewer.Status()
 }
 
 // waiting says what the first translation waits for.
-func (p *plane) waiting() string {
-	if p == nil {
+func (w *worker) waiting() string {
+	if w == nil {
 		return "starting"
 	}
-	return cmp.Or(p.source.Waiting(), "the first translation is under way")
+	return cmp.Or(w.clusters.Source.Waiting(), "the first translation has not ended")
 }
 
-// newPlane wires the parts. It dials nobody.
-func newPlane(o Options, registerer prometheus.Registerer, m *metrics) (*plane, error) {
-	p := &plane{options: o}
-	var err error
-	if p.registry, err = cluster.NewRegistry(o.Management, o.Namespace, o.UserAgent, o.Log); err != nil {
-		return nil, err
-	}
-	if p.renewer, err = cluster.NewRenewer(p.registry, o.Management, nil, o.Log); err != nil {
-		return nil, err
-	}
-	p.source, err = watch.New(watch.Options{
-		Management: o.Management, Namespace: o.Namespace, Log: o.Log, Probe: o.probe, Told: p.registry.Synced(),
-		RefuseIntersecting: o.RefuseIntersecting, Version: o.Version,
-	})
-	if err != nil {
-		return nil, err
-	}
+// newWorker connects the parts. It does no I/O.
+func newWorker(o Options, registerer prometheus.Registerer, m *metrics) (*worker, error) {
+	w := &worker{options: o}
 	why := &cause{}
-	if p.recorder, err = newRecorder(o, func() *snapshot.State { return p.loop.state.Load() }); err != nil {
+	var err error
+	if w.recorder, err = newRecorder(o, func() *snapshot.State { return w.loop.state.Load() }); err != nil {
 		return nil, err
 	}
-	p.sink = apply.New(apply.Options{
-		Namespace: o.Namespace, Log: why.logger(o.Log), Registerer: registerer, OnChange: p.recorder.record,
+	w.sink = apply.New(apply.Options{
+		Namespace: o.Namespace, Log: why.logger(o.Log), Registerer: registerer, OnChange: w.recorder.record,
 	})
-	p.loop = newLoop(p.source, p.sink, m, why, o.Log)
-	return p, nil
+	if w.clusters, err = NewClusters(o.clusters(w.sink)); err != nil {
+		return nil, err
+	}
+	if w.renewer, err = cluster.NewRenewer(w.clusters.registry, o.Management, nil, o.Log); err != nil {
+		return nil, err
+	}
+	w.loop = newLoop(w.clusters.Source, w.sink, m, why, o.Log)
+	return w, nil
+}
+
+// clusters are the options to connect clusters; sink is nil to write nothing.
+func (o Options) clusters(sink *apply.Sink) ClusterOptions {
+	return ClusterOptions{
+		Options: watch.Options{
+			Management: o.Management, Namespace: o.Namespace, Log: o.Log, Probe: o.probe,
+			RefuseIntersecting: o.RefuseIntersecting, Version: o.Version,
+		},
+		UserAgent: o.UserAgent, Sink: sink,
+	}
 }
 
 // run works until ctx ends or a part fails.
-func (p *plane) run(ctx context.Context) error {
-	p.sink.Set("", p.options.Management)
+func (w *worker) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.source.Run(ctx) })
-	group.Go(func() error {
-		return p.registry.Run(ctx, &members{source: p.source, sink: p.sink, configs: map[string]*rest.Config{}})
-	})
-	group.Go(func() error { return p.renewer.Run(ctx) })
-	group.Go(func() error { p.sink.Run(ctx); return nil })
-	group.Go(func() error { p.loop.run(ctx); return nil })
-	group.Go(func() error { p.failures(ctx); return nil })
-	group.Go(func() error { p.recorder.run(ctx); return nil })
+	group.Go(func() error { return w.clusters.Run(ctx) })
+	group.Go(func() error { return w.renewer.Run(ctx) })
+	group.Go(func() error { w.loop.run(ctx); return nil })
+	group.Go(func() error { w.reportFailures(ctx); return nil })
+	group.Go(func() error { w.recorder.run(ctx); return nil })
 
 	ended := make(chan error, 1)
 	go func() { ended <- group.Wait() }()
@@ -150,51 +147,20 @@ func (p *plane) run(ctx context.Context) error {
 	case err := <-ended:
 		return err
 	case <-time.After(stopTimeout):
-		p.options.Log.Warn("something does not end; going without it")
+		w.options.Log.Warn("not all parts have stopped in time", "timeout", stopTimeout)
 		return nil
 	}
 }
 
-// failures tells the Source what the Sink cannot write.
-func (p *plane) failures(ctx context.Context) {
+// reportFailures passes the writes that failed from the Sink to the Source, as a
+// part of the next Input.
+func (w *worker) reportFailures(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.sink.FailuresChanged():
-			p.source.SetFailures(p.sink.Failures())
+		case <-w.sink.FailuresChanged():
+			w.clusters.Source.SetFailures(w.sink.Failures())
 		}
 	}
-}
-
-// members hands the registered clusters to the Source and to the Sink.
-type members struct {
-	source  *watch.Source
-	sink    *apply.Sink
-	configs map[string]*rest.Config
-}
-
-// Set implements cluster.Handler.
-func (m *members) Set(member cluster.Member) {
-	m.source.Set(member.Name, member.Domain, member.Config, member.Err)
-	config := member.Config
-	if member.Err != nil {
-		config = nil
-	}
-	if config == m.configs[member.Name] {
-		return
-	}
-	m.configs[member.Name] = config
-	if config == nil {
-		m.sink.Remove(member.Name)
-		return
-	}
-	m.sink.Set(member.Name, config)
-}
-
-// Remove implements cluster.Handler.
-func (m *members) Remove(name string) {
-	delete(m.configs, name)
-	m.source.Remove(name)
-	m.sink.Remove(name)
 }

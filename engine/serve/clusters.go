@@ -1,0 +1,93 @@
+package serve
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/watch"
+)
+
+// Clusters connects the management cluster and the registered ones: each cluster
+// in the registry is read by the Source and, if there is a Sink, written by it.
+type Clusters struct {
+	Source *watch.Source
+
+	management *rest.Config
+	registry   *cluster.Registry
+	// sink is nil where nothing is written.
+	sink *apply.Sink
+	// written are the configurations that the sink has.
+	written map[string]*rest.Config
+}
+
+// ClusterOptions say which clusters to connect, and for what.
+type ClusterOptions struct {
+	watch.Options
+	// UserAgent is shown to registered clusters.
+	UserAgent string
+	// Sink writes to all clusters; nil where nothing is written.
+	Sink *apply.Sink
+}
+
+// NewClusters prepares the connections without I/O.
+func NewClusters(o ClusterOptions) (*Clusters, error) {
+	registry, err := cluster.NewRegistry(o.Management, o.Namespace, o.UserAgent, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	o.Told = registry.Synced()
+	source, err := watch.New(o.Options)
+	if err != nil {
+		return nil, err
+	}
+	return &Clusters{Source: source, management: o.Management, registry: registry, sink: o.Sink, written: map[string]*rest.Config{}}, nil
+}
+
+// Run reads, and writes what the Sink is given, until ctx ends.
+func (c *Clusters) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if c.sink != nil {
+		c.sink.Set("", c.management)
+		group.Go(func() error { c.sink.Run(ctx); return nil })
+	}
+	group.Go(func() error { return c.Source.Run(ctx) })
+	group.Go(func() error { return c.registry.Run(ctx, handler{c}) })
+	return group.Wait()
+}
+
+// Credentials returns the lifetimes of the stored credentials, ascending by cluster.
+func (c *Clusters) Credentials() []cluster.CredentialStatus { return c.registry.Credentials() }
+
+// handler passes the registered clusters on to the Source and the Sink.
+type handler struct{ *Clusters }
+
+// Set implements cluster.Handler.
+func (h handler) Set(m cluster.Member) {
+	h.Source.Set(m.Name, m.Domain, m.Config, m.Err)
+	config := m.Config
+	if m.Err != nil {
+		config = nil
+	}
+	if h.sink == nil || config == h.written[m.Name] {
+		return
+	}
+	h.written[m.Name] = config
+	if config == nil {
+		h.sink.Remove(m.Name)
+		return
+	}
+	h.sink.Set(m.Name, config)
+}
+
+// Remove implements cluster.Handler.
+func (h handler) Remove(name string) {
+	delete(h.written, name)
+	h.Source.Remove(name)
+	if h.sink != nil {
+		h.sink.Remove(name)
+	}
+}
