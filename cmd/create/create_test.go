@@ -168,7 +168,7 @@ func TestVirtualMeshWizard(t *testing.T) {
 		Picks("May everybody call everybody?", "ENABLED").
 		Refused("called?", "virtual-mesh", "there is a VirtualMesh virtual-mesh in namespace gloo-mesh already").
 		Accepts("called?", "virtual-mesh-2").
-		Says("mesh istiod-istio-system-cluster-1.gloo-mesh is in the older VirtualMesh").
+		Says("mesh istiod-istio-system-cluster-1.gloo-mesh is already in the older VirtualMesh").
 		Picks("What now?", "save").
 		Types("To which file?", file)
 	_, stderr, err := wizard(t, script, "vm", "--from", bookinfo)

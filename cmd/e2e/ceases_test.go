@@ -30,7 +30,7 @@ func (w *world) ceases() {
 	_, err := w.dynamic["cluster-1"].Resource(kube.Policies("accesspolicies")).Namespace(mgmt).Patch(w.t.Context(), "details-guard", types.JSONPatchType,
 		[]byte(`[{"op":"replace","path":"/spec/destinationSelector/0/kubeServiceMatcher/labels/app","value":"nothing"}]`), metav1.PatchOptions{})
 	require.NoError(w.t, err)
-	w.awaitEnforced("ACCEPTED", "it was in force (generation 1)")
+	w.awaitEnforced("ACCEPTED", "generation 1 was in force")
 
 	// What was read back of it is no news, nor are other policies.
 	before := w.version()
@@ -42,7 +42,7 @@ func (w *world) ceases() {
 
 // stillCeased: a management plane that was started since knows it, too.
 func (w *world) stillCeased() {
-	w.awaitEnforced("ACCEPTED", "it was in force (generation 1)")
+	w.awaitEnforced("ACCEPTED", "generation 1 was in force")
 	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "details-guard")
 }
 

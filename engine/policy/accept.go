@@ -58,8 +58,8 @@ func (env *environment) acceptPolicies(self int, policies []*trafficBinding, sto
 			}
 			taken = takenByOld
 			applied.Spec, applied.LastGood, applied.Generation = &old.Spec, true, old.ObservedGeneration
-			issues = append(issues, snapshot.Warnf(snapshot.LastGoodInForce, "mend the policy; until then the last accepted one holds",
-				"its last accepted version stays in force"))
+			issues = append(issues, snapshot.Warnf(snapshot.LastGoodInForce, "fix the policy; until then its last accepted version stays in force",
+				"the policy is not accepted, and its last accepted version stays in force"))
 		}
 		for key, value := range taken {
 			owners[key] = fieldOwner{value, p.ref}
@@ -150,8 +150,8 @@ func at(field string, issues []snapshot.Issue) []snapshot.Issue {
 
 func fieldConflict(field string, owner snapshot.Ref) snapshot.Issue {
 	return snapshot.Errorf(snapshot.FieldConflict,
-		"change one of the two, or give this one httpRequestMatchers or a sourceSelector of its own",
-		"%s is set differently by the older %s %s.%s for the same requests", field, owner.Kind, owner.Name, owner.Namespace).At(field).CausedBy(owner)
+		"change one of the two, or restrict this one with httpRequestMatchers or a sourceSelector",
+		"the older %[2]s %[3]s.%[4]s sets %[1]s differently for the same requests", field, owner.Kind, owner.Name, owner.Namespace).At(field).CausedBy(owner)
 }
 
 // requestsOf identifies the requests that a spec selects in a cluster; none if the

@@ -40,8 +40,8 @@ func (env *environment) accessRule(p *networkingv1.AccessPolicy) (*snapshot.Acce
 		slices.SortFunc(source.Identities, compareIdentities)
 		source.Identities = slices.Compact(source.Identities)
 		if inventory.NeedsBoth(s) {
-			issue := snapshot.Warnf(snapshot.SourceNarrowed, "put the two into selectors of their own to take callers that meet either",
-				"a sourceSelector with both namespaces and service accounts takes only callers that meet both").At("sourceSelector")
+			issue := snapshot.Warnf(snapshot.SourceNarrowed, "write two selectors to allow callers that match either",
+				"a sourceSelector with both namespaces and service accounts allows only callers that match both").At("sourceSelector")
 			if !slices.Contains(issues, issue) {
 				issues = append(issues, issue)
 			}
@@ -56,8 +56,8 @@ func (env *environment) accessRule(p *networkingv1.AccessPolicy) (*snapshot.Acce
 	if rule.Anyone {
 		rule.Sources = nil
 	} else if len(rule.Sources) == 0 {
-		issues = append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
-			"sourceSelector names no identity that is known").At("sourceSelector"))
+		issues = append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy allows no caller",
+			"sourceSelector matches no known identity").At("sourceSelector"))
 	}
 	return rule, issues
 }
@@ -117,7 +117,7 @@ func (env *environment) trustDomains(cluster string, issues *[]snapshot.Issue) [
 		return nil // its callers can only reach their own mesh
 	}
 	issue := snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector, or register the cluster",
-		"no mesh was discovered in cluster %s, so nobody there can be let in", cluster).At("sourceSelector")
+		"no mesh was discovered in cluster %s, so no caller there can be allowed", cluster).At("sourceSelector")
 	if !slices.Contains(*issues, issue) {
 		*issues = append(*issues, issue)
 	}
@@ -134,13 +134,13 @@ func identityIssues(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapsh
 			if id.TrustDomain == snapshot.NoTrustDomain {
 				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 					"run the callers in a mesh like "+mesh.Dialect.Name,
-					"callers of cluster %s are not let in: their mesh gives them no SPIFFE identities, and mesh %s cannot check who they are",
+					"callers in cluster %s are not allowed: their mesh gives them no SPIFFE identities, and mesh %s cannot verify their identity",
 					id.Cluster, mesh.Ref.Name).At("sourceSelector")}
 			}
 			if !id.Nameable(mesh.TrustDomain) {
 				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 					"give the mesh of cluster "+id.Cluster+" a trust domain of its own in its meshConfig",
-					"callers of cluster %s are not let in: mesh %s takes their trust domain %s for its own, which is %s",
+					"callers in cluster %s are not allowed: mesh %s reads their trust domain %s as its own, which is %s",
 					id.Cluster, mesh.Ref.Name, id.TrustDomain, mesh.TrustDomain).At("sourceSelector")}
 			}
 		}
@@ -166,7 +166,7 @@ func openGatewayIssues(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []sn
 	if !slices.ContainsFunc(mesh.OpenGateways, func(g snapshot.OpenGateway) bool { return g.Service == service }) {
 		return nil
 	}
-	return []snapshot.Issue{snapshot.Warnf(snapshot.GatewayOpen, "guard what is behind it, and leave it out of destinationSelector",
-		"gateway %s stays open to anybody, whatever policies say: VirtualMesh %s.%s denies access to all but gateways",
+	return []snapshot.Issue{snapshot.Warnf(snapshot.GatewayOpen, "protect the services behind it, and exclude the gateway from destinationSelector",
+		"gateway %s allows all callers whatever policies say: VirtualMesh %s.%s denies access by default except to gateways",
 		inventory.ServiceName(d.Spec.KubeService.Ref), mesh.DenyByDefault.Ref.Name, mesh.DenyByDefault.Ref.Namespace).CausedBy(mesh.DenyByDefault.Ref)}
 }

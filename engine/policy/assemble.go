@@ -90,7 +90,7 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 		v := snapshot.Verdict{Destination: inventory.DestinationRef(d), Accepted: true, Order: r.accessOrder(i, b)}
 		if len(d.Spec.KubeService.WorkloadSelectorLabels) == 0 {
 			v = withIssues(snapshot.Verdict{Destination: inventory.DestinationRef(d)}, b.ref, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported,
-				"select the services whose pods answer instead", "service %s selects no pods on which access could be enforced", inventory.ServiceName(d.Spec.KubeService.Ref)).At("destinationSelector")})
+				"select the services with the pods instead", "service %s selects no pods on which to enforce access", inventory.ServiceName(d.Spec.KubeService.Ref)).At("destinationSelector")})
 		} else if mesh := r.env.topology.MeshOf(d); mesh != nil {
 			if _, ok := unnamed[mesh]; !ok {
 				unnamed[mesh] = append(slices.Clip(b.unsupportedFields(mesh.Dialect)), identityIssues(b.rule, mesh)...)

@@ -52,7 +52,7 @@ func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *tr
 			"correct sourceSelector, or start the workloads", "sourceSelector matches no workload that could call these destinations").At("sourceSelector").On(b.ref, snapshot.Ref{}))
 	}
 	if p.Spec.Policy == nil || reflect.ValueOf(*p.Spec.Policy).IsZero() {
-		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing, "set a field of spec.policy", "the policy asks for nothing").At("policy").On(b.ref, snapshot.Ref{}))
+		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing, "set a field of spec.policy", "the policy is empty").At("policy").On(b.ref, snapshot.Ref{}))
 	}
 	if old != nil && slices.Equal(old.selected, b.selected) {
 		b.selected = old.selected

@@ -21,8 +21,8 @@ var corsPolicy = feature{
 		}
 		for _, method := range cors.AllowMethods {
 			if !slices.Contains(corsMethods, method) {
-				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "use the methods of HTTP in upper case, or *",
-					"%s.allowMethods: %q is no method that proxies know", field, method).At(field+".allowMethods"))
+				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "use HTTP methods in upper case, or *",
+					"%s.allowMethods: proxies do not support method %q", field, method).At(field+".allowMethods"))
 			}
 		}
 		issues = append(issues, checkCORSHeaders(field+".allowHeaders", cors.AllowHeaders)...)

@@ -25,7 +25,7 @@ var csrf = feature{
 			// Envoy compares the origin's host and port (CsrfPolicy.additional_origins).
 			if strings.Contains(origin.Exact+origin.Prefix+origin.Suffix, "://") {
 				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "write the host, and the port if there is one, without https://",
-					"%s can never match: proxies compare the origin's host and port only", at).At(at))
+					"%s never matches: proxies compare only the host and port of the origin", at).At(at))
 			}
 		}
 		return issues

@@ -118,15 +118,15 @@ func (d *dependencies) newBinding(env *environment, ref snapshot.Ref, o *enterpr
 	switch {
 	case len(b.workloads) > 0:
 	case gateways:
-		add(snapshot.Warnf(snapshot.SelectsNothing, "select workloads with sidecars; gateways know of every service",
-			"sourceSelectors match gateways only").At("sourceSelectors"))
+		add(snapshot.Warnf(snapshot.SelectsNothing, "select workloads with sidecars; gateways are configured with every service",
+			"sourceSelectors match only gateways").At("sourceSelectors"))
 	default:
 		add(snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelectors, or start the workloads; `meshctl describe workload` lists those there are",
 			"sourceSelectors match no workload").At("sourceSelectors"))
 	}
 	if b.everything {
 		add(snapshot.Warnf(snapshot.LimitsNothing, "name the destinations that the workloads call in destinationSelectors",
-			"destinationSelectors is empty, which means all: the workloads' proxies go on to know of every service").At("destinationSelectors"))
+			"destinationSelectors is empty, which means all: the proxies of the workloads stay configured with every service").At("destinationSelectors"))
 		return b
 	}
 	selected, missing := env.inv.SelectDestinations(o.Spec.DestinationSelectors)
@@ -173,7 +173,7 @@ func (env *environment) unreachableIssues(b *dependencyBinding) []snapshot.Issue
 		}
 		issues = append(issues, snapshot.Warnf(snapshot.NotFederated,
 			"federate to that mesh in the VirtualMesh, or restrict sourceSelectors to clusters that can reach it",
-			"mesh %s cannot reach %s by its own name, and its proxies are not told of that name", mesh.Ref.Name, what).At("destinationSelectors").On(b.ref, snapshot.Ref{}))
+			"mesh %s cannot reach %s by its own name, so its proxies are not configured with that name", mesh.Ref.Name, what).At("destinationSelectors").On(b.ref, snapshot.Ref{}))
 	}
 	return issues
 }

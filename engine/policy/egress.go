@@ -34,11 +34,11 @@ func (e *egress) unusable() *snapshot.Issue {
 	case e.plan.Everything:
 		return nil
 	case len(e.routed) > maxEgress:
-		issue = snapshot.Errorf(snapshot.FieldInvalid, "select fewer destinations; of that many, proxies may as well know all",
-			"it depends on %d destinations, and more than %d cannot be listed", len(e.routed), maxEgress).At("destinationSelectors")
+		issue = snapshot.Errorf(snapshot.FieldInvalid, "select fewer destinations",
+			"it depends on %d destinations, and a Sidecar can list at most %d", len(e.routed), maxEgress).At("destinationSelectors")
 	case !slices.ContainsFunc(e.plan.Hosts, func(h snapshot.EgressHost) bool { return len(h.Origins) > 0 }):
-		issue = snapshot.Errorf(snapshot.SelectsNothing, "correct destinationSelectors; until then the proxies go on to know of every service",
-			"none of the selected destinations is one that it can reach").At("destinationSelectors")
+		issue = snapshot.Errorf(snapshot.SelectsNothing, "correct destinationSelectors; until then the proxies stay configured with every service",
+			"it cannot reach any of the selected destinations").At("destinationSelectors")
 	default:
 		return nil
 	}

@@ -90,24 +90,24 @@ func (e *enforcementRecord) record(p *snapshot.PolicyPlan, now enforcement) *sna
 		return p
 	}
 	p.Issues = append(slices.Clone(p.Issues), snapshot.Warnf(snapshot.NoLongerEnforced, enforcementHint(p, e.lastGeneration),
-		"it was in force (generation %d) and is in force nowhere now: %s", e.lastGeneration, consequence(p.Policy)).On(p.Ref, snapshot.Ref{}))
+		"generation %d was in force, and the policy is in force nowhere now: %s", e.lastGeneration, consequence(p.Policy)).On(p.Ref, snapshot.Ref{}))
 	return p
 }
 
 // consequence says what it means that a policy is in force nowhere.
 func consequence(policy metav1.Object) string {
 	if _, access := policy.(*networkingv1.AccessPolicy); access {
-		return "it lets nobody in, and keeps nobody out"
+		return "it neither allows nor denies any caller"
 	}
-	return "requests go as if it did not exist"
+	return "it has no effect on requests"
 }
 
 func enforcementHint(p *snapshot.PolicyPlan, enforced int64) string {
 	switch {
 	case p.Policy.GetGeneration() > enforced:
-		return "see what was changed in its spec since, and mend that; or delete it if it has done its work"
+		return "fix what was changed in its spec since; or delete it if it is no longer needed"
 	case len(p.Verdicts) > 0:
-		return "mend what is said of each destination; or delete it if it has done its work"
+		return "fix the issues of each destination; or delete it if it is no longer needed"
 	}
-	return "see what became of the services it was about: `meshctl describe destination` lists those there are; or delete it if it has done its work"
+	return "check its destinations: `meshctl describe destination` lists the services there are; or delete it if it is no longer needed"
 }

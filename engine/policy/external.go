@@ -66,8 +66,8 @@ func (c *fieldContext) resolveExternal(field string, to commonv1.ObjectRef) (sna
 	}
 	if len(ports) != 1 {
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid,
-			"leave one port of protocol HTTP, HTTP2 or GRPC in its spec.externalService.ports, and put others into a Destination of their own",
-			"%s: external service %s.%s has %d ports that take requests, and the reference cannot name one", field, to.Name, to.Namespace, len(ports)).At(field)}
+			"keep one port of protocol HTTP, HTTP2 or GRPC in its spec.externalService.ports, and move the others to another Destination",
+			"%s: external service %s.%s has %d ports for requests, and the reference cannot choose one", field, to.Name, to.Namespace, len(ports)).At(field)}
 	}
 	target.Port = ports[0]
 	return target, nil
@@ -90,33 +90,33 @@ func (env *environment) checkExternal(field string, d *discoveryv1.Destination) 
 	for _, host := range e.Hosts {
 		switch other := env.hostTaken(d, host); {
 		case len(validation.IsDNS1123Subdomain(host)) > 0:
-			wrong("correct spec.externalService.hosts", "host %q of the external service is no DNS name", host)
+			wrong("correct spec.externalService.hosts", "host %q of the external service is not a DNS name", host)
 		case strings.Contains(host+".", ".svc."):
-			wrong("correct spec.externalService.hosts", "host %s of the external service is a name of services in clusters", host)
+			wrong("correct spec.externalService.hosts", "host %s of the external service is a name for services in clusters", host)
 		case other != "":
-			wrong("change spec.externalService.hosts", "host %s is that of the external service %s, too", host, other)
+			wrong("change spec.externalService.hosts", "external service %[2]s has host %[1]s, too", host, other)
 		}
 	}
 	names, numbers := map[string]bool{}, map[uint32]bool{}
 	for _, p := range e.Ports {
 		if p.Number == 0 || p.Name == "" || names[p.Name] || numbers[p.Number] {
-			wrong("give each of spec.externalService.ports a number and a name of its own", "port %d of the external service has no name, or one of another port, or its number", p.Number)
+			wrong("give each port in spec.externalService.ports its own number and name", "port %d of the external service has no name or number, or that of another port", p.Number)
 		}
 		names[p.Name], numbers[p.Number] = true, true
 	}
 	for _, address := range e.Addresses {
 		_, err := netip.ParseAddr(address)
 		if _, wide := netip.ParsePrefix(address); err != nil && wide != nil {
-			wrong("correct spec.externalService.addresses", "address %q of the external service is neither an IP nor a range of them", address)
+			wrong("correct spec.externalService.addresses", "address %q of the external service is neither an IP address nor a CIDR", address)
 		}
 	}
 	for _, p := range e.Endpoints {
 		if _, err := netip.ParseAddr(p.Address); err != nil && len(validation.IsDNS1123Subdomain(p.Address)) > 0 {
-			wrong("correct spec.externalService.endpoints", "endpoint %q of the external service is neither an IP nor a DNS name", p.Address)
+			wrong("correct spec.externalService.endpoints", "endpoint %q of the external service is neither an IP address nor a DNS name", p.Address)
 		}
 		for _, name := range slices.Sorted(maps.Keys(p.Ports)) {
 			if !names[name] {
-				wrong("correct spec.externalService.endpoints", "endpoint %s of the external service has a port %q that the service has not", p.Address, name)
+				wrong("correct spec.externalService.endpoints", "endpoint %s of the external service has port %q, which the service does not have", p.Address, name)
 			}
 		}
 	}

@@ -34,9 +34,9 @@ func (v *virtualDestination) checkDirectives(directives []enterprisev1beta1.Fail
 	}
 	for i := range directives {
 		field := fields + "[" + strconv.Itoa(i) + "]"
-		place(field+".from", directives[i].From, from, "no mesh that it is exported to is")
+		place(field+".from", directives[i].From, from, "it is exported to no mesh")
 		if len(directives[i].To) == 0 {
-			v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name the regions that take over, or remove it", "%s has no to, and no effect", field).At(field))
+			v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name the regions that take over, or remove it", "%s has no effect without to", field).At(field))
 		}
 		for j := range directives[i].To {
 			place(field+".to["+strconv.Itoa(j)+"]", &directives[i].To[j], to, "no service behind it is")
@@ -122,7 +122,7 @@ func (v *virtualDestination) setPriorities(view *snapshot.VirtualView) {
 	v.limitPriorities(view)
 	if l := v.source.Spec.Localized; l != nil && len(l.FailoverDirectives) > 0 && regionOf(view.Mesh) == "" {
 		view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete,
-			"label the nodes with topology.kubernetes.io/region", "the region of mesh %s is not known, so no directive holds for it", view.Mesh.Ref.Name).At("localized.failoverDirectives").On(v.ref, view.Mesh.Ref))
+			"label the nodes with topology.kubernetes.io/region", "the region of mesh %s is unknown, so no directive applies to it", view.Mesh.Ref.Name).At("localized.failoverDirectives").On(v.ref, view.Mesh.Ref))
 	}
 }
 
@@ -144,8 +144,8 @@ func (v *virtualDestination) joinByGateway(view *snapshot.VirtualView) {
 			before := out[at].Targets[0].Backing.Destination.Spec.KubeService.Ref
 			out[at].Targets = append(out[at].Targets, t)
 			view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete,
-				"leave one of them out, or use a flat network",
-				"services %s and %s are behind the same gateways, which go over to the second when connections to the first fail, not when it answers with errors",
+				"remove one of them, or use a flat network",
+				"services %s and %s are behind the same gateways, which fail over to the second when connections to the first fail, but not when it returns errors",
 				inventory.ServiceName(before), inventory.ServiceName(t.Backing.Destination.Spec.KubeService.Ref)).On(v.ref, view.Mesh.Ref))
 		}
 		if len(own) > 0 {
@@ -168,7 +168,7 @@ func (v *virtualDestination) limitPriorities(view *snapshot.VirtualView) {
 	}
 	view.Priorities = view.Priorities[:snapshot.MaxPriorities]
 	view.Issues = append(view.Issues, snapshot.Warnf(snapshot.FailoverIncomplete, "list fewer services",
-		"proxies know %d priorities; the services after that share the last one", snapshot.MaxPriorities).On(v.ref, view.Mesh.Ref))
+		"proxies support %d priorities; the remaining services share the last one", snapshot.MaxPriorities).On(v.ref, view.Mesh.Ref))
 }
 
 // path says how callers in a mesh reach a backing service: through gateways, directly
@@ -177,27 +177,27 @@ func path(viewer *snapshot.MeshPlan, t *snapshot.BackingPlan) ([]snapshot.Gatewa
 	service := inventory.ServiceName(t.Destination.Spec.KubeService.Ref)
 	not := func(code snapshot.Code, hint, format string, args ...any) ([]snapshot.GatewayPlan, *snapshot.Issue) {
 		args = append([]any{viewer.Ref.Name, service}, args...)
-		issue := snapshot.Errorf(code, hint+"; until then its callers do without that service", "mesh %s cannot reach service %s: "+format, args...)
+		issue := snapshot.Errorf(code, hint+"; until then its callers do not use that service", "mesh %s cannot reach service %s: "+format, args...)
 		return nil, &issue
 	}
 	switch {
 	case t.Mesh.Dialect != viewer.Dialect:
-		return not(snapshot.FieldUnsupported, "name a service whose mesh is "+viewer.Dialect.Name, "its mesh %s is %s", t.Mesh.Ref.Name, t.Mesh.Dialect.Name)
+		return not(snapshot.FieldUnsupported, "use a service whose mesh is "+viewer.Dialect.Name, "mesh %s is %s", t.Mesh.Ref.Name, t.Mesh.Dialect.Name)
 	case t.Mesh.Cluster == viewer.Cluster:
 		return nil, nil
 	case viewer.VirtualMesh == nil || viewer.VirtualMesh != t.Mesh.VirtualMesh:
-		return not(snapshot.NotFederated, "join both meshes in one VirtualMesh", "its mesh %s is in no VirtualMesh with it", t.Mesh.Ref.Name)
+		return not(snapshot.NotFederated, "join both meshes in one VirtualMesh", "mesh %s is not in the same VirtualMesh", t.Mesh.Ref.Name)
 	}
 	f := viewer.VirtualMesh.Spec.Federation
 	switch {
 	case f == nil:
-		return not(snapshot.NotFederated, "add `federation: {}` to the VirtualMesh, which finds the gateways, or federation.flatNetwork",
+		return not(snapshot.NotFederated, "add `federation: {}` to the VirtualMesh, so that the gateways are found, or set federation.flatNetwork",
 			"VirtualMesh %s has no federation", viewer.VirtualMesh.Name)
 	case f.FlatNetwork:
 		return nil, nil
 	case len(t.Mesh.Gateways) == 0:
-		return not(snapshot.GatewayMissing, "`meshctl describe virtualmesh "+viewer.VirtualMesh.Name+"` says what a gateway needs",
-			"its mesh %s has no gateway that other clusters can reach", t.Mesh.Ref.Name)
+		return not(snapshot.GatewayMissing, "`meshctl describe virtualmesh "+viewer.VirtualMesh.Name+"` shows what a gateway needs",
+			"mesh %s has no gateway that other clusters can reach", t.Mesh.Ref.Name)
 	}
 	return t.Mesh.Gateways, nil
 }

@@ -40,7 +40,7 @@ var (
 				return nil
 			}
 			return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set fixedDelay or abort.httpStatus",
-				"policy.faultInjection says neither to delay nor to abort").At("policy.faultInjection")}
+				"policy.faultInjection has neither fixedDelay nor abort").At("policy.faultInjection")}
 		},
 		route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
 			setIfUnset(&action.Abort, abortOf(c.spec.Policy.FaultInjection), origin)

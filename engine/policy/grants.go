@@ -92,8 +92,8 @@ func (env *environment) grantConflict(dialect *snapshot.Dialect, asked []*snapsh
 		case other == nil:
 			first[g.To] = g
 		case !slices.Equal(other.Ports, g.Ports):
-			return snapshot.Errorf(snapshot.FieldUnsupported, "give the services service accounts of their own, or write a policy for each",
-				"its ports are different ones on services that share service account %s", accountName(g.To)).At("allowedPorts"), true
+			return snapshot.Errorf(snapshot.FieldUnsupported, "use different service accounts for the services, or write a policy for each",
+				"its ports differ between services that share service account %s", accountName(g.To)).At("allowedPorts"), true
 		default:
 			continue // the same callers, routes and ports as the first
 		}
@@ -104,7 +104,7 @@ func (env *environment) grantConflict(dialect *snapshot.Dialect, asked []*snapsh
 			if reason := dialect.Beside(older, g); reason != "" {
 				ref := older.Rule.Origin.Ref
 				return snapshot.Errorf(snapshot.FieldConflict, "give both the same callers, or the same paths, methods and ports; or write them as one policy",
-					"it cannot stand beside the older %s %s.%s on service account %s: %s", ref.Kind, ref.Name, ref.Namespace, accountName(g.To), reason).CausedBy(ref), true
+					"it conflicts with the older %s %s.%s on service account %s: %s", ref.Kind, ref.Name, ref.Namespace, accountName(g.To), reason).CausedBy(ref), true
 			}
 		}
 	}
@@ -120,24 +120,24 @@ func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []
 	if mesh.Open {
 		support, _ := dialect.Of(snapshot.AccessPolicy, "destinationSelector", snapshot.OpenMesh)
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "set enablePermissiveTrafficPolicyMode to false",
-			"mesh %s lets everybody call everybody: %s", mesh.Ref.Name, support.Note).At("destinationSelector")}
+			"mesh %s allows all callers: %s", mesh.Ref.Name, support.Note).At("destinationSelector")}
 	}
 	to := env.accountsOf(i)
 	if len(to) == 0 {
-		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.SelectsNothing, "start its pods, or select the services whose pods answer",
-			"no workload of the mesh was discovered behind service %s, so there is no service account to grant access to", inventory.ServiceName(service.Ref)).At("destinationSelector")}
+		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.SelectsNothing, "start its pods, or select the services with the pods",
+			"no workload of the mesh was discovered behind service %s, so there is no service account to allow access to", inventory.ServiceName(service.Ref)).At("destinationSelector")}
 	}
 	for _, account := range to {
 		if other := env.uncovered(b, accountKey{*d.Spec.Mesh, account}); other != (snapshot.Ref{}) {
-			return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "give the services service accounts of their own, or select them all",
-				"it would hold for workload %s, too, which runs under the same service account %s", other.Name, accountName(account)).At("destinationSelector").CausedBy(other)}
+			return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "use different service accounts for the services, or select all of them",
+				"it would also apply to workload %s, which runs under the same service account %s", other.Name, accountName(account)).At("destinationSelector").CausedBy(other)}
 		}
 	}
 	from := env.callersIn(b, dialect, mesh)
 	issues := slices.Clone(from.issues)
 	if len(from.accounts) == 0 {
-		return nil, append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy lets nobody in",
-			"sourceSelector names no service account of mesh %s", mesh.Ref.Name).At("sourceSelector"))
+		return nil, append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy allows no caller",
+			"sourceSelector matches no service account of mesh %s", mesh.Ref.Name).At("sourceSelector"))
 	}
 	ports, portIssues := env.grantedPorts(b, i)
 	issues = append(issues, portIssues...)
@@ -213,7 +213,7 @@ func (env *environment) grantedPorts(b *accessBinding, i int) ([]uint32, []snaps
 	}
 	if len(open) == 0 {
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "remove allowedPaths and allowedMethods, or name a port after its protocol, such as http",
-			"allowedPaths and allowedMethods need requests, and no port of service %s that the policy is about carries HTTP", inventory.ServiceName(service.Ref)).At(condition)}
+			"allowedPaths and allowedMethods need HTTP, and none of the ports of service %s to which the policy applies carries HTTP", inventory.ServiceName(service.Ref)).At(condition)}
 	}
 	slices.Sort(open)
 	open = slices.Compact(open)
@@ -221,8 +221,8 @@ func (env *environment) grantedPorts(b *accessBinding, i int) ([]uint32, []snaps
 		return open, nil
 	}
 	return open, []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
-		"name the port after its protocol if it carries HTTP, such as http-admin; else have it served under a service account of its own",
-		"port %s of service %s stays closed: allowedPaths and allowedMethods need requests, and only connections are seen there",
+		"name the port after its protocol if it carries HTTP, such as http-admin; else serve it under another service account",
+		"port %s of service %s stays closed: allowedPaths and allowedMethods need HTTP, and the proxy sees only connections there",
 		strings.Join(slices.Compact(closed), ", "), inventory.ServiceName(service.Ref)).At(condition)}
 }
 

@@ -186,7 +186,7 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 	for _, at := range env.configuredDestinations(c.index, connected, c.spec.Policy) {
 		if host, ok := env.topology.Host(at, c.viewer); ok {
 			for _, o := range hand.destinationRules.matching(host) {
-				issues = append(issues, env.intersectionIssue(o, "also sets how "+host+" is connected to, or what its subsets are"))
+				issues = append(issues, env.intersectionIssue(o, "also sets how "+host+" is connected to, or its subsets"))
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func (env *environment) intersectionIssue(o handWrittenObject, what string) snap
 	if o.namespace != "" {
 		what += ", for callers in namespace " + o.namespace
 	}
-	return env.handWrittenIssue(o.ref, what+", and the mesh decides which of the two holds", "remove it, or take from it what the policy says")
+	return env.handWrittenIssue(o.ref, what+", and the mesh decides which of the two applies", "delete it, or remove from it what the policy sets")
 }
 
 // handWrittenIssue is a warning, or an error if conflicts are rejected.
@@ -206,7 +206,7 @@ func (env *environment) handWrittenIssue(by snapshot.Ref, what, hint string) sna
 	issue := snapshot.Warnf(snapshot.HandWritten, hint, "the hand-written %s %s", by, what).CausedBy(by)
 	if env.refuseIntersecting {
 		issue.Severity = snapshot.Error
-		issue.Message += "; --disallow-intersecting-config refuses that"
+		issue.Message += "; --disallow-intersecting-config rejects that"
 	}
 	return issue
 }

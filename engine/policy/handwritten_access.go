@@ -43,7 +43,7 @@ func (env *environment) authorizationPolicyIssues(d *discoveryv1.Destination, me
 		for _, o := range list {
 			if selectsPodsOf(o, service) {
 				by := snapshot.Ref{Kind: snapshot.AuthorizationPolicy, Cluster: mesh.Cluster, Namespace: o.Namespace, Name: o.Name}
-				issues = append(issues, env.handWrittenIssue(by, authorizationEffect(o), "say in AccessPolicies who may call, and remove it"))
+				issues = append(issues, env.handWrittenIssue(by, authorizationEffect(o), "express its rules in AccessPolicies, and delete it"))
 			}
 		}
 	}
@@ -59,13 +59,13 @@ func (env *environment) authorizationPolicyIssues(d *discoveryv1.Destination, me
 func authorizationEffect(o *istiosecurityv1.AuthorizationPolicy) string {
 	switch {
 	case o.Spec.Action == security.AuthorizationPolicy_DENY:
-		return "refuses callers on the same pods, also those that this policy lets in"
+		return "denies callers on the same pods, also those that this policy allows"
 	case o.Spec.Action == security.AuthorizationPolicy_CUSTOM:
-		return "asks another authorizer about callers on the same pods, which may refuse those that this policy lets in"
+		return "delegates the decision on the same pods to an external authorizer, which may deny callers that this policy allows"
 	case len(o.Spec.Rules) == 0:
-		return "denies by default what nothing else allows, on the same pods; what this policy allows is allowed"
+		return "denies by default on the same pods what no policy allows; what this policy allows stays allowed"
 	default:
-		return "lets callers in on the same pods whom this policy does not name"
+		return "allows callers on the same pods that this policy does not name"
 	}
 }
 

@@ -15,12 +15,12 @@ func (env *environment) hostIssues(host string, mesh *snapshot.MeshPlan) []snaps
 	}
 	var issues []snapshot.Issue
 	for _, o := range hand.destinationRules.matching(host) {
-		issues = append(issues, env.hostIssue(o, "also sets how "+host+" is connected to, and the mesh decides which of the two holds: failing endpoints may stay in use, so that nothing takes over",
-			"remove it, or let it name hosts that do not include that one"))
+		issues = append(issues, env.hostIssue(o, "also sets how "+host+" is connected to, and the mesh decides which of the two applies: failing endpoints may stay in use, so that nothing takes over",
+			"delete it, or change its host so that it does not include this one"))
 	}
 	for _, o := range hand.serviceEntries.named(host) {
-		issues = append(issues, env.hostIssue(o, "also says what stands behind "+host+", and the mesh decides which of the two holds",
-			"remove it, or choose another hostname"))
+		issues = append(issues, env.hostIssue(o, "also defines the endpoints of "+host+", and the mesh decides which of the two applies",
+			"delete it, or choose another hostname"))
 	}
 	return issues
 }
@@ -41,8 +41,8 @@ func (c *fieldContext) serviceEntryIssues(hand *handWritten) []snapshot.Issue {
 		if d := c.env.external(*to); d != nil {
 			for _, host := range d.Spec.ExternalService.Hosts {
 				for _, o := range hand.serviceEntries.named(host) {
-					issues = append(issues, c.env.hostIssue(o, "also says where "+host+" is, and the mesh decides which of the two holds",
-						"remove it: Destination "+d.Name+"."+d.Namespace+" says the same"))
+					issues = append(issues, c.env.hostIssue(o, "also defines where "+host+" is, and the mesh decides which of the two applies",
+						"delete it: Destination "+d.Name+"."+d.Namespace+" defines the same"))
 				}
 			}
 		}

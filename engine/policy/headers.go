@@ -56,7 +56,7 @@ func isAuthority(name string) bool {
 func checkChangeable(field, name string) []snapshot.Issue {
 	if strings.HasPrefix(name, ":") || strings.EqualFold(name, "host") {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "remove it",
-			"%s: proxies do not let header %s be changed", field, name).At(field)}
+			"%s: proxies do not change header %s", field, name).At(field)}
 	}
 	return checkHeaderName(field, name)
 }
@@ -86,7 +86,7 @@ func checkHeaderName(field, name string) []snapshot.Issue {
 		return nil
 	}
 	return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "write letters, digits and hyphens only",
-		"%s: %q cannot be the name of a header", field, name).At(field)}
+		"%s: %q is not a valid header name", field, name).At(field)}
 }
 
 // checkHeaderValue rejects values that proxies do not write as they are: they
@@ -94,11 +94,11 @@ func checkHeaderName(field, name string) []snapshot.Issue {
 // characters end the header.
 func checkHeaderValue(field, value string) []snapshot.Issue {
 	if strings.ContainsFunc(value, func(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }) {
-		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "remove them", "%s has control characters", field).At(field)}
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "remove them", "%s contains control characters", field).At(field)}
 	}
 	if strings.Count(value, "%")%2 != 0 {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "write %% for a percent sign, or end the word with one",
-			"%s: proxies take a percent sign for the beginning of a word such as %%REQ(x-name)%%", field).At(field)}
+			"%s: proxies read a percent sign as the beginning of a word such as %%REQ(x-name)%%", field).At(field)}
 	}
 	return nil
 }

@@ -47,8 +47,8 @@ func (h *hostnames) claim(v *virtualDestination, mesh *snapshot.MeshPlan) *snaps
 	}
 	at := hostKey{mesh.Cluster, hostname}
 	if other := h.owners[at]; other != nil && other != v {
-		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname, or do not export both there",
-			"hostname %s has the older VirtualDestination %s.%s in mesh %s", hostname, other.ref.Name, other.ref.Namespace, mesh.Ref.Name).At("hostname").CausedBy(other.ref)
+		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname, or export only one of them to the mesh",
+			"hostname %s is in use by the older VirtualDestination %s.%s in mesh %s", hostname, other.ref.Name, other.ref.Namespace, mesh.Ref.Name).At("hostname").CausedBy(other.ref)
 		return &issue
 	}
 	h.owners[at] = v

@@ -53,7 +53,7 @@ func withDefaults(o networkingv1.OutlierDetection) networkingv1.OutlierDetection
 }
 
 // widenHint is for fields that apply to all requests and callers.
-const widenHint = "move it to a policy without httpRequestMatchers and whose sourceSelector names clusters at most"
+const widenHint = "move it to a policy without httpRequestMatchers, with a sourceSelector that names only clusters"
 
 // isNarrow reports whether a policy selects only some requests or callers of a
 // cluster.
@@ -71,5 +71,5 @@ func narrowIssues(c *fieldContext, field string) []snapshot.Issue {
 		return nil
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported, widenHint,
-		"%s holds for every request to the service, not only for those that the policy selects", field).At(field)}
+		"%s applies to every request to the service, not only to those that the policy selects", field).At(field)}
 }

@@ -158,10 +158,10 @@ func unsupportedWorkload(env *environment, i int) *snapshot.Issue {
 	switch {
 	case mesh == nil || !limitsProxies(mesh):
 		issue = snapshot.Errorf(snapshot.FieldUnsupported, "restrict sourceSelectors to workloads of other meshes",
-			"mesh %s cannot limit what its proxies know of", o.Spec.Mesh.Name).At("sourceSelectors")
+			"mesh %s cannot limit what its proxies are configured with", o.Spec.Mesh.Name).At("sourceSelectors")
 	case len(o.Spec.Kubernetes.PodLabels) == 0:
-		issue = snapshot.Errorf(snapshot.WorkloadsAlike, "give its pod template a label of its own",
-			"its pods have no labels by which they could be told from others")
+		issue = snapshot.Errorf(snapshot.WorkloadsAlike, "add a distinguishing label to its pod template",
+			"its pods have no labels to select them by")
 	default:
 		return nil
 	}
@@ -169,8 +169,8 @@ func unsupportedWorkload(env *environment, i int) *snapshot.Issue {
 }
 
 func (env *environment) overlapIssue(other int) snapshot.Issue {
-	return snapshot.Errorf(snapshot.WorkloadsAlike, "give its pod template a label of its own",
-		"a selector of its labels also takes the pods of workload %s, which those of another one take, too", env.inv.Workloads[other].Name).
+	return snapshot.Errorf(snapshot.WorkloadsAlike, "add a distinguishing label to its pod template",
+		"a selector with its labels also selects the pods of workload %s, which another selector selects, too", env.inv.Workloads[other].Name).
 		CausedBy(snapshot.RefOf(snapshot.Workload, env.inv.Workloads[other]))
 }
 
@@ -219,11 +219,11 @@ func (env *environment) sidecarIssues(root int, members []int) []snapshot.Issue 
 		by := snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.Cluster, Namespace: at.Name, Name: o.Name}
 		want := o.Spec.GetWorkloadSelector().GetLabels()
 		if len(want) == 0 {
-			issues = append(issues, env.handWrittenIssue(by, "no longer holds for its pods: one that selects pods comes before one for a whole namespace", "say in ServiceDependencies what the workload calls, or select others"))
+			issues = append(issues, env.handWrittenIssue(by, "no longer applies to its pods: a Sidecar that selects pods takes precedence over one for the namespace", "list in ServiceDependencies what the workload calls, or select other workloads"))
 			continue
 		}
 		if slices.ContainsFunc(members, func(i int) bool { return inventory.MatchLabels(want, env.inv.Workloads[i].Spec.Kubernetes.PodLabels) }) {
-			issues = append(issues, env.handWrittenIssue(by, "selects the same pods, and the mesh takes the older of the two", "remove it, or let it select others"))
+			issues = append(issues, env.handWrittenIssue(by, "selects the same pods, and the mesh uses the older of the two", "delete it, or change its selector"))
 		}
 	}
 	return issues
@@ -255,8 +255,8 @@ func (s *namespaceGroups) addGroup(env *environment, root int, members []int, of
 			if other == i {
 				other = members[1]
 			}
-			s.issues[i] = append(s.issues[i], snapshot.Warnf(snapshot.WorkloadsAlike, "give the pod templates labels that tell them apart",
-				"its pods cannot be told from those of workload %s: both know of what either depends on", env.inv.Workloads[other].Name).
+			s.issues[i] = append(s.issues[i], snapshot.Warnf(snapshot.WorkloadsAlike, "add distinguishing labels to the pod templates",
+				"its pods cannot be distinguished from those of workload %s: both are configured with the dependencies of either", env.inv.Workloads[other].Name).
 				CausedBy(snapshot.RefOf(snapshot.Workload, env.inv.Workloads[other])))
 		}
 	}

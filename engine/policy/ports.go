@@ -40,7 +40,7 @@ func (env *environment) checkPorts(self int, p *networkingv1.Policy) []snapshot.
 	for i := range features {
 		if f := &features[i]; f.route != nil && f.value(p) != nil {
 			return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
-				"name a port of the Service after its protocol, such as http or grpc, or leave the service out of the policy",
+				"name a port of the Service after its protocol, such as http or grpc, or exclude the service from the policy",
 				"%s has no effect: service %s has no port for HTTP", f.field, inventory.ServiceName(service.Ref)).At(f.field)}
 		}
 	}

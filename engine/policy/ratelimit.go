@@ -17,8 +17,8 @@ var rateLimit = feature{
 		const field = "policy.rateLimit"
 		issues := checkRateLimit(field, c.spec.Policy.RateLimit)
 		if n := c.buckets(); n > 1 && c.spec.Policy.RateLimit.Basic != nil {
-			issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "divide the number among them, or write fewer matchers",
-				"%s.basic.anonymousLimits is counted for each of %d combinations of callers, matchers and ports by itself", field, n).At(field+".basic.anonymousLimits"))
+			issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "divide the number among them, or use fewer matchers",
+				"%s.basic.anonymousLimits is counted separately for each of %d combinations of callers, matchers and ports", field, n).At(field+".basic.anonymousLimits"))
 		}
 		return issues
 	},
@@ -68,8 +68,8 @@ func checkRateLimit(field string, p *networkingv1.RouteRateLimit) []snapshot.Iss
 		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set SECOND, MINUTE, HOUR or DAY", "%s.unit is not set", field).At(field+".unit"))
 	}
 	if limit.RequestsPerUnit == 0 {
-		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set a number; to refuse every request use faultInjection.abort",
-			"%s.requestsPerUnit is 0, which proxies cannot count", field).At(field+".requestsPerUnit"))
+		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set a number; to reject every request use faultInjection.abort",
+			"%s.requestsPerUnit is 0, which proxies do not support", field).At(field+".requestsPerUnit"))
 	}
 	return issues
 }

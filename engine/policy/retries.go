@@ -18,7 +18,7 @@ var retries = feature{
 		}
 		if r.Attempts == 0 && r.PerTryTimeout != nil {
 			issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "set policy.retries.attempts, or remove perTryTimeout",
-				"policy.retries has a perTryTimeout, but 0 attempts turn retries off").At("policy.retries"))
+				"policy.retries has a perTryTimeout, but 0 attempts disable retries").At("policy.retries"))
 		}
 		return issues
 	},

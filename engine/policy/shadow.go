@@ -103,8 +103,8 @@ func (a *acceptance) warnOfShadow(by, shadowed *candidate) {
 			field = "httpRequestMatchers[" + strconv.Itoa(p.matcher) + "]"
 			which = field
 		}
-		issue := snapshot.Warnf(snapshot.RuleShadowed, "make that regular expression narrower, or write the path of this one as exact or regex, which are tried earlier",
-			"%s never takes a request: httpRequestMatchers[%d] of TrafficPolicy %s.%s is tried before and takes all of them",
+		issue := snapshot.Warnf(snapshot.RuleShadowed, "make that regular expression narrower, or write this path as exact or regex, which are matched earlier",
+			"%s never matches a request: httpRequestMatchers[%d] of TrafficPolicy %s.%s comes first and matches all of them",
 			which, first.matcher, owner.Name, owner.Namespace).At(field).CausedBy(owner)
 		ref := snapshot.RefOf(snapshot.TrafficPolicy, a.applied[p.applied].Policy)
 		v := &a.verdicts[a.verdictIndex[p.applied]]

@@ -103,7 +103,7 @@ func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, 
 	host, reachable := c.env.topology.Host(i, c.viewer)
 	if !reachable {
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
-			"federate it to that mesh in the VirtualMesh (and see that its own mesh has an east-west gateway), or restrict sourceSelector to clusters that can reach it",
+			"federate it to that mesh in the VirtualMesh (its own mesh needs an east-west gateway), or restrict sourceSelector to clusters that can reach it",
 			"%s: mesh %s cannot reach service %s", field, c.viewer.Ref.Name, inventory.ServiceName(service)).At(field)}
 	}
 	target.Host = host
@@ -121,7 +121,7 @@ func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, 
 		target.Port = ports[0].Port
 	default:
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set port to one of "+portList(ports),
-			"%s: service %s has %d ports and none is named", field, inventory.ServiceName(service), len(ports)).At(field)}
+			"%s: service %s has %d ports, and none is specified", field, inventory.ServiceName(service), len(ports)).At(field)}
 	}
 	return target, nil
 }

@@ -41,12 +41,12 @@ func (c *fieldContext) resolveVirtual(field string, v *networkingv1.VirtualDesti
 			"%s: there is no VirtualDestination %s", field, name).At(field)}
 	case !plan.Sees(c.viewer):
 		return snapshot.Target{Destination: at}, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
-			"export it to that mesh (`meshctl describe virtualdestination "+at.Name+"` says what keeps it away), or restrict sourceSelector to clusters that see it",
+			"export it to that mesh (`meshctl describe virtualdestination "+at.Name+"` shows what prevents that), or restrict sourceSelector to clusters that see it",
 			"%s: mesh %s does not see VirtualDestination %s", field, c.viewer.Ref.Name, name).At(field)}
 	case slices.Contains(connectionsOnly, plan.Protocol):
 		return snapshot.Target{Destination: at}, []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid,
 			"shift to one whose port.protocol is HTTP, HTTP2 or GRPC",
-			"%s: VirtualDestination %s takes %s, to which requests cannot be sent", field, name, plan.Protocol).At(field)}
+			"%s: VirtualDestination %s has protocol %s, to which HTTP requests cannot be routed", field, name, plan.Protocol).At(field)}
 	}
 	target := snapshot.Target{Destination: at, Host: plan.Hostname, Port: plan.Port}
 	if len(v.Subset) == 0 {

@@ -128,18 +128,18 @@ func supportIssue(dialect *snapshot.Dialect, s snapshot.Support, of, field strin
 func hintFor(of string, s snapshot.Support) string {
 	switch {
 	case s.Kind == snapshot.AccessPolicy && of == snapshot.OtherCluster:
-		return "expect them to reach the services of their own cluster only"
+		return "they can only reach the services of their own cluster"
 	case s.Kind == snapshot.AccessPolicy:
 		return "name service accounts in kubeServiceAccountRefs instead"
 	case of == snapshot.OtherPort:
 		return "remove it; or give the services the same ports"
 	case of == snapshot.OtherCluster || of == snapshot.OtherNamespace:
-		return "name a service beside the one that is called, or leave that one out of the policy"
+		return "use a service in the same namespace and cluster, or exclude the called service from the policy"
 	case of == snapshot.NotMutualBeside:
 		return widenHint
 	case strings.HasPrefix(s.Path, "sourceSelector"):
-		return "select sources by clusters only, or leave such services out of the policy"
+		return "select sources by clusters only, or exclude such services from the policy"
 	default:
-		return "remove it, or leave such services out of the policy"
+		return "remove it, or exclude such services from the policy"
 	}
 }

@@ -19,7 +19,7 @@ var mtlsMode = feature{
 		issues := narrowIssues(c, "policy.mtls.istio.tlsMode")
 		if mode := tlsModeOf(c.spec.Policy); mode != networkingv1.TLSModeIstioMutual && c.env.topology.ThroughGateways(c.index, c.viewer) {
 			issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "use ISTIO_MUTUAL, or restrict sourceSelector to the service's own cluster",
-				"policy.mtls.istio.tlsMode %s has no effect on callers in other clusters: gateways pass on mutual TLS only", mode).At("policy.mtls.istio.tlsMode"))
+				"policy.mtls.istio.tlsMode %s has no effect on callers in other clusters: gateways forward only mutual TLS", mode).At("policy.mtls.istio.tlsMode"))
 		}
 		return issues
 	},

@@ -56,8 +56,8 @@ func missingHeader(field string, h networkingv1.HeaderMatcher) []snapshot.Issue 
 	if !h.InvertMatch || h.Value == "" || err != nil || !re.MatchString("") {
 		return nil
 	}
-	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported, "remove value and regex to take requests without the header",
-		"%s.headers[%s] is not met by requests without the header: a missing header counts as an empty one, which %q matches", field, h.Name, h.Value).At(field + ".headers")}
+	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported, "remove value and regex to match requests without the header",
+		"%s.headers[%s] does not match requests without the header: a missing header counts as an empty one, which %q matches", field, h.Name, h.Value).At(field + ".headers")}
 }
 
 // checkOnce rejects a second condition on one header: meshes take only one, and would
@@ -65,7 +65,7 @@ func missingHeader(field string, h networkingv1.HeaderMatcher) []snapshot.Issue 
 func checkOnce(field, key, name string, seen map[string]bool) []snapshot.Issue {
 	if seen[key] {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "write them as one regular expression",
-			"%s has two conditions on %s, and only one can be given to the mesh", field, name).At(field)}
+			"%s has two conditions on %s, and the mesh supports only one", field, name).At(field)}
 	}
 	seen[key] = true
 	return nil
@@ -74,12 +74,12 @@ func checkOnce(field, key, name string, seen map[string]bool) []snapshot.Issue {
 // checkPattern checks a regular expression. Meshes use the RE2 syntax, as Go does.
 func checkPattern(field, pattern string) []snapshot.Issue {
 	if len(pattern) > maxPattern {
-		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "make it shorter, or several",
-			"%s has %d characters, and proxies take at most %d in a regular expression", field, len(pattern), maxPattern).At(field)}
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "shorten it, or split it",
+			"%s has %d characters, and proxies accept at most %d in a regular expression", field, len(pattern), maxPattern).At(field)}
 	}
 	if _, err := regexp.Compile(pattern); err != nil {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "write it in the syntax of RE2 (github.com/google/re2/wiki/Syntax)",
-			"%s is not a regular expression that proxies can read: %s", field, strings.TrimPrefix(err.Error(), "error parsing regexp: ")).At(field)}
+			"%s is not a valid regular expression: %s", field, strings.TrimPrefix(err.Error(), "error parsing regexp: ")).At(field)}
 	}
 	return nil
 }
@@ -99,8 +99,8 @@ func checkMatch(field string, m commonv1.StringMatch) []snapshot.Issue {
 	case ways == 0:
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set its exact, prefix, suffix or regex", "%s matches nothing", field).At(field)}
 	case ways > 1:
-		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "leave one of exact, prefix, suffix and regex",
-			"%s is to match in several ways at once", field).At(field)}
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "keep only one of exact, prefix, suffix and regex",
+			"%s has several of exact, prefix, suffix and regex", field).At(field)}
 	case m.Regex != "" && m.IgnoreCase:
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "remove ignoreCase and begin the regex with (?i)",
 			"%s: ignoreCase has no effect on regex", field).At(field)}
@@ -124,13 +124,13 @@ func checkSources(spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
 		field := "sourceSelector[" + strconv.Itoa(i) + "].kubeWorkloadMatcher"
 		for _, namespace := range m.Namespaces {
 			if len(validation.IsDNS1123Label(namespace)) > 0 {
-				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "name a namespace; omit namespaces for callers of all",
-					"%s.namespaces: no namespace can be called %q", field, namespace).At(field+".namespaces"))
+				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "correct the name; omit namespaces for callers in all namespaces",
+					"%s.namespaces: %q is not a valid namespace", field, namespace).At(field+".namespaces"))
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
 			if len(validation.IsQualifiedName(name))+len(validation.IsValidLabelValue(m.Labels[name])) > 0 {
-				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "correct the label", "%s.labels: no pod can have the label %s=%s",
+				issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "correct the label", "%s.labels: %s=%s is not a valid label",
 					field, name, m.Labels[name]).At(field+".labels"))
 			}
 		}
@@ -153,5 +153,5 @@ func checkStep(field string, d *metav1.Duration, step time.Duration) []snapshot.
 		return nil
 	}
 	return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "round it to a multiple of "+step.String(),
-		"%s: %s is finer than proxies can count", field, duration(d)).At(field)}
+		"%s: %s is finer than the resolution of proxies", field, duration(d)).At(field)}
 }

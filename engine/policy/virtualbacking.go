@@ -28,7 +28,7 @@ func (v *virtualDestination) addBacking(env *environment) {
 	if len(v.backing) == 0 {
 		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.SelectsNothing,
 			"name services that exist and have the port; `meshctl describe destination` lists the services there are",
-			"no service stands behind it").At(field))
+			"there is no service behind it").At(field))
 	}
 }
 
@@ -45,8 +45,8 @@ func (v *virtualDestination) addStatic(env *environment, static *enterprisev1bet
 			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
 				"%s: service %s was not discovered", field, inventory.ServiceName(*d.KubeService)).At(field))
 		case slices.Contains(v.selected, at):
-			v.addIssue(inventory.DestinationRef(env.inv.Destinations[at]), snapshot.Warnf(snapshot.FieldInvalid, "name each service once",
-				"%s: service %s is named above already", field, inventory.ServiceName(*d.KubeService)).At(field))
+			v.addIssue(inventory.DestinationRef(env.inv.Destinations[at]), snapshot.Warnf(snapshot.FieldInvalid, "list each service once",
+				"%s: service %s is listed twice", field, inventory.ServiceName(*d.KubeService)).At(field))
 		default:
 			v.add(env, at, field)
 		}
@@ -78,7 +78,7 @@ func (v *virtualDestination) addLocalized(env *environment, localized *enterpris
 			v.add(env, at, "localized.destinationSelectors")
 		case same[0] == at:
 			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.AmbiguousBacking,
-				"narrow localized.destinationSelectors until it selects one there; a label on the Service that is meant helps",
+				"narrow localized.destinationSelectors so that it selects one of them, for example by a label",
 				"%d services of cluster %s are selected, such as %s and %s; none of them is used", len(same),
 				d.Spec.KubeService.Ref.ClusterName, inventory.ServiceName(d.Spec.KubeService.Ref), inventory.ServiceName(env.inv.Destinations[same[1]].Spec.KubeService.Ref)).
 				At("localized.destinationSelectors"))
@@ -108,7 +108,7 @@ func (v *virtualDestination) add(env *environment, at int, field string) {
 	service := d.Spec.KubeService
 	mesh := env.topology.MeshOf(d)
 	if mesh == nil {
-		v.addIssue(inventory.DestinationRef(d), snapshot.Errorf(snapshot.NotFederated, "name a service whose pods have the sidecars of a mesh",
+		v.addIssue(inventory.DestinationRef(d), snapshot.Errorf(snapshot.NotFederated, "use a service whose pods have sidecars",
 			"service %s is in no mesh", inventory.ServiceName(service.Ref)).At(field))
 		return
 	}
@@ -143,7 +143,7 @@ func (v *virtualDestination) targetPort(service *discoveryv1.KubeService) (disco
 		what, hint = "port "+strconv.FormatUint(uint64(asked.TargetNumber), 10), "correct port.targetNumber, or give the Service that port"
 	}
 	none := func(code snapshot.Code, format string, args ...any) (discoveryv1.KubeServicePort, *snapshot.Issue) {
-		issue := snapshot.Errorf(code, hint+"; without it the service is left out", format, args...).At("port")
+		issue := snapshot.Errorf(code, hint+"; until then the service is not used", format, args...).At("port")
 		return discoveryv1.KubeServicePort{}, &issue
 	}
 	at := slices.IndexFunc(service.Ports, wanted)
@@ -152,7 +152,7 @@ func (v *virtualDestination) targetPort(service *discoveryv1.KubeService) (disco
 	}
 	port := service.Ports[at]
 	if port.Protocol != "" && port.Protocol != "TCP" {
-		return none(snapshot.FieldUnsupported, "%s of service %s takes %s, which cannot fail over", what, inventory.ServiceName(service.Ref), port.Protocol)
+		return none(snapshot.FieldUnsupported, "%s of service %s has protocol %s, which cannot fail over", what, inventory.ServiceName(service.Ref), port.Protocol)
 	}
 	return port, nil
 }

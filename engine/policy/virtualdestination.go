@@ -31,7 +31,7 @@ func (env *environment) newVirtualDestination(o *enterprisev1beta1.VirtualDestin
 	case !strings.Contains(o.Spec.Hostname, ".") || strings.Contains(o.Spec.Hostname, "."+snapshot.PassedAsMark+"."):
 		v.meshes = nil
 		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "choose another one, such as reviews.global",
-			"hostname %q cannot be used: it needs a dot, and .%s. in it is for our own use", o.Spec.Hostname, snapshot.PassedAsMark).At("hostname"))
+			"hostname %q is invalid: it needs a dot, and must not contain .%s., which is reserved", o.Spec.Hostname, snapshot.PassedAsMark).At("hostname"))
 	case o.Spec.Port == nil:
 		v.meshes = nil
 		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set port.number", "port is missing").At("port"))
@@ -129,7 +129,7 @@ func (v *virtualDestination) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
 	var issue snapshot.Issue
 	switch ok, why := mesh.Dialect.Supports(snapshot.VirtualDestination, ""); {
 	case !ok:
-		issue = snapshot.Errorf(snapshot.FieldUnsupported, "leave the mesh out of meshList, or call one service by its own name there",
+		issue = snapshot.Errorf(snapshot.FieldUnsupported, "remove the mesh from meshList, or call a service by its own name there",
 			"mesh %s has no failover between services: %s", mesh.Ref.Name, why)
 	case !virtualmesh.Resolves(mesh, hostname):
 		issue = snapshot.Errorf(snapshot.SmartDNSMissing,

@@ -171,7 +171,7 @@ func (r *reconciler) planVirtualDestination(s *virtualDestinationState) *snapsho
 		if len(plan.Subsets) > 0 && len(v.Priorities) > 1 && usesHostNames(v) {
 			plan.Issues = append(plan.Issues, snapshot.Warnf(snapshot.FailoverIncomplete,
 				"give the gateways IP addresses, or shift to it without a subset",
-				"requests that policies shift to its subsets do not fail over in mesh %s: its proxies resolve the gateways' host names themselves, and know no order then", v.Mesh.Ref.Name).On(plan.Ref, v.Mesh.Ref))
+				"requests that policies shift to its subsets do not fail over in mesh %s: its proxies resolve the host names of gateways, and do not apply priorities then", v.Mesh.Ref.Name).On(plan.Ref, v.Mesh.Ref))
 		}
 	}
 	return &plan
@@ -211,7 +211,7 @@ func (r *reconciler) detectOutliers(v *virtualDestination, plan *snapshot.Virtua
 			by += " of " + o.Origin.Ref.Kind.String() + " " + o.Origin.Ref.Name + "." + o.Origin.Ref.Namespace
 		}
 		issue := snapshot.Warnf(snapshot.FailoverIncomplete, "set it to 100",
-			"maxEjectionPercent is %d (%s): the other endpoints stay in use however much they fail, and others take over in part only", o.Value.MaxEjectionPercent, by)
+			"maxEjectionPercent is %d (%s): the remaining endpoints stay in use even if they fail, so failover is only partial", o.Value.MaxEjectionPercent, by)
 		if o.Origin.Ref == v.ref {
 			issue = issue.At(o.Origin.Field + ".maxEjectionPercent")
 		} else {
@@ -234,8 +234,8 @@ func (r *reconciler) inheritOutliers(v *virtualDestination, plan *snapshot.Virtu
 		case first == nil:
 			first, plan.Outlier = v.backing[i], its
 		case !reflect.DeepEqual(its.Value, plan.Outlier.Value):
-			plan.Issues = append(plan.Issues, snapshot.Warnf(snapshot.FieldConflict, "ask for the same on all services behind it",
-				"outlierDetection of %s differs from that of %s, which holds for all services behind it", inventory.ServiceName(v.backing[i].Destination.Spec.KubeService.Ref), inventory.ServiceName(first.Destination.Spec.KubeService.Ref)).
+			plan.Issues = append(plan.Issues, snapshot.Warnf(snapshot.FieldConflict, "set the same for all services behind it",
+				"outlierDetection of %s differs from that of %s, which applies to all services behind it", inventory.ServiceName(v.backing[i].Destination.Spec.KubeService.Ref), inventory.ServiceName(first.Destination.Spec.KubeService.Ref)).
 				CausedBy(plan.Outlier.Origin.Ref).On(v.ref, v.backing[i].Ref))
 		}
 	}

@@ -60,16 +60,16 @@ func frozenIssue(namespace string, c *snapshot.Cluster) snapshot.Issue {
 	return snapshot.Issue{
 		Code: snapshot.ClusterFrozen, Severity: snapshot.Error,
 		Ref:     snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: namespace, Name: c.Name},
-		Message: message + "; nothing is changed there, and other clusters keep what they have of it",
+		Message: message + "; nothing is changed there, and other clusters keep the objects that follow from it",
 		Hint:    "`meshctl cluster list` shows its state; if it is gone for good: `meshctl cluster deregister " + c.Name + " --force`",
 	}
 }
 
 func failureIssue(f snapshot.Failure) snapshot.Issue {
-	hint := "mend what the API server names; the write is tried again"
+	hint := "fix what the API server reports; the write is retried"
 	switch f.Code {
 	case snapshot.ForeignObject:
-		hint = "rename or delete it, or leave the service out of the policies"
+		hint = "rename or delete it, or exclude the service from the policies"
 	case snapshot.ObjectUnreadable:
 		hint = "report this defect of meshctl with the log of `meshctl serve`, or undo the last edit of the object"
 	}
@@ -77,7 +77,7 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 }
 
 // noEffect is the message for kinds that are stored but not translated.
-const noEffect = "this version does not translate the kind: the object has no effect"
+const noEffect = "this version does not support the kind: the object has no effect"
 
 // ineffective reports stored objects that have no effect.
 func ineffective(m *snapshot.Management, dialects []*snapshot.Dialect) []snapshot.Issue {
@@ -85,7 +85,7 @@ func ineffective(m *snapshot.Management, dialects []*snapshot.Dialect) []snapsho
 	add := func(kind snapshot.Kind, o metav1.Object) {
 		out = append(out, snapshot.Issue{
 			Code: snapshot.KindUnsupported, Severity: snapshot.Warning, Ref: snapshot.RefOf(kind, o),
-			Message: noEffect, Hint: "remove it if that matters",
+			Message: noEffect, Hint: "remove it",
 		})
 	}
 	for _, o := range m.Settings {

@@ -18,7 +18,7 @@ func settingsIssues(m *snapshot.Management, s *settingsv1.Settings, dialects []*
 		}
 	}
 	if holds := virtualmesh.SettingsInForce(m.Settings); holds != s {
-		return []snapshot.Issue{warn("remove one of the two", "they have no effect: the older Settings "+holds.Name+"."+holds.Namespace+" hold").
+		return []snapshot.Issue{warn("remove one of the two", "they have no effect: the older Settings "+holds.Name+"."+holds.Namespace+" are in force").
 			CausedBy(snapshot.RefOf(snapshot.Settings, holds))}
 	}
 	var out []snapshot.Issue
@@ -32,7 +32,7 @@ func settingsIssues(m *snapshot.Management, s *settingsv1.Settings, dialects []*
 		if len(without) < len(dialects) {
 			continue
 		}
-		issue := warn("remove it if that matters", without[0].Path+" has no effect: "+without[0].Note).At(without[0].Path)
+		issue := warn("remove it", without[0].Path+" has no effect: "+without[0].Note).At(without[0].Path)
 		if !slices.Contains(out, issue) {
 			out = append(out, issue)
 		}

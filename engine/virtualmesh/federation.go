@@ -83,7 +83,7 @@ func (e *exporter) warnOfGateway(d *discoveryv1.Destination) {
 			if s.KubeServiceRefs != nil && slices.Contains(s.KubeServiceRefs.Services, service) {
 				e.plan.Issues = append(e.plan.Issues, snapshot.Warnf(snapshot.FieldUnsupported,
 					"remove it, and federate the services behind it; callers elsewhere can use the gateway's external address",
-					"%s names %s, which is a gateway: its pods do not take the mutual TLS of callers in other clusters", rule.field, inventory.ServiceName(service)).At(rule.field).On(e.plan.Ref, snapshot.Ref{}))
+					"%s names %s, which is a gateway: its pods do not accept the mutual TLS of callers in other clusters", rule.field, inventory.ServiceName(service)).At(rule.field).On(e.plan.Ref, snapshot.Ref{}))
 				return
 			}
 		}

@@ -177,9 +177,9 @@ func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayP
 			"gateway %s cannot be reached from other clusters: its type is %s", inventory.ServiceName(service.Ref), service.ServiceType)
 	case plan.ContainerPort == 0:
 		return unusable("give port "+portName+" a numeric targetPort, or start the gateway's pods",
-			"gateway %s: the pods' port behind %q is not known", inventory.ServiceName(service.Ref), portName)
+			"gateway %s: the pod port behind %q is unknown", inventory.ServiceName(service.Ref), portName)
 	case len(plan.Addresses) == 0:
-		return unusable("wait for the load balancer, or see why it gives the Service no address",
+		return unusable("wait for the load balancer, or check why it assigns no address to the Service",
 			"gateway %s has no external address", inventory.ServiceName(service.Ref))
 	}
 	return plan, nil

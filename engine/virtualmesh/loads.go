@@ -127,7 +127,7 @@ func (t *Topology) warnOfLoads() {
 					continue
 				}
 				vm.Issues = append(vm.Issues, snapshot.Warnf(snapshot.FederationLarge,
-					"federate fewer services, or to fewer meshes: federation.selectors can name both",
+					"federate fewer services, or to fewer meshes, with federation.selectors",
 					"federation adds %d %s to each proxy of mesh %s; spec.federation.%s of %s is %d",
 					part.has, part.what, load.Mesh.Name, part.field, where, *part.most).At("federation").CausedBy(snapshot.RefOf(snapshot.Settings, settings)).On(vm.Ref, load.Mesh))
 			}

@@ -60,7 +60,7 @@ func (t *Topology) gatewaySelectorIssues(plan *snapshot.VirtualMeshPlan) []snaps
 	}
 	if len(f.Selectors) > 0 && f.Permissive != nil {
 		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported,
-			"remove one of the two", "federation.permissive has no effect beside federation.selectors").At("federation.permissive").On(plan.Ref, snapshot.Ref{}))
+			"remove one of the two", "federation.permissive has no effect if federation.selectors is set").At("federation.permissive").On(plan.Ref, snapshot.Ref{}))
 	}
 	return issues
 }

@@ -172,7 +172,7 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh) *snapshot.Virtua
 			continue // named twice
 		case mesh.VirtualMesh != nil:
 			plan.Issues = append(plan.Issues, snapshot.Errorf(snapshot.MeshClaimed,
-				"remove it from one of the two", "mesh %s.%s is in the older VirtualMesh %s.%s already",
+				"remove it from one of the two", "mesh %s.%s is already in the older VirtualMesh %s.%s",
 				name.Name, name.Namespace, mesh.VirtualMesh.Name, mesh.VirtualMesh.Namespace).
 				At("meshes").CausedBy(snapshot.RefOf(snapshot.VirtualMesh, mesh.VirtualMesh)).On(plan.Ref, target))
 		default:
@@ -263,6 +263,6 @@ func mtlsIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 			"mtlsConfig.limited is not available").At("mtlsConfig.limited").On(plan.Ref, snapshot.Ref{})}
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.TrustUnmanaged,
-		"give the meshes a common root certificate by hand, for example as Secret cacerts in each mesh's namespace",
+		"install a common root certificate manually, for example as Secret cacerts in each mesh's namespace",
 		"mtlsConfig has no effect yet: certificates are not issued").At("mtlsConfig").On(plan.Ref, snapshot.Ref{})}
 }

@@ -82,8 +82,8 @@ func (t *Topology) SharedIdentityIssues(rule *snapshot.AccessRule, in []*snapsho
 		return nil
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.IdentityShared,
-		"name these clusters, too, or no cluster, if they are meant; if not, give each mesh a trust domain that is no alias of another's",
-		"callers with the same namespace and service account in %s are let in, too: by their trust domain they cannot be told from those in %s (by %s)",
+		"add these clusters, or name no cluster, if that is intended; if not, give each mesh a trust domain that is no alias of another one",
+		"callers with the same namespace and service account in %s are also allowed: their trust domain does not distinguish them from those in %s (by %s)",
 		joinNames(also), joinNames(named), joinNames(by)).At("sourceSelector")}
 }
 

@@ -11,8 +11,8 @@ func unsupportedIssues(spec *networkingv1.VirtualMeshSpec, member *snapshot.Mesh
 	var issues []snapshot.Issue
 	if ok, why := dialect.Supports(snapshot.VirtualMesh, "federation"); !ok && federates(spec.Federation) {
 		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported,
-			"remove the mesh from spec.meshes if its services have to be seen from other clusters",
-			"federation leaves out mesh %s: %s", name, why).At("federation"))
+			"remove the mesh from spec.meshes; its services cannot be visible in other clusters",
+			"federation does not include mesh %s: %s", name, why).At("federation"))
 	}
 	// A mesh without SPIFFE identities will never have certificates of a shared root.
 	if ok, why := dialect.Supports(snapshot.VirtualMesh, "mtlsConfig"); !ok && !dialect.SPIFFE && spec.MtlsConfig != nil {
@@ -38,10 +38,10 @@ func accessIssues(asked networkingv1.GlobalAccessPolicy, member *snapshot.MeshPl
 	switch {
 	case asked == networkingv1.GlobalAccessPolicyEnabled && member.Open:
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "change "+field,
-			"globalAccessPolicy is not in force in mesh %s: %s lets everybody call everybody", name, field).At("globalAccessPolicy")}
+			"globalAccessPolicy is not in force in mesh %s: %s allows all callers", name, field).At("globalAccessPolicy")}
 	case asked == networkingv1.GlobalAccessPolicyDisabled && !member.Open:
-		return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported, "change "+field+" if access is to be open",
-			"globalAccessPolicy has no effect on mesh %s: by %s it denies what no policy allows", name, field).At("globalAccessPolicy")}
+		return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported, "change "+field+" to allow all callers",
+			"globalAccessPolicy has no effect on mesh %s: because of %s it denies what no policy allows", name, field).At("globalAccessPolicy")}
 	default:
 		return nil
 	}
