@@ -1,8 +1,9 @@
 package tui
 
 import (
-	"github.com/charmbracelet/bubbles/key"
-	tea "github.com/charmbracelet/bubbletea"
+	"slices"
+
+	tea "charm.land/bubbletea/v2"
 )
 
 // verb is what a key does.
@@ -53,9 +54,12 @@ const (
 
 // binding is one line of the key map.
 type binding struct {
-	key.Binding
-	verb      verb
-	helpGroup helpGroup
+	// keys are the keys for it, by their names in Bubble Tea; shown and does are
+	// what the help says.
+	keys        []string
+	shown, does string
+	verb        verb
+	helpGroup   helpGroup
 	// hint puts it into the bottom line.
 	hint bool
 }
@@ -66,7 +70,7 @@ var keymap = []binding{
 	bind(verbUp, groupMove, "up", "↑/k", "up", "k"),
 	bind(verbDown, groupMove, "down", "↓/j", "down", "j"),
 	bind(verbPageUp, groupMove, "page up", "pgup", "pgup", "ctrl+b"),
-	bind(verbPageDown, groupMove, "page down", "pgdn", "pgdown", "ctrl+f", " "),
+	bind(verbPageDown, groupMove, "page down", "pgdn", "pgdown", "ctrl+f", "space"),
 	bind(verbTop, groupMove, "first", "g", "g", "home"),
 	bind(verbBottom, groupMove, "last", "G", "G", "end"),
 	bind(verbLeft, groupMove, "left", "←", "left"),
@@ -104,7 +108,7 @@ var keymap = []binding{
 }
 
 func bind(v verb, c helpGroup, does, shown string, keys ...string) binding {
-	return binding{Binding: key.NewBinding(key.WithKeys(keys...), key.WithHelp(shown, does)), verb: v, helpGroup: c}
+	return binding{keys: keys, shown: shown, does: does, verb: v, helpGroup: c}
 }
 
 func hint(b binding) binding {
@@ -113,9 +117,9 @@ func hint(b binding) binding {
 }
 
 // verbOf says what a key does; verbNone if nothing.
-func verbOf(msg tea.KeyMsg) verb {
+func verbOf(msg tea.KeyPressMsg) verb {
 	for i := range keymap {
-		if key.Matches(msg, keymap[i].Binding) {
+		if slices.Contains(keymap[i].keys, msg.String()) {
 			return keymap[i].verb
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/lipgloss"
-
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -218,7 +216,7 @@ func paintNote(t *Theme, row *gridRow, width int) []string {
 	if row == nil {
 		return lines
 	}
-	say := func(at int, text, before string, style lipgloss.Style) {
+	say := func(at int, text, before string, style style) {
 		if text == "" {
 			return
 		}

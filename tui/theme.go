@@ -1,20 +1,25 @@
 package tui
 
-import (
-	"io"
-
-	"github.com/charmbracelet/lipgloss"
-	"github.com/muesli/termenv"
-
-	"github.com/meshctl/meshctl/engine/explain"
-)
+import "github.com/meshctl/meshctl/engine/explain"
 
 // Theme is how things are painted. Colours repeat what words and signs say;
 // they are the sixteen of the terminal's own palette.
 type Theme struct {
-	plain, title, faint, selected, bar, tab, accent lipgloss.Style
-	levels                                          [explain.Error + 1]lipgloss.Style
-	mark, differs                                   lipgloss.Style
+	plain, title, faint, selected, bar, tab, accent style
+	levels                                          [explain.Error + 1]style
+	mark, differs                                   style
+}
+
+// style is how a text is painted: the parameters of the escape sequence
+// "select graphic rendition", as 1;91 for bold and bright red.
+type style string
+
+// Render returns the text with the escape sequences of the style.
+func (s style) Render(text string) string {
+	if s == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
 }
 
 // Background is the background that colours are to be read on.
@@ -30,26 +35,25 @@ const (
 
 // NewTheme makes the theme for a background.
 func NewTheme(background Background) *Theme {
-	r := lipgloss.NewRenderer(io.Discard)
-	r.SetColorProfile(termenv.ANSI)
-	r.SetHasDarkBackground(background == Dark)
+	const bold, reverse = "1", "7"
 	if background == NoColour {
-		r.SetColorProfile(termenv.Ascii)
+		return &Theme{}
 	}
-	// Bright colours are read on dark, the others on light.
-	colour := func(light, dark string) lipgloss.Style {
-		return r.NewStyle().Foreground(lipgloss.AdaptiveColor{Light: light, Dark: dark})
+	// Bright colours (90 to 97) are read on dark, the others on light.
+	colour := func(light, dark style) style {
+		if background == Light {
+			return light
+		}
+		return dark
 	}
-	t := &Theme{
-		plain: r.NewStyle(), title: r.NewStyle().Bold(true), faint: colour("8", "7"),
-		selected: r.NewStyle().Reverse(true), bar: r.NewStyle().Bold(true), tab: r.NewStyle().Reverse(true).Bold(true),
-		accent: colour("4", "14"), mark: colour("5", "13"), differs: colour("5", "13").Bold(true),
+	return &Theme{
+		title: bold, bar: bold, selected: reverse, tab: bold + ";" + reverse,
+		faint: colour("90", "37"), accent: colour("34", "96"), mark: colour("35", "95"),
+		differs: bold + ";" + colour("35", "95"),
+		levels: [...]style{
+			explain.OK: "", explain.Info: colour("34", "94"), explain.Warning: colour("35", "93"), explain.Error: bold + ";" + colour("31", "91"),
+		},
 	}
-	t.levels = [...]lipgloss.Style{
-		explain.OK: r.NewStyle(), explain.Info: colour("4", "12"),
-		explain.Warning: colour("5", "11"), explain.Error: colour("1", "9").Bold(true),
-	}
-	return t
 }
 
 // sign stands before a row for its level, so that no colour is needed.
