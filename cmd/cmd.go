@@ -1,5 +1,5 @@
 // Package cmd is the whole program: it parses the command line, calls the
-// engine and paints what it says. Each command has a package of its own.
+// engine and prints the result. Each command has a package of its own.
 package cmd
 
 import (
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -43,12 +44,18 @@ func run(ctx context.Context, f *cmdutil.Factory, args []string) int {
 	return cmdutil.ExitCode(err)
 }
 
+// exclusive is what cobra says of flags that exclude each other.
+var exclusive = regexp.MustCompile(`^if any flags in the group .* \[(.*)\] were all set$`)
+
 // asFlagError types the errors that cobra makes without a type of its own.
 func asFlagError(executed *cobra.Command, err error) error {
 	if err == nil || executed == nil {
 		return err
 	}
-	for _, cobras := range []string{"unknown command ", "required flag(s) ", "if any flags in the group ", "at least one of the flags "} {
+	if found := exclusive.FindStringSubmatch(err.Error()); found != nil {
+		return cmdutil.FlagErrorf("--%s cannot be used together", strings.Join(strings.Fields(found[1]), " and --"))
+	}
+	for _, cobras := range []string{"unknown command ", "required flag(s) ", "at least one of the flags "} {
 		if strings.HasPrefix(err.Error(), cobras) {
 			return &cmdutil.FlagError{Err: err}
 		}
@@ -69,6 +76,6 @@ func report(streams *cmdutil.Streams, executed *cobra.Command, err error) {
 	}
 	say("Error: %s\n", strings.TrimRight(cmdutil.CleanLines(err.Error()), "\n"))
 	if code == cmdutil.ExitUsage {
-		say("Run '%s --help' to see what it takes\n", executed.CommandPath())
+		say("Run '%s --help' for usage\n", executed.CommandPath())
 	}
 }

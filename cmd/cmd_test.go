@@ -43,7 +43,13 @@ func TestExitCodes(t *testing.T) {
 		"flags that exclude each other": {
 			[]string{"describe", "mesh", "--dir", cases, "--context", "x"}, 2,
 		},
-		"not found":     {[]string{"describe", "mesh", "nope", "--dir", cases + "/bookinfo/in"}, 3},
+		"not found": {[]string{"describe", "mesh", "nope", "--dir", cases + "/bookinfo/in"}, 3},
+		"no such policy": {
+			[]string{"init", "--mgmt-context", "x", "--no-register", "--no-virtual-mesh", "--dry-run", "--policy", "nowhere", "--kubeconfig", dead}, 3,
+		},
+		"no policy": {
+			[]string{"init", "--mgmt-context", "x", "--no-register", "--no-virtual-mesh", "--dry-run", "--policy", dead, "--kubeconfig", dead}, 2,
+		},
 		"no folder":     {[]string{"translate", "nowhere"}, 3},
 		"no kubeconfig": {[]string{"describe", "mesh", "--kubeconfig", "nowhere"}, 4},
 		"no answer":     {[]string{"describe", "mesh", "--kubeconfig", dead}, 4},
@@ -74,7 +80,7 @@ func TestInterrupted(t *testing.T) {
 // TestErrorsAreClean: what a cluster or a file says cannot act on the terminal.
 func TestErrorsAreClean(t *testing.T) {
 	t.Parallel()
-	_, errs, code := run(t.Context(), "describe", "mesh", "a\x1b[2Jb", "--dir", cases+"/bookinfo/in")
+	_, errs, code := run(t.Context(), "translate", cases+"/bookinfo/in", "--cluster", "a\x1b[2Jb")
 	assert.Equal(t, cmdutil.ExitNotFound, code)
 	assert.NotContains(t, errs, "\x1b")
 	assert.Contains(t, errs, "a?[2Jb")
@@ -95,6 +101,14 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		assert.NotEmpty(t, c.Short, path)
 		assert.LessOrEqual(t, len(c.Short), 72, "%v: the line in the list of commands must fit", path)
 		assert.False(t, strings.HasSuffix(c.Short, "."), "%v: a title, not a sentence", path)
+		if c.Runnable() || c.HasSubCommands() {
+			assert.Contains(t, c.Example, "  # ", "%v: an example with a comment", path)
+		}
+		for line := range strings.Lines(c.Long + "\n" + c.Example) {
+			if !strings.HasPrefix(line, "  meshctl") && !strings.HasPrefix(line, "   ") {
+				assert.LessOrEqual(t, len(line), 81, "%v: a line of help must fit into 80 columns", path)
+			}
+		}
 		out, errs, code := run(t.Context(), append(path, "--help")...)
 		assert.Zero(t, code, path)
 		assert.Contains(t, out, "Usage:", path)

@@ -86,7 +86,7 @@ func walkCommands(c *cobra.Command, f func(*cobra.Command)) {
 // parse checks the indented lines of text that begin with meshctl.
 func parse(t *testing.T, where, text string) {
 	t.Helper()
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", "")) {
 		command := strings.TrimSpace(line)
 		if !strings.HasPrefix(line, "  ") || !strings.HasPrefix(command, "meshctl ") {
 			continue

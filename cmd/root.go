@@ -18,16 +18,17 @@ import (
 
 const rootLong = `meshctl manages many service meshes in many clusters as one: it discovers them,
 joins them into a VirtualMesh, makes services reachable across clusters, and
-turns TrafficPolicies and AccessPolicies into each mesh's own configuration.`
+translates TrafficPolicies and AccessPolicies into the configuration of each
+mesh.`
 
-const rootExample = `  # see it work on this machine; needs nothing but Go
+const rootExample = `  # Try meshctl on this machine; requires only Go
   meshctl demo up
 
-  # who shifts the traffic of a service, and who may call it?
+  # Show which policies apply to a service, and who may call it
   meshctl describe destination reviews-bookinfo-cluster-1
 
-  # what would meshctl write for these manifests?
-  meshctl translate DIR`
+  # Print what meshctl would write for the manifests in a folder
+  meshctl translate ./manifests`
 
 // NewCmdRoot returns the tree of commands.
 func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
@@ -49,11 +50,11 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	// Defined here, or cobra would take -v for it.
 	cmd.Flags().Bool("version", false, "print the version")
 	cmd.SetVersionTemplate("meshctl {{.Version}}\n")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cmdutil.FlagError{Err: err} })
+	cmd.SetFlagErrorFunc(cmdutil.UnknownFlag)
 	cmd.AddGroup(
 		&cobra.Group{ID: "try", Title: "Try it:"},
-		&cobra.Group{ID: "ask", Title: "Ask questions:"},
-		&cobra.Group{ID: "run", Title: "Run it:"},
+		&cobra.Group{ID: "inspect", Title: "Inspect:"},
+		&cobra.Group{ID: "manage", Title: "Manage:"},
 	)
 	add := func(group string, children ...*cobra.Command) {
 		for _, child := range children {
@@ -62,8 +63,8 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 		}
 	}
 	add("try", demo.NewCmd(f, nil))
-	add("ask", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), translate.NewCmd(f, nil))
-	add("run", initialize.NewCmd(f, nil), cluster.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil))
+	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), translate.NewCmd(f, nil))
+	add("manage", initialize.NewCmd(f, nil), cluster.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil))
 	add("", version.NewCmd(f, nil))
 	add("", help.NewTopics()...)
 	cmd.SetHelpCommand(help.NewCmd(f))
@@ -71,8 +72,8 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	return cmd
 }
 
-// groupsRefuseUnknown makes every command that only groups others show its
-// help when called alone, and refuse words that it does not know.
+// groupsRefuseUnknown makes every command that only groups others print its
+// help when called alone, and reject unknown words.
 func groupsRefuseUnknown(cmd *cobra.Command) {
 	for _, child := range cmd.Commands() {
 		groupsRefuseUnknown(child)
@@ -83,10 +84,10 @@ func groupsRefuseUnknown(cmd *cobra.Command) {
 	}
 }
 
-// unknownCommand refuses a word that is no subcommand.
+// unknownCommand rejects a word that is not a subcommand.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return cmdutil.UnknownCommand(cmd.CommandPath(), cmd, args[0])
+	return cmdutil.UnknownCommand(cmd, args[0], false)
 }

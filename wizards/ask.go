@@ -16,7 +16,7 @@ func (s *Session) askDestinations() error {
 	way, err := s.way("destinations", "spec.destinationSelector", "Requests to which services?", []Option{
 		{"names", "some services, by name"},
 		{"matcher", "services by namespace, cluster or label"},
-		{"all", fmt.Sprintf("all of them (%d now, and those to come)", all)},
+		{"all", fmt.Sprintf("all of them (%d now, and future ones)", all)},
 	})
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (s *Session) askDestinations() error {
 	switch way {
 	case "names":
 		if all == 0 {
-			return errors.New("no service was discovered, so none can be picked; `meshctl init` registers clusters and looks into them; or choose services by namespace, cluster or label")
+			return errors.New("no service was discovered; register clusters with `meshctl init`, or choose services by namespace, cluster or label")
 		}
 		err = s.pick("destination", "Which services?", s.World.serviceOptions(), 1)
 	case "matcher":
@@ -46,12 +46,12 @@ func (s *Session) askPlaces(prefix, what string, ofWorkloads bool) error {
 		options    []Option
 	}
 	lists := []list{
-		{prefix + "-namespaces", "In which namespaces? None picked means any.", namespaces.options(strings.TrimSuffix(what, "s"))},
-		{prefix + "-clusters", "In which clusters? None picked means any.", clusters.options(strings.TrimSuffix(what, "s"))},
-		{prefix + "-labels", "With which labels? All of them are needed; none picked means any.", labels.options(strings.TrimSuffix(what, "s"))},
+		{prefix + "-namespaces", "In which namespaces? Empty means any.", namespaces.options(strings.TrimSuffix(what, "s"))},
+		{prefix + "-clusters", "In which clusters? Empty means any.", clusters.options(strings.TrimSuffix(what, "s"))},
+		{prefix + "-labels", "With which labels? All of them are required; empty means any.", labels.options(strings.TrimSuffix(what, "s"))},
 	}
 	if len(namespaces)+len(clusters) == 0 {
-		return fmt.Errorf("no %s were discovered, so none can be picked; `meshctl init` registers clusters and looks into them; or give --%s-namespaces", what, prefix)
+		return fmt.Errorf("no %s were discovered; register clusters with `meshctl init`, or set --%s-namespaces", what, prefix)
 	}
 	for {
 		given := false
@@ -67,7 +67,7 @@ func (s *Session) askPlaces(prefix, what string, ofWorkloads bool) error {
 		if given {
 			return nil
 		}
-		s.Say("Pick a namespace, a cluster or a label; otherwise nothing is chosen.\n")
+		s.Say("Choose at least one namespace, cluster or label.\n")
 		for _, l := range lists {
 			delete(s.Answers, l.flag)
 		}
@@ -93,7 +93,7 @@ func askAccessPolicy(s *Session) error {
 			ports[fmt.Sprint(p.Port)]++
 		}
 	}
-	return s.pick("allowed-ports", "Only on which ports of the services? None picked means any.", ports.options("service"), 0)
+	return s.pick("allowed-ports", "Only on which ports of the services? Empty means any.", ports.options("service"), 0)
 }
 
 // askCallers asks whom an AccessPolicy lets in.
@@ -104,7 +104,7 @@ func (s *Session) askCallers() error {
 	way, err := s.way("sources", "spec.sourceSelector", "Who may call?", []Option{
 		{"accounts", "workloads that run as certain service accounts"},
 		{"matcher", "all workloads of certain namespaces or clusters"},
-		{"all", "whoever calls"},
+		{"all", "everybody"},
 	})
 	if err != nil {
 		return err
@@ -125,17 +125,17 @@ func (s *Session) askCallers() error {
 
 func askVirtualMesh(s *Session) error {
 	if len(s.World.Plan.Meshes) == 0 && !s.Form.said("meshes", s.Answers) {
-		return errors.New("no mesh was discovered, so none can be joined; `meshctl init` registers clusters and looks into them")
+		return errors.New("no mesh was discovered; register clusters with `meshctl init`")
 	}
 	if !s.Form.said("meshes", s.Answers) {
 		free, _ := s.World.Free()
-		if err := s.pick("mesh", "Which meshes shall be one?", s.World.meshOptions(), 1, free...); err != nil {
+		if err := s.pick("mesh", "Which meshes do you want to join?", s.World.meshOptions(), 1, free...); err != nil {
 			return err
 		}
 	}
 	if !s.Form.said("mtlsConfig", s.Answers) {
 		err := s.choose("trust", "How do they trust each other?", []Option{
-			{"", "as they do now: certificates are left alone"},
+			{"", "as they do now: certificates are not changed"},
 			{"shared", "one root for all of them (shared)"},
 		}, "")
 		if err != nil {
@@ -148,8 +148,8 @@ func askVirtualMesh(s *Session) error {
 	if s.Form.said("globalAccessPolicy", s.Answers) {
 		return nil
 	}
-	return s.choose("global-access", "May everybody call everybody?", []Option{
-		{"", "as each mesh has it now"},
+	return s.choose("global-access", "May all workloads call each other?", []Option{
+		{"", "as each mesh is configured now"},
 		{"DISABLED", "yes, unless an AccessPolicy restricts it (DISABLED)"},
 		{"ENABLED", "no, only what an AccessPolicy allows (ENABLED)"},
 	}, "")
@@ -159,7 +159,7 @@ func (s *Session) askFederation() error {
 	if !s.has("?federation") && s.Form.said("federation", s.Answers) {
 		return nil
 	}
-	way, err := s.way("federation", "spec.federation.selectors", "Which services can be called from the other meshes?", []Option{
+	way, err := s.way("federation", "spec.federation.selectors", "Which services should be reachable from other meshes?", []Option{
 		{"all", "all of them"},
 		{"matcher", "services by namespace, cluster or label"},
 		{"none", "none for now"},
@@ -238,28 +238,28 @@ func inputs(list ...[3]string) func(*Session) error {
 
 func actions() []action {
 	return []action{
-		{"policy.trafficShift", "send them to other services or to a part of the pods (shift)", (*Session).askShift},
+		{"policy.trafficShift", "send them to other services or to some of the pods (shift)", (*Session).askShift},
 		{"policy.requestTimeout", "limit how long they take (timeout)", inputs([3]string{"timeout", "How long may a request take, retries included?", "5s"})},
-		{"policy.retries", "try again when they fail (retries)", inputs(
-			[3]string{"retries", "How many tries after the first?", "2"}, [3]string{"per-try-timeout", "How long may one try take? Empty means no limit of its own.", ""})},
-		{"policy.faultInjection", "delay or fail some on purpose, as a test (fault)", (*Session).askFault},
+		{"policy.retries", "retry them when they fail (retries)", inputs(
+			[3]string{"retries", "How many retries?", "2"}, [3]string{"per-try-timeout", "How long may one attempt take? Empty means no limit per attempt.", ""})},
+		{"policy.faultInjection", "delay or fail some of them as a test (fault)", (*Session).askFault},
 		{"policy.mirror", "copy them to another service (mirror)", (*Session).askMirror},
 		{"policy.headerManipulation", "add or remove headers", inputs(
 			[3]string{"add-request-header", "Headers to add to requests? Such as x-team=books; empty means none.", ""},
-			[3]string{"remove-request-header", "Headers to take off requests? Empty means none.", ""},
+			[3]string{"remove-request-header", "Headers to remove from requests? Empty means none.", ""},
 			[3]string{"add-response-header", "Headers to add to responses? Empty means none.", ""},
-			[3]string{"remove-response-header", "Headers to take off responses? Empty means none.", ""})},
-		{"policy.corsPolicy", "let browsers call from other sites (CORS)", inputs(
+			[3]string{"remove-response-header", "Headers to remove from responses? Empty means none.", ""})},
+		{"policy.corsPolicy", "allow browsers to call from other sites (CORS)", inputs(
 			[3]string{"cors-origin", "From which origin? Such as https://shop.example.com, or suffix=.example.com", "https://example.com"},
 			[3]string{"cors-methods", "With which methods?", "GET"},
-			[3]string{"cors-max-age", "How long may browsers remember that? Empty means their own limit.", ""})},
-		{"policy.outlierDetection", "leave out endpoints that keep failing (outlier detection)", inputs(
-			[3]string{"outlier-errors", "After how many errors in a row?", "5"},
-			[3]string{"outlier-interval", "How long between two looks at the endpoints?", "10s"},
-			[3]string{"outlier-ejection-time", "How long is an endpoint left out?", "30s"},
-			[3]string{"outlier-max-percent", "Which percentage of the endpoints may be left out?", "100"})},
-		{"policy.rateLimit", "limit how many each calling pod may send (rate limit)", inputs([3]string{"rate-limit", "How many, in which time?", "100/second"})},
-		{"policy.csrf", "refuse those that other sites make browsers send (CSRF)", (*Session).askCsrf},
+			[3]string{"cors-max-age", "How long may browsers cache this? Empty means their default.", ""})},
+		{"policy.outlierDetection", "stop using endpoints that keep failing (outlier detection)", inputs(
+			[3]string{"outlier-errors", "After how many consecutive errors?", "5"},
+			[3]string{"outlier-interval", "How often are the endpoints checked?", "10s"},
+			[3]string{"outlier-ejection-time", "How long is an endpoint not used?", "30s"},
+			[3]string{"outlier-max-percent", "Which percentage of the endpoints may be excluded?", "100"})},
+		{"policy.rateLimit", "limit the rate of each calling pod (rate limit)", inputs([3]string{"rate-limit", "How many requests, in which time?", "100/second"})},
+		{"policy.csrf", "reject those that other sites make browsers send (CSRF)", (*Session).askCsrf},
 		{"policy.mtls", "set how callers encrypt (TLS mode)", func(s *Session) error {
 			return s.choose("tls-mode", "How do callers encrypt?", []Option{
 				{"ISTIO_MUTUAL", "with certificates on both sides (ISTIO_MUTUAL)"}, {"SIMPLE", "with the server's certificate only (SIMPLE)"},
@@ -280,7 +280,7 @@ func (s *Session) askActions() error {
 		options = append(options, Option{a.part, a.text})
 	}
 	for !s.has(chosen) {
-		picked, err := s.MultiSelect(Question{Text: "What shall happen to them?", Field: "spec.policy"}, options, nil)
+		picked, err := s.MultiSelect(Question{Text: "What should happen to these requests?", Field: "spec.policy"}, options, nil)
 		if err != nil {
 			return err
 		}
@@ -288,7 +288,7 @@ func (s *Session) askActions() error {
 			s.Answers[chosen] = picked
 			break
 		}
-		s.Say("Pick at least one: a policy that asks for nothing does nothing.\n")
+		s.Say("Choose at least one: a policy without an action has no effect.\n")
 	}
 	for _, a := range actions() {
 		if slices.Contains(s.Answers[chosen], a.part) {
@@ -331,12 +331,12 @@ func (s *Session) askMirror() error {
 }
 
 func (s *Session) askCsrf() error {
-	way, err := s.way("csrf", "spec.policy.csrf", "What becomes of requests from other origins?", []Option{
-		{"csrf", "they are refused"}, {"csrf-shadow", "they are counted only, to see what would be refused"},
+	way, err := s.way("csrf", "spec.policy.csrf", "What happens to requests from other origins?", []Option{
+		{"csrf", "they are rejected"}, {"csrf-shadow", "they are only counted, to see what would be rejected"},
 	})
 	if err != nil {
 		return err
 	}
 	s.record(way, "true")
-	return s.input("csrf-origin", "Which other host may they come from? Such as shop.example.com, or suffix=.example.com; empty means none.", "", true)
+	return s.input("csrf-origin", "Which other origin is allowed? Such as shop.example.com, or suffix=.example.com; empty means none.", "", true)
 }

@@ -166,7 +166,7 @@ func pairs(value string) codec {
 			for _, part := range parts {
 				key, val, ok := strings.Cut(part, "=")
 				if !ok {
-					return nil, fmt.Errorf("%q: want key=value", part)
+					return nil, fmt.Errorf("%q: must be key=value", part)
 				}
 				out[key] = val
 			}

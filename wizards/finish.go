@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Decision is what shall be done with a manifest.
+// Decision is what to do with a manifest.
 type Decision string
 
 // The decisions.
@@ -55,14 +55,14 @@ func (s *Session) Finish(canApply bool) (*Outcome, error) {
 // decide asks until something is decided; again is true after an edit.
 func (s *Session) decide(out *Outcome, manifest string, canApply bool) (again bool, err error) {
 	options := []Option{
-		{"save", "save it to a file"}, {"full", "show all that would change in the clusters"},
+		{"save", "save it to a file"}, {"full", "show every change in the clusters"},
 		{"edit", "edit it"}, {"cancel", "cancel"},
 	}
 	if canApply {
 		options = append([]Option{{"apply", "apply it to the management cluster"}}, options...)
 	}
 	for {
-		choice, err := s.Select(Question{Text: "What now?"}, options, options[0].Value)
+		choice, err := s.Select(Question{Text: "What next?"}, options, options[0].Value)
 		if err != nil {
 			return false, err
 		}
@@ -75,7 +75,7 @@ func (s *Session) decide(out *Outcome, manifest string, canApply bool) (again bo
 			out.Decision = Save
 			out.File, err = s.Input(Question{Text: "To which file?"}, s.Name+".yaml", func(name string) error {
 				if name == "" {
-					return fmt.Errorf("a name is needed")
+					return fmt.Errorf("a file name is required")
 				}
 				return nil
 			})
@@ -105,8 +105,8 @@ func (s *Session) edit(out *Outcome, manifest string) (changed bool, err error) 
 			}
 		}
 		s.Say(clean(err.Error()) + "\n")
-		choice, err := s.Select(Question{Text: "It cannot be taken like that. What now?"},
-			[]Option{{"again", "edit it again"}, {"drop", "drop the changes"}}, "again")
+		choice, err := s.Select(Question{Text: "The manifest is not valid. What next?"},
+			[]Option{{"again", "edit it again"}, {"drop", "discard the changes"}}, "again")
 		if err != nil {
 			return false, err
 		}
@@ -120,17 +120,17 @@ func (s *Session) edit(out *Outcome, manifest string) (changed bool, err error) 
 func (s *Session) accept(text string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
-		return nil, fmt.Errorf("not YAML: %w", err)
+		return nil, fmt.Errorf("invalid YAML: %w", err)
 	}
 	info := s.Form.Kind.Info()
 	if object.GetKind() != info.Kind || object.GetAPIVersion() != info.GroupVersion().String() {
-		return nil, fmt.Errorf("apiVersion and kind must stay %s and %s", info.GroupVersion(), info.Kind)
+		return nil, fmt.Errorf("apiVersion and kind must remain %s and %s", info.GroupVersion(), info.Kind)
 	}
 	if err := s.Check(object); err != nil {
 		return nil, err
 	}
 	if s.World.Exists(s.Form.Kind, object.GetNamespace(), object.GetName()) {
-		return nil, fmt.Errorf("there is a %s %s in namespace %s already; choose another name", s.Form.Kind, object.GetName(), object.GetNamespace())
+		return nil, fmt.Errorf("%s %s already exists in namespace %s; choose another name", s.Form.Kind, object.GetName(), object.GetNamespace())
 	}
 	spec, _ := object.Object["spec"].(map[string]any)
 	answers, err := s.Form.AnswersFor(spec)

@@ -44,7 +44,7 @@ const (
 
 // ErrNoCluster: there is no cluster to offer.
 var ErrNoCluster = errors.New("no context of the kubeconfig leads to a cluster that can be used; " +
-	"start the clusters, mend the kubeconfig, or name another with --kubeconfig")
+	"start the clusters, fix the kubeconfig, or set another one with --kubeconfig")
 
 // Fleet asks which cluster manages, and which are managed.
 type Fleet struct {
@@ -73,7 +73,7 @@ func (f *Fleet) usable() ([]*Context, error) {
 func (f *Fleet) SayProblems() {
 	for _, c := range f.Contexts {
 		if c.Problem != "" {
-			f.Say(clean(fmt.Sprintf("Context %s is left out: %s\n", c.Name, oneLine(c.Problem))))
+			f.Say(clean(fmt.Sprintf("Context %s is skipped: %s\n", c.Name, oneLine(c.Problem))))
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (f *Fleet) need(name string) (*Context, error) {
 		for i := range f.Contexts {
 			names = append(names, f.Contexts[i].Name)
 		}
-		return nil, fmt.Errorf("the kubeconfig has no context %q; it has: %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("context %q does not exist in the kubeconfig; choose one of: %s", name, strings.Join(names, ", "))
 	case c.Problem != "":
 		return nil, fmt.Errorf("context %s: %s", name, c.Problem)
 	}
@@ -109,7 +109,7 @@ func (f *Fleet) need(name string) (*Context, error) {
 func (c *Context) label() string {
 	text := fmt.Sprintf("%s (%s, Kubernetes %s", c.Name, c.Server, c.Version)
 	if len(c.Members) > 0 {
-		text += fmt.Sprintf("; manages %s already", snapshot.Count(len(c.Members), "cluster"))
+		text += fmt.Sprintf("; already manages %s", snapshot.Count(len(c.Members), "cluster"))
 	}
 	return text + ")"
 }
@@ -131,7 +131,7 @@ func (f *Fleet) Management() (*Context, error) {
 			preset = c
 		}
 	}
-	name, err := f.Select(Question{Text: "Which cluster has the management plane?", Help: "It holds the policies and what was discovered. It may be managed itself."}, options, preset.Name)
+	name, err := f.Select(Question{Text: "Which cluster is the management cluster?", Help: "It stores the policies and the discovered objects. It can be managed itself."}, options, preset.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (f *Fleet) Members(management *Context) ([]Member, error) {
 		name := registered(management, c)
 		switch {
 		case name != "":
-			f.Say(clean(fmt.Sprintf("Registered already: %s (context %s)\n", name, c.Name)))
+			f.Say(clean(fmt.Sprintf("Already registered: %s (context %s)\n", name, c.Name)))
 		case seen[c.UID] != "":
 			f.Say(clean(fmt.Sprintf("Context %s leads to the same cluster as %s.\n", c.Name, seen[c.UID])))
 		default:
@@ -177,7 +177,7 @@ func (f *Fleet) Members(management *Context) ([]Member, error) {
 	}
 	picked, asked := f.Answers["?contexts"]
 	if !asked && len(options) > 0 {
-		if picked, err = f.MultiSelect(Question{Text: "Which clusters shall be managed?"}, options, all); err != nil {
+		if picked, err = f.MultiSelect(Question{Text: "Which clusters do you want to register?"}, options, all); err != nil {
 			return nil, err
 		}
 		f.Answers["?contexts"] = picked
@@ -225,7 +225,7 @@ func (f *Fleet) One(management *Context, context, name string) (Member, error) {
 			}
 			options = append(options, Option{Value: c.Name, Text: text})
 		}
-		if context, err = f.Select(Question{Text: "Which cluster shall be registered?"}, options, preset); err != nil {
+		if context, err = f.Select(Question{Text: "Which cluster do you want to register?"}, options, preset); err != nil {
 			return Member{}, err
 		}
 		f.Answers["?context"] = []string{context}
@@ -235,7 +235,7 @@ func (f *Fleet) One(management *Context, context, name string) (Member, error) {
 		return Member{}, err
 	}
 	if known := registered(management, c); known != "" && (name == "" || name == known) {
-		f.Say(clean(fmt.Sprintf("It is registered as %s; registering again mends what is broken and renews a credential that is due.\n", known)))
+		f.Say(clean(fmt.Sprintf("It is already registered as %s; registering it again repairs what is broken, and renews a credential that is about to expire.\n", known)))
 		return Member{Context: context, Name: known, Registered: true}, nil
 	}
 	if name != "" {
@@ -256,7 +256,7 @@ func (f *Fleet) Forget() {
 func (f *Fleet) Retry(err error, options ...Option) (string, error) {
 	f.Say(clean(err.Error()) + "\n")
 	options = append(append([]Option{{"again", "try again"}}, options...), Option{"stop", "stop here"})
-	return f.Select(Question{Text: "That cannot be done as things are, and nothing was written. What now?"}, options, "again")
+	return f.Select(Question{Text: "The check failed, and nothing was written. What next?"}, options, "again")
 }
 
 // Agree asks a question of yes or no.
@@ -271,13 +271,13 @@ func (f *Fleet) askName(context string, taken []string) (Member, error) {
 	if was := f.Answers[key]; len(was) > 0 {
 		return Member{Context: context, Name: was[0]}, nil
 	}
-	q := Question{Text: fmt.Sprintf("What shall the cluster of context %s be called?", clean(context)), Help: "Policies name clusters by it."}
+	q := Question{Text: fmt.Sprintf("Name for the cluster of context %s?", clean(context)), Help: "Policies refer to the cluster by this name."}
 	name, err := f.Input(q, SuggestName(context, taken), func(name string) error {
 		switch {
 		case len(validation.IsDNS1123Label(name)) > 0:
-			return fmt.Errorf("cluster name %q: want lower-case letters, digits and hyphens, no dot, at most 63 characters", name)
+			return fmt.Errorf("cluster name %q: use at most 63 lower-case letters, digits and hyphens", name)
 		case slices.Contains(taken, name):
-			return fmt.Errorf("another cluster is called %s; choose another name", name)
+			return fmt.Errorf("another cluster is already named %s; choose another name", name)
 		}
 		return nil
 	})

@@ -32,13 +32,13 @@ func fleet(t *testing.T, script *wizardtest.Script, answers wizards.Answers) *wi
 func TestFleetShowsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	script := wizardtest.New(t).
-		Says("Context e?[2J is left out: does not answer?[2J").
-		Presets("Which cluster has the management plane?", "b"). // it manages some already
-		Says("Registered already: east (context a)").
-		Says("Registered already: west (context b)").
+		Says("Context e?[2J is skipped: does not answer?[2J").
+		Presets("Which cluster is the management cluster?", "b"). // it manages some already
+		Says("Already registered: east (context a)").
+		Says("Already registered: west (context b)").
 		Says("Context d leads to the same cluster as c=c.").
-		PicksAll("Which clusters shall be managed?", "c=c").
-		Accepts("context c=c be called?", "c-c")
+		PicksAll("Which clusters do you want to register?", "c=c").
+		Accepts("context c=c?", "c-c")
 	f := fleet(t, script, wizards.Answers{})
 	f.SayProblems()
 	management, err := f.Management()
@@ -61,7 +61,7 @@ func TestFleetTakesFlags(t *testing.T) {
 		"a context with =":   {"c=c", wizards.Member{Context: "c=c", Name: "c-c"}, ""},
 		"that and a name":    {"c=c=x", wizards.Member{Context: "c=c", Name: "x"}, ""},
 		"registered":         {"a", wizards.Member{Context: "a", Name: "east", Registered: true}, ""},
-		"an unknown context": {"z=y", wizards.Member{}, `--register z=y: the kubeconfig has no context "z"; it has: a, b, c=c, d`},
+		"an unknown context": {"z=y", wizards.Member{}, `--register z=y: context "z" does not exist in the kubeconfig; choose one of: a, b, c=c, d`},
 		"one without answer": {"e\x1b[2J", wizards.Member{}, "does not\nanswer"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -128,7 +128,7 @@ func (f *Form) Spec(answers Answers) (map[string]any, error) {
 		path, text, ok := strings.Cut(given, "=")
 		var value any
 		if !ok || path == "" || utiljson.Unmarshal([]byte(text), &value) != nil {
-			return nil, fmt.Errorf(`--%s %q: want PATH=JSON, such as policy.requestTimeout='"3s"'`, AnyField, given)
+			return nil, fmt.Errorf(`--%s %q: must be PATH=JSON, such as policy.requestTimeout='"3s"'`, AnyField, given)
 		}
 		if err := set(spec, path, value); err != nil {
 			return nil, fmt.Errorf("--%s: %w", AnyField, err)
@@ -236,7 +236,7 @@ func set(tree map[string]any, path string, value any) error {
 	head, rest, more := strings.Cut(path, ".")
 	name, indexed := strings.CutSuffix(head, "[0]")
 	if strings.ContainsAny(name, "[]") || name == "" {
-		return fmt.Errorf("%q: want names with dots between them; of a list, the first element [0] or the whole list", path)
+		return fmt.Errorf("%q: must be a path such as policy.retries.attempts; in a list, only [0] or the complete list can be set", path)
 	}
 	if indexed {
 		list, _ := tree[name].([]any)

@@ -31,44 +31,44 @@ func destinationFields() []Field {
 func TrafficPolicy() *Form {
 	f := &Form{Kind: snapshot.TrafficPolicy, ask: askTrafficPolicy, needs: []need{
 		{"destinationSelector", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
-		{"policy", "what to do with the requests: --shift, --timeout, --retries, --delay, --abort, --mirror, --outlier-errors, --rate-limit, --csrf, --tls-mode, a flag for headers or CORS, or --field policy.…=…"},
+		{"policy", "what to do with the requests: --shift, --timeout, --retries, --delay, --abort, --mirror, --outlier-errors, --rate-limit, --csrf, --tls-mode, a header or CORS flag, or --field policy.…=…"},
 	}}
 	f.Fields = append(f.Fields, destinationFields()...)
 	f.Fields = append(f.Fields, matcherFields("source", "sourceSelector[0].kubeWorkloadMatcher", "only requests from workloads", true)...)
 	add := func(flag, path, usage string, c codec) {
 		f.Fields = append(f.Fields, Field{Flag: flag, Path: path, Usage: usage, codec: c})
 	}
-	add("match", "httpRequestMatchers", "only these requests: prefix=, exact=, suffix=, regex=, method=, header.NAME=VALUE, query.NAME=VALUE, with commas between", each("conditions", parseMatcher, formatMatcher))
+	add("match", "httpRequestMatchers", "only requests that match all of prefix=, exact=, suffix=, regex=, method=, header.NAME=VALUE, query.NAME=VALUE, separated by commas", each("conditions", parseMatcher, formatMatcher))
 	add("shift", "policy.trafficShift.destinations", "send requests here: name.namespace.cluster, virtual=namespace/name or static=namespace/name, then ,weight=N ,port=N ,subset.LABEL=VALUE", each("target", parseTarget, formatTarget))
-	add("timeout", "policy.requestTimeout", "how long a request may take, retries included", duration())
-	add("retries", "policy.retries.attempts", "tries after the first", number())
-	add("per-try-timeout", "policy.retries.perTryTimeout", "how long one try may take", duration())
-	add("delay", "policy.faultInjection.fixedDelay", "hold requests back for this long, to see what happens", duration())
-	add("abort", "policy.faultInjection.abort.httpStatus", "answer requests with this HTTP status, to see what happens", number())
-	add("fault-percent", "policy.faultInjection.percentage", "share of the requests that --delay or --abort hits", number())
+	add("timeout", "policy.requestTimeout", "maximum time for a request, including retries", duration())
+	add("retries", "policy.retries.attempts", "number of retries after a failed attempt", number())
+	add("per-try-timeout", "policy.retries.perTryTimeout", "maximum time for one attempt", duration())
+	add("delay", "policy.faultInjection.fixedDelay", "delay requests by this time, as a test", duration())
+	add("abort", "policy.faultInjection.abort.httpStatus", "fail requests with this HTTP status, as a test", number())
+	add("fault-percent", "policy.faultInjection.percentage", "percentage of the requests that --delay or --abort affects", number())
 	add("mirror", "policy.mirror.kubeService", "copy requests to this service, as name.namespace.cluster", one("service", parseService, formatService))
 	add("mirror-port", "policy.mirror.port", "port of the --mirror service, if it has several", number())
-	add("mirror-percent", "policy.mirror.percentage", "share of the requests that is copied", number())
+	add("mirror-percent", "policy.mirror.percentage", "percentage of the requests that are copied", number())
 	add("add-request-header", "policy.headerManipulation.appendRequestHeaders", "add a header to requests", pairs("name=value"))
-	add("remove-request-header", "policy.headerManipulation.removeRequestHeaders", "take headers off requests", words("name"))
+	add("remove-request-header", "policy.headerManipulation.removeRequestHeaders", "remove headers from requests", words("name"))
 	add("add-response-header", "policy.headerManipulation.appendResponseHeaders", "add a header to responses", pairs("name=value"))
-	add("remove-response-header", "policy.headerManipulation.removeResponseHeaders", "take headers off responses", words("name"))
-	add("cors-origin", "policy.corsPolicy.allowOrigins", "origin that browsers may call from: the whole of it, or prefix=, suffix=, regex=", each("origin", parseString, formatString))
+	add("remove-response-header", "policy.headerManipulation.removeResponseHeaders", "remove headers from responses", words("name"))
+	add("cors-origin", "policy.corsPolicy.allowOrigins", "origin from which browsers may call: the complete origin, or prefix=, suffix=, regex=", each("origin", parseString, formatString))
 	add("cors-methods", "policy.corsPolicy.allowMethods", "methods that browsers may use", words("method"))
 	add("cors-headers", "policy.corsPolicy.allowHeaders", "request headers that browsers may send", words("name"))
 	add("cors-expose-headers", "policy.corsPolicy.exposeHeaders", "response headers that scripts may read", words("name"))
-	add("cors-max-age", "policy.corsPolicy.maxAge", "how long browsers may remember the answer", duration())
-	add("cors-credentials", "policy.corsPolicy.allowCredentials", "whether browsers may send credentials", yes())
-	add("outlier-errors", "policy.outlierDetection.consecutiveErrors", "errors in a row after which an endpoint is left out", number())
-	add("outlier-interval", "policy.outlierDetection.interval", "time between two looks at the endpoints", duration())
-	add("outlier-ejection-time", "policy.outlierDetection.baseEjectionTime", "how long an endpoint is left out at first", duration())
-	add("outlier-max-percent", "policy.outlierDetection.maxEjectionPercent", "share of the endpoints that may be left out", number())
-	add("rate-limit", "policy.rateLimit.basic.anonymousLimits", "requests that each calling pod may send, such as 100/second", one("number/unit", parseLimit, formatLimit))
-	add("csrf", "policy.csrf.filterEnabled", "refuse requests that change something and come from another origin", yes())
-	add("csrf-shadow", "policy.csrf.shadowEnabled", "only count what --csrf would refuse", yes())
-	add("csrf-origin", "policy.csrf.additionalOrigins", "host of an origin that is good besides the request's own: the whole of it, or prefix=, suffix=, regex=", each("origin", parseString, formatString))
-	add("csrf-percent", "policy.csrf.percentage", "share of the requests that --csrf checks", number())
-	add("tls-mode", "policy.mtls.istio.tlsMode", "how callers encrypt: ISTIO_MUTUAL, SIMPLE, DISABLE", text("mode"))
+	add("cors-max-age", "policy.corsPolicy.maxAge", "how long browsers may cache the answer", duration())
+	add("cors-credentials", "policy.corsPolicy.allowCredentials", "allow browsers to send credentials", yes())
+	add("outlier-errors", "policy.outlierDetection.consecutiveErrors", "consecutive errors after which an endpoint is not used", number())
+	add("outlier-interval", "policy.outlierDetection.interval", "interval at which endpoints are checked", duration())
+	add("outlier-ejection-time", "policy.outlierDetection.baseEjectionTime", "how long an endpoint is not used the first time", duration())
+	add("outlier-max-percent", "policy.outlierDetection.maxEjectionPercent", "percentage of the endpoints that may be excluded", number())
+	add("rate-limit", "policy.rateLimit.basic.anonymousLimits", "maximum rate of requests from each calling pod, such as 100/second", one("number/unit", parseLimit, formatLimit))
+	add("csrf", "policy.csrf.filterEnabled", "reject requests that change something and come from another origin", yes())
+	add("csrf-shadow", "policy.csrf.shadowEnabled", "only count what --csrf would reject", yes())
+	add("csrf-origin", "policy.csrf.additionalOrigins", "host of another allowed origin: the complete host, or prefix=, suffix=, regex=", each("origin", parseString, formatString))
+	add("csrf-percent", "policy.csrf.percentage", "percentage of the requests that --csrf checks", number())
+	add("tls-mode", "policy.mtls.istio.tlsMode", "TLS mode of callers: ISTIO_MUTUAL, SIMPLE, DISABLE", text("mode"))
 	return f
 }
 
@@ -79,13 +79,13 @@ func AccessPolicy() *Form {
 		{"destinationSelector", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
 	}}
 	f.Fields = append(f.Fields,
-		Field{Flag: "all-sources", Unless: "sourceSelector", Usage: "whoever calls", codec: yes()},
-		Field{Flag: "source-account", Path: "sourceSelector[0].kubeServiceAccountRefs.serviceAccounts", Usage: "callers with this service account, as name.namespace.cluster; * is any", codec: each("account", parseAccount, formatAccount)},
+		Field{Flag: "all-sources", Unless: "sourceSelector", Usage: "all callers", codec: yes()},
+		Field{Flag: "source-account", Path: "sourceSelector[0].kubeServiceAccountRefs.serviceAccounts", Usage: "callers with this service account, as name.namespace.cluster; * matches any", codec: each("account", parseAccount, formatAccount)},
 	)
 	f.Fields = append(f.Fields, matcherFields("source", "sourceSelector[0].kubeIdentityMatcher", "callers", false)...)
 	f.Fields = append(f.Fields, destinationFields()...)
 	f.Fields = append(f.Fields,
-		Field{Flag: "allowed-paths", Path: "allowedPaths", Usage: "only these paths; a * at either end is any", codec: words("path")},
+		Field{Flag: "allowed-paths", Path: "allowedPaths", Usage: "only these paths; a * at the beginning or end matches anything", codec: words("path")},
 		Field{Flag: "allowed-methods", Path: "allowedMethods", Usage: "only these HTTP methods", codec: words("method")},
 		Field{Flag: "allowed-ports", Path: "allowedPorts", Usage: "only these ports of the services", codec: numbers()},
 	)
@@ -103,15 +103,15 @@ func VirtualMesh() *Form {
 	const selected = "federation.selectors[0].destinationSelectors[0]"
 	add("mesh", "meshes", "join this mesh, as namespace/name", each("mesh", parseObject, formatObject))
 	add("trust", "mtlsConfig", "how the meshes trust each other: shared, limited", trust())
-	add("root-secret", "mtlsConfig.shared.rootCertificateAuthority.secret", "Secret with the root to share, as namespace/name", one("secret", parseObject, formatObject))
+	add("root-secret", "mtlsConfig.shared.rootCertificateAuthority.secret", "Secret with the shared root certificate, as namespace/name", one("secret", parseObject, formatObject))
 	add("auto-restart-pods", "mtlsConfig.autoRestartPods", "restart pods that need new certificates", yes())
-	add("federate", "federation.selectors", "what other meshes can reach: all", everything())
+	add("federate", "federation.selectors", "services that other meshes can reach: all", everything())
 	add("federate-destination", selected+".kubeServiceRefs.services", "other meshes can reach this service, as name.namespace.cluster", each("service", parseService, formatService))
 	f.Fields = append(f.Fields, matcherFields("federate", selected+".kubeServiceMatcher", "other meshes can reach services", true)...)
 	add("federate-to", "federation.selectors[0].meshes", "only this mesh can reach them, as namespace/name", each("mesh", parseObject, formatObject))
 	add("flat-network", "federation.flatNetwork", "pods reach pods of other clusters without gateways", yes())
-	add("hostname-suffix", "federation.hostnameSuffix", "what names in other meshes end in, if not global", text("suffix"))
-	add("global-access", "globalAccessPolicy", "whether calls are refused unless allowed: MESH_DEFAULT, ENABLED, DISABLED", text("setting"))
+	add("hostname-suffix", "federation.hostnameSuffix", "suffix of host names in other meshes (default: global)", text("suffix"))
+	add("global-access", "globalAccessPolicy", "reject calls that no AccessPolicy allows: MESH_DEFAULT, ENABLED, DISABLED", text("setting"))
 	return f
 }
 
@@ -119,7 +119,7 @@ func VirtualMesh() *Form {
 func trust() codec {
 	return one("model", func(s string) (any, error) {
 		if s != "shared" && s != "limited" {
-			return nil, fmt.Errorf("%q: want shared or limited", s)
+			return nil, fmt.Errorf("%q: must be shared or limited", s)
 		}
 		return map[string]any{s: map[string]any{}}, nil
 	}, func(v any) (string, bool) {
@@ -137,7 +137,7 @@ func trust() codec {
 func everything() codec {
 	return one("what", func(s string) (any, error) {
 		if s != "all" {
-			return nil, fmt.Errorf("%q: want all; for less, give --federate-destination, --federate-namespaces, --federate-clusters or --federate-labels", s)
+			return nil, fmt.Errorf("%q: must be all; to select services, use --federate-destination, --federate-namespaces, --federate-clusters or --federate-labels", s)
 		}
 		return []any{map[string]any{}}, nil
 	}, func(v any) (string, bool) {

@@ -69,7 +69,7 @@ func (w *World) Free() (free []string, joined string) {
 	for i, name := range in {
 		in[i] = fmt.Sprintf("VirtualMesh %s has %s", name, snapshot.Count(all[name], "mesh"))
 	}
-	joined = "Joined already: " + strings.Join(in, ", ")
+	joined = "Already joined: " + strings.Join(in, ", ")
 	if len(free) > 0 {
 		joined += fmt.Sprintf("; %d of %d are free. To add one to it, edit its spec.meshes.", len(free), len(w.Plan.Meshes))
 	}

@@ -98,7 +98,7 @@ func (p *Plain) Select(q Question, options []Option, preset string) (string, err
 		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 1 && n <= len(options) {
 			return options[n-1].Value, nil
 		}
-		p.Say(fmt.Sprintf("%q is no number from 1 to %d.\n", clean(text), len(options)))
+		p.Say(fmt.Sprintf("%q is not a number from 1 to %d.\n", clean(text), len(options)))
 	}
 }
 
@@ -119,7 +119,7 @@ func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]st
 	}
 	p.list(q, options)
 	for {
-		p.Say("Numbers with commas between (" + hint + "): ")
+		p.Say("Numbers, separated by commas (" + hint + "): ")
 		text, err := p.read()
 		if err != nil {
 			return nil, err
@@ -132,7 +132,7 @@ func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]st
 		}
 		picked, bad := pickNumbers(text, len(options))
 		if bad != "" {
-			p.Say(fmt.Sprintf("%q is no number from 1 to %d.\n", clean(bad), len(options)))
+			p.Say(fmt.Sprintf("%q is not a number from 1 to %d.\n", clean(bad), len(options)))
 			continue
 		}
 		var out []string

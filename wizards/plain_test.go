@@ -23,7 +23,7 @@ func TestPlainPresetOfSeveral(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	assert.Contains(t, out.String(), "(empty for 1,3, 0 for none)")
-	assert.Contains(t, out.String(), `"4" is no number from 1 to 3.`)
+	assert.Contains(t, out.String(), `"4" is not a number from 1 to 3.`)
 }
 
 func TestEditor(t *testing.T) {

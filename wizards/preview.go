@@ -117,9 +117,9 @@ func (p *Preview) Summary() string {
 		fmt.Fprintf(&b, "The server refuses what hand-written objects intersect with. Those in %s were not read.\n", strings.Join(p.unread, ", "))
 	}
 	own, others := p.Issues()
-	writeIssues(&b, "Worth knowing:", own)
-	writeIssues(&b, "Others would get these problems:", others)
-	writeIssues(&b, "It would fix:", p.Gone)
+	writeIssues(&b, "Issues of this object:", own)
+	writeIssues(&b, "New issues of other objects:", others)
+	writeIssues(&b, "Issues that this fixes:", p.Gone)
 	return clean(b.String())
 }
 

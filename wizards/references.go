@@ -14,7 +14,7 @@ func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) 
 func parseService(s string) (any, error) {
 	parts := strings.Split(s, ".")
 	if len(parts) != 3 || slices.Contains(parts, "") {
-		return nil, fmt.Errorf("%q: want NAME.NAMESPACE.CLUSTER, such as reviews.bookinfo.cluster-1", s)
+		return nil, fmt.Errorf("%q: must be NAME.NAMESPACE.CLUSTER, such as reviews.bookinfo.cluster-1", s)
 	}
 	return map[string]any{"name": parts[0], "namespace": parts[1], "clusterName": parts[2]}, nil
 }
@@ -37,7 +37,7 @@ func formatService(v any) (string, bool) {
 func parseAccount(s string) (any, error) {
 	parts := strings.Split(s, ".")
 	if len(parts) != 3 || slices.Contains(parts, "") {
-		return nil, fmt.Errorf("%q: want NAME.NAMESPACE.CLUSTER, with * for any, such as productpage.bookinfo.*", s)
+		return nil, fmt.Errorf("%q: must be NAME.NAMESPACE.CLUSTER, with * for any, such as productpage.bookinfo.*", s)
 	}
 	out := map[string]any{}
 	for i, key := range []string{"name", "namespace", "clusterName"} {
@@ -66,7 +66,7 @@ func formatAccount(v any) (string, bool) {
 func parseObject(s string) (any, error) {
 	namespace, name, ok := strings.Cut(s, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("%q: want NAMESPACE/NAME, such as gloo-mesh/istiod-istio-system-cluster-1", s)
+		return nil, fmt.Errorf("%q: must be NAMESPACE/NAME, such as gloo-mesh/istiod-istio-system-cluster-1", s)
 	}
 	return map[string]any{"name": name, "namespace": namespace}, nil
 }
@@ -126,7 +126,7 @@ func parseMatcher(s string) (any, error) {
 		case strings.HasPrefix(key, "query."):
 			add("queryParameters", strings.TrimPrefix(key, "query."), value)
 		default:
-			return nil, fmt.Errorf("%q is none of prefix=, exact=, suffix=, regex=, method=, header.NAME=VALUE, query.NAME=VALUE", part)
+			return nil, fmt.Errorf("%q is not one of prefix=, exact=, suffix=, regex=, method=, header.NAME=VALUE, query.NAME=VALUE", part)
 		}
 	}
 	return matcher, nil

@@ -95,7 +95,7 @@ func (s *Session) input(flag, text, preset string, optional bool) error {
 		case answer == "" && optional:
 			return nil
 		case answer == "":
-			return errors.New("a value is needed")
+			return errors.New("a value is required")
 		}
 		return s.try(flag, []string{answer})
 	})
@@ -131,7 +131,7 @@ func (s *Session) pick(flag, text string, options []Option, least int, preset ..
 		return nil
 	}
 	if len(options) == 0 && least > 0 {
-		return fmt.Errorf("%s Nothing was discovered to pick from; `meshctl init` registers clusters and looks into them; or give --%s", text, flag)
+		return fmt.Errorf("%s Nothing was discovered to choose from. Register clusters with `meshctl init`, or set --%s", text, flag)
 	}
 	for {
 		picked, err := s.MultiSelect(s.question(flag, text, ""), options, preset)
@@ -139,7 +139,7 @@ func (s *Session) pick(flag, text string, options []Option, least int, preset ..
 			return err
 		}
 		if len(picked) < least {
-			s.Say("Pick at least one.\n")
+			s.Say("Choose at least one.\n")
 			continue
 		}
 		values := picked
@@ -174,7 +174,7 @@ func (s *Session) askName() error {
 		}
 		s.Say(clean(taken.Error()) + "\n")
 	}
-	name, err := s.Input(Question{Text: "What shall it be called?", Field: "metadata.name"}, s.suggestion(), func(name string) error {
+	name, err := s.Input(Question{Text: "Name of the object?", Field: "metadata.name"}, s.suggestion(), func(name string) error {
 		if err := s.taken(name); err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (s *Session) askName() error {
 // taken says that there is an object of that name.
 func (s *Session) taken(name string) error {
 	if s.World.Exists(s.Form.Kind, s.Namespace, name) {
-		return fmt.Errorf("there is a %s %s in namespace %s already; choose another name", s.Form.Kind, name, s.Namespace)
+		return fmt.Errorf("%s %s already exists in namespace %s; choose another name", s.Form.Kind, name, s.Namespace)
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func (s *Session) sayCallers() error {
 const maxNames = 5
 
 func (s *Session) sayMatches(names []string, all int, what string) {
-	line := fmt.Sprintf("That is %d of %s", len(names), snapshot.Count(all, what))
+	line := fmt.Sprintf("This selects %d of %s", len(names), snapshot.Count(all, what))
 	if len(names) > 0 {
 		line += ": " + strings.Join(names[:min(len(names), maxNames)], ", ")
 	}

@@ -46,7 +46,7 @@ func (s *Session) askShift() error {
 		}
 		targets = append(targets, joinCommas(append(target, "weight="+weight)))
 		more, err = s.step(n, "more", func() (string, error) {
-			return s.Select(Question{Text: "One more target?", Field: shiftField}, []Option{{"no", "no"}, {"yes", "yes"}}, "no")
+			return s.Select(Question{Text: "Add another target?", Field: shiftField}, []Option{{"no", "no"}, {"yes", "yes"}}, "no")
 		})
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (s *Session) askWeight(n int, before, target []string) (string, error) {
 	q := Question{Text: fmt.Sprintf("Target %d: which share of the requests, such as 75?", n), Field: shiftField + ".weight"}
 	return s.Input(q, "100", func(v string) error {
 		if !isWhole(v) {
-			return errors.New("a whole number is needed")
+			return errors.New("an integer is required")
 		}
 		return s.try("shift", append(slices.Clone(before), joinCommas(append(slices.Clone(target), "weight="+v))))
 	})

@@ -20,7 +20,7 @@ const targetWords = "NAME.NAMESPACE.CLUSTER, virtual=NAMESPACE/NAME or static=NA
 func parseTarget(s string) (any, error) {
 	parts, err := splitCommas(s)
 	if err != nil || len(parts) == 0 {
-		return nil, fmt.Errorf("%q: want %s", s, targetWords)
+		return nil, fmt.Errorf("%q: must be %s", s, targetWords)
 	}
 	field, there, err := parseWhere(parts[0])
 	if err != nil {
@@ -43,7 +43,7 @@ func parseTarget(s string) (any, error) {
 		case key == "port" && field == "kubeService":
 			there["port"], _ = parseNumber(value)
 		default:
-			return nil, fmt.Errorf("%q: %q is none of %s", s, part, strings.Join(targetParts(field), ", "))
+			return nil, fmt.Errorf("%q: %q is not one of %s", s, part, strings.Join(targetParts(field), ", "))
 		}
 	}
 	return target, nil
@@ -70,7 +70,7 @@ func parseWhere(s string) (field string, there map[string]any, err error) {
 		field = "staticDestination"
 		value, err = parseObject(name)
 	case other:
-		return "", nil, fmt.Errorf("%q: want %s", s, targetWords)
+		return "", nil, fmt.Errorf("%q: must be %s", s, targetWords)
 	default:
 		field = "kubeService"
 		value, err = parseService(s)
@@ -130,7 +130,7 @@ func parseLimit(s string) (any, error) {
 	text, unit, ok := strings.Cut(s, "/")
 	n, err := parseNumber(text)
 	if !ok || err != nil || !slices.Contains(limitUnits(), unit) {
-		return nil, fmt.Errorf("%q: want NUMBER/UNIT with one of %s, such as 100/second", s, strings.Join(limitUnits(), ", "))
+		return nil, fmt.Errorf("%q: must be NUMBER/UNIT with one of %s, such as 100/second", s, strings.Join(limitUnits(), ", "))
 	}
 	return map[string]any{"requestsPerUnit": n, "unit": strings.ToUpper(unit)}, nil
 }

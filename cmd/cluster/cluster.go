@@ -13,21 +13,27 @@ import (
 	registry "github.com/meshctl/meshctl/engine/cluster"
 )
 
-const long = `Registers clusters with the management plane, shows how they are, and
+const long = `Registers clusters with the management plane, shows their health, and
 deregisters them.
 
-A registered cluster has a ServiceAccount with just the rights that meshctl
-needs. Its token lives for a day and is renewed by "meshctl serve"; the
-management cluster keeps it in a Secret beside a KubernetesCluster object.`
+On a registered cluster, meshctl has a ServiceAccount with only the permissions
+that it needs. Its token is valid for a day, and "meshctl serve" renews it. The
+management cluster stores the token in a Secret, beside a KubernetesCluster
+object.`
 
 // NewCmd returns the command.
 func NewCmd(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Register clusters, see how they are, deregister them",
+		Short: "Register, list and deregister clusters",
 		Long:  long,
-		Example: `  meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
+		Example: `  # Register a cluster
+  meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
+
+  # List the registered clusters and their health
   meshctl cluster list --mgmt-context cluster-1
+
+  # Deregister a cluster
   meshctl cluster deregister cluster-2 --remote-context cluster-2 --mgmt-context cluster-1`,
 	}
 	cmd.AddCommand(newCmdRegister(f, nil), newCmdList(f, nil), newCmdDeregister(f, nil))
@@ -46,7 +52,7 @@ type management struct {
 func (m *management) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&m.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
-	flags.StringVar(&m.mgmtKubeconfig, "mgmt-kubeconfig", "", "kubeconfig `file` of the management cluster (default: as --kubeconfig)")
+	flags.StringVar(&m.mgmtKubeconfig, "mgmt-kubeconfig", "", "kubeconfig `file` of the management cluster (default: that of --kubeconfig)")
 	flags.StringVar(&m.context, "mgmt-context", "", "`context` of the management cluster (default: the current one)")
 	flags.StringVar(&m.namespace, "mgmt-namespace", registry.DefaultNamespace, "`namespace` of the management plane")
 	m.completeContexts(cmd, "mgmt-context")

@@ -54,11 +54,11 @@ func TestNewCmdRegister(t *testing.T) {
 			want: RegisterOptions{Name: "cluster-2", RemoteContext: "c2", RemoteNamespace: "rn", ClusterDomain: "corp", APIServerAddress: "1.2.3.4",
 				TokenTTL: time.Hour, management: management{kubeconfig: "k", mgmtKubeconfig: "m", context: "c1", namespace: "mn"}},
 		},
-		"no name":    {args: []string{"--remote-context", "c2"}, wantErr: "say which NAME"},
-		"neither":    {wantErr: "say which NAME, and --remote-context CONTEXT"},
-		"no context": {args: []string{"cluster-2"}, wantErr: "--remote-context CONTEXT"},
-		"a dot":      {args: []string{"a.b", "--remote-context", "c2"}, wantErr: "no dot"},
-		"two names":  {args: []string{"a", "b", "--remote-context", "c2"}, wantErr: `"b" is one argument too many`},
+		"no name":    {args: []string{"--remote-context", "c2"}, wantErr: "NAME is required"},
+		"neither":    {wantErr: "NAME and --remote-context are required"},
+		"no context": {args: []string{"cluster-2"}, wantErr: "--remote-context is required"},
+		"a dot":      {args: []string{"a.b", "--remote-context", "c2"}, wantErr: "lower-case letters, digits and hyphens"},
+		"two names":  {args: []string{"a", "b", "--remote-context", "c2"}, wantErr: `unexpected argument "b"`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +93,8 @@ func TestNewCmdDeregister(t *testing.T) {
 			want: DeregisterOptions{Name: "cluster-2", Force: true, RemoteContext: "c2", RemoteNamespace: "rn",
 				management: management{kubeconfig: "k", context: "c1", namespace: "mn"}},
 		},
-		"a dot":   {args: []string{"a.b"}, wantErr: "no dot"},
-		"no name": {wantErr: "say which NAME"},
+		"a dot":   {args: []string{"a.b"}, wantErr: "lower-case letters, digits and hyphens"},
+		"no name": {wantErr: "NAME is required"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -21,26 +21,29 @@ type DeregisterOptions struct {
 	Force           bool
 }
 
-const deregisterLong = `Forgets a cluster, and removes all that meshctl made for it: what it wrote to the
-cluster, its account and rights there, and what it discovered.
+const deregisterLong = `Deregisters a cluster and removes everything that meshctl created for it: the
+objects on the cluster, meshctl's account and permissions there, and the
+objects discovered in it.
 
-Without --remote-context the stored credential is used. It may remove what
-meshctl wrote, but not its own rights, which takes your permissions.
+Without --remote-context, the stored credential is used. It can remove the
+objects that meshctl wrote, but not its own permissions; this requires your
+permissions.
 
-A cluster that cannot be reached or cleaned is an error that changes nothing.
-With --force it is forgotten all the same; what stays on it is printed as kubectl
-commands and kept in a ConfigMap, until deregistering it again with
---remote-context has cleaned it.`
+If the cluster cannot be reached or cleaned, the command fails and changes
+nothing. With --force, the cluster is deregistered anyway. What remains on it
+is printed as kubectl commands, and recorded in a ConfigMap until you
+deregister the cluster again with --remote-context.`
 
 func newCmdDeregister(f *cmdutil.Factory, runF func(context.Context, *DeregisterOptions) error) *cobra.Command {
 	opts := &DeregisterOptions{Streams: f.Streams, management: management{factory: f}}
 	cmd := &cobra.Command{
-		Use:   "deregister NAME --remote-context CONTEXT",
-		Short: "Forget a cluster and remove all that was made for it",
+		Use:   "deregister NAME [--remote-context CONTEXT]",
+		Short: "Deregister a cluster and remove what was created for it",
 		Long:  deregisterLong,
-		Example: `  meshctl cluster deregister cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
+		Example: `  # Deregister a cluster
+  meshctl cluster deregister cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
 
-  # the cluster is gone for good
+  # Deregister a cluster that no longer exists
   meshctl cluster deregister cluster-2 --force`,
 		Args: cmdutil.Args("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,9 +61,9 @@ func newCmdDeregister(f *cmdutil.Factory, runF func(context.Context, *Deregister
 	opts.addFlags(cmd)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	flags := cmd.Flags()
-	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the cluster (default: use the stored credential)")
-	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", "", "`namespace` on the cluster of meshctl's account (default: as registered)")
-	flags.BoolVar(&opts.Force, "force", false, "forget the cluster though it cannot be cleaned")
+	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the cluster (default: the stored credential is used)")
+	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", "", "`namespace` of meshctl's ServiceAccount on the cluster (default: as registered)")
+	flags.BoolVar(&opts.Force, "force", false, "deregister the cluster even if it cannot be cleaned")
 	opts.completeContexts(cmd, "remote-context")
 	return cmd
 }
@@ -75,14 +78,14 @@ func deregisterRun(ctx context.Context, opts *DeregisterOptions) error {
 		RemoteContext: opts.RemoteContext, RemoteNamespace: opts.RemoteNamespace,
 		Force: opts.Force, UserAgent: opts.userAgent(),
 	}
-	where := "with its stored credential"
+	where := "stored credential"
 	if opts.RemoteContext != "" {
 		if options.RemoteConfig, err = opts.remote(opts.RemoteContext); err != nil {
 			return err
 		}
-		where = "which is " + options.RemoteConfig.Host
+		where = options.RemoteConfig.Host
 	}
-	say(opts.Streams, "Deregistering %s, %s, from the management plane in %s.", opts.Name, where, mgmt.Host)
+	say(opts.Streams, "Deregistering cluster %s (%s) from the management plane in %s.", opts.Name, where, mgmt.Host)
 	report, err := registry.Deregister(ctx, options)
 	// What was done before an error is still to be known.
 	if len(report.Changes) > 0 || err == nil {
@@ -94,9 +97,9 @@ func deregisterRun(ctx context.Context, opts *DeregisterOptions) error {
 		return typed(err)
 	}
 	if len(report.Leftovers) > 0 {
-		say(opts.Streams, "Cluster %s is deregistered, but not clean.", opts.Name)
+		say(opts.Streams, "Cluster %s is deregistered, but objects remain on it.", opts.Name)
 		return nil
 	}
-	say(opts.Streams, "Cluster %s is deregistered; nothing of it is left.", opts.Name)
+	say(opts.Streams, "Cluster %s is deregistered; nothing remains on it.", opts.Name)
 	return nil
 }

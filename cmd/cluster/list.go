@@ -23,27 +23,31 @@ type ListOptions struct {
 	Timeout time.Duration
 }
 
-const listLong = `Shows every registered cluster: whether it answers and takes the stored
-credential, what it runs, the meshes discovered in it, and how old the credential
-is. Clusters are asked side by side; one that does not answer holds up no other.
+const listLong = `Lists the registered clusters: whether each one answers and accepts the stored
+credential, its Kubernetes version, the meshes discovered in it, and the age of
+the credential. Clusters are queried in parallel, so that one that does not
+answer does not delay the others.
 
 HEALTH is one of: healthy; degraded (it answers, but see PROBLEM); denied (it
-refuses the credential); unreachable; invalid (the stored credential is broken or
-missing); leftover (deregistered with --force and not cleaned yet).`
+rejects the credential); unreachable; invalid (the stored credential is broken
+or missing); leftover (deregistered with --force and not cleaned yet).`
 
 func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	opts := &ListOptions{Streams: f.Streams, Now: f.Now, management: management{factory: f}}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "Show the registered clusters and how they are",
+		Short:   "List the registered clusters and their health",
 		Long:    listLong,
-		Example: `  meshctl cluster list
+		Example: `  # List the clusters registered in the cluster of the current context
+  meshctl cluster list
+
+  # Print all that is known about each cluster
   meshctl cluster list --mgmt-context cluster-1 -o json`,
 		Args: cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Timeout <= 0 {
-				return cmdutil.FlagErrorf("--timeout must be more than nothing")
+				return cmdutil.FlagErrorf("--timeout must be greater than 0")
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -53,7 +57,7 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	}
 	opts.addFlags(cmd)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	cmd.Flags().DurationVar(&opts.Timeout, "timeout", registry.DefaultCheckTimeout, "how `long` a cluster may take to answer")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", registry.DefaultCheckTimeout, "how long to wait for the answer of a cluster")
 	return cmd
 }
 
@@ -71,7 +75,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	}
 	return opts.Output.Print(opts.Streams.Out, found, func(out io.Writer) error {
 		if len(found) == 0 {
-			say(opts.Streams, "No cluster is registered in namespace %s of %s; `meshctl cluster register` does it.", opts.namespace, mgmt.Host)
+			say(opts.Streams, "No cluster is registered in namespace %s of %s. Register one with `meshctl cluster register`.", opts.namespace, mgmt.Host)
 			return nil
 		}
 		table := cmdutil.Table{Header: []string{"NAME", "HEALTH", "VERSION", "MESHES", "LATENCY", "CREDENTIAL", "EXPIRES", "PROBLEM"}}

@@ -31,33 +31,34 @@ type RegisterOptions struct {
 	TokenTTL         time.Duration
 }
 
-const registerLong = `Makes a cluster known to the management plane. The management cluster is
-registered like any other if workloads run in it.
+const registerLong = `Registers a cluster with the management plane. If workloads run in the
+management cluster, register it too.
 
-All that could go wrong is looked for first: until names, servers, versions and
-your permissions on both clusters are known to be right, nothing is written.
-Registering again changes nothing, renews a credential that is due, and mends a
-registration that is broken.
+The command first checks names, servers, versions and your permissions on both
+clusters; if a check fails, nothing is written. Registering a cluster again
+repairs a broken registration, renews a credential that is about to expire, and
+otherwise changes nothing.
 
-On a terminal, what is left out is asked for: contexts are offered with what they
-lead to.
+On a terminal, the command asks for what is missing, and lists the contexts and
+the clusters behind them.
 
-With --api-server-address, the management plane finds the cluster's API server
-there instead of where your kubeconfig does. The server's certificate is verified
-all the same: if it does not cover the address, it must cover the original name.`
+With --api-server-address, the management plane uses this address of the API
+server instead of the one in your kubeconfig. The certificate of the server is
+still verified: it must be valid for this address or for the original one.`
 
 func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOptions) error) *cobra.Command {
 	opts := &RegisterOptions{Streams: f.Streams, management: management{factory: f}}
 	cmd := &cobra.Command{
 		Use:   "register [NAME --remote-context CONTEXT]",
-		Short: "Make a cluster known to the management plane",
+		Short: "Register a cluster with the management plane",
 		Long:  registerLong,
-		Example: `  # asks
+		Example: `  # Choose the cluster interactively
   meshctl cluster register
 
+  # Register a cluster
   meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
 
-  # the API server has another address as seen from the management cluster
+  # Register a cluster whose API server has another address inside the network
   meshctl cluster register cluster-2 --remote-context cluster-2 --api-server-address 10.0.0.7:6443`,
 		Args: cmdutil.Args("[NAME]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -81,21 +82,21 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	flags := cmd.Flags()
 	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the cluster to register")
-	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", registry.DefaultNamespace, "`namespace` on the cluster for meshctl's account")
+	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", registry.DefaultNamespace, "`namespace` of meshctl's ServiceAccount on the cluster")
 	flags.StringVar(&opts.ClusterDomain, "cluster-domain", "cluster.local", "DNS `suffix` of the cluster's Services")
-	flags.StringVar(&opts.APIServerAddress, "api-server-address", "", "`HOST[:PORT]` at which the management plane finds the API server")
+	flags.StringVar(&opts.APIServerAddress, "api-server-address", "", "address of the API server as seen by the management plane, as `HOST[:PORT]`")
 	flags.DurationVar(&opts.TokenTTL, "token-ttl", registry.DefaultTokenTTL, "`lifetime` of the credential; the API server may grant less")
 	opts.Flags.AddFlags(cmd)
 	opts.completeContexts(cmd, "remote-context")
 	return cmd
 }
 
-// asks reports whether something is left to ask, and somebody to be asked.
+// asks reports whether something is missing, and there is a terminal to ask on.
 func (o *RegisterOptions) asks() bool {
 	return (o.Name == "" || o.RemoteContext == "") && (o.Prompter != nil || interview.Possible(o.Streams))
 }
 
-// complete refuses what cannot be, and what is missing where nobody can be asked.
+// complete rejects invalid values, and missing ones where nobody can be asked.
 func (o *RegisterOptions) complete(cmd *cobra.Command) error {
 	if o.Name != "" {
 		if err := registry.CheckName(o.Name); err != nil {
@@ -106,11 +107,11 @@ func (o *RegisterOptions) complete(cmd *cobra.Command) error {
 	case o.asks():
 		return nil
 	case o.Name == "" && o.RemoteContext == "":
-		return cmdutil.FlagErrorf("%s: say which NAME, and --remote-context CONTEXT; usage: %s", cmd.CommandPath(), cmd.UseLine())
+		return cmdutil.FlagErrorf("%s: NAME and --remote-context are required; usage: %s", cmd.CommandPath(), cmd.UseLine())
 	case o.Name == "":
-		return cmdutil.FlagErrorf("%s: say which NAME; usage: %s", cmd.CommandPath(), cmd.UseLine())
+		return cmdutil.FlagErrorf("%s: NAME is required; usage: %s", cmd.CommandPath(), cmd.UseLine())
 	case o.RemoteContext == "":
-		return cmdutil.FlagErrorf("say which cluster to register: --remote-context CONTEXT")
+		return cmdutil.FlagErrorf("--remote-context is required; it selects the cluster to register")
 	}
 	return nil
 }
@@ -124,8 +125,8 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 	if err != nil {
 		return err
 	}
-	// Which cluster it really is, said before anything is done to it.
-	say(opts.Streams, "Registering %s, which is %s, with the management plane in %s.", opts.Name, remote.Host, mgmt.Host)
+	// Show which server the name stands for before anything is done to it.
+	say(opts.Streams, "Registering cluster %s (%s) with the management plane in %s.", opts.Name, remote.Host, mgmt.Host)
 	report, err := registry.Register(ctx, opts.options(remote, mgmt))
 	if err != nil {
 		return typed(err)
@@ -134,10 +135,10 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 		return err
 	}
 	if report.Unchanged() {
-		say(opts.Streams, "Cluster %s was registered already; nothing has changed.", opts.Name)
+		say(opts.Streams, "Cluster %s is already registered; nothing changed.", opts.Name)
 		return nil
 	}
-	say(opts.Streams, "Cluster %s is registered; `meshctl cluster list` shows how it is.", opts.Name)
+	say(opts.Streams, "Cluster %s is registered. Check its health with `meshctl cluster list`.", opts.Name)
 	return nil
 }
 
@@ -150,7 +151,7 @@ func (o *RegisterOptions) options(remote, mgmt *rest.Config) registry.Options {
 	}
 }
 
-// say tells a person what goes on. That it cannot be told must not end the work.
+// say writes a message to the error stream. Failing to do so is no error.
 func say(s *cmdutil.Streams, format string, args ...any) {
 	_, _ = fmt.Fprintln(s.Err, cmdutil.Clean(fmt.Sprintf(format, args...)))
 }

@@ -9,7 +9,7 @@ import (
 	registry "github.com/meshctl/meshctl/engine/cluster"
 )
 
-// printReport prints what was done, and says what the user should know.
+// printReport prints what was done, and the notes for the user.
 func printReport(s *cmdutil.Streams, output *cmdutil.OutputFlag, report *registry.Report) error {
 	for _, note := range report.Notes {
 		say(s, "Note: %s.", note)
@@ -46,7 +46,7 @@ func printLeftovers(s *cmdutil.Streams, out io.Writer, commands []string) error 
 	if len(commands) == 0 {
 		return nil
 	}
-	say(s, "These commands clean the cluster when it can be reached again:")
+	say(s, "When the cluster can be reached again, clean it with these commands:")
 	for _, command := range commands {
 		if _, err := fmt.Fprintln(out, cmdutil.Clean(command)); err != nil {
 			return fmt.Errorf("print commands: %w", err)

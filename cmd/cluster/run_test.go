@@ -41,7 +41,7 @@ func TestRegisterListDeregisterRun(t *testing.T) {
 	// Nothing is there yet.
 	require.NoError(t, meshctl("list"))
 	assert.Empty(t, out.String())
-	assert.Contains(t, errs.String(), "`meshctl cluster register` does it")
+	assert.Contains(t, errs.String(), "Register one with `meshctl cluster register`")
 	require.NoError(t, meshctl("list", "-o", "json"))
 	assert.Equal(t, "[]\n", out.String())
 	err := meshctl("deregister", "cluster-2", "--remote-context", "cluster-2")
@@ -64,7 +64,7 @@ func TestRegisterListDeregisterRun(t *testing.T) {
 	assert.Contains(t, errs.String(), "Cluster cluster-2 is registered")
 	require.NoError(t, meshctl("register", "cluster-2", "--remote-context", "cluster-2"))
 	assert.Empty(t, out.String())
-	assert.Contains(t, errs.String(), "nothing has changed")
+	assert.Contains(t, errs.String(), "nothing changed")
 
 	// Shown in every form, and no form shows the token.
 	require.NoError(t, meshctl("list"))
@@ -83,7 +83,7 @@ func TestRegisterListDeregisterRun(t *testing.T) {
 	var report registry.Report
 	require.NoError(t, json.Unmarshal(out.Bytes(), &report))
 	assert.Equal(t, "cluster-2", report.Cluster)
-	assert.Contains(t, errs.String(), "nothing of it is left")
+	assert.Contains(t, errs.String(), "nothing remains on it")
 	require.NoError(t, meshctl("list", "-o", "json"))
 	assert.Equal(t, "[]\n", out.String())
 }
@@ -102,7 +102,7 @@ func TestDeregisterForceRunPrintsTheCommands(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, commands, 10, out.String())
-	assert.Contains(t, errs.String(), "is deregistered, but not clean")
+	assert.Contains(t, errs.String(), "is deregistered, but objects remain on it")
 	out.Reset()
 	require.NoError(t, execute(t, NewCmd(f), "list", "--mgmt-context", "cluster-1"))
 	assert.Regexp(t, `(?m)^cluster-2 +leftover `, out.String())

@@ -21,11 +21,11 @@ type kept struct {
 	Answers wizards.Answers `json:"answers"`
 }
 
-// errStopped ends a run at the person's wish.
+// errStopped ends a run when the user decides so.
 var errStopped = errors.New("stopped")
 
-// ask asks for what the flags leave open, makes sure that it can work, and
-// registers the cluster.
+// ask asks for what the flags leave out, checks that the registration can work,
+// and registers the cluster.
 func (o *RegisterOptions) ask(ctx context.Context) error {
 	answers := wizards.Answers{}
 	if o.Flags.Recover != "" {
@@ -34,7 +34,7 @@ func (o *RegisterOptions) ask(ctx context.Context) error {
 			return err
 		}
 		if k.Kind != registerKind {
-			return cmdutil.FlagErrorf("the answers in %s are not those of `meshctl cluster register`", o.Flags.Recover)
+			return cmdutil.FlagErrorf("%s has no answers for `meshctl cluster register`", o.Flags.Recover)
 		}
 		answers = k.Answers
 	}
@@ -132,7 +132,7 @@ func (o *RegisterOptions) check(ctx context.Context, fleet *wizards.Fleet, mgmt 
 }
 
 func (o *RegisterOptions) agreed(ctx context.Context, fleet *wizards.Fleet, management *wizards.Context) error {
-	yes, err := fleet.Agree("Register " + o.Name + " now? It gets an account for meshctl, and " + management.Server + " the account's credential.")
+	yes, err := fleet.Agree("Register " + o.Name + " now? This creates a ServiceAccount for meshctl on it, and stores its credential in " + management.Server + ".")
 	switch {
 	case err != nil:
 		return err
@@ -142,7 +142,7 @@ func (o *RegisterOptions) agreed(ctx context.Context, fleet *wizards.Fleet, mana
 	if err := registerRun(ctx, o); err != nil {
 		return err
 	}
-	say(o.Streams, "The same without questions:")
+	say(o.Streams, "Equivalent command:")
 	_, err = o.Streams.Err.Write([]byte("\n  " + wizards.Quote(o.command()) + "\n"))
 	return err
 }

@@ -37,54 +37,54 @@ func TestRegisterWizard(t *testing.T) {
 	}
 
 	err := ask(wizardtest.New(t).
-		Says("Context typo is left out: the cluster (context \"typo\", https://127.0.0.1:").
-		Picks("Which cluster has the management plane?", "cluster-1").
-		Picks("Which cluster shall be registered?", "arn:aws:eks:eu-west-1:1:cluster/Prod_EU").
-		Interrupts("What shall the cluster of context arn:aws:eks:eu-west-1:1:cluster/Prod_EU be called?"))
+		Says("Context typo is skipped: the cluster (context \"typo\", https://127.0.0.1:").
+		Picks("Which cluster is the management cluster?", "cluster-1").
+		Picks("Which cluster do you want to register?", "arn:aws:eks:eu-west-1:1:cluster/Prod_EU").
+		Interrupts("Name for the cluster of context arn:aws:eks:eu-west-1:1:cluster/Prod_EU?"))
 	require.ErrorIs(t, err, context.Canceled)
 	path := regexp.MustCompile(`meshctl cluster register --recover (\S+)`).FindStringSubmatch(errs.String())
 	require.Len(t, path, 2, errs.String())
 	t.Cleanup(func() { _ = os.Remove(path[1]) })
 
 	require.NoError(t, ask(wizardtest.New(t).
-		Refused("be called?", "Prod", "want lower-case letters").
-		Accepts("be called?", "prod-eu").
+		Refused("Name for the cluster", "Prod", "use at most 63 lower-case letters").
+		Accepts("Name for the cluster", "prod-eu").
 		Picks("Register prod-eu now?", "no"), "--recover", path[1]))
 	assert.Contains(t, errs.String(), "Nothing was written.")
 
 	require.NoError(t, ask(wizardtest.New(t).
-		Accepts("be called?", "prod-eu").
+		Accepts("Name for the cluster", "prod-eu").
 		Picks("Register prod-eu now?", "yes"), "--mgmt-context", "cluster-1", "--remote-context", "arn:aws:eks:eu-west-1:1:cluster/Prod_EU"))
 	assert.Regexp(t, `(?m)^created +management +KubernetesCluster +gloo-mesh/prod-eu$`, out.String())
-	_, command, ok := strings.Cut(errs.String(), "The same without questions:\n\n  meshctl cluster ")
+	_, command, ok := strings.Cut(errs.String(), "Equivalent command:\n\n  meshctl cluster ")
 	require.True(t, ok, errs.String())
 	require.NoError(t, execute(t, NewCmd(f), strings.Fields(command)...))
-	assert.Contains(t, errs.String(), "was registered already; nothing has changed")
+	assert.Contains(t, errs.String(), "is already registered; nothing changed")
 
 	t.Log("what is registered is shown as such, and a second name for it is refused before anything is written")
 	require.NoError(t, ask(wizardtest.New(t).
-		Picks("management plane?", "cluster-1").
-		Picks("Which cluster shall be registered?", "cluster-2").
-		Says("It is registered as prod-eu").
+		Picks("management cluster?", "cluster-1").
+		Picks("Which cluster do you want to register?", "cluster-2").
+		Says("It is already registered as prod-eu").
 		Picks("Register prod-eu now?", "yes")))
 	require.NoError(t, ask(wizardtest.New(t).
-		Picks("management plane?", "cluster-1").
-		Picks("Which cluster shall be registered?", "cluster-2").
+		Picks("management cluster?", "cluster-1").
+		Picks("Which cluster do you want to register?", "cluster-2").
 		Says("it is registered as prod-eu already").
-		Picks("What now?", "again").
-		Picks("What now?", "other").
-		Picks("Which cluster shall be registered?", "cluster-1").
-		Accepts("be called?", "cluster-1").
+		Picks("What next?", "again").
+		Picks("What next?", "other").
+		Picks("Which cluster do you want to register?", "cluster-1").
+		Accepts("Name for the cluster", "cluster-1").
 		Picks("Register cluster-1 now?", "yes"), "other"))
 	assert.Contains(t, errs.String(), "Cluster cluster-1 is registered")
 	require.NoError(t, ask(wizardtest.New(t).
-		Picks("Which cluster shall be registered?", "cluster-2").
-		Picks("What now?", "stop"), "other", "--mgmt-context", "cluster-1"))
+		Picks("Which cluster do you want to register?", "cluster-2").
+		Picks("What next?", "stop"), "other", "--mgmt-context", "cluster-1"))
 	assert.Contains(t, errs.String(), "Nothing was written.")
 
 	err = ask(wizardtest.New(t), "--mgmt-context", "typo")
 	require.ErrorContains(t, err, "context typo: the cluster")
 	err = ask(wizardtest.New(t), "--mgmt-context", "cluster-9")
-	require.ErrorContains(t, err, `has no context "cluster-9"; it has: arn:aws`)
+	require.ErrorContains(t, err, `context "cluster-9" does not exist in the kubeconfig; choose one of: arn:aws`)
 	assert.NotEqual(t, cmdutil.ExitOK, cmdutil.ExitCode(err))
 }

@@ -1,12 +1,15 @@
 package cmdutil
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// NoArgs refuses arguments.
+// NoArgs rejects arguments.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return FlagErrorf("%s takes no arguments, but got %q", cmd.CommandPath(), strings.Join(args, " "))
@@ -14,8 +17,8 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Args asks for one argument for each name; a last name in brackets, such as
-// "[NAME]", may be left out.
+// Args requires one argument for each name; a last name in brackets, such as
+// "[NAME]", is optional.
 func Args(names ...string) cobra.PositionalArgs {
 	need := len(names)
 	if need > 0 && strings.HasPrefix(names[need-1], "[") {
@@ -24,20 +27,54 @@ func Args(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < need:
-			return FlagErrorf("%s: say which %s; usage: %s", cmd.CommandPath(), strings.Join(names[len(args):need], " and "), cmd.UseLine())
+			return FlagErrorf("%s: %s is required; usage: %s", cmd.CommandPath(), strings.Join(names[len(args):need], " and "), cmd.UseLine())
 		case len(args) > len(names):
-			return FlagErrorf("%s: %q is one argument too many; usage: %s", cmd.CommandPath(), args[len(names)], cmd.UseLine())
+			return FlagErrorf("%s: unexpected argument %q; usage: %s", cmd.CommandPath(), args[len(names)], cmd.UseLine())
 		}
 		return nil
 	}
 }
 
-// UnknownCommand is the error for a word that is no command of the parent at
-// path; it suggests a similar one of those that parent has.
-func UnknownCommand(path string, parent *cobra.Command, word string) error {
-	parent.SuggestionsMinimumDistance = 2
-	if similar := parent.SuggestionsFor(word); len(similar) > 0 {
-		return FlagErrorf("%s has no command %q; did you mean %q?", path, word, similar[0])
+// UnknownCommand is the error for a word that is not a command below parent. It
+// suggests a similar one; help topics count only if topics is true.
+func UnknownCommand(parent *cobra.Command, word string, topics bool) error {
+	var known []string
+	for _, c := range parent.Commands() {
+		if c.IsAvailableCommand() || topics && c.IsAdditionalHelpTopicCommand() {
+			known = append(append(known, c.Name()), c.Aliases...)
+		}
 	}
-	return FlagErrorf("%s has no command %q", path, word)
+	text := fmt.Sprintf("unknown command %q for %q", word, parent.CommandPath())
+	if similar := similar(word, known); similar != "" {
+		text += fmt.Sprintf("; did you mean %q?", similar)
+	}
+	return &FlagError{Err: errors.New(text)}
+}
+
+// UnknownFlag adds a similar flag of the command to the error for a flag that it
+// does not have. Other errors of parsing flags become FlagErrors as they are.
+func UnknownFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if similar := similar(unknown.GetSpecifiedName(), known); similar != "" {
+			err = fmt.Errorf("%w; did you mean --%s?", err, similar)
+		}
+	}
+	return &FlagError{Err: err}
+}
+
+// similar is the known word that differs from word in at most two letters, or
+// begins with it; empty if there is none.
+func similar(word string, known []string) string {
+	// cobra has the rule, but applies it to commands only.
+	words := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, name := range known {
+		words.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	if found := words.SuggestionsFor(word); len(found) > 0 {
+		return found[0]
+	}
+	return ""
 }

@@ -22,13 +22,13 @@ const (
 // ExitCodesHelp explains the exit codes to people.
 const ExitCodesHelp = `Exit codes of meshctl:
 
-  0    done
-  1    failed; the reason is on standard error
-  2    wrong command, flag or argument; nothing was done
-  3    what was asked for does not exist
-  4    an API server could not be reached, or the kubeconfig names none
-  5    the command did its work and found problems (translate, check)
-  130  interrupted (ctrl-c)`
+  0    success
+  1    failure; standard error says why
+  2    invalid command, flag or argument
+  3    the object, file or folder does not exist
+  4    a cluster cannot be reached, or the kubeconfig does not say how
+  5    success, but problems were found (see: meshctl translate --fail-on)
+  130  interrupted by ctrl-c or SIGTERM`
 
 // ErrSilent fails a command that has already said why.
 var ErrSilent = errors.New("failed")

@@ -52,8 +52,8 @@ func TestArgs(t *testing.T) {
 	args := cmdutil.Args("NAME", "[CONTEXT]")
 	assert.NoError(t, args(cmd, []string{"a"}))
 	assert.NoError(t, args(cmd, []string{"a", "b"}))
-	assert.EqualError(t, args(cmd, nil), "register: say which NAME; usage: register NAME [CONTEXT]")
-	assert.EqualError(t, args(cmd, strings.Fields("a b c")), `register: "c" is one argument too many; usage: register NAME [CONTEXT]`)
+	assert.EqualError(t, args(cmd, nil), "register: NAME is required; usage: register NAME [CONTEXT]")
+	assert.EqualError(t, args(cmd, strings.Fields("a b c")), `register: unexpected argument "c"; usage: register NAME [CONTEXT]`)
 	assert.EqualError(t, cmdutil.NoArgs(cmd, []string{"a"}), `register takes no arguments, but got "a"`)
 	assert.NoError(t, cmdutil.NoArgs(cmd, nil))
 }

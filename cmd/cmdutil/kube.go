@@ -25,7 +25,7 @@ type KubeFlags struct {
 // Gloo Mesh) to cmd.
 func (k *KubeFlags) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
-	cmd.Flags().StringVar(&k.Context, "context", "", "`context` in the kubeconfig (default: its current one)")
+	cmd.Flags().StringVar(&k.Context, "context", "", "`context` in the kubeconfig (default: the current one)")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "kubecontext" {
 			name = "context"
@@ -61,7 +61,7 @@ func someContexts(kubeconfig string) (names []string, current string, err error)
 }
 
 func noContext(where string) error {
-	return UnreachableErrorf("kubeconfig %s: no context in it, or no such file; name another with --kubeconfig", where)
+	return UnreachableErrorf("kubeconfig %s: the file does not exist or has no context; set another one with --kubeconfig", where)
 }
 
 // loadConfig is Factory.Config without the program's own settings.
@@ -80,7 +80,7 @@ func loadConfig(kubeconfig, context string) (*rest.Config, error) {
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
 	if err != nil {
-		return nil, UnreachableErrorf("kubeconfig %s: %w; mend the file or name another with --kubeconfig", where, err)
+		return nil, UnreachableErrorf("kubeconfig %s: %w; fix the file, or set another one with --kubeconfig", where, err)
 	}
 	return config, nil
 }
@@ -96,14 +96,14 @@ func readKubeconfig(kubeconfig string) (raw *clientcmdapi.Config, where string, 
 		rules.ExplicitPath = kubeconfig
 		where = kubeconfig
 		if info, err := os.Stat(kubeconfig); errors.Is(err, fs.ErrNotExist) {
-			return nil, where, UnreachableErrorf("kubeconfig %s: no such file; name another with --kubeconfig", kubeconfig)
+			return nil, where, UnreachableErrorf("kubeconfig %s: the file does not exist; set another one with --kubeconfig", kubeconfig)
 		} else if err == nil && info.IsDir() {
-			return nil, where, UnreachableErrorf("kubeconfig %s: is a folder; name a file with --kubeconfig", kubeconfig)
+			return nil, where, UnreachableErrorf("kubeconfig %s: is a folder; set a file with --kubeconfig", kubeconfig)
 		}
 	}
 	raw, err = rules.Load()
 	if err != nil {
-		return nil, where, UnreachableErrorf("kubeconfig %s: %w; mend the file or name another with --kubeconfig", where, err)
+		return nil, where, UnreachableErrorf("kubeconfig %s: %w; fix the file, or set another one with --kubeconfig", where, err)
 	}
 	return raw, where, nil
 }
@@ -115,16 +115,16 @@ func pickContext(raw *clientcmdapi.Config, where, context string) error {
 	case len(known) == 0:
 		return noContext(where)
 	case context == "" && raw.CurrentContext == "":
-		return UnreachableErrorf("kubeconfig %s: has no current context; choose one with --context: %s", where, strings.Join(known, ", "))
+		return UnreachableErrorf("kubeconfig %s: no current context is set; choose one with --context: %s", where, strings.Join(known, ", "))
 	case context == "":
 		context = raw.CurrentContext
 	}
 	if !slices.Contains(known, context) {
-		return UnreachableErrorf("kubeconfig %s: has no context %q; it has: %s", where, context, strings.Join(known, ", "))
+		return UnreachableErrorf("kubeconfig %s: context %q does not exist; choose one of: %s", where, context, strings.Join(known, ", "))
 	}
 	cluster := raw.Contexts[context].Cluster
 	if _, ok := raw.Clusters[cluster]; !ok {
-		return UnreachableErrorf("kubeconfig %s: context %q names cluster %q, which is not in the file; mend the file", where, context, cluster)
+		return UnreachableErrorf("kubeconfig %s: context %q names cluster %q, which is not in the file; fix the file", where, context, cluster)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func contextNames(raw *clientcmdapi.Config) []string {
 func (k *KubeFlags) Config(f *Factory) (*rest.Config, error) {
 	config, err := f.Config(k.Kubeconfig, k.Context)
 	if err != nil {
-		return nil, fmt.Errorf("cannot choose a cluster: %w", err)
+		return nil, fmt.Errorf("cannot connect to a cluster: %w", err)
 	}
 	return config, nil
 }

@@ -52,9 +52,9 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, []string{"a", "b"}, names)
 
 	for name, c := range map[string]struct{ path, context, want string }{
-		"no file":    {path + "x", "", "no such file; name another with --kubeconfig"},
-		"a folder":   {filepath.Dir(path), "", "is a folder; name a file with --kubeconfig"},
-		"no context": {path, "c", `has no context "c"; it has: a, b`},
+		"no file":    {path + "x", "", "the file does not exist; set another one with --kubeconfig"},
+		"a folder":   {filepath.Dir(path), "", "is a folder; set a file with --kubeconfig"},
+		"no context": {path, "c", `context "c" does not exist; choose one of: a, b`},
 	} {
 		_, err := factory.Config(c.path, c.context)
 		require.Error(t, err, name)

@@ -36,7 +36,7 @@ func (o *OutputFlag) AddFlag(cmd *cobra.Command, formats ...Format) {
 	for _, f := range formats {
 		o.allowed = append(o.allowed, string(f))
 	}
-	cmd.Flags().VarP(o, "output", "o", "how to print: "+strings.Join(o.allowed, ", "))
+	cmd.Flags().VarP(o, "output", "o", "output `format`: "+strings.Join(o.allowed, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.allowed, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -48,38 +48,61 @@ type Options struct {
 	command string
 }
 
-const long = `Makes policies and VirtualMeshes. On a terminal it asks for what the flags leave
-open: it offers what was discovered, shows what each answer selects, and at the
-end the manifest and what it would change in each cluster. Then it is applied,
-saved or edited, and the command that makes the same without questions is shown.
+const long = `On a terminal, the command asks for what the flags leave out. It lists what was
+discovered, shows what each answer selects, and finally the manifest and what
+it would change in each cluster. You can then apply, save or edit the manifest.
+The equivalent command without questions is printed at the end.
 
-Elsewhere the flags must say all that is needed.`
+Without a terminal, the flags must specify everything that is required.`
+
+const virtualMeshExample = `  # Answer questions
+  meshctl create virtualmesh
+
+  # Join two meshes, and make every service reachable from both clusters
+  meshctl create virtualmesh virtual-mesh --mesh gloo-mesh/istiod-istio-system-cluster-1 --mesh gloo-mesh/istiod-istio-system-cluster-2 --federate all --apply`
+
+const trafficPolicyExample = `  # Answer questions
+  meshctl create trafficpolicy
+
+  # Send a tenth of the requests to version 2 of a service
+  meshctl create trafficpolicy reviews-canary --destination reviews.bookinfo.cluster-1 \
+    --shift reviews.bookinfo.cluster-1,weight=90,subset.version=v1 \
+    --shift reviews.bookinfo.cluster-1,weight=10,subset.version=v2 --apply
+
+  # Preview a timeout for the manifests in a folder
+  meshctl create trafficpolicy slow --from ./manifests --destination reviews.bookinfo.cluster-1 --timeout 3s --dry-run`
+
+const accessPolicyExample = `  # Answer questions
+  meshctl create accesspolicy
+
+  # Allow one service account to read from a service
+  meshctl create accesspolicy productpage --source-account bookinfo-productpage.bookinfo.cluster-1 \
+    --destination reviews.bookinfo.cluster-1 --allowed-methods GET --apply`
 
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a policy or a VirtualMesh, by questions or by flags",
-		Long:  long,
-		Example: `  meshctl create virtualmesh
-  meshctl create trafficpolicy
-  meshctl create accesspolicy
+		Short: "Create a policy or a VirtualMesh, interactively or with flags",
+		Long:  "Creates policies and VirtualMeshes.\n\n" + long,
+		Example: `  # Answer questions
+  meshctl create virtualmesh
 
-  # without questions, without a cluster
+  # Preview a policy for the manifests in a folder, without questions
   meshctl create trafficpolicy slow --from ./manifests --destination reviews.bookinfo.cluster-1 --timeout 3s --dry-run`,
 	}
 	cmd.AddCommand(
-		newCmdKind(f, wizards.VirtualMesh(), "virtualmesh", []string{"vm", "vmesh"}, "Join meshes into one", runF),
-		newCmdKind(f, wizards.TrafficPolicy(), "trafficpolicy", []string{"tp"}, "Say how requests to services are treated", runF),
-		newCmdKind(f, wizards.AccessPolicy(), "accesspolicy", []string{"ap"}, "Say who may call services", runF),
+		newCmdKind(f, wizards.VirtualMesh(), "virtualmesh", []string{"vm", "vmesh"}, "Join meshes into a VirtualMesh", virtualMeshExample, runF),
+		newCmdKind(f, wizards.TrafficPolicy(), "trafficpolicy", []string{"tp"}, "Control how requests to services are handled", trafficPolicyExample, runF),
+		newCmdKind(f, wizards.AccessPolicy(), "accesspolicy", []string{"ap"}, "Control who may call services", accessPolicyExample, runF),
 	)
 	return cmd
 }
 
-func newCmdKind(f *cmdutil.Factory, form *wizards.Form, use string, aliases []string, short string, runF func(context.Context, *Options) error) *cobra.Command {
+func newCmdKind(f *cmdutil.Factory, form *wizards.Form, use string, aliases []string, short, example string, runF func(context.Context, *Options) error) *cobra.Command {
 	opts := &Options{Streams: f.Streams, Now: f.Now, Form: form, Answers: wizards.Answers{}, Factory: f}
 	cmd := &cobra.Command{
-		Use: use + " [NAME]", Aliases: aliases, Short: short, Long: short + ".\n\n" + long,
+		Use: use + " [NAME]", Aliases: aliases, Short: short, Long: short + ".\n\n" + long, Example: example,
 		Args: cmdutil.Args("[NAME]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -110,18 +133,18 @@ func AddFormFlags(cmd *cobra.Command, form *wizards.Form, answers wizards.Answer
 			flag.NoOptDefVal = "true"
 		}
 	}
-	cmd.Flags().Var(&value{answers: answers}, wizards.AnyField, "any field below spec, as PATH=JSON")
+	cmd.Flags().Var(&value{answers: answers}, wizards.AnyField, "set any field below spec, as PATH=JSON; may be repeated")
 }
 
 func (o *Options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&o.Namespace, "namespace", "n", "", "`namespace` of the new object (default: that of the management plane)")
-	flags.StringVarP(&o.From, "from", "f", "", "look into this `folder`, as for translate, instead of into the management cluster")
+	flags.StringVarP(&o.Namespace, "namespace", "n", "", "`namespace` of the new object (default: the namespace of the management plane)")
+	flags.StringVarP(&o.From, "from", "f", "", "read the manifests in this `folder`, as for translate, instead of the management cluster")
 	o.Kube.AddFlags(cmd)
 	flags.StringVar(&o.MgmtNamespace, "mgmt-namespace", snapshot.DefaultNamespace, "`namespace` of the management plane")
-	flags.BoolVar(&o.Apply, "apply", false, "create it in the management cluster, without a last question")
-	flags.BoolVar(&o.DryRun, "dry-run", false, "print the manifest, and what it would change; write nothing")
+	flags.BoolVar(&o.Apply, "apply", false, "create the object in the management cluster without confirmation")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "print the manifest and what it would change, without writing anything")
 	flags.StringVar(&o.Save, "save", "", "write the manifest to this `file`")
 	o.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
 	o.Flags.AddFlags(cmd)

@@ -53,7 +53,7 @@ func wizard(t *testing.T, script *wizardtest.Script, args ...string) (stdout, st
 // same manifest.
 func again(t *testing.T, stderr string, manifest []byte) {
 	t.Helper()
-	_, command, found := strings.Cut(stderr, "The same without questions:\n\n  meshctl create ")
+	_, command, found := strings.Cut(stderr, "Equivalent command:\n\n  meshctl create ")
 	require.True(t, found, stderr)
 	words := shellSplit(t, strings.TrimSpace(command))
 	for i, word := range words {
@@ -81,36 +81,36 @@ func TestTrafficPolicyWizard(t *testing.T) {
 	script := wizardtest.New(t).
 		Picks("Requests to which services? [spec.destinationSelector]", "names").
 		PicksAll("Which services?", "reviews.bookinfo.cluster-1").
-		Says("That is 1 of ").
+		Says("This selects 1 of ").
 		Picks("Requests from which workloads?", "matcher").
 		PicksAll("In which namespaces?", "bookinfo").
 		PicksAll("In which clusters?").
 		PicksAll("With which labels?", "app=productpage").
 		Says("productpage-v1.bookinfo.cluster-1").
 		Picks("Which requests?", "some").
-		Refused("Which? Such as", "GET /api", `is none of prefix=`).
+		Refused("Which? Such as", "GET /api", `is not one of prefix=`).
 		Refused("Which? Such as", "method=get", "method get can never match, as HTTP methods are in upper case; write GET").
 		Types("Which? Such as", "prefix=/reviews,method=GET").
-		PicksAll("What shall happen to them? [spec.policy]", "policy.trafficShift", "policy.requestTimeout").
+		PicksAll("What should happen to these requests? [spec.policy]", "policy.trafficShift", "policy.requestTimeout").
 		Picks("Target 1: which service?", "reviews.bookinfo.cluster-2").
 		Picks("Target 1: which of its pods?", "version=v3").
-		Refused("Target 1: which share", "most", "a whole number is needed").
+		Refused("Target 1: which share", "most", "an integer is required").
 		Refused("Target 1: which share", "2000000", "should be less than or equal to 1000000").
 		Types("Target 1: which share", "75").
-		Picks("One more target?", "yes").
+		Picks("Add another target?", "yes").
 		Picks("Target 2: which service?", "reviews.bookinfo.cluster-1").
 		Picks("Target 2: which of its pods?", "").
 		Types("Target 2: which share", "25").
-		Picks("One more target?", "no").
+		Picks("Add another target?", "no").
 		Refused("How long may a request take, retries included? [spec.policy.requestTimeout]", "soon", "must be a duration: numbers with a unit").
 		Accepts("How long may a request take", "5s").
-		Refused("What shall it be called? [metadata.name]", "Slow_1", "a lowercase RFC 1123 subdomain").
-		Accepts("What shall it be called?", "reviews-traffic").
+		Refused("Name of the object? [metadata.name]", "Slow_1", "a lowercase RFC 1123 subdomain").
+		Accepts("Name of the object?", "reviews-traffic").
 		Says("  requestTimeout: 5s").
 		Says("changed VirtualService bookinfo/reviews").
-		Picks("What now?", "full").
+		Picks("What next?", "full").
 		Says("+").
-		Picks("What now?", "save").
+		Picks("What next?", "save").
 		Types("To which file?", file)
 	_, stderr, err := wizard(t, script, "trafficpolicy", "--from", bookinfo)
 	require.NoError(t, err)
@@ -126,27 +126,27 @@ func TestAccessPolicyWizard(t *testing.T) {
 	script := wizardtest.New(t).
 		Picks("Who may call?", "accounts").
 		PicksAll("Which service accounts?", "bookinfo-productpage.bookinfo.cluster-1").
-		Says("That is 1 of").
+		Says("This selects 1 of").
 		Picks("Requests to which services?", "matcher").
 		PicksAll("In which namespaces?").PicksAll("In which clusters?").PicksAll("With which labels?").
-		Says("Pick a namespace, a cluster or a label").
+		Says("Choose at least one namespace, cluster or label").
 		PicksAll("In which namespaces?", "bookinfo").PicksAll("In which clusters?", "cluster-1").PicksAll("With which labels?").
 		Refused("HTTP methods?", "get", "write GET").
 		Types("HTTP methods?", "GET,POST").
 		Refused("paths?", "api", "must begin with / or *").
 		Types("paths?", "").
 		PicksAll("ports", "9080").
-		Types("called?", "who").
-		Picks("What now?", "edit").
+		Types("Name of the object?", "who").
+		Picks("What next?", "edit").
 		Edits("name: who", "kind: {").
-		Says("not YAML").
-		Picks("It cannot be taken like that", "again").
+		Says("invalid YAML").
+		Picks("The manifest is not valid", "again").
 		Edits("kind: {", "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: AccessPolicy\nmetadata: {name: who, namespace: gloo-mesh}\nspec: {allowedMethods: [GET], allowedPath: [/]}").
 		Says(`unknown field "spec.allowedPath"`).
-		Picks("It cannot be taken like that", "again").
+		Picks("The manifest is not valid", "again").
 		Edits("allowedPath:", "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: AccessPolicy\nmetadata: {name: who, namespace: gloo-mesh}\nspec: {allowedMethods: [GET]}").
 		Says("- GET").
-		Picks("What now?", "save").
+		Picks("What next?", "save").
 		Types("To which file?", file)
 	_, stderr, err := wizard(t, script, "ap", "--from", bookinfo)
 	require.NoError(t, err)
@@ -160,16 +160,16 @@ func TestVirtualMeshWizard(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "mesh.yaml")
 	script := wizardtest.New(t).
-		PicksAll("Which meshes shall be one? [spec.meshes]").
-		Says("Pick at least one").
+		PicksAll("Which meshes do you want to join? [spec.meshes]").
+		Says("Choose at least one").
 		PicksAll("Which meshes", "gloo-mesh/istiod-istio-system-cluster-1", "gloo-mesh/istiod-istio-system-cluster-2").
 		Picks("trust", "shared").
-		Picks("called from the other meshes?", "all").
-		Picks("May everybody call everybody?", "ENABLED").
-		Refused("called?", "virtual-mesh", "there is a VirtualMesh virtual-mesh in namespace gloo-mesh already").
-		Accepts("called?", "virtual-mesh-2").
+		Picks("reachable from other meshes?", "all").
+		Picks("May all workloads call each other?", "ENABLED").
+		Refused("Name of the object?", "virtual-mesh", "VirtualMesh virtual-mesh already exists in namespace gloo-mesh").
+		Accepts("Name of the object?", "virtual-mesh-2").
 		Says("mesh istiod-istio-system-cluster-1.gloo-mesh is already in the older VirtualMesh").
-		Picks("What now?", "save").
+		Picks("What next?", "save").
 		Types("To which file?", file)
 	_, stderr, err := wizard(t, script, "vm", "--from", bookinfo)
 	require.NoError(t, err)
@@ -198,20 +198,20 @@ func TestRecover(t *testing.T) {
 	script = wizardtest.New(t).
 		PicksAll("In which clusters?", "cluster-2").
 		PicksAll("With which labels?").
-		Says("That is ").
+		Says("This selects ").
 		Picks("Requests from which workloads?", "all").
 		Picks("Which requests?", "all").
-		PicksAll("What shall happen", "policy.mtls").
+		PicksAll("What should happen", "policy.mtls").
 		Picks("How do callers encrypt?", "SIMPLE").
-		Types("called?", "plain").
-		Picks("What now?", "cancel")
+		Types("Name of the object?", "plain").
+		Picks("What next?", "cancel")
 	_, stderr, err = wizard(t, script, "tp", "--from", bookinfo, "--recover", path[1])
 	require.NoError(t, err)
 	assert.Contains(t, stderr, "Nothing was written.")
 	assert.Contains(t, stderr, "--destination-namespaces bookinfo --destination-clusters cluster-2 --tls-mode SIMPLE --dry-run")
 
 	_, _, err = wizard(t, nil, "ap", "x", "--from", bookinfo, "--recover", path[1])
-	require.ErrorContains(t, err, "are about a TrafficPolicy: meshctl create trafficpolicy --recover")
+	require.ErrorContains(t, err, "contains the answers for a TrafficPolicy; use: meshctl create trafficpolicy --recover")
 }
 
 // Where nothing was discovered yet, a wizard says so and ends.
@@ -225,8 +225,8 @@ func TestNothingDiscovered(t *testing.T) {
 		want   string
 	}{
 		"names":    {"tp", wizardtest.New(t).Picks("which services?", "names"), "no service was discovered"},
-		"places":   {"tp", wizardtest.New(t).Picks("which services?", "matcher"), "give --destination-namespaces"},
-		"accounts": {"ap", wizardtest.New(t).Picks("Who may call?", "accounts"), "give --source-account"},
+		"places":   {"tp", wizardtest.New(t).Picks("which services?", "matcher"), "set --destination-namespaces"},
+		"accounts": {"ap", wizardtest.New(t).Picks("Who may call?", "accounts"), "set --source-account"},
 		"meshes":   {"vm", wizardtest.New(t), "no mesh was discovered"},
 	} {
 		_, stderr, err := wizard(t, c.script, c.use, "--from", dir)
@@ -249,8 +249,8 @@ func TestWithoutATerminalWhatIsMissingIsNamed(t *testing.T) {
 		"sources":      {[]string{"ap", "x", "--all-destinations"}, "--all-sources, --source-account"},
 		"meshes":       {[]string{"vm", "x"}, "--mesh"},
 		"everything":   {[]string{"ap", "--from", bookinfo}, "NAME\n  --all-sources, --source-account, --source-namespaces or --source-clusters\n  --all-destinations, "},
-		"what to do":   {[]string{"ap", "x", "--all-destinations", "--all-sources"}, "--apply, --save FILE, or --dry-run"},
-		"a value":      {[]string{"tp", "x", "--from", bookinfo, "--destination", "reviews", "--timeout", "3s", "--dry-run"}, "--destination: \"reviews\": want NAME.NAMESPACE.CLUSTER"},
+		"what to do":   {[]string{"ap", "x", "--all-destinations", "--all-sources"}, "--apply, --save FILE or --dry-run"},
+		"a value":      {[]string{"tp", "x", "--from", bookinfo, "--destination", "reviews", "--timeout", "3s", "--dry-run"}, "--destination: \"reviews\": must be NAME.NAMESPACE.CLUSTER"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -284,7 +284,7 @@ func TestPlain(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "good", line)
 	assert.Contains(t, out.String(), "One? [spec.x]\n  1. a\n  2. b\n  3. the ?[31mthird\n")
-	assert.Contains(t, out.String(), `"9" is no number from 1 to 3.`)
+	assert.Contains(t, out.String(), `"9" is not a number from 1 to 3.`)
 	assert.Contains(t, out.String(), "not that\n")
 	assert.NotContains(t, out.String(), "\x1b")
 	_, err = p.Select(wizards.Question{Text: "One?"}, options, "")

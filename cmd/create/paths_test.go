@@ -42,13 +42,13 @@ func forReviews(service string, action string, then ...func(*wizardtest.Script) 
 	return append(answers{
 		picks("which services?", "names"), picksAll("Which services?", service),
 		picks("which workloads?", "all"), picks("Which requests?", "all"),
-		picksAll("What shall happen", action),
+		picksAll("What should happen", action),
 	}, then...)
 }
 
 // saved ends a wizard in a file.
 func (a answers) saved(file string) answers {
-	return append(a[:len(a):len(a)], picks("What now?", "save"), types("To which file?", file))
+	return append(a[:len(a):len(a)], picks("What next?", "save"), types("To which file?", file))
 }
 
 func (a answers) script(t *testing.T) *wizardtest.Script {
@@ -65,53 +65,53 @@ func (a answers) script(t *testing.T) *wizardtest.Script {
 func TestEveryPath(t *testing.T) {
 	t.Parallel()
 	const reviews = "reviews.bookinfo.cluster-1"
-	named := types("called?", "it")
+	named := types("Name of the object?", "it")
 	for name, c := range map[string]struct {
 		use, from string
 		answers   answers
 		want      string
 	}{
 		"retries": {"tp", bookinfo, forReviews(reviews, "policy.retries",
-			refused("How many tries", "-1", "should be greater than or equal to 0"), types("How many tries", "3"),
-			refused("How long may one try", "3", "must be a duration"), types("How long may one try", ""), named), "attempts: 3"},
+			refused("How many retries", "-1", "should be greater than or equal to 0"), types("How many retries", "3"),
+			refused("How long may one attempt", "3", "must be a duration"), types("How long may one attempt", ""), named), "attempts: 3"},
 		"delay": {"tp", bookinfo, forReviews(reviews, "policy.faultInjection", picks("Delay them or fail them?", "delay"),
 			types("For how long?", "2s"), refused("Which percentage", "101", "should be less than or equal to 100"), types("Which percentage", "12.5"), named), "percentage: 12.5"},
 		"abort": {"tp", bookinfo, forReviews(reviews, "policy.faultInjection", picks("Delay them or fail them?", "abort"),
 			refused("With which status?", "99", "should be greater than or equal to"), types("With which status?", "503"), types("Which percentage", "10"), named), "httpStatus: 503"},
 		"mirror": {"tp", bookinfo, forReviews(reviews, "policy.mirror", picks("Copy them to which service?", "reviews.bookinfo.cluster-2"),
 			types("Which percentage", "100"), named), "clusterName: cluster-2"},
-		"headers": {"tp", bookinfo, forReviews(reviews, "policy.headerManipulation", refused("add to requests?", "x-team", "want key=value"),
-			types("add to requests?", `x-team=books,"x-list=a,b"`), types("take off requests?", "x-a,x-b"), types("add to responses?", ""), types("take off responses?", ""), named), "x-list: a,b"},
+		"headers": {"tp", bookinfo, forReviews(reviews, "policy.headerManipulation", refused("add to requests?", "x-team", "must be key=value"),
+			types("add to requests?", `x-team=books,"x-list=a,b"`), types("remove from requests?", "x-a,x-b"), types("add to responses?", ""), types("remove from responses?", ""), named), "x-list: a,b"},
 		"cors": {"tp", bookinfo, forReviews(reviews, "policy.corsPolicy", types("From which origin?", "suffix=.example.com"),
 			types("With which methods?", "GET,POST"), types("How long may browsers", "10m"), named), "suffix: .example.com"},
-		"outliers": {"tp", bookinfo, forReviews(reviews, "policy.outlierDetection", types("After how many errors", "5"), types("two looks", "10s"),
-			types("left out?", "30s"), refused("may be left out?", "101", "should be less than or equal to 100"), types("may be left out?", "50"), named), "maxEjectionPercent: 50"},
-		"rate limit": {"tp", bookinfo, forReviews(reviews, "policy.rateLimit", refused("How many, in which time?", "100", "want NUMBER/UNIT with one of second, minute, hour, day"),
-			refused("How many, in which time?", "x/second", "must be of type integer"), types("How many, in which time?", "100/minute"), named), "unit: MINUTE"},
-		"csrf": {"tp", bookinfo, forReviews(reviews, "policy.csrf", picks("What becomes of requests from other origins?", "csrf"),
-			types("Which other host", "shop.example.com"), named), "filterEnabled: true"},
-		"csrf, only counted": {"tp", bookinfo, forReviews(reviews, "policy.csrf", picks("What becomes of requests from other origins?", "csrf-shadow"),
-			types("Which other host", ""), named), "shadowEnabled: true"},
+		"outliers": {"tp", bookinfo, forReviews(reviews, "policy.outlierDetection", types("After how many consecutive errors", "5"), types("endpoints checked", "10s"),
+			types("not used?", "30s"), refused("may be excluded?", "101", "should be less than or equal to 100"), types("may be excluded?", "50"), named), "maxEjectionPercent: 50"},
+		"rate limit": {"tp", bookinfo, forReviews(reviews, "policy.rateLimit", refused("How many requests, in which time?", "100", "must be NUMBER/UNIT with one of second, minute, hour, day"),
+			refused("How many requests, in which time?", "x/second", "must be of type integer"), types("How many requests, in which time?", "100/minute"), named), "unit: MINUTE"},
+		"csrf": {"tp", bookinfo, forReviews(reviews, "policy.csrf", picks("What happens to requests from other origins?", "csrf"),
+			types("Which other origin", "shop.example.com"), named), "filterEnabled: true"},
+		"csrf, only counted": {"tp", bookinfo, forReviews(reviews, "policy.csrf", picks("What happens to requests from other origins?", "csrf-shadow"),
+			types("Which other origin", ""), named), "shadowEnabled: true"},
 		"tls": {"tp", bookinfo, forReviews(reviews, "policy.mtls", picks("How do callers encrypt?", "ISTIO_MUTUAL"), named), "ISTIO_MUTUAL"},
 		"a shift to a VirtualDestination": {"tp", failover, forReviews("cart.shop.cluster-1", "policy.trafficShift",
 			picks("Target 1: which service?", "virtual=gloo-mesh/cart"), picks("Target 1: which of its pods?", "version=v2"), types("Target 1: which share", "100"),
-			picks("One more target?", "no"), named), "virtualDestination:\n"},
+			picks("Add another target?", "no"), named), "virtualDestination:\n"},
 		"a shift out of all clusters": {"tp", external, forReviews("cart.shop.cluster-1", "policy.trafficShift",
-			picks("Target 1: which service?", "static=gloo-mesh/legacy"), types("Target 1: which share", "100"), picks("One more target?", "no"), named), "staticDestination:\n"},
+			picks("Target 1: which service?", "static=gloo-mesh/legacy"), types("Target 1: which share", "100"), picks("Add another target?", "no"), named), "staticDestination:\n"},
 		"all services": {"tp", bookinfo, answers{picks("which services?", "all"), picks("which workloads?", "all"), picks("Which requests?", "all"),
-			picksAll("What shall happen"), picksAll("What shall happen", "policy.requestTimeout"), types("How long", "1s"), named}, "requestTimeout: 1s"},
+			picksAll("What should happen"), picksAll("What should happen", "policy.requestTimeout"), types("How long", "1s"), named}, "requestTimeout: 1s"},
 		"services by label": {"tp", bookinfo, answers{picks("which services?", "matcher"), picksAll("In which namespaces?"), picksAll("In which clusters?", "cluster-2"),
 			picksAll("With which labels?", "app=reviews"), picks("which workloads?", "all"), picks("Which requests?", "all"),
-			picksAll("What shall happen", "policy.requestTimeout"), types("How long", "1s"), named}, "app: reviews"},
+			picksAll("What should happen", "policy.requestTimeout"), types("How long", "1s"), named}, "app: reviews"},
 		"callers by namespace": {"ap", bookinfo, answers{picks("Who may call?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"),
 			picks("which services?", "all"), types("HTTP methods?", ""), types("paths?", "/api/*"), picksAll("ports"), named}, "kubeIdentityMatcher:"},
 		"any caller": {"ap", bookinfo, answers{picks("Who may call?", "all"), picks("which services?", "names"), picksAll("Which services?"), picksAll("Which services?", reviews),
 			types("HTTP methods?", ""), types("paths?", ""), picksAll("ports"), named}, "name: reviews"},
 		"federation of some": {"vm", bookinfo, answers{picksAll("Which meshes", "gloo-mesh/istiod-istio-system-cluster-1"), picks("trust", ""),
-			picks("called from the other meshes?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"), picksAll("With which labels?"),
-			picks("May everybody call everybody?", "DISABLED"), named}, "destinationSelectors:"},
+			picks("reachable from other meshes?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"), picksAll("With which labels?"),
+			picks("May all workloads call each other?", "DISABLED"), named}, "destinationSelectors:"},
 		"federation of none": {"vm", bookinfo, answers{picksAll("Which meshes", "gloo-mesh/istiod-istio-system-cluster-1"), picks("trust", "shared"),
-			picks("called from the other meshes?", "none"), picks("May everybody call everybody?", ""), named}, "shared: {}"},
+			picks("reachable from other meshes?", "none"), picks("May all workloads call each other?", ""), named}, "shared: {}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,15 +132,15 @@ func TestInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	shift := forReviews("reviews.bookinfo.cluster-1", "policy.trafficShift",
 		picks("Target 1: which service?", "reviews.bookinfo.cluster-2"), picks("Target 1: which of its pods?", "version=v3"), types("Target 1: which share", "75"),
-		picks("One more target?", "yes"),
+		picks("Add another target?", "yes"),
 		picks("Target 2: which service?", "reviews.bookinfo.cluster-1"), picks("Target 2: which of its pods?", ""), types("Target 2: which share", "25"),
-		picks("One more target?", "no"), types("called?", "it"))
+		picks("Add another target?", "no"), types("Name of the object?", "it"))
 	mesh := answers{picksAll("Which meshes", "gloo-mesh/istiod-istio-system-cluster-1"), picks("trust", ""),
-		picks("called from the other meshes?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"), picksAll("With which labels?"),
-		picks("May everybody call everybody?", "DISABLED"), types("called?", "it")}
+		picks("reachable from other meshes?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"), picksAll("With which labels?"),
+		picks("May all workloads call each other?", "DISABLED"), types("Name of the object?", "it")}
 	access := answers{picks("Who may call?", "accounts"), picksAll("Which service accounts?", "bookinfo-productpage.bookinfo.cluster-1"),
 		picks("which services?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"), picksAll("With which labels?"),
-		types("HTTP methods?", "GET"), types("paths?", ""), picksAll("ports", "9080"), types("called?", "it")}
+		types("HTTP methods?", "GET"), types("paths?", ""), picksAll("ports", "9080"), types("Name of the object?", "it")}
 	for use, all := range map[string]answers{"tp": shift, "vm": mesh, "ap": access} {
 		t.Run(use, func(t *testing.T) {
 			t.Parallel()
@@ -181,21 +181,21 @@ func TestNameThatIsTaken(t *testing.T) {
 	t.Parallel()
 	_, _, err := wizard(t, wizardtest.New(t).
 		Picks("which workloads?", "all").Picks("Which requests?", "all").
-		Says("there is a TrafficPolicy reviews-shift in namespace gloo-mesh already; choose another name").
-		Accepts("called?", "reviews-traffic").
-		Picks("What now?", "cancel"), "tp", "reviews-shift", "--from", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
+		Says("TrafficPolicy reviews-shift already exists in namespace gloo-mesh; choose another name").
+		Accepts("Name of the object?", "reviews-traffic").
+		Picks("What next?", "cancel"), "tp", "reviews-shift", "--from", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
 	require.NoError(t, err)
 
 	_, stderr, err := wizard(t, nil, "tp", "reviews-shift", "--from", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s", "--dry-run")
 	require.NoError(t, err)
-	assert.Contains(t, stderr, "TrafficPolicy gloo-mesh/reviews-shift is taken: there is one of that name, which --apply leaves as it is.")
+	assert.Contains(t, stderr, "TrafficPolicy gloo-mesh/reviews-shift already exists, and --apply would not replace it.")
 
 	_, _, err = wizard(t, wizardtest.New(t).
 		Picks("which workloads?", "all").Picks("Which requests?", "all").
-		Picks("What now?", "edit").
+		Picks("What next?", "edit").
 		Edits("name: other", "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: reviews-shift, namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 3s}}").
-		Says("there is a TrafficPolicy reviews-shift in namespace gloo-mesh already").
-		Picks("It cannot be taken like that", "drop").
-		Picks("What now?", "cancel"), "tp", "other", "--from", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
+		Says("TrafficPolicy reviews-shift already exists in namespace gloo-mesh").
+		Picks("The manifest is not valid", "drop").
+		Picks("What next?", "cancel"), "tp", "other", "--from", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
 	require.NoError(t, err)
 }

@@ -34,7 +34,7 @@ func (o *Options) recall() error {
 		return err
 	}
 	if k.Kind != o.Form.Kind.String() {
-		return cmdutil.FlagErrorf("the answers in %s are about a %s: meshctl create %s --recover %s", o.Flags.Recover, k.Kind, strings.ToLower(k.Kind), o.Flags.Recover)
+		return cmdutil.FlagErrorf("%s contains the answers for a %s; use: meshctl create %s --recover %s", o.Flags.Recover, k.Kind, strings.ToLower(k.Kind), o.Flags.Recover)
 	}
 	for flag, values := range k.Answers {
 		if _, given := o.Answers[flag]; !given {

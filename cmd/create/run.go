@@ -47,7 +47,7 @@ func createRun(ctx context.Context, opts *Options) error {
 		return interview.Typed(err)
 	}
 	if command != nil {
-		opts.say("The same without questions:\n\n  %s\n", wizards.Quote(command))
+		opts.say("Equivalent command:\n\n  %s\n", wizards.Quote(command))
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (o *Options) decided() bool { return o.Apply || o.DryRun || o.Save != "" }
 
 func (o *Options) say(format string, args ...any) { _, _ = fmt.Fprintf(o.Streams.Err, format, args...) }
 
-// complete refuses what is missing; where somebody can be asked, nothing is.
+// complete rejects missing settings, unless there is a terminal to ask on.
 func (o *Options) complete() error {
 	if o.Asks {
 		return nil
@@ -90,12 +90,12 @@ func (o *Options) complete() error {
 		missing = append(missing, flags)
 	}
 	if !o.decided() {
-		missing = append(missing, "what to do with it: --apply, --save FILE, or --dry-run to see it")
+		missing = append(missing, "what to do with it: --apply, --save FILE or --dry-run")
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	return cmdutil.FlagErrorf("not all is said, and there is no terminal to ask on; give\n  %s", strings.Join(missing, "\n  "))
+	return cmdutil.FlagErrorf("required settings are missing, and there is no terminal to ask for them; set\n  %s", strings.Join(missing, "\n  "))
 }
 
 // input reads what was discovered.
@@ -179,7 +179,7 @@ func (o *Options) show(s *wizards.Session, out *wizards.Outcome, data []byte) er
 		return err
 	}
 	if s.World.Exists(o.Form.Kind, s.Namespace, s.Name) {
-		o.say("%s is taken: there is one of that name, which --apply leaves as it is. What follows is what would change if this replaced it.\n", title(out.Object))
+		o.say("%s already exists, and --apply would not replace it. This is what would change if it were replaced:\n", title(out.Object))
 	}
 	o.say("%s", out.Preview.Summary())
 	return nil
@@ -224,8 +224,8 @@ func title(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
 }
 
-// apply creates the object. One that is there already and says the same is
-// left; one that says something else is not overwritten.
+// apply creates the object. One that already exists with the same spec is
+// left; one with another spec is not overwritten.
 func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) error {
 	config, err := o.Kube.Config(o.Factory)
 	if err != nil {
@@ -241,7 +241,7 @@ func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) 
 	_, err = resource.Create(ctx, object, metav1.CreateOptions{FieldManager: "meshctl", FieldValidation: metav1.FieldValidationStrict})
 	switch {
 	case err == nil:
-		o.say("%s is created.\n", name)
+		o.say("%s created.\n", name)
 		return nil
 	case !apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%s: %w", name, err)
@@ -251,8 +251,8 @@ func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) 
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if !equality.Semantic.DeepEqual(there.Object["spec"], object.Object["spec"]) {
-		return fmt.Errorf("%s exists already and says something else; choose another name, or change it with kubectl edit", name)
+		return fmt.Errorf("%s already exists with a different spec; choose another name, or change it with kubectl edit", name)
 	}
-	o.say("%s is there already and says the same; nothing was changed.\n", name)
+	o.say("%s already exists with the same spec; nothing changed.\n", name)
 	return nil
 }

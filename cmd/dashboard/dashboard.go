@@ -56,10 +56,10 @@ problems, "?" lists all keys, "q" quits.
 It needs a terminal of at least 80x24. Colours are the terminal's own sixteen;
 NO_COLOR, or --theme none, leaves them out.`
 
-const example = `  # what the management cluster of the current context manages
+const example = `  # Show what the management cluster of the current context manages
   meshctl dashboard
 
-  # what these manifests would result in; saving a file updates the screen
+  # Show what manifests would result in; saving a file updates the screen
   meshctl dashboard ./manifests`
 
 // themes are the values of --theme.
@@ -98,7 +98,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	}
 	cmd.Flags().StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
 	cmd.Flags().BoolVar(&opts.Write, "write", false, "allow policies to be edited and deleted")
-	cmd.Flags().StringVar(&opts.Theme, "theme", "auto", "background to paint for: "+strings.Join(themes(), ", "))
+	cmd.Flags().StringVar(&opts.Theme, "theme", "auto", "colour `theme`, by the background of the terminal: "+strings.Join(themes(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(themes(), cobra.ShellCompDirectiveNoFileComp))
 	opts.Kube.AddFlags(cmd)
 	return cmd
@@ -158,7 +158,7 @@ func shadeOf(theme string, colour bool, colorFGBG string) (tui.Background, error
 		return tui.Background(theme), nil
 	case "auto", "":
 	default:
-		return "", cmdutil.FlagErrorf("--theme %q: choose one of %s", theme, strings.Join(themes(), ", "))
+		return "", cmdutil.FlagErrorf("--theme %q: must be one of %s", theme, strings.Join(themes(), ", "))
 	}
 	if !colour {
 		return tui.NoColour, nil

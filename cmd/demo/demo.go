@@ -35,21 +35,25 @@ func (o *Options) demo() demo.Options {
 	}
 }
 
-const long = `Shows meshctl at work on this machine: two clusters, each with a real API server
-and a real istiod, joined into one VirtualMesh, with a small application and
-policies in force. No containers and no root are needed; the first "up" needs Go
-and some ten minutes, in which it builds Kubernetes and Istio, later ones start
-within a minute or so.`
+const long = `Runs meshctl on this machine with two clusters, each with a real API server and
+a real istiod. The clusters are joined into a VirtualMesh, and run a sample
+application with policies. Neither containers nor root are required.
+
+The first "up" requires Go and takes about ten minutes, because it builds
+Kubernetes and Istio; later ones take about a minute.`
 
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See it work on this machine: two clusters with Istio, joined",
+		Short: "Try meshctl on this machine, with two joined clusters",
 		Long:  long,
-		Example: `  meshctl demo up
+		Example: `  # Start the demo, and look at one of its services
+  meshctl demo up
   export KUBECONFIG=$(meshctl demo kubeconfig)
   meshctl describe destination reviews-bookinfo-cluster-1
+
+  # Stop the demo
   meshctl demo down`,
 	}
 	cmd.AddCommand(newCmdUp(f, runF), newCmdStatus(f, runF), newCmdKubeconfig(f, runF), newCmdDown(f, runF), newCmdPrepare(f, runF))
@@ -57,12 +61,13 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 }
 
 // newSub makes what the subcommands have in common.
-func newSub(f *cmdutil.Factory, use, short string, run, runF func(context.Context, *Options) error) (*cobra.Command, *Options) {
+func newSub(f *cmdutil.Factory, use, short, example string, run, runF func(context.Context, *Options) error) (*cobra.Command, *Options) {
 	opts := &Options{Streams: f.Streams, Runtime: demo.RuntimeLocal}
 	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cmdutil.NoArgs,
+		Use:     use,
+		Short:   short,
+		Example: example,
+		Args:    cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -70,36 +75,44 @@ func newSub(f *cmdutil.Factory, use, short string, run, runF func(context.Contex
 			return run(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().StringVar(&opts.Dir, "dir", "", "`folder` of the demo; demos in different folders run side by side (default: in your cache folder)")
+	cmd.Flags().StringVar(&opts.Dir, "dir", "", "`folder` of the demo; demos in different folders can run at the same time (default: meshctl/demo in your cache folder)")
 	_ = cmd.MarkFlagDirname("dir")
 	return cmd, opts
 }
 
 func newCmdUp(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	cmd, opts := newSub(f, "up", "Start the demo, or say what is running", upRun, runF)
-	cmd.Flags().StringVar(&opts.Runtime, "runtime", opts.Runtime, "`sort` of clusters: "+demo.RuntimeLocal+" runs them as processes")
+	cmd, opts := newSub(f, "up", "Start the demo, or show that it is running", `  # Start the demo
+  meshctl demo up
+
+  # Start a second one beside it
+  meshctl demo up --dir /tmp/second`, upRun, runF)
+	cmd.Flags().StringVar(&opts.Runtime, "runtime", opts.Runtime, "`runtime` of the clusters: "+demo.RuntimeLocal+" runs them as processes")
 	return cmd
 }
 
 func newCmdStatus(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	cmd, opts := newSub(f, "status", "Say what runs, and where its logs are", statusRun, runF)
+	cmd, opts := newSub(f, "status", "Show the processes of the demo and their logs", `  # Show the processes and their logs
+  meshctl demo status`, statusRun, runF)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	return cmd
 }
 
 func newCmdKubeconfig(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	cmd, _ := newSub(f, "kubeconfig", "Print the path of the demo's kubeconfig", kubeconfigRun, runF)
+	cmd, _ := newSub(f, "kubeconfig", "Print the path of the demo's kubeconfig", `  # Use the clusters of the demo with meshctl and kubectl
+  export KUBECONFIG=$(meshctl demo kubeconfig)`, kubeconfigRun, runF)
 	return cmd
 }
 
 func newCmdDown(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	cmd, _ := newSub(f, "down", "End the demo and remove its folder", downRun, runF)
+	cmd, _ := newSub(f, "down", "Stop the demo and remove its folder", `  # Stop the demo
+  meshctl demo down`, downRun, runF)
 	return cmd
 }
 
 func newCmdPrepare(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	cmd, opts := newSub(f, "prepare", "Build Kubernetes and Istio now, so that up starts at once", prepareRun, runF)
-	cmd.Flags().BoolVar(&opts.OSM, "osm", false, "build Open Service Mesh, too; the demo does without, tests of meshctl itself use it")
+	cmd, opts := newSub(f, "prepare", "Build Kubernetes and Istio in advance", `  # Build what the demo needs, so that up starts at once
+  meshctl demo prepare`, prepareRun, runF)
+	cmd.Flags().BoolVar(&opts.OSM, "osm", false, "also build Open Service Mesh, which only the tests of meshctl use")
 	return cmd
 }
 
@@ -133,7 +146,7 @@ func downRun(ctx context.Context, opts *Options) error {
 	err := demo.Down(ctx, opts.demo())
 	if errors.Is(err, demo.ErrNotRunning) {
 		// It is down, which is what was asked for.
-		_, err = fmt.Fprintln(opts.Streams.Err, "No demo is running here.")
+		_, err = fmt.Fprintln(opts.Streams.Err, "No demo is running.")
 	}
 	return err
 }

@@ -60,6 +60,6 @@ func TestNoDemo(t *testing.T) {
 		assert.Equal(t, cmdutil.ExitNotFound, cmdutil.ExitCode(err))
 	}
 	require.NoError(t, downRun(t.Context(), opts), "it is down, which is what was asked for")
-	assert.Equal(t, "No demo is running here.\n", errs.String())
+	assert.Equal(t, "No demo is running.\n", errs.String())
 	assert.Empty(t, out.String())
 }

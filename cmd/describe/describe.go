@@ -4,6 +4,7 @@ package describe
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -43,74 +44,77 @@ func kinds() []kind {
 	return []kind{
 		{
 			snapshot.KubernetesCluster, "cluster", []string{"clusters"},
-			"A registered cluster: whether it is read and written, what is in it",
+			"A registered cluster: connection and contents",
 			"cluster-1",
 		},
 		{
 			snapshot.Mesh, "mesh", []string{"meshes"},
-			"A mesh: version, trust, gateways, what is in it",
+			"A mesh: version, trust, gateways, contents",
 			"istiod-istio-system-cluster-1",
 		},
 		{
 			snapshot.Workload, "workload", []string{"workloads"},
-			"A workload: its identity, the policies about it, what it can call",
+			"A workload: identity, policies, and what it can call",
 			"productpage-v1.bookinfo.cluster-1",
 		},
 		{
 			snapshot.Destination, "destination", []string{"destinations", "traffictarget", "traffictargets", "tt"},
-			"A service: who shifts its traffic, who may call it, who sees it",
+			"A service: policies, routes, callers, federation",
 			"reviews.bookinfo.cluster-1",
 		},
 		{
 			snapshot.VirtualMesh, "virtualmesh", []string{"virtualmeshes", "vmesh", "vmeshes", "vm"},
-			"A VirtualMesh: its members, federation, trust, global access",
+			"A VirtualMesh: members, federation, trust, global access",
 			"virtual-mesh",
 		},
 		{
 			snapshot.VirtualDestination, "virtualdestination", []string{"virtualdestinations", "vdest"},
-			"A VirtualDestination: who stands behind it, and who takes over",
+			"A VirtualDestination: its services, and their failover",
 			"reviews-global",
 		},
 		{
 			snapshot.ServiceDependency, "servicedependency", []string{"servicedependencies", "sdep"},
-			"A ServiceDependency: which workloads it limits, and to what",
+			"A ServiceDependency: the workloads it limits, and how",
 			"productpage-deps",
 		},
 		{
 			snapshot.TrafficPolicy, "trafficpolicy", []string{"trafficpolicies", "tp"},
-			"A TrafficPolicy: where it applies, what it sets and lost there",
+			"A TrafficPolicy: where it applies, and what it sets there",
 			"reviews-shift",
 		},
 		{
 			snapshot.AccessPolicy, "accesspolicy", []string{"accesspolicies", "ap"},
-			"An AccessPolicy: where it applies, and where not",
+			"An AccessPolicy: where it applies and where not",
 			"productpage-calls",
 		},
 	}
 }
 
-const long = `Answers questions about the meshes: from a cluster, or with --dir from a folder
-of manifests as for "meshctl translate".
+const long = `Explains clusters, meshes, workloads, destinations and policies. The
+information comes from the management cluster or, with --dir, from a folder of
+manifests as for "meshctl translate".
 
-A name is that of the object, such as reviews-bookinfo-cluster-1, or that of
-what it was made for: reviews, reviews.bookinfo, reviews.bookinfo.cluster-1.
-Without a name, all are listed: -o json and -o yaml have a summary of each, and
-its issues. On a terminal, columns that matter less are left out where there is
-no room for them; -o wide prints all, and so does a pipe.`
+NAME is the name of the object, such as reviews-bookinfo-cluster-1, or that of
+the Kubernetes object it represents: reviews, reviews.bookinfo or
+reviews.bookinfo.cluster-1.
+
+Without NAME, all objects of the kind are listed; -o json and -o yaml print a
+summary and the issues of each one. If a terminal is too narrow for all
+columns, the less important ones are left out; -o wide prints all of them.`
 
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",
-		Short: "Explain a cluster, mesh, workload, policy, virtual mesh or destination",
+		Short: "Explain clusters, meshes, workloads, destinations and policies",
 		Long:  long,
-		Example: `  # who shifts the traffic of reviews, and who may call it?
+		Example: `  # Show which policies apply to the service reviews, and who may call it
   meshctl describe destination reviews-bookinfo-cluster-1
 
-  # all services whose name contains "rev", as data
+  # List the services whose name contains "rev" as JSON
   meshctl describe destinations -s rev -o json
 
-  # the same questions to files
+  # List the meshes in a folder of manifests
   meshctl describe mesh --dir ./manifests`,
 	}
 	for _, k := range kinds() {
@@ -127,14 +131,18 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 		Use:     k.use + " [NAME]",
 		Aliases: k.aliases,
 		Short:   k.short,
-		Example: "  meshctl describe " + k.use + " " + k.example + "\n  meshctl describe " + k.use + " --dir ./manifests",
-		Args:    cmdutil.Args("[NAME]"),
+		Example: fmt.Sprintf(`  # Show one object
+  meshctl describe %[1]s %[2]s
+
+  # List all objects of this kind in a folder of manifests
+  meshctl describe %[1]s --dir ./manifests`, k.use, k.example),
+		Args: cmdutil.Args("[NAME]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				opts.Name = args[0]
 			}
 			if opts.Name != "" && len(opts.Search) > 0 {
-				return cmdutil.FlagErrorf("give a NAME or --search, not both")
+				return cmdutil.FlagErrorf("NAME and --search cannot be used together")
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -150,7 +158,7 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Source.AddFlags(cmd)
-	cmd.Flags().StringSliceVarP(&opts.Search, "search", "s", nil, "only objects whose name contains this `text`; of several, one is enough")
+	cmd.Flags().StringSliceVarP(&opts.Search, "search", "s", nil, "list only objects whose name contains this `text`; may be repeated")
 	return cmd
 }
 
@@ -181,18 +189,18 @@ func pick(index *explain.Index, kind snapshot.Kind, name string) (snapshot.Ref, 
 		names = append(names, ref.Name)
 	}
 	if len(found) > 1 {
-		return snapshot.Ref{}, cmdutil.FlagErrorf("%s could be several; say which: %s", name, strings.Join(names, ", "))
+		return snapshot.Ref{}, cmdutil.FlagErrorf("%s is ambiguous; choose one of: %s", name, strings.Join(names, ", "))
 	}
 	for _, ref := range index.Refs(kind) {
 		names = append(names, ref.Name)
 	}
-	hint := "there is none at all"
+	hint := "none exists"
 	if similar := closest(name, names); len(similar) > 0 {
 		hint = "did you mean " + strings.Join(similar, " or ") + "?"
 	} else if len(names) > 0 {
-		hint = "see all with: meshctl describe " + strings.ToLower(kind.String())
+		hint = "list all with: meshctl describe " + strings.ToLower(kind.String())
 	}
-	return snapshot.Ref{}, cmdutil.NotFoundErrorf("no %s is called %s; %s", strings.ToLower(kind.String()), name, hint)
+	return snapshot.Ref{}, cmdutil.NotFoundErrorf("%s %q not found; %s", strings.ToLower(kind.String()), name, hint)
 }
 
 // closest lists up to three names that contain, or are contained in, the one asked for.

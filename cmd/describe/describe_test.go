@@ -24,8 +24,8 @@ func TestNewCmd(t *testing.T) {
 		"meshes -s a,b -s c":               {want: Options{Kind: snapshot.Mesh, Search: []string{"a", "b", "c"}, Source: load.Source{Namespace: "gloo-mesh"}}},
 		"vmesh --kubecontext x":            {want: Options{Kind: snapshot.VirtualMesh, Source: load.Source{Namespace: "gloo-mesh", Kube: cmdutil.KubeFlags{Context: "x"}}}},
 		"workload w --dir d -o json":       {want: Options{Kind: snapshot.Workload, Name: "w", Source: load.Source{Dir: "d", Namespace: "gloo-mesh"}}},
-		"mesh a b":                         {wantErr: "one argument too many"},
-		"mesh a -s b":                      {wantErr: "not both"},
+		"mesh a b":                         {wantErr: "unexpected argument"},
+		"mesh a -s b":                      {wantErr: "cannot be used together"},
 		"mesh --dir d --kubeconfig f":      {wantErr: "none of the others can be"},
 		"mesh --dir d -n other -o nothing": {wantErr: "must be one of table, wide, json, yaml"},
 	}

@@ -16,9 +16,13 @@ func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) err
 	cmd := &cobra.Command{
 		Use:     "problems",
 		Aliases: []string{"issues"},
-		Short:   "Everything that is wrong, worst first, each with the next step",
-		Example: "  meshctl describe problems\n  meshctl describe problems --dir ./manifests -o json",
-		Args:    cmdutil.NoArgs,
+		Short:   "All problems, worst first, each with a next step",
+		Example: `  # Show what is wrong, and what to do about it
+  meshctl describe problems
+
+  # Check manifests before they are applied
+  meshctl describe problems --dir ./manifests -o json`,
+		Args: cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runF != nil {
 				return runF(cmd.Context(), opts)

@@ -52,7 +52,7 @@ func (w *world) paints() {
 	x.Types("e")
 	x.Sees("Write TrafficPolicy gloo-mesh/reviews-shift?")
 	x.Types("\r")
-	x.Sees("TrafficPolicy gloo-mesh/reviews-shift is written")
+	x.Sees("TrafficPolicy gloo-mesh/reviews-shift was written")
 	w.awaitTimeout("7.654s")
 	x.Types("1")
 	x.Sees("[1 Fleet]")

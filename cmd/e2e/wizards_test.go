@@ -42,39 +42,39 @@ func (w *world) initializes() {
 	w.t.Helper()
 	const enter, space = terminaltest.Enter, terminaltest.Space
 	x := w.terminal(nil, "init")
-	x.Answer("Which cluster has the management plane?", enter)
-	x.Answer("Which clusters shall be managed?", enter)
-	x.Answer("context cluster-1 be called?", enter)
-	x.Answer("context cluster-2 be called?", enter)
+	x.Answer("Which cluster is the management cluster?", enter)
+	x.Answer("Which clusters do you want to register?", enter)
+	x.Answer("context cluster-1?", enter)
+	x.Answer("context cluster-2?", enter)
 	x.Answer("Register cluster-1, cluster-2 now?", enter)
 	x.Answer("Join meshes into a VirtualMesh?", enter)
-	x.Answer("Which meshes shall be one?", enter)
+	x.Answer("Which meshes do you want to join?", enter)
 	x.Answer("How do they trust each other?", enter)
-	x.Answer("Which services can be called from the other meshes?", enter)
-	x.Answer("May everybody call everybody?", enter)
-	x.Answer("What shall it be called?", enter)
-	x.Answer("What now?", enter)
-	x.Answer("A first policy?", enter)
+	x.Answer("Which services should be reachable from other meshes?", enter)
+	x.Answer("May all workloads call each other?", enter)
+	x.Answer("Name of the object?", enter)
+	x.Answer("What next?", enter)
+	x.Answer("Create a first policy?", enter)
 	x.Answer("Requests to which services?", enter)
 	x.Answer("Which services?", "reviews.bookinfo.cluster-1", space, enter)
 	x.Answer("Requests from which workloads?", enter)
 	x.Answer("Which requests?", enter)
-	x.Answer("What shall happen to them?", "shift", space, enter)
+	x.Answer("What should happen to these requests?", "shift", space, enter)
 	x.Answer("Target 1: which service?", "reviews.bookinfo.cluster-2", enter)
 	x.Answer("Target 1: which of its pods?", "v3", enter)
 	x.Answer("Target 1: which share", "75", enter)
-	x.Answer("One more target?", "yes", enter)
+	x.Answer("Add another target?", "yes", enter)
 	x.Answer("Target 2: which service?", "reviews.bookinfo.cluster-1", enter)
 	x.Answer("Target 2: which of its pods?", enter)
 	x.Answer("Target 2: which share", "25", enter)
-	x.Answer("One more target?", enter)
-	x.Answer("What shall it be called?", enter)
-	x.Answer("What now?", enter)
+	x.Answer("Add another target?", enter)
+	x.Answer("Name of the object?", enter)
+	x.Answer("What next?", enter)
 	x.Ends(0)
 	for _, want := range []string{
 		"Found in cluster-1: 1 mesh (istiod-istio-system-cluster-1)", "Found in cluster-2: 1 mesh",
-		"created ServiceEntry istio-system/reviews.bookinfo.svc.cluster-2.global", "VirtualMesh gloo-mesh/virtual-mesh is created.",
-		"created VirtualService bookinfo/reviews", "TrafficPolicy gloo-mesh/reviews-traffic is created.",
+		"created ServiceEntry istio-system/reviews.bookinfo.svc.cluster-2.global", "VirtualMesh gloo-mesh/virtual-mesh created.",
+		"created VirtualService bookinfo/reviews", "TrafficPolicy gloo-mesh/reviews-traffic created.",
 		"meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1",
 		"meshctl serve --context cluster-1",
 	} {
@@ -87,12 +87,12 @@ func (w *world) initializes() {
 func (w *world) knowsWhatIsDone() {
 	w.t.Helper()
 	x := w.terminal([]string{"TERM=dumb"}, "init")
-	x.AnswerLine("Which cluster has the management plane?", "")
-	x.AnswerLine("1 policy so far. One more?", "")
+	x.AnswerLine("Which cluster is the management cluster?", "")
+	x.AnswerLine("Found 1 policy. Create another one?", "")
 	x.Ends(0)
 	for _, want := range []string{
-		"manages 2 clusters already", "Registered already: cluster-2 (context cluster-2)",
-		"Joined already: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes", "meshctl serve --context cluster-1",
+		"already manages 2 clusters", "Already registered: cluster-2 (context cluster-2)",
+		"Already joined: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes", "meshctl serve --context cluster-1",
 	} {
 		assert.Contains(w.t, x.Raw(), want)
 	}
@@ -123,8 +123,8 @@ func (w *world) offersWhatIsThere() {
 	x.Answer("Only with which HTTP methods?", "GET", enter)
 	x.Answer("Only on which paths?", enter)
 	x.Answer("Only on which ports", enter)
-	x.Answer("What shall it be called?", "who", enter)
-	x.Answer("What now?", "edit", enter)
+	x.Answer("Name of the object?", "who", enter)
+	x.Answer("What next?", "edit", enter)
 	x.Answer("- POST", "apply", enter)
 	x.Ends(0)
 	assert.Contains(w.t, x.Raw(), "AuthorizationPolicy bookinfo/ratings")
@@ -151,7 +151,7 @@ func (w *world) doesTheSameByFlags() {
 	_, err := w.object("cluster-1", kube.Policies("trafficpolicies"), mgmt, "slow")
 	require.Error(w.t, err, "a dry run writes nothing")
 
-	assert.Contains(w.t, w.must(append(slow, "--apply")...).stderr, "TrafficPolicy gloo-mesh/slow is created.")
+	assert.Contains(w.t, w.must(append(slow, "--apply")...).stderr, "TrafficPolicy gloo-mesh/slow created.")
 	w.until("the timeout arrives", func(context.Context) error {
 		o, err := w.object("cluster-1", kube.Networking("virtualservices"), "bookinfo", "ratings")
 		if err != nil {
@@ -162,15 +162,15 @@ func (w *world) doesTheSameByFlags() {
 		}
 		return nil
 	})
-	assert.Contains(w.t, w.must(append(slow, "--apply")...).stderr, "says the same; nothing was changed")
-	assert.Contains(w.t, w.must(append(slow, "--dry-run")...).stderr, "TrafficPolicy gloo-mesh/slow is taken")
+	assert.Contains(w.t, w.must(append(slow, "--apply")...).stderr, "already exists with the same spec; nothing changed")
+	assert.Contains(w.t, w.must(append(slow, "--dry-run")...).stderr, "TrafficPolicy gloo-mesh/slow already exists, and --apply would not replace it")
 	r = w.run("create", "trafficpolicy", "slow", "--context", "cluster-1", "--destination", "ratings.bookinfo.cluster-1", "--timeout", "4s", "--apply")
 	assert.Equal(w.t, 1, r.code)
-	assert.Contains(w.t, r.stderr, "exists already and says something else")
+	assert.Contains(w.t, r.stderr, "already exists with a different spec")
 
 	r = w.must("init", "--mgmt-context", "cluster-1", "--register", "cluster-1", "--register", "cluster-2", "--all-meshes", "--apply")
-	assert.Contains(w.t, r.stderr, "it was registered already; nothing has changed")
-	assert.Contains(w.t, r.stderr, "Joined already: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes")
+	assert.Contains(w.t, r.stderr, "already registered; nothing changed")
+	assert.Contains(w.t, r.stderr, "Already joined: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes")
 	r = w.run("init")
 	assert.Equal(w.t, 2, r.code)
 	assert.Contains(w.t, r.stderr, "--mgmt-context CONTEXT")

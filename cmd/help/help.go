@@ -22,17 +22,17 @@ const (
 
 const long = `Prints the help of a command, or a help topic.
 
-A topic with many rows can be searched: words after its name print only the rows
-that contain all of these words.`
+A topic with many rows can be searched: words after its name print only the
+rows that contain all of these words.`
 
-const example = `  # the help of a command
+const example = `  # Show the help of a command
   meshctl help describe destination
 
-  # what each mesh can express, and only what concerns retries
+  # Show what each mesh can express, or only what concerns retries
   meshctl help meshes
   meshctl help meshes retries
 
-  # a topic as a page for a wiki
+  # Print a topic as Markdown
   meshctl help gloo-mesh -o markdown`
 
 // NewCmd returns the command.
@@ -54,7 +54,7 @@ func NewCmd(f *cmdutil.Factory) *cobra.Command {
 			}
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return unknown(found, append(rest, args...)[0])
+				return cmdutil.UnknownCommand(found, append(rest, args...)[0], true)
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()
@@ -63,16 +63,6 @@ func NewCmd(f *cmdutil.Factory) *cobra.Command {
 	}
 	output.AddFlag(cmd, formatText, formatMarkdown)
 	return cmd
-}
-
-// unknown is the error for a word that is neither a command nor a topic.
-func unknown(parent *cobra.Command, word string) error {
-	// cobra suggests only what can run, which topics cannot.
-	known := &cobra.Command{}
-	for _, c := range parent.Commands() {
-		known.AddCommand(&cobra.Command{Use: c.Name(), Aliases: c.Aliases, Run: func(*cobra.Command, []string) {}})
-	}
-	return cmdutil.UnknownCommand(parent.CommandPath(), known, word)
 }
 
 // complete offers the commands and topics below the ones that are typed.

@@ -47,13 +47,13 @@ type Options struct {
 	factory *cmdutil.Factory
 }
 
-const long = `Takes you from a kubeconfig to clusters under management: which cluster manages,
-which are managed, what meshes they have, how these trust and reach each other,
-and a first policy. Every choice offers what was found, and nothing is written
-before you have seen what it will be.
+const long = `Sets up meshctl from a kubeconfig: registers clusters with a management
+cluster, joins their meshes into a VirtualMesh, and creates a first policy. The
+command lists what it finds for every choice, and shows what it would write
+before it writes anything.
 
-It may be run again at any time: what is registered and joined already is shown
-as such. Elsewhere than on a terminal, flags must say what is to be done.`
+You can run it again at any time; it shows what is already registered and
+joined. Without a terminal, the flags must specify what to do.`
 
 // NewCmd returns the command; runF replaces its run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -61,12 +61,12 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts := &Options{Streams: f.Streams, Now: f.Now, VirtualMesh: wizards.Answers{}, factory: f}
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Register clusters, join their meshes, make a first policy",
+		Short: "Register clusters, join their meshes, create a first policy",
 		Long:  long,
-		Example: `  # asks
+		Example: `  # Answer questions
   meshctl init
 
-  # asks nothing
+  # Register two clusters and join their meshes, without questions
   meshctl init --mgmt-context cluster-1 --register cluster-1 --register cluster-2 --all-meshes --trust shared --federate all --apply`,
 		Args: cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,16 +81,16 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
 	flags.StringVar(&opts.MgmtContext, wizards.ManagementFlag, "", "`context` of the management cluster")
 	flags.StringVar(&opts.MgmtNamespace, "mgmt-namespace", snapshot.DefaultNamespace, "`namespace` of the management plane")
-	flags.StringArrayVar(&opts.Register, wizards.RegisterFlag, nil, "manage the cluster of this `CONTEXT`, or CONTEXT=NAME to name it; may be repeated")
-	flags.BoolVar(&opts.NoRegister, "no-register", false, "register no cluster")
+	flags.StringArrayVar(&opts.Register, wizards.RegisterFlag, nil, "register the cluster of this `CONTEXT`, or CONTEXT=NAME to choose its name; may be repeated")
+	flags.BoolVar(&opts.NoRegister, "no-register", false, "do not register clusters")
 	flags.StringVar(&opts.MeshName, "virtual-mesh", "", "`name` of the VirtualMesh (default: virtual-mesh)")
-	flags.BoolVar(&opts.AllMeshes, "all-meshes", false, "join all meshes that are found")
-	flags.BoolVar(&opts.NoVirtualMesh, "no-virtual-mesh", false, "join no meshes")
+	flags.BoolVar(&opts.AllMeshes, "all-meshes", false, "join all discovered meshes")
+	flags.BoolVar(&opts.NoVirtualMesh, "no-virtual-mesh", false, "do not create a VirtualMesh")
 	create.AddFormFlags(cmd, form, opts.VirtualMesh)
-	flags.StringVar(&opts.Policy, "policy", "", "make the TrafficPolicy or AccessPolicy in this `file`")
-	flags.BoolVar(&opts.NoPolicy, "no-policy", false, "make no policy")
-	flags.BoolVar(&opts.Apply, "apply", false, "do it all, without a last question")
-	flags.BoolVar(&opts.DryRun, "dry-run", false, "check and show all, write nothing")
+	flags.StringVar(&opts.Policy, "policy", "", "create the TrafficPolicy or AccessPolicy in this `file`")
+	flags.BoolVar(&opts.NoPolicy, "no-policy", false, "do not create a policy")
+	flags.BoolVar(&opts.Apply, "apply", false, "apply everything without confirmation")
+	flags.BoolVar(&opts.DryRun, "dry-run", false, "check and print everything, without writing anything")
 	opts.Flags.AddFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("apply", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive(wizards.RegisterFlag, "no-register")
@@ -125,5 +125,5 @@ func (o *Options) missing() error {
 	if len(flags) == 0 {
 		return nil
 	}
-	return cmdutil.FlagErrorf("not all is said, and there is no terminal to ask on; give\n  %s", strings.Join(flags, "\n  "))
+	return cmdutil.FlagErrorf("required settings are missing, and there is no terminal to ask for them; set\n  %s", strings.Join(flags, "\n  "))
 }

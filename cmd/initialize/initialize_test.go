@@ -145,23 +145,23 @@ func TestInit(t *testing.T) {
 
 	t.Log("ctrl-c in the middle, before anything is written")
 	_, stderr, err := w.init(wizardtest.New(t).
-		Says("Context typo is left out: the cluster").
-		Picks("management plane?", "kind-cluster-1").
-		PicksAll("Which clusters shall be managed?", "kind-cluster-1", "kind-cluster-2").
-		Accepts("context kind-cluster-1 be called?", "cluster-1").
-		Interrupts("context kind-cluster-2 be called?"))
+		Says("Context typo is skipped: the cluster").
+		Picks("management cluster?", "kind-cluster-1").
+		PicksAll("Which clusters do you want to register?", "kind-cluster-1", "kind-cluster-2").
+		Accepts("context kind-cluster-1?", "cluster-1").
+		Interrupts("context kind-cluster-2?"))
 	require.ErrorIs(t, err, context.Canceled)
 	answers := recovered(t, stderr)
 
 	t.Log("on from there, and ctrl-c about the VirtualMesh")
 	policy := filepath.Join(dir, "policy.yaml")
 	_, stderr, err = w.init(wizardtest.New(t).
-		Refused("context kind-cluster-2 be called?", "cluster-1", "another cluster is called cluster-1").
-		Refused("context kind-cluster-2 be called?", "c.2", "no dot").
-		Accepts("context kind-cluster-2 be called?", "cluster-2").
+		Refused("context kind-cluster-2?", "cluster-1", "another cluster is already named cluster-1").
+		Refused("context kind-cluster-2?", "c.2", "lower-case letters, digits and hyphens").
+		Accepts("context kind-cluster-2?", "cluster-2").
 		Picks("Register cluster-1, cluster-2 now?", "yes").
 		Picks("Join meshes into a VirtualMesh?", "yes").
-		PicksAll("Which meshes shall be one?", "gloo-mesh/istiod-istio-system-cluster-1", "gloo-mesh/istiod-istio-system-cluster-2").
+		PicksAll("Which meshes do you want to join?", "gloo-mesh/istiod-istio-system-cluster-1", "gloo-mesh/istiod-istio-system-cluster-2").
 		Interrupts("trust"), "--recover", answers)
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Regexp(t, `Found in cluster-1: 1 mesh \(istiod-istio-system-cluster-1\), \d services, \d workloads`, stderr)
@@ -170,28 +170,28 @@ func TestInit(t *testing.T) {
 	t.Log("on from there, and ctrl-c about the policy")
 	_, stderr, err = w.init(wizardtest.New(t).
 		Picks("trust", "shared").
-		Picks("called from the other meshes?", "all").
-		Picks("May everybody call everybody?", "").
-		Accepts("called?", "virtual-mesh").
+		Picks("reachable from other meshes?", "all").
+		Picks("May all workloads call each other?", "").
+		Accepts("Name of the object?", "virtual-mesh").
 		Says("created ServiceEntry").
-		Picks("What now?", "apply").
-		Picks("A first policy?", "trafficpolicy").
+		Picks("What next?", "apply").
+		Picks("Create a first policy?", "trafficpolicy").
 		Picks("which services?", "names").
 		PicksAll("Which services?", "reviews.bookinfo.cluster-1").
-		Says("That is 1 of").
+		Says("This selects 1 of").
 		Interrupts("which workloads?"), "--recover", answers)
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Contains(t, stderr, "VirtualMesh gloo-mesh/virtual-mesh is created.")
+	assert.Contains(t, stderr, "VirtualMesh gloo-mesh/virtual-mesh created.")
 
 	t.Log("on from there, to the end")
 	_, stderr, err = w.init(wizardtest.New(t).
 		Picks("which workloads?", "all").
 		Picks("Which requests?", "all").
-		PicksAll("What shall happen", "policy.requestTimeout").
+		PicksAll("What should happen", "policy.requestTimeout").
 		Accepts("How long", "5s").
-		Accepts("called?", "reviews-traffic").
+		Accepts("Name of the object?", "reviews-traffic").
 		Says("created VirtualService bookinfo/reviews").
-		Picks("What now?", "save").
+		Picks("What next?", "save").
 		Types("To which file?", policy), "--recover", answers)
 	require.NoError(t, err, stderr)
 	for _, command := range []string{
@@ -205,12 +205,12 @@ func TestInit(t *testing.T) {
 
 	t.Log("again: all is there, and shown as such")
 	_, stderr, err = w.init(wizardtest.New(t).
-		Picks("management plane?", "kind-cluster-1").
-		Says("Registered already: cluster-1 (context kind-cluster-1)").
-		Says("Registered already: cluster-2 (context kind-cluster-2)").
-		Picks("A first policy?", ""))
+		Picks("management cluster?", "kind-cluster-1").
+		Says("Already registered: cluster-1 (context kind-cluster-1)").
+		Says("Already registered: cluster-2 (context kind-cluster-2)").
+		Picks("Create a first policy?", ""))
 	require.NoError(t, err)
-	assert.Contains(t, stderr, "Joined already: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes")
+	assert.Contains(t, stderr, "Already joined: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes")
 
 	t.Log("before serve has ever run, create looks into the clusters itself")
 	f, out, errs := w.factory()
@@ -228,15 +228,15 @@ func TestInit(t *testing.T) {
 	assert.Contains(t, stderr, "created VirtualService bookinfo/reviews")
 	_, stderr, err = w.init(nil, append(flags, "--policy", policy, "--apply")...)
 	require.NoError(t, err)
-	assert.Contains(t, stderr, "it was registered already; nothing has changed")
-	assert.Contains(t, stderr, "TrafficPolicy gloo-mesh/reviews-traffic is created.")
+	assert.Contains(t, stderr, "already registered; nothing changed")
+	assert.Contains(t, stderr, "TrafficPolicy gloo-mesh/reviews-traffic created.")
 	w.commandsAgain(stderr)
 }
 
 // commandsAgain runs the commands that were shown, which find all done.
 func (w *world) commandsAgain(stderr string) {
 	w.t.Helper()
-	_, shown, ok := strings.Cut(stderr, "The same without questions:\n\n")
+	_, shown, ok := strings.Cut(stderr, "Equivalent commands:\n\n")
 	require.True(w.t, ok, stderr)
 	shown, _, _ = strings.Cut(shown, "\n\n")
 	lines := strings.Split(shown, "\n")
@@ -251,7 +251,7 @@ func (w *world) commandsAgain(stderr string) {
 		cmd.SetArgs(words[2:])
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		require.NoError(w.t, cmd.ExecuteContext(w.t.Context()), line)
-		assert.Regexp(w.t, `nothing (was|has) changed`, errs.String())
+		assert.Regexp(w.t, `nothing changed`, errs.String())
 	}
 }
 
@@ -305,7 +305,7 @@ func TestNothingToOffer(t *testing.T) {
 	cmd.SetArgs([]string{"--kubeconfig", filepath.Join(t.TempDir(), "none")})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err = cmd.ExecuteContext(t.Context())
-	require.ErrorContains(t, err, "no such file; name another with --kubeconfig")
+	require.ErrorContains(t, err, "the file does not exist; set another one with --kubeconfig")
 	assert.Equal(t, cmdutil.ExitUnreachable, cmdutil.ExitCode(err))
 }
 

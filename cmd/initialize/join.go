@@ -24,7 +24,7 @@ func (r *run) join(ctx context.Context) error {
 	world := wizards.NewWorld(in, r.Now())
 	r.tell(world)
 	if len(world.Plan.Meshes) == 0 {
-		r.say("No mesh was found, so there is nothing to join. Install Istio or Open Service Mesh, and run `meshctl init` again.")
+		r.say("No mesh was found, so there is nothing to join. Install Istio or Open Service Mesh, then run `meshctl init` again.")
 		return nil
 	}
 	if !r.NoVirtualMesh {
@@ -113,11 +113,6 @@ func (r *run) policy(ctx context.Context, in *snapshot.Input) error {
 	case p != nil && p.Done:
 		return nil
 	case p != nil:
-	case r.Policy != "":
-		var err error
-		if p, err = r.readPolicy(); err != nil {
-			return err
-		}
 	case !r.asks:
 		return nil
 	default:
@@ -134,13 +129,13 @@ func (r *run) policy(ctx context.Context, in *snapshot.Input) error {
 
 func (r *run) askKind(m *snapshot.Management) (string, error) {
 	preset := "trafficpolicy"
-	question := "A first policy?"
+	question := "Create a first policy?"
 	if n := len(m.TrafficPolicies) + len(m.AccessPolicies); n > 0 {
-		preset, question = "", fmt.Sprintf("%s so far. One more?", snapshot.Count(n, "policy"))
+		preset, question = "", fmt.Sprintf("Found %s. Create another one?", snapshot.Count(n, "policy"))
 	}
 	return r.fleet.Select(wizards.Question{Text: question}, []wizards.Option{
-		{Value: "trafficpolicy", Text: "say how requests to services are treated (TrafficPolicy)"},
-		{Value: "accesspolicy", Text: "say who may call services (AccessPolicy)"},
+		{Value: "trafficpolicy", Text: "control how requests to services are handled (TrafficPolicy)"},
+		{Value: "accesspolicy", Text: "control who may call services (AccessPolicy)"},
 		{Value: "", Text: "not now"},
 	}, preset)
 }
@@ -158,7 +153,7 @@ func (r *run) readPolicy() (*part, error) {
 	p := &part{Kind: strings.ToLower(object.GetKind()), Name: object.GetName()}
 	form := wizards.FormOf(p.Kind)
 	if form == nil || p.Kind == "virtualmesh" {
-		return nil, cmdutil.FlagErrorf("--policy %s: want a TrafficPolicy or an AccessPolicy, not a %s", r.Policy, object.GetKind())
+		return nil, cmdutil.FlagErrorf("--policy %s: must be a TrafficPolicy or an AccessPolicy, not a %s", r.Policy, object.GetKind())
 	}
 	spec, _ := object.Object["spec"].(map[string]any)
 	if p.Answers, err = form.AnswersFor(spec); err != nil {

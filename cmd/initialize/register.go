@@ -35,11 +35,11 @@ func (r *run) registerAll(ctx context.Context) (int, error) {
 		return len(r.mgmt.Members), err
 	}
 	if r.DryRun {
-		r.say("Would be registered: %s. What is in them is found out after that.", names(options))
+		r.say("Would register: %s. Their meshes are discovered after that.", names(options))
 		return len(r.mgmt.Members), nil
 	}
 	if r.asks && !r.Apply {
-		yes, err := r.fleet.Agree(fmt.Sprintf("Register %s now? Each gets an account for meshctl, and %s the account's credential.", names(options), r.mgmt.Name))
+		yes, err := r.fleet.Agree(fmt.Sprintf("Register %s now? This creates a ServiceAccount for meshctl on each cluster, and stores its credential in %s.", names(options), r.mgmt.Name))
 		if err != nil {
 			return 0, err
 		}
@@ -52,12 +52,12 @@ func (r *run) registerAll(ctx context.Context) (int, error) {
 }
 
 // unregistered leaves out what need not be asked about: registering it again by
-// flags would mend it, if it were broken.
+// flags would repair it, if it were broken.
 func (r *run) unregistered(members []wizards.Member, options []cluster.Options) []cluster.Options {
 	var out []cluster.Options
 	for i := range options {
 		if members[i].Registered {
-			r.say("Registered already: %s", options[i].Name)
+			r.say("Already registered: %s", options[i].Name)
 			r.commands = append(r.commands, r.command(&options[i]))
 			continue
 		}
@@ -112,7 +112,7 @@ func (r *run) checked(ctx context.Context, options []cluster.Options) ([]cluster
 		case !r.asks:
 			return nil, err
 		}
-		choice, err := r.fleet.Retry(err, wizards.Option{Value: "without", Text: "go on without " + strings.Join(bad, ", ")})
+		choice, err := r.fleet.Retry(err, wizards.Option{Value: "without", Text: "continue without " + strings.Join(bad, ", ")})
 		switch {
 		case err != nil:
 			return nil, err
@@ -142,7 +142,7 @@ func (r *run) register(ctx context.Context, options []cluster.Options) (int, err
 			return 0, err
 		}
 		if report.Unchanged() {
-			progress.Note("it was registered already; nothing has changed")
+			progress.Note("already registered; nothing changed")
 		}
 		notes = append(notes, report.Notes...)
 		if _, known := r.mgmt.Members[o.Name]; !known {

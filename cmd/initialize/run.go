@@ -47,7 +47,7 @@ type run struct {
 	commands [][]string
 }
 
-// errStopped ends a run at the person's wish.
+// errStopped ends a run when the user decides so.
 var errStopped = errors.New("stopped")
 
 func initRun(ctx context.Context, opts *Options) error {
@@ -57,11 +57,18 @@ func initRun(ctx context.Context, opts *Options) error {
 			return err
 		}
 		if r.kept.Kind != kind {
-			return cmdutil.FlagErrorf("the answers in %s are not those of `meshctl init`", opts.Flags.Recover)
+			return cmdutil.FlagErrorf("%s has no answers for `meshctl init`", opts.Flags.Recover)
 		}
 	}
 	if !r.asks {
 		if err := opts.missing(); err != nil {
+			return err
+		}
+	}
+	if r.Policy != "" && r.kept.Policy == nil {
+		// A mistake in it must show before anything is written.
+		var err error
+		if r.kept.Policy, err = r.readPolicy(); err != nil {
 			return err
 		}
 	}
@@ -116,7 +123,7 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	if managed == 0 {
-		r.say("No cluster is registered, so there is nothing to look into. `meshctl init` goes on from here at any time.")
+		r.say("No cluster is registered, so there are no meshes to join. To continue, run `meshctl init` again.")
 		return errStopped
 	}
 	return r.join(ctx)
@@ -126,7 +133,7 @@ func (r *run) all(ctx context.Context) error {
 func (r *run) object(p *part) (*create.Options, error) {
 	form := wizards.FormOf(p.Kind)
 	if form == nil {
-		return nil, fmt.Errorf("%q is no kind that can be made", p.Kind)
+		return nil, fmt.Errorf("%q is not a kind that meshctl can create", p.Kind)
 	}
 	return &create.Options{
 		Streams: r.Streams, Now: r.Now, Prompter: r.Prompter, Form: form,
@@ -141,7 +148,7 @@ func (r *run) object(p *part) (*create.Options, error) {
 func (r *run) end() {
 	if len(r.commands) > 0 {
 		r.say("")
-		r.say("The same without questions:")
+		r.say("Equivalent commands:")
 		r.say("")
 		for _, words := range r.commands {
 			_, _ = fmt.Fprintf(r.Streams.Err, "  %s\n", wizards.Quote(words)) // safe to print as it is
@@ -151,16 +158,16 @@ func (r *run) end() {
 		return
 	}
 	r.say("")
-	r.say("What comes next:")
+	r.say("Next steps:")
 	r.say("")
 	where := []string{"--context", r.mgmt.Name}
 	if r.Kubeconfig != "" {
 		where = append([]string{"--kubeconfig", r.Kubeconfig}, where...)
 	}
 	for _, next := range [][2]string{
-		{"serve", "the management plane: puts policies into force, for as long as it runs"},
-		{"describe destination", "what is in force for each service"},
-		{"create trafficpolicy", "one more policy"},
+		{"serve", "run the management plane, which applies the policies"},
+		{"describe destination", "show what applies to each service"},
+		{"create trafficpolicy", "create another policy"},
 	} {
 		r.say("  meshctl %s %s   # %s", next[0], wizards.Quote(where), next[1])
 	}

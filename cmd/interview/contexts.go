@@ -19,10 +19,10 @@ const looksAtOnce = 32
 func (f *Flags) Contexts(ctx context.Context, factory *cmdutil.Factory, kubeconfig, namespace string) ([]wizards.Context, error) {
 	names, current, err := factory.Contexts(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("no cluster can be offered: %w", err)
+		return nil, fmt.Errorf("cannot list clusters: %w", err)
 	}
 	progress := f.Progress(factory.Streams)
-	progress.Start(fmt.Sprintf("Looking at the contexts of the kubeconfig (%d)", len(names)))
+	progress.Start(fmt.Sprintf("Checking the contexts of the kubeconfig (%d)", len(names)))
 	found := make([]wizards.Context, len(names))
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)

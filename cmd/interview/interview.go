@@ -26,8 +26,8 @@ type Flags struct {
 
 // AddFlags adds --plain and --recover to cmd.
 func (f *Flags) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Recover, "recover", "", "go on with the answers in this `file`, which an interrupted run has kept")
-	cmd.Flags().BoolVar(&f.Plain, "plain", false, "ask line by line, for screen readers (default with TERM=dumb or ACCESSIBLE set)")
+	cmd.Flags().StringVar(&f.Recover, "recover", "", "continue with the answers in this `file`, which an interrupted run saved")
+	cmd.Flags().BoolVar(&f.Plain, "plain", false, "ask line by line, for screen readers (default if TERM=dumb or ACCESSIBLE is set)")
 	_ = cmd.MarkFlagFilename("recover", "yaml")
 }
 
@@ -39,7 +39,7 @@ func (f *Flags) plain() bool {
 	return f.Plain || os.Getenv("ACCESSIBLE") != "" || os.Getenv("TERM") == "dumb"
 }
 
-// Prompter is the one that fits the terminal.
+// Prompter returns the prompter for the terminal.
 func (f *Flags) Prompter(ctx context.Context, s *cmdutil.Streams) wizards.Prompter {
 	in, inFile := s.In.(terminal.FileReader)
 	out, outFile := s.Err.(terminal.FileWriter)
@@ -73,10 +73,10 @@ func Typed(err error) error {
 func (f *Flags) Keep(s *cmdutil.Streams, answers any, command []string) {
 	path, err := f.write(answers)
 	if err != nil {
-		_, _ = fmt.Fprintf(s.Err, "The answers could not be kept: %v\n", err)
+		_, _ = fmt.Fprintf(s.Err, "Your answers could not be saved: %v\n", err)
 		return
 	}
-	_, _ = fmt.Fprintf(s.Err, "\nThe answers are kept in %s. To go on with them:\n\n  %s\n\n", path, wizards.Quote(append(command, "--recover", path)))
+	_, _ = fmt.Fprintf(s.Err, "\nYour answers are saved in %s. To continue:\n\n  %s\n\n", path, wizards.Quote(append(command, "--recover", path)))
 }
 
 func (f *Flags) write(answers any) (string, error) {
@@ -106,7 +106,7 @@ func (f *Flags) Recall(into any) error {
 		return cmdutil.NotFoundErrorf("answers: %w", err)
 	}
 	if err := yaml.UnmarshalStrict(data, into); err != nil {
-		return fmt.Errorf("answers in %s cannot be read: %w", f.Recover, err)
+		return fmt.Errorf("invalid answers in %s: %w", f.Recover, err)
 	}
 	return nil
 }

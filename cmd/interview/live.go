@@ -30,7 +30,7 @@ func (f *Flags) Look(ctx context.Context, s *cmdutil.Streams, m load.Management)
 	// What client-go says while it is being stopped is for nobody.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	progress := f.Progress(s)
-	progress.Start("Looking into the registered clusters")
+	progress.Start("Reading the registered clusters")
 	reading, err := m.Clusters(ctx)
 	progress.End(err)
 	if err != nil {

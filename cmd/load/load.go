@@ -53,11 +53,11 @@ func Folder(dir string) (*Reading, error) {
 	case err != nil:
 		return nil, cmdutil.NotFoundErrorf("folder %s cannot be read: %w", dir, err)
 	case !info.IsDir():
-		return nil, cmdutil.FlagErrorf("%s is a file; name the folder that has a folder for each cluster", dir)
+		return nil, cmdutil.FlagErrorf("%s is a file; specify the folder that has a folder for each cluster", dir)
 	}
 	input, issues, err := offline.Load(offline.Dir(dir))
 	if err != nil {
-		return nil, fmt.Errorf("the manifests in %s cannot be used:\n%w", dir, err)
+		return nil, fmt.Errorf("invalid manifests in %s:\n%w", dir, err)
 	}
 	return &Reading{Input: input, Issues: issues, index: explain.New}, nil
 }

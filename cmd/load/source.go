@@ -20,7 +20,7 @@ type Source struct {
 
 // AddFlags adds the source's flags to cmd.
 func (s *Source) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.Dir, "dir", "", "ask the manifests in this `folder` instead of a cluster")
+	cmd.Flags().StringVar(&s.Dir, "dir", "", "read the manifests in this `folder` instead of a cluster")
 	cmd.Flags().StringVarP(&s.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
 	s.Kube.AddFlags(cmd)
 	_ = cmd.MarkFlagDirname("dir")

@@ -30,21 +30,22 @@ type Options struct {
 	LogFormat            string
 }
 
-const long = `Runs the management plane until it is interrupted: watches the management
+const long = `Runs the management plane until it is interrupted. It watches the management
 cluster and every registered cluster, discovers meshes, workloads and
-destinations, translates policies, and writes what follows to all clusters.
+destinations, translates policies, and writes the result to all clusters.
 
-A cluster that cannot be read is left as it is and delays no other. Clusters
-are added, renewed and removed while it runs. Where several run against one
-management cluster, one works and the others stand by.
+A cluster that cannot be read is left unchanged and does not delay the others.
+You can register and deregister clusters while meshctl serve runs. If several
+instances run against one management cluster, one of them works and the others
+stand by.
 
-Metrics and health are at the address of --metrics-bind: /metrics, /healthz,
-/readyz, and /debug/snapshot with what was last translated.`
+The address of --metrics-bind serves /metrics, /healthz, /readyz, and
+/debug/snapshot with the latest translation.`
 
-const example = `  # against the current context
+const example = `  # Use the current context of the kubeconfig
   meshctl serve
 
-  # on a laptop, next to another one that serves
+  # Stand by on a laptop, beside an instance that uses the default address
   meshctl serve --context kind-mgmt --metrics-bind 127.0.0.1:9092 --log-level debug`
 
 // NewCmd returns the command; runF replaces the run in tests.
@@ -67,12 +68,12 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	}
 	kube.AddFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "the management plane's `namespace`")
-	flags.StringVar(&opts.MetricsBind, "metrics-bind", serve.DefaultMetricsBind, "`address` of metrics and health; empty for none")
-	flags.BoolVar(&opts.LeaderElect, "leader-elect", true, "work only while holding the Lease")
-	flags.BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "refuse policies that hand-written objects of a mesh intersect with, instead of warning")
-	flags.StringVar(&opts.LogLevel, "log-level", "info", "least level of what is logged: debug, info, warn, error")
-	flags.StringVar(&opts.LogFormat, "log-format", "auto", "text, json, or auto: text on a terminal and json elsewhere")
+	flags.StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
+	flags.StringVar(&opts.MetricsBind, "metrics-bind", serve.DefaultMetricsBind, "`address` of the metrics and health endpoints; empty disables them")
+	flags.BoolVar(&opts.LeaderElect, "leader-elect", true, "elect one instance with a Lease; the others stand by")
+	flags.BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject policies that intersect with hand-written objects of a mesh, instead of warning")
+	flags.StringVar(&opts.LogLevel, "log-level", "info", "minimum `level` of log messages: debug, info, warn, error")
+	flags.StringVar(&opts.LogFormat, "log-format", "auto", "log `format`: text, json, or auto (text on a terminal, json otherwise)")
 	for name, values := range map[string][]string{"log-level": levels(), "log-format": formats()} {
 		// An error here means that the flag does not exist; it was added above.
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -92,7 +93,7 @@ func serveRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	// What client-go's own parts say goes where everything goes, unless it is chatter.
+	// Warnings and errors of client-go go to the same log.
 	warnings, err := newLogger(opts.Streams.Err, opts.Streams.ErrTTY, "warn", opts.LogFormat)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func newLogger(out io.Writer, terminal bool, level, format string) (*slog.Logger
 	options := &slog.HandlerOptions{}
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {
-		return nil, cmdutil.FlagErrorf("--log-level %q: choose one of %s", level, strings.Join(levels(), ", "))
+		return nil, cmdutil.FlagErrorf("--log-level %q: must be one of %s", level, strings.Join(levels(), ", "))
 	}
 	options.Level = least
 	if format == "auto" {
@@ -124,5 +125,5 @@ func newLogger(out io.Writer, terminal bool, level, format string) (*slog.Logger
 	case "json":
 		return slog.New(slog.NewJSONHandler(out, options)), nil
 	}
-	return nil, cmdutil.FlagErrorf("--log-format %q: choose one of %s", format, strings.Join(formats(), ", "))
+	return nil, cmdutil.FlagErrorf("--log-format %q: must be one of %s", format, strings.Join(formats(), ", "))
 }

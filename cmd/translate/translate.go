@@ -34,30 +34,28 @@ type Options struct {
 	FailOn               failOn
 }
 
-const long = `Translates manifests in files as the server translates those in clusters, and
-prints the objects that it would write. Nothing is read from or written to a
-cluster.
+const long = `Translates manifests in files as "meshctl serve" translates those in clusters,
+and prints the objects that it would write. No cluster is read or written.
 
-DIR has a folder for each cluster, named like it, and a folder named management
-for the policies and VirtualMeshes:
+DIR contains a folder for each cluster, named after it, and a folder named
+management for the policies and VirtualMeshes:
 
   DIR/management/*.yaml   TrafficPolicies, AccessPolicies, VirtualMeshes, ...
   DIR/cluster-1/*.yaml    Deployments, Services, Pods, ConfigMaps of Istio, ...
 
-The output of "kubectl get -o yaml" can be put there as it is. A document
+You can use the output of "kubectl get -o yaml" as it is. To declare that a
+cluster does not answer at present, put this document in its folder:
 
   apiVersion: offline/v1
   kind: Cluster
   spec: {sync: stale, domain: cluster.local}
 
-in a cluster's folder says that the cluster does not answer at present.
+Issues are written to standard error, the worst first.`
 
-Issues go to standard error, the worst first.`
-
-const example = `  # what would be written, and what is wrong
+const example = `  # Print the objects that would be written, and the issues
   meshctl translate ./manifests
 
-  # compare two versions of the manifests
+  # Compare two versions of the manifests
   meshctl translate ./before --to /tmp/before
   meshctl translate ./after --to /tmp/after
   diff -r /tmp/before /tmp/after`
@@ -67,14 +65,14 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts := &Options{Streams: f.Streams, FailOn: failOnError}
 	cmd := &cobra.Command{
 		Use:     "translate DIR",
-		Short:   "Show what meshctl would write for manifests in files",
+		Short:   "Print what meshctl would write for manifests in files",
 		Long:    long,
 		Example: example,
 		Args:    cmdutil.Args("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Dir = args[0]
 			if opts.To != "" && cmd.Flags().Changed("output") {
-				return cmdutil.FlagErrorf("--to writes YAML files; leave out --output")
+				return cmdutil.FlagErrorf("--to and --output cannot be used together: --to writes YAML files")
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -89,11 +87,11 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
-	cmd.Flags().StringVar(&opts.To, "to", "", "write the objects to this `folder`, a folder for each cluster, instead of printing them")
-	cmd.Flags().StringVar(&opts.Cluster, "cluster", "", "only the objects of this `cluster`; management is the management plane")
-	cmd.Flags().BoolVar(&opts.Statuses, "statuses", false, "print the statuses of the management plane's objects too")
-	cmd.Flags().BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "refuse policies that hand-written objects of a mesh intersect with, instead of warning")
-	cmd.Flags().Var(&opts.FailOn, "fail-on", "exit with 5 if there is an issue at least this bad: error, warning, never")
+	cmd.Flags().StringVar(&opts.To, "to", "", "write the objects to this `folder`, with a folder for each cluster, instead of printing them")
+	cmd.Flags().StringVar(&opts.Cluster, "cluster", "", "print only the objects of this `cluster`; management selects the management plane")
+	cmd.Flags().BoolVar(&opts.Statuses, "statuses", false, "also print the statuses of objects in the management plane")
+	cmd.Flags().BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject policies that intersect with hand-written objects of a mesh, instead of warning")
+	cmd.Flags().Var(&opts.FailOn, "fail-on", "exit with code 5 if there is an issue of this `severity` or worse: error, warning, never")
 	_ = cmd.MarkFlagDirname("to")
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"error", "warning", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -147,7 +145,7 @@ func choose(output *snapshot.Output, cluster string) ([]*snapshot.Object, error)
 		name := strings.TrimSuffix(cluster, offline.ManagementFolder)
 		if !slices.Contains(known, name) {
 			known[0] = offline.ManagementFolder
-			return nil, cmdutil.NotFoundErrorf("no cluster is named %s; known are %s", cluster, strings.Join(known, ", "))
+			return nil, cmdutil.NotFoundErrorf("cluster %s does not exist; choose one of: %s", cluster, strings.Join(known, ", "))
 		}
 		known = []string{name}
 	}
@@ -158,7 +156,7 @@ func choose(output *snapshot.Output, cluster string) ([]*snapshot.Object, error)
 	return objects, nil
 }
 
-// tell says on the error stream what was found.
+// tell writes the issues and a summary to the error stream.
 func tell(out io.Writer, objects int, output *snapshot.Output, issues []snapshot.Issue) error {
 	if err := cmdutil.PrintIssues(out, "", issues); err != nil {
 		return err

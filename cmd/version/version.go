@@ -23,7 +23,9 @@ func NewCmd(f *cmdutil.Factory, runF func(*Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of meshctl",
-		Args:  cmdutil.NoArgs,
+		Example: `  # Print the version as JSON
+  meshctl version -o json`,
+		Args: cmdutil.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if runF != nil {
 				return runF(opts)
