@@ -49,7 +49,7 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	assert.Equal(t, cluster.Healthy, found["cluster-1"].Health, found["cluster-1"].Problem)
 	assert.Equal(t, cluster.Healthy, found["cluster-2"].Health, found["cluster-2"].Problem)
 	assert.Regexp(t, `^v1\.\d+`, found["cluster-2"].Version)
-	assert.Equal(t, []cluster.MeshStatus{{Name: "istiod-istio-system-cluster-2"}}, found["cluster-2"].Meshes)
+	assert.Equal(t, []cluster.MeshStatus{{Name: "istiod-istio-system-cluster-2", Type: "unknown"}}, found["cluster-2"].Meshes)
 	assert.Equal(t, cluster.DefaultTokenTTL, found["cluster-2"].Expires.Sub(*found["cluster-2"].Issued))
 	assert.Positive(t, found["cluster-2"].Latency)
 	assert.Equal(t, cluster.Invalid, found["broken"].Health)
