@@ -55,7 +55,7 @@ func TestMeshOfUnknownKind(t *testing.T) {
 	for message, severity := range map[string]snapshot.Severity{
 		"TrafficPolicy cannot be expressed on meshes of this kind: " + because: snapshot.Error,
 		"AccessPolicy cannot be expressed on meshes of this kind: " + because:  snapshot.Error,
-		"federation does not include mesh linkerd: " + because:                       snapshot.Warning,
+		"federation does not include mesh linkerd: " + because:                 snapshot.Warning,
 		"globalAccessPolicy is not in force in mesh linkerd: " + because:       snapshot.Error,
 	} {
 		assert.Equal(t, severity, got[message], "%s\namong %v", message, got)

@@ -110,5 +110,5 @@ func row(status *registry.ClusterStatus, now time.Time) []string {
 			expires = duration.HumanDuration(left)
 		}
 	}
-	return []string{status.Name, string(status.Health), status.Version, strings.Join(meshes, ", "), latency, age, expires, status.Problem}
+	return []string{status.Name, string(status.Health), status.Version, strings.Join(meshes, ", "), latency, age, expires, status.Reason}
 }

@@ -8,18 +8,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // check looks at one cluster. What it finds is in the status.
 func (o *ListOptions) check(ctx context.Context, known knownCluster, secret *corev1.Secret) ClusterStatus {
-	status := ClusterStatus{Name: known.name, Domain: known.domain, Health: Invalid}
+	status := ClusterStatus{Name: known.name, Domain: known.domain, Health: snapshot.HealthInvalid}
 	if secret == nil {
-		status.Problem = ErrNoSecret.Error()
+		status.Reason = ErrNoSecret.Error()
 		return status
 	}
 	credential, life, err := parseSecret(secret)
 	if err != nil {
-		status.Problem = err.Error()
+		status.Reason = err.Error()
 		return status
 	}
 	status.Server = credential.Server
@@ -28,19 +30,19 @@ func (o *ListOptions) check(ctx context.Context, known knownCluster, secret *cor
 	}
 	way, err := newClient(credential, o.UserAgent)
 	if err != nil {
-		status.Problem = err.Error()
+		status.Reason = err.Error()
 		return status
 	}
 	defer way.close()
 	s, err := newServer(remoteSide, "", way.config, o.Timeout)
 	if err != nil {
-		status.Problem = err.Error()
+		status.Reason = err.Error()
 		return status
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	s.check(ctx, &status)
-	if status.Health == Healthy || status.Health == Denied {
+	if status.Health == snapshot.Healthy || status.Health == snapshot.HealthDenied {
 		o.checkLife(&status, life)
 	}
 	return status
@@ -54,29 +56,29 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 	status.Latency = time.Since(start)
 	switch {
 	case isDenied(err):
-		status.Health, status.Problem = Denied, "the cluster refuses the credential; run `meshctl cluster register` again"
+		status.Health, status.Reason = snapshot.HealthDenied, "the cluster refuses the credential; run `meshctl cluster register` again"
 		return
 	case err != nil:
-		status.Health, status.Latency = Unreachable, 0
-		status.Problem = s.unreachable(ctx, err).Error()
+		status.Health, status.Latency = snapshot.HealthUnreachable, 0
+		status.Reason = s.unreachable(ctx, err).Error()
 		return
 	}
-	status.Health = Healthy
+	status.Health = snapshot.Healthy
 	raw, err := s.clientset.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err == nil {
 		status.Version, err = parseVersion(raw)
 	}
 	if err != nil {
-		status.Health, status.Problem = Degraded, fmt.Sprintf("its version: %s", err)
+		status.Health, status.Reason = snapshot.HealthDegraded, fmt.Sprintf("its version: %s", err)
 		return
 	}
 	missing, err := missingAccess(ctx, s.clientset, ruleAccesses(remoteRules()))
 	switch {
 	case err != nil:
-		status.Health, status.Problem = Degraded, err.Error()
+		status.Health, status.Reason = snapshot.HealthDegraded, err.Error()
 	case len(missing) > 0:
-		status.Health = Degraded
-		status.Problem = fmt.Sprintf("the credential may not %s; run `meshctl cluster register` again", shorten(missing))
+		status.Health = snapshot.HealthDegraded
+		status.Reason = fmt.Sprintf("the credential may not %s; run `meshctl cluster register` again", shorten(missing))
 	}
 }
 
@@ -86,10 +88,10 @@ func (o *ListOptions) checkLife(status *ClusterStatus, life Lifetime) {
 	switch {
 	case life.IsZero():
 	case !now.Before(life.Expires):
-		status.Health, status.Problem = Denied, (&ExpiredError{At: life.Expires}).Error()
+		status.Health, status.Reason = snapshot.HealthDenied, (&ExpiredError{At: life.Expires}).Error()
 	case now.After(life.Issued.Add(life.Expires.Sub(life.Issued) * 3 / 4)):
-		status.Health = Degraded
-		status.Problem = fmt.Sprintf("the token expires in %s and should have been renewed; is `meshctl serve` running?",
+		status.Health = snapshot.HealthDegraded
+		status.Reason = fmt.Sprintf("the token expires in %s and should have been renewed; is `meshctl serve` running?",
 			life.Expires.Sub(now).Round(time.Second))
 	}
 }
@@ -115,7 +117,7 @@ func (s *server) leftoverStatuses(ctx context.Context, namespace string, known m
 		if _, again := known[name]; again {
 			continue
 		}
-		out = append(out, ClusterStatus{Name: name, Health: Leftover, Problem: fmt.Sprintf(
+		out = append(out, ClusterStatus{Name: name, Health: snapshot.HealthLeftover, Reason: fmt.Sprintf(
 			"deregistered, but not cleaned; run `meshctl cluster deregister %s --remote-context ...`, or the commands in ConfigMap %s/%s",
 			name, namespace, list.Items[i].Name)})
 	}

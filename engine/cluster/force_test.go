@@ -46,18 +46,18 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	}
 	found := list()
 	require.Len(t, found, 3)
-	assert.Equal(t, cluster.Healthy, found["cluster-1"].Health, found["cluster-1"].Problem)
-	assert.Equal(t, cluster.Healthy, found["cluster-2"].Health, found["cluster-2"].Problem)
+	assert.Equal(t, snapshot.Healthy, found["cluster-1"].Health, found["cluster-1"].Reason)
+	assert.Equal(t, snapshot.Healthy, found["cluster-2"].Health, found["cluster-2"].Reason)
 	assert.Regexp(t, `^v1\.\d+`, found["cluster-2"].Version)
 	assert.Equal(t, []cluster.MeshStatus{{Name: "istiod-istio-system-cluster-2", Type: "unknown"}}, found["cluster-2"].Meshes)
 	assert.Equal(t, cluster.DefaultTokenTTL, found["cluster-2"].Expires.Sub(*found["cluster-2"].Issued))
 	assert.Positive(t, found["cluster-2"].Latency)
-	assert.Equal(t, cluster.Invalid, found["broken"].Health)
-	assert.Contains(t, found["broken"].Problem, "its field a is not accepted")
+	assert.Equal(t, snapshot.HealthInvalid, found["broken"].Health)
+	assert.Contains(t, found["broken"].Reason, "its field a is not accepted")
 
 	require.NoError(t, servers[1].Kill(t.Context(), local.APIServer))
-	assert.Equal(t, cluster.Unreachable, list()["cluster-2"].Health)
-	assert.Contains(t, list()["cluster-2"].Problem, "refuses connections")
+	assert.Equal(t, snapshot.HealthUnreachable, list()["cluster-2"].Health)
+	assert.Contains(t, list()["cluster-2"].Reason, "refuses connections")
 	dead := cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management}
 	managementBefore := inventory(t, management)
 	_, err = cluster.Deregister(t.Context(), dead)
@@ -78,7 +78,7 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	record, err := clientsetFor(t, management).CoreV1().ConfigMaps("gloo-mesh").Get(t.Context(), cluster.LeftoverName("cluster-2"), metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, commands, record.Data["commands"])
-	assert.Equal(t, cluster.Leftover, list()["cluster-2"].Health)
+	assert.Equal(t, snapshot.HealthLeftover, list()["cluster-2"].Health)
 
 	require.NoError(t, servers[1].Restart(t.Context(), local.APIServer))
 	_, err = cluster.Deregister(t.Context(), cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, RemoteConfig: management})

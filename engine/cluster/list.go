@@ -26,28 +26,10 @@ const DefaultCheckTimeout = 5 * time.Second
 // parallelChecks is high because checks wait more than they work.
 const parallelChecks = 64
 
-// Health of a registered cluster.
-type Health string
-
-const (
-	// Healthy: it answers, and the credential is good.
-	Healthy Health = "healthy"
-	// Degraded: it answers, but something will or does not work.
-	Degraded Health = "degraded"
-	// Denied: it answers and refuses the credential.
-	Denied Health = "denied"
-	// Unreachable: it does not answer.
-	Unreachable Health = "unreachable"
-	// Invalid: the stored credential is broken or missing.
-	Invalid Health = "invalid"
-	// Leftover: it is deregistered, but was not cleaned.
-	Leftover Health = "leftover"
-)
-
 // ClusterStatus is how a registered cluster is.
 type ClusterStatus struct {
-	Name   string `json:"name"`
-	Health Health `json:"health"`
+	Name   string          `json:"name"`
+	Health snapshot.Health `json:"health"`
 	// Server is the URL of its API server, and Version what runs there.
 	Server  string `json:"server,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -59,8 +41,8 @@ type ClusterStatus struct {
 	// or is not known.
 	Issued  *time.Time `json:"credentialIssued,omitempty"`
 	Expires *time.Time `json:"credentialExpires,omitempty"`
-	// Problem is what is wrong, and the next step; empty if nothing is.
-	Problem string `json:"problem,omitempty"`
+	// Reason says why it is not healthy, and the next step.
+	Reason string `json:"reason,omitempty"`
 }
 
 // MeshStatus is a mesh that was discovered in a cluster.

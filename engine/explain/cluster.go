@@ -8,22 +8,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Health of a cluster, as far as the management plane knows it.
-type Health string
-
-const (
-	// Healthy: it is read and written.
-	Healthy Health = "healthy"
-	// Frozen: it cannot be read, and nothing is changed there.
-	Frozen Health = "frozen"
-	// Unknown: no server has reported on it yet.
-	Unknown Health = "unknown"
-)
-
 // Cluster is what there is to say about a registered cluster.
 type Cluster struct {
-	Name   string `json:"name"`
-	Health Health `json:"health"`
+	Name   string          `json:"name"`
+	Health snapshot.Health `json:"health"`
 	// Reason says why it is not healthy.
 	Reason string `json:"reason,omitempty"`
 	Domain string `json:"domain"`
@@ -102,25 +90,25 @@ func (x *Index) cluster(name string) *Cluster {
 }
 
 // health says how a cluster is, and why.
-func (x *Index) health(name string) (Health, string) {
+func (x *Index) health(name string) (snapshot.Health, string) {
 	if why := x.frozen(name); why != "" {
-		return Frozen, why
+		return snapshot.HealthFrozen, why
 	}
 	if !x.unread {
-		return Healthy, ""
+		return snapshot.Healthy, ""
 	}
 	if registration := x.registration(name); registration != nil {
 		switch s := registration.Status.Status; {
 		case slices.ContainsFunc(s, func(s multiclusterv1alpha1.ClusterStatus) bool {
 			return s.State == multiclusterv1alpha1.ClusterStateAccepted
 		}):
-			return Healthy, ""
+			return snapshot.Healthy, ""
 		case len(s) > 0 && s[0].Message != "":
-			return Unknown, s[0].Message
+			return snapshot.HealthUnknown, s[0].Message
 		}
-		return Unknown, "no server manages it yet; start one with: meshctl serve"
+		return snapshot.HealthUnknown, "no server manages it yet; start one with: meshctl serve"
 	}
-	return Unknown, "it is not registered; only its discovered objects are known"
+	return snapshot.HealthUnknown, "it is not registered; only its discovered objects are known"
 }
 
 // Page is part of Answer.

@@ -22,8 +22,8 @@ type ClusterFacts struct {
 
 // ClusterItem is a registered cluster in a list.
 type ClusterItem struct {
-	Ref    snapshot.Ref `json:"ref"`
-	Health Health       `json:"health"`
+	Ref    snapshot.Ref    `json:"ref"`
+	Health snapshot.Health `json:"health"`
 	// Reason says why it is not healthy.
 	Reason       string   `json:"reason,omitempty"`
 	Meshes       []string `json:"meshes"`
@@ -121,18 +121,18 @@ func factColumns(facts map[string]ClusterFacts) []column[ClusterItem] {
 
 // note puts the health of the cluster and the worst issue into a row.
 func (c *ClusterItem) note(row *Row, issues []snapshot.Issue) {
-	row.Level, row.Note = max(levelOf(issues), c.Health.level()), c.Reason
+	row.Level, row.Note = max(levelOf(issues), healthLevel(c.Health)), c.Reason
 	if len(issues) > 0 {
 		row.Note, row.Next = issues[0].Message, issues[0].Hint
 	}
 }
 
-// level is how bad a health is.
-func (h Health) level() Level {
+// healthLevel is how bad a health is.
+func healthLevel(h snapshot.Health) Level {
 	switch h {
-	case Healthy:
+	case snapshot.Healthy:
 		return OK
-	case Unknown:
+	case snapshot.HealthUnknown:
 		return Info
 	}
 	return Error

@@ -13,11 +13,11 @@ type MeshItem struct {
 	Ref     snapshot.Ref `json:"ref"`
 	Cluster string       `json:"cluster"`
 	// Health is that of the cluster.
-	Health      Health        `json:"health"`
-	Type        string        `json:"type"`
-	Version     string        `json:"version,omitempty"`
-	TrustDomain string        `json:"trustDomain"`
-	VirtualMesh *snapshot.Ref `json:"virtualMesh,omitempty"`
+	Health      snapshot.Health `json:"health"`
+	Type        string          `json:"type"`
+	Version     string          `json:"version,omitempty"`
+	TrustDomain string          `json:"trustDomain"`
+	VirtualMesh *snapshot.Ref   `json:"virtualMesh,omitempty"`
 	// Gateways are the addresses, with ports, under which other clusters reach it.
 	Gateways     []string `json:"gateways"`
 	Workloads    int      `json:"workloads"`

@@ -4,7 +4,7 @@ package snapshot
 const (
 	// ClusterFrozen: the cluster cannot be read; nothing is changed there.
 	ClusterFrozen Code = "ClusterFrozen"
-	// MeshUnreadable: a control plane was found whose configuration makes no sense.
+	// MeshUnreadable: a control plane was found whose configuration cannot be read.
 	MeshUnreadable Code = "MeshUnreadable"
 	// MeshVersionUnknown: a control plane's image names no version.
 	MeshVersionUnknown Code = "MeshVersionUnknown"
@@ -28,15 +28,16 @@ const (
 	SmartDNSMissing Code = "SmartDNSMissing"
 	// DestinationNotFound: a reference names a service that was not discovered.
 	DestinationNotFound Code = "DestinationNotFound"
-	// SelectsNothing: the policy is right, but matches nothing at present.
+	// SelectsNothing: the policy is valid, but matches nothing at present.
 	SelectsNothing Code = "SelectsNothing"
-	// NoLongerEnforced: the policy was in force before, and nowhere is now.
+	// NoLongerEnforced: the policy was in force before and is in force nowhere now.
 	NoLongerEnforced Code = "NoLongerEnforced"
-	// HandWritten: an object that a user wrote for the mesh is about the same.
+	// HandWritten: an object that a user wrote for the mesh configures the same.
 	HandWritten Code = "HandWritten"
-	// LimitsNothing: a ServiceDependency lets proxies know of every service.
+	// LimitsNothing: a ServiceDependency leaves proxies configured with every
+	// service.
 	LimitsNothing Code = "LimitsNothing"
-	// WorkloadsAlike: a mesh cannot tell the pods of two workloads apart.
+	// WorkloadsAlike: a mesh cannot distinguish the pods of two workloads.
 	WorkloadsAlike Code = "WorkloadsAlike"
 	// SubsetEmpty: traffic is sent to a subset that has no endpoints.
 	SubsetEmpty Code = "SubsetEmpty"
@@ -46,29 +47,33 @@ const (
 	FieldUnsupported Code = "FieldUnsupported"
 	// FieldConflict: an older policy owns the field for the same requests.
 	FieldConflict Code = "FieldConflict"
-	// RuleShadowed: other routes take all requests that a rule is about.
+	// RuleShadowed: other routes match all requests that a rule selects.
 	RuleShadowed Code = "RuleShadowed"
 	// LastGoodInForce: the policy is invalid; its last accepted spec stays.
 	LastGoodInForce Code = "LastGoodInForce"
 	// TrustDomainForeign: a mesh accepts no callers of another member's trust domain.
 	TrustDomainForeign Code = "TrustDomainForeign"
-	// IdentityShared: callers are let in who are not told from those that are named.
+	// IdentityShared: callers are allowed that cannot be distinguished from those
+	// that are named.
 	IdentityShared Code = "IdentityShared"
-	// GatewayOpen: a gateway lets anybody in, whatever an AccessPolicy on it says.
+	// GatewayOpen: a gateway allows all callers, whatever an AccessPolicy on it says.
 	GatewayOpen Code = "GatewayOpen"
-	// SourceNarrowed: callers must meet both parts of a selector.
+	// SourceNarrowed: callers must match both parts of a selector.
 	SourceNarrowed Code = "SourceNarrowed"
 	// TrustUnmanaged: certificates were asked for, which this version does not issue.
 	TrustUnmanaged Code = "TrustUnmanaged"
 	// NotFederated: a policy needs a service in a cluster where it is not federated.
 	NotFederated Code = "NotFederated"
-	// FederationLarge: a VirtualMesh tells each proxy of more services than Settings want.
+	// FederationLarge: a VirtualMesh adds more to each proxy than the Settings allow
+	// without a warning.
 	FederationLarge Code = "FederationLarge"
-	// HostnameTaken: something older is called by the host name already.
+	// HostnameTaken: something older has the host name already.
 	HostnameTaken Code = "HostnameTaken"
-	// AmbiguousBacking: several services of one cluster are selected where one can stand.
+	// AmbiguousBacking: several services of one cluster are selected where only one
+	// is possible.
 	AmbiguousBacking Code = "AmbiguousBacking"
-	// FailoverIncomplete: failing endpoints stay in use, or others take over than was written.
+	// FailoverIncomplete: failing endpoints stay in use, or failover does not work as
+	// written.
 	FailoverIncomplete Code = "FailoverIncomplete"
 	// KindUnsupported: objects of this kind are stored but have no effect.
 	KindUnsupported Code = "KindUnsupported"
@@ -76,8 +81,8 @@ const (
 	ObjectUnreadable Code = "ObjectUnreadable"
 	// StatusDiffers: the stored status refuses something that would be accepted here.
 	StatusDiffers Code = "StatusDiffers"
-	// WriteFailed: an API server refused an object.
+	// WriteFailed: an API server rejected an object.
 	WriteFailed Code = "WriteFailed"
-	// ForeignObject: an object of that name exists and is somebody else's.
+	// ForeignObject: an object of that name exists and was not created by meshctl.
 	ForeignObject Code = "ForeignObject"
 )

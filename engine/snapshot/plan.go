@@ -22,7 +22,7 @@ type State struct {
 	Output     *Output
 }
 
-// Plan is what shall be true, in no mesh's own words. Renderers turn it into
+// Plan is the desired state, independent of any mesh. Renderers turn it into
 // objects; explain answers from it. Every value that a user asked for carries
 // the Origin that asked.
 type Plan struct {
@@ -296,8 +296,8 @@ type Match struct {
 // Action is what is done with a request, field by field, by all policies that
 // are about the same requests.
 type Action struct {
-	// Policies have a say in it, in order of precedence; none in the
-	// catch-all that keeps other requests as they were.
+	// Policies set its fields, in order of precedence; none in the catch-all that
+	// leaves other requests unchanged.
 	Policies []Ref
 	// Targets is nil to leave the destination as it is.
 	Targets *Owned[[]Target]

@@ -1,0 +1,24 @@
+package snapshot
+
+// Health of a cluster, in every answer about clusters: what the management plane
+// last reported, or what a probe just found.
+type Health string
+
+const (
+	// Healthy: it answers, and is read and written.
+	Healthy Health = "healthy"
+	// HealthFrozen: the management plane cannot read it; nothing is changed there.
+	HealthFrozen Health = "frozen"
+	// HealthUnknown: the management plane has not reported on it yet.
+	HealthUnknown Health = "unknown"
+	// HealthDegraded: it answers a probe, but something does not work, or soon will not.
+	HealthDegraded Health = "degraded"
+	// HealthDenied: it answers a probe and rejects the credential.
+	HealthDenied Health = "denied"
+	// HealthUnreachable: it does not answer a probe.
+	HealthUnreachable Health = "unreachable"
+	// HealthInvalid: the stored credential is invalid or missing.
+	HealthInvalid Health = "invalid"
+	// HealthLeftover: it is deregistered, but was not cleaned up.
+	HealthLeftover Health = "leftover"
+)
