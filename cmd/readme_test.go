@@ -3,6 +3,8 @@ package cmd_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo/helper"
 	"github.com/meshctl/meshctl/engine/admission"
 )
 
@@ -60,11 +63,55 @@ func TestManifestsOfReadme(t *testing.T) {
 	assert.Contains(t, errs, "no issues")
 }
 
+// TestMapOfReadme: the files and folders that the README names exist, and no
+// package of the engine is missing.
+func TestMapOfReadme(t *testing.T) {
+	t.Parallel()
+	text := readme(t)
+	for _, path := range regexp.MustCompile("`((?:engine|cmd|tui|wizards|demo|testdata)/[^`*]*)`").FindAllStringSubmatch(text, -1) {
+		_, err := os.Stat("../" + path[1])
+		assert.NoError(t, err, "README.md names %s", path[1])
+	}
+	folders, err := os.ReadDir("../engine")
+	require.NoError(t, err)
+	tests := []string{"enginetest", "golden", "testdata"}
+	for _, folder := range folders {
+		if folder.IsDir() && !slices.Contains(tests, folder.Name()) {
+			assert.Contains(t, text, "`engine/"+folder.Name(), "README.md has no line for this package")
+		}
+	}
+}
+
+// TestVersionsOfReadme: the versions that the README calls tested are those of
+// the sandbox, and its version of Go is the one in go.mod.
+func TestVersionsOfReadme(t *testing.T) {
+	t.Parallel()
+	text := readme(t)
+	sandbox, err := helper.ReadVersions()
+	require.NoError(t, err)
+	osm, err := os.ReadFile("../demo/osm/go.mod")
+	require.NoError(t, err)
+	module, err := os.ReadFile("../go.mod")
+	require.NoError(t, err)
+	for name, version := range map[string]string{
+		"Kubernetes": strings.TrimPrefix(sandbox.Kubernetes, "v"), "Istio": sandbox.Istio,
+		"Open Service Mesh": regexp.MustCompile(`openservicemesh/osm v(\S+)`).FindStringSubmatch(string(osm))[1],
+	} {
+		assert.Regexp(t, `(?m)^\| `+name+`.* \| `+regexp.QuoteMeta(version)+` \|$`, text)
+	}
+	goVersion := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(module))[1]
+	assert.Contains(t, text, "Go "+goVersion+" or later is required")
+}
+
 // TestExamplesParse: every command that the README or a help text shows exists,
 // with these flags and as many arguments.
 func TestExamplesParse(t *testing.T) {
 	t.Parallel()
-	parse(t, "README.md", readme(t))
+	text := readme(t)
+	for _, inline := range regexp.MustCompile("`(meshctl [^`]*)`").FindAllStringSubmatch(text, -1) {
+		text += "    " + inline[1] + "\n"
+	}
+	parse(t, "README.md", text)
 	walkCommands(newRoot(), func(c *cobra.Command) { parse(t, c.CommandPath(), c.Example) })
 }
 
