@@ -45,7 +45,8 @@ func TestIncrementalEqualsFull(t *testing.T) {
 	}
 }
 
-// TestOrderDoesNotMatter: lists in another order give the same bytes.
+// TestOrderDoesNotMatter: neither the order in which objects arrive while they
+// are translated, nor that of lists without an order changes a byte.
 func TestOrderDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(rounds) {
@@ -57,14 +58,54 @@ func TestOrderDoesNotMatter(t *testing.T) {
 			}
 			in := w.input()
 			want := text(t, engine.Translate(in).Output)
-			for _, c := range in.Clusters {
-				w.r.Shuffle(len(c.Pods), func(i, j int) { c.Pods[i], c.Pods[j] = c.Pods[j], c.Pods[i] })
-				w.r.Shuffle(len(c.Services), func(i, j int) { c.Services[i], c.Services[j] = c.Services[j], c.Services[i] })
-				w.r.Shuffle(len(c.Deployments), func(i, j int) { c.Deployments[i], c.Deployments[j] = c.Deployments[j], c.Deployments[i] })
-			}
-			require.Equal(t, want, text(t, engine.Translate(in).Output))
+			reordered, err := enginetest.Reordered(in, w.r.Shuffle)
+			require.NoError(t, err)
+			require.Equal(t, want, text(t, engine.Translate(reordered).Output))
+			require.Equal(t, want, text(t, arriving(t, w.r, in).Output))
 		})
 	}
+}
+
+// arriving translates an Input to which objects are added one by one, in any
+// order, and returns the last State. In between it translates now and then.
+func arriving(t *testing.T, r *rand.Rand, in *snapshot.Input) *snapshot.State {
+	t.Helper()
+	type arrival struct {
+		cluster string
+		object  snapshot.APIObject
+	}
+	var arrivals []arrival
+	for ref, object := range in.Objects {
+		arrivals = append(arrivals, arrival{ref.Cluster, object})
+	}
+	r.Shuffle(len(arrivals), func(i, j int) { arrivals[i], arrivals[j] = arrivals[j], arrivals[i] })
+
+	now := *in
+	now.Management = &snapshot.Management{Namespace: in.Management.Namespace}
+	now.Clusters = nil
+	for _, c := range in.Clusters {
+		now.Clusters = append(now.Clusters, &snapshot.Cluster{Name: c.Name, Domain: c.Domain, Sync: c.Sync, Reason: c.Reason})
+	}
+	translator, next := engine.New(engine.Options{}), &now
+	for _, a := range arrivals {
+		var err error
+		next, err = next.With(a.cluster, a.object)
+		require.NoError(t, err)
+		if r.Intn(len(arrivals)) < 6 {
+			translator.Translate(next)
+		}
+	}
+	require.Equal(t, refs(in), refs(next), "the lists of an Input are ascending")
+	return translator.Translate(next)
+}
+
+// refs names the objects of an Input in their order.
+func refs(in *snapshot.Input) []snapshot.Ref {
+	var all []snapshot.Ref
+	for ref := range in.Objects {
+		all = append(all, ref)
+	}
+	return all
 }
 
 // TestRemovalRestores: taking a policy away leaves the bytes from before it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io/fs"
 	"maps"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,14 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/golden"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// TestGolden translates every case, compares all that follows from it with what
-// the case expects, and checks that the order in which files are read changes
-// nothing. The package comment says what a case consists of.
+// TestGolden translates every case and compares everything that follows from it
+// with what the case expects; the package comment says what a case consists of.
+// Then it checks that the order of what is read does not matter. In which order
+// objects arrive from an API server is tested in engine/watch.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	inputs, err := filepath.Glob("../../testdata/*/*/in")
@@ -31,13 +34,18 @@ func TestGolden(t *testing.T) {
 		dir := filepath.Dir(in)
 		t.Run(filepath.Base(filepath.Dir(dir))+"/"+filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			got := translate(t, offline.Dir(in))
+			input, issues, err := offline.Load(offline.Dir(in))
+			require.NoError(t, err)
+			got := resultsOf(t, input, issues)
 			base, proven := provenElsewhere(t, dir)
 			golden.Files(t, dir, difference(t, got, base, proven), func(name string) bool {
 				return !strings.HasPrefix(name, "in/") && !strings.HasPrefix(name, "describe/")
 			})
 			assert.Equal(t, got, translate(t, offline.Dir(in)), "the same input must give the same bytes")
-			assert.Equal(t, got, translate(t, backwards{offline.Dir(in)}), "the order of what is read must not matter")
+			assert.Equal(t, got, translate(t, backwards{offline.Dir(in)}), "the order of folders, files and documents must not matter")
+			reordered, err := enginetest.Reordered(input, rand.New(rand.NewSource(1)).Shuffle)
+			require.NoError(t, err)
+			assert.Equal(t, got, resultsOf(t, reordered, issues), "the order of lists that have none must not matter")
 		})
 	}
 }

@@ -1,0 +1,197 @@
+package watch
+
+import (
+	"fmt"
+	"math/rand"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// TestArrivalOrderDoesNotMatter sends the objects of every golden case to the
+// feeds in a random order, with edits and deletions, and translates now and
+// then. The last Output must be that of the folder: neither the order nor what
+// the feeds strip from objects changes a byte.
+func TestArrivalOrderDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	cases, err := filepath.Glob("../../testdata/*/*/in")
+	require.NoError(t, err)
+	require.NotEmpty(t, cases)
+	for seed, dir := range cases {
+		t.Run(filepath.Base(filepath.Dir(dir)), func(t *testing.T) {
+			t.Parallel()
+			in, _, err := offline.Load(offline.Dir(dir))
+			require.NoError(t, err)
+			want := outputText(t, engine.Translate(in).Output)
+
+			r := rand.New(rand.NewSource(int64(seed)))
+			events := randomEvents(t, r, in)
+			feeds := newFeeds(t, in)
+			translator := engine.New(engine.Options{})
+			for _, e := range events {
+				feeds.send(t, e)
+				if r.Intn(len(events)) < 4 {
+					translator.Translate(feeds.input())
+				}
+			}
+			require.Equal(t, want, outputText(t, translator.Translate(feeds.input()).Output))
+		})
+	}
+}
+
+// outputText is everything that an Output says.
+func outputText(t *testing.T, out *snapshot.Output) string {
+	t.Helper()
+	files, err := offline.Files(out)
+	require.NoError(t, err)
+	statuses, err := snapshot.StatusesYAML(out.Statuses.Slice())
+	require.NoError(t, err)
+	issues, err := snapshot.IssuesYAML(out.Issues)
+	require.NoError(t, err)
+	return fmt.Sprintf("%s\n%s\n%s\n%v %v", files, statuses, issues, out.Frozen, out.Clusters)
+}
+
+// event is an object that arrives from a cluster, or is deleted there.
+type event struct {
+	ref     snapshot.Ref
+	object  snapshot.APIObject
+	deleted bool
+}
+
+// randomEvents are events in a random order that end in the objects of an Input.
+// Some objects first have the content of another one of their kind, and some
+// that are not in the Input come and go.
+func randomEvents(t *testing.T, r *rand.Rand, in *snapshot.Input) []event {
+	t.Helper()
+	type list struct {
+		kind    snapshot.Kind
+		cluster string
+	}
+	others := map[list][]snapshot.APIObject{}
+	for ref, object := range in.Objects {
+		if isSelected(ref, object) {
+			at := list{ref.Kind, ref.Cluster}
+			others[at] = append(others[at], object)
+		}
+	}
+	var histories [][]event // of each object
+	for ref, object := range in.Objects {
+		if !isSelected(ref, object) {
+			continue
+		}
+		same := others[list{ref.Kind, ref.Cluster}]
+		other := func(name string) snapshot.APIObject {
+			o := same[r.Intn(len(same))].DeepCopyObject().(snapshot.APIObject)
+			o.SetNamespace(ref.Namespace)
+			o.SetName(name)
+			return o
+		}
+		history := []event{{ref: ref, object: object.DeepCopyObject().(snapshot.APIObject)}}
+		switch r.Intn(4) {
+		case 0:
+			history = append([]event{{ref: ref, object: other(ref.Name)}}, history...)
+		case 1:
+			gone := other("gone-" + ref.Name)
+			histories = append(histories, []event{{ref: ref, object: gone}, {ref: ref, object: gone, deleted: true}})
+		}
+		histories = append(histories, history)
+	}
+	var events []event
+	for len(histories) > 0 {
+		i := r.Intn(len(histories))
+		events = append(events, histories[i][0])
+		if histories[i] = histories[i][1:]; len(histories[i]) == 0 {
+			histories[i] = histories[len(histories)-1]
+			histories = histories[:len(histories)-1]
+		}
+	}
+	return events
+}
+
+// isSelected reports whether an API server sends the object: the feeds of the
+// kinds of meshes ask for those that others wrote.
+func isSelected(ref snapshot.Ref, object snapshot.APIObject) bool {
+	_, own := object.GetLabels()[snapshot.NetworkingOwnerLabel]
+	return ref.Cluster == "" || !own
+}
+
+// feeds are those of all clusters of an Input, without API servers.
+type feeds struct {
+	like       *snapshot.Input
+	management *plane[snapshot.Management]
+	clusters   []*plane[snapshot.Cluster]
+	// filled are the views of the planes; given is what was given out of them.
+	filled []snapshot.Cluster
+	given  snapshot.Input
+	own    snapshot.Management
+}
+
+func newFeeds(t *testing.T, in *snapshot.Input) *feeds {
+	t.Helper()
+	f := &feeds{like: in, own: snapshot.Management{Namespace: in.Management.Namespace}}
+	config := &rest.Config{Host: "https://127.0.0.1:1"}
+	var err error
+	f.management, err = newManagementPlane(config, scheme.New(), in.Management.Namespace, withoutStatuses, func() {})
+	require.NoError(t, err)
+	for _, c := range in.Clusters {
+		p, err := newManagedPlane(config, scheme.New(), nil, func() {})
+		require.NoError(t, err)
+		f.clusters = append(f.clusters, p)
+		f.filled = append(f.filled, snapshot.Cluster{Name: c.Name, Domain: c.Domain, Sync: c.Sync, Reason: c.Reason})
+	}
+	f.given.Clusters = make([]*snapshot.Cluster, len(in.Clusters))
+	return f
+}
+
+func (f *feeds) send(t *testing.T, e event) {
+	t.Helper()
+	all := f.management.feeds
+	for i, c := range f.like.Clusters {
+		if c.Name == e.ref.Cluster {
+			all = f.clusters[i].feeds
+		}
+	}
+	for _, feed := range all {
+		kind, _ := feed.trouble()
+		if kind != e.ref.Kind {
+			continue
+		}
+		store, ok := feed.(cache.ReflectorStore)
+		require.True(t, ok)
+		if e.deleted {
+			require.NoError(t, store.Delete(e.object))
+			return
+		}
+		require.NoError(t, store.Add(e.object))
+		return
+	}
+	require.Fail(t, "no feed", "of %s", e.ref)
+}
+
+// input shares what did not change with the Input before.
+func (f *feeds) input() *snapshot.Input {
+	next := *f.like
+	next.Management = f.given.Management
+	if f.management.refill(&f.own) || next.Management == nil {
+		own := f.own
+		next.Management = &own
+	}
+	next.Clusters = make([]*snapshot.Cluster, len(f.clusters))
+	for i, p := range f.clusters {
+		next.Clusters[i] = f.given.Clusters[i]
+		if p.refill(&f.filled[i]) || next.Clusters[i] == nil {
+			own := f.filled[i]
+			next.Clusters[i] = &own
+		}
+	}
+	f.given = next
+	return &next
+}
