@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
+	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	tea "charm.land/bubbletea/v2"
-
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -22,14 +20,7 @@ const (
 const chrome = 5
 
 // View implements tea.Model.
-func (m *Model) View() tea.View {
-	view := tea.NewView(m.screen())
-	view.AltScreen = true
-	return view
-}
-
-// screen is the text of the whole screen.
-func (m *Model) screen() string {
+func (m *Model) View() string {
 	switch {
 	case m.width == 0:
 		return ""
@@ -149,7 +140,7 @@ func (m *Model) hints() string {
 	default:
 		for i := range keymap {
 			if b := &keymap[i]; b.hint {
-				parts = append(parts, b.shown+" "+b.does)
+				parts = append(parts, b.Help().Key+" "+b.Help().Desc)
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func helpLines(width int) []line {
 		columns[i] = []string{string(c)}
 		for _, b := range keymap {
 			if b.helpGroup == c {
-				columns[i] = append(columns[i], fit(b.shown, 10)+b.does)
+				columns[i] = append(columns[i], fit(b.Help().Key, 10)+b.Help().Desc)
 			}
 		}
 		height = max(height, len(columns[i]))

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	tea "charm.land/bubbletea/v2"
+	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -80,13 +80,14 @@ func (m *Model) goHistory(v verb) tea.Cmd {
 	return m.loadTop()
 }
 
-// afterTyping does what follows from a change of the prompt.
-func (m *Model) afterTyping(done typed) tea.Cmd {
+// handlePrompt handles a key while the prompt is open.
+func (m *Model) handlePrompt(msg tea.KeyMsg) tea.Cmd {
 	kind := m.prompt.kind
+	done := m.prompt.press(msg, m.words())
 	p := m.list()
 	if kind == '/' {
 		// Rows follow what is typed; a filter that is not valid yet keeps the last.
-		f, err := parseFilter(m.prompt.text)
+		f, err := parseFilter(m.prompt.input.Value())
 		switch {
 		case done == typedCancelled:
 			p.filter = m.before
@@ -101,7 +102,7 @@ func (m *Model) afterTyping(done typed) tea.Cmd {
 	}
 	m.prompt.stop()
 	if kind == ':' && done == typedDone {
-		return m.run(strings.TrimSpace(m.prompt.text))
+		return m.run(strings.TrimSpace(m.prompt.input.Value()))
 	}
 	return nil
 }

@@ -1,9 +1,8 @@
 package tui
 
 import (
-	"slices"
-
-	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
 )
 
 // verb is what a key does.
@@ -54,12 +53,9 @@ const (
 
 // binding is one line of the key map.
 type binding struct {
-	// keys are the keys for it, by their names in Bubble Tea; shown and does are
-	// what the help says.
-	keys        []string
-	shown, does string
-	verb        verb
-	helpGroup   helpGroup
+	key.Binding
+	verb      verb
+	helpGroup helpGroup
 	// hint puts it into the bottom line.
 	hint bool
 }
@@ -70,7 +66,7 @@ var keymap = []binding{
 	bind(verbUp, groupMove, "up", "↑/k", "up", "k"),
 	bind(verbDown, groupMove, "down", "↓/j", "down", "j"),
 	bind(verbPageUp, groupMove, "page up", "pgup", "pgup", "ctrl+b"),
-	bind(verbPageDown, groupMove, "page down", "pgdn", "pgdown", "ctrl+f", "space"),
+	bind(verbPageDown, groupMove, "page down", "pgdn", "pgdown", "ctrl+f", " "),
 	bind(verbTop, groupMove, "first", "g", "g", "home"),
 	bind(verbBottom, groupMove, "last", "G", "G", "end"),
 	bind(verbLeft, groupMove, "left", "←", "left"),
@@ -108,7 +104,7 @@ var keymap = []binding{
 }
 
 func bind(v verb, c helpGroup, does, shown string, keys ...string) binding {
-	return binding{keys: keys, shown: shown, does: does, verb: v, helpGroup: c}
+	return binding{Binding: key.NewBinding(key.WithKeys(keys...), key.WithHelp(shown, does)), verb: v, helpGroup: c}
 }
 
 func hint(b binding) binding {
@@ -117,9 +113,9 @@ func hint(b binding) binding {
 }
 
 // verbOf says what a key does; verbNone if nothing.
-func verbOf(msg tea.KeyPressMsg) verb {
+func verbOf(msg tea.KeyMsg) verb {
 	for i := range keymap {
-		if slices.Contains(keymap[i].keys, msg.String()) {
+		if key.Matches(msg, keymap[i].Binding) {
 			return keymap[i].verb
 		}
 	}

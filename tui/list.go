@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/lipgloss"
+
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -216,7 +218,7 @@ func paintNote(t *Theme, row *gridRow, width int) []string {
 	if row == nil {
 		return lines
 	}
-	say := func(at int, text, before string, style style) {
+	say := func(at int, text, before string, style lipgloss.Style) {
 		if text == "" {
 			return
 		}

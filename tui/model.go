@@ -5,10 +5,15 @@ import (
 	"errors"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
+	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/tui/quiet"
 )
+
+// The libraries have started once this package does: they were told that the
+// terminal is dumb, see package quiet.
+var _ = quiet.Restore()
 
 // ErrInterrupted is what Run returns after ctrl-c.
 var ErrInterrupted = errors.New("interrupted")
@@ -44,7 +49,7 @@ const flashFor = 6
 
 // New makes the dashboard of a source.
 func New(ctx context.Context, source Source, theme *Theme, now time.Time) *Model {
-	m := &Model{ctx: ctx}
+	m := &Model{ctx: ctx, prompt: newPrompt()}
 	m.shared = shared{theme: theme, source: source, latest: &Update{}, tables: map[pageID]*grid{}, now: now.Unix()}
 	for id := range m.pages {
 		m.pages[id] = &listPage{id: pageID(id)}
@@ -95,24 +100,24 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case changedMsg:
 		m.now = msg.at.Unix()
 		m.notify(snapshot.Clean(msg.text))
-	case tea.KeyPressMsg:
-		cmd = m.handleKey(msg)
-	case tea.PasteMsg:
-		m.handlePaste(msg.Content)
+	case tea.KeyMsg:
+		cmd = m.handleKeys(msg)
 	}
 	m.refreshTop()
 	return m, cmd
 }
 
-// handlePaste adds pasted text to the prompt. Elsewhere it is ignored: it is text,
-// not keys.
-func (m *Model) handlePaste(text string) {
-	if m.prompt.kind == 0 {
-		m.notify("press : or / before you paste")
-		return
+// handleKeys handles one key after the other: keys typed fast come in as one message.
+func (m *Model) handleKeys(msg tea.KeyMsg) tea.Cmd {
+	if msg.Type != tea.KeyRunes || len(msg.Runes) < 2 {
+		return m.handleKey(msg)
 	}
-	m.prompt.insert(text)
-	m.afterTyping(typedMore)
+	var cmds []tea.Cmd
+	for _, r := range msg.Runes {
+		cmds = append(cmds, m.handleKey(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: msg.Alt}))
+		m.refreshTop()
+	}
+	return tea.Batch(cmds...)
 }
 
 // receive takes an update.
@@ -148,9 +153,9 @@ func (m *Model) refreshTop() {
 }
 
 // handleKey passes a key to what it is for.
-func (m *Model) handleKey(msg tea.KeyPressMsg) tea.Cmd {
+func (m *Model) handleKey(msg tea.KeyMsg) tea.Cmd {
 	if m.prompt.kind != 0 {
-		return m.afterTyping(m.prompt.press(msg, m.words()))
+		return m.handlePrompt(msg)
 	}
 	v := verbOf(msg)
 	m.flash.text = ""

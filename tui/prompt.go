@@ -3,26 +3,38 @@ package tui
 import (
 	"slices"
 	"strings"
-	"unicode"
 
-	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // prompt is the line in which a command or a filter is typed.
 type prompt struct {
-	text string
+	input textinput.Model
 	// kind is ':' or '/', or 0 while nothing is typed.
 	kind byte
 }
 
-// promptLimit is how many characters can be typed.
-const promptLimit = 200
+func newPrompt() prompt {
+	input := textinput.New()
+	input.Prompt = ""
+	input.CharLimit = 200
+	return prompt{input: input}
+}
 
-func (p *prompt) start(kind byte, text string) { p.kind, p.text = kind, text }
+func (p *prompt) start(kind byte, text string) {
+	p.kind = kind
+	p.input.SetValue(text)
+	p.input.CursorEnd()
+	p.input.Focus()
+}
 
-func (p *prompt) stop() { p.kind = 0 }
+func (p *prompt) stop() {
+	p.kind = 0
+	p.input.Blur()
+}
 
 // typed is what a key made of it.
 type typed uint8
@@ -34,55 +46,39 @@ const (
 )
 
 // press handles a key. Words are what tab completes to.
-func (p *prompt) press(msg tea.KeyPressMsg, words []string) typed {
-	if msg.Text != "" {
-		p.insert(msg.Text)
-		return typedMore
-	}
-	switch msg.String() {
-	case "enter":
+func (p *prompt) press(msg tea.KeyMsg, words []string) typed {
+	switch msg.Type {
+	case tea.KeyEnter:
 		return typedDone
-	case "esc", "ctrl+c":
+	case tea.KeyEsc, tea.KeyCtrlC:
 		return typedCancelled
-	case "backspace", "ctrl+h":
-		if p.text == "" {
+	case tea.KeyBackspace:
+		if p.input.Value() == "" {
 			return typedCancelled
 		}
-		typed := []rune(p.text)
-		p.text = string(typed[:len(typed)-1])
-	case "ctrl+w":
-		p.text = strings.TrimRight(p.text, " ")
-		p.text = p.head()
-	case "ctrl+u":
-		p.text = ""
-	case "tab":
+	case tea.KeyTab:
 		if fits := p.completions(words); len(fits) > 0 {
-			p.text = p.head() + fits[0]
+			p.input.SetValue(p.head() + fits[0])
+			p.input.CursorEnd()
 		}
+		return typedMore
 	}
+	p.input, _ = p.input.Update(msg) // its command only makes the cursor blink
 	return typedMore
 }
 
-// insert adds text, without characters that a line cannot show.
-func (p *prompt) insert(text string) {
-	typed := []rune(p.text)
-	for _, r := range text {
-		if unicode.IsPrint(r) && len(typed) < promptLimit {
-			typed = append(typed, r)
-		}
-	}
-	p.text = string(typed)
-}
-
 // head is what was typed before the last word.
-func (p *prompt) head() string { return p.text[:strings.LastIndexByte(p.text, ' ')+1] }
+func (p *prompt) head() string {
+	value := p.input.Value()
+	return value[:strings.LastIndexByte(value, ' ')+1]
+}
 
 // completions lists the words that the last word begins.
 func (p *prompt) completions(words []string) []string {
 	if p.kind != ':' {
 		return nil
 	}
-	last := strings.TrimPrefix(p.text, p.head())
+	last := strings.TrimPrefix(p.input.Value(), p.head())
 	var out []string
 	for _, w := range words {
 		if strings.HasPrefix(w, last) && w != last && (last != "" || !strings.HasPrefix(w, "@")) {
@@ -94,7 +90,7 @@ func (p *prompt) completions(words []string) []string {
 
 // view is the line; the cursor is an underscore, which shows in any terminal.
 func (p *prompt) view(words []string, room int) string {
-	value := snapshot.Clean(p.text)
+	value := snapshot.Clean(p.input.Value())
 	text := string(p.kind) + value + "_"
 	if fits := p.completions(words); len(fits) > 0 {
 		text += "   tab: " + strings.Join(fits[:min(len(fits), 6)], " ")

@@ -1,25 +1,20 @@
 package tui
 
-import "github.com/meshctl/meshctl/engine/explain"
+import (
+	"io"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
+
+	"github.com/meshctl/meshctl/engine/explain"
+)
 
 // Theme is how things are painted. Colours repeat what words and signs say;
 // they are the sixteen of the terminal's own palette.
 type Theme struct {
-	plain, title, faint, selected, bar, tab, accent style
-	levels                                          [explain.Error + 1]style
-	mark, differs                                   style
-}
-
-// style is how a text is painted: the parameters of the escape sequence
-// "select graphic rendition", as 1;91 for bold and bright red.
-type style string
-
-// Render returns the text with the escape sequences of the style.
-func (s style) Render(text string) string {
-	if s == "" || text == "" {
-		return text
-	}
-	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+	plain, title, faint, selected, bar, tab, accent lipgloss.Style
+	levels                                          [explain.Error + 1]lipgloss.Style
+	mark, differs                                   lipgloss.Style
 }
 
 // Background is the background that colours are to be read on.
@@ -35,25 +30,26 @@ const (
 
 // NewTheme makes the theme for a background.
 func NewTheme(background Background) *Theme {
-	const bold, reverse = "1", "7"
+	r := lipgloss.NewRenderer(io.Discard)
+	r.SetColorProfile(termenv.ANSI)
+	r.SetHasDarkBackground(background == Dark)
 	if background == NoColour {
-		return &Theme{}
+		r.SetColorProfile(termenv.Ascii)
 	}
-	// Bright colours (90 to 97) are read on dark, the others on light.
-	colour := func(light, dark style) style {
-		if background == Light {
-			return light
-		}
-		return dark
+	// Bright colours are read on dark, the others on light.
+	colour := func(light, dark string) lipgloss.Style {
+		return r.NewStyle().Foreground(lipgloss.AdaptiveColor{Light: light, Dark: dark})
 	}
-	return &Theme{
-		title: bold, bar: bold, selected: reverse, tab: bold + ";" + reverse,
-		faint: colour("90", "37"), accent: colour("34", "96"), mark: colour("35", "95"),
-		differs: bold + ";" + colour("35", "95"),
-		levels: [...]style{
-			explain.OK: "", explain.Info: colour("34", "94"), explain.Warning: colour("35", "93"), explain.Error: bold + ";" + colour("31", "91"),
-		},
+	t := &Theme{
+		plain: r.NewStyle(), title: r.NewStyle().Bold(true), faint: colour("8", "7"),
+		selected: r.NewStyle().Reverse(true), bar: r.NewStyle().Bold(true), tab: r.NewStyle().Reverse(true).Bold(true),
+		accent: colour("4", "14"), mark: colour("5", "13"), differs: colour("5", "13").Bold(true),
 	}
+	t.levels = [...]lipgloss.Style{
+		explain.OK: r.NewStyle(), explain.Info: colour("4", "12"),
+		explain.Warning: colour("5", "11"), explain.Error: colour("1", "9").Bold(true),
+	}
+	return t
 }
 
 // sign stands before a row for its level, so that no colour is needed.
