@@ -60,7 +60,7 @@ func TestLive(t *testing.T) {
 	discovered, err := offline.Files(engine.Translate(input).Output)
 	require.NoError(t, err)
 	for _, file := range []string{"mesh.yaml", "workload.yaml", "destination.yaml"} {
-		apply([]byte(discovered[path.Join(offline.ManagementFolder, file)]))
+		apply(discovered[path.Join(offline.ManagementFolder, file)])
 	}
 	apply([]byte(registrations))
 	viewer := rest.CopyConfig(config)

@@ -76,7 +76,7 @@ func TestReservationsOfManyProcesses(t *testing.T) {
 		}
 	}
 	assert.Equal(t, (askers+1)*questions*perAnswer, total)
-	assert.Equal(t, total, len(given), "ports were given twice")
+	assert.Len(t, given, total, "ports were given twice")
 }
 
 // somePorts are n ports on which nobody listens and which nobody else is given.
@@ -142,6 +142,6 @@ func TestPortsAreNotEphemeral(t *testing.T) {
 		assert.Len(t, ports, test.count, name)
 	}
 	low, high := ephemeralPorts()
-	assert.Greater(t, low, 0)
+	assert.Positive(t, low)
 	assert.Greater(t, high, low)
 }

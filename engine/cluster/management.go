@@ -11,7 +11,6 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
-
 	"github.com/meshctl/meshctl/engine/kube"
 )
 

@@ -206,12 +206,32 @@ status:
 	}
 }
 
+// mistakes are folders that cannot be loaded, by name.
+type mistakes map[string]struct {
+	files map[string]string
+	want  []string // the lines of the error, each a part
+}
+
+func (m mistakes) check(t *testing.T) {
+	t.Helper()
+	for name, c := range m {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			input, _, err := offline.Load(folder(c.files))
+			require.Error(t, err)
+			assert.Nil(t, input)
+			lines := strings.Split(err.Error(), "\n")
+			require.Len(t, lines, len(c.want), err.Error())
+			for i, want := range c.want {
+				assert.Contains(t, lines[i], want)
+			}
+		})
+	}
+}
+
 func TestLoadMistakes(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
-		files map[string]string
-		want  []string // the lines of the error, each a part
-	}{
+	mistakes{
 		"nothing":       {map[string]string{"notes.txt": ""}, []string{"no folder in it; make one for each cluster"}},
 		"beside":        {map[string]string{"p.yaml": policy, "c1/s.yaml": reviews}, []string{"p.yaml: is outside of the folders"}},
 		"folder's name": {map[string]string{"My_Cluster/s.yaml": reviews}, []string{"My_Cluster: a folder is named like its cluster"}},
@@ -269,6 +289,16 @@ func TestLoadMistakes(t *testing.T) {
 		},
 		"sync misspelt":  {map[string]string{"c1/c.yaml": "apiVersion: offline/v1\nkind: Cluster\nspec: {sync: old}\n"}, []string{`sync "old" is none of unsynced, stale, synced`}},
 		"wrong describe": {map[string]string{"c1/c.yaml": "apiVersion: offline/v1\nkind: Management\n"}, []string{"c1/c.yaml:2: document 1: kind Management does not describe the folder c1"}},
+		"all are reported": {
+			map[string]string{"c1/a.yaml": "words\n", "c2/b.yaml": "words\n---\nwords\n", "management/p.yaml": policy},
+			[]string{"c1/a.yaml:1:", "c2/b.yaml:1:", "c2/b.yaml:3: document 2:"},
+		},
+	}.check(t)
+}
+
+func TestBaseMistakes(t *testing.T) {
+	t.Parallel()
+	mistakes{
 		"no such base": {
 			map[string]string{"c1/c.yaml": basedOn("{bases: [../shared.yaml]}")},
 			[]string{"shared.yaml: cannot be read"},
@@ -301,24 +331,7 @@ func TestLoadMistakes(t *testing.T) {
 			map[string]string{"c1/c.yaml": basedOn("{bases: [../c2]}") + "---\n" + basedOn("{bases: [../c2]}"), "c2/s.yaml": reviews},
 			[]string{"c1/c.yaml:7: document 2: c1/c.yaml names bases already; name all of them there"},
 		},
-		"all are reported": {
-			map[string]string{"c1/a.yaml": "words\n", "c2/b.yaml": "words\n---\nwords\n", "management/p.yaml": policy},
-			[]string{"c1/a.yaml:1:", "c2/b.yaml:1:", "c2/b.yaml:3: document 2:"},
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			input, _, err := offline.Load(folder(c.files))
-			require.Error(t, err)
-			assert.Nil(t, input)
-			lines := strings.Split(err.Error(), "\n")
-			require.Len(t, lines, len(c.want), err.Error())
-			for i, want := range c.want {
-				assert.Contains(t, lines[i], want)
-			}
-		})
-	}
+	}.check(t)
 }
 
 func TestFiles(t *testing.T) {

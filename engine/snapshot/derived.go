@@ -10,9 +10,9 @@ type Derived[S, V comparable] struct {
 }
 
 // Update makes the values of the given sources, and reports whether any value is
-// new or gone. No two sources have the same key. Make is called with a source and
-// with the value of that key before, or the zero V.
-func (d *Derived[S, V]) Update(sources List[S], key func(S) string, make func(s S, old V) V) bool {
+// new or gone. No two sources have the same key. Compute is called with a source
+// and with the value of that key before, or the zero V.
+func (d *Derived[S, V]) Update(sources List[S], key func(S) string, compute func(s S, old V) V) bool {
 	if d.sources.Same(sources) {
 		return false
 	}
@@ -29,7 +29,7 @@ func (d *Derived[S, V]) Update(sources List[S], key func(S) string, make func(s 
 				return value
 			}
 		}
-		return make(s, value)
+		return compute(s, value)
 	})
 	d.sources, d.Values = sources, values
 	return changed

@@ -196,6 +196,7 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 	}
 }
 
+// CompareMeshes orders meshes by Ref.
 func CompareMeshes(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) }
 
 func sameFederation(a, b *snapshot.Federation) bool {

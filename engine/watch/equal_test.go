@@ -32,6 +32,7 @@ type comparer interface {
 // compareRandomObjects checks that objects of any content can be compared and
 // stored, before and after they were stripped, and that a copy equals its original.
 func (f *feed[T]) compareRandomObjects(t *testing.T) {
+	t.Helper()
 	copied := func(o T) T {
 		c, ok := o.DeepCopyObject().(T)
 		require.True(t, ok)
