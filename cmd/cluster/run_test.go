@@ -13,6 +13,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	registry "github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // contexts are two API servers of the test's own and one that is not there.
@@ -73,7 +74,7 @@ func TestRegisterListDeregisterRun(t *testing.T) {
 	var listed []registry.ClusterStatus
 	require.NoError(t, json.Unmarshal(out.Bytes(), &listed))
 	require.Len(t, listed, 1)
-	assert.Equal(t, registry.Healthy, listed[0].Health)
+	assert.Equal(t, snapshot.Healthy, listed[0].Health)
 	assert.NotContains(t, out.String(), "eyJ")
 	require.NoError(t, meshctl("list", "-o", "yaml"))
 	require.NoError(t, yaml.Unmarshal(out.Bytes(), &listed))
