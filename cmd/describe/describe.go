@@ -94,6 +94,11 @@ const long = `Explains clusters, meshes, workloads, destinations and policies. T
 information comes from the management cluster or, with --dir, from a folder of
 manifests as for "meshctl translate".
 
+From a cluster, states are those that the server wrote. If something else
+follows from what is stored now, both are shown, with the reason if it is known:
+an edit that the server has not processed, or objects in the clusters that only
+the server reads.
+
 NAME is the name of the object, such as reviews-bookinfo-cluster-1, or that of
 the Kubernetes object it represents: reviews, reviews.bookinfo or
 reviews.bookinfo.cluster-1.

@@ -75,7 +75,7 @@ func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
 		s := r.states[i]
 		at := slices.Index(s.traffic, b)
 		p.Verdicts = append(p.Verdicts, s.accepted.verdicts[at])
-		p.Remarks += len(s.accepted.verdicts[at].Issues)
+		p.IssueCount += len(s.accepted.verdicts[at].Issues)
 	}
 	return b.enforcementRecord.record(p, r.trafficEnforcement(b, p))
 }
@@ -106,7 +106,7 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 			v = withIssues(v, b.ref, issues)
 		}
 		p.Verdicts = append(p.Verdicts, v)
-		p.Remarks += len(v.Issues)
+		p.IssueCount += len(v.Issues)
 	}
 	for _, issue := range r.env.topology.SharedIdentityIssues(b.rule, meshes) {
 		p.Issues = append(slices.Clone(p.Issues), issue.On(b.ref, snapshot.Ref{}))

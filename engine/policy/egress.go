@@ -300,7 +300,7 @@ func (d *dependencies) newPlan(env *environment, b *dependencyBinding) *snapshot
 		v.Accepted = !snapshot.HasErrors(issues)
 		v = withIssues(v, b.ref, issues)
 		plan.Verdicts = append(plan.Verdicts, v)
-		plan.Remarks += len(v.Issues)
+		plan.IssueCount += len(v.Issues)
 	}
 	return plan
 }

@@ -198,7 +198,7 @@ func (r *reconciler) markStored() {
 
 // find finds a Destination in a list that is ascending by namespace and name.
 func find(list []*discoveryv1.Destination, d *discoveryv1.Destination) *discoveryv1.Destination {
-	i, ok := slices.BinarySearchFunc(list, d, func(a, b *discoveryv1.Destination) int { return compareNames(a, b) })
+	i, ok := slices.BinarySearchFunc(list, d, snapshot.CompareNames)
 	if !ok {
 		return nil
 	}

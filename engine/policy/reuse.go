@@ -2,7 +2,6 @@ package policy
 
 import (
 	"reflect"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,22 +21,14 @@ func reuseUnchanged[T metav1.Object](before, now []T, same func(a, b T) bool) []
 	at := 0
 	for i, n := range now {
 		out[i] = n
-		for at < len(before) && compareNames(before[at], n) < 0 {
+		for at < len(before) && snapshot.CompareNames(before[at], n) < 0 {
 			at++
 		}
-		if at < len(before) && compareNames(before[at], n) == 0 && sameMetadata(before[at], n) && same(before[at], n) {
+		if at < len(before) && snapshot.CompareNames(before[at], n) == 0 && sameMetadata(before[at], n) && same(before[at], n) {
 			out[i] = before[at]
 		}
 	}
 	return out
-}
-
-// compareNames orders by namespace and name.
-func compareNames(a, b metav1.Object) int {
-	if c := strings.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
-		return c
-	}
-	return strings.Compare(a.GetName(), b.GetName())
 }
 
 // sameMetadata compares the metadata that plans depend on.

@@ -146,7 +146,7 @@ func requiringPolicies(required []subsetRequirement) []snapshot.AppliedTraffic {
 		}
 	}
 	slices.SortFunc(out, func(a, b snapshot.AppliedTraffic) int {
-		return cmp.Or(compareNames(a.Policy, b.Policy), cmp.Compare(b.Generation, a.Generation))
+		return cmp.Or(snapshot.CompareNames(a.Policy, b.Policy), cmp.Compare(b.Generation, a.Generation))
 	})
 	return out
 }

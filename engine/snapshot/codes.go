@@ -79,7 +79,7 @@ const (
 	KindUnsupported Code = "KindUnsupported"
 	// ObjectUnreadable: an object exists that this program cannot process.
 	ObjectUnreadable Code = "ObjectUnreadable"
-	// StatusDiffers: the stored status refuses something that would be accepted here.
+	// StatusDiffers: the stored status refuses what would be accepted from what was read.
 	StatusDiffers Code = "StatusDiffers"
 	// WriteFailed: an API server rejected an object.
 	WriteFailed Code = "WriteFailed"

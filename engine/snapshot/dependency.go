@@ -9,20 +9,20 @@ type DependencyPlan struct {
 	Ref        Ref
 	Dependency *enterprisev1beta1.ServiceDependency
 	// Verdicts are per selected Workload, ascending by Ref; each has it as its
-	// Destination. Remarks says how many issues there are in them.
-	Verdicts []Verdict
-	Remarks  int
+	// Destination. IssueCount is how many issues there are in them.
+	Verdicts   []Verdict
+	IssueCount int
 	// Issues on the ServiceDependency as a whole.
 	Issues []Issue
 }
 
-// SidecarPlan says which hosts the proxies of some pods are to know of. Proxies
-// without one know of all.
+// SidecarPlan limits the hosts that the proxies of some pods know. Proxies
+// without one know all.
 type SidecarPlan struct {
 	// Ref is that of the generated object.
 	Ref  Ref
 	Mesh *MeshPlan
-	// Selector are the labels by which its pods are told from others.
+	// Selector are the labels that only its pods have.
 	Selector map[string]string
 	// Workloads are those that the pods belong to, ascending by Ref.
 	Workloads []Ref
@@ -30,17 +30,17 @@ type SidecarPlan struct {
 	Egress *Egress
 }
 
-// Egress is what proxies know of.
+// Egress is the set of hosts that proxies know.
 type Egress struct {
 	// Dependencies are the ServiceDependencies it follows from, ascending by Ref.
 	Dependencies []Ref
-	// Everything: one of them names no destinations, so that nothing is left out.
+	// Everything: one of them names no destinations, so all hosts are known.
 	Everything bool
 	// Hosts are ascending by Host; nil if Everything.
 	Hosts []EgressHost
 }
 
-// EgressHost is one host name, or a pattern of them, that proxies know of.
+// EgressHost is a host name, or a pattern of them, that proxies know.
 type EgressHost struct {
 	// Namespace is where the host is declared; empty for any.
 	Namespace string
@@ -48,8 +48,8 @@ type EgressHost struct {
 	Host string
 	// Destination is the one of that name; zero for a pattern.
 	Destination Ref
-	// Origins asked for it, ascending by Ref: ServiceDependencies, and policies
-	// that send elsewhere what is meant for a host that these name. A host without
+	// Origins are what needs it, ascending by Ref: ServiceDependencies, and policies
+	// that send requests for a host that these name to another one. A host without
 	// any is one that every proxy needs.
 	Origins []Origin
 }

@@ -4,7 +4,7 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
-// Discovered is what discovery finds in one cluster: the objects to have on the
+// Discovered is what discovery finds in one cluster: the objects to write on the
 // management plane, without status, each list ascending by name.
 type Discovered struct {
 	Cluster      string

@@ -1,5 +1,22 @@
-// Package snapshot holds the nouns that the rest of the engine speaks: Input
-// (what one translation may know), Plan (what shall be true, in no mesh's own
-// words) and Output (the objects, statuses and issues that follow). All three
-// are values: built once, never changed, compared by pointer to tell what is new.
+// Package snapshot defines the values that the engine computes with: Input (all
+// that one translation may know), Plan (the desired state, independent of any
+// mesh) and Output (the objects, statuses and issues that follow). They are built
+// once and never change; unchanged parts are shared, so that comparing pointers
+// tells what is new.
+//
+//   - input.go: Input, Cluster, Management; objects.go finds, lists, adds and
+//     removes their objects
+//   - objectlist.go: which list of an Input holds which kind
+//   - kind.go: the kinds, with what Kubernetes calls them; ref.go names one object
+//   - discovered.go: what discovery finds in a cluster
+//   - plan.go: State, Plan, and the verdicts on policies; mesh.go, destination.go,
+//     access.go, virtualdestination.go and dependency.go: the parts of a Plan
+//   - support.go: what a kind of mesh can express
+//   - output.go: Output; issue.go and codes.go: Issue; labels.go: what generated
+//     objects are labelled with
+//   - list.go: long lists that share their unchanged pieces; derived.go: lists
+//     computed from others
+//   - names.go, ports.go, words.go, fields.go: generated names, ports of pods,
+//     words of messages, fields of a type
+//   - yaml.go, json.go, escape.go: YAML and JSON, safe to print
 package snapshot

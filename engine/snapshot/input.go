@@ -17,10 +17,9 @@ import (
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 )
 
-// Input is everything that one translation may know. It is immutable: a source
-// that sees a change builds a new Input and shares what did not change, by
-// pointer and by slice, so that a reader can tell unchanged parts without
-// looking into them.
+// Input is everything that one translation may know. It is immutable: on a change
+// a source builds a new Input and shares what did not change, by pointer and by
+// slice, so that readers recognize unchanged parts without comparing them.
 type Input struct {
 	// Clusters are the registered ones, ascending by name.
 	Clusters []*Cluster
@@ -29,23 +28,23 @@ type Input struct {
 	// Failures are the writes that the sink could not carry out and the objects
 	// that the source could not process, ascending by Ref.
 	Failures []Failure
-	// RefuseIntersecting refuses policies that users' own objects in a mesh
-	// intersect with, instead of warning of it.
+	// RefuseIntersecting makes it an error, not a warning, that hand-written objects
+	// of a mesh intersect with a policy.
 	RefuseIntersecting bool
 	// Version is that of the meshctl that translates; statuses name it.
 	Version string
 }
 
-// Cluster is one registered cluster as last seen. Every list is ascending by
-// namespace and name.
+// Cluster is one registered cluster as last read. Every list is ascending by
+// namespace and name; objectlist.go has the table of lists.
 type Cluster struct {
 	// Name is the registration name.
 	Name string
 	// Domain is the DNS suffix of Services; cluster.local if empty.
 	Domain string
 	Sync   Sync
-	// Reason says, for people, why Sync is not Synced: "no answer from
-	// https://… since …" would flap, so it names the cause and no time.
+	// Reason says, for people, why Sync is not Synced. It names no time, which would
+	// make it change all the time.
 	Reason string
 
 	Deployments    []*appsv1.Deployment
@@ -60,8 +59,7 @@ type Cluster struct {
 	// ConfigMaps are those that hold a mesh's own settings, not all.
 	ConfigMaps []*corev1.ConfigMap
 	// VirtualServices, ServiceEntries, DestinationRules, AuthorizationPolicies and
-	// Sidecars are those that users wrote by hand; ones with an owner label are not
-	// looked at.
+	// Sidecars are those that users wrote by hand: without an owner label.
 	VirtualServices       []*istionetworkingv1.VirtualService
 	ServiceEntries        []*istionetworkingv1.ServiceEntry
 	DestinationRules      []*istionetworkingv1.DestinationRule
@@ -71,7 +69,7 @@ type Cluster struct {
 	MeshConfigs []*osmconfigv1alpha2.MeshConfig
 }
 
-// Sync says how far the lists of a Cluster can be trusted.
+// Sync says whether the lists of a Cluster are complete and current.
 type Sync uint8
 
 const (
@@ -105,7 +103,7 @@ type Management struct {
 	Namespace string
 
 	// Meshes, Workloads and Destinations are the discovered objects as stored,
-	// with their statuses. They stand in for clusters that cannot be read.
+	// with their statuses. They are used instead of clusters that cannot be read.
 	Meshes       []*discoveryv1.Mesh
 	Workloads    []*discoveryv1.Workload
 	Destinations []*discoveryv1.Destination
@@ -123,8 +121,8 @@ type Management struct {
 	RoleBindings        []*rbacv1.RoleBinding
 }
 
-// Server returns what the server runs with that wrote the statuses of the
-// registered clusters; zero if no status says so.
+// Server returns the version and options of the server that wrote the statuses
+// of the registered clusters; zero if no status has them.
 func (m *Management) Server() multiclusterv1alpha1.Server {
 	for _, registration := range m.KubernetesClusters {
 		if s := registration.Status.Server; s != nil {

@@ -1,6 +1,120 @@
 package snapshot
 
-import discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+import (
+	"slices"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+)
+
+// VirtualMeshPlan is one VirtualMesh with its members.
+type VirtualMeshPlan struct {
+	Ref         Ref
+	VirtualMesh *networkingv1.VirtualMesh
+	// Members are its meshes, ascending by Ref.
+	Members []*MeshPlan
+	// Loads are what federation adds to the proxies of each member that sees
+	// services of others, the largest first.
+	Loads []ProxyLoad
+	// Issues are about all of it, or about the Mesh in their Target.
+	Issues []Issue
+}
+
+// ProxyLoad is what federation adds to the configuration of each proxy of a mesh.
+type ProxyLoad struct {
+	Mesh Ref
+	// ServiceEntries are services of other meshes, and Endpoints their endpoints:
+	// the addresses of gateways for each set of labels, or pods in a flat network.
+	ServiceEntries, Endpoints int
+}
+
+// MeshPlan is one control plane, and its place in a VirtualMesh.
+type MeshPlan struct {
+	Ref  Ref
+	Mesh *discoveryv1.Mesh
+	// Dialect is never nil.
+	Dialect *Dialect
+	Cluster string
+	// Namespace is where the mesh keeps its mesh-wide configuration (the
+	// control plane's own).
+	Namespace string
+	// RootNamespace is where Istio looks for configuration of the whole mesh: in
+	// any other namespace it applies to that namespace only. SharesRootNamespace is
+	// set if a mesh before this one has the same.
+	RootNamespace       string
+	SharesRootNamespace bool
+	// SharesNamespace is set if a mesh before this one has the same Namespace:
+	// they are revisions of one control plane, and read each other's configuration.
+	SharesNamespace bool
+	// TrustDomain is never empty: Istio's default is cluster.local.
+	TrustDomain string
+	// TrustAliases are trust domains that the mesh treats as its own, and TrustPeers
+	// others whose callers it accepts.
+	TrustAliases, TrustPeers []string
+	// ResolvesAll: callers can resolve every host name that the mesh knows.
+	ResolvesAll bool
+	// VirtualMesh is the one that the mesh is a member of; nil if none.
+	VirtualMesh *networkingv1.VirtualMesh
+	// HostnameSuffix ends the host names of services federated by the VirtualMesh.
+	HostnameSuffix string
+	// Gateways are where other meshes of the VirtualMesh connect.
+	Gateways []GatewayPlan
+	// OpenGateways stay reachable where access is denied by default.
+	OpenGateways []OpenGateway
+	// DenyByDefault is set where only what an AccessPolicy names is allowed.
+	DenyByDefault *Origin
+	// AccessSetting is the mesh's own setting for access, which overrides that of a
+	// VirtualMesh; nil if it has none.
+	AccessSetting *Origin
+	// Open is set where the mesh allows all calls, whatever AccessPolicies say.
+	Open bool
+}
+
+// GatewayPlan is an east-west gateway: the service by which other clusters reach
+// the mesh.
+type GatewayPlan struct {
+	// Destination is the gateway's own.
+	Destination Ref
+	// Service names it in its cluster.
+	Service Ref
+	// Selector are the labels of its pods.
+	Selector map[string]string
+	// Addresses are IPs or host names reachable from other clusters.
+	Addresses []string
+	// Port is the one to connect to at Addresses.
+	Port uint32
+	// ContainerPort is the one on which its pods listen.
+	ContainerPort uint32
+	// Shared gateways belong to another revision of the control plane.
+	Shared bool
+}
+
+// OpenGateway is a gateway that a global access policy must not close.
+type OpenGateway struct {
+	Service  Ref
+	Selector map[string]string
+	// Address names it in generated objects.
+	Address string
+}
+
+// DefaultTrustDomain is the trust domain of an Istio mesh that does not set one.
+// In Istio's configuration it also stands for the trust domain of the mesh itself,
+// whatever that is.
+const DefaultTrustDomain = "cluster.local"
+
+// Accepts reports whether proxies of the mesh accept connections from callers of
+// a trust domain.
+func (m *MeshPlan) Accepts(trustDomain string) bool {
+	return m.own(trustDomain) || slices.Contains(m.TrustPeers, trustDomain) || slices.Contains(m.TrustPeers, discoveryv1.AnyTrustDomain)
+}
+
+// Alike reports whether identities of two trust domains are the same to the mesh
+// (istio.io: trust domain migration).
+func (m *MeshPlan) Alike(a, b string) bool { return a == b || m.own(a) && m.own(b) }
+
+func (m *MeshPlan) own(trustDomain string) bool {
+	return trustDomain == m.TrustDomain || slices.Contains(m.TrustAliases, trustDomain)
+}
 
 // MeshType is the kind of a mesh, such as "istio", and where its control plane is
 // installed; "unknown" for a spec of no kind.

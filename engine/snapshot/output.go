@@ -1,8 +1,8 @@
 package snapshot
 
-// Output is what shall be true in the world: a set of objects, the statuses to
-// write, the issues found, and the clusters to leave alone. Unchanged parts are
-// shared with the Output before by pointer.
+// Output is the desired state: the objects to have, the statuses to write, the
+// issues found, and the clusters that are frozen. Unchanged parts are shared by
+// pointer with the Output before.
 type Output struct {
 	// Parts group the objects by what they were made for, ascending by Key.
 	// No two objects of an Output have the same Ref.
@@ -13,9 +13,9 @@ type Output struct {
 	Issues []Issue
 	// Frozen names the clusters in which nothing may be written or collected, ascending.
 	Frozen []string
-	// Clusters names all registered clusters, ascending: objects of ours in
-	// one of them that no Part asks for are garbage. A cluster that is not
-	// listed is not touched.
+	// Clusters names all registered clusters, ascending: objects of ours in one of
+	// them that are in no Part are garbage. A cluster that is not listed is not
+	// changed.
 	Clusters []string
 }
 
@@ -42,8 +42,8 @@ type Content struct {
 	Annotations map[string]string
 	// Spec marshals to the JSON of the object's spec.
 	Spec any
-	// Parents are the objects users wrote (policies, VirtualMeshes) from which
-	// this one follows: they are told when a write fails.
+	// Parents are the objects of users (policies, VirtualMeshes) from which this one
+	// follows: their status reports a failed write.
 	Parents []Ref
 }
 

@@ -8,14 +8,14 @@ import (
 )
 
 // Level says how far a mesh does what a field asks for. The zero Level is that
-// of a field that nobody has declared.
+// of an undeclared field.
 type Level uint8
 
 const (
 	// Enforced: the mesh does what the field asks for.
 	Enforced Level = iota + 1
-	// Approximated: the mesh does something close to it, never less strict;
-	// policies that have the field are told of the difference.
+	// Approximated: the mesh does something close to it, never less strict; the
+	// status of a policy with the field names the difference.
 	Approximated
 	// NotExpressible: the mesh cannot do it. A TrafficPolicy or AccessPolicy
 	// that has the field is INVALID there, and nothing weaker is written.
@@ -36,11 +36,11 @@ type Support struct {
 	// Case narrows the line to certain values, in words; empty for all others.
 	Case string
 	Level
-	// Note says in a clause what is different, or why it is not to be had.
+	// Note says in a clause what is different, or why it is not supported.
 	Note string
 }
 
-// Declare makes the lines of fields that are alike.
+// Declare makes the declarations of fields with the same Level.
 func Declare(kind Kind, level Level, note string, paths ...string) []Support {
 	out := make([]Support, 0, len(paths))
 	for _, path := range paths {

@@ -28,7 +28,7 @@ func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 	}
 	for _, p := range plan.Policies {
 		out = append(out, p.Issues...)
-		if p.Remarks == 0 {
+		if p.IssueCount == 0 {
 			continue
 		}
 		for i := range p.Verdicts {
@@ -38,7 +38,7 @@ func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 	for _, p := range plan.Dependencies {
 		out = append(out, p.Issues...)
 		for i := range p.Verdicts {
-			if p.Remarks == 0 {
+			if p.IssueCount == 0 {
 				break
 			}
 			out = append(out, p.Verdicts[i].Issues...)

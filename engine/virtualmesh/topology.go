@@ -72,9 +72,9 @@ func (t *Topology) addMeshes(dialects []*snapshot.Dialect) {
 	for _, m := range t.inv.Meshes {
 		plan := newMeshPlan(m, snapshot.DialectOf(dialects, m))
 		place := [2]string{plan.Cluster, plan.Namespace}
-		plan.Twin, places[place] = places[place], true
+		plan.SharesNamespace, places[place] = places[place], true
 		root := [2]string{plan.Cluster, plan.RootNamespace}
-		plan.RootTwin, roots[root] = roots[root], true
+		plan.SharesRootNamespace, roots[root] = roots[root], true
 		t.Meshes = append(t.Meshes, plan)
 		t.byRef[commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}] = plan
 		if plan.Dialect.SPIFFE && !slices.Contains(t.trustDomains[plan.Cluster], plan.TrustDomain) {

@@ -102,7 +102,7 @@ func globalAccess(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object 
 	}
 	vm := []snapshot.Ref{plan.DenyByDefault.Ref}
 	name := "global-access-control"
-	if plan.RootTwin {
+	if plan.SharesRootNamespace {
 		name = snapshot.Sanitize(name + "-" + plan.Ref.Name)
 	}
 	out := []*snapshot.Object{{

@@ -76,7 +76,7 @@ func (r *builder) place(kind snapshot.Kind, view *snapshot.View, remote bool) sn
 // written reports whether the objects for a mesh are those for a twin of it, to
 // which the service is federated, too.
 func (r *builder) written(mesh *snapshot.MeshPlan) bool {
-	if !mesh.Twin || r.plan.Federation == nil {
+	if !mesh.SharesNamespace || r.plan.Federation == nil {
 		return false
 	}
 	for _, other := range r.plan.Federation.To {

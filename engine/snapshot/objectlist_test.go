@@ -28,7 +28,7 @@ func TestEveryKindHasItsList(t *testing.T) {
 	types := scheme.New()
 	for side, view := range views() {
 		for _, k := range snapshot.Kinds(side, snapshot.Watch) {
-			assert.NotNil(t, view.List(k), "%s is watched, but no list holds it: add a field and a line to lists.go", k)
+			assert.NotNil(t, view.List(k), "%s is watched, but no list holds it: add a field and a line to objectlist.go", k)
 		}
 		fields := map[any]string{}
 		value := reflect.ValueOf(view).Elem()
@@ -51,7 +51,7 @@ func TestEveryKindHasItsList(t *testing.T) {
 			assert.Contains(t, fields, pointer, "%s: its list is no field, or that of another kind", k)
 			delete(fields, pointer)
 		}
-		assert.Empty(t, fields, "fields of %T that no kind has: add a line to lists.go", view)
+		assert.Empty(t, fields, "fields of %T that no kind has: add a line to objectlist.go", view)
 	}
 	for _, k := range snapshot.Kinds(snapshot.ManagementSide, snapshot.WriteStatus) {
 		assert.NotNil(t, snapshot.StatusOf(k.New()), "%s has a status that is written", k)

@@ -1,0 +1,183 @@
+package snapshot
+
+import (
+	"time"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+)
+
+// DestinationPlan is one service: how each mesh reaches it, and who may call it.
+type DestinationPlan struct {
+	Ref         Ref
+	Destination *discoveryv1.Destination
+	Mesh        *MeshPlan
+	// LocalFQDN is the service's name in its own cluster.
+	LocalFQDN string
+	// Federation is nil if no other mesh sees the service.
+	Federation *Federation
+	// Views are how its own mesh reaches it (always first), and how each mesh does
+	// that it is federated to and that needs configuration of its own.
+	Views []*View
+	// Traffic are the TrafficPolicies in force here, in order of precedence.
+	Traffic []AppliedTraffic
+	// Access are the AccessPolicies in force here, ascending by Ref.
+	Access []*AccessRule
+	// RequiredSubsets are the policies in force anywhere that shift traffic to
+	// subsets of the service, ascending by Ref.
+	RequiredSubsets []AppliedTraffic
+	// Grants express Access where the mesh knows service accounts only.
+	Grants []*Grant
+}
+
+// AppliedTraffic is a TrafficPolicy in force on a Destination.
+type AppliedTraffic struct {
+	Policy *networkingv1.TrafficPolicy
+	// Spec is that of the policy, or the last accepted one if that is invalid.
+	Spec *networkingv1.TrafficPolicySpec
+	// LastGood is set if Spec is the last accepted one.
+	LastGood bool
+	// Generation of the policy that had Spec.
+	Generation int64
+}
+
+// Federation is how other meshes reach a service.
+type Federation struct {
+	// Hostname is <service>.<namespace>.svc.<cluster>.<suffix>.
+	Hostname string
+	// Address is the virtual IP of Hostname, the same in every mesh.
+	Address string
+	// To are the meshes, ascending by Ref.
+	To []*MeshPlan
+	// Flat: pods are reached without gateways.
+	Flat bool
+	// KeepAlive is set on connections between clusters; nil for the default of the mesh.
+	KeepAlive *Owned[KeepAlive]
+	// Origin is the VirtualMesh's federation.
+	Origin Origin
+}
+
+// KeepAlive are TCP keep-alive probes.
+type KeepAlive struct {
+	// Probes is how many may go unanswered.
+	Probes uint32
+	// Time is the idle time before the first probe, Interval between probes.
+	Time, Interval time.Duration
+}
+
+// View is how one mesh reaches a Destination.
+type View struct {
+	Mesh *MeshPlan
+	// Host is the name by which the mesh calls the service.
+	Host string
+	// Routes are in the order of matching; the last one matches everything.
+	// Without any, requests go to the service unchanged.
+	Routes []*Route
+	// Subsets that routes anywhere refer to, ascending by name.
+	Subsets []Subset
+	Outlier *Owned[networkingv1.OutlierDetection]
+	TLS     *Owned[networkingv1.TLSMode]
+	// KeepAlive is set on views from other clusters only.
+	KeepAlive *Owned[KeepAlive]
+}
+
+// Subset is a named part of a service's endpoints.
+type Subset struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Route is what happens to requests that match.
+type Route struct {
+	Match Match
+	// Key is unique among the routes of the Destination, and depends on Match only;
+	// empty for the catch-all that no policy asked for.
+	Key    string
+	Action *Action
+}
+
+// Match says which requests a Route takes. The zero Match takes all.
+type Match struct {
+	// SourceNamespace and SourceLabels are the caller's; empty means any.
+	SourceNamespace string
+	SourceLabels    map[string]string
+	// Request is nil for any request.
+	Request *networkingv1.HttpMatcher
+}
+
+// Action is what all policies for the same requests do with them, field by field.
+type Action struct {
+	// Policies that it follows from, in order of precedence; none for the catch-all
+	// that leaves other requests unchanged.
+	Policies []Ref
+	// Targets is nil if requests go to the Destination itself.
+	Targets *Owned[[]Target]
+	Timeout *Owned[time.Duration]
+	Retries *Owned[networkingv1.RetryPolicy]
+	Delay   *Owned[Delay]
+	Abort   *Owned[Abort]
+	CORS    *Owned[networkingv1.CorsPolicy]
+	Mirror  *Owned[MirrorTarget]
+	Headers *Owned[networkingv1.HeaderManipulation]
+	CSRF    *Owned[CSRF]
+	// RateLimit counts the requests of each caller's proxy separately.
+	RateLimit *Owned[RateLimit]
+}
+
+// CSRF compares the origin of requests that change something with their host.
+type CSRF struct {
+	// Shadow counts the requests that fail; without it they are refused.
+	Shadow bool
+	// Percent of the requests that are checked, 0 to 100.
+	Percent float64
+	// Origins are hosts, with ports if any, that are allowed besides the request's own.
+	Origins []commonv1.StringMatch
+}
+
+// RateLimit allows a number of requests in each interval.
+type RateLimit struct {
+	// Requests is never 0.
+	Requests uint32
+	Per      time.Duration
+}
+
+// Target is one of the services that a Route sends requests to.
+type Target struct {
+	Destination Ref
+	// Host is the target's name in the mesh of the View.
+	Host string
+	// Port is never 0.
+	Port uint32
+	// Subset is empty for all endpoints.
+	Subset string
+	Weight uint32
+	// External targets are outside all clusters.
+	External bool
+	// Headers are changed for this target only; nil for none.
+	Headers *networkingv1.HeaderManipulation
+}
+
+// Delay holds requests back.
+type Delay struct {
+	Duration time.Duration
+	// Percent of the requests, 0 to 100.
+	Percent float64
+}
+
+// Abort answers requests instead of the service.
+type Abort struct {
+	// Status is the HTTP status of the answer.
+	Status int32
+	// Percent of the requests, 0 to 100.
+	Percent float64
+}
+
+// MirrorTarget receives copies of requests.
+type MirrorTarget struct {
+	Destination Ref
+	Host        string
+	Port        uint32
+	// Percent of the requests, 0 to 100.
+	Percent float64
+}
