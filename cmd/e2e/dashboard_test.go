@@ -44,7 +44,7 @@ func (w *world) paints() {
 	w.t.Logf("the dashboard showed the edit %s after it was sent, %s after it was applied", time.Since(began), took)
 	assert.Less(w.t, took, shown)
 	x.Types("6")
-	x.Sees("[6 Changes]", "cluster-1", "Applied", "TrafficPolicy gloo-mesh/reviews-shift", "1 VirtualService configured")
+	x.Sees("[6 Changes]", "cluster-1", "Applied", "TrafficPolicy", "reviews-shift", "1 VirtualService configured")
 
 	// An edit by the dashboard itself: the editor puts in another value.
 	x.Types(":policies reviews-shift\r")
@@ -63,7 +63,7 @@ func (w *world) paints() {
 	w.t.Logf("the dashboard showed that cluster-2 is away after %s", time.Since(gone))
 	assert.Equal(w.t, totals, total.FindString(x.String()), "what was known of it stays")
 	x.Types("7")
-	x.Sees("[7 Problems]", "KubernetesCluster gloo-mesh/cluster-2", "stale")
+	x.Sees("[7 Problems]", "KubernetesCluster", "cluster-2", "stale")
 	x.Types("1")
 
 	require.NoError(w.t, w.clusters[1].Restart(w.t.Context(), local.APIServer))
