@@ -138,3 +138,13 @@ func TestAWizardWithoutACursor(t *testing.T) {
 		})
 	}
 }
+
+// TestStartingAsksTheTerminalNothing: a command that has no use for the terminal
+// writes its answer, and no escape sequence. Some terminals never answer what
+// libraries ask as the program starts, and others answer after it has ended.
+func TestStartingAsksTheTerminalNothing(t *testing.T) {
+	t.Parallel()
+	x, _ := meshctl(t, 118, 40, nil, "version")
+	x.Ends(0)
+	assert.Regexp(t, `^Version [^\x1b]+$`, strings.TrimSuffix(x.Raw(), terminaltest.EndMark))
+}

@@ -23,7 +23,7 @@ func BenchmarkFrame(b *testing.B) {
 			b.ResetTimer()
 			for i := 0; b.Loop(); i++ {
 				press(b, m, []string{"j", " ", "G", "k", "g"}[i%5])
-				_ = m.View()
+				_ = m.screen()
 			}
 		})
 	}
@@ -37,7 +37,7 @@ func BenchmarkChange(b *testing.B) {
 		press(b, m, "2")
 		for i := 0; b.Loop(); i++ {
 			press(b, m, []string{"s", "/1\n", "S", "/2\n"}[i%4])
-			_ = m.View()
+			_ = m.screen()
 		}
 	})
 	b.Run("tables of new state, off the loop", func(b *testing.B) {
@@ -62,7 +62,7 @@ func TestFrameInTime(t *testing.T) {
 		for _, key := range []string{"j", " ", "G", "k", "g"} {
 			began := time.Now()
 			press(t, m, key)
-			_ = m.View()
+			_ = m.screen()
 			took := time.Since(began)
 			if best, ok := fastest[key]; !ok || took < best {
 				fastest[key] = took

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -20,7 +22,14 @@ const (
 const chrome = 5
 
 // View implements tea.Model.
-func (m *Model) View() string {
+func (m *Model) View() tea.View {
+	view := tea.NewView(m.screen())
+	view.AltScreen = true
+	return view
+}
+
+// screen is the text of the whole screen.
+func (m *Model) screen() string {
 	switch {
 	case m.width == 0:
 		return ""

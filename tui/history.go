@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -80,10 +80,9 @@ func (m *Model) goHistory(v verb) tea.Cmd {
 	return m.loadTop()
 }
 
-// handlePrompt handles a key while the prompt is open.
-func (m *Model) handlePrompt(msg tea.KeyMsg) tea.Cmd {
+// afterTyping does what follows from a change of the prompt.
+func (m *Model) afterTyping(done typed) tea.Cmd {
 	kind := m.prompt.kind
-	done := m.prompt.press(msg, m.words())
 	p := m.list()
 	if kind == '/' {
 		// Rows follow what is typed; a filter that is not valid yet keeps the last.

@@ -1,8 +1,8 @@
 package tui
 
 import (
-	"github.com/charmbracelet/bubbles/key"
-	tea "github.com/charmbracelet/bubbletea"
+	"charm.land/bubbles/v2/key"
+	tea "charm.land/bubbletea/v2"
 )
 
 // verb is what a key does.
@@ -66,7 +66,7 @@ var keymap = []binding{
 	bind(verbUp, groupMove, "up", "↑/k", "up", "k"),
 	bind(verbDown, groupMove, "down", "↓/j", "down", "j"),
 	bind(verbPageUp, groupMove, "page up", "pgup", "pgup", "ctrl+b"),
-	bind(verbPageDown, groupMove, "page down", "pgdn", "pgdown", "ctrl+f", " "),
+	bind(verbPageDown, groupMove, "page down", "pgdn", "pgdown", "ctrl+f", "space"),
 	bind(verbTop, groupMove, "first", "g", "g", "home"),
 	bind(verbBottom, groupMove, "last", "G", "G", "end"),
 	bind(verbLeft, groupMove, "left", "←", "left"),
@@ -113,7 +113,7 @@ func hint(b binding) binding {
 }
 
 // verbOf says what a key does; verbNone if nothing.
-func verbOf(msg tea.KeyMsg) verb {
+func verbOf(msg tea.KeyPressMsg) verb {
 	for i := range keymap {
 		if key.Matches(msg, keymap[i].Binding) {
 			return keymap[i].verb

@@ -5,15 +5,10 @@ import (
 	"errors"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
-	"github.com/meshctl/meshctl/tui/quiet"
 )
-
-// The libraries have started once this package does: they were told that the
-// terminal is dumb, see package quiet.
-var _ = quiet.Restore()
 
 // ErrInterrupted is what Run returns after ctrl-c.
 var ErrInterrupted = errors.New("interrupted")
@@ -100,24 +95,24 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case changedMsg:
 		m.now = msg.at.Unix()
 		m.notify(snapshot.Clean(msg.text))
-	case tea.KeyMsg:
-		cmd = m.handleKeys(msg)
+	case tea.KeyPressMsg:
+		cmd = m.handleKey(msg)
+	case tea.PasteMsg:
+		m.handlePaste(msg.Content)
 	}
 	m.refreshTop()
 	return m, cmd
 }
 
-// handleKeys handles one key after the other: keys typed fast come in as one message.
-func (m *Model) handleKeys(msg tea.KeyMsg) tea.Cmd {
-	if msg.Type != tea.KeyRunes || len(msg.Runes) < 2 {
-		return m.handleKey(msg)
+// handlePaste adds pasted text to the prompt. Elsewhere it is ignored: it is text,
+// not keys.
+func (m *Model) handlePaste(text string) {
+	if m.prompt.kind == 0 {
+		m.notify("press : or / before you paste")
+		return
 	}
-	var cmds []tea.Cmd
-	for _, r := range msg.Runes {
-		cmds = append(cmds, m.handleKey(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: msg.Alt}))
-		m.refreshTop()
-	}
-	return tea.Batch(cmds...)
+	m.prompt.paste(text)
+	m.afterTyping(typedMore)
 }
 
 // receive takes an update.
@@ -153,9 +148,9 @@ func (m *Model) refreshTop() {
 }
 
 // handleKey passes a key to what it is for.
-func (m *Model) handleKey(msg tea.KeyMsg) tea.Cmd {
+func (m *Model) handleKey(msg tea.KeyPressMsg) tea.Cmd {
 	if m.prompt.kind != 0 {
-		return m.handlePrompt(msg)
+		return m.afterTyping(m.prompt.press(msg, m.words()))
 	}
 	v := verbOf(msg)
 	m.flash.text = ""

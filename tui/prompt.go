@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/bubbles/textinput"
-	tea "github.com/charmbracelet/bubbletea"
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -46,25 +46,32 @@ const (
 )
 
 // press handles a key. Words are what tab completes to.
-func (p *prompt) press(msg tea.KeyMsg, words []string) typed {
-	switch msg.Type {
-	case tea.KeyEnter:
+func (p *prompt) press(msg tea.KeyPressMsg, words []string) typed {
+	switch msg.String() {
+	case "enter":
 		return typedDone
-	case tea.KeyEsc, tea.KeyCtrlC:
+	case "esc", "ctrl+c":
 		return typedCancelled
-	case tea.KeyBackspace:
+	case "backspace", "ctrl+h":
 		if p.input.Value() == "" {
 			return typedCancelled
 		}
-	case tea.KeyTab:
+	case "tab":
 		if fits := p.completions(words); len(fits) > 0 {
 			p.input.SetValue(p.head() + fits[0])
 			p.input.CursorEnd()
 		}
 		return typedMore
 	}
-	p.input, _ = p.input.Update(msg) // its command only makes the cursor blink
+	p.update(msg)
 	return typedMore
+}
+
+// paste inserts text at the cursor.
+func (p *prompt) paste(text string) { p.update(tea.PasteMsg{Content: text}) }
+
+func (p *prompt) update(msg tea.Msg) {
+	p.input, _ = p.input.Update(msg) // its command only makes the cursor blink
 }
 
 // head is what was typed before the last word.
@@ -90,8 +97,8 @@ func (p *prompt) completions(words []string) []string {
 
 // view is the line; the cursor is an underscore, which shows in any terminal.
 func (p *prompt) view(words []string, room int) string {
-	value := snapshot.Clean(p.input.Value())
-	text := string(p.kind) + value + "_"
+	value, at := []rune(p.input.Value()), p.input.Position()
+	text := string(p.kind) + snapshot.Clean(string(value[:at])) + "_" + snapshot.Clean(string(value[at:]))
 	if fits := p.completions(words); len(fits) > 0 {
 		text += "   tab: " + strings.Join(fits[:min(len(fits), 6)], " ")
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -98,7 +98,7 @@ func TestGolden(t *testing.T) {
 			for _, s := range c.screens {
 				m := startWith(t, c.update, NewTheme(c.background), c.width, c.height)
 				press(t, m, s.keys)
-				view := m.View()
+				view := m.screen()
 				fits(t, s.name, view, c.width, c.height)
 				fmt.Fprintf(&b, "==== %s: %s\n%s\n", s.name, strings.ReplaceAll(s.keys, "\n", "⏎"), clip(view))
 			}
@@ -230,9 +230,9 @@ func startWith(t testing.TB, update *Update, theme *Theme, width, height int) *M
 func press(t testing.TB, m *Model, keys string) {
 	t.Helper()
 	for _, r := range keys {
-		msg := tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}
+		msg := tea.KeyPressMsg{Code: r, Text: string(r)}
 		if r == '\n' {
-			msg = tea.KeyMsg{Type: tea.KeyEnter}
+			msg = tea.KeyPressMsg{Code: tea.KeyEnter}
 		}
 		_, cmd := m.Update(msg)
 		if cmd == nil {

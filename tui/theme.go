@@ -1,10 +1,7 @@
 package tui
 
 import (
-	"io"
-
-	"github.com/charmbracelet/lipgloss"
-	"github.com/muesli/termenv"
+	"charm.land/lipgloss/v2"
 
 	"github.com/meshctl/meshctl/engine/explain"
 )
@@ -30,26 +27,22 @@ const (
 
 // NewTheme makes the theme for a background.
 func NewTheme(background Background) *Theme {
-	r := lipgloss.NewRenderer(io.Discard)
-	r.SetColorProfile(termenv.ANSI)
-	r.SetHasDarkBackground(background == Dark)
 	if background == NoColour {
-		r.SetColorProfile(termenv.Ascii)
+		return &Theme{}
 	}
 	// Bright colours are read on dark, the others on light.
+	shade := lipgloss.LightDark(background == Dark)
 	colour := func(light, dark string) lipgloss.Style {
-		return r.NewStyle().Foreground(lipgloss.AdaptiveColor{Light: light, Dark: dark})
+		return lipgloss.NewStyle().Foreground(shade(lipgloss.Color(light), lipgloss.Color(dark)))
 	}
-	t := &Theme{
-		plain: r.NewStyle(), title: r.NewStyle().Bold(true), faint: colour("8", "7"),
-		selected: r.NewStyle().Reverse(true), bar: r.NewStyle().Bold(true), tab: r.NewStyle().Reverse(true).Bold(true),
-		accent: colour("4", "14"), mark: colour("5", "13"), differs: colour("5", "13").Bold(true),
+	bold, reverse := lipgloss.NewStyle().Bold(true), lipgloss.NewStyle().Reverse(true)
+	return &Theme{
+		title: bold, bar: bold, selected: reverse, tab: reverse.Bold(true),
+		faint: colour("8", "7"), accent: colour("4", "14"), mark: colour("5", "13"), differs: colour("5", "13").Bold(true),
+		levels: [...]lipgloss.Style{
+			explain.OK: {}, explain.Info: colour("4", "12"), explain.Warning: colour("5", "11"), explain.Error: colour("1", "9").Bold(true),
+		},
 	}
-	t.levels = [...]lipgloss.Style{
-		explain.OK: r.NewStyle(), explain.Info: colour("4", "12"),
-		explain.Warning: colour("5", "11"), explain.Error: colour("1", "9").Bold(true),
-	}
-	return t
 }
 
 // sign stands before a row for its level, so that no colour is needed.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -127,7 +127,7 @@ func run(ctx context.Context, opts *Options) error {
 	}
 	model := tui.New(ctx, source, tui.NewTheme(background), opts.factory.Now())
 	// Signals come in by ctx, as for every command; ctrl-c is a key here.
-	program := tea.NewProgram(model, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(),
+	program := tea.NewProgram(model, tea.WithContext(ctx), tea.WithoutSignalHandler(),
 		tea.WithInput(opts.Streams.In), tea.WithOutput(opts.Streams.Out))
 	_, err = program.Run()
 	switch {

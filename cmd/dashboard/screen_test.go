@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
@@ -18,11 +19,12 @@ import (
 	"github.com/meshctl/meshctl/tui"
 )
 
-// panicMode makes the test binary this command with a source that panics.
-const panicMode = "MESHCTL_DASHBOARD_PANICS"
+// panicsWith makes the test binary this command with a source that panics when
+// the file of that name exists.
+const panicsWith = "MESHCTL_DASHBOARD_PANICS_WITH"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(panicMode) != "" {
+	if os.Getenv(panicsWith) != "" {
 		os.Exit(panics(os.Args[1:]))
 	}
 	os.Exit(m.Run())
@@ -60,8 +62,11 @@ type panicking struct {
 }
 
 func (p *panicking) Next(ctx context.Context) (*tui.Update, error) {
-	if p.told {
-		panic("planted")
+	for p.told {
+		if _, err := os.Stat(os.Getenv(panicsWith)); err == nil {
+			panic("planted")
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	p.told = true
 	return p.Source.Next(ctx)
@@ -74,7 +79,7 @@ func ended(t *testing.T, x *terminaltest.Terminal, code int) {
 	t.Helper()
 	x.Ends(code)
 	x.Restored()
-	assert.NotContains(t, x.Raw(), "\x1b]11;?", "nobody asks the terminal for its colour; see tui/quiet")
+	assert.NotContains(t, x.Raw(), "\x1b]11;?", "nobody asks the terminal for its colour")
 }
 
 func TestScreen(t *testing.T) {
@@ -137,8 +142,11 @@ func TestScreenPanic(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, bookinfo)
-	cmd.Env = []string{panicMode + "=1"}
+	file := filepath.Join(t.TempDir(), "panic")
+	cmd.Env = []string{panicsWith + "=" + file}
 	x := terminaltest.Start(t, cmd, 100, 30)
+	x.Sees("[1 Fleet]")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	ended(t, x, cmdutil.ExitFailure)
 	x.Wrote("planted", "please report")
 }

@@ -216,6 +216,10 @@ func (x *Terminal) Signal(signal os.Signal) {
 	require.NoError(x.t, x.cmd.Process.Signal(signal))
 }
 
+// EndMark is what Ends writes when the program has ended: it comes after all that
+// the program has written.
+const EndMark = "\x1b]0;ended\x07"
+
 // Ends waits for the program's end, and checks its exit code and that the
 // terminal is as it was, with its cursor.
 func (x *Terminal) Ends(code int) {
@@ -225,11 +229,9 @@ func (x *Terminal) Ends(code int) {
 	case <-time.After(waittest.Limit):
 		require.Fail(x.t, "the program does not end", x.String())
 	}
-	// What is written now comes after all that the program has written.
-	const last = "\x1b]0;ended\x07"
-	_, err := x.slave.WriteString(last)
+	_, err := x.slave.WriteString(EndMark)
 	require.NoError(x.t, err)
-	require.Eventually(x.t, func() bool { return strings.Contains(x.Raw(), last) }, waittest.Limit, look)
+	require.Eventually(x.t, func() bool { return strings.Contains(x.Raw(), EndMark) }, waittest.Limit, look)
 	assert.GreaterOrEqual(x.t, strings.LastIndex(x.Raw(), "\x1b[?25h"), strings.LastIndex(x.Raw(), "\x1b[?25l"), "the cursor shows")
 	assert.Equal(x.t, code, x.cmd.ProcessState.ExitCode(), x.String())
 	after, err := term.GetState(int(x.slave.Fd()))
