@@ -207,11 +207,7 @@ func issueLines(issues []snapshot.Issue, width int) []line {
 	}
 	for _, issue := range issues {
 		level := explain.LevelOf(issue.Severity)
-		where := strings.TrimSpace(issue.Ref.String())
-		if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
-			where += " on " + issue.Target.Name
-		}
-		text := issue.Severity.String() + "  " + where + ": " + issue.Message + " (" + string(issue.Code) + ")"
+		text := issue.Severity.String() + "  " + issue.Summary()
 		for i, part := range wrap(snapshot.Clean(text), width-6) {
 			l := line{text: "    " + part, style: styleLevel, level: level}
 			if i == 0 {

@@ -133,11 +133,7 @@ func writeIssues(b *strings.Builder, title string, issues []snapshot.Issue) {
 			fmt.Fprintf(b, "  … and %d more\n", len(issues)-i)
 			break
 		}
-		where := issue.Ref.String()
-		if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
-			where += " on " + issue.Target.Name
-		}
-		fmt.Fprintf(b, "  %s  %s: %s (%s)\n", issue.Severity, where, issue.Message, issue.Code)
+		fmt.Fprintf(b, "  %s  %s\n", issue.Severity, issue.Summary())
 		if issue.Hint != "" {
 			fmt.Fprintf(b, "         → %s\n", issue.Hint)
 		}

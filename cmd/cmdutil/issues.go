@@ -13,27 +13,13 @@ import (
 func PrintIssues(out io.Writer, indent string, issues []snapshot.Issue) error {
 	var b strings.Builder
 	for _, issue := range issues {
-		where := IssueObject(issue)
-		if where != "" {
-			where += ": "
-		}
-		fmt.Fprintf(&b, "%s%-8s %s%s (%s)\n", indent, issue.Severity, Clean(where), Clean(issue.Message), issue.Code)
+		fmt.Fprintf(&b, "%s%-8s %s\n", indent, issue.Severity, Clean(issue.Summary()))
 		if issue.Hint != "" {
 			fmt.Fprintf(&b, "%s         → %s\n", indent, Clean(issue.Hint))
 		}
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// IssueObject names what an issue is about, such as "TrafficPolicy
-// bookinfo/slow on reviews-bookinfo-cluster-1"; empty if it names nothing.
-func IssueObject(issue snapshot.Issue) string {
-	text := strings.TrimSpace(issue.Ref.String())
-	if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
-		text += " on " + issue.Target.Name
-	}
-	return text
 }
 
 // CountIssues says how many issues of each severity there are: "1 error, 2 warnings".

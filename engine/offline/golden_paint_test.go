@@ -66,7 +66,7 @@ func resultsOf(t *testing.T, in *snapshot.Input, issues []snapshot.Issue) []resu
 	issues = append(issues, output.Issues...)
 	slices.SortFunc(issues, snapshot.Issue.Compare)
 	for _, issue := range issues {
-		text, err := snapshot.IssuesYAML([]snapshot.Issue{issue})
+		text, err := snapshot.YAML([]snapshot.Issue{issue})
 		key := fmt.Sprintf("issue %s of %s: %s", issue.Code, issue.Ref, issue.Text())
 		if issue.Target != (snapshot.Ref{}) {
 			key += " (" + issue.Target.String() + ")"

@@ -80,6 +80,26 @@ func HasErrors(issues []Issue) bool {
 	return slices.ContainsFunc(issues, func(i Issue) bool { return i.Severity == Error })
 }
 
+// Object names what the issue is about, such as "TrafficPolicy bookinfo/slow on
+// reviews-bookinfo-cluster-1"; empty if it names nothing.
+func (i Issue) Object() string {
+	text := strings.TrimSpace(i.Ref.String())
+	if i.Target != (Ref{}) && i.Target != i.Ref {
+		text += " on " + i.Target.Name
+	}
+	return text
+}
+
+// Summary is object, message and code in one line, as every list of issues shows
+// them: beside the severity, and above the hint.
+func (i Issue) Summary() string {
+	text := i.Message + " (" + string(i.Code) + ")"
+	if object := i.Object(); object != "" {
+		text = object + ": " + text
+	}
+	return text
+}
+
 // Text is message and hint in one line, as written to statuses.
 func (i Issue) Text() string {
 	if i.Hint == "" {

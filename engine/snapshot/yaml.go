@@ -84,18 +84,6 @@ func stream[T any](list []T, encode func(T) ([]byte, error)) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// IssuesYAML writes issues as one list; nothing if there are none.
-func IssuesYAML(issues []Issue) ([]byte, error) {
-	if len(issues) == 0 {
-		return nil, nil
-	}
-	data, err := YAML(issues)
-	if err != nil {
-		return nil, fmt.Errorf("write issues as YAML: %w", err)
-	}
-	return data, nil
-}
-
 // ByCluster sorts the objects by Ref into the clusters they are for.
 func (o *Output) ByCluster() map[string][]*Object {
 	clusters := map[string][]*Object{}

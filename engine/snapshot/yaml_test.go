@@ -35,21 +35,22 @@ spec: {}
 	assert.Len(t, labels, 1, "the object stays as it was")
 }
 
-func TestIssuesYAML(t *testing.T) {
+// TestIssues: issues as data read back as they were, and as a line they name what
+// they are about.
+func TestIssues(t *testing.T) {
 	t.Parallel()
-	none, err := snapshot.IssuesYAML(nil)
-	require.NoError(t, err)
-	assert.Empty(t, none)
-
 	issues := []snapshot.Issue{
 		{Code: snapshot.FieldInvalid, Severity: snapshot.Error, Ref: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "a", Name: "b"}, Message: "m", Hint: "h"},
 		{Code: snapshot.ClusterFrozen, Severity: snapshot.Info, Target: snapshot.Ref{Kind: snapshot.Mesh, Name: "c"}, Message: "m"},
 	}
-	data, err := snapshot.IssuesYAML(issues)
+	data, err := snapshot.YAML(issues)
 	require.NoError(t, err)
 	var back []snapshot.Issue
 	require.NoError(t, yaml.UnmarshalStrict(data, &back))
 	assert.Equal(t, issues, back)
+	assert.Equal(t, "TrafficPolicy a/b: m (FieldInvalid)", issues[0].Summary())
+	assert.Equal(t, "TrafficPolicy a/b on c: m (FieldInvalid)", issues[0].On(issues[0].Ref, issues[1].Target).Summary())
+	assert.Equal(t, "m (WriteFailed)", snapshot.Issue{Code: snapshot.WriteFailed, Message: "m"}.Summary())
 }
 
 func TestWords(t *testing.T) {

@@ -54,7 +54,7 @@ func outputText(t *testing.T, out *snapshot.Output) string {
 	require.NoError(t, err)
 	statuses, err := snapshot.StatusesYAML(out.Statuses.Slice())
 	require.NoError(t, err)
-	issues, err := snapshot.IssuesYAML(out.Issues)
+	issues, err := snapshot.YAML(out.Issues)
 	require.NoError(t, err)
 	return fmt.Sprintf("%s\n%s\n%s\n%v %v", files, statuses, issues, out.Frozen, out.Clusters)
 }
