@@ -78,7 +78,7 @@ func (w *World) Preview(object *unstructured.Unstructured) (*Preview, error) {
 
 // Issues of the object itself, and those that others get by it.
 func (p *Preview) Issues() (own, others []snapshot.Issue) {
-	for _, issue := range p.Appeared {
+	for _, issue := range p.NewIssues {
 		if issue.Ref == p.ref {
 			own = append(own, issue)
 		} else {
@@ -119,7 +119,7 @@ func (p *Preview) Summary() string {
 	own, others := p.Issues()
 	writeIssues(&b, "Issues of this object:", own)
 	writeIssues(&b, "New issues of other objects:", others)
-	writeIssues(&b, "Issues that this fixes:", p.Gone)
+	writeIssues(&b, "Issues that this fixes:", p.FixedIssues)
 	return clean(b.String())
 }
 

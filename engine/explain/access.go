@@ -12,9 +12,9 @@ import (
 type Access struct {
 	// Default is what happens to callers whom no rule names: ALLOW or DENY.
 	Default string `json:"default"`
-	// DenyBy are what makes the default DENY.
-	DenyBy []By   `json:"denyBy,omitempty"`
-	Rules  []Rule `json:"rules"`
+	// DenyOrigins are what makes the default DENY.
+	DenyOrigins []snapshot.Origin `json:"denyBy,omitempty"`
+	Rules       []Rule            `json:"rules"`
 	// Gateway: it lets other clusters or the outside in, so that it stays open
 	// where access is denied by default.
 	Gateway bool `json:"gateway,omitempty"`
@@ -72,14 +72,13 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 		return a
 	}
 	if d.Mesh != nil && d.Mesh.DenyByDefault != nil {
-		o := *d.Mesh.DenyByDefault
 		a.Default = Deny
-		a.DenyBy = append(a.DenyBy, By{Object: o.Ref, Field: o.Field})
+		a.DenyOrigins = append(a.DenyOrigins, *d.Mesh.DenyByDefault)
 	}
 	for _, rule := range d.Access {
 		// A policy that lets some in keeps the others out.
 		a.Default = Deny
-		a.DenyBy = append(a.DenyBy, By{Object: rule.Origin.Ref})
+		a.DenyOrigins = append(a.DenyOrigins, snapshot.Origin{Ref: rule.Origin.Ref})
 		a.Rules = append(a.Rules, Rule{
 			Policy: rule.Origin.Ref, Callers: callersText(rule, d.Mesh != nil && d.Mesh.Dialect.ByAccount),
 			Paths: rule.Paths, Methods: rule.Methods, Ports: rule.Ports,
@@ -142,7 +141,7 @@ func names(s snapshot.Source, to, mesh *snapshot.MeshPlan, workload *discoveryv1
 		return false
 	}
 	return len(s.Identities) == 0 || slices.ContainsFunc(s.Identities, func(i snapshot.Identity) bool {
-		return to.Alike(i.TrustDomain, mesh.TrustDomain) &&
+		return to.SameTrustDomain(i.TrustDomain, mesh.TrustDomain) &&
 			(i.Namespace == "" || i.Namespace == k.Controller.Namespace) &&
 			(i.ServiceAccount == "" || i.ServiceAccount == account(workload))
 	})
@@ -225,7 +224,7 @@ func (a Access) sections() []Section {
 		s.Text = "Anyone: no AccessPolicy selects it, and access is open by default."
 		return []Section{s}
 	case len(a.Rules) == 0:
-		s.Text = "Nobody: no AccessPolicy selects it, and access is denied by default (" + originText(snapshot.Origin{Ref: a.DenyBy[0].Object}) + ")."
+		s.Text = "Nobody: no AccessPolicy selects it, and access is denied by default (" + kindAndName(a.DenyOrigins[0].Ref) + ")."
 		return []Section{s}
 	}
 	s.Text = "Only the callers that a policy names; all others are denied."

@@ -111,7 +111,7 @@ func (x *Index) health(name string) (snapshot.Health, string) {
 	return snapshot.HealthUnknown, "it is not registered; only its discovered objects are known"
 }
 
-// Page is part of Answer.
+// Page implements Description.
 func (c *Cluster) Page() Page {
 	meshes := Section{Title: "Meshes", Header: []string{"MESH"}}
 	for _, ref := range c.Meshes {

@@ -15,9 +15,10 @@ import (
 type Comparison struct {
 	// Clusters are those in which something differs, ascending by name.
 	Clusters []ClusterComparison `json:"clusters"`
-	// Appeared and Gone are the issues of only one of the two, worst first.
-	Appeared []snapshot.Issue `json:"appeared"`
-	Gone     []snapshot.Issue `json:"gone"`
+	// NewIssues are only in the second one, and FixedIssues only in the first one,
+	// worst first.
+	NewIssues   []snapshot.Issue `json:"newIssues"`
+	FixedIssues []snapshot.Issue `json:"fixedIssues"`
 }
 
 // ClusterComparison is what differs in one cluster; the empty name is the
@@ -50,8 +51,8 @@ func (o *ObjectComparison) Verb() string {
 // Compare says what another translation would change.
 func Compare(before, after *snapshot.Output) (*Comparison, error) {
 	out := &Comparison{
-		Appeared: without(after.Issues, before.Issues),
-		Gone:     without(before.Issues, after.Issues),
+		NewIssues:   without(after.Issues, before.Issues),
+		FixedIssues: without(before.Issues, after.Issues),
 	}
 	old := map[snapshot.Ref]*snapshot.Object{}
 	for o := range before.Objects {

@@ -23,7 +23,7 @@ func TestCompare(t *testing.T) {
 	}
 	before := &snapshot.Output{
 		Parts:  snapshot.ListOf([]*snapshot.Part{{Objects: []*snapshot.Object{object("a", "gone", "x"), object("a", "same", "x"), object("b", "other", "x")}}}),
-		Issues: []snapshot.Issue{issue(snapshot.Error, "mended"), issue(snapshot.Warning, "stays")},
+		Issues: []snapshot.Issue{issue(snapshot.Error, "fixed"), issue(snapshot.Warning, "stays")},
 	}
 	after := &snapshot.Output{
 		Parts:  snapshot.ListOf([]*snapshot.Part{{Objects: []*snapshot.Object{object("a", "same", "x"), object("b", "new", "x"), object("b", "other", "y")}}}),
@@ -38,8 +38,8 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"removed a/gone", "created b/new", "changed b/other"}, got)
-	assert.Equal(t, []snapshot.Issue{issue(snapshot.Error, "appears")}, c.Appeared)
-	assert.Equal(t, []snapshot.Issue{issue(snapshot.Error, "mended")}, c.Gone)
+	assert.Equal(t, []snapshot.Issue{issue(snapshot.Error, "appears")}, c.NewIssues)
+	assert.Equal(t, []snapshot.Issue{issue(snapshot.Error, "fixed")}, c.FixedIssues)
 	text := c.Text()
 	assert.Contains(t, text, "# removed: VirtualService a/bookinfo/gone\n")
 	assert.Contains(t, text, "host: x\n")
@@ -48,5 +48,5 @@ func TestCompare(t *testing.T) {
 	c, err = explain.Compare(before, before)
 	require.NoError(t, err)
 	assert.Empty(t, c.Clusters)
-	assert.Empty(t, c.Appeared)
+	assert.Empty(t, c.NewIssues)
 }

@@ -30,39 +30,39 @@ type DependentWorkload struct {
 	Sidecar *snapshot.Ref `json:"sidecar,omitempty"`
 }
 
-// Knows is what the proxies of a workload know of.
-type Knows struct {
-	// Sidecar is the object that says so.
+// Egress lists the hosts that the proxies of a workload are configured with.
+type Egress struct {
+	// Sidecar is the object that configures the proxies.
 	Sidecar snapshot.Ref `json:"sidecar"`
-	// Dependencies are the ServiceDependencies that ask for it.
+	// Dependencies are the ServiceDependencies that it follows from.
 	Dependencies []snapshot.Ref `json:"dependencies"`
-	// Everything: they know of all services after all.
-	Everything bool        `json:"everything,omitempty"`
-	Hosts      []KnownHost `json:"hosts"`
+	// Everything: one of them names no destinations, so that all hosts are configured.
+	Everything bool         `json:"everything,omitempty"`
+	Hosts      []EgressHost `json:"hosts"`
 }
 
-// KnownHost is one host, or a pattern of them.
-type KnownHost struct {
+// EgressHost is one host, or a pattern of hosts.
+type EgressHost struct {
 	Host string `json:"host"`
-	// For is the Destination of that name; nil for a pattern.
-	For *snapshot.Ref `json:"for,omitempty"`
-	// By asked for it; nobody for what every proxy needs.
-	By []snapshot.Origin `json:"by,omitempty"`
+	// Destination is the one with that host name; nil for a pattern.
+	Destination *snapshot.Ref `json:"destination,omitempty"`
+	// Origins are the ServiceDependencies that need it; none if every proxy needs it.
+	Origins []snapshot.Origin `json:"by,omitempty"`
 }
 
-// knows says what limits a workload's proxies; nil if nothing does.
-func (x *Index) knows(workload snapshot.Ref) *Knows {
+// egress is the limit on the hosts of a workload's proxies; nil if there is none.
+func (x *Index) egress(workload snapshot.Ref) *Egress {
 	s := x.sidecarOf(workload)
 	if s == nil {
 		return nil
 	}
-	out := &Knows{Sidecar: s.Ref, Dependencies: s.Egress.Dependencies, Everything: s.Egress.Everything, Hosts: []KnownHost{}}
+	out := &Egress{Sidecar: s.Ref, Dependencies: s.Egress.Dependencies, Everything: s.Egress.Everything, Hosts: []EgressHost{}}
 	for _, h := range s.Egress.Hosts {
-		known := KnownHost{Host: h.Host, By: h.Origins}
+		host := EgressHost{Host: h.Host, Origins: h.Origins}
 		if h.Destination != (snapshot.Ref{}) {
-			known.For = &h.Destination
+			host.Destination = &h.Destination
 		}
-		out.Hosts = append(out.Hosts, known)
+		out.Hosts = append(out.Hosts, host)
 	}
 	return out
 }
@@ -76,29 +76,29 @@ func (x *Index) sidecarOf(workload snapshot.Ref) *snapshot.SidecarPlan {
 	return nil
 }
 
-// section says what the proxies know of.
-func (k *Knows) section() Section {
+// section lists the hosts.
+func (e *Egress) section() Section {
 	s := Section{Title: "Hosts that its proxies know"}
 	switch {
-	case k == nil:
+	case e == nil:
 		s.Text = "All: no ServiceDependency is in force on it."
 		return s
-	case k.Everything:
+	case e.Everything:
 		s.Text = "All: one of its ServiceDependencies names no destinations."
 		return s
 	}
 	s.Header = []string{"HOST", "DESTINATION", "BY"}
-	for _, h := range k.Hosts {
+	for _, h := range e.Hosts {
 		row := []string{h.Host, "", "always"}
-		if h.For != nil {
-			row[1] = h.For.Name
+		if h.Destination != nil {
+			row[1] = h.Destination.Name
 		}
-		for i, o := range h.By {
-			row[2] = originText(o)
+		for i, o := range h.Origins {
+			row[2] = kindAndName(o.Ref)
 			if i > 0 {
 				row[0], row[1] = above, above
 			}
-			if i < len(h.By)-1 {
+			if i < len(h.Origins)-1 {
 				s.Rows = append(s.Rows, slices.Clone(row))
 			}
 		}
@@ -153,7 +153,7 @@ func (x *Index) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
 	return out
 }
 
-// Page is part of Answer.
+// Page implements Description.
 func (o *ServiceDependency) Page() Page {
 	workloads := Section{Title: "Workloads that it selects", Text: "None."}
 	if len(o.Workloads) > 0 {

@@ -50,14 +50,8 @@ type Federation struct {
 	Address  string         `json:"address"`
 	To       []snapshot.Ref `json:"to"`
 	// Flat networks need no gateway.
-	Flat bool `json:"flatNetwork,omitempty"`
-	By   By   `json:"by"`
-}
-
-// By is the object and field that a value follows from.
-type By struct {
-	Object snapshot.Ref `json:"object"`
-	Field  string       `json:"field,omitempty"`
+	Flat   bool            `json:"flatNetwork,omitempty"`
+	Origin snapshot.Origin `json:"by"`
 }
 
 // AppliedPolicy is a TrafficPolicy on a Destination.
@@ -95,7 +89,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 		}
 	}
 	if f := d.Federation; f != nil {
-		out.Federation = &Federation{Hostname: f.Hostname, Address: f.Address, Flat: f.Flat, By: By{Object: f.Origin.Ref, Field: f.Origin.Field}}
+		out.Federation = &Federation{Hostname: f.Hostname, Address: f.Address, Flat: f.Flat, Origin: f.Origin}
 		for _, m := range f.To {
 			out.Federation.To = append(out.Federation.To, m.Ref)
 		}
@@ -160,11 +154,11 @@ func fieldsWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string {
 	}
 	for _, v := range d.Views {
 		for _, s := range viewSettings(v) {
-			add(s.origin)
+			add(s.Origin)
 		}
 		for _, r := range v.Routes {
 			for _, s := range actionSettings(r.Action) {
-				add(s.origin)
+				add(s.Origin)
 			}
 			if t := r.Action.Targets; t != nil {
 				add(t.Origin)
@@ -177,7 +171,7 @@ func fieldsWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string {
 	return won
 }
 
-// Page is part of Answer.
+// Page implements Description.
 func (d *Destination) Page() Page {
 	var service, mesh, ports string
 	if d.Service != nil {
@@ -241,7 +235,7 @@ func (d *Destination) federationSection() Section {
 	}
 	return facts("Federation",
 		[2]string{"Host", f.Hostname}, [2]string{"Address", f.Address}, [2]string{"To", strings.Join(to, ", ")},
-		[2]string{"Through", through}, [2]string{"By", originText(snapshot.Origin{Ref: f.By.Object})},
+		[2]string{"Through", through}, [2]string{"By", kindAndName(f.Origin.Ref)},
 	)
 }
 

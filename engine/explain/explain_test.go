@@ -112,7 +112,7 @@ func TestFind(t *testing.T) {
 	assert.Nil(t, index.Describe(snapshot.Ref{Kind: snapshot.Pod, Name: "none"}))
 }
 
-func describe[T explain.Answer](t *testing.T, index *explain.Index, kind snapshot.Kind, name string) T {
+func describe[T explain.Description](t *testing.T, index *explain.Index, kind snapshot.Kind, name string) T {
 	t.Helper()
 	value, ok := index.Describe(snapshot.Ref{Kind: kind, Namespace: "gloo-mesh", Name: name}).(T)
 	require.True(t, ok, name)

@@ -166,7 +166,7 @@ func (x *Index) source(ref snapshot.Ref) string {
 
 // Describe answers all there is to say about one object; nil if there is none
 // of that name. The Ref is one that Refs or Find gave.
-func (x *Index) Describe(ref snapshot.Ref) Answer {
+func (x *Index) Describe(ref snapshot.Ref) Description {
 	switch ref.Kind {
 	case snapshot.Mesh:
 		if m := x.meshes[ref]; m != nil {

@@ -30,7 +30,7 @@ type Mesh struct {
 	HostnameSuffix string    `json:"hostnameSuffix,omitempty"`
 	Gateways       []Gateway `json:"gateways"`
 	// DenyByDefault is what denies access that no policy allows; nil if nothing does.
-	DenyByDefault *By `json:"denyByDefault,omitempty"`
+	DenyByDefault *snapshot.Origin `json:"denyByDefault,omitempty"`
 	// Failovers are the VirtualDestinations exported to it.
 	Failovers []Failover       `json:"failovers,omitempty"`
 	Counts    MeshCounts       `json:"counts"`
@@ -60,14 +60,12 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 		Ref: m.Ref, Stored: x.differenceOf(m.Ref), Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
 		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Frozen: x.frozen(m.Cluster),
 		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref), SmartDNS: m.ResolvesAll, Permissive: m.Open,
+		DenyByDefault: m.DenyByDefault,
 	}
 	out.Failovers = x.failovers(m, nil)
 	if m.VirtualMesh != nil {
 		ref := snapshot.RefOf(snapshot.VirtualMesh, m.VirtualMesh)
 		out.VirtualMesh = &ref
-	}
-	if o := m.DenyByDefault; o != nil {
-		out.DenyByDefault = &By{Object: o.Ref, Field: o.Field}
 	}
 	for _, g := range m.Gateways {
 		out.Gateways = append(out.Gateways, Gateway{Service: g.Service, Addresses: g.Addresses, Port: g.Port})
@@ -92,14 +90,14 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	return out
 }
 
-// Page is part of Answer.
+// Page implements Description.
 func (m *Mesh) Page() Page {
 	virtual, access, dns := "none", "open unless a policy says otherwise", "only services of its own cluster"
 	if m.VirtualMesh != nil {
 		virtual = shortName(*m.VirtualMesh)
 	}
 	if m.DenyByDefault != nil {
-		access = "denied unless a policy allows it (" + originText(snapshot.Origin{Ref: m.DenyByDefault.Object}) + ")"
+		access = "denied unless a policy allows it (" + kindAndName(m.DenyByDefault.Ref) + ")"
 	}
 	if m.Permissive {
 		access = "open to everyone in the mesh, whatever policies say (permissive traffic policy mode)"

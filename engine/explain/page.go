@@ -2,13 +2,13 @@ package explain
 
 import "github.com/meshctl/meshctl/engine/snapshot"
 
-// Answer is all there is to say about an object. It marshals to JSON.
-type Answer interface {
+// Description is what describe shows of an object. It marshals to JSON.
+type Description interface {
 	// Page is the same as text.
 	Page() Page
 }
 
-// Page is an answer in sections, for painters that know nothing of meshes.
+// Page is a Description in sections. What prints it need not know its kind.
 type Page struct {
 	// Title names the object.
 	Title    string

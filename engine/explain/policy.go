@@ -131,7 +131,7 @@ func lostFields(issues []snapshot.Issue) []string {
 	return lost
 }
 
-// Page is part of Answer.
+// Page implements Description.
 func (p *Policy) Page() Page {
 	ordered := p.Ref.Kind == snapshot.TrafficPolicy
 	targets := Section{Title: "Targets", Header: []string{"DESTINATION", "CLUSTER", "STATE", "WHY NOT"}}

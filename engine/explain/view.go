@@ -31,9 +31,9 @@ type Route struct {
 	Policies []snapshot.Ref `json:"policies,omitempty"`
 	// Targets are where requests go; none means to the service itself.
 	Targets []Target `json:"targets,omitempty"`
-	// TargetsBy asked for the targets.
-	TargetsBy *By       `json:"targetsBy,omitempty"`
-	Settings  []Setting `json:"settings,omitempty"`
+	// TargetsOrigin is what the targets follow from; nil if there are none.
+	TargetsOrigin *snapshot.Origin `json:"targetsBy,omitempty"`
+	Settings      []Setting        `json:"settings,omitempty"`
 }
 
 // Target is one of the places that requests go to.
@@ -52,13 +52,11 @@ type Target struct {
 	Endpoints *int `json:"endpoints,omitempty"`
 }
 
-// Setting is a value in force and who asked for it.
+// Setting is a value in force, and the policy and field that set it.
 type Setting struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-	By    By     `json:"by"`
-
-	origin snapshot.Origin
+	Name   string          `json:"name"`
+	Value  string          `json:"value"`
+	Origin snapshot.Origin `json:"by"`
 }
 
 // Subset is a named part of a service's pods.
@@ -83,7 +81,7 @@ func (x *Index) route(r *snapshot.Route) Route {
 	if r.Action.Targets == nil {
 		return out
 	}
-	out.TargetsBy = &By{Object: r.Action.Targets.Origin.Ref, Field: r.Action.Targets.Origin.Field}
+	out.TargetsOrigin = &r.Action.Targets.Origin
 	var sum float64
 	for _, t := range r.Action.Targets.Value {
 		sum += float64(t.Weight)
@@ -109,12 +107,11 @@ func (x *Index) route(r *snapshot.Route) Route {
 }
 
 // set appends a setting if there is one.
-func set[T any](list []Setting, name string, value *snapshot.Owned[T], text func(T) string) []Setting {
+func set[T any](list []Setting, name string, value *snapshot.WithOrigin[T], text func(T) string) []Setting {
 	if value == nil {
 		return list
 	}
-	o := value.Origin
-	return append(list, Setting{Name: name, Value: text(value.Value), By: By{Object: o.Ref, Field: o.Field}, origin: o})
+	return append(list, Setting{Name: name, Value: text(value.Value), Origin: value.Origin})
 }
 
 // viewSettings are the ones that hold for all requests from a mesh.
@@ -278,7 +275,7 @@ func (r Route) rows(host string) [][]string {
 	for i, t := range r.Targets {
 		row := []string{above, fmt.Sprintf("%s:%d", t.Host, t.Port), t.Cluster, t.Subset, percent(t.Share), t.endpoints(), above}
 		if i == 0 {
-			row[0], row[6] = r.Match, shortName(r.TargetsBy.Object)
+			row[0], row[6] = r.Match, shortName(r.TargetsOrigin.Ref)
 		}
 		rows = append(rows, row)
 	}
@@ -298,14 +295,14 @@ func (v View) settings() Section {
 	s := Section{Title: "Settings from " + shortName(v.Mesh), Header: []string{"REQUESTS", "SETTING", "VALUE", "BY"}}
 	add := func(match string, list []Setting) {
 		for _, each := range list {
-			s.Rows = append(s.Rows, []string{match, each.Name, each.Value, shortName(each.By.Object)})
+			s.Rows = append(s.Rows, []string{match, each.Name, each.Value, shortName(each.Origin.Ref)})
 		}
 	}
 	for _, r := range v.Routes {
 		add(r.Match, r.Settings)
 		for _, t := range r.Targets {
 			if t.Headers != "" {
-				s.Rows = append(s.Rows, []string{r.Match, "headers to " + t.where(), t.Headers, shortName(r.TargetsBy.Object)})
+				s.Rows = append(s.Rows, []string{r.Match, "headers to " + t.where(), t.Headers, shortName(r.TargetsOrigin.Ref)})
 			}
 		}
 	}

@@ -35,11 +35,11 @@ type VirtualDestination struct {
 
 // Outliers says when an endpoint counts as failing, and for how long.
 type Outliers struct {
-	ConsecutiveErrors  uint32 `json:"consecutiveErrors"`
-	Interval           string `json:"interval"`
-	BaseEjectionTime   string `json:"baseEjectionTime"`
-	MaxEjectionPercent uint32 `json:"maxEjectionPercent"`
-	By                 By     `json:"by"`
+	ConsecutiveErrors  uint32          `json:"consecutiveErrors"`
+	Interval           string          `json:"interval"`
+	BaseEjectionTime   string          `json:"baseEjectionTime"`
+	MaxEjectionPercent uint32          `json:"maxEjectionPercent"`
+	Origin             snapshot.Origin `json:"by"`
 }
 
 // Backing is a service behind a VirtualDestination.
@@ -69,8 +69,8 @@ type FailoverTarget struct {
 	// Reason says in a few words why it stands there.
 	Reason string `json:"reason"`
 	// Through are addresses of gateways; none if pods are called directly.
-	Through []string `json:"through,omitempty"`
-	By      By       `json:"by"`
+	Through []string        `json:"through,omitempty"`
+	Origin  snapshot.Origin `json:"by"`
 }
 
 func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualDestination {
@@ -80,7 +80,7 @@ func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualD
 		Outliers: Outliers{
 			ConsecutiveErrors: o.Value.ConsecutiveErrors, Interval: durationText(o.Value.Interval),
 			BaseEjectionTime: durationText(o.Value.BaseEjectionTime), MaxEjectionPercent: o.Value.MaxEjectionPercent,
-			By: By{Object: o.Origin.Ref, Field: o.Origin.Field},
+			Origin: o.Origin,
 		},
 		Backing: []Backing{}, Views: []VirtualView{}, Issues: x.issuesOf(p.Ref),
 	}
@@ -104,7 +104,7 @@ func virtualView(v *snapshot.VirtualView) VirtualView {
 	out := VirtualView{Mesh: v.Mesh.Ref, Targets: []FailoverTarget{}, Issues: v.Issues}
 	for i, p := range v.Priorities {
 		for _, t := range p.Targets {
-			target := FailoverTarget{Priority: i, Service: serviceOf(t.Backing), Reason: p.Reason, By: By{Object: p.Origin.Ref, Field: p.Origin.Field}}
+			target := FailoverTarget{Priority: i, Service: serviceOf(t.Backing), Reason: p.Reason, Origin: p.Origin}
 			for _, gw := range t.Through {
 				for _, a := range gw.Addresses {
 					target.Through = append(target.Through, a+":"+numbers([]uint32{gw.Port}))
@@ -136,7 +136,7 @@ func orderText(targets []FailoverTarget) string {
 	return b.String()
 }
 
-// Page is part of Answer.
+// Page implements Description.
 func (v *VirtualDestination) Page() Page {
 	backing := Section{Title: "Services behind it", Header: []string{"SERVICE", "PORT", "REGION", "READY"}}
 	for _, b := range v.Backing {
@@ -152,7 +152,7 @@ func (v *VirtualDestination) Page() Page {
 			facts("",
 				[2]string{"State", string(v.State)}, [2]string{"Host", v.Hostname}, [2]string{"Address", v.Address},
 				[2]string{"Port", strconv.FormatUint(uint64(v.Port), 10) + " " + v.Protocol},
-				[2]string{"Outlier detection", v.Outliers.text()}, [2]string{"Set by", v.Outliers.by()},
+				[2]string{"Outlier detection", v.Outliers.text()}, [2]string{"Set by", v.Outliers.setBy()},
 			),
 			backing,
 		},
@@ -178,13 +178,13 @@ func (o *Outliers) text() string {
 		snapshot.Count(int(o.ConsecutiveErrors), "error"), o.BaseEjectionTime, o.Interval, o.MaxEjectionPercent)
 }
 
-// by says who asked for it; nobody did if it is the VirtualDestination's and no
-// field of its own.
-func (o *Outliers) by() string {
-	if !strings.Contains(o.By.Field, "outlierDetection") {
+// setBy names the object and field that set it; it is the default if no
+// outlierDetection does.
+func (o *Outliers) setBy() string {
+	if !strings.Contains(o.Origin.Field, "outlierDetection") {
 		return "default"
 	}
-	return originText(snapshot.Origin{Ref: o.By.Object}) + ", " + o.By.Field
+	return kindAndName(o.Origin.Ref) + ", " + o.Origin.Field
 }
 
 func (v *VirtualView) section() Section {
@@ -196,7 +196,7 @@ func (v *VirtualView) section() Section {
 	s.Text = "Requests go to the next service when those before it have no healthy endpoints."
 	s.Header = []string{"PRIORITY", "SERVICE", "WHY", "THROUGH", "FIELD"}
 	for i, t := range v.Targets {
-		row := []string{strconv.Itoa(t.Priority), t.Service.Key(), t.Reason, strings.Join(t.Through, ", "), t.By.Field}
+		row := []string{strconv.Itoa(t.Priority), t.Service.Key(), t.Reason, strings.Join(t.Through, ", "), t.Origin.Field}
 		if len(t.Through) == 0 {
 			row[3] = "pods"
 		}

@@ -132,7 +132,7 @@ func (l *Load) String() string {
 	return snapshot.Count(l.ServiceEntries, "service") + ", " + snapshot.Count(l.Endpoints, "endpoint")
 }
 
-// Page is part of Answer.
+// Page implements Description.
 func (v *VirtualMesh) Page() Page {
 	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "ADDED TO EACH PROXY", "FROZEN"}}
 	for _, m := range v.Members {

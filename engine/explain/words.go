@@ -14,12 +14,13 @@ import (
 // shortName names an object of the management plane without its kind.
 func shortName(ref snapshot.Ref) string { return ref.Namespace + "/" + ref.Name }
 
-// object names the object that an origin stands in, with its kind.
-func originText(o snapshot.Origin) string {
-	if o.Ref == (snapshot.Ref{}) {
+// kindAndName names an object of the management plane with its kind; the zero Ref
+// is empty.
+func kindAndName(ref snapshot.Ref) string {
+	if ref == (snapshot.Ref{}) {
 		return ""
 	}
-	return o.Ref.Kind.String() + " " + shortName(o.Ref)
+	return ref.Kind.String() + " " + shortName(ref)
 }
 
 // labels spells a selector: "app=reviews,version=v1".

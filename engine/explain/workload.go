@@ -23,8 +23,8 @@ type Workload struct {
 	Destinations []snapshot.Ref `json:"destinations"`
 	// Policies select it as a source.
 	Policies []snapshot.Ref `json:"policies"`
-	// Knows is what its proxies are told of; nil if they know of everything.
-	Knows *Knows `json:"knows,omitempty"`
+	// Egress are the hosts that its proxies are configured with; nil for all.
+	Egress *Egress `json:"egress,omitempty"`
 	// Calls are the services that it can reach, and whether it is let in.
 	Calls  []Call           `json:"calls"`
 	Issues []snapshot.Issue `json:"issues"`
@@ -36,8 +36,8 @@ type Call struct {
 	// Host is the name under which the workload's mesh knows it.
 	Host    string `json:"host"`
 	Allowed bool   `json:"allowed"`
-	// By are the AccessPolicies that let it in; none if access is open.
-	By []snapshot.Ref `json:"by,omitempty"`
+	// Policies are the AccessPolicies that allow it; none if access is open.
+	Policies []snapshot.Ref `json:"by,omitempty"`
 	// Routes are those of the destination that its requests may take, in the
 	// order in which they are tried; none means that they go to Host unchanged.
 	Routes []Route `json:"routes,omitempty"`
@@ -46,7 +46,7 @@ type Call struct {
 func (x *Index) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 	out := &Workload{
 		Ref: ref, ServiceAccount: account(o), Destinations: []snapshot.Ref{}, Policies: []snapshot.Ref{}, Calls: []Call{},
-		Knows: x.knows(ref), Issues: x.issuesOf(ref),
+		Egress: x.egress(ref), Issues: x.issuesOf(ref),
 	}
 	if k := o.Spec.Kubernetes; k != nil {
 		out.PodLabels = k.PodLabels
@@ -75,7 +75,7 @@ func (x *Index) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
 			continue
 		}
 		allowed, by := x.mayCall(o, d)
-		out.Calls = append(out.Calls, Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, By: by, Routes: x.routesOf(o, mesh, d)})
+		out.Calls = append(out.Calls, Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, Policies: by, Routes: x.routesOf(o, mesh, d)})
 	}
 	return out
 }
@@ -102,7 +102,7 @@ func hostFrom(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) string {
 	return d.Federation.Hostname
 }
 
-// Page is part of Answer.
+// Page implements Description.
 func (o *Workload) Page() Page {
 	var controller, mesh string
 	if o.Controller != nil {
@@ -133,7 +133,7 @@ func (o *Workload) Page() Page {
 		policies.Rows = append(policies.Rows, []string{ref.Kind.String(), shortName(ref)})
 		policies.Refs = append(policies.Refs, ref)
 	}
-	page.Sections = append(page.Sections, policies, o.Knows.section(), o.callsSection())
+	page.Sections = append(page.Sections, policies, o.Egress.section(), o.callsSection())
 	page.Sections = append(page.Sections, o.routesSection()...)
 	return page
 }
@@ -146,8 +146,8 @@ func (o *Workload) callsSection() Section {
 	}
 	s.Header = []string{"HOST", "DESTINATION", "ACCESS", "BY"}
 	for _, c := range o.Calls {
-		access, by := "denied", make([]string, len(c.By))
-		for i, ref := range c.By {
+		access, by := "denied", make([]string, len(c.Policies))
+		for i, ref := range c.Policies {
 			by[i] = shortName(ref)
 		}
 		switch {

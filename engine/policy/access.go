@@ -137,7 +137,7 @@ func identityIssues(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapsh
 					"callers in cluster %s are not allowed: their mesh gives them no SPIFFE identities, and mesh %s cannot verify their identity",
 					id.Cluster, mesh.Ref.Name).At("sourceSelector")}
 			}
-			if !id.Nameable(mesh.TrustDomain) {
+			if !id.ExpressibleIn(mesh.TrustDomain) {
 				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 					"give the mesh of cluster "+id.Cluster+" a trust domain of its own in its meshConfig",
 					"callers in cluster %s are not allowed: mesh %s reads their trust domain %s as its own, which is %s",

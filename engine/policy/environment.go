@@ -24,7 +24,7 @@ type environment struct {
 	// backedBy are the VirtualDestinations that a Destination serves, by its index,
 	// oldest first.
 	backedBy   map[int][]*snapshot.VirtualDestinationPlan
-	defaultTLS *snapshot.Owned[networkingv1.TLSMode]
+	defaultTLS *snapshot.WithOrigin[networkingv1.TLSMode]
 	// handWritten are the objects that users wrote for the meshes, by cluster.
 	// RefuseIntersecting is set if policies that conflict with them are rejected.
 	handWritten        map[string]*handWritten

@@ -166,7 +166,7 @@ func (r *reconciler) planExternals() []*snapshot.ExternalPlan {
 	return out
 }
 
-func (r *reconciler) addExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mesh *snapshot.MeshPlan, targets *snapshot.Owned[[]snapshot.Target]) {
+func (r *reconciler) addExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mesh *snapshot.MeshPlan, targets *snapshot.WithOrigin[[]snapshot.Target]) {
 	for _, t := range targets.Value {
 		d := r.env.external(commonv1.ObjectRef{Name: t.Destination.Name, Namespace: t.Destination.Namespace})
 		if !t.External || d == nil {

@@ -57,9 +57,9 @@ func has[T any](p *T) any {
 }
 
 // setIfUnset sets a field unless an older policy has set it, to an equal value.
-func setIfUnset[T any](slot **snapshot.Owned[T], value T, origin snapshot.Origin) {
+func setIfUnset[T any](slot **snapshot.WithOrigin[T], value T, origin snapshot.Origin) {
 	if *slot == nil {
-		*slot = &snapshot.Owned[T]{Value: value, Origin: origin}
+		*slot = &snapshot.WithOrigin[T]{Value: value, Origin: origin}
 	}
 }
 

@@ -170,7 +170,7 @@ func carryStates(old *environment, states []*destinationState, env *environment)
 	return out
 }
 
-func defaultTLS(s *settingsv1.Settings) *snapshot.Owned[networkingv1.TLSMode] {
+func defaultTLS(s *settingsv1.Settings) *snapshot.WithOrigin[networkingv1.TLSMode] {
 	if s == nil || s.Spec.Mtls == nil || s.Spec.Mtls.Istio == nil {
 		return nil
 	}
@@ -178,7 +178,7 @@ func defaultTLS(s *settingsv1.Settings) *snapshot.Owned[networkingv1.TLSMode] {
 	if mode == "" {
 		mode = networkingv1.TLSModeDisable // the default of the enum
 	}
-	return &snapshot.Owned[networkingv1.TLSMode]{
+	return &snapshot.WithOrigin[networkingv1.TLSMode]{
 		Value:  mode,
 		Origin: snapshot.Origin{Ref: snapshot.RefOf(snapshot.Settings, s), Field: "mtls.istio.tlsMode"},
 	}

@@ -41,7 +41,7 @@ type subsetRequirement struct {
 type destinationInputs struct {
 	targetInputs
 	stored     *discoveryv1.Destination
-	defaultTLS *snapshot.Owned[networkingv1.TLSMode]
+	defaultTLS *snapshot.WithOrigin[networkingv1.TLSMode]
 	policies   []*networkingv1.TrafficPolicy
 	targets    []targetInputs
 	// virtuals are the VirtualDestinations to which policies send requests, nil for

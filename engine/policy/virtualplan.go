@@ -185,7 +185,7 @@ func (r *reconciler) detectOutliers(v *virtualDestination, plan *snapshot.Virtua
 		Interval:         &metav1.Duration{Duration: virtualInterval},
 		BaseEjectionTime: &metav1.Duration{Duration: virtualEjectionTime},
 	}
-	plan.Outlier = &snapshot.Owned[networkingv1.OutlierDetection]{Value: value, Origin: snapshot.Origin{Ref: v.ref, Field: "port"}}
+	plan.Outlier = &snapshot.WithOrigin[networkingv1.OutlierDetection]{Value: value, Origin: snapshot.Origin{Ref: v.ref, Field: "port"}}
 	switch spec := &v.source.Spec; {
 	case spec.Localized != nil:
 		plan.Outlier.Origin.Field = "localized"

@@ -63,9 +63,9 @@ type Identity struct {
 // in Open Service Mesh. Only their own mesh knows them, by service account.
 const NoTrustDomain = ""
 
-// Nameable reports whether the configuration of a mesh with the given trust
+// ExpressibleIn reports whether the configuration of a mesh with the given trust
 // domain can name the identity. If the mesh has another trust domain than
 // DefaultTrustDomain, one of DefaultTrustDomain would mean its own callers.
-func (id Identity) Nameable(trustDomain string) bool {
+func (id Identity) ExpressibleIn(trustDomain string) bool {
 	return id.TrustDomain != NoTrustDomain && (id.TrustDomain != DefaultTrustDomain || trustDomain == DefaultTrustDomain)
 }

@@ -53,7 +53,7 @@ type Federation struct {
 	// Flat: pods are reached without gateways.
 	Flat bool
 	// KeepAlive is set on connections between clusters; nil for the default of the mesh.
-	KeepAlive *Owned[KeepAlive]
+	KeepAlive *WithOrigin[KeepAlive]
 	// Origin is the VirtualMesh's federation.
 	Origin Origin
 }
@@ -76,10 +76,10 @@ type View struct {
 	Routes []*Route
 	// Subsets that routes anywhere refer to, ascending by name.
 	Subsets []Subset
-	Outlier *Owned[networkingv1.OutlierDetection]
-	TLS     *Owned[networkingv1.TLSMode]
+	Outlier *WithOrigin[networkingv1.OutlierDetection]
+	TLS     *WithOrigin[networkingv1.TLSMode]
 	// KeepAlive is set on views from other clusters only.
-	KeepAlive *Owned[KeepAlive]
+	KeepAlive *WithOrigin[KeepAlive]
 }
 
 // Subset is a named part of a service's endpoints.
@@ -112,17 +112,17 @@ type Action struct {
 	// that leaves other requests unchanged.
 	Policies []Ref
 	// Targets is nil if requests go to the Destination itself.
-	Targets *Owned[[]Target]
-	Timeout *Owned[time.Duration]
-	Retries *Owned[networkingv1.RetryPolicy]
-	Delay   *Owned[Delay]
-	Abort   *Owned[Abort]
-	CORS    *Owned[networkingv1.CorsPolicy]
-	Mirror  *Owned[MirrorTarget]
-	Headers *Owned[networkingv1.HeaderManipulation]
-	CSRF    *Owned[CSRF]
+	Targets *WithOrigin[[]Target]
+	Timeout *WithOrigin[time.Duration]
+	Retries *WithOrigin[networkingv1.RetryPolicy]
+	Delay   *WithOrigin[Delay]
+	Abort   *WithOrigin[Abort]
+	CORS    *WithOrigin[networkingv1.CorsPolicy]
+	Mirror  *WithOrigin[MirrorTarget]
+	Headers *WithOrigin[networkingv1.HeaderManipulation]
+	CSRF    *WithOrigin[CSRF]
 	// RateLimit counts the requests of each caller's proxy separately.
-	RateLimit *Owned[RateLimit]
+	RateLimit *WithOrigin[RateLimit]
 }
 
 // CSRF compares the origin of requests that change something with their host.

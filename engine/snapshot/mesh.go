@@ -105,14 +105,16 @@ const DefaultTrustDomain = "cluster.local"
 // Accepts reports whether proxies of the mesh accept connections from callers of
 // a trust domain.
 func (m *MeshPlan) Accepts(trustDomain string) bool {
-	return m.own(trustDomain) || slices.Contains(m.TrustPeers, trustDomain) || slices.Contains(m.TrustPeers, discoveryv1.AnyTrustDomain)
+	return m.isOwnTrustDomain(trustDomain) || slices.Contains(m.TrustPeers, trustDomain) || slices.Contains(m.TrustPeers, discoveryv1.AnyTrustDomain)
 }
 
-// Alike reports whether identities of two trust domains are the same to the mesh
-// (istio.io: trust domain migration).
-func (m *MeshPlan) Alike(a, b string) bool { return a == b || m.own(a) && m.own(b) }
+// SameTrustDomain reports whether the mesh treats identities of two trust domains as
+// the same (istio.io: trust domain migration).
+func (m *MeshPlan) SameTrustDomain(a, b string) bool {
+	return a == b || m.isOwnTrustDomain(a) && m.isOwnTrustDomain(b)
+}
 
-func (m *MeshPlan) own(trustDomain string) bool {
+func (m *MeshPlan) isOwnTrustDomain(trustDomain string) bool {
 	return trustDomain == m.TrustDomain || slices.Contains(m.TrustAliases, trustDomain)
 }
 

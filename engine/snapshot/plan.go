@@ -62,15 +62,16 @@ type FilterPlan struct {
 	Policies []Ref
 }
 
-// Origin is the field and object that a value follows from.
+// Origin is the object and field that a value follows from.
 type Origin struct {
-	Ref Ref
-	// Field is the path below spec, such as "policy.requestTimeout".
-	Field string
+	Ref Ref `json:"object"`
+	// Field is the path below spec, such as "policy.requestTimeout"; empty if it
+	// follows from the object as a whole.
+	Field string `json:"field,omitempty"`
 }
 
-// Owned is a value with its origin.
-type Owned[T any] struct {
+// WithOrigin is a value with its origin.
+type WithOrigin[T any] struct {
 	Value  T
 	Origin Origin
 }

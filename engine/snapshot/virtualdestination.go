@@ -25,7 +25,7 @@ type VirtualDestinationPlan struct {
 	Views []*VirtualView
 	// Outlier says when an endpoint counts as failing. It is never nil in a Plan:
 	// without it there would be no failover.
-	Outlier *Owned[networkingv1.OutlierDetection]
+	Outlier *WithOrigin[networkingv1.OutlierDetection]
 	// Subsets that routes anywhere refer to, ascending by name, and the
 	// policies that do.
 	Subsets         []Subset
@@ -57,8 +57,8 @@ type VirtualView struct {
 	// gateway may know endpoints behind other gateways: connections could loop.
 	PassedAs string
 	// TLS and KeepAlive are nil for the default of the mesh.
-	TLS       *Owned[networkingv1.TLSMode]
-	KeepAlive *Owned[KeepAlive]
+	TLS       *WithOrigin[networkingv1.TLSMode]
+	KeepAlive *WithOrigin[KeepAlive]
 	// Issues are about the mesh.
 	Issues []Issue
 }

@@ -96,7 +96,7 @@ func (e *exporter) warnOfGateway(d *discoveryv1.Destination) {
 type exporter struct {
 	plan      *snapshot.VirtualMeshPlan
 	rules     []exportRule
-	keepAlive *snapshot.Owned[snapshot.KeepAlive]
+	keepAlive *snapshot.WithOrigin[snapshot.KeepAlive]
 	// otherMeshes see the services of a mesh that takes part.
 	otherMeshes map[*snapshot.MeshPlan][]*snapshot.MeshPlan
 }
@@ -149,12 +149,12 @@ func sees(mesh, other *snapshot.MeshPlan) bool {
 
 // KeepAlive is the keep-alive of a VirtualMesh for connections between clusters; nil
 // if there is none.
-func KeepAlive(vm snapshot.Ref, f *networkingv1.Federation) *snapshot.Owned[snapshot.KeepAlive] {
+func KeepAlive(vm snapshot.Ref, f *networkingv1.Federation) *snapshot.WithOrigin[snapshot.KeepAlive] {
 	if f == nil || f.TcpKeepalive == nil {
 		return nil
 	}
 	k := f.TcpKeepalive
-	return &snapshot.Owned[snapshot.KeepAlive]{
+	return &snapshot.WithOrigin[snapshot.KeepAlive]{
 		Value:  snapshot.KeepAlive{Probes: k.Probes, Time: ptr.Deref(k.Time, metav1.Duration{}).Duration, Interval: ptr.Deref(k.Interval, metav1.Duration{}).Duration},
 		Origin: snapshot.Origin{Ref: vm, Field: "federation.tcpKeepalive"},
 	}

@@ -72,7 +72,7 @@ func (t *Topology) SharedIdentityIssues(rule *snapshot.AccessRule, in []*snapsho
 		for _, other := range t.sharingRoot(mesh) {
 			for key, of := range clusters {
 				id := snapshot.Identity{TrustDomain: key.trustDomain}
-				if id.Nameable(mesh.TrustDomain) && mesh.Alike(key.trustDomain, other.TrustDomain) && !isNamed(other.Cluster, key) {
+				if id.ExpressibleIn(mesh.TrustDomain) && mesh.SameTrustDomain(key.trustDomain, other.TrustDomain) && !isNamed(other.Cluster, key) {
 					named, also, by = append(named, of...), append(also, other.Cluster), append(by, mesh.Ref.Name)
 				}
 			}

@@ -80,7 +80,7 @@ func plannedCallers(rule *snapshot.AccessRule, trustDomain string) []string {
 	for _, source := range rule.Sources {
 		var ids, namespaces []string
 		for _, id := range source.Identities {
-			if id.Nameable(trustDomain) {
+			if id.ExpressibleIn(trustDomain) {
 				ids = append(ids, "principal="+pattern(id))
 			}
 		}

@@ -32,13 +32,13 @@ func lies() map[string]lie {
 		"subset":  {fact: routes, action: target(func(t *snapshot.Target) { t.Subset += "x" })},
 		"host":    {fact: routes, action: target(func(t *snapshot.Target) { t.Host = "x" + t.Host })},
 		"port":    {fact: routes, action: target(func(t *snapshot.Target) { t.Port++ })},
-		"timeout": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[time.Duration] { return &a.Timeout }, func(d *time.Duration) { *d += time.Second })},
-		"retries": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[networkingv1.RetryPolicy] { return &a.Retries }, func(r *networkingv1.RetryPolicy) { r.Attempts++ })},
-		"delay":   {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.Delay] { return &a.Delay }, func(d *snapshot.Delay) { d.Percent++ })},
-		"abort":   {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.Abort] { return &a.Abort }, func(x *snapshot.Abort) { x.Status++ })},
-		"mirror":  {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.MirrorTarget] { return &a.Mirror }, func(m *snapshot.MirrorTarget) { m.Percent++ })},
-		"cors":    {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[networkingv1.CorsPolicy] { return &a.CORS }, func(c *networkingv1.CorsPolicy) { c.AllowMethods = nil })},
-		"headers": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.Owned[networkingv1.HeaderManipulation] { return &a.Headers }, func(h *networkingv1.HeaderManipulation) { h.RemoveRequestHeaders = nil })},
+		"timeout": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[time.Duration] { return &a.Timeout }, func(d *time.Duration) { *d += time.Second })},
+		"retries": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[networkingv1.RetryPolicy] { return &a.Retries }, func(r *networkingv1.RetryPolicy) { r.Attempts++ })},
+		"delay":   {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.Delay] { return &a.Delay }, func(d *snapshot.Delay) { d.Percent++ })},
+		"abort":   {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.Abort] { return &a.Abort }, func(x *snapshot.Abort) { x.Status++ })},
+		"mirror":  {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.MirrorTarget] { return &a.Mirror }, func(m *snapshot.MirrorTarget) { m.Percent++ })},
+		"cors":    {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[networkingv1.CorsPolicy] { return &a.CORS }, func(c *networkingv1.CorsPolicy) { c.AllowMethods = nil })},
+		"headers": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[networkingv1.HeaderManipulation] { return &a.Headers }, func(h *networkingv1.HeaderManipulation) { h.RemoveRequestHeaders = nil })},
 		"target headers": {fact: routes, action: func(a *snapshot.Action) bool {
 			if a.Targets == nil || a.Targets.Value[0].Headers == nil {
 				return false
@@ -64,10 +64,10 @@ func lies() map[string]lie {
 			return true
 		}},
 		"outlier": {fact: connections, view: func(v *snapshot.View) bool {
-			return owned(func(v *snapshot.View) **snapshot.Owned[networkingv1.OutlierDetection] { return &v.Outlier }, func(o *networkingv1.OutlierDetection) { o.ConsecutiveErrors++ })(v)
+			return owned(func(v *snapshot.View) **snapshot.WithOrigin[networkingv1.OutlierDetection] { return &v.Outlier }, func(o *networkingv1.OutlierDetection) { o.ConsecutiveErrors++ })(v)
 		}},
 		"tls": {fact: connections, view: func(v *snapshot.View) bool {
-			return owned(func(v *snapshot.View) **snapshot.Owned[networkingv1.TLSMode] { return &v.TLS }, func(m *networkingv1.TLSMode) { *m = networkingv1.TLSModeSimple })(v)
+			return owned(func(v *snapshot.View) **snapshot.WithOrigin[networkingv1.TLSMode] { return &v.TLS }, func(m *networkingv1.TLSMode) { *m = networkingv1.TLSModeSimple })(v)
 		}},
 		"callers": {fact: access, destination: rule(func(r *snapshot.AccessRule) bool {
 			ok := len(r.Sources) > 0 && len(r.Sources[0].Identities) > 0
@@ -121,7 +121,7 @@ func target(change func(*snapshot.Target)) func(*snapshot.Action) bool {
 }
 
 // owned changes a copy of a value that may not be there.
-func owned[S, T any](field func(*S) **snapshot.Owned[T], change func(*T)) func(*S) bool {
+func owned[S, T any](field func(*S) **snapshot.WithOrigin[T], change func(*T)) func(*S) bool {
 	return func(s *S) bool {
 		at := field(s)
 		if *at == nil {

@@ -44,10 +44,10 @@ func federationLies() map[string]lie {
 		})},
 		"default TLS mode": {fact: "connections to ", view: func(v *snapshot.View) bool {
 			return v.TLS != nil && v.TLS.Origin.Ref.Kind == snapshot.Settings &&
-				owned(func(v *snapshot.View) **snapshot.Owned[networkingv1.TLSMode] { return &v.TLS }, func(m *networkingv1.TLSMode) { *m = networkingv1.TLSModeSimple })(v)
+				owned(func(v *snapshot.View) **snapshot.WithOrigin[networkingv1.TLSMode] { return &v.TLS }, func(m *networkingv1.TLSMode) { *m = networkingv1.TLSModeSimple })(v)
 		}},
 		"flat network": {fact: "endpoints of ", destination: federation(func(f *snapshot.Federation) bool { f.Flat = !f.Flat; return true })},
-		"keep-alive": {fact: "connections to ", view: owned(func(v *snapshot.View) **snapshot.Owned[snapshot.KeepAlive] { return &v.KeepAlive }, func(k *snapshot.KeepAlive) {
+		"keep-alive": {fact: "connections to ", view: owned(func(v *snapshot.View) **snapshot.WithOrigin[snapshot.KeepAlive] { return &v.KeepAlive }, func(k *snapshot.KeepAlive) {
 			k.Time += time.Second
 		})},
 		"one gateway less": {fact: "endpoints of ", mesh: func(m *snapshot.MeshPlan) bool {

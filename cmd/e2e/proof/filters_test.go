@@ -135,14 +135,14 @@ func toldOwnFilters(r envoy.Route) string {
 // filterLies are about what filters of ours are told.
 func filterLies() map[string]lie {
 	return map[string]lie{
-		"forged requests": {fact: "routes to ", action: owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.CSRF] { return &a.CSRF }, func(c *snapshot.CSRF) { c.Shadow = !c.Shadow })},
-		"share of forged": {fact: "routes to ", action: owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.CSRF] { return &a.CSRF }, func(c *snapshot.CSRF) { c.Percent /= 2 })},
+		"forged requests": {fact: "routes to ", action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.CSRF] { return &a.CSRF }, func(c *snapshot.CSRF) { c.Shadow = !c.Shadow })},
+		"share of forged": {fact: "routes to ", action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.CSRF] { return &a.CSRF }, func(c *snapshot.CSRF) { c.Percent /= 2 })},
 		"origins": {fact: "routes to ", action: func(a *snapshot.Action) bool {
 			return a.CSRF != nil && a.CSRF.Value.Origins != nil &&
-				owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.CSRF] { return &a.CSRF }, func(c *snapshot.CSRF) { c.Origins = nil })(a)
+				owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.CSRF] { return &a.CSRF }, func(c *snapshot.CSRF) { c.Origins = nil })(a)
 		}},
-		"limit":         {fact: "routes to ", action: owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.RateLimit] { return &a.RateLimit }, func(l *snapshot.RateLimit) { l.Requests++ })},
-		"time of limit": {fact: "routes to ", action: owned(func(a *snapshot.Action) **snapshot.Owned[snapshot.RateLimit] { return &a.RateLimit }, func(l *snapshot.RateLimit) { l.Per += time.Second })},
+		"limit":         {fact: "routes to ", action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.RateLimit] { return &a.RateLimit }, func(l *snapshot.RateLimit) { l.Requests++ })},
+		"time of limit": {fact: "routes to ", action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.RateLimit] { return &a.RateLimit }, func(l *snapshot.RateLimit) { l.Per += time.Second })},
 		"filters": {fact: "filters of callers", plan: func(p *snapshot.Plan) bool {
 			had := len(p.Filters) > 0
 			p.Filters = nil

@@ -53,7 +53,7 @@ func virtualLies() map[string]lie {
 			return was == "HTTP"
 		})},
 		"virtual outlier": {fact: connections, plan: virtualPlan(func(v *snapshot.VirtualDestinationPlan) bool {
-			return owned(func(v *snapshot.VirtualDestinationPlan) **snapshot.Owned[networkingv1.OutlierDetection] {
+			return owned(func(v *snapshot.VirtualDestinationPlan) **snapshot.WithOrigin[networkingv1.OutlierDetection] {
 				return &v.Outlier
 			},
 				func(o *networkingv1.OutlierDetection) { o.ConsecutiveErrors++ })(v)

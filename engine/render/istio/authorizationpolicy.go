@@ -43,7 +43,7 @@ func accessRule(rule *snapshot.AccessRule, service *discoveryv1.KubeService, tru
 	for _, s := range rule.Sources {
 		source := &security.Source{}
 		for _, id := range s.Identities {
-			if id.Nameable(trustDomain) {
+			if id.ExpressibleIn(trustDomain) {
 				source.Principals = append(source.Principals, principal(id))
 			}
 		}

@@ -90,7 +90,7 @@ func trafficPolicy(view *snapshot.View) *networking.TrafficPolicy {
 	return out
 }
 
-func connectionPool(k *snapshot.Owned[snapshot.KeepAlive]) *networking.ConnectionPoolSettings {
+func connectionPool(k *snapshot.WithOrigin[snapshot.KeepAlive]) *networking.ConnectionPoolSettings {
 	return &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{
 		TcpKeepalive: &networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive{
 			Probes: k.Value.Probes, Time: seconds(k.Value.Time), Interval: seconds(k.Value.Interval),
