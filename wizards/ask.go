@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// askDestinations asks which services are meant.
+// askDestinations asks for the destinations of a policy.
 func (s *Session) askDestinations() error {
-	if !s.has("?destinations") && s.Form.said("destinationSelector", s.Answers) {
+	if !s.has("?destinations") && s.Form.isSet("destinationSelector", s.Answers) {
 		return s.sayDestinations()
 	}
-	all := len(s.World.services())
-	way, err := s.way("destinations", "spec.destinationSelector", "Requests to which services?", []Option{
+	all := len(s.Catalog.services())
+	choice, err := s.askChoice("destinations", "spec.destinationSelector", "Requests to which services?", []Option{
 		{"names", "some services, by name"},
 		{"matcher", "services by namespace, cluster or label"},
 		{"all", fmt.Sprintf("all of them (%d now, and future ones)", all)},
@@ -21,14 +21,14 @@ func (s *Session) askDestinations() error {
 	if err != nil {
 		return err
 	}
-	switch way {
+	switch choice {
 	case "names":
 		if all == 0 {
 			return errors.New("no service was discovered; register clusters with `meshctl init`, or choose services by namespace, cluster or label")
 		}
-		err = s.pick("destination", "Which services?", s.World.serviceOptions(), 1)
+		err = s.pick("destination", "Which services?", s.Catalog.serviceOptions(), 1)
 	case "matcher":
-		err = s.askPlaces("destination", "services", false)
+		err = s.askMatcher("destination", "services", false)
 	default:
 		s.record("all-destinations", "true")
 	}
@@ -38,9 +38,9 @@ func (s *Session) askDestinations() error {
 	return s.sayDestinations()
 }
 
-// askPlaces asks for namespaces, clusters and labels; at least one of them.
-func (s *Session) askPlaces(prefix, what string, ofWorkloads bool) error {
-	namespaces, clusters, labels := s.World.places(ofWorkloads)
+// askMatcher asks for namespaces, clusters and labels, at least one of them.
+func (s *Session) askMatcher(prefix, what string, ofWorkloads bool) error {
+	namespaces, clusters, labels := s.Catalog.matcherValues(ofWorkloads)
 	type list struct {
 		flag, text string
 		options    []Option
@@ -87,8 +87,8 @@ func askAccessPolicy(s *Session) error {
 	if err := s.input("allowed-paths", "Only on which paths? Such as /api/*; empty means any.", "", true); err != nil {
 		return err
 	}
-	ports := offer{}
-	for _, k := range s.World.services() {
+	ports := valueCounts{}
+	for _, k := range s.Catalog.services() {
 		for _, p := range k.Ports {
 			ports[fmt.Sprint(p.Port)]++
 		}
@@ -96,24 +96,24 @@ func askAccessPolicy(s *Session) error {
 	return s.pick("allowed-ports", "Only on which ports of the services? Empty means any.", ports.options("service"), 0)
 }
 
-// askCallers asks whom an AccessPolicy lets in.
+// askCallers asks for the callers that an AccessPolicy allows.
 func (s *Session) askCallers() error {
-	if !s.has("?sources") && s.Form.said("sourceSelector", s.Answers) {
+	if !s.has("?sources") && s.Form.isSet("sourceSelector", s.Answers) {
 		return s.sayCallers()
 	}
-	way, err := s.way("sources", "spec.sourceSelector", "Who may call?", []Option{
+	choice, err := s.askChoice("sources", "spec.sourceSelector", "Who may call?", []Option{
 		{"accounts", "workloads that run as certain service accounts"},
 		{"matcher", "all workloads of certain namespaces or clusters"},
-		{"all", "everybody"},
+		{"all", "anyone"},
 	})
 	if err != nil {
 		return err
 	}
-	switch way {
+	switch choice {
 	case "accounts":
-		err = s.pick("source-account", "Which service accounts?", s.World.accountOptions(), 1)
+		err = s.pick("source-account", "Which service accounts?", s.Catalog.accountOptions(), 1)
 	case "matcher":
-		err = s.askPlaces("source", "workloads", true)
+		err = s.askMatcher("source", "workloads", true)
 	default:
 		s.record("all-sources", "true")
 	}
@@ -124,16 +124,16 @@ func (s *Session) askCallers() error {
 }
 
 func askVirtualMesh(s *Session) error {
-	if len(s.World.Plan.Meshes) == 0 && !s.Form.said("meshes", s.Answers) {
+	if len(s.Catalog.Plan.Meshes) == 0 && !s.Form.isSet("meshes", s.Answers) {
 		return errors.New("no mesh was discovered; register clusters with `meshctl init`")
 	}
-	if !s.Form.said("meshes", s.Answers) {
-		free, _ := s.World.Free()
-		if err := s.pick("mesh", "Which meshes do you want to join?", s.World.meshOptions(), 1, free...); err != nil {
+	if !s.Form.isSet("meshes", s.Answers) {
+		unjoined, _ := s.Catalog.UnjoinedMeshes()
+		if err := s.pick("mesh", "Which meshes do you want to join?", s.Catalog.meshOptions(), 1, unjoined...); err != nil {
 			return err
 		}
 	}
-	if !s.Form.said("mtlsConfig", s.Answers) {
+	if !s.Form.isSet("mtlsConfig", s.Answers) {
 		err := s.choose("trust", "How do they trust each other?", []Option{
 			{"", "as they do now: certificates are not changed"},
 			{"shared", "one root for all of them (shared)"},
@@ -145,7 +145,7 @@ func askVirtualMesh(s *Session) error {
 	if err := s.askFederation(); err != nil {
 		return err
 	}
-	if s.Form.said("globalAccessPolicy", s.Answers) {
+	if s.Form.isSet("globalAccessPolicy", s.Answers) {
 		return nil
 	}
 	return s.choose("global-access", "May all workloads call each other?", []Option{
@@ -156,10 +156,10 @@ func askVirtualMesh(s *Session) error {
 }
 
 func (s *Session) askFederation() error {
-	if !s.has("?federation") && s.Form.said("federation", s.Answers) {
+	if !s.has("?federation") && s.Form.isSet("federation", s.Answers) {
 		return nil
 	}
-	way, err := s.way("federation", "spec.federation.selectors", "Which services should be reachable from other meshes?", []Option{
+	choice, err := s.askChoice("federation", "spec.federation.selectors", "Which services should be reachable from other meshes?", []Option{
 		{"all", "all of them"},
 		{"matcher", "services by namespace, cluster or label"},
 		{"none", "none for now"},
@@ -167,11 +167,11 @@ func (s *Session) askFederation() error {
 	if err != nil {
 		return err
 	}
-	switch way {
+	switch choice {
 	case "all":
 		s.record("federate", "all")
 	case "matcher":
-		return s.askPlaces("federate", "services", false)
+		return s.askMatcher("federate", "services", false)
 	}
 	return nil
 }
@@ -185,34 +185,34 @@ func askTrafficPolicy(s *Session) error {
 	return nil
 }
 
-// askSources asks whose requests are meant.
+// askSources asks for the callers whose requests a TrafficPolicy changes.
 func (s *Session) askSources() error {
-	if !s.has("?sources") && s.Form.said("sourceSelector", s.Answers) {
+	if !s.has("?sources") && s.Form.isSet("sourceSelector", s.Answers) {
 		return s.sayCallers()
 	}
-	way, err := s.way("sources", "spec.sourceSelector", "Requests from which workloads?", []Option{
+	choice, err := s.askChoice("sources", "spec.sourceSelector", "Requests from which workloads?", []Option{
 		{"all", "all of them"},
 		{"matcher", "workloads by namespace, cluster or pod label"},
 	})
-	if err != nil || way == "all" {
+	if err != nil || choice == "all" {
 		return err
 	}
-	if err := s.askPlaces("source", "workloads", true); err != nil {
+	if err := s.askMatcher("source", "workloads", true); err != nil {
 		return err
 	}
 	return s.sayCallers()
 }
 
-// askRequests asks which requests are meant.
+// askRequests asks which requests a TrafficPolicy changes.
 func (s *Session) askRequests() error {
-	if !s.has("?requests") && s.Form.said("httpRequestMatchers", s.Answers) {
+	if !s.has("?requests") && s.Form.isSet("httpRequestMatchers", s.Answers) {
 		return nil
 	}
-	way, err := s.way("requests", "spec.httpRequestMatchers", "Which requests?", []Option{
+	choice, err := s.askChoice("requests", "spec.httpRequestMatchers", "Which requests?", []Option{
 		{"all", "all of them"},
 		{"some", "those with a certain path, method or header"},
 	})
-	if err != nil || way == "all" {
+	if err != nil || choice == "all" {
 		return err
 	}
 	return s.input("match", "Which? Such as prefix=/api,method=GET,header.version=2", "prefix=/", false)
@@ -257,7 +257,7 @@ func actions() []action {
 			[3]string{"outlier-errors", "After how many consecutive errors?", "5"},
 			[3]string{"outlier-interval", "How often are the endpoints checked?", "10s"},
 			[3]string{"outlier-ejection-time", "How long is an endpoint not used?", "30s"},
-			[3]string{"outlier-max-percent", "Which percentage of the endpoints may be excluded?", "100"})},
+			[3]string{"outlier-max-percent", "What percentage of the endpoints may be excluded?", "100"})},
 		{"policy.rateLimit", "limit the rate of each calling pod (rate limit)", inputs([3]string{"rate-limit", "How many requests, in which time?", "100/second"})},
 		{"policy.csrf", "reject those that other sites make browsers send (CSRF)", (*Session).askCsrf},
 		{"policy.mtls", "set how callers encrypt (TLS mode)", func(s *Session) error {
@@ -269,10 +269,10 @@ func actions() []action {
 	}
 }
 
-// askActions asks what is done with the requests.
+// askActions asks what to do with the requests.
 func (s *Session) askActions() error {
 	const chosen = "?actions"
-	if !s.has(chosen) && s.Form.said("policy", s.Answers) {
+	if !s.has(chosen) && s.Form.isSet("policy", s.Answers) {
 		return nil
 	}
 	var options []Option
@@ -280,12 +280,12 @@ func (s *Session) askActions() error {
 		options = append(options, Option{a.part, a.text})
 	}
 	for !s.has(chosen) {
-		picked, err := s.MultiSelect(Question{Text: "What should happen to these requests?", Field: "spec.policy"}, options, nil)
+		selected, err := s.MultiSelect(Question{Text: "What should happen to these requests?", Field: "spec.policy"}, options, nil)
 		if err != nil {
 			return err
 		}
-		if len(picked) > 0 {
-			s.Answers[chosen] = picked
+		if len(selected) > 0 {
+			s.Answers[chosen] = selected
 			break
 		}
 		s.Say("Choose at least one: a policy without an action has no effect.\n")
@@ -301,11 +301,11 @@ func (s *Session) askActions() error {
 }
 
 func (s *Session) askFault() error {
-	way, err := s.way("fault", "spec.policy.faultInjection", "Delay them or fail them?", []Option{{"delay", "delay"}, {"abort", "fail with an HTTP status"}})
+	choice, err := s.askChoice("fault", "spec.policy.faultInjection", "Delay them or fail them?", []Option{{"delay", "delay"}, {"abort", "fail with an HTTP status"}})
 	if err != nil {
 		return err
 	}
-	if way == "delay" {
+	if choice == "delay" {
 		err = s.input("delay", "For how long?", "2s", false)
 	} else {
 		err = s.input("abort", "With which status?", "503", false)
@@ -313,30 +313,30 @@ func (s *Session) askFault() error {
 	if err != nil {
 		return err
 	}
-	return s.input("fault-percent", "Which percentage of them?", "10", false)
+	return s.input("fault-percent", "What percentage of them?", "10", false)
 }
 
 func (s *Session) askMirror() error {
-	if err := s.choose("mirror", "Copy them to which service?", s.World.serviceOptions(), ""); err != nil {
+	if err := s.choose("mirror", "Copy them to which service?", s.Catalog.serviceOptions(), ""); err != nil {
 		return err
 	}
 	if values := s.Answers["mirror"]; len(values) > 0 {
-		if k := s.World.service(values[0]); k != nil && len(k.Ports) > 1 {
+		if k := s.Catalog.service(values[0]); k != nil && len(k.Ports) > 1 {
 			if err := s.choose("mirror-port", "To which of its ports?", portOptions(k), ""); err != nil {
 				return err
 			}
 		}
 	}
-	return s.input("mirror-percent", "Which percentage of them?", "100", false)
+	return s.input("mirror-percent", "What percentage of them?", "100", false)
 }
 
 func (s *Session) askCsrf() error {
-	way, err := s.way("csrf", "spec.policy.csrf", "What happens to requests from other origins?", []Option{
+	choice, err := s.askChoice("csrf", "spec.policy.csrf", "What happens to requests from other origins?", []Option{
 		{"csrf", "they are rejected"}, {"csrf-shadow", "they are only counted, to see what would be rejected"},
 	})
 	if err != nil {
 		return err
 	}
-	s.record(way, "true")
+	s.record(choice, "true")
 	return s.input("csrf-origin", "Which other origin is allowed? Such as shop.example.com, or suffix=.example.com; empty means none.", "", true)
 }

@@ -11,15 +11,15 @@ import (
 )
 
 // codec turns the values of a flag into the JSON value of a field, and back.
-// Values of a wrong type stay as they are: the field's definition refuses them
-// with a better sentence.
+// Values of a wrong type stay as they are: the CRD rejects them with a better
+// message.
 type codec struct {
 	// value names the values in help texts.
 	value string
 	// many: the flag may be given several times.
 	many  bool
 	parse func(values []string) (any, error)
-	// format is parse the other way; false if the flag cannot say the value.
+	// format is the inverse of parse; false if the flag cannot express the value.
 	format func(value any) ([]string, bool)
 }
 
@@ -29,7 +29,7 @@ func one(value string, parse func(string) (any, error), format func(any) (string
 		parse: func(values []string) (any, error) { return parse(values[len(values)-1]) },
 		format: func(v any) ([]string, bool) {
 			text, ok := format(v)
-			return []string{text}, ok && sayable(text)
+			return []string{text}, ok && printable(text)
 		},
 	}
 }
@@ -53,8 +53,8 @@ func each(value string, parse func(string) (any, error), format func(any) (strin
 			list, ok := v.([]any)
 			texts := make([]string, 0, len(list))
 			for _, element := range list {
-				text, said := format(element)
-				ok = ok && said && sayable(text)
+				text, expressible := format(element)
+				ok = ok && expressible && printable(text)
 				texts = append(texts, text)
 			}
 			return texts, ok && len(texts) > 0
@@ -62,8 +62,8 @@ func each(value string, parse func(string) (any, error), format func(any) (strin
 	}
 }
 
-// sayable texts can stand in a printed command as they are.
-func sayable(s string) bool { return strings.IndexFunc(s, snapshot.Unprintable) < 0 }
+// printable reports whether a printed command can contain s unchanged.
+func printable(s string) bool { return strings.IndexFunc(s, snapshot.Unprintable) < 0 }
 
 func parseText(s string) (any, error) { return s, nil }
 
@@ -96,11 +96,11 @@ func formatNumber(v any) (string, bool) {
 func text(value string) codec  { return one(value, parseText, formatText) }
 func number() codec            { return one("number", parseNumber, formatNumber) }
 func duration() codec          { return one("duration", parseText, formatText) }
-func words(value string) codec { return inCommas(each(value, parseText, formatText)) }
-func numbers() codec           { return inCommas(each("number", parseNumber, formatNumber)) }
+func words(value string) codec { return commaSeparated(each(value, parseText, formatText)) }
+func numbers() codec           { return commaSeparated(each("number", parseNumber, formatNumber)) }
 
-// yes is a switch.
-func yes() codec {
+// boolean is a flag without a value.
+func boolean() codec {
 	return one("", func(s string) (any, error) {
 		b, err := strconv.ParseBool(s)
 		return b, err
@@ -110,8 +110,8 @@ func yes() codec {
 	})
 }
 
-// inCommas lets several elements stand in one value.
-func inCommas(c codec) codec {
+// commaSeparated lets one value have several elements.
+func commaSeparated(c codec) codec {
 	parse, format := c.parse, c.format
 	c.parse = func(values []string) (any, error) {
 		var all []string
@@ -140,7 +140,7 @@ func splitCommas(s string) ([]string, error) {
 	}
 	parts, err := csv.NewReader(strings.NewReader(s)).Read()
 	if err != nil {
-		return nil, fmt.Errorf("%q: values with a comma stand in double quotes: %w", s, err)
+		return nil, fmt.Errorf("%q: put values with a comma in double quotes: %w", s, err)
 	}
 	return parts, nil
 }
@@ -148,7 +148,7 @@ func splitCommas(s string) ([]string, error) {
 func joinCommas(parts []string) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
-	// A strings.Builder takes everything; Flush keeps the first error.
+	// Writing to a strings.Builder does not fail.
 	_ = w.Write(parts)
 	w.Flush()
 	return strings.TrimSuffix(b.String(), "\n")
@@ -181,7 +181,7 @@ func pairs(value string) codec {
 		parts := make([]string, 0, len(m))
 		for _, key := range sortedKeys(m) {
 			val, isText := m[key].(string)
-			ok = ok && isText && !strings.Contains(key, "=") && sayable(key+val)
+			ok = ok && isText && !strings.Contains(key, "=") && printable(key+val)
 			parts = append(parts, key+"="+val)
 		}
 		return []string{joinCommas(parts)}, ok

@@ -10,8 +10,8 @@ import (
 	"github.com/kballard/go-shellquote"
 )
 
-// edit opens a text in $VISUAL or $EDITOR and returns what became of it.
-func edit(text string, in io.Reader, out io.Writer) (string, error) {
+// runEditor opens a text in $VISUAL or $EDITOR and returns the edited text.
+func runEditor(text string, in io.Reader, out io.Writer) (string, error) {
 	command := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
 	words, err := shellquote.Split(command)
 	if err != nil || len(words) == 0 {

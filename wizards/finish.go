@@ -28,7 +28,7 @@ type Outcome struct {
 	File string
 }
 
-// Finish shows the manifest and what it would do, and asks what to do with it.
+// Finish shows the manifest and what it would change, and asks what to do with it.
 // Without canApply there is no cluster to apply it to.
 func (s *Session) Finish(canApply bool) (*Outcome, error) {
 	object, err := s.Object()
@@ -41,7 +41,7 @@ func (s *Session) Finish(canApply bool) (*Outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		if out.Preview, err = s.World.Preview(out.Object); err != nil {
+		if out.Preview, err = s.Catalog.Preview(out.Object); err != nil {
 			return nil, err
 		}
 		s.Say("\n" + string(data) + "\n" + out.Preview.Summary() + "\n")
@@ -84,22 +84,22 @@ func (s *Session) decide(out *Outcome, manifest string, canApply bool) (again bo
 			s.Say(clean(out.Preview.Full()) + "\n")
 			continue
 		case "edit":
-			return s.edit(out, manifest)
+			return s.editManifest(out, manifest)
 		}
 		return false, nil
 	}
 }
 
-// edit lets the person change the manifest until it is right, or until they
-// give their changes up.
-func (s *Session) edit(out *Outcome, manifest string) (changed bool, err error) {
+// editManifest lets the user edit the manifest until it is valid, or until they
+// discard the changes.
+func (s *Session) editManifest(out *Outcome, manifest string) (changed bool, err error) {
 	text := manifest
 	for {
 		edited, err := s.Edit(text)
 		if err == nil {
 			text = edited
 			var object *unstructured.Unstructured
-			if object, err = s.accept(text); err == nil {
+			if object, err = s.useManifest(text); err == nil {
 				out.Object = object
 				return true, nil
 			}
@@ -116,8 +116,8 @@ func (s *Session) edit(out *Outcome, manifest string) (changed bool, err error) 
 	}
 }
 
-// accept takes an edited manifest as the new answers.
-func (s *Session) accept(text string) (*unstructured.Unstructured, error) {
+// useManifest replaces the answers by those of an edited manifest.
+func (s *Session) useManifest(text string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
 		return nil, fmt.Errorf("invalid YAML: %w", err)
@@ -129,7 +129,7 @@ func (s *Session) accept(text string) (*unstructured.Unstructured, error) {
 	if err := s.Check(object); err != nil {
 		return nil, err
 	}
-	if s.World.Exists(s.Form.Kind, object.GetNamespace(), object.GetName()) {
+	if s.Catalog.Exists(s.Form.Kind, object.GetNamespace(), object.GetName()) {
 		return nil, fmt.Errorf("%s %s already exists in namespace %s; choose another name", s.Form.Kind, object.GetName(), object.GetNamespace())
 	}
 	spec, _ := object.Object["spec"].(map[string]any)
@@ -163,5 +163,5 @@ func (f *Form) Arguments(answers Answers) []string {
 	return out
 }
 
-// Quote writes a command as a shell reads it.
+// Quote quotes a command for a shell.
 func Quote(words []string) string { return shellescape.QuoteCommand(words) }

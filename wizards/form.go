@@ -14,7 +14,7 @@ import (
 )
 
 // Answers are values by the name of their flag. A name that begins with "?" is
-// no flag: it keeps which way a person went.
+// not a flag: it stores the answer to a question such as that of askChoice.
 type Answers map[string][]string
 
 // AnyField is the flag for fields that have no flag of their own.
@@ -26,35 +26,34 @@ type Field struct {
 	Flag string
 	// Path of the field below spec; [0] is the first element of a list.
 	Path string
-	// Usage says in a few words what it does.
+	// Usage is its help text.
 	Usage string
-	// Unless names a part of the spec: the flag says that the part is left out
+	// Unless names a part of the spec: the flag says that this part is left out
 	// on purpose, and sets nothing.
 	Unless string
 
 	codec codec
 }
 
-// Value names the flag's values; empty for a switch.
+// Value names the flag's values in help texts; empty for a boolean flag.
 func (f *Field) Value() string { return f.codec.value }
 
-// need is something that must be said: by one of the flags, or by others for
-// the same part of the spec.
-type need struct {
+// requirement is a part of the spec that must be set, and the flags that set it.
+type requirement struct {
 	part  string
 	flags string
 }
 
-// Form is all that can be said about objects of one kind.
+// Form has the flags and the questions of one kind.
 type Form struct {
 	Kind   snapshot.Kind
 	Fields []Field
 
-	needs []need
-	ask   func(*Session) error
+	requires []requirement
+	ask      func(*Session) error
 }
 
-// Field finds a flag's.
+// Field finds the field of a flag; nil if the form has no such flag.
 func (f *Form) Field(flag string) *Field {
 	for i := range f.Fields {
 		if f.Fields[i].Flag == flag {
@@ -64,26 +63,26 @@ func (f *Form) Field(flag string) *Field {
 	return nil
 }
 
-// part of the spec to which a path belongs: what is said by flags all together
-// or not at all.
-func part(path string) string {
+// partOf is the part of the spec to which a path belongs. AnswersFor expresses a
+// part completely by its flags, or not at all.
+func partOf(path string) string {
 	end := strings.IndexAny(path, ".[")
 	if end < 0 {
 		return path
 	}
 	if rest, ok := strings.CutPrefix(path, "policy."); ok {
-		return "policy." + part(rest)
+		return "policy." + partOf(rest)
 	}
 	return path[:end]
 }
 
-// said reports whether the answers have something for a part of the spec.
-func (f *Form) said(wanted string, answers Answers) bool {
+// isSet reports whether the answers set a part of the spec.
+func (f *Form) isSet(wanted string, answers Answers) bool {
 	for i := range f.Fields {
 		field := &f.Fields[i]
 		p := field.Unless
 		if p == "" {
-			p = part(field.Path)
+			p = partOf(field.Path)
 		}
 		if len(answers[field.Flag]) > 0 && (p == wanted || strings.HasPrefix(p, wanted+".")) {
 			return true
@@ -95,19 +94,19 @@ func (f *Form) said(wanted string, answers Answers) bool {
 	})
 }
 
-// Missing says which flags have to be given besides the answers, a line for
-// each part of the spec; empty if none.
+// Missing names the flags that are required besides the answers, a line for each
+// part of the spec; empty if none.
 func (f *Form) Missing(answers Answers) string {
 	var lines []string
-	for _, n := range f.needs {
-		if !f.said(n.part, answers) {
+	for _, n := range f.requires {
+		if !f.isSet(n.part, answers) {
 			lines = append(lines, n.flags)
 		}
 	}
 	return strings.Join(lines, "\n  ")
 }
 
-// Spec makes the spec that answers ask for.
+// Spec makes the spec from answers.
 func (f *Form) Spec(answers Answers) (map[string]any, error) {
 	spec := map[string]any{}
 	for i := range f.Fields {
@@ -137,7 +136,7 @@ func (f *Form) Spec(answers Answers) (map[string]any, error) {
 	return spec, nil
 }
 
-// Object makes the object that answers ask for.
+// Object makes the object from answers.
 func (f *Form) Object(namespace, name string, answers Answers) (*unstructured.Unstructured, error) {
 	spec, err := f.Spec(answers)
 	if err != nil {
@@ -152,7 +151,7 @@ func (f *Form) Object(namespace, name string, answers Answers) (*unstructured.Un
 	return object, nil
 }
 
-// AnswersFor says a spec by flags; what they cannot say, by AnyField.
+// AnswersFor turns a spec into flags; what they cannot express, into AnyField.
 func (f *Form) AnswersFor(spec map[string]any) (Answers, error) {
 	answers := Answers{}
 	for i := range f.Fields {
@@ -164,7 +163,7 @@ func (f *Form) AnswersFor(spec map[string]any) (Answers, error) {
 			continue
 		}
 		if value, ok := get(spec, field.Path); ok {
-			if values, sayable := field.codec.format(value); sayable {
+			if values, printable := field.codec.format(value); printable {
 				answers[field.Flag] = values
 			}
 		}
@@ -180,7 +179,7 @@ func (f *Form) AnswersFor(spec map[string]any) (Answers, error) {
 			continue
 		}
 		for i := range f.Fields {
-			if field := &f.Fields[i]; field.Unless == "" && part(field.Path) == p {
+			if field := &f.Fields[i]; field.Unless == "" && partOf(field.Path) == p {
 				delete(answers, field.Flag)
 			}
 		}
@@ -215,7 +214,7 @@ func same(a, b any) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// YAML is the manifest of an object. The server's own fields are left out.
+// YAML is the manifest of an object, without the fields that the server sets.
 func YAML(object *unstructured.Unstructured) ([]byte, error) {
 	content := map[string]any{
 		"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(),
@@ -231,7 +230,7 @@ func YAML(object *unstructured.Unstructured) ([]byte, error) {
 	return data, nil
 }
 
-// set puts a value into a tree. What it would replace is merged, if both are mappings.
+// set sets the value at a path of a tree.
 func set(tree map[string]any, path string, value any) error {
 	head, rest, more := strings.Cut(path, ".")
 	name, indexed := strings.CutSuffix(head, "[0]")
@@ -246,7 +245,7 @@ func set(tree map[string]any, path string, value any) error {
 		}
 		element, ok := list[0].(map[string]any)
 		if !ok {
-			return fmt.Errorf("%s[0] is no mapping", name)
+			return fmt.Errorf("%s[0] is not a mapping", name)
 		}
 		if !more {
 			list[0] = value

@@ -8,7 +8,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// matcherFields select by a matcher of namespaces, clusters and, if labelled, labels.
+// matcherFields select by namespaces, clusters and, if labelled, labels.
 func matcherFields(prefix, path, what string, labelled bool) []Field {
 	fields := []Field{
 		{Flag: prefix + "-namespaces", Path: path + ".namespaces", Usage: what + " in these namespaces", codec: words("namespace")},
@@ -22,14 +22,14 @@ func matcherFields(prefix, path, what string, labelled bool) []Field {
 
 func destinationFields() []Field {
 	return append([]Field{
-		{Flag: "all-destinations", Unless: "destinationSelector", Usage: "all destinations", codec: yes()},
+		{Flag: "all-destinations", Unless: "destinationSelector", Usage: "all destinations", codec: boolean()},
 		{Flag: "destination", Path: "destinationSelector[0].kubeServiceRefs.services", Usage: "this service, as name.namespace.cluster", codec: each("service", parseService, formatService)},
 	}, matcherFields("destination", "destinationSelector[0].kubeServiceMatcher", "services", true)...)
 }
 
 // TrafficPolicy is the form of TrafficPolicies.
 func TrafficPolicy() *Form {
-	f := &Form{Kind: snapshot.TrafficPolicy, ask: askTrafficPolicy, needs: []need{
+	f := &Form{Kind: snapshot.TrafficPolicy, ask: askTrafficPolicy, requires: []requirement{
 		{"destinationSelector", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
 		{"policy", "what to do with the requests: --shift, --timeout, --retries, --delay, --abort, --mirror, --outlier-errors, --rate-limit, --csrf, --tls-mode, a header or CORS flag, or --field policy.…=…"},
 	}}
@@ -58,14 +58,14 @@ func TrafficPolicy() *Form {
 	add("cors-headers", "policy.corsPolicy.allowHeaders", "request headers that browsers may send", words("name"))
 	add("cors-expose-headers", "policy.corsPolicy.exposeHeaders", "response headers that scripts may read", words("name"))
 	add("cors-max-age", "policy.corsPolicy.maxAge", "how long browsers may cache the answer", duration())
-	add("cors-credentials", "policy.corsPolicy.allowCredentials", "allow browsers to send credentials", yes())
+	add("cors-credentials", "policy.corsPolicy.allowCredentials", "allow browsers to send credentials", boolean())
 	add("outlier-errors", "policy.outlierDetection.consecutiveErrors", "consecutive errors after which an endpoint is not used", number())
 	add("outlier-interval", "policy.outlierDetection.interval", "interval at which endpoints are checked", duration())
 	add("outlier-ejection-time", "policy.outlierDetection.baseEjectionTime", "how long an endpoint is not used the first time", duration())
 	add("outlier-max-percent", "policy.outlierDetection.maxEjectionPercent", "percentage of the endpoints that may be excluded", number())
 	add("rate-limit", "policy.rateLimit.basic.anonymousLimits", "maximum rate of requests from each calling pod, such as 100/second", one("number/unit", parseLimit, formatLimit))
-	add("csrf", "policy.csrf.filterEnabled", "reject requests that change something and come from another origin", yes())
-	add("csrf-shadow", "policy.csrf.shadowEnabled", "only count what --csrf would reject", yes())
+	add("csrf", "policy.csrf.filterEnabled", "reject requests that change something and come from another origin", boolean())
+	add("csrf-shadow", "policy.csrf.shadowEnabled", "only count what --csrf would reject", boolean())
 	add("csrf-origin", "policy.csrf.additionalOrigins", "host of another allowed origin: the complete host, or prefix=, suffix=, regex=", each("origin", parseString, formatString))
 	add("csrf-percent", "policy.csrf.percentage", "percentage of the requests that --csrf checks", number())
 	add("tls-mode", "policy.mtls.istio.tlsMode", "TLS mode of callers: ISTIO_MUTUAL, SIMPLE, DISABLE", text("mode"))
@@ -74,12 +74,12 @@ func TrafficPolicy() *Form {
 
 // AccessPolicy is the form of AccessPolicies.
 func AccessPolicy() *Form {
-	f := &Form{Kind: snapshot.AccessPolicy, ask: askAccessPolicy, needs: []need{
+	f := &Form{Kind: snapshot.AccessPolicy, ask: askAccessPolicy, requires: []requirement{
 		{"sourceSelector", "--all-sources, --source-account, --source-namespaces or --source-clusters"},
 		{"destinationSelector", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
 	}}
 	f.Fields = append(f.Fields,
-		Field{Flag: "all-sources", Unless: "sourceSelector", Usage: "all callers", codec: yes()},
+		Field{Flag: "all-sources", Unless: "sourceSelector", Usage: "all callers", codec: boolean()},
 		Field{Flag: "source-account", Path: "sourceSelector[0].kubeServiceAccountRefs.serviceAccounts", Usage: "callers with this service account, as name.namespace.cluster; * matches any", codec: each("account", parseAccount, formatAccount)},
 	)
 	f.Fields = append(f.Fields, matcherFields("source", "sourceSelector[0].kubeIdentityMatcher", "callers", false)...)
@@ -94,7 +94,7 @@ func AccessPolicy() *Form {
 
 // VirtualMesh is the form of VirtualMeshes.
 func VirtualMesh() *Form {
-	f := &Form{Kind: snapshot.VirtualMesh, ask: askVirtualMesh, needs: []need{
+	f := &Form{Kind: snapshot.VirtualMesh, ask: askVirtualMesh, requires: []requirement{
 		{"meshes", "--mesh, for each mesh to join"},
 	}}
 	add := func(flag, path, usage string, c codec) {
@@ -104,18 +104,18 @@ func VirtualMesh() *Form {
 	add("mesh", "meshes", "join this mesh, as namespace/name", each("mesh", parseObject, formatObject))
 	add("trust", "mtlsConfig", "how the meshes trust each other: shared, limited", trust())
 	add("root-secret", "mtlsConfig.shared.rootCertificateAuthority.secret", "Secret with the shared root certificate, as namespace/name", one("secret", parseObject, formatObject))
-	add("auto-restart-pods", "mtlsConfig.autoRestartPods", "restart pods that need new certificates", yes())
-	add("federate", "federation.selectors", "services that other meshes can reach: all", everything())
+	add("auto-restart-pods", "mtlsConfig.autoRestartPods", "restart pods that need new certificates", boolean())
+	add("federate", "federation.selectors", "services that other meshes can reach: all", federateAll())
 	add("federate-destination", selected+".kubeServiceRefs.services", "other meshes can reach this service, as name.namespace.cluster", each("service", parseService, formatService))
 	f.Fields = append(f.Fields, matcherFields("federate", selected+".kubeServiceMatcher", "other meshes can reach services", true)...)
 	add("federate-to", "federation.selectors[0].meshes", "only this mesh can reach them, as namespace/name", each("mesh", parseObject, formatObject))
-	add("flat-network", "federation.flatNetwork", "pods reach pods of other clusters without gateways", yes())
+	add("flat-network", "federation.flatNetwork", "pods reach pods of other clusters without gateways", boolean())
 	add("hostname-suffix", "federation.hostnameSuffix", "suffix of host names in other meshes (default: global)", text("suffix"))
 	add("global-access", "globalAccessPolicy", "reject calls that no AccessPolicy allows: MESH_DEFAULT, ENABLED, DISABLED", text("setting"))
 	return f
 }
 
-// trust says a trust model by its name.
+// trust is a trust model, written as its name.
 func trust() codec {
 	return one("model", func(s string) (any, error) {
 		if s != "shared" && s != "limited" {
@@ -133,8 +133,8 @@ func trust() codec {
 	})
 }
 
-// everything is the list that federates everything.
-func everything() codec {
+// federateAll is the list that federates all services.
+func federateAll() codec {
 	return one("what", func(s string) (any, error) {
 		if s != "all" {
 			return nil, fmt.Errorf("%q: must be all; to select services, use --federate-destination, --federate-namespaces, --federate-clusters or --federate-labels", s)

@@ -18,44 +18,44 @@ func FormOf(kind string) *Form {
 	return nil
 }
 
-// Found says what was discovered, a line for each cluster.
-func (w *World) Found() []string {
+// Discovered summarizes what was discovered, a line for each cluster.
+func (c *Catalog) Discovered() []string {
 	workloads, services := map[string]int{}, map[string]int{}
-	for _, k := range w.workloads() {
+	for _, k := range c.workloads() {
 		workloads[k.Controller.ClusterName]++
 	}
-	for _, k := range w.services() {
+	for _, k := range c.services() {
 		services[k.Ref.ClusterName]++
 	}
 	var out []string
-	for _, c := range w.Input.Clusters {
+	for _, cluster := range c.Input.Clusters {
 		var meshes []string
-		for _, m := range w.Plan.Meshes {
-			if m.Cluster == c.Name {
+		for _, m := range c.Plan.Meshes {
+			if m.Cluster == cluster.Name {
 				meshes = append(meshes, m.Ref.Name)
 			}
 		}
-		line := fmt.Sprintf("Found in %s: %s", c.Name, snapshot.Count(len(meshes), "mesh"))
+		line := fmt.Sprintf("Found in %s: %s", cluster.Name, snapshot.Count(len(meshes), "mesh"))
 		if len(meshes) > 0 {
 			line += " (" + strings.Join(meshes, ", ") + ")"
 		}
-		line += fmt.Sprintf(", %s, %s", snapshot.Count(services[c.Name], "service"), snapshot.Count(workloads[c.Name], "workload"))
-		if c.Sync != snapshot.Synced && c.Reason != "" {
-			line += "; it cannot be read: " + c.Reason
+		line += fmt.Sprintf(", %s, %s", snapshot.Count(services[cluster.Name], "service"), snapshot.Count(workloads[cluster.Name], "workload"))
+		if cluster.Sync != snapshot.Synced && cluster.Reason != "" {
+			line += "; it cannot be read: " + cluster.Reason
 		}
 		out = append(out, clean(line))
 	}
 	return out
 }
 
-// Free lists the meshes that are in no VirtualMesh, as namespace/name; joined
-// says which VirtualMeshes have the others.
-func (w *World) Free() (free []string, joined string) {
+// UnjoinedMeshes lists the meshes that are in no VirtualMesh, as namespace/name;
+// joined is a sentence about the VirtualMeshes of the others.
+func (c *Catalog) UnjoinedMeshes() (unjoined []string, joined string) {
 	var in []string
 	all := map[string]int{}
-	for _, m := range w.Plan.Meshes {
+	for _, m := range c.Plan.Meshes {
 		if m.VirtualMesh == nil {
-			free = append(free, m.Ref.Namespace+"/"+m.Ref.Name)
+			unjoined = append(unjoined, m.Ref.Namespace+"/"+m.Ref.Name)
 			continue
 		}
 		name := m.VirtualMesh.Namespace + "/" + m.VirtualMesh.Name
@@ -64,14 +64,14 @@ func (w *World) Free() (free []string, joined string) {
 		}
 	}
 	if len(in) == 0 {
-		return free, ""
+		return unjoined, ""
 	}
 	for i, name := range in {
 		in[i] = fmt.Sprintf("VirtualMesh %s has %s", name, snapshot.Count(all[name], "mesh"))
 	}
 	joined = "Already joined: " + strings.Join(in, ", ")
-	if len(free) > 0 {
-		joined += fmt.Sprintf("; %d of %d are free. To add one to it, edit its spec.meshes.", len(free), len(w.Plan.Meshes))
+	if len(unjoined) > 0 {
+		joined += fmt.Sprintf("; %d of %d are in none. To add one, edit spec.meshes.", len(unjoined), len(c.Plan.Meshes))
 	}
-	return free, clean(joined)
+	return unjoined, clean(joined)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/AlecAivazis/survey/v2/terminal"
 )
 
-// keys are those of a person, handed on one by one: what is typed or pasted
-// ahead then stays for the questions to come, although the library reads each
-// question, and the terminal's answers about its cursor, by a buffer of its own.
+// keyReader returns one key at a time. The library makes a new buffer for each
+// question, and for the terminal's reports about its cursor; with whole reads,
+// what is typed or pasted ahead would be lost with that buffer.
 //
-// The end of the command is ctrl-c: the library heeds keys only, and only by
-// itself does it leave the terminal as it was.
-type keys struct {
+// When the command ends, Read returns ctrl-c: the library stops only for a key,
+// and restores the terminal only when it stops by itself.
+type keyReader struct {
 	terminal.FileReader
 	ctx     context.Context
 	pending []byte
@@ -24,9 +24,9 @@ const (
 	escape = 0x1b
 )
 
-// Read waits for a key or for the end of the command. A read that is under way
-// then is left behind: nothing is asked any more.
-func (k *keys) Read(into []byte) (int, error) {
+// Read waits for a key or for the end of the command. A read that is still
+// blocked then is abandoned: no question follows.
+func (k *keyReader) Read(into []byte) (int, error) {
 	if len(into) == 0 {
 		return 0, nil
 	}
@@ -45,8 +45,8 @@ func (k *keys) Read(into []byte) (int, error) {
 
 func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
-// wait reads until there is something pending, or until the command ends.
-func (k *keys) wait() error {
+// wait waits until something is pending, or until the command ends.
+func (k *keyReader) wait() error {
 	type result struct {
 		data []byte
 		err  error
@@ -72,8 +72,8 @@ func (k *keys) wait() error {
 	}
 }
 
-// firstKey is the length of the first key: of an escape sequence all of it
-// (ECMA-48 section 5.4), as it is told from the key Esc by what comes with it.
+// firstKey is the length of the first key. An escape sequence (ECMA-48 section
+// 5.4) is one key: the bytes that follow distinguish it from the key Esc.
 func firstKey(data []byte) int {
 	if len(data) < 3 || data[0] != escape || data[1] != '[' && data[1] != 'O' {
 		return min(len(data), 1)

@@ -17,7 +17,7 @@ func TestKeysComeOneByOne(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = reader.Close(); _ = writer.Close() })
 	ctx, cancel := context.WithCancel(t.Context())
-	k := &keys{FileReader: reader, ctx: ctx}
+	k := &keyReader{FileReader: reader, ctx: ctx}
 	_, err = writer.WriteString("a\x1b[B\x1b[24;80R\x1bOAé\r\x1b[12")
 	require.NoError(t, err)
 	into := make([]byte, 16)
@@ -42,7 +42,7 @@ func TestKeysEnd(t *testing.T) {
 	_, err = writer.WriteString("\x1b")
 	require.NoError(t, err)
 	require.NoError(t, writer.Close())
-	k := &keys{FileReader: reader, ctx: t.Context()}
+	k := &keyReader{FileReader: reader, ctx: t.Context()}
 	into := make([]byte, 16)
 	n, err := k.Read(into)
 	require.NoError(t, err)

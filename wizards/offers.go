@@ -10,21 +10,21 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// offer collects the values to offer, ascending, with how often each occurs.
-type offer map[string]int
+// valueCounts are the values to offer, and how often each occurs.
+type valueCounts map[string]int
 
-func (o offer) options(what string) []Option {
-	out := make([]Option, 0, len(o))
-	for _, value := range slices.Sorted(maps.Keys(o)) {
-		out = append(out, Option{Value: value, Text: fmt.Sprintf("%s (%s)", value, snapshot.Count(o[value], what))})
+func (v valueCounts) options(what string) []Option {
+	out := make([]Option, 0, len(v))
+	for _, value := range slices.Sorted(maps.Keys(v)) {
+		out = append(out, Option{Value: value, Text: fmt.Sprintf("%s (%s)", value, snapshot.Count(v[value], what))})
 	}
 	return out
 }
 
 // services are the Destinations that are Services.
-func (w *World) services() []*discoveryv1.KubeService {
+func (c *Catalog) services() []*discoveryv1.KubeService {
 	var out []*discoveryv1.KubeService
-	for d := range w.Plan.Destinations.All() {
+	for d := range c.Plan.Destinations.All() {
 		if k := d.Destination.Spec.KubeService; k != nil {
 			out = append(out, k)
 		}
@@ -36,16 +36,16 @@ func serviceName(k *discoveryv1.KubeService) string {
 	return k.Ref.Name + "." + k.Ref.Namespace + "." + k.Ref.ClusterName
 }
 
-func (w *World) serviceOptions() []Option {
+func (c *Catalog) serviceOptions() []Option {
 	var out []Option
-	for _, k := range w.services() {
+	for _, k := range c.services() {
 		out = append(out, Option{Value: serviceName(k)})
 	}
 	return out
 }
 
-func (w *World) service(name string) *discoveryv1.KubeService {
-	for _, k := range w.services() {
+func (c *Catalog) service(name string) *discoveryv1.KubeService {
+	for _, k := range c.services() {
 		if serviceName(k) == name {
 			return k
 		}
@@ -53,9 +53,9 @@ func (w *World) service(name string) *discoveryv1.KubeService {
 	return nil
 }
 
-func (w *World) workloads() []*discoveryv1.KubernetesWorkload {
+func (c *Catalog) workloads() []*discoveryv1.KubernetesWorkload {
 	var out []*discoveryv1.KubernetesWorkload
-	for _, o := range w.Plan.Workloads {
+	for _, o := range c.Plan.Workloads {
 		if o.Spec.Kubernetes != nil {
 			out = append(out, o.Spec.Kubernetes)
 		}
@@ -63,9 +63,9 @@ func (w *World) workloads() []*discoveryv1.KubernetesWorkload {
 	return out
 }
 
-func (w *World) accountOptions() []Option {
-	seen := offer{}
-	for _, k := range w.workloads() {
+func (c *Catalog) accountOptions() []Option {
+	seen := valueCounts{}
+	for _, k := range c.workloads() {
 		account := k.ServiceAccountName
 		if account == "" {
 			account = "default"
@@ -75,9 +75,9 @@ func (w *World) accountOptions() []Option {
 	return seen.options("workload")
 }
 
-func (w *World) meshOptions() []Option {
+func (c *Catalog) meshOptions() []Option {
 	var out []Option
-	for _, m := range w.Plan.Meshes {
+	for _, m := range c.Plan.Meshes {
 		text := m.Ref.Namespace + "/" + m.Ref.Name + " (cluster " + m.Cluster
 		if m.VirtualMesh != nil {
 			text += ", already in " + m.VirtualMesh.Name
@@ -87,9 +87,9 @@ func (w *World) meshOptions() []Option {
 	return out
 }
 
-// places offers namespaces, clusters and labels of services or of workloads.
-func (w *World) places(ofWorkloads bool) (namespaces, clusters, labels offer) {
-	namespaces, clusters, labels = offer{}, offer{}, offer{}
+// matcherValues are namespaces, clusters and labels of services or of workloads.
+func (c *Catalog) matcherValues(ofWorkloads bool) (namespaces, clusters, labels valueCounts) {
+	namespaces, clusters, labels = valueCounts{}, valueCounts{}, valueCounts{}
 	add := func(namespace, cluster string, with map[string]string) {
 		namespaces[namespace]++
 		clusters[cluster]++
@@ -98,20 +98,20 @@ func (w *World) places(ofWorkloads bool) (namespaces, clusters, labels offer) {
 		}
 	}
 	if ofWorkloads {
-		for _, k := range w.workloads() {
+		for _, k := range c.workloads() {
 			add(k.Controller.Namespace, k.Controller.ClusterName, k.PodLabels)
 		}
 		return namespaces, clusters, labels
 	}
-	for _, k := range w.services() {
+	for _, k := range c.services() {
 		add(k.Ref.Namespace, k.Ref.ClusterName, k.Labels)
 	}
 	return namespaces, clusters, labels
 }
 
-// subsetOptions are the labels by which the pods behind services differ.
+// subsetOptions are the labels by which the pods of services differ.
 func subsetOptions(services ...*discoveryv1.KubeService) []Option {
-	values := offer{}
+	values := valueCounts{}
 	for _, k := range services {
 		for key := range k.Subsets {
 			for _, value := range k.Subsets[key].Values {

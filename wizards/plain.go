@@ -82,7 +82,7 @@ func (p *Plain) list(q Question, options []Option) {
 // Select is part of Prompter.
 func (p *Plain) Select(q Question, options []Option, preset string) (string, error) {
 	if len(options) == 0 {
-		return "", fmt.Errorf("%s: there is nothing to choose from", q.Line())
+		return "", fmt.Errorf("%s: there are no options", q.Line())
 	}
 	at := max(slices.IndexFunc(options, func(o Option) bool { return o.Value == preset }), 0)
 	p.list(q, options)
@@ -113,9 +113,9 @@ func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]st
 			numbers = append(numbers, strconv.Itoa(i+1))
 		}
 	}
-	usual, hint := strings.Join(numbers, ","), "empty for none"
-	if usual != "" {
-		hint = "empty for " + usual + ", 0 for none"
+	defaults, hint := strings.Join(numbers, ","), "empty for none"
+	if defaults != "" {
+		hint = "empty for " + defaults + ", 0 for none"
 	}
 	p.list(q, options)
 	for {
@@ -126,18 +126,18 @@ func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]st
 		}
 		switch strings.TrimSpace(text) {
 		case "":
-			text = usual
+			text = defaults
 		case "0":
 			text = ""
 		}
-		picked, bad := pickNumbers(text, len(options))
+		selected, bad := parseNumbers(text, len(options))
 		if bad != "" {
 			p.Say(fmt.Sprintf("%q is not a number from 1 to %d.\n", clean(bad), len(options)))
 			continue
 		}
 		var out []string
 		for i := range options {
-			if picked[i] {
+			if selected[i] {
 				out = append(out, options[i].Value)
 			}
 		}
@@ -145,17 +145,18 @@ func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]st
 	}
 }
 
-// pickNumbers reads "1, 3"; bad is what is no number of an option.
-func pickNumbers(text string, n int) (picked map[int]bool, bad string) {
-	picked = map[int]bool{}
+// parseNumbers reads "1, 3"; bad is the first part that is not the number of an
+// option.
+func parseNumbers(text string, n int) (selected map[int]bool, bad string) {
+	selected = map[int]bool{}
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		i, err := strconv.Atoi(part)
 		if err != nil || i < 1 || i > n {
 			return nil, part
 		}
-		picked[i-1] = true
+		selected[i-1] = true
 	}
-	return picked, ""
+	return selected, ""
 }
 
 // Input is part of Prompter.
@@ -182,4 +183,4 @@ func (p *Plain) Input(q Question, preset string, check func(string) error) (stri
 }
 
 // Edit is part of Prompter.
-func (p *Plain) Edit(text string) (string, error) { return edit(text, p.in, p.out) }
+func (p *Plain) Edit(text string) (string, error) { return runEditor(text, p.in, p.out) }

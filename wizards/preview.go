@@ -14,38 +14,38 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// World is what was discovered, and what can be asked about it.
-type World struct {
+// Catalog is what was discovered, and what follows from it.
+type Catalog struct {
 	*snapshot.State
 
 	translator *engine.Translator
 	now        time.Time
 }
 
-// NewWorld translates an input. Now is when an object that is asked for would
-// be created, by which policies rank.
-func NewWorld(in *snapshot.Input, now time.Time) *World {
+// NewCatalog translates an input. Now is the creation time of the new object,
+// which decides its precedence.
+func NewCatalog(in *snapshot.Input, now time.Time) *Catalog {
 	translator := engine.New(engine.Options{})
-	return &World{State: translator.Translate(in), translator: translator, now: now}
+	return &Catalog{State: translator.Translate(in), translator: translator, now: now}
 }
 
-// Preview is what an object would do.
+// Preview is what an object would change.
 type Preview struct {
 	*explain.Comparison
 
 	ref snapshot.Ref
-	// unread are the clusters in which hand-written objects may make the server
-	// refuse the object: nothing in them was read.
+	// unread are clusters that were not read, although hand-written objects in
+	// them could make the management plane reject the object.
 	unread []string
 }
 
-// Exists reports whether there is an object of that kind and name already.
-func (w *World) Exists(kind snapshot.Kind, namespace, name string) bool {
-	return w.Input.Find(snapshot.Ref{Kind: kind, Namespace: namespace, Name: name}) != nil
+// Exists reports whether an object of that kind and name already exists.
+func (c *Catalog) Exists(kind snapshot.Kind, namespace, name string) bool {
+	return c.Input.Find(snapshot.Ref{Kind: kind, Namespace: namespace, Name: name}) != nil
 }
 
-// Preview translates once more, with the object.
-func (w *World) Preview(object *unstructured.Unstructured) (*Preview, error) {
+// Preview translates again, with the object.
+func (c *Catalog) Preview(object *unstructured.Unstructured) (*Preview, error) {
 	kind, _ := snapshot.KindOf(object.GroupVersionKind().GroupKind())
 	typed := kind.New()
 	if typed == nil || kind.Info().Side != snapshot.ManagementSide {
@@ -55,15 +55,15 @@ func (w *World) Preview(object *unstructured.Unstructured) (*Preview, error) {
 		return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	ref := snapshot.RefOf(kind, typed)
-	typed.SetCreationTimestamp(metav1.NewTime(w.now))
-	if before := w.Input.Find(ref); before != nil {
+	typed.SetCreationTimestamp(metav1.NewTime(c.now))
+	if before := c.Input.Find(ref); before != nil {
 		typed.SetCreationTimestamp(before.GetCreationTimestamp())
 	}
-	in, err := w.Input.With("", typed)
+	in, err := c.Input.With("", typed)
 	if err != nil {
 		return nil, err
 	}
-	comparison, err := explain.Compare(w.Output, w.translator.Translate(in).Output)
+	comparison, err := explain.Compare(c.Output, c.translator.Translate(in).Output)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (w *World) Preview(object *unstructured.Unstructured) (*Preview, error) {
 	return p, nil
 }
 
-// Issues of the object itself, and those that others get by it.
+// Issues are the new issues: those of the object itself, and those of others.
 func (p *Preview) Issues() (own, others []snapshot.Issue) {
 	for _, issue := range p.NewIssues {
 		if issue.Ref == p.ref {
@@ -88,11 +88,11 @@ func (p *Preview) Issues() (own, others []snapshot.Issue) {
 	return own, others
 }
 
-// maxObjects bounds what a summary names one by one in a cluster.
+// maxObjects bounds the objects of a cluster that a summary lists.
 const maxObjects = 8
 
 // Summary says in a few lines what the object would change in each cluster,
-// and what there is to know about it.
+// and which issues would appear and disappear.
 func (p *Preview) Summary() string {
 	var b strings.Builder
 	if len(p.Clusters) == 0 {
@@ -114,7 +114,7 @@ func (p *Preview) Summary() string {
 		}
 	}
 	if len(p.unread) > 0 {
-		fmt.Fprintf(&b, "The server refuses what hand-written objects intersect with. Those in %s were not read.\n", strings.Join(p.unread, ", "))
+		fmt.Fprintf(&b, "The management plane rejects policies that intersect with hand-written objects. Those in %s were not read.\n", strings.Join(p.unread, ", "))
 	}
 	own, others := p.Issues()
 	writeIssues(&b, "Issues of this object:", own)
@@ -140,5 +140,5 @@ func writeIssues(b *strings.Builder, title string, issues []snapshot.Issue) {
 	}
 }
 
-// Full is every object that would differ.
+// Full shows every difference, object by object.
 func (p *Preview) Full() string { return p.Text() }

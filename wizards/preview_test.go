@@ -13,8 +13,8 @@ import (
 	"github.com/meshctl/meshctl/wizards"
 )
 
-// TestPreviewNamesWhatWasNotRead: what stands in the clusters may make the server
-// refuse an object; a preview that has not read them says so.
+// TestPreviewNamesWhatWasNotRead: objects in the clusters may make the management
+// plane reject a policy; a preview that has not read them says so.
 func TestPreviewNamesWhatWasNotRead(t *testing.T) {
 	t.Parallel()
 	in := enginetest.World(enginetest.Size{Services: 1, Clusters: 2})
@@ -24,18 +24,18 @@ func TestPreviewNamesWhatWasNotRead(t *testing.T) {
 		"spec":     map[string]any{"policy": map[string]any{"requestTimeout": "1s"}},
 	}}
 	summary := func() string {
-		preview, err := wizards.NewWorld(in, time.Unix(0, 0)).Preview(policy)
+		preview, err := wizards.NewCatalog(in, time.Unix(0, 0)).Preview(policy)
 		require.NoError(t, err)
 		return preview.Summary()
 	}
 	in.RefuseIntersecting = true
 	assert.NotContains(t, summary(), "were not read", "both were")
 	in.Clusters[1] = &snapshot.Cluster{Name: in.Clusters[1].Name}
-	assert.Contains(t, summary(), "The server refuses what hand-written objects intersect with. Those in cluster-02 were not read.\n")
+	assert.Contains(t, summary(), "The management plane rejects policies that intersect with hand-written objects. Those in cluster-02 were not read.\n")
 	in.RefuseIntersecting = false
 	assert.NotContains(t, summary(), "were not read", "it makes no difference")
 
 	policy.SetKind("Dashboard")
-	_, err := wizards.NewWorld(in, time.Unix(0, 0)).Preview(policy)
+	_, err := wizards.NewCatalog(in, time.Unix(0, 0)).Preview(policy)
 	require.ErrorContains(t, err, "Dashboard cannot be previewed")
 }

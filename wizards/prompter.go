@@ -6,21 +6,21 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Prompter asks a person. Every method returns ErrInterrupted after ctrl-c.
+// Prompter asks the user. Every method returns ErrInterrupted after ctrl-c.
 type Prompter interface {
 	// Select asks for one of the options and returns its Value.
 	Select(q Question, options []Option, preset string) (string, error)
 	// MultiSelect asks for any of the options and returns their Values, in the order of the options.
 	MultiSelect(q Question, options []Option, preset []string) ([]string, error)
-	// Input asks for a line until check has nothing against it.
+	// Input asks for a line until check returns nil.
 	Input(q Question, preset string, check func(string) error) (string, error)
-	// Edit lets the person change a text in an editor.
+	// Edit opens a text in an editor and returns the edited text.
 	Edit(text string) (string, error)
 	// Say shows text between the questions.
 	Say(text string)
 }
 
-// ErrInterrupted: the person pressed ctrl-c.
+// ErrInterrupted means that the user pressed ctrl-c.
 var ErrInterrupted = errors.New("interrupted")
 
 // Question is one line.
@@ -29,7 +29,7 @@ type Question struct {
 	Text string
 	// Field is the field that the answer sets, such as spec.policy.requestTimeout; may be empty.
 	Field string
-	// Help says more to those who ask.
+	// Help is shown on request.
 	Help string
 }
 
@@ -43,11 +43,11 @@ func (q Question) Line() string {
 
 // Option is one of several answers.
 type Option struct {
-	// Value is returned, Text is shown; if empty, Value is.
+	// Value is returned; Text is shown, or Value if Text is empty.
 	Value, Text string
 }
 
-// Label is what a person sees of an option.
+// Label is the shown text of an option.
 func (o Option) Label() string {
 	text := o.Text
 	if text == "" {
@@ -56,7 +56,7 @@ func (o Option) Label() string {
 	return clean(text)
 }
 
-// clean takes out of a string from a cluster what acts on a terminal.
+// clean replaces what a terminal would interpret in a string from a cluster.
 func clean(s string) string {
 	out := []rune(s)
 	for i, r := range out {

@@ -90,7 +90,7 @@ func only(m map[string]any, keys ...string) map[string]any {
 	return out
 }
 
-// stringMatches are the ways in which a StringMatch compares.
+// stringMatches are the fields of a StringMatch.
 func stringMatches() []string { return []string{"exact", "prefix", "suffix", "regex"} }
 
 // parseMatcher reads conditions on one request, such as
@@ -132,7 +132,7 @@ func parseMatcher(s string) (any, error) {
 	return matcher, nil
 }
 
-// formatMatcher need not say everything: a Form compares what comes back.
+// formatMatcher may be incomplete: AnswersFor compares what comes back.
 func formatMatcher(v any) (string, bool) {
 	matcher, ok := v.(map[string]any)
 	if !ok || len(matcher) == 0 {
@@ -149,9 +149,9 @@ func formatMatcher(v any) (string, bool) {
 	name, hasName := matcher["name"]
 	add("name", name, hasName)
 	uri, _ := matcher["uri"].(map[string]any)
-	for _, way := range stringMatches() {
-		value, given := uri[way]
-		add(way, value, given)
+	for _, match := range stringMatches() {
+		value, given := uri[match]
+		add(match, value, given)
 	}
 	method, hasMethod := matcher["method"]
 	add("method", method, hasMethod)
@@ -171,10 +171,10 @@ func formatMatcher(v any) (string, bool) {
 	return joinCommas(parts), ok && len(parts) > 0
 }
 
-// parseString reads prefix=https://, or a whole string.
+// parseString reads prefix=https://, or an exact string.
 func parseString(s string) (any, error) {
-	if way, value, ok := strings.Cut(s, "="); ok && slices.Contains(stringMatches(), way) {
-		return map[string]any{way: value}, nil
+	if match, value, ok := strings.Cut(s, "="); ok && slices.Contains(stringMatches(), match) {
+		return map[string]any{match: value}, nil
 	}
 	return map[string]any{"exact": s}, nil
 }
@@ -184,14 +184,14 @@ func formatString(v any) (string, bool) {
 	if !ok || len(m) != 1 {
 		return "", false
 	}
-	for way, value := range m {
+	for match, value := range m {
 		text, isText := value.(string)
-		return way + "=" + text, isText
+		return match + "=" + text, isText
 	}
 	return "", false
 }
 
-// percent and whole numbers that a person types.
+// isWhole reports whether s is a whole number without a sign.
 func isWhole(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 32)
 	return err == nil

@@ -16,21 +16,21 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Session is one run of a wizard. What is among the Answers is not asked again.
+// Session is one run of a wizard. It does not ask for what is in Answers.
 type Session struct {
 	Prompter
 	Form    *Form
-	World   *World
+	Catalog *Catalog
 	Checker *admission.Checker
 	// Namespace of the object.
 	Namespace string
 	// Name of the object; asked for if empty.
 	Name string
-	// Answers so far. They are kept when Ask fails.
+	// Answers so far. They remain if Ask fails.
 	Answers Answers
 }
 
-// Ask asks what is missing.
+// Ask asks for what is missing.
 func (s *Session) Ask() error {
 	if err := s.Form.ask(s); err != nil {
 		return err
@@ -38,13 +38,13 @@ func (s *Session) Ask() error {
 	return s.askName()
 }
 
-// Check refuses an object with the sentences of its definition.
+// Check reports what the CRD of the object rejects.
 func (s *Session) Check(object *unstructured.Unstructured) error {
-	complaints, err := s.Checker.Check(object)
+	violations, err := s.Checker.Check(object)
 	if err != nil {
 		return err
 	}
-	return admission.Error(complaints)
+	return admission.Error(violations)
 }
 
 // Object makes the object that the answers ask for.
@@ -52,8 +52,8 @@ func (s *Session) Object() (*unstructured.Unstructured, error) {
 	return s.Form.Object(s.Namespace, s.Name, s.Answers)
 }
 
-// try refuses answers with which the object would be refused.
-func (s *Session) try(flag string, values []string) error {
+// validate rejects an answer with which the API server would reject the object.
+func (s *Session) validate(flag string, values []string) error {
 	answers := Answers{}
 	for name, old := range s.Answers {
 		answers[name] = old
@@ -72,7 +72,7 @@ func (s *Session) try(flag string, values []string) error {
 
 func (s *Session) has(flag string) bool { _, ok := s.Answers[flag]; return ok }
 
-// question is one about a flag.
+// question is the one about a flag.
 func (s *Session) question(flag, text, help string) Question {
 	q := Question{Text: text, Help: help}
 	if f := s.Form.Field(flag); f != nil {
@@ -85,7 +85,7 @@ func (s *Session) question(flag, text, help string) Question {
 	return q
 }
 
-// input asks for the value of a flag; an empty line leaves it out if it may.
+// input asks for the value of a flag; an empty line leaves out an optional one.
 func (s *Session) input(flag, text, preset string, optional bool) error {
 	if s.has(flag) {
 		return nil
@@ -97,7 +97,7 @@ func (s *Session) input(flag, text, preset string, optional bool) error {
 		case answer == "":
 			return errors.New("a value is required")
 		}
-		return s.try(flag, []string{answer})
+		return s.validate(flag, []string{answer})
 	})
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (s *Session) input(flag, text, preset string, optional bool) error {
 	return nil
 }
 
-// record keeps an answer; none is kept as such, so that it is not asked again.
+// record stores an answer, also an empty one, so that it is not asked for again.
 func (s *Session) record(flag string, values ...string) {
 	s.Answers[flag] = slices.DeleteFunc(values, func(v string) bool { return v == "" })
 }
@@ -124,8 +124,8 @@ func (s *Session) choose(flag, text string, options []Option, preset string) err
 	return nil
 }
 
-// pick asks for any number of the values of a flag; those of preset are picked
-// at first.
+// pick asks for any number of values of a flag; those of preset are selected at
+// first.
 func (s *Session) pick(flag, text string, options []Option, least int, preset ...string) error {
 	if s.has(flag) {
 		return nil
@@ -134,17 +134,17 @@ func (s *Session) pick(flag, text string, options []Option, least int, preset ..
 		return fmt.Errorf("%s Nothing was discovered to choose from. Register clusters with `meshctl init`, or set --%s", text, flag)
 	}
 	for {
-		picked, err := s.MultiSelect(s.question(flag, text, ""), options, preset)
+		selected, err := s.MultiSelect(s.question(flag, text, ""), options, preset)
 		if err != nil {
 			return err
 		}
-		if len(picked) < least {
+		if len(selected) < least {
 			s.Say("Choose at least one.\n")
 			continue
 		}
-		values := picked
-		if f := s.Form.Field(flag); f != nil && len(picked) > 0 {
-			if err := s.try(flag, values); err != nil {
+		values := selected
+		if f := s.Form.Field(flag); f != nil && len(selected) > 0 {
+			if err := s.validate(flag, values); err != nil {
 				s.Say(clean(err.Error()) + "\n")
 				continue
 			}
@@ -154,8 +154,8 @@ func (s *Session) pick(flag, text string, options []Option, least int, preset ..
 	}
 }
 
-// way asks which way to go; the answer is no flag.
-func (s *Session) way(name, field, text string, options []Option) (string, error) {
+// askChoice asks how to continue; the answer is not a flag.
+func (s *Session) askChoice(name, field, text string, options []Option) (string, error) {
 	if was := s.Answers["?"+name]; len(was) > 0 {
 		return was[0], nil
 	}
@@ -168,14 +168,14 @@ func (s *Session) way(name, field, text string, options []Option) (string, error
 
 func (s *Session) askName() error {
 	if s.Name != "" {
-		taken := s.taken(s.Name)
+		taken := s.nameTaken(s.Name)
 		if taken == nil {
 			return nil
 		}
 		s.Say(clean(taken.Error()) + "\n")
 	}
 	name, err := s.Input(Question{Text: "Name of the object?", Field: "metadata.name"}, s.suggestion(), func(name string) error {
-		if err := s.taken(name); err != nil {
+		if err := s.nameTaken(name); err != nil {
 			return err
 		}
 		object, err := s.Form.Object(s.Namespace, name, s.Answers)
@@ -190,15 +190,15 @@ func (s *Session) askName() error {
 	return err
 }
 
-// taken says that there is an object of that name.
-func (s *Session) taken(name string) error {
-	if s.World.Exists(s.Form.Kind, s.Namespace, name) {
+// nameTaken is the error for a name that an object already has.
+func (s *Session) nameTaken(name string) error {
+	if s.Catalog.Exists(s.Form.Kind, s.Namespace, name) {
 		return fmt.Errorf("%s %s already exists in namespace %s; choose another name", s.Form.Kind, name, s.Namespace)
 	}
 	return nil
 }
 
-// suggestion is a name that is free.
+// suggestion is a name that no object has.
 func (s *Session) suggestion() string {
 	stem := strings.ToLower(s.Form.Kind.String())
 	if values := s.Answers["destination"]; len(values) > 0 {
@@ -208,14 +208,14 @@ func (s *Session) suggestion() string {
 		stem = "virtual-mesh"
 	}
 	name := stem
-	for i := 2; s.World.Exists(s.Form.Kind, s.Namespace, name); i++ {
+	for i := 2; s.Catalog.Exists(s.Form.Kind, s.Namespace, name); i++ {
 		name = stem + "-" + strconv.Itoa(i)
 	}
 	return name
 }
 
-// typed decodes the spec as far as it is known.
-func (s *Session) typed(into any) error {
+// decodeSpec decodes the spec as far as it is known.
+func (s *Session) decodeSpec(into any) error {
 	spec, err := s.Form.Spec(s.Answers)
 	if err != nil {
 		return err
@@ -226,45 +226,45 @@ func (s *Session) typed(into any) error {
 // sayDestinations says which destinations the answers select.
 func (s *Session) sayDestinations() error {
 	var spec networkingv1.AccessPolicySpec // the selectors are the same in all kinds
-	if err := s.typed(&spec); err != nil {
+	if err := s.decodeSpec(&spec); err != nil {
 		return err
 	}
 	var names []string
-	for d := range s.World.Plan.Destinations.All() {
+	for d := range s.Catalog.Plan.Destinations.All() {
 		if inventory.SelectsDestination(spec.DestinationSelector, d.Destination) {
 			ref := d.Destination.Spec.KubeService.Ref
 			names = append(names, ref.Name+"."+ref.Namespace+"."+ref.ClusterName)
 		}
 	}
-	s.sayMatches(names, s.World.Plan.Destinations.Len(), "destination")
+	s.sayMatches(names, s.Catalog.Plan.Destinations.Len(), "destination")
 	return nil
 }
 
-// sayCallers says which workloads the answers mean as callers.
+// sayCallers says which workloads the answers select as callers.
 func (s *Session) sayCallers() error {
 	var traffic networkingv1.TrafficPolicySpec
 	var access networkingv1.AccessPolicySpec
 	var err error
 	if s.Form.Kind == snapshot.TrafficPolicy {
-		err = s.typed(&traffic)
+		err = s.decodeSpec(&traffic)
 	} else {
-		err = s.typed(&access)
+		err = s.decodeSpec(&access)
 	}
 	if err != nil {
 		return err
 	}
 	var names []string
-	for _, w := range s.World.Plan.Workloads {
+	for _, w := range s.Catalog.Plan.Workloads {
 		k := w.Spec.Kubernetes
 		if k != nil && inventory.SelectsWorkload(traffic.SourceSelector, k) && inventory.SelectsIdentity(access.SourceSelector, k) {
 			names = append(names, k.Controller.Name+"."+k.Controller.Namespace+"."+k.Controller.ClusterName)
 		}
 	}
-	s.sayMatches(names, len(s.World.Plan.Workloads), "workload")
+	s.sayMatches(names, len(s.Catalog.Plan.Workloads), "workload")
 	return nil
 }
 
-// maxNames bounds the names that are listed in one line.
+// maxNames bounds the names listed in one line.
 const maxNames = 5
 
 func (s *Session) sayMatches(names []string, all int, what string) {

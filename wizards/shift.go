@@ -12,11 +12,11 @@ import (
 
 const shiftField = "spec.policy.trafficShift.destinations"
 
-// shiftStep begins the names of answers about targets, which are kept until
+// shiftStep is the prefix of answers about single targets, which are stored until
 // all targets are known.
 const shiftStep = "?shift "
 
-// step asks a question of a target unless it was answered before.
+// step asks a question about a target unless it was answered before.
 func (s *Session) step(target int, what string, ask func() (string, error)) (string, error) {
 	key := fmt.Sprintf("%s%d %s", shiftStep, target, what)
 	if was, ok := s.Answers[key]; ok && len(was) > 0 {
@@ -57,16 +57,16 @@ func (s *Session) askShift() error {
 	return nil
 }
 
-// askTarget asks for a target, and for the part of it that is meant.
+// askTarget asks for a target, its subset and its port.
 func (s *Session) askTarget(n int) ([]string, error) {
 	name, err := s.step(n, "service", func() (string, error) {
-		return s.Select(Question{Text: fmt.Sprintf("Target %d: which service?", n), Field: shiftField}, s.World.targetOptions(), firstOf(s.Answers["destination"]))
+		return s.Select(Question{Text: fmt.Sprintf("Target %d: which service?", n), Field: shiftField}, s.Catalog.targetOptions(), firstOf(s.Answers["destination"]))
 	})
 	if err != nil {
 		return nil, err
 	}
 	target := []string{name}
-	services := s.World.behind(name)
+	services := s.Catalog.servicesBehind(name)
 	if subsets := subsetOptions(services...); len(subsets) > 1 {
 		subset, err := s.step(n, "subset", func() (string, error) {
 			return s.Select(Question{Text: fmt.Sprintf("Target %d: which of its pods?", n), Field: shiftField + ".kubeService.subset"}, subsets, "")
@@ -78,7 +78,7 @@ func (s *Session) askTarget(n int) ([]string, error) {
 			target = append(target, "subset."+subset)
 		}
 	}
-	if k := s.World.service(name); k != nil && len(k.Ports) > 1 {
+	if k := s.Catalog.service(name); k != nil && len(k.Ports) > 1 {
 		port, err := s.step(n, "port", func() (string, error) {
 			return s.Select(Question{Text: fmt.Sprintf("Target %d: which of its ports?", n), Field: shiftField + ".kubeService.port"}, portOptions(k), "")
 		})
@@ -96,20 +96,20 @@ func (s *Session) askWeight(n int, before, target []string) (string, error) {
 		if !isWhole(v) {
 			return errors.New("an integer is required")
 		}
-		return s.try("shift", append(slices.Clone(before), joinCommas(append(slices.Clone(target), "weight="+v))))
+		return s.validate("shift", append(slices.Clone(before), joinCommas(append(slices.Clone(target), "weight="+v))))
 	})
 }
 
-// targetOptions are services, VirtualDestinations, and services outside all clusters.
-func (w *World) targetOptions() []Option {
-	out := w.serviceOptions()
-	for _, v := range w.Input.Management.VirtualDestinations {
+// targetOptions are services, VirtualDestinations, and external services.
+func (c *Catalog) targetOptions() []Option {
+	out := c.serviceOptions()
+	for _, v := range c.Input.Management.VirtualDestinations {
 		out = append(out, Option{
 			Value: virtualTarget + "=" + v.Namespace + "/" + v.Name,
 			Text:  fmt.Sprintf("%s (VirtualDestination %s/%s)", v.Spec.Hostname, v.Namespace, v.Name),
 		})
 	}
-	for _, d := range w.Input.Management.Destinations {
+	for _, d := range c.Input.Management.Destinations {
 		if e := d.Spec.ExternalService; e != nil {
 			out = append(out, Option{
 				Value: staticTarget + "=" + d.Namespace + "/" + d.Name,
@@ -120,13 +120,13 @@ func (w *World) targetOptions() []Option {
 	return out
 }
 
-// behind are the services of a target.
-func (w *World) behind(target string) []*discoveryv1.KubeService {
-	if k := w.service(target); k != nil {
+// servicesBehind are the services of a target.
+func (c *Catalog) servicesBehind(target string) []*discoveryv1.KubeService {
+	if k := c.service(target); k != nil {
 		return []*discoveryv1.KubeService{k}
 	}
 	var out []*discoveryv1.KubeService
-	for _, v := range w.Plan.VirtualDestinations {
+	for _, v := range c.Plan.VirtualDestinations {
 		if target != virtualTarget+"="+v.Ref.Namespace+"/"+v.Ref.Name {
 			continue
 		}

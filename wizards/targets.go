@@ -6,42 +6,42 @@ import (
 	"strings"
 )
 
-// A target of a shift that is no service is written KIND=NAMESPACE/NAME.
+// A target of a shift that is not a service is written KIND=NAMESPACE/NAME.
 const (
 	virtualTarget = "virtual"
 	staticTarget  = "static"
 )
 
-// targetWords say what a target looks like.
-const targetWords = "NAME.NAMESPACE.CLUSTER, virtual=NAMESPACE/NAME or static=NAMESPACE/NAME, then [,weight=N][,port=N][,subset.LABEL=VALUE]"
+// targetSyntax is how a target is written.
+const targetSyntax = "NAME.NAMESPACE.CLUSTER, virtual=NAMESPACE/NAME or static=NAMESPACE/NAME, then [,weight=N][,port=N][,subset.LABEL=VALUE]"
 
 // parseTarget reads SERVICE[,weight=N][,port=N][,subset.LABEL=VALUE], where
-// SERVICE may be a VirtualDestination or a service outside all clusters.
+// SERVICE may be a VirtualDestination or an external service.
 func parseTarget(s string) (any, error) {
 	parts, err := splitCommas(s)
 	if err != nil || len(parts) == 0 {
-		return nil, fmt.Errorf("%q: must be %s", s, targetWords)
+		return nil, fmt.Errorf("%q: must be %s", s, targetSyntax)
 	}
-	field, there, err := parseWhere(parts[0])
+	field, ref, err := parseReference(parts[0])
 	if err != nil {
 		return nil, err
 	}
-	target := map[string]any{field: there}
+	target := map[string]any{field: ref}
 	for _, part := range parts[1:] {
 		key, value, _ := strings.Cut(part, "=")
 		label, isSubset := strings.CutPrefix(key, "subset.")
 		switch {
 		case isSubset && field != "staticDestination":
-			subset, ok := there["subset"].(map[string]any)
+			subset, ok := ref["subset"].(map[string]any)
 			if !ok {
 				subset = map[string]any{}
-				there["subset"] = subset
+				ref["subset"] = subset
 			}
 			subset[label] = value
 		case key == "weight":
 			target["weight"], _ = parseNumber(value)
 		case key == "port" && field == "kubeService":
-			there["port"], _ = parseNumber(value)
+			ref["port"], _ = parseNumber(value)
 		default:
 			return nil, fmt.Errorf("%q: %q is not one of %s", s, part, strings.Join(targetParts(field), ", "))
 		}
@@ -49,7 +49,7 @@ func parseTarget(s string) (any, error) {
 	return target, nil
 }
 
-// targetParts are what may follow a target of a kind.
+// targetParts are the settings that a target may have, by its field.
 func targetParts(field string) []string {
 	return map[string][]string{
 		"kubeService":        {"weight=N", "port=N", "subset.LABEL=VALUE"},
@@ -58,8 +58,8 @@ func targetParts(field string) []string {
 	}[field]
 }
 
-// parseWhere reads what stands first in a target.
-func parseWhere(s string) (field string, there map[string]any, err error) {
+// parseReference reads the first part of a target.
+func parseReference(s string) (field string, ref map[string]any, err error) {
 	var value any
 	kind, name, other := strings.Cut(s, "=")
 	switch {
@@ -70,35 +70,35 @@ func parseWhere(s string) (field string, there map[string]any, err error) {
 		field = "staticDestination"
 		value, err = parseObject(name)
 	case other:
-		return "", nil, fmt.Errorf("%q: must be %s", s, targetWords)
+		return "", nil, fmt.Errorf("%q: must be %s", s, targetSyntax)
 	default:
 		field = "kubeService"
 		value, err = parseService(s)
 	}
-	there, _ = value.(map[string]any)
-	return field, there, err
+	ref, _ = value.(map[string]any)
+	return field, ref, err
 }
 
-// formatTarget need not say everything: a Form compares what comes back.
+// formatTarget may be incomplete: AnswersFor compares what comes back.
 func formatTarget(v any) (string, bool) {
 	target, _ := v.(map[string]any)
 	var where string
-	var there map[string]any
+	var ref map[string]any
 	ok := false
 	for _, field := range []string{"kubeService", "virtualDestination", "staticDestination"} {
 		var given bool
-		if there, given = target[field].(map[string]any); !given {
+		if ref, given = target[field].(map[string]any); !given {
 			continue
 		}
 		if field == "kubeService" {
-			where, ok = formatService(only(there, "name", "namespace", "clusterName"))
+			where, ok = formatService(only(ref, "name", "namespace", "clusterName"))
 			break
 		}
-		where, ok = formatObject(only(there, "name", "namespace"))
+		where, ok = formatObject(only(ref, "name", "namespace"))
 		where = map[string]string{"virtualDestination": virtualTarget, "staticDestination": staticTarget}[field] + "=" + where
 		break
 	}
-	if there == nil {
+	if ref == nil {
 		return "", false
 	}
 	parts := []string{where}
@@ -111,9 +111,9 @@ func formatTarget(v any) (string, bool) {
 	}
 	weight, hasWeight := target["weight"]
 	add("weight", weight, hasWeight)
-	port, hasPort := there["port"]
+	port, hasPort := ref["port"]
 	add("port", port, hasPort)
-	subset, _ := there["subset"].(map[string]any)
+	subset, _ := ref["subset"].(map[string]any)
 	for _, label := range sortedKeys(subset) {
 		value, isText := subset[label].(string)
 		ok = ok && isText && !strings.Contains(label, "=")
@@ -122,7 +122,7 @@ func formatTarget(v any) (string, bool) {
 	return joinCommas(parts), ok
 }
 
-// limitUnits are the units of time that a rate limit can have.
+// limitUnits are the units of time of a rate limit.
 func limitUnits() []string { return []string{"second", "minute", "hour", "day"} }
 
 // parseLimit reads 100/second.

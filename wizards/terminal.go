@@ -14,20 +14,20 @@ import (
 
 // Terminal asks on a terminal, with arrow keys and filters.
 type Terminal struct {
-	in  *keys
+	in  *keyReader
 	out terminal.FileWriter
 }
 
-// sayErrorsOnly has survey show what is wrong with an answer without a preamble:
-// the sentences are whole by themselves. It is a setting of the whole process.
-var sayErrorsOnly = sync.OnceFunc(func() {
+// setErrorTemplate makes survey show an error without its preamble, because the
+// messages are complete sentences. It is a setting of the whole process.
+var setErrorTemplate = sync.OnceFunc(func() {
 	survey.ErrorTemplate = "{{color .Icon.Format}}{{.Icon.Text}} {{.Error.Error}}{{color \"reset\"}}\n"
 })
 
 // NewTerminal asks on a terminal until ctx ends.
 func NewTerminal(ctx context.Context, in terminal.FileReader, out terminal.FileWriter) *Terminal {
-	sayErrorsOnly()
-	return &Terminal{in: &keys{FileReader: in, ctx: ctx}, out: out}
+	setErrorTemplate()
+	return &Terminal{in: &keyReader{FileReader: in, ctx: ctx}, out: out}
 }
 
 func (t *Terminal) ask(p survey.Prompt, answer any, options ...survey.AskOpt) error {
@@ -39,15 +39,15 @@ func (t *Terminal) ask(p survey.Prompt, answer any, options ...survey.AskOpt) er
 	return err
 }
 
-// The list of a question takes so many lines, if the terminal has room.
-const mostLines, leastLines, otherLines = 12, 3, 4
+// The number of options shown at a time, and the lines around them.
+const maxLines, minLines, otherLines = 12, 3, 4
 
 func (t *Terminal) page() int {
 	_, height, err := term.GetSize(int(t.out.Fd()))
 	if err != nil || height <= 0 {
-		return mostLines
+		return maxLines
 	}
-	return min(max(height-otherLines, leastLines), mostLines)
+	return min(max(height-otherLines, minLines), maxLines)
 }
 
 func labels(options []Option) []string {
@@ -62,7 +62,7 @@ func labels(options []Option) []string {
 func (t *Terminal) Select(q Question, options []Option, preset string) (string, error) {
 	at := max(slices.IndexFunc(options, func(o Option) bool { return o.Value == preset }), 0)
 	if len(options) == 0 {
-		return "", fmt.Errorf("%s: there is nothing to choose from", q.Line())
+		return "", fmt.Errorf("%s: there are no options", q.Line())
 	}
 	err := t.ask(&survey.Select{Message: q.Line(), Options: labels(options), Default: at, Help: q.Help}, &at)
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *Terminal) Select(q Question, options []Option, preset string) (string, 
 
 // MultiSelect is part of Prompter.
 func (t *Terminal) MultiSelect(q Question, options []Option, preset []string) ([]string, error) {
-	var defaults, picked []int
+	var defaults, selected []int
 	for i, o := range options {
 		if slices.Contains(preset, o.Value) {
 			defaults = append(defaults, i)
@@ -82,13 +82,13 @@ func (t *Terminal) MultiSelect(q Question, options []Option, preset []string) ([
 	if len(options) == 0 {
 		return nil, nil
 	}
-	err := t.ask(&survey.MultiSelect{Message: q.Line(), Options: labels(options), Default: defaults, Help: q.Help}, &picked)
+	err := t.ask(&survey.MultiSelect{Message: q.Line(), Options: labels(options), Default: defaults, Help: q.Help}, &selected)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(picked)
+	slices.Sort(selected)
 	var out []string
-	for _, i := range picked {
+	for _, i := range selected {
 		out = append(out, options[i].Value)
 	}
 	return out, nil
@@ -100,7 +100,7 @@ func (t *Terminal) Input(q Question, preset string, check func(string) error) (s
 	validate := survey.WithValidator(func(given any) error {
 		text, ok := given.(string)
 		if !ok {
-			return errors.New("a line of text is needed")
+			return errors.New("a line of text is required")
 		}
 		return check(text)
 	})
@@ -109,7 +109,7 @@ func (t *Terminal) Input(q Question, preset string, check func(string) error) (s
 }
 
 // Edit is part of Prompter.
-func (t *Terminal) Edit(text string) (string, error) { return edit(text, t.in.FileReader, t.out) }
+func (t *Terminal) Edit(text string) (string, error) { return runEditor(text, t.in.FileReader, t.out) }
 
 // Say is part of Prompter.
 func (t *Terminal) Say(text string) { _, _ = fmt.Fprint(t.out, text) }

@@ -93,7 +93,7 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 
 // asks reports whether something is missing, and there is a terminal to ask on.
 func (o *RegisterOptions) asks() bool {
-	return (o.Name == "" || o.RemoteContext == "") && (o.Prompter != nil || interview.Possible(o.Streams))
+	return (o.Name == "" || o.RemoteContext == "") && (o.Prompter != nil || interview.CanAsk(o.Streams))
 }
 
 // complete rejects invalid values, and missing ones where nobody can be asked.

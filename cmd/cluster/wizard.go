@@ -30,7 +30,7 @@ func (o *RegisterOptions) ask(ctx context.Context) error {
 	answers := wizards.Answers{}
 	if o.Flags.Recover != "" {
 		var k kept
-		if err := o.Flags.Recall(&k); err != nil {
+		if err := o.Flags.LoadAnswers(&k); err != nil {
 			return err
 		}
 		if k.Kind != registerKind {
@@ -44,9 +44,9 @@ func (o *RegisterOptions) ask(ctx context.Context) error {
 		say(o.Streams, "Nothing was written.")
 		return nil
 	case err != nil && len(answers) > 0:
-		o.Flags.Keep(o.Streams, kept{Kind: registerKind, Answers: answers}, []string{"meshctl", "cluster", "register"})
+		o.Flags.SaveAnswers(o.Streams, kept{Kind: registerKind, Answers: answers}, []string{"meshctl", "cluster", "register"})
 	}
-	return interview.Typed(err)
+	return interview.ExitError(err)
 }
 
 func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) error {
@@ -57,9 +57,9 @@ func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) e
 	if o.Prompter == nil {
 		o.Prompter = o.Flags.Prompter(ctx, o.Streams)
 	}
-	fleet := &wizards.Fleet{Prompter: o.Prompter, Contexts: contexts, Answers: answers}
-	fleet.SayProblems()
-	management, err := o.askManagement(ctx, fleet)
+	clusters := &wizards.Clusters{Prompter: o.Prompter, Contexts: contexts, Answers: answers}
+	clusters.ReportProblems()
+	management, err := o.askManagement(ctx, clusters)
 	if err != nil {
 		return err
 	}
@@ -69,12 +69,12 @@ func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) e
 	}
 	name, remoteContext := o.Name, o.RemoteContext
 	for {
-		member, err := fleet.One(management, remoteContext, name)
+		member, err := clusters.SelectCluster(management, remoteContext, name)
 		if err != nil {
 			return err
 		}
 		o.Name, o.RemoteContext = member.Name, member.Context
-		choice, err := o.check(ctx, fleet, mgmt)
+		choice, err := o.check(ctx, clusters, mgmt)
 		if err != nil {
 			return err
 		}
@@ -82,22 +82,22 @@ func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) e
 		case "stop":
 			return errStopped
 		case "other":
-			fleet.Forget()
+			clusters.Reset()
 			name, remoteContext = "", ""
 			continue
 		case "":
-			return o.agreed(ctx, fleet, management)
+			return o.agreed(ctx, clusters, management)
 		}
 	}
 }
 
 // askManagement asks where the management plane is, unless flags say it.
-func (o *RegisterOptions) askManagement(ctx context.Context, fleet *wizards.Fleet) (*wizards.Context, error) {
+func (o *RegisterOptions) askManagement(ctx context.Context, clusters *wizards.Clusters) (*wizards.Context, error) {
 	if o.context != "" && o.mgmtKubeconfig == "" {
-		fleet.Answers[wizards.ManagementFlag] = []string{o.context}
+		clusters.Answers[wizards.ManagementFlag] = []string{o.context}
 	}
 	if o.mgmtKubeconfig == "" {
-		management, err := fleet.Management()
+		management, err := clusters.Management()
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (o *RegisterOptions) askManagement(ctx context.Context, fleet *wizards.Flee
 }
 
 // check makes sure that registering can work; empty if it can.
-func (o *RegisterOptions) check(ctx context.Context, fleet *wizards.Fleet, mgmt *rest.Config) (string, error) {
+func (o *RegisterOptions) check(ctx context.Context, clusters *wizards.Clusters, mgmt *rest.Config) (string, error) {
 	remote, err := o.remote(o.RemoteContext)
 	if err != nil {
 		return "", err
@@ -128,11 +128,11 @@ func (o *RegisterOptions) check(ctx context.Context, fleet *wizards.Fleet, mgmt 
 	if err == nil || ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	return fleet.Retry(err, wizards.Option{Value: "other", Text: "choose another cluster or name"})
+	return clusters.Retry(err, wizards.Option{Value: "other", Text: "choose another cluster or name"})
 }
 
-func (o *RegisterOptions) agreed(ctx context.Context, fleet *wizards.Fleet, management *wizards.Context) error {
-	yes, err := fleet.Agree("Register " + o.Name + " now? This creates a ServiceAccount for meshctl on it, and stores its credential in " + management.Server + ".")
+func (o *RegisterOptions) agreed(ctx context.Context, clusters *wizards.Clusters, management *wizards.Context) error {
+	yes, err := clusters.Confirm("Register " + o.Name + " now? This creates a ServiceAccount for meshctl on it, and stores its credential in " + management.Server + ".")
 	switch {
 	case err != nil:
 		return err

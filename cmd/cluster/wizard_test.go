@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ func TestRegisterWizard(t *testing.T) {
 		out.Reset()
 		errs.Reset()
 		cmd := newCmdRegister(f, func(ctx context.Context, o *RegisterOptions) error {
-			o.Prompter = script
+			o.Prompter, o.Flags.Dir = script, t.TempDir()
 			return o.ask(ctx)
 		})
 		// Arguments are complained of before the run, where nobody can be asked.
@@ -44,10 +43,9 @@ func TestRegisterWizard(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	path := regexp.MustCompile(`meshctl cluster register --recover (\S+)`).FindStringSubmatch(errs.String())
 	require.Len(t, path, 2, errs.String())
-	t.Cleanup(func() { _ = os.Remove(path[1]) })
 
 	require.NoError(t, ask(wizardtest.New(t).
-		Refused("Name for the cluster", "Prod", "use at most 63 lower-case letters").
+		Rejects("Name for the cluster", "Prod", "use at most 63 lower-case letters").
 		Accepts("Name for the cluster", "prod-eu").
 		Picks("Register prod-eu now?", "no"), "--recover", path[1]))
 	assert.Contains(t, errs.String(), "Nothing was written.")

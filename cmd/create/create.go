@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Streams *cmdutil.Streams
 	Now     func() time.Time
-	// Prompter replaces the one that fits the streams.
+	// Prompter replaces the default one for the streams.
 	Prompter wizards.Prompter
 	// Checker may be shared by several runs; one is made if it is nil.
 	Checker *admission.Checker
@@ -30,7 +30,7 @@ type Options struct {
 	Namespace string
 	Answers   wizards.Answers
 
-	// From is a folder to look into instead of the management cluster.
+	// From is a folder to read instead of the management cluster.
 	From          string
 	Kube          cmdutil.KubeFlags
 	MgmtNamespace string
@@ -43,7 +43,7 @@ type Options struct {
 
 	// Factory makes clients.
 	Factory *cmdutil.Factory
-	// Asks is true where somebody can be asked.
+	// Asks is true if there is a terminal to ask on.
 	Asks    bool
 	command string
 }
@@ -191,5 +191,5 @@ func (v *value) Type() string {
 	return v.field.Value()
 }
 
-// IsBoolFlag lets a switch stand alone.
+// IsBoolFlag makes the value of a boolean flag optional.
 func (v *value) IsBoolFlag() bool { return v.field != nil && v.field.Value() == "" }

@@ -24,19 +24,19 @@ import (
 	"github.com/meshctl/meshctl/wizards/wizardtest"
 )
 
-// checker is shared, as to make one ready takes long.
+// checker is shared because it takes long to make one.
 var checker = admission.NewChecker()
 
 const bookinfo = "../../testdata/translate/bookinfo/in"
 
-// wizard runs the command with a person who follows the script.
+// wizard runs the command; script answers its questions.
 func wizard(t *testing.T, script *wizardtest.Script, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	streams, _, out, errs := cmdutil.TestStreams()
 	f := cmdutil.NewFactory(streams)
 	f.Now = func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
 	cmd := NewCmd(f, func(ctx context.Context, opts *Options) error {
-		opts.Checker = checker
+		opts.Checker, opts.Flags.Dir = checker, t.TempDir()
 		if script != nil {
 			opts.Prompter = script
 		}
@@ -49,9 +49,9 @@ func wizard(t *testing.T, script *wizardtest.Script, args ...string) (stdout, st
 	return out.String(), errs.String(), err
 }
 
-// again runs the command that a wizard has shown and checks that it gives the
-// same manifest.
-func again(t *testing.T, stderr string, manifest []byte) {
+// runEquivalent runs the command that a wizard printed and checks that it makes
+// the same manifest.
+func runEquivalent(t *testing.T, stderr string, manifest []byte) {
 	t.Helper()
 	_, command, found := strings.Cut(stderr, "Equivalent command:\n\n  meshctl create ")
 	require.True(t, found, stderr)
@@ -67,7 +67,7 @@ func again(t *testing.T, stderr string, manifest []byte) {
 	assert.Equal(t, string(manifest), stdout)
 }
 
-// shellSplit lets a real shell read a command.
+// shellSplit splits a command as a real shell does.
 func shellSplit(t *testing.T, command string) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\0' `+command).Output()
@@ -88,23 +88,23 @@ func TestTrafficPolicyWizard(t *testing.T) {
 		PicksAll("With which labels?", "app=productpage").
 		Says("productpage-v1.bookinfo.cluster-1").
 		Picks("Which requests?", "some").
-		Refused("Which? Such as", "GET /api", `is not one of prefix=`).
-		Refused("Which? Such as", "method=get", "method get can never match, as HTTP methods are in upper case; write GET").
+		Rejects("Which? Such as", "GET /api", `is not one of prefix=`).
+		Rejects("Which? Such as", "method=get", "method get can never match, as HTTP methods are in upper case; write GET").
 		Types("Which? Such as", "prefix=/reviews,method=GET").
 		PicksAll("What should happen to these requests? [spec.policy]", "policy.trafficShift", "policy.requestTimeout").
 		Picks("Target 1: which service?", "reviews.bookinfo.cluster-2").
 		Picks("Target 1: which of its pods?", "version=v3").
-		Refused("Target 1: which share", "most", "an integer is required").
-		Refused("Target 1: which share", "2000000", "should be less than or equal to 1000000").
+		Rejects("Target 1: which share", "most", "an integer is required").
+		Rejects("Target 1: which share", "2000000", "should be less than or equal to 1000000").
 		Types("Target 1: which share", "75").
 		Picks("Add another target?", "yes").
 		Picks("Target 2: which service?", "reviews.bookinfo.cluster-1").
 		Picks("Target 2: which of its pods?", "").
 		Types("Target 2: which share", "25").
 		Picks("Add another target?", "no").
-		Refused("How long may a request take, retries included? [spec.policy.requestTimeout]", "soon", "must be a duration: numbers with a unit").
+		Rejects("How long may a request take, retries included? [spec.policy.requestTimeout]", "soon", "must be a duration: numbers with a unit").
 		Accepts("How long may a request take", "5s").
-		Refused("Name of the object? [metadata.name]", "Slow_1", "a lowercase RFC 1123 subdomain").
+		Rejects("Name of the object? [metadata.name]", "Slow_1", "a lowercase RFC 1123 subdomain").
 		Accepts("Name of the object?", "reviews-traffic").
 		Says("  requestTimeout: 5s").
 		Says("changed VirtualService bookinfo/reviews").
@@ -117,7 +117,7 @@ func TestTrafficPolicyWizard(t *testing.T) {
 	manifest, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Contains(t, string(manifest), "weight: 75")
-	again(t, stderr, manifest)
+	runEquivalent(t, stderr, manifest)
 }
 
 func TestAccessPolicyWizard(t *testing.T) {
@@ -131,9 +131,9 @@ func TestAccessPolicyWizard(t *testing.T) {
 		PicksAll("In which namespaces?").PicksAll("In which clusters?").PicksAll("With which labels?").
 		Says("Choose at least one namespace, cluster or label").
 		PicksAll("In which namespaces?", "bookinfo").PicksAll("In which clusters?", "cluster-1").PicksAll("With which labels?").
-		Refused("HTTP methods?", "get", "write GET").
+		Rejects("HTTP methods?", "get", "write GET").
 		Types("HTTP methods?", "GET,POST").
-		Refused("paths?", "api", "must begin with / or *").
+		Rejects("paths?", "api", "must begin with / or *").
 		Types("paths?", "").
 		PicksAll("ports", "9080").
 		Types("Name of the object?", "who").
@@ -153,7 +153,7 @@ func TestAccessPolicyWizard(t *testing.T) {
 	manifest, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.NotContains(t, string(manifest), "destinationSelector", "as edited")
-	again(t, stderr, manifest)
+	runEquivalent(t, stderr, manifest)
 }
 
 func TestVirtualMeshWizard(t *testing.T) {
@@ -166,7 +166,7 @@ func TestVirtualMeshWizard(t *testing.T) {
 		Picks("trust", "shared").
 		Picks("reachable from other meshes?", "all").
 		Picks("May all workloads call each other?", "ENABLED").
-		Refused("Name of the object?", "virtual-mesh", "VirtualMesh virtual-mesh already exists in namespace gloo-mesh").
+		Rejects("Name of the object?", "virtual-mesh", "VirtualMesh virtual-mesh already exists in namespace gloo-mesh").
 		Accepts("Name of the object?", "virtual-mesh-2").
 		Says("mesh istiod-istio-system-cluster-1.gloo-mesh is already in the older VirtualMesh").
 		Picks("What next?", "save").
@@ -175,10 +175,10 @@ func TestVirtualMeshWizard(t *testing.T) {
 	require.NoError(t, err)
 	manifest, err := os.ReadFile(file)
 	require.NoError(t, err)
-	again(t, stderr, manifest)
+	runEquivalent(t, stderr, manifest)
 }
 
-// What was answered before ctrl-c is not asked again.
+// TestRecover: what was answered before ctrl-c is not asked again.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	script := wizardtest.New(t).
@@ -190,7 +190,6 @@ func TestRecover(t *testing.T) {
 	assert.Equal(t, cmdutil.ExitInterrupted, cmdutil.ExitCode(err))
 	path := regexp.MustCompile(`--recover (\S+)`).FindStringSubmatch(stderr)
 	require.Len(t, path, 2, stderr)
-	t.Cleanup(func() { _ = os.Remove(path[1]) })
 	info, err := os.Stat(path[1])
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
@@ -214,7 +213,7 @@ func TestRecover(t *testing.T) {
 	require.ErrorContains(t, err, "contains the answers for a TrafficPolicy; use: meshctl create trafficpolicy --recover")
 }
 
-// Where nothing was discovered yet, a wizard says so and ends.
+// TestNothingDiscovered: if nothing was discovered yet, a wizard says so and ends.
 func TestNothingDiscovered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -229,11 +228,8 @@ func TestNothingDiscovered(t *testing.T) {
 		"accounts": {"ap", wizardtest.New(t).Picks("Who may call?", "accounts"), "set --source-account"},
 		"meshes":   {"vm", wizardtest.New(t), "no mesh was discovered"},
 	} {
-		_, stderr, err := wizard(t, c.script, c.use, "--from", dir)
+		_, _, err := wizard(t, c.script, c.use, "--from", dir)
 		require.ErrorContains(t, err, c.want, name)
-		if path := regexp.MustCompile(`--recover (\S+)`).FindStringSubmatch(stderr); path != nil {
-			require.NoError(t, os.Remove(path[1]))
-		}
 	}
 }
 
@@ -300,8 +296,9 @@ func TestPlain(t *testing.T) {
 	require.ErrorIs(t, err, wizards.ErrInterrupted)
 }
 
-// Every spec can be said as a command that a shell reads back to the same bytes:
-// each accepted manifest as it is, and with strings that are hard to quote.
+// TestEverySpecRoundTripsThroughTheShell: every spec can be written as a command
+// that makes the same bytes: each accepted manifest, unchanged and with strings
+// that are hard to quote.
 func TestEverySpecRoundTripsThroughTheShell(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

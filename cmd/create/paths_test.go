@@ -18,7 +18,7 @@ const (
 	failover = "../../testdata/translate/failover-shift/in"
 )
 
-// answers are what a person does, step by step.
+// answers are those of a user, step by step.
 type answers []func(*wizardtest.Script) *wizardtest.Script
 
 func picks(question, value string) func(*wizardtest.Script) *wizardtest.Script {
@@ -33,8 +33,8 @@ func types(question, answer string) func(*wizardtest.Script) *wizardtest.Script 
 	return func(s *wizardtest.Script) *wizardtest.Script { return s.Types(question, answer) }
 }
 
-func refused(question, answer, sentence string) func(*wizardtest.Script) *wizardtest.Script {
-	return func(s *wizardtest.Script) *wizardtest.Script { return s.Refused(question, answer, sentence) }
+func rejects(question, answer, sentence string) func(*wizardtest.Script) *wizardtest.Script {
+	return func(s *wizardtest.Script) *wizardtest.Script { return s.Rejects(question, answer, sentence) }
 }
 
 // forReviews begins a TrafficPolicy for all requests to one service.
@@ -72,22 +72,22 @@ func TestEveryPath(t *testing.T) {
 		want      string
 	}{
 		"retries": {"tp", bookinfo, forReviews(reviews, "policy.retries",
-			refused("How many retries", "-1", "should be greater than or equal to 0"), types("How many retries", "3"),
-			refused("How long may one attempt", "3", "must be a duration"), types("How long may one attempt", ""), named), "attempts: 3"},
+			rejects("How many retries", "-1", "should be greater than or equal to 0"), types("How many retries", "3"),
+			rejects("How long may one attempt", "3", "must be a duration"), types("How long may one attempt", ""), named), "attempts: 3"},
 		"delay": {"tp", bookinfo, forReviews(reviews, "policy.faultInjection", picks("Delay them or fail them?", "delay"),
-			types("For how long?", "2s"), refused("Which percentage", "101", "should be less than or equal to 100"), types("Which percentage", "12.5"), named), "percentage: 12.5"},
+			types("For how long?", "2s"), rejects("What percentage", "101", "should be less than or equal to 100"), types("What percentage", "12.5"), named), "percentage: 12.5"},
 		"abort": {"tp", bookinfo, forReviews(reviews, "policy.faultInjection", picks("Delay them or fail them?", "abort"),
-			refused("With which status?", "99", "should be greater than or equal to"), types("With which status?", "503"), types("Which percentage", "10"), named), "httpStatus: 503"},
+			rejects("With which status?", "99", "should be greater than or equal to"), types("With which status?", "503"), types("What percentage", "10"), named), "httpStatus: 503"},
 		"mirror": {"tp", bookinfo, forReviews(reviews, "policy.mirror", picks("Copy them to which service?", "reviews.bookinfo.cluster-2"),
-			types("Which percentage", "100"), named), "clusterName: cluster-2"},
-		"headers": {"tp", bookinfo, forReviews(reviews, "policy.headerManipulation", refused("add to requests?", "x-team", "must be key=value"),
+			types("What percentage", "100"), named), "clusterName: cluster-2"},
+		"headers": {"tp", bookinfo, forReviews(reviews, "policy.headerManipulation", rejects("add to requests?", "x-team", "must be key=value"),
 			types("add to requests?", `x-team=books,"x-list=a,b"`), types("remove from requests?", "x-a,x-b"), types("add to responses?", ""), types("remove from responses?", ""), named), "x-list: a,b"},
 		"cors": {"tp", bookinfo, forReviews(reviews, "policy.corsPolicy", types("From which origin?", "suffix=.example.com"),
 			types("With which methods?", "GET,POST"), types("How long may browsers", "10m"), named), "suffix: .example.com"},
 		"outliers": {"tp", bookinfo, forReviews(reviews, "policy.outlierDetection", types("After how many consecutive errors", "5"), types("endpoints checked", "10s"),
-			types("not used?", "30s"), refused("may be excluded?", "101", "should be less than or equal to 100"), types("may be excluded?", "50"), named), "maxEjectionPercent: 50"},
-		"rate limit": {"tp", bookinfo, forReviews(reviews, "policy.rateLimit", refused("How many requests, in which time?", "100", "must be NUMBER/UNIT with one of second, minute, hour, day"),
-			refused("How many requests, in which time?", "x/second", "must be of type integer"), types("How many requests, in which time?", "100/minute"), named), "unit: MINUTE"},
+			types("not used?", "30s"), rejects("may be excluded?", "101", "should be less than or equal to 100"), types("may be excluded?", "50"), named), "maxEjectionPercent: 50"},
+		"rate limit": {"tp", bookinfo, forReviews(reviews, "policy.rateLimit", rejects("How many requests, in which time?", "100", "must be NUMBER/UNIT with one of second, minute, hour, day"),
+			rejects("How many requests, in which time?", "x/second", "must be of type integer"), types("How many requests, in which time?", "100/minute"), named), "unit: MINUTE"},
 		"csrf": {"tp", bookinfo, forReviews(reviews, "policy.csrf", picks("What happens to requests from other origins?", "csrf"),
 			types("Which other origin", "shop.example.com"), named), "filterEnabled: true"},
 		"csrf, only counted": {"tp", bookinfo, forReviews(reviews, "policy.csrf", picks("What happens to requests from other origins?", "csrf-shadow"),
@@ -121,13 +121,13 @@ func TestEveryPath(t *testing.T) {
 			manifest, err := os.ReadFile(file)
 			require.NoError(t, err)
 			assert.Contains(t, string(manifest), c.want)
-			again(t, stderr, manifest)
+			runEquivalent(t, stderr, manifest)
 		})
 	}
 }
 
-// TestInterruptedAnywhere presses ctrl-c at each question in turn. No answer is
-// asked for twice, and what comes out is the same as without.
+// TestInterruptedAnywhere presses ctrl-c at each question in turn. No question is
+// repeated, and the manifest is the same as without an interruption.
 func TestInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	shift := forReviews("reviews.bookinfo.cluster-1", "policy.trafficShift",
@@ -160,18 +160,15 @@ func TestInterruptedAnywhere(t *testing.T) {
 					require.Len(t, kept, 2, stderr)
 					args = append(args, "--recover", kept[1])
 				} else {
-					require.Nil(t, kept, "there is nothing to keep yet")
+					require.Nil(t, kept, "there is nothing to save yet")
 				}
-				// What to do with it is asked again: it is no answer about the policy.
+				// What to do with the manifest is asked again: it is not an answer about the policy.
 				rest := all.saved(file)[min(at, len(all)):]
 				_, stderr, err = wizard(t, rest.script(t), args...)
 				require.NoError(t, err, "%d: %s", at, stderr)
 				got, err := os.ReadFile(file)
 				require.NoError(t, err)
 				assert.Equal(t, string(want), string(got), at)
-				if len(kept) > 0 {
-					require.NoError(t, os.Remove(kept[1]))
-				}
 			}
 		})
 	}

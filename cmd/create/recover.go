@@ -8,9 +8,9 @@ import (
 	"github.com/meshctl/meshctl/wizards"
 )
 
-// kept are the answers of a run that did not come to its end.
-type kept struct {
-	// Kind of the object that was asked about.
+// savedAnswers are the answers of an interrupted run.
+type savedAnswers struct {
+	// Kind of the object that the answers are about.
 	Kind      string          `json:"kind"`
 	Name      string          `json:"name,omitempty"`
 	Namespace string          `json:"namespace,omitempty"`
@@ -19,18 +19,18 @@ type kept struct {
 
 func lower(kind snapshot.Kind) string { return strings.ToLower(kind.String()) }
 
-// keep keeps the answers, if there are any.
-func (o *Options) keep() {
+// saveAnswers saves the answers, if there are any.
+func (o *Options) saveAnswers() {
 	if len(o.Answers) == 0 {
 		return
 	}
-	o.Flags.Keep(o.Streams, kept{Kind: o.Form.Kind.String(), Name: o.Name, Namespace: o.Namespace, Answers: o.Answers}, o.where())
+	o.Flags.SaveAnswers(o.Streams, savedAnswers{Kind: o.Form.Kind.String(), Name: o.Name, Namespace: o.Namespace, Answers: o.Answers}, o.baseCommand())
 }
 
-// recall reads kept answers; flags of this run count more.
-func (o *Options) recall() error {
-	var k kept
-	if err := o.Flags.Recall(&k); err != nil {
+// loadAnswers reads saved answers; flags of this run take precedence.
+func (o *Options) loadAnswers() error {
+	var k savedAnswers
+	if err := o.Flags.LoadAnswers(&k); err != nil {
 		return err
 	}
 	if k.Kind != o.Form.Kind.String() {

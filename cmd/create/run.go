@@ -24,11 +24,11 @@ import (
 func createRun(ctx context.Context, opts *Options) error {
 	opts.Namespace = cmp.Or(opts.Namespace, opts.MgmtNamespace)
 	if opts.Flags.Recover != "" {
-		if err := opts.recall(); err != nil {
+		if err := opts.loadAnswers(); err != nil {
 			return err
 		}
 	}
-	opts.Asks = opts.Prompter != nil || interview.Possible(opts.Streams)
+	opts.Asks = opts.Prompter != nil || interview.CanAsk(opts.Streams)
 	if err := opts.complete(); err != nil {
 		return err
 	}
@@ -41,10 +41,10 @@ func createRun(ctx context.Context, opts *Options) error {
 	}
 	command, err := opts.Run(ctx, in)
 	if err != nil && opts.Asks {
-		opts.keep()
+		opts.saveAnswers()
 	}
 	if err != nil {
-		return interview.Typed(err)
+		return interview.ExitError(err)
 	}
 	if command != nil {
 		opts.say("Equivalent command:\n\n  %s\n", wizards.Quote(command))
@@ -52,16 +52,16 @@ func createRun(ctx context.Context, opts *Options) error {
 	return nil
 }
 
-// Run asks what the answers leave open, about what was discovered, and does
-// what is decided. It returns the command that does the same without
-// questions; nil if the manifest was only printed. What was answered is in
-// Answers, Name and Namespace also after an error.
+// Run asks for what the answers leave out, and applies, saves or prints the
+// manifest. It returns the command that does the same without questions; nil if
+// the manifest was only printed. Answers, Name and Namespace have what was
+// answered, also after an error.
 func (o *Options) Run(ctx context.Context, in *snapshot.Input) ([]string, error) {
 	if o.Checker == nil {
 		o.Checker = admission.NewChecker()
 	}
 	s := &wizards.Session{
-		Prompter: o.Prompter, Form: o.Form, World: wizards.NewWorld(in, o.Now()), Checker: o.Checker,
+		Prompter: o.Prompter, Form: o.Form, Catalog: wizards.NewCatalog(in, o.Now()), Checker: o.Checker,
 		Namespace: o.Namespace, Name: o.Name, Answers: o.Answers,
 	}
 	out, err := o.outcome(s)
@@ -69,7 +69,7 @@ func (o *Options) Run(ctx context.Context, in *snapshot.Input) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	return o.carryOut(ctx, s, out)
+	return o.execute(ctx, s, out)
 }
 
 // decided reports whether the flags say what to do with the manifest.
@@ -114,7 +114,7 @@ func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
 	return o.Flags.Discovered(ctx, o.Streams, load.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version})
 }
 
-// outcome asks, or takes what the flags say.
+// outcome asks, or uses what the flags say.
 func (o *Options) outcome(s *wizards.Session) (*wizards.Outcome, error) {
 	if o.Asks && (s.Name == "" || o.Form.Missing(s.Answers) != "" || !o.decided()) {
 		if err := s.Ask(); err != nil {
@@ -131,7 +131,7 @@ func (o *Options) outcome(s *wizards.Session) (*wizards.Outcome, error) {
 	if err := s.Check(object); err != nil {
 		return nil, &cmdutil.FlagError{Err: fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)}
 	}
-	preview, err := s.World.Preview(object)
+	preview, err := s.Catalog.Preview(object)
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +145,8 @@ func (o *Options) outcome(s *wizards.Session) (*wizards.Outcome, error) {
 	return out, nil
 }
 
-// carryOut does what was decided, and returns the command that does the same.
-func (o *Options) carryOut(ctx context.Context, s *wizards.Session, out *wizards.Outcome) ([]string, error) {
+// execute does what was decided, and returns the command that does the same.
+func (o *Options) execute(ctx context.Context, s *wizards.Session, out *wizards.Outcome) ([]string, error) {
 	data, err := wizards.YAML(out.Object)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (o *Options) carryOut(ctx context.Context, s *wizards.Session, out *wizards
 	default:
 		return nil, o.show(s, out, data)
 	}
-	return o.equivalent(s, out)
+	return o.equivalentCommand(s, out)
 }
 
 // show prints the manifest, and what it would change.
@@ -178,21 +178,21 @@ func (o *Options) show(s *wizards.Session, out *wizards.Outcome, data []byte) er
 	} else if _, err := o.Streams.Out.Write(data); err != nil {
 		return err
 	}
-	if s.World.Exists(o.Form.Kind, s.Namespace, s.Name) {
+	if s.Catalog.Exists(o.Form.Kind, s.Namespace, s.Name) {
 		o.say("%s already exists, and --apply would not replace it. This is what would change if it were replaced:\n", title(out.Object))
 	}
 	o.say("%s", out.Preview.Summary())
 	return nil
 }
 
-// equivalent is the command that gives the same manifest.
-func (o *Options) equivalent(s *wizards.Session, out *wizards.Outcome) ([]string, error) {
+// equivalentCommand is the command that makes the same manifest.
+func (o *Options) equivalentCommand(s *wizards.Session, out *wizards.Outcome) ([]string, error) {
 	spec, _ := out.Object.Object["spec"].(map[string]any)
 	answers, err := o.Form.AnswersFor(spec)
 	if err != nil {
 		return nil, err
 	}
-	words := append(o.where(), s.Name, "--namespace", s.Namespace)
+	words := append(o.baseCommand(), s.Name, "--namespace", s.Namespace)
 	words = append(words, o.Form.Arguments(answers)...)
 	switch out.Decision {
 	case wizards.Apply:
@@ -205,8 +205,8 @@ func (o *Options) equivalent(s *wizards.Session, out *wizards.Outcome) ([]string
 	return words, nil
 }
 
-// where is the command with the flags that say where to look.
-func (o *Options) where() []string {
+// baseCommand is the command with the flags that say which objects to read.
+func (o *Options) baseCommand() []string {
 	words := []string{"meshctl", "create", lower(o.Form.Kind)}
 	for _, flag := range [][2]string{{"--from", o.From}, {"--kubeconfig", o.Kube.Kubeconfig}, {"--context", o.Kube.Context}} {
 		if flag[1] != "" {
@@ -219,13 +219,13 @@ func (o *Options) where() []string {
 	return words
 }
 
-// title names an object for people.
+// title is how messages name an object.
 func title(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
 }
 
-// apply creates the object. One that already exists with the same spec is
-// left; one with another spec is not overwritten.
+// apply creates the object. If it already exists with the same spec, nothing is
+// changed; with another spec, that is an error.
 func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) error {
 	config, err := o.Kube.Config(o.Factory)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Streams *cmdutil.Streams
 	Now     func() time.Time
-	// Prompter replaces the one that fits the streams.
+	// Prompter replaces the default one for the streams.
 	Prompter wizards.Prompter
 	Flags    interview.Flags
 
@@ -31,7 +31,7 @@ type Options struct {
 	Register   []string
 	NoRegister bool
 
-	// VirtualMesh are the answers about it, and MeshName what it is called.
+	// VirtualMesh are the answers about the VirtualMesh, and MeshName is its name.
 	VirtualMesh   wizards.Answers
 	MeshName      string
 	AllMeshes     bool
@@ -107,7 +107,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	return cmd
 }
 
-// missing names the flags that have to be given where nobody can be asked.
+// missing names the flags that are required if there is no terminal.
 func (o *Options) missing() error {
 	var flags []string
 	if o.MgmtContext == "" {

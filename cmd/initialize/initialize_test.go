@@ -24,22 +24,22 @@ import (
 	"github.com/meshctl/meshctl/wizards/wizardtest"
 )
 
-// world is two API servers that hold what an Istio and its application leave
-// there, and a context that leads nowhere.
-type world struct {
+// fixture is two API servers with the objects of an Istio and an application,
+// and a context whose cluster does not answer.
+type fixture struct {
 	t       *testing.T
 	configs map[string]*rest.Config
 	names   []string
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{t: t, configs: map[string]*rest.Config{}}
+	w := &fixture{t: t, configs: map[string]*rest.Config{}}
 	for _, server := range sandboxtest.APIServers(t, 2) {
 		config, err := server.Config()
 		require.NoError(t, err)
 		w.configs["kind-"+server.Name()] = config
-		w.furnish(server.Name(), config)
+		w.populate(server.Name(), config)
 	}
 	w.configs["typo"] = rest.CopyConfig(w.configs["kind-cluster-2"])
 	w.configs["typo"].Host = "https://" + sandboxtest.Address(t)
@@ -47,9 +47,9 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// furnish writes what the case bookinfo has in a cluster. No controller works
-// there, so what controllers make is written, too.
-func (w *world) furnish(name string, config *rest.Config) {
+// populate writes the objects of the case bookinfo. No controller runs, so it
+// also writes what controllers would create.
+func (w *fixture) populate(name string, config *rest.Config) {
 	w.t.Helper()
 	client, err := kube.New(name, config)
 	require.NoError(w.t, err)
@@ -82,9 +82,9 @@ func (w *world) furnish(name string, config *rest.Config) {
 	}
 }
 
-// write creates an object with its status. An API server gives UIDs of its own,
-// by which owners are known.
-func (w *world) write(client *kube.Client, o *unstructured.Unstructured, uids map[types.UID]types.UID) {
+// write creates an object with its status. The API server assigns new UIDs, so
+// owner references are changed to match.
+func (w *fixture) write(client *kube.Client, o *unstructured.Unstructured, uids map[types.UID]types.UID) {
 	w.t.Helper()
 	owners := o.GetOwnerReferences()
 	for i := range owners {
@@ -109,7 +109,7 @@ func (w *world) write(client *kube.Client, o *unstructured.Unstructured, uids ma
 	}
 }
 
-func (w *world) factory() (f *cmdutil.Factory, out, errs *bytes.Buffer) {
+func (w *fixture) factory() (f *cmdutil.Factory, out, errs *bytes.Buffer) {
 	streams, _, out, errs := cmdutil.TestStreams()
 	f = cmdutil.NewFactory(streams)
 	f.Config = func(_, name string) (*rest.Config, error) {
@@ -123,10 +123,11 @@ func (w *world) factory() (f *cmdutil.Factory, out, errs *bytes.Buffer) {
 }
 
 // init runs the command; a script answers, if there is one.
-func (w *world) init(script *wizardtest.Script, args ...string) (stdout, stderr string, err error) {
+func (w *fixture) init(script *wizardtest.Script, args ...string) (stdout, stderr string, err error) {
 	w.t.Helper()
 	f, out, errs := w.factory()
 	cmd := NewCmd(f, func(ctx context.Context, opts *Options) error {
+		opts.Flags.Dir = w.t.TempDir()
 		if script != nil {
 			opts.Prompter = script
 		}
@@ -140,7 +141,7 @@ func (w *world) init(script *wizardtest.Script, args ...string) (stdout, stderr 
 
 func TestInit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	dir := t.TempDir()
 
 	t.Log("ctrl-c in the middle, before anything is written")
@@ -156,8 +157,8 @@ func TestInit(t *testing.T) {
 	t.Log("on from there, and ctrl-c about the VirtualMesh")
 	policy := filepath.Join(dir, "policy.yaml")
 	_, stderr, err = w.init(wizardtest.New(t).
-		Refused("context kind-cluster-2?", "cluster-1", "another cluster is already named cluster-1").
-		Refused("context kind-cluster-2?", "c.2", "lower-case letters, digits and hyphens").
+		Rejects("context kind-cluster-2?", "cluster-1", "another cluster is already named cluster-1").
+		Rejects("context kind-cluster-2?", "c.2", "lower-case letters, digits and hyphens").
 		Accepts("context kind-cluster-2?", "cluster-2").
 		Picks("Register cluster-1, cluster-2 now?", "yes").
 		Picks("Join meshes into a VirtualMesh?", "yes").
@@ -234,7 +235,7 @@ func TestInit(t *testing.T) {
 }
 
 // commandsAgain runs the commands that were shown, which find all done.
-func (w *world) commandsAgain(stderr string) {
+func (w *fixture) commandsAgain(stderr string) {
 	w.t.Helper()
 	_, shown, ok := strings.Cut(stderr, "Equivalent commands:\n\n")
 	require.True(w.t, ok, stderr)
@@ -255,18 +256,17 @@ func (w *world) commandsAgain(stderr string) {
 	}
 }
 
-// recovered finds the file in which answers were kept.
+// recovered is the file in which the answers were saved.
 func recovered(t *testing.T, stderr string) string {
 	t.Helper()
 	path := regexp.MustCompile(`--recover (\S+)`).FindStringSubmatch(stderr)
 	require.Len(t, path, 2, stderr)
-	t.Cleanup(func() { _ = os.Remove(path[1]) })
 	return path[1]
 }
 
 func TestWithoutATerminalWhatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
-	w := &world{t: t}
+	w := &fixture{t: t}
 	for name, c := range map[string]struct {
 		args []string
 		want []string
@@ -290,7 +290,7 @@ func TestWithoutATerminalWhatIsMissingIsNamed(t *testing.T) {
 
 func TestNothingToOffer(t *testing.T) {
 	t.Parallel()
-	w := &world{t: t, names: []string{"a", "b"}}
+	w := &fixture{t: t, names: []string{"a", "b"}}
 	_, stderr, err := w.init(wizardtest.New(t))
 	require.ErrorContains(t, err, "no context of the kubeconfig leads to a cluster that can be used")
 	assert.NotContains(t, stderr, "--recover", "no answer was given yet")
@@ -311,7 +311,7 @@ func TestNothingToOffer(t *testing.T) {
 
 func TestNewCmd(t *testing.T) {
 	t.Parallel()
-	w := &world{t: t}
+	w := &fixture{t: t}
 	f, _, _ := w.factory()
 	var got *Options
 	cmd := NewCmd(f, func(_ context.Context, o *Options) error { got = o; return nil })

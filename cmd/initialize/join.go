@@ -15,25 +15,25 @@ import (
 	"github.com/meshctl/meshctl/wizards"
 )
 
-// join looks what the clusters have, joins meshes, and makes a first policy.
+// join reads the clusters, joins meshes, and creates a first policy.
 func (r *run) join(ctx context.Context) error {
-	in, err := r.Flags.Look(ctx, r.Streams, r.management())
+	in, err := r.Flags.ReadClusters(ctx, r.Streams, r.management())
 	if err != nil {
 		return err
 	}
-	world := wizards.NewWorld(in, r.Now())
-	r.tell(world)
-	if len(world.Plan.Meshes) == 0 {
+	catalog := wizards.NewCatalog(in, r.Now())
+	r.reportDiscovered(catalog)
+	if len(catalog.Plan.Meshes) == 0 {
 		r.say("No mesh was found, so there is nothing to join. Install Istio or Open Service Mesh, then run `meshctl init` again.")
 		return nil
 	}
 	if !r.NoVirtualMesh {
-		changed, err := r.virtualMesh(ctx, in, world)
+		changed, err := r.virtualMesh(ctx, in, catalog)
 		if err != nil {
 			return err
 		}
 		if changed {
-			if in, err = r.Flags.Look(ctx, r.Streams, r.management()); err != nil {
+			if in, err = r.Flags.ReadClusters(ctx, r.Streams, r.management()); err != nil {
 				return err
 			}
 		}
@@ -44,43 +44,43 @@ func (r *run) join(ctx context.Context) error {
 	return r.policy(ctx, in)
 }
 
-// management is what to read.
+// management is the management cluster to read.
 func (r *run) management() load.Management {
 	return load.Management{Config: r.config, Namespace: r.MgmtNamespace, Version: r.factory.Version.Version}
 }
 
-// tell says what was found.
-func (r *run) tell(world *wizards.World) {
-	for _, found := range world.Found() {
-		r.say("%s", found)
+// reportDiscovered prints what was discovered in each cluster.
+func (r *run) reportDiscovered(catalog *wizards.Catalog) {
+	for _, line := range catalog.Discovered() {
+		r.say("%s", line)
 	}
 }
 
 // virtualMesh joins meshes; false if nothing was written.
-func (r *run) virtualMesh(ctx context.Context, in *snapshot.Input, world *wizards.World) (bool, error) {
-	p := r.kept.VirtualMesh
+func (r *run) virtualMesh(ctx context.Context, in *snapshot.Input, catalog *wizards.Catalog) (bool, error) {
+	p := r.saved.VirtualMesh
 	if p == nil {
-		p = &part{Kind: "virtualmesh", Name: r.MeshName, Answers: r.VirtualMesh}
+		p = &objectAnswers{Kind: "virtualmesh", Name: r.MeshName, Answers: r.VirtualMesh}
 	}
-	free, joined := world.Free()
+	unjoined, joined := catalog.UnjoinedMeshes()
 	switch {
 	case p.Done:
 		return false, nil
-	case r.asks && len(free) == 0:
+	case r.asks && len(unjoined) == 0:
 		r.say("%s", joined)
 		return false, nil
 	case r.AllMeshes:
-		if len(free) == 0 {
+		if len(unjoined) == 0 {
 			r.say("%s", joined)
 			return false, nil
 		}
-		p.Answers["mesh"] = free
+		p.Answers["mesh"] = unjoined
 	case len(p.Answers["mesh"]) > 0:
 	default:
 		if joined != "" {
 			r.say("%s", joined)
 		}
-		yes, err := r.fleet.Agree("Join meshes into a VirtualMesh?")
+		yes, err := r.clusters.Confirm("Join meshes into a VirtualMesh?")
 		if err != nil || !yes {
 			return false, err
 		}
@@ -88,13 +88,13 @@ func (r *run) virtualMesh(ctx context.Context, in *snapshot.Input, world *wizard
 	if p.Name == "" && !r.asks {
 		p.Name = "virtual-mesh"
 	}
-	r.kept.VirtualMesh = p
-	return r.make(ctx, in, p)
+	r.saved.VirtualMesh = p
+	return r.create(ctx, in, p)
 }
 
-// make makes one object.
-func (r *run) make(ctx context.Context, in *snapshot.Input, p *part) (bool, error) {
-	o, err := r.object(p)
+// create asks for and creates one object.
+func (r *run) create(ctx context.Context, in *snapshot.Input, p *objectAnswers) (bool, error) {
+	o, err := r.createOptions(p)
 	if err != nil {
 		return false, err
 	}
@@ -106,9 +106,9 @@ func (r *run) make(ctx context.Context, in *snapshot.Input, p *part) (bool, erro
 	return err == nil && !r.DryRun, err
 }
 
-// policy makes a first policy.
+// policy creates a first policy.
 func (r *run) policy(ctx context.Context, in *snapshot.Input) error {
-	p := r.kept.Policy
+	p := r.saved.Policy
 	switch {
 	case p != nil && p.Done:
 		return nil
@@ -120,10 +120,10 @@ func (r *run) policy(ctx context.Context, in *snapshot.Input) error {
 		if err != nil || kind == "" {
 			return err
 		}
-		p = &part{Kind: kind, Answers: wizards.Answers{}}
+		p = &objectAnswers{Kind: kind, Answers: wizards.Answers{}}
 	}
-	r.kept.Policy = p
-	_, err := r.make(ctx, in, p)
+	r.saved.Policy = p
+	_, err := r.create(ctx, in, p)
 	return err
 }
 
@@ -133,7 +133,7 @@ func (r *run) askKind(m *snapshot.Management) (string, error) {
 	if n := len(m.TrafficPolicies) + len(m.AccessPolicies); n > 0 {
 		preset, question = "", fmt.Sprintf("Found %s. Create another one?", snapshot.Count(n, "policy"))
 	}
-	return r.fleet.Select(wizards.Question{Text: question}, []wizards.Option{
+	return r.clusters.Select(wizards.Question{Text: question}, []wizards.Option{
 		{Value: "trafficpolicy", Text: "control how requests to services are handled (TrafficPolicy)"},
 		{Value: "accesspolicy", Text: "control who may call services (AccessPolicy)"},
 		{Value: "", Text: "not now"},
@@ -141,7 +141,7 @@ func (r *run) askKind(m *snapshot.Management) (string, error) {
 }
 
 // readPolicy reads the file of --policy.
-func (r *run) readPolicy() (*part, error) {
+func (r *run) readPolicy() (*objectAnswers, error) {
 	data, err := os.ReadFile(r.Policy)
 	if err != nil {
 		return nil, cmdutil.NotFoundErrorf("--policy: %w", err)
@@ -150,7 +150,7 @@ func (r *run) readPolicy() (*part, error) {
 	if err := yaml.UnmarshalStrict(data, &object.Object); err != nil {
 		return nil, cmdutil.FlagErrorf("--policy %s: %w", r.Policy, err)
 	}
-	p := &part{Kind: strings.ToLower(object.GetKind()), Name: object.GetName()}
+	p := &objectAnswers{Kind: strings.ToLower(object.GetKind()), Name: object.GetName()}
 	form := wizards.FormOf(p.Kind)
 	if form == nil || p.Kind == "virtualmesh" {
 		return nil, cmdutil.FlagErrorf("--policy %s: must be a TrafficPolicy or an AccessPolicy, not a %s", r.Policy, object.GetKind())

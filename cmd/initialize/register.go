@@ -12,15 +12,15 @@ import (
 	"github.com/meshctl/meshctl/wizards"
 )
 
-// registerAll makes clusters members, and returns how many there are.
+// registerAll registers clusters, and returns how many are registered then.
 func (r *run) registerAll(ctx context.Context) (int, error) {
 	if len(r.Register) > 0 {
-		r.kept.Fleet[wizards.RegisterFlag] = r.Register
+		r.saved.Clusters[wizards.RegisterFlag] = r.Register
 	}
 	if r.NoRegister {
-		r.kept.Fleet[wizards.RegisterFlag] = []string{}
+		r.saved.Clusters[wizards.RegisterFlag] = []string{}
 	}
-	members, err := r.fleet.Members(r.mgmt)
+	members, err := r.clusters.Members(r.mgmt)
 	if err != nil {
 		return 0, err
 	}
@@ -31,7 +31,7 @@ func (r *run) registerAll(ctx context.Context) (int, error) {
 	if r.asks {
 		options = r.unregistered(members, options)
 	}
-	if options, err = r.checked(ctx, options); err != nil || len(options) == 0 {
+	if options, err = r.checkRegistrations(ctx, options); err != nil || len(options) == 0 {
 		return len(r.mgmt.Members), err
 	}
 	if r.DryRun {
@@ -39,7 +39,7 @@ func (r *run) registerAll(ctx context.Context) (int, error) {
 		return len(r.mgmt.Members), nil
 	}
 	if r.asks && !r.Apply {
-		yes, err := r.fleet.Agree(fmt.Sprintf("Register %s now? This creates a ServiceAccount for meshctl on each cluster, and stores its credential in %s.", names(options), r.mgmt.Name))
+		yes, err := r.clusters.Confirm(fmt.Sprintf("Register %s now? This creates a ServiceAccount for meshctl on each cluster, and stores its credential in %s.", names(options), r.mgmt.Name))
 		if err != nil {
 			return 0, err
 		}
@@ -51,8 +51,8 @@ func (r *run) registerAll(ctx context.Context) (int, error) {
 	return r.register(ctx, options)
 }
 
-// unregistered leaves out what need not be asked about: registering it again by
-// flags would repair it, if it were broken.
+// unregistered leaves out clusters that are already registered. (Their commands
+// are printed, and repair a broken registration.)
 func (r *run) unregistered(members []wizards.Member, options []cluster.Options) []cluster.Options {
 	var out []cluster.Options
 	for i := range options {
@@ -88,9 +88,9 @@ func (r *run) registrations(members []wizards.Member) ([]cluster.Options, error)
 	return out, nil
 }
 
-// checked are the registrations that can work. Nothing is written before all
-// have been checked.
-func (r *run) checked(ctx context.Context, options []cluster.Options) ([]cluster.Options, error) {
+// checkRegistrations returns the registrations that can succeed. All are checked
+// before anything is written.
+func (r *run) checkRegistrations(ctx context.Context, options []cluster.Options) ([]cluster.Options, error) {
 	for len(options) > 0 {
 		progress := r.Flags.Progress(r.Streams)
 		progress.Start("Checking that clusters can be registered; nothing is written yet")
@@ -112,7 +112,7 @@ func (r *run) checked(ctx context.Context, options []cluster.Options) ([]cluster
 		case !r.asks:
 			return nil, err
 		}
-		choice, err := r.fleet.Retry(err, wizards.Option{Value: "without", Text: "continue without " + strings.Join(bad, ", ")})
+		choice, err := r.clusters.Retry(err, wizards.Option{Value: "without", Text: "continue without " + strings.Join(bad, ", ")})
 		switch {
 		case err != nil:
 			return nil, err
@@ -146,7 +146,7 @@ func (r *run) register(ctx context.Context, options []cluster.Options) (int, err
 		}
 		notes = append(notes, report.Notes...)
 		if _, known := r.mgmt.Members[o.Name]; !known {
-			r.mgmt.Members[o.Name] = "" // which cluster it is matters to questions only, and these are over
+			r.mgmt.Members[o.Name] = "" // the UID is needed for questions only, and none follow
 		}
 		r.commands = append(r.commands, r.command(o))
 	}
@@ -157,7 +157,7 @@ func (r *run) register(ctx context.Context, options []cluster.Options) (int, err
 	return len(r.mgmt.Members), nil
 }
 
-// command is the one that registers a cluster.
+// command is the equivalent `meshctl cluster register`.
 func (r *run) command(o *cluster.Options) []string {
 	words := []string{"meshctl", "cluster", "register", o.Name, "--remote-context", o.RemoteContext}
 	if r.Kubeconfig != "" {

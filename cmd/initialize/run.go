@@ -14,25 +14,25 @@ import (
 	"github.com/meshctl/meshctl/wizards"
 )
 
-// kind marks answers that this command has kept.
-const kind = "init"
+// answersKind marks the saved answers of this command.
+const answersKind = "init"
 
-// kept are the answers of a run that did not come to its end.
-type kept struct {
-	Kind  string          `json:"kind"`
-	Fleet wizards.Answers `json:"fleet,omitempty"`
+// savedAnswers are the answers of an interrupted run.
+type savedAnswers struct {
+	Kind     string          `json:"kind"`
+	Clusters wizards.Answers `json:"clusters,omitempty"`
 	// VirtualMesh and Policy are nil before their first question.
-	VirtualMesh *part `json:"virtualMesh,omitempty"`
-	Policy      *part `json:"policy,omitempty"`
+	VirtualMesh *objectAnswers `json:"virtualMesh,omitempty"`
+	Policy      *objectAnswers `json:"policy,omitempty"`
 }
 
-// part are the answers about one object.
-type part struct {
+// objectAnswers are the answers about one object.
+type objectAnswers struct {
 	// Kind as `meshctl create` takes it.
 	Kind    string          `json:"kind"`
 	Name    string          `json:"name,omitempty"`
 	Answers wizards.Answers `json:"answers"`
-	// Done: what was decided about it was carried out.
+	// Done: the object was created, saved or printed.
 	Done bool `json:"done,omitempty"`
 }
 
@@ -40,8 +40,8 @@ type part struct {
 type run struct {
 	*Options
 	asks     bool
-	fleet    *wizards.Fleet
-	kept     kept
+	clusters *wizards.Clusters
+	saved    savedAnswers
 	mgmt     *wizards.Context
 	config   *rest.Config
 	commands [][]string
@@ -51,12 +51,12 @@ type run struct {
 var errStopped = errors.New("stopped")
 
 func initRun(ctx context.Context, opts *Options) error {
-	r := &run{Options: opts, asks: opts.Prompter != nil || interview.Possible(opts.Streams), kept: kept{Kind: kind, Fleet: wizards.Answers{}}}
+	r := &run{Options: opts, asks: opts.Prompter != nil || interview.CanAsk(opts.Streams), saved: savedAnswers{Kind: answersKind, Clusters: wizards.Answers{}}}
 	if opts.Flags.Recover != "" {
-		if err := opts.Flags.Recall(&r.kept); err != nil {
+		if err := opts.Flags.LoadAnswers(&r.saved); err != nil {
 			return err
 		}
-		if r.kept.Kind != kind {
+		if r.saved.Kind != answersKind {
 			return cmdutil.FlagErrorf("%s has no answers for `meshctl init`", opts.Flags.Recover)
 		}
 	}
@@ -65,29 +65,29 @@ func initRun(ctx context.Context, opts *Options) error {
 			return err
 		}
 	}
-	if r.Policy != "" && r.kept.Policy == nil {
-		// A mistake in it must show before anything is written.
+	if r.Policy != "" && r.saved.Policy == nil {
+		// A mistake in the file must be reported before anything is written.
 		var err error
-		if r.kept.Policy, err = r.readPolicy(); err != nil {
+		if r.saved.Policy, err = r.readPolicy(); err != nil {
 			return err
 		}
 	}
-	err := r.all(ctx)
+	err := r.askAndApply(ctx)
 	if errors.Is(err, errStopped) {
 		err = nil
 	}
 	if err != nil {
-		if r.asks && (len(r.kept.Fleet) > 0 || r.kept.VirtualMesh != nil) {
-			opts.Flags.Keep(opts.Streams, r.kept, r.where())
+		if r.asks && (len(r.saved.Clusters) > 0 || r.saved.VirtualMesh != nil) {
+			opts.Flags.SaveAnswers(opts.Streams, r.saved, r.baseCommand())
 		}
-		return interview.Typed(err)
+		return interview.ExitError(err)
 	}
-	r.end()
+	r.printNextSteps()
 	return nil
 }
 
-// where is the command with the flags that say where to look.
-func (r *run) where() []string {
+// baseCommand is the command with the flags that say which kubeconfig to read.
+func (r *run) baseCommand() []string {
 	words := []string{"meshctl", "init"}
 	if r.Kubeconfig != "" {
 		words = append(words, "--kubeconfig", r.Kubeconfig)
@@ -99,7 +99,7 @@ func (r *run) say(format string, args ...any) {
 	_, _ = fmt.Fprintln(r.Streams.Err, cmdutil.Clean(fmt.Sprintf(format, args...)))
 }
 
-func (r *run) all(ctx context.Context) error {
+func (r *run) askAndApply(ctx context.Context) error {
 	contexts, err := r.Flags.Contexts(ctx, r.factory, r.Kubeconfig, r.MgmtNamespace)
 	if err != nil {
 		return err
@@ -107,12 +107,12 @@ func (r *run) all(ctx context.Context) error {
 	if r.asks && r.Prompter == nil {
 		r.Prompter = r.Flags.Prompter(ctx, r.Streams)
 	}
-	r.fleet = &wizards.Fleet{Prompter: cmp.Or[wizards.Prompter](r.Prompter, wizards.NewPlain(ctx, r.Streams.In, r.Streams.Err)), Contexts: contexts, Answers: r.kept.Fleet}
-	r.fleet.SayProblems()
+	r.clusters = &wizards.Clusters{Prompter: cmp.Or[wizards.Prompter](r.Prompter, wizards.NewPlain(ctx, r.Streams.In, r.Streams.Err)), Contexts: contexts, Answers: r.saved.Clusters}
+	r.clusters.ReportProblems()
 	if r.MgmtContext != "" {
-		r.kept.Fleet[wizards.ManagementFlag] = []string{r.MgmtContext}
+		r.saved.Clusters[wizards.ManagementFlag] = []string{r.MgmtContext}
 	}
-	if r.mgmt, err = r.fleet.Management(); err != nil {
+	if r.mgmt, err = r.clusters.Management(); err != nil {
 		return err
 	}
 	if r.config, err = r.factory.Config(r.Kubeconfig, r.mgmt.Name); err != nil {
@@ -129,8 +129,8 @@ func (r *run) all(ctx context.Context) error {
 	return r.join(ctx)
 }
 
-// object is a run of `meshctl create` for a part.
-func (r *run) object(p *part) (*create.Options, error) {
+// createOptions are those of the `meshctl create` that creates the object.
+func (r *run) createOptions(p *objectAnswers) (*create.Options, error) {
 	form := wizards.FormOf(p.Kind)
 	if form == nil {
 		return nil, fmt.Errorf("%q is not a kind that meshctl can create", p.Kind)
@@ -144,8 +144,8 @@ func (r *run) object(p *part) (*create.Options, error) {
 	}, nil
 }
 
-// end says what comes next, and which commands do the same.
-func (r *run) end() {
+// printNextSteps prints the equivalent commands, and which commands come next.
+func (r *run) printNextSteps() {
 	if len(r.commands) > 0 {
 		r.say("")
 		r.say("Equivalent commands:")

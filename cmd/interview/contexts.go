@@ -11,11 +11,13 @@ import (
 	"github.com/meshctl/meshctl/wizards"
 )
 
-// looksAtOnce is high because looks wait more than they work.
-const looksAtOnce = 32
+// maxInspections bounds how many clusters are inspected at a time. It is high
+// because an inspection mostly waits.
+const maxInspections = 32
 
-// Contexts lists the contexts of a kubeconfig and looks at each; namespace is
-// where registrations would be. One that leads nowhere is no error.
+// Contexts lists the contexts of a kubeconfig and inspects the cluster of each;
+// namespace is where registrations would be stored. A context that cannot be
+// used is not an error: its Problem says why.
 func (f *Flags) Contexts(ctx context.Context, factory *cmdutil.Factory, kubeconfig, namespace string) ([]wizards.Context, error) {
 	names, current, err := factory.Contexts(kubeconfig)
 	if err != nil {
@@ -25,20 +27,20 @@ func (f *Flags) Contexts(ctx context.Context, factory *cmdutil.Factory, kubeconf
 	progress.Start(fmt.Sprintf("Checking the contexts of the kubeconfig (%d)", len(names)))
 	found := make([]wizards.Context, len(names))
 	var group errgroup.Group
-	group.SetLimit(looksAtOnce)
+	group.SetLimit(maxInspections)
 	for i, name := range names {
 		group.Go(func() error {
-			found[i] = look(ctx, factory, kubeconfig, name, namespace)
+			found[i] = inspect(ctx, factory, kubeconfig, name, namespace)
 			found[i].Current = name == current
 			return nil
 		})
 	}
-	_ = group.Wait() // errors are Problems
+	_ = group.Wait() // a failed inspection is a Problem, not an error
 	progress.End(ctx.Err())
 	return found, ctx.Err()
 }
 
-func look(ctx context.Context, factory *cmdutil.Factory, kubeconfig, name, namespace string) wizards.Context {
+func inspect(ctx context.Context, factory *cmdutil.Factory, kubeconfig, name, namespace string) wizards.Context {
 	c := wizards.Context{Name: name}
 	config, err := factory.Config(kubeconfig, name)
 	if err != nil {

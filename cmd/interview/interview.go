@@ -1,5 +1,6 @@
-// Package interview is what commands that ask questions share: on what they
-// ask, how answers outlive a run, and how what was discovered is read.
+// Package interview is what commands that ask questions share: the prompter, the
+// file with the answers of an interrupted run, and how discovered objects are
+// read.
 package interview
 
 import (
@@ -16,12 +17,14 @@ import (
 	"github.com/meshctl/meshctl/wizards"
 )
 
-// Flags are those of every command that asks.
+// Flags are those of every command that asks questions.
 type Flags struct {
-	// Plain asks line by line.
+	// Plain: ask line by line, without moving the cursor.
 	Plain bool
-	// Recover is a file with kept answers.
+	// Recover is a file with the answers of an interrupted run.
 	Recover string
+	// Dir is where SaveAnswers makes a file; empty for the system's temporary folder.
+	Dir string
 }
 
 // AddFlags adds --plain and --recover to cmd.
@@ -31,8 +34,8 @@ func (f *Flags) AddFlags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("recover", "yaml")
 }
 
-// Possible reports whether somebody can be asked.
-func Possible(s *cmdutil.Streams) bool { return s.InTTY && s.ErrTTY }
+// CanAsk reports whether there is a terminal to ask on.
+func CanAsk(s *cmdutil.Streams) bool { return s.InTTY && s.ErrTTY }
 
 // plain reports whether to ask line by line.
 func (f *Flags) plain() bool {
@@ -49,16 +52,17 @@ func (f *Flags) Prompter(ctx context.Context, s *cmdutil.Streams) wizards.Prompt
 	return wizards.NewTerminal(ctx, in, out)
 }
 
-// Progress tells what goes on: on lines of their own where lines are read aloud.
+// Progress reports what the command does; with --plain, in lines that are not
+// overwritten.
 func (f *Flags) Progress(s *cmdutil.Streams) *cmdutil.Progress {
-	told := *s
-	told.ErrTTY = s.ErrTTY && !f.plain()
-	return cmdutil.NewProgress(&told)
+	streams := *s
+	streams.ErrTTY = s.ErrTTY && !f.plain()
+	return cmdutil.NewProgress(&streams)
 }
 
-// Typed gives errors of the wizards the types that become exit codes; ctrl-c in
-// a question counts as ctrl-c elsewhere.
-func Typed(err error) error {
+// ExitError gives errors of the wizards the types that decide the exit code.
+// Ctrl-c in a question counts as ctrl-c elsewhere.
+func ExitError(err error) error {
 	switch {
 	case errors.Is(err, wizards.ErrInterrupted):
 		return context.Canceled
@@ -68,9 +72,9 @@ func Typed(err error) error {
 	return err
 }
 
-// Keep writes the answers of a run that did not come to its end to a file that
-// only the user can read, and says how to go on with the command.
-func (f *Flags) Keep(s *cmdutil.Streams, answers any, command []string) {
+// SaveAnswers writes the answers of an interrupted run to a file that only the
+// user can read, and prints the command that continues.
+func (f *Flags) SaveAnswers(s *cmdutil.Streams, answers any, command []string) {
 	path, err := f.write(answers)
 	if err != nil {
 		_, _ = fmt.Fprintf(s.Err, "Your answers could not be saved: %v\n", err)
@@ -88,7 +92,7 @@ func (f *Flags) write(answers any) (string, error) {
 		return f.Recover, os.WriteFile(f.Recover, data, 0o600)
 	}
 	// CreateTemp gives mode 0600.
-	file, err := os.CreateTemp("", "meshctl-answers-*.yaml")
+	file, err := os.CreateTemp(f.Dir, "meshctl-answers-*.yaml")
 	if err != nil {
 		return "", err
 	}
@@ -99,8 +103,8 @@ func (f *Flags) write(answers any) (string, error) {
 	return file.Name(), err
 }
 
-// Recall reads kept answers into what Keep was given.
-func (f *Flags) Recall(into any) error {
+// LoadAnswers reads the answers that SaveAnswers wrote.
+func (f *Flags) LoadAnswers(into any) error {
 	data, err := os.ReadFile(f.Recover)
 	if err != nil {
 		return cmdutil.NotFoundErrorf("answers: %w", err)

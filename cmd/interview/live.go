@@ -11,8 +11,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Discovered reads what was discovered. Where no server has discovered anything
-// yet, it reads the registered clusters instead.
+// Discovered reads what the management plane discovered. If it has not discovered
+// anything yet, Discovered reads the registered clusters instead.
 func (f *Flags) Discovered(ctx context.Context, s *cmdutil.Streams, m load.Management) (*snapshot.Input, error) {
 	reading, err := m.Stored(ctx)
 	if err != nil {
@@ -22,12 +22,12 @@ func (f *Flags) Discovered(ctx context.Context, s *cmdutil.Streams, m load.Manag
 	if len(stored.KubernetesClusters) == 0 || len(stored.Meshes)+len(stored.Destinations) > 0 {
 		return reading.Input, nil
 	}
-	return f.Look(ctx, s, m)
+	return f.ReadClusters(ctx, s, m)
 }
 
-// Look reads the registered clusters themselves.
-func (f *Flags) Look(ctx context.Context, s *cmdutil.Streams, m load.Management) (*snapshot.Input, error) {
-	// What client-go says while it is being stopped is for nobody.
+// ReadClusters reads the registered clusters themselves.
+func (f *Flags) ReadClusters(ctx context.Context, s *cmdutil.Streams, m load.Management) (*snapshot.Input, error) {
+	// client-go logs errors when it is stopped; they do not matter here.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	progress := f.Progress(s)
 	progress.Start("Reading the registered clusters")

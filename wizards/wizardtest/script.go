@@ -1,5 +1,5 @@
-// Package wizardtest has a Prompter for tests that is strict: every question
-// must be expected, in order, and every expectation must be met.
+// Package wizardtest has a strict Prompter for tests: every question must be
+// expected, in order, and every expectation must be met.
 package wizardtest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/meshctl/meshctl/wizards"
 )
 
-// Script is what a person answers, in order.
+// Script has the answers of a user, in order.
 type Script struct {
 	t     testing.TB
 	steps []step
@@ -20,18 +20,18 @@ type Script struct {
 type step struct {
 	kind, question string
 	answers        []string
-	refused        string
+	rejected       string
 	err            error
 }
 
-// New returns a Script that fails the test if something of it is left at its end.
+// New returns a Script that fails the test if steps are left at its end.
 func New(t testing.TB) *Script {
 	t.Helper()
 	s := &Script{t: t}
 	t.Cleanup(func() {
 		for _, left := range s.steps {
 			if !t.Failed() {
-				t.Errorf("never came: %s %q", left.kind, left.question)
+				t.Errorf("not asked: %s %q", left.kind, left.question)
 			}
 		}
 	})
@@ -58,15 +58,15 @@ func (s *Script) PicksAll(question string, values ...string) *Script {
 	return s.add(step{kind: "multiselect", question: question, answers: values})
 }
 
-// Types expects an Input and types an answer that must be taken.
+// Types expects an Input and types an answer that must be accepted.
 func (s *Script) Types(question, answer string) *Script {
 	return s.add(step{kind: "input", question: question, answers: []string{answer}})
 }
 
-// Refused expects an Input and types an answer that must be refused with a
-// text that contains sentence. The next step is about the same question.
-func (s *Script) Refused(question, answer, sentence string) *Script {
-	return s.add(step{kind: "input", question: question, answers: []string{answer}, refused: sentence})
+// Rejects expects an Input and types an answer that must be rejected with an
+// error that contains sentence. The next step is about the same question.
+func (s *Script) Rejects(question, answer, sentence string) *Script {
+	return s.add(step{kind: "input", question: question, answers: []string{answer}, rejected: sentence})
 }
 
 // Accepts expects an Input and takes its preset, which must be this one.
@@ -74,12 +74,12 @@ func (s *Script) Accepts(question, preset string) *Script {
 	return s.add(step{kind: "preset", question: question, answers: []string{preset}})
 }
 
-// Edits expects the editor and gives back a text.
+// Edits expects the editor and returns a text.
 func (s *Script) Edits(part, text string) *Script {
 	return s.add(step{kind: "edit", question: part, answers: []string{text}})
 }
 
-// Says expects that something was said since the question before.
+// Says expects a text since the previous question.
 func (s *Script) Says(part string) *Script { return s.add(step{kind: "say", question: part}) }
 
 // Interrupts expects any question and presses ctrl-c.
@@ -92,7 +92,7 @@ func (s *Script) next(kinds []string, line string) step {
 	s.t.Helper()
 	for len(s.steps) > 0 && s.steps[0].kind == "say" {
 		if !strings.Contains(s.said.String(), s.steps[0].question) {
-			s.t.Fatalf("before %q, %q was to be said, but this was: %s", line, s.steps[0].question, s.said.String())
+			s.t.Fatalf("before %q: expected the text %q, got: %s", line, s.steps[0].question, s.said.String())
 		}
 		s.steps = s.steps[1:]
 	}
@@ -127,7 +127,7 @@ func (s *Script) Select(q wizards.Question, options []wizards.Option, preset str
 		s.t.Fatalf("%s: preset is %q, not %q", q.Line(), preset, now.answers[0])
 	}
 	if !slices.Contains(values(options), now.answers[0]) {
-		s.t.Fatalf("%s: %q is not offered, but %q", q.Line(), now.answers[0], values(options))
+		s.t.Fatalf("%s: %q is not among the options %q", q.Line(), now.answers[0], values(options))
 	}
 	return now.answers[0], nil
 }
@@ -138,7 +138,7 @@ func (s *Script) MultiSelect(q wizards.Question, options []wizards.Option, _ []s
 	now := s.next([]string{"multiselect"}, q.Line())
 	for _, answer := range now.answers {
 		if !slices.Contains(values(options), answer) {
-			s.t.Fatalf("%s: %q is not offered, but %q", q.Line(), answer, values(options))
+			s.t.Fatalf("%s: %q is not among the options %q", q.Line(), answer, values(options))
 		}
 	}
 	return now.answers, now.err
@@ -158,12 +158,12 @@ func (s *Script) Input(q wizards.Question, preset string, check func(string) err
 		}
 		err := check(answer)
 		switch {
-		case now.refused == "" && err != nil:
-			s.t.Fatalf("%s: %q was refused: %v", q.Line(), answer, err)
-		case now.refused == "":
+		case now.rejected == "" && err != nil:
+			s.t.Fatalf("%s: %q was rejected: %v", q.Line(), answer, err)
+		case now.rejected == "":
 			return answer, nil
-		case err == nil || !strings.Contains(err.Error(), now.refused):
-			s.t.Fatalf("%s: %q was to be refused with %q, but: %v", q.Line(), answer, now.refused, err)
+		case err == nil || !strings.Contains(err.Error(), now.rejected):
+			s.t.Fatalf("%s: expected %q to be rejected with %q, got: %v", q.Line(), answer, now.rejected, err)
 		}
 	}
 }

@@ -13,54 +13,54 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Context is a context of a kubeconfig, and what it leads to.
+// Context is a context of a kubeconfig, and its cluster.
 type Context struct {
 	Name string
-	// Server is its API server's URL, and Version what runs there.
+	// Server is the URL of its API server, and Version that of Kubernetes.
 	Server, Version string
-	// UID is the same for contexts that lead to the same cluster.
+	// UID identifies the cluster: it is the same for contexts of the same cluster.
 	UID string
 	// Current is true for the context that kubectl uses.
 	Current bool
-	// Members are the clusters registered there: UIDs by name.
+	// Members are the clusters registered there: their UIDs by name.
 	Members map[string]string
 	// Problem says why it cannot be used; empty if it can.
 	Problem string
 }
 
-// Member is a cluster to manage.
+// Member is a cluster to register.
 type Member struct {
 	// Context of the kubeconfig, and the name to register it under.
 	Context, Name string
-	// Registered is true if it is registered under the name already.
+	// Registered is true if it is already registered under this name.
 	Registered bool
 }
 
-// The flags that Fleet asks for.
+// The flags that Clusters asks for.
 const (
 	ManagementFlag = "mgmt-context"
 	RegisterFlag   = "register"
 )
 
-// ErrNoCluster: there is no cluster to offer.
+// ErrNoCluster means that no context of the kubeconfig can be used.
 var ErrNoCluster = errors.New("no context of the kubeconfig leads to a cluster that can be used; " +
 	"start the clusters, fix the kubeconfig, or set another one with --kubeconfig")
 
-// Fleet asks which cluster manages, and which are managed.
-type Fleet struct {
+// Clusters asks which cluster is the management cluster, and which to register.
+type Clusters struct {
 	Prompter
 	Contexts []Context
-	// Answers so far, by ManagementFlag and RegisterFlag. They are kept when a
+	// Answers so far, by ManagementFlag and RegisterFlag. They remain if a
 	// question fails.
 	Answers Answers
 }
 
-// usable are the contexts that lead to a cluster; the others are told of once.
-func (f *Fleet) usable() ([]*Context, error) {
+// usable are the contexts that can be used.
+func (cs *Clusters) usable() ([]*Context, error) {
 	var out []*Context
-	for i := range f.Contexts {
-		if f.Contexts[i].Problem == "" {
-			out = append(out, &f.Contexts[i])
+	for i := range cs.Contexts {
+		if cs.Contexts[i].Problem == "" {
+			out = append(out, &cs.Contexts[i])
 		}
 	}
 	if len(out) == 0 {
@@ -69,11 +69,11 @@ func (f *Fleet) usable() ([]*Context, error) {
 	return out, nil
 }
 
-// SayProblems tells of the contexts that cannot be used.
-func (f *Fleet) SayProblems() {
-	for _, c := range f.Contexts {
+// ReportProblems lists the contexts that cannot be used.
+func (cs *Clusters) ReportProblems() {
+	for _, c := range cs.Contexts {
 		if c.Problem != "" {
-			f.Say(clean(fmt.Sprintf("Context %s is skipped: %s\n", c.Name, oneLine(c.Problem))))
+			cs.Say(clean(fmt.Sprintf("Context %s is skipped: %s\n", c.Name, oneLine(c.Problem))))
 		}
 	}
 }
@@ -81,23 +81,23 @@ func (f *Fleet) SayProblems() {
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Context finds one by its name.
-func (f *Fleet) Context(name string) *Context {
-	for i := range f.Contexts {
-		if f.Contexts[i].Name == name {
-			return &f.Contexts[i]
+func (cs *Clusters) Context(name string) *Context {
+	for i := range cs.Contexts {
+		if cs.Contexts[i].Name == name {
+			return &cs.Contexts[i]
 		}
 	}
 	return nil
 }
 
-// need finds a context that can be used.
-func (f *Fleet) need(name string) (*Context, error) {
-	c := f.Context(name)
+// usableContext finds a context that can be used.
+func (cs *Clusters) usableContext(name string) (*Context, error) {
+	c := cs.Context(name)
 	switch {
 	case c == nil:
 		var names []string
-		for i := range f.Contexts {
-			names = append(names, f.Contexts[i].Name)
+		for i := range cs.Contexts {
+			names = append(names, cs.Contexts[i].Name)
 		}
 		return nil, fmt.Errorf("context %q does not exist in the kubeconfig; choose one of: %s", name, strings.Join(names, ", "))
 	case c.Problem != "":
@@ -114,12 +114,12 @@ func (c *Context) label() string {
 	return text + ")"
 }
 
-// Management asks which cluster has the management plane.
-func (f *Fleet) Management() (*Context, error) {
-	if was := f.Answers[ManagementFlag]; len(was) > 0 {
-		return f.need(was[0])
+// Management asks which cluster is the management cluster.
+func (cs *Clusters) Management() (*Context, error) {
+	if was := cs.Answers[ManagementFlag]; len(was) > 0 {
+		return cs.usableContext(was[0])
 	}
-	usable, err := f.usable()
+	usable, err := cs.usable()
 	if err != nil {
 		return nil, err
 	}
@@ -131,12 +131,12 @@ func (f *Fleet) Management() (*Context, error) {
 			preset = c
 		}
 	}
-	name, err := f.Select(Question{Text: "Which cluster is the management cluster?", Help: "It stores the policies and the discovered objects. It can be managed itself."}, options, preset.Name)
+	name, err := cs.Select(Question{Text: "Which cluster is the management cluster?", Help: "It stores the policies and the discovered objects. It can be managed itself."}, options, preset.Name)
 	if err != nil {
 		return nil, err
 	}
-	f.Answers[ManagementFlag] = []string{name}
-	return f.Context(name), nil
+	cs.Answers[ManagementFlag] = []string{name}
+	return cs.Context(name), nil
 }
 
 // registered is the name under which the management cluster knows a cluster.
@@ -149,13 +149,13 @@ func registered(management, c *Context) string {
 	return ""
 }
 
-// Members asks which clusters shall be managed, and what each is called. Those
-// that are registered already are told of.
-func (f *Fleet) Members(management *Context) ([]Member, error) {
-	if _, given := f.Answers[RegisterFlag]; given {
-		return f.members(management)
+// Members asks which clusters to register, and for the name of each. It lists
+// those that are already registered.
+func (cs *Clusters) Members(management *Context) ([]Member, error) {
+	if _, given := cs.Answers[RegisterFlag]; given {
+		return cs.membersFromFlag(management)
 	}
-	usable, err := f.usable()
+	usable, err := cs.usable()
 	if err != nil {
 		return nil, err
 	}
@@ -166,51 +166,51 @@ func (f *Fleet) Members(management *Context) ([]Member, error) {
 		name := registered(management, c)
 		switch {
 		case name != "":
-			f.Say(clean(fmt.Sprintf("Already registered: %s (context %s)\n", name, c.Name)))
+			cs.Say(clean(fmt.Sprintf("Already registered: %s (context %s)\n", name, c.Name)))
 		case seen[c.UID] != "":
-			f.Say(clean(fmt.Sprintf("Context %s leads to the same cluster as %s.\n", c.Name, seen[c.UID])))
+			cs.Say(clean(fmt.Sprintf("Context %s leads to the same cluster as %s.\n", c.Name, seen[c.UID])))
 		default:
 			options = append(options, Option{Value: c.Name, Text: c.label()})
 			all = append(all, c.Name)
 			seen[c.UID] = c.Name
 		}
 	}
-	picked, asked := f.Answers["?contexts"]
+	selected, asked := cs.Answers["?contexts"]
 	if !asked && len(options) > 0 {
-		if picked, err = f.MultiSelect(Question{Text: "Which clusters do you want to register?"}, options, all); err != nil {
+		if selected, err = cs.MultiSelect(Question{Text: "Which clusters do you want to register?"}, options, all); err != nil {
 			return nil, err
 		}
-		f.Answers["?contexts"] = picked
+		cs.Answers["?contexts"] = selected
 	}
 	pairs := []string{}
 	taken := slices.Collect(maps.Keys(management.Members))
-	for _, name := range picked {
-		pair, err := f.askName(name, taken)
+	for _, name := range selected {
+		member, err := cs.askName(name, taken)
 		if err != nil {
 			return nil, err
 		}
-		taken = append(taken, pair.Name)
-		pairs = append(pairs, pair.String())
+		taken = append(taken, member.Name)
+		pairs = append(pairs, member.String())
 	}
-	f.Answers[RegisterFlag] = pairs
-	delete(f.Answers, "?contexts")
-	for _, name := range picked {
-		delete(f.Answers, "?name of "+name)
+	cs.Answers[RegisterFlag] = pairs
+	delete(cs.Answers, "?contexts")
+	for _, name := range selected {
+		delete(cs.Answers, "?name of "+name)
 	}
-	return f.members(management)
+	return cs.membersFromFlag(management)
 }
 
 // String is the value of RegisterFlag.
 func (m Member) String() string { return m.Context + "=" + m.Name }
 
-// One asks for one cluster to register, and for its name; a name that is given
-// is not asked for.
-func (f *Fleet) One(management *Context, context, name string) (Member, error) {
-	usable, err := f.usable()
+// SelectCluster asks for one cluster to register, and for its name, unless they
+// are given.
+func (cs *Clusters) SelectCluster(management *Context, context, name string) (Member, error) {
+	usable, err := cs.usable()
 	if err != nil {
 		return Member{}, err
 	}
-	if was := f.Answers["?context"]; context == "" && len(was) > 0 {
+	if was := cs.Answers["?context"]; context == "" && len(was) > 0 {
 		context = was[0]
 	}
 	if context == "" {
@@ -225,54 +225,54 @@ func (f *Fleet) One(management *Context, context, name string) (Member, error) {
 			}
 			options = append(options, Option{Value: c.Name, Text: text})
 		}
-		if context, err = f.Select(Question{Text: "Which cluster do you want to register?"}, options, preset); err != nil {
+		if context, err = cs.Select(Question{Text: "Which cluster do you want to register?"}, options, preset); err != nil {
 			return Member{}, err
 		}
-		f.Answers["?context"] = []string{context}
+		cs.Answers["?context"] = []string{context}
 	}
-	c, err := f.need(context)
+	c, err := cs.usableContext(context)
 	if err != nil {
 		return Member{}, err
 	}
 	if known := registered(management, c); known != "" && (name == "" || name == known) {
-		f.Say(clean(fmt.Sprintf("It is already registered as %s; registering it again repairs what is broken, and renews a credential that is about to expire.\n", known)))
+		cs.Say(clean(fmt.Sprintf("It is already registered as %s; registering it again repairs what is broken, and renews a credential that is about to expire.\n", known)))
 		return Member{Context: context, Name: known, Registered: true}, nil
 	}
 	if name != "" {
 		return Member{Context: context, Name: name}, nil
 	}
-	return f.askName(context, slices.Collect(maps.Keys(management.Members)))
+	return cs.askName(context, slices.Collect(maps.Keys(management.Members)))
 }
 
-// Forget drops the answers of One, to ask again.
-func (f *Fleet) Forget() {
-	for _, context := range f.Answers["?context"] {
-		delete(f.Answers, "?name of "+context)
+// Reset drops the answers of SelectCluster, to ask again.
+func (cs *Clusters) Reset() {
+	for _, context := range cs.Answers["?context"] {
+		delete(cs.Answers, "?name of "+context)
 	}
-	delete(f.Answers, "?context")
+	delete(cs.Answers, "?context")
 }
 
-// Retry tells of an error, and asks whether to try again.
-func (f *Fleet) Retry(err error, options ...Option) (string, error) {
-	f.Say(clean(err.Error()) + "\n")
+// Retry shows an error, and asks whether to try again.
+func (cs *Clusters) Retry(err error, options ...Option) (string, error) {
+	cs.Say(clean(err.Error()) + "\n")
 	options = append(append([]Option{{"again", "try again"}}, options...), Option{"stop", "stop here"})
-	return f.Select(Question{Text: "The check failed, and nothing was written. What next?"}, options, "again")
+	return cs.Select(Question{Text: "The check failed, and nothing was written. What next?"}, options, "again")
 }
 
-// Agree asks a question of yes or no.
-func (f *Fleet) Agree(question string) (bool, error) {
-	answer, err := f.Select(Question{Text: question}, []Option{{"yes", "yes"}, {"no", "no"}}, "yes")
+// Confirm asks a yes-or-no question.
+func (cs *Clusters) Confirm(question string) (bool, error) {
+	answer, err := cs.Select(Question{Text: question}, []Option{{"yes", "yes"}, {"no", "no"}}, "yes")
 	return answer == "yes", err
 }
 
-// askName asks what a cluster is called.
-func (f *Fleet) askName(context string, taken []string) (Member, error) {
+// askName asks for the name of a cluster.
+func (cs *Clusters) askName(context string, taken []string) (Member, error) {
 	key := "?name of " + context
-	if was := f.Answers[key]; len(was) > 0 {
+	if was := cs.Answers[key]; len(was) > 0 {
 		return Member{Context: context, Name: was[0]}, nil
 	}
 	q := Question{Text: fmt.Sprintf("Name for the cluster of context %s?", clean(context)), Help: "Policies refer to the cluster by this name."}
-	name, err := f.Input(q, SuggestName(context, taken), func(name string) error {
+	name, err := cs.Input(q, SuggestName(context, taken), func(name string) error {
 		switch {
 		case len(validation.IsDNS1123Label(name)) > 0:
 			return fmt.Errorf("cluster name %q: use at most 63 lower-case letters, digits and hyphens", name)
@@ -282,21 +282,22 @@ func (f *Fleet) askName(context string, taken []string) (Member, error) {
 		return nil
 	})
 	if err == nil {
-		f.Answers[key] = []string{name}
+		cs.Answers[key] = []string{name}
 	}
 	return Member{Context: context, Name: name}, err
 }
 
-// members reads RegisterFlag: CONTEXT=NAME, or CONTEXT for the name suggested.
-func (f *Fleet) members(management *Context) ([]Member, error) {
+// membersFromFlag reads RegisterFlag: CONTEXT=NAME, or CONTEXT for
+// the suggested name.
+func (cs *Clusters) membersFromFlag(management *Context) ([]Member, error) {
 	var out []Member
 	taken := slices.Collect(maps.Keys(management.Members))
-	for _, value := range f.Answers[RegisterFlag] {
+	for _, value := range cs.Answers[RegisterFlag] {
 		m := Member{Context: value}
-		if at := strings.LastIndex(value, "="); at >= 0 && f.Context(value) == nil {
+		if at := strings.LastIndex(value, "="); at >= 0 && cs.Context(value) == nil {
 			m.Context, m.Name = value[:at], value[at+1:]
 		}
-		c, err := f.need(m.Context)
+		c, err := cs.usableContext(m.Context)
 		if err != nil {
 			return nil, fmt.Errorf("--%s %s: %w", RegisterFlag, value, err)
 		}
@@ -309,8 +310,8 @@ func (f *Fleet) members(management *Context) ([]Member, error) {
 	return out, nil
 }
 
-// SuggestName makes a name for a cluster of the name of its context. What
-// clouds and kind put before it is left out.
+// SuggestName makes a cluster name from the name of a context, without the
+// prefixes of cloud providers, kind and k3d.
 func SuggestName(context string, taken []string) string {
 	stem := context
 	if strings.HasPrefix(stem, "arn:") {

@@ -21,15 +21,15 @@ func TestSuggestName(t *testing.T) {
 	assert.Equal(t, "prod-3", wizards.SuggestName("prod", []string{"prod", "prod-2"}))
 }
 
-func fleet(t *testing.T, script *wizardtest.Script, answers wizards.Answers) *wizards.Fleet {
+func clusters(t *testing.T, script *wizardtest.Script, answers wizards.Answers) *wizards.Clusters {
 	t.Helper()
-	return &wizards.Fleet{Prompter: script, Answers: answers, Contexts: []wizards.Context{
+	return &wizards.Clusters{Prompter: script, Answers: answers, Contexts: []wizards.Context{
 		{Name: "a", UID: "1", Current: true, Version: "v1.36.3"}, {Name: "b", UID: "2", Members: map[string]string{"east": "1", "west": "2"}},
 		{Name: "c=c", UID: "3"}, {Name: "d", UID: "3"}, {Name: "e\x1b[2J", Problem: "does not\nanswer\x1b[2J"},
 	}}
 }
 
-func TestFleetShowsWhatIsThere(t *testing.T) {
+func TestClustersShowsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	script := wizardtest.New(t).
 		Says("Context e?[2J is skipped: does not answer?[2J").
@@ -39,8 +39,8 @@ func TestFleetShowsWhatIsThere(t *testing.T) {
 		Says("Context d leads to the same cluster as c=c.").
 		PicksAll("Which clusters do you want to register?", "c=c").
 		Accepts("context c=c?", "c-c")
-	f := fleet(t, script, wizards.Answers{})
-	f.SayProblems()
+	f := clusters(t, script, wizards.Answers{})
+	f.ReportProblems()
 	management, err := f.Management()
 	require.NoError(t, err)
 	members, err := f.Members(management)
@@ -49,7 +49,7 @@ func TestFleetShowsWhatIsThere(t *testing.T) {
 	assert.Equal(t, wizards.Answers{"mgmt-context": {"b"}, "register": {"c=c=c-c"}}, f.Answers)
 }
 
-func TestFleetTakesFlags(t *testing.T) {
+func TestClustersTakesFlags(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		value   string
@@ -66,7 +66,7 @@ func TestFleetTakesFlags(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := fleet(t, wizardtest.New(t), wizards.Answers{"mgmt-context": {"b"}, "register": {c.value}})
+			f := clusters(t, wizardtest.New(t), wizards.Answers{"mgmt-context": {"b"}, "register": {c.value}})
 			management, err := f.Management()
 			require.NoError(t, err)
 			got, err := f.Members(management)
