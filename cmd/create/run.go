@@ -235,8 +235,7 @@ func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) 
 	if err != nil {
 		return fmt.Errorf("management cluster: %w", err)
 	}
-	info := o.Form.Kind.Info()
-	resource := client.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace(object.GetNamespace())
+	resource := client.Resource(o.Form.Kind.GroupVersionResource()).Namespace(object.GetNamespace())
 	name := title(object)
 	_, err = resource.Create(ctx, object, metav1.CreateOptions{FieldManager: "meshctl", FieldValidation: metav1.FieldValidationStrict})
 	switch {

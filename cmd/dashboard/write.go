@@ -47,8 +47,7 @@ func (w *writable) Refuses(ref snapshot.Ref) string {
 }
 
 func (w *writable) resource(ref snapshot.Ref) dynamic.ResourceInterface {
-	info := ref.Kind.Info()
-	return w.client.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace(ref.Namespace)
+	return w.client.Resource(ref.Kind.GroupVersionResource()).Namespace(ref.Namespace)
 }
 
 // The options.

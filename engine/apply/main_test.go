@@ -218,8 +218,7 @@ func (w *world) eventually(what string, condition func() bool) {
 
 // of is the API of a kind in the world's namespace.
 func (w *world) of(k snapshot.Kind) dynamic.ResourceInterface {
-	info := k.Info()
-	return w.dynamic.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace(w.namespace)
+	return w.dynamic.Resource(k.GroupVersionResource()).Namespace(w.namespace)
 }
 
 func (w *world) get(k snapshot.Kind, name string) *unstructured.Unstructured {

@@ -119,7 +119,7 @@ func (e *editor) play(kind snapshot.Kind, s sample) {
 		ref.Name = "istio-sample" // others are not read
 		o.SetName(ref.Name)
 	}
-	api := e.dynamic.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace(ref.Namespace)
+	api := e.dynamic.Resource(kind.GroupVersionResource()).Namespace(ref.Namespace)
 
 	// The namespace's ServiceAccount may not be there yet.
 	waittest.NoError(e.t, kind.String()+" is created", func() error {

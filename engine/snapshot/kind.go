@@ -168,6 +168,11 @@ var kinds = [kindCount]KindInfo{
 // Info returns what Kubernetes calls k.
 func (k Kind) Info() KindInfo { return kinds[k] }
 
+// GroupVersionResource is the kind as clients name it in requests.
+func (k Kind) GroupVersionResource() schema.GroupVersionResource {
+	return kinds[k].GroupVersion().WithResource(kinds[k].Resource)
+}
+
 // String returns the kind's name, as in "VirtualService".
 func (k Kind) String() string { return kinds[k].Kind }
 

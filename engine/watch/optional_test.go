@@ -86,7 +86,7 @@ func createOSMConfig(t *testing.T, config *rest.Config) {
 	}}
 	o.SetGroupVersionKind(info.GroupVersionKind)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		_, err := client.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace("default").Create(t.Context(), o, metav1.CreateOptions{})
+		_, err := client.Resource(snapshot.MeshConfig.GroupVersionResource()).Namespace("default").Create(t.Context(), o, metav1.CreateOptions{})
 		assert.NoError(c, err)
 	}, waittest.Limit, 50*time.Millisecond)
 }
@@ -121,16 +121,15 @@ func TestAnObjectOfANewerMeshIsLeftOut(t *testing.T) {
 	_, err = apiextensions.NewForConfigOrDie(config).ApiextensionsV1().CustomResourceDefinitions().
 		Create(t.Context(), looseCRD(snapshot.ServiceEntry), metav1.CreateOptions{})
 	require.NoError(t, err)
-	info := snapshot.ServiceEntry.Info()
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	entries := client.Resource(info.GroupVersion().WithResource(info.Resource)).Namespace("default")
+	entries := client.Resource(snapshot.ServiceEntry.GroupVersionResource()).Namespace("default")
 	create := func(name, resolution string) *unstructured.Unstructured {
 		t.Helper()
 		o := &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": name}, "spec": map[string]any{"hosts": []any{name}, "resolution": resolution},
 		}}
-		o.SetGroupVersionKind(info.GroupVersionKind)
+		o.SetGroupVersionKind(snapshot.ServiceEntry.Info().GroupVersionKind)
 		var made *unstructured.Unstructured
 		waittest.NoError(t, name+" is created", func() (err error) {
 			made, err = entries.Create(t.Context(), o, metav1.CreateOptions{})
