@@ -44,6 +44,7 @@ var floors = []floor{
 	{packages: []string{"engine/offline"}},
 	{packages: []string{"engine/watch"}},
 	{packages: []string{"engine/cluster"}},
+	{packages: []string{"engine/registration"}},
 	{packages: []string{"engine/serve"}},
 	{packages: []string{"tui", "wizards", "demo"}},
 	{packages: []string{"cmd"}},
@@ -72,13 +73,16 @@ var argued = map[string]string{
 // walls stop what the floors alone let through: left never imports right.
 var walls = map[string][]string{
 	"tui": {
-		"engine/serve", "engine/cluster", "engine/watch", "engine/offline", "engine/relay", "engine/apply", "engine/check",
+		"engine/serve", "engine/registration", "engine/cluster", "engine/watch", "engine/offline", "engine/relay", "engine/apply",
+		"engine/check",
 		"certs", "wizards", "demo",
 	},
-	"wizards": {"engine/serve", "engine/cluster", "engine/watch", "engine/apply", "certs", "tui", "demo"},
+	"wizards": {"engine/serve", "engine/registration", "engine/cluster", "engine/watch", "engine/apply", "certs", "tui", "demo"},
 	"demo":    {"engine", "certs", "tui", "wizards"},
 	"engine":  {"certs"},
-	"certs":   {"engine/serve", "engine/watch", "engine/apply", "engine/relay"},
+	// The server needs nothing that an administrator does.
+	"engine/serve": {"engine/registration"},
+	"certs":        {"engine/serve", "engine/watch", "engine/apply", "engine/relay"},
 }
 
 // deniedCalls are the functions of a harmless package that ask the clock.
@@ -246,6 +250,8 @@ func TestLayersCatches(t *testing.T) {
 		"clock in a status":          {"engine/status", "import \"time\"\nvar _ = time.Now", "calls time.Now"},
 		"core imports the edge":      {"engine", `import _ "github.com/meshctl/meshctl/engine/watch"`, "stands above it"},
 		"sink imports the top":       {"engine/apply", `import _ "github.com/meshctl/meshctl/engine/serve"`, "stands above it"},
+		"cluster imports an admin's": {"engine/cluster", `import _ "github.com/meshctl/meshctl/engine/registration"`, "stands above it"},
+		"server imports an admin's":  {"engine/serve", `import _ "github.com/meshctl/meshctl/engine/registration"`, "through a wall"},
 		"files in a pure package":    {"engine/snapshot", `import _ "os"`, "imports os"},
 		"network in a pure package":  {"engine/explain", `import _ "net/http"`, "imports net/http"},
 		"addresses as values":        {"engine/policy", `import _ "net/netip"`, ""},

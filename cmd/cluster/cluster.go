@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	registry "github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 )
 
 const long = `Registers clusters with the management plane, shows their health, and
@@ -54,7 +55,7 @@ func (m *management) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&m.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
 	flags.StringVar(&m.mgmtKubeconfig, "mgmt-kubeconfig", "", "kubeconfig `file` of the management cluster (default: that of --kubeconfig)")
 	flags.StringVar(&m.context, "mgmt-context", "", "`context` of the management cluster (default: the current one)")
-	flags.StringVar(&m.namespace, "mgmt-namespace", registry.DefaultNamespace, "`namespace` of the management plane")
+	flags.StringVar(&m.namespace, "mgmt-namespace", cluster.DefaultNamespace, "`namespace` of the management plane")
 	m.completeContexts(cmd, "mgmt-context")
 }
 
@@ -94,8 +95,8 @@ func (m *management) userAgent() string { return "meshctl/" + m.factory.Version.
 // typed gives errors of the registry the types that become exit codes.
 func typed(err error) error {
 	var (
-		unreachable *registry.UnreachableError
-		unknown     *registry.NotRegisteredError
+		unreachable *registration.UnreachableError
+		unknown     *registration.NotRegisteredError
 	)
 	switch {
 	case errors.As(err, &unreachable):

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	registry "github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 )
 
 // DeregisterOptions of the command.
@@ -48,7 +48,7 @@ func newCmdDeregister(f *cmdutil.Factory, runF func(context.Context, *Deregister
 		Args: cmdutil.Args("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if err := registry.CheckName(opts.Name); err != nil {
+			if err := registration.CheckName(opts.Name); err != nil {
 				return &cmdutil.FlagError{Err: err}
 			}
 			if runF != nil {
@@ -73,7 +73,7 @@ func deregisterRun(ctx context.Context, opts *DeregisterOptions) error {
 	if err != nil {
 		return err
 	}
-	options := registry.DeregisterOptions{
+	options := registration.DeregisterOptions{
 		Name: opts.Name, MgmtConfig: mgmt, MgmtContext: opts.context, MgmtNamespace: opts.namespace,
 		RemoteContext: opts.RemoteContext, RemoteNamespace: opts.RemoteNamespace,
 		Force: opts.Force, UserAgent: opts.userAgent(),
@@ -86,7 +86,7 @@ func deregisterRun(ctx context.Context, opts *DeregisterOptions) error {
 		where = options.RemoteConfig.Host
 	}
 	say(opts.Streams, "Deregistering cluster %s (%s) from the management plane in %s.", opts.Name, where, mgmt.Host)
-	report, err := registry.Deregister(ctx, options)
+	report, err := registration.Deregister(ctx, options)
 	// What was done before an error is still to be known.
 	if len(report.Changes) > 0 || err == nil {
 		if printErr := printReport(opts.Streams, &opts.Output, &report); err == nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	registry "github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 )
 
 // ListOptions of the command.
@@ -57,7 +57,7 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	}
 	opts.addFlags(cmd)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	cmd.Flags().DurationVar(&opts.Timeout, "timeout", registry.DefaultCheckTimeout, "how long to wait for the answer of a cluster")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", registration.DefaultCheckTimeout, "how long to wait for the answer of a cluster")
 	return cmd
 }
 
@@ -66,7 +66,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	if err != nil {
 		return err
 	}
-	found, err := registry.List(ctx, registry.ListOptions{
+	found, err := registration.List(ctx, registration.ListOptions{
 		MgmtConfig: mgmt, MgmtContext: opts.context, MgmtNamespace: opts.namespace,
 		Timeout: opts.Timeout, UserAgent: opts.userAgent(),
 	})
@@ -87,7 +87,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 }
 
 // row is one cluster in the table; CREDENTIAL is its age.
-func row(status *registry.ClusterStatus, now time.Time) []string {
+func row(status *registration.ClusterStatus, now time.Time) []string {
 	meshes := make([]string, 0, len(status.Meshes))
 	for _, mesh := range status.Meshes {
 		name := strings.TrimSpace(mesh.Type + " " + mesh.Version)

@@ -10,7 +10,8 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
-	registry "github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/wizards"
 )
 
@@ -82,10 +83,10 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	flags := cmd.Flags()
 	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the cluster to register")
-	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", registry.DefaultNamespace, "`namespace` of meshctl's ServiceAccount on the cluster")
+	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", cluster.DefaultNamespace, "`namespace` of meshctl's ServiceAccount on the cluster")
 	flags.StringVar(&opts.ClusterDomain, "cluster-domain", "cluster.local", "DNS `suffix` of the cluster's Services")
 	flags.StringVar(&opts.APIServerAddress, "api-server-address", "", "address of the API server as seen by the management plane, as `HOST[:PORT]`")
-	flags.DurationVar(&opts.TokenTTL, "token-ttl", registry.DefaultTokenTTL, "`lifetime` of the credential; the API server may grant less")
+	flags.DurationVar(&opts.TokenTTL, "token-ttl", registration.DefaultTokenTTL, "`lifetime` of the credential; the API server may grant less")
 	opts.Flags.AddFlags(cmd)
 	opts.completeContexts(cmd, "remote-context")
 	return cmd
@@ -99,7 +100,7 @@ func (o *RegisterOptions) asks() bool {
 // complete rejects invalid values, and missing ones where nobody can be asked.
 func (o *RegisterOptions) complete(cmd *cobra.Command) error {
 	if o.Name != "" {
-		if err := registry.CheckName(o.Name); err != nil {
+		if err := registration.CheckName(o.Name); err != nil {
 			return &cmdutil.FlagError{Err: err}
 		}
 	}
@@ -127,7 +128,7 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 	}
 	// Show which server the name stands for before anything is done to it.
 	say(opts.Streams, "Registering cluster %s (%s) with the management plane in %s.", opts.Name, remote.Host, mgmt.Host)
-	report, err := registry.Register(ctx, opts.options(remote, mgmt))
+	report, err := registration.Register(ctx, opts.options(remote, mgmt))
 	if err != nil {
 		return typed(err)
 	}
@@ -142,8 +143,8 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 	return nil
 }
 
-func (o *RegisterOptions) options(remote, mgmt *rest.Config) registry.Options {
-	return registry.Options{
+func (o *RegisterOptions) options(remote, mgmt *rest.Config) registration.Options {
+	return registration.Options{
 		Name: o.Name, RemoteConfig: remote, MgmtConfig: mgmt,
 		RemoteContext: o.RemoteContext, MgmtContext: o.context,
 		MgmtNamespace: o.namespace, RemoteNamespace: o.RemoteNamespace,

@@ -6,18 +6,18 @@ import (
 	"strconv"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	registry "github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 )
 
 // printReport prints what was done, and the notes for the user.
-func printReport(s *cmdutil.Streams, output *cmdutil.OutputFlag, report *registry.Report) error {
+func printReport(s *cmdutil.Streams, output *cmdutil.OutputFlag, report *registration.Report) error {
 	for _, note := range report.Notes {
 		say(s, "Note: %s.", note)
 	}
 	return output.Print(s.Out, report, func(out io.Writer) error {
 		table := cmdutil.Table{Header: []string{"ACTION", "CLUSTER", "KIND", "NAME"}}
 		for _, change := range report.Changes {
-			if change.Action == registry.Unchanged {
+			if change.Action == registration.Unchanged {
 				continue
 			}
 			table.Add(string(change.Action), change.Server, change.Kind, changed(change))
@@ -32,7 +32,7 @@ func printReport(s *cmdutil.Streams, output *cmdutil.OutputFlag, report *registr
 }
 
 // changed names the object, or says how many.
-func changed(change registry.Change) string {
+func changed(change registration.Change) string {
 	switch {
 	case change.Name == "":
 		return strconv.Itoa(change.Count) + " objects"

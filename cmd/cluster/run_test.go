@@ -12,7 +12,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
-	registry "github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -71,7 +71,7 @@ func TestRegisterListDeregisterRun(t *testing.T) {
 	require.NoError(t, meshctl("list"))
 	assert.Regexp(t, `(?m)^cluster-2 +healthy +v1\.\d+\.\d+ +- +\d+ms +\d+s +2[34]h +-$`, out.String())
 	require.NoError(t, meshctl("list", "-o", "json"))
-	var listed []registry.ClusterStatus
+	var listed []registration.ClusterStatus
 	require.NoError(t, json.Unmarshal(out.Bytes(), &listed))
 	require.Len(t, listed, 1)
 	assert.Equal(t, snapshot.Healthy, listed[0].Health)
@@ -81,7 +81,7 @@ func TestRegisterListDeregisterRun(t *testing.T) {
 
 	// Gone.
 	require.NoError(t, meshctl("deregister", "cluster-2", "--remote-context", "cluster-2", "-o", "json"))
-	var report registry.Report
+	var report registration.Report
 	require.NoError(t, json.Unmarshal(out.Bytes(), &report))
 	assert.Equal(t, "cluster-2", report.Cluster)
 	assert.Contains(t, errs.String(), "nothing remains on it")

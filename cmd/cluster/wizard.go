@@ -8,7 +8,8 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
-	registry "github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/wizards"
 )
 
@@ -108,7 +109,7 @@ func (o *RegisterOptions) askManagement(ctx context.Context, clusters *wizards.C
 	if err != nil {
 		return nil, err
 	}
-	found, err := registry.Inspect(ctx, registry.InspectOptions{Config: config, Context: o.context, MgmtNamespace: o.namespace})
+	found, err := registration.Inspect(ctx, registration.InspectOptions{Config: config, Context: o.context, MgmtNamespace: o.namespace})
 	if err != nil {
 		return nil, typed(err)
 	}
@@ -123,7 +124,7 @@ func (o *RegisterOptions) check(ctx context.Context, clusters *wizards.Clusters,
 	}
 	progress := o.Flags.Progress(o.Streams)
 	progress.Start("Checking that " + o.Name + " can be registered; nothing is written yet")
-	_, err = registry.Check(ctx, o.options(remote, mgmt))
+	_, err = registration.Check(ctx, o.options(remote, mgmt))
 	progress.End(err)
 	if err == nil || ctx.Err() != nil {
 		return "", ctx.Err()
@@ -152,14 +153,14 @@ func (o *RegisterOptions) command() []string {
 	words := []string{"meshctl", "cluster", "register", o.Name, "--remote-context", o.RemoteContext}
 	for _, flag := range [][3]string{
 		{"--kubeconfig", o.kubeconfig}, {"--mgmt-kubeconfig", o.mgmtKubeconfig}, {"--mgmt-context", o.context},
-		{"--mgmt-namespace", o.namespace, registry.DefaultNamespace}, {"--remote-namespace", o.RemoteNamespace, registry.DefaultNamespace},
+		{"--mgmt-namespace", o.namespace, cluster.DefaultNamespace}, {"--remote-namespace", o.RemoteNamespace, cluster.DefaultNamespace},
 		{"--cluster-domain", o.ClusterDomain, "cluster.local"}, {"--api-server-address", o.APIServerAddress},
 	} {
 		if flag[1] != flag[2] {
 			words = append(words, flag[0], flag[1])
 		}
 	}
-	if o.TokenTTL != registry.DefaultTokenTTL {
+	if o.TokenTTL != registration.DefaultTokenTTL {
 		words = append(words, "--token-ttl", o.TokenTTL.String())
 	}
 	return words

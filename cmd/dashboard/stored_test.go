@@ -16,8 +16,8 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
-	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/serve"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
@@ -32,7 +32,7 @@ func TestReadersAgreeWithTheServer(t *testing.T) {
 	t.Parallel()
 	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
-	_, err = cluster.Register(t.Context(), cluster.Options{Name: "cluster-1", RemoteConfig: config, MgmtConfig: config})
+	_, err = registration.Register(t.Context(), registration.Options{Name: "cluster-1", RemoteConfig: config, MgmtConfig: config})
 	require.NoError(t, err)
 	apply := func(manifests string) {
 		// A new kind takes a moment until discovery offers it.
@@ -86,8 +86,7 @@ func TestReadersAgreeWithTheServer(t *testing.T) {
 
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	kind := snapshot.VirtualService.Info()
-	require.NoError(t, client.Resource(kind.GroupVersion().WithResource(kind.Resource)).Namespace("bookinfo").Delete(t.Context(), "by-hand", metav1.DeleteOptions{}))
+	require.NoError(t, client.Resource(snapshot.VirtualService.GroupVersionResource()).Namespace("bookinfo").Delete(t.Context(), "by-hand", metav1.DeleteOptions{}))
 	live("accepted", settled("ACCEPTED"))
 	assert.Nil(t, stored().Stored)
 

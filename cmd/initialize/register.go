@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -53,8 +53,8 @@ func (r *run) registerAll(ctx context.Context) (int, error) {
 
 // unregistered leaves out clusters that are already registered. (Their commands
 // are printed, and repair a broken registration.)
-func (r *run) unregistered(members []wizards.Member, options []cluster.Options) []cluster.Options {
-	var out []cluster.Options
+func (r *run) unregistered(members []wizards.Member, options []registration.Options) []registration.Options {
+	var out []registration.Options
 	for i := range options {
 		if members[i].Registered {
 			r.say("Already registered: %s", options[i].Name)
@@ -66,7 +66,7 @@ func (r *run) unregistered(members []wizards.Member, options []cluster.Options) 
 	return out
 }
 
-func names(options []cluster.Options) string {
+func names(options []registration.Options) string {
 	var out []string
 	for i := range options {
 		out = append(out, options[i].Name)
@@ -74,14 +74,14 @@ func names(options []cluster.Options) string {
 	return strings.Join(out, ", ")
 }
 
-func (r *run) registrations(members []wizards.Member) ([]cluster.Options, error) {
-	var out []cluster.Options
+func (r *run) registrations(members []wizards.Member) ([]registration.Options, error) {
+	var out []registration.Options
 	for _, m := range members {
 		remote, err := r.factory.Config(r.Kubeconfig, m.Context)
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", m.Name, err)
 		}
-		out = append(out, cluster.Options{
+		out = append(out, registration.Options{
 			Name: m.Name, RemoteConfig: remote, MgmtConfig: r.config, RemoteContext: m.Context, MgmtContext: r.mgmt.Name, MgmtNamespace: r.MgmtNamespace,
 		})
 	}
@@ -90,7 +90,7 @@ func (r *run) registrations(members []wizards.Member) ([]cluster.Options, error)
 
 // checkRegistrations returns the registrations that can succeed. All are checked
 // before anything is written.
-func (r *run) checkRegistrations(ctx context.Context, options []cluster.Options) ([]cluster.Options, error) {
+func (r *run) checkRegistrations(ctx context.Context, options []registration.Options) ([]registration.Options, error) {
 	for len(options) > 0 {
 		progress := r.Flags.Progress(r.Streams)
 		progress.Start("Checking that clusters can be registered; nothing is written yet")
@@ -98,7 +98,7 @@ func (r *run) checkRegistrations(ctx context.Context, options []cluster.Options)
 		var bad []string
 		for i := range options {
 			progress.Note("%s", options[i].Name)
-			if _, err := cluster.Check(ctx, options[i]); err != nil {
+			if _, err := registration.Check(ctx, options[i]); err != nil {
 				errs, bad = append(errs, fmt.Errorf("%s: %w", options[i].Name, err)), append(bad, options[i].Name)
 			}
 		}
@@ -119,7 +119,7 @@ func (r *run) checkRegistrations(ctx context.Context, options []cluster.Options)
 		case choice == "stop":
 			return nil, errStopped
 		case choice == "without":
-			options = slices.DeleteFunc(options, func(o cluster.Options) bool { return slices.Contains(bad, o.Name) })
+			options = slices.DeleteFunc(options, func(o registration.Options) bool { return slices.Contains(bad, o.Name) })
 		}
 	}
 	return nil, nil
@@ -127,7 +127,7 @@ func (r *run) checkRegistrations(ctx context.Context, options []cluster.Options)
 
 // register registers clusters one after the other, and returns how many are
 // registered then.
-func (r *run) register(ctx context.Context, options []cluster.Options) (int, error) {
+func (r *run) register(ctx context.Context, options []registration.Options) (int, error) {
 	progress := r.Flags.Progress(r.Streams)
 	if r.mgmt.Members == nil {
 		r.mgmt.Members = map[string]string{}
@@ -136,7 +136,7 @@ func (r *run) register(ctx context.Context, options []cluster.Options) (int, err
 	for i := range options {
 		o := &options[i]
 		progress.Start("Registering " + o.Name)
-		report, err := cluster.Register(ctx, *o)
+		report, err := registration.Register(ctx, *o)
 		if err != nil {
 			progress.End(err)
 			return 0, err
@@ -158,7 +158,7 @@ func (r *run) register(ctx context.Context, options []cluster.Options) (int, err
 }
 
 // command is the equivalent `meshctl cluster register`.
-func (r *run) command(o *cluster.Options) []string {
+func (r *run) command(o *registration.Options) []string {
 	words := []string{"meshctl", "cluster", "register", o.Name, "--remote-context", o.RemoteContext}
 	if r.Kubeconfig != "" {
 		words = append(words, "--kubeconfig", r.Kubeconfig)

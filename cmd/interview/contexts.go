@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/wizards"
 )
 
@@ -48,7 +48,7 @@ func inspect(ctx context.Context, factory *cmdutil.Factory, kubeconfig, name, na
 		return c
 	}
 	c.Server = config.Host
-	seen, err := cluster.Inspect(ctx, cluster.InspectOptions{Config: config, Context: name, MgmtNamespace: namespace})
+	seen, err := registration.Inspect(ctx, registration.InspectOptions{Config: config, Context: name, MgmtNamespace: namespace})
 	if err != nil {
 		c.Problem = err.Error()
 		return c

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,6 +97,15 @@ func Address(t testing.TB) string {
 	ports, err := proc.ReservePorts(t.TempDir(), 1)
 	require.NoError(t, err)
 	return "127.0.0.1:" + strconv.Itoa(ports[0])
+}
+
+// Listen listens on a TCP address of this machine until the test ends.
+func Listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() }) // the test may have closed it
+	return listener
 }
 
 func clusters(t testing.TB, n int, apiServerOnly bool) []*local.Cluster {

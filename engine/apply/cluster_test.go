@@ -3,7 +3,6 @@ package apply_test
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -24,9 +23,7 @@ import (
 // mute is an address that takes connections and never answers.
 func mute(t *testing.T) *rest.Config {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
+	listener := sandboxtest.Listen(t, "127.0.0.1:0")
 	return &rest.Config{Host: "https://" + listener.Addr().String(), TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -24,17 +25,18 @@ const (
 	pingTimeout   = 10 * time.Second
 )
 
-// client is one way into one cluster. Its token can be replaced while
-// requests are under way and informers run; everything else can not.
-type client struct {
-	config    *rest.Config
+// Client connects to one cluster with a Credential. Its token can be replaced
+// while requests are made and informers run; nothing else can.
+type Client struct {
+	// Config shows the current token with each request.
+	Config    *rest.Config
 	transport *http.Transport
 	token     *atomic.Pointer[string]
 }
 
-// newClient builds a client from known fields only: nothing of the stored
+// NewClient builds a client from known fields only: nothing of the stored
 // kubeconfig reaches client-go but what a Credential has.
-func newClient(c *Credential, userAgent string) (*client, error) {
+func NewClient(c *Credential, userAgent string) (*Client, error) {
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if len(c.CA) > 0 {
 		tlsConfig.RootCAs = x509.NewCertPool()
@@ -55,10 +57,10 @@ func newClient(c *Credential, userAgent string) (*client, error) {
 	}
 	token := &atomic.Pointer[string]{}
 	token.Store(&c.Token)
-	return &client{
+	return &Client{
 		transport: transport,
 		token:     token,
-		config: &rest.Config{
+		Config: &rest.Config{
 			Host:      c.Server,
 			Transport: &bearer{token: token, base: transport},
 			UserAgent: userAgent,
@@ -71,10 +73,10 @@ func newClient(c *Credential, userAgent string) (*client, error) {
 }
 
 // setToken makes every later request show the new token.
-func (c *client) setToken(token string) { c.token.Store(&token) }
+func (c *Client) setToken(token string) { c.token.Store(&token) }
 
-// close drops idle connections; those in use end with their requests.
-func (c *client) close() { c.transport.CloseIdleConnections() }
+// Close drops idle connections; those in use end with their requests.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // bearer shows the current token with every request.
 type bearer struct {
@@ -98,6 +100,28 @@ func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err == nil && forbiddenAddr(addr.Addr().Unmap()) {
 		return fmt.Errorf("%s is a link-local address, at which no API server is expected", addr.Addr())
+	}
+	return nil
+}
+
+// Handshake connects as a Client does, and verifies
+// the server's certificate. It shows no credential: any answer will do.
+func Handshake(ctx context.Context, c *Credential) error {
+	client, err := NewClient(c, "")
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Server+"/version", http.NoBody)
+	if err != nil {
+		return fmt.Errorf("server %s: %w", c.Server, err)
+	}
+	response, err := client.transport.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	if err := response.Body.Close(); err != nil {
+		return fmt.Errorf("closing: %w", err)
 	}
 	return nil
 }

@@ -31,9 +31,9 @@ func (c Credential) String() string { return c.Server }
 // GoString keeps the token out of %#v.
 func (c Credential) GoString() string { return "cluster.Credential{" + c.Server + "}" }
 
-// sameEndpoint reports whether both lead to the same server in the same way,
+// SameEndpoint reports whether both lead to the same server in the same way,
 // so that one client serves for both.
-func (c *Credential) sameEndpoint(o *Credential) bool {
+func (c *Credential) SameEndpoint(o *Credential) bool {
 	return c != nil && o != nil && c.Server == o.Server && c.ServerName == o.ServerName && bytes.Equal(c.CA, o.CA)
 }
 

@@ -1,10 +1,21 @@
-// Package cluster is the life of a registered cluster: it is registered with a
-// bounded, least-privilege credential, handed to the engine as a client whose
-// credential is renewed make before break, and deregistered with nothing left over.
+// Package cluster is what serve needs of the registered clusters: which there
+// are, and a client for each, whose credential is renewed before it expires
+// while the client stays in use.
 //
-// A cluster is known by two objects in the management namespace: a Secret of
-// type solo.io/kubeconfig and a KubernetesCluster. What a Secret says is input
-// from outside: it passes an allow-list and is rebuilt from known fields
-// (kubeconfig.go). Only the management namespace is looked at: whoever may
-// write Secrets elsewhere can not make the engine talk to a server.
+// A cluster is registered by two objects in the management namespace: a Secret
+// of type solo.io/kubeconfig and a KubernetesCluster. What a Secret says is input
+// from outside: it passes an allow-list and is rebuilt from known fields. Only
+// the management namespace is read: whoever may write Secrets elsewhere cannot
+// make the engine connect to a server. Package registration writes both.
+//
+//	registry.go    watching Secrets and KubernetesClusters, for a Handler
+//	entry.go       one registered cluster in the registry
+//	renew.go       renewing tokens
+//	client.go      a client with a token that can be replaced
+//	credential.go  what a kubeconfig says, and the lifetime of its token
+//	kubeconfig.go  the allow-list
+//	secret.go      the Secret of a registration
+//	token.go       requesting and verifying tokens
+//	names.go       names and annotations
+//	errors.go      typed errors
 package cluster

@@ -144,7 +144,7 @@ func (k *kubeconfig) credential() (*Credential, string) {
 		(k.CurrentContext != "" && k.CurrentContext != context.Name) {
 		return nil, "its context does not lead to its cluster and user"
 	}
-	server, reason := checkServer(cluster.Cluster.Server)
+	server, reason := CheckServer(cluster.Cluster.Server)
 	if reason != "" {
 		return nil, reason
 	}
@@ -163,9 +163,9 @@ func (k *kubeconfig) credential() (*Credential, string) {
 	}, ""
 }
 
-// checkServer accepts https URLs of a host and perhaps a path, and returns
+// CheckServer accepts https URLs of a host and perhaps a path, and returns
 // them without a trailing slash.
-func checkServer(server string) (normal, reason string) {
+func CheckServer(server string) (normal, reason string) {
 	u, err := url.Parse(server)
 	switch {
 	case err != nil || u.Host == "":

@@ -19,10 +19,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Member is a registered cluster as the registry last saw it.
-type Member struct {
+// Connection is how a registered cluster is reached, as last read.
+type Connection struct {
 	Name string
 	// Domain is the DNS suffix of its Services, as its KubernetesCluster says.
 	Domain string
@@ -35,12 +36,12 @@ type Member struct {
 	Err error
 }
 
-// Handler learns of clusters that come, change and go. Calls come one after
-// the other from one goroutine, and must not block.
+// Handler is called for registered clusters that are added, changed and removed:
+// one call after the other, from one goroutine. It must not block.
 type Handler interface {
-	// Set tells of a new member, or that one has another Domain, Config or Err.
-	Set(Member)
-	// Remove tells that neither the Secret nor the KubernetesCluster is there.
+	// Set adds a cluster, or changes its Domain, Config or Err.
+	Set(Connection)
+	// Remove removes a cluster that has neither a Secret nor a KubernetesCluster.
 	Remove(name string)
 }
 
@@ -56,12 +57,12 @@ type Registry struct {
 	secrets        cache.SharedIndexInformer
 	clusters       cache.SharedIndexInformer
 
-	// changed has room for one: whatever happened, all is looked at again.
+	// changed has room for one: after any change everything is compared again.
 	changed chan struct{}
 	synced  chan struct{}
 
 	mu      sync.Mutex
-	members map[string]*member
+	entries map[string]*entry
 }
 
 // NewRegistry builds a registry and does no I/O. Config reaches the management
@@ -77,7 +78,7 @@ func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Log
 	}
 	r := &Registry{
 		namespace: namespace, userAgent: userAgent, log: log,
-		changed: make(chan struct{}, 1), synced: make(chan struct{}), members: map[string]*member{},
+		changed: make(chan struct{}, 1), synced: make(chan struct{}), entries: map[string]*entry{},
 	}
 	r.secretFactory = informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(namespace),
 		informers.WithTransform(stripManagedFields),
@@ -86,7 +87,7 @@ func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Log
 		}))
 	r.clusterFactory = dynamicinformer.NewFilteredDynamicSharedInformerFactory(dyn, 0, namespace, nil)
 	r.secrets = r.secretFactory.Core().V1().Secrets().Informer()
-	r.clusters = r.clusterFactory.ForResource(kubernetesClusters.GroupVersionResource).Informer()
+	r.clusters = r.clusterFactory.ForResource(snapshot.KubernetesCluster.GroupVersionResource()).Informer()
 	for what, informer := range map[string]cache.SharedIndexInformer{"Secrets": r.secrets, "KubernetesClusters": r.clusters} {
 		if err := r.watch(what, informer); err != nil {
 			return nil, err
@@ -96,19 +97,19 @@ func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Log
 }
 
 func (r *Registry) watch(what string, informer cache.SharedIndexInformer) error {
-	poke := func() {
+	notify := func() {
 		select {
 		case r.changed <- struct{}{}:
 		default:
 		}
 	}
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { poke() }, UpdateFunc: func(any, any) { poke() }, DeleteFunc: func(any) { poke() },
+		AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
 	}); err != nil {
 		return fmt.Errorf("cluster registry: watching %s: %w", what, err)
 	}
 	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		r.log.Warn("the registry cannot watch; registered clusters stay as they are", "namespace", r.namespace, "kind", what, "err", err)
+		r.log.Warn("registrations cannot be watched; registered clusters stay as they are", "namespace", r.namespace, "kind", what, "error", err)
 	}); err != nil {
 		return fmt.Errorf("cluster registry: watching %s: %w", what, err)
 	}
@@ -122,7 +123,7 @@ func stripManagedFields(o any) (any, error) {
 	return o, nil
 }
 
-// Run tells handler of the clusters until ctx ends; it returns nil then. It may
+// Run calls handler for the clusters until ctx ends, and then returns nil. It may
 // be called once.
 func (r *Registry) Run(ctx context.Context, handler Handler) error {
 	r.secretFactory.Start(ctx.Done())
@@ -150,12 +151,12 @@ func (r *Registry) Run(ctx context.Context, handler Handler) error {
 	}
 }
 
-// Synced is closed once the handler has been told of every cluster that was
-// registered at the start.
+// Synced is closed once handler was called for every cluster that was registered
+// at the start.
 func (r *Registry) Synced() <-chan struct{} { return r.synced }
 
 // read lists what the informers know.
-func (r *Registry) read() (map[string]*corev1.Secret, map[string]knownCluster, error) {
+func (r *Registry) read() (map[string]*corev1.Secret, map[string]Registration, error) {
 	bySecret := map[string]*corev1.Secret{}
 	for _, o := range r.secrets.GetStore().List() {
 		secret, ok := o.(*corev1.Secret)
@@ -164,14 +165,14 @@ func (r *Registry) read() (map[string]*corev1.Secret, map[string]knownCluster, e
 		}
 		bySecret[secret.Name] = secret
 	}
-	byCluster := map[string]knownCluster{}
+	byCluster := map[string]Registration{}
 	for _, o := range r.clusters.GetStore().List() {
 		u, ok := o.(runtime.Unstructured)
 		if !ok {
 			return nil, nil, errors.New("cluster registry: the cache of KubernetesClusters holds something else")
 		}
-		known := readKnown(u.UnstructuredContent())
-		byCluster[known.name] = known
+		registration := readRegistration(u.UnstructuredContent())
+		byCluster[registration.Name] = registration
 	}
 	return bySecret, byCluster, nil
 }

@@ -20,17 +20,18 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // recorder is a handler that remembers.
 type recorder struct {
 	mu      sync.Mutex
-	members map[string]cluster.Member
+	members map[string]cluster.Connection
 	events  []string
 }
 
-func (r *recorder) Set(m cluster.Member) {
+func (r *recorder) Set(m cluster.Connection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.members[m.Name] = m
@@ -48,14 +49,14 @@ func (r *recorder) Remove(name string) {
 	r.events = append(r.events, "remove "+name)
 }
 
-func (r *recorder) state() (members map[string]cluster.Member, events []string) {
+func (r *recorder) state() (members map[string]cluster.Connection, events []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.members), slices.Clone(r.events)
 }
 
 // eventually waits until the members are as wanted.
-func (r *recorder) eventually(t *testing.T, why string, want func(map[string]cluster.Member) bool) map[string]cluster.Member {
+func (r *recorder) eventually(t *testing.T, why string, want func(map[string]cluster.Connection) bool) map[string]cluster.Connection {
 	t.Helper()
 	require.Eventually(t, func() bool { members, _ := r.state(); return want(members) }, waittest.Limit, 10*time.Millisecond, why)
 	members, _ := r.state()
@@ -77,7 +78,7 @@ func run(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry
 	t.Helper()
 	registry, err := cluster.NewRegistry(config, namespace, "meshctl/test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	r := &recorder{members: map[string]cluster.Member{}}
+	r := &recorder{members: map[string]cluster.Connection{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- registry.Run(ctx, r) }()
@@ -94,23 +95,23 @@ func run(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry
 func registerSelf(t *testing.T, name string) *rest.Config {
 	t.Helper()
 	config := sandboxtest.APIServer(t)
-	_, err := cluster.Register(t.Context(), cluster.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
-		MgmtNamespace: name, RemoteNamespace: name, TokenTTL: cluster.MinTokenTTL})
+	_, err := registration.Register(t.Context(), registration.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
+		MgmtNamespace: name, RemoteNamespace: name, TokenTTL: registration.MinTokenTTL})
 	require.NoError(t, err)
 	return config
 }
 
 func setKubeconfig(t *testing.T, config *rest.Config, name string, kubeconfig []byte) {
 	t.Helper()
-	secret := getSecret(t, config, name, name)
+	secret := sandboxtest.Secret(t, config, name, name)
 	secret.Data = map[string][]byte{"kubeconfig": kubeconfig}
-	_, err := clientsetFor(t, config).CoreV1().Secrets(name).Update(t.Context(), secret, metav1.UpdateOptions{})
+	_, err := sandboxtest.Clientset(t, config).CoreV1().Secrets(name).Update(t.Context(), secret, metav1.UpdateOptions{})
 	require.NoError(t, err)
 }
 
 func deleteSecret(t *testing.T, config *rest.Config, name string) {
 	t.Helper()
-	require.NoError(t, clientsetFor(t, config).CoreV1().Secrets(name).Delete(t.Context(), name, metav1.DeleteOptions{}))
+	require.NoError(t, sandboxtest.Clientset(t, config).CoreV1().Secrets(name).Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
 func TestRegistryKeepsAClusterWhateverItsSecretSays(t *testing.T) {
@@ -121,32 +122,32 @@ func TestRegistryKeepsAClusterWhateverItsSecretSays(t *testing.T) {
 	members, _ := r.state()
 	require.NoError(t, members[name].Err)
 	assert.Equal(t, "cluster.local", members[name].Domain)
-	assert.Equal(t, "system:serviceaccount:keeps:keeps", userInfo(t, members[name].Config).Username)
+	assert.Equal(t, "system:serviceaccount:keeps:keeps", sandboxtest.UserInfo(t, members[name].Config).Username)
 	first := members[name].Config
-	good := getSecret(t, config, name, name)
+	good := sandboxtest.Secret(t, config, name, name)
 
 	setKubeconfig(t, config, name, []byte("users: [{user: {exec: {command: sh}}}]"))
 	r.eventuallyErr(t, name, "it runs a program (exec)")
 	setKubeconfig(t, config, name, []byte{0})
 	r.eventuallyErr(t, name, "not valid YAML")
 	setKubeconfig(t, config, name, good.Data["kubeconfig"])
-	members = r.eventually(t, "mended at once", func(m map[string]cluster.Member) bool { return m[name].Err == nil })
+	members = r.eventually(t, "mended at once", func(m map[string]cluster.Connection) bool { return m[name].Err == nil })
 	assert.Same(t, first, members[name].Config, "the same server: whoever holds the client goes on")
 
 	deleteSecret(t, config, name)
 	r.eventuallyErr(t, name, cluster.ErrNoSecret.Error())
 	good.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: name}
-	_, err := clientsetFor(t, config).CoreV1().Secrets(name).Create(t.Context(), good, metav1.CreateOptions{})
+	_, err := sandboxtest.Clientset(t, config).CoreV1().Secrets(name).Create(t.Context(), good, metav1.CreateOptions{})
 	require.NoError(t, err)
-	r.eventually(t, "mended at once", func(m map[string]cluster.Member) bool { return m[name].Err == nil })
+	r.eventually(t, "mended at once", func(m map[string]cluster.Connection) bool { return m[name].Err == nil })
 
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	clusters := client.Resource(gvr(snapshot.KubernetesCluster)).Namespace(name)
+	clusters := client.Resource(snapshot.KubernetesCluster.GroupVersionResource()).Namespace(name)
 	require.NoError(t, clusters.Delete(t.Context(), name, metav1.DeleteOptions{}))
-	r.eventually(t, "known by its Secret alone", func(m map[string]cluster.Member) bool { return m[name].Err == nil && m[name].Domain == "" })
+	r.eventually(t, "known by its Secret alone", func(m map[string]cluster.Connection) bool { return m[name].Err == nil && m[name].Domain == "" })
 	deleteSecret(t, config, name)
-	r.eventually(t, "gone when both are gone", func(m map[string]cluster.Member) bool { return len(m) == 0 })
+	r.eventually(t, "gone when both are gone", func(m map[string]cluster.Connection) bool { return len(m) == 0 })
 	_, events := r.state()
 	assert.Equal(t, "remove "+name, events[len(events)-1])
 	assert.Equal(t, 1, countPrefix(events, "remove"))
@@ -170,22 +171,22 @@ func TestRegistryReactsOnlyToWhatChanges(t *testing.T) {
 	assert.Same(t, before[name].Config, after[name].Config)
 
 	// Secrets of other types and namespaces are nobody's clusters.
-	makeNamespace(t, config, "reacts-not")
+	sandboxtest.MakeNamespace(t, config, "reacts-not")
 	createIn(t, config, "reacts-not", "other", cluster.SecretType)
 	createIn(t, config, name, "opaque", corev1.SecretTypeOpaque)
 
 	// Another server is another client.
-	c, err := cluster.ParseKubeconfig(getSecret(t, config, name, name).Data["kubeconfig"])
+	c, err := cluster.ParseKubeconfig(sandboxtest.Secret(t, config, name, name).Data["kubeconfig"])
 	require.NoError(t, err)
 	c.Server = "https://localhost" + c.Server[len("https://127.0.0.1"):]
 	data, err := cluster.EncodeKubeconfig(name, c)
 	require.NoError(t, err)
 	setKubeconfig(t, config, name, data)
-	moved := r.eventually(t, "a new client", func(m map[string]cluster.Member) bool { return m[name].Config != before[name].Config })
+	moved := r.eventually(t, "a new client", func(m map[string]cluster.Connection) bool { return m[name].Config != before[name].Config })
 	assert.Equal(t, c.Server, moved[name].Config.Host)
 	assert.Len(t, moved, 1)
-	userInfo(t, moved[name].Config)
-	userInfo(t, before[name].Config)
+	sandboxtest.UserInfo(t, moved[name].Config)
+	sandboxtest.UserInfo(t, before[name].Config)
 	_, events := r.state()
 	assert.Len(t, events, len(eventsBefore)+1)
 }
@@ -197,7 +198,7 @@ func TestRegistryFollowsTheSecretName(t *testing.T) {
 	_, r := run(t, config, name)
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	clusters := client.Resource(gvr(snapshot.KubernetesCluster)).Namespace(name)
+	clusters := client.Resource(snapshot.KubernetesCluster.GroupVersionResource()).Namespace(name)
 	kc, err := clusters.Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, clusters.Delete(t.Context(), name, metav1.DeleteOptions{}))
@@ -206,7 +207,7 @@ func TestRegistryFollowsTheSecretName(t *testing.T) {
 	kc.SetUID("")
 	_, err = clusters.Create(t.Context(), kc, metav1.CreateOptions{})
 	require.NoError(t, err)
-	r.eventually(t, "one cluster, by the KubernetesCluster's name", func(m map[string]cluster.Member) bool {
+	r.eventually(t, "one cluster, by the KubernetesCluster's name", func(m map[string]cluster.Connection) bool {
 		return len(m) == 1 && m["renamed"].Config != nil
 	})
 }
@@ -217,9 +218,13 @@ func TestRenewerRotatesBeforeExpiry(t *testing.T) {
 	config := registerSelf(t, name)
 	registry, r := run(t, config, name)
 	members, events := r.state()
-	oldSecret := getSecret(t, config, name, name)
-	oldConfig := storedConfig(t, oldSecret)
-	old := credentialID(t, oldConfig)
+	oldSecret := sandboxtest.Secret(t, config, name, name)
+	credential, _, err := cluster.ParseSecret(oldSecret)
+	require.NoError(t, err)
+	oldClient, err := cluster.NewClient(credential, "")
+	require.NoError(t, err)
+	defer oldClient.Close()
+	old := credentialID(t, oldClient.Config)
 	require.Equal(t, old, credentialID(t, members[name].Config))
 
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -227,20 +232,20 @@ func TestRenewerRotatesBeforeExpiry(t *testing.T) {
 	require.NoError(t, err)
 	status := renewer.Status()
 	require.Len(t, status, 1)
-	assert.Equal(t, cluster.MinTokenTTL, status[0].Expires.Sub(status[0].Issued))
+	assert.Equal(t, registration.MinTokenTTL, status[0].Expires.Sub(status[0].Issued))
 	due := status[0].RenewAt.Sub(status[0].Issued)
-	assert.Greater(t, due, cluster.MinTokenTTL*5/10)
-	assert.LessOrEqual(t, due, cluster.MinTokenTTL*2/3)
+	assert.Greater(t, due, registration.MinTokenTTL*5/10)
+	assert.LessOrEqual(t, due, registration.MinTokenTTL*2/3)
 	start(t, renewer)
 
 	waitForSleep(t, clock)
-	assert.Equal(t, oldSecret.ResourceVersion, getSecret(t, config, name, name).ResourceVersion, "not before it is due")
+	assert.Equal(t, oldSecret.ResourceVersion, sandboxtest.Secret(t, config, name, name).ResourceVersion, "not before it is due")
 	clock.SetTime(status[0].RenewAt.Add(time.Second))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.NotEqual(c, old, credentialID(t, members[name].Config), "the client in use shows the new token")
 	}, waittest.Limit, 20*time.Millisecond)
-	assert.Equal(t, old, credentialID(t, oldConfig), "the old token is still good")
-	fresh := getSecret(t, config, name, name)
+	assert.Equal(t, old, credentialID(t, oldClient.Config), "the old token is still good")
+	fresh := sandboxtest.Secret(t, config, name, name)
 	assert.Equal(t, oldSecret.Annotations[cluster.UIDAnnotation], fresh.Annotations[cluster.UIDAnnotation])
 	assert.NotEmpty(t, fresh.Annotations[cluster.ExpiresAnnotation])
 	after, eventsAfter := r.state()
@@ -253,15 +258,15 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	const name = "tries"
 	config := registerSelf(t, name)
 	registry, _ := run(t, config, name)
-	clientset := clientsetFor(t, config)
-	binding, err := clientset.RbacV1().RoleBindings(name).Get(t.Context(), cluster.TokenRoleName(name), metav1.GetOptions{})
+	clientset := sandboxtest.Clientset(t, config)
+	binding, err := clientset.RbacV1().RoleBindings(name).Get(t.Context(), registration.TokenRoleName(name), metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, clientset.RbacV1().RoleBindings(name).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}))
 
 	clock := clocktesting.NewFakeClock(time.Now())
 	renewer, err := cluster.NewRenewer(registry, config, clock, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	before := getSecret(t, config, name, name)
+	before := sandboxtest.Secret(t, config, name, name)
 	start(t, renewer)
 	waitForSleep(t, clock)
 	clock.SetTime(renewer.Status()[0].RenewAt.Add(time.Second))
@@ -269,7 +274,7 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 		assert.ErrorContains(c, renewer.Status()[0].Err, "forbidden")
 	}, waittest.Limit, 20*time.Millisecond)
 	assert.Equal(t, clock.Now().Add(10*time.Second), renewer.Status()[0].RenewAt, "the next try")
-	assert.Equal(t, before.ResourceVersion, getSecret(t, config, name, name).ResourceVersion)
+	assert.Equal(t, before.ResourceVersion, sandboxtest.Secret(t, config, name, name).ResourceVersion)
 
 	binding.ResourceVersion, binding.UID = "", ""
 	_, err = clientset.RbacV1().RoleBindings(name).Create(t.Context(), binding, metav1.CreateOptions{})
@@ -278,7 +283,7 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 		if clock.HasWaiters() {
 			clock.Step(10 * time.Second)
 		}
-		assert.NotEqual(c, before.ResourceVersion, getSecret(t, config, name, name).ResourceVersion)
+		assert.NotEqual(c, before.ResourceVersion, sandboxtest.Secret(t, config, name, name).ResourceVersion)
 	}, waittest.Limit, 50*time.Millisecond)
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NoError(c, renewer.Status()[0].Err) }, waittest.Limit, 20*time.Millisecond)
 }
@@ -316,7 +321,7 @@ func waitForSleep(t *testing.T, clock *clocktesting.FakeClock) {
 // reissue stores another token for the same account.
 func reissue(t *testing.T, config *rest.Config, name string) {
 	t.Helper()
-	secret := getSecret(t, config, name, name)
+	secret := sandboxtest.Secret(t, config, name, name)
 	c, err := cluster.ParseKubeconfig(secret.Data["kubeconfig"])
 	require.NoError(t, err)
 	c.Token = newToken(t, config, name, name)
@@ -327,14 +332,22 @@ func reissue(t *testing.T, config *rest.Config, name string) {
 
 func newToken(t *testing.T, config *rest.Config, namespace, name string) string {
 	t.Helper()
-	request, err := clientsetFor(t, config).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, tokenRequest(), metav1.CreateOptions{})
+	token, _, err := cluster.RequestToken(t.Context(), sandboxtest.Clientset(t, config), namespace, name, registration.MinTokenTTL)
 	require.NoError(t, err)
-	return request.Status.Token
+	return token
+}
+
+// credentialID identifies a token among those of one ServiceAccount.
+func credentialID(t *testing.T, config *rest.Config) string {
+	t.Helper()
+	ids := sandboxtest.UserInfo(t, config).Extra["authentication.kubernetes.io/credential-id"]
+	require.Len(t, ids, 1)
+	return ids[0]
 }
 
 func createIn(t *testing.T, config *rest.Config, namespace, name string, kind corev1.SecretType) {
 	t.Helper()
-	_, err := clientsetFor(t, config).CoreV1().Secrets(namespace).Create(t.Context(),
+	_, err := sandboxtest.Clientset(t, config).CoreV1().Secrets(namespace).Create(t.Context(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }

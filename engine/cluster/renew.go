@@ -25,8 +25,8 @@ const (
 	renewTimeout = time.Minute
 	// parallelRenewals bounds how many clusters are renewed at once.
 	parallelRenewals = 8
-	// lookAgain is how often the members are looked at for new ones.
-	lookAgain = 5 * time.Second
+	// renewInterval is how often the entries are checked for tokens to renew.
+	renewInterval = 5 * time.Second
 )
 
 // CredentialStatus is how a cluster's credential stands.
@@ -82,7 +82,7 @@ func (r *Renewer) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.clock.After(lookAgain):
+		case <-r.clock.After(renewInterval):
 		}
 	}
 }
@@ -104,16 +104,16 @@ func (r *Renewer) Status() []CredentialStatus {
 // renewDue renews every token that is due, and waits for all of them.
 func (r *Renewer) renewDue(ctx context.Context) {
 	now := r.clock.Now()
-	members := r.registry.credentials()
+	entries := r.registry.copies()
 	var group errgroup.Group
 	group.SetLimit(parallelRenewals)
 	for _, status := range r.Status() {
 		if status.IsZero() || now.Before(status.RenewAt) || ctx.Err() != nil {
 			continue
 		}
-		m := members[status.Cluster]
+		e := entries[status.Cluster]
 		group.Go(func() error {
-			r.record(status.Cluster, m, r.renew(ctx, status.Cluster, m))
+			r.record(status.Cluster, e, r.renew(ctx, status.Cluster, e))
 			return nil
 		})
 	}
@@ -122,17 +122,17 @@ func (r *Renewer) renewDue(ctx context.Context) {
 
 // renew asks the cluster for a new token with the present one, proves it and
 // stores it.
-func (r *Renewer) renew(ctx context.Context, name string, m member) error {
+func (r *Renewer) renew(ctx context.Context, name string, e entry) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	if !r.clock.Now().Before(m.life.Expires) {
-		return &ExpiredError{At: m.life.Expires}
+	if !r.clock.Now().Before(e.life.Expires) {
+		return &ExpiredError{At: e.life.Expires}
 	}
-	clientset, err := kubernetes.NewForConfig(m.told.Config)
+	clientset, err := kubernetes.NewForConfig(e.connection.Config)
 	if err != nil {
 		return fmt.Errorf("cluster %s: building a client: %w", name, err)
 	}
-	who, err := whoami(ctx, clientset)
+	who, err := WhoAmI(ctx, clientset)
 	if err != nil {
 		return err
 	}
@@ -140,20 +140,20 @@ func (r *Renewer) renew(ctx context.Context, name string, m member) error {
 	if !ok {
 		return fmt.Errorf("the credential is %s's, not a ServiceAccount's, and cannot be renewed", who.Username)
 	}
-	next := *m.stored
-	token, life, err := requestToken(ctx, clientset, namespace, account, m.life.Expires.Sub(m.life.Issued).Round(time.Second))
+	next := *e.stored
+	token, life, err := RequestToken(ctx, clientset, namespace, account, e.life.Expires.Sub(e.life.Issued).Round(time.Second))
 	if err != nil {
 		return err
 	}
 	next.Token = token
-	if err := verify(ctx, name, &next, who.Username, who.UID); err != nil {
+	if err := Verify(ctx, name, &next, who.Username, who.UID); err != nil {
 		return err
 	}
-	return writeToken(ctx, r.clientset, m.secret, &next, life)
+	return writeToken(ctx, r.clientset, e.secret, &next, life)
 }
 
 // record keeps how a renewal went, for Status and for the next try.
-func (r *Renewer) record(name string, m member, err error) {
+func (r *Renewer) record(name string, e entry, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
@@ -166,13 +166,13 @@ func (r *Renewer) record(name string, m member, err error) {
 		return
 	}
 	f := r.failures[name]
-	if f == nil || !f.expires.Equal(m.life.Expires) {
-		f = &failure{expires: m.life.Expires}
+	if f == nil || !f.expires.Equal(e.life.Expires) {
+		f = &failure{expires: e.life.Expires}
 		r.failures[name] = f
 	}
 	f.err = err
 	f.count++
 	f.retry = r.clock.Now().Add(kube.Backoff(firstRetry, lastRetry, f.count))
 	r.log.Warn("cannot renew the credential of a cluster; the present one is used until it expires",
-		"cluster", name, "expires", m.life.Expires, "retry", f.retry, "err", err)
+		"cluster", name, "expires", e.life.Expires, "retry", f.retry, "error", err)
 }

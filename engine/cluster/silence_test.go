@@ -13,7 +13,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
-	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 )
 
 // TestAServerThatFallsSilentIsNoticed opens a watch and then takes the network
@@ -26,12 +26,12 @@ func TestAServerThatFallsSilentIsNoticed(t *testing.T) {
 	const name = "silent"
 	config := sandboxtest.APIServer(t)
 	line := newLine(t, strings.TrimPrefix(config.Host, "https://"))
-	_, err := cluster.Register(t.Context(), cluster.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
+	_, err := registration.Register(t.Context(), registration.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
 		MgmtNamespace: name, RemoteNamespace: name, APIServerAddress: line.address})
 	require.NoError(t, err)
 	_, r := run(t, config, name)
 	members, _ := r.state()
-	clientset := clientsetFor(t, members[name].Config)
+	clientset := sandboxtest.Clientset(t, members[name].Config)
 	pods, err := clientset.CoreV1().Pods(metav1.NamespaceAll).Watch(context.Background(), metav1.ListOptions{})
 	require.NoError(t, err)
 	defer pods.Stop()
@@ -56,8 +56,7 @@ type line struct {
 
 func newLine(t *testing.T, to string) *line {
 	t.Helper()
-	listener := listen(t, "127.0.0.1:0")
-	t.Cleanup(func() { _ = listener.Close() })
+	listener := sandboxtest.Listen(t, "127.0.0.1:0")
 	ctx := t.Context()
 	l := &line{address: listener.Addr().String()}
 	go func() {

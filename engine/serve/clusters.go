@@ -66,7 +66,7 @@ func (c *Clusters) Credentials() []cluster.CredentialStatus { return c.registry.
 type handler struct{ *Clusters }
 
 // Set implements cluster.Handler.
-func (h handler) Set(m cluster.Member) {
+func (h handler) Set(m cluster.Connection) {
 	h.Source.Set(m.Name, m.Domain, m.Config, m.Err)
 	config := m.Config
 	if m.Err != nil {

@@ -15,12 +15,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 )
-
-// LeaseName is the Lease, in the management namespace, that the working
-// replica holds.
-const LeaseName = "meshctl"
 
 // ErrLeaseLost ends Run when another replica may have taken over.
 var ErrLeaseLost = errors.New("the Lease was lost: the management cluster did not answer in time, or another replica took it; restart to wait for it again")
@@ -80,7 +77,7 @@ func lead(ctx context.Context, o Options, state *leadership, work func(context.C
 	defer context.AfterFunc(leading, stop)()
 	state.set(true)
 	defer state.set(false)
-	o.Log.Info("leading", "lease", o.Namespace+"/"+LeaseName, "identity", o.identity)
+	o.Log.Info("leading", "lease", o.Namespace+"/"+cluster.LeaseName, "identity", o.identity)
 	err = work(working)
 	if leading.Err() != nil && ctx.Err() == nil {
 		return ErrLeaseLost
@@ -94,12 +91,12 @@ func newElector(o Options, state *leadership, started chan<- context.Context) (*
 	config.Timeout = o.lease.renew / 2
 	client, err := coordinationv1.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("lease %s/%s: %w", o.Namespace, LeaseName, err)
+		return nil, fmt.Errorf("lease %s/%s: %w", o.Namespace, cluster.LeaseName, err)
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: LeaseName,
+		Name: cluster.LeaseName,
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: LeaseName},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: cluster.LeaseName},
 			Client:     client,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: o.identity},
 		},
@@ -111,13 +108,13 @@ func newElector(o Options, state *leadership, started chan<- context.Context) (*
 			OnNewLeader: func(identity string) {
 				state.holder.Store(identity)
 				if identity != o.identity {
-					o.Log.Info("standing by", "lease", o.Namespace+"/"+LeaseName, "leader", identity)
+					o.Log.Info("standing by", "lease", o.Namespace+"/"+cluster.LeaseName, "leader", identity)
 				}
 			},
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("lease %s/%s: %w", o.Namespace, LeaseName, err)
+		return nil, fmt.Errorf("lease %s/%s: %w", o.Namespace, cluster.LeaseName, err)
 	}
 	return elector, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
-	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -27,7 +27,7 @@ func TestLook(t *testing.T) {
 	_, err := look(t.Context())
 	require.ErrorAs(t, err, &missing)
 
-	_, err = cluster.Register(t.Context(), cluster.Options{Name: "cluster-1", RemoteConfig: config, MgmtConfig: config})
+	_, err = registration.Register(t.Context(), registration.Options{Name: "cluster-1", RemoteConfig: config, MgmtConfig: config})
 	require.NoError(t, err)
 	client, err := kube.New("cluster-1", config)
 	require.NoError(t, err)

@@ -27,6 +27,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
@@ -145,7 +146,7 @@ func world(t *testing.T, n int) []*local.Cluster {
 	}
 	require.NoError(t, group.Wait())
 	for _, c := range clusters {
-		_, err := cluster.Register(t.Context(), cluster.Options{
+		_, err := registration.Register(t.Context(), registration.Options{
 			Name: c.Name(), RemoteConfig: configOf(t, c), MgmtConfig: configOf(t, clusters[0]), TokenTTL: 10 * time.Minute,
 		})
 		require.NoError(t, err)
@@ -299,7 +300,7 @@ func steal(t *testing.T, management *rest.Config) {
 	require.NoError(t, err)
 	leases := api.CoordinationV1().Leases("gloo-mesh")
 	until(t, "stolen", func() bool {
-		lease, err := leases.Get(t.Context(), LeaseName, metav1.GetOptions{})
+		lease, err := leases.Get(t.Context(), cluster.LeaseName, metav1.GetOptions{})
 		require.NoError(t, err)
 		lease.Spec.HolderIdentity = new("thief")
 		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
@@ -334,11 +335,9 @@ func TestRunRefuses(t *testing.T) {
 	var missing *watch.MissingCRDsError
 	require.ErrorAs(t, err, &missing)
 
-	_, err = cluster.InstallCRDs(t.Context(), management)
+	_, err = registration.InstallCRDs(t.Context(), management)
 	require.NoError(t, err)
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, taken.Close()) }()
+	taken := sandboxtest.Listen(t, "127.0.0.1:0")
 	err = Run(t.Context(), Options{Management: management, MetricsBind: taken.Addr().String()})
 	require.ErrorContains(t, err, "choose another address with --metrics-bind")
 	require.Error(t, Run(t.Context(), Options{}))

@@ -22,7 +22,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
-	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -176,7 +176,7 @@ func install(t *testing.T, config *rest.Config) {
 	t.Helper()
 	installing.Lock()
 	defer installing.Unlock()
-	_, err := cluster.InstallCRDs(t.Context(), config)
+	_, err := registration.InstallCRDs(t.Context(), config)
 	require.NoError(t, err)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -177,9 +176,7 @@ func TestClustersThatNeverAnswerDelayNobody(t *testing.T) {
 	management := installed(t)
 	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
-	require.NoError(t, err)
-	defer func() { require.NoError(t, silent.Close()) }()
+	silent := sandboxtest.Listen(t, "127.0.0.1:0") // nobody accepts
 	closed := sandboxtest.Address(t)
 
 	w := start(t, management, watch.Options{Namespace: namespace(t, management), Grace: time.Hour})

@@ -21,7 +21,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
-	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -71,7 +71,7 @@ func newOSMWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w.write(ctx, t, string(application))
 	w.findOSMProxies(ctx, t, c.Name())
-	_, err = cluster.InstallCRDs(ctx, config)
+	_, err = registration.InstallCRDs(ctx, config)
 	require.NoError(t, err)
 	w.write(ctx, t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: gloo-mesh}\n")
 

@@ -20,7 +20,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
-	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 		w.findProxies(ctx, t, c)
 	}
 	management := configs["cluster-1"]
-	_, err := cluster.InstallCRDs(ctx, management)
+	_, err := registration.InstallCRDs(ctx, management)
 	require.NoError(t, err)
 	w.management, err = clusters[0].Client()
 	require.NoError(t, err)

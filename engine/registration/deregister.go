@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+
+	"github.com/meshctl/meshctl/engine/cluster"
 )
 
 // DefaultServeWait is how long a running serve is given to collect what leads
@@ -27,7 +29,7 @@ type DeregisterOptions struct {
 	MgmtConfig, RemoteConfig *rest.Config
 	// MgmtContext and RemoteContext are what messages call them; optional.
 	MgmtContext, RemoteContext string
-	// MgmtNamespace defaults to DefaultNamespace, RemoteNamespace to the one
+	// MgmtNamespace defaults to cluster.DefaultNamespace, RemoteNamespace to the one
 	// in which the cluster was registered.
 	MgmtNamespace, RemoteNamespace string
 	// Force forgets the cluster though it cannot be cleaned; what is left there
@@ -66,7 +68,7 @@ type deregistration struct {
 func Deregister(ctx context.Context, options DeregisterOptions) (Report, error) {
 	d := &deregistration{DeregisterOptions: options}
 	d.report.Cluster = d.Name
-	orDefault(&d.MgmtNamespace, DefaultNamespace)
+	orDefault(&d.MgmtNamespace, cluster.DefaultNamespace)
 	d.Timeout = cmp.Or(d.Timeout, DefaultTimeout)
 	d.ServeWait = cmp.Or(d.ServeWait, DefaultServeWait)
 	if err := CheckName(d.Name); err != nil {
@@ -133,7 +135,7 @@ func (d *deregistration) look(ctx context.Context) error {
 	if d.secret, err = storedSecret(ctx, d.management.clientset, d.MgmtNamespace, d.Name); err != nil {
 		return err
 	}
-	if d.secret != nil && d.secret.Type != SecretType {
+	if d.secret != nil && d.secret.Type != cluster.SecretType {
 		d.secret = nil
 	}
 	if d.leftovers, err = d.management.get(ctx, configMaps, d.MgmtNamespace, LeftoverName(d.Name)); err != nil {
@@ -145,7 +147,7 @@ func (d *deregistration) look(ctx context.Context) error {
 	if d.leftovers != nil {
 		orDefault(&d.RemoteNamespace, d.leftovers.GetAnnotations()[NamespaceAnnotation])
 	}
-	orDefault(&d.RemoteNamespace, DefaultNamespace)
+	orDefault(&d.RemoteNamespace, cluster.DefaultNamespace)
 	return nil
 }
 
@@ -156,12 +158,12 @@ func (d *deregistration) registered() bool {
 // uid is the registered cluster's, as far as anything says.
 func (d *deregistration) uid() string {
 	switch {
-	case d.secret != nil && d.secret.Annotations[UIDAnnotation] != "":
-		return d.secret.Annotations[UIDAnnotation]
-	case d.cluster != nil && d.cluster.Annotations[UIDAnnotation] != "":
-		return d.cluster.Annotations[UIDAnnotation]
+	case d.secret != nil && d.secret.Annotations[cluster.UIDAnnotation] != "":
+		return d.secret.Annotations[cluster.UIDAnnotation]
+	case d.cluster != nil && d.cluster.Annotations[cluster.UIDAnnotation] != "":
+		return d.cluster.Annotations[cluster.UIDAnnotation]
 	case d.leftovers != nil:
-		return d.leftovers.GetAnnotations()[UIDAnnotation]
+		return d.leftovers.GetAnnotations()[cluster.UIDAnnotation]
 	}
 	return ""
 }

@@ -1,4 +1,4 @@
-package cluster_test
+package registration_test
 
 import (
 	"strings"
@@ -12,6 +12,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -24,10 +25,10 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	require.NoError(t, err)
 	installTranslatedTypes(t, remote)
 	before := inventory(t, remote)
-	_, err = cluster.Register(t.Context(), cluster.Options{Name: "cluster-1", RemoteConfig: management, MgmtConfig: management})
+	_, err = registration.Register(t.Context(), registration.Options{Name: "cluster-1", RemoteConfig: management, MgmtConfig: management})
 	require.NoError(t, err)
-	options := cluster.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
-	_, err = cluster.Register(t.Context(), options)
+	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
+	_, err = registration.Register(t.Context(), options)
 	require.NoError(t, err)
 	put(t, remote, snapshot.ServiceEntry, "default", "ours",
 		map[string]string{snapshot.NetworkingOwnerLabel: "gloo-mesh", snapshot.ClusterLabel: "cluster-2"}, nil)
@@ -35,10 +36,10 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 		map[string]string{snapshot.DiscoveryOwnerLabel: "gloo-mesh", snapshot.DiscoveryClusterLabel: "cluster-2"}, nil)
 	createSecret(t, management, "broken", cluster.SecretType, map[string][]byte{"kubeconfig": []byte("a: b")})
 
-	list := func() map[string]cluster.ClusterStatus {
-		all, err := cluster.List(t.Context(), cluster.ListOptions{MgmtConfig: management, Timeout: waittest.Limit})
+	list := func() map[string]registration.ClusterStatus {
+		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit})
 		require.NoError(t, err)
-		out := map[string]cluster.ClusterStatus{}
+		out := map[string]registration.ClusterStatus{}
 		for _, status := range all {
 			out[status.Name] = status
 		}
@@ -49,8 +50,8 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	assert.Equal(t, snapshot.Healthy, found["cluster-1"].Health, found["cluster-1"].Reason)
 	assert.Equal(t, snapshot.Healthy, found["cluster-2"].Health, found["cluster-2"].Reason)
 	assert.Regexp(t, `^v1\.\d+`, found["cluster-2"].Version)
-	assert.Equal(t, []cluster.MeshStatus{{Name: "istiod-istio-system-cluster-2", Type: "unknown"}}, found["cluster-2"].Meshes)
-	assert.Equal(t, cluster.DefaultTokenTTL, found["cluster-2"].Expires.Sub(*found["cluster-2"].Issued))
+	assert.Equal(t, []registration.MeshStatus{{Name: "istiod-istio-system-cluster-2", Type: "unknown"}}, found["cluster-2"].Meshes)
+	assert.Equal(t, registration.DefaultTokenTTL, found["cluster-2"].Expires.Sub(*found["cluster-2"].Issued))
 	assert.Positive(t, found["cluster-2"].Latency)
 	assert.Equal(t, snapshot.HealthInvalid, found["broken"].Health)
 	assert.Contains(t, found["broken"].Reason, "its field a is not accepted")
@@ -58,33 +59,33 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	require.NoError(t, servers[1].Kill(t.Context(), local.APIServer))
 	assert.Equal(t, snapshot.HealthUnreachable, list()["cluster-2"].Health)
 	assert.Contains(t, list()["cluster-2"].Reason, "refuses connections")
-	dead := cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management}
+	dead := registration.DeregisterOptions{Name: "cluster-2", MgmtConfig: management}
 	managementBefore := inventory(t, management)
-	_, err = cluster.Deregister(t.Context(), dead)
+	_, err = registration.Deregister(t.Context(), dead)
 	require.ErrorContains(t, err, "nothing was changed")
 	require.ErrorContains(t, err, "--force")
-	var unreachable *cluster.UnreachableError
+	var unreachable *registration.UnreachableError
 	require.ErrorAs(t, err, &unreachable)
 	assert.Equal(t, managementBefore, inventory(t, management))
 
 	dead.Force = true
-	report, err := cluster.Deregister(t.Context(), dead)
+	report, err := registration.Deregister(t.Context(), dead)
 	require.NoError(t, err)
 	commands := strings.Join(report.Leftovers, "\n")
 	assert.Contains(t, commands, "kubectl delete serviceentries.networking.istio.io --all-namespaces --selector cluster.multicluster.solo.io=cluster-2,owner.networking.mesh.gloo.solo.io=gloo-mesh")
 	assert.Contains(t, commands, "kubectl delete clusterrolebinding cluster-2-gloomesh-remote-access-clusterrole-binding --ignore-not-found")
 	gone := without(managementBefore, inventory(t, management))
 	assert.Equal(t, []string{"KubernetesCluster gloo-mesh/cluster-2", "Mesh gloo-mesh/istiod-istio-system-cluster-2", "Secret gloo-mesh/cluster-2"}, gone)
-	record, err := clientsetFor(t, management).CoreV1().ConfigMaps("gloo-mesh").Get(t.Context(), cluster.LeftoverName("cluster-2"), metav1.GetOptions{})
+	record, err := sandboxtest.Clientset(t, management).CoreV1().ConfigMaps("gloo-mesh").Get(t.Context(), registration.LeftoverName("cluster-2"), metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, commands, record.Data["commands"])
 	assert.Equal(t, snapshot.HealthLeftover, list()["cluster-2"].Health)
 
 	require.NoError(t, servers[1].Restart(t.Context(), local.APIServer))
-	_, err = cluster.Deregister(t.Context(), cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, RemoteConfig: management})
-	var wrong *cluster.WrongClusterError
+	_, err = registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, RemoteConfig: management})
+	var wrong *registration.WrongClusterError
 	require.ErrorAs(t, err, &wrong)
-	report, err = cluster.Deregister(t.Context(), cluster.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, RemoteConfig: remote})
+	report, err = registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, RemoteConfig: remote})
 	require.NoError(t, err)
 	assert.Empty(t, report.Leftovers)
 	finishNamespaces(t, remote)
@@ -95,11 +96,14 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 func TestDeregisterWithoutAContextSaysWhatItMayNot(t *testing.T) {
 	t.Parallel()
 	const name = "contextless"
-	config := registerSelf(t, name)
+	config := sandboxtest.APIServer(t)
+	_, err := registration.Register(t.Context(), registration.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
+		MgmtNamespace: name, RemoteNamespace: name})
+	require.NoError(t, err)
 	before := inventory(t, config)
-	options := cluster.DeregisterOptions{Name: name, MgmtConfig: config, MgmtNamespace: name}
-	_, err := cluster.Deregister(t.Context(), options)
-	var missing *cluster.PermissionError
+	options := registration.DeregisterOptions{Name: name, MgmtConfig: config, MgmtNamespace: name}
+	_, err = registration.Deregister(t.Context(), options)
+	var missing *registration.PermissionError
 	require.ErrorAs(t, err, &missing)
 	assert.Contains(t, missing.Missing, "delete serviceaccounts/contextless in namespace contextless")
 	for _, key := range []string{"Secret contextless/contextless", "ServiceAccount contextless/contextless", "KubernetesCluster contextless/contextless"} {
@@ -110,7 +114,7 @@ func TestDeregisterWithoutAContextSaysWhatItMayNot(t *testing.T) {
 	installTranslatedTypesOnce(t, config)
 	put(t, config, snapshot.Gateway, name, "ours", map[string]string{snapshot.NetworkingOwnerLabel: name, snapshot.ClusterLabel: name}, nil)
 	options.Force = true
-	report, err := cluster.Deregister(t.Context(), options)
+	report, err := registration.Deregister(t.Context(), options)
 	require.NoError(t, err)
 	assert.NotEmpty(t, report.Leftovers)
 	after := inventory(t, config)
@@ -121,7 +125,7 @@ func TestDeregisterWithoutAContextSaysWhatItMayNot(t *testing.T) {
 
 	// With a context, the rest goes; the record knows the namespace.
 	options.RemoteConfig, options.Force = config, false
-	_, err = cluster.Deregister(t.Context(), options)
+	_, err = registration.Deregister(t.Context(), options)
 	require.NoError(t, err)
 	after = inventory(t, config)
 	assert.NotContains(t, after, "ServiceAccount contextless/contextless")

@@ -1,4 +1,4 @@
-package cluster_test
+package registration_test
 
 import (
 	"testing"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -19,9 +20,9 @@ func TestRegisterAgainAndDeregister(t *testing.T) {
 	management, remote := pair(t)
 	installTranslatedTypes(t, remote)
 	remoteBefore := inventory(t, remote)
-	options := cluster.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
+	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
 
-	report, err := cluster.Register(t.Context(), options)
+	report, err := registration.Register(t.Context(), options)
 	require.NoError(t, err)
 	assert.False(t, report.Unchanged())
 	assert.Equal(t, []string{
@@ -32,24 +33,24 @@ func TestRegisterAgainAndDeregister(t *testing.T) {
 		"RoleBinding gloo-mesh/cluster-2-gloomesh-token-renewal",
 		"ServiceAccount gloo-mesh/cluster-2",
 	}, without(inventory(t, remote), remoteBefore))
-	secret := getSecret(t, management, "gloo-mesh", "cluster-2")
+	secret := sandboxtest.Secret(t, management, "gloo-mesh", "cluster-2")
 	assert.EqualValues(t, cluster.SecretType, secret.Type)
-	assert.Equal(t, "system:serviceaccount:gloo-mesh:cluster-2", userInfo(t, storedConfig(t, secret)).Username)
+	assert.Equal(t, "system:serviceaccount:gloo-mesh:cluster-2", sandboxtest.UserInfo(t, storedConfig(t, secret)).Username)
 	assertStatus(t, options)
 
 	elsewhere := options
 	elsewhere.RemoteNamespace = "elsewhere"
-	_, err = cluster.Register(t.Context(), elsewhere)
+	_, err = registration.Register(t.Context(), elsewhere)
 	require.ErrorContains(t, err, "its account is in namespace gloo-mesh", "a second account would be forgotten")
 
 	managementBefore, remoteOnce := inventory(t, management), inventory(t, remote)
-	report, err = cluster.Register(t.Context(), options)
+	report, err = registration.Register(t.Context(), options)
 	require.NoError(t, err)
 	assert.True(t, report.Unchanged(), "%+v", report.Changes)
 	assert.Equal(t, managementBefore, inventory(t, management), "no new resource version on the management cluster")
 	assert.Equal(t, remoteOnce, inventory(t, remote), "no new resource version on the remote cluster")
 
-	makeNamespace(t, remote, "bookinfo")
+	sandboxtest.MakeNamespace(t, remote, "bookinfo")
 	remoteBefore = inventory(t, remote)
 	ours := map[string]string{snapshot.NetworkingOwnerLabel: "gloo-mesh", snapshot.ClusterLabel: "cluster-2"}
 	put(t, remote, snapshot.VirtualService, "bookinfo", "ours", ours, nil)
@@ -62,7 +63,7 @@ func TestRegisterAgainAndDeregister(t *testing.T) {
 	put(t, management, snapshot.Workload, "gloo-mesh", "elsewhere",
 		map[string]string{snapshot.DiscoveryOwnerLabel: "gloo-mesh", snapshot.DiscoveryClusterLabel: "cluster-1"}, nil)
 
-	report, err = cluster.Deregister(t.Context(), cluster.DeregisterOptions{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management})
+	report, err = registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management})
 	require.NoError(t, err)
 	assert.Empty(t, report.Leftovers)
 	assert.Empty(t, report.Notes)
@@ -77,39 +78,39 @@ func TestRegisterAgainAndDeregister(t *testing.T) {
 	assert.NotContains(t, left, "Secret gloo-mesh/cluster-2")
 	assert.NotContains(t, left, "KubernetesCluster gloo-mesh/cluster-2")
 
-	_, err = cluster.Deregister(t.Context(), cluster.DeregisterOptions{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management})
-	var unknown *cluster.NotRegisteredError
+	_, err = registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management})
+	var unknown *registration.NotRegisteredError
 	require.ErrorAs(t, err, &unknown)
 
-	_, err = cluster.Register(t.Context(), options)
+	_, err = registration.Register(t.Context(), options)
 	require.NoError(t, err, "a deregistered cluster can be registered again")
 }
 
-func assertStatus(t *testing.T, options cluster.Options) {
+func assertStatus(t *testing.T, options registration.Options) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(options.MgmtConfig)
 	require.NoError(t, err)
-	kc, err := client.Resource(gvr(snapshot.KubernetesCluster)).Namespace("gloo-mesh").Get(t.Context(), options.Name, metav1.GetOptions{})
+	kc, err := client.Resource(snapshot.KubernetesCluster.GroupVersionResource()).Namespace("gloo-mesh").Get(t.Context(), options.Name, metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"secretName": options.Name, "clusterDomain": "cluster.local"}, kc.Object["spec"])
 	status, ok := kc.Object["status"].(map[string]any)
 	require.True(t, ok)
 	assert.Equal(t, "gloo-mesh", status["namespace"])
-	assert.Len(t, status["policyRules"], len(cluster.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write))))
+	assert.Len(t, status["policyRules"], len(registration.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write))))
 }
 
 func TestRegisterTheManagementCluster(t *testing.T) {
 	t.Parallel()
 	config := sandboxtest.APIServer(t)
-	makeNamespace(t, config, "self")
-	options := cluster.Options{Name: "self", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "self", RemoteNamespace: "self"}
-	_, err := cluster.Register(t.Context(), options)
+	sandboxtest.MakeNamespace(t, config, "self")
+	options := registration.Options{Name: "self", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "self", RemoteNamespace: "self"}
+	_, err := registration.Register(t.Context(), options)
 	require.NoError(t, err)
-	report, err := cluster.Register(t.Context(), options)
+	report, err := registration.Register(t.Context(), options)
 	require.NoError(t, err)
 	assert.True(t, report.Unchanged(), "%+v", report.Changes)
 
-	_, err = cluster.Deregister(t.Context(), cluster.DeregisterOptions{
+	_, err = registration.Deregister(t.Context(), registration.DeregisterOptions{
 		Name: "self", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "self", RemoteNamespace: "self"})
 	require.NoError(t, err)
 	after := inventory(t, config)
@@ -122,7 +123,7 @@ func TestRegisterTheManagementCluster(t *testing.T) {
 func TestRemoteRulesFollowFromTheKinds(t *testing.T) {
 	t.Parallel()
 	granted := map[string][]string{}
-	for _, rule := range cluster.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)) {
+	for _, rule := range registration.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)) {
 		require.Len(t, rule.APIGroups, 1)
 		require.Empty(t, rule.ResourceNames)
 		for _, resource := range rule.Resources {
@@ -141,5 +142,5 @@ func TestRemoteRulesFollowFromTheKinds(t *testing.T) {
 	assert.Equal(t, wanted, granted)
 	assert.NotContains(t, granted, "secrets.")
 	assert.Contains(t, granted, "virtualservices.networking.istio.io")
-	assert.Equal(t, []rbacv1.PolicyRule{}, cluster.RemoteRules(nil))
+	assert.Equal(t, []rbacv1.PolicyRule{}, registration.RemoteRules(nil))
 }

@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -130,6 +131,18 @@ func (s *server) namespaceExists(ctx context.Context, name string) (bool, error)
 		return false, fmt.Errorf("%s: namespace %s is being deleted; try again when it is gone", s.label, name)
 	}
 	return true, nil
+}
+
+// storedSecret reads a Secret; nil if there is none.
+func storedSecret(ctx context.Context, clientset kubernetes.Interface, namespace, name string) (*corev1.Secret, error) {
+	secret, err := clientset.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil // absence is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("secret %s/%s: reading: %w", namespace, name, err)
+	}
+	return secret, nil
 }
 
 // hostOf is the host name to expect in the server's certificate.

@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/meshctl/meshctl/engine/cluster"
 )
 
 // preflight makes sure that registration can work, and writes nothing. Where
@@ -60,7 +62,7 @@ func (r *registration) lookAtManagement(ctx context.Context) error {
 		return err
 	}
 	record, err := r.management.get(ctx, configMaps, r.MgmtNamespace, LeftoverName(r.Name))
-	r.leftovers = record != nil && record.GetLabels()[LeftoverLabel] == r.Name && record.GetAnnotations()[UIDAnnotation] == string(r.remote.uid)
+	r.leftovers = record != nil && record.GetLabels()[LeftoverLabel] == r.Name && record.GetAnnotations()[cluster.UIDAnnotation] == string(r.remote.uid)
 	return unlessForbidden(err)
 }
 
@@ -151,7 +153,7 @@ func (r *registration) checkTaken(ctx context.Context) error {
 	if r.secret, err = storedSecret(ctx, r.management.clientset, r.MgmtNamespace, r.Name); err != nil {
 		return err
 	}
-	if r.secret != nil && r.secret.Type != SecretType {
+	if r.secret != nil && r.secret.Type != cluster.SecretType {
 		return &ForeignObjectError{Server: r.management.label, Object: "Secret " + r.MgmtNamespace + "/" + r.Name, Hint: nameHint}
 	}
 	all, err := r.management.listKubernetesClusters(ctx, r.MgmtNamespace)
@@ -160,7 +162,7 @@ func (r *registration) checkTaken(ctx context.Context) error {
 	}
 	known := ""
 	for _, kc := range all {
-		uid := kc.Annotations[UIDAnnotation]
+		uid := kc.Annotations[cluster.UIDAnnotation]
 		switch {
 		case kc.Name == r.Name:
 			known = uid
@@ -174,7 +176,7 @@ func (r *registration) checkTaken(ctx context.Context) error {
 		}
 	}
 	if known == "" && r.secret != nil {
-		known = r.secret.Annotations[UIDAnnotation]
+		known = r.secret.Annotations[cluster.UIDAnnotation]
 	}
 	if known != "" && known != string(r.remote.uid) {
 		return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
@@ -189,7 +191,7 @@ func (r *registration) checkTaken(ctx context.Context) error {
 // checkUnmarked looks at a Secret that does not say which cluster it is for. A
 // broken one may be replaced; a good one only if it leads to this cluster.
 func (r *registration) checkUnmarked() error {
-	stored, _, err := parseSecret(r.secret)
+	stored, _, err := cluster.ParseSecret(r.secret)
 	if err != nil || stored.Server == r.endpoint.Server {
 		return nil //nolint:nilerr // a broken Secret is what registering mends
 	}

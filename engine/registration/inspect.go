@@ -1,10 +1,12 @@
-package cluster
+package registration
 
 import (
 	"context"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/cluster"
 )
 
 // InspectOptions say what to look at.
@@ -12,7 +14,7 @@ type InspectOptions struct {
 	Config *rest.Config
 	// Context is what messages call it; optional.
 	Context string
-	// MgmtNamespace is where registrations would be; DefaultNamespace if empty.
+	// MgmtNamespace is where registrations would be; cluster.DefaultNamespace if empty.
 	MgmtNamespace string
 	// Timeout bounds each look; DefaultCheckTimeout if zero.
 	Timeout time.Duration
@@ -33,7 +35,7 @@ type Inspection struct {
 // Inspect looks what a configuration leads to, and writes nothing. The error
 // says that it leads nowhere, or to what cannot be registered.
 func Inspect(ctx context.Context, o InspectOptions) (*Inspection, error) {
-	orDefault(&o.MgmtNamespace, DefaultNamespace)
+	orDefault(&o.MgmtNamespace, cluster.DefaultNamespace)
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultCheckTimeout
 	}
@@ -55,7 +57,7 @@ func Inspect(ctx context.Context, o InspectOptions) (*Inspection, error) {
 		if found.Members == nil {
 			found.Members = map[string]string{}
 		}
-		found.Members[kc.Name] = kc.Annotations[UIDAnnotation]
+		found.Members[kc.Name] = kc.Annotations[cluster.UIDAnnotation]
 	}
 	return found, nil
 }

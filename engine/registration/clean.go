@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"context"
@@ -11,27 +11,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // stored connects to a cluster with the credential in its Secret, and proves
 // that it is still good.
 func (s *server) stored(ctx context.Context, secret *corev1.Secret, userAgent string, timeout time.Duration) (*server, error) {
-	credential, _, err := parseSecret(secret)
+	credential, _, err := cluster.ParseSecret(secret)
 	if err != nil {
 		return nil, err
 	}
-	way, err := newClient(credential, userAgent)
+	client, err := cluster.NewClient(credential, userAgent)
 	if err != nil {
 		return nil, err
 	}
-	out, err := newServer(remoteSide, "", way.config, timeout)
+	out, err := newServer(remoteSide, "", client.Config, timeout)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if _, err := whoami(ctx, out.clientset); err != nil {
+	if _, err := cluster.WhoAmI(ctx, out.clientset); err != nil {
 		return nil, out.unreachable(ctx, err)
 	}
 	return out, nil
@@ -107,7 +108,7 @@ func (d *deregistration) remove(ctx context.Context, o *object) error {
 	if err != nil || found == nil {
 		return err
 	}
-	if found.GetLabels()[ManagedByLabel] != ManagedBy {
+	if found.GetLabels()[cluster.ManagedByLabel] != cluster.ManagedBy {
 		d.report.note(fmt.Sprintf("%s on %s is left: it was not made by meshctl", o.describe(), d.remote.label))
 		return nil
 	}

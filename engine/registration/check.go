@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"context"
@@ -7,19 +7,21 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // check looks at one cluster. What it finds is in the status.
-func (o *ListOptions) check(ctx context.Context, known knownCluster, secret *corev1.Secret) ClusterStatus {
-	status := ClusterStatus{Name: known.name, Domain: known.domain, Health: snapshot.HealthInvalid}
+func (o *ListOptions) check(ctx context.Context, known cluster.Registration, secret *corev1.Secret) ClusterStatus {
+	status := ClusterStatus{Name: known.Name, Domain: known.Domain, Health: snapshot.HealthInvalid}
 	if secret == nil {
-		status.Reason = ErrNoSecret.Error()
+		status.Reason = cluster.ErrNoSecret.Error()
 		return status
 	}
-	credential, life, err := parseSecret(secret)
+	credential, life, err := cluster.ParseSecret(secret)
 	if err != nil {
 		status.Reason = err.Error()
 		return status
@@ -28,13 +30,13 @@ func (o *ListOptions) check(ctx context.Context, known knownCluster, secret *cor
 	if !life.IsZero() {
 		status.Issued, status.Expires = &life.Issued, &life.Expires
 	}
-	way, err := newClient(credential, o.UserAgent)
+	client, err := cluster.NewClient(credential, o.UserAgent)
 	if err != nil {
 		status.Reason = err.Error()
 		return status
 	}
-	defer way.close()
-	s, err := newServer(remoteSide, "", way.config, o.Timeout)
+	defer client.Close()
+	s, err := newServer(remoteSide, "", client.Config, o.Timeout)
 	if err != nil {
 		status.Reason = err.Error()
 		return status
@@ -52,7 +54,7 @@ func (o *ListOptions) check(ctx context.Context, known knownCluster, secret *cor
 // and effect: a later question says nothing if an earlier one failed.
 func (s *server) check(ctx context.Context, status *ClusterStatus) {
 	start := time.Now()
-	_, err := whoami(ctx, s.clientset)
+	_, err := cluster.WhoAmI(ctx, s.clientset)
 	status.Latency = time.Since(start)
 	switch {
 	case isDenied(err):
@@ -83,12 +85,12 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 }
 
 // checkLife adds what the credential's age says.
-func (o *ListOptions) checkLife(status *ClusterStatus, life Lifetime) {
+func (o *ListOptions) checkLife(status *ClusterStatus, life cluster.Lifetime) {
 	now := o.Clock.Now()
 	switch {
 	case life.IsZero():
 	case !now.Before(life.Expires):
-		status.Health, status.Reason = snapshot.HealthDenied, (&ExpiredError{At: life.Expires}).Error()
+		status.Health, status.Reason = snapshot.HealthDenied, (&cluster.ExpiredError{At: life.Expires}).Error()
 	case now.After(life.Issued.Add(life.Expires.Sub(life.Issued) * 3 / 4)):
 		status.Health = snapshot.HealthDegraded
 		status.Reason = fmt.Sprintf("the token expires in %s and should have been renewed; is `meshctl serve` running?",
@@ -106,7 +108,7 @@ func shorten(missing []string) string {
 }
 
 // leftoverStatuses are the clusters that were deregistered, but not cleaned.
-func (s *server) leftoverStatuses(ctx context.Context, namespace string, known map[string]knownCluster) ([]ClusterStatus, error) {
+func (s *server) leftoverStatuses(ctx context.Context, namespace string, known map[string]cluster.Registration) ([]ClusterStatus, error) {
 	list, err := s.clientset.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: LeftoverLabel})
 	if err != nil {
 		return nil, fmt.Errorf("%s: listing records of leftovers: %w", s.label, err)
@@ -123,3 +125,6 @@ func (s *server) leftoverStatuses(ctx context.Context, namespace string, known m
 	}
 	return out, nil
 }
+
+// isDenied reports that a server answered and refused the credential.
+func isDenied(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }

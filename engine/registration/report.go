@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 // Action is what happened to an object.
 type Action string

@@ -1,4 +1,4 @@
-package cluster_test
+package registration_test
 
 import (
 	"context"
@@ -9,17 +9,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -28,13 +25,6 @@ import (
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
-
-func clientsetFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
-	t.Helper()
-	clientset, err := kubernetes.NewForConfig(config)
-	require.NoError(t, err)
-	return clientset
-}
 
 // pair is two API servers of the test's own.
 func pair(t *testing.T) (management, remote *rest.Config) {
@@ -92,7 +82,7 @@ func without(all, those map[string]string) []string {
 // emptyNamespaces makes namespaces go, as the controller manager would.
 func finishNamespaces(t *testing.T, config *rest.Config) {
 	t.Helper()
-	clientset := clientsetFor(t, config)
+	clientset := sandboxtest.Clientset(t, config)
 	list, err := clientset.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	for i := range list.Items {
@@ -119,7 +109,7 @@ func installTranslatedTypes(t *testing.T, config *rest.Config) {
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		for _, k := range kinds {
-			_, err := objects.Resource(gvr(k)).List(context.Background(), metav1.ListOptions{})
+			_, err := objects.Resource(k.GroupVersionResource()).List(context.Background(), metav1.ListOptions{})
 			assert.NoError(t, err)
 		}
 	}, waittest.Limit, 50*time.Millisecond)
@@ -141,11 +131,6 @@ func anySchema(info snapshot.KindInfo) *apiextensionsv1.CustomResourceDefinition
 	}
 }
 
-func gvr(k snapshot.Kind) schema.GroupVersionResource {
-	info := k.Info()
-	return schema.GroupVersionResource{Group: info.Group, Version: info.Version, Resource: info.Resource}
-}
-
 var translatedTypesOnce sync.Once
 
 // installTranslatedTypesOnce does so on the shared server.
@@ -165,41 +150,8 @@ func put(t *testing.T, config *rest.Config, k snapshot.Kind, namespace, name str
 	u.SetName(name)
 	u.SetLabels(labels)
 	u.SetAnnotations(annotations)
-	_, err = client.Resource(gvr(k)).Namespace(namespace).Create(t.Context(), u, metav1.CreateOptions{})
+	_, err = client.Resource(k.GroupVersionResource()).Namespace(namespace).Create(t.Context(), u, metav1.CreateOptions{})
 	require.NoError(t, err)
-}
-
-// makeNamespace creates a namespace unless it is there.
-func makeNamespace(t *testing.T, config *rest.Config, name string) {
-	t.Helper()
-	_, err := clientsetFor(t, config).CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		require.NoError(t, err)
-	}
-}
-
-func userInfo(t *testing.T, config *rest.Config) authenticationv1.UserInfo {
-	t.Helper()
-	review, err := clientsetFor(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
-		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	return review.Status.UserInfo
-}
-
-// credentialID tells tokens of one account apart.
-func credentialID(t *testing.T, config *rest.Config) string {
-	t.Helper()
-	ids := userInfo(t, config).Extra["authentication.kubernetes.io/credential-id"]
-	require.Len(t, ids, 1)
-	return ids[0]
-}
-
-func getSecret(t *testing.T, config *rest.Config, namespace, name string) *corev1.Secret {
-	t.Helper()
-	secret, err := clientsetFor(t, config).CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
-	require.NoError(t, err)
-	return secret
 }
 
 // storedConfig is a plain client of the credential in a Secret.
@@ -208,9 +160,4 @@ func storedConfig(t *testing.T, secret *corev1.Secret) *rest.Config {
 	c, err := cluster.ParseKubeconfig(secret.Data[cluster.SecretKey])
 	require.NoError(t, err)
 	return &rest.Config{Host: c.Server, BearerToken: c.Token, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA, ServerName: c.ServerName}}
-}
-
-func tokenRequest() *authenticationv1.TokenRequest {
-	seconds := int64(cluster.MinTokenTTL / time.Second)
-	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 }

@@ -1,10 +1,11 @@
-package cluster
+package registration
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -20,7 +21,7 @@ func (r *registration) remoteNamespaceObject() *object {
 	return &object{
 		resource: namespaces, name: r.RemoteNamespace,
 		want: corev1ac.Namespace(r.RemoteNamespace).
-			WithLabels(map[string]string{ManagedByLabel: ManagedBy, "istio-injection": "disabled"}).
+			WithLabels(map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, "istio-injection": "disabled"}).
 			WithAnnotations(map[string]string{CreatedAnnotation: "true"}),
 	}
 }
@@ -28,7 +29,7 @@ func (r *registration) remoteNamespaceObject() *object {
 // remoteObjects are what a registration has on its cluster beside the
 // namespace, in the order in which they are written.
 func (r *registration) remoteObjects() []*object {
-	labels := map[string]string{ManagedByLabel: ManagedBy, snapshot.ClusterLabel: r.Name}
+	labels := map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, snapshot.ClusterLabel: r.Name}
 	subject := rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(r.RemoteNamespace).WithName(r.Name)
 	binding, own := BindingName(r.Name), TokenRoleName(r.Name)
 	return []*object{
@@ -40,7 +41,7 @@ func (r *registration) remoteObjects() []*object {
 		},
 		{
 			resource: clusterRoles, name: RoleName, foreignHint: roleHint,
-			want: rbacv1ac.ClusterRole(RoleName).WithLabels(map[string]string{ManagedByLabel: ManagedBy}).
+			want: rbacv1ac.ClusterRole(RoleName).WithLabels(map[string]string{cluster.ManagedByLabel: cluster.ManagedBy}).
 				WithRules(ruleConfigurations(remoteRules())...),
 		},
 		{

@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/meshctl/meshctl/engine/cluster"
 )
 
 // Keys of the record of leftovers.
@@ -54,8 +56,8 @@ func (d *deregistration) writeLeftovers(ctx context.Context, why error) error {
 	name := LeftoverName(d.Name)
 	o := &object{resource: configMaps, namespace: d.MgmtNamespace, name: name}
 	o.want = corev1ac.ConfigMap(name, d.MgmtNamespace).
-		WithLabels(map[string]string{ManagedByLabel: ManagedBy, LeftoverLabel: d.Name}).
-		WithAnnotations(map[string]string{UIDAnnotation: d.uid(), NamespaceAnnotation: d.RemoteNamespace}).
+		WithLabels(map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, LeftoverLabel: d.Name}).
+		WithAnnotations(map[string]string{cluster.UIDAnnotation: d.uid(), NamespaceAnnotation: d.RemoteNamespace}).
 		WithData(map[string]string{
 			leftoverReason:   why.Error(),
 			leftoverCommands: strings.Join(d.report.Leftovers, "\n"),

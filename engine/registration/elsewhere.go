@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"context"
@@ -11,15 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// LeaseName is the Lease, in the management namespace, that the leading serve holds.
-const LeaseName = "meshctl"
-
 // serving reports whether a serve holds the lease and has renewed it lately.
 func (d *deregistration) serving(ctx context.Context) bool {
-	lease, err := d.management.clientset.CoordinationV1().Leases(d.MgmtNamespace).Get(ctx, LeaseName, metav1.GetOptions{})
+	lease, err := d.management.clientset.CoordinationV1().Leases(d.MgmtNamespace).Get(ctx, cluster.LeaseName, metav1.GetOptions{})
 	if err != nil || lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil ||
 		lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return false
@@ -50,7 +48,7 @@ func (d *deregistration) elsewhere(ctx context.Context) {
 	case left > 0 && serving:
 		d.report.note(fmt.Sprintf("objects in other clusters that still lead to this one after %s: %d; `meshctl serve` is collecting them", d.ServeWait, left))
 	case left > 0:
-		d.report.note(fmt.Sprintf("objects in other clusters that still lead to this one: %d; no `meshctl serve` holds the Lease %s/%s: the next one collects them", left, d.MgmtNamespace, LeaseName))
+		d.report.note(fmt.Sprintf("objects in other clusters that still lead to this one: %d; no `meshctl serve` holds the Lease %s/%s: the next one collects them", left, d.MgmtNamespace, cluster.LeaseName))
 	}
 }
 
@@ -75,7 +73,7 @@ type other struct {
 
 // others connects to the other registered clusters with their stored credentials.
 func (d *deregistration) others(ctx context.Context) (reached []other, unreadable []string, err error) {
-	list, err := d.management.clientset.CoreV1().Secrets(d.MgmtNamespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + SecretType})
+	list, err := d.management.clientset.CoreV1().Secrets(d.MgmtNamespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + cluster.SecretType})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: listing kubeconfig Secrets: %w", d.management.label, err)
 	}

@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 )
 
@@ -25,8 +26,8 @@ func (r *registration) writeKubernetesCluster(ctx context.Context) error {
 	kind := metav1.TypeMeta{APIVersion: multiclusterv1alpha1.GroupVersion.String(), Kind: o.kind}
 	meta := metav1.ObjectMeta{Namespace: r.MgmtNamespace, Name: r.Name}
 	full := meta
-	full.Labels = map[string]string{ManagedByLabel: ManagedBy}
-	full.Annotations = map[string]string{UIDAnnotation: string(r.remote.uid)}
+	full.Labels = map[string]string{cluster.ManagedByLabel: cluster.ManagedBy}
+	full.Annotations = map[string]string{cluster.UIDAnnotation: string(r.remote.uid)}
 	o.want = &multiclusterv1alpha1.KubernetesCluster{
 		TypeMeta: kind, ObjectMeta: full,
 		Spec: multiclusterv1alpha1.KubernetesClusterSpec{SecretName: r.Name, ClusterDomain: r.ClusterDomain},

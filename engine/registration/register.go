@@ -1,10 +1,12 @@
-package cluster
+package registration
 
 import (
 	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/meshctl/meshctl/engine/cluster"
 )
 
 // registration is one run of Register.
@@ -13,7 +15,7 @@ type registration struct {
 	management, remote *server
 
 	// What preflight finds out.
-	endpoint *Credential
+	endpoint *cluster.Credential
 	secret   *corev1.Secret
 	missing  struct {
 		managementNamespace, remoteNamespace bool
@@ -107,28 +109,28 @@ func (r *registration) writeCredential(ctx context.Context) error {
 	if account == nil {
 		return fmt.Errorf("%s: ServiceAccount %s/%s was deleted meanwhile; try again", r.remote.label, r.RemoteNamespace, r.Name)
 	}
-	user, uid := serviceAccountUser(r.RemoteNamespace, r.Name), string(account.GetUID())
+	user, uid := cluster.ServiceAccountUser(r.RemoteNamespace, r.Name), string(account.GetUID())
 	o := &object{resource: secrets, namespace: r.MgmtNamespace, name: r.Name}
 	if r.keepStored(ctx, user, uid) {
 		r.report.add(o.change(r.management, Unchanged))
 		return nil
 	}
 	c := *r.endpoint
-	var life Lifetime
-	if c.Token, life, err = requestToken(ctx, r.remote.clientset, r.RemoteNamespace, r.Name, r.TokenTTL); err != nil {
+	var life cluster.Lifetime
+	if c.Token, life, err = cluster.RequestToken(ctx, r.remote.clientset, r.RemoteNamespace, r.Name, r.TokenTTL); err != nil {
 		return err
 	}
 	if granted := life.Expires.Sub(life.Issued); granted != r.TokenTTL {
 		r.report.note(fmt.Sprintf("the API server grants tokens of %s instead of the %s asked for", granted, r.TokenTTL))
 	}
-	if err := verify(ctx, r.Name, &c, user, uid); err != nil {
+	if err := cluster.Verify(ctx, r.Name, &c, user, uid); err != nil {
 		return err
 	}
 	own := access{verb: "create", resource: "serviceaccounts/token", name: r.Name, namespace: r.RemoteNamespace}
 	if err := verifyGrants(ctx, r.Name, &c, append(ruleAccesses(remoteRules()), own)); err != nil {
 		return err
 	}
-	if o.want, err = secretObject(r.MgmtNamespace, r.Name, r.remote.uid, &c, life); err != nil {
+	if o.want, err = cluster.NewSecret(r.MgmtNamespace, r.Name, r.remote.uid, &c, life); err != nil {
 		return err
 	}
 	return r.apply(ctx, r.management, o)
@@ -136,16 +138,16 @@ func (r *registration) writeCredential(ctx context.Context) error {
 
 // keepStored reports whether the stored credential needs no successor.
 func (r *registration) keepStored(ctx context.Context, user, uid string) bool {
-	if r.secret == nil || r.secret.Annotations[UIDAnnotation] != string(r.remote.uid) {
+	if r.secret == nil || r.secret.Annotations[cluster.UIDAnnotation] != string(r.remote.uid) {
 		return false
 	}
-	stored, life, err := parseSecret(r.secret)
-	if err != nil || !stored.sameEndpoint(r.endpoint) || life.IsZero() || !r.Clock.Now().Before(life.RenewAt(r.Name)) {
+	stored, life, err := cluster.ParseSecret(r.secret)
+	if err != nil || !stored.SameEndpoint(r.endpoint) || life.IsZero() || !r.Clock.Now().Before(life.RenewAt(r.Name)) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	return verify(ctx, r.Name, stored, user, uid) == nil
+	return cluster.Verify(ctx, r.Name, stored, user, uid) == nil
 }
 
 func (r *registration) forgetLeftovers(ctx context.Context) error {

@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -57,7 +58,7 @@ type MeshStatus struct {
 type ListOptions struct {
 	MgmtConfig  *rest.Config
 	MgmtContext string
-	// MgmtNamespace defaults to DefaultNamespace.
+	// MgmtNamespace defaults to cluster.DefaultNamespace.
 	MgmtNamespace string
 	// Timeout bounds the look at each cluster; DefaultCheckTimeout if zero.
 	Timeout time.Duration
@@ -70,7 +71,7 @@ type ListOptions struct {
 // List looks at every registered cluster, side by side, and returns them
 // ascending by name. That one does not answer is no error.
 func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
-	orDefault(&o.MgmtNamespace, DefaultNamespace)
+	orDefault(&o.MgmtNamespace, cluster.DefaultNamespace)
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultCheckTimeout
 	}
@@ -95,7 +96,7 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	group.SetLimit(parallelChecks)
 	for i, name := range names {
 		group.Go(func() error {
-			out[i] = o.check(ctx, known[name], secrets[known[name].secretName])
+			out[i] = o.check(ctx, known[name], secrets[known[name].SecretName])
 			out[i].Meshes = meshes[name]
 			return nil
 		})
@@ -112,10 +113,10 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 }
 
 // known reads the registrations of a namespace.
-func (s *server) known(ctx context.Context, namespace string) (map[string]knownCluster, map[string]*corev1.Secret, error) {
+func (s *server) known(ctx context.Context, namespace string) (map[string]cluster.Registration, map[string]*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	list, err := s.clientset.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + SecretType})
+	list, err := s.clientset.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + cluster.SecretType})
 	if err != nil {
 		if isDenied(err) {
 			return nil, nil, fmt.Errorf("%s: listing kubeconfig Secrets: %w", s.label, err)
@@ -130,13 +131,13 @@ func (s *server) known(ctx context.Context, namespace string) (map[string]knownC
 	if err != nil {
 		return nil, nil, err
 	}
-	clusters := map[string]knownCluster{}
+	clusters := map[string]cluster.Registration{}
 	for _, kc := range all {
 		secretName := kc.Spec.SecretName
 		orDefault(&secretName, kc.Name)
-		clusters[kc.Name] = knownCluster{name: kc.Name, domain: kc.Spec.ClusterDomain, secretName: secretName}
+		clusters[kc.Name] = cluster.Registration{Name: kc.Name, Domain: kc.Spec.ClusterDomain, SecretName: secretName}
 	}
-	return registrations(secrets, clusters), secrets, nil
+	return cluster.Registrations(secrets, clusters), secrets, nil
 }
 
 // meshes lists the discovered meshes by cluster.

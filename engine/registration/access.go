@@ -1,20 +1,28 @@
-package cluster
+package registration
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/meshctl/meshctl/engine/cluster"
 )
 
 // parallelReviews bounds the questions asked of one API server at once.
 const parallelReviews = 16
+
+// grantTimeout bounds the wait until an API server's authorizer knows a role
+// that was just written: milliseconds, unless it is very busy.
+const grantTimeout = 15 * time.Second
 
 // access is one thing to be allowed: verb on resource[/subresource].
 type access struct {
@@ -118,4 +126,26 @@ func (s *server) grantAccess(ctx context.Context, rules []rbacv1.PolicyRule) ([]
 		return nil, nil
 	}
 	return ruleAccesses(rules), nil
+}
+
+// verifyGrants waits until the credential may do all that the role grants.
+func verifyGrants(ctx context.Context, name string, c *cluster.Credential, wanted []access) error {
+	client, clientset, err := cluster.Connect(name, c, "")
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var missing []string
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, grantTimeout, true, func(ctx context.Context) (bool, error) {
+		var err error
+		missing, err = missingAccess(ctx, clientset, wanted)
+		return err == nil && len(missing) == 0, err
+	})
+	if err != nil && len(missing) > 0 {
+		return &PermissionError{Server: "the new credential of cluster " + name, Missing: missing}
+	}
+	if err != nil {
+		return fmt.Errorf("credential of cluster %s: asking what it may do: %w", name, err)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"k8s.io/utils/clock"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+
+	"github.com/meshctl/meshctl/engine/cluster"
 )
 
 // Options say which cluster to register where.
@@ -21,7 +23,7 @@ type Options struct {
 	// RemoteContext and MgmtContext are what messages call them; optional.
 	RemoteContext, MgmtContext string
 	// MgmtNamespace holds the Secret and the KubernetesCluster, and
-	// RemoteNamespace the ServiceAccount; both default to DefaultNamespace.
+	// RemoteNamespace the ServiceAccount; both default to cluster.DefaultNamespace.
 	MgmtNamespace, RemoteNamespace string
 	// ClusterDomain is the DNS suffix of the cluster's Services; cluster.local
 	// if empty.
@@ -42,8 +44,8 @@ func (o *Options) complete() error {
 	if err := CheckName(o.Name); err != nil {
 		return err
 	}
-	orDefault(&o.MgmtNamespace, DefaultNamespace)
-	orDefault(&o.RemoteNamespace, DefaultNamespace)
+	orDefault(&o.MgmtNamespace, cluster.DefaultNamespace)
+	orDefault(&o.RemoteNamespace, cluster.DefaultNamespace)
 	orDefault(&o.ClusterDomain, multiclusterv1alpha1.DefaultClusterDomain)
 	for flag, value := range map[string]string{"management": o.MgmtNamespace, "remote": o.RemoteNamespace} {
 		if len(validation.IsDNS1123Label(value)) > 0 {

@@ -1,4 +1,4 @@
-package cluster
+package registration
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -46,8 +47,7 @@ var (
 
 // kindResource is the type of objects of a kind.
 func kindResource(k snapshot.Kind) resource {
-	info := k.Info()
-	return resource{schema.GroupVersionResource{Group: info.Group, Version: info.Version, Resource: info.Resource}, info.Kind}
+	return resource{k.GroupVersionResource(), k.String()}
 }
 
 // access asks for the right to do something with an object of the type.
@@ -97,7 +97,7 @@ func (s *server) get(ctx context.Context, r resource, namespace, name string) (*
 // *ForeignObjectError if it is somebody else's.
 func (s *server) owned(ctx context.Context, o *object) (*unstructured.Unstructured, error) {
 	found, err := s.get(ctx, o.resource, o.namespace, o.name)
-	if err == nil && found != nil && o.foreignHint != "" && found.GetLabels()[ManagedByLabel] != ManagedBy {
+	if err == nil && found != nil && o.foreignHint != "" && found.GetLabels()[cluster.ManagedByLabel] != cluster.ManagedBy {
 		err = &ForeignObjectError{Server: s.label, Object: o.describe(), Hint: o.foreignHint}
 	}
 	return found, err

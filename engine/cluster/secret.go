@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -15,8 +14,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// secretObject is the Secret of a registration. uid may be empty if unknown.
-func secretObject(namespace, name string, uid types.UID, c *Credential, life Lifetime) (*corev1ac.SecretApplyConfiguration, error) {
+// NewSecret is the Secret of a registration. uid may be empty if unknown.
+func NewSecret(namespace, name string, uid types.UID, c *Credential, life Lifetime) (*corev1ac.SecretApplyConfiguration, error) {
 	data, err := EncodeKubeconfig(name, c)
 	if err != nil {
 		return nil, err
@@ -34,20 +33,8 @@ func secretObject(namespace, name string, uid types.UID, c *Credential, life Lif
 		WithData(map[string][]byte{SecretKey: data}), nil
 }
 
-// storedSecret reads a Secret; nil if there is none.
-func storedSecret(ctx context.Context, clientset kubernetes.Interface, namespace, name string) (*corev1.Secret, error) {
-	secret, err := clientset.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil // absence is an answer
-	}
-	if err != nil {
-		return nil, fmt.Errorf("secret %s/%s: reading: %w", namespace, name, err)
-	}
-	return secret, nil
-}
-
-// parseSecret reads the credential in a Secret. The error is a *KubeconfigError.
-func parseSecret(secret *corev1.Secret) (*Credential, Lifetime, error) {
+// ParseSecret reads the credential in a Secret. The error is a *KubeconfigError.
+func ParseSecret(secret *corev1.Secret) (*Credential, Lifetime, error) {
 	if secret.Type != SecretType {
 		return nil, Lifetime{}, &KubeconfigError{Reason: fmt.Sprintf("its Secret has type %q instead of %q", secret.Type, SecretType)}
 	}
@@ -65,7 +52,7 @@ func parseSecret(secret *corev1.Secret) (*Credential, Lifetime, error) {
 // writeToken replaces the token in a Secret that is still as it was read: a
 // Secret deleted meanwhile is not brought back, and one changed is left alone.
 func writeToken(ctx context.Context, clientset kubernetes.Interface, was *corev1.Secret, c *Credential, life Lifetime) error {
-	secret, err := secretObject(was.Namespace, was.Name, types.UID(was.Annotations[UIDAnnotation]), c, life)
+	secret, err := NewSecret(was.Namespace, was.Name, types.UID(was.Annotations[UIDAnnotation]), c, life)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package cluster_test
+package registration_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
 )
 
 // TestRegisterWritesNothingBeforeAllHolds tries what cannot work, and looks at
@@ -40,57 +41,57 @@ func TestRegisterWritesNothingBeforeAllHolds(t *testing.T) {
 	nobody := rest.AnonymousClientConfig(remote)
 
 	cases := map[string]struct {
-		change func(*cluster.Options)
+		change func(*registration.Options)
 		want   []string
 		as     any
 	}{
 		"a name with a dot": {
-			change: func(o *cluster.Options) { o.Name = "a.b" }, want: []string{`cluster name "a.b"`, "no dot"}},
+			change: func(o *registration.Options) { o.Name = "a.b" }, want: []string{`cluster name "a.b"`, "no dot"}},
 		"no name": {
-			change: func(o *cluster.Options) { o.Name = "" }, want: []string{`cluster name ""`}},
+			change: func(o *registration.Options) { o.Name = "" }, want: []string{`cluster name ""`}},
 		"a token that is too short": {
-			change: func(o *cluster.Options) { o.TokenTTL = time.Minute }, want: []string{"10m0s"}},
+			change: func(o *registration.Options) { o.TokenTTL = time.Minute }, want: []string{"10m0s"}},
 		"a server that is not there": {
-			change: func(o *cluster.Options) { o.RemoteConfig, o.RemoteContext = at(remote, closedPort(t)), "typo" },
+			change: func(o *registration.Options) { o.RemoteConfig, o.RemoteContext = at(remote, closedPort(t)), "typo" },
 			want:   []string{`remote cluster (context "typo", https://`, "refuses connections"},
-			as:     &cluster.UnreachableError{}},
+			as:     &registration.UnreachableError{}},
 		"a server that never answers": {
-			change: func(o *cluster.Options) {
+			change: func(o *registration.Options) {
 				o.MgmtConfig, o.Timeout = at(management, silentPort(t)), 300*time.Millisecond
 			},
-			want: []string{"management cluster (https://", "does not answer in time"}, as: &cluster.UnreachableError{}},
+			want: []string{"management cluster (https://", "does not answer in time"}, as: &registration.UnreachableError{}},
 		"a credential that is refused": {
-			change: func(o *cluster.Options) { o.RemoteConfig = nobody },
-			want:   []string{"remote cluster", "get namespaces/kube-system"}, as: &cluster.PermissionError{}},
+			change: func(o *registration.Options) { o.RemoteConfig = nobody },
+			want:   []string{"remote cluster", "get namespaces/kube-system"}, as: &registration.PermissionError{}},
 		"both servers are not there": {
-			change: func(o *cluster.Options) {
+			change: func(o *registration.Options) {
 				o.RemoteConfig, o.MgmtConfig = at(remote, closedPort(t)), at(management, closedPort(t))
 			},
-			want: []string{"remote cluster (", "management cluster ("}, as: &cluster.UnreachableError{}},
+			want: []string{"remote cluster (", "management cluster ("}, as: &registration.UnreachableError{}},
 		"a user who may do too little": {
-			change: func(o *cluster.Options) { o.RemoteConfig = restricted },
+			change: func(o *registration.Options) { o.RemoteConfig = restricted },
 			want: []string{"create clusterroles.rbac.authorization.k8s.io/gloomesh-remote-access", "create serviceaccounts/token/cluster-2 in namespace gloo-mesh",
 				"create virtualservices.networking.istio.io"},
-			as: &cluster.PermissionError{}},
+			as: &registration.PermissionError{}},
 		"a user who may not grant": {
-			change: func(o *cluster.Options) { o.RemoteConfig = unable },
-			want:   []string{"watch pods\n", "patch virtualservices.networking.istio.io"}, as: &cluster.PermissionError{}},
+			change: func(o *registration.Options) { o.RemoteConfig = unable },
+			want:   []string{"watch pods\n", "patch virtualservices.networking.istio.io"}, as: &registration.PermissionError{}},
 		"a context without verification": {
-			change: func(o *cluster.Options) { o.RemoteConfig = insecure }, want: []string{"verification", "certificate-authority-data"}},
+			change: func(o *registration.Options) { o.RemoteConfig = insecure }, want: []string{"verification", "certificate-authority-data"}},
 		"an address that does not answer": {
-			change: func(o *cluster.Options) { o.APIServerAddress = strings.TrimPrefix(closedPort(t), "https://") },
-			want:   []string{"the address to store", "refuses connections"}, as: &cluster.UnreachableError{}},
+			change: func(o *registration.Options) { o.APIServerAddress = strings.TrimPrefix(closedPort(t), "https://") },
+			want:   []string{"the address to store", "refuses connections"}, as: &registration.UnreachableError{}},
 		"an address of clouds' metadata": {
-			change: func(o *cluster.Options) { o.APIServerAddress = "169.254.169.254" }, want: []string{"link-local"}},
+			change: func(o *registration.Options) { o.APIServerAddress = "169.254.169.254" }, want: []string{"link-local"}},
 		"an address that is none": {
-			change: func(o *cluster.Options) { o.APIServerAddress = "host/path" }, want: []string{"want HOST or HOST:PORT"}},
+			change: func(o *registration.Options) { o.APIServerAddress = "host/path" }, want: []string{"want HOST or HOST:PORT"}},
 	}
 	managementBefore, remoteBefore := inventory(t, management), inventory(t, remote)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			options := cluster.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
+			options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
 			c.change(&options)
-			_, err := cluster.Register(t.Context(), options)
+			_, err := registration.Register(t.Context(), options)
 			require.Error(t, err)
 			for _, want := range c.want {
 				assert.Contains(t, err.Error(), want)
@@ -107,11 +108,11 @@ func TestRegisterWritesNothingBeforeAllHolds(t *testing.T) {
 func assertType(t *testing.T, err error, want any) {
 	t.Helper()
 	switch want.(type) {
-	case *cluster.UnreachableError:
-		var target *cluster.UnreachableError
+	case *registration.UnreachableError:
+		var target *registration.UnreachableError
 		assert.ErrorAs(t, err, &target)
-	case *cluster.PermissionError:
-		var target *cluster.PermissionError
+	case *registration.PermissionError:
+		var target *registration.PermissionError
 		assert.ErrorAs(t, err, &target)
 	default:
 		t.Fatalf("no case for %T", want)
@@ -121,35 +122,35 @@ func assertType(t *testing.T, err error, want any) {
 func TestRegisterRefusesTakenNamesAndForeignObjects(t *testing.T) {
 	t.Parallel()
 	management, remote := pair(t)
-	_, err := cluster.Register(t.Context(), cluster.Options{Name: "one", RemoteConfig: remote, MgmtConfig: management})
+	_, err := registration.Register(t.Context(), registration.Options{Name: "one", RemoteConfig: remote, MgmtConfig: management})
 	require.NoError(t, err)
 	createSecret(t, management, "foreign", corev1.SecretTypeOpaque, map[string][]byte{"a": []byte("b")})
-	createSecret(t, management, "unmarked", cluster.SecretType, map[string][]byte{"kubeconfig": getSecret(t, management, "gloo-mesh", "one").Data["kubeconfig"]})
-	_, err = clientsetFor(t, management).CoreV1().ServiceAccounts("gloo-mesh").Create(t.Context(),
+	createSecret(t, management, "unmarked", cluster.SecretType, map[string][]byte{"kubeconfig": sandboxtest.Secret(t, management, "gloo-mesh", "one").Data["kubeconfig"]})
+	_, err = sandboxtest.Clientset(t, management).CoreV1().ServiceAccounts("gloo-mesh").Create(t.Context(),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "users"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	before := inventory(t, management)
 
 	cases := map[string]struct {
-		options cluster.Options
+		options registration.Options
 		want    string
 	}{
 		"another cluster has the name": {
-			cluster.Options{Name: "one", RemoteConfig: management, MgmtConfig: management}, "it is the name of another cluster"},
+			registration.Options{Name: "one", RemoteConfig: management, MgmtConfig: management}, "it is the name of another cluster"},
 		"the cluster has another name": {
-			cluster.Options{Name: "two", RemoteConfig: remote, MgmtConfig: management}, "it is registered as one already"},
+			registration.Options{Name: "two", RemoteConfig: remote, MgmtConfig: management}, "it is registered as one already"},
 		"somebody's Secret has the name": {
-			cluster.Options{Name: "foreign", RemoteConfig: management, MgmtConfig: management}, "Secret gloo-mesh/foreign exists and was not made by meshctl"},
+			registration.Options{Name: "foreign", RemoteConfig: management, MgmtConfig: management}, "Secret gloo-mesh/foreign exists and was not made by meshctl"},
 		"a Secret leads elsewhere": {
-			cluster.Options{Name: "unmarked", RemoteConfig: management, MgmtConfig: management}, "leads to https://"},
+			registration.Options{Name: "unmarked", RemoteConfig: management, MgmtConfig: management}, "leads to https://"},
 		"somebody's ServiceAccount has the name": {
-			cluster.Options{Name: "users", RemoteConfig: management, MgmtConfig: management}, "ServiceAccount gloo-mesh/users exists and was not made by meshctl"},
+			registration.Options{Name: "users", RemoteConfig: management, MgmtConfig: management}, "ServiceAccount gloo-mesh/users exists and was not made by meshctl"},
 		"another management plane has the name": {
-			cluster.Options{Name: "one", RemoteConfig: remote, MgmtConfig: remote}, "another management plane"},
+			registration.Options{Name: "one", RemoteConfig: remote, MgmtConfig: remote}, "another management plane"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := cluster.Register(t.Context(), c.options)
+			_, err := registration.Register(t.Context(), c.options)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -160,12 +161,12 @@ func TestRegisterKeepsVerifyingAtAnotherAddress(t *testing.T) {
 	t.Parallel()
 	config := sandboxtest.APIServer(t)
 	address := forward(t, strings.TrimPrefix(config.Host, "https://"))
-	report, err := cluster.Register(t.Context(), cluster.Options{
+	report, err := registration.Register(t.Context(), registration.Options{
 		Name: "elsewhere", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "elsewhere", RemoteNamespace: "elsewhere", APIServerAddress: address})
 	require.NoError(t, err)
 	require.Len(t, report.Notes, 1)
 	assert.Contains(t, report.Notes[0], "tls-server-name")
-	stored, err := cluster.ParseKubeconfig(getSecret(t, config, "elsewhere", "elsewhere").Data["kubeconfig"])
+	stored, err := cluster.ParseKubeconfig(sandboxtest.Secret(t, config, "elsewhere", "elsewhere").Data["kubeconfig"])
 	require.NoError(t, err)
 	assert.Equal(t, "https://"+address, stored.Server)
 	assert.Equal(t, "127.0.0.1", stored.ServerName)
@@ -175,15 +176,15 @@ func TestRegisterKeepsVerifyingAtAnotherAddress(t *testing.T) {
 func TestRegisterMendsAGarbageSecret(t *testing.T) {
 	t.Parallel()
 	config := sandboxtest.APIServer(t)
-	makeNamespace(t, config, "garbage")
-	_, err := clientsetFor(t, config).CoreV1().Secrets("garbage").Create(t.Context(), &corev1.Secret{
+	sandboxtest.MakeNamespace(t, config, "garbage")
+	_, err := sandboxtest.Clientset(t, config).CoreV1().Secrets("garbage").Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "garbage"}, Type: cluster.SecretType, Data: map[string][]byte{"kubeconfig": []byte("\x00")},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	_, err = cluster.Register(t.Context(), cluster.Options{
+	_, err = registration.Register(t.Context(), registration.Options{
 		Name: "garbage", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "garbage", RemoteNamespace: "garbage"})
 	require.NoError(t, err)
-	userInfo(t, storedConfig(t, getSecret(t, config, "garbage", "garbage")))
+	sandboxtest.UserInfo(t, storedConfig(t, sandboxtest.Secret(t, config, "garbage", "garbage")))
 }
 
 // as is the same server seen by a user without a group that may do everything.
@@ -195,7 +196,7 @@ func as(config *rest.Config, user string) *rest.Config {
 
 func grant(t *testing.T, config *rest.Config, user string, rules []rbacv1.PolicyRule) {
 	t.Helper()
-	clientset := clientsetFor(t, config)
+	clientset := sandboxtest.Clientset(t, config)
 	_, err := clientset.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = clientset.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -205,14 +206,14 @@ func grant(t *testing.T, config *rest.Config, user string, rules []rbacv1.Policy
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		_, err := clientsetFor(t, as(config, user)).CoreV1().Namespaces().Get(context.Background(), "kube-system", metav1.GetOptions{})
+		_, err := sandboxtest.Clientset(t, as(config, user)).CoreV1().Namespaces().Get(context.Background(), "kube-system", metav1.GetOptions{})
 		assert.NoError(c, err)
 	}, waittest.Limit, 50*time.Millisecond)
 }
 
 func createSecret(t *testing.T, config *rest.Config, name string, kind corev1.SecretType, data map[string][]byte) {
 	t.Helper()
-	_, err := clientsetFor(t, config).CoreV1().Secrets("gloo-mesh").Create(t.Context(),
+	_, err := sandboxtest.Clientset(t, config).CoreV1().Secrets("gloo-mesh").Create(t.Context(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind, Data: data}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
@@ -232,24 +233,14 @@ func closedPort(t *testing.T) string {
 // silentPort is a server that accepts connections and says nothing.
 func silentPort(t *testing.T) string {
 	t.Helper()
-	listener := listen(t, "127.0.0.1:0")
-	t.Cleanup(func() { _ = listener.Close() })
+	listener := sandboxtest.Listen(t, "127.0.0.1:0")
 	return "https://" + listener.Addr().String()
-}
-
-func listen(t *testing.T, address string) net.Listener {
-	t.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", address)
-	require.NoError(t, err)
-	return listener
 }
 
 // forward makes a server answer at an address that its certificate does not cover.
 func forward(t *testing.T, to string) string {
 	t.Helper()
-	listener := listen(t, "127.0.0.2:0")
-	t.Cleanup(func() { _ = listener.Close() })
+	listener := sandboxtest.Listen(t, "127.0.0.2:0")
 	go func() {
 		for {
 			in, err := listener.Accept()

@@ -1,0 +1,48 @@
+package sandboxtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Clientset returns a client of the built-in types.
+func Clientset(t testing.TB, config *rest.Config) *kubernetes.Clientset {
+	t.Helper()
+	clientset, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	return clientset
+}
+
+// MakeNamespace creates a namespace unless it exists.
+func MakeNamespace(t testing.TB, config *rest.Config, name string) {
+	t.Helper()
+	_, err := Clientset(t, config).CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+}
+
+// Secret reads a Secret, which must exist.
+func Secret(t testing.TB, config *rest.Config, namespace, name string) *corev1.Secret {
+	t.Helper()
+	secret, err := Clientset(t, config).CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return secret
+}
+
+// UserInfo returns the user that the API server sees in the configuration.
+func UserInfo(t testing.TB, config *rest.Config) authenticationv1.UserInfo {
+	t.Helper()
+	review, err := Clientset(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return review.Status.UserInfo
+}

@@ -1,0 +1,45 @@
+// Package registration is what an administrator does with clusters: register,
+// deregister and list them, and install or upgrade the custom resource types.
+// Everything can be repeated: registering again changes only what differs, and
+// deregistering again finishes what was interrupted. Nothing is written before
+// it is known that all of it can be written.
+//
+// On the cluster, registration creates a ServiceAccount with a ClusterRole that
+// follows from the table of kinds, and a Role to renew its own token. In the
+// management namespace it creates the two objects that package cluster reads: a
+// Secret with a kubeconfig, and a KubernetesCluster.
+//
+// Register:
+//
+//	options.go     what to register where
+//	register.go    the order of the writes
+//	preflight.go   what is checked before the first write
+//	address.go     the address and the certificate to store
+//	remote.go      objects on the registered cluster
+//	rules.go       the permissions granted there
+//	management.go  objects on the management cluster
+//	crds.go        installing and upgrading the custom resource types
+//	inspect.go     the same checks alone, for wizards
+//
+// Deregister:
+//
+//	deregister.go  the order of the removals
+//	clean.go       removing what is on the cluster
+//	collect.go     deleting all objects with a label
+//	elsewhere.go   objects in other clusters that refer to the cluster
+//	leftovers.go   the record of what could not be removed
+//
+// List:
+//
+//	list.go        all clusters, with their meshes
+//	check.go       the health of one cluster
+//
+// All of them:
+//
+//	server.go      one API server, as the caller may use it
+//	apply.go       writing an object, and whose it was before
+//	access.go      asking the API server for permissions
+//	report.go      what was done
+//	names.go       names and annotations
+//	errors.go      typed errors
+package registration

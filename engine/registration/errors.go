@@ -1,0 +1,84 @@
+package registration
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/kube"
+)
+
+// UnreachableError says that an API server cannot be used.
+type UnreachableError struct {
+	// Server names the server for people, as in
+	// `management cluster (context "prod", https://…)`.
+	Server string
+	Err    error
+}
+
+func (e *UnreachableError) Error() string {
+	return kube.Reason(e.Server, e.Err) + "; check the context, the network and that the server runs"
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// PermissionError lists what the caller may not do; nothing was written.
+type PermissionError struct {
+	Server string
+	// Missing are "VERB RESOURCE[/NAME][ in namespace NS]", ascending.
+	Missing []string
+}
+
+func (e *PermissionError) Error() string {
+	return fmt.Sprintf("%s: you may not:\n  %s\nask its administrator for these permissions, or use a context that has them",
+		e.Server, strings.Join(e.Missing, "\n  "))
+}
+
+// NameTakenError says that a name belongs to another cluster, or a cluster has
+// another name already.
+type NameTakenError struct {
+	Name   string
+	Reason string
+}
+
+func (e *NameTakenError) Error() string {
+	return fmt.Sprintf("cluster %s cannot be registered under this name: %s", e.Name, e.Reason)
+}
+
+// ForeignObjectError says that an object which registration would write exists
+// and is somebody else's.
+type ForeignObjectError struct {
+	Server string
+	// Object is "KIND [NAMESPACE/]NAME".
+	Object string
+	Hint   string
+}
+
+func (e *ForeignObjectError) Error() string {
+	return fmt.Sprintf("%s: %s exists and was not made by meshctl; %s", e.Server, e.Object, e.Hint)
+}
+
+// NotRegisteredError says that there is nothing to deregister.
+type NotRegisteredError struct {
+	Name      string
+	Namespace string
+}
+
+func (e *NotRegisteredError) Error() string {
+	return fmt.Sprintf("cluster %s is not registered: there is neither a Secret nor a KubernetesCluster of that name in namespace %s; "+
+		"`meshctl cluster list` shows the names (give --remote-context to clean up what an earlier registration left on the cluster itself)",
+		e.Name, e.Namespace)
+}
+
+// WrongClusterError says that a context leads to a cluster other than the one
+// registered under the name.
+type WrongClusterError struct {
+	Name   string
+	Server string
+	// Registered and Actual are UIDs of kube-system namespaces.
+	Registered, Actual string
+}
+
+func (e *WrongClusterError) Error() string {
+	return fmt.Sprintf("%s is not the cluster registered as %s: its kube-system namespace has UID %s, the registered one has %s; use the right --remote-context",
+		e.Server, e.Name, e.Actual, e.Registered)
+}
