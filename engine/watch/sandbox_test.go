@@ -32,8 +32,6 @@ type watched struct {
 	*watch.Source
 	t   *testing.T
 	log *logged
-	// wakes counts the signals of Changed that this test took.
-	wakes int
 }
 
 // logged collects log lines from many goroutines.
@@ -92,7 +90,6 @@ func (w *watched) until(what string, condition func(*snapshot.Input) bool) *snap
 		}
 		select {
 		case <-w.Changed():
-			w.wakes++
 		case <-deadline:
 			require.FailNow(w.t, "never came: "+what, "%s", w.log)
 		}
