@@ -14,21 +14,14 @@ func (r *reconciler) assemble() *snapshot.Plan {
 	plan := &snapshot.Plan{
 		Meshes: r.env.topology.Meshes, VirtualMeshes: r.env.topology.VirtualMeshes, Workloads: r.env.inv.Workloads,
 	}
-	switch {
-	case !r.rebuilt && len(r.changed) == 0:
-		plan.Destinations = r.plan.Destinations
-	case r.rebuilt:
+	if r.rebuilt {
 		plans := make([]*snapshot.DestinationPlan, len(r.states))
 		for i, s := range r.states {
 			plans[i] = s.plan
 		}
 		plan.Destinations = snapshot.ListOf(plans)
-	default:
-		plans := make(map[int]*snapshot.DestinationPlan, len(r.changed))
-		for i := range r.changed {
-			plans[i] = r.states[i].plan
-		}
-		plan.Destinations = r.plan.Destinations.With(plans)
+	} else {
+		plan.Destinations = r.plan.Destinations.With(r.changed)
 	}
 	plan.VirtualDestinations = r.planVirtualDestinations()
 	plan.Policies = r.planPolicies()
@@ -40,21 +33,21 @@ func (r *reconciler) assemble() *snapshot.Plan {
 
 // planPolicies plans all policies, TrafficPolicies first.
 func (r *reconciler) planPolicies() []*snapshot.PolicyPlan {
-	if !r.rebuilt && len(r.dirtyPolicies) == 0 && len(r.plan.Policies) == len(r.traffic)+len(r.access) {
-		return r.plan.Policies
-	}
 	out := make([]*snapshot.PolicyPlan, 0, len(r.traffic)+len(r.access))
 	for _, b := range r.traffic {
-		if b.plan == nil || r.dirtyPolicies[b.ref] {
-			b.plan = reuseIfEqual(b.plan, r.planTrafficPolicy(b))
+		if b.stale {
+			b.plan, b.stale = reuseIfEqual(b.plan, r.planTrafficPolicy(b)), false
 		}
 		out = append(out, b.plan)
 	}
 	for _, b := range r.access {
-		if b.plan == nil || r.dirtyPolicies[b.ref] {
-			b.plan = reuseIfEqual(b.plan, r.planAccessPolicy(b))
+		if b.stale || r.handWrittenChanged {
+			b.plan, b.stale = reuseIfEqual(b.plan, r.planAccessPolicy(b)), false
 		}
 		out = append(out, b.plan)
+	}
+	if r.plan != nil && slices.Equal(r.plan.Policies, out) {
+		return r.plan.Policies
 	}
 	return out
 }
@@ -72,10 +65,9 @@ func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
 	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: b.issues}
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
-		s := r.states[i]
-		at := slices.Index(s.traffic, b)
-		p.Verdicts = append(p.Verdicts, s.accepted.verdicts[at])
-		p.IssueCount += len(s.accepted.verdicts[at].Issues)
+		verdict := r.states[i].accepted.verdicts[slices.Index(r.attached[i].traffic, b)]
+		p.Verdicts = append(p.Verdicts, verdict)
+		p.IssueCount += len(verdict.Issues)
 	}
 	return b.enforcementRecord.record(p, r.trafficEnforcement(b, p))
 }
@@ -118,7 +110,7 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 func (r *reconciler) accessOrder(i int, b *accessBinding) uint32 {
 	s := r.states[i]
 	var before uint32
-	for _, other := range s.access {
+	for _, other := range r.attached[i].access {
 		if other == b {
 			break
 		}

@@ -7,17 +7,16 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// bindPolicies finds the Destinations that each policy selects, and adds the policy
-// to their states. If the environment did not change, only changed policies are
-// bound.
+// bindPolicies finds the Destinations that each policy selects, and attaches the
+// policy to them. If the environment did not change, only changed policies are bound.
 func (r *reconciler) bindPolicies() {
 	r.bindTrafficPolicies()
 	r.bindAccessPolicies()
 	if !r.rebuilt {
 		return
 	}
-	for _, s := range r.states {
-		slices.SortFunc(s.traffic, byAge)
+	for _, a := range r.attached {
+		slices.SortFunc(a.traffic, byAge)
 	}
 }
 
@@ -57,26 +56,24 @@ func (r *reconciler) bindTrafficPolicies() {
 }
 
 func (r *reconciler) addTrafficBinding(b *trafficBinding) {
-	r.dirtyPolicies[b.ref] = true
 	for _, i := range b.selected {
-		s := r.states[i]
+		a := r.edit(i)
 		if r.rebuilt {
-			s.traffic = append(s.traffic, b) // sorted at the end of bindPolicies
+			a.traffic = append(a.traffic, b) // sorted at the end of bindPolicies
 			continue
 		}
-		r.dirty[i] = true
-		at, _ := slices.BinarySearchFunc(s.traffic, b, byAge)
-		s.traffic = slices.Insert(s.traffic, at, b)
+		at, _ := slices.BinarySearchFunc(a.traffic, b, byAge)
+		a.traffic = slices.Insert(a.traffic, at, b)
 	}
 }
 
 func (r *reconciler) removeTrafficBinding(b *trafficBinding) {
 	if r.rebuilt {
-		return // the states are new
+		return // nothing is attached yet
 	}
 	for _, i := range b.selected {
-		r.dirty[i] = true
-		r.states[i].traffic = slices.DeleteFunc(r.states[i].traffic, func(x *trafficBinding) bool { return x == b })
+		a := r.edit(i)
+		a.traffic = slices.DeleteFunc(a.traffic, func(x *trafficBinding) bool { return x == b })
 	}
 }
 
@@ -99,7 +96,6 @@ func (r *reconciler) bindAccessPolicies() {
 		}
 		b := r.env.newAccessBinding(p, was)
 		r.access = append(r.access, b)
-		r.dirtyPolicies[ref] = true
 		r.replaceAccessBinding(was, b)
 	}
 	for _, gone := range old {
@@ -107,57 +103,44 @@ func (r *reconciler) bindAccessPolicies() {
 	}
 }
 
-// replaceAccessBinding replaces a binding in the states that it selects. Either may
-// be nil.
+// replaceAccessBinding replaces a binding on the Destinations that it selects. Either
+// may be nil.
 func (r *reconciler) replaceAccessBinding(was, now *accessBinding) {
 	if was != nil && !r.rebuilt {
 		for _, i := range was.selected {
-			r.dirty[i] = true
-			r.states[i].access = slices.DeleteFunc(r.states[i].access, func(x *accessBinding) bool { return x == was })
-			r.markAccessPolicies(i)
+			a := r.edit(i)
+			a.access = slices.DeleteFunc(a.access, func(x *accessBinding) bool { return x == was })
 		}
-		r.markAccountGroups(was.selected)
 	}
 	if now == nil {
 		return
 	}
 	for _, i := range now.selected {
-		s := r.states[i]
+		a := r.edit(i)
 		if r.rebuilt {
-			s.access = append(s.access, now) // policies are in order
+			a.access = append(a.access, now) // policies are in order
 			continue
 		}
-		r.dirty[i] = true
-		at, _ := slices.BinarySearchFunc(s.access, now, func(a, b *accessBinding) int { return a.ref.Compare(b.ref) })
-		s.access = slices.Insert(s.access, at, now)
-		r.markAccessPolicies(i)
-	}
-	if !r.rebuilt {
-		r.markAccountGroups(now.selected)
+		at, _ := slices.BinarySearchFunc(a.access, now, func(a, b *accessBinding) int { return a.ref.Compare(b.ref) })
+		a.access = slices.Insert(a.access, at, now)
 	}
 }
 
-// markAccountGroups marks the Destinations that share an account with the selected
-// ones: they are evaluated together.
-func (r *reconciler) markAccountGroups(selected []int) {
-	marked := map[*accountGroup]bool{}
-	for _, i := range selected {
-		group := r.env.accounts.groups[i]
-		if group == nil || marked[group] {
-			continue
-		}
-		marked[group] = true
-		for _, member := range group.members {
-			r.dirty[member] = true
-			r.markAccessPolicies(member)
+// editAccountGroups has all Destinations planned that share an account with one whose
+// AccessPolicies changed: they are evaluated together.
+func (r *reconciler) editAccountGroups() {
+	for i, group := range r.env.accounts.groups {
+		if i == group.members[0] && slices.ContainsFunc(group.members, r.accessChanged) {
+			for _, member := range group.members {
+				r.edit(member)
+			}
 		}
 	}
 }
 
-// markAccessPolicies marks the policies on a Destination, whose order there may have
-// changed.
-func (r *reconciler) markAccessPolicies(i int) {
-	for _, b := range r.states[i].access {
-		r.dirtyPolicies[b.ref] = true
-	}
+// accessChanged reports whether the AccessPolicies on a Destination are not those that
+// its plan was made from.
+func (r *reconciler) accessChanged(i int) bool {
+	was, now := r.planned[i], r.attached[i]
+	return was != now && (was == nil || !slices.Equal(was.access, now.access))
 }

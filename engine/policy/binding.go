@@ -18,8 +18,9 @@ type trafficBinding struct {
 	workloads inventory.WorkloadList
 	issues    []snapshot.Issue
 	enforcementRecord
-	// plan is the last verdict; nil if there is none yet.
-	plan *snapshot.PolicyPlan
+	// plan is the last verdict, and stale if it must be made again.
+	plan  *snapshot.PolicyPlan
+	stale bool
 }
 
 // accessBinding is an AccessPolicy with the Destinations that it selects and the
@@ -37,12 +38,13 @@ type accessBinding struct {
 	workloads inventory.WorkloadList
 	issues    []snapshot.Issue
 	enforcementRecord
-	// plan is the last verdict; nil if there is none yet.
-	plan *snapshot.PolicyPlan
+	// plan is the last verdict, and stale if it must be made again.
+	plan  *snapshot.PolicyPlan
+	stale bool
 }
 
 func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *trafficBinding) *trafficBinding {
-	b := &trafficBinding{policy: p, ref: snapshot.RefOf(snapshot.TrafficPolicy, p)}
+	b := &trafficBinding{stale: true, policy: p, ref: snapshot.RefOf(snapshot.TrafficPolicy, p)}
 	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
 	b.issues = inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)
@@ -64,7 +66,7 @@ func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *tr
 }
 
 func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *accessBinding) *accessBinding {
-	b := &accessBinding{policy: p, ref: snapshot.RefOf(snapshot.AccessPolicy, p)}
+	b := &accessBinding{stale: true, policy: p, ref: snapshot.RefOf(snapshot.AccessPolicy, p)}
 	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
 	b.issues = inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)

@@ -132,14 +132,21 @@ func (d *dependencies) refreshOne(r *reconciler, e *egress, dirty map[inventory.
 
 func (e *egress) updateHosts(r *reconciler) bool {
 	changed := false
-	for i := range r.rerouted() {
-		before, selected := e.routed[i]
-		if !selected {
-			continue
-		}
-		if now := r.routedHosts(i, e.mesh); !reflect.DeepEqual(before, now) {
+	update := func(i int) {
+		if now := r.routedHosts(i, e.mesh); !reflect.DeepEqual(e.routed[i], now) {
 			e.routed[i] = now
 			changed = true
+		}
+	}
+	if r.resolved {
+		for i := range e.routed {
+			update(i)
+		}
+	} else {
+		for i := range r.changed {
+			if _, selected := e.routed[i]; selected {
+				update(i)
+			}
 		}
 	}
 	if changed {

@@ -23,15 +23,11 @@ type enforcementRecord struct {
 func (r *reconciler) readEnforced(m *snapshot.Management) {
 	for i, p := range m.TrafficPolicies {
 		b := r.traffic[i]
-		if b.update(p.Status.LastEnforcedGeneration, b.plan) {
-			r.dirtyPolicies[b.ref] = true
-		}
+		b.stale = b.update(p.Status.LastEnforcedGeneration, b.plan) || b.stale
 	}
 	for i, p := range m.AccessPolicies {
 		b := r.access[i]
-		if b.update(p.Status.LastEnforcedGeneration, b.plan) {
-			r.dirtyPolicies[b.ref] = true
-		}
+		b.stale = b.update(p.Status.LastEnforcedGeneration, b.plan) || b.stale
 	}
 }
 

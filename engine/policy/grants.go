@@ -39,11 +39,11 @@ func (g *grants) inForceOn(i int, policies []*accessBinding) (rules []*snapshot.
 // evaluateGrants evaluates the AccessPolicies on a group of Destinations, oldest
 // first. A policy that would allow more than is written, alone or together with an
 // older one, is rejected on all Destinations that share the account.
-func (env *environment) evaluateGrants(members []int, states []*destinationState) *grants {
+func (env *environment) evaluateGrants(members []int, attached []*attachments) *grants {
 	out := &grants{issues: map[grantKey][]snapshot.Issue{}, grants: map[grantKey][]*snapshot.Grant{}, rules: map[grantKey]*snapshot.AccessRule{}}
 	var policies []*accessBinding
 	for _, i := range members {
-		policies = append(policies, states[i].access...)
+		policies = append(policies, attached[i].access...)
 	}
 	slices.SortFunc(policies, func(a, b *accessBinding) int { return inventory.CompareAge(a.policy, b.policy) })
 	held := map[snapshot.Account][]*snapshot.Grant{}

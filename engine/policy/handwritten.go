@@ -146,21 +146,6 @@ func (r *reconciler) updateHandWritten(clusters []*snapshot.Cluster, refuse bool
 	r.handWrittenChanged = changed
 }
 
-// markHandWritten marks what may conflict with changed hand-written objects.
-func (r *reconciler) markHandWritten() {
-	if r.rebuilt || !r.handWrittenChanged {
-		return
-	}
-	for i, s := range r.states {
-		if len(s.traffic) > 0 {
-			r.dirty[i] = true
-		}
-	}
-	for _, b := range r.access {
-		r.dirtyPolicies[b.ref] = true
-	}
-}
-
 // handWrittenIssues lists the hand-written objects that configure the same as a
 // policy for a host: routes, or connections and subsets.
 func (c *fieldContext) handWrittenIssues() []snapshot.Issue {

@@ -21,8 +21,12 @@ type Planner struct {
 	// nothing. They never change.
 	Dialects []*snapshot.Dialect
 
-	last                inputs
-	env                 *environment
+	last inputs
+	env  *environment
+	// attached are the policies on each Destination, and planned those that its plan
+	// was made from; nil if it was made in another environment. Where the two are the
+	// same object, the plan still holds.
+	attached, planned   []*attachments
 	states              []*destinationState
 	traffic             []*trafficBinding // ascending by ref
 	access              []*accessBinding  // ascending by ref
@@ -51,24 +55,21 @@ type inputs struct {
 	dependencies            []*enterprisev1beta1.ServiceDependency
 }
 
-// reconciler makes one Plan. It tracks what has to be computed again.
+// reconciler makes one Plan.
 type reconciler struct {
 	*Planner
-	next                     inputs
-	rebuilt                  bool         // the environment is new
-	dirty                    map[int]bool // Destinations to plan; all if rebuilt
-	changed                  map[int]bool // Destinations whose plans are new
-	dirtyPolicies            map[snapshot.Ref]bool
-	dirtyVirtualDestinations map[snapshot.Ref]bool
-	rebacked                 map[int]bool // Destinations whose VirtualDestinations changed
-	// handWrittenChanged is set if a hand-written object changed.
-	handWrittenChanged bool
-	grants             map[int]*grants // by the first Destination of the account group
+	next inputs
+	// rebuilt is set if the environment is new, handWrittenChanged if a hand-written
+	// object changed, and resolved if VirtualDestinations were resolved again.
+	rebuilt, handWrittenChanged, resolved bool
+	// changed are the new plans of Destinations.
+	changed map[int]*snapshot.DestinationPlan
+	grants  map[int]*grants // by the first Destination of the account group
 }
 
 // Plan makes the Plan for an Input and what was discovered in it.
 func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *snapshot.Plan {
-	r := &reconciler{Planner: p, dirty: map[int]bool{}, changed: map[int]bool{}, dirtyPolicies: map[snapshot.Ref]bool{}, dirtyVirtualDestinations: map[snapshot.Ref]bool{}, rebacked: map[int]bool{}}
+	r := &reconciler{Planner: p, changed: map[int]*snapshot.DestinationPlan{}}
 	r.next = p.last.next(in, discovered)
 	r.updateHandWritten(in.Clusters, in.RefuseIntersecting)
 	r.updateEnvironment(in)
@@ -76,8 +77,6 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.bindPolicies()
 	r.bindVirtualDestinations()
 	r.readEnforced(in.Management)
-	r.markHandWritten()
-	r.markStored()
 	r.acceptTrafficPolicies()
 	r.planDestinations()
 	r.planDependencies()
@@ -146,25 +145,22 @@ func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	}
 	r.states = carryStates(old, r.states, env)
 	r.env = env
+	r.attached = slices.Repeat([]*attachments{noAttachments}, len(r.states))
+	r.planned = make([]*attachments, len(r.states))
 }
 
-// carryStates carries the state of each Destination over to a new environment,
-// without its policies.
+// carryStates carries the state of each Destination over to a new environment.
 func carryStates(old *environment, states []*destinationState, env *environment) []*destinationState {
 	out := make([]*destinationState, len(env.inv.Destinations))
 	at := 0
 	for i, d := range env.inv.Destinations {
-		out[i] = &destinationState{}
-		if old == nil {
-			continue
-		}
 		for at < len(states) && old.inv.Destinations[at].Name < d.Name {
 			at++
 		}
 		if at < len(states) && old.inv.Destinations[at].Name == d.Name {
-			s := *states[at]
-			s.traffic, s.access, s.required = nil, nil, nil
-			out[i] = &s
+			out[i] = states[at]
+		} else {
+			out[i] = &destinationState{}
 		}
 	}
 	return out
@@ -184,18 +180,6 @@ func defaultTLS(s *settingsv1.Settings) *snapshot.WithOrigin[networkingv1.TLSMod
 	}
 }
 
-// markStored marks the Destinations whose stored specs of policies changed.
-func (r *reconciler) markStored() {
-	if r.rebuilt || snapshot.SameSlice(r.last.stored, r.next.stored) {
-		return
-	}
-	for i, d := range r.env.inv.Destinations {
-		if len(r.states[i].traffic) > 0 && find(r.last.stored, d) != find(r.next.stored, d) {
-			r.dirty[i] = true
-		}
-	}
-}
-
 // find finds a Destination in a list that is ascending by namespace and name.
 func find(list []*discoveryv1.Destination, d *discoveryv1.Destination) *discoveryv1.Destination {
 	i, ok := slices.BinarySearchFunc(list, d, snapshot.CompareNames)
@@ -205,100 +189,113 @@ func find(list []*discoveryv1.Destination, d *discoveryv1.Destination) *discover
 	return list[i]
 }
 
-// eachDirty calls f for the Destinations to look at.
-func (r *reconciler) eachDirty(f func(i int, s *destinationState)) {
-	if r.rebuilt {
-		for i, s := range r.states {
-			f(i, s)
-		}
-		return
-	}
-	for i := range r.dirty {
-		f(i, r.states[i])
-	}
-}
-
 // acceptTrafficPolicies decides which TrafficPolicies are in force, and adds the
-// subsets that they require to the target Destinations.
+// subsets that they require to the target Destinations. It does so where the policies
+// or their stored specs changed; everywhere if something that all depend on did.
 func (r *reconciler) acceptTrafficPolicies() {
-	r.eachDirty(func(i int, s *destinationState) {
-		now := r.env.collectInputs(i, s, find(r.next.stored, r.env.inv.Destinations[i]))
+	all := r.handWrittenChanged || r.resolved
+	sameStored := snapshot.SameSlice(r.last.stored, r.next.stored)
+	planned := r.planned[:len(r.attached)]
+	for i, a := range r.attached {
+		if a == planned[i] && (a == noAttachments || !all && sameStored) {
+			continue
+		}
+		s, stored := r.states[i], find(r.next.stored, r.env.inv.Destinations[i])
+		if a == r.planned[i] && !all && stored == s.inputs.stored {
+			continue
+		}
+		now := r.env.collectInputs(i, a.traffic, stored)
 		same := s.plan != nil && now.same(&s.inputs)
 		if same && !r.rebuilt {
-			return
+			continue
 		}
 		r.trackShifts(i, s, &now)
 		accepted := s.accepted
 		if !same {
-			r.changed[i] = true
+			s.stale = true
+			r.edit(i)
 			accepted = nil
-			if len(s.traffic) > 0 {
-				accepted = r.env.acceptPolicies(i, s.traffic, now.stored)
+			if len(a.traffic) > 0 {
+				accepted = r.env.acceptPolicies(i, a.traffic, now.stored)
 			}
-			for _, b := range s.traffic {
-				r.dirtyPolicies[b.ref] = true
+			for _, b := range a.traffic {
+				b.stale = true
 			}
 		}
-		r.updateRequirements(i, s, accepted)
+		r.updateRequirements(i, s.accepted, accepted)
 		s.inputs, s.accepted = now, accepted
-	})
+	}
 }
 
 // updateRequirements replaces the subsets that the policies of a Destination require
 // of others.
-func (r *reconciler) updateRequirements(from int, s *destinationState, accepted *acceptance) {
+func (r *reconciler) updateRequirements(from int, before, now *acceptance) {
 	if !r.rebuilt {
-		for at := range r.env.requirements(from, s.accepted) {
-			target := r.states[at]
-			target.required = slices.DeleteFunc(slices.Clone(target.required), func(x subsetRequirement) bool { return x.from == from })
-			r.dirty[at] = true
+		for at := range r.env.requirements(from, before) {
+			target := r.edit(at)
+			target.required = slices.DeleteFunc(target.required, func(x subsetRequirement) bool { return x.from == from })
 		}
 	}
-	for at, required := range r.env.requirements(from, accepted) {
-		target := r.states[at]
+	for at, required := range r.env.requirements(from, now) {
+		target := r.edit(at)
 		target.required = append(target.required, required...)
-		r.dirty[at] = true
 	}
 }
 
-// planDestinations plans the Destinations whose inputs changed.
+// planDestinations plans the Destinations whose policies changed.
 func (r *reconciler) planDestinations() {
-	r.eachDirty(func(i int, s *destinationState) {
-		sortRequirements(s.required)
-		rules, granted := r.accessOn(i, s)
-		if !slices.Equal(rules, s.rules) || !slices.Equal(granted, s.granted) {
-			r.changed[i] = true
-			s.rules, s.granted = rules, granted
+	r.editAccountGroups()
+	planned := r.planned[:len(r.attached)]
+	for i, a := range r.attached {
+		if a != planned[i] {
+			r.updatePlan(i, a)
+			planned[i] = a
 		}
-		if subsets := subsetsOf(s.required); !reflect.DeepEqual(subsets, s.subsets) {
-			r.changed[i] = true
-			s.subsets = subsets
+	}
+}
+
+// updatePlan plans one Destination.
+func (r *reconciler) updatePlan(i int, a *attachments) {
+	s := r.states[i]
+	sortRequirements(a.required)
+	stale := s.stale
+	s.stale = false
+	rules, granted := r.accessOn(i, a.access)
+	if !slices.Equal(rules, s.rules) || !slices.Equal(granted, s.granted) {
+		stale = true
+		s.rules, s.granted = rules, granted
+	}
+	if r.accessChanged(i) || s.grants != nil {
+		for _, b := range a.access {
+			b.stale = true // its order here may have changed
 		}
-		if !r.changed[i] && requiringPoliciesUnchanged(s) {
-			return
-		}
-		plan := r.env.planDestination(i, s)
-		if s.plan != nil && reflect.DeepEqual(plan, s.plan) {
-			delete(r.changed, i)
-			return
-		}
-		s.plan = plan
-		r.changed[i] = true
-	})
+	}
+	if subsets := subsetsOf(a.required); !reflect.DeepEqual(subsets, s.subsets) {
+		stale = true
+		s.subsets = subsets
+	}
+	// The plan names the policies that require subsets.
+	if !stale && slices.Equal(requiringPolicies(a.required), s.plan.RequiredSubsets) {
+		return
+	}
+	if plan := r.env.planDestination(i, s, a.required); s.plan == nil || !reflect.DeepEqual(plan, s.plan) {
+		s.plan, r.changed[i] = plan, plan
+	}
 }
 
 // accessOn lists the AccessPolicies in force on a Destination, and their grants where
 // the mesh identifies by account. Destinations that share accounts are evaluated
 // once, together.
-func (r *reconciler) accessOn(i int, s *destinationState) ([]*snapshot.AccessRule, []*snapshot.Grant) {
+func (r *reconciler) accessOn(i int, policies []*accessBinding) ([]*snapshot.AccessRule, []*snapshot.Grant) {
 	d := r.env.inv.Destinations[i]
+	r.states[i].grants = nil
 	if k := d.Spec.KubeService; k == nil || len(k.WorkloadSelectorLabels) == 0 {
 		return nil, nil // there are no pods on which access could be enforced
 	}
 	mesh := r.env.topology.MeshOf(d)
 	if mesh == nil || !mesh.Dialect.ByAccount {
-		rules := make([]*snapshot.AccessRule, 0, len(s.access))
-		for _, b := range s.access {
+		rules := make([]*snapshot.AccessRule, 0, len(policies))
+		for _, b := range policies {
 			if mesh == nil || !snapshot.HasErrors(b.unsupportedFields(mesh.Dialect)) {
 				rules = append(rules, b.rule)
 			}
@@ -311,15 +308,9 @@ func (r *reconciler) accessOn(i int, s *destinationState) ([]*snapshot.AccessRul
 	}
 	granted := r.grants[members[0]]
 	if granted == nil {
-		granted = r.env.evaluateGrants(members, r.states)
+		granted = r.env.evaluateGrants(members, r.attached)
 		r.grants[members[0]] = granted
 	}
-	s.grants = granted
-	return granted.inForceOn(i, s.access)
-}
-
-// requiringPoliciesUnchanged reports whether the plan names the policies that require
-// subsets.
-func requiringPoliciesUnchanged(s *destinationState) bool {
-	return slices.Equal(requiringPolicies(s.required), s.plan.RequiredSubsets)
+	r.states[i].grants = granted
+	return granted.inForceOn(i, policies)
 }

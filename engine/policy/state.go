@@ -12,13 +12,30 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// destinationState is the Planner's cache of one Destination: the policies on it and
-// the results.
-type destinationState struct {
+// attachments are the policies on one Destination. They never change once a plan was
+// made from them: a Destination with other policies has other attachments.
+type attachments struct {
 	traffic  []*trafficBinding // oldest first
 	access   []*accessBinding  // ascending by ref
 	required []subsetRequirement
+}
 
+// noAttachments are the attachments of every Destination without policies.
+var noAttachments = &attachments{}
+
+// edit returns the attachments of a Destination to be changed.
+func (r *reconciler) edit(i int) *attachments {
+	a := r.attached[i]
+	if a == noAttachments || a == r.planned[i] {
+		a = &attachments{traffic: slices.Clone(a.traffic), access: slices.Clone(a.access), required: slices.Clone(a.required)}
+		r.attached[i] = a
+	}
+	return a
+}
+
+// destinationState is the Planner's cache of one Destination: the results for its
+// policies.
+type destinationState struct {
 	inputs   destinationInputs
 	accepted *acceptance
 	rules    []*snapshot.AccessRule
@@ -26,6 +43,8 @@ type destinationState struct {
 	grants   *grants // set if the mesh identifies by account
 	subsets  []snapshot.Subset
 	plan     *snapshot.DestinationPlan
+	// stale is set if the plan was made from other inputs.
+	stale bool
 }
 
 // subsetRequirement is a subset of a Destination to which a policy in force on
@@ -79,17 +98,17 @@ func (env *environment) targetInputs(i int) targetInputs {
 }
 
 // collectInputs collects the inputs of a Destination's plan.
-func (env *environment) collectInputs(i int, s *destinationState, stored *discoveryv1.Destination) destinationInputs {
+func (env *environment) collectInputs(i int, traffic []*trafficBinding, stored *discoveryv1.Destination) destinationInputs {
 	in := destinationInputs{targetInputs: env.targetInputs(i), defaultTLS: env.defaultTLS}
-	if len(s.traffic) == 0 {
+	if len(traffic) == 0 {
 		return in
 	}
 	in.stored, in.refuseIntersecting = stored, env.refuseIntersecting
 	for _, viewer := range env.topology.Viewers(i) {
 		in.handWritten = append(in.handWritten, env.handWritten[viewer.Cluster])
 	}
-	in.policies = make([]*networkingv1.TrafficPolicy, 0, len(s.traffic))
-	for _, b := range s.traffic {
+	in.policies = make([]*networkingv1.TrafficPolicy, 0, len(traffic))
+	for _, b := range traffic {
 		in.policies = append(in.policies, b.policy)
 		env.collectTargets(&in, b.policy.Spec.Policy)
 		if old := lastGood(stored, b.ref); old != nil {
@@ -117,7 +136,7 @@ func (env *environment) collectTargets(in *destinationInputs, p *networkingv1.Po
 }
 
 // planDestination builds a Destination's plan.
-func (env *environment) planDestination(i int, s *destinationState) *snapshot.DestinationPlan {
+func (env *environment) planDestination(i int, s *destinationState, required []subsetRequirement) *snapshot.DestinationPlan {
 	at := &s.inputs
 	plan := &snapshot.DestinationPlan{
 		Ref: inventory.DestinationRef(at.destination), Destination: at.destination, Mesh: at.mesh, LocalFQDN: at.fqdn,
@@ -126,7 +145,7 @@ func (env *environment) planDestination(i int, s *destinationState) *snapshot.De
 	if s.accepted != nil {
 		plan.Traffic = s.accepted.applied
 	}
-	plan.RequiredSubsets = requiringPolicies(s.required)
+	plan.RequiredSubsets = requiringPolicies(required)
 	if at.mesh != nil && at.destination.Spec.KubeService != nil {
 		plan.Views = env.views(i, plan.Traffic, s.subsets)
 	}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -23,16 +22,33 @@ const (
 // virtualDestinationStates is the Planner's cache of VirtualDestinations.
 type virtualDestinationStates struct {
 	states []*virtualDestinationState // ascending by ref
-	// shiftedFrom are the Destinations, by index, whose policies send requests to a
-	// VirtualDestination, or would if it existed.
-	shiftedFrom map[snapshot.Ref]map[int]bool
+	// shifts are the policies that send requests to a VirtualDestination, or would if
+	// it existed.
+	shifts map[snapshot.Ref]*shifts
 }
+
+// shifts are the Destinations, by index, whose policies send requests to one
+// VirtualDestination. Where one of them changes, there is a new object.
+type shifts struct{ from map[int]bool }
 
 type virtualDestinationState struct {
 	virtualDestination *virtualDestination
 	// base is the plan without what follows from policies.
 	base *snapshot.VirtualDestinationPlan
 	plan *snapshot.VirtualDestinationPlan
+	// planned is what plan was made from.
+	planned virtualDestinationInputs
+}
+
+// virtualDestinationInputs are what the plan of a VirtualDestination is made from.
+type virtualDestinationInputs struct {
+	base     *snapshot.VirtualDestinationPlan
+	shifts   *shifts
+	services []*snapshot.DestinationPlan
+}
+
+func (a *virtualDestinationInputs) same(b *virtualDestinationInputs) bool {
+	return a.base == b.base && a.shifts == b.shifts && slices.Equal(a.services, b.services)
 }
 
 // bindVirtualDestinations finds the meshes and services of each VirtualDestination,
@@ -40,22 +56,18 @@ type virtualDestinationState struct {
 // resolved again.
 func (r *reconciler) bindVirtualDestinations() {
 	if r.rebuilt {
-		r.virtualDestinations.shiftedFrom = map[snapshot.Ref]map[int]bool{} // indexes may have changed
+		r.virtualDestinations.shifts = map[snapshot.Ref]*shifts{} // indexes may have changed
 	} else if snapshot.SameSlice(r.last.virtualDestinations, r.next.virtualDestinations) && !r.handWrittenChanged {
 		return
 	}
+	r.resolved = true
 	old := make(map[snapshot.Ref]*virtualDestinationState, len(r.virtualDestinations.states))
 	for _, s := range r.virtualDestinations.states {
 		old[s.virtualDestination.ref] = s
-		if !r.rebuilt {
-			r.markBacking(s)
-		}
 	}
 	r.virtualDestinations.states = make([]*virtualDestinationState, 0, len(r.next.virtualDestinations))
 	for _, v := range r.next.virtualDestinations {
-		ref := snapshot.RefOf(snapshot.VirtualDestination, v)
-		s := old[ref]
-		delete(old, ref)
+		s := old[snapshot.RefOf(snapshot.VirtualDestination, v)]
 		if s == nil {
 			s = &virtualDestinationState{}
 		}
@@ -63,9 +75,6 @@ func (r *reconciler) bindVirtualDestinations() {
 			s.virtualDestination = r.env.newVirtualDestination(v)
 		}
 		r.virtualDestinations.states = append(r.virtualDestinations.states, s)
-	}
-	for ref := range old {
-		r.markVirtualDestination(ref)
 	}
 	r.assignHostnames()
 }
@@ -84,57 +93,32 @@ func (r *reconciler) assignHostnames() {
 		base := s.virtualDestination.newPlan(r.env, address, taken)
 		if s.base == nil || !reflect.DeepEqual(base, s.base) {
 			s.base = base
-			r.markVirtualDestination(s.virtualDestination.ref)
 		}
 		r.env.virtualDestinations[s.virtualDestination.ref] = s.base
 		for _, i := range s.virtualDestination.selected {
 			r.env.backedBy[i] = append(r.env.backedBy[i], s.base)
 		}
-		r.markBacking(s)
-	}
-}
-
-// markBacking marks Destinations whose VirtualDestinations may have changed.
-func (r *reconciler) markBacking(s *virtualDestinationState) {
-	for _, i := range s.virtualDestination.selected {
-		r.rebacked[i] = true
-	}
-}
-
-// rerouted are the Destinations whose plans or VirtualDestinations are new.
-func (r *reconciler) rerouted() map[int]bool {
-	if len(r.rebacked) == 0 {
-		return r.changed
-	}
-	out := maps.Clone(r.changed)
-	maps.Copy(out, r.rebacked)
-	return out
-}
-
-// markVirtualDestination marks a VirtualDestination and the Destinations whose
-// policies send requests to it.
-func (r *reconciler) markVirtualDestination(virtual snapshot.Ref) {
-	r.dirtyVirtualDestinations[virtual] = true
-	for i := range r.virtualDestinations.shiftedFrom[virtual] {
-		r.dirty[i] = true
 	}
 }
 
 // trackShifts records to which VirtualDestinations the policies of a Destination send
 // requests. Those and the earlier ones may need other subsets.
 func (r *reconciler) trackShifts(i int, s *destinationState, now *destinationInputs) {
+	from := func(ref snapshot.Ref) map[int]bool {
+		was := r.virtualDestinations.shifts[ref]
+		if was == nil {
+			was = &shifts{from: map[int]bool{}}
+		}
+		r.virtualDestinations.shifts[ref] = &shifts{from: was.from}
+		return was.from
+	}
 	if !r.rebuilt {
 		for _, ref := range s.inputs.virtualRefs {
-			delete(r.virtualDestinations.shiftedFrom[ref], i)
-			r.dirtyVirtualDestinations[ref] = true
+			delete(from(ref), i)
 		}
 	}
 	for _, ref := range now.virtualRefs {
-		if r.virtualDestinations.shiftedFrom[ref] == nil {
-			r.virtualDestinations.shiftedFrom[ref] = map[int]bool{}
-		}
-		r.virtualDestinations.shiftedFrom[ref][i] = true
-		r.dirtyVirtualDestinations[ref] = true
+		from(ref)[i] = true
 	}
 }
 
@@ -143,12 +127,16 @@ func (r *reconciler) trackShifts(i int, s *destinationState, now *destinationInp
 func (r *reconciler) planVirtualDestinations() []*snapshot.VirtualDestinationPlan {
 	out := make([]*snapshot.VirtualDestinationPlan, 0, len(r.virtualDestinations.states))
 	for _, s := range r.virtualDestinations.states {
-		behind := func(i int) bool { return r.changed[i] }
-		if r.rebuilt || s.plan == nil || r.dirtyVirtualDestinations[s.virtualDestination.ref] || slices.ContainsFunc(s.virtualDestination.selected, behind) {
+		now := virtualDestinationInputs{base: s.base, shifts: r.virtualDestinations.shifts[s.virtualDestination.ref]}
+		for _, i := range s.virtualDestination.selected {
+			now.services = append(now.services, r.states[i].plan)
+		}
+		if r.rebuilt || s.plan == nil || !now.same(&s.planned) {
 			if plan := r.planVirtualDestination(s); s.plan == nil || !reflect.DeepEqual(plan, s.plan) {
 				s.plan = plan
 			}
 		}
+		s.planned = now
 		out = append(out, s.plan)
 	}
 	if r.plan != nil && slices.Equal(r.plan.VirtualDestinations, out) {
@@ -157,11 +145,19 @@ func (r *reconciler) planVirtualDestinations() []*snapshot.VirtualDestinationPla
 	return out
 }
 
+// sorted are the indexes, ascending.
+func (s *shifts) sorted() []int {
+	if s == nil {
+		return nil
+	}
+	return sortedKeys(s.from)
+}
+
 func (r *reconciler) planVirtualDestination(s *virtualDestinationState) *snapshot.VirtualDestinationPlan {
 	plan := *s.base
 	plan.Issues = slices.Clone(plan.Issues)
 	var required []subsetRequirement
-	for _, i := range slices.Sorted(maps.Keys(r.virtualDestinations.shiftedFrom[plan.Ref])) {
+	for _, i := range r.virtualDestinations.shifts[plan.Ref].sorted() {
 		required = append(required, requirementsOn(plan.Ref, i, r.states[i].accepted)...)
 	}
 	plan.Subsets = subsetsOf(required)
