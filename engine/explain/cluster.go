@@ -22,8 +22,6 @@ type Cluster struct {
 	// Objects are those that are generated for it.
 	Objects int              `json:"objects"`
 	Issues  []snapshot.Issue `json:"issues"`
-
-	ref snapshot.Ref
 }
 
 // clusterRef refers to a cluster by its registration, whether or not there is one.
@@ -55,14 +53,10 @@ func (x *Index) clusterIssues(name string) []snapshot.Issue {
 	return x.issuesOf(x.clusterRef(name), clusterName(name))
 }
 
-// cluster describes one cluster; nil if it is not registered.
-func (x *Index) cluster(name string) *Cluster {
-	c := x.clusters[name]
-	if c == nil {
-		return nil
-	}
+func (x *Index) cluster(c *snapshot.Cluster) *Cluster {
+	name := c.Name
 	out := &Cluster{
-		ref: x.clusterRef(name), Name: name, Domain: c.DomainOrDefault(), Meshes: []snapshot.Ref{},
+		Name: name, Domain: c.DomainOrDefault(), Meshes: []snapshot.Ref{},
 		Issues: x.clusterIssues(name),
 	}
 	out.Health, out.Reason = x.health(name)
@@ -71,7 +65,7 @@ func (x *Index) cluster(name string) *Cluster {
 			out.Meshes = append(out.Meshes, m.Ref)
 		}
 	}
-	for _, ref := range keys(x.workloads) {
+	for _, ref := range sortedRefs(x.workloads) {
 		if k := x.workloads[ref].Spec.Kubernetes; k != nil && k.Controller.ClusterName == name {
 			out.Workloads++
 		}

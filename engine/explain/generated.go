@@ -36,31 +36,11 @@ type Line struct {
 // YAML is an object as its owner wrote it, or as it was discovered; nil if
 // there is none. Secrets are no part of an Input.
 func (x *Index) YAML(ref snapshot.Ref) ([]byte, error) {
-	object := x.object(ref)
+	object := x.state.Find(ref)
 	if object == nil {
 		return nil, nil
 	}
 	return snapshot.Manifest(ref, object)
-}
-
-// object finds a discovered object in the Plan, which has it also if it is not
-// stored, and any other in the Input.
-func (x *Index) object(ref snapshot.Ref) snapshot.APIObject {
-	switch ref.Kind {
-	case snapshot.Mesh:
-		if m := x.meshes[ref]; m != nil {
-			return m.Mesh
-		}
-	case snapshot.Workload:
-		if o := x.workloads[ref]; o != nil {
-			return o
-		}
-	case snapshot.Destination:
-		if d := x.destinations[ref]; d != nil {
-			return d.Destination
-		}
-	}
-	return x.state.Input.Find(ref)
 }
 
 // Generated lists what follows from an object in the clusters: for a discovered

@@ -21,6 +21,7 @@ type Index struct {
 	policies            map[snapshot.Ref]*snapshot.PolicyPlan
 	issues              map[snapshot.Ref][]snapshot.Issue
 	statuses            map[snapshot.Ref]*snapshot.Status
+	kinds               map[snapshot.Kind]describedKind
 	// stored are the statuses that a server has written; nil if none is looked
 	// at. See NewLive.
 	stored map[snapshot.Ref]*storedStatus
@@ -45,6 +46,7 @@ func New(state *snapshot.State) *Index {
 		policies:            make(map[snapshot.Ref]*snapshot.PolicyPlan, len(state.Plan.Policies)),
 		issues:              map[snapshot.Ref][]snapshot.Issue{},
 		statuses:            map[snapshot.Ref]*snapshot.Status{},
+		kinds:               map[snapshot.Kind]describedKind{},
 	}
 	for _, c := range state.Input.Clusters {
 		x.clusters[c.Name] = c
@@ -80,46 +82,14 @@ func New(state *snapshot.State) *Index {
 		x.statuses[s.Ref] = s
 	}
 	x.inheritIssues()
+	for _, k := range describedKinds(x) {
+		x.kinds[k.kind] = k
+	}
 	return x
 }
 
-// Kinds are those that can be described.
-func Kinds() []snapshot.Kind {
-	return []snapshot.Kind{
-		snapshot.KubernetesCluster, snapshot.Mesh, snapshot.Workload, snapshot.Destination, snapshot.VirtualMesh,
-		snapshot.VirtualDestination, snapshot.TrafficPolicy, snapshot.AccessPolicy, snapshot.ServiceDependency,
-	}
-}
-
-// Refs lists all objects of a kind, ascending.
-func (x *Index) Refs(kind snapshot.Kind) []snapshot.Ref {
-	var refs []snapshot.Ref
-	switch kind {
-	case snapshot.Mesh:
-		refs = keys(x.meshes)
-	case snapshot.Workload:
-		refs = keys(x.workloads)
-	case snapshot.Destination:
-		refs = keys(x.destinations)
-	case snapshot.VirtualMesh:
-		refs = keys(x.virtualMeshes)
-	case snapshot.VirtualDestination:
-		refs = keys(x.virtualDestinations)
-	case snapshot.ServiceDependency:
-		refs = keys(x.dependencies)
-	case snapshot.KubernetesCluster:
-		refs = x.clusterRefs()
-	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
-		for _, ref := range keys(x.policies) {
-			if ref.Kind == kind {
-				refs = append(refs, ref)
-			}
-		}
-	}
-	return refs
-}
-
-func keys[T any](m map[snapshot.Ref]T) []snapshot.Ref {
+// sortedRefs are the keys of a map, ascending.
+func sortedRefs[T any](m map[snapshot.Ref]T) []snapshot.Ref {
 	refs := make([]snapshot.Ref, 0, len(m))
 	for ref := range m {
 		refs = append(refs, ref)
@@ -162,69 +132,6 @@ func (x *Index) source(ref snapshot.Ref) string {
 		}
 	}
 	return ref.Name
-}
-
-// Describe answers all there is to say about one object; nil if there is none
-// of that name. The Ref is one that Refs or Find gave.
-func (x *Index) Describe(ref snapshot.Ref) Description {
-	switch ref.Kind {
-	case snapshot.Mesh:
-		if m := x.meshes[ref]; m != nil {
-			return x.mesh(m)
-		}
-	case snapshot.Workload:
-		if o := x.workloads[ref]; o != nil {
-			return x.workload(ref, o)
-		}
-	case snapshot.Destination:
-		if d := x.destinations[ref]; d != nil {
-			return x.destination(d)
-		}
-	case snapshot.VirtualMesh:
-		if v := x.virtualMeshes[ref]; v != nil {
-			return x.virtualMesh(v)
-		}
-	case snapshot.VirtualDestination:
-		if v := x.virtualDestinations[ref]; v != nil {
-			return x.virtualDestination(v)
-		}
-	case snapshot.ServiceDependency:
-		if p := x.dependencies[ref]; p != nil {
-			return x.dependency(p)
-		}
-	case snapshot.KubernetesCluster:
-		if c := x.cluster(ref.Name); c != nil {
-			return c
-		}
-	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
-		if p := x.policy(ref); p != nil {
-			return p
-		}
-	}
-	return nil
-}
-
-// Has reports whether there is an object that Describe can tell of.
-func (x *Index) Has(ref snapshot.Ref) bool {
-	switch ref.Kind {
-	case snapshot.Mesh:
-		return x.meshes[ref] != nil
-	case snapshot.Workload:
-		return x.workloads[ref] != nil
-	case snapshot.Destination:
-		return x.destinations[ref] != nil
-	case snapshot.VirtualMesh:
-		return x.virtualMeshes[ref] != nil
-	case snapshot.KubernetesCluster:
-		return x.clusters[ref.Name] != nil
-	case snapshot.TrafficPolicy, snapshot.AccessPolicy:
-		return x.policies[ref] != nil
-	case snapshot.ServiceDependency:
-		return x.dependencies[ref] != nil
-	case snapshot.VirtualDestination:
-		return x.virtualDestinations[ref] != nil
-	}
-	return false
 }
 
 // frozen says why a cluster is frozen; empty if it is not.

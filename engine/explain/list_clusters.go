@@ -92,7 +92,7 @@ func (x *Index) Clusters(facts map[string]ClusterFacts) Table {
 	registered := slices.DeleteFunc(x.clusterItems(facts), func(c ClusterItem) bool { return x.clusters[c.Ref.Name] == nil })
 	return newTable(noClusters, columns, registered, func(c *ClusterItem) Row {
 		row := Row{Key: c.Ref.Name, Ref: c.Ref, Clusters: []string{c.Ref.Name}}
-		c.note(&row, c.Issues)
+		c.setNote(&row, c.Issues)
 		return row
 	})
 }
@@ -119,11 +119,13 @@ func factColumns(facts map[string]ClusterFacts) []column[ClusterItem] {
 	}
 }
 
-// note puts the health of the cluster and the worst issue into a row.
-func (c *ClusterItem) note(row *Row, issues []snapshot.Issue) {
-	row.Level, row.Note = max(levelOf(issues), healthLevel(c.Health)), c.Reason
-	if len(issues) > 0 {
-		row.Note, row.Next = issues[0].Message, issues[0].Hint
+// setNote puts the worst issue into a row or, if there is none, the health of the
+// cluster.
+func (c *ClusterItem) setNote(row *Row, issues []snapshot.Issue) {
+	row.setIssue(issues)
+	row.Level = max(row.Level, healthLevel(c.Health))
+	if len(issues) == 0 {
+		row.Note = c.Reason
 	}
 }
 

@@ -125,7 +125,7 @@ func (x *Index) Destinations() Table {
 		if k := d.plan.Destination.Spec.KubeService; k != nil {
 			row.Clusters, row.Labels = []string{k.Ref.ClusterName}, k.Labels
 		}
-		row.note(d.Issues)
+		row.setIssue(d.Issues)
 		return row
 	})
 }

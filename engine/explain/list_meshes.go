@@ -124,7 +124,7 @@ func meshTable(empty string, items []MeshItem, facts map[string]ClusterFacts) Ta
 		if m.Ref == (snapshot.Ref{}) {
 			row.Ref = m.in.Ref
 		}
-		m.in.note(&row, m.Issues)
+		m.in.setNote(&row, m.Issues)
 		return row
 	})
 }

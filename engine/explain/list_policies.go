@@ -71,11 +71,9 @@ type ServiceDependencyItem struct {
 	Hosts int `json:"hosts"`
 }
 
-// itself is the part of a PolicyItem that policyTable asks for.
-func itself(p *PolicyItem) *PolicyItem { return p }
-
-// policyTable lists policies: first and own are the columns that only they have.
-func policyTable[T any](empty string, items []T, policy func(*T) *PolicyItem, first, own []column[T], x *Index) Table {
+// newPolicyTable lists items, each with a PolicyItem as a part; first and own are the
+// columns that only they have.
+func newPolicyTable[T any](x *Index, empty string, items []T, policy func(*T) *PolicyItem, first, own []column[T]) Table {
 	columns := slices.Concat(first, lift([]column[PolicyItem]{
 		text("NAME", 0, func(p *PolicyItem) string { return p.Ref.Name }),
 		text("NAMESPACE", 3, func(p *PolicyItem) string { return p.Ref.Namespace }),
@@ -88,14 +86,20 @@ func policyTable[T any](empty string, items []T, policy func(*T) *PolicyItem, fi
 	return newTable(empty, columns, items, func(t *T) Row {
 		p := policy(t)
 		row := Row{Key: p.Ref.String(), Ref: p.Ref, Clusters: p.clusters, Labels: p.labels}
-		x.note(&row, p.Issues)
+		x.setNote(&row, p.Issues)
 		return row
 	})
 }
 
-// conflicts is the column of policies that others may have taken fields from.
-func conflicts() []column[PolicyItem] {
-	return []column[PolicyItem]{number("CONFLICTS", 2, func(p *PolicyItem) string { return some(p.Conflicts) })}
+// policyItemTable lists PolicyItems; first are columns before the others.
+func (x *Index) policyItemTable(empty string, items []PolicyItem, first []column[PolicyItem]) Table {
+	conflicts := []column[PolicyItem]{number("CONFLICTS", 2, func(p *PolicyItem) string { return some(p.Conflicts) })}
+	return newPolicyTable(x, empty, items, func(p *PolicyItem) *PolicyItem { return p }, first, conflicts)
+}
+
+// policyTable lists the policies of a kind, TrafficPolicy or AccessPolicy.
+func (x *Index) policyTable(kind snapshot.Kind) Table {
+	return x.policyItemTable("There is no "+kind.String()+".", x.policyItems(kind), nil)
 }
 
 // Policies lists all TrafficPolicies and AccessPolicies, VirtualDestinations and
@@ -110,7 +114,7 @@ func (x *Index) Policies() Table {
 	}
 	kind := []column[PolicyItem]{text("KIND", 0, func(p *PolicyItem) string { return p.Ref.Kind.String() })}
 	const empty = "There is no policy: requests go where they went without meshctl, and access is what the meshes say."
-	return policyTable(empty, items, itself, kind, conflicts(), x)
+	return x.policyItemTable(empty, items, kind)
 }
 
 // policyItems lists the policies of a kind, TrafficPolicy or AccessPolicy.
@@ -154,7 +158,7 @@ func (x *Index) virtualDestinationTable() Table {
 		number("MESHES", 1, func(v *VirtualDestinationItem) string { return strconv.Itoa(v.Meshes) }),
 	}
 	const empty = "There is no VirtualDestination. One is a host name behind which services of several clusters stand in for each other."
-	return policyTable(empty, x.virtualDestinationItems(), policy, nil, own, x)
+	return newPolicyTable(x, empty, x.virtualDestinationItems(), policy, nil, own)
 }
 
 func (x *Index) serviceDependencyItems() []ServiceDependencyItem {
@@ -177,5 +181,5 @@ func (x *Index) serviceDependencyTable() Table {
 	policy := func(d *ServiceDependencyItem) *PolicyItem { return &d.PolicyItem }
 	own := []column[ServiceDependencyItem]{number("HOSTS", 1, func(d *ServiceDependencyItem) string { return strconv.Itoa(d.Hosts) })}
 	const empty = "There is no ServiceDependency. Without one, each proxy knows of every service of its mesh."
-	return policyTable(empty, x.serviceDependencyItems(), policy, nil, own, x)
+	return newPolicyTable(x, empty, x.serviceDependencyItems(), policy, nil, own)
 }

@@ -72,7 +72,7 @@ func (x *Index) VirtualMeshes() Table {
 		for _, m := range v.plan.Members {
 			row.Clusters = append(row.Clusters, m.Cluster)
 		}
-		x.note(&row, v.Issues)
+		x.setNote(&row, v.Issues)
 		return row
 	})
 }

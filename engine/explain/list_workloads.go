@@ -62,7 +62,7 @@ func (x *Index) Workloads() Table {
 		if o.Controller != nil {
 			row.Clusters = []string{o.Controller.Cluster}
 		}
-		row.note(o.Issues)
+		row.setIssue(o.Issues)
 		return row
 	})
 }

@@ -1,10 +1,21 @@
 package explain
 
-// What is said of objects whose latest version no server has processed.
+import "github.com/meshctl/meshctl/engine/snapshot"
+
+// The note and the next step for objects whose latest version no server has processed.
 const (
 	notProcessed     = "its latest version has not been processed yet"
 	notProcessedNext = "this takes a moment after an edit; if it stays so, check that the server runs: meshctl serve"
 )
+
+// setNote puts the worst issue of an object into its row or, if there is none, that
+// its latest version waits to be processed.
+func (x *Index) setNote(row *Row, issues []snapshot.Issue) {
+	row.setIssue(issues)
+	if len(issues) == 0 && x.pending[row.Ref] {
+		row.Level, row.Note, row.Next = Info, notProcessed, notProcessedNext
+	}
+}
 
 // Pending counts, by cluster, the objects that users write which concern it
 // and wait to be processed.

@@ -50,14 +50,10 @@ type PolicyTarget struct {
 	Issues []snapshot.Issue `json:"issues,omitempty"`
 }
 
-// policy tells of one policy; nil if there is none of that name.
-func (x *Index) policy(ref snapshot.Ref) *Policy {
-	p := x.policies[ref]
-	if p == nil {
-		return nil
-	}
+func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
 	out := &Policy{
-		Ref: ref, State: x.stateOf(ref), Stored: x.differenceOf(ref), Targets: []PolicyTarget{}, AnySource: anySource(p), Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: x.issuesOf(ref),
+		Ref: p.Ref, State: x.stateOf(p.Ref), Stored: x.differenceOf(p.Ref), Targets: []PolicyTarget{}, AnySource: anySource(p),
+		Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: x.issuesOf(p.Ref),
 	}
 	if p.Policy != nil {
 		out.Created = p.Policy.GetCreationTimestamp().UTC()

@@ -96,6 +96,14 @@ func levelOf(issues []snapshot.Issue) Level {
 	return LevelOf(issues[0].Severity)
 }
 
+// setIssue puts the first of issues, which is the worst one, into the row.
+func (r *Row) setIssue(issues []snapshot.Issue) {
+	r.Level = levelOf(issues)
+	if len(issues) > 0 {
+		r.Note, r.Next = issues[0].Message, issues[0].Hint
+	}
+}
+
 // column is a column of a table of items T.
 type column[T any] struct {
 	Column

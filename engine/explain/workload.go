@@ -43,7 +43,8 @@ type Call struct {
 	Routes []Route `json:"routes,omitempty"`
 }
 
-func (x *Index) workload(ref snapshot.Ref, o *discoveryv1.Workload) *Workload {
+func (x *Index) workload(o *discoveryv1.Workload) *Workload {
+	ref := snapshot.RefOf(snapshot.Workload, o)
 	out := &Workload{
 		Ref: ref, ServiceAccount: account(o), Destinations: []snapshot.Ref{}, Policies: []snapshot.Ref{}, Calls: []Call{},
 		Egress: x.egress(ref), Issues: x.issuesOf(ref),

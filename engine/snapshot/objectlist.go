@@ -17,8 +17,9 @@ import (
 )
 
 // managementLists and clusterLists say which list of an Input holds the objects
-// of a kind. They are read-only. A kind that an Input holds is one line here
-// and one field of Management or Cluster.
+// of a kind, and discoveredLists which list of a Discovered does. They are
+// read-only. A kind that an Input holds is one line here and one field of
+// Management or Cluster.
 var (
 	managementLists = [kindCount]func(*Management) ObjectList{
 		Mesh:               func(m *Management) ObjectList { return newList(&m.Meshes) },
@@ -53,6 +54,11 @@ var (
 		VirtualService:      func(c *Cluster) ObjectList { return newList(&c.VirtualServices) },
 		Sidecar:             func(c *Cluster) ObjectList { return newList(&c.Sidecars) },
 		AuthorizationPolicy: func(c *Cluster) ObjectList { return newList(&c.AuthorizationPolicies) },
+	}
+	discoveredLists = [kindCount]func(*Discovered) ObjectList{
+		Mesh:        func(d *Discovered) ObjectList { return newList(&d.Meshes) },
+		Workload:    func(d *Discovered) ObjectList { return newList(&d.Workloads) },
+		Destination: func(d *Discovered) ObjectList { return newList(&d.Destinations) },
 	}
 )
 
@@ -127,6 +133,14 @@ func (c *Cluster) Lists(yield func(Kind, ObjectList) bool) {
 			return
 		}
 	}
+}
+
+// List returns the list of a kind; nil if there is none.
+func (d *Discovered) List(k Kind) ObjectList {
+	if discoveredLists[k] == nil {
+		return nil
+	}
+	return discoveredLists[k](d)
 }
 
 // New returns an empty object of the kind; nil if an Input holds none of it.

@@ -15,6 +15,19 @@ type State struct {
 	Output     *Output
 }
 
+// Find returns an object as discovery found it, or else as the Input has it; nil if
+// there is none.
+func (s *State) Find(ref Ref) APIObject {
+	for _, d := range s.Discovered {
+		if list := d.List(ref.Kind); list != nil && ref.Cluster == "" {
+			if o := list.Find(ref.Namespace, ref.Name); o != nil {
+				return o
+			}
+		}
+	}
+	return s.Input.Find(ref)
+}
+
 // Plan is the desired state, independent of any mesh. Renderers turn it into
 // objects, and explain answers questions from it. Every value that a user asked
 // for has its Origin.
