@@ -31,8 +31,8 @@ type changedMsg struct {
 // changeCommand gives the terminal to what changes an object. It implements
 // tea.ExecCommand; the terminal is that of the program in any case.
 type changeCommand struct {
-	run  func() (string, error)
-	said string
+	run    func() (string, error)
+	result string
 }
 
 func (t *changeCommand) SetStdin(io.Reader)  {}
@@ -41,8 +41,8 @@ func (t *changeCommand) SetStderr(io.Writer) {}
 
 // Run implements tea.ExecCommand.
 func (t *changeCommand) Run() error {
-	said, err := t.run()
-	t.said = said
+	result, err := t.run()
+	t.result = result
 	return err
 }
 
@@ -79,6 +79,6 @@ func (m *Model) changeObject(v verb) tea.Cmd {
 		if err != nil {
 			return changedMsg{err.Error(), time.Now()}
 		}
-		return changedMsg{t.said, time.Now()}
+		return changedMsg{t.result, time.Now()}
 	})
 }

@@ -37,8 +37,8 @@ func (m *Model) screen() string {
 		return m.tooSmall()
 	}
 	lines := make([]string, 0, m.height)
-	lines = append(lines, m.header(), m.tabs(), m.heading())
-	lines = append(lines, m.top().paint(&m.shared, m.width, m.height-chrome)...)
+	lines = append(lines, m.header(), m.tabs(), m.headingLine())
+	lines = append(lines, m.top().render(&m.shared, m.width, m.height-chrome)...)
 	for len(lines) < m.height-2 {
 		lines = append(lines, "")
 	}
@@ -61,7 +61,7 @@ func (m *Model) header() string {
 		right = ""
 		left = " meshctl  ✗ not up to date: " + snapshot.Clean(m.latest.ReadError)
 	}
-	room := m.width - width(right) - 3
+	room := m.width - textWidth(right) - 3
 	return m.theme.bar.Render(fit(fit(left, room)+"  "+right, m.width))
 }
 
@@ -105,20 +105,21 @@ func (m *Model) tabs() string {
 	return b.String()
 }
 
-func (m *Model) heading() string {
+// headingLine is the line above the page: its title, and which part of it is shown.
+func (m *Model) headingLine() string {
 	right := ""
 	if at := m.top().position(); at != "" {
 		right = " " + at + " ──"
 	}
-	room := m.width - width(right)
-	text := "── " + m.top().heading(&m.shared) + " "
-	if n := room - width(text); n > 0 {
+	room := m.width - textWidth(right)
+	text := "── " + m.top().title(&m.shared) + " "
+	if n := room - textWidth(text); n > 0 {
 		text += strings.Repeat("─", n)
 	}
 	return m.theme.accent.Render(fit(text, room) + right)
 }
 
-// bottom is the prompt, a message, or the path to the page.
+// bottom is the prompt, a message, or the pages that led to this one.
 func (m *Model) bottom() string {
 	switch {
 	case m.prompt.kind != 0:
@@ -131,7 +132,7 @@ func (m *Model) bottom() string {
 		crumbs[i] = snapshot.Clean(p.crumb())
 	}
 	text := " " + strings.Join(crumbs, " › ")
-	for width(text) > m.width && len(crumbs) > 1 {
+	for textWidth(text) > m.width && len(crumbs) > 1 {
 		crumbs = crumbs[1:]
 		text = " … › " + strings.Join(crumbs, " › ")
 	}

@@ -69,7 +69,7 @@ func newGrid(t explain.Table) *grid {
 			case explain.Number:
 				values[j] = leadingNumber(cell)
 			}
-			g.widths[j] = max(g.widths[j], width(cell))
+			g.widths[j] = max(g.widths[j], textWidth(cell))
 		}
 		row.Cells, row.Note, row.Next = clean, snapshot.Clean(row.Note), snapshot.Clean(row.Next)
 		g.rows[i] = gridRow{Row: row, text: strings.ToLower(strings.Join(clean, " ")), values: values}
@@ -113,8 +113,8 @@ func leadingNumber(s string) float64 {
 	return n
 }
 
-// width is how many columns of the screen a clean text takes.
-func width(s string) int {
+// textWidth is how many columns of the screen a clean text takes.
+func textWidth(s string) int {
 	for i := range len(s) {
 		if s[i] >= 0x80 {
 			return ansi.StringWidth(s)

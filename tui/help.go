@@ -16,7 +16,7 @@ var helpWords = []string{
 
 // newHelp is the help, made from the key map.
 func newHelp() *readerPage {
-	return &readerPage{name: "help", title: "Help", content: helpLines}
+	return &readerPage{name: "help", heading: "Help", content: helpLines}
 }
 
 func helpLines(width int) []line {
@@ -81,5 +81,5 @@ func newLog(commands []string) *readerPage {
 	if len(commands) == 0 {
 		lines = append(lines, line{text: "  None yet."})
 	}
-	return &readerPage{name: "commands", title: "Commands", content: func(int) []line { return lines }}
+	return &readerPage{name: "commands", heading: "Commands", content: func(int) []line { return lines }}
 }

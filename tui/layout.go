@@ -77,7 +77,7 @@ func (l *layout) header(g *grid, o order) string {
 		}
 		title := g.columns[i].Title
 		if o.column == i+1 {
-			if arrow := map[bool]string{false: "↑", true: "↓"}[o.down]; width(title) < l.widths[at] {
+			if arrow := map[bool]string{false: "↑", true: "↓"}[o.down]; textWidth(title) < l.widths[at] {
 				title += arrow
 			} else {
 				title = arrow + title
@@ -92,8 +92,8 @@ func (l *layout) header(g *grid, o order) string {
 	return b.String()
 }
 
-// paintRow is one row: cursor, mark, sign and cells.
-func paintRow(t *Theme, g *grid, row *gridRow, l *layout, current bool, now time.Time) string {
+// renderRow is one row: cursor, mark, sign and cells.
+func renderRow(t *Theme, g *grid, row *gridRow, l *layout, current bool, now time.Time) string {
 	var b strings.Builder
 	b.Grow(160)
 	for at, i := range l.columns {

@@ -16,7 +16,7 @@ type line struct {
 	level explain.Level
 }
 
-// lineStyle says how a line is painted.
+// lineStyle is how a line is shown.
 type lineStyle uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	styleDiffers
 )
 
-func (l *line) paint(t *Theme, current bool, from, width int) string {
+func (l *line) render(t *Theme, current bool, from, width int) string {
 	text := l.text
 	if from > 0 {
 		text = cut(text, from)
@@ -100,7 +100,7 @@ func sectionLines(s explain.Section, width int) []line {
 			if rows[i][j] = snapshot.Clean(cell); rows[i][j] == "" {
 				rows[i][j] = "-"
 			}
-			widths[j] = max(widths[j], screenWidth(rows[i][j]))
+			widths[j] = max(widths[j], textWidth(rows[i][j]))
 		}
 	}
 	total := 2
@@ -115,9 +115,6 @@ func sectionLines(s explain.Section, width int) []line {
 	}
 	return append(out, paragraphs(s, rows, width)...)
 }
-
-// screenWidth names width where a parameter hides it.
-func screenWidth(s string) int { return width(s) }
 
 // factLines are names and values.
 func factLines(rows [][]string, widths []int, width int) []line {
@@ -165,11 +162,11 @@ func paragraphs(s explain.Section, rows [][]string, width int) []line {
 	var out []line
 	for i, row := range rows {
 		head, from := row[0], 1
-		if screenWidth(head) <= shortCell && head != " " && len(row) > 1 {
+		if textWidth(head) <= shortCell && head != " " && len(row) > 1 {
 			head, from = strings.TrimPrefix(head+"  ", "-  ")+row[1], 2
 		}
 		if head != " " {
-			out = append(out, line{text: "  " + fit(head, min(screenWidth(head), width-2)), ref: refAt(s, i)})
+			out = append(out, line{text: "  " + fit(head, min(textWidth(head), width-2)), ref: refAt(s, i)})
 		}
 		text := ""
 		for j := from; j < len(row); j++ {

@@ -19,8 +19,8 @@ type listPage struct {
 
 	grid   *grid
 	picked []int
-	// asked is what picked answers, and layout is for columnsFor.
-	asked      query
+	// query is the one that picked the rows, and layout is for columnsFor.
+	query      query
 	layout     layout
 	columnsFor [2]int
 	// key is that of the row under the cursor, which it stays on.
@@ -32,10 +32,10 @@ func (p *listPage) crumb() string { return pageInfos[p.id].names[0] }
 // refresh picks the rows again if the table or the query has changed.
 func (p *listPage) refresh(s *shared, width, height int) {
 	g := s.tables[p.id]
-	ask := query{filter: p.filter, cluster: s.cluster, problems: s.problems, order: p.order}
-	if g != nil && (g != p.grid || ask != p.asked) {
-		p.grid, p.asked = g, ask
-		p.picked = g.pick(ask)
+	q := query{filter: p.filter, cluster: s.cluster, problems: s.problems, order: p.order}
+	if g != nil && (g != p.grid || q != p.query) {
+		p.grid, p.query = g, q
+		p.picked = g.pick(q)
 		for at, i := range p.picked {
 			if g.rows[i].Key == p.key {
 				p.window.cursor = at
@@ -53,11 +53,11 @@ func (p *listPage) refresh(s *shared, width, height int) {
 		p.columnsFor = [2]int{width, wide + 1}
 	}
 	p.window.set(len(p.picked), height-noteHeight-1)
-	p.keep()
+	p.rememberRow()
 }
 
-// keep remembers the row under the cursor.
-func (p *listPage) keep() {
+// rememberRow remembers the row under the cursor.
+func (p *listPage) rememberRow() {
 	if row := p.row(); row != nil {
 		p.key = row.Key
 	}
@@ -79,7 +79,7 @@ func (p *listPage) selected(*shared) snapshot.Ref {
 
 func (p *listPage) press(v verb, s *shared) action {
 	if p.window.move(v) {
-		p.keep()
+		p.rememberRow()
 		return nil
 	}
 	switch v {
@@ -132,8 +132,8 @@ func (p *listPage) commandLine(s *shared) string {
 	return s.source.Command(pageInfos[p.id].describe)
 }
 
-// heading names the page, how many rows it shows, and why not all.
-func (p *listPage) heading(s *shared) string {
+// title names the page, how many rows it shows, and why not all.
+func (p *listPage) title(s *shared) string {
 	text := pageInfos[p.id].title
 	if p.grid != nil {
 		if len(p.picked) == len(p.grid.rows) {
@@ -161,7 +161,7 @@ func (p *listPage) heading(s *shared) string {
 	return text
 }
 
-// position is empty: the heading counts the rows.
+// position is empty: the title counts the rows.
 func (p *listPage) position() string { return "" }
 
 // emptyText says why there are no rows, and what next.
@@ -187,7 +187,7 @@ func (p *listPage) emptyText(s *shared) string {
 	return fmt.Sprintf("None of %s matches %s.", snapshot.Count(len(p.grid.rows), "row"), strings.Join(because, " and "))
 }
 
-func (p *listPage) paint(s *shared, width, height int) []string {
+func (p *listPage) render(s *shared, width, height int) []string {
 	if len(p.picked) == 0 {
 		lines := []string{""}
 		for _, line := range wrap(p.emptyText(s), width-4) {
@@ -200,20 +200,20 @@ func (p *listPage) paint(s *shared, width, height int) []string {
 	now := time.Unix(s.now, 0)
 	end := min(p.window.offset+p.window.height, len(p.picked))
 	for at := p.window.offset; at < end; at++ {
-		lines = append(lines, paintRow(s.theme, p.grid, &p.grid.rows[p.picked[at]], &p.layout, at == p.window.cursor, now))
+		lines = append(lines, renderRow(s.theme, p.grid, &p.grid.rows[p.picked[at]], &p.layout, at == p.window.cursor, now))
 	}
 	for len(lines) < height-noteHeight {
 		lines = append(lines, "")
 	}
-	return append(lines, paintNote(s.theme, p.row(), width)...)
+	return append(lines, renderNote(s.theme, p.row(), width)...)
 }
 
 // noteHeight is the room below the rows for what there is to say about one: two
 // lines for what is wrong, and two for the next step.
 const noteHeight = 4
 
-// paintNote says what is wrong with a row, and the next step.
-func paintNote(t *Theme, row *gridRow, width int) []string {
+// renderNote says what is wrong with a row, and the next step.
+func renderNote(t *Theme, row *gridRow, width int) []string {
 	lines := make([]string, noteHeight)
 	if row == nil {
 		return lines
@@ -222,13 +222,13 @@ func paintNote(t *Theme, row *gridRow, width int) []string {
 		if text == "" {
 			return
 		}
-		parts := wrap(text, width-width4)
+		parts := wrap(text, width-noteIndent)
 		if room := noteHeight / 2; len(parts) > room {
 			parts = append(parts[:room-1:room-1], strings.Join(parts[room-1:], " "))
 		}
 		for i, part := range parts {
 			lines[at+i] = style.Render(strings.TrimRight(fit(before+part, width), " "))
-			before = spaces(width4)
+			before = spaces(noteIndent)
 		}
 	}
 	say(0, row.Note, " "+sign(row.Level)+"  ", t.levels[row.Level])
@@ -236,5 +236,5 @@ func paintNote(t *Theme, row *gridRow, width int) []string {
 	return lines
 }
 
-// width4 is the room before a note.
-const width4 = 4
+// noteIndent is the room before a note.
+const noteIndent = 4

@@ -91,7 +91,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case updateMsg:
 		cmd = m.receive(msg)
 	case contentMsg:
-		msg.page.take(msg)
+		msg.page.setContent(msg)
 	case changedMsg:
 		m.now = msg.at.Unix()
 		m.notify(snapshot.Clean(msg.text))
@@ -132,7 +132,7 @@ func (m *Model) receive(msg updateMsg) tea.Cmd {
 	return tea.Batch(m.wait(), m.loadTop())
 }
 
-// loadTop lets the page on the screen make its content of the latest update.
+// loadTop loads the content of the page on the screen from the latest update.
 func (m *Model) loadTop() tea.Cmd {
 	if p, ok := m.top().(*readerPage); ok {
 		return p.load(m.latest.Index)
@@ -209,7 +209,7 @@ func (m *Model) perform(v verb) tea.Cmd {
 	case verbEdit, verbDelete:
 		return m.changeObject(v)
 	default:
-		return m.carryOut(m.top().press(v, &m.shared))
+		return m.handleAction(m.top().press(v, &m.shared))
 	}
 	return nil
 }
@@ -224,8 +224,8 @@ func (m *Model) list() *listPage {
 	return nil
 }
 
-// carryOut does what a page asks for.
-func (m *Model) carryOut(a action) tea.Cmd {
+// handleAction does what a page asks for.
+func (m *Model) handleAction(a action) tea.Cmd {
 	switch a := a.(type) {
 	case open:
 		return m.push(newDetail(a.ref))

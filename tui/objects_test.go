@@ -3,7 +3,6 @@ package tui
 import (
 	"reflect"
 
-	"github.com/charmbracelet/x/ansi"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -27,6 +26,3 @@ func objectsOf(of any) []runtime.Object {
 	}
 	return out
 }
-
-// screenWidthOf is the width of a line that may have colours.
-func screenWidthOf(s string) int { return ansi.StringWidth(s) }

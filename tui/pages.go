@@ -79,16 +79,16 @@ type shared struct {
 // page is what the middle of the screen shows.
 type page interface {
 	crumb() string
-	// heading is the line above it.
-	heading(s *shared) string
+	// title stands in the line above it.
+	title(s *shared) string
 	// position says which part of it is on the screen; empty if that is all.
 	position() string
 	// press handles a key; the action is what it asks the Model for.
 	press(v verb, s *shared) action
 	// refresh takes the latest tables, the scope, and the size of the middle.
 	refresh(s *shared, width, height int)
-	// paint gives the lines of the middle, at most height, none wider than width.
-	paint(s *shared, width, height int) []string
+	// render gives the lines of the middle, at most height, none wider than width.
+	render(s *shared, width, height int) []string
 	// selected is what the cursor is on; zero if nothing that can be opened.
 	selected(s *shared) snapshot.Ref
 	// commandLine is the command that shows the same; empty if there is none.

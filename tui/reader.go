@@ -12,86 +12,88 @@ import (
 
 // readerPage is a page of text: an object, its YAML, the help, the commands so far.
 type readerPage struct {
-	name  string
-	title string
-	ref   snapshot.Ref
-	// words are those of the command that shows the same; kubectl's if yaml.
-	words string
-	yaml  bool
-	// content lays it out; nil while it is made.
+	name    string
+	heading string
+	ref     snapshot.Ref
+	// command has the arguments of the command that shows the same: of kubectl if
+	// yaml is set, and else of meshctl.
+	command string
+	yaml    bool
+	// content lays the page out; nil while it is loaded.
 	content func(width int) []line
-	// gone says that the object is no more.
-	gone bool
+	// deleted: the object no longer exists.
+	deleted bool
 
 	lines  []line
 	width  int
 	window window
 	from   int
-	// of is the index from which the content was made.
-	of *explain.Index
+	// index is the one that the content is from, or is being loaded from.
+	index *explain.Index
 }
 
-// contentMsg is content made off the loop.
+// contentMsg is content that was loaded by a command.
 type contentMsg struct {
 	page    *readerPage
-	of      *explain.Index
-	title   string
+	index   *explain.Index
+	heading string
 	content func(int) []line
-	gone    bool
+	deleted bool
 }
 
 func newDetail(ref snapshot.Ref) *readerPage {
 	return &readerPage{
-		name: ref.Name, title: ref.Kind.String() + " " + ref.Namespace + "/" + ref.Name, ref: ref,
-		words: "describe " + kindWord(ref.Kind) + " " + ref.Name,
+		name: ref.Name, heading: ref.Kind.String() + " " + ref.Namespace + "/" + ref.Name, ref: ref,
+		command: "describe " + kindWord(ref.Kind) + " " + ref.Name,
 	}
 }
 
 func newYAML(ref snapshot.Ref) *readerPage {
 	info := ref.Kind.Info()
 	return &readerPage{
-		name: "yaml", title: "YAML of " + ref.Kind.String() + " " + ref.Namespace + "/" + ref.Name, ref: ref, yaml: true,
-		words: "get " + info.Resource + "." + info.Group + " " + ref.Name + " -n " + ref.Namespace + " -o yaml",
+		name: "yaml", heading: "YAML of " + ref.Kind.String() + " " + ref.Namespace + "/" + ref.Name, ref: ref, yaml: true,
+		command: "get " + info.Resource + "." + info.Group + " " + ref.Name + " -n " + ref.Namespace + " -o yaml",
 	}
 }
 
-// load makes the content of a page about an object, in a command.
+// load returns the command that loads the content of a page about an object; nil if
+// there is nothing to load.
 func (p *readerPage) load(x *explain.Index) tea.Cmd {
-	if p.ref == (snapshot.Ref{}) || x == nil || p.of == x {
+	if p.ref == (snapshot.Ref{}) || x == nil || p.index == x {
 		return nil
 	}
-	p.of = x
+	p.index = x
 	ref, yaml := p.ref, p.yaml
 	return func() tea.Msg {
 		if !x.Has(ref) {
-			return contentMsg{page: p, of: x, gone: true}
+			return contentMsg{page: p, index: x, deleted: true}
 		}
 		if yaml {
-			return contentMsg{page: p, of: x, content: yamlContent(x, ref)}
+			return contentMsg{page: p, index: x, content: yamlContent(x, ref)}
 		}
-		answer := x.Describe(ref).Page()
-		return contentMsg{page: p, of: x, title: answer.Title, content: func(width int) []line { return pageLines(answer, width) }}
+		description := x.Describe(ref).Page()
+		return contentMsg{page: p, index: x, heading: description.Title, content: func(width int) []line { return pageLines(description, width) }}
 	}
 }
 
-// take takes content, unless there is newer one under way.
-func (p *readerPage) take(msg contentMsg) {
-	if p.of != msg.of {
+// setContent shows loaded content, unless newer content is being loaded.
+func (p *readerPage) setContent(msg contentMsg) {
+	if p.index != msg.index {
 		return
 	}
-	p.gone = msg.gone
-	if !msg.gone {
+	p.deleted = msg.deleted
+	if !msg.deleted {
 		p.content, p.width = msg.content, 0
-		p.title = cmp.Or(msg.title, p.title)
+		p.heading = cmp.Or(msg.heading, p.heading)
 	}
 }
 
 func (p *readerPage) crumb() string { return p.name }
 
-func (p *readerPage) heading(*shared) string {
-	text := snapshot.Clean(p.title)
+func (p *readerPage) title(*shared) string {
+	text := snapshot.Clean(p.heading)
 	switch {
-	case p.gone:
+	case p.deleted:
 		text += " (deleted; this was its last state)"
 	case p.content == nil:
 		text += " …"
@@ -164,17 +166,17 @@ func (p *readerPage) disabled(v verb, s *shared) string {
 
 func (p *readerPage) commandLine(s *shared) string {
 	switch {
-	case p.words == "":
+	case p.command == "":
 		return ""
 	case p.yaml:
-		return s.source.Kubectl(p.words)
+		return s.source.Kubectl(p.command)
 	}
-	return s.source.Command(p.words)
+	return s.source.Command(p.command)
 }
 
-func (p *readerPage) paint(s *shared, width, height int) []string {
+func (p *readerPage) render(s *shared, width, height int) []string {
 	if p.content == nil {
-		if p.gone {
+		if p.deleted {
 			return []string{"", "  It no longer exists. esc goes back."}
 		}
 		return []string{"", "  Loading …"}
@@ -182,7 +184,7 @@ func (p *readerPage) paint(s *shared, width, height int) []string {
 	var out []string
 	end := min(p.window.offset+height, len(p.lines))
 	for i := p.window.offset; i < end; i++ {
-		out = append(out, p.lines[i].paint(s.theme, i == p.window.cursor, p.from, width))
+		out = append(out, p.lines[i].render(s.theme, i == p.window.cursor, p.from, width))
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -124,7 +125,7 @@ func fits(t *testing.T, name, view string, width, height int) {
 	lines := strings.Split(view, "\n")
 	assert.Len(t, lines, height, name)
 	for _, l := range lines {
-		assert.LessOrEqual(t, screenWidthOf(l), width, "%s: %q", name, l)
+		assert.LessOrEqual(t, ansi.StringWidth(l), width, "%s: %q", name, l)
 	}
 }
 

@@ -11,7 +11,7 @@ func fit(s string, to int) string {
 	if to <= 0 {
 		return ""
 	}
-	switch w := width(s); {
+	switch w := textWidth(s); {
 	case w == to:
 		return s
 	case w < to:
@@ -20,12 +20,12 @@ func fit(s string, to int) string {
 		return s[:to-1] + "…"
 	}
 	s = ansi.Truncate(s, to, "…")
-	return s + spaces(to-width(s))
+	return s + spaces(to-textWidth(s))
 }
 
 // fitRight is fit for numbers.
 func fitRight(s string, to int) string {
-	if w := width(s); w < to {
+	if w := textWidth(s); w < to {
 		return spaces(to-w) + s
 	}
 	return fit(s, to)
@@ -48,20 +48,20 @@ func spaces(n int) string {
 // a line are broken anywhere.
 func wrap(s string, to int) []string {
 	to = max(to, 1)
-	if width(s) <= to {
+	if textWidth(s) <= to {
 		return []string{s}
 	}
 	var lines []string
 	rest := ""
 	for _, word := range strings.Split(s, " ") {
 		switch {
-		case rest != "" && width(rest)+1+width(word) <= to:
+		case rest != "" && textWidth(rest)+1+textWidth(word) <= to:
 			rest += " " + word
 			continue
 		case rest != "":
 			lines = append(lines, strings.TrimRight(rest, " "))
 		}
-		for width(word) > to {
+		for textWidth(word) > to {
 			head := ansi.Truncate(word, to, "")
 			if head == "" {
 				break
