@@ -9,11 +9,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Distinct tells apart objects of different clusters that have the same name,
-// as a in b-c of cluster d and a in b of cluster c-d do: in the first cluster
-// by name it stays, in the others a short hash is appended and an issue says
-// so. all is ascending by cluster and not changed; nor is it copied where
-// nothing clashes, which names of clusters nearly always make certain.
+// Distinct makes the names of objects unique across clusters. Service a in namespace
+// b-c of cluster d would have the name of service a in namespace b of cluster c-d: the
+// object of the first cluster, by name, keeps it; the others get a short hash as
+// suffix, and an issue. The argument is ascending by cluster. It is not modified, and
+// returned as it is if all names are unique already.
 func Distinct(all []*snapshot.Discovered) []*snapshot.Discovered {
 	if !mayClash(all) {
 		return all
@@ -24,13 +24,13 @@ func Distinct(all []*snapshot.Discovered) []*snapshot.Discovered {
 		given[k] = newNames(k, 0)
 	}
 	for i, d := range all {
-		out[i] = distinct(d, given)
+		out[i] = renameTaken(d, given)
 	}
 	return out
 }
 
-// mayClash: only if the name of a cluster ends in another's can generated
-// names be the same, since they all end in it.
+// mayClash reports whether generated names can be the same: as all of them end in the
+// name of the cluster, only if the name of one cluster ends in that of another.
 func mayClash(all []*snapshot.Discovered) bool {
 	endings := make([]string, len(all))
 	for i, d := range all {
@@ -46,8 +46,9 @@ func mayClash(all []*snapshot.Discovered) bool {
 	return false
 }
 
-// distinct is d with names that nobody in given has, or d itself.
-func distinct(d *snapshot.Discovered, given map[snapshot.Kind]*names) *snapshot.Discovered {
+// renameTaken returns d with new names for the objects whose names others in given
+// have; d itself if there are none.
+func renameTaken(d *snapshot.Discovered, given map[snapshot.Kind]*names) *snapshot.Discovered {
 	out := *d
 	var issues []snapshot.Issue
 	rename := func(kind snapshot.Kind, name string, source snapshot.Ref) (string, bool) {

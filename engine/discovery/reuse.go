@@ -10,17 +10,17 @@ import (
 // Reuse returns newer with every object that is equal to the one of the same
 // name in older replaced by the older pointer, and with every list in which
 // nothing changed replaced by the older list; if nothing changed at all it
-// returns older. So whoever compares pointers sees what really changed. It
-// changes neither argument; either may be nil.
+// returns older. A comparison of pointers then finds what really changed.
+// Neither argument is modified; either may be nil.
 func Reuse(older, newer *snapshot.Discovered) *snapshot.Discovered {
 	if older == nil || newer == nil || older == newer {
 		return newer
 	}
 	out := *newer
 	same := older.Cluster == newer.Cluster
-	out.Meshes, same = reuse(older.Meshes, newer.Meshes, same)
-	out.Workloads, same = reuse(older.Workloads, newer.Workloads, same)
-	out.Destinations, same = reuse(older.Destinations, newer.Destinations, same)
+	out.Meshes, same = reuseList(older.Meshes, newer.Meshes, same)
+	out.Workloads, same = reuseList(older.Workloads, newer.Workloads, same)
+	out.Destinations, same = reuseList(older.Destinations, newer.Destinations, same)
 	if slices.Equal(older.Issues, newer.Issues) {
 		out.Issues = older.Issues
 	} else {
@@ -32,9 +32,9 @@ func Reuse(older, newer *snapshot.Discovered) *snapshot.Discovered {
 	return &out
 }
 
-// reuse walks two lists that are ascending by name. It returns older if they
-// are equal, and same if they are and it was true.
-func reuse[T named](older, newer []T, same bool) ([]T, bool) {
+// reuseList does the same for two lists that are ascending by name. It returns older
+// and same if they are equal, or else false.
+func reuseList[T named](older, newer []T, same bool) ([]T, bool) {
 	out := make([]T, len(newer))
 	kept, at := 0, 0
 	for i, o := range newer {

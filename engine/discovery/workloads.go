@@ -39,7 +39,7 @@ func (x *Index) findWorkloads(kinds []*detected) []*workload {
 		}
 	}
 	for i := range orphans {
-		orphans[i].report(x, kinds[i].Name)
+		orphans[i].reportIssue(x, kinds[i].Name)
 	}
 	return out
 }
@@ -113,7 +113,7 @@ const orphanExamples = 3
 
 func (s *orphans) add(r snapshot.Ref) { s.refs = append(s.refs, r) }
 
-func (s *orphans) report(x *Index, title string) {
+func (s *orphans) reportIssue(x *Index, title string) {
 	if len(s.refs) == 0 {
 		return
 	}

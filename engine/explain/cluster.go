@@ -85,7 +85,7 @@ func (x *Index) cluster(c *snapshot.Cluster) *Cluster {
 
 // health says how a cluster is, and why.
 func (x *Index) health(name string) (snapshot.Health, string) {
-	if why := x.frozen(name); why != "" {
+	if why := x.frozenReason(name); why != "" {
 		return snapshot.HealthFrozen, why
 	}
 	if !x.unread {

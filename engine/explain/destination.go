@@ -83,7 +83,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	}
 	if k := d.Destination.Spec.KubeService; k != nil {
 		out.Service = &snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name}
-		out.Frozen = x.frozen(k.Ref.ClusterName)
+		out.Frozen = x.frozenReason(k.Ref.ClusterName)
 		for _, p := range k.Ports {
 			out.Ports = append(out.Ports, Port{Number: p.Port, Name: p.Name, Protocol: p.Protocol})
 		}

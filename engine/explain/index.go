@@ -134,10 +134,10 @@ func (x *Index) source(ref snapshot.Ref) string {
 	return ref.Name
 }
 
-// frozen says why a cluster is frozen; empty if it is not.
-func (x *Index) frozen(cluster string) string {
+// frozenReason says why a cluster is frozen; empty if it is not.
+func (x *Index) frozenReason(cluster string) string {
 	if x.unread {
-		return x.storedFrozen(cluster)
+		return x.storedFrozenReason(cluster)
 	}
 	c := x.clusters[cluster]
 	switch {

@@ -58,7 +58,7 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	kind, installation := snapshot.MeshType(&m.Mesh.Spec)
 	out := &Mesh{
 		Ref: m.Ref, Stored: x.differenceOf(m.Ref), Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
-		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Frozen: x.frozen(m.Cluster),
+		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Frozen: x.frozenReason(m.Cluster),
 		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref), SmartDNS: m.ResolvesAll, Permissive: m.Open,
 		DenyByDefault: m.DenyByDefault,
 	}

@@ -61,7 +61,7 @@ func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
 	for _, v := range p.Verdicts {
 		out.Targets = append(out.Targets, x.policyTarget(p.Ref, v))
 	}
-	slices.SortStableFunc(out.Targets, func(a, b PolicyTarget) int { return int(levelOf(b.Issues)) - int(levelOf(a.Issues)) })
+	slices.SortStableFunc(out.Targets, func(a, b PolicyTarget) int { return int(worstLevel(b.Issues)) - int(worstLevel(a.Issues)) })
 	return out
 }
 

@@ -15,7 +15,7 @@ import (
 // then: whether one is frozen, and which writes were refused, is what the
 // statuses say that the server wrote.
 func NewStored(state *snapshot.State) *Index {
-	return newLive(state, true)
+	return newIndexWithStatuses(state, true)
 }
 
 // NewLive is New for a State made by a reader while a server works: which
@@ -23,10 +23,10 @@ func NewStored(state *snapshot.State) *Index {
 // yet, is what the statuses say that the server wrote. Where something else
 // follows from the State, the answers say so; see Stored.
 func NewLive(state *snapshot.State) *Index {
-	return newLive(state, false)
+	return newIndexWithStatuses(state, false)
 }
 
-func newLive(state *snapshot.State, unread bool) *Index {
+func newIndexWithStatuses(state *snapshot.State, unread bool) *Index {
 	x := New(state)
 	x.stored, x.unread, x.pending = map[snapshot.Ref]*storedStatus{}, unread, map[snapshot.Ref]bool{}
 	if unread {
@@ -175,7 +175,7 @@ func (x *Index) whyDifferent() string {
 		reasons = append(reasons, "the server also sees what stands in the registered clusters, of which nothing was read here")
 	}
 	for _, c := range in.Clusters {
-		if why := x.storedFrozen(c.Name); why != "" && !x.unread && !c.Frozen() {
+		if why := x.storedFrozenReason(c.Name); why != "" && !x.unread && !c.Frozen() {
 			reasons = append(reasons, fmt.Sprintf("the server cannot read cluster %s (%s)", c.Name, why))
 		}
 	}
@@ -217,9 +217,9 @@ func (x *Index) stateOf(ref snapshot.Ref) commonv1.ApprovalState {
 	return state
 }
 
-// storedFrozen says why the server could not read a cluster when it last
+// storedFrozenReason says why the server could not read a cluster when it last
 // wrote a status; empty if it could, or wrote none.
-func (x *Index) storedFrozen(cluster string) string {
+func (x *Index) storedFrozenReason(cluster string) string {
 	registration := x.registration(cluster)
 	if registration == nil {
 		return ""

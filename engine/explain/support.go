@@ -23,16 +23,16 @@ type KindFields struct {
 // declares what its mesh makes of them.
 func DeclaredFields() []KindFields {
 	return []KindFields{
-		{snapshot.TrafficPolicy, fieldsOf[networkingv1.TrafficPolicySpec]()},
-		{snapshot.AccessPolicy, fieldsOf[networkingv1.AccessPolicySpec]()},
-		{snapshot.VirtualMesh, fieldsOf[networkingv1.VirtualMeshSpec]()},
-		{snapshot.VirtualDestination, fieldsOf[enterprisev1beta1.VirtualDestinationSpec]()},
-		{snapshot.ServiceDependency, fieldsOf[enterprisev1beta1.ServiceDependencySpec]()},
-		{snapshot.Settings, fieldsOf[settingsv1.SettingsSpec]()},
+		{snapshot.TrafficPolicy, specFields[networkingv1.TrafficPolicySpec]()},
+		{snapshot.AccessPolicy, specFields[networkingv1.AccessPolicySpec]()},
+		{snapshot.VirtualMesh, specFields[networkingv1.VirtualMeshSpec]()},
+		{snapshot.VirtualDestination, specFields[enterprisev1beta1.VirtualDestinationSpec]()},
+		{snapshot.ServiceDependency, specFields[enterprisev1beta1.ServiceDependencySpec]()},
+		{snapshot.Settings, specFields[settingsv1.SettingsSpec]()},
 	}
 }
 
-func fieldsOf[T any]() []string { return snapshot.FieldsOf(reflect.TypeFor[T]()) }
+func specFields[T any]() []string { return snapshot.FieldsOf(reflect.TypeFor[T]()) }
 
 // SupportRow says what each kind of mesh makes of a field.
 type SupportRow struct {

@@ -88,8 +88,8 @@ func (l Level) String() string {
 // LevelOf is the level of a severity.
 func LevelOf(s snapshot.Severity) Level { return Level(s) + Info }
 
-// levelOf is the level of the worst issue; issues are worst first.
-func levelOf(issues []snapshot.Issue) Level {
+// worstLevel is the level of the worst issue; issues are worst first.
+func worstLevel(issues []snapshot.Issue) Level {
 	if len(issues) == 0 {
 		return OK
 	}
@@ -98,7 +98,7 @@ func levelOf(issues []snapshot.Issue) Level {
 
 // setIssue puts the first of issues, which is the worst one, into the row.
 func (r *Row) setIssue(issues []snapshot.Issue) {
-	r.Level = levelOf(issues)
+	r.Level = worstLevel(issues)
 	if len(issues) > 0 {
 		r.Note, r.Next = issues[0].Message, issues[0].Hint
 	}

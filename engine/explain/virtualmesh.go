@@ -94,7 +94,7 @@ func (x *Index) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 		return out
 	}
 	mesh := v.Members[i]
-	out.Cluster, out.Frozen, out.Gateways = mesh.Cluster, x.frozen(mesh.Cluster), gatewayAddresses(mesh)
+	out.Cluster, out.Frozen, out.Gateways = mesh.Cluster, x.frozenReason(mesh.Cluster), gatewayAddresses(mesh)
 	if !slices.ContainsFunc(out.Issues, func(i snapshot.Issue) bool { return i.Severity == snapshot.Error }) {
 		out.State = commonv1.ApprovalStateAccepted
 	}

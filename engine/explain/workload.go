@@ -52,7 +52,7 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 	if k := o.Spec.Kubernetes; k != nil {
 		out.PodLabels = k.PodLabels
 		out.Controller = controllerOf(ref, k)
-		out.Frozen = x.frozen(k.Controller.ClusterName)
+		out.Frozen = x.frozenReason(k.Controller.ClusterName)
 	}
 	mesh := x.meshOf(o)
 	if mesh != nil {

@@ -72,7 +72,7 @@ func (env *environment) matcherSource(m *commonv1.KubeIdentityMatcher, source *s
 		namespaces = []string{""}
 	}
 	for _, cluster := range m.Clusters {
-		for _, domain := range env.trustDomains(cluster, issues) {
+		for _, domain := range env.clusterTrustDomains(cluster, issues) {
 			for _, namespace := range namespaces {
 				source.Identities = append(source.Identities, snapshot.Identity{Cluster: cluster, TrustDomain: domain, Namespace: namespace})
 			}
@@ -87,7 +87,7 @@ func (env *environment) accountSource(account commonv1.ClusterObjectRef, source 
 	}
 	for _, cluster := range clusters {
 		for _, namespace := range env.accountNamespaces(account, cluster) {
-			for _, domain := range env.trustDomains(cluster, issues) {
+			for _, domain := range env.clusterTrustDomains(cluster, issues) {
 				source.Identities = append(source.Identities, snapshot.Identity{
 					Cluster: cluster, TrustDomain: domain, Namespace: namespace, ServiceAccount: account.Name,
 				})
@@ -106,9 +106,9 @@ func (env *environment) accountNamespaces(account commonv1.ClusterObjectRef, clu
 	return env.inv.NamespacesOf(account.Name, cluster)
 }
 
-// trustDomains are those of a cluster's meshes. An unknown cluster has none and is
+// clusterTrustDomains are those of a cluster's meshes. An unknown cluster has none and is
 // one issue.
-func (env *environment) trustDomains(cluster string, issues *[]snapshot.Issue) []string {
+func (env *environment) clusterTrustDomains(cluster string, issues *[]snapshot.Issue) []string {
 	domains := env.topology.TrustDomains(cluster)
 	if len(domains) > 0 {
 		return domains

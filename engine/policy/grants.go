@@ -253,7 +253,7 @@ func (env *environment) connections(account accountKey) map[uint32]bool {
 		for _, front := range env.accounts.fronts[x] {
 			service := env.inv.Destinations[front].Spec.KubeService
 			for _, p := range service.Ports {
-				if !env.seesRequests(front, &p) {
+				if !env.meshSeesRequests(front, &p) {
 					pod, _ := snapshot.PodPort(service, p)
 					ports[pod] = true
 				}
@@ -264,8 +264,8 @@ func (env *environment) connections(account accountKey) map[uint32]bool {
 	return ports
 }
 
-// seesRequests reports whether the mesh of a Destination sees requests on a port.
-func (env *environment) seesRequests(i int, p *discoveryv1.KubeServicePort) bool {
+// meshSeesRequests reports whether the mesh of a Destination sees requests on a port.
+func (env *environment) meshSeesRequests(i int, p *discoveryv1.KubeServicePort) bool {
 	if d := env.dialect(i); d != nil && d.SeesRequests != nil {
 		return d.SeesRequests(p)
 	}

@@ -29,7 +29,7 @@ func assignAddresses(services []*commonv1.ClusterObjectRef, taken map[netip.Addr
 		taken[addr], out[i] = true, addr.String()
 	}
 	for _, i := range late {
-		addr := freeAddress(inUse, serviceParts(services[i])...)
+		addr := freeFrom(preferredAddress(serviceParts(services[i])...), inUse)
 		taken[addr], out[i] = true, addr.String()
 	}
 	return out
@@ -42,12 +42,7 @@ func serviceParts(s *commonv1.ClusterObjectRef) []string {
 // FreeAddress returns an address for what is not a service: the preferred one for its
 // name, or else the next free one. It does not reserve it.
 func (t *Topology) FreeAddress(taken map[netip.Addr]bool, parts ...string) netip.Addr {
-	return freeAddress(func(a netip.Addr) bool { return t.addresses[a] || taken[a] }, parts...)
-}
-
-// freeAddress returns the preferred address, or else the next free one.
-func freeAddress(taken func(netip.Addr) bool, parts ...string) netip.Addr {
-	return freeFrom(preferredAddress(parts...), taken)
+	return freeFrom(preferredAddress(parts...), func(a netip.Addr) bool { return t.addresses[a] || taken[a] })
 }
 
 // freeFrom returns the first address from addr that is neither taken nor reserved.

@@ -8,6 +8,7 @@ import (
 	typev1beta1 "istio.io/api/type/v1beta1"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/render"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -109,7 +110,7 @@ func globalAccess(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object 
 		Ref: snapshot.Ref{
 			Kind: snapshot.AuthorizationPolicy, Cluster: plan.Cluster, Namespace: plan.RootNamespace, Name: name,
 		},
-		Content: newContent(namespace, &security.AuthorizationPolicy{}, vm, vm),
+		Content: render.NewContent(namespace, &security.AuthorizationPolicy{}, vm, vm),
 	}}
 	for _, gw := range plan.OpenGateways {
 		out = append(out, &snapshot.Object{
@@ -117,7 +118,7 @@ func globalAccess(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object 
 				Kind: snapshot.AuthorizationPolicy, Cluster: plan.Cluster, Namespace: gw.Service.Namespace,
 				Name: snapshot.Sanitize("allow-ingress-gateway-" + gw.Address),
 			},
-			Content: newContent(namespace, &security.AuthorizationPolicy{
+			Content: render.NewContent(namespace, &security.AuthorizationPolicy{
 				Action:   security.AuthorizationPolicy_ALLOW,
 				Selector: &typev1beta1.WorkloadSelector{MatchLabels: gw.Selector},
 				Rules:    []*security.Rule{{}},

@@ -31,7 +31,7 @@ func (r *builder) destinationRule(view *snapshot.View, remote bool) {
 			}
 		}
 	}
-	spec := &networking.DestinationRule{Host: view.Host, TrafficPolicy: policy, Subsets: subsets(view)}
+	spec := &networking.DestinationRule{Host: view.Host, TrafficPolicy: policy, Subsets: subsetsOf(view.Subsets)}
 	content := r.content(spec, remote, r.parents(remote, r.ruleOrigins(view)...))
 	if remote {
 		r.rules = append(r.rules, sharedRule{view, content})
@@ -59,9 +59,9 @@ func (r *builder) ruleOrigins(view *snapshot.View) []snapshot.Ref {
 	return out
 }
 
-func subsets(view *snapshot.View) []*networking.Subset {
+func subsetsOf(list []snapshot.Subset) []*networking.Subset {
 	var out []*networking.Subset
-	for _, s := range view.Subsets {
+	for _, s := range list {
 		out = append(out, &networking.Subset{Name: s.Name, Labels: s.Labels})
 	}
 	return out

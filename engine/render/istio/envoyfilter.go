@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	"github.com/meshctl/meshctl/engine/render"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -42,7 +43,7 @@ func (Renderer) Filters(plan *snapshot.FilterPlan, namespace string) []*snapshot
 			Kind: snapshot.EnvoyFilter, Cluster: plan.Mesh.Cluster, Namespace: plan.Mesh.RootNamespace,
 			Name: "meshctl-filters",
 		},
-		Content: newContent(namespace, spec, []snapshot.Ref{plan.Mesh.Ref}, plan.Policies),
+		Content: render.NewContent(namespace, spec, []snapshot.Ref{plan.Mesh.Ref}, plan.Policies),
 	}}
 }
 

@@ -6,6 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/render"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -24,7 +25,7 @@ func (Renderer) External(plan *snapshot.ExternalPlan, namespace string) []*snaps
 	if len(spec.Endpoints) == 0 {
 		spec.Resolution = networking.ServiceEntry_DNS // of the hosts
 	}
-	content := newContent(namespace, spec, append([]snapshot.Ref{plan.Ref}, plan.Policies...), plan.Policies)
+	content := render.NewContent(namespace, spec, append([]snapshot.Ref{plan.Ref}, plan.Policies...), plan.Policies)
 	var out []*snapshot.Object
 	places := map[snapshot.Ref]bool{}
 	for _, mesh := range plan.Meshes {

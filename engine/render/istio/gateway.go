@@ -3,6 +3,7 @@ package istio
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/meshctl/meshctl/engine/render"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -28,7 +29,7 @@ func gateways(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 				Kind: snapshot.Gateway, Cluster: plan.Cluster, Namespace: plan.Namespace,
 				Name: snapshot.Sanitize(gw.Destination.Name + "-" + gw.Destination.Namespace),
 			},
-			Content: newContent(namespace, spec, []snapshot.Ref{vm}, []snapshot.Ref{vm}),
+			Content: render.NewContent(namespace, spec, []snapshot.Ref{vm}, []snapshot.Ref{vm}),
 		})
 	}
 	return out

@@ -9,6 +9,7 @@ package istio
 import (
 	"slices"
 
+	"github.com/meshctl/meshctl/engine/render"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -92,7 +93,7 @@ func (r *builder) written(mesh *snapshot.MeshPlan) bool {
 
 // content wraps a spec with the labels and annotations that all our objects have.
 func (r *builder) content(spec any, federated bool, parents []snapshot.Ref) *snapshot.Content {
-	c := newContent(r.namespace, spec, append([]snapshot.Ref{r.plan.Ref}, parents...), parents)
+	c := render.NewContent(r.namespace, spec, append([]snapshot.Ref{r.plan.Ref}, parents...), parents)
 	if federated {
 		service := r.plan.Destination.Spec.KubeService.Ref
 		c.Annotations[snapshot.FederationAnnotation] = service.Name + "." + service.Namespace + "." + service.ClusterName

@@ -80,7 +80,7 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 	if len(view.Subsets) == 0 && policy == nil {
 		return
 	}
-	spec := &networking.DestinationRule{Host: f.Hostname, Subsets: subsets(view), TrafficPolicy: policy, ExportTo: home.ExportTo}
+	spec := &networking.DestinationRule{Host: f.Hostname, Subsets: subsetsOf(view.Subsets), TrafficPolicy: policy, ExportTo: home.ExportTo}
 	r.add(snapshot.Ref{Kind: snapshot.DestinationRule, Cluster: r.plan.Mesh.Cluster, Namespace: r.plan.Mesh.Namespace, Name: f.Hostname},
 		r.content(spec, true, r.parents(true, r.ruleOrigins(&snapshot.View{Outlier: view.Outlier})...)))
 }

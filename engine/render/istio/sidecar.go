@@ -3,6 +3,7 @@ package istio
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/meshctl/meshctl/engine/render"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -29,5 +30,5 @@ func (Renderer) Sidecar(plan *snapshot.SidecarPlan, namespace string) []*snapsho
 		Egress:           []*networking.IstioEgressListener{listener},
 	}
 	parents := plan.Egress.Dependencies
-	return []*snapshot.Object{{Ref: plan.Ref, Content: newContent(namespace, spec, parents, parents)}}
+	return []*snapshot.Object{{Ref: plan.Ref, Content: render.NewContent(namespace, spec, parents, parents)}}
 }

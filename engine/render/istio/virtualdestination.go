@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/render"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -54,7 +55,7 @@ func (v *virtualBuilder) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name s
 	parents := append([]snapshot.Ref{v.plan.Ref}, policies...)
 	slices.SortFunc(parents, snapshot.Ref.Compare)
 	parents = slices.Compact(parents)
-	v.objects = append(v.objects, &snapshot.Object{Ref: ref, Content: newContent(v.namespace, spec, parents, parents)})
+	v.objects = append(v.objects, &snapshot.Object{Ref: ref, Content: render.NewContent(v.namespace, spec, parents, parents)})
 }
 
 // callers lets the callers in a mesh know the host name.
@@ -68,7 +69,7 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 	v.add(snapshot.ServiceEntry, view.Mesh, v.plan.Hostname, entry)
 
 	policy := v.trafficPolicy(len(view.Priorities))
-	subsets := v.subsets()
+	subsets := subsetsOf(v.plan.Subsets)
 	origins := v.origins()
 	if k := view.KeepAlive; k != nil {
 		policy.ConnectionPool = connectionPool(k)
@@ -134,10 +135,6 @@ func outliers(o networkingv1.OutlierDetection) *networking.OutlierDetection {
 		BaseEjectionTime:         durationpb.New(o.BaseEjectionTime.Duration),
 		MaxEjectionPercent:       int32(o.MaxEjectionPercent),
 	}
-}
-
-func (v *virtualBuilder) subsets() []*networking.Subset {
-	return subsets(&snapshot.View{Subsets: v.plan.Subsets})
 }
 
 // origins are the policies that say something of connections.

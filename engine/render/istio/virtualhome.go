@@ -22,7 +22,7 @@ func (v *virtualBuilder) homes() {
 		if len(home) < 2 && len(v.plan.Subsets) == 0 {
 			continue
 		}
-		rule := &networking.DestinationRule{Host: host, Subsets: v.subsets(), ExportTo: entry.ExportTo}
+		rule := &networking.DestinationRule{Host: host, Subsets: subsetsOf(v.plan.Subsets), ExportTo: entry.ExportTo}
 		if len(home) > 1 {
 			rule.TrafficPolicy = v.trafficPolicy(len(home))
 		}
