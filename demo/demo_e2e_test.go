@@ -22,13 +22,13 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
-// upIn, when set in the environment, makes this test binary bring a demo up in
-// that folder instead of running tests, so that it can be killed.
+// upIn, when set in the environment, makes this test binary start a demo in that
+// folder instead of running tests, so that it can be killed.
 const upIn = "MESHCTL_TEST_DEMO_UP"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(upIn); dir != "" {
-		// There is no such meshctl: the demo gets as far as the clusters.
+		// There is no such meshctl: the demo fails after it has started the clusters.
 		_ = demo.Up(context.Background(), demo.Options{Dir: dir, Meshctl: filepath.Join(dir, "no-meshctl")})
 		return
 	}
@@ -65,7 +65,7 @@ func requireNoProcess(t *testing.T, dir string) {
 	})
 }
 
-// waitForProcesses waits until both clusters are half way up.
+// waitForProcesses waits until both clusters are partly started.
 func waitForProcesses(t *testing.T, dir string) {
 	t.Helper()
 	waittest.Until(t, "six processes run", func() bool { return len(processesOf(t, dir)) >= 6 })
@@ -76,11 +76,11 @@ func buildHelper(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts whole clusters")
 	}
-	_, err := helper.Build(t.Context(), helper.Progress{Say: func(s string) { t.Log(s) }})
+	_, err := helper.Build(t.Context(), helper.Progress{Report: func(s string) { t.Log(s) }})
 	require.NoError(t, err)
 }
 
-// Not parallel: each starts two clusters, which would starve each other.
+// Not parallel: each starts two clusters.
 func TestFailedUpLeavesNoProcess(t *testing.T) {
 	buildHelper(t)
 	dir := filepath.Join(t.TempDir(), "demo")
@@ -92,8 +92,8 @@ func TestFailedUpLeavesNoProcess(t *testing.T) {
 	report, err := demo.Status(t.Context(), opts)
 	require.NoError(t, err)
 	assert.Equal(t, demo.Failed, report.Phase)
-	assert.FileExists(t, filepath.Join(dir, "cluster-1", "logs", "istiod.log"), "the logs stay")
-	assert.NoDirExists(t, filepath.Join(dir, "cluster-1", "pki"), "the keys do not")
+	assert.FileExists(t, filepath.Join(dir, "cluster-1", "logs", "istiod.log"), "the logs are kept")
+	assert.NoDirExists(t, filepath.Join(dir, "cluster-1", "pki"), "the keys are not")
 	_, err = demo.Kubeconfig(t.Context(), opts)
 	require.ErrorIs(t, err, demo.ErrNotRunning)
 
@@ -101,7 +101,7 @@ func TestFailedUpLeavesNoProcess(t *testing.T) {
 	assert.NoDirExists(t, dir)
 }
 
-// Not parallel: each starts two clusters, which would starve each other.
+// Not parallel: each starts two clusters.
 func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 	buildHelper(t)
 	dir := filepath.Join(t.TempDir(), "demo")
@@ -115,7 +115,7 @@ func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 	requireNoProcess(t, dir)
 }
 
-// Not parallel: each starts two clusters, which would starve each other.
+// Not parallel: each starts two clusters.
 func TestKilledUpLeavesNoProcess(t *testing.T) {
 	buildHelper(t)
 	dir := filepath.Join(t.TempDir(), "demo")
@@ -123,8 +123,8 @@ func TestKilledUpLeavesNoProcess(t *testing.T) {
 	command.Env = append(os.Environ(), upIn+"="+dir)
 	require.NoError(t, command.Start())
 	waitForProcesses(t, dir)
-	require.ErrorContains(t, demo.Up(t.Context(), demo.Options{Dir: dir}), "is bringing one up")
-	require.ErrorContains(t, demo.Down(t.Context(), demo.Options{Dir: dir}), "interrupt that first")
+	require.ErrorContains(t, demo.Up(t.Context(), demo.Options{Dir: dir}), "is starting a demo")
+	require.ErrorContains(t, demo.Down(t.Context(), demo.Options{Dir: dir}), "interrupt that process")
 
 	require.NoError(t, command.Process.Kill())
 	_ = command.Wait()
@@ -133,8 +133,7 @@ func TestKilledUpLeavesNoProcess(t *testing.T) {
 	assert.NoDirExists(t, dir)
 }
 
-// TestUpUpDown is the demo as a person sees it: up, up again after a crash, down;
-// and a second one beside it that is not touched.
+// TestUpUpDown: up, up again after a crash, down; a second demo is not affected.
 // Not parallel: it starts four clusters.
 func TestUpUpDown(t *testing.T) {
 	buildHelper(t)
@@ -146,7 +145,7 @@ func TestUpUpDown(t *testing.T) {
 	t.Cleanup(func() {
 		for _, o := range []demo.Options{opts, other} {
 			if err := demo.Down(context.Background(), o); err != nil && !errors.Is(err, demo.ErrNotRunning) {
-				t.Errorf("the demo in %s stays: %v", o.Dir, err)
+				t.Errorf("stopping the demo in %s: %v", o.Dir, err)
 			}
 		}
 	})
@@ -170,8 +169,8 @@ func TestUpUpDown(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, after.Healthy(), "%+v", after)
 	assert.NotEqual(t, before.Serve.PID, after.Serve.PID)
-	assert.NotEqual(t, before.Metrics, after.Metrics, "another program listens there by now")
-	assert.Equal(t, before.Clusters, after.Clusters, "what ran was left alone")
+	assert.NotEqual(t, before.Metrics, after.Metrics, "another program listens there now")
+	assert.Equal(t, before.Clusters, after.Clusters, "running processes are not restarted")
 
 	require.NoError(t, demo.Down(ctx, opts))
 	requireNoProcess(t, opts.Dir)
@@ -183,7 +182,7 @@ func TestUpUpDown(t *testing.T) {
 	requireNoProcess(t, other.Dir)
 }
 
-// crashServe ends the management plane of a demo, as a crash would.
+// crashServe kills the management plane of a demo.
 func crashServe(t *testing.T, opts demo.Options) {
 	t.Helper()
 	report, err := demo.Status(t.Context(), opts)

@@ -1,7 +1,6 @@
-// Package demo shows meshctl at work on this machine: two clusters with Istio
-// and a small application, registered and joined, with policies in force.
+// Package demo runs meshctl on this machine: two clusters with Istio and a small
+// application, registered and joined, with policies.
 //
-// It drives the meshctl binary as a person would and imports nothing of the
-// engine. Its own knowledge of Kubernetes is in package kube, the clusters
-// themselves come from a Runtime.
+// It runs the meshctl binary like a user and does not import the engine. Package
+// kube is its Kubernetes client; a Runtime creates the clusters.
 package demo

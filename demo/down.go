@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Down ends every process of the demo in opts.Dir and removes its folder. It
-// returns ErrNotRunning if there is none. What could not be ended keeps its
-// folder, so that Down can be tried again.
+// Down stops every process of the demo in opts.Dir and removes its folder. It
+// returns ErrNotRunning if there is none. If a process cannot be stopped, its
+// folder stays, so that Down can be repeated.
 func Down(ctx context.Context, opts Options) error {
 	opts, err := opts.complete()
 	if err != nil {
@@ -19,15 +19,15 @@ func Down(ctx context.Context, opts Options) error {
 		return err
 	}
 	if s.busy() {
-		return fmt.Errorf("demo: process %d is bringing it up; interrupt that first: it cleans up by itself", s.Owner.PID)
+		return fmt.Errorf("demo: process %d is still starting it; interrupt that process, which then cleans up", s.Owner.PID)
 	}
 	opts.Runtime = s.Runtime
 	runtime, err := newRuntime(opts, nil)
 	if err != nil {
 		return err
 	}
-	opts.Progress.Start("Ending the demo in " + opts.Dir)
-	// The management plane first: it would try to mend what disappears.
+	opts.Progress.Start("Stopping the demo in " + opts.Dir)
+	// The management plane first: it would try to restore what disappears.
 	err = errors.Join(s.Serve.Kill(ctx), stopClusters(ctx, runtime, s.Clusters))
 	if err == nil {
 		err = remove(opts.Dir)

@@ -15,12 +15,12 @@ import (
 )
 
 // serveTimeout bounds the start of the management plane, which takes seconds on
-// a machine that is not busy.
+// an idle machine.
 const serveTimeout = 10 * time.Minute
 
 func (u *up) kubeconfig() string { return filepath.Join(u.opts.Dir, kubeconfigFile) }
 
-// register registers every cluster, as a person would, the management cluster first.
+// register registers every cluster like a user, the management cluster first.
 func (u *up) register(ctx context.Context) error {
 	management := u.state.Clusters[0]
 	for _, name := range u.state.Clusters {
@@ -34,12 +34,12 @@ func (u *up) register(ctx context.Context) error {
 	return nil
 }
 
-// meshctl runs the binary; what it wrote to stderr is the error.
+// meshctl runs the binary; its error contains stderr.
 func (u *up) meshctl(ctx context.Context, args ...string) error {
 	command := exec.CommandContext(ctx, u.opts.Meshctl, args...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
-	// Children of the child may hold the pipe open.
+	// Grandchildren may keep the pipe open.
 	command.WaitDelay = time.Second
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("meshctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
@@ -48,7 +48,8 @@ func (u *up) meshctl(ctx context.Context, args ...string) error {
 }
 
 // startServe starts the management plane in the background and waits until it is
-// ready. It serves metrics where it did before, unless another program is there.
+// ready. It serves metrics at the same address as before, unless another program
+// uses it.
 func (u *up) startServe(ctx context.Context) error {
 	const tries = 3
 	for try := 1; ; try++ {
@@ -72,15 +73,15 @@ func (u *up) startServe(ctx context.Context) error {
 			return err
 		}
 		err = u.waitServe(ctx)
-		// Another program may take the port before serve listens there.
+		// Another program may take the port before serve listens on it.
 		if err == nil || try == tries || serve.Alive() || !u.state.metricsTaken() {
 			return err
 		}
 	}
 }
 
-// metricsTaken says whether serve, which does not run, cannot listen on its
-// address; it has none at first.
+// metricsTaken reports whether serve, which does not run, cannot listen on its
+// address, or has none yet.
 func (s state) metricsTaken() bool {
 	_, port, _ := strings.Cut(s.Metrics, ":")
 	number, err := strconv.Atoi(port)
@@ -94,7 +95,7 @@ func (u *up) waitServe(ctx context.Context) error {
 	return kube.Until(ctx, "waiting for meshctl serve", func(ctx context.Context) error {
 		err := kube.GetOK(ctx, "http://"+u.state.Metrics+"/readyz")
 		if err != nil && !serve.Alive() {
-			return kube.Final(fmt.Errorf("it ended; the last of %s:\n%s", serve.Log, serve.Tail(8)))
+			return kube.Final(fmt.Errorf("it exited; the last lines of %s:\n%s", serve.Log, serve.Tail(8)))
 		}
 		return err
 	})

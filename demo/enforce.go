@@ -12,8 +12,8 @@ import (
 	"github.com/meshctl/meshctl/demo/manifests"
 )
 
-// enforceTimeout bounds the way from a policy to the Istio objects, which takes
-// seconds on a machine that is not busy.
+// enforceTimeout bounds the time from a policy to the Istio objects, which is
+// seconds on an idle machine.
 const enforceTimeout = 10 * time.Minute
 
 func (u *up) applyPolicies(ctx context.Context) error {
@@ -29,8 +29,8 @@ func (u *up) applyPolicies(ctx context.Context) error {
 	return nil
 }
 
-// waitEnforced waits until every policy is accepted in its present form and the
-// traffic shift has arrived in Istio.
+// waitEnforced waits until every policy is accepted in its current generation and
+// Istio has the traffic shift.
 func (u *up) waitEnforced(ctx context.Context) error {
 	client, err := u.clusters[0].Client()
 	if err != nil {
@@ -56,12 +56,12 @@ func (u *up) waitEnforced(ctx context.Context) error {
 		return shifted(ctx, client)
 	})
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w; the last of %s:\n%s", err, u.state.Serve.Log, u.state.Serve.Tail(8))
+		return fmt.Errorf("%w; the last lines of %s:\n%s", err, u.state.Serve.Log, u.state.Serve.Tail(8))
 	}
 	return err
 }
 
-// accepted reads the status that all policies have.
+// accepted checks the status of a policy.
 func accepted(policy *unstructured.Unstructured) error {
 	observed, _, _ := unstructured.NestedInt64(policy.Object, "status", "observedGeneration")
 	if observed != policy.GetGeneration() {
@@ -75,7 +75,7 @@ func accepted(policy *unstructured.Unstructured) error {
 	return nil
 }
 
-// shifted looks for the three weighted routes in the VirtualService of reviews.
+// shifted checks the three weighted routes in the VirtualService of reviews.
 func shifted(ctx context.Context, client *kube.Client) error {
 	service, err := client.Get(ctx, kube.Networking("virtualservices"), "bookinfo", "reviews")
 	if err != nil {

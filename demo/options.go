@@ -10,27 +10,26 @@ import (
 
 // Options of all functions of this package.
 type Options struct {
-	// Dir holds everything that belongs to one demo; empty means DefaultDir.
-	// Demos in different folders run side by side.
+	// Dir is the folder of the demo; empty means DefaultDir. Demos in different
+	// folders can run at the same time.
 	Dir string
-	// Runtime is the sort of clusters; empty means RuntimeLocal.
+	// Runtime is the kind of clusters; empty means RuntimeLocal.
 	Runtime string
-	// Meshctl is the path of the meshctl binary to drive; empty means the
-	// binary that is running.
+	// Meshctl is the path of the meshctl binary to run; empty means the running
+	// binary.
 	Meshctl string
-	// Progress hears what goes on. Only Up and Down need it.
+	// Progress receives the steps of Up and Down.
 	Progress Progress
 	// Terminal says that notes to Progress overwrite each other, so that there
 	// may be many of them.
 	Terminal bool
-	// Out receives what Up has to say in the end.
+	// Out receives the summary of Up.
 	Out io.Writer
 }
 
-// Progress shows a list of steps to whoever waits. It is used from several
-// goroutines.
+// Progress shows a list of steps. It is used from several goroutines.
 type Progress interface {
-	// Start begins a step, after the one before has ended.
+	// Start begins a step, after the previous one has ended.
 	Start(step string)
 	// Note says how far the step is.
 	Note(format string, args ...any)
@@ -38,16 +37,16 @@ type Progress interface {
 	End(err error)
 }
 
-// DefaultDir returns the folder of a demo that was given none.
+// DefaultDir returns the folder of a demo without --dir.
 func DefaultDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("demo: finding the cache folder: %w; name a folder with --dir", err)
+		return "", fmt.Errorf("demo: finding the cache folder: %w; set a folder with --dir", err)
 	}
 	return filepath.Join(cache, "meshctl", "demo"), nil
 }
 
-// complete fills in what was left out.
+// complete sets the defaults.
 func (o Options) complete() (Options, error) {
 	if o.Dir == "" {
 		dir, err := DefaultDir()
@@ -56,7 +55,7 @@ func (o Options) complete() (Options, error) {
 		}
 		o.Dir = dir
 	}
-	// The clusters' processes have working folders of their own.
+	// The processes have other working directories, so the path must be absolute.
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return o, fmt.Errorf("demo: folder %s: %w", o.Dir, err)
@@ -80,8 +79,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// ErrNotRunning is returned where a demo is needed and there is none.
-var ErrNotRunning = errors.New("no demo is running here; start one with `meshctl demo up`")
+// ErrNotRunning is returned if there is no running demo.
+var ErrNotRunning = errors.New("no demo is running; start one with `meshctl demo up`")
 
 type silent struct{}
 

@@ -9,26 +9,26 @@ import (
 	"github.com/meshctl/meshctl/demo/proc"
 )
 
-// RuntimeLocal runs clusters as plain processes of this machine.
+// RuntimeLocal runs clusters as plain processes on this machine.
 const RuntimeLocal = "local"
 
-// ErrNoCluster is returned by Runtime.Open when there is no such cluster.
+// ErrNoCluster is returned by Runtime.Open if there is no such cluster.
 var ErrNoCluster = local.ErrNoCluster
 
-// Runtime is where the clusters of a demo live. A new one (kind, say) is one
-// more implementation and one more line in newRuntime.
+// Runtime creates the clusters of a demo. Another one, such as kind, needs an
+// implementation and a line in newRuntime.
 type Runtime interface {
-	// Prepare makes what all clusters need: binaries, images. It may take
-	// minutes the first time and says how far it is.
-	Prepare(ctx context.Context, say func(string)) error
-	// Create brings up a cluster with Istio, a sidecar injector at work and
-	// gateways with addresses. index, from 1, tells the clusters of a demo apart.
-	// On error nothing of the cluster runs.
-	Create(ctx context.Context, name string, index int, say func(string)) (Cluster, error)
-	// Open finds a cluster that Create made or began to make, in this command or
-	// an earlier one.
+	// Prepare builds or downloads what all clusters need, which may take minutes
+	// the first time. It reports its progress.
+	Prepare(ctx context.Context, report func(string)) error
+	// Create creates a cluster with Istio, its sidecar injector, and gateways with
+	// addresses. index, from 1, is different for each cluster of a demo. On error
+	// nothing of the cluster runs.
+	Create(ctx context.Context, name string, index int, report func(string)) (Cluster, error)
+	// Open opens a cluster that Create created, completely or not, in this
+	// command or an earlier one.
 	Open(name string) (Cluster, error)
-	// Versions says what the clusters are made of.
+	// Versions are those of the components of the clusters.
 	Versions() (map[string]string, error)
 }
 
@@ -39,20 +39,20 @@ type Cluster interface {
 	// has the cluster's name.
 	Kubeconfig() string
 	Client() (*kube.Client, error)
-	// Processes are what runs of it on this machine, for people to look at.
+	// Processes are those of the cluster on this machine, for Status.
 	Processes() []proc.Process
-	// Revive starts what has ended since, and returns the names of that.
+	// Revive starts the processes that do not run, and returns their names.
 	Revive(ctx context.Context) ([]string, error)
-	// Stop ends the cluster. What it stored may stay.
+	// Stop stops the cluster. Its data may stay.
 	Stop(ctx context.Context) error
 }
 
-// newRuntime returns the runtime of that name. What it starts is watched by guard.
+// newRuntime returns the runtime of opts. Guard watches its processes.
 func newRuntime(opts Options, guard *proc.Guard) (Runtime, error) {
 	switch opts.Runtime {
 	case RuntimeLocal:
 		return &localRuntime{dir: opts.Dir, guard: guard, terminal: opts.Terminal}, nil
 	default:
-		return nil, fmt.Errorf("demo: runtime %q is not known; the one there is: %s", opts.Runtime, RuntimeLocal)
+		return nil, fmt.Errorf("demo: unknown runtime %q; the only one is %s", opts.Runtime, RuntimeLocal)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/meshctl/meshctl/demo/proc"
 )
 
-// localRuntime is the Runtime of local processes: one folder a cluster.
+// localRuntime is the Runtime of local processes, with a folder for each cluster.
 type localRuntime struct {
 	dir      string
 	guard    *proc.Guard
@@ -20,8 +20,8 @@ type localRuntime struct {
 }
 
 // Prepare builds the helper binary.
-func (r *localRuntime) Prepare(ctx context.Context, say func(string)) error {
-	progress := helper.Progress{Say: say, Every: 15 * time.Second}
+func (r *localRuntime) Prepare(ctx context.Context, report func(string)) error {
+	progress := helper.Progress{Report: report, Every: 15 * time.Second}
 	if r.terminal {
 		progress.Every = 500 * time.Millisecond
 	}
@@ -31,15 +31,15 @@ func (r *localRuntime) Prepare(ctx context.Context, say func(string)) error {
 }
 
 // Create starts a cluster and installs Istio.
-func (r *localRuntime) Create(ctx context.Context, name string, index int, say func(string)) (Cluster, error) {
-	say("starting Kubernetes")
+func (r *localRuntime) Create(ctx context.Context, name string, index int, report func(string)) (Cluster, error) {
+	report("starting Kubernetes")
 	c, err := local.Start(ctx, local.Options{
 		Name: name, Dir: filepath.Join(r.dir, name), Helper: r.binary, Index: index, Guard: r.guard,
 	})
 	if err != nil {
 		return nil, err
 	}
-	say("Kubernetes is ready, installing Istio")
+	report("Kubernetes is ready, installing Istio")
 	if err := c.InstallIstio(ctx, local.IstioOptions{}); err != nil {
 		return nil, stopAfter(ctx, c, err)
 	}

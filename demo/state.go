@@ -15,12 +15,12 @@ import (
 	"github.com/meshctl/meshctl/demo/proc"
 )
 
-// Phase says how far a demo is.
+// Phase is the phase of a demo.
 type Phase string
 
 // Phases of a demo.
 const (
-	// Starting: Up is at work, or was killed.
+	// Starting: Up runs, or was killed.
 	Starting Phase = "starting"
 	// Running: Up has finished.
 	Running Phase = "running"
@@ -35,12 +35,12 @@ const (
 	logsDir        = "logs"
 )
 
-// state is what stands in state.json of a demo's folder.
+// state is the content of state.json in a demo's folder.
 type state struct {
 	Phase   Phase     `json:"phase"`
 	Runtime string    `json:"runtime"`
 	Created time.Time `json:"created"`
-	// Owner is the command that is bringing the demo up.
+	// Owner is the command that starts the demo.
 	Owner proc.Process `json:"owner"`
 	// Clusters are the names, the management cluster first.
 	Clusters []string          `json:"clusters"`
@@ -65,20 +65,20 @@ func (s state) write(dir string) error {
 	return nil
 }
 
-// busy says whether another command is bringing this demo up.
+// busy reports whether another command is starting this demo.
 func (s state) busy() bool { return s.Phase == Starting && s.Owner.Alive() }
 
-// claim makes the folder the caller's. It returns the state of a demo that is
-// there and finished, or a new one, written down, that the caller has to fill.
-// What a failed or killed Up left is passed to clearRemains first.
+// claim takes ownership of the folder. It returns the state of the running demo,
+// or a new, stored state that the caller fills in. clearRemains first removes what
+// a failed or killed Up left.
 func claim(opts Options, clearRemains func(state) error) (s state, fresh bool, err error) {
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
-		return state{}, false, fmt.Errorf("demo: making its folder: %w", err)
+		return state{}, false, fmt.Errorf("demo: creating its folder: %w", err)
 	}
-	if err := refuseForeign(opts.Dir); err != nil {
+	if err := rejectForeign(opts.Dir); err != nil {
 		return state{}, false, err
 	}
-	// Two commands that start at once must not both find the folder free.
+	// Two commands that start at the same time must not both claim the folder.
 	unlock, err := lockedfile.MutexAt(filepath.Join(opts.Dir, lockFile)).Lock()
 	if err != nil {
 		return state{}, false, fmt.Errorf("demo: locking its folder: %w", err)
@@ -90,7 +90,7 @@ func claim(opts Options, clearRemains func(state) error) (s state, fresh bool, e
 	case err != nil:
 		return state{}, false, err
 	case s.busy():
-		return state{}, false, fmt.Errorf("demo: `%s` (process %d) is bringing one up in %s; wait for it, or name another folder with --dir", s.Owner.Name, s.Owner.PID, opts.Dir)
+		return state{}, false, fmt.Errorf("demo: `%s` (process %d) is starting a demo in %s; wait for it, or set another folder with --dir", s.Owner.Name, s.Owner.PID, opts.Dir)
 	case s.Phase == Running:
 		return s, false, nil
 	default:
@@ -106,27 +106,27 @@ func claim(opts Options, clearRemains func(state) error) (s state, fresh bool, e
 	return s, true, s.write(opts.Dir)
 }
 
-// refuseForeign protects a folder that is somebody else's: down removes what is in it.
-func refuseForeign(dir string) error {
+// rejectForeign rejects a folder with other files, because Down removes them.
+func rejectForeign(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
 	for _, entry := range entries {
 		if !slices.Contains(contents(), entry.Name()) {
-			return fmt.Errorf("demo: folder %s is not a demo's: it holds %s; name an empty or new one with --dir", dir, entry.Name())
+			return fmt.Errorf("demo: folder %s is not that of a demo, because it contains %s; set an empty or new folder with --dir", dir, entry.Name())
 		}
 	}
 	return nil
 }
 
-// contents are the names of all that a demo puts into its folder.
+// contents are the names of the files in the folder of a demo.
 func contents() []string {
 	return append(clusterNames(), stateFile, lockFile, kubeconfigFile, logsDir)
 }
 
-// remove removes everything of a demo but the names in keep, and the folder
-// itself once it is empty.
+// remove removes the files of a demo, except those in keep, and the folder if it
+// is empty then.
 func remove(dir string, keep ...string) error {
 	var errs []error
 	for _, name := range contents() {

@@ -22,7 +22,7 @@ func options(t *testing.T) Options {
 func mustNotClear(t *testing.T) func(state) error {
 	t.Helper()
 	return func(state) error {
-		t.Error("nothing was to be cleared")
+		t.Error("expected nothing to clear")
 		return nil
 	}
 }
@@ -34,7 +34,7 @@ func TestClaimFreshFolder(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, fresh)
 	assert.Equal(t, Starting, s.Phase)
-	assert.True(t, s.busy(), "the claimer is alive")
+	assert.True(t, s.busy(), "the owner is alive")
 
 	written, err := readState(opts.Dir)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestClaimSecondTime(t *testing.T) {
 		fresh   bool
 		err     string
 	}{
-		"somebody is at work":       {found: state{Phase: Starting, Owner: self}, err: "wait for it, or name another folder"},
+		"another command runs":      {found: state{Phase: Starting, Owner: self}, err: "wait for it, or set another folder"},
 		"somebody was killed at it": {found: state{Phase: Starting, Owner: dead}, cleared: true, fresh: true},
 		"an earlier one failed":     {found: state{Phase: Failed, Owner: self}, cleared: true, fresh: true},
 		"it is up":                  {found: state{Phase: Running, Owner: dead}},
@@ -96,7 +96,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(precious, []byte("x"), 0o600))
 
 	_, _, err := claim(opts, mustNotClear(t))
-	require.ErrorContains(t, err, "it holds thesis.txt")
+	require.ErrorContains(t, err, "it contains thesis.txt")
 	require.ErrorIs(t, Down(t.Context(), opts), ErrNotRunning)
 	assert.FileExists(t, precious)
 }
@@ -119,14 +119,14 @@ func TestWithoutADemo(t *testing.T) {
 	_, err = Kubeconfig(t.Context(), opts)
 	require.ErrorIs(t, err, ErrNotRunning)
 	require.ErrorIs(t, Down(t.Context(), opts), ErrNotRunning)
-	assert.NoDirExists(t, opts.Dir, "asking makes no folder")
+	assert.NoDirExists(t, opts.Dir, "Status does not create a folder")
 }
 
 func TestUnknownRuntimeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	opts := options(t)
 	opts.Runtime = "kind"
-	require.ErrorContains(t, Up(t.Context(), opts), `runtime "kind" is not known`)
+	require.ErrorContains(t, Up(t.Context(), opts), `unknown runtime "kind"`)
 	assert.NoDirExists(t, opts.Dir)
 }
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Report is what there is of a demo. It is data; Write is one way to show it.
+// Report is the status of a demo as data; Write prints it.
 type Report struct {
 	Dir     string    `json:"dir"`
 	Phase   Phase     `json:"phase"`
@@ -19,7 +19,7 @@ type Report struct {
 	Created time.Time `json:"created"`
 	// Versions by component: kubernetes, istio.
 	Versions map[string]string `json:"versions,omitempty"`
-	// Kubeconfig is there once the demo is running.
+	// Kubeconfig is set if the demo is running.
 	Kubeconfig string          `json:"kubeconfig,omitempty"`
 	Clusters   []ClusterReport `json:"clusters,omitempty"`
 	// Serve is the management plane, Metrics the address it serves metrics on.
@@ -42,7 +42,7 @@ type ProcessReport struct {
 	Log   string `json:"log"`
 }
 
-// Healthy says whether the demo is up and every process of it runs.
+// Healthy reports whether the demo is up and all of its processes run.
 func (r Report) Healthy() bool {
 	if r.Phase != Running || !r.Serve.Alive {
 		return false
@@ -77,7 +77,7 @@ func Status(_ context.Context, opts Options) (Report, error) {
 		Serve: ProcessReport{s.Serve.Name, s.Serve.PID, s.Serve.Alive(), s.Serve.Log},
 	}
 	if s.Phase == Starting && !s.busy() {
-		// It was killed, and its guard has ended what it had started.
+		// Up was killed, and its guard has killed the processes.
 		r.Phase = Failed
 	}
 	if r.Phase == Running {
@@ -108,7 +108,7 @@ func reportCluster(c Cluster) ClusterReport {
 }
 
 // Kubeconfig returns the path of the kubeconfig file with a context for each
-// cluster of the running demo; the management cluster's is the current one.
+// cluster of the running demo; that of the management cluster is the current one.
 func Kubeconfig(_ context.Context, opts Options) (string, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -119,7 +119,7 @@ func Kubeconfig(_ context.Context, opts Options) (string, error) {
 		return "", err
 	}
 	if s.Phase != Running {
-		return "", fmt.Errorf("demo: the one in %s is %s: %w", opts.Dir, s.Phase, ErrNotRunning)
+		return "", fmt.Errorf("demo: the demo in %s is %s: %w", opts.Dir, s.Phase, ErrNotRunning)
 	}
 	return filepath.Join(opts.Dir, kubeconfigFile), nil
 }

@@ -7,27 +7,26 @@ import (
 	"time"
 )
 
-// cleanUpTimeout bounds the undoing of everything; killing takes milliseconds.
+// cleanUpTimeout bounds the cleanup; to kill a process takes milliseconds.
 const cleanUpTimeout = 2 * time.Minute
 
-// step is one line of what a person sees a demo do.
+// step is one line of the progress of a demo.
 type step struct {
 	title string
 	run   func(context.Context) error
-	// undo takes back what run did or had begun to do; nil if there is nothing
-	// to take back. Its context does not end when the demo is interrupted.
+	// undo reverts what run did, completely or not; nil if there is nothing to
+	// revert. Its context does not end when the demo is interrupted.
 	undo func(context.Context) error
 }
 
-// runSteps runs the steps in order. When one fails, or ctx ends, it undoes that
-// one and those before it, last first, all of them whatever happens.
+// runSteps runs the steps in order. If one fails, or ctx ends, it undoes this and
+// all previous steps in reverse order, even if undoing one of them fails.
 func runSteps(ctx context.Context, progress Progress, steps []step) error {
 	for i, s := range steps {
 		progress.Start(s.title)
 		err := s.run(ctx)
-		// Once ctx has ended, that is the reason, whatever the step makes of it:
-		// it may not have noticed, and a child that was killed on the way fails
-		// with words of its own.
+		// If ctx has ended, that is the cause, whatever the step returns: it may
+		// not have noticed, or return the error of a killed child process.
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
@@ -42,7 +41,7 @@ func runSteps(ctx context.Context, progress Progress, steps []step) error {
 func undoSteps(ctx context.Context, progress Progress, steps []step) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
-	progress.Start("Cleaning up: no process stays")
+	progress.Start("Cleaning up all processes")
 	var errs []error
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].undo == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorder keeps what a person would have seen.
+// recorder records the progress.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -116,8 +116,8 @@ func TestRunStepsWhenInterrupted(t *testing.T) {
 				{title: "never begins", run: func(context.Context) error { return nil }},
 			})
 			require.ErrorIs(t, err, context.Canceled)
-			require.NoError(t, undoErr, "clean-up has a context that still lives")
-			assert.Equal(t, []string{"start is cut off", "failed", "start Cleaning up: no process stays", "done"}, seen.lines)
+			require.NoError(t, undoErr, "the context of the cleanup has not ended")
+			assert.Equal(t, []string{"start is cut off", "failed", "start Cleaning up all processes", "done"}, seen.lines)
 		})
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 )
 
-// count is one line of the table at the end: a kind, and how many of it each
+// count is one line of the final table: a kind, and how many objects of it each
 // cluster has.
 type count struct {
 	title string
 	gvr   schema.GroupVersionResource
-	// managementOnly kinds exist on the first cluster alone.
+	// managementOnly kinds exist only in the first cluster.
 	managementOnly bool
 }
 
@@ -36,7 +36,7 @@ func counts() []count {
 	}
 }
 
-// conclude says what now exists and what to try next.
+// conclude prints what now exists and what to try next.
 func (u *up) conclude(ctx context.Context, reused bool) error {
 	report, err := Status(ctx, u.opts)
 	if err != nil {
@@ -44,9 +44,9 @@ func (u *up) conclude(ctx context.Context, reused bool) error {
 	}
 	var b strings.Builder
 	if reused {
-		_, _ = fmt.Fprintf(&b, "The demo of %s is up.\n\n", report.Created.Local().Format("2006-01-02 15:04"))
+		_, _ = fmt.Fprintf(&b, "The demo that was started at %s is running.\n\n", report.Created.Local().Format("2006-01-02 15:04"))
 	} else {
-		_, _ = fmt.Fprint(&b, "The demo is up.\n\n")
+		_, _ = fmt.Fprint(&b, "The demo is running.\n\n")
 	}
 	if err := u.writeCounts(ctx, &b); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (u *up) writeCounts(ctx context.Context, out io.Writer) error {
 	return table.Flush()
 }
 
-// writeNextCommands writes commands that can be pasted as they are.
+// writeNextCommands prints commands that can be pasted unchanged.
 func (u *up) writeNextCommands(out io.Writer) error {
 	meshctl, dir := u.commandName(), ""
 	if standard, err := DefaultDir(); err != nil || standard != u.opts.Dir {
@@ -108,11 +108,11 @@ func (u *up) writeNextCommands(out io.Writer) error {
 	} {
 		_, _ = fmt.Fprintf(table, "  %s\t# %s\n", line[0], line[1])
 	}
-	_, _ = fmt.Fprintf(table, "\nEnd it with `%s demo down%s`.\n", meshctl, dir)
+	_, _ = fmt.Fprintf(table, "\nStop it with `%s demo down%s`.\n", meshctl, dir)
 	return table.Flush()
 }
 
-// commandName is "meshctl" where that is what the shell would run.
+// commandName is "meshctl" if the shell would run this binary by that name.
 func (u *up) commandName() string {
 	found, err := exec.LookPath("meshctl")
 	if err != nil {
@@ -126,7 +126,7 @@ func (u *up) commandName() string {
 	return "meshctl"
 }
 
-// quote makes a path one word to a shell.
+// quote quotes a path for a shell.
 func quote(path string) string {
 	if strings.ContainsAny(path, " \t'\"$`\\*?[]{}()<>|&;!#~") {
 		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
@@ -134,12 +134,12 @@ func quote(path string) string {
 	return path
 }
 
-// Write shows a report to a person.
+// Write prints a report.
 func (r Report) Write(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	_, _ = fmt.Fprintf(table, "demo in %s: %s since %s\n", r.Dir, r.Phase, r.Created.Local().Format("2006-01-02 15:04"))
 	if r.Phase == Failed {
-		_, _ = fmt.Fprintf(table, "the last `up` failed or was interrupted; what logs there are stay in this folder; begin again with `meshctl demo up`\n")
+		_, _ = fmt.Fprintf(table, "the last `up` failed or was interrupted; its logs are in this folder; start again with `meshctl demo up`\n")
 		return table.Flush()
 	}
 	_, _ = fmt.Fprintf(table, "kubeconfig %s\n\n", r.Kubeconfig)

@@ -15,13 +15,13 @@ import (
 	"github.com/meshctl/meshctl/demo/proc"
 )
 
-// clusterNames are the clusters of a demo; the first is also where meshctl's
-// own objects live.
+// clusterNames are the clusters of a demo; the first one is the management
+// cluster.
 func clusterNames() []string { return []string{"cluster-1", "cluster-2"} }
 
-// Up brings a demo up, or says what is running if it is up already, starting
-// again what has ended since. When it fails, or ctx ends (ctrl-c), or even when
-// its process is killed, none of the processes it started stays.
+// Up starts a demo. If the demo is already running, Up restarts processes that
+// exited and prints the summary. If Up fails, or ctx ends (ctrl-c), or its process
+// is killed, none of the processes that it started keeps running.
 func Up(ctx context.Context, opts Options) error {
 	opts, err := opts.complete()
 	if err != nil {
@@ -35,7 +35,7 @@ func Up(ctx context.Context, opts Options) error {
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	// Whatever was not released ends here.
+	// This kills the processes that were not released.
 	defer guard.Close()
 	if !fresh {
 		opts.Runtime = s.Runtime
@@ -54,12 +54,12 @@ func Up(ctx context.Context, opts Options) error {
 		return err
 	}
 	if err := guard.Release(); err != nil {
-		return fmt.Errorf("demo: letting its processes go: %w", err)
+		return fmt.Errorf("demo: releasing its processes: %w", err)
 	}
 	return u.conclude(ctx, !fresh)
 }
 
-// abandon gives back a folder that was claimed and in which nothing was done.
+// abandon releases a claimed folder that has no other files yet.
 func abandon(dir string, fresh bool) error {
 	if !fresh {
 		return nil
@@ -77,14 +77,14 @@ type up struct {
 	clusters []Cluster
 }
 
-// create is the demo, step by step.
+// create starts the demo, step by step.
 func (u *up) create(ctx context.Context) error {
 	err := runSteps(ctx, u.opts.Progress, []step{
-		// The binary that plays Kubernetes and Istio; minutes the first time, nothing later.
+		// The binary with Kubernetes and Istio; takes minutes the first time only.
 		{title: "Preparing Kubernetes and Istio", run: u.prepare},
-		// Two clusters with Istio and the application, side by side.
+		// Two clusters with Istio and the application, in parallel.
 		{title: "Starting cluster-1 and cluster-2 with Istio and bookinfo", run: u.createClusters, undo: u.stopClusters},
-		// The management cluster registers itself too: it also runs workloads.
+		// The management cluster is registered, too, because it also runs workloads.
 		{title: "Registering both clusters", run: u.register},
 		{title: "Starting meshctl serve", run: u.startServe, undo: u.stopServe},
 		{title: "Applying a VirtualMesh, a TrafficPolicy and two AccessPolicies", run: u.applyPolicies},
@@ -92,7 +92,7 @@ func (u *up) create(ctx context.Context) error {
 	})
 	if err != nil {
 		if ctx.Err() == nil {
-			err = fmt.Errorf("%w; nothing runs any more, all logs stay in %s", err, u.opts.Dir)
+			err = fmt.Errorf("%w; all processes were stopped, and their logs are in %s", err, u.opts.Dir)
 		}
 		return errors.Join(fmt.Errorf("demo: %w", err), u.fail())
 	}
@@ -100,7 +100,7 @@ func (u *up) create(ctx context.Context) error {
 	return u.state.write(u.opts.Dir)
 }
 
-// reuse starts again what has ended since.
+// reuse restarts the processes that exited.
 func (u *up) reuse(ctx context.Context) error {
 	return runSteps(ctx, u.opts.Progress, []step{
 		{title: "A demo is here already; looking after its processes", run: u.revive},
@@ -113,24 +113,24 @@ func (u *up) prepare(ctx context.Context) error {
 		return err
 	}
 	u.state.Versions = versions
-	return u.runtime.Prepare(ctx, func(sentence string) { u.opts.Progress.Note("%s", sentence) })
+	return u.runtime.Prepare(ctx, func(message string) { u.opts.Progress.Note("%s", message) })
 }
 
 func (u *up) createClusters(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, name := range u.state.Clusters {
 		group.Go(func() error {
-			say := func(sentence string) { u.opts.Progress.Note("%s: %s", name, sentence) }
-			c, err := u.runtime.Create(ctx, name, i+1, say)
+			report := func(message string) { u.opts.Progress.Note("%s: %s", name, message) }
+			c, err := u.runtime.Create(ctx, name, i+1, report)
 			if err != nil {
 				return err
 			}
 			u.clusters[i] = c
-			say("Istio is ready, starting bookinfo")
+			report("Istio is ready, starting bookinfo")
 			if err := installBookinfo(ctx, c); err != nil {
 				return err
 			}
-			say("bookinfo is ready, every pod with its sidecar")
+			report("bookinfo is ready, every pod with its sidecar")
 			return nil
 		})
 	}
@@ -163,7 +163,7 @@ func (u *up) stopClusters(ctx context.Context) error {
 	return stopClusters(ctx, u.runtime, u.state.Clusters)
 }
 
-// stopClusters stops the clusters that are there, in parallel.
+// stopClusters stops the existing clusters in parallel.
 func stopClusters(ctx context.Context, runtime Runtime, names []string) error {
 	errs := make([]error, len(names))
 	var all sync.WaitGroup
@@ -184,29 +184,29 @@ func stopClusters(ctx context.Context, runtime Runtime, names []string) error {
 }
 
 func (u *up) revive(ctx context.Context) error {
-	// A new meshctl may bring a new helper; running clusters keep theirs.
+	// A new meshctl may have a new helper; running clusters keep theirs.
 	for i, name := range u.state.Clusters {
 		c, err := u.runtime.Open(name)
 		if err != nil {
-			return fmt.Errorf("demo: %w; remove what is left with `meshctl demo down`", err)
+			return fmt.Errorf("demo: %w; remove the rest with `meshctl demo down`", err)
 		}
 		u.clusters[i] = c
 		revived, err := c.Revive(ctx)
 		if err != nil {
-			return fmt.Errorf("demo: starting %s again: %w; begin anew with `meshctl demo down`", name, err)
+			return fmt.Errorf("demo: restarting %s: %w; stop the demo with `meshctl demo down`, then start it again", name, err)
 		}
 		for _, role := range revived {
-			u.opts.Progress.Note("%s: %s had ended and was started again", name, role)
+			u.opts.Progress.Note("%s: %s had exited and was restarted", name, role)
 		}
 	}
 	if err := u.waitServe(ctx); err == nil || u.state.Serve.Alive() {
 		return err
 	}
-	u.opts.Progress.Note("meshctl serve had ended and is started again")
+	u.opts.Progress.Note("meshctl serve had exited and is restarted")
 	return u.startServe(ctx)
 }
 
-// fail writes down that the demo failed, and keeps nothing but the logs.
+// fail stores that the demo failed, and removes everything but the logs.
 func (u *up) fail() error {
 	keep := append([]string{stateFile, lockFile, logsDir}, u.state.Clusters...)
 	errs := []error{remove(u.opts.Dir, keep...)}
@@ -217,7 +217,7 @@ func (u *up) fail() error {
 	return errors.Join(append(errs, u.state.write(u.opts.Dir))...)
 }
 
-// keepOnly removes everything in a folder but one entry.
+// keepOnly removes everything in a folder except one entry.
 func keepOnly(dir, name string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -232,7 +232,7 @@ func keepOnly(dir, name string) error {
 	return errors.Join(errs...)
 }
 
-// clearRemains ends and removes what an Up left that failed or was killed.
+// clearRemains stops and removes what a failed or killed Up left.
 func clearRemains(ctx context.Context, opts Options, old state) error {
 	opts.Runtime = old.Runtime
 	runtime, err := newRuntime(opts, nil)
@@ -240,8 +240,8 @@ func clearRemains(ctx context.Context, opts Options, old state) error {
 		return err
 	}
 	if err := errors.Join(old.Serve.Kill(ctx), stopClusters(ctx, runtime, old.Clusters)); err != nil {
-		return fmt.Errorf("demo: ending what an earlier one left: %w", err)
+		return fmt.Errorf("demo: stopping the processes of a previous one: %w", err)
 	}
-	// The caller holds the lock file.
+	// The caller has locked the lock file.
 	return remove(opts.Dir, lockFile)
 }

@@ -1,5 +1,5 @@
-// Package demo is the command `meshctl demo`: real clusters on this machine,
-// with meshctl at work in them.
+// Package demo is the command `meshctl demo`: real clusters on this machine that
+// meshctl manages.
 package demo
 
 import (
@@ -19,15 +19,15 @@ import (
 // Options of the subcommands.
 type Options struct {
 	Streams *cmdutil.Streams
-	// Dir holds the demo; empty means the usual place.
+	// Dir is the folder of the demo; empty means the default.
 	Dir     string
 	Runtime string
-	// OSM prepares what only tests use, too.
+	// OSM also prepares Open Service Mesh, which only tests use.
 	OSM    bool
 	Output cmdutil.OutputFlag
 }
 
-// demo is what package demo takes.
+// demo converts the options to those of package demo.
 func (o *Options) demo() demo.Options {
 	return demo.Options{
 		Dir: o.Dir, Runtime: o.Runtime, Terminal: o.Streams.ErrTTY,
@@ -60,7 +60,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	return cmd
 }
 
-// newSub makes what the subcommands have in common.
+// newSub creates what the subcommands have in common.
 func newSub(f *cmdutil.Factory, use, short, example string, run, runF func(context.Context, *Options) error) (*cobra.Command, *Options) {
 	opts := &Options{Streams: f.Streams, Runtime: demo.RuntimeLocal}
 	cmd := &cobra.Command{
@@ -127,7 +127,7 @@ func statusRun(ctx context.Context, opts *Options) error {
 		return err
 	}
 	if !report.Healthy() {
-		// The report has said what is wrong.
+		// The report says what is wrong.
 		return cmdutil.ErrSilent
 	}
 	return nil
@@ -145,7 +145,7 @@ func kubeconfigRun(ctx context.Context, opts *Options) error {
 func downRun(ctx context.Context, opts *Options) error {
 	err := demo.Down(ctx, opts.demo())
 	if errors.Is(err, demo.ErrNotRunning) {
-		// It is down, which is what was asked for.
+		// The demo is already down.
 		_, err = fmt.Fprintln(opts.Streams.Err, "No demo is running.")
 	}
 	return err
@@ -158,7 +158,7 @@ func prepareRun(ctx context.Context, opts *Options) error {
 	return build(ctx, opts, "Building Open Service Mesh", helper.BuildOSM)
 }
 
-// build prints the path of a binary that is built now or was before.
+// build prints the path of a binary, which is built if it is not in the cache.
 func build(ctx context.Context, opts *Options, title string, binary func(context.Context, helper.Progress) (string, error)) error {
 	progress := cmdutil.NewProgress(opts.Streams)
 	every := 10 * time.Second
@@ -166,7 +166,7 @@ func build(ctx context.Context, opts *Options, title string, binary func(context
 		every = time.Second
 	}
 	progress.Start(title)
-	path, err := binary(ctx, helper.Progress{Say: func(sentence string) { progress.Note("%s", sentence) }, Every: every})
+	path, err := binary(ctx, helper.Progress{Report: func(message string) { progress.Note("%s", message) }, Every: every})
 	progress.End(err)
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func build(ctx context.Context, opts *Options, title string, binary func(context
 	return err
 }
 
-// notFound types the error that says that there is no demo.
+// notFound gives the error that there is no demo its exit code.
 func notFound(err error) error {
 	if errors.Is(err, demo.ErrNotRunning) {
 		return &cmdutil.NotFoundError{Err: err}

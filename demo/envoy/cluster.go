@@ -1,14 +1,14 @@
 package envoy
 
-// Cluster is a set of endpoints that are dialled in one way.
+// Cluster is a set of endpoints that are connected to in the same way.
 type Cluster struct {
 	Name             string
 	Type             string // EDS, STATIC, STRICT_DNS, ORIGINAL_DST…
 	EDSClusterConfig struct{ ServiceName string }
 	LoadAssignment   *ClusterLoadAssignment
 	OutlierDetection *OutlierDetection
-	// TransportSocket is how all endpoints are dialled, unless one of
-	// TransportSocketMatches fits an endpoint.
+	// TransportSocket is how to connect to the endpoints, unless one of
+	// TransportSocketMatches matches.
 	TransportSocket        TransportSocket
 	TransportSocketMatches []struct {
 		Name            string
@@ -17,7 +17,7 @@ type Cluster struct {
 	UpstreamConnectionOptions struct{ TCPKeepalive *TCPKeepalive }
 }
 
-// OutlierDetection takes endpoints out that answer with errors.
+// OutlierDetection ejects endpoints that return errors.
 type OutlierDetection struct {
 	Consecutive5XX           *uint32 `json:"consecutive5xx"`
 	ConsecutiveGatewayErrors *uint32 `json:"consecutiveGatewayFailure"`
@@ -31,7 +31,7 @@ type TCPKeepalive struct {
 	KeepaliveProbes, KeepaliveTime, KeepaliveInterval uint32
 }
 
-// TransportSocket encrypts, or not.
+// TransportSocket has the TLS settings of connections.
 type TransportSocket struct {
 	Name        string
 	TypedConfig struct {
@@ -44,7 +44,7 @@ type TransportSocket struct {
 	}
 }
 
-// ClusterLoadAssignment is the endpoints of a cluster.
+// ClusterLoadAssignment has the endpoints of a cluster.
 type ClusterLoadAssignment struct {
 	ClusterName string
 	Endpoints   []struct {
@@ -59,21 +59,21 @@ type ClusterLoadAssignment struct {
 	}
 }
 
-// Locality is where endpoints are.
+// Locality is the location of endpoints.
 type Locality struct{ Region, Zone, SubZone string }
 
 // Endpoint is one address of a cluster.
 type Endpoint struct {
 	Address string
 	Port    uint32
-	// Weight is relative to the others of the group, GroupWeight to other
+	// Weight is relative to the other endpoints of the group, GroupWeight to other
 	// groups of the same Priority; 0 is first.
 	Weight, GroupWeight, Priority uint32
 	Locality                      Locality
 	Metadata                      map[string]any
 }
 
-// Secret is what is known of a secret: never its keys.
+// Secret is a secret without its keys.
 type Secret struct {
 	Name              string
 	ValidationContext *struct {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Config is everything that one proxy is told. Each list is ascending by name.
+// Config is the complete configuration of a proxy. Each list is sorted by name.
 type Config struct {
 	Listeners []Listener
 	Routes    []RouteConfiguration
@@ -16,7 +16,7 @@ type Config struct {
 	Secrets   []Secret
 }
 
-// Parse reads what the role xds of the helper binary prints.
+// Parse reads the output of the role xds of the helper binary.
 func Parse(data []byte) (*Config, error) {
 	var c Config
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -25,10 +25,9 @@ func Parse(data []byte) (*Config, error) {
 	return &c, nil
 }
 
-// VirtualHost finds the virtual host that takes requests to host on the
-// outbound port, or nil. Istio calls the routes of a port after it, or after the
-// host and it where the port may also take other traffic; Open Service Mesh
-// "rds-outbound.PORT".
+// VirtualHost finds the virtual host for requests to host on the outbound port, or
+// nil. Istio names the routes of a port PORT, or HOST:PORT if the port may also
+// have other traffic; Open Service Mesh "rds-outbound.PORT".
 func (c *Config) VirtualHost(host string, port uint32) *VirtualHost {
 	text := fmt.Sprint(port)
 	for i := range c.Routes {
@@ -59,8 +58,8 @@ func (c *Config) Cluster(name string) *Cluster {
 	return nil
 }
 
-// EndpointsOf returns the endpoints of a cluster, whether they stand in it or
-// were asked for by name, with the priority of their group.
+// EndpointsOf returns the endpoints of a cluster, from the cluster itself or from
+// EDS, with the priority of their group.
 func (c *Config) EndpointsOf(cluster string) []Endpoint {
 	found := c.Cluster(cluster)
 	if found == nil {
@@ -156,8 +155,8 @@ func (c *Config) chains(port uint32) []FilterChain {
 	return out
 }
 
-// HTTPFilters are the HTTP filters of the filter chains that take connections
-// to a destination port on the listener on port: one list for each chain.
+// HTTPFilters are the HTTP filters of the filter chains for connections to a
+// destination port on the listener on port: one list for each chain.
 func (c *Config) HTTPFilters(port, destination uint32) [][]Filter {
 	var out [][]Filter
 	for _, chain := range c.chains(port) {
@@ -168,9 +167,8 @@ func (c *Config) HTTPFilters(port, destination uint32) [][]Filter {
 	return out
 }
 
-// NetworkFilters are the filters of the filter chains that take connections to
-// a destination port on the listener on port and know nothing of HTTP: one list
-// for each chain.
+// NetworkFilters are the filters of the filter chains without HTTP for connections
+// to a destination port on the listener on port: one list for each chain.
 func (c *Config) NetworkFilters(port, destination uint32) [][]Filter {
 	var out [][]Filter
 	for _, chain := range c.chains(port) {
@@ -181,8 +179,8 @@ func (c *Config) NetworkFilters(port, destination uint32) [][]Filter {
 	return out
 }
 
-// Passed are the filters that a connection passes, and then its requests: one
-// list for each filter chain of all listeners.
+// Passed are the network filters and then the HTTP filters of each filter chain of
+// all listeners.
 func (c *Config) Passed() [][]Filter {
 	var out [][]Filter
 	for i := range c.Listeners {

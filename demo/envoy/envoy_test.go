@@ -10,8 +10,8 @@ import (
 	"github.com/meshctl/meshctl/demo/envoy"
 )
 
-// told is a proxy's configuration in small, spelled as protojson spells it.
-const told = `{
+// sample is a small proxy configuration, in the format of protojson.
+const sample = `{
 "listeners": [{
   "name": "out", "trafficDirection": "OUTBOUND", "address": {"socketAddress": {"address": "240.0.0.1", "portValue": 7000}},
   "filterChains": [{"filters": [{"name": "hcm", "typedConfig": {
@@ -69,7 +69,7 @@ const told = `{
 
 func TestQuestions(t *testing.T) {
 	t.Parallel()
-	config, err := envoy.Parse([]byte(told))
+	config, err := envoy.Parse([]byte(sample))
 	require.NoError(t, err)
 
 	host := config.VirtualHost("reviews", 9080)

@@ -9,7 +9,7 @@ type Listener struct {
 	DefaultFilterChain *FilterChain
 }
 
-// Address is where a listener or an endpoint is.
+// Address is that of a listener or an endpoint.
 type Address struct {
 	SocketAddress struct {
 		Address   string
@@ -36,7 +36,7 @@ type Filter struct {
 	TypedConfig FilterConfig
 }
 
-// FilterConfig is the configuration of whatever filter Type names.
+// FilterConfig is the configuration of a filter; Type says which.
 type FilterConfig struct {
 	Type string `json:"@type"`
 
@@ -46,7 +46,7 @@ type FilterConfig struct {
 	HTTPFilters []Filter
 	RDS         struct{ RouteConfigName string }
 	RouteConfig *RouteConfiguration
-	// Rules and ShadowRules are an RBAC filter's; nil Rules let everything pass.
+	// Rules and ShadowRules are an RBAC filter's; nil Rules allow everything.
 	Rules       *RBAC
 	ShadowRules *RBAC
 	// FilterEnabled is a CSRF filter's, and a local rate limit's.
@@ -57,10 +57,10 @@ type FilterConfig struct {
 	TokenBucket *TokenBucket
 }
 
-// RuntimeFraction is a share that could be changed at run time.
+// RuntimeFraction is a percentage that can be changed at run time.
 type RuntimeFraction struct{ DefaultValue FractionalPercent }
 
-// Percent is the share as a number from 0 to 100; of nil it is 0.
+// Percent is the percentage from 0 to 100; 0 for nil.
 func (f *RuntimeFraction) Percent() float64 {
 	if f == nil {
 		return 0
@@ -68,17 +68,18 @@ func (f *RuntimeFraction) Percent() float64 {
 	return f.DefaultValue.Percent()
 }
 
-// TokenBucket lets one request through for each token in it.
+// TokenBucket allows one request for each token.
 type TokenBucket struct {
 	MaxTokens, TokensPerFill uint32
 	FillInterval             string
 }
 
-// RBAC lets requests pass, or not.
+// RBAC allows or denies requests.
 type RBAC struct {
 	// Action is ALLOW, the default, or DENY.
 	Action string
-	// Policies by name; of ALLOW, one must match, so none lets nothing pass.
+	// Policies by name. For ALLOW, one must match, so without policies nothing is
+	// allowed.
 	Policies map[string]RBACPolicy
 }
 

@@ -2,8 +2,8 @@ package envoy
 
 import "slices"
 
-// Chain finds the filter chain of the listener on port that takes connections to
-// a destination port, and with the SNI name if that is not empty; or nil.
+// Chain finds the filter chain of the listener on port for connections to a
+// destination port, and with the SNI name if that is not empty; or nil.
 func (c *Config) Chain(port, destination uint32, serverName string) *FilterChain {
 	for _, chain := range c.chains(port) {
 		match := chain.FilterChainMatch
@@ -37,8 +37,8 @@ func (r *RouteConfiguration) VirtualHost(domain string) *VirtualHost {
 	return nil
 }
 
-// SharedDomain is a domain of two virtual hosts, for which a proxy refuses all of
-// the routes; empty if there is none.
+// SharedDomain is a domain of two virtual hosts, for which a proxy rejects all
+// routes; empty if there is none.
 func (r *RouteConfiguration) SharedDomain() string {
 	seen := map[string]bool{}
 	for _, vh := range r.VirtualHosts {

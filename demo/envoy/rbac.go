@@ -10,8 +10,8 @@ import (
 // Condition is a permission or a principal of an RBAC policy.
 type Condition struct{ text string }
 
-// UnmarshalJSON spells the condition as text, in which what stands in no order
-// is sorted: and(or(path=/a, path=/b), port=9080).
+// UnmarshalJSON formats the condition as text, with sorted lists:
+// and(or(path=/a, path=/b), port=9080).
 func (c *Condition) UnmarshalJSON(data []byte) error {
 	var tree map[string]any
 	if err := json.Unmarshal(data, &tree); err != nil {
@@ -21,11 +21,11 @@ func (c *Condition) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// String returns the condition's spelling.
+// String returns the condition as text.
 func (c Condition) String() string { return c.text }
 
 func condition(tree map[string]any) string {
-	// One key says what kind of condition it is; the others belong to it.
+	// One key is the kind of the condition; the others are its settings.
 	for _, kind := range slices.Sorted(keys(tree)) {
 		value := tree[kind]
 		switch kind {
@@ -58,7 +58,7 @@ func condition(tree map[string]any) string {
 	return string(text)
 }
 
-// joined spells a list; one of one is its only element.
+// joined formats a list; a list of one is its only element.
 func joined(operator string, value any) string {
 	set := object(value)
 	list, _ := set["rules"].([]any)
@@ -76,7 +76,7 @@ func joined(operator string, value any) string {
 	return operator + "(" + strings.Join(parts, ", ") + ")"
 }
 
-// matcher spells a StringMatcher.
+// matcher formats a StringMatcher.
 func matcher(match map[string]any) string {
 	for _, kind := range slices.Sorted(keys(match)) {
 		switch kind {

@@ -2,20 +2,20 @@ package envoy
 
 import "encoding/json"
 
-// RouteConfiguration is the routes of a port.
+// RouteConfiguration has the routes of a port.
 type RouteConfiguration struct {
 	Name         string
 	VirtualHosts []VirtualHost
 }
 
-// VirtualHost is the routes of some hosts.
+// VirtualHost has the routes of some hosts.
 type VirtualHost struct {
 	Name    string
 	Domains []string
 	Routes  []Route
 }
 
-// Route is what happens to requests that match; the first that does counts.
+// Route is what happens to requests that match; the first matching route is used.
 type Route struct {
 	Name  string
 	Match RouteMatch
@@ -29,7 +29,7 @@ type Route struct {
 	TypedPerFilterConfig map[string]json.RawMessage
 }
 
-// RouteMatch says which requests a route takes.
+// RouteMatch says which requests a route matches.
 type RouteMatch struct {
 	Prefix, Path        string
 	PathSeparatedPrefix string
@@ -44,12 +44,12 @@ type RouteMatch struct {
 type HeaderMatcher struct {
 	Name        string
 	StringMatch *StringMatcher
-	// SafeRegexMatch is how older control planes spell a StringMatch.
+	// SafeRegexMatch is how older control planes write a StringMatch.
 	SafeRegexMatch struct{ Regex string }
 	PresentMatch   bool
 	InvertMatch    bool
-	// TreatMissingHeaderAsEmpty: else a request without the header does not match,
-	// inverted or not.
+	// TreatMissingHeaderAsEmpty: if false, a request without the header does not
+	// match, inverted or not.
 	TreatMissingHeaderAsEmpty bool
 }
 
@@ -73,14 +73,14 @@ type RouteAction struct {
 	WeightedClusters struct{ Clusters []ClusterWeight }
 	Timeout          string
 	RetryPolicy      *RetryPolicy
-	// RequestMirrorPolicies are where copies go.
+	// RequestMirrorPolicies are the targets of copies.
 	RequestMirrorPolicies []MirrorPolicy
 	// HostRewriteLiteral replaces the request's host, unless it is empty.
 	HostRewriteLiteral string
 	HashPolicy         []json.RawMessage
 }
 
-// ClusterWeight is a share of the requests.
+// ClusterWeight is the weight of a cluster.
 type ClusterWeight struct {
 	Name   string
 	Weight uint32
@@ -102,7 +102,7 @@ func (a RouteAction) Targets() []ClusterWeight {
 	return a.WeightedClusters.Clusters
 }
 
-// RetryPolicy says how often and how long to try.
+// RetryPolicy has the number and the timeout of retries.
 type RetryPolicy struct {
 	RetryOn       string
 	NumRetries    uint32
@@ -115,13 +115,13 @@ type MirrorPolicy struct {
 	RuntimeFraction struct{ DefaultValue FractionalPercent }
 }
 
-// FractionalPercent is a share.
+// FractionalPercent is a percentage as a fraction.
 type FractionalPercent struct {
 	Numerator   uint32
 	Denominator string // HUNDRED, the default, TEN_THOUSAND or MILLION
 }
 
-// Percent is the share as a number from 0 to 100.
+// Percent is the percentage from 0 to 100.
 func (p FractionalPercent) Percent() float64 {
 	switch p.Denominator {
 	case "MILLION":

@@ -1,5 +1,5 @@
-// Package files writes the files of a demo: each is replaced in one step, and
-// only its owner may read it.
+// Package files writes the files of a demo: atomically, and readable only by
+// their owner.
 package files
 
 import (
@@ -45,7 +45,7 @@ func ReadState(path string, value any) error {
 		return fmt.Errorf("reading the state: %w", err)
 	}
 	if err := json.Unmarshal(data, value); err != nil {
-		return fmt.Errorf("%s: %w; the file is damaged: end the processes it names and remove the folder", path, err)
+		return fmt.Errorf("%s: %w; the file is damaged: kill the processes that it lists and remove the folder", path, err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Pack returns the archive of the module demo/name in dir: go.mod, go.sum and
-// the source files that are no tests, sorted by name.
+// the source files without tests, sorted by name.
 func Pack(dir, name string) ([]byte, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func (m module) unpack(dir string) error {
 	return nil
 }
 
-// version returns the version that the module's go.mod requires of another one.
+// version returns the version of another module that the module's go.mod requires.
 func (m module) version(of string) (string, error) {
 	for _, file := range txtar.Parse(m.sources).Files {
 		if file.Name != "go.mod" {
@@ -62,13 +62,13 @@ func (m module) version(of string) (string, error) {
 	return "", fmt.Errorf("the go.mod of helper %s requires no %s", m.name, of)
 }
 
-// Versions of what the helper plays, as people write them.
+// Versions of the components in the helper, as users write them.
 type Versions struct {
 	Kubernetes string `json:"kubernetes"` // v1.36.3
 	Istio      string `json:"istio"`      // 1.31.1
 }
 
-// ReadVersions reads the versions out of the helper's go.mod. Istio's own module has
+// ReadVersions reads the versions from the helper's go.mod. Istio's own module has
 // no released version; its API module is released with it.
 func ReadVersions() (Versions, error) {
 	m := sandbox()

@@ -42,7 +42,7 @@ func (m module) binary(ctx context.Context, progress Progress) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	// Somebody else may have built it while we waited.
+	// Another command may have built it in the meantime.
 	if exists(binary) {
 		return binary, nil
 	}
@@ -57,7 +57,7 @@ func exists(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// fingerprint names a build by all that goes into it.
+// fingerprint identifies a build by all of its inputs.
 func (m module) fingerprint(goVersion, linkerFlags string) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%s %s/%s\n%s\n", goVersion, runtime.GOOS, runtime.GOARCH, linkerFlags)
@@ -65,7 +65,7 @@ func (m module) fingerprint(goVersion, linkerFlags string) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// lock keeps two builds of one binary apart; the second waits for the first.
+// lock serializes builds of one binary.
 func lock(ctx context.Context, path string, progress Progress) (unlock func(), err error) {
 	type result struct {
 		unlock func()
@@ -84,7 +84,7 @@ func lock(ctx context.Context, path string, progress Progress) (unlock func(), e
 			}
 			return r.unlock, nil
 		case <-ctx.Done():
-			// The lock, should it still come, must not stay.
+			// If the lock is still acquired, release it.
 			go func() {
 				if r := <-got; r.err == nil {
 					r.unlock()
@@ -92,7 +92,7 @@ func lock(ctx context.Context, path string, progress Progress) (unlock func(), e
 			}()
 			return nil, fmt.Errorf("helper binary: waiting for another build of it: %w", context.Cause(ctx))
 		case <-progress.after():
-			progress.say("another command is building it; waiting")
+			progress.notify("another command is building it; waiting")
 		}
 	}
 }
@@ -106,10 +106,10 @@ func (m module) build(ctx context.Context, goCommand goTool, flags, binary strin
 	if err := m.unpack(dir); err != nil {
 		return err
 	}
-	progress.say("fetching the modules it is made of")
+	progress.notify("downloading its modules")
 	packages, err := goCommand.output(ctx, dir, "list", "-deps", ".")
 	if err != nil {
-		return fmt.Errorf("helper binary: fetching modules: %w; is the Go module proxy within reach?", err)
+		return fmt.Errorf("helper binary: downloading modules: %w; check that the Go module proxy is reachable", err)
 	}
 	total := strings.Count(packages, "\n")
 	for _, c := range m.copied {
@@ -117,7 +117,7 @@ func (m module) build(ctx context.Context, goCommand goTool, flags, binary strin
 			return err
 		}
 	}
-	// Next to its final place, so that the last step is a rename.
+	// In the same folder as the final file, so that the last step is a rename.
 	unfinished := binary + ".unfinished"
 	defer func() { _ = os.Remove(unfinished) }()
 	if err := goCommand.compile(ctx, dir, unfinished, flags, total, progress); err != nil {
@@ -135,7 +135,7 @@ func (g goTool) copyFolder(ctx context.Context, dir string, c copied, to string)
 	if err != nil {
 		return fmt.Errorf("helper binary: finding %s: %w", c.module, err)
 	}
-	// An earlier build may have ended in the middle.
+	// An interrupted build may have left it.
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("helper binary: %w", err)
 	}
@@ -149,7 +149,7 @@ func (g goTool) copyFolder(ctx context.Context, dir string, c copied, to string)
 // errOldGo is returned when the Go toolchain cannot build the helper.
 var errOldGo = errors.New("this Go is too old")
 
-// goTool is the go command that builds.
+// goTool is the go command to build with.
 type goTool struct{ path, version string }
 
 func (m module) findGo(ctx context.Context) (goTool, error) {
@@ -163,7 +163,8 @@ func (m module) findGo(ctx context.Context) (goTool, error) {
 		return goTool{}, fmt.Errorf("helper binary: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	// In the module's own folder, so that go fetches the toolchain it asks for, if it may.
+	// In the folder of the module, so that go downloads the required toolchain, if
+	// that is allowed.
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n\ngo "+m.wantGo()+"\n"), 0o600); err != nil {
 		return goTool{}, fmt.Errorf("helper binary: %w", err)
 	}

@@ -21,12 +21,12 @@ func touch(binary string) error {
 	return nil
 }
 
-// prune removes the binaries called name that nobody used for long, and builds that were
-// given up as long ago.
+// prune removes the binaries called name, and abandoned builds, that were not
+// used for keepFor.
 func prune(cache, name string) error {
 	builds, err := os.ReadDir(cache)
 	if err != nil {
-		return fmt.Errorf("helper binary: tidying the cache: %w", err)
+		return fmt.Errorf("helper binary: pruning the cache: %w", err)
 	}
 	var errs []error
 	for _, build := range builds {
@@ -44,7 +44,7 @@ func prune(cache, name string) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("helper binary: tidying the cache: %w", err)
+		return fmt.Errorf("helper binary: pruning the cache: %w", err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// environment is that of the caller without what would change the build: a
+// environment is that of the caller without what would change the build: the
 // workspace or module flags of another project.
 func environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
@@ -28,7 +28,7 @@ func (g goTool) command(ctx context.Context, dir string, args ...string) *exec.C
 	command := exec.CommandContext(ctx, g.path, args...)
 	command.Dir = dir
 	command.Env = environment()
-	// An interrupted go command ends its compilers; a killed one leaves them.
+	// An interrupted go command stops its compilers; a killed one does not.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 5 * time.Second
 	return command
@@ -46,7 +46,7 @@ func (g goTool) output(ctx context.Context, dir string, args ...string) (string,
 }
 
 // compile runs `go build -v`, which names each package as it is compiled;
-// packages that the build cache holds are not named.
+// packages in the build cache are not named.
 func (g goTool) compile(ctx context.Context, dir, binary, linkerFlags string, total int, progress Progress) error {
 	command := g.command(ctx, dir, "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", linkerFlags, "-o", binary, ".")
 	names, output := io.Pipe()
@@ -85,12 +85,12 @@ func (g goTool) compile(ctx context.Context, dir, binary, linkerFlags string, to
 			}
 			return nil
 		case <-progress.after():
-			progress.say(fmt.Sprintf("compiled %d of at most %d packages, %s", compiled.Load(), total, time.Since(started).Round(time.Second)))
+			progress.notify(fmt.Sprintf("compiled %d of at most %d packages, %s", compiled.Load(), total, time.Since(started).Round(time.Second)))
 		}
 	}
 }
 
-// isPackage tells the names that `go build -v` prints from compiler errors.
+// isPackage distinguishes the names that `go build -v` prints from compiler errors.
 func isPackage(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " :#\t")
 }

@@ -1,13 +1,10 @@
-// Package helper builds the one binary that plays every process of a demo's
-// clusters: the module in demo/sandbox. For tests it also builds the one that
-// plays Open Service Mesh, from demo/osm.
+// Package helper builds the binary that runs as every process of a demo's
+// clusters, from the module in demo/sandbox. For tests it also builds the one of
+// Open Service Mesh, from demo/osm.
 //
-// Their dependencies are those of Kubernetes, etcd and Istio together, or others
-// that do not go with these, so each is a module of its own, and is built on the
-// machine that needs it. Their sources travel in meshctl as text archives,
-// because go:embed does not reach into another module; `go run
-// ./demo/helper/pack` writes the archives anew, and a test fails when that was
-// forgotten.
+// Their dependencies, such as those of Kubernetes, etcd and Istio together, do
+// not fit into one go.mod. So each is a module of its own, and is built on the
+// machine that needs it. meshctl embeds their sources as text archives, because
+// go:embed cannot embed another module; `go run ./demo/helper/pack` writes the
+// archives, and a test fails if they are outdated.
 package helper
-
-//go:generate go run ./pack

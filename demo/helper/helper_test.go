@@ -17,7 +17,7 @@ func TestArchivesAreFresh(t *testing.T) {
 	for _, m := range []module{sandbox(), osm()} {
 		want, err := Pack(filepath.Join("..", m.name), m.name)
 		require.NoError(t, err)
-		// Not assert.Equal: nobody wants to read the difference of two archives.
+		// Not assert.Equal: the difference of two archives is not readable.
 		if !bytes.Equal(want, m.sources) {
 			t.Errorf("demo/helper/%s.txtar is stale: run `go run ./demo/helper/pack`", m.name)
 		}
@@ -32,7 +32,7 @@ func TestUnpackGivesTheModuleBack(t *testing.T) {
 		again, err := Pack(dir, m.name)
 		require.NoError(t, err)
 		if !bytes.Equal(again, m.sources) {
-			t.Errorf("packing what was unpacked of %s gives another archive", m.name)
+			t.Errorf("packing the unpacked %s gives a different archive", m.name)
 		}
 		for _, name := range []string{"go.mod", "go.sum", "main.go"} {
 			want, err := os.ReadFile(filepath.Join("..", m.name, name))

@@ -18,20 +18,19 @@ var (
 // archive here is NAME.txtar.
 func Names() []string { return []string{sandbox().name, osm().name} }
 
-// Build returns the path of the binary that plays Kubernetes and Istio, building
-// it first if this version of it was never built here. A first build takes
-// minutes and says so through progress; a known one returns at once.
+// Build returns the path of the binary with Kubernetes and Istio. It builds the
+// binary if this version is not in the cache, which takes minutes and is reported
+// to progress.
 //
 // The binary lives in the user's cache folder under a name made from its
-// sources, the Go version and the platform, so that an old one is never taken
-// for a new one. The only need is a `go` on the PATH.
+// sources, the Go version and the platform, so that an old one is never used
+// instead of a new one. Only a `go` on the PATH is required.
 func Build(ctx context.Context, progress Progress) (string, error) {
 	return sandbox().binary(ctx, progress)
 }
 
-// BuildOSM returns the path of the binary that plays the control plane of Open
-// Service Mesh, building it like Build. Beside it is a folder crds with the
-// definitions that Open Service Mesh comes with.
+// BuildOSM is like Build for the binary with the control plane of Open Service
+// Mesh. Beside the binary is a folder crds with the CRDs of Open Service Mesh.
 func BuildOSM(ctx context.Context, progress Progress) (string, error) {
 	return osm().binary(ctx, progress)
 }
@@ -42,7 +41,7 @@ type module struct {
 	sources []byte
 	// versions are variables set by the linker.
 	versions func(module) ([]string, error)
-	// copied are files to have beside the binary.
+	// copied are folders to copy beside the binary.
 	copied []copied
 }
 
@@ -66,8 +65,8 @@ func osm() module {
 	}
 }
 
-// sandboxVersions tell the components their versions, which their own release
-// builds would set: clients of a nameless Kubernetes fail to parse its version.
+// sandboxVersions set the versions of the components, as their release builds do:
+// clients fail to parse the version of a Kubernetes without one.
 func sandboxVersions(module) ([]string, error) {
 	v, err := ReadVersions()
 	if err != nil {

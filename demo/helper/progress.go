@@ -2,18 +2,18 @@ package helper
 
 import "time"
 
-// Progress hears how a build is coming along.
+// Progress receives the progress of a build.
 type Progress struct {
-	// Say is called with one short sentence at a time, from one goroutine.
-	Say func(string)
-	// Every is the time between two sentences: a fraction of a second where
-	// they overwrite each other, many seconds where each stays as a line.
+	// Report is called with one short message at a time, from one goroutine.
+	Report func(string)
+	// Every is the time between two messages: short if they overwrite each
+	// other, long if each remains as a line.
 	Every time.Duration
 }
 
-func (p Progress) say(sentence string) {
-	if p.Say != nil {
-		p.Say(sentence)
+func (p Progress) notify(message string) {
+	if p.Report != nil {
+		p.Report(message)
 	}
 }
 

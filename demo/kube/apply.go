@@ -45,8 +45,8 @@ func (c *Client) ApplyYAML(ctx context.Context, documents []byte) error {
 }
 
 // Apply writes the objects by server-side apply, taking over fields that
-// somebody else set. Namespaces and CRDs go first and are usable before the
-// rest is sent; the rest goes in parallel.
+// others set. Namespaces and CRDs are applied first and are usable before the
+// rest is sent; the rest is applied in parallel.
 func (c *Client) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	stages := make([][]*unstructured.Unstructured, 3)
 	for _, obj := range objects {
@@ -114,7 +114,7 @@ func (c *Client) ApplyStatus(ctx context.Context, obj *unstructured.Unstructured
 	return nil
 }
 
-// Condition says whether status.conditions holds kind with status True.
+// Condition reports whether status.conditions has kind with status True.
 func Condition(obj *unstructured.Unstructured, kind string) bool {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, one := range conditions {

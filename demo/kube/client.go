@@ -16,17 +16,17 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// fieldManager owns what a demo applies.
+// fieldManager owns the fields that a demo applies.
 const fieldManager = "meshctl-demo"
 
-// Client talks to one API server about objects of any kind. It is safe for
+// Client reads and writes objects of any kind on one API server. It is safe for
 // concurrent use.
 type Client struct {
 	name      string
 	dynamic   dynamic.Interface
 	discovery discovery.DiscoveryInterface
 
-	mu     sync.Mutex // the mapper resets itself and is not safe for it
+	mu     sync.Mutex // the mapper resets itself, which is not safe for concurrent use
 	mapper *restmapper.DeferredDiscoveryRESTMapper
 }
 
@@ -50,7 +50,7 @@ func New(name string, config *rest.Config) (*Client, error) {
 	}, nil
 }
 
-// Ready asks the API server whether it can serve.
+// Ready returns an error unless the API server is ready.
 func (c *Client) Ready(ctx context.Context) error {
 	err := c.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Get returns one object; namespace is empty for kinds without.
+// Get returns one object; namespace is empty for cluster-scoped kinds.
 func (c *Client) Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	obj, err := c.dynamic.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Client) resource(obj *unstructured.Unstructured) (dynamic.ResourceInter
 	c.mu.Lock()
 	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
-		// Somebody else may have defined it since this client looked.
+		// Another client may have defined the kind since the last discovery.
 		c.mapper.Reset()
 		mapping, err = c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
@@ -96,8 +96,8 @@ func (c *Client) resource(obj *unstructured.Unstructured) (dynamic.ResourceInter
 	return c.dynamic.Resource(mapping.Resource), nil
 }
 
-// known returns an error until the API server lists the kinds that a definition
-// defines, which is a moment after they are established.
+// known returns an error until the API server lists the kinds of a CRD, which is
+// a moment after the CRD is established.
 func (c *Client) known(definition *unstructured.Unstructured) error {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")

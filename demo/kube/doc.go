@@ -1,6 +1,5 @@
-// Package kube is the little that a demo asks of an API server: apply
-// manifests as a person with kubectl would, look objects up by name, and wait
-// until something is true.
+// Package kube is the Kubernetes client of a demo: it applies manifests like
+// kubectl, gets objects by name, and waits for conditions.
 //
-// It knows no kind of meshctl's: a demo drives the binary like a user.
+// It does not import types of meshctl: a demo runs the binary like a user.
 package kube

@@ -2,8 +2,8 @@ package kube
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// Deployments, Pods and the other functions of this file name the kinds that a
-// demo looks at.
+// Deployments, Pods and the other functions of this file are the kinds that a
+// demo reads.
 func Deployments() schema.GroupVersionResource { return resource("apps", "v1", "deployments") }
 
 // Pods of the core group.

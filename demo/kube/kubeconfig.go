@@ -18,10 +18,10 @@ func WriteKubeconfig(path string, config *api.Config) error {
 	return files.Write(path, data)
 }
 
-// MergeKubeconfigs writes to path one kubeconfig with the contexts of all that
-// are given; the first one's current context stays current.
+// MergeKubeconfigs writes to path one kubeconfig with the contexts of several
+// ones; the current context is that of the first.
 func MergeKubeconfigs(path string, kubeconfigs ...string) error {
-	// The first in this order wins, as with a list in KUBECONFIG.
+	// The first one takes precedence, as in KUBECONFIG.
 	merged, err := (&clientcmd.ClientConfigLoadingRules{Precedence: kubeconfigs}).Load()
 	if err != nil {
 		return fmt.Errorf("kubeconfig %s: merging: %w", path, err)

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// pollEvery is short because the servers asked are on this machine.
+// pollEvery is short because the servers run on this machine.
 const pollEvery = 50 * time.Millisecond
 
-// Final wraps an error that waiting cannot mend: Until gives up at once.
+// Final wraps an error that waiting cannot resolve: Until returns it at once.
 func Final(err error) error { return finalError{err} }
 
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// Until asks again and again until condition returns nil. When ctx ends first,
-// the error says what was waited for and what condition said last.
+// Until polls until condition returns nil. If ctx ends first, the error has what
+// was waited for and the last error of condition.
 func Until(ctx context.Context, what string, condition func(context.Context) error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -32,7 +32,7 @@ func Until(ctx context.Context, what string, condition func(context.Context) err
 		if final := (finalError{}); errors.As(err, &final) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		// The answer to a request that ctx cut off says nothing new.
+		// The error of a request that ctx cancelled is not informative.
 		if ctx.Err() == nil {
 			last = err
 		}
@@ -47,7 +47,7 @@ func Until(ctx context.Context, what string, condition func(context.Context) err
 	}
 }
 
-// GetOK asks a health endpoint; anything but 200 within 10 seconds is an error.
+// GetOK requests a health endpoint; anything but 200 within 10 seconds is an error.
 func GetOK(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -39,8 +39,8 @@ func (c *Client) WaitInjected(ctx context.Context, namespace string) error {
 	})
 }
 
-// hasSidecar knows both places: a container, or since Kubernetes has them an
-// init container that keeps running.
+// hasSidecar looks in both places: a container, or an init container that keeps
+// running (a native sidecar).
 func hasSidecar(pod *unstructured.Unstructured) bool {
 	for _, field := range []string{"containers", "initContainers"} {
 		containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", field)
@@ -53,8 +53,8 @@ func hasSidecar(pod *unstructured.Unstructured) bool {
 	return false
 }
 
-// ReadyContainers returns what kubectl shows in its column READY: how many of
-// the containers that are to keep running are ready, of how many.
+// ReadyContainers returns the numbers of kubectl's column READY: the ready
+// containers, and all containers that keep running.
 func ReadyContainers(pod *unstructured.Unstructured) string {
 	ready, total := 0, 0
 	count := func(specField, statusField string, counts func(map[string]any) bool) {

@@ -20,12 +20,12 @@ import (
 const (
 	auditPolicyFile = "audit-policy.yaml"
 	stagesFile      = "kwok-stages.yaml"
-	// startTimeout is generous: two clusters start in half a minute on two cores,
-	// but these may be busy. A component that ends is noticed at once.
+	// startTimeout is long: two clusters start in half a minute on two idle
+	// cores. A component that exits is detected at once.
 	startTimeout = 10 * time.Minute
 )
 
-// Options describe a cluster to be.
+// Options describe a cluster to create.
 type Options struct {
 	// Name of the cluster and of its kubeconfig context.
 	Name string
@@ -33,18 +33,18 @@ type Options struct {
 	Dir string
 	// Helper is the path of the helper binary (helper.Build).
 	Helper string
-	// Index, 1 to 15, keeps the addresses of pods, services, nodes and gateways
-	// of clusters apart that know each other.
+	// Index, 1 to 15, gives clusters that are used together different addresses
+	// of pods, services, nodes and gateways.
 	Index int
-	// Guard ends the processes when the caller dies; the caller releases or
+	// Guard kills the processes when the caller dies; the caller releases or
 	// closes it.
 	Guard *proc.Guard
-	// APIServerOnly leaves out everything but etcd and the API server: objects
-	// are stored, and nothing happens to them.
+	// APIServerOnly starts only etcd and the API server: objects are stored, and
+	// no controller runs.
 	APIServerOnly bool
 }
 
-// Cluster is a running cluster, or one that ran. Its methods may be called
+// Cluster is a running cluster, or a stopped one. Its methods may be called
 // concurrently.
 type Cluster struct {
 	dir string
@@ -55,8 +55,8 @@ type Cluster struct {
 	state state
 }
 
-// Start brings a cluster up and returns when its API server is ready and, unless
-// only that was asked for, its nodes are. On error its processes are ended; the
+// Start starts a cluster and returns when its API server and, unless
+// APIServerOnly, its nodes are ready. On error its processes are stopped; the
 // folder stays, for its logs.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	c, err := create(opts)
@@ -71,9 +71,9 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Open finds a cluster that Start left in dir, whether its processes run or not.
-// It returns ErrNoCluster when there is none. Processes that are started later
-// on are watched by guard, which may be nil if none will be.
+// Open opens the cluster in dir, whether its processes run or not. It returns
+// ErrNoCluster if there is none. Processes that are started later are watched by
+// guard, which may be nil if none will be.
 func Open(dir string, guard *proc.Guard) (*Cluster, error) {
 	s, err := readState(dir)
 	if err != nil {
@@ -111,8 +111,8 @@ func (c *Cluster) Processes() []proc.Process {
 	return append([]proc.Process(nil), c.state.Processes...)
 }
 
-// Stop ends all processes at once, the last started first. An API server with
-// open watches would take a minute to leave by itself.
+// Stop kills all processes, the last started first. An API server with open
+// watches would take a minute to terminate gracefully.
 func (c *Cluster) Stop(ctx context.Context) error {
 	processes := c.Processes()
 	var errs []error
@@ -126,20 +126,19 @@ func (c *Cluster) path(parts ...string) string {
 	return filepath.Join(append([]string{c.dir}, parts...)...)
 }
 
-// create makes the folder and everything in it that must be there before the
-// first process.
+// create creates the folder and everything in it that the first process needs.
 func create(opts Options) (*Cluster, error) {
 	c := &Cluster{
 		dir: opts.Dir, pki: pki{filepath.Join(opts.Dir, "pki")}, guard: opts.Guard,
 		state: state{Name: opts.Name, Index: opts.Index, Helper: opts.Helper, Ports: map[string]int{}},
 	}
-	// etcd insists on a data folder that only its owner can read.
+	// etcd requires a data folder that only its owner can read.
 	for _, dir := range []string{c.path("logs"), c.path("etcd"), c.path("istiod")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("making its folder: %w", err)
+			return nil, fmt.Errorf("creating its folder: %w", err)
 		}
 	}
-	// The state file owns the ports, so it comes first.
+	// The state file owns the ports, so it is written first.
 	if err := c.state.write(c.dir); err != nil {
 		return nil, err
 	}
@@ -166,7 +165,7 @@ func (c *Cluster) start(ctx context.Context, apiServerOnly bool) error {
 		if err := c.run(ctx, Etcd, nil, c.etcdArgs()...); err != nil {
 			return err
 		}
-		// The API server waits for etcd by itself.
+		// The API server waits for etcd itself.
 		if err := c.run(ctx, APIServer, nil, c.apiServerArgs()...); err != nil {
 			return err
 		}
@@ -197,7 +196,7 @@ func (c *Cluster) start(ctx context.Context, apiServerOnly bool) error {
 	return c.createNodes(ctx)
 }
 
-// helperOutput runs a role that prints something and ends.
+// helperOutput runs a role that prints something and exits.
 func (c *Cluster) helperOutput(ctx context.Context, input []byte, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, c.state.Helper, args...)
 	command.Stdin = newReader(input)

@@ -18,17 +18,17 @@ const (
 	validatorWebhook = "istio-validator-istio-system"
 )
 
-// IstioOptions are what differs between the Istio installations of a demo.
+// IstioOptions are the differences between the Istio installations of a demo.
 type IstioOptions struct {
 	// TrustDomain is meshConfig.trustDomain; empty means Istio's own default.
 	TrustDomain string
-	// Set are further settings, path=value, as in `istioctl install --set`.
+	// Set are more settings, path=value, as in `istioctl install --set`.
 	Set []string
 }
 
-// InstallIstio installs Istio as objects, as its own installer renders them,
-// starts istiod beside the cluster, and returns when istiod injects sidecars,
-// refuses bad objects, and the gateways have an address.
+// InstallIstio applies the objects that Istio's own installer renders, starts
+// istiod outside the cluster, and returns when istiod injects sidecars and
+// validates objects, and the gateways have an address.
 func (c *Cluster) InstallIstio(ctx context.Context, opts IstioOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -58,7 +58,7 @@ func (c *Cluster) startIstio(ctx context.Context, client *kube.Client, objects [
 	if err := c.run(ctx, Istiod, c.istiodEnv(), c.istiodArgs()...); err != nil {
 		return err
 	}
-	if err := c.giveAddresses(ctx, client, objects); err != nil {
+	if err := c.assignAddresses(ctx, client, objects); err != nil {
 		return err
 	}
 	if err := c.waitIstiod(ctx); err != nil {
@@ -92,7 +92,7 @@ func (c *Cluster) renderIstio(ctx context.Context, opts IstioOptions) ([]*unstru
 }
 
 // pointWebhooksAtProcess replaces the Service of a webhook by the URL of the
-// istiod process: no pod answers for the Service here. istiod fills in the CA.
+// istiod process, because no pod serves it. istiod sets the CA.
 func (c *Cluster) pointWebhooksAtProcess(obj *unstructured.Unstructured) error {
 	if kind := obj.GetKind(); kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration" {
 		return nil
@@ -117,10 +117,9 @@ func (c *Cluster) pointWebhooksAtProcess(obj *unstructured.Unstructured) error {
 	return unstructured.SetNestedSlice(obj.Object, webhooks, "webhooks")
 }
 
-// giveAddresses does a load balancer's work: each Service of that type gets an
-// address from the range that documentation uses (RFC 5737), so that it is
-// recognised and never reached.
-func (c *Cluster) giveAddresses(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
+// assignAddresses does the work of a load balancer: each Service of that type gets
+// an address from the range for documentation (RFC 5737), which is never routed.
+func (c *Cluster) assignAddresses(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
 	given := 0
 	for _, obj := range objects {
 		kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type")
@@ -140,8 +139,8 @@ func (c *Cluster) giveAddresses(ctx context.Context, client *kube.Client, object
 	return nil
 }
 
-// waitWebhooks waits until istiod has put its CA into its webhook
-// configurations and has made each of them fatal.
+// waitWebhooks waits until istiod has set its CA and the failure policy Fail in
+// its webhook configurations.
 func (c *Cluster) waitWebhooks(ctx context.Context, client *kube.Client) error {
 	what := fmt.Sprintf("cluster %s: waiting for istiod's webhooks", c.Name())
 	return kube.Until(ctx, what, func(ctx context.Context) error {
@@ -182,10 +181,10 @@ func webhookReady(webhook any) error {
 		return errors.New("a webhook is not an object")
 	}
 	if ca, _, _ := unstructured.NestedString(config, "clientConfig", "caBundle"); ca == "" {
-		return errors.New("it has no CA yet")
+		return errors.New("it does not have a CA yet")
 	}
 	if config["failurePolicy"] != "Fail" {
-		return errors.New("it is not fatal yet")
+		return errors.New("its failurePolicy is not Fail yet")
 	}
 	return nil
 }

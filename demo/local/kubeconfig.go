@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// client is somebody who talks to the API server, with a kubeconfig file of its own.
+// client is a client of the API server with its own kubeconfig file.
 type client struct {
 	file    string
 	subject pkix.Name
 }
 
-// clients have users of their own, so that the audit log tells them apart from
+// clients have different users, so that the audit log distinguishes them from
 // each other and from meshctl.
 func clients() []client {
 	masters := []string{"system:masters"}
@@ -24,7 +24,7 @@ func clients() []client {
 		{"kube-controller-manager.kubeconfig", pkix.Name{CommonName: "kube-controller-manager", Organization: masters}},
 		{"kube-scheduler.kubeconfig", pkix.Name{CommonName: "system:kube-scheduler"}},
 		{"kwok.kubeconfig", pkix.Name{CommonName: "kwok", Organization: masters}},
-		// A service account is its user name to RBAC: istiod has exactly the rights that its chart gives it.
+		// A service account is its user name to RBAC: istiod has exactly the permissions that its chart grants.
 		{"istiod.kubeconfig", pkix.Name{CommonName: "system:serviceaccount:istio-system:istiod"}},
 		{"osm-controller.kubeconfig", pkix.Name{CommonName: "system:serviceaccount:osm-system:osm"}},
 	}
@@ -40,7 +40,7 @@ func kubeconfig(cluster, user, server string, ca, cert, key []byte) *api.Config 
 }
 
 // restConfig reads a kubeconfig file for use by this process: without
-// client-go's own limiter of five requests a second.
+// client-go's limit of five requests per second.
 func restConfig(path string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 )
 
-// TestTwoClusters is the whole of what a demo stands on: two clusters with
-// Istio side by side, sidecars that are really injected, objects that are
-// really refused, and an API server that comes back after a crash.
+// TestTwoClusters covers the base of a demo: two clusters with Istio, sidecars that
+// are injected, invalid objects that are rejected, and an API server that is
+// restarted after a crash.
 //
-// Not parallel: it measures, and would starve what runs beside it.
+// Not parallel: it measures, and would slow down other tests.
 func TestTwoClusters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts whole clusters")
@@ -36,7 +36,7 @@ func TestTwoClusters(t *testing.T) {
 	clusters := sandboxtest.Clusters(t, 2)
 	t.Logf("two clusters: %s", time.Since(started).Round(time.Millisecond))
 
-	// Programs that know nothing of reservations take two of istiod's ports.
+	// Programs that ignore reservations take two of istiod's ports.
 	takePort(t, clusters[0].Port("istiod-https"))
 	takePort(t, clusters[0].Port("istiod-monitoring"))
 	var group errgroup.Group
@@ -83,11 +83,11 @@ func TestTwoClusters(t *testing.T) {
 	require.NoError(t, c.Restart(ctx, local.APIServer))
 	pods, err := client.List(ctx, kube.Pods(), "bookinfo")
 	require.NoError(t, err)
-	assert.Len(t, pods, 4, "what was stored is still there")
+	assert.Len(t, pods, 4, "stored objects are still there")
 
-	// A reboot, seen from here: everything is gone at once.
+	// This is what a reboot looks like: all processes are gone.
 	require.NoError(t, c.Stop(ctx))
-	// The API server's port is in kubeconfigs by now, so it stays what it is.
+	// The API server's port is in kubeconfigs now, so it must not change.
 	taken := takePort(t, c.Port("kube-apiserver"))
 	revived, err := c.Revive(ctx)
 	require.ErrorContains(t, err, fmt.Sprintf("port %d is in use by another program; end that program", c.Port("kube-apiserver")))
@@ -111,7 +111,7 @@ func TestTwoClusters(t *testing.T) {
 	assert.NotContains(t, string(log), `"username":"kwok"`)
 }
 
-// takePort listens where a component is to listen, as another program might.
+// takePort listens on the port of a component, like another program.
 func takePort(t *testing.T, port int) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -147,16 +147,16 @@ func TestStartOnOtherPorts(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("https://127.0.0.1:%d", c.Port("kube-apiserver")), config.Host)
 	again, err := local.Open(filepath.Dir(c.Kubeconfig()), nil)
 	require.NoError(t, err)
-	assert.Equal(t, c.Port("kube-apiserver"), again.Port("kube-apiserver"), "the new one is written down")
+	assert.Equal(t, c.Port("kube-apiserver"), again.Port("kube-apiserver"), "the new port is stored")
 }
 
-// assertProxies asks istiod as a sidecar and as a gateway.
+// assertProxies checks the configuration of sidecars and gateways.
 func assertProxies(ctx context.Context, t *testing.T, c *local.Cluster) {
 	t.Helper()
 	client, err := c.Client()
 	require.NoError(t, err)
 	const ratings = "ratings.bookinfo.svc.cluster.local"
-	told := 0
+	proxies := 0
 	for _, namespace := range []string{"bookinfo", "istio-system"} {
 		pods, err := client.List(ctx, kube.Pods(), namespace)
 		require.NoError(t, err)
@@ -168,7 +168,7 @@ func assertProxies(ctx context.Context, t *testing.T, c *local.Cluster) {
 			}
 			config, err := c.Proxy(ctx, namespace, pod.GetName())
 			require.NoError(t, err)
-			told++
+			proxies++
 			endpoints := config.EndpointsOf("outbound|9080||" + ratings)
 			if assert.Len(t, endpoints, 1, "pod %s", pod.GetName()) {
 				assert.Equal(t, uint32(9080), endpoints[0].Port)
@@ -180,7 +180,7 @@ func assertProxies(ctx context.Context, t *testing.T, c *local.Cluster) {
 			}
 		}
 	}
-	assert.Equal(t, 7, told, "five sidecars and two gateways")
+	assert.Equal(t, 7, proxies, "five sidecars and two gateways")
 }
 
 func installBookinfo(ctx context.Context, c *local.Cluster) error {
@@ -198,7 +198,7 @@ func installBookinfo(ctx context.Context, c *local.Cluster) error {
 	return client.WaitInjected(ctx, "bookinfo")
 }
 
-// badVirtualService passes the schema; only istiod knows that the expression is none.
+// badVirtualService is valid for the schema; only istiod rejects the expression.
 const badVirtualService = `
 apiVersion: networking.istio.io/v1
 kind: VirtualService

@@ -34,8 +34,8 @@ func TestStateIsFoundAgain(t *testing.T) {
 	again, err := Open(c.dir, nil)
 	require.NoError(t, err)
 	assert.Equal(t, c.state, again.state)
-	assert.Equal(t, []proc.Process{p}, again.Processes(), "the second of a role replaces the first")
-	require.NoError(t, again.Stop(t.Context()), "processes that are gone stop without error")
+	assert.Equal(t, []proc.Process{p}, again.Processes(), "the second process of a role replaces the first")
+	require.NoError(t, again.Stop(t.Context()), "to stop a process that is gone is not an error")
 	require.ErrorContains(t, again.Kill(t.Context(), Istiod), "never had a process istiod")
 }
 

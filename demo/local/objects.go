@@ -9,11 +9,11 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 )
 
-// nodes of a cluster; two, so that there are two zones.
+// nodes of a cluster: two, one in each of two zones.
 const nodes = 2
 
-// auditPolicy keeps the components' own traffic out of the audit log: it is
-// most of all requests, and what users and meshctl do is what people look for.
+// auditPolicy omits the requests of the components, which are most of all, from
+// the audit log: it is for those of users and meshctl.
 func auditPolicy() string {
 	return `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -60,7 +60,7 @@ func (c *Cluster) createNodes(ctx context.Context) error {
 	})
 }
 
-// node returns a node with room for any number of pods that do nothing.
+// node returns a node with the capacity for many pods.
 func (c *Cluster) node(i int) *unstructured.Unstructured {
 	region := regions()[(c.state.Index-1)%len(regions())]
 	name := fmt.Sprintf("%s-node-%d", c.Name(), i)

@@ -29,14 +29,15 @@ const (
 type OSMOptions struct {
 	// Helper is the path of its binary (helper.BuildOSM).
 	Helper string
-	// Permissive lets everybody call everybody, whatever policies say.
+	// Permissive allows all calls, whatever the policies are.
 	Permissive bool
 }
 
-// InstallOSM installs Open Service Mesh: its own definitions, what its chart
-// and its bootstrap would make, and osm-controller as a process beside the
-// cluster. It returns when the controller answers proxies and judges objects.
-// There is no injector: who creates a pod gives it what makes it a member.
+// InstallOSM installs Open Service Mesh: its CRDs, the objects that its chart and
+// its bootstrap would create, and osm-controller as a process outside the
+// cluster. It returns when the controller serves proxies and validates objects.
+// There is no injector: a pod must be created with the labels and the sidecar that
+// make it a member.
 func (c *Cluster) InstallOSM(ctx context.Context, opts OSMOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -66,12 +67,12 @@ func (c *Cluster) InstallOSM(ctx context.Context, opts OSMOptions) error {
 	})
 }
 
-// osmObjects are what is installed, definitions first.
+// osmObjects are the objects to install, CRDs first.
 func (c *Cluster) osmObjects(ctx context.Context, opts OSMOptions) ([]*unstructured.Unstructured, error) {
 	definitions := filepath.Join(filepath.Dir(opts.Helper), "crds")
 	files, err := filepath.Glob(filepath.Join(definitions, "*.yaml"))
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("cluster %s: Open Service Mesh: no definitions in %s; give the binary that helper.BuildOSM made", c.Name(), definitions)
+		return nil, fmt.Errorf("cluster %s: Open Service Mesh: no CRDs in %s; use the binary of helper.BuildOSM", c.Name(), definitions)
 	}
 	var documents []byte
 	for _, file := range files {
@@ -120,8 +121,8 @@ func setImageTag(deployment *unstructured.Unstructured, tag string) error {
 	return unstructured.SetNestedSlice(deployment.Object, containers, path...)
 }
 
-// osmPod waits for the pod that stands for the controller: the controller's
-// Kubernetes events are about it.
+// osmPod waits for the pod that represents the controller: the controller's
+// Kubernetes events refer to it.
 func (c *Cluster) osmPod(ctx context.Context, client *kube.Client) (name string, err error) {
 	what := fmt.Sprintf("cluster %s: waiting for the pod of %s", c.Name(), OSMController)
 	err = kube.Until(ctx, what, func(ctx context.Context) error {
@@ -130,7 +131,7 @@ func (c *Cluster) osmPod(ctx context.Context, client *kube.Client) (name string,
 			return err
 		}
 		if len(pods) == 0 {
-			return errors.New("there is none")
+			return errors.New("there is no such pod")
 		}
 		name = pods[0].GetName()
 		return nil
@@ -149,7 +150,7 @@ func (c *Cluster) osmArgs(pod string) []string {
 	}
 }
 
-// waitOSM waits until the controller has read the cluster, and has both servers up.
+// waitOSM waits until the controller has read the cluster and both of its servers listen.
 func (c *Cluster) waitOSM(ctx context.Context) error {
 	client, err := c.Client()
 	if err != nil {

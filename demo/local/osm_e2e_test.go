@@ -16,8 +16,8 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
-// TestOpenServiceMesh: osm-controller refuses what is wrong, tells proxies what
-// they may do, also after a crash, and two of them run on one machine.
+// TestOpenServiceMesh: osm-controller rejects invalid objects and configures
+// proxies, also after a crash, and two of them run on one machine.
 //
 // Not parallel: it starts whole clusters.
 func TestOpenServiceMesh(t *testing.T) {
@@ -39,9 +39,9 @@ func TestOpenServiceMesh(t *testing.T) {
 	require.ErrorContains(t, err, `"osm-validator.k8s.io" denied the request`)
 
 	const host, port = "web.shop.svc.cluster.local", 80
-	assertTold(ctx, t, c, client, "client", func(told *envoy.Config) error {
+	assertConfigured(ctx, t, c, client, "client", func(told *envoy.Config) error {
 		if told.VirtualHost(host, port) != nil {
-			return fmt.Errorf("it may call %s, which nobody allowed", host)
+			return fmt.Errorf("it may call %s, which is not allowed", host)
 		}
 		return nil
 	})
@@ -52,19 +52,20 @@ func TestOpenServiceMesh(t *testing.T) {
 		}
 		return nil
 	}
-	assertTold(ctx, t, c, client, "client", allowed)
+	assertConfigured(ctx, t, c, client, "client", allowed)
 
 	require.NoError(t, c.Kill(ctx, local.OSMController))
 	_, err = c.Proxy(ctx, "shop", podOf(ctx, t, client, "client"))
 	require.Error(t, err)
 	require.NoError(t, c.Restart(ctx, local.OSMController))
-	assertTold(ctx, t, c, client, "client", allowed)
+	assertConfigured(ctx, t, c, client, "client", allowed)
 	err = client.ApplyYAML(ctx, []byte(badTrafficTarget))
 	assert.ErrorContains(t, err, `"osm-validator.k8s.io" denied the request`)
 }
 
-// assertTold waits until the proxy of an application is told what holds.
-func assertTold(ctx context.Context, t *testing.T, c *local.Cluster, client *kube.Client, app string, holds func(*envoy.Config) error) {
+// assertConfigured waits until the proxy of an application has the expected
+// configuration.
+func assertConfigured(ctx context.Context, t *testing.T, c *local.Cluster, client *kube.Client, app string, holds func(*envoy.Config) error) {
 	t.Helper()
 	pod := podOf(ctx, t, client, app)
 	waittest.NoError(t, "the proxy of "+app+" has its configuration", func() error {

@@ -23,9 +23,9 @@ const (
 	osmRoot = "osm-ca-bundle"
 )
 
-// osmProxy asks osm-controller, as the proxy of a pod. It knows a proxy by its
-// certificate, which its injector would have issued; here that is done with the
-// mesh's root, as the injector does.
+// osmProxy gets the configuration of the proxy of a pod from osm-controller. The
+// controller identifies a proxy by its certificate. The injector would have issued
+// it; here it is issued in the same way, with the root of the mesh.
 func (c *Cluster) osmProxy(ctx context.Context, client *kube.Client, pod *unstructured.Unstructured) (*envoy.Config, error) {
 	secret, err := client.Get(ctx, kube.Secrets(), osmNamespace, osmRoot)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Cluster) osmProxy(ctx context.Context, client *kube.Client, pod *unstru
 	return envoy.Parse(out)
 }
 
-// osmAuthority reads the mesh's root out of its Secret.
+// osmAuthority reads the root of the mesh from its Secret.
 func osmAuthority(secret *unstructured.Unstructured) (*authority, error) {
 	var read [2][]byte
 	for i, name := range []string{"ca.crt", "private.key"} {

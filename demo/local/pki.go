@@ -20,21 +20,21 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 )
 
-// lifetime of everything that is signed here. A demo lives for days; nothing renews.
+// lifetime of all certificates. A demo runs for days; nothing is renewed.
 const lifetime = 365 * 24 * time.Hour
 
 // authority signs the certificates of one cluster, or of its etcd.
 type authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer
-	// pem is the certificate for those who trust it.
+	// pem is the certificate.
 	pem []byte
 }
 
 func newAuthority(name string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("authority %s: making a key: %w", name, err)
+		return nil, fmt.Errorf("authority %s: creating a key: %w", name, err)
 	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: name},
@@ -53,7 +53,7 @@ func newAuthority(name string) (*authority, error) {
 	return &authority{cert: cert, key: key, pem: pemBlock("CERTIFICATE", der)}, nil
 }
 
-// readAuthority takes an authority from PEM; its key may be PKCS #1 or #8.
+// readAuthority reads an authority from PEM; its key may be PKCS #1 or #8.
 func readAuthority(cert, key []byte) (*authority, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
@@ -67,12 +67,12 @@ func readAuthority(cert, key []byte) (*authority, error) {
 }
 
 // issue returns a certificate and key, both PEM, that serve on loopback and
-// identify subject as a client: Kubernetes takes the common name for the user
-// and the organisations for its groups.
+// identify subject as a client: for Kubernetes the common name is the user, and
+// the organizations are its groups.
 func (a *authority) issue(subject pkix.Name) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("certificate of %s: making a key: %w", subject.CommonName, err)
+		return nil, nil, fmt.Errorf("certificate of %s: creating a key: %w", subject.CommonName, err)
 	}
 	der, err := sign(&x509.Certificate{
 		Subject:     subject,
@@ -94,10 +94,10 @@ func (a *authority) issue(subject pkix.Name) (cert, key []byte, err error) {
 func sign(template, parent *x509.Certificate, public crypto.PublicKey, signer crypto.Signer) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return nil, fmt.Errorf("making a serial number: %w", err)
+		return nil, fmt.Errorf("creating a serial number: %w", err)
 	}
 	template.SerialNumber = serial
-	// Clocks of one machine agree, but file systems and virtual machines step.
+	// Clocks of virtual machines may be adjusted.
 	template.NotBefore = time.Now().Add(-time.Hour)
 	template.NotAfter = time.Now().Add(lifetime)
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, signer)
@@ -144,12 +144,12 @@ func (p pki) writePair(a *authority, name string, subject pkix.Name) error {
 }
 
 // create fills the folder: authorities, serving certificates, the key pair
-// that signs service account tokens, and a kubeconfig a client.
+// that signs service account tokens, and a kubeconfig for each client.
 func (p pki) create(cluster, server string) error {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
-		return fmt.Errorf("making %s: %w", p.dir, err)
+		return fmt.Errorf("creating %s: %w", p.dir, err)
 	}
-	// etcd trusts an authority of its own: a user of the API must not get past it.
+	// etcd has its own authority, so that no API user can access it directly.
 	etcd, err := newAuthority(cluster + "-etcd")
 	if err != nil {
 		return err

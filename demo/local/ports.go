@@ -50,7 +50,7 @@ func (c *Cluster) reservePorts(role string) error {
 	return c.state.write(c.dir)
 }
 
-// portsTakenError is returned for a role that ended because of its ports.
+// portsTakenError is returned for a role that exited because of its ports.
 type portsTakenError struct {
 	role, ports string
 	err         error
@@ -62,9 +62,9 @@ func (e *portsTakenError) Error() string {
 
 func (e *portsTakenError) Unwrap() error { return e.err }
 
-// endedError says that a process has ended, and why.
+// endedError is the error for a process that exited.
 func (c *Cluster) endedError(p proc.Process) error {
-	err := fmt.Errorf("%s ended; the last lines of %s:\n%s", p.Name, p.Log, p.Tail(8))
+	err := fmt.Errorf("%s exited; the last lines of %s:\n%s", p.Name, p.Log, p.Tail(8))
 	var taken []string
 	for _, name := range portNames()[p.Name] {
 		if port := c.port(name); proc.PortInUse(port) {
@@ -81,8 +81,8 @@ func (c *Cluster) endedError(p proc.Process) error {
 const startTries = 3
 
 // onFreePorts calls start, which starts roles for the first time and waits for
-// them. Another program, which knows of no reservation, may take a port before
-// the role listens there: that role gets new ports, and start is called again.
+// them. Another program, which ignores reservations, may take a port before the
+// role listens on it: that role gets new ports, and start is called again.
 func (c *Cluster) onFreePorts(start func() error) error {
 	for try := 1; ; try++ {
 		err := start()

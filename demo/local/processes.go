@@ -14,7 +14,7 @@ import (
 	"github.com/meshctl/meshctl/demo/proc"
 )
 
-// run starts a role of the helper and writes it down.
+// run starts a role of the helper and stores its process in the state.
 func (c *Cluster) run(ctx context.Context, role string, env []string, args ...string) error {
 	return c.startProcess(ctx, proc.Spec{
 		Name: role, Path: c.state.Helper, Args: append([]string{role}, args...), Env: env,
@@ -22,8 +22,8 @@ func (c *Cluster) run(ctx context.Context, role string, env []string, args ...st
 	})
 }
 
-// workDir keeps apart what components write beside themselves: istiod looks for
-// certificates and configuration under relative paths.
+// workDir is the working directory of a role: istiod reads certificates and
+// configuration from relative paths.
 func workDir(role string) string {
 	if role == Istiod {
 		return "istiod"
@@ -31,7 +31,7 @@ func workDir(role string) string {
 	return "."
 }
 
-// startProcess starts a role, ending it first if it still runs.
+// startProcess starts a role; if it still runs, it is killed first.
 func (c *Cluster) startProcess(ctx context.Context, spec proc.Spec) error {
 	if earlier, err := c.process(spec.Name); err == nil {
 		if err := c.end(ctx, earlier); err != nil {
@@ -76,7 +76,7 @@ func (c *Cluster) has(role string) bool {
 	return ok
 }
 
-// Kill ends one role at once, as a crash would. The others stay.
+// Kill kills one role, like a crash. The others keep running.
 func (c *Cluster) Kill(ctx context.Context, role string) error {
 	p, err := c.process(role)
 	if err != nil {
@@ -85,8 +85,8 @@ func (c *Cluster) Kill(ctx context.Context, role string) error {
 	return c.end(ctx, p)
 }
 
-// Restart starts a role again with the ports and arguments it had, ending it
-// first if it still runs, and waits until it is ready.
+// Restart starts a role again with the same ports and arguments, and waits until
+// it is ready. If it still runs, it is killed first.
 func (c *Cluster) Restart(ctx context.Context, role string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -109,8 +109,8 @@ func (c *Cluster) Restart(ctx context.Context, role string) error {
 	}
 }
 
-// Revive starts the roles that do not run, and returns their names. It looks
-// again until all run: one may end while the others are looked after.
+// Revive starts the roles that do not run, and returns their names. It repeats
+// until all run, because one may exit while the others are started.
 func (c *Cluster) Revive(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -124,18 +124,18 @@ func (c *Cluster) Revive(ctx context.Context) ([]string, error) {
 		taken := (*portsTakenError)(nil)
 		switch {
 		case err != nil && (ctx.Err() != nil || c.allAlive() || errors.As(err, &taken)):
-			return revived, err // another try cannot help
+			return revived, err // a retry cannot help
 		case try == reviveTries:
-			return revived, errors.Join(fmt.Errorf("cluster %s: its processes keep ending; see their logs in %s", c.Name(), c.path("logs")), err)
+			return revived, errors.Join(fmt.Errorf("cluster %s: its processes keep exiting; see their logs in %s", c.Name(), c.path("logs")), err)
 		}
 	}
 }
 
-// reviveTries bounds how often Revive starts what ends at once.
+// reviveTries bounds how often Revive starts a role that exits at once.
 const reviveTries = 4
 
-// startEnded starts once what does not run. All but etcd and the API server
-// give up when they find no API server, so that is waited for.
+// startEnded starts each role that does not run. The others exit if there is no
+// API server, so it waits for etcd and the API server first.
 func (c *Cluster) startEnded(ctx context.Context) ([]string, error) {
 	var started []string
 	for _, p := range c.Processes() {
@@ -152,7 +152,7 @@ func (c *Cluster) startEnded(ctx context.Context) ([]string, error) {
 		}
 		started = append(started, p.Name)
 	}
-	// Also when nothing was started: what is being killed runs a moment longer.
+	// Also if nothing was started: a killed process runs a moment longer.
 	if err := c.waitAPIServer(ctx); err != nil {
 		return started, err
 	}
@@ -176,8 +176,8 @@ func (c *Cluster) waitAPIServer(ctx context.Context) error {
 		if err := client.Ready(ctx); err != nil {
 			return err
 		}
-		// The API server makes this one a moment after it is ready: to who
-		// watches from the start, it would be news.
+		// The API server creates it a moment after it is ready. Tests that watch
+		// from the start must not see that as a change.
 		_, err := client.Get(ctx, schema.GroupVersionResource{Version: "v1", Resource: "services"}, "default", "kubernetes")
 		return err
 	}
@@ -189,8 +189,8 @@ func (c *Cluster) waitIstiod(ctx context.Context) error {
 	return c.waitRole(ctx, "istiod", func(ctx context.Context) error { return kube.GetOK(ctx, url) }, Istiod)
 }
 
-// waitRole waits until ready says so, and gives up as soon as one of the roles
-// it takes has ended: the last lines of its log are then the error.
+// waitRole waits until ready returns nil. If one of the required roles exits, it
+// returns the last lines of its log as the error.
 func (c *Cluster) waitRole(ctx context.Context, what string, ready func(context.Context) error, roles ...string) error {
 	return kube.Until(ctx, fmt.Sprintf("cluster %s: waiting for %s", c.Name(), what), func(ctx context.Context) error {
 		err := ready(ctx)

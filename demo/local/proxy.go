@@ -13,19 +13,19 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 )
 
-// xdsTimeout is how long a control plane on a busy machine may take to tell all.
+// xdsTimeout bounds the time to get a complete configuration on a busy machine.
 const xdsTimeout = "--timeout=5m"
 
 // istioProxy is the container of an Istio proxy.
 const istioProxy = "istio-proxy"
 
-// Proxy asks the control plane, as the proxy of a pod, for everything that it
-// tells that proxy. The proxy's identity is read from the pod: for Istio from the
-// arguments and the environment of its container, as the agent in the pod would,
-// for Open Service Mesh from a label.
+// Proxy gets the configuration that the control plane sends to the proxy of a pod.
+// The identity of the proxy is read from the pod: for Istio from the arguments and
+// the environment of its container, like the agent in the pod does, for Open
+// Service Mesh from a label.
 //
-// It returns when nothing is missing that the configuration refers to. What was
-// written to the API server a moment ago may not be in it yet: ask again.
+// It returns when the configuration has everything that it refers to. It may not
+// have the latest changes in the API server yet; in that case, call it again.
 func (c *Cluster) Proxy(ctx context.Context, namespace, pod string) (*envoy.Config, error) {
 	client, err := c.Client()
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Cluster) Proxy(ctx context.Context, namespace, pod string) (*envoy.Conf
 	return envoy.Parse(out)
 }
 
-// istioNode makes the node id and the metadata of the proxy in a pod.
+// istioNode returns the node id and the metadata of the proxy in a pod.
 func istioNode(pod *unstructured.Unstructured) (id, metadata string, err error) {
 	container := proxyContainer(pod)
 	if container == nil {
@@ -74,7 +74,7 @@ func istioNode(pod *unstructured.Unstructured) (id, metadata string, err error) 
 	for _, one := range environment {
 		variable, _ := one.(map[string]any)
 		name, _ := variable["name"].(string)
-		// One without a value has it from a field that is among the values already.
+		// A variable without a value gets it from a field that is already set.
 		if key, ok := strings.CutPrefix(name, "ISTIO_META_"); ok && variable["value"] != nil {
 			values[key] = variable["value"]
 		}
@@ -87,7 +87,7 @@ func istioNode(pod *unstructured.Unstructured) (id, metadata string, err error) 
 	return fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", args[1], ip, pod.GetName(), namespace, namespace), string(data), nil
 }
 
-// proxyContainer knows both places of a sidecar.
+// proxyContainer finds the sidecar, which may be an init container.
 func proxyContainer(pod *unstructured.Unstructured) map[string]any {
 	for _, field := range []string{"containers", "initContainers"} {
 		containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", field)

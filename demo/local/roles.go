@@ -28,7 +28,7 @@ func (c *Cluster) etcdArgs() []string {
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
 		"--cert-file=" + cert, "--key-file=" + key, "--trusted-ca-file=" + ca, "--client-cert-auth",
 		"--peer-cert-file=" + cert, "--peer-key-file=" + key, "--peer-trusted-ca-file=" + ca, "--peer-client-cert-auth",
-		// A demo need not survive a power cut, and several share one disk.
+		// A demo need not survive a power failure, and several share one disk.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=8589934592", "--log-level=warn",
 	}
@@ -48,9 +48,9 @@ func (c *Cluster) apiServerArgs() []string {
 		"--service-cluster-ip-range=" + fmt.Sprintf("10.%d.0.0/16", 100+c.state.Index),
 		"--authorization-mode=RBAC", "--allow-privileged=true",
 		"--audit-policy-file=" + c.path(auditPolicyFile), "--audit-log-path=" + c.AuditLog(),
-		// A loopback address may not stand in an Endpoints object.
+		// An Endpoints object must not have a loopback address.
 		"--endpoint-reconciler-type=none",
-		// Nodes have no kubelet that would take the not-ready taint away.
+		// There is no kubelet to remove the not-ready taint of nodes.
 		"--disable-admission-plugins=TaintNodesByCondition",
 	}
 }
@@ -61,7 +61,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 		"--kubeconfig=" + kubeconfig, "--secure-port=0", "--leader-elect=false",
 		"--service-account-private-key-file=" + c.pki.file("service-account.key"), "--root-ca-file=" + c.pki.file("ca.crt"),
 		"--kube-api-qps=500", "--kube-api-burst=500",
-		// Nobody renews node leases often enough for the life-cycle controllers.
+		// Node leases are not renewed often enough for the life-cycle controllers.
 		"--controllers=*,-node-lifecycle-controller,-taint-eviction-controller,-node-ipam-controller,-cloud-node-lifecycle-controller",
 	}
 }
@@ -84,11 +84,10 @@ func (c *Cluster) kwokArgs() []string {
 	}
 }
 
-// kwokEnv keeps the user's own kwok.yaml, which kwok would read, out of it.
+// kwokEnv stops kwok from reading the user's own kwok.yaml.
 func (c *Cluster) kwokEnv() []string { return []string{"KWOK_WORKDIR=" + c.path("kwok")} }
 
-// istiodArgs and istiodEnv stand in for what the pod template of the istiod
-// Deployment would give it.
+// istiodArgs and istiodEnv replace the pod template of the istiod Deployment.
 func (c *Cluster) istiodArgs() []string {
 	return []string{
 		"discovery", "--kubeconfig=" + c.pki.file("istiod.kubeconfig"), "--clusterID=" + c.state.Name,
@@ -106,7 +105,7 @@ func (c *Cluster) istiodEnv() []string {
 		"CLUSTER_ID=" + c.state.Name,
 		"PILOT_CERT_PROVIDER=istiod", "ISTIOD_CUSTOM_HOST=localhost," + loopback,
 		"INJECTION_WEBHOOK_CONFIG_NAME=" + injectorWebhook, "VALIDATION_WEBHOOK_CONFIG_NAME=" + validatorWebhook,
-		// One process; a lease would only delay the next one after a hard end.
+		// There is one process; after a kill, a lease would only delay the next one.
 		"ENABLE_LEADER_ELECTION=false",
 	}
 }

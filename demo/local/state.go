@@ -10,18 +10,18 @@ import (
 	"github.com/meshctl/meshctl/demo/proc"
 )
 
-// ErrNoCluster is returned by Open for a folder that holds no cluster.
+// ErrNoCluster is returned by Open for a folder without a cluster.
 var ErrNoCluster = errors.New("no cluster here")
 
 const stateFile = "state.json"
 
-// state is what stands in a cluster's state.json.
+// state is the content of a cluster's state.json.
 type state struct {
 	Name   string         `json:"name"`
 	Index  int            `json:"index"`
 	Helper string         `json:"helper"`
 	Ports  map[string]int `json:"ports"`
-	// Processes stand in the order in which they were started.
+	// Processes in the order in which they were started.
 	Processes []proc.Process `json:"processes"`
 }
 

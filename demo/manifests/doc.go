@@ -1,5 +1,4 @@
-// Package manifests holds what a demo applies, as files people can read: the
-// settings of Istio, Open Service Mesh, the bookinfo application and the policies.
+// Package manifests has the manifests that a demo applies: the settings of Istio, Open Service Mesh, the bookinfo application and the policies.
 package manifests
 
 import (
@@ -13,7 +12,7 @@ var files embed.FS
 // IstioOperator returns the settings from which Istio is rendered.
 func IstioOperator() []byte { return read("istio-operator.yaml") }
 
-// OSM returns the objects that make an Open Service Mesh, but for its definitions.
+// OSM returns the objects of Open Service Mesh, except for its CRDs.
 func OSM() []byte { return read("osm.yaml") }
 
 // Bookinfo returns the application of one cluster: "cluster-1" or "cluster-2".
@@ -31,7 +30,7 @@ func VirtualMesh() []byte { return read("virtual-mesh.yaml") }
 // Policies returns the TrafficPolicy and the AccessPolicies.
 func Policies() []byte { return read("policies.yaml") }
 
-// read cannot fail: the name is a constant and the file is in the binary.
+// read cannot fail: the name is a constant and the file is embedded.
 func read(name string) []byte {
 	data, err := files.ReadFile(name)
 	if err != nil {

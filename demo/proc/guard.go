@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// watchdog reads orders from its input. When the input ends without `release`,
-// the one who gave the orders is dead: it kills the watched process groups and
-// removes the folder. A killed process may write to it for a moment.
+// watchdog reads commands from its input. If the input ends without `release`, the
+// caller is dead: the watchdog kills the watched process groups and removes the
+// folder. It retries, because a killed process may write there for a moment.
 const watchdog = `
 watched=
 folder=
@@ -33,11 +33,11 @@ if [ -n "$folder" ]; then
 fi
 `
 
-// Guard ends processes when the command that started them ends without having
-// released them: by a crash, or by a signal that cannot be caught. It is a
-// small shell at the other end of a pipe, because only another process can
-// act then, and because a parent-death signal cannot be taken back once the
-// processes are meant to stay. A nil Guard watches nothing.
+// Guard kills processes if the command that started them exits without releasing
+// them: by a crash, or by a signal that cannot be caught. It is a small shell at
+// the other end of a pipe, because only another process can act then, and because
+// a parent-death signal cannot be cancelled when the processes are to stay. A nil
+// Guard watches nothing.
 type Guard struct {
 	mu    sync.Mutex
 	input io.WriteCloser
@@ -65,14 +65,14 @@ func NewGuard() (*Guard, error) {
 	return g, nil
 }
 
-// Release lets the watched processes live on and ends the guard. It may be
-// called again.
+// Release stops the guard; the watched processes keep running. It may be called
+// several times.
 func (g *Guard) Release() error {
 	defer g.Close()
 	return g.order("release", "")
 }
 
-// Close ends the guard; processes that were not released end with it.
+// Close stops the guard, which kills the processes that were not released.
 func (g *Guard) Close() {
 	if g == nil {
 		return
@@ -86,12 +86,12 @@ func (g *Guard) Close() {
 	<-g.done
 }
 
-// Forget stops watching a process that is gone, so that its number, when it
-// is given to another process, means nothing here.
+// Forget stops watching a process that exited, because another process may get
+// its PID.
 func (g *Guard) Forget(p Process) error { return g.order("forget", p.PID) }
 
-// Remove has the guard remove a folder after it has ended the processes that
-// work there. One guard removes one folder.
+// Remove makes the guard remove a folder after it has killed the processes that
+// work there. A guard removes one folder.
 func (g *Guard) Remove(folder string) error { return g.order("remove", folder) }
 
 func (g *Guard) watch(pid int) error { return g.order("watch", pid) }

@@ -17,19 +17,19 @@ import (
 
 const (
 	// The preferred ports stay below NodePorts (30000) and, on most systems,
-	// below the ephemeral ports, which the kernel gives to outgoing connections.
+	// below the ephemeral ports, which the kernel uses for outgoing connections.
 	firstPort = 20000
 	lastPort  = 29999
-	// enoughPorts is how many ports a range must offer to be used.
+	// enoughPorts is the minimum size of a usable range.
 	enoughPorts = 1000
 )
 
 // ReservePorts reserves n different ports of 127.0.0.1 on which nobody listens.
-// The reservation belongs to owner, a file or folder, and holds until that is
-// removed: until then no process of this user is given one of the ports, whether
-// the caller still runs or not, and whether somebody listens there or not.
+// The reservation belongs to owner, a file or folder, and lasts until the owner is
+// removed: until then no process of this user reserves one of the ports, whether
+// or not the caller still runs, and whether or not a process listens there.
 //
-// Other programs know nothing of the reservation, see PortInUse.
+// Other programs ignore reservations, see PortInUse.
 func ReservePorts(owner string, n int) ([]int, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -43,7 +43,7 @@ func ReservePorts(owner string, n int) ([]int, error) {
 	return reservations{filepath.Join(cache, "meshctl", "ports")}.add(owner, n, candidates(low, high))
 }
 
-// PortInUse says whether a process listens on a port of 127.0.0.1 or, on Linux,
+// PortInUse reports whether a process listens on a port of 127.0.0.1 or, on Linux,
 // of any address.
 func PortInUse(port int) bool {
 	l, err := listen(port)
@@ -54,8 +54,8 @@ func PortInUse(port int) bool {
 	return false
 }
 
-// listen binds to all addresses, which fails if any of them is taken; but macOS
-// asks the user about every program that listens beyond 127.0.0.1.
+// listen binds to all addresses, which fails if any of them is in use; not on
+// macOS, which asks the user about every program that listens beyond 127.0.0.1.
 func listen(port int) (net.Listener, error) {
 	host := ""
 	if runtime.GOOS != "linux" {
@@ -65,7 +65,7 @@ func listen(port int) (net.Listener, error) {
 }
 
 // reservations is a folder with a symbolic link for each reserved port: its name
-// is the port, its target the owner. A link without target is out of force.
+// is the port, its target the owner. A link without a target has expired.
 type reservations struct{ dir string }
 
 // add reserves n of the candidates.
@@ -78,7 +78,7 @@ func (r reservations) add(owner string, n int, candidates []int) ([]int, error) 
 		return nil, fmt.Errorf("ports: %w", err)
 	}
 	defer unlock()
-	reserved, err := r.inForce()
+	reserved, err := r.active()
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (r reservations) add(owner string, n int, candidates []int) ([]int, error) 
 		}
 	}
 	if len(ports) < n {
-		return nil, fmt.Errorf("ports: found %d of %d free ones; %d are reserved: remove folders of demos and tests that have ended, the links in %s point to them", len(ports), n, len(reserved), r.dir)
+		return nil, fmt.Errorf("ports: only %d of %d are free, and %d are reserved; remove the folders of old demos and tests, to which the links in %s point", len(ports), n, len(reserved), r.dir)
 	}
 	for _, port := range ports {
 		if err := os.Symlink(owner, r.link(port)); err != nil {
@@ -102,8 +102,8 @@ func (r reservations) add(owner string, n int, candidates []int) ([]int, error) 
 	return ports, nil
 }
 
-// inForce lists the reserved ports, and removes the links whose owner is gone.
-func (r reservations) inForce() (map[int]bool, error) {
+// active lists the reserved ports, and removes expired links.
+func (r reservations) active() (map[int]bool, error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return nil, fmt.Errorf("ports: %w", err)
@@ -127,8 +127,8 @@ func (r reservations) inForce() (map[int]bool, error) {
 
 func (r reservations) link(port int) string { return filepath.Join(r.dir, strconv.Itoa(port)) }
 
-// candidates lists the ports to choose from: the preferred ones; where too many
-// of these are ephemeral, all that are not; where these are too few as well, the
+// candidates lists the ports to choose from: the preferred ones; if too many of
+// these are ephemeral, all that are not; if these are too few as well, the
 // preferred ones again.
 func candidates(ephemeralLow, ephemeralHigh int) []int {
 	between := func(first, last int) (ports []int) {
@@ -149,7 +149,7 @@ func candidates(ephemeralLow, ephemeralHigh int) []int {
 }
 
 // ephemeralPorts is the range from which the kernel takes the local port of an
-// outgoing connection: Linux has it in ip(7), others use the one of RFC 6335.
+// outgoing connection: on Linux as in ip(7), elsewhere that of RFC 6335.
 func ephemeralPorts() (low, high int) {
 	if data, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
 		if fields := strings.Fields(string(data)); len(fields) == 2 {

@@ -22,8 +22,8 @@ import (
 // for that folder and print them instead of running tests.
 const reserveFor = "MESHCTL_TEST_RESERVE_FOR"
 
-// What the test below asks for; of ports chosen at random without a reservation,
-// some 70 would be the same.
+// The numbers of the test below; without reservations, about 70 of the ports would
+// be equal.
 const (
 	askers    = 6
 	questions = 20
@@ -47,8 +47,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestReservationsOfManyProcesses: processes that ask at the same time, and one
-// that asks after they have ended, get different ports, though nobody listens.
+// TestReservationsOfManyProcesses: processes that reserve ports at the same time,
+// and one that does so after they exited, get different ports, although none
+// listens.
 func TestReservationsOfManyProcesses(t *testing.T) {
 	t.Parallel()
 	cache, owner := t.TempDir(), t.TempDir()
@@ -78,10 +79,10 @@ func TestReservationsOfManyProcesses(t *testing.T) {
 		}
 	}
 	assert.Equal(t, (askers+1)*questions*perAnswer, total)
-	assert.Len(t, given, total, "ports were given twice")
+	assert.Len(t, given, total, "ports were reserved twice")
 }
 
-// somePorts are n ports on which nobody listens and which nobody else is given.
+// somePorts are n reserved ports on which no process listens.
 func somePorts(t *testing.T, n int) []int {
 	t.Helper()
 	ports, err := ReservePorts(t.TempDir(), n)
@@ -100,7 +101,7 @@ func TestReservationHoldsUntilItsOwnerIsRemoved(t *testing.T) {
 	assert.NotEqual(t, ports[0], ports[1])
 
 	_, err = r.add(second, 2, all)
-	require.ErrorContains(t, err, "found 1 of 2 free ones; 2 are reserved")
+	require.ErrorContains(t, err, "only 1 of 2 are free, and 2 are reserved")
 	assert.ErrorContains(t, err, r.dir)
 
 	require.NoError(t, os.Remove(first))
@@ -119,13 +120,13 @@ func TestPortOfAnotherProgramIsNotGiven(t *testing.T) {
 
 		r := reservations{t.TempDir()}
 		_, err = r.add(t.TempDir(), 2, all)
-		require.ErrorContains(t, err, "found 1 of 2 free ones; 0 are reserved")
+		require.ErrorContains(t, err, "only 1 of 2 are free, and 0 are reserved")
 		ports, err := r.add(t.TempDir(), 1, all)
 		require.NoError(t, err)
 		assert.Equal(t, all[1:], ports)
 
 		require.NoError(t, foreign.Close())
-		// A process that another test starts holds the listener until it executes its program.
+		// A process that another test starts has the listener open until its exec.
 		waittest.Until(t, "the port is free again", func() bool { return !PortInUse(all[0]) })
 	}
 }

@@ -36,7 +36,7 @@ func TestStartAndKill(t *testing.T) {
 
 	require.NoError(t, p.Kill(t.Context()))
 	assert.False(t, p.Alive())
-	require.NoError(t, p.Kill(t.Context()), "killing what is gone is no error")
+	require.NoError(t, p.Kill(t.Context()), "to kill a process that is gone is not an error")
 }
 
 func TestStartSaysWhatIsMissing(t *testing.T) {
@@ -57,7 +57,7 @@ func TestReusedNumberIsAnotherProcess(t *testing.T) {
 	earlier.Started = "1"
 	assert.False(t, earlier.Alive())
 	require.NoError(t, earlier.Kill(t.Context()))
-	assert.True(t, p.Alive(), "a process of the same number was killed")
+	assert.True(t, p.Alive(), "a process with the same PID must not be killed")
 }
 
 func TestGuardEndsWhatWasNotReleased(t *testing.T) {

@@ -34,15 +34,16 @@ type Process struct {
 	Spec
 	// PID is also the number of the process group.
 	PID int `json:"pid"`
-	// Started tells two processes of one number apart; opaque.
+	// Started is the start time, which distinguishes processes with the same
+	// PID; opaque.
 	Started string `json:"started"`
 }
 
 // Start starts a process in a session of its own, so that neither ctrl-c nor
-// a closed terminal reaches it. Until guard is released, it ends with the caller.
+// a closed terminal reaches it. Until guard is released, it dies with the caller.
 func Start(guard *Guard, spec Spec) (Process, error) {
 	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o700); err != nil {
-		return Process{}, fmt.Errorf("%s: making the folder of its log: %w", spec.Name, err)
+		return Process{}, fmt.Errorf("%s: creating the folder of its log: %w", spec.Name, err)
 	}
 	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -63,11 +64,11 @@ func Start(guard *Guard, spec Spec) (Process, error) {
 	p := Process{Spec: spec, PID: command.Process.Pid}
 	watchErr := guard.watch(p.PID)
 	p.Started, err = startOf(p.PID)
-	// Reap it, or it stays a zombie until the caller leaves.
+	// Reap it, otherwise it is a zombie until the caller exits.
 	go func() { _ = command.Wait() }()
 	if err := errors.Join(watchErr, err); err != nil {
 		_ = killGroup(p.PID)
-		return Process{}, fmt.Errorf("%s: taking note of process %d: %w", spec.Name, p.PID, err)
+		return Process{}, fmt.Errorf("%s: reading the start time of process %d: %w", spec.Name, p.PID, err)
 	}
 	return p, nil
 }
@@ -83,7 +84,7 @@ func Self() (Process, error) {
 	return p, nil
 }
 
-// Alive says whether this very process still runs.
+// Alive reports whether this process still runs.
 func (p Process) Alive() bool {
 	if p.PID <= 0 {
 		return false
@@ -92,21 +93,21 @@ func (p Process) Alive() bool {
 	return err == nil && started == p.Started
 }
 
-// Kill ends the process and its group at once and waits until it is gone. A
-// process that is gone already is no error.
+// Kill kills the process and its group and waits until it is gone. It is not an
+// error if the process is already gone.
 func (p Process) Kill(ctx context.Context) error {
 	if !p.Alive() {
 		return nil
 	}
 	if err := killGroup(p.PID); err != nil {
-		return fmt.Errorf("%s: ending process %d: %w; end it by hand", p.Name, p.PID, err)
+		return fmt.Errorf("%s: killing process %d: %w; kill it manually", p.Name, p.PID, err)
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for p.Alive() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: process %d was killed but is still there: %w", p.Name, p.PID, ctx.Err())
+			return fmt.Errorf("%s: process %d was killed but still exists: %w", p.Name, p.PID, ctx.Err())
 		case <-tick.C:
 		}
 	}

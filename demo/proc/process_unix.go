@@ -27,7 +27,7 @@ func killGroup(pid int) error {
 	return err
 }
 
-// startOf returns the moment a process started; a zombie counts as gone.
+// startOf returns the start time of a process; a zombie counts as gone.
 func startOf(pid int) (string, error) {
 	if _, err := os.Stat("/proc/self/stat"); err == nil {
 		return startFromProc(pid)
@@ -41,20 +41,20 @@ func startFromProc(pid int) (string, error) {
 	if err != nil {
 		return "", errGone
 	}
-	// The second field is the program's name in parentheses and may hold spaces.
+	// The second field is the program's name in parentheses and may contain spaces.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 20 {
 		return "", fmt.Errorf("process %d: /proc/%d/stat is too short", pid, pid)
 	}
-	// A killed process is a zombie from the end of its first thread on; until the
-	// last one has ended (field 20 counts them) it still holds files and ports.
+	// A killed process is a zombie when its first thread ends; until the last
+	// thread ends (field 20 counts them), it still has its files and ports open.
 	if dead := fields[0] == "Z" || fields[0] == "X"; dead && (fields[17] == "0" || fields[17] == "1") {
 		return "", errGone
 	}
 	return fields[19], nil
 }
 
-// startFromPS serves systems without /proc.
+// startFromPS is for systems without /proc.
 func startFromPS(pid int) (string, error) {
 	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
 	state, started, found := strings.Cut(strings.TrimSpace(string(out)), " ")

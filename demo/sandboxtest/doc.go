@@ -2,9 +2,9 @@
 //
 //   - sandboxtest.go: API servers with etcd, whole clusters, meshctl, ports
 //   - objects.go: objects that many tests create and read
-//   - rendered.go: asks a cluster what its mesh says to rendered objects
+//   - rendered.go: validates rendered objects by the mesh of a cluster
 //
-// The binaries are built on first use. Nothing survives the test binary, however
-// it ends: a guard beside it kills the processes and removes their folder, also
-// after a panic, a timeout or a SIGKILL.
+// The binaries are built on first use. When the test binary exits, a guard kills
+// the processes and removes their folder, also after a panic, a timeout or a
+// SIGKILL.
 package sandboxtest

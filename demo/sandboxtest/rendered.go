@@ -19,12 +19,12 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 )
 
-// Rendered asks a cluster what its mesh says to objects that were rendered for
-// it. It is by group and kind, and knows no others.
+// Rendered validates objects that were rendered for a mesh, by a cluster with that
+// mesh. It maps the group and kind of the known objects to their resources.
 type Rendered map[schema.GroupKind]schema.GroupVersionResource
 
-// Read finds the objects of some API groups in YAML files, by file, kind and
-// name. One of a kind that is not known is a failure: it would go unjudged.
+// Read reads the objects of some API groups from YAML files, by file, kind and
+// name. An unknown kind fails the test, because it would not be validated.
 func (r Rendered) Read(t testing.TB, pattern string, mine func(group string) bool) map[string]*unstructured.Unstructured {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -46,9 +46,9 @@ func (r Rendered) Read(t testing.TB, pattern string, mine func(group string) boo
 	return out
 }
 
-// Judge returns a function that asks a cluster to take an object, as meshctl
-// would write it, without keeping it.
-func (r Rendered) Judge(t testing.TB, cluster *local.Cluster) func(context.Context, *unstructured.Unstructured) error {
+// Validator returns a function that applies an object to a cluster in the same way
+// as meshctl, as a dry run.
+func (r Rendered) Validator(t testing.TB, cluster *local.Cluster) func(context.Context, *unstructured.Unstructured) error {
 	t.Helper()
 	config, err := cluster.Config()
 	require.NoError(t, err)

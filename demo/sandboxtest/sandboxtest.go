@@ -22,11 +22,11 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
-// sandbox is what the tests of one binary share. Nothing is built or started
-// before a test asks for it.
+// sandbox is what the tests of one binary share. Everything is built and started
+// on first use.
 var sandbox struct {
 	mu sync.Mutex
-	// guard ends the processes and removes dir when the test binary ends.
+	// guard kills the processes and removes dir when the test binary exits.
 	guard *proc.Guard
 	dir   string
 	// server is the API server that all tests share, meshctl the path of the
@@ -35,9 +35,9 @@ var sandbox struct {
 	meshctl string
 }
 
-// APIServer returns administrator access to an API server with nothing behind
-// it but etcd: objects are stored, and no controller touches them. All tests of
-// the binary share the one server; let each use namespaces of its own.
+// APIServer returns administrator access to an API server with only etcd: objects
+// are stored, and no controller changes them. All tests of the binary share the
+// server, so each must use its own namespaces.
 func APIServer(t testing.TB) *rest.Config {
 	t.Helper()
 	sandbox.mu.Lock()
@@ -53,7 +53,7 @@ func APIServer(t testing.TB) *rest.Config {
 }
 
 // APIServers returns n API servers that only this test uses, named cluster-1
-// and so on. They start in parallel and end with the test.
+// and so on. They start in parallel and stop with the test.
 func APIServers(t testing.TB, n int) []*local.Cluster {
 	t.Helper()
 	return clusters(t, n, true)
@@ -67,16 +67,16 @@ func Clusters(t testing.TB, n int) []*local.Cluster {
 	return clusters(t, n, false)
 }
 
-// OSM returns the path of the binary that plays Open Service Mesh, for
+// OSM returns the path of the binary with Open Service Mesh, for
 // Cluster.InstallOSM. It is built on first use.
 func OSM(t testing.TB) string {
 	t.Helper()
-	binary, err := helper.BuildOSM(t.Context(), helper.Progress{Say: func(sentence string) { t.Log("osm:", sentence) }})
+	binary, err := helper.BuildOSM(t.Context(), helper.Progress{Report: func(message string) { t.Log("osm:", message) }})
 	require.NoError(t, err)
 	return binary
 }
 
-// Meshctl returns the path of the program as it is in this working tree.
+// Meshctl returns the path of meshctl, built from this working tree.
 func Meshctl(t testing.TB) string {
 	t.Helper()
 	sandbox.mu.Lock()
@@ -90,8 +90,8 @@ func Meshctl(t testing.TB) string {
 	return sandbox.meshctl
 }
 
-// Address returns host:port on which a process that the test starts can listen;
-// nobody else is given it before the test ends.
+// Address returns host:port on which a process of the test can listen. It is
+// reserved until the test ends.
 func Address(t testing.TB) string {
 	t.Helper()
 	ports, err := proc.ReservePorts(t.TempDir(), 1)
@@ -143,7 +143,7 @@ func stopAll(t testing.TB, dir string, clusters []*local.Cluster) {
 	if err := errors.Join(errs...); err != nil {
 		t.Errorf("stopping clusters: %v", err)
 	}
-	// The logs are what explains a failure.
+	// The logs may explain the failure.
 	if t.Failed() {
 		t.Logf("the clusters' logs stay in %s until the test binary ends", dir)
 		return
@@ -151,10 +151,10 @@ func stopAll(t testing.TB, dir string, clusters []*local.Cluster) {
 	_ = os.RemoveAll(dir)
 }
 
-// build returns the path of the binary that plays Kubernetes and Istio.
+// build returns the path of the binary with Kubernetes and Istio.
 func build(t testing.TB) string {
 	t.Helper()
-	binary, err := helper.Build(t.Context(), helper.Progress{Say: func(sentence string) { t.Log("sandbox:", sentence) }})
+	binary, err := helper.Build(t.Context(), helper.Progress{Report: func(message string) { t.Log("sandbox:", message) }})
 	require.NoError(t, err)
 	return binary
 }
@@ -174,8 +174,8 @@ func folder(t testing.TB) string {
 	return dir
 }
 
-// start does not use the test's context: the shared server outlives the test
-// that asked first.
+// start does not use the context of the test: the shared server outlives the
+// first test that uses it.
 func start(binary, dir string, index int, apiServerOnly bool) (*local.Cluster, error) {
 	return local.Start(context.Background(), local.Options{
 		Name: filepath.Base(dir), Dir: dir, Helper: binary, Index: index, Guard: sandbox.guard, APIServerOnly: apiServerOnly,

@@ -33,7 +33,7 @@ func TestAPIServerIsSharedAndReal(t *testing.T) {
 // asChild makes TestKilled start a server, say so, and wait to be killed.
 const asChild = "MESHCTL_TEST_SANDBOX_CHILD"
 
-// TestKilledTestBinaryLeavesNothing runs itself as a test binary that is killed.
+// TestKilledTestBinaryLeavesNothing runs this test binary and kills it.
 func TestKilledTestBinaryLeavesNothing(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(asChild) != "" {

@@ -1,5 +1,5 @@
-// Package waittest is how tests wait: for as long as it takes, within a limit
-// that only something broken reaches.
+// Package waittest is how tests wait for a condition, with a limit that only a
+// failure reaches.
 package waittest
 
 import (
@@ -9,11 +9,10 @@ import (
 )
 
 // Limit bounds every wait of a test. A wait ends when its condition holds, so a
-// long limit costs nothing but where something is broken, and a short one fails
-// on a machine that is busy with other things.
+// long limit only delays failures, while a short one fails on a busy machine.
 const Limit = 10 * time.Minute
 
-// pause is the time between two looks at a condition.
+// pause is the time between two checks of a condition.
 const pause = 5 * time.Millisecond
 
 // Until waits until the condition holds. It is called in the test's own

@@ -1,5 +1,5 @@
-// Command pack writes the archives of the helpers' sources anew. It is run from
-// anywhere in the repository: `go run ./demo/helper/pack`.
+// Command pack writes the archives of the helpers' sources. It can run anywhere in
+// the repository: `go run ./demo/helper/pack`.
 package main
 
 import (

@@ -34,7 +34,7 @@ func TestIstioTakesWhatIsRendered(t *testing.T) {
 	ctx := t.Context()
 	cluster := sandboxtest.Clusters(t, 1)[0]
 	require.NoError(t, cluster.InstallIstio(ctx, local.IstioOptions{}))
-	judge := rendered.Judge(t, cluster)
+	judge := rendered.Validator(t, cluster)
 	wrong := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
 		"metadata": map[string]any{"name": "wrong", "namespace": "default"},

@@ -28,7 +28,7 @@ func TestOSMTakesWhatIsRendered(t *testing.T) {
 	ctx := t.Context()
 	cluster := sandboxtest.Clusters(t, 1)[0]
 	require.NoError(t, cluster.InstallOSM(ctx, local.OSMOptions{Helper: helper}))
-	judge := rendered.Judge(t, cluster)
+	judge := rendered.Validator(t, cluster)
 	objects := rendered.Read(t, "../../../testdata/translate/*/out/*/*.yaml", func(group string) bool {
 		return strings.HasSuffix(group, ".smi-spec.io")
 	})
