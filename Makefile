@@ -45,8 +45,9 @@ help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build ./meshctl
-	go build -o meshctl .
+build: ## Build ./meshctl, as for a release
+	@# Without symbols and debugging data, it is 70 MB instead of 100; stack traces stay.
+	go build -trimpath -ldflags '-s -w' -o meshctl .
 
 .PHONY: demo
 demo: build ## See it work: two clusters with Istio on this machine, joined
