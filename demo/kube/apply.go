@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,15 +46,10 @@ func (c *Client) ApplyYAML(ctx context.Context, documents []byte) error {
 }
 
 // Apply writes the objects by server-side apply, taking over fields that
-// others set. Namespaces and CRDs are applied first and are usable before the
-// rest is sent; the rest is applied in parallel.
+// others set. What other objects need to be accepted is applied first, see stages;
+// the objects of a stage are applied in parallel.
 func (c *Client) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
-	stages := make([][]*unstructured.Unstructured, 3)
-	for _, obj := range objects {
-		stage := stageOf(obj)
-		stages[stage] = append(stages[stage], obj)
-	}
-	for _, stage := range stages {
+	for _, stage := range stages(objects) {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(applyParallel)
 		for _, obj := range stage {
@@ -66,15 +62,19 @@ func (c *Client) Apply(ctx context.Context, objects ...*unstructured.Unstructure
 	return nil
 }
 
-func stageOf(obj *unstructured.Unstructured) int {
-	switch obj.GetKind() {
-	case "Namespace":
-		return 0
-	case "CustomResourceDefinition":
-		return 1
-	default:
-		return 2
+// stages are the objects by when they can be applied: Namespaces, then CRDs, then
+// ServiceAccounts, without which the API server rejects Pods, then the rest.
+func stages(objects []*unstructured.Unstructured) [][]*unstructured.Unstructured {
+	first := []string{"Namespace", "CustomResourceDefinition", "ServiceAccount"}
+	out := make([][]*unstructured.Unstructured, len(first)+1)
+	for _, obj := range objects {
+		stage := slices.Index(first, obj.GetKind())
+		if stage < 0 {
+			stage = len(first)
+		}
+		out[stage] = append(out[stage], obj)
 	}
+	return out
 }
 
 func (c *Client) applyOne(ctx context.Context, obj *unstructured.Unstructured) error {

@@ -135,3 +135,21 @@ func TestMergeKubeconfigs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
+
+// TestStages: a Pod is rejected while its ServiceAccount or its Namespace is missing.
+func TestStages(t *testing.T) {
+	t.Parallel()
+	var objects []*unstructured.Unstructured
+	for _, kind := range []string{"Pod", "ServiceAccount", "Service", "CustomResourceDefinition", "Namespace"} {
+		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{"kind": kind}})
+	}
+	var kinds [][]string
+	for _, stage := range stages(objects) {
+		var names []string
+		for _, obj := range stage {
+			names = append(names, obj.GetKind())
+		}
+		kinds = append(kinds, names)
+	}
+	assert.Equal(t, [][]string{{"Namespace"}, {"CustomResourceDefinition"}, {"ServiceAccount"}, {"Pod", "Service"}}, kinds)
+}
