@@ -73,9 +73,7 @@ func waitForProcesses(t *testing.T, dir string) {
 
 func buildHelper(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts whole clusters")
-	}
+	waittest.SkipIfShort(t, "starts whole clusters")
 	_, err := helper.Build(t.Context(), helper.Progress{Report: func(s string) { t.Log(s) }})
 	require.NoError(t, err)
 }

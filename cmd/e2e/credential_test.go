@@ -25,8 +25,9 @@ import (
 	"github.com/meshctl/meshctl/demo/manifests"
 )
 
-// rotates: a token that is due is replaced while the management plane goes on.
-func (w *world) rotates() {
+// renewsCredentials: a token that is about to expire is replaced while the
+// management plane runs.
+func (w *environment) renewsCredentials() {
 	before := w.token("cluster-2")
 	now := time.Now().UTC()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"registration.multicluster.solo.io/token-issued-at":%q,"registration.multicluster.solo.io/token-expires-at":%q}}}`,
@@ -34,21 +35,21 @@ func (w *world) rotates() {
 	_, err := w.dynamic["cluster-1"].Resource(core("secrets")).Namespace(mgmt).
 		Patch(w.t.Context(), "cluster-2", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	require.NoError(w.t, err)
-	w.until("the token is another one", func(context.Context) error {
+	w.until("the token was replaced", func(context.Context) error {
 		if w.token("cluster-2") == before {
-			return fmt.Errorf("it is the same")
+			return fmt.Errorf("the token is the same")
 		}
 		return nil
 	})
-	assert.NotContains(w.t, w.serve.log.String(), before, "the log must not show a token")
-	assert.NotContains(w.t, w.serve.log.String(), w.token("cluster-2"), "the log must not show a token")
-	require.ErrorContains(w.t, w.tells("ClusterFrozen"), "issues")
+	assert.NotContains(w.t, w.serve.log.String(), before, "the log must not contain a token")
+	assert.NotContains(w.t, w.serve.log.String(), w.token("cluster-2"), "the log must not contain a token")
+	require.ErrorContains(w.t, w.hasIssue("ClusterFrozen"), "issues")
 	w.patchPolicy(`[{"op":"replace","path":"/spec/policy/requestTimeout","value":"9s"}]`)
 	w.awaitTimeout("9s")
 }
 
-// token reads the credential that the management plane has of a cluster.
-func (w *world) token(cluster string) string {
+// token reads the credential that the management plane stores for a cluster.
+func (w *environment) token(cluster string) string {
 	w.t.Helper()
 	secret, err := w.object("cluster-1", core("secrets"), mgmt, cluster)
 	require.NoError(w.t, err)
@@ -58,11 +59,10 @@ func (w *world) token(cluster string) string {
 // use is one permission: a verb on a resource.
 type use struct{ verb, group, resource string }
 
-// usesWhatItIsGranted compares the permissions of the account on a managed
-// cluster with what the API server saw it do: nothing is granted in vain, and
-// nothing was refused. Of kinds that come with another mesh than the cluster
-// has, it is only asked whether they are there by now.
-func (w *world) usesWhatItIsGranted() {
+// usesAllPermissions compares the permissions of the account on a registered
+// cluster with the audit log: every permission is used, and no request was denied.
+// Kinds of a mesh that the cluster does not have are only listed.
+func (w *environment) usesAllPermissions() {
 	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-shift")
 	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-limit")
 	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "productpage")
@@ -73,7 +73,7 @@ func (w *world) usesWhatItIsGranted() {
 		kube.Networking("serviceentries"), kube.Networking("gateways"), kube.Networking("virtualservices"),
 		kube.Networking("destinationrules"), kube.Networking("sidecars"), kube.Security("authorizationpolicies"), envoyFilters,
 	}
-	w.until("everything translated is collected", func(context.Context) error {
+	w.until("all translated objects are deleted", func(context.Context) error {
 		for _, cluster := range []string{"cluster-1", "cluster-2"} {
 			for _, kind := range translated {
 				if left := w.names(cluster, kind); len(left) > 0 {
@@ -92,19 +92,19 @@ func (w *world) usesWhatItIsGranted() {
 		verb, resource, _ := strings.Cut(permission, " ")
 		return absent[resource] && verb != "list" && verb != "watch"
 	})
-	assert.Equal(w.t, granted, w.used("cluster-2"), "what is granted and what is used")
+	assert.Equal(w.t, granted, w.used("cluster-2"), "granted and used permissions")
 
 	w.apply("cluster-1", manifests.VirtualMesh())
 	w.until("services are federated again", func(context.Context) error {
 		if len(w.names("cluster-2", kube.Networking("serviceentries"))) == 0 {
-			return fmt.Errorf("no ServiceEntry")
+			return fmt.Errorf("there is no ServiceEntry")
 		}
 		return nil
 	})
 }
 
-// granted lists what roles allow the account of a cluster there.
-func (w *world) granted(cluster string) []string {
+// granted lists the permissions of the account of a cluster.
+func (w *environment) granted(cluster string) []string {
 	w.t.Helper()
 	rules := slices.Concat(w.rules(cluster, "clusterroles"), w.rules(cluster, "roles"))
 	all := map[use]bool{}
@@ -120,9 +120,9 @@ func (w *world) granted(cluster string) []string {
 	return spell(all)
 }
 
-// absent are the resources, with their groups, that roles allow something on
-// and that the cluster does not serve.
-func (w *world) absent(cluster string) map[string]bool {
+// absent are the resources, with their groups, that are in the roles but that the
+// cluster does not serve.
+func (w *environment) absent(cluster string) map[string]bool {
 	w.t.Helper()
 	config, err := w.cluster(cluster).Config()
 	require.NoError(w.t, err)
@@ -145,8 +145,8 @@ func (w *world) absent(cluster string) map[string]bool {
 	return out
 }
 
-// rules are those of the roles that meshctl made.
-func (w *world) rules(cluster, kind string) []rbacv1.PolicyRule {
+// rules are those of the roles that meshctl created.
+func (w *environment) rules(cluster, kind string) []rbacv1.PolicyRule {
 	w.t.Helper()
 	roles, err := w.clients[cluster].List(w.t.Context(), schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: kind}, "")
 	require.NoError(w.t, err)
@@ -164,9 +164,9 @@ func (w *world) rules(cluster, kind string) []rbacv1.PolicyRule {
 	return out
 }
 
-// used lists what the API server saw the account of a cluster do, which must
-// not have refused it anything.
-func (w *world) used(cluster string) []string {
+// used lists the permissions that the account of a cluster used, according to the
+// audit log. No request may have been denied.
+func (w *environment) used(cluster string) []string {
 	w.t.Helper()
 	account := "system:serviceaccount:" + mgmt + ":" + cluster
 	log, err := os.ReadFile(w.cluster(cluster).AuditLog())
@@ -181,14 +181,14 @@ func (w *world) used(cluster string) []string {
 			RequestURI     string
 		}
 		if json.Unmarshal([]byte(line), &event) != nil || event.User.Username != account || event.ObjectRef.Resource == "" {
-			continue // pages that are no resources are open to everybody
+			continue // anyone may read URLs that are not resources
 		}
 		resource := event.ObjectRef.Resource
 		if event.ObjectRef.Subresource != "" {
 			resource += "/" + event.ObjectRef.Subresource
 		}
 		if strings.HasPrefix(resource, "selfsubject") {
-			continue // open to everybody
+			continue // anyone may do that
 		}
 		if event.ResponseStatus.Code == 403 {
 			refused[use{event.Verb, event.ObjectRef.APIGroup, resource}] = true
@@ -196,20 +196,20 @@ func (w *world) used(cluster string) []string {
 		}
 		all[use{event.Verb, event.ObjectRef.APIGroup, resource}] = true
 		if strings.Contains(event.RequestURI, "sendInitialEvents=true") {
-			// A list, streamed; servers that cannot stream are asked for a plain one.
+			// A streamed list; servers without streaming get a plain list request.
 			all[use{"list", event.ObjectRef.APIGroup, resource}] = true
 		}
 		if event.Verb == "patch" && event.ResponseStatus.Code == 201 {
-			all[use{"create", event.ObjectRef.APIGroup, resource}] = true // an apply that creates needs both
+			all[use{"create", event.ObjectRef.APIGroup, resource}] = true // an apply that creates an object needs both
 		}
 	}
-	// An API server that has just started refuses everything for a moment.
+	// An API server that has just started denies all requests for a moment.
 	maps.DeleteFunc(refused, func(u use, _ bool) bool { return all[u] })
 	assert.Empty(w.t, spell(refused), "refused by the API server")
 	return spell(all)
 }
 
-func (w *world) cluster(name string) *local.Cluster {
+func (w *environment) cluster(name string) *local.Cluster {
 	return w.clusters[slices.IndexFunc(w.clusters, func(c *local.Cluster) bool { return c.Name() == name })]
 }
 
@@ -222,10 +222,10 @@ func spell(all map[use]bool) []string {
 	return out
 }
 
-// deregisters: nothing of ours is left on either end.
-func (w *world) deregisters() {
+// deregisters: no object of meshctl is left in either cluster.
+func (w *environment) deregisters() {
 	r := w.must("cluster", "deregister", "cluster-2", "--remote-context", "cluster-2", "--mgmt-context", "cluster-1")
-	w.until("the other cluster forgets it", func(context.Context) error {
+	w.until("the objects for the deregistered cluster are deleted", func(context.Context) error {
 		for _, name := range slices.Concat(w.names("cluster-1", kube.Networking("serviceentries")), w.names("cluster-1", kube.Discovery("destinations"))) {
 			if strings.Contains(name, "cluster-2") {
 				return fmt.Errorf("cluster-1 has %s", name)
@@ -241,7 +241,7 @@ func (w *world) deregisters() {
 	})
 
 	w.must("cluster", "deregister", "cluster-1", "--remote-context", "cluster-1", "--mgmt-context", "cluster-1")
-	w.until("nothing discovered is left", func(context.Context) error {
+	w.until("no discovered object is left", func(context.Context) error {
 		if left := w.names("cluster-1", kube.Discovery("destinations")); len(left) > 0 {
 			return fmt.Errorf("cluster-1 has %v", left)
 		}
@@ -256,8 +256,8 @@ func (w *world) deregisters() {
 	}
 }
 
-// left lists whatever on a cluster bears one of our labels.
-func (w *world) left(cluster string) []string {
+// left lists the objects of a cluster that have a label of meshctl.
+func (w *environment) left(cluster string) []string {
 	w.t.Helper()
 	var out []string
 	rbac := func(plural string) schema.GroupVersionResource {

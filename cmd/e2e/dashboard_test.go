@@ -12,12 +12,12 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 )
 
-// shown is how soon the dashboard must show an edit, on a busy machine, too; a
-// tenth of a second is usual.
+// shown is how soon the dashboard must show an edit, also on a busy machine; a
+// tenth of a second is typical.
 const shown = 10 * time.Second
 
-// screen is the dashboard of both clusters, on a terminal of its own.
-func (w *world) screen() *terminaltest.Terminal {
+// screen is the dashboard of both clusters in a terminal.
+func (w *environment) screen() *terminaltest.Terminal {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), w.binary, "dashboard", "--write", "--kubeconfig", w.kubeconfig, "--context", "cluster-1")
 	cmd.Env = []string{"VISUAL=sed -i s/6543ms/7654ms/"}
@@ -26,9 +26,9 @@ func (w *world) screen() *terminaltest.Terminal {
 	return x
 }
 
-// paints: the dashboard shows an edit at once, that a cluster goes away, and
-// that it is back.
-func (w *world) paints() {
+// updatesDashboard: the dashboard shows an edit at once, that a cluster cannot be
+// read, and that it can be read again.
+func (w *environment) updatesDashboard() {
 	x := w.screen()
 	x.Misses("frozen")
 	totals := total.FindString(x.String())
@@ -46,7 +46,7 @@ func (w *world) paints() {
 	x.Types("6")
 	x.Sees("[6 Changes]", "cluster-1", "Applied", "TrafficPolicy", "reviews-shift", "1 VirtualService configured")
 
-	// An edit by the dashboard itself: the editor puts in another value.
+	// An edit with the dashboard itself: the editor changes a value.
 	x.Types(":policies reviews-shift\r")
 	x.Sees("TrafficPolicy gloo-mesh/reviews-shift", "Targets")
 	x.Types("e")
@@ -61,7 +61,7 @@ func (w *world) paints() {
 	gone := time.Now()
 	x.Sees("frozen")
 	w.t.Logf("the dashboard showed that cluster-2 is away after %s", time.Since(gone))
-	assert.Equal(w.t, totals, total.FindString(x.String()), "what was known of it stays")
+	assert.Equal(w.t, totals, total.FindString(x.String()), "the objects of the cluster are still shown")
 	x.Types("7")
 	x.Sees("[7 Problems]", "KubernetesCluster", "cluster-2", "stale")
 	x.Types("1")
@@ -76,5 +76,5 @@ func (w *world) paints() {
 	x.Restored()
 }
 
-// total is what the dashboard's header counts.
+// total matches the counts in the dashboard's header.
 var total = regexp.MustCompile(`\d+ clusters  \d+ destinations  \d+ policies`)

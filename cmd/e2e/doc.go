@@ -1,3 +1,3 @@
-// Package e2e holds the test that drives the real binary against real clusters,
-// as a user would: everything that the README promises of the main job.
+// Package e2e tests the real binary with real clusters, like a user: everything
+// that the README promises.
 package e2e

@@ -26,20 +26,20 @@ import (
 const (
 	// liveServices are added to each of the two clusters.
 	liveServices = 500
-	// liveEdits of one TrafficPolicy are timed.
+	// liveEdits is how many edits of one TrafficPolicy are measured.
 	liveEdits = 200
-	// rawWorkers apply at once, in each cluster, where the raw rate is measured;
+	// rawWorkers is the parallelism of applies, in each cluster, for the raw rate;
 	// more do not raise it on two cores.
 	rawWorkers = 8
 )
 
 // BenchmarkLive measures the running management plane on real API servers, with
-// a real istiod that checks every object: the time until all Istio objects of
-// 500 new services in each of two federated clusters stand, beside the time that
-// as many server-side applies take with nothing in between; the time from the
-// edit of a policy to the VirtualService that carries it; and resident memory.
+// a real istiod that validates every object: the time until all Istio objects of
+// 500 new services in each of two federated clusters exist, and the time of as
+// many plain server-side applies; the time from the edit of a policy to the
+// changed VirtualService; and resident memory.
 func BenchmarkLive(b *testing.B) {
-	w := newWorld(b, withIstio)
+	w := newEnvironment(b, withIstio)
 	for _, cluster := range []string{"cluster-1", "cluster-2"} {
 		w.must("cluster", "register", cluster, "--remote-context", cluster, "--mgmt-context", "cluster-1")
 	}
@@ -52,7 +52,7 @@ func BenchmarkLive(b *testing.B) {
 		rate := w.rawRate()
 		b.ReportMetric(rate, "raw-applies/s")
 		// On the management cluster: ServiceEntries of both clusters'
-		// services, their Destinations, and these' statuses.
+		// services, their Destinations, and the statuses of these.
 		b.ReportMetric(float64(2*liveServices+2*2*liveServices)/rate, "raw-s")
 		p50, p99 := w.editLatency()
 		b.ReportMetric(p50.Seconds()*1000, "edit-p50-ms")
@@ -96,9 +96,9 @@ spec:
 
 func liveService(i int) string { return fmt.Sprintf("web-%04d", i) }
 
-// converge adds the services and returns the seconds until every cluster has
-// both ServiceEntries of every one.
-func (w *world) converge() float64 {
+// converge adds the services and returns the seconds until every cluster has the
+// ServiceEntries of all of them.
+func (w *environment) converge() float64 {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
 	defer cancel()
@@ -123,7 +123,7 @@ func (w *world) converge() float64 {
 	return time.Since(began).Seconds()
 }
 
-func (w *world) eachParallel(n int, do func(i int) error) error {
+func (w *environment) eachParallel(n int, do func(i int) error) error {
 	var group errgroup.Group
 	group.SetLimit(rawWorkers)
 	for i := range n {
@@ -132,9 +132,9 @@ func (w *world) eachParallel(n int, do func(i int) error) error {
 	return group.Wait()
 }
 
-// awaitEntries watches until a cluster has so many ServiceEntries of services
-// called web-….
-func (w *world) awaitEntries(ctx context.Context, cluster string, want int) error {
+// awaitEntries waits until a cluster has want ServiceEntries of services named
+// web-….
+func (w *environment) awaitEntries(ctx context.Context, cluster string, want int) error {
 	entries := w.dynamic[cluster].Resource(kube.Networking("serviceentries")).Namespace("istio-system")
 	watcher, err := entries.Watch(ctx, metav1.ListOptions{ResourceVersion: "0", AllowWatchBookmarks: false})
 	if err != nil {
@@ -154,9 +154,9 @@ func (w *world) awaitEntries(ctx context.Context, cluster string, want int) erro
 	return fmt.Errorf("cluster %s: %d of %d ServiceEntries: %w", cluster, len(seen), want, context.Cause(ctx))
 }
 
-// rawRate is how many ServiceEntries a second a cluster takes while both are
-// busy: applies of the same size as the translated ones, with nothing in between.
-func (w *world) rawRate() float64 {
+// rawRate is how many ServiceEntries per second can be applied to each cluster,
+// both at the same time: plain applies of the same size as the translated ones.
+func (w *environment) rawRate() float64 {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
 	defer cancel()
@@ -191,10 +191,10 @@ func rawEntry(i int) *unstructured.Unstructured {
 	}}
 }
 
-// editLatency edits a TrafficPolicy again and again, and returns how long it
-// took, from the beginning of the edit's request, until the VirtualService with
-// it was seen: the median, and what 99 of 100 stayed below.
-func (w *world) editLatency() (p50, p99 time.Duration) {
+// editLatency edits a TrafficPolicy liveEdits times, and measures the time from
+// the start of the request until a watch has the changed VirtualService: the
+// median and the 99th percentile.
+func (w *environment) editLatency() (p50, p99 time.Duration) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
 	defer cancel()
@@ -218,7 +218,7 @@ func (w *world) editLatency() (p50, p99 time.Duration) {
 			return o.GetName() == liveService(0) && strings.Contains(fmt.Sprint(field(o, "spec", "http")), "timeout:"+timeout)
 		})
 		took = append(took, time.Since(began))
-		// The next edit is made by somebody who has read what became of this one.
+		// The next edit follows when the status of this one was read.
 		seen(policies, func(o *unstructured.Unstructured) bool {
 			return field(o, "status", "observedGeneration") == edited.GetGeneration()
 		})
@@ -228,7 +228,7 @@ func (w *world) editLatency() (p50, p99 time.Duration) {
 	return took[len(took)/2], took[len(took)*99/100]
 }
 
-// seen waits for an object that a watch shows.
+// seen waits until a watch has a matching object.
 func seen(watcher watch.Interface, is func(*unstructured.Unstructured) bool) {
 	for event := range watcher.ResultChan() {
 		if o, ok := event.Object.(*unstructured.Unstructured); ok && is(o) {
@@ -248,8 +248,8 @@ spec:
   policy: {requestTimeout: 1s}
 `
 
-// residentMegabytes is the management plane's memory, as the kernel counts it.
-func (w *world) residentMegabytes() float64 {
+// residentMegabytes is the resident memory of the management plane.
+func (w *environment) residentMegabytes() float64 {
 	w.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.serve.cmd.Process.Pid))
 	require.NoError(w.t, err)

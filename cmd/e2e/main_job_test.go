@@ -30,17 +30,17 @@ func registered() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "multicluster.solo.io", Version: "v1alpha1", Resource: "kubernetesclusters"}
 }
 
-// shifted are the weighted targets that the demo's TrafficPolicy asks for.
+// shifted are the weighted targets of the demo's TrafficPolicy.
 var shifted = []string{
 	"reviews.bookinfo.svc.cluster-2.global/version-v3=75",
 	"reviews.bookinfo.svc.cluster.local/version-v1=15",
 	"reviews.bookinfo.svc.cluster.local/version-v2=10",
 }
 
-// envoyFilters have no later version than this.
+// envoyFilters: this is their latest version.
 var envoyFilters = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1alpha3", Resource: "envoyfilters"}
 
-// limit needs a filter that sidecars do not have by themselves.
+// limit needs a filter that sidecars do not have by default.
 const limit = `apiVersion: networking.mesh.gloo.solo.io/v1
 kind: TrafficPolicy
 metadata: {name: reviews-limit, namespace: gloo-mesh}
@@ -52,28 +52,28 @@ spec:
     rateLimit: {basic: {anonymousLimits: {unit: SECOND, requestsPerUnit: 1000}}}
 `
 
-// TestMainJob is the life of two clusters under management, from registration
-// to deregistration, with what goes wrong in between.
+// TestMainJob covers two clusters from registration to deregistration, with what
+// can go wrong in between.
 func TestMainJob(t *testing.T) {
-	w := newWorld(t, withBookinfo)
+	w := newEnvironment(t, withBookinfo)
 	w.registers()
 	w.startServe()
 	w.translates()
 	w.describes()
 	w.edits()
-	w.saysWhatIsWrong()
-	w.ceases()
-	w.paints()
+	w.reportsProblems()
+	w.reportsCeasedPolicy()
+	w.updatesDashboard()
 	w.freezes()
-	w.stillCeased()
-	w.rotates()
-	w.usesWhatItIsGranted()
+	w.stillReportsCeasedPolicy()
+	w.renewsCredentials()
+	w.usesAllPermissions()
 	w.deregisters()
 	w.stopServe()
 }
 
-// registers: twice is the same as once.
-func (w *world) registers() {
+// registers: a second registration changes nothing.
+func (w *environment) registers() {
 	for _, cluster := range []string{"cluster-1", "cluster-2"} {
 		w.must("cluster", "register", cluster, "--remote-context", cluster, "--mgmt-context", "cluster-1")
 	}
@@ -86,8 +86,9 @@ func (w *world) registers() {
 	assert.Equal(w.t, secret.GetResourceVersion(), again.GetResourceVersion(), "%s%s", r.stdout, r.stderr)
 }
 
-// translates: what the policies ask for stands in both clusters, and istiod took it.
-func (w *world) translates() {
+// translates: both clusters have the objects of the policies, and istiod accepts
+// them.
+func (w *environment) translates() {
 	w.until("destinations are discovered", func(context.Context) error {
 		if n := len(w.names("cluster-1", kube.Discovery("destinations"))); n < 6 {
 			return fmt.Errorf("%d destinations", n)
@@ -125,7 +126,7 @@ func (w *world) translates() {
 	}
 }
 
-func (w *world) awaitRoutes(want []string) {
+func (w *environment) awaitRoutes(want []string) {
 	w.t.Helper()
 	w.until("the VirtualService has the routes", func(context.Context) error {
 		vs, err := w.object("cluster-1", kube.Networking("virtualservices"), "bookinfo", "reviews")
@@ -133,18 +134,18 @@ func (w *world) awaitRoutes(want []string) {
 			return err
 		}
 		if got := routes(vs); !slices.Equal(got, want) {
-			return fmt.Errorf("routes %v instead of %v", got, want)
+			return fmt.Errorf("expected routes %[2]v, got %[1]v", got, want)
 		}
 		return nil
 	})
 }
 
-func (w *world) awaitState(kind, name, state string) {
+func (w *environment) awaitState(kind, name, state string) {
 	w.t.Helper()
 	w.awaitStateOf(kube.Policies(kind), name, state)
 }
 
-func (w *world) awaitStateOf(kind schema.GroupVersionResource, name, state string) {
+func (w *environment) awaitStateOf(kind schema.GroupVersionResource, name, state string) {
 	w.t.Helper()
 	w.until(name+" is "+state, func(context.Context) error {
 		o, err := w.object("cluster-1", kind, mgmt, name)
@@ -158,8 +159,8 @@ func (w *world) awaitStateOf(kind schema.GroupVersionResource, name, state strin
 	})
 }
 
-// describes: the question behind it all, as people and as programs ask it.
-func (w *world) describes() {
+// describes: `describe destination`, as text and as JSON.
+func (w *environment) describes() {
 	text := w.must("describe", "destination", "reviews-bookinfo-cluster-1", "--context", "cluster-1").stdout
 	for _, want := range []string{
 		"reviews-shift", "reviews.bookinfo.svc.cluster-2.global", "75", "cluster.local/ns/bookinfo/sa/bookinfo-productpage",
@@ -172,8 +173,8 @@ func (w *world) describes() {
 	assert.Contains(w.t, list, "cluster-2")
 }
 
-// edits: a change of a policy arrives, its removal does too.
-func (w *world) edits() {
+// edits: a change of a policy takes effect, and so does its deletion.
+func (w *environment) edits() {
 	w.patchPolicy(`[{"op":"replace","path":"/spec/policy/trafficShift/destinations/0/weight","value":50},
 		{"op":"replace","path":"/spec/policy/trafficShift/destinations/1/weight","value":40}]`)
 	w.awaitRoutes([]string{
@@ -185,14 +186,14 @@ func (w *world) edits() {
 	w.until("the VirtualService is gone", func(context.Context) error {
 		_, err := w.object("cluster-1", kube.Networking("virtualservices"), "bookinfo", "reviews")
 		if err == nil {
-			return fmt.Errorf("it is there")
+			return fmt.Errorf("it still exists")
 		}
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
 		return nil
 	})
-	w.until("no subset is left over", func(context.Context) error {
+	w.until("no subset is left", func(context.Context) error {
 		if rules := w.names("cluster-1", kube.Networking("destinationrules")); len(rules) > 0 {
 			return fmt.Errorf("DestinationRules %v", rules)
 		}
@@ -217,7 +218,7 @@ func (w *world) edits() {
 	}
 }
 
-// dependencies is the kind of dependency.
+// dependencies are ServiceDependencies.
 func dependencies() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "networking.enterprise.mesh.gloo.solo.io", Version: "v1beta1", Resource: "servicedependencies"}
 }
@@ -233,22 +234,22 @@ spec:
   - kubeServiceMatcher: {labels: {app: reviews}}
 `
 
-func (w *world) patchPolicy(patch string) {
+func (w *environment) patchPolicy(patch string) {
 	w.t.Helper()
 	_, err := w.dynamic["cluster-1"].Resource(kube.Policies("trafficpolicies")).Namespace(mgmt).
 		Patch(w.t.Context(), "reviews-shift", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 	require.NoError(w.t, err)
 }
 
-// saysWhatIsWrong: bad input gets its sentence, and everything else goes on.
-func (w *world) saysWhatIsWrong() {
+// reportsProblems: invalid input is reported, and does not affect other objects.
+func (w *environment) reportsProblems() {
 	w.apply("cluster-1", []byte(nowhere))
 	w.awaitState("trafficpolicies", "nowhere", "INVALID")
 	o, err := w.object("cluster-1", kube.Policies("trafficpolicies"), mgmt, "nowhere")
 	require.NoError(w.t, err)
 	assert.Contains(w.t, fmt.Sprint(field(o, "status", "errors")), "service nosuch.bookinfo.cluster-1 was not discovered")
 
-	// What was accepted stays in force when it is edited into something that cannot be.
+	// The last accepted spec stays in force if an edit makes the policy invalid.
 	w.patchPolicy(`[{"op":"replace","path":"/spec/policy/trafficShift/destinations/0/kubeService/name","value":"nosuch"}]`)
 	w.awaitState("trafficpolicies", "reviews-shift", "INVALID")
 	w.awaitRoutes(shifted)
@@ -256,16 +257,16 @@ func (w *world) saysWhatIsWrong() {
 	w.awaitState("trafficpolicies", "reviews-shift", "ACCEPTED")
 	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "nowhere")
 
-	// A registration that is garbage is an issue, not a stop.
+	// An invalid registration is an issue; other clusters are not affected.
 	w.apply("cluster-1", []byte(garbage))
-	w.until("the garbage is told of", func(context.Context) error { return w.tells("garbage") })
+	w.until("the invalid registration is reported", func(context.Context) error { return w.hasIssue("garbage") })
 	w.delete("cluster-1", registered(), mgmt, "garbage")
 	w.delete("cluster-1", core("secrets"), mgmt, "garbage")
 
-	// Somebody else's object of the same name is left alone.
+	// A user's object of the same name is not changed.
 	w.apply("cluster-2", []byte(foreign))
 	w.apply("cluster-1", []byte(onForeign))
-	w.until("the foreign object is told of", func(context.Context) error { return w.tells("ForeignObject") })
+	w.until("the foreign object is reported", func(context.Context) error { return w.hasIssue("ForeignObject") })
 	vs, err := w.object("cluster-2", kube.Networking("virtualservices"), "bookinfo", "ratings")
 	require.NoError(w.t, err)
 	assert.Equal(w.t, []string{"ratings/=0"}, routes(vs))
@@ -273,8 +274,8 @@ func (w *world) saysWhatIsWrong() {
 	w.delete("cluster-2", kube.Networking("virtualservices"), "bookinfo", "ratings")
 }
 
-// tells reports whether an issue mentions a word.
-func (w *world) tells(word string) error {
+// hasIssue returns an error unless an issue contains a word.
+func (w *environment) hasIssue(word string) error {
 	issues, err := w.get("/debug/snapshot?part=issues")
 	if err != nil {
 		return err
@@ -285,22 +286,23 @@ func (w *world) tells(word string) error {
 	return nil
 }
 
-// freezes: a cluster that cannot be read is left as it is, here and everywhere,
-// also by a management plane that never saw it alive.
-func (w *world) freezes() {
+// freezes: if a cluster cannot be read, neither its objects nor those that other
+// clusters have because of it are changed, also after a restart of the management
+// plane.
+func (w *environment) freezes() {
 	before := w.names("cluster-1", kube.Networking("serviceentries"))
 	destinations := w.names("cluster-1", kube.Discovery("destinations"))
 	require.NoError(w.t, w.clusters[1].Kill(w.t.Context(), local.APIServer))
-	w.until("cluster-2 is frozen", func(context.Context) error { return w.tells("ClusterFrozen") })
+	w.until("cluster-2 is frozen", func(context.Context) error { return w.hasIssue("ClusterFrozen") })
 
-	// The other cluster goes on.
+	// The other cluster is still updated.
 	w.patchPolicy(`[{"op":"add","path":"/spec/policy/requestTimeout","value":"7s"}]`)
 	w.awaitTimeout("7s")
 	assert.ElementsMatch(w.t, before, w.names("cluster-1", kube.Networking("serviceentries")))
 
 	w.stopServe()
 	w.startServe()
-	w.until("cluster-2 is still frozen", func(context.Context) error { return w.tells("ClusterFrozen") })
+	w.until("cluster-2 is the cluster is still frozen", func(context.Context) error { return w.hasIssue("ClusterFrozen") })
 	w.patchPolicy(`[{"op":"replace","path":"/spec/policy/requestTimeout","value":"8s"}]`)
 	w.awaitTimeout("8s")
 	w.awaitRoutes(shifted)
@@ -311,15 +313,15 @@ func (w *world) freezes() {
 
 	require.NoError(w.t, w.clusters[1].Restart(w.t.Context(), local.APIServer))
 	w.until("cluster-2 has thawed", func(context.Context) error {
-		if w.tells("ClusterFrozen") == nil {
-			return fmt.Errorf("still frozen")
+		if w.hasIssue("ClusterFrozen") == nil {
+			return fmt.Errorf("the cluster is still frozen")
 		}
 		return nil
 	})
 	assert.ElementsMatch(w.t, destinations, w.names("cluster-1", kube.Discovery("destinations")))
 }
 
-func (w *world) awaitTimeout(want string) {
+func (w *environment) awaitTimeout(want string) {
 	w.t.Helper()
 	w.until("the timeout is "+want, func(context.Context) error {
 		vs, err := w.object("cluster-1", kube.Networking("virtualservices"), "bookinfo", "reviews")

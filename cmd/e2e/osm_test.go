@@ -17,7 +17,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 )
 
-// smi are the kinds that are written for an Open Service Mesh.
+// smi are the kinds that are rendered for Open Service Mesh.
 var smi = []schema.GroupVersionResource{
 	{Group: "split.smi-spec.io", Version: "v1alpha2", Resource: "trafficsplits"},
 	{Group: "access.smi-spec.io", Version: "v1alpha3", Resource: "traffictargets"},
@@ -25,12 +25,11 @@ var smi = []schema.GroupVersionResource{
 	{Group: "specs.smi-spec.io", Version: "v1alpha4", Resource: "tcproutes"},
 }
 
-// TestOpenServiceMesh is the short life of a cluster with Open Service Mesh under
-// management: what policies ask for stands there, with no more rights than are
-// used, and nothing is left of it.
+// TestOpenServiceMesh covers a cluster with Open Service Mesh: policies are
+// translated, every permission is used, and no object is left in the end.
 func TestOpenServiceMesh(t *testing.T) {
-	helper := sandboxtest.OSM(t) // which may take longer than all else
-	w := newWorldOf(t, 1, func(ctx context.Context, c *local.Cluster) error {
+	helper := sandboxtest.OSM(t) // building it may take longer than everything else
+	w := newEnvironmentOf(t, 1, func(ctx context.Context, c *local.Cluster) error {
 		if err := c.InstallOSM(ctx, local.OSMOptions{Helper: helper}); err != nil {
 			return err
 		}
@@ -51,7 +50,7 @@ func TestOpenServiceMesh(t *testing.T) {
 
 	w.apply("cluster-1", read(t, "1-access.yaml"))
 	w.apply("cluster-1", read(t, "2-split.yaml"))
-	w.until("what the policies ask for stands", func(context.Context) error {
+	w.until("the policies are translated", func(context.Context) error {
 		for _, kind := range smi {
 			if len(w.names("cluster-1", kind)) == 0 {
 				return fmt.Errorf("no %s", kind.Resource)
@@ -68,7 +67,7 @@ func TestOpenServiceMesh(t *testing.T) {
 		w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, name)
 	}
 	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "cart")
-	w.until("everything translated is collected", func(context.Context) error {
+	w.until("all translated objects are deleted", func(context.Context) error {
 		for _, kind := range smi {
 			if left := w.names("cluster-1", kind); len(left) > 0 {
 				return fmt.Errorf("%s %v", kind.Resource, left)
@@ -78,13 +77,13 @@ func TestOpenServiceMesh(t *testing.T) {
 	})
 	granted, used := ofOSM(w.granted("cluster-1")), ofOSM(w.used("cluster-1"))
 	assert.Len(t, granted, 4*5+2, "list, watch, create, patch and delete of four kinds; list and watch of one")
-	assert.Equal(t, granted, used, "what is granted and what is used")
+	assert.Equal(t, granted, used, "granted and used permissions")
 
 	w.must("cluster", "deregister", "cluster-1", "--remote-context", "cluster-1", "--mgmt-context", "cluster-1")
 	w.stopServe()
 }
 
-// ofOSM are the permissions on kinds that Open Service Mesh brings along.
+// ofOSM are the permissions on kinds of Open Service Mesh.
 func ofOSM(permissions []string) []string {
 	return slices.DeleteFunc(permissions, func(permission string) bool {
 		return !strings.HasSuffix(permission, ".smi-spec.io") && !strings.HasSuffix(permission, ".openservicemesh.io")

@@ -14,21 +14,21 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 )
 
-// TestWizards takes a newcomer, at a terminal, from a kubeconfig to policies
-// that are in force.
+// TestWizards takes a new user, at a terminal, from a kubeconfig to policies that
+// are in force.
 func TestWizards(t *testing.T) {
-	w := newWorld(t, withBookinfo)
+	w := newEnvironment(t, withBookinfo)
 	w.initializes()
 	w.startServe()
 	w.takesEffect()
-	w.knowsWhatIsDone()
-	w.offersWhatIsThere()
-	w.doesTheSameByFlags()
+	w.asksOnlyForTheRest()
+	w.createsFromLiveOptions()
+	w.createsWithFlags()
 	w.stopServe()
 }
 
 // terminal runs the binary at a terminal.
-func (w *world) terminal(env []string, args ...string) *terminaltest.Terminal {
+func (w *environment) terminal(env []string, args ...string) *terminaltest.Terminal {
 	w.t.Helper()
 	cmd := exec.Command(w.binary, args...)
 	cmd.Dir = w.t.TempDir()
@@ -37,8 +37,8 @@ func (w *world) terminal(env []string, args ...string) *terminaltest.Terminal {
 	return terminaltest.Start(w.t, cmd, 160, 60)
 }
 
-// initializes: nothing is registered, nothing runs, nothing is known.
-func (w *world) initializes() {
+// initializes: no cluster is registered, and no management plane runs.
+func (w *environment) initializes() {
 	w.t.Helper()
 	const enter, space = terminaltest.Enter, terminaltest.Space
 	x := w.terminal(nil, "init")
@@ -82,9 +82,9 @@ func (w *world) initializes() {
 	}
 }
 
-// knowsWhatIsDone: a second time nothing is asked twice; line by line, as for
+// asksOnlyForTheRest: a second run asks only for what is left; line by line, as for
 // screen readers.
-func (w *world) knowsWhatIsDone() {
+func (w *environment) asksOnlyForTheRest() {
 	w.t.Helper()
 	x := w.terminal([]string{"TERM=dumb"}, "init")
 	x.AnswerLine("Which cluster is the management cluster?", "")
@@ -96,11 +96,11 @@ func (w *world) knowsWhatIsDone() {
 	} {
 		assert.Contains(w.t, x.Raw(), want)
 	}
-	assert.NotContains(w.t, x.Raw(), "\x1b[", "nothing moves the cursor")
+	assert.NotContains(w.t, x.Raw(), "\x1b[", "no escape sequences")
 }
 
-// takesEffect: what was made is accepted, and does what the wizard has shown.
-func (w *world) takesEffect() {
+// takesEffect: the created objects are accepted, and have the previewed effect.
+func (w *environment) takesEffect() {
 	w.t.Helper()
 	w.awaitState("virtualmeshes", "virtual-mesh", "ACCEPTED")
 	w.awaitState("trafficpolicies", "reviews-traffic", "ACCEPTED")
@@ -110,9 +110,9 @@ func (w *world) takesEffect() {
 	})
 }
 
-// offersWhatIsThere: choices come from the live management cluster, and what an
-// editor makes of the manifest counts.
-func (w *world) offersWhatIsThere() {
+// createsFromLiveOptions: the options come from the management cluster, and the
+// manifest can be edited.
+func (w *environment) createsFromLiveOptions() {
 	w.t.Helper()
 	const enter, space = terminaltest.Enter, terminaltest.Space
 	x := w.terminal([]string{"VISUAL=", "EDITOR=sed -i s/GET/POST/"}, "create", "accesspolicy", "--context", "cluster-1")
@@ -129,7 +129,7 @@ func (w *world) offersWhatIsThere() {
 	x.Ends(0)
 	assert.Contains(w.t, x.Raw(), "AuthorizationPolicy bookinfo/ratings")
 	w.awaitState("accesspolicies", "who", "ACCEPTED")
-	w.until("the callers are let in", func(context.Context) error {
+	w.until("the callers are allowed", func(context.Context) error {
 		o, err := w.object("cluster-1", kube.Security("authorizationpolicies"), "bookinfo", "ratings")
 		if err != nil {
 			return err
@@ -141,8 +141,8 @@ func (w *world) offersWhatIsThere() {
 	})
 }
 
-// doesTheSameByFlags: seen first, then made, and then left alone.
-func (w *world) doesTheSameByFlags() {
+// createsWithFlags: a dry run, then apply, then apply again without a change.
+func (w *environment) createsWithFlags() {
 	w.t.Helper()
 	slow := []string{"create", "trafficpolicy", "slow", "--context", "cluster-1", "--destination", "ratings.bookinfo.cluster-1", "--timeout", "3s"}
 	r := w.must(append(slow, "--dry-run")...)
@@ -152,7 +152,7 @@ func (w *world) doesTheSameByFlags() {
 	require.Error(w.t, err, "a dry run writes nothing")
 
 	assert.Contains(w.t, w.must(append(slow, "--apply")...).stderr, "TrafficPolicy gloo-mesh/slow created.")
-	w.until("the timeout arrives", func(context.Context) error {
+	w.until("the timeout takes effect", func(context.Context) error {
 		o, err := w.object("cluster-1", kube.Networking("virtualservices"), "bookinfo", "ratings")
 		if err != nil {
 			return err

@@ -20,6 +20,7 @@ import (
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/proc"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // TestTwoClusters covers the base of a demo: two clusters with Istio, sidecars that
@@ -28,9 +29,7 @@ import (
 //
 // Not parallel: it measures, and would slow down other tests.
 func TestTwoClusters(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts whole clusters")
-	}
+	waittest.SkipIfShort(t, "starts whole clusters")
 	ctx := t.Context()
 	started := time.Now()
 	clusters := sandboxtest.Clusters(t, 2)
@@ -124,9 +123,7 @@ func takePort(t *testing.T, port int) net.Listener {
 // they were chosen, and before the two listen there.
 func TestStartOnOtherPorts(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts an API server")
-	}
+	waittest.SkipIfShort(t, "starts an API server")
 	binary, err := helper.Build(t.Context(), helper.Progress{})
 	require.NoError(t, err)
 	guard, err := proc.NewGuard()

@@ -21,9 +21,7 @@ import (
 //
 // Not parallel: it starts whole clusters.
 func TestOpenServiceMesh(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts whole clusters")
-	}
+	waittest.SkipIfShort(t, "starts whole clusters")
 	helper := sandboxtest.OSM(t)
 	ctx := t.Context()
 	clusters := sandboxtest.Clusters(t, 2)

@@ -41,3 +41,12 @@ func NoError(t testing.TB, what string, try func() error) {
 		}
 	}
 }
+
+// SkipIfShort skips the test if go test runs with -short. Why says what takes long,
+// such as "starts whole clusters".
+func SkipIfShort(t testing.TB, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: " + why)
+	}
+}

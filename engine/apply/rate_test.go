@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -31,9 +32,7 @@ const (
 //
 //nolint:paralleltest // other tests would take the machine that is measured
 func TestManyObjectsConvergeAtTheServersRate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
+	waittest.SkipIfShort(t, "takes half a minute")
 	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	w := worldOn(t, config)

@@ -20,9 +20,7 @@ import (
 // away without closing anything: no packet says that the server is gone.
 func TestAServerThatFallsSilentIsNoticed(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("silence takes its time")
-	}
+	waittest.SkipIfShort(t, "waits for timeouts")
 	const name = "silent"
 	config := sandboxtest.APIServer(t)
 	line := newLine(t, strings.TrimPrefix(config.Host, "https://"))

@@ -9,7 +9,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// accessFacts: who may call the pod beside a sidecar, by requests and by
+// accessFacts: who may call the pod of a sidecar, with requests and with
 // connections. Each rule is a line "callers | operations".
 func accessFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
@@ -22,16 +22,16 @@ func accessFacts(plan *snapshot.Plan, p proxy) []fact {
 		for _, port := range portsFor(d, requests) {
 			out = append(out, fact{
 				name: fmt.Sprintf("who may call %s:%d", d.LocalFQDN, port), want: plannedAccess(d, requests),
-				look: func(told *envoy.Config) []string {
-					return toldAccess(told.HTTPFilters(15006, podPort(d, port)), httpRBAC)
+				look: func(config *envoy.Config) []string {
+					return configuredAccess(config.HTTPFilters(15006, podPort(d, port)), httpRBAC)
 				},
 			})
 		}
 		for _, port := range portsFor(d, connections) {
 			out = append(out, fact{
 				name: fmt.Sprintf("who may connect to %s:%d", d.LocalFQDN, port), want: plannedAccess(d, connections),
-				look: func(told *envoy.Config) []string {
-					return toldAccess(told.NetworkFilters(15006, podPort(d, port)), networkRBAC)
+				look: func(config *envoy.Config) []string {
+					return configuredAccess(config.NetworkFilters(15006, podPort(d, port)), networkRBAC)
 				},
 			})
 		}
@@ -39,20 +39,20 @@ func accessFacts(plan *snapshot.Plan, p proxy) []fact {
 	return out
 }
 
-// Filters that check who calls.
+// The filters that authorize callers.
 const (
 	httpRBAC    = "envoy.filters.http.rbac"
 	networkRBAC = "envoy.filters.network.rbac"
 )
 
-// plannedAccess leaves out the rules about paths and methods where a proxy sees
-// connections only: they let nobody in there.
+// plannedAccess omits the rules with paths and methods where a proxy only sees
+// connections: they allow nothing there.
 func plannedAccess(d *snapshot.DestinationPlan, what traffic) []string {
 	if len(d.Access) == 0 {
 		if d.Mesh.DenyByDefault != nil {
-			return []string{"nobody"}
+			return []string{"no one"}
 		}
-		return []string{"everybody"}
+		return []string{"anyone"}
 	}
 	var out []string
 	for _, rule := range d.Access {
@@ -65,13 +65,13 @@ func plannedAccess(d *snapshot.DestinationPlan, what traffic) []string {
 	}
 	slices.Sort(out)
 	if len(out) == 0 {
-		return []string{"nobody"}
+		return []string{"no one"}
 	}
 	return out
 }
 
-// plannedCallers are the sources of a rule, each a condition on the caller's
-// SPIFFE ID.
+// plannedCallers are the sources of a rule, as conditions on the SPIFFE ID of the
+// caller.
 func plannedCallers(rule *snapshot.AccessRule, trustDomain string) []string {
 	if rule.Anyone {
 		return []string{"any"}
@@ -102,7 +102,7 @@ func plannedCallers(rule *snapshot.AccessRule, trustDomain string) []string {
 	return out
 }
 
-// pattern is an identity as a prefix of SPIFFE IDs, or as the whole of one.
+// pattern is an identity as a prefix of SPIFFE IDs, or as a complete one.
 func pattern(id snapshot.Identity) string {
 	out := "spiffe://" + id.TrustDomain + "/ns/"
 	switch {
@@ -115,7 +115,7 @@ func pattern(id snapshot.Identity) string {
 	}
 }
 
-// joined spells a list as package envoy does.
+// joined formats a list like package envoy.
 func joined(operator string, list []string) string {
 	list = slices.Compact(slices.Sorted(slices.Values(list)))
 	if len(list) == 1 {
@@ -155,14 +155,14 @@ func template(path string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(path, "{**}", "**"), "{*}", "*")
 }
 
-// toldAccess spells the RBAC filters of a port; every chain must have the same.
-func toldAccess(chains [][]envoy.Filter, filter string) []string {
+// configuredAccess formats the RBAC filters of a port, which are the same in every chain.
+func configuredAccess(chains [][]envoy.Filter, filter string) []string {
 	if len(chains) == 0 {
 		return []string{"no filter chain"}
 	}
 	var first []string
 	for i, chain := range chains {
-		rules := toldRules(chain, filter)
+		rules := configuredRules(chain, filter)
 		if i == 0 {
 			first = rules
 		} else if !slices.Equal(first, rules) {
@@ -172,7 +172,7 @@ func toldAccess(chains [][]envoy.Filter, filter string) []string {
 	return first
 }
 
-func toldRules(chain []envoy.Filter, filter string) []string {
+func configuredRules(chain []envoy.Filter, filter string) []string {
 	for _, f := range chain {
 		if f.Name != filter {
 			continue
@@ -188,15 +188,15 @@ func toldRules(chain []envoy.Filter, filter string) []string {
 		for _, policy := range rules.Policies {
 			out = append(out, joinedConditions(policy.Principals)+" | "+joinedConditions(policy.Permissions))
 		}
-		// So Istio writes down a policy that lets nobody in.
+		// This is how Istio writes a policy that allows nothing.
 		out = slices.DeleteFunc(out, func(rule string) bool { return rule == "not(any) | not(any)" })
 		slices.Sort(out)
 		if len(out) == 0 {
-			return []string{"nobody"}
+			return []string{"no one"}
 		}
 		return out
 	}
-	return []string{"everybody"}
+	return []string{"anyone"}
 }
 
 func joinedConditions(conditions []envoy.Condition) string {

@@ -23,7 +23,7 @@ func connectionFacts(plan *snapshot.Plan, p proxy) []fact {
 				name := clusterName(s.host, port, subset)
 				out = append(out, fact{
 					name: "connections to " + name, want: plannedConnection(s.view),
-					look: func(told *envoy.Config) []string { return toldConnection(told.Cluster(name)) },
+					look: func(config *envoy.Config) []string { return configuredConnection(config.Cluster(name)) },
 				})
 			}
 		}
@@ -31,7 +31,7 @@ func connectionFacts(plan *snapshot.Plan, p proxy) []fact {
 	return out
 }
 
-// subsetNames begins with the empty one, which is the whole service.
+// subsetNames begins with the empty one, which is the complete service.
 func subsetNames(s seen) []string {
 	out := []string{""}
 	if s.view != nil {
@@ -59,7 +59,7 @@ func plannedConnection(v *snapshot.View) []string {
 	return out
 }
 
-func toldConnection(c *envoy.Cluster) []string {
+func configuredConnection(c *envoy.Cluster) []string {
 	if c == nil {
 		return []string{"no cluster"}
 	}
@@ -89,9 +89,8 @@ func number(n *uint32) uint32 {
 	return *n
 }
 
-// endpointFacts: where each host and subset is, from here. Services of other
-// meshes are behind the gateways of theirs; each gateway stands for all endpoints
-// and has the same share.
+// endpointFacts: the endpoints of each host and subset. Services of other meshes
+// have the gateways of their meshes as endpoints, with equal weights.
 func endpointFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
 	for _, s := range visible(plan, p) {
@@ -100,8 +99,8 @@ func endpointFacts(plan *snapshot.Plan, p proxy) []fact {
 				name := clusterName(s.host, port, subset)
 				out = append(out, fact{
 					name: "endpoints of " + name, want: plannedEndpoints(s, p.zone, port, subset),
-					look: func(told *envoy.Config) []string {
-						return toldEndpoints(told.EndpointsOf(name), s.remote && !s.plan.Federation.Flat)
+					look: func(config *envoy.Config) []string {
+						return configuredEndpoints(config.EndpointsOf(name), s.remote && !s.plan.Federation.Flat)
 					},
 				})
 			}
@@ -138,17 +137,17 @@ func plannedEndpoints(s seen, zone string, port uint32, subset string) []string 
 	return out
 }
 
-// isGateway: gateways take connections as users tell them, and others must not
-// take for granted that this is by mutual TLS.
+// isGateway: users configure how gateways accept connections, so callers must not
+// assume mutual TLS.
 func isGateway(labels map[string]string) bool { return strings.HasSuffix(labels["istio"], "gateway") }
 
-// dialling is how a proxy calls pods.
+// dialling is how a proxy connects to pods.
 type dialling struct {
 	// plain is without mutual TLS.
 	plain bool
-	// nearFirst: those in another zone than near get requests only if no others
-	// are left. Istio does so where failing endpoints are found out, and only there
-	// (istio.io LocalityLoadBalancerSetting); of ServiceEntries it knows no zones.
+	// nearFirst: endpoints in other zones get requests only if no others are left.
+	// Istio does so only with outlier detection (istio.io
+	// LocalityLoadBalancerSetting), and not for ServiceEntries, which have no zones.
 	near      string
 	nearFirst bool
 }
@@ -189,7 +188,7 @@ func podEndpoints(d *snapshot.DestinationPlan, port uint32, selector map[string]
 	return out
 }
 
-func toldEndpoints(endpoints []envoy.Endpoint, shares bool) []string {
+func configuredEndpoints(endpoints []envoy.Endpoint, shares bool) []string {
 	weights := map[string]uint32{}
 	for _, e := range endpoints {
 		text := fmt.Sprintf("%s:%d", e.Address, e.Port)
@@ -201,7 +200,7 @@ func toldEndpoints(endpoints []envoy.Endpoint, shares bool) []string {
 		}
 		weights[text] += e.Weight
 	}
-	var unit uint32 // shares are relative
+	var unit uint32 // weights are relative
 	for _, weight := range weights {
 		for unit, weight = weight, unit; weight > 0; {
 			unit, weight = weight, unit%weight
@@ -218,8 +217,8 @@ func toldEndpoints(endpoints []envoy.Endpoint, shares bool) []string {
 	return out
 }
 
-// gatewayFacts: which names the east-west gateway lets pass, and to whom. A
-// name without endpoints would be a door to nowhere.
+// gatewayFacts: the SNI names that the east-west gateway accepts, and their
+// endpoints. Every name must have endpoints.
 func gatewayFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
 	for _, mesh := range plan.Meshes {
@@ -228,16 +227,16 @@ func gatewayFacts(plan *snapshot.Plan, p proxy) []fact {
 		}
 		for _, gw := range mesh.Gateways {
 			if gw.Service.Namespace == p.namespace && contains(p.labels, gw.Selector) {
-				out = append(out, doors(plan, p, gw.ContainerPort)...)
+				out = append(out, sniNames(plan, p, gw.ContainerPort)...)
 			}
 		}
 	}
 	return out
 }
 
-// doors lists the services at home, and no others: Istio opens one for each name
-// under the Gateway's hosts that it knows.
-func doors(plan *snapshot.Plan, p proxy, listener uint32) []fact {
+// sniNames lists the services of the gateway's own cluster, and no others: Istio
+// accepts every name that it knows under the hosts of the Gateway.
+func sniNames(plan *snapshot.Plan, p proxy, listener uint32) []fact {
 	var names []string
 	var out []fact
 	for _, s := range visible(plan, p) {
@@ -245,36 +244,36 @@ func doors(plan *snapshot.Plan, p proxy, listener uint32) []fact {
 		if f == nil || f.Flat || s.remote {
 			continue
 		}
-		for subset, selector := range doorSubsets(s) {
+		for subset, selector := range sniSubsets(s) {
 			for _, port := range s.plan.Destination.Spec.KubeService.Ports {
-				name := doorName(port.Port, subset, f.Hostname)
+				name := sniName(port.Port, subset, f.Hostname)
 				names = append(names, name)
 				want := podEndpoints(s.plan, port.Port, selector, dialling{})
 				out = append(out, fact{
 					name: "endpoints behind " + name, want: want,
-					look: func(told *envoy.Config) []string {
-						return toldEndpoints(told.EndpointsOf(told.TCPCluster(listener, name)), false)
+					look: func(config *envoy.Config) []string {
+						return configuredEndpoints(config.EndpointsOf(config.TCPCluster(listener, name)), false)
 					},
 				})
 			}
 		}
 	}
-	virtual, behind := virtualDoors(plan, p, listener)
+	virtual, behind := virtualSNINames(plan, p, listener)
 	names, out = append(names, virtual...), append(out, behind...)
 	slices.Sort(names)
 	return append(out, fact{
-		name: "names that the gateway lets pass", want: names,
-		look: func(told *envoy.Config) []string { return told.ServerNames(listener) },
+		name: "names that the gateway accepts", want: names,
+		look: func(config *envoy.Config) []string { return config.ServerNames(listener) },
 	})
 }
 
-// doorName is the SNI under which Istio passes on connections to a host's port.
-func doorName(port uint32, subset, host string) string {
+// sniName is the SNI name of connections to a port of a host.
+func sniName(port uint32, subset, host string) string {
 	return fmt.Sprintf("outbound_.%d_.%s_.%s", port, subset, host)
 }
 
-// doorSubsets are the labels of the subsets, by name, that any other mesh asks for.
-func doorSubsets(s seen) map[string]map[string]string {
+// sniSubsets are the labels, by name, of the subsets that other meshes use.
+func sniSubsets(s seen) map[string]map[string]string {
 	out := map[string]map[string]string{"": nil}
 	for _, v := range s.plan.Views {
 		if v.Mesh == s.plan.Mesh {

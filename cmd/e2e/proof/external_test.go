@@ -9,20 +9,20 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// externals are the services outside all clusters that a proxy is told of.
+// externals are the external services in the configuration of a proxy.
 func externals(plan *snapshot.Plan, p proxy) []*discoveryv1.ExternalService {
 	var out []*discoveryv1.ExternalService
 	for _, e := range plan.Externals {
 		service := e.Destination.Spec.ExternalService
-		told := slices.ContainsFunc(e.Meshes, func(m *snapshot.MeshPlan) bool { return m.Cluster == p.cluster })
-		if told && knows(sidecarOf(plan, p), service.Hosts[0]) {
+		seen := slices.ContainsFunc(e.Meshes, func(m *snapshot.MeshPlan) bool { return m.Cluster == p.cluster })
+		if seen && knows(sidecarOf(plan, p), service.Hosts[0]) {
 			out = append(out, service)
 		}
 	}
 	return out
 }
 
-// externalFacts: where each is, and that nobody speaks mutual TLS there.
+// externalFacts: the endpoints of each, without mutual TLS.
 func externalFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
 	for _, e := range externals(plan, p) {
@@ -31,7 +31,7 @@ func externalFacts(plan *snapshot.Plan, p proxy) []fact {
 				name := clusterName(host, port.Number, "")
 				out = append(out, fact{
 					name: "endpoints outside of " + name, want: plannedExternal(e, host, port),
-					look: func(told *envoy.Config) []string { return toldEndpoints(told.EndpointsOf(name), false) },
+					look: func(config *envoy.Config) []string { return configuredEndpoints(config.EndpointsOf(name), false) },
 				})
 			}
 		}
@@ -39,7 +39,7 @@ func externalFacts(plan *snapshot.Plan, p proxy) []fact {
 	return out
 }
 
-// plannedExternal: without endpoints the host itself is asked for.
+// plannedExternal: without endpoints, the host itself is resolved.
 func plannedExternal(e *discoveryv1.ExternalService, host string, port discoveryv1.ExternalServicePort) []string {
 	if len(e.Endpoints) == 0 {
 		return []string{fmt.Sprintf("%s:%d", host, port.Number)}
@@ -56,8 +56,8 @@ func plannedExternal(e *discoveryv1.ExternalService, host string, port discovery
 	return out
 }
 
-// externalLies are about services outside all clusters.
-func externalLies() map[string]lie {
+// externalMutations are about external services.
+func externalMutations() map[string]mutation {
 	change := func(change func(*discoveryv1.ExternalService)) func(*snapshot.Plan) bool {
 		return func(p *snapshot.Plan) bool {
 			var changed []*snapshot.ExternalPlan
@@ -71,7 +71,7 @@ func externalLies() map[string]lie {
 			return len(changed) > 0
 		}
 	}
-	return map[string]lie{
+	return map[string]mutation{
 		"external host":     {fact: "services that it knows", plan: change(func(e *discoveryv1.ExternalService) { e.Hosts = []string{"elsewhere.example.com"} })},
 		"external endpoint": {fact: "endpoints outside of ", plan: change(func(e *discoveryv1.ExternalService) { e.Endpoints = nil })},
 		"external port": {fact: "endpoints outside of ", plan: change(func(e *discoveryv1.ExternalService) {

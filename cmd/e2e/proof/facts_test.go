@@ -9,15 +9,15 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// fact is something that a proxy must be told, as lines of text: what the Plan
-// says, and how to find the same in the proxy's configuration.
+// fact is an expected part of the configuration of a proxy, as lines of text: from
+// the Plan, and a function that reads the same from the configuration.
 type fact struct {
 	name string
 	want []string
 	look func(*envoy.Config) []string
 }
 
-// proxy is who is told.
+// proxy is one whose configuration is compared.
 type proxy struct {
 	cluster, namespace, pod string
 	zone                    string
@@ -27,7 +27,7 @@ type proxy struct {
 
 func (p proxy) String() string { return p.cluster + "/" + p.namespace + "/" + p.pod }
 
-// facts are all that the Plan means for a proxy.
+// facts are all facts of the Plan for a proxy.
 func facts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
 	if p.gateway {
@@ -40,16 +40,17 @@ func facts(plan *snapshot.Plan, p proxy) []fact {
 	out = append(out, routeFacts(plan, p)...)
 	out = append(out, connectionFacts(plan, p)...)
 	out = append(out, endpointFacts(plan, p)...)
-	out = append(out, knockFacts(plan, p)...)
+	out = append(out, sniFacts(plan, p)...)
 	return append(out, accessFacts(plan, p)...)
 }
 
-// differences compares facts with what a proxy is told: one sentence each.
-func differences(all []fact, told *envoy.Config) []string {
+// differences compares facts with the configuration of a proxy: a line for each
+// difference.
+func differences(all []fact, config *envoy.Config) []string {
 	var out []string
 	for _, f := range all {
-		if got := f.look(told); !slices.Equal(got, f.want) {
-			out = append(out, fmt.Sprintf("%s:\n  planned\n    %s\n  told\n    %s", f.name,
+		if got := f.look(config); !slices.Equal(got, f.want) {
+			out = append(out, fmt.Sprintf("%s:\n  planned\n    %s\n  configured\n    %s", f.name,
 				strings.Join(f.want, "\n    "), strings.Join(got, "\n    ")))
 		}
 	}
@@ -60,14 +61,14 @@ func differences(all []fact, told *envoy.Config) []string {
 type seen struct {
 	plan *snapshot.DestinationPlan
 	host string
-	// view is nil where the mesh sees nothing special.
+	// view is nil if the mesh has no settings for it.
 	view *snapshot.View
-	// remote is true for the name that a service of another mesh has.
+	// remote is true for the name of a service of another mesh.
 	remote bool
 }
 
-// visible lists what a proxy is told of: what its mesh sees, and of that what it
-// depends on, if somebody said so.
+// visible lists the Destinations in the configuration of a proxy: those that its
+// mesh sees, restricted by ServiceDependencies.
 func visible(plan *snapshot.Plan, p proxy) []seen {
 	var out []seen
 	for d := range plan.Destinations.All() {
@@ -99,7 +100,7 @@ func federatedTo(d *snapshot.DestinationPlan) []*snapshot.MeshPlan {
 	return d.Federation.To
 }
 
-// clusterName is what Istio calls the endpoints of a host's port.
+// clusterName is Istio's name for the endpoints of a host's port.
 func clusterName(host string, port uint32, subset string) string {
 	return fmt.Sprintf("outbound|%d|%s|%s", port, subset, host)
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// federationLies are about what meshes see of each other, and of what proxies
-// know at all.
-func federationLies() map[string]lie {
+// federationMutations are about what meshes see of each other, and which services
+// proxies know.
+func federationMutations() map[string]mutation {
 	federation := func(change func(*snapshot.Federation) bool) func(*snapshot.DestinationPlan) bool {
 		return func(d *snapshot.DestinationPlan) bool { return d.Federation != nil && change(d.Federation) }
 	}
-	return map[string]lie{
+	return map[string]mutation{
 		"seen by others":  {fact: "services that it knows", destination: federation(func(f *snapshot.Federation) bool { f.To = nil; return true })},
 		"virtual address": {fact: "address of ", destination: federation(func(f *snapshot.Federation) bool { f.Address = "240.0.0.1"; return true })},
 		"virtual address of connections": {fact: "connections pass to ", destination: federation(func(f *snapshot.Federation) bool {
@@ -38,7 +38,7 @@ func federationLies() map[string]lie {
 			e.IpAddress = "2001:db8::99"
 			return had
 		})},
-		"asked of gateways": {fact: "asked of gateways for ", destination: federation(func(f *snapshot.Federation) bool {
+		"asked of gateways": {fact: "requested from gateways for ", destination: federation(func(f *snapshot.Federation) bool {
 			f.Hostname = "x" + f.Hostname
 			return true
 		})},
@@ -59,7 +59,7 @@ func federationLies() map[string]lie {
 		}},
 		"host name of a gateway": {fact: "endpoints of ", mesh: gatewayAddress(func(a string) bool { return strings.HasSuffix(a, ".com") })},
 		"IPv6 of a gateway":      {fact: "endpoints of ", mesh: gatewayAddress(func(a string) bool { return strings.Contains(a, ":") })},
-		"port of a gateway's pods": {fact: "names that the gateway lets pass", mesh: func(m *snapshot.MeshPlan) bool {
+		"port of a gateway's pods": {fact: "names that the gateway accepts", mesh: func(m *snapshot.MeshPlan) bool {
 			for i := range m.Gateways {
 				m.Gateways[i].ContainerPort++
 			}
@@ -94,7 +94,7 @@ func federationLies() map[string]lie {
 	}
 }
 
-// endpoint changes a copy of the first endpoint that has what is to be changed.
+// endpoint changes a copy of the first endpoint that has the value.
 func endpoint(change func(*discoveryv1.Endpoint) bool) func(*snapshot.DestinationPlan) bool {
 	return func(d *snapshot.DestinationPlan) bool {
 		changed := d.Destination.DeepCopy()
@@ -111,7 +111,7 @@ func endpoint(change func(*discoveryv1.Endpoint) bool) func(*snapshot.Destinatio
 	}
 }
 
-// gatewayAddress changes the addresses of gateways of one sort.
+// gatewayAddress changes the addresses of gateways that match.
 func gatewayAddress(is func(string) bool) func(*snapshot.MeshPlan) bool {
 	return func(m *snapshot.MeshPlan) bool {
 		changed := false

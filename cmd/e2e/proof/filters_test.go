@@ -11,13 +11,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Names of the filters that routes switch on.
+// The filters that routes enable.
 const (
 	csrfFilter  = "meshctl.csrf"
 	limitFilter = "meshctl.local_ratelimit"
 )
 
-// filterFacts: which filters a caller has that do nothing by themselves.
+// filterFacts: the filters of a caller that have an effect only if a route enables
+// them.
 func filterFacts(plan *snapshot.Plan, p proxy) []fact {
 	var want []string
 	for _, f := range plan.Filters {
@@ -32,13 +33,14 @@ func filterFacts(plan *snapshot.Plan, p proxy) []fact {
 		}
 	}
 	slices.Sort(want)
-	return []fact{{name: "filters of callers", want: want, look: toldOwnChain}}
+	return []fact{{name: "filters of callers", want: want, look: configuredOwnChain}}
 }
 
-// toldOwnChain spells the filters of ours, which all outbound chains must have.
-func toldOwnChain(told *envoy.Config) []string {
+// configuredOwnChain formats the filters that meshctl adds, which are in all outbound
+// chains.
+func configuredOwnChain(config *envoy.Config) []string {
 	var first []string
-	chains := told.OutboundHTTP()
+	chains := config.OutboundHTTP()
 	for i, chain := range chains {
 		var names []string
 		for _, f := range chain {
@@ -85,7 +87,7 @@ func plannedFilters(a *snapshot.Action) string {
 	return out
 }
 
-// plannedString spells a match where the proxy has a word for each sort.
+// plannedString formats a match for which the proxy has a field for each kind.
 func plannedString(m commonv1.StringMatch) string {
 	fold := ""
 	if m.IgnoreCase {
@@ -103,8 +105,8 @@ func plannedString(m commonv1.StringMatch) string {
 	}
 }
 
-// toldOwnFilters spells what a route tells the filters of ours.
-func toldOwnFilters(r envoy.Route) string {
+// configuredOwnFilters formats the settings of a route for the filters of meshctl.
+func configuredOwnFilters(r envoy.Route) string {
 	out := ""
 	if c, ok := decode[envoy.FilterConfig](r.TypedPerFilterConfig[csrfFilter]); ok {
 		what, share := "refused", c.FilterEnabled.Percent()
@@ -113,7 +115,7 @@ func toldOwnFilters(r envoy.Route) string {
 		}
 		var origins []string
 		for _, o := range c.AdditionalOrigins {
-			origins = append(origins, toldString(o))
+			origins = append(origins, configuredString(o))
 		}
 		out += fmt.Sprintf(" forged %s %v%% but of %v", what, share, origins)
 	}
@@ -132,9 +134,9 @@ func toldOwnFilters(r envoy.Route) string {
 	return out
 }
 
-// filterLies are about what filters of ours are told.
-func filterLies() map[string]lie {
-	return map[string]lie{
+// filterMutations are about the settings of the filters of meshctl.
+func filterMutations() map[string]mutation {
+	return map[string]mutation{
 		"forged requests": {fact: "routes to ", action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.CSRF] { return &a.CSRF }, func(c *snapshot.CSRF) { c.Shadow = !c.Shadow })},
 		"share of forged": {fact: "routes to ", action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.CSRF] { return &a.CSRF }, func(c *snapshot.CSRF) { c.Percent /= 2 })},
 		"origins": {fact: "routes to ", action: func(a *snapshot.Action) bool {

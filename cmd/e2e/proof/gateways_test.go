@@ -7,9 +7,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// knockFacts: a sidecar asks the gateways of another mesh for a service by the
-// very name that they let pass.
-func knockFacts(plan *snapshot.Plan, p proxy) []fact {
+// sniFacts: a sidecar requests a service from the gateways of another mesh by the
+// SNI name that they accept.
+func sniFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
 	for _, s := range visible(plan, p) {
 		if !s.remote || s.plan.Federation.Flat {
@@ -19,8 +19,8 @@ func knockFacts(plan *snapshot.Plan, p proxy) []fact {
 			for _, subset := range subsetNames(s) {
 				name := clusterName(s.host, port, subset)
 				out = append(out, fact{
-					name: "asked of gateways for " + name, want: []string{doorName(port, subset, s.plan.Federation.Hostname)},
-					look: func(told *envoy.Config) []string { return toldSNI(told.Cluster(name)) },
+					name: "requested from gateways for " + name, want: []string{sniName(port, subset, s.plan.Federation.Hostname)},
+					look: func(config *envoy.Config) []string { return configuredSNI(config.Cluster(name)) },
 				})
 			}
 		}
@@ -28,7 +28,7 @@ func knockFacts(plan *snapshot.Plan, p proxy) []fact {
 	return out
 }
 
-func toldSNI(c *envoy.Cluster) []string {
+func configuredSNI(c *envoy.Cluster) []string {
 	if c == nil {
 		return []string{"no cluster"}
 	}
@@ -40,32 +40,32 @@ func toldSNI(c *envoy.Cluster) []string {
 	return slices.DeleteFunc(slices.Compact(out), func(sni string) bool { return sni == "" })
 }
 
-// openFacts: where access is denied by default, gateways stay open all the same.
+// openFacts: gateways allow all callers, also if access is denied by default.
 func openFacts(plan *snapshot.Plan, p proxy) []fact {
 	var want []string
 	for _, mesh := range plan.Meshes {
 		if mesh.Cluster != p.cluster || mesh.DenyByDefault == nil {
 			continue
 		}
-		want = []string{"nobody"}
+		want = []string{"no one"}
 		for _, gw := range mesh.OpenGateways {
 			if gw.Service.Namespace == p.namespace && contains(p.labels, gw.Selector) {
 				want = nil
 			}
 		}
 	}
-	return []fact{{name: "who may not pass", want: want, look: toldPassing}}
+	return []fact{{name: "who may not pass", want: want, look: configuredPassing}}
 }
 
-// toldPassing spells the rules that keep anybody out of a gateway. (Istio has
-// none for connections that a gateway passes on by their SNI.)
-func toldPassing(told *envoy.Config) []string {
+// configuredPassing formats the rules of a gateway that deny callers. (Istio has none for
+// connections that a gateway routes by SNI.)
+func configuredPassing(config *envoy.Config) []string {
 	var out []string
-	for _, chain := range told.Passed() {
-		out = append(out, toldRules(chain, networkRBAC)...)
-		out = append(out, toldRules(chain, httpRBAC)...)
+	for _, chain := range config.Passed() {
+		out = append(out, configuredRules(chain, networkRBAC)...)
+		out = append(out, configuredRules(chain, httpRBAC)...)
 	}
-	out = slices.DeleteFunc(out, func(rule string) bool { return rule == "everybody" || rule == "any | any" })
+	out = slices.DeleteFunc(out, func(rule string) bool { return rule == "anyone" || rule == "any | any" })
 	slices.Sort(out)
 	return slices.Compact(out)
 }

@@ -21,15 +21,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// unseen are fields, with all below them, of which proxies are told nothing, or
-// for which no case is here yet.
+// unseen are fields, with all below them, that are not in the configuration of
+// proxies, or that have no case yet.
 var unseen = []string{
 	"TrafficPolicy.httpRequestMatchers.name",
 	"Settings.federation",
 }
 
-// TestEveryFieldHasACase: what Istio is said to do of a field, real proxies are
-// asked about.
+// TestEveryFieldHasACase: every field that Istio can express has a case.
 func TestEveryFieldHasACase(t *testing.T) {
 	t.Parallel()
 	istio := engine.Dialects()[slices.IndexFunc(engine.Dialects(), func(d *snapshot.Dialect) bool { return d.Name == "Istio" })]
@@ -53,7 +52,7 @@ func TestEveryFieldHasACase(t *testing.T) {
 	}
 }
 
-// fieldsOfCases are the fields that are set in all that is written, by kind and path.
+// fieldsOfCases are the fields that are set in any case, by kind and path.
 func fieldsOfCases(t *testing.T) map[string]bool {
 	t.Helper()
 	documents := [][]byte{manifests.VirtualMesh(), manifests.Policies()}

@@ -10,7 +10,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// sidecarOf is what a proxy is told of by ServiceDependencies; nil for all.
+// sidecarOf has the services that a proxy knows by ServiceDependencies; nil for all.
 func sidecarOf(plan *snapshot.Plan, p proxy) *snapshot.SidecarPlan {
 	for _, s := range plan.Sidecars {
 		if s.Ref.Cluster == p.cluster && s.Ref.Namespace == p.namespace && contains(p.labels, s.Selector) && !s.Egress.Everything {
@@ -27,8 +27,8 @@ func knows(s *snapshot.SidecarPlan, host string) bool {
 	})
 }
 
-// knowledgeFacts: which services a sidecar knows, and by which addresses those
-// of other meshes are called.
+// knowledgeFacts: the services that a sidecar knows, and the addresses of those of
+// other meshes.
 func knowledgeFacts(plan *snapshot.Plan, p proxy) []fact {
 	sidecar := sidecarOf(plan, p)
 	var hosts []string
@@ -46,17 +46,17 @@ func knowledgeFacts(plan *snapshot.Plan, p proxy) []fact {
 	slices.Sort(hosts)
 	return append(out, fact{
 		name: "services that it knows", want: hosts,
-		look: func(told *envoy.Config) []string {
-			return slices.DeleteFunc(outboundHosts(told), func(host string) bool {
-				return !slices.Contains(hosts, host) && nobodysBusiness(sidecar, host)
+		look: func(config *envoy.Config) []string {
+			return slices.DeleteFunc(outboundHosts(config), func(host string) bool {
+				return !slices.Contains(hosts, host) && isIgnored(sidecar, host)
 			})
 		},
 	})
 }
 
-// nobodysBusiness: a Plan says nothing of services that are in no mesh, such as
-// the API server; and nothing in particular of those whom a pattern takes.
-func nobodysBusiness(s *snapshot.SidecarPlan, host string) bool {
+// isIgnored: a Plan has no services outside of meshes, such as the API server, and
+// does not list those that a pattern selects.
+func isIgnored(s *snapshot.SidecarPlan, host string) bool {
 	switch {
 	case !strings.HasSuffix(host, ".svc.cluster.local"):
 		return false
@@ -68,10 +68,10 @@ func nobodysBusiness(s *snapshot.SidecarPlan, host string) bool {
 	}
 }
 
-func outboundHosts(told *envoy.Config) []string {
+func outboundHosts(config *envoy.Config) []string {
 	var out []string
-	for i := range told.Clusters {
-		if parts := strings.Split(told.Clusters[i].Name, "|"); len(parts) == 4 && parts[0] == "outbound" {
+	for i := range config.Clusters {
+		if parts := strings.Split(config.Clusters[i].Name, "|"); len(parts) == 4 && parts[0] == "outbound" {
 			out = append(out, parts[3])
 		}
 	}
@@ -79,27 +79,29 @@ func outboundHosts(told *envoy.Config) []string {
 	return slices.Compact(out)
 }
 
-// addressFacts: a service of another mesh has one address everywhere, at which
-// requests are told by their host and connections by where they go.
+// addressFacts: a service of another mesh has the same address everywhere. Requests
+// are routed by their host, and connections by their address.
 func addressFacts(s seen) []fact {
 	var out []fact
 	for _, port := range portsFor(s.plan, requests) {
-		// What may be either is told by where it goes.
+		// If the protocol is detected, the address is used.
 		if s.remote && !slices.Contains(portsFor(s.plan, connections), port) {
 			out = append(out, fact{
 				name: fmt.Sprintf("address of %s:%d", s.host, port), want: []string{s.plan.Federation.Address},
-				look: func(told *envoy.Config) []string { return addressesOf(told.VirtualHost(s.host, port)) },
+				look: func(config *envoy.Config) []string { return addressesOf(config.VirtualHost(s.host, port)) },
 			})
 		}
 	}
 	for _, port := range portsFor(s.plan, connections) {
 		f := fact{
 			name: fmt.Sprintf("connections pass to %s:%d", s.host, port), want: []string{fmt.Sprintf("on port %d", port)},
-			look: func(told *envoy.Config) []string { return listenersOf(told, clusterName(s.host, port, ""), true) },
+			look: func(config *envoy.Config) []string { return listenersOf(config, clusterName(s.host, port, ""), true) },
 		}
 		if s.remote {
 			f.want = []string{fmt.Sprintf("%s:%d", s.plan.Federation.Address, port)}
-			f.look = func(told *envoy.Config) []string { return listenersOf(told, clusterName(s.host, port, ""), false) }
+			f.look = func(config *envoy.Config) []string {
+				return listenersOf(config, clusterName(s.host, port, ""), false)
+			}
 		}
 		out = append(out, f)
 	}
@@ -119,9 +121,10 @@ func addressesOf(vh *envoy.VirtualHost) []string {
 	return out
 }
 
-// listenersOf: at home Kubernetes chose the address, which no Plan knows.
-func listenersOf(told *envoy.Config, cluster string, home bool) []string {
-	out := told.TCPListeners(cluster)
+// listenersOf: in its own cluster, Kubernetes chose the address, which is not in
+// the Plan.
+func listenersOf(config *envoy.Config, cluster string, home bool) []string {
+	out := config.TCPListeners(cluster)
 	for i, at := range out {
 		if _, port, _ := strings.Cut(at, ":"); home {
 			out[i] = "on port " + port

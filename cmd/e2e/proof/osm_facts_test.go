@@ -14,19 +14,19 @@ import (
 // osmInbound is the port of the listener for calls to the pod.
 const osmInbound = 15003
 
-// osmWorld is a Plan as the one Open Service Mesh in it has to take it: by the
-// accounts of pods.
-type osmWorld struct{ plan *snapshot.Plan }
+// osmPlan is a Plan for its only Open Service Mesh, by the service accounts of
+// pods.
+type osmPlan struct{ plan *snapshot.Plan }
 
-// osmFacts are all that the Plan means for a proxy of Open Service Mesh.
+// osmFacts are all facts of the Plan for a proxy of Open Service Mesh.
 func osmFacts(plan *snapshot.Plan, p proxy) []fact {
-	w := osmWorld{plan}
+	w := osmPlan{plan}
 	out := []fact{{
 		name: "routes that a proxy takes", want: nil,
-		look: func(told *envoy.Config) (wrong []string) {
-			for i := range told.Routes {
-				if domain := told.Routes[i].SharedDomain(); domain != "" {
-					wrong = append(wrong, told.Routes[i].Name+" has "+domain+" twice")
+		look: func(config *envoy.Config) (wrong []string) {
+			for i := range config.Routes {
+				if domain := config.Routes[i].SharedDomain(); domain != "" {
+					wrong = append(wrong, config.Routes[i].Name+" has "+domain+" twice")
 				}
 			}
 			return wrong
@@ -43,29 +43,29 @@ func osmFacts(plan *snapshot.Plan, p proxy) []fact {
 	return out
 }
 
-// outbound: whom a proxy may call, how that is split, and where it is.
-func (w osmWorld) outbound(d *snapshot.DestinationPlan, port discoveryv1.KubeServicePort, p proxy) []fact {
+// outbound: the services that a proxy may call, their weights and endpoints.
+func (w osmPlan) outbound(d *snapshot.DestinationPlan, port discoveryv1.KubeServicePort, p proxy) []fact {
 	cluster := osmCluster(d, port)
 	out := []fact{{
 		name: "endpoints of " + cluster, want: w.endpoints(d, port, p),
-		look: func(told *envoy.Config) []string { return toldEndpoints(told.EndpointsOf(cluster), false) },
+		look: func(config *envoy.Config) []string { return configuredEndpoints(config.EndpointsOf(cluster), false) },
 	}}
 	if !osmHTTP(port) {
 		return out
 	}
 	return append(out, fact{
 		name: fmt.Sprintf("routes to %s:%d", d.LocalFQDN, port.Port), want: w.routes(d, port, p),
-		look: func(told *envoy.Config) []string {
-			vh := told.VirtualHost(d.LocalFQDN, port.Port)
+		look: func(config *envoy.Config) []string {
+			vh := config.VirtualHost(d.LocalFQDN, port.Port)
 			if vh == nil {
 				return []string{"no virtual host"}
 			}
-			return osmToldRoutes(vh, func(r envoy.Route) string { return osmTargets(r.Route.Targets()) })
+			return osmConfiguredRoutes(vh, func(r envoy.Route) string { return osmTargets(r.Route.Targets()) })
 		},
 	})
 }
 
-func (w osmWorld) routes(d *snapshot.DestinationPlan, port discoveryv1.KubeServicePort, p proxy) []string {
+func (w osmPlan) routes(d *snapshot.DestinationPlan, port discoveryv1.KubeServicePort, p proxy) []string {
 	if len(w.reachable(d, p)) == 0 {
 		return []string{"no virtual host"}
 	}
@@ -98,7 +98,7 @@ func osmTargets(targets []envoy.ClusterWeight) string {
 }
 
 // endpoints are the pods that the proxy may call.
-func (w osmWorld) endpoints(d *snapshot.DestinationPlan, port discoveryv1.KubeServicePort, p proxy) []string {
+func (w osmPlan) endpoints(d *snapshot.DestinationPlan, port discoveryv1.KubeServicePort, p proxy) []string {
 	accounts := w.reachable(d, p)
 	var out []string
 	for _, part := range d.Destination.Spec.KubeService.EndpointSubsets {
@@ -117,15 +117,15 @@ func (w osmWorld) endpoints(d *snapshot.DestinationPlan, port discoveryv1.KubeSe
 	return out
 }
 
-// inbound: who may call a port of the pod beside the proxy, connections first,
-// then requests.
-func (w osmWorld) inbound(d *snapshot.DestinationPlan, port discoveryv1.KubeServicePort, p proxy) []fact {
+// inbound: who may call a port of the pod of the proxy, first with connections,
+// then with requests.
+func (w osmPlan) inbound(d *snapshot.DestinationPlan, port discoveryv1.KubeServicePort, p proxy) []fact {
 	name := fmt.Sprintf("%s:%d", d.LocalFQDN, port.Port)
 	target := port.TargetPortNumber
 	out := []fact{{
 		name: "who may connect to " + name, want: w.connections(p),
-		look: func(told *envoy.Config) []string {
-			return osmToldConnections(told.Chain(osmInbound, target, d.LocalFQDN))
+		look: func(config *envoy.Config) []string {
+			return osmConfiguredConnections(config.Chain(osmInbound, target, d.LocalFQDN))
 		},
 	}}
 	if !osmHTTP(port) {
@@ -133,20 +133,20 @@ func (w osmWorld) inbound(d *snapshot.DestinationPlan, port discoveryv1.KubeServ
 	}
 	return append(out, fact{
 		name: "who may call " + name, want: w.requests(p),
-		look: func(told *envoy.Config) []string {
-			vh := told.RouteConfiguration(fmt.Sprintf("rds-inbound.%d", target)).VirtualHost(d.LocalFQDN)
+		look: func(config *envoy.Config) []string {
+			vh := config.RouteConfiguration(fmt.Sprintf("rds-inbound.%d", target)).VirtualHost(d.LocalFQDN)
 			if vh == nil {
 				return []string{"no virtual host"}
 			}
-			return osmToldRoutes(vh, osmToldCallers)
+			return osmConfiguredRoutes(vh, osmConfiguredCallers)
 		},
 	})
 }
 
-// connections are a line for each grant to the pod's account.
-func (w osmWorld) connections(p proxy) []string {
+// connections has a line for each grant to the account of the pod.
+func (w osmPlan) connections(p proxy) []string {
 	if w.open() {
-		return []string{"everybody"}
+		return []string{"anyone"}
 	}
 	var out []string
 	for _, g := range w.grantsTo(w.account(p.namespace, p.labels)) {
@@ -161,14 +161,14 @@ func (w osmWorld) connections(p proxy) []string {
 	}
 	slices.Sort(out)
 	if len(out) == 0 {
-		return []string{"nobody"}
+		return []string{"no one"}
 	}
 	return slices.Compact(out)
 }
 
-// requests are a line for each path and method: those that several grants have
-// are for the callers of all of them.
-func (w osmWorld) requests(p proxy) []string {
+// requests has a line for each path and method, with the callers of all grants
+// that have it.
+func (w osmPlan) requests(p proxy) []string {
 	if w.open() {
 		return []string{"any ~ .* -> any"}
 	}
@@ -212,10 +212,10 @@ func osmPath(path string) string {
 	}
 }
 
-func (w osmWorld) open() bool { return w.plan.Meshes[0].Open }
+func (w osmPlan) open() bool { return w.plan.Meshes[0].Open }
 
 // principals are the names in the certificates of accounts.
-func (w osmWorld) principals(accounts []snapshot.Account) []string {
+func (w osmPlan) principals(accounts []snapshot.Account) []string {
 	var out []string
 	for _, a := range accounts {
 		out = append(out, "principal="+a.Name+"."+a.Namespace+"."+w.plan.Meshes[0].TrustDomain)
@@ -224,8 +224,8 @@ func (w osmWorld) principals(accounts []snapshot.Account) []string {
 	return slices.Compact(out)
 }
 
-// reachable are the accounts of the pods of a service that a proxy may call.
-func (w osmWorld) reachable(d *snapshot.DestinationPlan, p proxy) []snapshot.Account {
+// reachable are the accounts of the pods of a service that the proxy may call.
+func (w osmPlan) reachable(d *snapshot.DestinationPlan, p proxy) []snapshot.Account {
 	var out []snapshot.Account
 	service := d.Destination.Spec.KubeService
 	for _, workload := range w.plan.Workloads {
@@ -244,8 +244,8 @@ func (w osmWorld) reachable(d *snapshot.DestinationPlan, p proxy) []snapshot.Acc
 	return out
 }
 
-// grantsTo are the grants to an account, whichever service they were made for.
-func (w osmWorld) grantsTo(account snapshot.Account) []*snapshot.Grant {
+// grantsTo are the grants to an account, for any service.
+func (w osmPlan) grantsTo(account snapshot.Account) []*snapshot.Grant {
 	var out []*snapshot.Grant
 	for d := range w.plan.Destinations.All() {
 		for _, g := range d.Grants {
@@ -257,8 +257,8 @@ func (w osmWorld) grantsTo(account snapshot.Account) []*snapshot.Grant {
 	return out
 }
 
-// account is that of the workload whose pods have these labels.
-func (w osmWorld) account(namespace string, labels map[string]string) snapshot.Account {
+// account is the account of the workload whose pods have these labels.
+func (w osmPlan) account(namespace string, labels map[string]string) snapshot.Account {
 	for _, workload := range w.plan.Workloads {
 		k := workload.Spec.Kubernetes
 		if k.Controller.Namespace == namespace && contains(labels, k.PodLabels) {
@@ -268,13 +268,13 @@ func (w osmWorld) account(namespace string, labels map[string]string) snapshot.A
 	return snapshot.Account{}
 }
 
-// osmCluster is what the mesh calls the endpoints of a port.
+// osmCluster is the mesh's name for the endpoints of a port.
 func osmCluster(d *snapshot.DestinationPlan, port discoveryv1.KubeServicePort) string {
 	ref := d.Destination.Spec.KubeService.Ref
 	return fmt.Sprintf("%s/%s|%d", ref.Namespace, ref.Name, port.TargetPortNumber)
 }
 
-// osmHTTP says what Open Service Mesh takes a port for.
+// osmHTTP reports whether Open Service Mesh treats a port as HTTP.
 func osmHTTP(port discoveryv1.KubeServicePort) bool {
 	if port.AppProtocol != "" {
 		return port.AppProtocol == "http"
@@ -282,8 +282,8 @@ func osmHTTP(port discoveryv1.KubeServicePort) bool {
 	return !strings.HasPrefix(port.Name, "tcp-")
 }
 
-// osmToldRoutes spells the routes of a virtual host, which are in no order.
-func osmToldRoutes(vh *envoy.VirtualHost, action func(envoy.Route) string) []string {
+// osmConfiguredRoutes formats the routes of a virtual host, sorted.
+func osmConfiguredRoutes(vh *envoy.VirtualHost, action func(envoy.Route) string) []string {
 	var out []string
 	for _, r := range vh.Routes {
 		method := "no method"
@@ -303,8 +303,8 @@ func osmToldRoutes(vh *envoy.VirtualHost, action func(envoy.Route) string) []str
 	return out
 }
 
-// osmToldCallers spells whom a route lets in.
-func osmToldCallers(r envoy.Route) string {
+// osmConfiguredCallers formats the callers that a route allows.
+func osmConfiguredCallers(r envoy.Route) string {
 	filter, ok := decode[struct{ RBAC *envoy.FilterConfig }](r.TypedPerFilterConfig["envoy.filters.http.rbac"])
 	if !ok || filter.RBAC == nil || filter.RBAC.Rules == nil {
 		return "no rules"
@@ -319,8 +319,8 @@ func osmToldCallers(r envoy.Route) string {
 	return strings.Join(out, " and ")
 }
 
-// osmToldConnections spells the rules for connections of a filter chain.
-func osmToldConnections(chain *envoy.FilterChain) []string {
+// osmConfiguredConnections formats the rules for connections of a filter chain.
+func osmConfiguredConnections(chain *envoy.FilterChain) []string {
 	if chain == nil {
 		return []string{"no filter chain"}
 	}
@@ -334,9 +334,9 @@ func osmToldConnections(chain *envoy.FilterChain) []string {
 		}
 		slices.Sort(out)
 		if len(out) == 0 {
-			return []string{"nobody"}
+			return []string{"no one"}
 		}
 		return slices.Compact(out)
 	}
-	return []string{"everybody"}
+	return []string{"anyone"}
 }

@@ -26,45 +26,42 @@ import (
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-// TestProxiesOfOSMAreToldThePlan does for an Open Service Mesh what
-// TestProxiesAreToldThePlan does for Istio.
-func TestProxiesOfOSMAreToldThePlan(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a whole cluster")
-	}
-	w := newOSMWorld(t)
+// TestOSMProxiesMatchPlan is TestProxiesMatchPlan for Open Service Mesh.
+func TestOSMProxiesMatchPlan(t *testing.T) {
+	waittest.SkipIfShort(t, "starts whole clusters")
+	w := newOSMEnvironment(t)
 	plan, _ := w.proveOSM(t, "closed", nil)
 	for _, p := range plan.Meshes {
-		require.NotNil(t, p.Mesh.Spec.Osm, "the mesh is taken for another one")
+		require.NotNil(t, p.Mesh.Spec.Osm, "the mesh must be discovered as Open Service Mesh")
 		require.Equal(t, "osm", p.Mesh.Spec.Osm.MeshName)
 		require.True(t, strings.HasPrefix(p.Mesh.Spec.Osm.Installation.Version, "v1.2."), p.Mesh.Spec.Osm.Installation.Version)
 	}
 	files, err := filepath.Glob("testdata/osm/[0-9]*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	unnoticed := osmLies()
+	undetected := osmMutations()
 	for _, file := range files {
 		documents, err := os.ReadFile(file)
 		require.NoError(t, err)
-		plan, told := w.proveOSM(t, strings.TrimSuffix(filepath.Base(file), ".yaml"), documents)
-		w.doubtOSM(t, plan, told, unnoticed)
+		plan, configs := w.proveOSM(t, strings.TrimSuffix(filepath.Base(file), ".yaml"), documents)
+		w.removeDetected(t, plan, configs, undetected)
 	}
-	for name := range unnoticed {
-		t.Errorf("%s: nothing in any Plan has it, or nobody noticed", name)
+	for name := range undetected {
+		t.Errorf("%s: no Plan has such a value, or the change is not detected", name)
 	}
 	w.proveOpen(t)
 }
 
-// newOSMWorld is one cluster with Open Service Mesh and an application.
-func newOSMWorld(t *testing.T) *world {
+// newOSMEnvironment is one cluster with Open Service Mesh and an application.
+func newOSMEnvironment(t *testing.T) *environment {
 	t.Helper()
-	helper := sandboxtest.OSM(t) // which may take longer than all else
+	helper := sandboxtest.OSM(t) // building it may take longer than everything else
 	ctx := t.Context()
 	c := sandboxtest.Clusters(t, 1)[0]
 	require.NoError(t, c.InstallOSM(ctx, local.OSMOptions{Helper: helper}))
 	config, err := c.Config()
 	require.NoError(t, err)
-	w := &world{clusters: map[string]*local.Cluster{c.Name(): c}, memo: engine.New(engine.Options{})}
+	w := &environment{clusters: map[string]*local.Cluster{c.Name(): c}, memo: engine.New(engine.Options{})}
 	w.management, err = c.Client()
 	require.NoError(t, err)
 	application, err := os.ReadFile("testdata/osm/cluster.yaml")
@@ -86,7 +83,7 @@ func newOSMWorld(t *testing.T) *world {
 }
 
 // findOSMProxies waits for the pods of the application.
-func (w *world) findOSMProxies(ctx context.Context, t *testing.T, cluster string) {
+func (w *environment) findOSMProxies(ctx context.Context, t *testing.T, cluster string) {
 	t.Helper()
 	require.NoError(t, kube.Until(ctx, "pods of the application", func(ctx context.Context) error {
 		w.proxies = nil
@@ -109,8 +106,8 @@ func (w *world) findOSMProxies(ctx context.Context, t *testing.T, cluster string
 	}))
 }
 
-// proveOSM writes a case and waits until it is true.
-func (w *world) proveOSM(t *testing.T, name string, documents []byte) (*snapshot.Plan, map[string]*envoy.Config) {
+// proveOSM applies a case and waits until the proxies match the Plan.
+func (w *environment) proveOSM(t *testing.T, name string, documents []byte) (*snapshot.Plan, map[string]*envoy.Config) {
 	t.Helper()
 	objects, err := kube.Decode(documents)
 	require.NoError(t, err, name)
@@ -125,7 +122,8 @@ func (w *world) proveOSM(t *testing.T, name string, documents []byte) (*snapshot
 	return w.convergeOSM(t, name, func(plan *snapshot.Plan) error { return osmAccepted(plan, written) })
 }
 
-// osmAccepted reports which policies are not read yet, or not accepted.
+// osmAccepted returns an error if a policy has not been read yet, or is not
+// accepted.
 func osmAccepted(plan *snapshot.Plan, written map[string]int64) error {
 	var names []string
 	for _, p := range plan.Policies {
@@ -144,13 +142,13 @@ func osmAccepted(plan *snapshot.Plan, written map[string]int64) error {
 	return accepted(plan, names)
 }
 
-// convergeOSM waits until ready says so and every proxy is told what the Plan means.
-func (w *world) convergeOSM(t *testing.T, name string, ready func(*snapshot.Plan) error) (plan *snapshot.Plan, told map[string]*envoy.Config) {
+// convergeOSM waits until ready returns nil and every proxy matches the Plan.
+func (w *environment) convergeOSM(t *testing.T, name string, ready func(*snapshot.Plan) error) (plan *snapshot.Plan, configs map[string]*envoy.Config) {
 	t.Helper()
 	started, count := time.Now(), 0
 	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 	defer cancel()
-	require.NoError(t, kube.Until(ctx, name+": proxies are told what is planned", func(ctx context.Context) (err error) {
+	require.NoError(t, kube.Until(ctx, name+": all proxies match the Plan", func(ctx context.Context) (err error) {
 		if plan, err = w.translate(ctx); err != nil {
 			return err
 		}
@@ -160,15 +158,15 @@ func (w *world) convergeOSM(t *testing.T, name string, ready func(*snapshot.Plan
 		if err := ready(plan); err != nil {
 			return err
 		}
-		told, count = map[string]*envoy.Config{}, 0
+		configs, count = map[string]*envoy.Config{}, 0
 		var wrong []string
 		for _, p := range w.proxies {
-			if told[p.pod], err = w.clusters[p.cluster].Proxy(ctx, p.namespace, p.pod); err != nil {
+			if configs[p.pod], err = w.clusters[p.cluster].Proxy(ctx, p.namespace, p.pod); err != nil {
 				return err
 			}
 			all := osmFacts(plan, p)
 			count += len(all)
-			for _, d := range differences(all, told[p.pod]) {
+			for _, d := range differences(all, configs[p.pod]) {
 				wrong = append(wrong, p.String()+": "+d)
 			}
 		}
@@ -178,13 +176,13 @@ func (w *world) convergeOSM(t *testing.T, name string, ready func(*snapshot.Plan
 		return nil
 	}))
 	assert.Greater(t, count, 50, "%s: the facts have gone", name)
-	t.Logf("%s: %d facts in %d proxies hold after %s", name, count, len(told), time.Since(started).Round(10*time.Millisecond))
-	return plan, told
+	t.Logf("%s: %d facts in %d proxies hold after %s", name, count, len(configs), time.Since(started).Round(10*time.Millisecond))
+	return plan, configs
 }
 
-// proveOpen switches to the mode in which policies mean nothing: everybody may
-// call everybody, and the policies are said to be without effect.
-func (w *world) proveOpen(t *testing.T) {
+// proveOpen switches to permissive mode: all calls are allowed, and the policies
+// are reported as ineffective.
+func (w *environment) proveOpen(t *testing.T) {
 	t.Helper()
 	meshConfig := schema.GroupVersionResource{Group: "config.openservicemesh.io", Version: "v1alpha2", Resource: "meshconfigs"}
 	config, err := w.management.Get(t.Context(), meshConfig, "osm-system", "osm-mesh-config")
@@ -194,7 +192,7 @@ func (w *world) proveOpen(t *testing.T) {
 	require.NoError(t, w.management.Apply(t.Context(), config))
 	plan, _ := w.convergeOSM(t, "open", func(plan *snapshot.Plan) error {
 		if mesh := plan.Meshes[0]; !mesh.Open || mesh.DenyByDefault != nil {
-			return errors.New("the mesh is still taken for closed")
+			return errors.New("the mesh is not in permissive mode yet")
 		}
 		return nil
 	})

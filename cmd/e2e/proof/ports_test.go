@@ -8,19 +8,19 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// traffic is what Istio takes a port for, by its name or appProtocol
+// traffic is the protocol of a port for Istio, by its name or appProtocol
 // (istio.io/latest/docs/ops/configuration/traffic-management/protocol-selection).
 type traffic string
 
 const (
 	requests    traffic = "HTTP"
 	connections traffic = "TCP"
-	// either is found out for each connection.
+	// either is detected for each connection.
 	either    traffic = "HTTP or TCP"
 	datagrams traffic = "UDP"
 )
 
-// take reports whether a proxy sees requests, or connections, on such a port.
+// take reports whether a proxy handles requests, or connections, on such a port.
 func (t traffic) take(what traffic) bool { return t == what || t == either && what != datagrams }
 
 func trafficOf(p discoveryv1.KubeServicePort) traffic {
@@ -40,7 +40,7 @@ func trafficOf(p discoveryv1.KubeServicePort) traffic {
 	}
 }
 
-// portsFor are the ports of a service on which proxies see requests, or connections.
+// portsFor are the ports of a service on which proxies handle requests, or connections.
 func portsFor(d *snapshot.DestinationPlan, what traffic) []uint32 {
 	var out []uint32
 	for _, p := range d.Destination.Spec.KubeService.Ports {
@@ -51,7 +51,7 @@ func portsFor(d *snapshot.DestinationPlan, what traffic) []uint32 {
 	return out
 }
 
-// ports are all that proxies know of.
+// ports are those that proxies know.
 func ports(d *snapshot.DestinationPlan) []uint32 {
 	var out []uint32
 	for _, p := range d.Destination.Spec.KubeService.Ports {
@@ -62,7 +62,7 @@ func ports(d *snapshot.DestinationPlan) []uint32 {
 	return out
 }
 
-// podPort is where the pods listen.
+// podPort is the port on which the pods listen.
 func podPort(d *snapshot.DestinationPlan, port uint32) uint32 {
 	service := d.Destination.Spec.KubeService
 	for _, p := range service.Ports {

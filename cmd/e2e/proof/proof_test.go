@@ -16,24 +16,23 @@ import (
 	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// TestProxiesAreToldThePlan joins two clusters and writes one policy after the
-// other. After each, every proxy must be told what the Plan says, about
-// everything, and nothing may have been refused on the way.
-func TestProxiesAreToldThePlan(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts whole clusters")
-	}
-	w := newWorld(t)
-	unnoticed := lies()
-	for _, more := range []map[string]lie{filterLies(), federationLies(), externalLies(), virtualLies()} {
-		maps.Copy(unnoticed, more)
+// TestProxiesMatchPlan joins two clusters and applies one case after the other.
+// After each, all facts of the Plan must hold in every proxy, and no API server may
+// have rejected an object.
+func TestProxiesMatchPlan(t *testing.T) {
+	waittest.SkipIfShort(t, "starts whole clusters")
+	w := newEnvironment(t)
+	undetected := mutations()
+	for _, more := range []map[string]mutation{filterMutations(), federationMutations(), externalMutations(), virtualMutations()} {
+		maps.Copy(undetected, more)
 	}
 	prove := func(name string, documents []byte) {
-		plan, told := w.prove(t, name, documents)
-		unnoticed = w.doubt(t, name, plan, told, unnoticed)
+		plan, configs := w.prove(t, name, documents)
+		undetected = w.undetected(t, name, plan, configs, undetected)
 	}
 	prove("joined", manifests.VirtualMesh())
 	prove("demo", manifests.Policies())
@@ -48,18 +47,18 @@ func TestProxiesAreToldThePlan(t *testing.T) {
 		require.NoError(t, err)
 		prove(strings.TrimSuffix(filepath.Base(file), ".yaml"), documents)
 	}
-	assert.Empty(t, slices.Sorted(maps.Keys(unnoticed)), "lies that would not be noticed")
+	assert.Empty(t, slices.Sorted(maps.Keys(undetected)), "changes that would not be detected")
 }
 
-// resources of which the one that was written last must have been read: nothing
-// that follows from them tells so.
+// resources whose latest version must have been read before the Plan is used,
+// because no object that follows from them shows that.
 var resources = map[string]schema.GroupVersionResource{
 	"VirtualMesh": kube.Policies("virtualmeshes"),
 	"Settings":    {Group: "settings.mesh.gloo.solo.io", Version: "v1", Resource: "settings"},
 }
 
-// prove writes a case and waits until it is true.
-func (w *world) prove(t *testing.T, name string, documents []byte) (*snapshot.Plan, map[string]*envoy.Config) {
+// prove applies a case and waits until the proxies match the Plan.
+func (w *environment) prove(t *testing.T, name string, documents []byte) (*snapshot.Plan, map[string]*envoy.Config) {
 	t.Helper()
 	started := time.Now()
 	objects, err := kube.Decode(documents)
@@ -76,8 +75,8 @@ func (w *world) prove(t *testing.T, name string, documents []byte) (*snapshot.Pl
 			w.written[o.GetKind()] = written.GetGeneration()
 		}
 	}
-	plan, told, count := w.converge(t, policies)
+	plan, configs, count := w.converge(t, policies)
 	assert.Greater(t, count, 100, "%s: the facts have gone", name)
-	t.Logf("%s: %d facts in %d proxies hold after %s", name, count, len(told), time.Since(started).Round(10*time.Millisecond))
-	return plan, told
+	t.Logf("%s: %d facts in %d proxies hold after %s", name, count, len(configs), time.Since(started).Round(10*time.Millisecond))
+	return plan, configs
 }

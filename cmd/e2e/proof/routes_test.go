@@ -24,7 +24,7 @@ func routeFacts(plan *snapshot.Plan, p proxy) []fact {
 			out = append(out, fact{
 				name: fmt.Sprintf("routes to %s:%d", s.host, port),
 				want: plannedRoutes(s, p, port),
-				look: func(told *envoy.Config) []string { return toldRoutes(told.VirtualHost(s.host, port)) },
+				look: func(config *envoy.Config) []string { return configuredRoutes(config.VirtualHost(s.host, port)) },
 			})
 		}
 	}
@@ -46,7 +46,7 @@ func plannedRoutes(s seen, p proxy, port uint32) []string {
 		match := plannedMatch(r.Match.Request)
 		out = append(out, match+plannedAction(r.Action, s.host, port))
 		if match == "prefix /" {
-			break // of these callers, nothing is left for what comes after
+			break // the next routes get no requests of these callers
 		}
 	}
 	return out
@@ -143,7 +143,7 @@ func plannedAction(a *snapshot.Action, host string, port uint32) string {
 	return out + plannedFilters(a)
 }
 
-// meshRetries is what Istio tells proxies where nobody asks for anything
+// meshRetries is Istio's default retry policy
 // (istio.io MeshConfig.defaultHttpRetryPolicy).
 const meshRetries = 2
 
@@ -179,8 +179,8 @@ func plannedTargets(a *snapshot.Action, host string, port uint32) string {
 	return strings.Join(out, " + ")
 }
 
-// routeHeaders are what is changed for all requests of a route; where there is
-// one target only, its own changes are among them.
+// routeHeaders are the header changes of a route; if it has only one target, those
+// of the target, too.
 func routeHeaders(a *snapshot.Action) *networkingv1.HeaderManipulation {
 	out := &networkingv1.HeaderManipulation{AppendRequestHeaders: map[string]string{}, AppendResponseHeaders: map[string]string{}}
 	add := func(h *networkingv1.HeaderManipulation) {
@@ -215,7 +215,7 @@ func plannedHeaders(h *networkingv1.HeaderManipulation) string {
 		headerText("response", pairs(h.AppendResponseHeaders), h.RemoveResponseHeaders)
 }
 
-// isHost: there is one host only, so adding it is replacing it.
+// isHost: there is only one host, so adding it replaces it.
 func isHost(name string) bool {
 	return strings.EqualFold(name, "host") || strings.EqualFold(name, ":authority")
 }
@@ -270,7 +270,7 @@ func plannedCORS(c networkingv1.CorsPolicy) string {
 	return out
 }
 
-// protoDuration spells a duration as protojson does.
+// protoDuration formats a duration like protojson.
 func protoDuration(d time.Duration) string {
 	text := strconv.FormatFloat(d.Seconds(), 'f', 9, 64)
 	for strings.HasSuffix(text, "000") {

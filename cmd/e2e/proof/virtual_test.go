@@ -15,7 +15,7 @@ type virtual struct {
 	view *snapshot.VirtualView
 }
 
-// virtuals are those that a proxy is told of.
+// virtuals are those in the configuration of a proxy.
 func virtuals(plan *snapshot.Plan, p proxy) []virtual {
 	var out []virtual
 	for _, v := range plan.VirtualDestinations {
@@ -28,7 +28,7 @@ func virtuals(plan *snapshot.Plan, p proxy) []virtual {
 	return out
 }
 
-// subsets are the labels of the subsets by name; the empty one is all of it.
+// subsets are the labels of the subsets by name; the empty one has all pods.
 func (v virtual) subsets() map[string]map[string]string {
 	out := map[string]map[string]string{"": nil}
 	for _, s := range v.plan.Subsets {
@@ -37,7 +37,8 @@ func (v virtual) subsets() map[string]map[string]string {
 	return out
 }
 
-// virtualFacts: who takes over from whom, how they are called, and by what name.
+// virtualFacts: the endpoints in failover order, how to connect to them, and their
+// names.
 func virtualFacts(plan *snapshot.Plan, p proxy) []fact {
 	var out []fact
 	for _, v := range virtuals(plan, p) {
@@ -45,10 +46,10 @@ func virtualFacts(plan *snapshot.Plan, p proxy) []fact {
 			name := clusterName(v.plan.Hostname, v.plan.Port, subset)
 			out = append(out, fact{
 				name: "virtual endpoints of " + name, want: v.endpoints(subset, selector),
-				look: func(told *envoy.Config) []string { return toldEndpoints(told.EndpointsOf(name), false) },
+				look: func(config *envoy.Config) []string { return configuredEndpoints(config.EndpointsOf(name), false) },
 			}, fact{
 				name: "virtual connections to " + name, want: v.connection(subset),
-				look: func(told *envoy.Config) []string { return toldVirtualConnection(told.Cluster(name)) },
+				look: func(config *envoy.Config) []string { return configuredVirtualConnection(config.Cluster(name)) },
 			})
 		}
 		out = append(out, v.address()...)
@@ -56,7 +57,7 @@ func virtualFacts(plan *snapshot.Plan, p proxy) []fact {
 	return out
 }
 
-// endpoints are in the order in which they take over from each other.
+// endpoints are in failover order.
 func (v virtual) endpoints(subset string, selector map[string]string) []string {
 	var groups [][]string
 	named := false
@@ -78,7 +79,7 @@ func (v virtual) endpoints(subset string, selector map[string]string) []string {
 		}
 		groups = append(groups, group)
 	}
-	// Of subsets proxies know no order where they resolve names themselves, and
+	// If proxies resolve names, subsets have no failover order, and
 	// the VirtualDestination says so.
 	if named && subset != "" {
 		return inOrder([][]string{slices.Concat(groups...)})
@@ -86,7 +87,7 @@ func (v virtual) endpoints(subset string, selector map[string]string) []string {
 	return inOrder(groups)
 }
 
-// inOrder gives each group the next priority; an empty one takes none.
+// inOrder gives each group the next priority; an empty one is skipped.
 func inOrder(groups [][]string) []string {
 	var out []string
 	priority := 0
@@ -105,7 +106,7 @@ func inOrder(groups [][]string) []string {
 	return out
 }
 
-// backingPods are the pods behind a service that take what arrives.
+// backingPods are the pods of a service.
 func backingPods(b *snapshot.BackingPlan, selector map[string]string) []string {
 	var out []string
 	for _, part := range b.Destination.Spec.KubeService.EndpointSubsets {
@@ -123,7 +124,7 @@ func backingPods(b *snapshot.BackingPlan, selector map[string]string) []string {
 	return out
 }
 
-// sni is what a gateway, and nobody else, is asked for.
+// sni is the SNI name in connections to a gateway; empty for other endpoints.
 func (v virtual) sni(host, subset string) string {
 	return fmt.Sprintf("outbound_.%d_.%s_.%s", v.plan.Port, subset, host)
 }
@@ -138,8 +139,8 @@ func (v virtual) connection(subset string) []string {
 	return append(out, fmt.Sprintf("gateway errors %d", o.ConsecutiveErrors), "asks for "+v.sni(host, subset))
 }
 
-func toldVirtualConnection(c *envoy.Cluster) []string {
-	out := toldConnection(c)
+func configuredVirtualConnection(c *envoy.Cluster) []string {
+	out := configuredConnection(c)
 	if c == nil {
 		return out
 	}
@@ -158,29 +159,29 @@ func toldVirtualConnection(c *envoy.Cluster) []string {
 	return out
 }
 
-// address: requests are told by their host, connections by where they go.
+// address: requests are routed by their host, connections by their address.
 func (v virtual) address() []fact {
 	host, port := v.plan.Hostname, v.plan.Port
 	name := clusterName(host, port, "")
 	if slices.Contains([]string{"HTTP", "HTTP2", "GRPC"}, v.plan.Protocol) {
 		return []fact{{
 			name: "virtual address of " + host, want: []string{v.plan.Address},
-			look: func(told *envoy.Config) []string { return addressesOf(told.VirtualHost(host, port)) },
+			look: func(config *envoy.Config) []string { return addressesOf(config.VirtualHost(host, port)) },
 		}, {
 			name: "virtual routes to " + host, want: []string{"prefix / -> " + name + " timeout 0s retries of the mesh"},
-			look: func(told *envoy.Config) []string { return toldRoutes(told.VirtualHost(host, port)) },
+			look: func(config *envoy.Config) []string { return configuredRoutes(config.VirtualHost(host, port)) },
 		}}
 	}
 	return []fact{{
 		name: "virtual connections pass to " + host, want: []string{fmt.Sprintf("%s:%d", v.plan.Address, port)},
-		look: func(told *envoy.Config) []string { return listenersOf(told, name, false) },
+		look: func(config *envoy.Config) []string { return listenersOf(config, name, false) },
 	}}
 }
 
-// virtualDoors are the names by which the gateways of a mesh pass connections to
-// VirtualDestinations on, with the pods behind: of their own cluster, so that
-// nothing goes round in circles.
-func virtualDoors(plan *snapshot.Plan, p proxy, listener uint32) (names []string, out []fact) {
+// virtualSNINames are the SNI names by which the gateways of a mesh route
+// connections to VirtualDestinations, with their pods: those of the own cluster
+// only, so that there is no loop.
+func virtualSNINames(plan *snapshot.Plan, p proxy, listener uint32) (names []string, out []fact) {
 	for _, v := range plan.VirtualDestinations {
 		home, suffix := passedOn(v, p.cluster)
 		if len(home) == 0 {
@@ -195,8 +196,8 @@ func virtualDoors(plan *snapshot.Plan, p proxy, listener uint32) (names []string
 			}
 			out = append(out, fact{
 				name: "virtual endpoints behind " + name, want: inOrder(groups),
-				look: func(told *envoy.Config) []string {
-					return toldEndpoints(told.EndpointsOf(told.TCPCluster(listener, name)), false)
+				look: func(config *envoy.Config) []string {
+					return configuredEndpoints(config.EndpointsOf(config.TCPCluster(listener, name)), false)
 				},
 			})
 		}
@@ -204,8 +205,8 @@ func virtualDoors(plan *snapshot.Plan, p proxy, listener uint32) (names []string
 	return names, out
 }
 
-// passedOn are the services of a cluster that callers in another reach through
-// its gateways, and what the names there end with.
+// passedOn are the services of a cluster that callers in another one reach through
+// its gateways, and the suffix of their names.
 func passedOn(v *snapshot.VirtualDestinationPlan, cluster string) (home []*snapshot.BackingPlan, suffix string) {
 	through := map[*snapshot.BackingPlan]bool{}
 	for _, view := range v.Views {

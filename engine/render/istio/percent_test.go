@@ -7,7 +7,7 @@ import (
 )
 
 // TestPercentIsWhatIstioCounts: Istio cuts value*10,000 off to a whole number of
-// millionths (TestProxiesAreToldThePlan has it from proxies).
+// millionths (TestProxiesMatchPlan has it from proxies).
 func TestPercentIsWhatIstioCounts(t *testing.T) {
 	t.Parallel()
 	for millionths := range uint32(1_000_001) {

@@ -22,8 +22,9 @@ spec:
   - kubeServiceMatcher: {labels: {app: details}, clusters: [cluster-1]}
 `
 
-// ceases: a policy that was in force and now selects nothing says so, once.
-func (w *world) ceases() {
+// reportsCeasedPolicy: a policy that was in force and now selects nothing gets one
+// warning.
+func (w *environment) reportsCeasedPolicy() {
 	w.apply("cluster-1", []byte(guarded))
 	w.awaitState("accesspolicies", "details-guard", "ACCEPTED")
 	w.awaitEnforced("ACCEPTED", "")
@@ -32,7 +33,7 @@ func (w *world) ceases() {
 	require.NoError(w.t, err)
 	w.awaitEnforced("ACCEPTED", "generation 1 was in force")
 
-	// What was read back of it is no news, nor are other policies.
+	// Neither its own status update nor other policies cause another update.
 	before := w.version()
 	w.apply("cluster-1", []byte(nowhere))
 	w.awaitState("trafficpolicies", "nowhere", "INVALID")
@@ -40,15 +41,15 @@ func (w *world) ceases() {
 	assert.Equal(w.t, before, w.version())
 }
 
-// stillCeased: a management plane that was started since knows it, too.
-func (w *world) stillCeased() {
+// stillReportsCeasedPolicy: the warning survives a restart of the management plane.
+func (w *environment) stillReportsCeasedPolicy() {
 	w.awaitEnforced("ACCEPTED", "generation 1 was in force")
 	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "details-guard")
 }
 
-func (w *world) awaitEnforced(state, warning string) {
+func (w *environment) awaitEnforced(state, warning string) {
 	w.t.Helper()
-	w.until("details-guard says what is in force", func(context.Context) error {
+	w.until("the status of details-guard says what is in force", func(context.Context) error {
 		o, err := w.object("cluster-1", kube.Policies("accesspolicies"), mgmt, "details-guard")
 		if err != nil {
 			return err
@@ -65,7 +66,7 @@ func (w *world) awaitEnforced(state, warning string) {
 	})
 }
 
-func (w *world) version() string {
+func (w *environment) version() string {
 	w.t.Helper()
 	o, err := w.object("cluster-1", kube.Policies("accesspolicies"), mgmt, "details-guard")
 	require.NoError(w.t, err)

@@ -10,9 +10,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// osmLies has one for every sort of value that is compared.
-func osmLies() map[string]lie {
-	return map[string]lie{
+// osmMutations has one for every kind of value that is compared.
+func osmMutations() map[string]mutation {
+	return map[string]mutation{
 		"weight": {fact: "routes to ", action: target(func(t *snapshot.Target) { t.Weight++ })},
 		"host":   {fact: "routes to ", action: target(func(t *snapshot.Target) { t.Host = "x" + t.Host })},
 		"callers": {fact: "who may call ", destination: grant(func(g *snapshot.Grant) bool {
@@ -56,7 +56,7 @@ func osmLies() map[string]lie {
 	}
 }
 
-// grant changes a copy of the first grant that has what is to be changed.
+// grant changes a copy of the first grant that has the value.
 func grant(change func(*snapshot.Grant) bool) func(*snapshot.DestinationPlan) bool {
 	return func(d *snapshot.DestinationPlan) bool {
 		for i, g := range d.Grants {
@@ -71,7 +71,7 @@ func grant(change func(*snapshot.Grant) bool) func(*snapshot.DestinationPlan) bo
 	}
 }
 
-// granted changes a copy of a grant's rule.
+// granted changes a copy of the rule of a grant.
 func granted(change func(*snapshot.AccessRule) bool) func(*snapshot.DestinationPlan) bool {
 	return grant(func(g *snapshot.Grant) bool {
 		rule := *g.Rule
@@ -80,20 +80,20 @@ func granted(change func(*snapshot.AccessRule) bool) func(*snapshot.DestinationP
 	})
 }
 
-// doubtOSM takes out of unnoticed the lies that show: proxies that do what the
-// Plan says do not do what a Plan with the lie in it says.
-func (w *world) doubtOSM(t *testing.T, plan *snapshot.Plan, told map[string]*envoy.Config, unnoticed map[string]lie) {
+// removeDetected deletes the mutations that the facts detect: the facts of the
+// changed Plan differ from the configuration of a proxy.
+func (w *environment) removeDetected(t *testing.T, plan *snapshot.Plan, configs map[string]*envoy.Config, undetected map[string]mutation) {
 	t.Helper()
-	for name, lie := range unnoticed {
-		changed := lie.tell(plan)
+	for name, mutation := range undetected {
+		changed := mutation.mutate(plan)
 		if changed == nil {
 			continue
 		}
 		for _, p := range w.proxies {
-			assert.Empty(t, differences(osmFacts(plan, p), told[p.pod]), "the lies must not reach the Plan itself")
-			for _, d := range differences(osmFacts(changed, p), told[p.pod]) {
-				if strings.HasPrefix(d, lie.fact) {
-					delete(unnoticed, name)
+			assert.Empty(t, differences(osmFacts(plan, p), configs[p.pod]), "the Plan itself must not change")
+			for _, d := range differences(osmFacts(changed, p), configs[p.pod]) {
+				if strings.HasPrefix(d, mutation.fact) {
+					delete(undetected, name)
 				}
 			}
 		}

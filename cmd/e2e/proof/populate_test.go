@@ -15,9 +15,9 @@ import (
 	"github.com/meshctl/meshctl/demo/manifests"
 )
 
-// furnish installs Istio, the book shop of the demo, and what stands in
+// populate installs Istio, the book shop of the demo, and the objects in
 // testdata/clusters.
-func furnish(ctx context.Context, c *local.Cluster) error {
+func populate(ctx context.Context, c *local.Cluster) error {
 	if err := c.InstallIstio(ctx, local.IstioOptions{TrustDomain: c.Name() + ".example"}); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func furnish(ctx context.Context, c *local.Cluster) error {
 	if err := client.ApplyYAML(ctx, slices.Concat(bookinfo, []byte("\n---\n"), shop)); err != nil {
 		return err
 	}
-	if err := giveAddresses(ctx, c, client); err != nil {
+	if err := assignAddresses(ctx, c, client); err != nil {
 		return err
 	}
 	for _, namespace := range namespaces[:len(namespaces)-1] {
@@ -47,8 +47,8 @@ func furnish(ctx context.Context, c *local.Cluster) error {
 	return addIPv6(ctx, c, client)
 }
 
-// addIPv6 gives a pod of the cart an address of the other family, as dual-stack
-// clusters do; these clusters have one only.
+// addIPv6 gives a pod of the cart an IPv6 address like in a dual-stack cluster;
+// these clusters have IPv4 only.
 func addIPv6(ctx context.Context, c *local.Cluster, client *kube.Client) error {
 	pods, err := client.List(ctx, kube.Pods(), "shop")
 	if err != nil {
@@ -72,12 +72,12 @@ func addIPv6(ctx context.Context, c *local.Cluster, client *kube.Client) error {
 	}})
 }
 
-// namespaces with proxies; in the last one, only gateways have some.
+// namespaces with proxies; in the last one, only gateways have one.
 var namespaces = []string{"bookinfo", "shop", "edge", "istio-system"}
 
-// giveAddresses gives the east-west gateways every sort of address that a load
-// balancer has, and nodes one at which node ports can be reached.
-func giveAddresses(ctx context.Context, c *local.Cluster, client *kube.Client) error {
+// assignAddresses gives the east-west gateways every kind of address that a load
+// balancer has, and nodes an address for node ports.
+func assignAddresses(ctx context.Context, c *local.Cluster, client *kube.Client) error {
 	addresses := map[string][]any{
 		"cluster-1": {map[string]any{"hostname": "east.cluster-1.example.com"}},
 		"cluster-2": {map[string]any{"ip": "192.0.2.40"}, map[string]any{"ip": "2001:db8::40"}},
@@ -97,8 +97,8 @@ func giveAddresses(ctx context.Context, c *local.Cluster, client *kube.Client) e
 	}})
 }
 
-// findProxies takes one sidecar of each service, and the gateways.
-func (w *world) findProxies(ctx context.Context, t *testing.T, c *local.Cluster) {
+// findProxies finds one sidecar of each service, and the gateways.
+func (w *environment) findProxies(ctx context.Context, t *testing.T, c *local.Cluster) {
 	t.Helper()
 	client, err := c.Client()
 	require.NoError(t, err)

@@ -30,8 +30,9 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
-// world is clusters with a mesh and an application, and the binary under test.
-type world struct {
+// environment has clusters with a mesh and an application, and the binary under
+// test.
+type environment struct {
 	t          testing.TB
 	binary     string
 	kubeconfig string
@@ -41,21 +42,22 @@ type world struct {
 	serve      *server
 }
 
-func newWorld(t testing.TB, furnish func(context.Context, *local.Cluster) error) *world {
+func newEnvironment(t testing.TB, populate func(context.Context, *local.Cluster) error) *environment {
 	t.Helper()
-	return newWorldOf(t, 2, furnish)
+	return newEnvironmentOf(t, 2, populate)
 }
 
-func newWorldOf(t testing.TB, clusters int, furnish func(context.Context, *local.Cluster) error) *world {
+func newEnvironmentOf(t testing.TB, clusters int, populate func(context.Context, *local.Cluster) error) *environment {
 	t.Helper()
+	waittest.SkipIfShort(t, "starts whole clusters")
 	ctx := t.Context()
-	w := &world{t: t, clients: map[string]*kube.Client{}, dynamic: map[string]dynamic.Interface{}}
+	w := &environment{t: t, clients: map[string]*kube.Client{}, dynamic: map[string]dynamic.Interface{}}
 
 	w.binary = sandboxtest.Meshctl(t)
 	var group errgroup.Group
 	w.clusters = sandboxtest.Clusters(t, clusters)
 	for _, c := range w.clusters {
-		group.Go(func() error { return furnish(ctx, c) })
+		group.Go(func() error { return populate(ctx, c) })
 	}
 	require.NoError(t, group.Wait())
 
@@ -94,14 +96,14 @@ func withBookinfo(ctx context.Context, c *local.Cluster) error {
 	return client.WaitInjected(ctx, "bookinfo")
 }
 
-// result of a run of the binary.
+// result is that of a run of the binary.
 type result struct {
 	stdout, stderr string
 	code           int
 }
 
-// run runs the binary to its end.
-func (w *world) run(args ...string) result {
+// run runs the binary and waits until it exits.
+func (w *environment) run(args ...string) result {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit)
 	defer cancel()
@@ -116,8 +118,8 @@ func (w *world) run(args ...string) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// must runs the binary, which must succeed.
-func (w *world) must(args ...string) result {
+// must runs the binary, and fails the test if the binary fails.
+func (w *environment) must(args ...string) result {
 	w.t.Helper()
 	r := w.run(args...)
 	require.Zero(w.t, r.code, "meshctl %s\n%s%s", strings.Join(args, " "), r.stdout, r.stderr)
@@ -150,7 +152,7 @@ func (b *lockedBuffer) String() string {
 }
 
 // startServe starts the management plane and waits until it is ready.
-func (w *world) startServe() {
+func (w *environment) startServe() {
 	w.t.Helper()
 	address := sandboxtest.Address(w.t)
 	s := &server{log: &lockedBuffer{}, metrics: "http://" + address, exited: make(chan error, 1)}
@@ -161,7 +163,7 @@ func (w *world) startServe() {
 	go func() { s.exited <- s.cmd.Wait() }()
 	w.serve = s
 	w.t.Cleanup(func() {
-		_ = s.cmd.Process.Kill() // it may have ended
+		_ = s.cmd.Process.Kill() // it may have exited
 		if w.t.Failed() {
 			w.t.Logf("meshctl serve:\n%s", s.log.String())
 		}
@@ -172,20 +174,21 @@ func (w *world) startServe() {
 	})
 }
 
-// stopServe asks the management plane to end, which it must do soon and cleanly.
-func (w *world) stopServe() {
+// stopServe sends SIGTERM to the management plane, which must exit soon and without
+// an error.
+func (w *environment) stopServe() {
 	w.t.Helper()
 	require.NoError(w.t, w.serve.cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case err := <-w.serve.exited:
 		require.NoError(w.t, err, "%s", w.serve.log.String())
 	case <-time.After(30 * time.Second):
-		w.t.Fatalf("meshctl serve did not end before Kubernetes would kill it:\n%s", w.serve.log.String())
+		w.t.Fatalf("meshctl serve did not exit before Kubernetes would kill it:\n%s", w.serve.log.String())
 	}
 }
 
-// get reads one of the management plane's pages.
-func (w *world) get(path string) (string, error) {
+// get reads an HTTP endpoint of the management plane.
+func (w *environment) get(path string) (string, error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.serve.metrics+path, nil)
@@ -208,20 +211,20 @@ func (w *world) get(path string) (string, error) {
 }
 
 // until waits for a condition.
-func (w *world) until(what string, condition func(context.Context) error) {
+func (w *environment) until(what string, condition func(context.Context) error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit)
 	defer cancel()
 	require.NoError(w.t, kube.Until(ctx, what, condition))
 }
 
-// object reads one object; its absence is an error.
-func (w *world) object(cluster string, kind schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+// object reads one object, which must exist.
+func (w *environment) object(cluster string, kind schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	return w.clients[cluster].Get(w.t.Context(), kind, namespace, name)
 }
 
-// names lists the objects of a kind that are ours.
-func (w *world) names(cluster string, kind schema.GroupVersionResource) []string {
+// names lists the objects of a kind that meshctl owns.
+func (w *environment) names(cluster string, kind schema.GroupVersionResource) []string {
 	w.t.Helper()
 	objects, err := w.clients[cluster].List(w.t.Context(), kind, "")
 	require.NoError(w.t, err)
@@ -234,19 +237,19 @@ func (w *world) names(cluster string, kind schema.GroupVersionResource) []string
 	return out
 }
 
-// apply applies manifests as their author.
-func (w *world) apply(cluster string, documents []byte) {
+// apply applies manifests like a user.
+func (w *environment) apply(cluster string, documents []byte) {
 	w.t.Helper()
 	require.NoError(w.t, w.clients[cluster].ApplyYAML(w.t.Context(), documents))
 }
 
-// delete deletes one object of the management plane.
-func (w *world) delete(cluster string, kind schema.GroupVersionResource, namespace, name string) {
+// delete deletes one object.
+func (w *environment) delete(cluster string, kind schema.GroupVersionResource, namespace, name string) {
 	w.t.Helper()
 	require.NoError(w.t, w.dynamic[cluster].Resource(kind).Namespace(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// field digs a value out of an object; nil if it is not there.
+// field is a field of an object; nil if it is not set.
 func field(o *unstructured.Unstructured, path ...string) any {
 	value, _, err := unstructured.NestedFieldNoCopy(o.Object, path...)
 	if err != nil {
@@ -255,7 +258,7 @@ func field(o *unstructured.Unstructured, path ...string) any {
 	return value
 }
 
-// routes spells the first HTTP route of a VirtualService: "host/subset=weight".
+// routes formats the first HTTP route of a VirtualService: "host/subset=weight".
 func routes(vs *unstructured.Unstructured) []string {
 	text, err := json.Marshal(field(vs, "spec", "http"))
 	if err != nil {

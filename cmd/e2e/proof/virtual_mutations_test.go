@@ -7,10 +7,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// virtualLies are about VirtualDestinations.
-func virtualLies() map[string]lie {
-	const endpoints, connections, behind, passing = "virtual endpoints of ", "virtual connections to ", "virtual endpoints behind ", "names that the gateway lets pass"
-	return map[string]lie{
+// virtualMutations are about VirtualDestinations.
+func virtualMutations() map[string]mutation {
+	const endpoints, connections, behind, passing = "virtual endpoints of ", "virtual connections to ", "virtual endpoints behind ", "names that the gateway accepts"
+	return map[string]mutation{
 		"failover order": {fact: endpoints, plan: virtualView(func(v *snapshot.VirtualView) bool {
 			slices.Reverse(v.Priorities)
 			return len(v.Priorities) > 1
@@ -25,15 +25,15 @@ func virtualLies() map[string]lie {
 			return was > 1
 		})},
 		"failover around gateways": {fact: endpoints, plan: virtualView(func(v *snapshot.VirtualView) bool {
-			told := false
+			config := false
 			for i, p := range v.Priorities {
 				v.Priorities[i].Targets = slices.Clone(p.Targets)
 				for j := range p.Targets {
-					told = told || len(p.Targets[j].Through) > 0
+					config = config || len(p.Targets[j].Through) > 0
 					v.Priorities[i].Targets[j].Through = nil
 				}
 			}
-			return told
+			return config
 		})},
 		"virtual mesh": {fact: "services that it knows", plan: virtualView(func(v *snapshot.VirtualView) bool {
 			v.Priorities = nil
@@ -77,30 +77,30 @@ func virtualLies() map[string]lie {
 // virtualPlan changes copies of all VirtualDestinations.
 func virtualPlan(change func(*snapshot.VirtualDestinationPlan) bool) func(*snapshot.Plan) bool {
 	return func(p *snapshot.Plan) bool {
-		told := false
+		config := false
 		var changed []*snapshot.VirtualDestinationPlan
 		for _, v := range p.VirtualDestinations {
 			own := *v
-			told = change(&own) || told
+			config = change(&own) || config
 			changed = append(changed, &own)
 		}
 		p.VirtualDestinations = changed
-		return told
+		return config
 	}
 }
 
 // virtualView changes copies of what all meshes see.
 func virtualView(change func(*snapshot.VirtualView) bool) func(*snapshot.Plan) bool {
 	return virtualPlan(func(v *snapshot.VirtualDestinationPlan) bool {
-		told := false
+		config := false
 		var changed []*snapshot.VirtualView
 		for _, view := range v.Views {
 			own := *view
 			own.Priorities = slices.Clone(view.Priorities)
-			told = change(&own) || told
+			config = change(&own) || config
 			changed = append(changed, &own)
 		}
 		v.Views = changed
-		return told
+		return config
 	})
 }

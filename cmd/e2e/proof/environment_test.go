@@ -25,9 +25,9 @@ import (
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-// world is two clusters with Istio and bookinfo, and the engine between a real
+// environment has two clusters with Istio and bookinfo, and the engine with a real
 // source and a real sink.
-type world struct {
+type environment struct {
 	clusters   map[string]*local.Cluster
 	management *kube.Client
 	proxies    []proxy
@@ -39,17 +39,17 @@ type world struct {
 	sink   *apply.Sink
 }
 
-func newWorld(t *testing.T) *world {
+func newEnvironment(t *testing.T) *environment {
 	t.Helper()
 	ctx := t.Context()
 	clusters := sandboxtest.Clusters(t, 2)
 	var group errgroup.Group
 	for _, c := range clusters {
-		group.Go(func() error { return furnish(ctx, c) })
+		group.Go(func() error { return populate(ctx, c) })
 	}
 	require.NoError(t, group.Wait())
 
-	w := &world{clusters: map[string]*local.Cluster{}, written: map[string]int64{}, memo: engine.New(engine.Options{})}
+	w := &environment{clusters: map[string]*local.Cluster{}, written: map[string]int64{}, memo: engine.New(engine.Options{})}
 	configs := map[string]*rest.Config{}
 	for _, c := range clusters {
 		config, err := c.Config()
@@ -76,8 +76,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// run keeps the source and the sink going until the test ends.
-func (w *world) run(t *testing.T) {
+// run runs the source and the sink until the test ends.
+func (w *environment) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var group errgroup.Group
@@ -89,14 +89,14 @@ func (w *world) run(t *testing.T) {
 	})
 }
 
-func (w *world) write(ctx context.Context, t *testing.T, documents string) {
+func (w *environment) write(ctx context.Context, t *testing.T, documents string) {
 	t.Helper()
 	require.NoError(t, w.management.ApplyYAML(ctx, []byte(documents)))
 }
 
-// translate carries out what follows from the clusters as they are now. An
-// object that an API server, or istiod behind it, refuses is an error.
-func (w *world) translate(ctx context.Context) (*snapshot.Plan, error) {
+// translate translates the current state of the clusters and applies the result. An
+// object that an API server or istiod rejects is an error.
+func (w *environment) translate(ctx context.Context) (*snapshot.Plan, error) {
 	input := w.source.Input()
 	if input == nil {
 		return nil, errors.New("the clusters have not been read yet")
@@ -109,7 +109,7 @@ func (w *world) translate(ctx context.Context) (*snapshot.Plan, error) {
 		read["Settings"] = o.Generation
 	}
 	if !maps.Equal(read, w.written) {
-		return nil, fmt.Errorf("generations %v have been read, and %v were written", read, w.written)
+		return nil, fmt.Errorf("read generations %v, wrote %v", read, w.written)
 	}
 	state := w.memo.Translate(input)
 	w.sink.Apply(state.Output)
@@ -122,7 +122,7 @@ func (w *world) translate(ctx context.Context) (*snapshot.Plan, error) {
 	return state.Plan, nil
 }
 
-// accepted reports what is not accepted of the policies that are named.
+// accepted returns an error if one of the policies is not accepted.
 func accepted(plan *snapshot.Plan, names []string) error {
 	verdicts, issues := map[string][]snapshot.Verdict{}, map[string][]snapshot.Issue{}
 	for _, p := range plan.Policies {
@@ -156,10 +156,11 @@ func accepted(plan *snapshot.Plan, names []string) error {
 	return nil
 }
 
-// ask asks control planes as every proxy, and says what differs from the Plan.
-func (w *world) ask(ctx context.Context, plan *snapshot.Plan) (told map[string]*envoy.Config, count int, err error) {
-	told = map[string]*envoy.Config{}
-	var mu sync.Mutex // guards told
+// ask gets the configuration of every proxy, and returns the differences to the
+// Plan.
+func (w *environment) ask(ctx context.Context, plan *snapshot.Plan) (configs map[string]*envoy.Config, count int, err error) {
+	configs = map[string]*envoy.Config{}
+	var mu sync.Mutex // guards configs
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, p := range w.proxies {
@@ -167,7 +168,7 @@ func (w *world) ask(ctx context.Context, plan *snapshot.Plan) (told map[string]*
 			config, err := w.clusters[p.cluster].Proxy(ctx, p.namespace, p.pod)
 			mu.Lock()
 			defer mu.Unlock()
-			told[p.String()] = config
+			configs[p.String()] = config
 			return err
 		})
 	}
@@ -178,35 +179,35 @@ func (w *world) ask(ctx context.Context, plan *snapshot.Plan) (told map[string]*
 	for _, p := range w.proxies {
 		all := facts(plan, p)
 		count += len(all)
-		for _, d := range differences(all, told[p.String()]) {
+		for _, d := range differences(all, configs[p.String()]) {
 			wrong = append(wrong, p.String()+": "+d)
 		}
 	}
 	if len(wrong) > 0 {
 		err = fmt.Errorf("%d of %d differ:\n%s", len(wrong), count, strings.Join(wrong, "\n"))
 	}
-	return told, count, err
+	return configs, count, err
 }
 
-// atOnce is how many proxies ask at a time: each is a process.
+// atOnce bounds how many configurations are read in parallel: each needs a process.
 const atOnce = 3
 
-// converge waits until the named policies are in force and every proxy is told
-// what they mean.
-func (w *world) converge(t *testing.T, policies []string) (plan *snapshot.Plan, told map[string]*envoy.Config, count int) {
+// converge waits until the named policies are in force and every proxy matches the
+// Plan.
+func (w *environment) converge(t *testing.T, policies []string) (plan *snapshot.Plan, configs map[string]*envoy.Config, count int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 	defer cancel()
-	err := kube.Until(ctx, "proxies are told what is planned", func(ctx context.Context) (err error) {
+	err := kube.Until(ctx, "all proxies match the Plan", func(ctx context.Context) (err error) {
 		if plan, err = w.translate(ctx); err != nil {
 			return err
 		}
 		if err = accepted(plan, policies); err != nil {
 			return err
 		}
-		told, count, err = w.ask(ctx, plan)
+		configs, count, err = w.ask(ctx, plan)
 		return err
 	})
 	require.NoError(t, err)
-	return plan, told, count
+	return plan, configs, count
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/meshctl/meshctl/demo/envoy"
 )
 
-// toldRoutes spells a virtual host as plannedRoutes does. What the Plan leaves
-// to the mesh and the mesh has its own word for, such as retries, is left out
-// only where it has the mesh's own value.
-func toldRoutes(vh *envoy.VirtualHost) []string {
+// configuredRoutes formats a virtual host like plannedRoutes. A setting that the Plan
+// leaves to the mesh, such as retries, is omitted only if it has the default of the
+// mesh.
+func configuredRoutes(vh *envoy.VirtualHost) []string {
 	if vh == nil {
 		return []string{"no virtual host"}
 	}
 	var out []string
 	for _, r := range vh.Routes {
-		out = append(out, toldMatch(r.Match)+toldAction(r))
+		out = append(out, configuredMatch(r.Match)+configuredAction(r))
 	}
 	return out
 }
 
-func toldMatch(m envoy.RouteMatch) string {
+func configuredMatch(m envoy.RouteMatch) string {
 	fold := ""
 	if m.CaseSensitive != nil && !*m.CaseSensitive {
 		fold = " in any case"
@@ -38,8 +38,8 @@ func toldMatch(m envoy.RouteMatch) string {
 	}
 	var conditions []string
 	for _, h := range m.Headers {
-		// Envoy itself makes the name lower case.
-		text := "header " + strings.ToLower(h.Name) + toldValue(h.StringMatch, h.PresentMatch)
+		// Envoy converts the name to lower case.
+		text := "header " + strings.ToLower(h.Name) + configuredValue(h.StringMatch, h.PresentMatch)
 		if h.InvertMatch {
 			text = "not " + text
 		}
@@ -49,25 +49,25 @@ func toldMatch(m envoy.RouteMatch) string {
 		conditions = append(conditions, text)
 	}
 	for _, q := range m.QueryParameters {
-		conditions = append(conditions, "query "+q.Name+toldValue(q.StringMatch, q.PresentMatch))
+		conditions = append(conditions, "query "+q.Name+configuredValue(q.StringMatch, q.PresentMatch))
 	}
 	slices.Sort(conditions)
 	return strings.Join(append([]string{path}, conditions...), ", ")
 }
 
-func toldValue(m *envoy.StringMatcher, present bool) string {
+func configuredValue(m *envoy.StringMatcher, present bool) string {
 	switch {
 	case m == nil && present:
 		return " present"
 	case m == nil:
 		return " ?"
 	default:
-		return " " + toldString(*m)
+		return " " + configuredString(*m)
 	}
 }
 
-// toldString spells a match of a whole string.
-func toldString(m envoy.StringMatcher) string {
+// configuredString formats a match of a complete string.
+func configuredString(m envoy.StringMatcher) string {
 	fold := ""
 	if m.IgnoreCase {
 		fold = " in any case"
@@ -84,19 +84,19 @@ func toldString(m envoy.StringMatcher) string {
 	}
 }
 
-func toldAction(r envoy.Route) string {
-	out := " -> " + toldTargets(r.Route) + " timeout " + r.Route.Timeout + " retries " + toldRetries(r.Route.RetryPolicy)
+func configuredAction(r envoy.Route) string {
+	out := " -> " + configuredTargets(r.Route) + " timeout " + r.Route.Timeout + " retries " + configuredRetries(r.Route.RetryPolicy)
 	for _, m := range r.Route.RequestMirrorPolicies {
 		out += fmt.Sprintf(" mirror %v%% %s", m.RuntimeFraction.DefaultValue.Percent(), m.Cluster)
 	}
 	return out + hostText(r.Route.HostRewriteLiteral) + headerText("request", options(r.RequestHeadersToAdd), r.RequestHeadersToRemove) +
-		headerText("response", options(r.ResponseHeadersToAdd), r.ResponseHeadersToRemove) + toldFilters(r)
+		headerText("response", options(r.ResponseHeadersToAdd), r.ResponseHeadersToRemove) + configuredFilters(r)
 }
 
-// retriable is why Istio lets proxies try again; nobody can ask for more.
+// retriable are the retry conditions of Istio; they cannot be changed.
 const retriable = "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes"
 
-func toldRetries(r *envoy.RetryPolicy) string {
+func configuredRetries(r *envoy.RetryPolicy) string {
 	switch {
 	case r == nil:
 		return "0"
@@ -118,7 +118,7 @@ func hostText(host string) string {
 	return " host " + host
 }
 
-func toldTargets(a envoy.RouteAction) string {
+func configuredTargets(a envoy.RouteAction) string {
 	var out []string
 	for _, t := range a.Targets() {
 		text := t.Name + hostText(t.HostRewriteLiteral) + headerText("request", options(t.RequestHeadersToAdd), t.RequestHeadersToRemove) +
@@ -160,8 +160,8 @@ type corsFilter struct {
 	AllowCredentials                                  *bool
 }
 
-// toldFilters spells what a route tells HTTP filters.
-func toldFilters(r envoy.Route) string {
+// configuredFilters formats the settings of a route for HTTP filters.
+func configuredFilters(r envoy.Route) string {
 	out := ""
 	if f, ok := decode[faultFilter](r.TypedPerFilterConfig["envoy.filters.http.fault"]); ok {
 		if f.Delay != nil {
@@ -171,17 +171,17 @@ func toldFilters(r envoy.Route) string {
 			out += fmt.Sprintf(" abort %d %v%%", f.Abort.HTTPStatus, f.Abort.Percentage.Percent())
 		}
 	}
-	return out + toldCORS(r) + toldOwnFilters(r)
+	return out + configuredCORS(r) + configuredOwnFilters(r)
 }
 
-func toldCORS(r envoy.Route) string {
+func configuredCORS(r envoy.Route) string {
 	c, ok := decode[corsFilter](r.TypedPerFilterConfig["envoy.filters.http.cors"])
 	if !ok {
 		return ""
 	}
 	var origins []string
 	for _, o := range c.AllowOriginStringMatch {
-		origins = append(origins, toldString(o))
+		origins = append(origins, configuredString(o))
 	}
 	out := fmt.Sprintf(" cors %v methods %s headers %s expose %s", origins, c.AllowMethods, c.AllowHeaders, c.ExposeHeaders)
 	if c.MaxAge != "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// lie changes one value of a Plan, and says which facts must then differ.
-// change returns false for what does not have the value.
-type lie struct {
+// mutation changes one value of a Plan, and says which facts must then differ. A
+// function returns false if there is no such value.
+type mutation struct {
 	fact        string
 	action      func(*snapshot.Action) bool
 	route       func(*snapshot.Route) bool
@@ -24,10 +24,10 @@ type lie struct {
 	plan        func(*snapshot.Plan) bool
 }
 
-// lies has one for every sort of value that is compared.
-func lies() map[string]lie {
+// mutations has one for every kind of value that is compared.
+func mutations() map[string]mutation {
 	const routes, connections, access = "routes to ", "connections to ", "who may call "
-	return map[string]lie{
+	return map[string]mutation{
 		"weight":  {fact: routes, action: target(func(t *snapshot.Target) { t.Weight++ })},
 		"subset":  {fact: routes, action: target(func(t *snapshot.Target) { t.Subset += "x" })},
 		"host":    {fact: routes, action: target(func(t *snapshot.Target) { t.Host = "x" + t.Host })},
@@ -120,7 +120,7 @@ func target(change func(*snapshot.Target)) func(*snapshot.Action) bool {
 	}
 }
 
-// owned changes a copy of a value that may not be there.
+// owned changes a copy of an optional value.
 func owned[S, T any](field func(*S) **snapshot.WithOrigin[T], change func(*T)) func(*S) bool {
 	return func(s *S) bool {
 		at := field(s)
@@ -134,7 +134,7 @@ func owned[S, T any](field func(*S) **snapshot.WithOrigin[T], change func(*T)) f
 	}
 }
 
-// rule changes a copy of the first rule that has what is to be changed.
+// rule changes a copy of the first rule that has the value.
 func rule(change func(*snapshot.AccessRule) bool) func(*snapshot.DestinationPlan) bool {
 	return func(d *snapshot.DestinationPlan) bool {
 		for i, r := range d.Access {
@@ -149,29 +149,28 @@ func rule(change func(*snapshot.AccessRule) bool) func(*snapshot.DestinationPlan
 	}
 }
 
-// doubt asks whether a difference would have shown: proxies that do what the
-// Plan says do not do what a Plan with a lie in it says, and a fact about the
-// value is what shows it. It returns the lies that nobody noticed, or that there
-// was no place for.
-func (w *world) doubt(t *testing.T, name string, plan *snapshot.Plan, told map[string]*envoy.Config, lies map[string]lie) map[string]lie {
+// undetected returns the mutations that the facts do not detect, or that do not
+// apply to the Plan. A mutation is detected if the facts of the changed Plan differ
+// from the configuration of a proxy that matches the Plan.
+func (w *environment) undetected(t *testing.T, name string, plan *snapshot.Plan, configs map[string]*envoy.Config, candidates map[string]mutation) map[string]mutation {
 	t.Helper()
-	unnoticed := map[string]lie{}
-	for what, lie := range lies {
-		changed := lie.tell(plan)
-		if changed == nil || !w.noticed(lie, changed, told) {
-			unnoticed[what] = lie
+	undetected := map[string]mutation{}
+	for what, mutation := range candidates {
+		changed := mutation.mutate(plan)
+		if changed == nil || !w.detects(mutation, changed, configs) {
+			undetected[what] = mutation
 		}
 	}
 	for _, p := range w.proxies {
-		assert.Empty(t, differences(facts(plan, p), told[p.String()]), "%s: the lies must not reach the Plan itself", name)
+		assert.Empty(t, differences(facts(plan, p), configs[p.String()]), "%s: the Plan itself must not change", name)
 	}
-	return unnoticed
+	return undetected
 }
 
-func (w *world) noticed(l lie, changed *snapshot.Plan, told map[string]*envoy.Config) bool {
+func (w *environment) detects(mut mutation, changed *snapshot.Plan, configs map[string]*envoy.Config) bool {
 	for _, p := range w.proxies {
-		for _, d := range differences(facts(changed, p), told[p.String()]) {
-			if strings.HasPrefix(d, l.fact) {
+		for _, d := range differences(facts(changed, p), configs[p.String()]) {
+			if strings.HasPrefix(d, mut.fact) {
 				return true
 			}
 		}
@@ -179,15 +178,15 @@ func (w *world) noticed(l lie, changed *snapshot.Plan, told map[string]*envoy.Co
 	return false
 }
 
-// tell returns a Plan with the lie in it; nil if there is no place for it.
-func (l lie) tell(plan *snapshot.Plan) *snapshot.Plan {
-	changed, told := *plan, false
+// mutate returns a changed copy of a Plan; nil if the mutation does not apply.
+func (mut mutation) mutate(plan *snapshot.Plan) *snapshot.Plan {
+	changed, applied := *plan, false
 	meshes := map[*snapshot.MeshPlan]*snapshot.MeshPlan{}
 	changed.Meshes = nil
 	for _, m := range plan.Meshes {
 		own := *m
 		own.Gateways = append([]snapshot.GatewayPlan(nil), m.Gateways...)
-		told = l.mesh != nil && l.mesh(&own) || told
+		applied = mut.mesh != nil && mut.mesh(&own) || applied
 		meshes[m] = &own
 		changed.Meshes = append(changed.Meshes, &own)
 	}
@@ -205,31 +204,31 @@ func (l lie) tell(plan *snapshot.Plan) *snapshot.Plan {
 		}
 		own.Views = nil
 		for _, v := range d.Views {
-			view := l.tellView(v, &told)
+			view := mut.mutateView(v, &applied)
 			view.Mesh = meshes[v.Mesh]
 			own.Views = append(own.Views, view)
 		}
-		told = l.destination != nil && l.destination(&own) || told
+		applied = mut.destination != nil && mut.destination(&own) || applied
 		destinations = append(destinations, &own)
 	}
 	changed.Destinations = snapshot.ListOf(destinations)
-	told = l.plan != nil && l.plan(&changed) || told
-	if !told {
+	applied = mut.plan != nil && mut.plan(&changed) || applied
+	if !applied {
 		return nil
 	}
 	return &changed
 }
 
-func (l lie) tellView(v *snapshot.View, told *bool) *snapshot.View {
+func (mut mutation) mutateView(v *snapshot.View, applied *bool) *snapshot.View {
 	own := *v
 	own.Routes = nil
 	for _, r := range v.Routes {
 		route, action := *r, *r.Action
-		*told = l.action != nil && l.action(&action) || *told
+		*applied = mut.action != nil && mut.action(&action) || *applied
 		route.Action = &action
-		*told = l.route != nil && l.route(&route) || *told
+		*applied = mut.route != nil && mut.route(&route) || *applied
 		own.Routes = append(own.Routes, &route)
 	}
-	*told = l.view != nil && l.view(&own) || *told
+	*applied = mut.view != nil && mut.view(&own) || *applied
 	return &own
 }
