@@ -83,7 +83,9 @@ func (u *up) create(ctx context.Context) error {
 		// The binary with Kubernetes and Istio; takes minutes the first time only.
 		{title: "Preparing Kubernetes and Istio", run: u.prepare},
 		// Two clusters with Istio and the application, in parallel.
-		{title: "Starting cluster-1 and cluster-2 with Istio and bookinfo", run: u.createClusters, undo: u.stopClusters},
+		{title: "Starting cluster-1 and cluster-2 with Istio and bookinfo", run: u.createClusters, undo: func(ctx context.Context) error {
+			return stopClusters(ctx, u.runtime, u.state.Clusters)
+		}},
 		// The management cluster is registered, too, because it also runs workloads.
 		{title: "Registering both clusters", run: u.register},
 		{title: "Starting meshctl serve", run: u.startServe, undo: u.stopServe},
@@ -149,18 +151,7 @@ func installBookinfo(ctx context.Context, c Cluster) error {
 	if err != nil {
 		return err
 	}
-	objects, err := manifests.Bookinfo(c.Name())
-	if err != nil {
-		return err
-	}
-	if err := client.ApplyYAML(ctx, objects); err != nil {
-		return err
-	}
-	return client.WaitInjected(ctx, "bookinfo")
-}
-
-func (u *up) stopClusters(ctx context.Context) error {
-	return stopClusters(ctx, u.runtime, u.state.Clusters)
+	return manifests.InstallBookinfo(ctx, client, c.Name())
 }
 
 // stopClusters stops the existing clusters in parallel.

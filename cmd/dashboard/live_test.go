@@ -12,65 +12,48 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
-	"github.com/meshctl/meshctl/engine/api/crds"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 )
 
-// management is a real management cluster, and what applies manifests there.
-func management(t *testing.T) (*rest.Config, func([]byte)) {
+// management is a real management cluster with the CRDs and the namespace.
+func management(t *testing.T) *rest.Config {
 	t.Helper()
 	config := sandboxtest.APIServer(t)
-	client, err := kube.New("management", config)
+	_, err := registration.InstallCRDs(t.Context(), config)
 	require.NoError(t, err)
-	definitions, err := crds.All()
-	require.NoError(t, err)
-	for _, crd := range definitions {
-		data, err := yaml.Marshal(crd)
-		require.NoError(t, err)
-		require.NoError(t, client.ApplyYAML(t.Context(), data))
-	}
-	require.NoError(t, client.ApplyYAML(t.Context(), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: gloo-mesh}\n")))
-	apply := func(data []byte) {
-		// A new kind takes a moment until discovery offers it.
-		require.EventuallyWithT(t, func(c *assert.CollectT) {
-			fresh, err := kube.New("management", config)
-			require.NoError(c, err)
-			require.NoError(c, fresh.ApplyYAML(t.Context(), data))
-		}, waittest.Limit, 200*time.Millisecond)
-	}
-	return config, apply
+	sandboxtest.MakeNamespace(t, config, snapshot.DefaultNamespace)
+	return config
 }
 
 // TestLive follows a real management cluster: a policy that is applied shows.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	config, apply := management(t)
+	config := management(t)
 	input, _, err := offline.Load(os.DirFS(bookinfo))
 	require.NoError(t, err)
 	discovered, err := offline.Files(engine.Translate(input).Output)
 	require.NoError(t, err)
 	for _, file := range []string{"mesh.yaml", "workload.yaml", "destination.yaml"} {
-		apply(discovered[path.Join(offline.ManagementFolder, file)])
+		sandboxtest.Apply(t, config, discovered[path.Join(offline.ManagementFolder, file)])
 	}
-	apply([]byte(registrations))
+	sandboxtest.Apply(t, config, []byte(registrations))
 	viewer := rest.CopyConfig(config)
 	viewer.Impersonate = rest.ImpersonationConfig{UserName: "viewer"}
-	apply([]byte(viewerRole))
+	sandboxtest.Apply(t, config, []byte(viewerRole))
 
-	for name, config := range map[string]*rest.Config{"all": config, "no secrets": viewer} {
+	for name, access := range map[string]*rest.Config{"all": config, "no secrets": viewer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			source := startLive(t, config)
+			source := startLive(t, access)
 			if name == "all" {
 				assert.NotContains(t, source.Name(), "only")
 			} else {
@@ -81,7 +64,7 @@ func TestLive(t *testing.T) {
 				return n.Index != nil && len(n.Index.Destinations().Rows) == 8 && len(n.Index.Fleet(n.Facts).Rows) == 2
 			})
 			policy := strings.ReplaceAll(name, " ", "-")
-			apply([]byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: " + policy + ", namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
+			sandboxtest.Apply(t, config, []byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: "+policy+", namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
 			applied := time.Now()
 			latest := await(t, source, func(n *tui.Update) bool {
 				return slices.ContainsFunc(n.Index.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,9 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/load"
-	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
-	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/serve"
@@ -35,12 +32,8 @@ func TestReadersAgreeWithTheServer(t *testing.T) {
 	_, err = registration.Register(t.Context(), registration.Options{Name: "cluster-1", RemoteConfig: config, MgmtConfig: config})
 	require.NoError(t, err)
 	apply := func(manifests string) {
-		// A new kind takes a moment until discovery offers it.
-		require.EventuallyWithT(t, func(c *assert.CollectT) {
-			client, err := kube.New("cluster-1", config)
-			require.NoError(c, err)
-			require.NoError(c, client.ApplyYAML(t.Context(), []byte(manifests)))
-		}, waittest.Limit, 200*time.Millisecond)
+		t.Helper()
+		sandboxtest.Apply(t, config, []byte(manifests))
 	}
 	apply(virtualServices)
 	apply(aMesh)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 	"github.com/meshctl/meshctl/wizards/wizardtest"
@@ -24,8 +25,8 @@ var _ tui.Changer = (*writable)(nil)
 // TestWrite edits and deletes on a real API server, which is asked before.
 func TestWrite(t *testing.T) {
 	t.Parallel()
-	config, apply := management(t)
-	apply([]byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: edited, namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
+	config := management(t)
+	sandboxtest.Apply(t, config, []byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: edited, namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
 	w, err := newWritable(t.Context(), startLive(t, config))
 	require.NoError(t, err)
 	ref := snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "edited"}

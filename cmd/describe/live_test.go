@@ -6,21 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/load"
-	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
-	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
-	"github.com/meshctl/meshctl/engine/api/crds"
 	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -31,16 +27,9 @@ func TestLive(t *testing.T) {
 	t.Parallel()
 	const dir = "../../testdata/translate/bookinfo"
 	config := sandboxtest.APIServer(t)
-	client, err := kube.New("management", config)
+	_, err := registration.InstallCRDs(t.Context(), config)
 	require.NoError(t, err)
-	definitions, err := crds.All()
-	require.NoError(t, err)
-	for _, crd := range definitions {
-		data, err := yaml.Marshal(crd)
-		require.NoError(t, err)
-		require.NoError(t, client.ApplyYAML(t.Context(), data))
-	}
-	require.NoError(t, client.ApplyYAML(t.Context(), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: gloo-mesh}\n")))
+	sandboxtest.MakeNamespace(t, config, snapshot.DefaultNamespace)
 	input, _, err := offline.Load(offline.Dir(filepath.Join(dir, "in")))
 	require.NoError(t, err)
 	manifests, err := offline.Files(engine.Translate(input).Output)
@@ -54,12 +43,7 @@ func TestLive(t *testing.T) {
 		if path.Dir(file) != offline.ManagementFolder {
 			continue
 		}
-		// A new kind takes a moment until discovery offers it.
-		require.EventuallyWithT(t, func(c *assert.CollectT) {
-			fresh, err := kube.New("management", config)
-			require.NoError(c, err)
-			require.NoError(c, fresh.ApplyYAML(t.Context(), data))
-		}, waittest.Limit, 200*time.Millisecond, file)
+		sandboxtest.Apply(t, config, data)
 	}
 
 	for file, question := range map[string]Options{

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -86,14 +85,7 @@ func withBookinfo(ctx context.Context, c *local.Cluster) error {
 	if err != nil {
 		return err
 	}
-	bookinfo, err := manifests.Bookinfo(c.Name())
-	if err != nil {
-		return err
-	}
-	if err := client.ApplyYAML(ctx, bookinfo); err != nil {
-		return err
-	}
-	return client.WaitInjected(ctx, "bookinfo")
+	return manifests.InstallBookinfo(ctx, client, c.Name())
 }
 
 // result is that of a run of the binary.
@@ -129,33 +121,16 @@ func (w *environment) must(args ...string) result {
 // server is a running `meshctl serve`.
 type server struct {
 	cmd     *exec.Cmd
-	log     *lockedBuffer
+	log     *sandboxtest.Buffer
 	metrics string
 	exited  chan error
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // startServe starts the management plane and waits until it is ready.
 func (w *environment) startServe() {
 	w.t.Helper()
 	address := sandboxtest.Address(w.t)
-	s := &server{log: &lockedBuffer{}, metrics: "http://" + address, exited: make(chan error, 1)}
+	s := &server{log: &sandboxtest.Buffer{}, metrics: "http://" + address, exited: make(chan error, 1)}
 	s.cmd = exec.Command(w.binary, "serve", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "--metrics-bind", address)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

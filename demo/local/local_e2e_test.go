@@ -185,14 +185,7 @@ func installBookinfo(ctx context.Context, c *local.Cluster) error {
 	if err != nil {
 		return err
 	}
-	bookinfo, err := manifests.Bookinfo(c.Name())
-	if err != nil {
-		return err
-	}
-	if err := client.ApplyYAML(ctx, bookinfo); err != nil {
-		return err
-	}
-	return client.WaitInjected(ctx, "bookinfo")
+	return manifests.InstallBookinfo(ctx, client, c.Name())
 }
 
 // badVirtualService is valid for the schema; only istiod rejects the expression.

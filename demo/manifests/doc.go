@@ -1,9 +1,13 @@
-// Package manifests has the manifests that a demo applies: the settings of Istio, Open Service Mesh, the bookinfo application and the policies.
+// Package manifests has the manifests that a demo applies: the settings of Istio,
+// Open Service Mesh, the bookinfo application and the policies.
 package manifests
 
 import (
+	"context"
 	"embed"
 	"fmt"
+
+	"github.com/meshctl/meshctl/demo/kube"
 )
 
 //go:embed *.yaml
@@ -22,6 +26,19 @@ func Bookinfo(cluster string) ([]byte, error) {
 		return nil, fmt.Errorf("bookinfo is written for cluster-1 and cluster-2, not for %s: %w", cluster, err)
 	}
 	return data, nil
+}
+
+// InstallBookinfo applies the application of one cluster, and waits until all of
+// its pods have sidecars.
+func InstallBookinfo(ctx context.Context, client *kube.Client, cluster string) error {
+	bookinfo, err := Bookinfo(cluster)
+	if err != nil {
+		return err
+	}
+	if err := client.ApplyYAML(ctx, bookinfo); err != nil {
+		return err
+	}
+	return client.WaitInjected(ctx, "bookinfo")
 }
 
 // VirtualMesh returns the VirtualMesh that joins both clusters.

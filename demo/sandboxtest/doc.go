@@ -2,6 +2,7 @@
 //
 //   - sandboxtest.go: API servers with etcd, whole clusters, meshctl, ports
 //   - objects.go: objects that many tests create and read
+//   - buffer.go: collects output
 //   - rendered.go: validates rendered objects by the mesh of a cluster
 //
 // The binaries are built on first use. When the test binary exits, a guard kills

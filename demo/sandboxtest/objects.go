@@ -10,6 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // Clientset returns a client of the built-in types.
@@ -28,6 +31,19 @@ func MakeNamespace(t testing.TB, config *rest.Config, name string) {
 	if !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
+}
+
+// Apply applies manifests. The API server may serve a new kind only a moment after
+// its CRD is established, so it is repeated until it succeeds.
+func Apply(t testing.TB, config *rest.Config, manifests []byte) {
+	t.Helper()
+	waittest.NoError(t, "the manifests are applied", func() error {
+		client, err := kube.New("sandbox", config)
+		if err != nil {
+			return err
+		}
+		return client.ApplyYAML(t.Context(), manifests)
+	})
 }
 
 // Secret reads a Secret, which must exist.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -70,7 +71,7 @@ type editor struct {
 	client  *kube.Client
 	dynamic dynamic.Interface
 	worker  *worker
-	log     *logged
+	log     *sandboxtest.Buffer
 	ended   chan error
 	// edits counts the edits of the policy.
 	edits int
@@ -82,7 +83,7 @@ func newEditor(t *testing.T, config *rest.Config, client *kube.Client) *editor {
 	unlimited.QPS = -1
 	api, err := dynamic.NewForConfig(unlimited)
 	require.NoError(t, err)
-	e := &editor{t: t, client: client, dynamic: api, log: &logged{}, ended: make(chan error, 1)}
+	e := &editor{t: t, client: client, dynamic: api, log: &sandboxtest.Buffer{}, ended: make(chan error, 1)}
 	o, err := Options{Management: config, Log: slog.New(slog.NewTextHandler(e.log, nil))}.withDefaults()
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()

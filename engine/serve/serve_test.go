@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,28 +29,10 @@ import (
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-// logged collects log lines from many goroutines.
-type logged struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 // replica is a Run under way.
 type replica struct {
 	t       *testing.T
-	log     *logged
+	log     *sandboxtest.Buffer
 	address string
 	cancel  context.CancelFunc
 	ended   chan error
@@ -62,7 +42,7 @@ type replica struct {
 func start(t *testing.T, management *rest.Config, identity string) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &replica{t: t, log: &logged{}, cancel: cancel, ended: make(chan error, 1)}
+	r := &replica{t: t, log: &sandboxtest.Buffer{}, cancel: cancel, ended: make(chan error, 1)}
 	listening := make(chan net.Addr, 1)
 	go func() {
 		r.ended <- Run(ctx, Options{
@@ -134,14 +114,7 @@ func world(t *testing.T, n int) []*local.Cluster {
 			if err != nil {
 				return err
 			}
-			bookinfo, err := manifests.Bookinfo(c.Name())
-			if err != nil {
-				return err
-			}
-			if err := client.ApplyYAML(t.Context(), bookinfo); err != nil {
-				return err
-			}
-			return client.WaitInjected(t.Context(), "bookinfo")
+			return manifests.InstallBookinfo(t.Context(), client, c.Name())
 		})
 	}
 	require.NoError(t, group.Wait())
