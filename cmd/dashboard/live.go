@@ -107,7 +107,7 @@ func (l *live) start(ctx context.Context) error {
 	log := slog.New(slog.DiscardHandler)
 	group, ctx := errgroup.WithContext(ctx)
 	options := watch.Options{
-		Management: l.config, Namespace: l.opts.Namespace, Log: log, Statuses: true, Version: l.opts.factory.Version.Version, Probe: probe, Timeout: probe, Grace: grace,
+		Management: l.config, Namespace: l.opts.Namespace, Log: log, Statuses: true, Version: l.opts.factory.Version.Version, ProbeInterval: probe, ProbeTimeout: probe, Grace: grace,
 	}
 	if l.unread != "" {
 		options.Grace = time.Nanosecond // there is nothing to wait for
@@ -206,7 +206,7 @@ func lagging(before map[string]time.Time, clusters []*snapshot.Cluster, pending 
 
 // poll reads what is not watched, and reports whether it has changed.
 func (l *live) poll() bool {
-	readError, facts := l.watch.Trouble(), l.facts()
+	readError, facts := l.watch.ManagementReason(), l.facts()
 	if readError == l.latest.ReadError && maps.Equal(facts, l.latest.Facts) {
 		return false
 	}

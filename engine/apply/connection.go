@@ -35,7 +35,7 @@ type listener interface {
 // it knows which are worth a line in the log.
 func (c *connection) watch(ctx context.Context, kind snapshot.Kind, store *store) {
 	lister := &kube.Lister{Client: c.Client, Kind: kind, Done: func(err error) { store.to.reported(c, kind, err) }}
-	lister.Follow(ctx, store)
+	lister.Run(ctx, store)
 }
 
 // close ends the watches and waits for them.

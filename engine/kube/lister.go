@@ -24,7 +24,7 @@ import (
 func IsAbsent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // Lister lists and watches the objects of one kind. It is a
-// cache.ListerWatcherWithContext; Follow runs a reflector with it.
+// cache.ListerWatcherWithContext; Run runs a reflector with it.
 type Lister struct {
 	Client *Client
 	Kind   snapshot.Kind
@@ -41,19 +41,20 @@ type Lister struct {
 	absent atomic.Bool
 }
 
-// listBackoff paces the tries to list a kind that cannot be listed. Its cap is
-// how long an installed CRD may go unnoticed, at the price of one small request
-// in that time.
+// listBackoff is the backoff of requests for a kind that cannot be listed. Its
+// cap bounds how long a newly installed CRD goes unnoticed, and costs one small
+// request in that time.
 var listBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 12 * time.Second}
 
-// Follow lists and watches into a store until ctx ends, and returns when nothing
+// Run lists and watches into a store until ctx ends, and returns when nothing
 // more will be stored.
-func (l *Lister) Follow(ctx context.Context, store cache.ReflectorStore) {
-	// The reflector would log each failed try of each kind. Done is told of them.
+func (l *Lister) Run(ctx context.Context, store cache.ReflectorStore) {
+	// The reflector would log each failed request of each kind. Done is called with
+	// the errors instead.
 	quiet := logr.Discard()
 	backoff := listBackoff
-	// Without an expected type, what Page or a decoder puts in the place of an
-	// object reaches the store.
+	// The type is not set: Page or a decoder may replace an object by one of
+	// another type, which must reach the store.
 	cache.NewReflectorWithOptions(l, nil, store, cache.ReflectorOptions{
 		Name: l.Kind.Info().Resource, TypeDescription: l.Kind.String(), Logger: &quiet, Backoff: &backoff,
 	}).RunWithContext(klog.NewContext(ctx, quiet))
@@ -65,7 +66,8 @@ func (l *Lister) request(options *metav1.ListOptions) *rest.Request {
 		SpecificallyVersionedParams(options, metav1.ParameterCodec, optionsVersion)
 }
 
-// done reports a request. That the server wants the client to start over is no failure.
+// done reports the result of a request. If the server asks the client to list
+// again, that is no failure.
 func (l *Lister) done(ctx context.Context, err error) {
 	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
 		return
@@ -96,8 +98,8 @@ func (l *Lister) ListWithContext(ctx context.Context, options metav1.ListOptions
 	return l.Page(list)
 }
 
-// errAbsent makes the reflector list instead, as it does where streaming is not
-// available.
+// errAbsent makes the reflector list instead, as it does on servers without
+// streaming lists.
 var errAbsent = errors.New("the kind is not served")
 
 // WatchWithContext implements cache.WatcherWithContext.
@@ -109,8 +111,8 @@ func (l *Lister) WatchWithContext(ctx context.Context, options metav1.ListOption
 	watcher, err := l.request(&options).Watch(ctx)
 	l.done(ctx, err)
 	if err != nil && options.SendInitialEvents != nil {
-		// The reflector would sleep on a refused connection without looking
-		// whether it was stopped; an error of no known kind makes it list instead.
+		// After a refused connection, the reflector would sleep without checking
+		// whether it was stopped; an error of an unknown type makes it list instead.
 		return nil, errors.New(err.Error())
 	}
 	return watcher, err

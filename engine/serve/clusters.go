@@ -39,7 +39,7 @@ func NewClusters(o ClusterOptions) (*Clusters, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Told = registry.Synced()
+	o.RegistrySynced = registry.Synced()
 	source, err := watch.New(o.Options)
 	if err != nil {
 		return nil, err

@@ -44,9 +44,9 @@ type Options struct {
 	identity string
 	// lease is how the Lease is held.
 	lease leaseTimes
-	// probe is how often clusters are asked for a sign of life; the Source's
-	// default if zero.
-	probe time.Duration
+	// probeInterval is the pause between probes of a cluster; the Source's default
+	// if zero.
+	probeInterval time.Duration
 }
 
 // leaseTimes bound how long a Lease outlives its holder. A holder that cannot

@@ -120,7 +120,7 @@ func newWorker(o Options, registerer prometheus.Registerer, m *metrics) (*worker
 func (o Options) clusters(sink *apply.Sink) ClusterOptions {
 	return ClusterOptions{
 		Options: watch.Options{
-			Management: o.Management, Namespace: o.Namespace, Log: o.Log, Probe: o.probe,
+			Management: o.Management, Namespace: o.Namespace, Log: o.Log, ProbeInterval: o.probeInterval,
 			RefuseIntersecting: o.RefuseIntersecting, Version: o.Version,
 		},
 		UserAgent: o.UserAgent, Sink: sink,

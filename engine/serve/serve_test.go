@@ -46,7 +46,7 @@ func start(t *testing.T, management *rest.Config, identity string) *replica {
 	listening := make(chan net.Addr, 1)
 	go func() {
 		r.ended <- Run(ctx, Options{
-			Management: management, MetricsBind: "127.0.0.1:0", LeaderElect: true, identity: identity, probe: time.Second,
+			Management: management, MetricsBind: "127.0.0.1:0", LeaderElect: true, identity: identity, probeInterval: time.Second,
 			Log:      slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			OnListen: func(a net.Addr) { listening <- a },
 		})

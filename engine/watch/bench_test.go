@@ -14,8 +14,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// feedOf finds the feed of a type in a plane.
-func feedOf[T object](t testing.TB, p *plane[snapshot.Cluster]) *feed[T] {
+// feedOf finds the feed of a type in a cache.
+func feedOf[T object](t testing.TB, p *clusterCache[snapshot.Cluster]) *feed[T] {
 	t.Helper()
 	for _, f := range p.feeds {
 		if typed, ok := f.(*feed[T]); ok {
@@ -27,8 +27,8 @@ func feedOf[T object](t testing.TB, p *plane[snapshot.Cluster]) *feed[T] {
 }
 
 // fill puts a service, a slice and two pods for each of n services into a
-// plane, as its reflectors would.
-func fill(t testing.TB, p *plane[snapshot.Cluster], n int) {
+// cache, as its reflectors would.
+func fill(t testing.TB, p *clusterCache[snapshot.Cluster], n int) {
 	t.Helper()
 	var services, slices, pods []any
 	for i := range n {
@@ -50,34 +50,34 @@ func service(name string, port int32) *corev1.Service {
 }
 
 // filledSource is a Source of n clusters that reads no API server, and the
-// planes of its clusters.
-func filledSource(t testing.TB, clusters, services int) (*Source, []*plane[snapshot.Cluster]) {
+// caches of its clusters.
+func filledSource(t testing.TB, clusters, services int) (*Source, []*clusterCache[snapshot.Cluster]) {
 	t.Helper()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
 	s, err := New(Options{Management: config, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	var planes []*plane[snapshot.Cluster]
+	var caches []*clusterCache[snapshot.Cluster]
 	for i := range clusters {
-		m := newMember(fmt.Sprintf("cluster-%02d", i), setup{scheme: s.scheme}, s.options.Log, s.wake)
-		p, err := newManagedPlane(config, s.scheme, nil, m.touch)
+		state := newClusterState(fmt.Sprintf("cluster-%02d", i), sessionSettings{scheme: s.scheme}, s.options.Log, s.notify)
+		p, err := newManagedCache(config, s.scheme, nil, state.onChange)
 		require.NoError(t, err)
 		fill(t, p, services)
-		owner := &session{member: m}
-		m.active = &running{session: owner, cancel: func() {}}
-		m.publish(owner, p)
-		s.members[m.next.Name] = m
-		planes = append(planes, p)
+		owner := &session{cluster: state}
+		state.active = &runningSession{session: owner, cancel: func() {}}
+		state.publish(owner, p)
+		s.clusters[state.next.Name] = state
+		caches = append(caches, p)
 	}
-	s.open.Store(true)
-	return s, planes
+	s.ready.Store(true)
+	return s, caches
 }
 
 func TestAChangeLeavesOtherClustersAlone(t *testing.T) {
 	t.Parallel()
-	s, planes := filledSource(t, 3, 10)
+	s, caches := filledSource(t, 3, 10)
 	before := s.Input()
 	drainSignal(s)
-	require.NoError(t, feedOf[*corev1.Service](t, planes[1]).Update(service("service-0003", 81)))
+	require.NoError(t, feedOf[*corev1.Service](t, caches[1]).Update(service("service-0003", 81)))
 	require.Len(t, s.Changed(), 1)
 	after := s.Input()
 	require.Same(t, before.Clusters[0], after.Clusters[0])
@@ -103,8 +103,8 @@ func drainSignal(s *Source) {
 func BenchmarkInput(b *testing.B) {
 	for _, size := range []struct{ clusters, services int }{{2, 1000}, {50, 1000}} {
 		b.Run(fmt.Sprintf("%dx%d", size.services, size.clusters), func(b *testing.B) {
-			s, planes := filledSource(b, size.clusters, size.services)
-			changed := planes[len(planes)/2]
+			s, caches := filledSource(b, size.clusters, size.services)
+			changed := caches[len(caches)/2]
 			f := feedOf[*corev1.Service](b, changed)
 			b.ReportAllocs()
 			port := int32(1)
@@ -113,7 +113,7 @@ func BenchmarkInput(b *testing.B) {
 				port++
 				require.NoError(b, f.Update(service("service-0500", port)))
 				after := s.Input()
-				require.NotSame(b, before.Clusters[len(planes)/2], after.Clusters[len(planes)/2])
+				require.NotSame(b, before.Clusters[len(caches)/2], after.Clusters[len(caches)/2])
 				require.Same(b, before.Clusters[0], after.Clusters[0])
 				before = after
 			}

@@ -23,8 +23,8 @@ func (o *brokenObject) DeepCopyObject() runtime.Object { return o }
 
 // brokenObjects lists the objects of the kind that cannot be processed, in no order.
 func (f *feed[T]) brokenObjects(cluster string) []snapshot.Failure {
-	f.collection.mu.Lock()
-	defer f.collection.mu.Unlock()
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
 	var out []snapshot.Failure
 	for k, why := range f.broken {
 		message := "meshctl cannot process this object (" + why + ")"
@@ -41,17 +41,17 @@ func (f *feed[T]) brokenObjects(cluster string) []snapshot.Failure {
 }
 
 // failures lists the objects of all kinds that cannot be processed, in no order.
-func (p *plane[V]) failures(cluster string) []snapshot.Failure {
+func (c *clusterCache[V]) failures(cluster string) []snapshot.Failure {
 	var out []snapshot.Failure
-	for _, f := range p.feeds {
+	for _, f := range c.feeds {
 		out = append(out, f.brokenObjects(cluster)...)
 	}
 	return out
 }
 
 // onRejected logs that an object cannot be processed.
-func (p *plane[V]) onRejected(kind snapshot.Kind, k key, err error) {
-	log := p.log.With("kind", kind.String(), "object", k.namespace+"/"+k.name, "error", err)
+func (c *clusterCache[V]) onRejected(kind snapshot.Kind, k key, err error) {
+	log := c.log.With("kind", kind.String(), "object", k.namespace+"/"+k.name, "error", err)
 	var panicked *kube.PanicError
 	if errors.As(err, &panicked) {
 		log.Error("object cannot be processed; it is used as it was before, if at all. This is a defect of meshctl, please report it", "stack", string(panicked.Stack))

@@ -35,7 +35,7 @@ func panicky(o *corev1.Pod) bool {
 
 func newPanickyPods(seed ...*corev1.Pod) *pods {
 	p := &pods{}
-	p.collection = newCollection(seed, panicky, func() { p.changes++ })
+	p.store = newStore(seed, panicky, func() { p.changes++ })
 	return p
 }
 
@@ -115,7 +115,7 @@ func TestAPanicInAComparisonCostsOneObject(t *testing.T) {
 		o.Spec.hidden = hidden
 		return o
 	}
-	c := newCollection(nil, func(*odd) bool { return true }, func() {})
+	c := newStore(nil, func(*odd) bool { return true }, func() {})
 	first := oddity("a", 1)
 	require.NoError(t, c.Replace([]any{first, oddity("b", 1)}, ""))
 	require.NoError(t, c.Replace([]any{oddity("a", 2)}, ""))
@@ -142,7 +142,7 @@ func (l *logLines) String() string {
 	return l.buf.String()
 }
 
-// TestBrokenObjectsOfACluster follows real pods, of which some cannot be
+// TestBrokenObjectsOfACluster watches real pods, of which some cannot be
 // processed, until they are in a view and in failures.
 func TestBrokenObjectsOfACluster(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestBrokenObjectsOfACluster(t *testing.T) {
 
 	changed := make(chan struct{}, 1)
 	log := &logLines{}
-	p, err := newManagedPlane(config, scheme.New(), nil, func() { signal(changed) })
+	p, err := newManagedCache(config, scheme.New(), nil, func() { signal(changed) })
 	require.NoError(t, err)
 	p.log = slog.New(slog.NewTextHandler(log, nil))
 	for _, f := range p.feeds {
@@ -187,7 +187,7 @@ func TestBrokenObjectsOfACluster(t *testing.T) {
 		deadline := time.After(waittest.Limit)
 		for {
 			var view snapshot.Cluster
-			p.refill(&view)
+			p.copyTo(&view)
 			var have []string
 			for _, f := range sortedFailures(p.failures("west")) {
 				have = append(have, f.Ref.String()+": "+f.Message)

@@ -145,12 +145,12 @@ func randomScalar(random *rand.Rand, field protoreflect.FieldDescriptor) protore
 func TestObjectsOfAnyKindCanBeCompared(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	managed, err := newManagedPlane(config, scheme.New(), nil, func() {})
+	managed, err := newManagedCache(config, scheme.New(), nil, func() {})
 	require.NoError(t, err)
-	management, err := newManagementPlane(config, scheme.New(), "gloo-mesh", withStatuses, func() {})
+	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withStatuses, func() {})
 	require.NoError(t, err)
 	for _, f := range append(managed.feeds, management.feeds...) {
-		kind, _ := f.trouble()
+		kind := f.kind()
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			c, ok := f.(comparer)
@@ -168,7 +168,7 @@ func edited[T object](t *testing.T, strip func(T) bool, stored, ignored, kept T)
 		o.SetName("a")
 	}
 	changes := 0
-	c := newCollection(nil, strip, func() { changes++ })
+	c := newStore(nil, strip, func() { changes++ })
 	require.NoError(t, c.Replace([]any{stored}, ""))
 	before := c.list()
 	ignored.SetLabels(map[string]string{"edited": "yes"})

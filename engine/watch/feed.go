@@ -14,13 +14,13 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// troubled is how many requests in a row must fail until a feed counts as cut
-// off though its API server answers: a permission was taken away, a CRD removed.
-const troubled = 3
+// maxFailedRequests is how many requests in a row must fail until a kind counts
+// as unreadable though its API server answers: a permission or a CRD was removed.
+const maxFailedRequests = 3
 
-// feed follows one kind in one cluster into a collection.
+// feed watches one kind in one cluster and keeps its objects in a store.
 type feed[T object] struct {
-	*collection[T]
+	*store[T]
 	lister *kube.Lister
 	// failed is called, without locks held, with each request that fails.
 	failed func()
@@ -35,29 +35,32 @@ type feeder interface {
 	run(ctx context.Context)
 	read(ctx context.Context) error
 	isFilled() bool
-	trouble() (snapshot.Kind, error)
+	kind() snapshot.Kind
+	persistentError() error
 	brokenObjects(cluster string) []snapshot.Failure
 }
 
-// trouble is the error of the last request if several in a row failed.
-func (f *feed[T]) trouble() (snapshot.Kind, error) {
+func (f *feed[T]) kind() snapshot.Kind { return f.lister.Kind }
+
+// persistentError is the error of the last request if several in a row failed.
+func (f *feed[T]) persistentError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.failures < troubled {
-		return f.lister.Kind, nil
+	if f.failures < maxFailedRequests {
+		return nil
 	}
-	return f.lister.Kind, f.err
+	return f.err
 }
 
 // newFeed makes a feed of what a lister lists. Objects of the seed that have not
-// changed stay the same.
+// changed keep their pointers.
 func newFeed[T object](lister *kube.Lister, seed []T, strip func(T) bool, changed, failed func()) *feed[T] {
-	f := &feed[T]{collection: newCollection(seed, strip, changed), lister: lister, failed: failed}
+	f := &feed[T]{store: newStore(seed, strip, changed), lister: lister, failed: failed}
 	lister.Page, lister.Done = f.page, f.done
 	return f
 }
 
-// done records how a request went.
+// done records the result of a request.
 func (f *feed[T]) done(err error) {
 	missing := f.lister.Kind.Info().Optional && kube.IsAbsent(err)
 	f.mu.Lock()
@@ -75,10 +78,10 @@ func (f *feed[T]) done(err error) {
 	}
 }
 
-// run follows the kind until ctx ends, and returns when nothing more will be stored.
-func (f *feed[T]) run(ctx context.Context) { f.lister.Follow(ctx, f.collection) }
+// run watches the kind until ctx ends, and returns when nothing more will be stored.
+func (f *feed[T]) run(ctx context.Context) { f.lister.Run(ctx, f.store) }
 
-// read fills the collection once, without following what changes.
+// read fills the store once, without watching.
 func (f *feed[T]) read(ctx context.Context) error {
 	list, err := f.lister.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -11,26 +11,27 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// notSet is the reason of a cluster that has a KubernetesCluster, but of which
-// the registry has said nothing.
+// notSet is the reason of a cluster that has a KubernetesCluster, but for which
+// Set was not called.
 const notSet = "its kubeconfig Secret has not been read"
 
-// inputCache is the Input that was handed out last, to share what did not change.
+// inputCache is the last Input that was returned, to share what did not change.
 type inputCache struct {
 	dirty atomic.Bool
 	last  *snapshot.Input
-	// management is filled anew; view is the copy that readers have.
+	// management receives the current lists; view is the copy that readers have.
 	management snapshot.Management
 	view       *snapshot.Management
-	// unknown stand for clusters that are registered and not set.
+	// unknown are stubs of clusters with a KubernetesCluster for which Set was not
+	// called.
 	unknown map[string]*snapshot.Cluster
 }
 
-// Input is everything as it is now, or nil before Changed was first signalled.
-// Nothing that it returns ever changes: what is the same as last time is the
-// same pointer, or the same slice.
+// Input returns everything as it is now, or nil before Changed was first
+// signalled. It is immutable, and shares with the last one the pointers and slices
+// of what did not change.
 func (s *Source) Input() *snapshot.Input {
-	if !s.open.Load() {
+	if !s.ready.Load() {
 		return nil
 	}
 	s.mu.Lock()
@@ -46,7 +47,7 @@ func (s *Source) Input() *snapshot.Input {
 		next.RefuseIntersecting = next.Management.Server().DisallowIntersectingConfig
 	}
 	var broken []snapshot.Failure
-	next.Clusters, broken = s.clusters(next.Management)
+	next.Clusters, broken = s.clusterViews(next.Management)
 	next.Failures = sortedFailures(s.failures, s.management.failures(""), broken)
 	if last := cache.last; last != nil {
 		if slices.Equal(last.Clusters, next.Clusters) {
@@ -65,28 +66,28 @@ func (s *Source) Input() *snapshot.Input {
 
 func (s *Source) managementView() *snapshot.Management {
 	cache := &s.input
-	if s.management.refill(&cache.management) || cache.view == nil {
+	if s.management.copyTo(&cache.management) || cache.view == nil {
 		view := cache.management
 		cache.view = &view
 	}
 	return cache.view
 }
 
-// clusters lists the clusters that were set, and those that are registered but
-// were not: to leave one out would say that what is in it is gone. It also lists
-// the objects in them that cannot be processed.
-func (s *Source) clusters(management *snapshot.Management) ([]*snapshot.Cluster, []snapshot.Failure) {
-	clusters := make([]*snapshot.Cluster, 0, len(s.members))
+// clusterViews lists the clusters that were set, and those that are registered
+// but were not: without them, their objects would count as deleted. It also lists
+// the objects that cannot be processed.
+func (s *Source) clusterViews(management *snapshot.Management) ([]*snapshot.Cluster, []snapshot.Failure) {
+	clusters := make([]*snapshot.Cluster, 0, len(s.clusters))
 	var broken []snapshot.Failure
-	for _, m := range s.members {
-		c, failures := m.current()
-		clusters = append(clusters, c)
+	for _, c := range s.clusters {
+		view, failures := c.current()
+		clusters = append(clusters, view)
 		broken = append(broken, failures...)
 	}
 	unknown := map[string]*snapshot.Cluster{}
 	for _, registered := range management.KubernetesClusters {
 		name, domain := registered.Name, registered.Spec.ClusterDomain
-		if s.members[name] != nil {
+		if s.clusters[name] != nil {
 			continue
 		}
 		stub := s.input.unknown[name]

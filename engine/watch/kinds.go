@@ -18,80 +18,80 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// withoutCopies leaves out ConfigMaps that stand in every namespace and never
+// withoutCopies leaves out ConfigMaps that are in every namespace and never
 // hold a mesh's configuration.
 const withoutCopies = "metadata.name!=kube-root-ca.crt,metadata.name!=istio-ca-root-cert"
 
-// byHand selects what others than this program wrote: what it wrote itself is
-// followed by who writes it.
+// byHand selects objects that meshctl did not write; package apply watches those
+// that it did.
 const byHand = "!" + snapshot.NetworkingOwnerLabel
 
-// newManagedPlane prepares the feeds of a registered cluster: one line for each
+// newManagedCache prepares the feeds of a registered cluster: one line for each
 // list of snapshot.Cluster, which follows from the type of the objects.
-func newManagedPlane(config *rest.Config, scheme *runtime.Scheme, seed *snapshot.Cluster, changed func()) (*plane[snapshot.Cluster], error) {
-	c, err := newClient(config, scheme, runtime.ContentTypeProtobuf)
+func newManagedCache(config *rest.Config, scheme *runtime.Scheme, seed *snapshot.Cluster, changed func()) (*clusterCache[snapshot.Cluster], error) {
+	client, err := newClient(config, scheme, runtime.ContentTypeProtobuf)
 	if err != nil {
 		return nil, err
 	}
-	p := newPlane[snapshot.Cluster](c, changed)
+	cache := newClusterCache[snapshot.Cluster](client, changed)
 	seed = cmp.Or(seed, &snapshot.Cluster{})
-	return p, errors.Join(
-		add(p, seed, &kube.Lister{}, stripDeployment),
-		add(p, seed, &kube.Lister{}, stripDaemonSet),
-		add(p, seed, &kube.Lister{}, stripStatefulSet),
-		add(p, seed, &kube.Lister{}, stripReplicaSet),
-		add(p, seed, &kube.Lister{}, stripPod),
-		add(p, seed, &kube.Lister{}, stripService),
-		add(p, seed, &kube.Lister{}, stripEndpointSlice),
-		add(p, seed, &kube.Lister{}, stripNode),
-		add(p, seed, &kube.Lister{}, stripNamespace),
-		add(p, seed, &kube.Lister{Fields: withoutCopies}, stripConfigMap),
-		add(p, seed, &kube.Lister{Labels: byHand}, stripVirtualService),
-		add(p, seed, &kube.Lister{Labels: byHand}, stripServiceEntry),
-		add(p, seed, &kube.Lister{Labels: byHand}, stripDestinationRule),
-		add(p, seed, &kube.Lister{Labels: byHand}, stripAuthorizationPolicy),
-		add(p, seed, &kube.Lister{Labels: byHand}, stripSidecar),
-		add(p, seed, &kube.Lister{}, stripMeshConfig),
+	return cache, errors.Join(
+		add(cache, seed, &kube.Lister{}, stripDeployment),
+		add(cache, seed, &kube.Lister{}, stripDaemonSet),
+		add(cache, seed, &kube.Lister{}, stripStatefulSet),
+		add(cache, seed, &kube.Lister{}, stripReplicaSet),
+		add(cache, seed, &kube.Lister{}, stripPod),
+		add(cache, seed, &kube.Lister{}, stripService),
+		add(cache, seed, &kube.Lister{}, stripEndpointSlice),
+		add(cache, seed, &kube.Lister{}, stripNode),
+		add(cache, seed, &kube.Lister{}, stripNamespace),
+		add(cache, seed, &kube.Lister{Fields: withoutCopies}, stripConfigMap),
+		add(cache, seed, &kube.Lister{Labels: byHand}, stripVirtualService),
+		add(cache, seed, &kube.Lister{Labels: byHand}, stripServiceEntry),
+		add(cache, seed, &kube.Lister{Labels: byHand}, stripDestinationRule),
+		add(cache, seed, &kube.Lister{Labels: byHand}, stripAuthorizationPolicy),
+		add(cache, seed, &kube.Lister{Labels: byHand}, stripSidecar),
+		add(cache, seed, &kube.Lister{}, stripMeshConfig),
 	)
 }
 
-// statuses says what becomes of the statuses that we ourselves write.
+// statuses says whether the statuses that meshctl writes are kept.
 type statuses bool
 
 const (
-	// withStatuses keeps them, for who reads what was written.
+	// withStatuses keeps them, for readers of what was written.
 	withStatuses statuses = true
-	// withoutStatuses drops them where the engine does not read them, so that
-	// writing one does not wake who wrote it.
+	// withoutStatuses drops those that the engine does not read, so that writing
+	// one does not notify the writer.
 	withoutStatuses statuses = false
 )
 
-// newManagementPlane prepares the feeds of the management cluster: one line for
+// newManagementCache prepares the feeds of the management cluster: one line for
 // each list of snapshot.Management. Policies may be in any namespace, discovered
 // objects and registrations are in the management namespace only.
-func newManagementPlane(config *rest.Config, scheme *runtime.Scheme, namespace string, keep statuses, changed func()) (*plane[snapshot.Management], error) {
-	c, err := newClient(config, scheme, runtime.ContentTypeJSON)
+func newManagementCache(config *rest.Config, scheme *runtime.Scheme, namespace string, keep statuses, changed func()) (*clusterCache[snapshot.Management], error) {
+	client, err := newClient(config, scheme, runtime.ContentTypeJSON)
 	if err != nil {
 		return nil, err
 	}
-	p := newPlane[snapshot.Management](c, changed)
+	cache := newClusterCache[snapshot.Management](client, changed)
 	seed := &snapshot.Management{}
 	own := func() *kube.Lister { return &kube.Lister{Namespace: namespace} }
-	return p, errors.Join(
-		add(p, seed, own(), stripOwn[*discoveryv1.Mesh]),
-		add(p, seed, own(), stripOwn[*discoveryv1.Workload]),
-		add(p, seed, own(), stripOwn[*discoveryv1.Destination]),
-		add(p, seed, own(), unless(keep, func(o *multiclusterv1alpha1.KubernetesCluster) { reset(&o.Status) })),
-		add(p, seed, &kube.Lister{}, unless(keep, func(o *settingsv1.Settings) { reset(&o.Status) })),
-		add(p, seed, &kube.Lister{}, unless(keep, func(o *networkingv1.VirtualMesh) { reset(&o.Status) })),
-		add(p, seed, &kube.Lister{}, unless(keep, dropTrafficStatus)),
-		add(p, seed, &kube.Lister{}, unless(keep, dropAccessStatus)),
-		add(p, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.VirtualDestination) { reset(&o.Status) })),
-		add(p, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.ServiceDependency) { reset(&o.Status) })),
-		add(p, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.WasmDeployment) { reset(&o.Status) })),
-		add(p, seed, &kube.Lister{}, unless(keep, func(o *observabilityv1.AccessLogRecord) { reset(&o.Status) })),
-		add(p, seed, &kube.Lister{}, unless(keep, func(o *rbacv1.Role) { reset(&o.Status) })),
-		add(p, seed, &kube.Lister{}, unless(keep, func(o *rbacv1.RoleBinding) { reset(&o.Status) })),
+	return cache, errors.Join(
+		add(cache, seed, own(), stripOwn[*discoveryv1.Mesh]),
+		add(cache, seed, own(), stripOwn[*discoveryv1.Workload]),
+		add(cache, seed, own(), stripOwn[*discoveryv1.Destination]),
+		add(cache, seed, own(), unless(keep, func(o *multiclusterv1alpha1.KubernetesCluster) { reset(&o.Status) })),
+		add(cache, seed, &kube.Lister{}, unless(keep, func(o *settingsv1.Settings) { reset(&o.Status) })),
+		add(cache, seed, &kube.Lister{}, unless(keep, func(o *networkingv1.VirtualMesh) { reset(&o.Status) })),
+		add(cache, seed, &kube.Lister{}, unless(keep, dropTrafficStatus)),
+		add(cache, seed, &kube.Lister{}, unless(keep, dropAccessStatus)),
+		add(cache, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.VirtualDestination) { reset(&o.Status) })),
+		add(cache, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.ServiceDependency) { reset(&o.Status) })),
+		add(cache, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.WasmDeployment) { reset(&o.Status) })),
+		add(cache, seed, &kube.Lister{}, unless(keep, func(o *observabilityv1.AccessLogRecord) { reset(&o.Status) })),
+		add(cache, seed, &kube.Lister{}, unless(keep, func(o *rbacv1.Role) { reset(&o.Status) })),
+		add(cache, seed, &kube.Lister{}, unless(keep, func(o *rbacv1.RoleBinding) { reset(&o.Status) })),
 	)
 }
 

@@ -20,27 +20,27 @@ import (
 // notRead is the reason of clusters of which only the name was read.
 const notRead = "only the management cluster was read"
 
-// ReadOnce reads the management cluster once and follows nothing. Registered
-// clusters are named, but Unsynced: what they hold is known by the discovered
-// objects. An empty namespace means snapshot.DefaultNamespace.
+// ReadOnce reads the management cluster once and watches nothing. Registered
+// clusters are listed as Unsynced: only the discovered objects say what is in
+// them. An empty namespace means snapshot.DefaultNamespace.
 func ReadOnce(ctx context.Context, config *rest.Config, namespace string) (*snapshot.Input, error) {
 	namespace = cmp.Or(namespace, snapshot.DefaultNamespace)
-	p, err := newManagementPlane(config, scheme.New(), namespace, withStatuses, func() {})
+	cache, err := newManagementCache(config, scheme.New(), namespace, withStatuses, func() {})
 	if err != nil {
 		return nil, err
 	}
-	defer p.stop()
+	defer cache.stop()
 	group, bounded := errgroup.WithContext(ctx)
-	for _, f := range p.feeds {
+	for _, f := range cache.feeds {
 		group.Go(func() error { return f.read(bounded) })
 	}
 	if err := group.Wait(); err != nil {
-		return nil, onceError(ctx, config.Host, p.client, err)
+		return nil, onceError(ctx, config.Host, cache.client, err)
 	}
 	management := &snapshot.Management{Namespace: namespace}
-	p.refill(management)
+	cache.copyTo(management)
 	return &snapshot.Input{
-		Management: management, Clusters: namedClusters(management), Failures: sortedFailures(p.failures("")),
+		Management: management, Clusters: namedClusters(management), Failures: sortedFailures(cache.failures("")),
 		RefuseIntersecting: management.Server().DisallowIntersectingConfig,
 	}, nil
 }

@@ -59,8 +59,8 @@ func outputText(t *testing.T, out *snapshot.Output) string {
 	return fmt.Sprintf("%s\n%s\n%s\n%v %v", files, statuses, issues, out.Frozen, out.Clusters)
 }
 
-// event is an object that arrives from a cluster, or is deleted there.
-type event struct {
+// sentEvent is an object that arrives from a cluster, or is deleted there.
+type sentEvent struct {
 	ref     snapshot.Ref
 	object  snapshot.APIObject
 	deleted bool
@@ -69,7 +69,7 @@ type event struct {
 // randomEvents are events in a random order that end in the objects of an Input.
 // Some objects first have the content of another one of their kind, and some
 // that are not in the Input come and go.
-func randomEvents(t *testing.T, r *rand.Rand, in *snapshot.Input) []event {
+func randomEvents(t *testing.T, r *rand.Rand, in *snapshot.Input) []sentEvent {
 	t.Helper()
 	type list struct {
 		kind    snapshot.Kind
@@ -82,7 +82,7 @@ func randomEvents(t *testing.T, r *rand.Rand, in *snapshot.Input) []event {
 			others[at] = append(others[at], object)
 		}
 	}
-	var histories [][]event // of each object
+	var histories [][]sentEvent // of each object
 	for ref, object := range in.Objects {
 		if !isSelected(ref, object) {
 			continue
@@ -94,17 +94,17 @@ func randomEvents(t *testing.T, r *rand.Rand, in *snapshot.Input) []event {
 			o.SetName(name)
 			return o
 		}
-		history := []event{{ref: ref, object: object.DeepCopyObject().(snapshot.APIObject)}}
+		history := []sentEvent{{ref: ref, object: object.DeepCopyObject().(snapshot.APIObject)}}
 		switch r.Intn(4) {
 		case 0:
-			history = append([]event{{ref: ref, object: other(ref.Name)}}, history...)
+			history = append([]sentEvent{{ref: ref, object: other(ref.Name)}}, history...)
 		case 1:
 			gone := other("gone-" + ref.Name)
-			histories = append(histories, []event{{ref: ref, object: gone}, {ref: ref, object: gone, deleted: true}})
+			histories = append(histories, []sentEvent{{ref: ref, object: gone}, {ref: ref, object: gone, deleted: true}})
 		}
 		histories = append(histories, history)
 	}
-	var events []event
+	var events []sentEvent
 	for len(histories) > 0 {
 		i := r.Intn(len(histories))
 		events = append(events, histories[i][0])
@@ -126,9 +126,9 @@ func isSelected(ref snapshot.Ref, object snapshot.APIObject) bool {
 // feeds are those of all clusters of an Input, without API servers.
 type feeds struct {
 	like       *snapshot.Input
-	management *plane[snapshot.Management]
-	clusters   []*plane[snapshot.Cluster]
-	// filled are the views of the planes; given is what was given out of them.
+	management *clusterCache[snapshot.Management]
+	clusters   []*clusterCache[snapshot.Cluster]
+	// filled are the views of the caches; given is what was returned of them.
 	filled []snapshot.Cluster
 	given  snapshot.Input
 	own    snapshot.Management
@@ -139,10 +139,10 @@ func newFeeds(t *testing.T, in *snapshot.Input) *feeds {
 	f := &feeds{like: in, own: snapshot.Management{Namespace: in.Management.Namespace}}
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
 	var err error
-	f.management, err = newManagementPlane(config, scheme.New(), in.Management.Namespace, withoutStatuses, func() {})
+	f.management, err = newManagementCache(config, scheme.New(), in.Management.Namespace, withoutStatuses, func() {})
 	require.NoError(t, err)
 	for _, c := range in.Clusters {
-		p, err := newManagedPlane(config, scheme.New(), nil, func() {})
+		p, err := newManagedCache(config, scheme.New(), nil, func() {})
 		require.NoError(t, err)
 		f.clusters = append(f.clusters, p)
 		f.filled = append(f.filled, snapshot.Cluster{Name: c.Name, Domain: c.Domain, Sync: c.Sync, Reason: c.Reason})
@@ -151,7 +151,7 @@ func newFeeds(t *testing.T, in *snapshot.Input) *feeds {
 	return f
 }
 
-func (f *feeds) send(t *testing.T, e event) {
+func (f *feeds) send(t *testing.T, e sentEvent) {
 	t.Helper()
 	all := f.management.feeds
 	for i, c := range f.like.Clusters {
@@ -160,7 +160,7 @@ func (f *feeds) send(t *testing.T, e event) {
 		}
 	}
 	for _, feed := range all {
-		kind, _ := feed.trouble()
+		kind := feed.kind()
 		if kind != e.ref.Kind {
 			continue
 		}
@@ -180,14 +180,14 @@ func (f *feeds) send(t *testing.T, e event) {
 func (f *feeds) input() *snapshot.Input {
 	next := *f.like
 	next.Management = f.given.Management
-	if f.management.refill(&f.own) || next.Management == nil {
+	if f.management.copyTo(&f.own) || next.Management == nil {
 		own := f.own
 		next.Management = &own
 	}
 	next.Clusters = make([]*snapshot.Cluster, len(f.clusters))
 	for i, p := range f.clusters {
 		next.Clusters[i] = f.given.Clusters[i]
-		if p.refill(&f.filled[i]) || next.Clusters[i] == nil {
+		if p.copyTo(&f.filled[i]) || next.Clusters[i] == nil {
 			own := f.filled[i]
 			next.Clusters[i] = &own
 		}

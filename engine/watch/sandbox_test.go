@@ -59,7 +59,7 @@ func start(t *testing.T, management *rest.Config, options watch.Options) *watche
 	options.Management = management
 	options.Log = slog.New(slog.NewTextHandler(log, nil))
 	// A server on a busy machine may be slow; one that is silent is found out later.
-	options.Probe, options.Timeout = time.Second, 10*time.Second
+	options.ProbeInterval, options.ProbeTimeout = time.Second, 10*time.Second
 	source, err := watch.New(options)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -11,91 +11,92 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// setup is what all sessions of a Source have in common.
-type setup struct {
+// sessionSettings are the same for all sessions of a Source.
+type sessionSettings struct {
 	scheme *runtime.Scheme
-	// probe is the pause between two questions whether the API server answers.
-	probe time.Duration
-	// timeout is how long one answer may take.
-	timeout time.Duration
+	// probeInterval is the pause between two probes of the API server.
+	probeInterval time.Duration
+	// probeTimeout is how long the API server may take to answer one.
+	probeTimeout time.Duration
 }
 
-// tolerated is how many probes in a row must fail until a cluster is frozen:
-// one lost answer is no outage.
-const tolerated = 2
+// maxFailedProbes is how many probes in a row must fail until a cluster is
+// frozen: one lost answer is no outage.
+const maxFailedProbes = 2
 
 // reading is the reason while a cluster that answers has not been read yet.
 const reading = "its objects are still being read"
 
-// session follows one cluster with one credential until it is stopped: it waits
-// for an answer, reads everything, watches, and freezes and starts again when
-// the answers stop. What it finds goes to the member that owns it.
+// session watches one cluster with one credential until it is stopped: it waits
+// until the API server is ready, reads everything, watches, and freezes the
+// cluster and starts again when the API server stops answering. It reports to
+// the state of its cluster.
 type session struct {
-	member *member
-	config *rest.Config
-	setup
+	sessionSettings
+	cluster *clusterState
+	config  *rest.Config
 }
 
 func (s *session) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		seed, _ := s.member.current()
-		p, err := newManagedPlane(s.config, s.scheme, seed, s.member.touch)
+		seed, _ := s.cluster.current()
+		cache, err := newManagedCache(s.config, s.scheme, seed, s.cluster.onChange)
 		if err != nil {
 			// The configuration itself is unusable; only another one can help.
-			s.member.freeze(s, kube.Reason(s.config.Host, err))
+			s.cluster.freeze(s, kube.Reason(s.config.Host, err))
 			<-ctx.Done()
 			return
 		}
-		p.log = s.member.log
-		if s.await(ctx, p.client) {
-			p.start(ctx)
-			s.follow(ctx, p)
+		cache.log = s.cluster.log
+		if s.awaitReady(ctx, cache.client) {
+			cache.start(ctx)
+			s.watch(ctx, cache)
 		}
-		p.stop()
+		cache.stop()
 	}
 }
 
-// await returns once the API server answers; false if ctx ended first.
-func (s *session) await(ctx context.Context, c *kube.Client) bool {
+// awaitReady returns once the API server is ready; false if ctx ended first.
+func (s *session) awaitReady(ctx context.Context, client *kube.Client) bool {
 	for {
-		err := c.Probe(ctx, s.timeout)
+		err := client.Probe(ctx, s.probeTimeout)
 		if err == nil {
 			return true
 		}
 		if ctx.Err() != nil {
 			return false
 		}
-		s.member.freeze(s, kube.Reason(s.config.Host, err))
-		c.CloseIdle()
+		s.cluster.freeze(s, kube.Reason(s.config.Host, err))
+		client.CloseIdle()
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(s.probe):
+		case <-time.After(s.probeInterval):
 		}
 	}
 }
 
-// follow publishes the plane once it is complete and watches over it. It
-// returns when the plane can be trusted no more.
-func (s *session) follow(ctx context.Context, p *plane[snapshot.Cluster]) {
-	soon := s.probe / 5
-	next := time.NewTimer(s.probe)
+// watch publishes the cache once it is complete, and probes the API server. It
+// returns when the cache can no longer be relied on.
+func (s *session) watch(ctx context.Context, cache *clusterCache[snapshot.Cluster]) {
+	soon := s.probeInterval / 5
+	next := time.NewTimer(s.probeInterval)
 	defer next.Stop()
 	failures, hurried := 0, false
 	for {
 		switch {
-		case p.published.Load():
-		case p.isFilled():
-			s.member.publish(s, p)
+		case cache.published.Load():
+		case cache.isFilled():
+			s.cluster.publish(s, cache)
 		default:
-			s.member.explain(s, reading)
+			s.cluster.setReason(s, reading)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.progress:
+		case <-cache.progress:
 			continue
-		case <-p.failed:
+		case <-cache.failed:
 			if !hurried {
 				hurried = true
 				next.Reset(soon)
@@ -104,34 +105,34 @@ func (s *session) follow(ctx context.Context, p *plane[snapshot.Cluster]) {
 		case <-next.C:
 			hurried = false
 		}
-		err := p.client.Probe(ctx, s.timeout)
+		err := cache.client.Probe(ctx, s.probeTimeout)
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
 			failures = 0
-			next.Reset(s.probe)
-			if s.cutOff(p) {
+			next.Reset(s.probeInterval)
+			if s.freezeIfUnreadable(cache) {
 				return
 			}
 			continue
 		}
-		if failures++; failures >= tolerated {
-			s.member.freeze(s, kube.Reason(s.config.Host, err))
+		if failures++; failures >= maxFailedProbes {
+			s.cluster.freeze(s, kube.Reason(s.config.Host, err))
 			return
 		}
 		next.Reset(soon)
 	}
 }
 
-// cutOff freezes a cluster that answers, but of which a kind cannot be read:
-// a permission is missing. It reports whether the plane was in use, and can be
-// trusted no more.
-func (s *session) cutOff(p *plane[snapshot.Cluster]) bool {
-	kind, err := p.trouble()
+// freezeIfUnreadable freezes a cluster that answers, but of which a kind cannot
+// be read: a permission is missing. It reports whether the cache was in use, and
+// can no longer be relied on.
+func (s *session) freezeIfUnreadable(cache *clusterCache[snapshot.Cluster]) bool {
+	kind, err := cache.unreadable()
 	if err == nil {
 		return false
 	}
-	s.member.freeze(s, kind.Info().Resource+" cannot be read: "+kube.Reason(s.config.Host, err))
-	return p.published.Load()
+	s.cluster.freeze(s, kind.Info().Resource+" cannot be read: "+kube.Reason(s.config.Host, err))
+	return cache.published.Load()
 }

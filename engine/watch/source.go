@@ -24,53 +24,53 @@ type Options struct {
 	// Namespace holds registrations and discovered objects;
 	// snapshot.DefaultNamespace if empty.
 	Namespace string
-	// Told is closed once Set was called for every cluster that was registered
-	// at the start; nothing is translated before, since a cluster that is not
-	// known is taken for one that is gone. Nil: there is nothing to wait for.
-	Told <-chan struct{}
-	// Log is told when a cluster's state changes; slog.Default() if nil.
+	// RegistrySynced is closed once Set was called for every cluster that was
+	// registered at the start. There is no Input before, since a cluster that is
+	// not in it counts as removed. Nil means that there is nothing to wait for.
+	RegistrySynced <-chan struct{}
+	// Log receives changes of the state of clusters; slog.Default() if nil.
 	Log *slog.Logger
 	// Grace bounds the wait for registered clusters at the start; 10 s if zero.
 	Grace time.Duration
-	// RefuseIntersecting is that of the Inputs. Who reads statuses (see Statuses)
-	// takes what the server runs with instead.
+	// RefuseIntersecting is that of the Inputs. With Statuses, the option with
+	// which the server runs is used instead.
 	RefuseIntersecting bool
 	// Version is that of the Inputs.
 	Version string
-	// Probe is the pause between two questions whether an API server answers;
-	// 5 s if zero. A cluster is frozen after two questions without an answer,
-	// of which the second comes after a fifth of the pause.
-	Probe time.Duration
-	// Timeout is how long an API server may take to answer; 3 s if zero.
-	Timeout time.Duration
-	// Statuses keeps the statuses that a server writes, for who looks on. Who
-	// writes them leaves them out: a status of its own is no news to it.
+	// ProbeInterval is the pause between two probes of an API server; 5 s if zero.
+	// A cluster is frozen after two failed probes in a row, of which the second
+	// comes after a fifth of the pause.
+	ProbeInterval time.Duration
+	// ProbeTimeout is how long an API server may take to answer a probe; 3 s if zero.
+	ProbeTimeout time.Duration
+	// Statuses keeps the statuses that a server writes. The server itself leaves
+	// them out: its own writes must not notify it.
 	Statuses bool
 }
 
-// Source turns what API servers say into snapshot.Inputs. Its methods may be
-// called from any goroutine, before and while Run runs.
+// Source builds snapshot.Inputs from the objects of API servers. Its methods may
+// be called from any goroutine, before and while Run runs.
 type Source struct {
 	options    Options
 	scheme     *runtime.Scheme
-	management *plane[snapshot.Management]
+	management *clusterCache[snapshot.Management]
 	changed    chan struct{}
-	// settling is signalled with each change until the gate opens; open is set
+	// progress is signalled with each change until there is an Input; ready is set
 	// then.
-	settling chan struct{}
-	open     atomic.Bool
+	progress chan struct{}
+	ready    atomic.Bool
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
 	mu       sync.Mutex
-	members  map[string]*member
+	clusters map[string]*clusterState
 	failures []snapshot.Failure
 	input    inputCache
 }
 
-// New prepares a Source. It dials nobody.
+// New prepares a Source. It does no I/O.
 func New(o Options) (*Source, error) {
 	if o.Management == nil {
 		return nil, errors.New("watch: no configuration for the management cluster was given")
@@ -78,15 +78,15 @@ func New(o Options) (*Source, error) {
 	o.Namespace = cmp.Or(o.Namespace, snapshot.DefaultNamespace)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
-	o.Probe = cmp.Or(o.Probe, 5*time.Second)
-	o.Timeout = cmp.Or(o.Timeout, 3*time.Second)
+	o.ProbeInterval = cmp.Or(o.ProbeInterval, 5*time.Second)
+	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 3*time.Second)
 	s := &Source{
-		options: o, changed: make(chan struct{}, 1), settling: make(chan struct{}, 1),
-		scheme: scheme.New(), members: map[string]*member{},
+		options: o, changed: make(chan struct{}, 1), progress: make(chan struct{}, 1),
+		scheme: scheme.New(), clusters: map[string]*clusterState{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
-	s.management, err = newManagementPlane(o.Management, s.scheme, o.Namespace, statuses(o.Statuses), s.wake)
+	s.management, err = newManagementCache(o.Management, s.scheme, o.Namespace, statuses(o.Statuses), s.notify)
 	if err != nil {
 		s.cancel()
 		return nil, err
@@ -96,7 +96,7 @@ func New(o Options) (*Source, error) {
 	return s, nil
 }
 
-// Run follows all clusters until ctx ends, and then stops everything. It
+// Run watches all clusters until ctx ends, and then stops everything. It
 // returns an error if the management cluster lacks the CRDs. A Source runs once.
 func (s *Source) Run(ctx context.Context) error {
 	defer s.stop()
@@ -108,10 +108,10 @@ func (s *Source) Run(ctx context.Context) error {
 	s.awaitManagement(ctx)
 	s.awaitClusters(ctx)
 	if ctx.Err() == nil {
-		s.open.Store(true)
+		s.ready.Store(true)
 		signal(s.changed)
 	}
-	s.attend(ctx)
+	s.logUnreadable(ctx)
 	return nil
 }
 
@@ -123,48 +123,49 @@ func (s *Source) stop() {
 	s.group.Wait()
 }
 
-// Changed is signalled when Input would return something new; first when the
-// management cluster has been read and each registered cluster has been read,
-// or has a reason not to be, or the grace period is over.
+// Changed is signalled when Input would return something new. The first signal
+// comes when the management cluster has been read and each registered cluster has
+// been read, or has a reason not to be, or the grace period is over.
 func (s *Source) Changed() <-chan struct{} { return s.changed }
 
-// Set adds a cluster, or replaces how it is reached: what was read stays in use
-// until everything has been read anew. If err is not nil the cluster is known,
-// but cannot be used; err says why in words without times or secrets.
+// Set adds a cluster, or replaces its configuration: what was read stays in use
+// until everything has been read with the new one. If err is not nil, the cluster
+// is registered but cannot be used; err says why, without times or secrets.
 func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
 		return
 	}
-	m := s.members[name]
-	if m == nil {
-		m = newMember(name, setup{s.scheme, s.options.Probe, s.options.Timeout}, s.options.Log, s.wake)
-		s.members[name] = m
+	c := s.clusters[name]
+	if c == nil {
+		settings := sessionSettings{scheme: s.scheme, probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout}
+		c = newClusterState(name, settings, s.options.Log, s.notify)
+		s.clusters[name] = c
 	}
 	switch {
 	case err != nil:
-		m.refuse(domain, err.Error())
+		c.setUnusable(domain, err.Error())
 	case config == nil:
-		m.refuse(domain, "it has no credential")
+		c.setUnusable(domain, "it has no credential")
 	default:
-		m.connect(s.ctx, &s.group, domain, config)
+		c.connect(s.ctx, &s.group, domain, config)
 	}
 }
 
-// Remove forgets a cluster.
+// Remove removes a cluster.
 func (s *Source) Remove(name string) {
 	s.mu.Lock()
-	m := s.members[name]
-	delete(s.members, name)
+	c := s.clusters[name]
+	delete(s.clusters, name)
 	s.mu.Unlock()
-	if m != nil {
-		m.stop()
-		s.wake()
+	if c != nil {
+		c.stop()
+		s.notify()
 	}
 }
 
-// SetFailures sets which writes could not be carried out.
+// SetFailures sets the writes that failed, which are part of the Input.
 func (s *Source) SetFailures(failures []snapshot.Failure) {
 	failures = sortedFailures(failures)
 	s.mu.Lock()
@@ -174,16 +175,16 @@ func (s *Source) SetFailures(failures []snapshot.Failure) {
 	}
 	s.mu.Unlock()
 	if changed {
-		s.wake()
+		s.notify()
 	}
 }
 
-// wake tells the reader, once the gate is open, that something is new.
-func (s *Source) wake() {
+// notify signals Changed or, before the first Input, progress.
+func (s *Source) notify() {
 	s.input.dirty.Store(true)
-	if s.open.Load() {
+	if s.ready.Load() {
 		signal(s.changed)
 		return
 	}
-	signal(s.settling)
+	signal(s.progress)
 }

@@ -109,7 +109,7 @@ func TestCredentialsAreReplacedMakeBeforeBreak(t *testing.T) {
 	bad.BearerToken = "hush"
 	w.Set("west", "", bad, nil)
 	waittest.Until(t, "the credential is refused", func() bool {
-		return assert.ObjectsAreEqual(before, named(w.Input(), "west")) && contains(w.log, "new credential does not work")
+		return assert.ObjectsAreEqual(before, named(w.Input(), "west")) && contains(w.log, "the new credential of the cluster does not work")
 	})
 	createService(t, config, "second")
 	between := w.hasService("west", "second")
@@ -304,17 +304,17 @@ func TestRegisteredClustersAreNeverTakenForGone(t *testing.T) {
 	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 
-	told := make(chan struct{})
-	w := start(t, management, watch.Options{Namespace: ns, Grace: 10 * time.Second, Told: told})
+	synced := make(chan struct{})
+	w := start(t, management, watch.Options{Namespace: ns, Grace: 10 * time.Second, RegistrySynced: synced})
 	waittest.Until(t, "the ghost is waited for", func() bool { return w.Waiting() == "clusters have not been read: ghost" })
-	assert.Nil(t, w.Input(), "nobody has told yet which clusters there are")
+	assert.Nil(t, w.Input(), "the registry has not synced yet")
 	w.Set("west", "", config, nil)
-	close(told)
+	close(synced)
 	first := w.until("the first input", func(*snapshot.Input) bool { return true })
 	require.Len(t, first.Clusters, 2)
 	assert.Equal(t, &snapshot.Cluster{Name: "ghost", Domain: "ghost.example", Reason: "its kubeconfig Secret has not been read"}, first.Clusters[0])
 	assert.Equal(t, snapshot.Synced, first.Clusters[1].Sync, "a cluster that answers is read before the first input")
-	assert.Contains(t, w.log.String(), "going on without the clusters")
+	assert.Contains(t, w.log.String(), "starting without them")
 	assert.Empty(t, w.Waiting())
 
 	w.SetFailures([]snapshot.Failure{{Message: "x"}})

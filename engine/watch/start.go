@@ -19,11 +19,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// MissingCRDsError says that the management cluster does not know our kinds.
+// MissingCRDsError says that the management cluster lacks CRDs of meshctl.
 type MissingCRDsError struct {
 	// Host is the management cluster's API server.
 	Host string
-	// Names are the missing CRDs', ascending.
+	// Names are those of the missing CRDs, ascending.
 	Names []string
 }
 
@@ -32,31 +32,31 @@ func (e *MissingCRDsError) Error() string {
 		e.Host, len(e.Names), strings.Join(e.Names, ", "))
 }
 
-// CheckCRDs returns a MissingCRDsError if the management cluster answers and
-// does not serve all our kinds. That it does not answer is no error here: a
+// CheckCRDs returns a MissingCRDsError if the management cluster answers and does
+// not serve all kinds of meshctl. If it does not answer, that is no error here: a
 // Source waits for it.
 func CheckCRDs(ctx context.Context, config *rest.Config) error {
-	c, err := newClient(config, scheme.New(), runtime.ContentTypeJSON)
+	client, err := newClient(config, scheme.New(), runtime.ContentTypeJSON)
 	if err != nil {
 		return fmt.Errorf("management cluster: %w", err)
 	}
-	defer c.CloseIdle()
+	defer client.CloseIdle()
 	bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	missing, err := missingCRDs(bounded, c)
+	missing, err := missingCRDs(bounded, client)
 	if err == nil && len(missing) > 0 {
 		return &MissingCRDsError{Host: config.Host, Names: missing}
 	}
 	return nil
 }
 
-// Waiting says for what the first signal of Changed waits; empty if it came.
+// Waiting says what the first signal of Changed waits for; empty once it came.
 func (s *Source) Waiting() string {
-	if s.open.Load() {
+	if s.ready.Load() {
 		return ""
 	}
 	if !s.management.published.Load() {
-		return cmp.Or(s.Trouble(), "the management cluster has not been read")
+		return cmp.Or(s.ManagementReason(), "the management cluster has not been read")
 	}
 	if names := s.unsettled(); len(names) > 0 {
 		return "clusters have not been read: " + strings.Join(names, ", ")
@@ -64,10 +64,10 @@ func (s *Source) Waiting() string {
 	return "the registered clusters are not known"
 }
 
-// Trouble says why the management cluster cannot be read at present; empty if
-// it can. What was read before stays in the Input.
-func (s *Source) Trouble() string {
-	kind, err := s.management.trouble()
+// ManagementReason says why the management cluster cannot be read at present;
+// empty if it can. What was read before stays in the Input.
+func (s *Source) ManagementReason() string {
+	kind, err := s.management.unreadable()
 	if err != nil {
 		return "the management cluster's " + kind.Info().Resource + " cannot be read: " + kube.Reason(s.options.Management.Host, err)
 	}
@@ -75,9 +75,9 @@ func (s *Source) Trouble() string {
 }
 
 // awaitCRDs waits until the management cluster answers and returns an error if
-// it does not serve all our kinds.
+// it does not serve all kinds of meshctl.
 func (s *Source) awaitCRDs(ctx context.Context) error {
-	told := ""
+	logged := ""
 	for {
 		missing, err := missingCRDs(ctx, s.management.client)
 		switch {
@@ -88,23 +88,22 @@ func (s *Source) awaitCRDs(ctx context.Context) error {
 		case err == nil:
 			return nil
 		}
-		if why := kube.Reason(s.options.Management.Host, err); why != told {
-			told = why
-			s.options.Log.Warn("the management cluster cannot be read; trying again", "reason", why)
+		if reason := kube.Reason(s.options.Management.Host, err); reason != logged {
+			logged = reason
+			s.options.Log.Warn("the management cluster cannot be read; trying again", "reason", reason)
 		}
 		s.management.client.CloseIdle()
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(s.options.Probe / 5):
+		case <-time.After(s.options.ProbeInterval / 5):
 		}
 	}
 }
 
-// missingCRDs lists the CRDs of kinds that are followed on the management
-// cluster and that it does not serve. A server that does not let us ask is
-// taken to have them.
-func missingCRDs(ctx context.Context, c *kube.Client) ([]string, error) {
+// missingCRDs lists the CRDs of kinds that are watched on the management cluster
+// and that it does not serve. None are missing if the server forbids the question.
+func missingCRDs(ctx context.Context, client *kube.Client) ([]string, error) {
 	served := map[string]metav1.APIResourceList{}
 	var missing []string
 	for _, k := range managementKinds() {
@@ -112,7 +111,7 @@ func missingCRDs(ctx context.Context, c *kube.Client) ([]string, error) {
 		gv := info.GroupVersion().String()
 		if _, asked := served[gv]; !asked {
 			bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
-			body, err := c.Read(bounded, "/apis/"+gv)
+			body, err := client.Read(bounded, "/apis/"+gv)
 			cancel()
 			switch {
 			case apierrors.IsForbidden(err):
@@ -123,7 +122,7 @@ func missingCRDs(ctx context.Context, c *kube.Client) ([]string, error) {
 			var list metav1.APIResourceList
 			if err == nil {
 				if err := json.Unmarshal(body, &list); err != nil {
-					return nil, fmt.Errorf("what is served of %s: %w", gv, err)
+					return nil, fmt.Errorf("resources of %s: %w", gv, err)
 				}
 			}
 			served[gv] = list
@@ -143,9 +142,9 @@ func managementKinds() []snapshot.Kind {
 
 // awaitManagement waits until the management cluster has been read.
 func (s *Source) awaitManagement(ctx context.Context) {
-	told := ""
+	logged := ""
 	for !s.management.isFilled() {
-		told = s.tellTrouble(told)
+		logged = s.logNewReason(logged)
 		select {
 		case <-ctx.Done():
 			return
@@ -156,29 +155,26 @@ func (s *Source) awaitManagement(ctx context.Context) {
 	s.management.published.Store(true)
 }
 
-// tellTrouble logs why the management cluster cannot be read, or that it can
-// again, unless that was told already; it returns what was told last.
-func (s *Source) tellTrouble(told string) string {
-	now := ""
-	kind, err := s.management.trouble()
-	if err != nil {
-		now = kind.Info().Resource + " cannot be read: " + kube.Reason(s.options.Management.Host, err)
-	}
+// logNewReason logs why the management cluster cannot be read, or that it can be
+// read again, if that differs from what was logged last. It returns the reason.
+func (s *Source) logNewReason(logged string) string {
+	reason := s.ManagementReason()
 	switch {
-	case now == told:
-	case now == "":
+	case reason == logged:
+	case reason == "":
 		s.options.Log.Info("the management cluster can be read again")
 	default:
-		s.options.Log.Warn("the management cluster cannot be read; trying again", "reason", now)
+		s.options.Log.Warn("the management cluster cannot be read; trying again", "reason", reason)
 	}
-	return now
+	return reason
 }
 
-// attend tells of trouble with the management cluster until ctx ends.
-func (s *Source) attend(ctx context.Context) {
-	ticker := time.NewTicker(s.options.Probe)
+// logUnreadable logs when the management cluster becomes unreadable or readable,
+// until ctx ends.
+func (s *Source) logUnreadable(ctx context.Context) {
+	ticker := time.NewTicker(s.options.ProbeInterval)
 	defer ticker.Stop()
-	for told := ""; ; told = s.tellTrouble(told) {
+	for logged := ""; ; logged = s.logNewReason(logged) {
 		select {
 		case <-ctx.Done():
 			return
@@ -190,11 +186,11 @@ func (s *Source) attend(ctx context.Context) {
 // awaitClusters waits until all registered clusters have been read or have a
 // reason not to be, within the grace period.
 func (s *Source) awaitClusters(ctx context.Context) {
-	if s.options.Told != nil {
+	if s.options.RegistrySynced != nil {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.options.Told:
+		case <-s.options.RegistrySynced:
 		}
 	}
 	grace := time.NewTimer(s.options.Grace)
@@ -207,26 +203,27 @@ func (s *Source) awaitClusters(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.settling:
+		case <-s.progress:
 		case <-grace.C:
-			s.options.Log.Warn("going on without the clusters that have not been read yet; nothing is written there", "clusters", waiting)
+			s.options.Log.Warn("some clusters have not been read yet; starting without them, and nothing is written there", "clusters", waiting)
 			return
 		}
 	}
 }
 
-// unsettled names the registered clusters of which nothing is known yet, ascending.
+// unsettled names the registered clusters that have neither been read nor have a
+// reason not to be, ascending.
 func (s *Source) unsettled() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var names []string
-	for name, m := range s.members {
-		if !m.isSettled() {
+	for name, c := range s.clusters {
+		if !c.isSettled() {
 			names = append(names, name)
 		}
 	}
 	for _, registered := range s.managementView().KubernetesClusters {
-		if s.members[registered.Name] == nil {
+		if s.clusters[registered.Name] == nil {
 			names = append(names, registered.Name)
 		}
 	}

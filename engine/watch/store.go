@@ -24,14 +24,14 @@ type object interface {
 	runtime.Object
 }
 
-// collection holds the objects of one kind in one cluster, ascending by
-// namespace and name. It is the reflector's store. Readers get slices that
-// never change: what arrives is kept aside until the next reader asks.
-type collection[T object] struct {
+// store holds the objects of one kind in one cluster, ascending by
+// namespace and name. It is a cache.ReflectorStore. Readers get slices that
+// never change: events are kept aside until the next reader asks.
+type store[T object] struct {
 	// strip removes in place what the engine does not read and reports whether
 	// the object matters at all. It must be idempotent.
 	strip func(T) bool
-	// changed is called, without locks held, after each change of substance.
+	// changed is called, without locks held, after each change of what is kept.
 	changed func()
 	// rejected is called, with the lock held, for an object that cannot be
 	// processed: once for each reason.
@@ -43,12 +43,12 @@ type collection[T object] struct {
 	sorted  []T
 	pending map[key]T
 	filled  bool
-	// broken says of objects that exist and cannot be processed why. Readers
-	// have them as they were before.
+	// broken are the objects that exist and cannot be processed, with the reason.
+	// Readers have them as they were before.
 	broken map[key]string
 }
 
-// key is an object's place in its collection.
+// key identifies an object in its store.
 type key struct{ namespace, name string }
 
 func (k key) compare(o key) int {
@@ -57,27 +57,27 @@ func (k key) compare(o key) int {
 
 func keyOf(o metav1.Object) key { return key{o.GetNamespace(), o.GetName()} }
 
-// newCollection makes an unfilled collection. Objects equal to ones in seed
-// will be represented by those, so that pointers survive a reconnection.
-func newCollection[T object](seed []T, strip func(T) bool, changed func()) *collection[T] {
-	return &collection[T]{
+// newStore makes an unfilled store. Objects equal to ones in seed are
+// represented by those, so that pointers survive a reconnection.
+func newStore[T object](seed []T, strip func(T) bool, changed func()) *store[T] {
+	return &store[T]{
 		strip: strip, changed: changed, rejected: func(key, error) {},
 		sorted: seed, pending: map[key]T{}, broken: map[key]string{},
 	}
 }
 
 // list returns the current objects: the same slice until something changes.
-func (c *collection[T]) list() []T {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.pending) > 0 {
-		c.sorted = merge(c.sorted, c.pending)
-		c.pending = map[key]T{}
+func (s *store[T]) list() []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) > 0 {
+		s.sorted = merge(s.sorted, s.pending)
+		s.pending = map[key]T{}
 	}
-	return c.sorted
+	return s.sorted
 }
 
-// merge returns a new slice: base with the changes carried out.
+// merge returns a new slice: base with the changes applied.
 func merge[T object](base []T, changes map[key]T) []T {
 	keys := make([]key, 0, len(changes))
 	for k := range changes {
@@ -106,39 +106,39 @@ func find[T object](sorted []T, k key) (int, bool) {
 }
 
 // isFilled reports whether a complete list has arrived.
-func (c *collection[T]) isFilled() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.filled
+func (s *store[T]) isFilled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.filled
 }
 
 // latest returns what readers have of an object, and what they will have; the
 // zero object stands for none.
-func (c *collection[T]) latest(k key) (base, before T) {
-	if at, found := find(c.sorted, k); found {
-		base, before = c.sorted[at], c.sorted[at]
+func (s *store[T]) latest(k key) (base, before T) {
+	if at, found := find(s.sorted, k); found {
+		base, before = s.sorted[at], s.sorted[at]
 	}
-	if waiting, found := c.pending[k]; found {
+	if waiting, found := s.pending[k]; found {
 		before = waiting
 	}
 	return base, before
 }
 
-// set carries out one change under the lock and reports whether it is one. The
-// zero object stands for a deletion.
-func (c *collection[T]) set(k key, object T) bool {
+// set stores an object under the lock and reports whether that changed anything.
+// The zero object stands for a deletion.
+func (s *store[T]) set(k key, object T) bool {
 	var gone T
-	base, before := c.latest(k)
+	base, before := s.latest(k)
 	if before != gone && object != gone {
-		carry(before, object)
+		keepEnforcedGeneration(before, object)
 	}
 	if same(before, object) {
 		return false
 	}
 	if same(base, object) {
-		delete(c.pending, k)
+		delete(s.pending, k)
 	} else {
-		c.pending[k] = object
+		s.pending[k] = object
 	}
 	return true
 }
@@ -173,127 +173,127 @@ func equal(a, b any) bool {
 	return true
 }
 
-// arrival is what an API server said of one object.
-type arrival[T object] struct {
+// event is what an API server reported about one object.
+type event[T object] struct {
 	key key
-	// object is stripped; the zero object stands for one that is gone or does
+	// object is stripped; the zero object stands for one that was deleted or does
 	// not matter.
 	object T
 	// err is why the object cannot be processed.
 	err error
 }
 
-// receive strips an object. It returns an error for one of another type.
-func (c *collection[T]) receive(item any) (arrival[T], error) {
-	a, object, err := c.identify(item)
-	if err == nil && a.err == nil {
-		a.err = kube.Catch(func() {
-			if c.strip(object) {
-				a.object = object
+// eventOf strips an object. It returns an error for one of another type.
+func (s *store[T]) eventOf(item any) (event[T], error) {
+	e, object, err := s.identify(item)
+	if err == nil && e.err == nil {
+		e.err = kube.Catch(func() {
+			if s.strip(object) {
+				e.object = object
 			}
 		})
 	}
-	return a, err
+	return e, err
 }
 
-// identify tells which object an item is.
-func (c *collection[T]) identify(item any) (arrival[T], T, error) {
+// identify returns an event with the key of an item, and the item as an object.
+func (s *store[T]) identify(item any) (event[T], T, error) {
 	var none T
 	switch item := item.(type) {
 	case T:
-		return arrival[T]{key: keyOf(item)}, item, nil
+		return event[T]{key: keyOf(item)}, item, nil
 	case *brokenObject:
-		return arrival[T]{key: keyOf(item), err: item.err}, none, nil
+		return event[T]{key: keyOf(item), err: item.err}, none, nil
 	}
-	return arrival[T]{}, none, fmt.Errorf("object of type %T where %T was expected", item, none)
+	return event[T]{}, none, fmt.Errorf("object of type %T where %T was expected", item, none)
 }
 
-// take stores an arrival under the lock and reports whether something changed.
-func (c *collection[T]) take(a arrival[T]) (changed bool) {
-	if a.err == nil {
-		a.err = kube.Catch(func() { changed = c.set(a.key, a.object) })
+// apply stores an event under the lock and reports whether something changed.
+func (s *store[T]) apply(e event[T]) (changed bool) {
+	if e.err == nil {
+		e.err = kube.Catch(func() { changed = s.set(e.key, e.object) })
 	}
-	return c.note(a.key, a.err) || changed
+	return s.setBroken(e.key, e.err) || changed
 }
 
-// note records whether an object could be processed, and reports whether that
-// is news.
-func (c *collection[T]) note(k key, err error) bool {
-	was, broken := c.broken[k]
+// setBroken records whether an object could be processed, and reports whether
+// that is new.
+func (s *store[T]) setBroken(k key, err error) bool {
+	was, broken := s.broken[k]
 	switch {
 	case err == nil:
-		delete(c.broken, k)
+		delete(s.broken, k)
 		return broken
 	case broken && was == err.Error():
 		return false
 	}
-	c.broken[k] = err.Error()
-	c.rejected(k, err)
+	s.broken[k] = err.Error()
+	s.rejected(k, err)
 	return true
 }
 
-// store takes one arrival and reports a change.
-func (c *collection[T]) store(a arrival[T]) {
-	c.mu.Lock()
-	changed := c.take(a)
-	c.mu.Unlock()
+// handle stores one event and calls changed if something changed.
+func (s *store[T]) handle(e event[T]) {
+	s.mu.Lock()
+	changed := s.apply(e)
+	s.mu.Unlock()
 	if changed {
-		c.changed()
+		s.changed()
 	}
 }
 
-// put stores or, if it no longer matters, forgets an object.
-func (c *collection[T]) put(item any) error {
-	a, err := c.receive(item)
+// put stores an object or, if it no longer matters, removes it.
+func (s *store[T]) put(item any) error {
+	e, err := s.eventOf(item)
 	if err != nil {
 		return err
 	}
-	c.store(a)
+	s.handle(e)
 	return nil
 }
 
 // Add implements cache.ReflectorStore.
-func (c *collection[T]) Add(item any) error { return c.put(item) }
+func (s *store[T]) Add(item any) error { return s.put(item) }
 
 // Update implements cache.ReflectorStore.
-func (c *collection[T]) Update(item any) error { return c.put(item) }
+func (s *store[T]) Update(item any) error { return s.put(item) }
 
 // Delete implements cache.ReflectorStore.
-func (c *collection[T]) Delete(item any) error {
-	a, _, err := c.identify(item)
+func (s *store[T]) Delete(item any) error {
+	e, _, err := s.identify(item)
 	if err != nil {
 		return err
 	}
-	c.store(arrival[T]{key: a.key})
+	s.handle(event[T]{key: e.key})
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: items are all there is.
-func (c *collection[T]) Replace(items []any, _ string) error {
-	next := make(map[key]arrival[T], len(items))
+// Replace implements cache.ReflectorStore: items are all objects of the kind.
+func (s *store[T]) Replace(items []any, _ string) error {
+	next := make(map[key]event[T], len(items))
 	for _, item := range items {
-		a, err := c.receive(item)
+		e, err := s.eventOf(item)
 		if err != nil {
 			return err
 		}
-		next[a.key] = a
+		next[e.key] = e
 	}
-	c.mu.Lock()
-	changed := !c.filled
-	c.filled = true
-	for _, known := range [][]key{keysOf(c.sorted), keysIn(c.pending), keysIn(c.broken)} {
+	s.mu.Lock()
+	changed := !s.filled
+	s.filled = true
+	for _, known := range [][]key{keysOf(s.sorted), keysIn(s.pending), keysIn(s.broken)} {
 		for _, k := range known {
 			if _, still := next[k]; !still {
-				changed = c.take(arrival[T]{key: k}) || changed
+				changed = s.apply(event[T]{key: k}) || changed
 			}
 		}
 	}
-	for _, a := range next {
-		changed = c.take(a) || changed
+	for _, e := range next {
+		changed = s.apply(e) || changed
 	}
-	c.mu.Unlock()
+	s.mu.Unlock()
 	if changed {
-		c.changed()
+		s.changed()
 	}
 	return nil
 }
@@ -315,22 +315,22 @@ func keysIn[V any](objects map[key]V) []key {
 }
 
 // Resync implements cache.ReflectorStore; there is nothing to do.
-func (c *collection[T]) Resync() error { return nil }
+func (s *store[T]) Resync() error { return nil }
 
 // Transformer implements cache.TransformingStore: objects are stripped as they
 // are read from a stream, before a whole list of them is in memory.
-func (c *collection[T]) Transformer() cache.TransformFunc {
-	return func(item any) (any, error) { return c.stripped(item), nil }
+func (s *store[T]) Transformer() cache.TransformFunc {
+	return func(item any) (any, error) { return s.stripped(item), nil }
 }
 
-// stripped is an object without what the engine does not read, or what stands
-// for it if it cannot be processed.
-func (c *collection[T]) stripped(item any) any {
+// stripped is an object without what the engine does not read, or a
+// brokenObject if it cannot be processed.
+func (s *store[T]) stripped(item any) any {
 	object, ok := item.(T)
 	if !ok {
 		return item
 	}
-	if err := kube.Catch(func() { c.strip(object) }); err != nil {
+	if err := kube.Catch(func() { s.strip(object) }); err != nil {
 		return &brokenObject{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}, err: err}
 	}
 	return item

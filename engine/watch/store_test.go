@@ -14,15 +14,15 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// pods is a collection of pods that counts its changes.
+// pods is a store of pods that counts its changes.
 type pods struct {
-	*collection[*corev1.Pod]
+	*store[*corev1.Pod]
 	changes int
 }
 
 func newPods(seed ...*corev1.Pod) *pods {
 	p := &pods{}
-	p.collection = newCollection(seed, stripPod, func() { p.changes++ })
+	p.store = newStore(seed, stripPod, func() { p.changes++ })
 	return p
 }
 
@@ -121,7 +121,7 @@ func TestCollectionTakesUnchangedObjectsFromItsSeed(t *testing.T) {
 func TestCollectionDropsWhatDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	changes := 0
-	c := newCollection(nil, stripConfigMap, func() { changes++ })
+	c := newStore(nil, stripConfigMap, func() { changes++ })
 	config := func(name, key string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: name},
@@ -147,9 +147,9 @@ func TestCollectionRefusesOtherTypes(t *testing.T) {
 	require.ErrorContains(t, p.Replace([]any{&corev1.Node{}}, ""), "*v1.Node")
 }
 
-// TestCollectionAgreesWithAMap does random things to a collection and to a
+// TestStoreAgreesWithAMap does random things to a store and to a
 // map, and compares them.
-func TestCollectionAgreesWithAMap(t *testing.T) {
+func TestStoreAgreesWithAMap(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	p, model := newPods(), map[key]string{}

@@ -6,7 +6,7 @@ import (
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 )
 
-// Of the status of a policy the engine reads one field: whether it was ever in force.
+// The engine reads one field of a policy's status: whether it was ever enforced.
 
 func dropTrafficStatus(o *networkingv1.TrafficPolicy) {
 	o.Status = networkingv1.TrafficPolicyStatus{LastEnforcedGeneration: o.Status.LastEnforcedGeneration}
@@ -16,11 +16,11 @@ func dropAccessStatus(o *networkingv1.AccessPolicy) {
 	o.Status = networkingv1.AccessPolicyStatus{LastEnforcedGeneration: o.Status.LastEnforcedGeneration}
 }
 
-// carry puts into an object what must not be lost of the one that it replaces.
-// A translation that had not seen yet what the one before it wrote takes a
-// policy for one that was never in force, and says so; without a memory here,
-// the two would go on correcting each other.
-func carry(before, now metav1.Object) {
+// keepEnforcedGeneration keeps in an object the last enforced generation of the
+// one that it replaces. A translation that has not yet read the status written by
+// the previous one reports the policy as never enforced; if that were kept here,
+// the two would correct each other for ever.
+func keepEnforcedGeneration(before, now metav1.Object) {
 	if before.GetUID() != now.GetUID() {
 		return
 	}

@@ -67,7 +67,7 @@ func TestWritingAStatusIsNoChange(t *testing.T) {
 		}
 	}
 	changes := 0
-	c := newCollection(nil, unless(withoutStatuses, dropTrafficStatus), func() { changes++ })
+	c := newStore(nil, unless(withoutStatuses, dropTrafficStatus), func() { changes++ })
 	require.NoError(t, c.Replace([]any{policy("PENDING")}, ""))
 	require.NoError(t, c.Update(policy("ACCEPTED")))
 	assert.Equal(t, 1, changes)
@@ -93,8 +93,8 @@ func TestThatAPolicyWasInForceIsNotLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			traffic := newCollection(nil, unless(withoutStatuses, dropTrafficStatus), func() {})
-			access := newCollection(nil, unless(withoutStatuses, dropAccessStatus), func() {})
+			traffic := newStore(nil, unless(withoutStatuses, dropTrafficStatus), func() {})
+			access := newStore(nil, unless(withoutStatuses, dropAccessStatus), func() {})
 			put := func(uid string, enforced int64) {
 				head := metav1.ObjectMeta{Namespace: "default", Name: "a", UID: types.UID(uid)}
 				require.NoError(t, traffic.Replace([]any{&networkingv1.TrafficPolicy{ObjectMeta: head, Status: networkingv1.TrafficPolicyStatus{LastEnforcedGeneration: enforced}}}, ""))
@@ -179,10 +179,10 @@ func TestNodesKeepTheHintOfKind(t *testing.T) {
 func TestPlanesFillEveryList(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	managed, err := newManagedPlane(config, scheme.New(), nil, func() {})
+	managed, err := newManagedCache(config, scheme.New(), nil, func() {})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, listed(&snapshot.Cluster{}), kindsOf(managed.feeds))
-	management, err := newManagementPlane(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})
+	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, listed(&snapshot.Management{}), kindsOf(management.feeds))
 	assert.ElementsMatch(t, managementKinds(), kindsOf(management.feeds))
@@ -202,7 +202,7 @@ func listed(lists snapshot.ObjectLists) []snapshot.Kind {
 func kindsOf(feeds []feeder) []snapshot.Kind {
 	kinds := make([]snapshot.Kind, len(feeds))
 	for i, f := range feeds {
-		kinds[i], _ = f.trouble()
+		kinds[i] = f.kind()
 	}
 	return kinds
 }

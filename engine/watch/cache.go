@@ -1,0 +1,128 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// clusterCache is all feeds of one cluster over one connection. V is the view
+// that they fill: snapshot.Cluster or snapshot.Management.
+type clusterCache[V any] struct {
+	client *kube.Client
+	log    *slog.Logger
+	feeds  []feeder
+	// copiers put the list of one feed each into a view, and report whether it is new.
+	copiers []func(*V) bool
+
+	// published is set once the view is in use; from then on changes call changed.
+	published atomic.Bool
+	changed   func()
+	// progress is signalled as objects arrive before that; failed with each
+	// request that fails.
+	progress, failed chan struct{}
+
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+}
+
+func newClusterCache[V any](client *kube.Client, changed func()) *clusterCache[V] {
+	return &clusterCache[V]{
+		client: client, log: slog.Default(), changed: changed, cancel: func() {},
+		progress: make(chan struct{}, 1), failed: make(chan struct{}, 1),
+	}
+}
+
+// signal writes to a channel with room for one, unless a signal is waiting there.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// add makes the cache watch the objects that a lister selects, for the list of
+// the view that holds their type. Objects of the seed that have not changed keep
+// their pointers.
+func add[T object, V any, L interface {
+	*V
+	snapshot.ObjectLists
+}](c *clusterCache[V], seed L, lister *kube.Lister, strip func(T) bool) error {
+	var example T
+	kind, ok := snapshot.KindOfObject(example)
+	if !ok || seed.List(kind) == nil {
+		return fmt.Errorf("%T: %T has no list of this type", example, seed)
+	}
+	lister.Client, lister.Kind = c.client, kind
+	listIn := func(view L) *[]T { return snapshot.Slice[T](view.List(kind)) }
+	f := newFeed(lister, *listIn(seed), strip, c.onChange, func() { signal(c.failed) })
+	f.rejected = func(k key, err error) { c.onRejected(kind, k, err) }
+	c.feeds = append(c.feeds, f)
+	c.copiers = append(c.copiers, func(view *V) bool {
+		list, now := listIn(view), f.list()
+		if snapshot.SameSlice(*list, now) {
+			return false
+		}
+		*list = now
+		return true
+	})
+	return nil
+}
+
+func (c *clusterCache[V]) onChange() {
+	if c.published.Load() {
+		c.changed()
+		return
+	}
+	signal(c.progress)
+}
+
+// start runs all feeds until stop.
+func (c *clusterCache[V]) start(ctx context.Context) {
+	ctx, c.cancel = context.WithCancel(ctx)
+	for _, f := range c.feeds {
+		c.group.Go(func() { f.run(ctx) })
+	}
+}
+
+// stop ends all feeds; when it returns, the lists no longer change.
+func (c *clusterCache[V]) stop() {
+	c.published.Store(false)
+	c.cancel()
+	c.group.Wait()
+	c.client.CloseIdle()
+}
+
+// isFilled reports whether every list is complete.
+func (c *clusterCache[V]) isFilled() bool {
+	for _, f := range c.feeds {
+		if !f.isFilled() {
+			return false
+		}
+	}
+	return true
+}
+
+// unreadable returns the first kind that persistently cannot be read, and why.
+func (c *clusterCache[V]) unreadable() (snapshot.Kind, error) {
+	for _, f := range c.feeds {
+		if err := f.persistentError(); err != nil {
+			return f.kind(), err
+		}
+	}
+	return snapshot.NoKind, nil
+}
+
+// copyTo puts the current lists into view and reports whether any is new.
+func (c *clusterCache[V]) copyTo(view *V) bool {
+	changed := false
+	for _, copyList := range c.copiers {
+		changed = copyList(view) || changed
+	}
+	return changed
+}

@@ -1,0 +1,240 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// clusterState is the state of one registered cluster, and the sessions that
+// keep it up to date. At most two sessions run at a time: the active one, and a
+// candidate with a newer credential that has not read everything yet.
+type clusterState struct {
+	settings sessionSettings
+	log      *slog.Logger
+	// notify is called, without locks held, when the view may have changed.
+	notify func()
+
+	mu        sync.Mutex
+	active    *runningSession
+	candidate *runningSession
+	// cache is where the lists come from; nil before anything was read.
+	cache *clusterCache[snapshot.Cluster]
+	// settled is set once the cluster was read or has a reason not to be.
+	settled bool
+	// view is what readers have; next is what they will have. They differ only
+	// while dirty is set.
+	view  *snapshot.Cluster
+	next  snapshot.Cluster
+	dirty bool
+	// failures are the objects that cannot be processed, as of view.
+	failures []snapshot.Failure
+}
+
+// runningSession is a session and the way to end it.
+type runningSession struct {
+	session *session
+	cancel  context.CancelFunc
+	// loggedReason is the last reason that was logged about a candidate.
+	loggedReason string
+}
+
+func (r *runningSession) is(s *session) bool { return r != nil && r.session == s }
+
+func (r *runningSession) uses(config *rest.Config) bool {
+	return r != nil && r.session.config == config
+}
+
+func (r *runningSession) stop() {
+	if r != nil {
+		r.cancel()
+	}
+}
+
+func newClusterState(name string, settings sessionSettings, log *slog.Logger, notify func()) *clusterState {
+	return &clusterState{
+		settings: settings, log: log.With("cluster", name), notify: notify, dirty: true,
+		next: snapshot.Cluster{Name: name, Reason: reading},
+	}
+}
+
+// connect watches the cluster with a configuration. If it is a new one, the
+// lists stay those of the old one until the new one has read everything.
+func (c *clusterState) connect(ctx context.Context, group *sync.WaitGroup, domain string, config *rest.Config) {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &session{cluster: c, config: config, sessionSettings: c.settings}
+	started := false
+	c.update(func() bool {
+		c.next.Domain = domain
+		if c.newest().uses(config) {
+			return true
+		}
+		started = true
+		c.candidate.stop()
+		c.candidate = &runningSession{session: s, cancel: cancel}
+		if c.next.Sync != snapshot.Synced {
+			c.promote()
+		}
+		return true
+	})
+	if !started {
+		cancel()
+		return
+	}
+	group.Go(func() {
+		defer cancel()
+		s.run(ctx)
+	})
+}
+
+// newest is the session with the newest credential, if any.
+func (c *clusterState) newest() *runningSession { return cmp.Or(c.candidate, c.active) }
+
+// setUnusable records that the cluster is registered but cannot be used. Lists
+// that were read before stay, frozen.
+func (c *clusterState) setUnusable(domain, reason string) {
+	c.update(func() bool {
+		c.stopSessions()
+		c.next.Domain = domain
+		c.setFrozen(reason)
+		return true
+	})
+}
+
+// stop cancels all sessions and does not wait for them.
+func (c *clusterState) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopSessions()
+}
+
+func (c *clusterState) stopSessions() {
+	c.active.stop()
+	c.candidate.stop()
+	c.active, c.candidate = nil, nil
+}
+
+// promote makes the candidate, if there is one, the active session.
+func (c *clusterState) promote() {
+	if c.candidate != nil {
+		c.active.stop()
+		c.active, c.candidate = c.candidate, nil
+	}
+}
+
+// publish makes a complete cache the source of the lists.
+func (c *clusterState) publish(s *session, cache *clusterCache[snapshot.Cluster]) {
+	c.update(func() bool {
+		if c.candidate.is(s) {
+			c.promote()
+		}
+		if !c.active.is(s) {
+			return false
+		}
+		cache.published.Store(true)
+		c.cache, c.settled = cache, true
+		c.next.Sync, c.next.Reason = snapshot.Synced, ""
+		return true
+	})
+}
+
+// freeze keeps the lists as they are because the cluster cannot be read.
+func (c *clusterState) freeze(s *session, reason string) {
+	c.update(func() bool {
+		if r := c.candidate; r.is(s) && r.loggedReason != reason {
+			r.loggedReason = reason
+			c.log.Warn("the new credential of the cluster does not work; the previous one stays in use", "reason", reason)
+		}
+		if !c.active.is(s) {
+			return false
+		}
+		c.setFrozen(reason)
+		c.promote()
+		return true
+	})
+}
+
+func (c *clusterState) setFrozen(reason string) {
+	c.settled = true
+	c.next.Sync, c.next.Reason = snapshot.Unsynced, reason
+	if c.cache != nil {
+		c.next.Sync = snapshot.Stale
+	}
+}
+
+// setReason gives a reason to a cluster that is not settled yet.
+func (c *clusterState) setReason(s *session, reason string) {
+	c.update(func() bool {
+		if !c.active.is(s) || c.settled {
+			return false
+		}
+		c.next.Reason = reason
+		return true
+	})
+}
+
+// onChange is called when an object of the published cache changed.
+func (c *clusterState) onChange() {
+	c.mu.Lock()
+	c.dirty = true
+	c.mu.Unlock()
+	c.notify()
+}
+
+// update runs f under the lock, which reports whether it changed anything but
+// the lists. It logs a new state, and notifies the source if anything is new.
+func (c *clusterState) update(f func() bool) {
+	c.mu.Lock()
+	before, cache := c.next, c.cache
+	changed := f()
+	newState := c.next.Sync != before.Sync || c.next.Reason != before.Reason
+	changed = changed && (newState || c.next.Domain != before.Domain || c.cache != cache)
+	if newState && c.settled {
+		c.logState()
+	}
+	c.dirty = c.dirty || changed
+	c.mu.Unlock()
+	if changed {
+		c.notify()
+	}
+}
+
+func (c *clusterState) logState() {
+	if c.next.Sync == snapshot.Synced {
+		c.log.Info("cluster is synced")
+		return
+	}
+	c.log.Warn("cluster is "+c.next.Sync.String()+"; nothing is written there", "reason", c.next.Reason)
+}
+
+func (c *clusterState) isSettled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settled
+}
+
+// current returns the cluster as it is now, the same pointer until something
+// changes, and its objects that cannot be processed.
+func (c *clusterState) current() (*snapshot.Cluster, []snapshot.Failure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.dirty {
+		return c.view, c.failures
+	}
+	c.dirty = false
+	changed := c.view == nil || c.view.Domain != c.next.Domain || c.view.Sync != c.next.Sync || c.view.Reason != c.next.Reason
+	if c.cache != nil {
+		changed = c.cache.copyTo(&c.next) || changed
+		c.failures = c.cache.failures(c.next.Name)
+	}
+	if changed {
+		view := c.next
+		c.view = &view
+	}
+	return c.view, c.failures
+}
