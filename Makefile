@@ -81,8 +81,8 @@ bench: $(BENCHSTAT) ## Benchmarks of the engine; COUNT=10 gives figures to compa
 	$(BENCHSTAT) bench.out
 
 .PHONY: bench-live
-bench-live: sandbox ## Seconds to converge and time of an edit, on real API servers
-	go test -run '^$$' -bench '^BenchmarkLive' -benchtime 1x -timeout 60m -v ./cmd/e2e | tee bench-live.out
+bench-live: sandbox ## Seconds to converge, time of an edit and writes a second, on real API servers
+	go test -run '^$$' -bench '^BenchmarkLive' -benchtime 1x -timeout 60m -v ./cmd/e2e ./engine/apply | tee bench-live.out
 
 .PHONY: golden
 golden: ## Rewrite the golden files
