@@ -78,7 +78,7 @@ func mutations() map[string]mutation {
 		"paths":   {fact: access, destination: rule(func(r *snapshot.AccessRule) bool { was := r.Paths; r.Paths = nil; return was != nil })},
 		"methods": {fact: access, destination: rule(func(r *snapshot.AccessRule) bool { was := r.Methods; r.Methods = nil; return was != nil })},
 		"ports":   {fact: access, destination: rule(func(r *snapshot.AccessRule) bool { was := r.Ports; r.Ports = nil; return was != nil })},
-		"federated name": {fact: "names that the gateway lets pass", destination: func(d *snapshot.DestinationPlan) bool {
+		"federated name": {fact: "names that the gateway accepts", destination: func(d *snapshot.DestinationPlan) bool {
 			if d.Federation == nil {
 				return false
 			}
