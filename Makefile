@@ -1,5 +1,5 @@
-# Everything is built with Go alone: tools come from the Go module proxy into .bin.
-# `make` lists what can be made.
+# Only Go is required: tools are installed from the Go module proxy into .bin.
+# `make` lists the targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
@@ -7,7 +7,7 @@ SHELL := /bin/bash
 
 BIN := $(CURDIR)/.bin
 
-# Versions of the tools; a new one is a change like any other.
+# Versions of the tools.
 GOLANGCI_LINT := $(BIN)/golangci-lint-v2.15.0
 CONTROLLER_GEN := $(BIN)/controller-gen-v0.23.0
 BENCHSTAT := $(BIN)/benchstat-v0.0.0-20260908200009-22c9c6c9d4da
@@ -16,21 +16,20 @@ $(GOLANGCI_LINT): PKG := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 $(CONTROLLER_GEN): PKG := sigs.k8s.io/controller-tools/cmd/controller-gen
 $(BENCHSTAT): PKG := golang.org/x/perf/cmd/benchstat
 
-# The binary bears its version in its name, so that a new version is built and
-# an old one is not taken for it.
+# The name of the binary contains its version, so that a new version is installed.
 $(GOLANGCI_LINT) $(CONTROLLER_GEN) $(BENCHSTAT):
 	@mkdir -p $(BIN)
 	GOBIN=$(BIN) go install $(PKG)@$(patsubst $(notdir $(PKG))-%,%,$(notdir $@))
 	@mv $(BIN)/$(notdir $(PKG)) $@
 
 # Packages where goroutines share data: these are tested with the race detector.
-# It is left out elsewhere, because it makes clusters and scripts slow.
+# It is not used elsewhere, because it makes clusters and scripts slow.
 RACY := ./cmd/cmdutil/... ./demo/proc/... ./engine/apply/... ./engine/cluster/... ./engine/serve/... ./engine/watch/...
 # The detector needs a C compiler; without one, Go turns cgo off.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-# What is fuzzed, and for how long each. Inputs that once failed are in testdata
-# beside the target, and run as plain tests, too.
+# The fuzz targets, and how long each one runs. Inputs that once failed are in the
+# testdata of the target, and also run as plain tests.
 FUZZED := engine:FuzzTranslate engine/inventory:FuzzSelectors engine/offline:FuzzLoadPolicies
 FUZZTIME ?= 30s
 
@@ -41,7 +40,7 @@ COUNT ?= 1
 GOLDEN := ./engine/offline ./cmd/describe ./cmd ./tui
 
 .PHONY: help
-help: ## List what can be made
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
@@ -50,38 +49,38 @@ build: ## Build ./meshctl, as for a release
 	go build -trimpath -ldflags '-s -w' -o meshctl .
 
 .PHONY: demo
-demo: build ## See it work: two clusters with Istio on this machine, joined
+demo: build ## Start the demo: two clusters with Istio on this machine, joined
 	./meshctl demo up
 
 .PHONY: demo-down
-demo-down: build ## End the demo
+demo-down: build ## Stop the demo
 	./meshctl demo down
 
 .PHONY: sandbox
-sandbox: build ## Build Kubernetes, Istio and Open Service Mesh for the demo and the tests (some 13 minutes, once)
+sandbox: build ## Build Kubernetes, Istio and Open Service Mesh for the demo and the tests (about 13 minutes, once)
 	./meshctl demo prepare --osm
 
 .PHONY: test
-test: sandbox ## Unit tests, golden cases, layering, and end to end on real API servers
-	@# -count=1: what runs the binary depends on more than Go's cache of results knows.
+test: sandbox ## Run all tests, including those with real API servers
+	@# -count=1: tests that run the binary depend on more than the test cache knows.
 	go test $(RACE) -count=1 -timeout 30m $(RACY)
 	go test -count=1 -timeout 30m $$(go list ./... | grep -vxF -f <(go list $(RACY)))
 	$(MAKE) fuzz
 
 .PHONY: fuzz
-fuzz: ## Look for inputs that break the engine, FUZZTIME each
+fuzz: ## Run each fuzz target for FUZZTIME
 	@set -e; for target in $(FUZZED); do \
 		echo "fuzz $$target for $(FUZZTIME)"; \
 		go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${target%:*}; \
 	done
 
 .PHONY: bench
-bench: $(BENCHSTAT) ## Benchmarks of the engine; COUNT=10 gives figures to compare
+bench: $(BENCHSTAT) ## Run the benchmarks of the engine; use COUNT=10 to compare
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) -timeout 60m ./engine ./engine/discovery ./tui | tee bench.out
 	$(BENCHSTAT) bench.out
 
 .PHONY: bench-live
-bench-live: sandbox ## Seconds to converge, time of an edit and writes a second, on real API servers
+bench-live: sandbox ## Measure convergence, edits and writes per second on real API servers
 	go test -run '^$$' -bench '^BenchmarkLive' -benchtime 1x -timeout 60m -v ./cmd/e2e ./engine/apply | tee bench-live.out
 
 .PHONY: golden
@@ -104,7 +103,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters of .golangci.yml
 	$(GOLANGCI_LINT) run ./...
 
 .PHONY: verify
-verify: generate golden ## Fail if anything generated is not what is committed
+verify: generate golden ## Fail if a generated file differs from the committed one
 	go mod tidy -diff
 	@if [ -n "$$(git status --porcelain)" ]; then \
 		git status --short; git --no-pager diff; \
@@ -112,5 +111,5 @@ verify: generate golden ## Fail if anything generated is not what is committed
 	fi
 
 .PHONY: clean
-clean: ## Remove what was built here; the sandbox in your cache folder stays
+clean: ## Remove the binaries in this folder; the sandbox in the cache folder stays
 	rm -rf $(BIN) meshctl bench.out bench-live.out

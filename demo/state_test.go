@@ -56,10 +56,10 @@ func TestClaimSecondTime(t *testing.T) {
 		fresh   bool
 		err     string
 	}{
-		"another command runs":      {found: state{Phase: Starting, Owner: self}, err: "wait for it, or set another folder"},
-		"somebody was killed at it": {found: state{Phase: Starting, Owner: dead}, cleared: true, fresh: true},
-		"an earlier one failed":     {found: state{Phase: Failed, Owner: self}, cleared: true, fresh: true},
-		"it is up":                  {found: state{Phase: Running, Owner: dead}},
+		"another command runs":       {found: state{Phase: Starting, Owner: self}, err: "wait for it, or set another folder"},
+		"another command was killed": {found: state{Phase: Starting, Owner: dead}, cleared: true, fresh: true},
+		"an earlier one failed":      {found: state{Phase: Failed, Owner: self}, cleared: true, fresh: true},
+		"it is up":                   {found: state{Phase: Running, Owner: dead}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

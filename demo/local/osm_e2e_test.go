@@ -37,15 +37,15 @@ func TestOpenServiceMesh(t *testing.T) {
 	require.ErrorContains(t, err, `"osm-validator.k8s.io" denied the request`)
 
 	const host, port = "web.shop.svc.cluster.local", 80
-	assertConfigured(ctx, t, c, client, "client", func(told *envoy.Config) error {
-		if told.VirtualHost(host, port) != nil {
+	assertConfigured(ctx, t, c, client, "client", func(config *envoy.Config) error {
+		if config.VirtualHost(host, port) != nil {
 			return fmt.Errorf("it may call %s, which is not allowed", host)
 		}
 		return nil
 	})
 	require.NoError(t, client.ApplyYAML(ctx, []byte(goodTrafficTarget)))
-	allowed := func(told *envoy.Config) error {
-		if told.VirtualHost(host, port) == nil {
+	allowed := func(config *envoy.Config) error {
+		if config.VirtualHost(host, port) == nil {
 			return fmt.Errorf("no routes to %s", host)
 		}
 		return nil
@@ -67,11 +67,11 @@ func assertConfigured(ctx context.Context, t *testing.T, c *local.Cluster, clien
 	t.Helper()
 	pod := podOf(ctx, t, client, app)
 	waittest.NoError(t, "the proxy of "+app+" has its configuration", func() error {
-		told, err := c.Proxy(ctx, "shop", pod)
+		config, err := c.Proxy(ctx, "shop", pod)
 		if err != nil {
 			return err
 		}
-		return holds(told)
+		return holds(config)
 	})
 }
 

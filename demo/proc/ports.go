@@ -24,7 +24,7 @@ const (
 	enoughPorts = 1000
 )
 
-// ReservePorts reserves n different ports of 127.0.0.1 on which nobody listens.
+// ReservePorts reserves n different ports of 127.0.0.1 on which no process listens.
 // The reservation belongs to owner, a file or folder, and lasts until the owner is
 // removed: until then no process of this user reserves one of the ports, whether
 // or not the caller still runs, and whether or not a process listens there.
