@@ -54,7 +54,8 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 				Code: snapshot.AmbiguousMesh, Severity: snapshot.Warning, Ref: x.serviceRef(s),
 				Message: fmt.Sprintf("workloads of several meshes stand behind it, %s of %s and %s of %s among them; it is counted to %s",
 					first.object.Name, first.mesh.Mesh.Name, wl.object.Name, wl.mesh.Mesh.Name, first.mesh.Mesh.Name),
-				Hint: "move all of its workloads to one control plane",
+				Hint:  "move all of its workloads to one control plane",
+				Cause: wl.controller.ref,
 			})
 			break
 		}

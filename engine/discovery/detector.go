@@ -77,8 +77,10 @@ type Claim struct {
 	// Requested is true if a user asked for Revision, which may then be an alias,
 	// and false if the control plane that injected the sidecar wrote it.
 	Requested bool
-	// Doubt is why the control plane may not serve the pod; empty if it does.
+	// Doubt is why the control plane may not serve the pod, and Cause the object
+	// that it is due to; empty if the control plane serves it.
 	Doubt string
+	Cause snapshot.Ref
 }
 
 // NewMesh makes the Mesh of a control plane's Deployment, with an empty spec.

@@ -169,6 +169,11 @@ func (x *Index) Ref(kind snapshot.Kind, o object) snapshot.Ref {
 	return snapshot.Ref{Kind: kind, Cluster: x.Cluster, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
+// namespaceRef refers to a namespace of the cluster.
+func (x *Index) namespaceRef(name string) snapshot.Ref {
+	return snapshot.Ref{Kind: snapshot.Namespace, Cluster: x.Cluster, Name: name}
+}
+
 // Report adds an issue.
 func (x *Index) Report(i snapshot.Issue) { x.issues = append(x.issues, i) }
 

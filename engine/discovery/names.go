@@ -49,5 +49,6 @@ func (n *names) claim(name string, source snapshot.Ref) (string, *snapshot.Issue
 		Code: snapshot.NameCollision, Severity: snapshot.Warning, Ref: source,
 		Message: fmt.Sprintf("its %s would be called %s, as that of %s is; it is called %s instead", n.kind, name, holder, own),
 		Hint:    "rename one of the two if the name matters to anybody",
+		Cause:   holder,
 	}
 }

@@ -36,6 +36,7 @@ func (x *Index) meshOfNamespace(kinds []*detected, s *corev1.Service) *ControlPl
 		if hasMesh(kinds) {
 			issue.Message = "it asks by annotation to be a destination, but no mesh of its cluster looks into its namespace"
 			issue.Hint = "take the namespace into a mesh, or remove the annotation " + snapshot.DiscoverServiceAnnotation
+			issue.Cause = x.namespaceRef(s.Namespace)
 		}
 		x.Report(issue)
 		return nil

@@ -55,6 +55,7 @@ func osmSidecar(x *Index, pod *corev1.Pod) (Claim, bool) {
 	c, monitored := osmNamespace(ns)
 	if !monitored {
 		c.Doubt = "it has a sidecar of Open Service Mesh, which gets no configuration: no mesh monitors its namespace"
+		c.Cause = x.namespaceRef(ns.Name)
 	}
 	return c, true
 }

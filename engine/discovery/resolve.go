@@ -16,10 +16,11 @@ type detected struct {
 type resolution struct {
 	// plane is nil if none can be chosen.
 	plane *ControlPlane
-	// code, message and hint are an issue; code is empty if there is none.
+	// code, message, hint and cause are an issue; code is empty if there is none.
 	code    snapshot.Code
 	message string
 	hint    string
+	cause   snapshot.Ref
 }
 
 // resolve finds the control plane that a claim means. With one control plane in
@@ -70,5 +71,6 @@ func doubted(p *ControlPlane, c Claim) resolution {
 		plane: p, code: snapshot.WorkloadWithoutMesh,
 		message: fmt.Sprintf("%s; it is counted to %s", c.Doubt, p.Mesh.Name),
 		hint:    "take the namespace into the mesh again, or restart the pods to be rid of their sidecars",
+		cause:   c.Cause,
 	}
 }

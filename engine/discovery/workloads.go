@@ -71,7 +71,7 @@ func (x *Index) meshOf(d *detected, ctl *controller, c Claim) *ControlPlane {
 		if r.plane != nil {
 			severity = snapshot.Warning
 		}
-		x.Report(snapshot.Issue{Code: r.code, Severity: severity, Ref: ctl.ref, Message: r.message, Hint: r.hint})
+		x.Report(snapshot.Issue{Code: r.code, Severity: severity, Ref: ctl.ref, Message: r.message, Hint: r.hint, Cause: r.cause})
 	}
 	return r.plane
 }
