@@ -147,9 +147,11 @@ func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []
 	var out []*snapshot.Grant
 	for _, account := range to {
 		g := &snapshot.Grant{Rule: from.rule, To: account, From: from.accounts, Ports: ports}
-		if dialect.CheckAccess != nil && len(out) == 0 {
-			for _, refusal := range dialect.CheckAccess(g) {
-				issues = append(issues, snapshot.Errorf(snapshot.FieldUnsupported, refusal.Hint, "%s", refusal.Reason).At(refusal.Field))
+		if dialect.Inexpressible != nil && len(out) == 0 {
+			for _, v := range dialect.Inexpressible(g) {
+				support, _ := dialect.Of(snapshot.AccessPolicy, v.Path, v.Case)
+				issue, _ := supportIssue(dialect, support, v.Case, v.Path+" "+v.Value)
+				issues = append(issues, issue)
 			}
 		}
 		out = append(out, g)

@@ -127,6 +127,10 @@ func supportIssue(dialect *snapshot.Dialect, s snapshot.Support, of, field strin
 
 func hintFor(of string, s snapshot.Support) string {
 	switch {
+	case of == snapshot.PathTemplate:
+		return "use * at one end"
+	case of == snapshot.UnusualMethod:
+		return "remove it, or allow all methods"
 	case s.Kind == snapshot.AccessPolicy && of == snapshot.OtherCluster:
 		return "they can only reach the services of their own cluster"
 	case s.Kind == snapshot.AccessPolicy:

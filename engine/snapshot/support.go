@@ -119,9 +119,9 @@ type Dialect struct {
 	// SeesRequests reports whether proxies of the mesh tell requests apart on a
 	// port; asked only where ByAccount is set.
 	SeesRequests func(*discoveryv1.KubeServicePort) bool
-	// CheckAccess says why a grant cannot be expressed, if it cannot; nil if
-	// every grant can.
-	CheckAccess func(*Grant) []Refusal
+	// Inexpressible lists the values of a grant that are cases of Fields which cannot
+	// be expressed; nil if there are no such cases.
+	Inexpressible func(*Grant) []CaseValue
 	// Beside says why two grants to the same account would together let in
 	// others than both do alone; empty if they do not.
 	Beside func(a, b *Grant) string
@@ -152,13 +152,8 @@ func DialectOf(dialects []*Dialect, mesh *discoveryv1.Mesh) *Dialect {
 	return unknown
 }
 
-// Refusal is a reason, and what the user can do about it.
-type Refusal struct {
-	// Field of the AccessPolicy, as in Origin.Field.
-	Field  string
-	Reason string
-	Hint   string
-}
+// CaseValue is a value that falls under a Case of a declared field.
+type CaseValue struct{ Path, Case, Value string }
 
 // Of is the declaration for a field: its own, or that of the nearest field above
 // it, or of the kind as a whole (which has an empty path). False if there is none.

@@ -43,7 +43,10 @@ func describe(plan *snapshot.MeshPlan) {
 func (Renderer) Dialect() *snapshot.Dialect { return dialect }
 
 func trafficFields() []snapshot.Support {
-	const kind = snapshot.TrafficPolicy
+	const (
+		kind      = snapshot.TrafficPolicy
+		unlimited = "it holds for every request"
+	)
 	return append(slices.Concat(
 		snapshot.Declare(kind, snapshot.Enforced, "",
 			"destinationSelector.kubeServiceMatcher.clusters",
@@ -121,11 +124,11 @@ func trafficFields() []snapshot.Support {
 	),
 		snapshot.Support{
 			Kind: kind, Path: "policy.outlierDetection", Case: snapshot.BesideCondition, Level: snapshot.Approximated,
-			Note: "it holds for every request",
+			Note: unlimited,
 		},
 		snapshot.Support{
 			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.BesideCondition, Level: snapshot.Approximated,
-			Note: "it holds for every request",
+			Note: unlimited,
 		},
 		snapshot.Support{
 			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutual, Level: snapshot.Approximated,

@@ -70,21 +70,17 @@ func pathRegex(path string) string {
 // knownMethods are those that OSM's CRD for HTTPRouteGroups lets through.
 var knownMethods = []string{anything, "GET", "HEAD", "PUT", "POST", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
-// checkAccess says what of a grant has no words in SMI.
-func checkAccess(g *snapshot.Grant) []snapshot.Refusal {
-	var out []snapshot.Refusal
+// inexpressible lists the paths and methods of a grant that SMI cannot express.
+func inexpressible(g *snapshot.Grant) []snapshot.CaseValue {
+	var out []snapshot.CaseValue
 	for _, path := range g.Rule.Paths {
 		if strings.ContainsAny(path, "{}") {
-			out = append(out, snapshot.Refusal{Field: "allowedPaths", Reason: "allowedPaths " + path + " cannot be expressed on OSM: templates are Istio's own", Hint: "use * at one end"})
+			out = append(out, snapshot.CaseValue{Path: "allowedPaths", Case: snapshot.PathTemplate, Value: path})
 		}
 	}
 	for _, method := range g.Rule.Methods {
 		if !slices.Contains(knownMethods, method) {
-			out = append(out, snapshot.Refusal{
-				Field:  "allowedMethods",
-				Reason: "allowedMethods " + method + " cannot be expressed on OSM: an HTTPRouteGroup cannot name it",
-				Hint:   "remove it, or allow all methods",
-			})
+			out = append(out, snapshot.CaseValue{Path: "allowedMethods", Case: snapshot.UnusualMethod, Value: method})
 		}
 	}
 	return out

@@ -18,7 +18,7 @@ var dialect = &snapshot.Dialect{
 	Principal: func(trustDomain, namespace, account string) string {
 		return account + "." + namespace + "." + trustDomain
 	},
-	ByAccount: true, KeepsPort: true, SeesRequests: seesRequests, CheckAccess: checkAccess, Beside: beside,
+	ByAccount: true, KeepsPort: true, SeesRequests: seesRequests, Inexpressible: inexpressible, Beside: beside,
 }
 
 // Dialect declares what Open Service Mesh 1.2 supports with the objects of the
@@ -40,8 +40,9 @@ func describe(plan *snapshot.MeshPlan) {
 
 func trafficFields() []snapshot.Support {
 	const (
-		kind    = snapshot.TrafficPolicy
-		targets = "policy.trafficShift.destinations."
+		kind      = snapshot.TrafficPolicy
+		targets   = "policy.trafficShift.destinations."
+		mutualTLS = "there is always mutual TLS between proxies"
 	)
 	no := func(note string, paths ...string) []snapshot.Support {
 		return snapshot.Declare(kind, snapshot.NotExpressible, note, paths...)
@@ -61,7 +62,7 @@ func trafficFields() []snapshot.Support {
 			targets+"kubeService.port",
 			targets+"weight",
 		),
-		snapshot.Declare(kind, snapshot.Enforced, "there is always mutual TLS between proxies", "policy.mtls.istio.tlsMode"),
+		snapshot.Declare(kind, snapshot.Enforced, mutualTLS, "policy.mtls.istio.tlsMode"),
 		no("a TrafficSplit holds for all callers of the mesh",
 			"sourceSelector.kubeWorkloadMatcher.labels", "sourceSelector.kubeWorkloadMatcher.namespaces"),
 		no("a TrafficSplit holds for all requests", "httpRequestMatchers"),
@@ -85,9 +86,9 @@ func trafficFields() []snapshot.Support {
 		snapshot.Support{Kind: kind, Path: targets + "kubeService.port", Case: snapshot.OtherPort, Level: snapshot.NotExpressible,
 			Note: "requests keep their port"},
 		snapshot.Support{Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutual, Level: snapshot.NotExpressible,
-			Note: "there is always mutual TLS between proxies"},
+			Note: mutualTLS},
 		snapshot.Support{Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutualBeside, Level: snapshot.NotExpressible,
-			Note: "there is always mutual TLS between proxies"},
+			Note: mutualTLS},
 	)
 }
 
