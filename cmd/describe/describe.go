@@ -1,5 +1,3 @@
-// Package describe is the command `meshctl describe`: what is this mesh, who
-// shifts the traffic of this service, who may call it.
 package describe
 
 import (
@@ -208,7 +206,7 @@ func pick(index *explain.Index, kind snapshot.Kind, name string) (snapshot.Ref, 
 	return snapshot.Ref{}, cmdutil.NotFoundErrorf("%s %q not found; %s", strings.ToLower(kind.String()), name, hint)
 }
 
-// closest lists up to three names that contain, or are contained in, the one asked for.
+// closest lists up to three names that contain, or are contained in, the given one.
 func closest(name string, names []string) []string {
 	var similar []string
 	for _, n := range names {

@@ -1,4 +1,33 @@
-// Package explain answers questions about one translation: what is this mesh,
-// who shifts the traffic of this service, who may call it, and why. Answers are
-// values; command line, JSON, dashboard and golden files paint the same ones.
+// Package explain answers questions about one translation: what a mesh is, which
+// policies apply to a service, who may call it, and why. Answers are values; the
+// command line, JSON, the dashboard and the golden files show the same ones.
+//
+// An Index is a State with its objects indexed:
+//
+//	index.go         New, and Find by a name that a person types
+//	kinds.go         the table of kinds that can be described: Refs, Has, Describe, List
+//	stored.go        NewStored and NewLive: how the statuses that a server wrote differ
+//	                 from those that follow now; statusfacts.go compares them
+//	pending.go       objects of which the server has not processed the latest version
+//	issues.go        the issues of an object; problems.go lists those of all objects
+//	generated.go     the YAML of an object, and what was generated from it
+//
+// A Description is all about one object, as JSON and as a Page of Sections (page.go):
+//
+//	cluster.go, mesh.go, virtualmesh.go
+//	destination.go   with its routes and settings (view.go), its pods (endpoints.go)
+//	                 and its callers (access.go)
+//	workload.go      with its calls (calls.go)
+//	policy.go        TrafficPolicies and AccessPolicies; callers.go finds their callers
+//	dependency.go    ServiceDependencies, and the hosts of a workload's proxies
+//	virtualdestination.go
+//
+// A Table lists the objects of a kind (table.go): list_*.go has one file for each.
+// changes.go is the table of what a server wrote.
+//
+// Other questions:
+//
+//	compare.go       how two translations differ
+//	support.go       what each kind of mesh supports of each field
+//	words.go         values as text
 package explain

@@ -1,4 +1,3 @@
-// Package render has what renderers of all kinds of mesh share.
 package render
 
 import (
@@ -8,8 +7,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// NewContent labels a spec as ours and names what contributed to it. Namespace
-// is the management plane's; parents are the users' objects to tell of failures.
+// NewContent labels a spec as ours and names what contributed to it. Namespace is the
+// management plane's; parents are the users' objects whose statuses report failures.
 func NewContent(namespace string, spec any, contributors, parents []snapshot.Ref) *snapshot.Content {
 	return &snapshot.Content{
 		Labels:      map[string]string{snapshot.NetworkingOwnerLabel: namespace},
@@ -19,7 +18,7 @@ func NewContent(namespace string, spec any, contributors, parents []snapshot.Ref
 	}
 }
 
-// parentsJSON lists references by kind, in the spelling of Gloo Mesh 1.x:
+// parentsJSON lists references by kind, in the format of Gloo Mesh 1.x:
 // {"<group>/<version>, Kind=<Kind>": [{"name", "namespace"}]}.
 func parentsJSON(refs []snapshot.Ref) string {
 	byKind := map[string][]commonv1.ObjectRef{}
