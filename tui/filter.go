@@ -72,8 +72,7 @@ func (f filter) matcher(g *grid) func(int) bool {
 	return func(int) bool { return true }
 }
 
-// fuzzySource lets package fuzzy look at the first cell of each row, which is
-// its name, or kind and name.
+// fuzzySource has the text of each row for package fuzzy.
 type fuzzySource struct{ g *grid }
 
 // Len implements fuzzy.Source.

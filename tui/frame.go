@@ -83,7 +83,7 @@ func (m *Model) totals() string {
 	return strings.Join(parts, "  ")
 }
 
-// tabs are the pages; the one on the screen stands in brackets.
+// tabs are the pages; the one on the screen is in brackets.
 func (m *Model) tabs() string {
 	var at pageID
 	if p := m.list(); p != nil {

@@ -13,7 +13,7 @@ const rowPrefix = 4
 // gap is between two columns.
 const gap = 2
 
-// narrowest is how far a column gives way.
+// narrowest is the least width of a column.
 const narrowest = 8
 
 // layout says which columns are shown, and how wide.
@@ -22,8 +22,8 @@ type layout struct {
 	widths  []int
 }
 
-// newLayout finds room for columns: those of low priority go, then sentences
-// give way, then what is widest.
+// newLayout finds room for columns: those of low priority are left out, then
+// sentences are cut, then the widest columns.
 func newLayout(g *grid, room int, all bool) layout {
 	var l layout
 	if all {

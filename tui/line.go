@@ -153,7 +153,7 @@ func tableLines(s explain.Section, rows [][]string, widths []int) []line {
 	return out
 }
 
-// shortCell is too short to stand alone, such as a number.
+// shortCell is the width of cells too short for a line of their own, such as a number.
 const shortCell = 3
 
 // paragraphs are the rows of a table that is too wide: the first cell, and

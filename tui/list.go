@@ -208,8 +208,8 @@ func (p *listPage) render(s *shared, width, height int) []string {
 	return append(lines, renderNote(s.theme, p.row(), width)...)
 }
 
-// noteHeight is the room below the rows for what there is to say about one: two
-// lines for what is wrong, and two for the next step.
+// noteHeight is the room below the rows for the note of one: two lines for what is
+// wrong, and two for the next step.
 const noteHeight = 4
 
 // renderNote says what is wrong with a row, and the next step.

@@ -224,7 +224,7 @@ func (m *Model) list() *listPage {
 	return nil
 }
 
-// handleAction does what a page asks for.
+// handleAction carries out the action of a page.
 func (m *Model) handleAction(a action) tea.Cmd {
 	switch a := a.(type) {
 	case open:

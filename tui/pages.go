@@ -79,11 +79,11 @@ type shared struct {
 // page is what the middle of the screen shows.
 type page interface {
 	crumb() string
-	// title stands in the line above it.
+	// title is shown in the line above it.
 	title(s *shared) string
 	// position says which part of it is on the screen; empty if that is all.
 	position() string
-	// press handles a key; the action is what it asks the Model for.
+	// press handles a key; the Model carries out the action, if there is one.
 	press(v verb, s *shared) action
 	// refresh takes the latest tables, the scope, and the size of the middle.
 	refresh(s *shared, width, height int)
@@ -97,7 +97,7 @@ type page interface {
 	disabled(v verb, s *shared) string
 }
 
-// action is what a page asks the Model for.
+// action is what the Model does for a page.
 type action interface{ isAction() }
 
 type (

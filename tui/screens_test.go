@@ -44,14 +44,14 @@ func screens(destination, workload, policy, mesh string) []screen {
 	}
 }
 
-// takenOver are screens about services that stand in for others.
+// takenOver are screens about failover.
 var takenOver = []screen{
 	{"policies", ":vdest\n"}, {"a virtual destination", ":policies cart\n"}, {"its end", ":policies cart\nG"}, {"its YAML", ":policies cart\ny"},
 	{"what is generated from it", ":policies cart\ny  "},
 	{"a destination behind it", ":destinations cart.shop.cluster-1\n"}, {"what it fails over to", ":destinations cart.shop.cluster-1\nG"},
 }
 
-// limited are screens about workloads that know of less than all.
+// limited are screens about workloads with a ServiceDependency.
 var limited = []screen{{"policies", "5"}, {"a service dependency", ":sdep\n/dependency\n\n"}, {"a workload", "3\n"}}
 
 // watched are screens of a management cluster.

@@ -13,7 +13,7 @@ type Source interface {
 	// Next waits until something has changed and returns it. An error ends the
 	// dashboard; a failure that may pass is Update.ReadError.
 	Next(ctx context.Context) (*Update, error)
-	// Name names the source for people, such as "context kind-mgmt".
+	// Name is shown as the source, such as "context kind-mgmt".
 	Name() string
 	// Command completes a command of this program with the flags that name the
 	// source: "describe mesh" becomes "meshctl describe mesh --dir x".

@@ -21,7 +21,7 @@ import (
 // Options of the command.
 type Options struct {
 	Streams *cmdutil.Streams
-	// Dir is a folder as for translate; empty looks at the management cluster.
+	// Dir is a folder as for translate; empty means the management cluster.
 	Dir       string
 	Kube      cmdutil.KubeFlags
 	Namespace string

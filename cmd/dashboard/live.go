@@ -82,8 +82,8 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 	return l, l.start(ctx)
 }
 
-// whyClustersUnread asks for the Secrets with the clusters' credentials. If they
-// may not be read, it says so.
+// whyClustersUnread lists the Secrets with the clusters' credentials, and says why they
+// may not be read; empty if they may.
 func whyClustersUnread(ctx context.Context, config *rest.Config, namespace string) (string, error) {
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {

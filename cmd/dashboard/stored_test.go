@@ -73,7 +73,7 @@ func TestReadersAgreeWithTheServer(t *testing.T) {
 	assert.Equal(t, "INVALID", string(blind.State))
 	require.NotNil(t, blind.Stored)
 	assert.Contains(t, blind.Stored.Differences, explain.Difference{Field: "state", Stored: "INVALID", WouldBe: "ACCEPTED"})
-	assert.Equal(t, "the server is meshctl v1, this is dev; the server also sees what stands in the registered clusters, of which nothing was read here", blind.Stored.Why)
+	assert.Equal(t, "the server is meshctl v1, this is dev; the server also reads the registered clusters, which were not read here", blind.Stored.Why)
 	assert.Equal(t, "ACCEPTED", blind.Targets[0].WouldBe)
 	assert.Contains(t, blind.Targets[0].Issues[0].Message, "the hand-written VirtualService cluster-1/bookinfo/by-hand")
 

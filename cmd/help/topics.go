@@ -35,7 +35,7 @@ type row struct {
 const meshesIntro = `What each mesh can express. Every renderer declares this for each field, and the
 translation follows the same declarations:
 
-  enforced         the mesh does what the field asks for
+  enforced         the mesh does what the field says
   approximated     the mesh does something close to it, never less strict; the
                    status of the policy says what is different
   not expressible  the mesh cannot do it; a TrafficPolicy or AccessPolicy with

@@ -38,8 +38,8 @@ func (x *Index) serviceRef(s *corev1.Service) snapshot.Ref {
 	return x.Ref(snapshot.Service, s)
 }
 
-// meshOfService is the mesh of the workloads behind a Service. One without
-// workloads may ask to be a destination all the same.
+// meshOfService is the mesh of the workloads that a Service selects, or for one
+// without workloads, but with the annotation of destinations, that of its namespace.
 func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*workload) *ControlPlane {
 	if len(backing) == 0 {
 		if s.Annotations[snapshot.DiscoverServiceAnnotation] == "true" {
@@ -52,7 +52,7 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 		if wl.mesh != first.mesh {
 			x.Report(snapshot.Issue{
 				Code: snapshot.AmbiguousMesh, Severity: snapshot.Warning, Ref: x.serviceRef(s),
-				Message: fmt.Sprintf("workloads of several meshes stand behind it, %s of %s and %s of %s among them; it is counted to %s",
+				Message: fmt.Sprintf("it selects workloads of several meshes, such as %s of %s and %s of %s; it is assigned to %s",
 					first.object.Name, first.mesh.Mesh.Name, wl.object.Name, wl.mesh.Mesh.Name, first.mesh.Mesh.Name),
 				Hint:  "move all of its workloads to one control plane",
 				Cause: wl.controller.ref,
@@ -63,7 +63,7 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 	return first.mesh
 }
 
-// kubeService describes a Service and what stands behind it.
+// kubeService describes a Service and its workloads.
 func (x *Index) kubeService(s *corev1.Service, backing []*workload) *discoveryv1.KubeService {
 	return &discoveryv1.KubeService{
 		Ref:                    commonv1.ClusterObjectRef{Name: s.Name, Namespace: s.Namespace, ClusterName: x.Cluster},
@@ -116,7 +116,7 @@ func servicePorts(s *corev1.Service) []discoveryv1.KubeServicePort {
 	return out
 }
 
-// unsubsettable are labels that tell pods apart, but that nobody routes by.
+// unsubsettable reports labels that differ between pods, but that no policy routes by.
 func unsubsettable(label string) bool {
 	return label == "pod-template-hash" || label == "service.istio.io/canonical-revision"
 }

@@ -13,7 +13,7 @@ import (
 
 // Detector is all that discovery knows about one kind of mesh.
 type Detector struct {
-	// Name is the mesh's, as messages spell it.
+	// Name is the mesh's, as in messages.
 	Name string
 	// ControlPlanes finds the control planes of a cluster, ascending by namespace
 	// and name.
@@ -30,12 +30,13 @@ type Detector struct {
 	RevisionName string
 	// Fix is the hint for a sidecar whose control plane is not certain.
 	Fix string
-	// Reads is what the functions above look at and a source may otherwise drop.
+	// Reads are parts of objects that the functions above read, and a source would
+	// otherwise drop.
 	Reads Reads
 }
 
-// Reads lists parts of objects that a source keeps only if they are asked for,
-// since they are large, or may hold secrets. Names, labels, owners, images and
+// Reads lists parts of objects that a source keeps only if they are listed here,
+// because they are large or may contain secrets. Names, labels, owners, images and
 // service accounts are always kept.
 type Reads struct {
 	// Annotations are the names of those that are read among the given ones, of
@@ -72,9 +73,9 @@ func (c *ControlPlane) ref() commonv1.ObjectRef {
 
 // Claim is what a sidecar or a namespace says about its control plane.
 type Claim struct {
-	// Revision is empty if it is not said.
+	// Revision is empty if it is not known.
 	Revision string
-	// Requested is true if a user asked for Revision, which may then be an alias,
+	// Requested is true if a user wrote Revision, which may then be a revision tag,
 	// and false if the control plane that injected the sidecar wrote it.
 	Requested bool
 	// Doubt is why the control plane may not serve the pod, and Cause the object

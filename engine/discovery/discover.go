@@ -7,7 +7,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Options are the circumstances of discovery that no cluster tells.
+// Options of a discovery.
 type Options struct {
 	// Namespace is the management namespace: where discovered objects live
 	// and the value of their owner label. snapshot.DefaultNamespace if empty.
@@ -24,8 +24,8 @@ func (o Options) namespace() string {
 }
 
 // Discover lists what a cluster's objects show of meshes. It reads c and opts
-// only; the result shares label maps with c, so both must stay unchanged. It
-// does not look at c.Sync: whoever asks decides whether c can be believed.
+// only; the result shares label maps with c, so both must stay unchanged. It ignores
+// c.Sync: the caller decides whether c is complete.
 func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	x := newIndex(c, opts.namespace())
 	all := opts.Detectors

@@ -8,10 +8,10 @@
 //     for each osm-controller of Open Service Mesh);
 //   - a Workload for each Deployment, DaemonSet and StatefulSet of which at
 //     least one pod runs a mesh's sidecar;
-//   - a Destination for each Service that selects a Workload, or that asks for
-//     it with the annotation discovery.mesh.gloo.solo.io/enabled: "true".
+//   - a Destination for each Service that selects a Workload, or that has the
+//     annotation discovery.mesh.gloo.solo.io/enabled: "true".
 //
-// Everything that depends on the kind of mesh stands in one Detector. Gateways are
+// Everything that depends on the kind of mesh is in its Detector. Gateways are
 // no special case: they run a proxy, so they are Workloads, and their Services are
 // Destinations with external addresses and node ports, from which federation
 // picks. The deprecated ingressGateways of a Mesh are therefore never filled.
@@ -33,7 +33,7 @@
 // A discovered object is called <name>-<namespace>-<cluster> after its source;
 // a Workload has -<kind> appended. Characters that names may not have are
 // replaced, and what is longer than 63 characters, the kind included, is cut
-// to its first 31 and a hash. Two sources that come out the same (a-b in c,
-// and a in b-c) are told apart: the first by namespace and name keeps the
-// name, the other has a short hash appended and an issue says so.
+// to its first 31 and a hash. Of two sources with the same name (a-b in c, and a in
+// b-c), the first by namespace and name keeps it; the other has a short hash
+// appended, and an issue.
 package discovery

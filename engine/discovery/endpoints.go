@@ -27,7 +27,7 @@ func (x *Index) endpointSubsets(s *corev1.Service, backing []*workload) []discov
 	}
 	for i := range out {
 		slices.SortStableFunc(out[i].Endpoints, func(a, b discoveryv1.Endpoint) int { return strings.Compare(a.IpAddress, b.IpAddress) })
-		// While slices are rearranged, an endpoint may stand in two of them.
+		// While slices are rearranged, an endpoint may be in two of them.
 		out[i].Endpoints = slices.CompactFunc(out[i].Endpoints, func(a, b discoveryv1.Endpoint) bool { return a.IpAddress == b.IpAddress })
 	}
 	slices.SortFunc(out, func(a, b discoveryv1.EndpointSubset) int { return slices.CompareFunc(a.Ports, b.Ports, comparePorts) })
@@ -85,9 +85,9 @@ func comparePorts(a, b discoveryv1.EndpointPort) int {
 	)
 }
 
-// endpoint describes one endpoint: by its first address, since nobody gives a
-// meaning to further ones. Its labels are those of its workload, by
-// which subsets are made, rather than all that its pod happens to have.
+// endpoint describes one endpoint by its first address; Kubernetes gives others no
+// meaning. Its labels are those of its workload, which define subsets, rather than all
+// labels of its pod.
 func (x *Index) endpoint(namespace string, from *endpointv1.Endpoint) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{IpAddress: from.Addresses[0]}
 	node := x.nodes[value(from.NodeName)]

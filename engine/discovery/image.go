@@ -56,7 +56,7 @@ func (x *Index) Version(image string, d *appsv1.Deployment, mesh snapshot.Ref) s
 	x.Report(snapshot.Issue{
 		Code: snapshot.MeshVersionUnknown, Severity: snapshot.Info, Ref: x.Ref(snapshot.Deployment, d), Target: mesh,
 		Message: fmt.Sprintf("its image %q has neither tag nor digest, so the mesh's version is not known", image),
-		Hint:    "name a version in the image: without one, nobody knows what runs after the next restart",
+		Hint:    "name a version in the image; without one, another version may run after the next restart",
 	})
 	return ""
 }

@@ -186,8 +186,8 @@ func (x *Index) name(n *names, name string, source snapshot.Ref) string {
 	return name
 }
 
-// ordered returns list ascending by namespace and name: as it is if it is so
-// already, which is the rule, else a sorted copy.
+// ordered returns list ascending by namespace and name: list itself if it is sorted,
+// as it usually is, else a sorted copy.
 func ordered[T object](list []T) []T {
 	compare := func(a, b T) int {
 		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))

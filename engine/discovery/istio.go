@@ -30,7 +30,7 @@ func Istio() Detector {
 		Sidecar:       istioSidecar,
 		Namespace:     istioNamespace,
 		RevisionName:  "revision",
-		Fix:           "restart it to have the sidecar of a control plane that runs, with its revision written down; each control plane needs a revision of its own",
+		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: Reads{
 			Annotations: istioAnnotations,
 			Env:         []string{istioRevisionEnv, istioSkipTrustDomain},
@@ -78,8 +78,8 @@ func hasIstioProxy(pod *corev1.Pod) bool {
 	return false
 }
 
-// isIstioProxy goes by the container's name, which the injector relies on, and
-// for other installations by the image, whatever the registry. ztunnel has the
+// isIstioProxy checks the container's name, which the injector relies on, and for
+// other installations the image, in any registry. ztunnel has the
 // container name, too, but is the node's proxy and not the pod's.
 func isIstioProxy(c *corev1.Container) bool {
 	if c.Name == istioProxyName {
@@ -92,8 +92,8 @@ func isIstioProxy(c *corev1.Container) bool {
 	return ok && img.hasWord(istioProxyImage)
 }
 
-// istioRevisionOf is the revision of a pod's sidecar: what the injector wrote
-// down, else what the pod's label asks for, which may be a revision's tag.
+// istioRevisionOf is the revision of a pod's sidecar: the one that the injector wrote,
+// else that of the pod's label, which may be a revision tag.
 func istioRevisionOf(pod *corev1.Pod) (revision string, requested bool) {
 	if r := pod.Annotations[istioRevisionKey]; r != "" {
 		return r, false

@@ -27,7 +27,7 @@ const (
 	istioDNSCapture = "ISTIO_META_DNS_CAPTURE"
 )
 
-// istioConfig is what discovery wants to know of Istio's MeshConfig.
+// istioConfig are the settings of Istio's MeshConfig that discovery uses.
 type istioConfig struct {
 	// rootNamespace is where configuration holds for the whole mesh; empty if not known.
 	rootNamespace string
@@ -39,9 +39,9 @@ type istioConfig struct {
 	smartDNS       bool
 }
 
-// istioConfig reads the settings of a control plane. What cannot be read is
-// reported and left at Istio's defaults: a mesh that disappeared because of a
-// slip in its settings would take all that was translated for it along.
+// istioConfig reads the settings of a control plane. Settings that cannot be read are
+// reported and keep Istio's defaults: if the mesh disappeared because of a mistake in
+// its settings, so would everything that was generated for it.
 func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) istioConfig {
 	name := istioConfigMapName
 	if revision != istioDefault {
@@ -58,7 +58,7 @@ func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) istio
 	}
 	if !found {
 		issue.Severity = snapshot.Warning
-		issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so the mesh is taken to have Istio's defaults: trust domain cluster.local, no smart DNS", istioConfigKey)
+		issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so Istio's defaults are assumed: trust domain cluster.local, no smart DNS", istioConfigKey)
 		issue.Hint = fmt.Sprintf("if revision %q is installed with other settings, put them there; the control plane reads them from the same place", revision)
 		x.Report(issue)
 		return istioConfig{}
@@ -66,7 +66,7 @@ func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) istio
 	config, err := parseIstioConfig(text)
 	config.rootNamespace = cmp.Or(config.rootNamespace, istioDefaultRoot)
 	if err != nil {
-		issue.Message = fmt.Sprintf("its key %q is no valid MeshConfig (%v); the mesh is taken to have %s", istioConfigKey, err, config)
+		issue.Message = fmt.Sprintf("its key %q is not a valid MeshConfig (%v); these settings are assumed: %s", istioConfigKey, err, config)
 		issue.Hint = "correct it: the control plane does not accept it either"
 		x.Report(issue)
 	}
@@ -85,9 +85,8 @@ func (c istioConfig) String() string {
 	return "trust domain " + domain + ", " + dns
 }
 
-// parseIstioConfig reads MeshConfig YAML as Istio does, but lets fields and
-// values pass that only a newer Istio knows. With an error comes what could be
-// read in spite of it.
+// parseIstioConfig reads MeshConfig YAML as Istio does, but ignores unknown fields and
+// values, which a newer Istio may have. With an error it returns what could be read.
 func parseIstioConfig(text string) (istioConfig, error) {
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -127,8 +126,8 @@ func sortedSet(list []string) []string {
 	return slices.Compact(out)
 }
 
-// protoError says the same as err in words that do not vary between builds,
-// as protojson's spaces do, and without its position in JSON nobody wrote.
+// protoError is err with a text that is the same in every build (protojson varies its
+// spaces), and without the position in JSON, which is not what the user wrote.
 func protoError(err error) error {
 	text := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 	if _, rest, ok := strings.Cut(text, "): "); ok {

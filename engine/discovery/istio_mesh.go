@@ -23,8 +23,8 @@ func istioControlPlanes(x *Index) []*ControlPlane {
 }
 
 // pilotOf returns the container of a Deployment that is an Istio control
-// plane, or nil. The label is the installation's own; without it, the image
-// and the name must both speak for it.
+// plane, or nil. The label is the installation's own; without it, both the image and
+// the name must match.
 func pilotOf(d *appsv1.Deployment) *corev1.Container {
 	containers := d.Spec.Template.Spec.Containers
 	if d.Labels["app"] == istiodName || d.Spec.Template.Labels["app"] == istiodName {
@@ -47,7 +47,7 @@ func pilotOf(d *appsv1.Deployment) *corev1.Container {
 	return nil
 }
 
-// isPilotImage spares most images the parsing.
+// isPilotImage parses only the few images that contain the word.
 func isPilotImage(s string) bool {
 	if !strings.Contains(s, istioPilotWord) {
 		return false
@@ -84,8 +84,8 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 	return &ControlPlane{Mesh: mesh, Revision: revision, Default: revision == istioDefault}
 }
 
-// istiodRevision is the revision that a control plane goes by: its pods'
-// label, its own, or its setting; all the same in every proper installation.
+// istiodRevision is the revision of a control plane: the label of its pods, its own
+// label, or its setting, which are equal in every proper installation.
 func istiodRevision(d *appsv1.Deployment, pilot *corev1.Container) string {
 	for _, labels := range []map[string]string{d.Spec.Template.Labels, d.Labels} {
 		if r := labels[istioRevisionKey]; r != "" {

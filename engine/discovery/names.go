@@ -8,7 +8,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// hashLength is the length of the hash that tells equal names apart.
+// hashLength is the length of the hash that is appended to a name already in use.
 const hashLength = 8
 
 // objectName joins and sanitizes the parts of a generated name.
@@ -21,7 +21,7 @@ func hash(s string) string {
 	return fmt.Sprintf("%0*x", hashLength, h.Sum32())
 }
 
-// names gives out the names of one kind of discovered objects in one cluster.
+// names assigns the names of one kind of discovered objects in one cluster.
 type names struct {
 	kind  snapshot.Kind
 	taken map[string]snapshot.Ref
@@ -31,8 +31,8 @@ func newNames(kind snapshot.Kind, size int) *names {
 	return &names{kind: kind, taken: make(map[string]snapshot.Ref, size)}
 }
 
-// claim returns the name to use for source: name itself, or name with a hash
-// if an earlier source has it already; then there is an issue, too.
+// claim returns the name to use for source: name itself, or name with a hash and an
+// issue if an earlier source has it already.
 func (n *names) claim(name string, source snapshot.Ref) (string, *snapshot.Issue) {
 	holder, clash := n.taken[name]
 	if !clash {
@@ -48,7 +48,7 @@ func (n *names) claim(name string, source snapshot.Ref) (string, *snapshot.Issue
 	return own, &snapshot.Issue{
 		Code: snapshot.NameCollision, Severity: snapshot.Warning, Ref: source,
 		Message: fmt.Sprintf("its %s would be called %s, as that of %s is; it is called %s instead", n.kind, name, holder, own),
-		Hint:    "rename one of the two if the name matters to anybody",
+		Hint:    "rename one of the two if you need the name",
 		Cause:   holder,
 	}
 }

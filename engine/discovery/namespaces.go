@@ -9,9 +9,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// meshOfNamespace is the mesh of a Service that only its annotation counts to
-// one: the mesh that its namespace names; else the only one that may be meant;
-// of several, the one without a name of its own.
+// meshOfNamespace is the mesh of a Service without workloads, but with the annotation
+// of destinations: the mesh that its namespace names; else the only possible one; of
+// several, the one with the default revision.
 func (x *Index) meshOfNamespace(kinds []*detected, s *corev1.Service) *ControlPlane {
 	named, possible := x.candidates(kinds, s.Namespace)
 	if len(named) == 1 {
@@ -31,26 +31,26 @@ func (x *Index) meshOfNamespace(kinds []*detected, s *corev1.Service) *ControlPl
 		return defaults[0]
 	case len(possible) == 0:
 		issue.Code = snapshot.ServiceWithoutMesh
-		issue.Message = "it asks by annotation to be a destination, but its cluster has no mesh"
+		issue.Message = "it has the annotation for discovery, but its cluster has no mesh"
 		issue.Hint = "install a mesh or remove the annotation " + snapshot.DiscoverServiceAnnotation
 		if hasMesh(kinds) {
-			issue.Message = "it asks by annotation to be a destination, but no mesh of its cluster looks into its namespace"
-			issue.Hint = "take the namespace into a mesh, or remove the annotation " + snapshot.DiscoverServiceAnnotation
+			issue.Message = "it has the annotation for discovery, but no mesh of its cluster includes its namespace"
+			issue.Hint = "add the namespace to a mesh, or remove the annotation " + snapshot.DiscoverServiceAnnotation
 			issue.Cause = x.namespaceRef(s.Namespace)
 		}
 		x.Report(issue)
 		return nil
 	default:
-		issue.Message = fmt.Sprintf("it asks by annotation to be a destination, but its cluster has %d meshes and neither a workload nor its namespace tells which; it is counted to %s",
+		issue.Message = fmt.Sprintf("it has the annotation for discovery, but its cluster has %d meshes, and neither a workload nor its namespace determines which; it is assigned to %s",
 			len(possible), possible[0].Mesh.Name)
-		issue.Hint = "let it select a workload of the mesh that is meant"
+		issue.Hint = "select a workload of the intended mesh"
 		x.Report(issue)
 		return possible[0]
 	}
 }
 
-// candidates are the meshes that a namespace names, and those to which what is
-// in it can belong.
+// candidates are the meshes that a namespace names, and those to which a Service in it
+// can belong.
 func (x *Index) candidates(kinds []*detected, namespace string) (named, possible []*ControlPlane) {
 	ns := x.Namespaces[namespace]
 	for _, k := range kinds {
@@ -60,8 +60,8 @@ func (x *Index) candidates(kinds []*detected, namespace string) (named, possible
 		if ns == nil || k.Namespace == nil {
 			continue
 		}
-		c, says := k.Namespace(ns)
-		if !says {
+		c, ok := k.Namespace(ns)
+		if !ok {
 			continue
 		}
 		if r := k.resolve(c); r.plane != nil && r.code == "" {

@@ -42,8 +42,8 @@ func OSM() Detector {
 	}
 }
 
-// osmSidecar goes by what the injector writes and the controller relies on,
-// not by images, which may come from anywhere.
+// osmSidecar checks what the injector writes and the controller relies on, rather than
+// images, which may come from any registry.
 func osmSidecar(x *Index, pod *corev1.Pod) (Claim, bool) {
 	if pod.Labels[osmProxyKey] == "" || !hasContainer(pod, osmProxyName) {
 		return Claim{}, false
@@ -87,7 +87,7 @@ func osmControlPlanes(x *Index) []*ControlPlane {
 
 // osmControllerOf returns the container of a Deployment that is an OSM control
 // plane, or nil. The Deployment's name is fixed in the product; the container
-// bears it, too, or its image does, whatever the registry.
+// has it, too, or its image does, in any registry.
 func osmControllerOf(d *appsv1.Deployment) *corev1.Container {
 	if d.Name != osmControllerName {
 		return nil
@@ -106,7 +106,7 @@ func isOSMController(c *corev1.Container) bool {
 		return true
 	}
 	if !strings.Contains(c.Image, osmControllerName) {
-		return false // most images are spared the parsing
+		return false // parsing is slow, and most images are others
 	}
 	img, ok := parseImage(c.Image)
 	return ok && strings.HasSuffix(img.base(), osmControllerName)
@@ -134,8 +134,8 @@ func osmMeshName(d *appsv1.Deployment, c *corev1.Container) string {
 	return osmUsualName
 }
 
-// osmVersion is the image's tag; the product's own charts name images by
-// digest, which says less than the label beside it.
+// osmVersion is the image's tag or, as the product's own charts name images by digest,
+// the label with the version.
 func (x *Index) osmVersion(d *appsv1.Deployment, c *corev1.Container, mesh snapshot.Ref) string {
 	if img, ok := parseImage(c.Image); !ok || img.version == "" || strings.Contains(img.version, ":") {
 		if v := d.Labels[osmVersionKey]; v != "" {
@@ -145,8 +145,8 @@ func (x *Index) osmVersion(d *appsv1.Deployment, c *corev1.Container, mesh snaps
 	return x.Version(c.Image, d, mesh)
 }
 
-// osmPermissive reports whether a mesh lets everybody call everybody. Without
-// its settings the controller does not.
+// osmPermissive reports whether a mesh allows all calls. Without its settings the
+// controller does not.
 func (x *Index) osmPermissive(namespace string, mesh snapshot.Ref) bool {
 	if config := x.meshConfigs[key{namespace, osmConfigName}]; config != nil {
 		return config.Spec.Traffic.EnablePermissiveTrafficPolicyMode
@@ -154,8 +154,8 @@ func (x *Index) osmPermissive(namespace string, mesh snapshot.Ref) bool {
 	x.Report(snapshot.Issue{
 		Code: snapshot.MeshUnreadable, Severity: snapshot.Warning, Target: mesh,
 		Ref:     snapshot.Ref{Kind: snapshot.MeshConfig, Cluster: x.Cluster, Namespace: namespace, Name: osmConfigName},
-		Message: fmt.Sprintf("there is no such MeshConfig of version %s, so the mesh is taken to deny what no policy allows", snapshot.MeshConfig.Info().Version),
-		Hint:    "install Open Service Mesh 1.2; its bootstrap makes the MeshConfig",
+		Message: fmt.Sprintf("there is no such MeshConfig of version %s, so the mesh is assumed to deny what no policy allows", snapshot.MeshConfig.Info().Version),
+		Hint:    "install Open Service Mesh 1.2; its bootstrap creates the MeshConfig",
 	})
 	return false
 }

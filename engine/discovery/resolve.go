@@ -12,7 +12,7 @@ type detected struct {
 	planes []*ControlPlane
 }
 
-// resolution is the control plane that a claim means.
+// resolution is the control plane of a claim.
 type resolution struct {
 	// plane is nil if none can be chosen.
 	plane *ControlPlane
@@ -23,9 +23,9 @@ type resolution struct {
 	cause   snapshot.Ref
 }
 
-// resolve finds the control plane that a claim means. With one control plane in
-// the cluster every sidecar belongs to it: another revision is worth a warning,
-// but no reason to lose a running service.
+// resolve finds the control plane of a claim. If there is one control plane in the
+// cluster, every sidecar belongs to it: another revision gives a warning, but the
+// running service is kept.
 func (d *detected) resolve(c Claim) resolution {
 	var matching []*ControlPlane
 	for _, p := range d.planes {
@@ -48,7 +48,7 @@ func (d *detected) resolve(c Claim) resolution {
 		return resolution{
 			plane: d.planes[0],
 			code:  snapshot.WorkloadWithoutMesh,
-			message: fmt.Sprintf("its sidecar is of %s %q, which no %s control plane of the cluster has; it is counted to %s",
+			message: fmt.Sprintf("its sidecar is of %s %q, which no %s control plane of the cluster has; it is assigned to %s",
 				d.RevisionName, c.Revision, d.Name, d.planes[0].Mesh.Name),
 			hint: d.Fix,
 		}
@@ -69,8 +69,8 @@ func doubted(p *ControlPlane, c Claim) resolution {
 	}
 	return resolution{
 		plane: p, code: snapshot.WorkloadWithoutMesh,
-		message: fmt.Sprintf("%s; it is counted to %s", c.Doubt, p.Mesh.Name),
-		hint:    "take the namespace into the mesh again, or restart the pods to be rid of their sidecars",
+		message: fmt.Sprintf("%s; it is assigned to %s", c.Doubt, p.Mesh.Name),
+		hint:    "add the namespace to the mesh again, or restart the pods to remove their sidecars",
 		cause:   c.Cause,
 	}
 }

@@ -18,7 +18,7 @@ type Access struct {
 	// Gateway: it lets other clusters or the outside in, so that it stays open
 	// where access is denied by default.
 	Gateway bool `json:"gateway,omitempty"`
-	// Permissive: its mesh lets everybody call everybody, whatever policies say.
+	// Permissive: its mesh allows all calls, whatever policies say.
 	Permissive bool `json:"permissive,omitempty"`
 	// Callers are the known workloads that get through, ascending, if the
 	// default is DENY.
@@ -31,7 +31,7 @@ type AccessMode string
 const (
 	// AccessOpen: anyone may.
 	AccessOpen AccessMode = "open"
-	// AccessClosed: nobody may, as no AccessPolicy selects it.
+	// AccessClosed: nobody may, because no AccessPolicy selects it.
 	AccessClosed AccessMode = "closed"
 	// AccessByPolicies: those may whom AccessPolicies name.
 	AccessByPolicies AccessMode = "policies"
@@ -76,7 +76,7 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 		a.DenyOrigins = append(a.DenyOrigins, *d.Mesh.DenyByDefault)
 	}
 	for _, rule := range d.Access {
-		// A policy that lets some in keeps the others out.
+		// A policy that allows some callers denies all others.
 		a.Default = Deny
 		a.DenyOrigins = append(a.DenyOrigins, snapshot.Origin{Ref: rule.Origin.Ref})
 		a.Rules = append(a.Rules, Rule{
@@ -94,8 +94,8 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 	return a
 }
 
-// mayCall reports whether a workload can reach a Destination and is let in, on
-// some path at least, and which policies let it in; none if all are let in.
+// mayCall reports whether a workload can reach a Destination and may call it, on some
+// path at least, and which policies allow that; none if all callers are allowed.
 func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationPlan) (bool, []snapshot.Ref) {
 	mesh := x.meshOf(workload)
 	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
@@ -192,7 +192,7 @@ func callersText(rule *snapshot.AccessRule, byAccount bool) []string {
 	return slices.Compact(callers)
 }
 
-// identityText spells an identity as it stands in certificates, * for any.
+// identityText is an identity as in certificates, with * for any.
 func identityText(i snapshot.Identity) string {
 	if i.TrustDomain == snapshot.NoTrustDomain {
 		return "service account " + orAny(i.Namespace) + "/" + orAny(i.ServiceAccount) + " of cluster " + i.Cluster

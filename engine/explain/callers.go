@@ -48,16 +48,16 @@ func matchesCaller(p *snapshot.PolicyPlan, o *discoveryv1.Workload) bool {
 	return false
 }
 
-// policiesByCaller returns what counts the policies that select a workload as a
+// policiesByCaller returns a function that counts the policies that select a workload as a
 // caller. It is made once for all workloads.
 func (x *Index) policiesByCaller() func(snapshot.Ref, *discoveryv1.Workload) int {
 	named := map[snapshot.Ref]int{}
 	ofMesh := map[*snapshot.MeshPlan]int{}
-	type asked struct {
+	type selecting struct {
 		policy *snapshot.PolicyPlan
 		meshes map[*snapshot.MeshPlan]bool
 	}
-	var others []asked
+	var others []selecting
 	for _, p := range x.state.Plan.Policies {
 		switch {
 		case namesAllCallers(p):
@@ -69,7 +69,7 @@ func (x *Index) policiesByCaller() func(snapshot.Ref, *discoveryv1.Workload) int
 				ofMesh[m]++
 			}
 		default:
-			others = append(others, asked{p, x.callingMeshes(p)})
+			others = append(others, selecting{p, x.callingMeshes(p)})
 		}
 	}
 	return func(ref snapshot.Ref, o *discoveryv1.Workload) int {

@@ -8,7 +8,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Cluster is what there is to say about a registered cluster.
+// Cluster describes a registered cluster.
 type Cluster struct {
 	Name   string          `json:"name"`
 	Health snapshot.Health `json:"health"`
@@ -113,7 +113,7 @@ func (c *Cluster) Page() Page {
 		meshes.Refs = append(meshes.Refs, ref)
 	}
 	if len(meshes.Rows) == 0 {
-		meshes = Section{Title: "Meshes", Text: "None was discovered. Install one there, and it will be found."}
+		meshes = Section{Title: "Meshes", Text: "None was discovered. A mesh is discovered when it is installed."}
 	}
 	return Page{
 		Title: "Cluster " + c.Name,

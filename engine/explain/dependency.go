@@ -7,18 +7,18 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// ServiceDependency is what there is to say about one.
+// ServiceDependency describes a ServiceDependency.
 type ServiceDependency struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
 	State string `json:"state"`
-	// Stored is what the stored status says otherwise; nil if nothing.
+	// Stored is how the stored status differs; nil if it does not.
 	Stored *Stored `json:"stored,omitempty"`
 	// Workloads are those that it selects.
 	Workloads []DependentWorkload `json:"workloads"`
-	// Everything: it names no destinations, so that they know of every service.
+	// Everything: it names no destinations, so that their proxies have every host.
 	Everything bool `json:"everything,omitempty"`
-	// Hosts are what they know of because of it, ascending.
+	// Hosts are what their proxies have because of it, ascending.
 	Hosts  []string         `json:"hosts"`
 	Issues []snapshot.Issue `json:"issues"`
 }
@@ -78,7 +78,7 @@ func (x *Index) sidecarOf(workload snapshot.Ref) *snapshot.SidecarPlan {
 
 // section lists the hosts.
 func (e *Egress) section() Section {
-	s := Section{Title: "Hosts that its proxies know"}
+	s := Section{Title: "Hosts that its proxies are configured with"}
 	switch {
 	case e == nil:
 		s.Text = "All: no ServiceDependency is in force on it."
@@ -171,7 +171,7 @@ func (o *ServiceDependency) Page() Page {
 	if o.Everything {
 		none = "All: it names no destinations."
 	}
-	hosts := Section{Title: "Hosts that their proxies know because of it", Text: none}
+	hosts := Section{Title: "Hosts that their proxies are configured with because of it", Text: none}
 	if len(o.Hosts) > 0 {
 		hosts.Text, hosts.Header = "", []string{"HOST"}
 	}

@@ -7,12 +7,12 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Destination is what there is to say about a service.
+// Destination describes a service.
 type Destination struct {
 	Ref snapshot.Ref `json:"ref"`
 	// Service is where it comes from; external services have none.
 	Service *snapshot.Ref `json:"service,omitempty"`
-	// Stored is what the stored status says otherwise; nil if nothing.
+	// Stored is how the stored status differs; nil if it does not.
 	Stored *Stored       `json:"stored,omitempty"`
 	Mesh   *snapshot.Ref `json:"mesh,omitempty"`
 	// Frozen says why nothing is changed in the service's cluster; empty if something may be.
@@ -27,8 +27,8 @@ type Destination struct {
 	// Views are the route tables; meshes without one reach the service unchanged.
 	Views  []View `json:"views"`
 	Access Access `json:"access"`
-	// Failovers are the VirtualDestinations that it stands behind, as callers in
-	// its own mesh get them.
+	// Failovers are the VirtualDestinations that have it as a service, as seen from
+	// its own mesh.
 	Failovers []Failover `json:"failovers,omitempty"`
 	// SubsetsFor are the policies that send traffic to subsets of the service.
 	SubsetsFor []snapshot.Ref `json:"subsetsFor,omitempty"`
@@ -199,7 +199,7 @@ func (d *Destination) Page() Page {
 	}
 	page.Sections = append(page.Sections, d.federationSection(), d.trafficSection())
 	if len(d.Failovers) > 0 {
-		page.Sections = append(page.Sections, failoverSection("VirtualDestinations that it is behind", d.Failovers))
+		page.Sections = append(page.Sections, failoverSection("VirtualDestinations with this service", d.Failovers))
 	}
 	for _, v := range d.Views {
 		page.Sections = append(page.Sections, v.sections()...)

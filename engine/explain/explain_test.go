@@ -30,9 +30,9 @@ func load(t *testing.T, name string) *snapshot.Input {
 	return input
 }
 
-// TestEveryAnswer asks about everything in every case: rows fit their headers,
-// answers marshal, asking twice gives the same, and lists have all there is.
-func TestEveryAnswer(t *testing.T) {
+// TestEveryObject describes every object of every case: rows fit their headers,
+// descriptions marshal and repeat, and lists are complete.
+func TestEveryObject(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir(cases)
 	require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestOpenByDefault(t *testing.T) {
 	productpage := describe[*explain.Destination](t, index, snapshot.Destination, "productpage-bookinfo-cluster-1")
 	assert.Equal(t, explain.Allow, productpage.Access.Default)
 	ratings := describe[*explain.Destination](t, index, snapshot.Destination, "ratings-bookinfo-cluster-1")
-	assert.Equal(t, explain.Deny, ratings.Access.Default, "a policy that lets some in keeps the others out")
+	assert.Equal(t, explain.Deny, ratings.Access.Default, "a policy that allows some callers denies all others")
 }
 
 // TestSharesAddUp: what the route table shows is all of the traffic.
@@ -182,7 +182,7 @@ func TestSharesAddUp(t *testing.T) {
 	assert.Equal(t, 2, shifted, "from its own mesh and from the other one")
 }
 
-// stored is what one sees of a live house who reads the management plane only.
+// stored is the Input of a reader that has access to the management plane only.
 func stored(live *snapshot.State) *snapshot.Input {
 	management := *live.Input.Management
 	management.Meshes, management.Workloads, management.Destinations = nil, nil, nil
@@ -214,7 +214,7 @@ func TestStoredSaysTheSame(t *testing.T) {
 	assert.Equal(t, commonv1.ApprovalStatePending, describe[*explain.VirtualMesh](t, again, snapshot.VirtualMesh, "virtual-mesh").State)
 }
 
-// TestStoredFailures: what is frozen and which writes were refused is told from statuses.
+// TestStoredFailures: frozen clusters and rejected writes are read from statuses.
 func TestStoredFailures(t *testing.T) {
 	t.Parallel()
 	input := stored(engine.Translate(load(t, "frozen")))

@@ -118,7 +118,7 @@ func (x *Index) Find(kind snapshot.Kind, name string) []snapshot.Ref {
 	return called
 }
 
-// source spells <name>.<namespace>.<cluster> of what an object was made for.
+// source is <name>.<namespace>.<cluster> of the object that ref was discovered from.
 func (x *Index) source(ref snapshot.Ref) string {
 	switch ref.Kind {
 	case snapshot.Destination:

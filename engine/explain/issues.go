@@ -21,8 +21,8 @@ func (x *Index) issuesAbout(ref, target snapshot.Ref) []snapshot.Issue {
 	return slices.DeleteFunc(x.issuesOf(ref), func(i snapshot.Issue) bool { return i.Target != target })
 }
 
-// inheritIssues gives issues of generated objects, such as a write that was
-// refused, to what people ask about: what the object was made for, and its parents.
+// inheritIssues adds the issues of generated objects, such as a rejected write, to
+// the objects that can be described: what the object was made for, and its parents.
 func (x *Index) inheritIssues() {
 	for part := range x.state.Output.Parts.All() {
 		for _, o := range part.Objects {
@@ -30,9 +30,9 @@ func (x *Index) inheritIssues() {
 			if len(issues) == 0 || discovered(o.Ref.Kind) {
 				continue
 			}
-			for _, heir := range part.Objects {
-				if discovered(heir.Ref.Kind) {
-					x.issues[heir.Ref] = append(x.issues[heir.Ref], issues...)
+			for _, made := range part.Objects {
+				if discovered(made.Ref.Kind) {
+					x.issues[made.Ref] = append(x.issues[made.Ref], issues...)
 				}
 			}
 			for _, parent := range o.Content.Parents {

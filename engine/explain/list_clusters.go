@@ -9,14 +9,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// ClusterFacts is what a source knows of a cluster beside its objects.
+// ClusterFacts are facts about a cluster that are not in its objects.
 type ClusterFacts struct {
 	// Issued and Expires bound the life of the credential; zero if not known.
 	Issued  time.Time `json:"credentialIssued,omitzero"`
 	Expires time.Time `json:"credentialExpires,omitzero"`
-	// BehindSince is when the cluster was last up to date, as far as was seen: it
-	// could be read, and no edit that concerns it waited to be processed. Zero if
-	// it is up to date, or never was.
+	// BehindSince is when the cluster was last seen up to date: it could be read, and
+	// no edit that concerns it waited to be processed. Zero if it is up to date, or
+	// never was.
 	BehindSince time.Time `json:"behindSince,omitzero"`
 }
 
@@ -106,7 +106,7 @@ func clusterColumns() []column[ClusterItem] {
 	}
 }
 
-// factColumns are those of what a source knows of clusters; none if it knows nothing.
+// factColumns are the columns of ClusterFacts; none if there are no facts.
 func factColumns(facts map[string]ClusterFacts) []column[ClusterItem] {
 	if facts == nil {
 		return nil

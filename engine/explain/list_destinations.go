@@ -119,7 +119,7 @@ func (x *Index) Destinations() Table {
 		text("NAME", 5, func(d *DestinationItem) string { return d.Ref.Name }),
 		text("ISSUES", 0, func(d *DestinationItem) string { return worst(d.Issues) }),
 	}
-	const empty = "No service of a mesh was discovered. Services are found once pods behind them have a sidecar."
+	const empty = "No service of a mesh was discovered. A service is discovered when its pods have a sidecar."
 	return newTable(empty, columns, x.destinationItems(), func(d *DestinationItem) Row {
 		row := Row{Key: d.Ref.Name, Ref: d.Ref}
 		if k := d.plan.Destination.Spec.KubeService; k != nil {

@@ -97,7 +97,7 @@ func (x *Index) Fleet(facts map[string]ClusterFacts) Table {
 // Meshes lists all meshes by cluster.
 func (x *Index) Meshes() Table {
 	items := slices.DeleteFunc(x.meshItems(nil), func(m MeshItem) bool { return m.Ref == snapshot.Ref{} })
-	return meshTable("No mesh was discovered. Install one in a registered cluster, and it will be found.", items, nil)
+	return meshTable("No mesh was discovered. A mesh is discovered when it is installed in a registered cluster.", items, nil)
 }
 
 func meshTable(empty string, items []MeshItem, facts map[string]ClusterFacts) Table {
@@ -129,7 +129,7 @@ func meshTable(empty string, items []MeshItem, facts map[string]ClusterFacts) Ta
 	})
 }
 
-// countIn spells a number of what is in a mesh; nothing where there is no mesh.
+// countIn is a number of objects in a mesh as text; empty if there is no mesh.
 func countIn(m *MeshItem, n int) string {
 	if m.Ref == (snapshot.Ref{}) {
 		return ""

@@ -29,7 +29,7 @@ type PolicyItem struct {
 	labels   map[string]string
 }
 
-// policyItem counts what became of a policy on each of its targets.
+// policyItem counts the targets of a policy, and those that accepted it.
 func (x *Index) policyItem(ref snapshot.Ref, state commonv1.ApprovalState, verdicts []snapshot.Verdict, o metav1.Object) PolicyItem {
 	item := PolicyItem{Ref: ref, State: state, Issues: x.issuesOf(ref)}
 	if o != nil {
@@ -67,7 +67,7 @@ type VirtualDestinationItem struct {
 // ServiceDependencyItem is a ServiceDependency in a list.
 type ServiceDependencyItem struct {
 	PolicyItem
-	// Hosts are those that its workloads know of because of it.
+	// Hosts are how many its workloads have because of it.
 	Hosts int `json:"hosts"`
 }
 
@@ -113,7 +113,7 @@ func (x *Index) Policies() Table {
 		items = append(items, d.PolicyItem)
 	}
 	kind := []column[PolicyItem]{text("KIND", 0, func(p *PolicyItem) string { return p.Ref.Kind.String() })}
-	const empty = "There is no policy: requests go where they went without meshctl, and access is what the meshes say."
+	const empty = "There is no policy: routing and access are as the meshes configure them."
 	return x.policyItemTable(empty, items, kind)
 }
 
@@ -157,7 +157,7 @@ func (x *Index) virtualDestinationTable() Table {
 		text("PROTOCOL", 2, func(v *VirtualDestinationItem) string { return v.Protocol }),
 		number("MESHES", 1, func(v *VirtualDestinationItem) string { return strconv.Itoa(v.Meshes) }),
 	}
-	const empty = "There is no VirtualDestination. One is a host name behind which services of several clusters stand in for each other."
+	const empty = "There is no VirtualDestination. A VirtualDestination is a host name for services of several clusters, with failover between them."
 	return newPolicyTable(x, empty, x.virtualDestinationItems(), policy, nil, own)
 }
 
@@ -180,6 +180,6 @@ func (x *Index) serviceDependencyItems() []ServiceDependencyItem {
 func (x *Index) serviceDependencyTable() Table {
 	policy := func(d *ServiceDependencyItem) *PolicyItem { return &d.PolicyItem }
 	own := []column[ServiceDependencyItem]{number("HOSTS", 1, func(d *ServiceDependencyItem) string { return strconv.Itoa(d.Hosts) })}
-	const empty = "There is no ServiceDependency. Without one, each proxy knows of every service of its mesh."
+	const empty = "There is no ServiceDependency. Without one, each proxy is configured with every service of its mesh."
 	return newPolicyTable(x, empty, x.serviceDependencyItems(), policy, nil, own)
 }

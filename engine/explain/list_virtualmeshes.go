@@ -66,7 +66,7 @@ func (x *Index) VirtualMeshes() Table {
 		since("AGE", 2, func(v *VirtualMeshItem) time.Time { return v.Created }),
 		text("ISSUES", 0, func(v *VirtualMeshItem) string { return worst(v.Issues) }),
 	}
-	const empty = "There is no VirtualMesh. One joins meshes, so that services of one can be called from another."
+	const empty = "There is no VirtualMesh. A VirtualMesh joins meshes, so that services of one can be called from another."
 	return newTable(empty, columns, x.virtualMeshItems(), func(v *VirtualMeshItem) Row {
 		row := Row{Key: shortName(v.Ref), Ref: v.Ref, Labels: v.plan.VirtualMesh.Labels}
 		for _, m := range v.plan.Members {

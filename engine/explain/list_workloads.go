@@ -56,7 +56,7 @@ func (x *Index) Workloads() Table {
 		text("NAME", 4, func(o *WorkloadItem) string { return o.Ref.Name }),
 		text("ISSUES", 0, func(o *WorkloadItem) string { return worst(o.Issues) }),
 	}
-	const empty = "No workload with a sidecar was discovered. Inject sidecars, and the workloads will be found."
+	const empty = "No workload was discovered. A workload is discovered when its pods have a sidecar."
 	return newTable(empty, columns, x.workloadItems(), func(o *WorkloadItem) Row {
 		row := Row{Key: o.Ref.Name, Ref: o.Ref, Labels: o.labels}
 		if o.Controller != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Mesh is what there is to say about a mesh.
+// Mesh describes a mesh.
 type Mesh struct {
 	Ref snapshot.Ref `json:"ref"`
-	// Stored is what the stored status says otherwise; nil if nothing.
+	// Stored is how the stored status differs; nil if it does not.
 	Stored *Stored `json:"stored,omitempty"`
 	// Type is istio, osm, ...
 	Type    string `json:"type"`

@@ -26,13 +26,13 @@ type Section struct {
 	Header []string
 	// Rows have a cell for each column; a single space means the same as above.
 	Rows [][]string
-	// Refs are what the rows are about, for painters that can go there: none,
-	// or one for each row, of which some may be zero.
+	// Refs are the objects of the rows, so that a reader can open them: none, or one
+	// for each row, of which some may be zero.
 	Refs []snapshot.Ref
 }
 
-// above is a cell that repeats the one above it; painters show it as blank,
-// where they show a cell without a value as a dash.
+// above is a cell that repeats the one above it. It is printed as blank, and a cell
+// without a value as a dash.
 const above = " "
 
 // facts is a section of names and values; values that are empty are left out.

@@ -5,7 +5,7 @@ import "github.com/meshctl/meshctl/engine/snapshot"
 // The note and the next step for objects whose latest version no server has processed.
 const (
 	notProcessed     = "its latest version has not been processed yet"
-	notProcessedNext = "this takes a moment after an edit; if it stays so, check that the server runs: meshctl serve"
+	notProcessedNext = "this takes a moment after an edit; if it does not change, check that the server runs: meshctl serve"
 )
 
 // setNote puts the worst issue of an object into its row or, if there is none, that

@@ -10,12 +10,12 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Policy is what there is to say about a TrafficPolicy or an AccessPolicy.
+// Policy describes a TrafficPolicy or an AccessPolicy.
 type Policy struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
-	// Stored is what the stored status says otherwise; nil if nothing.
+	// Stored is how the stored status differs; nil if it does not.
 	Stored *Stored `json:"stored,omitempty"`
 	// Created orders policies: of two that set the same field, the older wins.
 	Created time.Time `json:"created,omitzero"`

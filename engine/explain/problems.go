@@ -69,8 +69,8 @@ func (x *Index) Issues() []snapshot.Issue {
 	return slices.Compact(all)
 }
 
-// nearest is the object of an issue that can be described: the one to mend, or
-// else the one on which it matters.
+// nearest is the object of an issue that can be described: the one to fix, or else
+// the one on which it matters.
 func (x *Index) nearest(issue snapshot.Issue) snapshot.Ref {
 	for _, ref := range []snapshot.Ref{issue.Ref, issue.Target} {
 		switch {

@@ -10,18 +10,17 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// NewStored is New for a State made of what the management plane has stored,
-// without a look at the clusters. That they could not be read says nothing
-// then: whether one is frozen, and which writes were refused, is what the
-// statuses say that the server wrote.
+// NewStored is New for a State of which only the management plane was read, and not
+// the clusters. Which clusters are frozen, and which writes were rejected, is taken
+// from the statuses that the server wrote.
 func NewStored(state *snapshot.State) *Index {
 	return newIndexWithStatuses(state, true)
 }
 
-// NewLive is New for a State made by a reader while a server works: which
-// policies are in force, which writes were refused, and what was not processed
-// yet, is what the statuses say that the server wrote. Where something else
-// follows from the State, the answers say so; see Stored.
+// NewLive is New for a State that was read while a server runs. Which policies are in
+// force, which writes were rejected, and what was not processed yet is taken from the
+// statuses that the server wrote. Where the State leads to another result, the
+// descriptions show both; see Stored.
 func NewLive(state *snapshot.State) *Index {
 	return newIndexWithStatuses(state, false)
 }
@@ -46,8 +45,8 @@ func newIndexWithStatuses(state *snapshot.State, unread bool) *Index {
 	return x
 }
 
-// readStoredCluster takes over what a stored status says of a cluster that can
-// be read: that some of its objects cannot be processed.
+// readStoredCluster makes an issue of the status of a cluster that can be read, but
+// has objects that cannot be processed.
 func (x *Index) readStoredCluster(c *multiclusterv1alpha1.KubernetesCluster) {
 	ref := snapshot.RefOf(snapshot.KubernetesCluster, c)
 	for _, s := range c.Status.Status {
@@ -60,8 +59,8 @@ func (x *Index) readStoredCluster(c *multiclusterv1alpha1.KubernetesCluster) {
 	}
 }
 
-// Stored is what the status of an object that the server wrote says otherwise
-// than what follows from what was read now.
+// Stored is how the status that the server wrote differs from the one that follows
+// from what was read now.
 type Stored struct {
 	// Generation of the spec that the status is about; 0 if no server wrote one.
 	Generation  int64        `json:"observedGeneration"`
@@ -119,8 +118,8 @@ func (x *Index) readStored(now *snapshot.Status, o snapshot.APIObject, why strin
 	x.storedRefusals(now.Ref, s, is)
 }
 
-// storedRefusals makes issues of what the server refuses though nothing that was
-// read here says why.
+// storedRefusals makes issues of what the server rejects for reasons that do not
+// follow from what was read here.
 func (x *Index) storedRefusals(ref snapshot.Ref, s *storedStatus, now *statusFacts) {
 	if s.behind || s.difference == nil {
 		return
@@ -128,7 +127,7 @@ func (x *Index) storedRefusals(ref snapshot.Ref, s *storedStatus, now *statusFac
 	issue := func(errs []string) snapshot.Issue {
 		return snapshot.Issue{
 			Code: snapshot.StatusDiffers, Severity: snapshot.Error, Ref: ref,
-			Message: "the server refuses it" + prefixed(": ", strings.Join(errs, "; ")), Hint: s.difference.Why,
+			Message: "the server rejects it" + prefixed(": ", strings.Join(errs, "; ")), Hint: s.difference.Why,
 		}
 	}
 	refused := false
@@ -148,7 +147,7 @@ func (x *Index) storedRefusals(ref snapshot.Ref, s *storedStatus, now *statusFac
 	}
 }
 
-// storedFailure makes an issue of a status that tells of refused writes.
+// storedFailure makes an issue of a status that reports rejected writes.
 func (x *Index) storedFailure(ref snapshot.Ref, errs []string) {
 	issue := snapshot.Issue{
 		Code: snapshot.WriteFailed, Severity: snapshot.Error, Ref: ref,
@@ -172,7 +171,7 @@ func (x *Index) whyDifferent() string {
 		reasons = append(reasons, fmt.Sprintf("the server is meshctl %s, this is %s", server, in.Version))
 	}
 	if x.unread {
-		reasons = append(reasons, "the server also sees what stands in the registered clusters, of which nothing was read here")
+		reasons = append(reasons, "the server also reads the registered clusters, which were not read here")
 	}
 	for _, c := range in.Clusters {
 		if why := x.storedFrozenReason(c.Name); why != "" && !x.unread && !c.Frozen() {
@@ -180,7 +179,7 @@ func (x *Index) whyDifferent() string {
 		}
 	}
 	if len(reasons) == 0 {
-		return "the server has not processed what was read here; if it stays so, check that it runs: meshctl serve"
+		return "the server has not processed what was read here; if it does not change, check that it runs: meshctl serve"
 	}
 	return strings.Join(reasons, "; ")
 }

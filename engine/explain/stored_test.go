@@ -61,7 +61,7 @@ func TestStoredRefusal(t *testing.T) {
 	policy := describe[*explain.Policy](t, index, snapshot.TrafficPolicy, "reviews-shift")
 	assert.Equal(t, commonv1.ApprovalStateInvalid, policy.State)
 	require.NotNil(t, policy.Stored)
-	assert.Equal(t, "the server also sees what stands in the registered clusters, of which nothing was read here", policy.Stored.Why)
+	assert.Equal(t, "the server also reads the registered clusters, which were not read here", policy.Stored.Why)
 	assert.EqualValues(t, 1, policy.Stored.Generation)
 	assert.Equal(t, []explain.Difference{
 		{Field: "state", Stored: "INVALID", WouldBe: "ACCEPTED"},
@@ -73,7 +73,7 @@ func TestStoredRefusal(t *testing.T) {
 	assert.Equal(t, "ACCEPTED", target.WouldBe)
 	require.NotEmpty(t, target.Issues)
 	assert.Equal(t, snapshot.StatusDiffers, target.Issues[0].Code)
-	assert.Contains(t, target.Issues[0].Message, "the server refuses it: the hand-written VirtualService cluster-1/bookinfo/my-reviews")
+	assert.Contains(t, target.Issues[0].Message, "the server rejects it: the hand-written VirtualService cluster-1/bookinfo/my-reviews")
 	assert.Equal(t, policy.Stored.Why, target.Issues[0].Hint)
 
 	// The destination and the list of problems say the same.
@@ -148,7 +148,7 @@ func TestStoredWhy(t *testing.T) {
 		require.NotNil(t, policy.Stored)
 		return policy.Stored.Why
 	}
-	assert.Equal(t, "the server has not processed what was read here; if it stays so, check that it runs: meshctl serve", why(in))
+	assert.Equal(t, "the server has not processed what was read here; if it does not change, check that it runs: meshctl serve", why(in))
 	registered, err := in.With("", &multiclusterv1alpha1.KubernetesCluster{Status: multiclusterv1alpha1.KubernetesClusterStatus{
 		Server: &multiclusterv1alpha1.Server{Version: "v1"},
 		Status: []multiclusterv1alpha1.ClusterStatus{{State: multiclusterv1alpha1.ClusterStateFailed, Message: "stale: no answer"}},

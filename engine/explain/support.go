@@ -15,7 +15,7 @@ import (
 // KindFields are the fields of a kind that users write.
 type KindFields struct {
 	Kind snapshot.Kind
-	// Fields are paths below spec, as snapshot.FieldsOf spells them, ascending.
+	// Fields are paths below spec, as snapshot.FieldsOf returns them, ascending.
 	Fields []string
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Table is a list of objects, for painters that know nothing of meshes.
+// Table is a list of objects. What prints it need not know their kind.
 type Table struct {
 	Columns []Column
 	Rows    []Row
@@ -19,31 +19,31 @@ type Table struct {
 	Empty string
 }
 
-// Column says how the cells below a title are meant.
+// Column describes the cells below a title.
 type Column struct {
 	Title  string
 	Format Format
-	// Priority is that of additionalPrinterColumns of Kubernetes: where there is
-	// no room for all columns, those of the highest go first. Columns of 0 stay.
+	// Priority is that of additionalPrinterColumns of Kubernetes: without room for all
+	// columns, those of the highest priority are left out first; those of 0 stay.
 	Priority int
-	// Sentence columns give way, down to MinSentence, before another one goes.
+	// Sentence columns are cut, down to MinSentence, before another column is left out.
 	Sentence bool
 }
 
-// MinSentence is the width that painters leave to a column of sentences.
+// MinSentence is the least width of a column of sentences.
 const MinSentence = 24
 
 // Format says what the cells of a column hold.
 type Format uint8
 
 const (
-	// Text cells are sorted as they are spelled.
+	// Text cells are sorted as text.
 	Text Format = iota
 	// Number cells begin with digits, or are empty.
 	Number
-	// Since cells are RFC 3339 times in the past, or empty; painters show an age.
+	// Since cells are RFC 3339 times in the past, or empty; they are shown as an age.
 	Since
-	// Until cells are RFC 3339 times, or empty; painters show how far they are ahead.
+	// Until cells are RFC 3339 times, or empty; they are shown as the time left.
 	Until
 )
 
@@ -175,7 +175,7 @@ func Fit(columns []Column, widths []int, gap, room int) []int {
 	return chosen
 }
 
-// least is how far a column of a width gives way.
+// least is the least width of a column.
 func (c Column) least(width int) int {
 	if c.Sentence {
 		return min(width, max(len(c.Title), MinSentence))
@@ -183,7 +183,7 @@ func (c Column) least(width int) int {
 	return width
 }
 
-// Spell is a cell as people read it: ages instead of times.
+// Spell is a cell as it is shown: with ages instead of times.
 func (c Column) Spell(cell string, now time.Time) string {
 	if c.Format != Since && c.Format != Until {
 		return cell
@@ -206,7 +206,7 @@ func (c Column) SpellTime(at, now time.Time) string {
 	return duration.HumanDuration(now.Sub(at)) + " ago"
 }
 
-// timeText spells a time for a cell or a value; the zero one is empty.
+// timeText is a time as text; the zero time is empty.
 func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -214,7 +214,7 @@ func timeText(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// some spells a number, and nothing for none.
+// some is a number as text; 0 is empty.
 func some(n int) string {
 	if n == 0 {
 		return ""
@@ -222,7 +222,7 @@ func some(n int) string {
 	return strconv.Itoa(n)
 }
 
-// partly spells how many of all: "3", or "2 of 3".
+// partly is "3" for all of three, or "2 of 3".
 func partly(n, all int) string {
 	if n == all {
 		return strconv.Itoa(n)

@@ -48,7 +48,7 @@ type Target struct {
 	Share float64 `json:"share"`
 	// Headers says which are changed for this target only.
 	Headers string `json:"headers,omitempty"`
-	// Endpoints are how many pods that are ready stand behind it; nil if not known.
+	// Endpoints is how many ready pods it has; nil if not known.
 	Endpoints *int `json:"endpoints,omitempty"`
 }
 
@@ -153,7 +153,7 @@ func durationText(d *metav1.Duration) string {
 	return shortDuration(d.Duration)
 }
 
-// shortDuration spells a duration without units that are zero: 2m, not 2m0s.
+// shortDuration is a duration without units that are zero: 2m, not 2m0s.
 func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -10,12 +10,12 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// VirtualDestination is what there is to say about a VirtualDestination.
+// VirtualDestination describes a VirtualDestination.
 type VirtualDestination struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
-	// Stored is what the stored status says otherwise; nil if nothing.
+	// Stored is how the stored status differs; nil if it does not.
 	Stored   *Stored `json:"stored,omitempty"`
 	Hostname string  `json:"hostname"`
 	// Address is the virtual IP of Hostname.
@@ -55,8 +55,7 @@ type Backing struct {
 // VirtualView is a VirtualDestination as callers in one mesh get it.
 type VirtualView struct {
 	Mesh snapshot.Ref `json:"mesh"`
-	// Targets are in the order in which they take over from each other; none if
-	// the mesh cannot call it.
+	// Targets are in the order of failover; none if the mesh cannot call it.
 	Targets []FailoverTarget `json:"targets"`
 	Issues  []snapshot.Issue `json:"issues,omitempty"`
 }
@@ -66,7 +65,7 @@ type FailoverTarget struct {
 	// Priority counts from 0; services of the same one share the calls.
 	Priority int          `json:"priority"`
 	Service  snapshot.Ref `json:"service"`
-	// Reason says in a few words why it stands there.
+	// Reason says in a few words why it has this priority.
 	Reason string `json:"reason"`
 	// Through are addresses of gateways; none if pods are called directly.
 	Through []string        `json:"through,omitempty"`
@@ -121,7 +120,7 @@ func serviceOf(b *snapshot.BackingPlan) snapshot.Ref {
 	return snapshot.Ref{Kind: snapshot.Service, Cluster: s.ClusterName, Namespace: s.Namespace, Name: s.Name}
 }
 
-// orderText spells the order in which services take over: "a, then b or c".
+// orderText is the order of failover in words: "a, then b or c".
 func orderText(targets []FailoverTarget) string {
 	var b strings.Builder
 	for i, t := range targets {
@@ -218,8 +217,8 @@ type Failover struct {
 	Targets []FailoverTarget `json:"targets"`
 }
 
-// failovers are the VirtualDestinations that a mesh sees, or should see; backing
-// narrows them to those that a service stands behind.
+// failovers are the VirtualDestinations that a mesh sees, or should see; with backing
+// set, only those that have this service.
 func (x *Index) failovers(mesh *snapshot.MeshPlan, backing *snapshot.Ref) []Failover {
 	var out []Failover
 	for _, p := range x.state.Plan.VirtualDestinations {

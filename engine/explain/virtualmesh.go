@@ -9,12 +9,12 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// VirtualMesh is what there is to say about a VirtualMesh.
+// VirtualMesh describes a VirtualMesh.
 type VirtualMesh struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
-	// Stored is what the stored status says otherwise; nil if nothing.
+	// Stored is how the stored status differs; nil if it does not.
 	Stored  *Stored  `json:"stored,omitempty"`
 	Members []Member `json:"members"`
 	// GlobalAccess is MESH_DEFAULT, ENABLED or DISABLED.
@@ -42,7 +42,7 @@ type Member struct {
 	Issues   []snapshot.Issue `json:"issues,omitempty"`
 }
 
-// Load counts what a proxy is told of services of other meshes.
+// Load counts the services of other meshes in the configuration of a proxy.
 type Load struct {
 	ServiceEntries int `json:"serviceEntries"`
 	Endpoints      int `json:"endpoints"`
@@ -81,7 +81,7 @@ func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	return out
 }
 
-// member says what became of one mesh that the VirtualMesh names.
+// member describes a mesh that the VirtualMesh names.
 func (x *Index) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 	out := Member{Mesh: ref, State: commonv1.ApprovalStateInvalid, Gateways: []string{}}
 	for _, issue := range v.Issues {
@@ -113,7 +113,7 @@ func trustText(m *networkingv1.MTLSConfig) string {
 	case m.Limited != nil:
 		return "limited trust (not available)"
 	case m.Shared == nil:
-		return "none asked for"
+		return "not configured"
 	}
 	switch root := m.Shared.RootCertificateAuthority; {
 	case m.Shared.IntermediateCertificateAuthority != nil:
@@ -121,7 +121,7 @@ func trustText(m *networkingv1.MTLSConfig) string {
 	case root != nil && root.Secret != nil:
 		return "shared, root in the Secret " + root.Secret.Namespace + "/" + root.Secret.Name
 	}
-	return "shared, root made by meshctl"
+	return "shared, root created by meshctl"
 }
 
 // String is for tables.

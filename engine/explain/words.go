@@ -23,7 +23,7 @@ func kindAndName(ref snapshot.Ref) string {
 	return ref.Kind.String() + " " + shortName(ref)
 }
 
-// labels spells a selector: "app=reviews,version=v1".
+// labels is a selector as text: "app=reviews,version=v1".
 func labels(m map[string]string) string {
 	parts := make([]string, 0, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -40,7 +40,7 @@ func numbers(list []uint32) string {
 	return strings.Join(parts, ", ")
 }
 
-// orAny is a list for people; an empty one means any.
+// orAny is a list as text, where an empty one means any.
 func orAny(text string) string {
 	if text == "" {
 		return "any"
@@ -117,7 +117,7 @@ func stringText(m commonv1.StringMatch) string {
 	return text
 }
 
-// percent spells a share in percent, without a fraction where there is none.
+// percent is a share in percent as text, without a fraction if there is none.
 func percent(share float64) string {
 	return strconv.FormatFloat(float64(int64(share*10+0.5))/10, 'f', -1, 64) + "%"
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Workload is what there is to say about a Deployment, DaemonSet or StatefulSet
-// in a mesh.
+// Workload describes a Deployment, DaemonSet or StatefulSet in a mesh.
 type Workload struct {
 	Ref snapshot.Ref `json:"ref"`
 	// Controller is the Deployment, DaemonSet or StatefulSet; nil if it has none.
@@ -19,13 +18,13 @@ type Workload struct {
 	// Principal is the identity in the certificates of its pods; empty if the mesh is not known.
 	Principal string `json:"principal,omitempty"`
 	Frozen    string `json:"frozen,omitempty"`
-	// Destinations are the services that its pods stand behind.
+	// Destinations are the services that have its pods.
 	Destinations []snapshot.Ref `json:"destinations"`
 	// Policies select it as a source.
 	Policies []snapshot.Ref `json:"policies"`
 	// Egress are the hosts that its proxies are configured with; nil for all.
 	Egress *Egress `json:"egress,omitempty"`
-	// Calls are the services that it can reach, and whether it is let in.
+	// Calls are the services that it can reach, and whether it may call them.
 	Calls  []Call           `json:"calls"`
 	Issues []snapshot.Issue `json:"issues"`
 }

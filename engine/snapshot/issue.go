@@ -15,7 +15,7 @@ const (
 	Info Severity = iota
 	// Warning: it works, but not as a user may expect.
 	Warning
-	// Error: something that a user asked for is not in force.
+	// Error: something that a user wrote is not in force.
 	Error
 )
 
@@ -46,13 +46,13 @@ type Issue struct {
 	Hint string
 }
 
-// Errorf makes an issue that keeps what was asked for from being in force. It
-// is about no object yet; see On.
+// Errorf makes an issue because of which something is not in force. It has no object
+// yet; see On.
 func Errorf(code Code, hint, format string, args ...any) Issue {
 	return Issue{Code: code, Severity: Error, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }
 
-// Warnf makes an issue with which what was asked for is in force all the same.
+// Warnf makes an issue about something that is in force.
 func Warnf(code Code, hint, format string, args ...any) Issue {
 	return Issue{Code: code, Severity: Warning, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// MarshalText spells k as its name, so that JSON and YAML show "Mesh", not 1.
+// MarshalText writes the name of k, so that JSON and YAML show "Mesh", not 1.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
@@ -21,7 +21,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return fmt.Errorf("kind %q is not one that meshctl knows", text)
 }
 
-// MarshalText spells s as String does.
+// MarshalText writes s as String does.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
@@ -35,7 +35,7 @@ func (s *Severity) UnmarshalText(text []byte) error {
 	return fmt.Errorf("severity %q is none of info, warning, error", text)
 }
 
-// MarshalText spells s as String does.
+// MarshalText writes s as String does.
 func (s Sync) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.

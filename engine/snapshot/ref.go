@@ -17,7 +17,7 @@ type Ref struct {
 // <name>.<namespace>.<cluster>, ending in a dot on the management plane.
 func (r Ref) Key() string { return r.Name + "." + r.Namespace + "." + r.Cluster }
 
-// String spells r for people: "VirtualService cluster-1/bookinfo/reviews".
+// String is r as messages show it: "VirtualService cluster-1/bookinfo/reviews".
 func (r Ref) String() string {
 	var parts []string
 	for _, p := range []string{r.Cluster, r.Namespace, r.Name} {

@@ -7,12 +7,12 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
-// Level says how far a mesh does what a field asks for. The zero Level is that
+// Level is how well a mesh supports a field. The zero Level is that
 // of an undeclared field.
 type Level uint8
 
 const (
-	// Enforced: the mesh does what the field asks for.
+	// Enforced: the mesh does what the field says.
 	Enforced Level = iota + 1
 	// Approximated: the mesh does something close to it, never less strict; the
 	// status of a policy with the field names the difference.
@@ -30,7 +30,7 @@ func (l Level) String() string {
 // Support is what a mesh can do of one field.
 type Support struct {
 	Kind Kind
-	// Path of the field below spec, as FieldsOf spells it. It is about
+	// Path of the field below spec, as FieldsOf returns it. It is about
 	// everything below the field, too, that has no line of its own.
 	Path string
 	// Case narrows the line to certain values, in words; empty for all others.
@@ -50,7 +50,7 @@ func Declare(kind Kind, level Level, note string, paths ...string) []Support {
 }
 
 // Security reports whether a field decides who may call or read: if a mesh
-// cannot do it, leaving it out would let in more than was written.
+// cannot do it, leaving it out would allow more than was written.
 func (s Support) Security() bool {
 	switch s.Kind {
 	case AccessPolicy:
@@ -82,7 +82,7 @@ const (
 	AccessEnabled   = "ENABLED"
 	AccessDisabled  = "DISABLED"
 	SharedAccount   = "of pods that share their service account with others"
-	OpenMesh        = "of a mesh that lets everybody call everybody"
+	OpenMesh        = "of a mesh that allows all calls"
 	BesideCondition = "beside httpRequestMatchers, or labels or namespaces of sources"
 	NotMutualBeside = NotMutual + " " + BesideCondition
 )
@@ -92,7 +92,7 @@ const (
 type Dialect struct {
 	// Type is the kind, as MeshType returns it.
 	Type string
-	// Name is the mesh's, as messages spell it.
+	// Name is the mesh's, as in messages.
 	Name string
 	// Fields are the declarations; no two are for the same field and case.
 	Fields []Support
@@ -111,8 +111,8 @@ type Dialect struct {
 	// TrustHint says how to make a mesh accept callers of other trust domains.
 	TrustHint func(mesh, trustDomains string) string
 
-	// ByAccount: callers and services are told apart by their service accounts
-	// only, and access is closed unless something opens it.
+	// ByAccount: callers and services are identified by their service accounts only,
+	// and access is denied unless something allows it.
 	ByAccount bool
 	// KeepsPort: requests keep their port when they are sent to another service.
 	KeepsPort bool
@@ -122,8 +122,8 @@ type Dialect struct {
 	// Inexpressible lists the values of a grant that are cases of Fields which cannot
 	// be expressed; nil if there are no such cases.
 	Inexpressible func(*Grant) []CaseValue
-	// Beside says why two grants to the same account would together let in
-	// others than both do alone; empty if they do not.
+	// Beside says why two grants to the same account would together allow other
+	// requests than both do alone; empty if they do not.
 	Beside func(a, b *Grant) string
 }
 

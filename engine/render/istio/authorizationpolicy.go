@@ -12,9 +12,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// authorizationPolicy lets in whom the AccessPolicies on a service name. Where
-// there are policies and they let nobody in, the object stands without rules,
-// which Istio reads as nobody.
+// authorizationPolicy allows the callers that the AccessPolicies on a service name. If
+// they allow nobody, the object has no rules, which denies all calls in Istio.
 func (r *builder) authorizationPolicy() {
 	service := r.plan.Destination.Spec.KubeService
 	if len(r.plan.Access) == 0 || len(service.WorkloadSelectorLabels) == 0 {
@@ -63,7 +62,7 @@ func accessRule(rule *snapshot.AccessRule, service *discoveryv1.KubeService, tru
 	return out
 }
 
-// principal spells an identity as Istio's pattern for source.principals: a
+// principal is an identity as Istio's pattern for source.principals: a
 // SPIFFE ID without its scheme, with * at the end for "any".
 func principal(id snapshot.Identity) string {
 	out := id.TrustDomain + "/ns/"

@@ -12,9 +12,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Filters that sidecars do not have by themselves. They stand in the chain of
-// all callers under names of ours, so that nobody else's filter of the same sort
-// is switched on or counts twice, and do nothing but where a route says so.
+// Filters that sidecars do not have by themselves. They are in the chain of
+// all callers under names of our own, so that no other filter of the same type is
+// enabled or counts twice, and do nothing except where a route enables them.
 const (
 	csrfFilter      = "meshctl.csrf"
 	rateLimitFilter = "meshctl.local_ratelimit"

@@ -68,7 +68,7 @@ var protocols = map[string]string{
 	"kubernetes.io/h2c": "HTTP2", "kubernetes.io/ws": "HTTP", "kubernetes.io/wss": "HTTPS",
 }
 
-// serverFirst are ports on which the server speaks first: sniffing them would hang.
+// serverFirst are ports on which the server sends first: sniffing them would hang.
 var serverFirst = map[uint32]bool{25: true, 53: true, 3306: true, 27017: true}
 
 // protocol chooses as Istio does for a Service: the appProtocol, else the

@@ -168,7 +168,7 @@ func labelKey(labels map[string]string) string {
 	return b.String()
 }
 
-// mutual adds the label that asks for mutual TLS.
+// mutual adds the label that turns mutual TLS on.
 func mutual(labels map[string]string) map[string]string {
 	out := make(map[string]string, len(labels)+1)
 	for k, v := range labels {

@@ -10,7 +10,7 @@ import (
 // anywhere, as the namespace or the name of an egress host, is any.
 const anywhere = "*"
 
-// Sidecar renders what the proxies of some pods are to know of. Hosts are taken
+// Sidecar renders the hosts that the proxies of some pods are configured with. Hosts are taken
 // from any namespace, so that routes which callers keep for them in namespaces of
 // their own go on to hold.
 func (Renderer) Sidecar(plan *snapshot.SidecarPlan, namespace string) []*snapshot.Object {

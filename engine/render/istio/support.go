@@ -45,7 +45,7 @@ func (Renderer) Dialect() *snapshot.Dialect { return dialect }
 func trafficFields() []snapshot.Support {
 	const (
 		kind      = snapshot.TrafficPolicy
-		unlimited = "it holds for every request"
+		unlimited = "it applies to every request"
 	)
 	return append(slices.Concat(
 		snapshot.Declare(kind, snapshot.Enforced, "",
@@ -110,7 +110,7 @@ func trafficFields() []snapshot.Support {
 			"policy.trafficShift.destinations.virtualDestination",
 			"policy.trafficShift.destinations.weight",
 		),
-		snapshot.Declare(kind, snapshot.Enforced, "it is for the reader and changes nothing", "httpRequestMatchers.name"),
+		snapshot.Declare(kind, snapshot.Enforced, "it is a comment and has no effect", "httpRequestMatchers.name"),
 		// Istio ranks endpoints by where they are wherever it finds failing ones out
 		// (LocalityLoadBalancerSetting), and knows that of the cluster's own only.
 		snapshot.Declare(kind, snapshot.Enforced, "callers then prefer the service's pods in their own zone, as Istio does by itself",
@@ -132,11 +132,11 @@ func trafficFields() []snapshot.Support {
 		},
 		snapshot.Support{
 			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutual, Level: snapshot.Approximated,
-			Note: "callers in other clusters use mutual TLS all the same: gateways pass on nothing else",
+			Note: "callers in other clusters still use mutual TLS: gateways pass nothing else",
 		},
 		snapshot.Support{
 			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutualBeside, Level: snapshot.NotExpressible,
-			Note: "it would take mutual TLS from callers and requests that the policy does not select",
+			Note: "it would turn mutual TLS off for callers and requests that the policy does not select",
 		},
 	)
 }
@@ -155,7 +155,7 @@ func filterFields() []snapshot.Support {
 			"policy.csrf.percentage",
 			"policy.csrf.shadowEnabled",
 		),
-		snapshot.Declare(kind, snapshot.Enforced, "by the proxy of each calling pod, for each matcher and port by itself",
+		snapshot.Declare(kind, snapshot.Enforced, "by the proxy of each calling pod, separately for each matcher and port",
 			"policy.rateLimit.basic.anonymousLimits"),
 		snapshot.Declare(kind, snapshot.NotExpressible, "proxies cannot tell users who have logged in from others",
 			"policy.rateLimit.basic.authorizedLimits"),
@@ -238,7 +238,7 @@ func virtualDestinationFields() []snapshot.Support {
 			"static",
 			"virtualMesh",
 		),
-		snapshot.Declare(kind, snapshot.NotExpressible, "failover knows clusters and regions",
+		snapshot.Declare(kind, snapshot.NotExpressible, "failover is by cluster and region only",
 			directives+"from.subZone",
 			directives+"from.zone",
 			directives+"to.subZone",

@@ -137,7 +137,7 @@ func outliers(o networkingv1.OutlierDetection) *networking.OutlierDetection {
 	}
 }
 
-// origins are the policies that say something of connections.
+// origins are the policies that configure connections.
 func (v *virtualBuilder) origins() []snapshot.Ref {
 	out := []snapshot.Ref{v.plan.Outlier.Origin.Ref}
 	for _, p := range v.plan.RequiredSubsets {

@@ -6,7 +6,7 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
-// seesRequests goes by what OSM takes a port for: appProtocol, else what the name
+// seesRequests follows OSM's protocol of a port: appProtocol, else what the name
 // begins with, else HTTP. A port named tcp, without a dash, is one for HTTP. Of
 // an appProtocol that it does not know it serves neither requests nor connections.
 func seesRequests(p *discoveryv1.KubeServicePort) bool {

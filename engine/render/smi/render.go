@@ -96,7 +96,7 @@ func service(t snapshot.Target) string {
 }
 
 // access renders grants: who, on which routes, and on which ports. Without a
-// TrafficTarget nobody gets in, and with one that has no sources everybody does.
+// TrafficTarget nobody may call, and with one that has no sources everybody may.
 func (r *builder) access() {
 	own := r.plan.Destination.Spec.KubeService.Ref
 	for i, g := range r.plan.Grants {

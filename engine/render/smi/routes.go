@@ -37,7 +37,7 @@ func routesOf(rule *snapshot.AccessRule) []route {
 	return out
 }
 
-// matches spells a rule's routes as those of an HTTPRouteGroup.
+// matches is a rule's routes as those of an HTTPRouteGroup.
 func matches(rule *snapshot.AccessRule) []specsv1alpha4.HTTPMatch {
 	routes := routesOf(rule)
 	name := rule.Origin.Ref.Name + "." + rule.Origin.Ref.Namespace
@@ -52,8 +52,8 @@ func matches(rule *snapshot.AccessRule) []specsv1alpha4.HTTPMatch {
 	return out
 }
 
-// pathRegex spells an allowed path, which may have a * at one end, as a regular
-// expression (RE2) for the whole path.
+// pathRegex is an allowed path, which may have a * at one end, as a regular expression
+// (RE2) for the whole path.
 func pathRegex(path string) string {
 	switch {
 	case path == anything:
@@ -67,7 +67,7 @@ func pathRegex(path string) string {
 	}
 }
 
-// knownMethods are those that OSM's CRD for HTTPRouteGroups lets through.
+// knownMethods are those that OSM's CRD for HTTPRouteGroups accepts.
 var knownMethods = []string{anything, "GET", "HEAD", "PUT", "POST", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
 // inexpressible lists the paths and methods of a grant that SMI cannot express.
@@ -102,14 +102,14 @@ func beside(a, b *snapshot.Grant) string {
 	for _, x := range ra {
 		for _, y := range rb {
 			if x != y && overlap(x, y) {
-				return "a request that matches " + x.String() + " as well as " + y.String() + " is judged by one of the two only"
+				return "a request that matches " + x.String() + " as well as " + y.String() + " is checked against only one of the two"
 			}
 		}
 	}
 	return ""
 }
 
-// String spells a route for people.
+// String is a route as text for messages.
 func (r route) String() string {
 	method, path := r.method, r.path
 	if method == anything {
