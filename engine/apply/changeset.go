@@ -12,36 +12,36 @@ import (
 type Action string
 
 const (
-	// Created: the object was not there.
+	// Created: the object did not exist.
 	Created Action = "created"
-	// Configured: it was there and differed.
+	// Configured: it existed and differed.
 	Configured Action = "configured"
 	// StatusWritten: its status differed.
 	StatusWritten Action = "status"
-	// Deleted: it was ours and no longer asked for.
+	// Deleted: meshctl had created it and it is no longer wanted.
 	Deleted Action = "deleted"
-	// Failed: an API server refused it, or it is somebody else's.
+	// Failed: an API server rejected it, or it is not meshctl's.
 	Failed Action = "failed"
 )
 
-// Change is one thing that was done, or failed, in one cluster.
+// Change is one write that was done, or failed, in one cluster.
 type Change struct {
 	Time   time.Time
 	Action Action
 	Ref    snapshot.Ref
 	// Parents are the policies from which the object follows, or followed.
 	Parents []snapshot.Ref
-	// Message is why, of a failure.
+	// Message is the error of a failure.
 	Message string
 }
 
-// ChangeSet is what came of the work in one cluster, from when there was some
-// until there was none.
+// ChangeSet is what was done in one cluster from when its queue had work until it
+// was empty.
 type ChangeSet struct {
 	// Cluster is the registration name; empty on the management plane.
 	Cluster string
 	// Created, Configured, Deleted, Statuses and Failed count writes;
-	// Unchanged, the objects that were looked at and stood as wanted.
+	// Unchanged counts the objects that were checked and were as wanted.
 	Created, Configured, Unchanged, Deleted, Statuses, Failed int
 	// Changes are the first MaxChanges of them, in the order in which they were done.
 	Changes []Change
@@ -52,7 +52,7 @@ type ChangeSet struct {
 // MaxChanges bounds ChangeSet.Changes.
 const MaxChanges = 100
 
-// Changed reports that anything was written or newly failed.
+// Changed reports whether anything was written or newly failed.
 func (s ChangeSet) Changed() bool {
 	return s.Created+s.Configured+s.Deleted+s.Statuses+s.Failed > 0
 }
@@ -86,7 +86,7 @@ func (s ChangeSet) LogValue() slog.Value {
 		slog.Int("statuses", s.Statuses), slog.Int("failed", s.Failed), slog.Int("unchanged", s.Unchanged))
 }
 
-// batch is a ChangeSet in the making.
+// batch is an unfinished ChangeSet.
 type batch struct {
 	ChangeSet
 	began  time.Time
@@ -103,7 +103,7 @@ func (c *cluster) openBatch() {
 	c.wake.Signal()
 }
 
-// closeBatch returns the ChangeSet of a batch that is over and worth telling of.
+// closeBatch returns the ChangeSet of a finished batch in which something was done.
 func (c *cluster) closeBatch() *ChangeSet {
 	if c.batch == nil || !c.queue.idle() {
 		return nil
@@ -117,13 +117,13 @@ func (c *cluster) closeBatch() *ChangeSet {
 	return &done.ChangeSet
 }
 
-// count notes a write of an item.
+// count records a write of an item.
 func (c *cluster) count(i *item, a Action) {
-	c.note(Change{Time: time.Now(), Action: a, Ref: i.id.ref(c.name), Parents: i.because()})
+	c.recordChange(Change{Time: time.Now(), Action: a, Ref: i.id.ref(c.name), Parents: i.causes()})
 }
 
 func (c *cluster) countFailure(f snapshot.Failure) {
-	c.note(Change{Time: time.Now(), Action: Failed, Ref: f.Ref, Parents: f.Parents, Message: f.Message})
+	c.recordChange(Change{Time: time.Now(), Action: Failed, Ref: f.Ref, Parents: f.Parents, Message: f.Message})
 	if c.batch.logged++; c.batch.logged <= maxLogged {
 		c.Log.Warn("object cannot be written", "object", f.Ref.String(), "code", string(f.Code), "error", f.Message)
 	}
@@ -134,7 +134,7 @@ func (c *cluster) countUnchanged() {
 	c.batch.Unchanged++
 }
 
-func (c *cluster) note(change Change) {
+func (c *cluster) recordChange(change Change) {
 	c.openBatch()
 	b := c.batch
 	switch change.Action {
@@ -152,6 +152,5 @@ func (c *cluster) note(change Change) {
 	if len(b.Changes) < MaxChanges {
 		b.Changes = append(b.Changes, change)
 	}
-	c.recent.add(change)
 	c.metrics.changes.WithLabelValues(c.name, change.Ref.Kind.String(), string(change.Action)).Inc()
 }

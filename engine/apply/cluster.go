@@ -11,9 +11,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// cluster is the life of one API server in the sink: what is wanted there, what
-// is there, and the work between the two. It waits for no other cluster, but for
-// the management plane's statuses (Sink.putStatusesLast).
+// cluster is one cluster of the sink: what is wanted there, what exists there, and
+// the queue of differences. It does not wait for other clusters, except that the
+// statuses in the management cluster do (Sink.putStatusesLast).
 type cluster struct {
 	*shared
 	name  string
@@ -27,11 +27,11 @@ type cluster struct {
 	// items are all ids that are wanted or being worked on.
 	items map[id]*item
 	gate  gate
-	// conn is the connection in use, ready at least once; next is one that is
-	// to take its place as soon as it is ready.
+	// conn is the connection in use; next is one that replaces it as soon as it is
+	// ready.
 	conn, next *connection
 	queue      queue
-	// racing counts items that wait for another look after a conflict.
+	// racing counts items that wait to be checked again after a conflict.
 	racing   int
 	batch    *batch
 	failures map[id]snapshot.Failure
@@ -40,12 +40,13 @@ type cluster struct {
 	gauges  gauges
 }
 
-// gate is what an Output permits.
+// gate says whether an Output allows writes to a cluster.
 type gate struct {
-	// armed: there was an Output. listed: it names the cluster. frozen: it freezes it.
+	// armed: there is an Output. listed: it lists the cluster. frozen: the cluster is
+	// frozen in it.
 	armed, listed, frozen bool
-	// clusters says of each registered cluster whether it is frozen; set on the
-	// management plane, where the discovered objects of frozen clusters are kept.
+	// clusters says for each registered cluster whether it is frozen; set for the
+	// management cluster, where the discovered objects of frozen clusters are kept.
 	clusters map[string]bool
 }
 
@@ -81,7 +82,7 @@ func (c *cluster) connect(cfg *rest.Config) {
 	c.drop(c.next)
 	c.next = nil
 	if err != nil {
-		c.complain(err.Error())
+		c.setProblem(err.Error())
 		return
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -89,7 +90,7 @@ func (c *cluster) connect(cfg *rest.Config) {
 	c.next = conn
 	if c.conn == nil && c.problem.Code != "" {
 		c.problem = snapshot.Failure{}
-		c.announce()
+		c.notifyFailures()
 	}
 	time.AfterFunc(listPatience, func() { c.overdue(conn) })
 	for _, kind := range c.kinds {
@@ -99,7 +100,7 @@ func (c *cluster) connect(cfg *rest.Config) {
 	}
 }
 
-// disconnect gives up the connections and what is known by them.
+// disconnect closes the connections and forgets what they have read.
 func (c *cluster) disconnect() {
 	c.mu.Lock()
 	defer c.unlock()
@@ -109,7 +110,7 @@ func (c *cluster) disconnect() {
 	c.flush()
 	c.problem = snapshot.Failure{}
 	clear(c.failures)
-	c.announce()
+	c.notifyFailures()
 }
 
 // drop closes a connection, if there is one, without waiting.
@@ -120,7 +121,7 @@ func (c *cluster) drop(conn *connection) {
 	}
 }
 
-// abandoned reports that there is nothing left to do for the cluster, ever.
+// abandoned reports that the cluster was removed and nothing is wanted there.
 func (c *cluster) abandoned() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,29 +137,29 @@ func (c *cluster) stop() {
 	c.flush()
 }
 
-// armed reports that the cluster has been told of an Output.
+// armed reports whether the cluster has an Output.
 func (c *cluster) armed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.gate.armed
 }
 
-// unlock ends a critical section, and tells whom it may concern.
+// unlock ends a critical section, publishes a finished batch, and wakes waiters.
 func (c *cluster) unlock() {
 	done := c.closeBatch()
 	c.measure()
 	if done != nil {
-		c.telling.Add(1)
+		c.publishing.Add(1)
 	}
 	c.mu.Unlock()
 	if done != nil {
 		c.publish(*done)
-		c.telling.Add(-1)
+		c.publishing.Add(-1)
 	}
-	c.stir()
+	c.notifyProgress()
 }
 
-// update takes in what a new Output changes.
+// update applies the changes of a new Output.
 func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -170,7 +171,7 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 		c.flush()
 		if !g.listed {
 			clear(c.failures)
-			c.announce()
+			c.notifyFailures()
 		}
 	case !was.open():
 		c.sweep(true)
@@ -187,8 +188,8 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 	}
 }
 
-// want updates the items and returns those that changed. Drops come before puts:
-// an object may move from one part to another.
+// want updates the items and returns those that changed. Drops come before puts,
+// because an object may move from one part to another.
 func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	if d == nil {
 		return nil
@@ -202,19 +203,19 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	}
 	for _, s := range d.putStatus {
 		i := c.item(idOf(s.Ref))
-		wish := &statusWish{Status: s}
+		wanted := &wantedStatus{Status: s}
 		if i.status != nil {
-			wish.settled = i.status.settled
+			wanted.settled = i.status.settled
 		}
-		i.status = wish
+		i.status = wanted
 		i.statusOnly = i.statusOnly || !i.queued
 		touched = append(touched, i)
 	}
 	for _, o := range d.drop {
 		if i := c.items[idOf(o.Ref)]; i != nil {
-			i.was = i.parents()
+			i.lastParents = i.parents()
 			i.object, i.content = nil, nil
-			c.recovered(i.id)
+			c.clearFailure(i.id)
 			touched = append(touched, i)
 		}
 	}
@@ -244,10 +245,10 @@ func (c *cluster) holdStatuses(by int) {
 	c.wake.Broadcast()
 }
 
-// flush forgets the work that waits; a sweep will find it again.
+// flush clears the queue; a sweep will find the work again.
 func (c *cluster) flush() { c.prune(c.queue.clear()) }
 
-// prune drops items that nothing is wanted of any more.
+// prune removes items of which nothing is wanted.
 func (c *cluster) prune(items []*item) {
 	for _, i := range items {
 		if i.object == nil && i.status == nil && !i.queued && !i.working {
@@ -256,13 +257,13 @@ func (c *cluster) prune(items []*item) {
 	}
 }
 
-// writable reports that writes may go out.
+// writable reports whether writes are allowed.
 func (c *cluster) writable() bool {
 	return c.gate.open() && c.conn != nil && !c.conn.suspect && !c.closed
 }
 
-// enqueue has a look taken at an item, if one may be taken now. If not, the
-// sweep that follows when it may will find it.
+// enqueue queues an item if writes are allowed. If not, the sweep will find it when
+// they are.
 func (c *cluster) enqueue(i *item, fresh bool) {
 	if !c.writable() {
 		return
@@ -278,8 +279,8 @@ func (c *cluster) enqueue(i *item, fresh bool) {
 	}
 }
 
-// sweep has a look taken at everything; unless it is for a fresh start, not at
-// what was refused and is to be tried later.
+// sweep queues everything; unless fresh, it leaves out what was rejected and is
+// retried later.
 func (c *cluster) sweep(fresh bool) {
 	now := time.Now()
 	for _, i := range c.items {
@@ -301,7 +302,7 @@ func (c *cluster) sweepGarbage() {
 	}
 }
 
-// garbage reports that an object that no part asks for is ours to collect.
+// garbage reports whether an object that no part wants is to be deleted.
 func (c *cluster) garbage(of id, l live) bool {
 	if of.kind.Info().Access&snapshot.Write == 0 || !l.ours || !l.here || l.going {
 		return false
@@ -312,13 +313,14 @@ func (c *cluster) garbage(of id, l live) bool {
 	if c.name != "" {
 		return true
 	}
-	// A discovered object outlives the silence of its cluster, not its registration.
+	// A discovered object is kept while its cluster is frozen, and deleted when the
+	// cluster is no longer registered.
 	frozen, registered := c.gate.clusters[l.source]
 	return !registered || !frozen
 }
 
-// look takes a look at one id because of what the watch saw.
-func (c *cluster) look(of id) {
+// check queues an object because of a watch event, if it is wanted or garbage.
+func (c *cluster) check(of id) {
 	if i := c.items[of]; i != nil {
 		c.enqueue(i, false)
 		return
@@ -331,7 +333,7 @@ func (c *cluster) look(of id) {
 	}
 }
 
-// busy reports that something handed over is neither written nor failed.
+// busy reports whether something wanted is neither written nor failed.
 func (c *cluster) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -344,15 +346,15 @@ func (c *cluster) busy() bool {
 	return c.conn == nil && c.next != nil || c.conn != nil && c.conn.suspect
 }
 
-// after has another look taken at an item later. Quiet looks count as work.
-func (c *cluster) after(i *item, wait time.Duration, quiet bool) {
-	if quiet {
+// enqueueAfter queues an item later. Settled waits for it if racing.
+func (c *cluster) enqueueAfter(i *item, wait time.Duration, racing bool) {
+	if racing {
 		c.racing++
 	}
 	time.AfterFunc(wait, func() {
 		c.mu.Lock()
 		defer c.unlock()
-		if quiet {
+		if racing {
 			c.racing--
 		}
 		if c.items[i.id] == i {

@@ -8,8 +8,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// connection is one set of credentials to a cluster, in use: a client, the
-// watches, and the mirror they keep. The cluster's lock guards its fields.
+// connection is a client of a cluster with one credential, its watches, and the
+// mirror that they keep. The cluster's lock guards its fields.
 type connection struct {
 	*kube.Client
 	mirror
@@ -17,22 +17,22 @@ type connection struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
-	// suspect: a request got no answer; nothing is written until one does.
+	// suspect: a request got no answer; nothing is written until a probe does.
 	suspect bool
-	// problem is why it cannot take the place of another; empty if it may.
+	// problem is why it cannot replace another one; empty if it can.
 	problem string
 }
 
-// listener is told what a connection's watches see.
+// listener receives what the watches of a connection see.
 type listener interface {
 	changed(c *connection, of id, l live, deleted bool)
 	replaced(c *connection, kind snapshot.Kind, list map[id]live, version uint64)
 	reported(c *connection, kind snapshot.Kind, err error)
-	undigested(of id, err error)
+	incomparable(of id, err error)
 }
 
-// watch runs a kind's watch until ctx is done. Errors reach the listener alone:
-// it knows which are worth a line in the log.
+// watch watches a kind until ctx is done. Errors are passed to the listener, which
+// decides what to log.
 func (c *connection) watch(ctx context.Context, kind snapshot.Kind, store *store) {
 	lister := &kube.Lister{Client: c.Client, Kind: kind, Done: func(err error) { store.to.reported(c, kind, err) }}
 	lister.Run(ctx, store)
@@ -45,7 +45,7 @@ func (c *connection) close() {
 	c.CloseIdle()
 }
 
-// store hands what a reflector sees to the listener.
+// store passes what a reflector sees to the listener.
 type store struct {
 	connection     *connection
 	kind           snapshot.Kind
@@ -84,7 +84,7 @@ func (s *store) Replace(objects []any, resourceVersion string) error {
 
 func (s *store) live(o *observed) live {
 	if o.err != nil {
-		s.to.undigested(s.id(o), o.err)
+		s.to.incomparable(s.id(o), o.err)
 	}
 	return o.live(s.kind, s.cluster, s.owner)
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// content is a snapshot.Content with its digest, taken once however many
-// clusters want it.
+// content is a snapshot.Content with its digest, which is computed once for all
+// clusters.
 type content struct {
 	*snapshot.Content
-	// refs counts the wanted objects that share it; only the sink's own goroutine looks.
+	// refs counts the wanted objects that share it; only turn uses it.
 	refs int
 
 	once   sync.Once
@@ -21,7 +21,7 @@ type content struct {
 	err    error
 }
 
-// get is the content's digest; an error means that it cannot be written at all.
+// get returns the digest of the content; an error means that it cannot be written.
 func (c *content) get() (digest, error) {
 	c.once.Do(func() {
 		var spec any
@@ -32,7 +32,7 @@ func (c *content) get() (digest, error) {
 	return c.digest, c.err
 }
 
-// contents finds the content of a snapshot.Content for as long as it is wanted.
+// contents are the contents that are wanted.
 type contents map[*snapshot.Content]*content
 
 func (m contents) acquire(of *snapshot.Content) *content {
@@ -81,7 +81,7 @@ func newBody(of id, version string) body {
 }
 
 // objectBody is the apply document of an object in a cluster, with the labels
-// by which the sink will know it again.
+// by which the sink recognizes it.
 func objectBody(of id, version string, c *snapshot.Content, cluster, owner string) ([]byte, error) {
 	b := newBody(of, version)
 	b.Metadata.Labels = make(map[string]string, len(c.Labels)+2)
@@ -108,7 +108,7 @@ func statusBody(of id, version string, value any) ([]byte, error) {
 	return raw, nil
 }
 
-// ownerLabel is the label that says whose an object of the kind is.
+// ownerLabel is the label with the owner of objects of a kind.
 func ownerLabel(k snapshot.Kind) string {
 	switch k {
 	case snapshot.Mesh, snapshot.Workload, snapshot.Destination:

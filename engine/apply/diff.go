@@ -24,7 +24,7 @@ func (d deltas) of(cluster string) *delta {
 }
 
 // diff compares two Outputs; either may be nil. Parts, contents and statuses
-// that are the same pointer are the same; nothing is looked at twice.
+// that are the same pointer are the same.
 func diff(before, after *snapshot.Output) deltas {
 	if before == nil {
 		before = &snapshot.Output{}

@@ -1,7 +1,22 @@
-// Package apply makes an Output true: a Sink takes the objects and statuses of
-// a snapshot.Output to the API servers they belong to, writes only what differs
-// from what is there, in an order in which references resolve, and collects
-// what is no longer asked for.
+// Package apply writes an Output: a Sink takes the objects and statuses of a
+// snapshot.Output to the API servers of their clusters, writes only what differs
+// from what exists, in an order in which references resolve, and deletes what is
+// no longer wanted.
+//
+//	sink.go        the Sink and its clusters
+//	cluster.go     one cluster: items, queue, connection
+//	live.go        watch events, and connections that work or fail
+//	connection.go  one client of a cluster, with its watches
+//	mirror.go      what exists in a cluster
+//	wire.go        decoding objects to digests; project.go selects our fields
+//	digest.go      digests, by which objects are compared
+//	diff.go        what changes from one Output to the next
+//	item.go        what is wanted for one object; content.go, its content
+//	queue.go       the order of writes
+//	work.go        deciding and recording writes; perform.go sends them
+//	changeset.go   what was done
+//	errors.go      what an error means for a write
+//	metrics.go     metrics
 //
 // # How it knows what to write
 //
@@ -9,15 +24,15 @@
 // Outputs by pointer, so that one edit costs what it changes) and a mirror of
 // what is there (a digest an object, kept up to date by watches). A difference
 // between the two queues the object; nothing else does. The same rule serves a
-// first start, an edited policy, and an object somebody changed by hand.
+// first start, an edited policy, and an object that a user changed.
 //
 // # How it stays safe
 //
-// Every write is a server-side apply that carries the resource version the
-// decision was made on, so nothing is ever written that was not seen: an object
-// that somebody created or changed meanwhile is a conflict, looked at again.
-// Objects without our owner label are reported, not touched. Clusters that are
-// frozen, not yet listed, or not answering are left alone, and delay no other;
-// but statuses wait a moment for the objects of the same change, in whichever
-// cluster these are, so that what they say is true when it is read.
+// Every write is a server-side apply with the resource version that the decision
+// was based on: if the object was created or changed in the meantime, that is a
+// conflict, and the object is checked again. Objects without our owner label are
+// reported, not changed. Nothing is written to clusters that are frozen, not yet
+// listed, or do not answer, and they delay no other; but statuses wait a moment for
+// the objects of the same change in all clusters, so that they are true when they
+// are read.
 package apply

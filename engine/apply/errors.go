@@ -11,20 +11,20 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// class says what an error of an API server means for the write that got it.
+// class is what an error of an API server means for a write.
 type class uint8
 
 const (
 	// fine: no error.
 	fine class = iota
-	// race: somebody was faster; look again, say nothing.
+	// race: the object changed in the meantime; check it again, report nothing.
 	race
-	// refused: the API server does not want this object.
+	// refused: the API server rejected this object.
 	refused
-	// slow: no answer in time, which may be the object's fault (an admission
-	// webhook that hangs) or the cluster's.
+	// slow: no answer in time, because of the object (an admission webhook hangs) or
+	// of the cluster.
 	slow
-	// unreachable: the whole cluster does not answer, or not to us.
+	// unreachable: the cluster does not answer, or rejects the credential.
 	unreachable
 )
 
@@ -45,8 +45,8 @@ func classify(err error) class {
 	}
 }
 
-// slowMessage is why a write that got no answer failed.
-const slowMessage = "the API server gave no answer in time; check whether an admission webhook of the cluster hangs"
+// slowMessage is the failure of a write that got no answer.
+const slowMessage = "the API server did not answer in time; check whether an admission webhook of the cluster hangs"
 
 func foreignMessage(k snapshot.Kind, owner string) string {
 	return fmt.Sprintf("an object of this name exists that is not ours (its label %s is not %q), so it is left as it is; "+

@@ -7,21 +7,20 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// item is what the sink shall do about one id: have an object, a status, both,
-// or (neither) see that nothing of ours is left. The cluster's lock guards it.
+// item is what is wanted for one id: an object, a status, both, or neither, which
+// means that no object of ours may remain. The cluster's lock guards it.
 type item struct {
 	id      id
 	object  *snapshot.Object
 	content *content
 	settled pair
-	status  *statusWish
-	// was are the parents of an object that is wanted no more.
-	was []snapshot.Ref
+	status  *wantedStatus
+	// lastParents are the parents of an object that is no longer wanted.
+	lastParents []snapshot.Ref
 
-	// queued, working: where in the queue it is. again: look once more when
-	// the present work is done. fresh: the next look is because of an Output or
-	// a new connection, not because of what the watch saw; counts: the present
-	// one is.
+	// queued, working: where in the queue it is. again: check it once more after
+	// the current check. fresh: the next check is because of an Output or a new
+	// connection, not because of a watch event; counts: the current one is.
 	queued, working, again, fresh, counts bool
 	phase                                 int
 	bars                                  bool
@@ -35,8 +34,8 @@ type item struct {
 	wrote, due time.Time
 }
 
-// statusWish is a status to write.
-type statusWish struct {
+// wantedStatus is a status to write.
+type wantedStatus struct {
 	*snapshot.Status
 	taken   bool
 	digest  digest
@@ -45,7 +44,7 @@ type statusWish struct {
 }
 
 // get is the status's digest, taken at the first call.
-func (s *statusWish) get() (digest, error) {
+func (s *wantedStatus) get() (digest, error) {
 	if !s.taken {
 		var value any
 		if value, s.err = plain(s.Value); s.err == nil {
@@ -56,13 +55,13 @@ func (s *statusWish) get() (digest, error) {
 	return s.digest, s.err
 }
 
-// put makes an object wanted.
+// put sets the wanted object.
 func (i *item) put(o *snapshot.Object, c *content) {
 	i.object, i.content, i.statusOnly = o, c, false
 	i.tries, i.races, i.rewrites = 0, 0, 0
 }
 
-// parents are who to tell when a write fails.
+// parents are the policies that report a failed write.
 func (i *item) parents() []snapshot.Ref {
 	if i.object == nil {
 		return nil
@@ -70,23 +69,23 @@ func (i *item) parents() []snapshot.Ref {
 	return i.object.Content.Parents
 }
 
-// because are the policies for which it is written or, if it is wanted no more,
+// causes are the policies for which the object is or, if it is no longer wanted,
 // was wanted.
-func (i *item) because() []snapshot.Ref {
+func (i *item) causes() []snapshot.Ref {
 	if i.object == nil {
-		return i.was
+		return i.lastParents
 	}
 	return i.object.Content.Parents
 }
 
-// Retries of what an API server refused: 0.5 s, doubled each time, at most two minutes.
+// Retries of what an API server rejected: 0.5 s, doubled each time, at most two minutes.
 const (
 	retryFirst = 500 * time.Millisecond
 	retryMost  = 2 * time.Minute
 )
 
-// Conflicts are looked at again at once, when the watch has told what happened;
-// this is for when it does not.
+// After a conflict, an item is checked again at the next watch event; this is for
+// when there is none.
 const (
 	raceFirst = 50 * time.Millisecond
 	raceMost  = 5 * time.Second
@@ -100,8 +99,8 @@ const (
 	repairMemory = 10 * time.Second
 )
 
-// repairWait is how long a repair has to wait so that two who disagree about an
-// object do not write it as fast as they can.
+// repairWait is how long a repair has to wait, so that two controllers that change
+// the same object do not write it as fast as they can.
 func (i *item) repairWait(now time.Time) time.Duration {
 	if i.wrote.IsZero() || i.counts {
 		return 0
@@ -109,7 +108,7 @@ func (i *item) repairWait(now time.Time) time.Duration {
 	return max(0, i.wrote.Add(kube.Backoff(repairFirst, repairMost, int(i.rewrites))).Sub(now))
 }
 
-// repaired notes a write that no Output asked for.
+// repaired records a write that no new Output caused.
 func (i *item) repaired(now time.Time) {
 	if now.Sub(i.wrote) < repairMemory+kube.Backoff(repairFirst, repairMost, int(i.rewrites)) {
 		if i.rewrites < 255 {

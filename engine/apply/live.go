@@ -9,7 +9,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// This file is how a cluster learns what exists and who answers.
+// This file handles watch events, and connections that work or fail.
 
 // changed implements listener.
 func (c *cluster) changed(conn *connection, of id, l live, deleted bool) {
@@ -19,7 +19,7 @@ func (c *cluster) changed(conn *connection, of id, l live, deleted bool) {
 		return
 	}
 	defer c.unlock()
-	c.look(of)
+	c.check(of)
 }
 
 // replaced implements listener.
@@ -35,18 +35,18 @@ func (c *cluster) replaced(conn *connection, kind snapshot.Kind, list map[id]liv
 		c.sweepKind(kind)
 	case conn == c.conn:
 		for _, of := range changed {
-			c.look(of)
+			c.check(of)
 		}
 	}
 }
 
-// undigested implements listener: err is why an object cannot be compared with
+// incomparable implements listener: err is why an object cannot be compared with
 // what is wanted. If it is ours, it is written once for each change.
-func (c *cluster) undigested(of id, err error) {
+func (c *cluster) incomparable(of id, err error) {
 	c.Log.Error("object cannot be compared with what is wanted", "object", of.ref(c.name).String(), "error", err)
 }
 
-// sweepKind has a look taken at all of a kind that has become readable.
+// sweepKind queues all objects of a kind that has become readable.
 func (c *cluster) sweepKind(kind snapshot.Kind) {
 	for of, i := range c.items {
 		if of.kind == kind {
@@ -56,19 +56,19 @@ func (c *cluster) sweepKind(kind snapshot.Kind) {
 	c.sweepGarbage()
 }
 
-// promote puts the next connection into use if it knows enough.
+// promote puts the next connection into use if it is ready.
 func (c *cluster) promote() {
 	if c.next == nil || !c.next.ready() {
 		return
 	}
 	c.drop(c.conn)
 	c.conn, c.next = c.next, nil
-	c.mended()
+	c.clearProblem()
 	c.Log.Debug("cluster connected", "cluster", c.name, "objects", len(c.conn.objects))
 	c.sweep(true)
 }
 
-// reported implements listener: err is what became of a list or watch request.
+// reported implements listener: err is the result of a list or watch request.
 func (c *cluster) reported(conn *connection, kind snapshot.Kind, err error) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -92,19 +92,19 @@ func (c *cluster) reported(conn *connection, kind snapshot.Kind, err error) {
 	case classify(err) == refused:
 		if reason := kube.Message(err); state.refused != reason {
 			state.refused = reason
-			c.Log.Warn("cluster does not let a kind be listed", "cluster", c.name, "kind", kind.String(), "error", reason)
+			c.Log.Warn("cluster rejects listing a kind", "cluster", c.name, "kind", kind.String(), "error", reason)
 			c.sweepKind(kind)
 		}
 	case conn == c.conn:
 		c.suspect(conn, err)
 		return
 	case c.conn == nil:
-		c.complain(unreachableMessage(err))
+		c.setProblem(unreachableMessage(err))
 		return
 	default:
 		if problem := kube.Message(err); conn.problem != problem {
 			conn.problem = problem
-			c.Log.Warn("new connection does not work; the old one stays in use", "cluster", c.name, "error", problem)
+			c.Log.Warn("the new connection to the cluster does not work; the previous one stays in use", "cluster", c.name, "error", problem)
 		}
 		return
 	}
@@ -113,21 +113,21 @@ func (c *cluster) reported(conn *connection, kind snapshot.Kind, err error) {
 	}
 }
 
-// listPatience is how long a cluster may take to list what is there before that
-// is a failure. It goes on trying.
+// listPatience is how long a cluster may take to list all objects before that is
+// reported as a failure. The listing continues.
 const listPatience = 30 * time.Second
 
-// overdue says that a new connection is not ready though nothing was refused.
+// overdue reports a new connection that is not ready in time.
 func (c *cluster) overdue(conn *connection) {
 	c.mu.Lock()
 	defer c.unlock()
 	if conn == c.next && c.conn == nil && c.problem.Code == "" {
-		c.complain("the API server does not finish listing what exists, so nothing is written there; see its load and the network to it")
+		c.setProblem("the API server has not finished listing objects, so nothing is written there; check its load and the network")
 	}
 }
 
-// complain notes why the cluster as a whole cannot be written to.
-func (c *cluster) complain(message string) {
+// setProblem records why the cluster as a whole cannot be written to.
+func (c *cluster) setProblem(message string) {
 	if c.problem.Message == message {
 		return
 	}
@@ -137,20 +137,20 @@ func (c *cluster) complain(message string) {
 		Message: message,
 	}
 	c.Log.Warn("cluster cannot be written to", "cluster", c.name, "error", message)
-	c.announce()
+	c.notifyFailures()
 }
 
-// mended forgets the problem of the cluster as a whole.
-func (c *cluster) mended() {
+// clearProblem clears the problem of the cluster as a whole.
+func (c *cluster) clearProblem() {
 	if c.problem.Code != "" {
 		c.problem = snapshot.Failure{}
 		c.Log.Info("cluster can be written to again", "cluster", c.name)
-		c.announce()
+		c.notifyFailures()
 	}
 }
 
-// suspect stops writing on a connection until the API server gives a sign of
-// life. One that answers the first probe was only a broken connection.
+// suspect stops writing on a connection until the API server answers a probe. If it
+// answers the first one, only the connection was broken, and nothing is reported.
 func (c *cluster) suspect(conn *connection, err error) {
 	if conn.suspect || conn != c.conn {
 		return
@@ -158,7 +158,7 @@ func (c *cluster) suspect(conn *connection, err error) {
 	conn.suspect = true
 	c.flush()
 	first := unreachableMessage(err)
-	conn.group.Go(func() { c.revive(conn, first) })
+	conn.group.Go(func() { c.probe(conn, first) })
 }
 
 // Probes of an API server that gave no answer: after 0.5 s, doubled each time, at
@@ -169,19 +169,19 @@ const (
 	probeTimeout = 10 * time.Second
 )
 
-func (c *cluster) revive(conn *connection, message string) {
+func (c *cluster) probe(conn *connection, message string) {
 	for failures := 1; ; failures++ {
 		err := conn.Probe(conn.ctx, probeTimeout)
 		if conn.ctx.Err() != nil {
 			return
 		}
 		if err == nil {
-			c.revived(conn)
+			c.resume(conn)
 			return
 		}
 		c.mu.Lock()
 		if conn == c.conn {
-			c.complain(message)
+			c.setProblem(message)
 		}
 		c.unlock()
 		select {
@@ -192,13 +192,13 @@ func (c *cluster) revive(conn *connection, message string) {
 	}
 }
 
-func (c *cluster) revived(conn *connection) {
+func (c *cluster) resume(conn *connection) {
 	c.mu.Lock()
 	defer c.unlock()
 	conn.suspect = false
 	if conn != c.conn {
 		return
 	}
-	c.mended()
+	c.clearProblem()
 	c.sweep(false)
 }

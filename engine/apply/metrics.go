@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the sink's numbers. Clusters are labelled by registration name,
-// the management plane by an empty one.
+// metrics are those of the sink. Clusters are labelled by registration name, the
+// management cluster by an empty one.
 type metrics struct {
 	changes  *prometheus.CounterVec
 	requests *prometheus.HistogramVec
@@ -35,8 +35,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30},
 		}, []string{"cluster", "verb"}),
 		races: prometheus.NewCounterVec(prometheus.CounterOpts(opts("conflicts_total",
-			"Writes that were given up because the object had changed meanwhile; they are decided again.")), []string{"cluster"}),
-		queue:    gauge("queue_depth", "Objects that wait to be looked at or are being written."),
+			"Writes that failed because the object had changed in the meantime; the object is checked again.")), []string{"cluster"}),
+		queue:    gauge("queue_depth", "Objects that wait to be checked or are being written."),
 		failures: gauge("failures", "Objects that cannot be written at present."),
 		writable: gauge("writable", "1 if the cluster is connected, answers, and is not frozen."),
 	}
@@ -46,7 +46,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// forget drops the series of a cluster that is gone.
+// forget removes the series of a cluster that was removed.
 func (m *metrics) forget(cluster string) {
 	labels := prometheus.Labels{"cluster": cluster}
 	m.changes.DeletePartialMatch(labels)
@@ -67,7 +67,7 @@ func (c *cluster) observe(s step, r response, took time.Duration) {
 	}
 }
 
-// measure brings the gauges up to date.
+// measure updates the gauges.
 func (c *cluster) measure() {
 	failures, writable := len(c.failures), 0.0
 	if c.problem.Code != "" {
@@ -92,7 +92,7 @@ func (m *metrics) gauges(cluster string) gauges {
 	}
 }
 
-// warnings takes an API server's warnings, which client-go would print to stderr.
+// warnings logs the warnings of an API server, which client-go would print to stderr.
 type warnings struct {
 	log     *slog.Logger
 	cluster string
@@ -100,5 +100,5 @@ type warnings struct {
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (w warnings) HandleWarningHeader(_ int, _ string, text string) {
-	w.log.Debug("API server warns", "cluster", w.cluster, "warning", text)
+	w.log.Debug("warning of the API server", "cluster", w.cluster, "warning", text)
 }

@@ -16,7 +16,7 @@ func (i id) ref(cluster string) snapshot.Ref {
 	return snapshot.Ref{Kind: i.kind, Cluster: cluster, Namespace: i.namespace, Name: i.name}
 }
 
-// live is what the sink remembers of an object that exists.
+// live is what the sink keeps of an object that exists.
 type live struct {
 	version      uint64
 	spec, status digest
@@ -34,22 +34,22 @@ type mirror struct {
 	kinds   map[snapshot.Kind]*kindState
 }
 
-// kindState says how far the mirror can be trusted for a kind.
+// kindState says whether the mirror of a kind is complete.
 type kindState struct {
 	// listed: all objects of the kind were listed once.
 	listed bool
 	// absent: the API server serves no such kind.
 	absent bool
-	// refused is why the API server will not list the kind; empty if it does.
+	// refused is why the API server rejects listing the kind; empty if it does not.
 	refused string
 	// seen is the newest version that a watch has delivered.
 	seen uint64
 }
 
-// settled reports that the question what exists is answered, if only by "cannot tell".
+// settled reports whether the kind was listed or cannot be.
 func (s *kindState) settled() bool { return s.listed || s.absent || s.refused != "" }
 
-// current reports that the mirror of the kind is complete.
+// current reports whether the mirror of the kind is complete.
 func (s *kindState) current() bool { return s.listed && !s.absent && s.refused == "" }
 
 func newMirror(kinds []snapshot.Kind) mirror {
@@ -60,7 +60,7 @@ func newMirror(kinds []snapshot.Kind) mirror {
 	return m
 }
 
-// ready reports that every kind is settled.
+// ready reports whether every kind is settled.
 func (m *mirror) ready() bool {
 	for _, s := range m.kinds {
 		if !s.settled() {
@@ -70,8 +70,8 @@ func (m *mirror) ready() bool {
 	return true
 }
 
-// event takes in a watch event; false if it tells nothing new. A response to a
-// write of ours may have overtaken it.
+// event handles a watch event; false if it contains nothing new, because a response
+// to a write of ours came earlier.
 func (m *mirror) event(of id, l live, deleted bool) bool {
 	state := m.kinds[of.kind]
 	state.seen = max(state.seen, l.version)
@@ -87,15 +87,15 @@ func (m *mirror) event(of id, l live, deleted bool) bool {
 	return true
 }
 
-// written takes in the response to a write. A watch that is further already
-// knows better: the object may be gone again.
+// written handles the response to a write. If the watch has delivered newer events,
+// it is ignored: the object may be deleted again.
 func (m *mirror) written(of id, l live) {
 	if l.version > m.kinds[of.kind].seen {
 		m.objects[of] = l
 	}
 }
 
-// replace takes in a complete list and returns the ids that changed.
+// replace handles a complete list and returns the ids that changed.
 func (m *mirror) replace(kind snapshot.Kind, list map[id]live, version uint64) []id {
 	state := m.kinds[kind]
 	state.listed, state.absent, state.refused = true, false, ""
@@ -116,7 +116,7 @@ func (m *mirror) replace(kind snapshot.Kind, list map[id]live, version uint64) [
 	return changed
 }
 
-// forget drops all of a kind that is no longer served.
+// forget removes all objects of a kind that is no longer served.
 func (m *mirror) forget(kind snapshot.Kind) {
 	state := m.kinds[kind]
 	state.listed, state.absent, state.refused = false, true, ""

@@ -11,21 +11,21 @@ import (
 
 // Options configure a Sink. The zero value works.
 type Options struct {
-	// Namespace is the management plane's: the value of owner labels on all
-	// that the sink writes and collects. Default: snapshot.DefaultNamespace.
+	// Namespace is that of the management plane: the value of the owner labels of
+	// all objects that the sink writes and deletes. Default: snapshot.DefaultNamespace.
 	Namespace string
 	// Log receives one line a batch, and one for each new failure. Default: slog.Default().
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none are registered.
 	Registerer prometheus.Registerer
-	// Workers is how many requests are in flight to one cluster. Default: 8,
-	// with which one API server is busy; its own fairness rules do the limiting.
+	// Workers is the number of parallel requests to one cluster. Default: 8, which
+	// keep one API server busy; its priority and fairness limits them.
 	Workers int
-	// Timeout bounds one write. Default: 35 s, a little more than an API server
-	// gives to an admission webhook.
+	// Timeout bounds one write. Default: 35 s, a little more than the longest timeout
+	// of an admission webhook.
 	Timeout time.Duration
-	// StatusPatience is how long statuses wait for the objects that they speak of
-	// to stand in the meshes. Default: 100 ms, which local clusters do not need.
+	// StatusPatience is how long statuses wait until the objects of the same change
+	// are written. Default: 100 ms; local clusters need less.
 	StatusPatience time.Duration
 	// OnChange, if set, is called with each ChangeSet, from several goroutines.
 	OnChange func(ChangeSet)

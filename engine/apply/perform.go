@@ -13,12 +13,12 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// response is what an API server made of a step.
+// response is the result of a step.
 type response struct {
 	class   class
 	err     error
 	created bool
-	// gone: there was nothing left to delete.
+	// gone: there was nothing to delete.
 	gone bool
 	live live
 }
@@ -28,7 +28,7 @@ type response struct {
 // are etcd revisions, and the first one is taken by the store itself.)
 const absentVersion = 1
 
-// perform carries out a step.
+// perform sends the request of a step.
 func (c *connection) perform(ctx context.Context, s *shared, of id, cluster string, do step) response {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
@@ -53,7 +53,7 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 	result := c.Patch(types.ApplyPatchType).AbsPath(of.path(subresource)...).
 		Param("fieldManager", snapshot.FieldManager).Param("force", "true").
 		Body(document).Do(ctx).StatusCode(&code)
-	// Raw would hide what the API server said.
+	// Raw would hide the message of the API server.
 	if err = result.Error(); err == nil {
 		raw, _ := result.Raw()
 		err = json.Unmarshal(raw, &o)
@@ -68,8 +68,8 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 	return response{created: code == http.StatusCreated, live: o.live(of.kind, cluster, s.Namespace)}
 }
 
-// remove deletes the object that was looked at and no later one: its version
-// says which, more strictly than its UID would.
+// remove deletes the object only in the version that was checked, which is stricter
+// than a precondition on its UID.
 func (c *connection) remove(ctx context.Context, of id, version uint64) response {
 	seen := strconv.FormatUint(version, 10)
 	background := metav1.DeletePropagationBackground

@@ -22,7 +22,7 @@ type managed struct {
 	FieldsV1    json.RawMessage `json:"fieldsV1"`
 }
 
-// applied finds the fields that this program applied to the object itself
+// applied finds the fields that meshctl applied to the object itself
 // ("") or to its status ("status"); nil if it never did, or if others have
 // taken all of them over.
 func applied(entries []managed, subresource string) (fields, error) {

@@ -4,8 +4,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// phases puts work in order: objects in the order of the Kind table, so that
-// what others refer to stands first; then statuses; then deletions, in reverse.
+// phases orders the work: objects in the order of the Kind table, so that what
+// others refer to is written first; then statuses; then deletions, in reverse.
 type phases struct {
 	position map[snapshot.Kind]int
 }
@@ -33,18 +33,18 @@ func (p phases) of(i *item) int {
 	}
 }
 
-// queue hands out items, a phase after the other: none of a later phase while
-// one of an earlier phase waits or is being worked on. Retries are not waited
-// for, or one refused object would hold up all others. It has no lock of its own.
+// queue returns items one phase after the other: none of a later phase while one of
+// an earlier phase waits or is being processed. Retries do not count, or one rejected
+// object would delay all others. It has no lock of its own.
 type queue struct {
 	phases
 	waiting [][]*item
-	// working counts what is handed out and not done; barring, by phase, what
-	// of it holds up later phases.
+	// working counts the items being processed; barring, by phase, those of them
+	// that delay later phases.
 	barring []int
 	queued  int
 	working int
-	// held counts the reasons to hand out nothing but objects.
+	// held counts the reasons to return no statuses.
 	held int
 }
 
@@ -55,7 +55,7 @@ func newQueue(kinds []snapshot.Kind) queue {
 
 func (q *queue) idle() bool { return q.queued == 0 && q.working == 0 }
 
-// push queues an item that is neither queued nor being worked on.
+// push queues an item that is neither queued nor being processed.
 func (q *queue) push(i *item) {
 	phase := q.of(i)
 	i.queued = true
@@ -63,7 +63,7 @@ func (q *queue) push(i *item) {
 	q.queued++
 }
 
-// pop hands out the next item; nil if there is none, or none yet.
+// pop returns the next item; nil if there is none, or none yet.
 func (q *queue) pop() *item {
 	for phase := range q.waiting {
 		if q.held > 0 && phase == len(q.position) {
@@ -72,7 +72,7 @@ func (q *queue) pop() *item {
 		for len(q.waiting[phase]) > 0 {
 			i := q.take(phase)
 			if now := q.of(i); now != phase {
-				// What is wanted of it changed while it waited.
+				// What is wanted changed while it waited.
 				q.push(i)
 				if now < phase {
 					return q.pop()
@@ -106,7 +106,7 @@ func (q *queue) take(phase int) *item {
 	return i
 }
 
-// done takes an item back; true if later phases may have become free.
+// done marks an item as processed; true if a later phase may start.
 func (q *queue) done(i *item) bool {
 	i.working = false
 	q.working--
@@ -118,7 +118,7 @@ func (q *queue) done(i *item) bool {
 	return q.barring[i.phase] == 0
 }
 
-// clear takes back all that waits.
+// clear removes and returns all waiting items.
 func (q *queue) clear() []*item {
 	var cleared []*item
 	for phase := range q.waiting {

@@ -11,38 +11,38 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Sink makes Outputs true in clusters. Make one with New, give it clusters with
-// Set, and Run it; all methods may be called at any time, from anywhere.
+// Sink writes Outputs to clusters. Make one with New, add clusters with Set, and
+// call Run; all methods may be called at any time, from any goroutine.
 type Sink struct {
 	shared *shared
 
 	mu sync.Mutex
-	// orders are what was asked for and not yet carried out.
-	orders orders
-	wake   chan struct{}
-	// clusters and last belong to turn, which holds mu to change the map.
+	// requests are the calls of Set, Remove and Apply since the last turn.
+	requests requests
+	wake     chan struct{}
+	// clusters, contents and last are used by turn, which holds mu to change the map.
 	clusters map[string]*cluster
 	contents contents
 	last     *snapshot.Output
 }
 
-// orders are what a Sink is asked for between two turns.
-type orders struct {
-	// configs are connections to make or, if nil, to give up.
+// requests are the calls of Set, Remove and Apply between two turns.
+type requests struct {
+	// configs are the connections to make or, if nil, to close.
 	configs map[string]*rest.Config
 	output  *snapshot.Output
-	// running: a turn has taken orders and is not done.
+	// running: a turn has taken requests and is not done.
 	running bool
 }
 
-func (o *orders) empty() bool { return len(o.configs) == 0 && o.output == nil && !o.running }
+func (r *requests) empty() bool { return len(r.configs) == 0 && r.output == nil && !r.running }
 
-// New makes a Sink. It does nothing until Run.
+// New prepares a Sink. It does nothing until Run.
 func New(o Options) *Sink {
 	o = o.withDefaults()
 	return &Sink{
 		shared: &shared{
-			Options: o, metrics: newMetrics(o.Registerer), recent: &ring{},
+			Options: o, metrics: newMetrics(o.Registerer),
 			failuresChanged: make(chan struct{}, 1),
 		},
 		wake:     make(chan struct{}, 1),
@@ -51,8 +51,8 @@ func New(o Options) *Sink {
 	}
 }
 
-// Run works until ctx is done, and returns when all its work has stopped. A
-// write that is under way is then abandoned. Run a Sink once.
+// Run works until ctx is done, and returns when all workers have stopped. Writes
+// in progress are cancelled. Run may be called once.
 func (s *Sink) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	for ctx.Err() == nil {
@@ -70,28 +70,28 @@ func (s *Sink) Run(ctx context.Context) {
 }
 
 // Set connects a cluster ("" is the management plane), or replaces its
-// connection: the old one is in use until the new one has listed all there is.
+// connection: the old one is in use until the new one has listed all objects.
 func (s *Sink) Set(cluster string, cfg *rest.Config) {
-	s.order(func(o *orders) { o.configs[cluster] = cfg })
+	s.request(func(r *requests) { r.configs[cluster] = cfg })
 }
 
-// Remove gives up the connection of a cluster. Nothing is deleted there.
+// Remove closes the connection of a cluster. Nothing is deleted there.
 func (s *Sink) Remove(cluster string) {
-	s.order(func(o *orders) { o.configs[cluster] = nil })
+	s.request(func(r *requests) { r.configs[cluster] = nil })
 }
 
-// Apply hands over what shall be true. It does not wait; of several Outputs
-// that are handed over in quick succession, the last counts.
+// Apply replaces the Output to write. It does not wait; of several Outputs in quick
+// succession, only the last one is written.
 func (s *Sink) Apply(out *snapshot.Output) {
-	s.order(func(o *orders) { o.output = out })
+	s.request(func(r *requests) { r.output = out })
 }
 
-func (s *Sink) order(change func(*orders)) {
+func (s *Sink) request(change func(*requests)) {
 	s.mu.Lock()
-	if s.orders.configs == nil {
-		s.orders.configs = map[string]*rest.Config{}
+	if s.requests.configs == nil {
+		s.requests.configs = map[string]*rest.Config{}
 	}
-	change(&s.orders)
+	change(&s.requests)
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -99,11 +99,11 @@ func (s *Sink) order(change func(*orders)) {
 	}
 }
 
-// turn carries out the orders that have come in.
+// turn handles the requests since the last turn.
 func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 	s.mu.Lock()
-	todo := s.orders
-	s.orders = orders{running: true}
+	todo := s.requests
+	s.requests = requests{running: true}
 	s.mu.Unlock()
 	for _, name := range sorted(todo.configs) {
 		if cfg := todo.configs[name]; cfg != nil {
@@ -114,7 +114,7 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 			c.connect(cfg)
 		} else if c := s.clusters[name]; c != nil {
 			c.disconnect()
-			s.shared.announce()
+			s.shared.notifyFailures()
 		}
 	}
 	if todo.output != nil {
@@ -128,23 +128,23 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 			s.shared.metrics.forget(name)
 		}
 	}
-	s.orders.running = false
+	s.requests.running = false
 	s.mu.Unlock()
-	s.shared.stir()
+	s.shared.notifyProgress()
 }
 
-// apply brings what is wanted in each cluster up to date.
+// apply updates what is wanted in each cluster.
 func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.Output) {
 	changes := diff(s.last, out)
 	first := s.last == nil
-	regated := first || !slices.Equal(s.last.Clusters, out.Clusters) || !slices.Equal(s.last.Frozen, out.Frozen)
+	gatesChanged := first || !slices.Equal(s.last.Clusters, out.Clusters) || !slices.Equal(s.last.Frozen, out.Frozen)
 	s.last = out
 	for name := range changes {
 		s.cluster(ctx, group, name)
 	}
 	calm := !s.meshesBusy()
 	update := func(name string, c *cluster) {
-		if d := changes[name]; d != nil || regated || !c.armed() {
+		if d := changes[name]; d != nil || gatesChanged || !c.armed() {
 			c.update(d, s.resolve(d), gateOf(out, name))
 		}
 	}
@@ -161,10 +161,10 @@ func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.O
 	}
 }
 
-// putStatusesLast has statuses wait until the objects of the same change stand in
-// the meshes: who reads one finds it true, and the requests of both do not compete.
-// It is not for when clusters are still at work on earlier changes, or statuses
-// might never have their turn.
+// putStatusesLast makes statuses wait until the objects of the same change are
+// written in the clusters, so that a status is true when it is read, and the requests
+// of both do not compete. It is not used while clusters still write earlier changes,
+// or statuses might never be written.
 func (s *Sink) putStatusesLast(ctx context.Context, group *sync.WaitGroup, management *cluster) {
 	if !s.meshesBusy() {
 		return
@@ -174,16 +174,16 @@ func (s *Sink) putStatusesLast(ctx context.Context, group *sync.WaitGroup, manag
 		defer management.holdStatuses(-1)
 		ctx, cancel := context.WithTimeout(ctx, s.shared.StatusPatience)
 		defer cancel()
-		_ = s.wait(ctx, s.meshesBusy) // then they go ahead
+		_ = s.wait(ctx, s.meshesBusy) // they are written then in any case
 	})
 }
 
-// meshesBusy reports that there is work in a cluster other than the management plane.
+// meshesBusy reports whether there is work in a cluster other than the management cluster.
 func (s *Sink) meshesBusy() bool {
 	return slices.ContainsFunc(s.all(), func(c *cluster) bool { return c.name != "" && c.busy() })
 }
 
-// resolve finds the contents of what a delta puts, and lets go of what it drops.
+// resolve acquires the contents of what a delta puts, and releases those of what it drops.
 func (s *Sink) resolve(d *delta) map[*snapshot.Object]*content {
 	if d == nil {
 		return nil
@@ -198,7 +198,7 @@ func (s *Sink) resolve(d *delta) map[*snapshot.Object]*content {
 	return made
 }
 
-// cluster finds a cluster or makes it.
+// cluster returns a cluster, and makes it if there is none.
 func (s *Sink) cluster(ctx context.Context, group *sync.WaitGroup, name string) *cluster {
 	c := s.clusters[name]
 	if c == nil {
@@ -226,7 +226,7 @@ func gateOf(out *snapshot.Output, cluster string) gate {
 	return g
 }
 
-// Failures lists what cannot be written at present, ascending by Ref. A cluster
+// Failures lists the objects that cannot be written at present, ascending by Ref. A cluster
 // that does not answer is one failure, of its KubernetesCluster.
 func (s *Sink) Failures() []snapshot.Failure {
 	var out []snapshot.Failure
@@ -237,38 +237,35 @@ func (s *Sink) Failures() []snapshot.Failure {
 	return out
 }
 
-// FailuresChanged yields a value after Failures has changed; several changes
-// may be one value. It is for one reader.
+// FailuresChanged receives a value after Failures has changed; several changes may
+// be one value. It is for one reader.
 func (s *Sink) FailuresChanged() <-chan struct{} { return s.shared.failuresChanged }
 
-// Recent lists the latest changes in all clusters, newest first, at most MaxRecent.
-func (s *Sink) Recent() []Change { return s.shared.recent.latest() }
-
-// Settled waits until all that was handed over is written, or has failed, or
-// lies in a cluster that is frozen or does not answer. It returns ctx's error
-// if that comes first.
+// Settled waits until everything in the last Output is written, or has failed, or
+// is in a cluster that is frozen or does not answer. It returns the error of ctx if
+// ctx ends first.
 func (s *Sink) Settled(ctx context.Context) error { return s.wait(ctx, s.busy) }
 
-// wait returns when there is no work of a kind any more, or ctx's error.
+// wait waits until busy is false. It returns the error of ctx if ctx ends first.
 func (s *Sink) wait(ctx context.Context, busy func() bool) error {
 	for {
-		stirred := s.shared.nextStir()
+		progress := s.shared.nextProgress()
 		if !busy() {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-stirred:
+		case <-progress:
 		}
 	}
 }
 
 func (s *Sink) busy() bool {
 	s.mu.Lock()
-	pending := !s.orders.empty()
+	pending := !s.requests.empty()
 	s.mu.Unlock()
-	return pending || slices.ContainsFunc(s.all(), (*cluster).busy) || s.shared.telling.Load() > 0
+	return pending || slices.ContainsFunc(s.all(), (*cluster).busy) || s.shared.publishing.Load() > 0
 }
 
 // all lists the clusters, ascending by name.

@@ -243,9 +243,9 @@ func TestQueueGoesPhaseByPhase(t *testing.T) {
 func TestStatusesAreHeldAndObjectsAreNot(t *testing.T) {
 	t.Parallel()
 	q := newQueue([]snapshot.Kind{snapshot.Destination, snapshot.TrafficPolicy})
-	status := &item{id: id{kind: snapshot.TrafficPolicy, name: "a"}, status: &statusWish{}}
+	status := &item{id: id{kind: snapshot.TrafficPolicy, name: "a"}, status: &wantedStatus{}}
 	object := &item{id: id{kind: snapshot.TrafficPolicy, name: "b"}, object: &snapshot.Object{}}
-	both := &item{id: id{kind: snapshot.Destination, name: "c"}, object: &snapshot.Object{}, status: &statusWish{}, statusOnly: true}
+	both := &item{id: id{kind: snapshot.Destination, name: "c"}, object: &snapshot.Object{}, status: &wantedStatus{}, statusOnly: true}
 	q.push(status)
 	q.push(both)
 	q.held++
@@ -294,16 +294,4 @@ func TestObjectsWithoutDigestsAreDecoded(t *testing.T) {
 	assert.Zero(t, list.Items[0].spec)
 	require.NoError(t, list.Items[1].err)
 	assert.NotZero(t, list.Items[1].spec)
-}
-
-func TestRecentIsBoundedAndNewestFirst(t *testing.T) {
-	t.Parallel()
-	r := &ring{}
-	for n := range MaxRecent + 3 {
-		r.add(Change{Message: fmt.Sprint(n)})
-	}
-	latest := r.latest()
-	require.Len(t, latest, MaxRecent)
-	assert.Equal(t, fmt.Sprint(MaxRecent+2), latest[0].Message)
-	assert.Equal(t, "3", latest[MaxRecent-1].Message)
 }

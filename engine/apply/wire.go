@@ -15,16 +15,15 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// observed is an object as it comes off the wire: the digests of what this
-// program applied to it are taken while it is decoded, so that no spec is ever
-// held.
+// observed is an object as decoded: the digests of the fields that meshctl applied
+// are computed while it is decoded, so that no spec is kept in memory.
 type observed struct {
 	metav1.TypeMeta
 	// ObjectMeta has no managed fields and no owners.
 	metav1.ObjectMeta
 	spec, status digest
-	// err is why the digests could not be taken; they are zero then, and differ
-	// from all that is wanted.
+	// err is why the digests could not be computed; they are zero then, and differ
+	// from everything wanted.
 	err error
 }
 
@@ -34,7 +33,7 @@ func (o *observed) DeepCopyObject() runtime.Object { return o }
 // GetObjectKind makes observed a runtime.Object.
 func (o *observed) GetObjectKind() schema.ObjectKind { return &o.TypeMeta }
 
-// UnmarshalJSON keeps what the sink compares and lets go of the rest.
+// UnmarshalJSON keeps only what the sink compares.
 func (o *observed) UnmarshalJSON(data []byte) error {
 	var wire struct {
 		metav1.TypeMeta
@@ -60,15 +59,15 @@ func (o *observed) UnmarshalJSON(data []byte) error {
 		DeletionTimestamp: m.DeletionTimestamp, Labels: m.Labels, Annotations: m.Annotations,
 	}
 	// An object without digests must not make the list of all others fail.
-	caught := kube.Catch(func() { o.err = o.takeDigests(m.ManagedFields, wire.Spec, wire.Status) })
+	caught := kube.Catch(func() { o.err = o.computeDigests(m.ManagedFields, wire.Spec, wire.Status) })
 	if o.err = cmp.Or(caught, o.err); o.err != nil {
 		o.spec, o.status = digest{}, digest{}
 	}
 	return nil
 }
 
-// takeDigests takes the digests of what this program applied to the object.
-func (o *observed) takeDigests(entries []managed, spec, status json.RawMessage) error {
+// computeDigests computes the digests of the fields that meshctl applied.
+func (o *observed) computeDigests(entries []managed, spec, status json.RawMessage) error {
 	ours, err := applied(entries, "")
 	if err != nil {
 		return err
@@ -98,7 +97,7 @@ type observedList struct {
 // DeepCopyObject returns l: nobody changes it.
 func (l *observedList) DeepCopyObject() runtime.Object { return l }
 
-// live turns o into what the mirror keeps of it.
+// live is what the mirror keeps of o.
 func (o *observed) live(kind snapshot.Kind, cluster, owner string) live {
 	at, named := o.Labels[snapshot.ClusterLabel]
 	return live{

@@ -14,18 +14,18 @@ import (
 type verb uint8
 
 const (
-	// leave: nothing now, and nothing can be said. satisfied: all is as wanted.
+	// leave: do nothing now. satisfied: everything is as wanted.
 	leave verb = iota
 	satisfied
 	// object, status, remove are writes.
 	object
 	status
 	remove
-	// fail: it cannot be written, and only a change in the cluster can mend that.
+	// fail: it cannot be written until something changes in the cluster.
 	fail
 )
 
-// step is one decision, with all that carrying it out needs.
+// step is one decision, with what is needed to perform it.
 type step struct {
 	verb verb
 	// version is of the object that was looked at; 0 if there is none.
@@ -39,7 +39,7 @@ type step struct {
 	err error
 }
 
-// work does what the queue says until the sink stops.
+// work processes items of the queue until the sink stops.
 func (c *cluster) work() {
 	for {
 		i := c.take()
@@ -63,7 +63,7 @@ func (c *cluster) take() *item {
 	return nil
 }
 
-// process takes steps until an item is as wanted: its object, then its status.
+// process performs steps until an item is as wanted: its object, then its status.
 func (c *cluster) process(i *item) {
 	c.prepare(i)
 	ok := true
@@ -85,20 +85,20 @@ func (c *cluster) process(i *item) {
 	c.finish(i, step{}, false)
 }
 
-// prepare takes the digests of what is wanted while no lock is held.
+// prepare computes the digests of what is wanted without the lock.
 func (c *cluster) prepare(i *item) {
 	c.mu.Lock()
-	content, wish := i.content, i.status
+	content, wanted := i.content, i.status
 	c.mu.Unlock()
 	if content != nil {
 		_, _ = content.get() // decide looks at the error
 	}
-	if wish != nil {
-		_, _ = wish.get()
+	if wanted != nil {
+		_, _ = wanted.get()
 	}
 }
 
-// decide says what to do next about an item.
+// decide returns the next step for an item.
 func (c *cluster) decide(i *item, first bool) step {
 	if !c.writable() {
 		return step{}
@@ -150,17 +150,17 @@ func (c *cluster) decideStatus(i *item, l live, exists, first bool) step {
 	return step{verb: status, version: l.version, wanted: wanted, value: i.status.Value}
 }
 
-// postpone reports that a repair has to wait, and sees to it that it comes.
+// postpone reports whether a repair has to wait, and queues it for later.
 func (c *cluster) postpone(i *item) bool {
 	wait := i.repairWait(time.Now())
 	if wait <= 0 {
 		return false
 	}
-	c.after(i, wait, false)
+	c.enqueueAfter(i, wait, false)
 	return true
 }
 
-// record takes in the answer to a write; true if the next step may follow.
+// record handles the response to a write; true if the next step may follow.
 func (c *cluster) record(conn *connection, i *item, s step, r response) bool {
 	switch r.class {
 	case fine:
@@ -170,17 +170,17 @@ func (c *cluster) record(conn *connection, i *item, s step, r response) bool {
 		if i.races < 255 {
 			i.races++
 		}
-		c.after(i, kube.Backoff(raceFirst, raceMost, int(i.races)), true)
+		c.enqueueAfter(i, kube.Backoff(raceFirst, raceMost, int(i.races)), true)
 	case unreachable:
 		if c.ctx.Err() == nil {
 			c.suspect(conn, r.err)
 		}
 	case slow:
-		c.refusal(i, s, snapshot.WriteFailed, slowMessage)
+		c.setFailure(i, s, snapshot.WriteFailed, slowMessage)
 		c.retry(i)
 		c.suspect(conn, r.err)
 	case refused:
-		c.refusal(i, s, snapshot.WriteFailed, kube.Message(r.err))
+		c.setFailure(i, s, snapshot.WriteFailed, kube.Message(r.err))
 		c.retry(i)
 	}
 	return false
@@ -217,31 +217,31 @@ func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
 			c.count(i, StatusWritten)
 		}
 	case s.verb == remove:
-		c.recovered(i.id)
+		c.clearFailure(i.id)
 		if !r.gone {
 			c.count(i, Deleted)
 		}
 	}
 	if i.rewrites == disputed {
-		c.Log.Warn("object is changed by somebody else again and again; it is repaired more slowly now", "object", i.id.ref(c.name).String())
+		c.Log.Warn("another client keeps changing an object; repairing it less often", "object", i.id.ref(c.name).String())
 	}
 }
 
-// disputed is the number of repairs in a row that is worth a line in the log.
+// disputed is the number of repairs in a row that is logged.
 const disputed = 6
 
-// retry has another try made after a failure.
+// retry queues an item again after a failure.
 func (c *cluster) retry(i *item) {
 	if i.tries < 255 {
 		i.tries++
 	}
 	wait := kube.Jitter(kube.Backoff(retryFirst, retryMost, int(i.tries)))
 	i.due = time.Now().Add(wait)
-	c.after(i, wait, false)
+	c.enqueueAfter(i, wait, false)
 }
 
-// refusal notes a failure, and says so if it is new.
-func (c *cluster) refusal(i *item, s step, code snapshot.Code, message string) {
+// setFailure records a failure, and reports it if it is new.
+func (c *cluster) setFailure(i *item, s step, code snapshot.Code, message string) {
 	if s.verb == remove {
 		message = "cannot be deleted: " + message
 	}
@@ -252,19 +252,19 @@ func (c *cluster) refusal(i *item, s step, code snapshot.Code, message string) {
 	f := snapshot.Failure{Ref: i.id.ref(c.name), Code: code, Message: message, Parents: i.parents()}
 	var panicked *kube.PanicError
 	if errors.As(s.err, &panicked) {
-		c.Log.Error("object cannot be written. This is a defect of meshctl, please report it",
+		c.Log.Error("object cannot be written. This is a bug in meshctl, please report it",
 			"object", f.Ref.String(), "error", s.err, "stack", string(panicked.Stack))
 	}
 	c.failures[i.id] = f
 	c.countFailure(f)
-	c.announce()
+	c.notifyFailures()
 }
 
-// recovered forgets a failure.
-func (c *cluster) recovered(of id) {
+// clearFailure removes a failure.
+func (c *cluster) clearFailure(of id) {
 	if _, failed := c.failures[of]; failed {
 		delete(c.failures, of)
-		c.announce()
+		c.notifyFailures()
 	}
 }
 
@@ -278,16 +278,16 @@ func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 	return slices.AppendSeq(out, maps.Values(c.failures))
 }
 
-// finish gives an item back to the queue.
+// finish returns an item to the queue.
 func (c *cluster) finish(i *item, s step, first bool) {
 	c.mu.Lock()
 	defer c.unlock()
 	switch s.verb {
 	case fail:
-		c.refusal(i, s, s.code, s.message)
+		c.setFailure(i, s, s.code, s.message)
 	case satisfied:
 		i.tries, i.races = 0, 0
-		c.recovered(i.id)
+		c.clearFailure(i.id)
 		if first && i.counts && i.object != nil {
 			c.countUnchanged()
 		}

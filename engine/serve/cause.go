@@ -13,22 +13,22 @@ import (
 
 const (
 	causeStart = "start"
-	// causeNone: nothing was translated since all was written, so what is
-	// written now was changed by somebody else, or is tried again.
+	// causeNone: no Input has changed since everything was written, so this write
+	// repairs what somebody else changed, or is a retry.
 	causeNone = "repair"
 	// maxCauses bounds how many things one cause names.
 	maxCauses = 4
 )
 
-// cause is why the Sink has work at present: what had changed in the Inputs
-// since all was last written.
+// cause is why the Sink has work at present: what changed in the Inputs since
+// everything was last written.
 type cause struct {
 	mu   sync.Mutex
 	list []string
 	more int
 }
 
-// add notes what a round with something to write was for.
+// add adds what led to a translation with something to write.
 func (c *cause) add(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *cause) add(text string) {
 	}
 }
 
-// clear notes that all is written.
+// clear forgets everything: all is written.
 func (c *cause) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ type causeHandler struct {
 // Handle implements slog.Handler.
 func (h *causeHandler) Handle(ctx context.Context, r slog.Record) error {
 	r.AddAttrs(slog.String("cause", h.cause.String()))
-	return h.Handler.Handle(ctx, r) //nolint:wrapcheck // a handler hands on what the next one says
+	return h.Handler.Handle(ctx, r) //nolint:wrapcheck // a handler returns the error of the next one
 }
 
 // WithAttrs implements slog.Handler.
@@ -88,7 +88,7 @@ func (h *causeHandler) WithGroup(name string) slog.Handler {
 	return &causeHandler{Handler: h.Handler.WithGroup(name), cause: h.cause}
 }
 
-// describe names what is new in an Input: "TrafficPolicy bookinfo/reviews",
+// describe names what changed in an Input: "TrafficPolicy bookinfo/reviews",
 // "12 Pods in cluster-1".
 func describe(before *snapshot.State, now *snapshot.Input) string {
 	if before == nil {
@@ -150,7 +150,7 @@ func (d *differences) String() string {
 	return text
 }
 
-// cluster names what is new in a cluster.
+// cluster names what changed in a cluster.
 func (d *differences) cluster(a, b *snapshot.Cluster) {
 	if a.Domain != b.Domain || a.Reason != b.Reason {
 		d.add("cluster " + b.Name)
@@ -158,8 +158,8 @@ func (d *differences) cluster(a, b *snapshot.Cluster) {
 	d.lists(b.Name, a, b)
 }
 
-// lists names what is new in a cluster, which is empty for the management
-// plane: first what people and their tools write, then what follows from it.
+// lists names what changed in the lists of a cluster, which is empty for the
+// management cluster: first what users write, then what follows from it.
 func (d *differences) lists(cluster string, a, b snapshot.ObjectLists) {
 	for _, derived := range []bool{false, true} {
 		for kind, now := range b.Lists {

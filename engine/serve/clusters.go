@@ -24,10 +24,10 @@ type Clusters struct {
 	written map[string]*rest.Config
 }
 
-// ClusterOptions say which clusters to connect, and for what.
+// ClusterOptions configure Clusters.
 type ClusterOptions struct {
 	watch.Options
-	// UserAgent is shown to registered clusters.
+	// UserAgent is sent to registered clusters.
 	UserAgent string
 	// Sink writes to all clusters; nil where nothing is written.
 	Sink *apply.Sink
@@ -47,7 +47,7 @@ func NewClusters(o ClusterOptions) (*Clusters, error) {
 	return &Clusters{Source: source, management: o.Management, registry: registry, sink: o.Sink, written: map[string]*rest.Config{}}, nil
 }
 
-// Run reads, and writes what the Sink is given, until ctx ends.
+// Run runs the registry, the Source and the Sink until ctx ends.
 func (c *Clusters) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if c.sink != nil {
@@ -62,7 +62,7 @@ func (c *Clusters) Run(ctx context.Context) error {
 // Credentials returns the lifetimes of the stored credentials, ascending by cluster.
 func (c *Clusters) Credentials() []cluster.CredentialStatus { return c.registry.Credentials() }
 
-// handler passes the registered clusters on to the Source and the Sink.
+// handler passes the registered clusters to the Source and the Sink.
 type handler struct{ *Clusters }
 
 // Set implements cluster.Handler.

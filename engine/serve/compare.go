@@ -6,11 +6,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// counts tells how one Output differs from the one before.
+// counts is how an Output differs from the previous one.
 type counts struct {
 	// parts is how many there are; computed, how many of them are new.
 	parts, computed int
-	// dropped is how many of those before are no more, or were computed anew.
+	// dropped is how many of the previous ones were removed or replaced.
 	dropped int
 	// statuses is how many are new.
 	statuses int

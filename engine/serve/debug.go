@@ -7,7 +7,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// debugCluster is what is told of a cluster's input: how much, not what.
+// debugCluster is what is shown of a cluster's input: counts, not objects.
 type debugCluster struct {
 	Name   string         `json:"name"`
 	Domain string         `json:"domain"`
@@ -16,7 +16,7 @@ type debugCluster struct {
 	Counts map[string]int `json:"counts"`
 }
 
-// debugInput sums an Input up.
+// debugInput is a summary of an Input.
 type debugInput struct {
 	Namespace  string         `json:"namespace"`
 	Management map[string]int `json:"management"`
@@ -43,12 +43,12 @@ type debugObject struct {
 	Parents     []string          `json:"parents,omitempty"`
 }
 
-// snapshot tells of the latest translation. Of the input only counts are told,
-// and Secrets are no part of either.
+// snapshot writes the latest translation: counts of the input, and the objects of
+// the output except Secrets.
 func (h *health) snapshot(w http.ResponseWriter, r *http.Request) {
 	state := h.state()
 	if state == nil {
-		answer(w, http.StatusServiceUnavailable, "nothing was translated yet")
+		writeText(w, http.StatusServiceUnavailable, "not ready: no translation has finished yet")
 		return
 	}
 	var body any
@@ -62,14 +62,13 @@ func (h *health) snapshot(w http.ResponseWriter, r *http.Request) {
 	case "issues":
 		body = issuesOf(state.Output)
 	default:
-		answer(w, http.StatusBadRequest, "part is one of input, output, issues")
+		writeText(w, http.StatusBadRequest, "unknown part; choose input, output or issues")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	// An error here means that nobody listens any more.
-	_ = encoder.Encode(body)
+	_ = encoder.Encode(body) // an error means that the client is gone
 }
 
 func inputOf(in *snapshot.Input) debugInput {

@@ -1,12 +1,24 @@
-// Package serve is the running management plane: it wires the registry, the
-// Source, the engine and the Sink together, and tells how it is doing.
+// Package serve is the running management plane: it connects the registry of
+// clusters, the Source, the engine and the Sink, and reports its state.
 //
 //	registry ─▶ Source ─▶ loop: engine.Translate ─▶ Sink
 //	               ▲                               │
 //	               └────── failed writes ──────────┘
 //
-// Nothing here decides anything about meshes: the loop waits for a change,
-// lets the engine translate, and hands over (loop.go). How long it waits when
-// changes come thick and fast is the pacer's business (pace.go). One replica
-// works at a time: the one that holds the Lease (lead.go).
+// The loop waits for a change, calls the engine, and passes the Output to the Sink.
+// One replica works at a time: the one that holds the Lease.
+//
+//	run.go       connecting the parts; starting and stopping them
+//	options.go   options and defaults
+//	clusters.go  the registered clusters, for the Source and the Sink
+//	loop.go      one translation after another
+//	pace.go      how long to collect changes before a translation
+//	cause.go     why something is written, for the log
+//	compare.go   what a translation changed, for the metrics
+//	lead.go      leader election
+//	http.go      health and readiness
+//	metrics.go   metrics
+//	debug.go     the latest translation as JSON
+//	record.go    Events about what was written
+//	look.go      one Input of all clusters, without a server
 package serve

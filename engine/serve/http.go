@@ -15,11 +15,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// health is what the endpoints tell of.
+// health is what the endpoints report.
 type health struct {
-	registry *prometheus.Registry
-	leader   *leadership
-	// loop is nil until this process works.
+	metrics prometheus.Gatherer
+	leader  *leadership
+	// loop returns nil until this process leads.
 	loop func() *loop
 	// waiting says what the first translation waits for.
 	waiting func() string
@@ -29,7 +29,7 @@ type health struct {
 func (h *health) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", index)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", h.healthz)
 	mux.HandleFunc("GET /readyz", h.readyz)
 	mux.HandleFunc("GET /debug/snapshot", h.snapshot)
@@ -37,38 +37,38 @@ func (h *health) handler() http.Handler {
 }
 
 func index(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, "/metrics\n/healthz\n/readyz\n/debug/snapshot\n/debug/snapshot?part=input\n/debug/snapshot?part=output\n/debug/snapshot?part=issues")
+	writeText(w, http.StatusOK, "/metrics\n/healthz\n/readyz\n/debug/snapshot\n/debug/snapshot?part=input\n/debug/snapshot?part=output\n/debug/snapshot?part=issues")
 }
 
-func answer(w http.ResponseWriter, code int, text string) {
+func writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
 	_, _ = fmt.Fprintln(w, text)
 }
 
-// healthz says whether a restart would help.
+// healthz fails if only a restart can help.
 func (h *health) healthz(w http.ResponseWriter, _ *http.Request) {
 	if l := h.loop(); l != nil && l.stuck(time.Now()) {
-		answer(w, http.StatusInternalServerError, "a translation has not ended for "+stuckAfter.String())
+		writeText(w, http.StatusInternalServerError, "a translation has been running for more than "+stuckAfter.String())
 		return
 	}
-	answer(w, http.StatusOK, "ok")
+	writeText(w, http.StatusOK, "ok")
 }
 
-// readyz says whether this process does its work: the first translation was
-// handed over, or another replica leads and this one stands by.
+// readyz succeeds after the first translation, or while another replica leads and
+// this one stands by.
 func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
-	holder := h.leader.who()
+	holder := h.leader.identity()
 	switch {
 	case h.leader.leading.Load() && h.state() != nil:
-		answer(w, http.StatusOK, "ok")
+		writeText(w, http.StatusOK, "ok")
 	case h.leader.leading.Load():
-		answer(w, http.StatusServiceUnavailable, "not ready: "+h.waiting())
+		writeText(w, http.StatusServiceUnavailable, "not ready: "+h.waiting())
 	case holder != "":
-		answer(w, http.StatusOK, "ok: standing by; the leader is "+holder)
+		writeText(w, http.StatusOK, "ok: standing by; the leader is "+holder)
 	default:
-		answer(w, http.StatusServiceUnavailable, "not ready: waiting for the Lease")
+		writeText(w, http.StatusServiceUnavailable, "not ready: waiting for the Lease")
 	}
 }
 
@@ -80,14 +80,14 @@ func (h *health) state() *snapshot.State {
 	return nil
 }
 
-// server answers HTTP requests until it is closed.
+// server serves HTTP until it is closed.
 type server struct {
 	http     *http.Server
 	listener net.Listener
 	ended    chan struct{}
 }
 
-// serveHTTP begins to answer at an address.
+// serveHTTP starts a server at an address.
 func serveHTTP(address string, handler http.Handler, log *slog.Logger) (*server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -100,13 +100,13 @@ func serveHTTP(address string, handler http.Handler, log *slog.Logger) (*server,
 	go func() {
 		defer close(s.ended)
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics and health are not served any more", "address", address, "error", err)
+			log.Error("metrics and health are no longer served", "address", address, "error", err)
 		}
 	}()
 	return s, nil
 }
 
-// close ends the server; requests under way get a moment.
+// close stops the server; requests in progress get half a second.
 func (s *server) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
 	defer cancel()

@@ -16,8 +16,9 @@ import (
 
 // endpoints are those of a process whose loop, if any, is given.
 func endpoints(l *loop, leading bool, holder string) http.Handler {
+	collectors := prometheus.NewRegistry()
 	h := &health{
-		registry: prometheus.NewRegistry(), leader: &leadership{},
+		metrics: collectors, leader: &leadership{},
 		loop: func() *loop { return l }, waiting: func() string { return "it is early" },
 	}
 	h.leader.set(leading)
@@ -25,7 +26,7 @@ func endpoints(l *loop, leading bool, holder string) http.Handler {
 		h.leader.holder.Store(holder)
 	}
 	expires := []cluster.CredentialStatus{{Cluster: "west", Lifetime: cluster.Lifetime{Expires: time.Unix(1e9, 0)}}, {Cluster: "east"}}
-	h.registry.MustRegister(newStateCollector(h.state, func() []cluster.CredentialStatus { return expires }, h.leader.leading.Load))
+	collectors.MustRegister(newStateCollector(h.state, func() []cluster.CredentialStatus { return expires }, h.leader.leading.Load))
 	return h.handler()
 }
 
@@ -52,7 +53,7 @@ func translated() *loop {
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	stuck := translated()
-	stuck.working.Store(1)
+	stuck.started.Store(1)
 	for name, test := range map[string]struct {
 		handler http.Handler
 		path    string

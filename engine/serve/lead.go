@@ -22,25 +22,25 @@ import (
 // ErrLeaseLost ends Run when another replica may have taken over.
 var ErrLeaseLost = errors.New("the Lease was lost: the management cluster did not answer in time, or another replica took it; restart to wait for it again")
 
-// releaseTimeout is how long giving the Lease back may delay the end.
+// releaseTimeout bounds how long releasing the Lease may delay the exit.
 const releaseTimeout = 1500 * time.Millisecond
 
-// leadership says who works.
+// leadership is the state of the leader election.
 type leadership struct {
-	// leading: this process works. holder: who does, as far as is known.
+	// leading: this process is the leader. holder is the leader's identity, if known.
 	leading atomic.Bool
 	holder  atomic.Value
 }
 
 func (l *leadership) set(leading bool) { l.leading.Store(leading) }
 
-func (l *leadership) who() string {
+func (l *leadership) identity() string {
 	holder, _ := l.holder.Load().(string)
 	return holder
 }
 
-// lead runs work while this process holds the Lease, and gives the Lease back
-// once work has ended.
+// lead runs work while this process holds the Lease, and releases the Lease when
+// work has returned.
 func lead(ctx context.Context, o Options, state *leadership, work func(context.Context) error) error {
 	if !o.LeaderElect {
 		state.set(true)
@@ -63,7 +63,7 @@ func lead(ctx context.Context, o Options, state *leadership, work func(context.C
 		select {
 		case <-ended:
 		case <-time.After(releaseTimeout):
-			o.Log.Warn("the Lease could not be given back; others will take it when it runs out")
+			o.Log.Warn("the Lease was not released in time; other replicas take it when it expires")
 		}
 	}()
 	var leading context.Context
@@ -119,7 +119,7 @@ func newElector(o Options, state *leadership, started chan<- context.Context) (*
 	return elector, nil
 }
 
-// quiet drops what client-go says at the level of information.
+// quiet drops what client-go logs at level info.
 type quiet struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

@@ -11,13 +11,12 @@ import (
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-// lookTimeout bounds Look: slow clusters have settled long before.
+// lookTimeout bounds Look; clusters that do not answer are settled long before.
 const lookTimeout = 40 * time.Second
 
-// Look reads the management cluster and every registered cluster once, as a
-// server sees them, and writes nothing. A cluster that does not answer is in the
-// Input, with the reason. The statuses and the options are those of the server
-// that has written last.
+// Look reads the management cluster and every registered cluster once, as a server
+// does, and writes nothing. A cluster that does not answer is in the Input, with
+// the reason. Statuses and options are those that the last server wrote.
 func Look(ctx context.Context, o Options) (*snapshot.Input, error) {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -30,20 +30,21 @@ type translator interface {
 	Translate(*snapshot.Input) *snapshot.State
 }
 
-// loop turns each new Input into an Output and hands it over.
+// loop translates each new Input and passes the Output to the sink.
 type loop struct {
 	source  source
 	sink    sink
 	metrics *metrics
 	log     *slog.Logger
 	cause   *cause
-	// newTranslator makes a translator that remembers nothing.
+	// newTranslator makes a translator with an empty memo.
 	newTranslator func() translator
 
 	// state is the latest translation; nil before the first.
 	state atomic.Pointer[snapshot.State]
-	// working is when the translation under way began, in nanoseconds; 0 if none is.
-	working atomic.Int64
+	// started is when the current translation started, in nanoseconds; 0 if there
+	// is none.
+	started atomic.Int64
 }
 
 func newLoop(from source, to sink, m *metrics, c *cause, log *slog.Logger) *loop {
@@ -53,12 +54,12 @@ func newLoop(from source, to sink, m *metrics, c *cause, log *slog.Logger) *loop
 	}
 }
 
-// run works until ctx ends.
+// run translates until ctx ends.
 func (l *loop) run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	edits := make(chan time.Time, 1)
-	group.Go(func() { l.time(ctx, edits) })
+	group.Go(func() { l.measureEdits(ctx, edits) })
 
 	var pace pacer
 	memo := l.newTranslator()
@@ -72,7 +73,7 @@ func (l *loop) run(ctx context.Context) {
 		if !sleep(ctx, pace.wait(seen)) {
 			return
 		}
-		// What was signalled meanwhile is in the Input that is read now.
+		// The Input that is read below contains what was signalled in the meantime.
 		select {
 		case <-l.source.Changed():
 		default:
@@ -82,23 +83,23 @@ func (l *loop) run(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
-		changed, err := l.round(memo, input)
+		changed, err := l.translate(memo, input)
 		if err != nil {
-			l.log.Error("translation failed; what was written before stays in force. This is a defect of meshctl, please report it", "error", err)
+			l.log.Error("translation failed; what was written before stays in effect. This is a bug in meshctl, please report it", "error", err)
 			l.metrics.panics.Inc()
 			memo = l.newTranslator()
 		}
-		pace.round(began, time.Now(), changed)
+		pace.record(began, time.Now(), changed)
 		if changed {
 			select {
 			case edits <- seen:
-			default: // those before are still being written; they are one edit
+			default: // the previous edit is still being written; both count as one
 			}
 		}
 	}
 }
 
-// sleep waits and reports whether ctx lasted.
+// sleep waits; false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -113,17 +114,17 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// round translates one Input and hands the Output over. It reports whether the
-// Output asks for anything else than the one before.
-func (l *loop) round(memo translator, input *snapshot.Input) (changed bool, err error) {
+// translate translates one Input and passes the Output to the sink. It reports
+// whether the Output differs from the previous one.
+func (l *loop) translate(memo translator, input *snapshot.Input) (changed bool, err error) {
 	defer func() {
-		l.working.Store(0)
+		l.started.Store(0)
 		if broken := recover(); broken != nil {
 			err = fmt.Errorf("%v\n%s", broken, debug.Stack())
 		}
 	}()
 	began := time.Now()
-	l.working.Store(began.UnixNano())
+	l.started.Store(began.UnixNano())
 	before := l.state.Load()
 	why := describe(before, input)
 	state := memo.Translate(input)
@@ -145,8 +146,8 @@ func (l *loop) round(memo translator, input *snapshot.Input) (changed bool, err 
 	return counts.changed(), nil
 }
 
-// time measures how long edits take until they are written everywhere.
-func (l *loop) time(ctx context.Context, edits <-chan time.Time) {
+// measureEdits measures the time until edits are written everywhere.
+func (l *loop) measureEdits(ctx context.Context, edits <-chan time.Time) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -163,11 +164,11 @@ func (l *loop) time(ctx context.Context, edits <-chan time.Time) {
 	}
 }
 
-// stuck reports whether a translation has been under way for too long.
+// stuck reports whether a translation has been running for too long.
 func (l *loop) stuck(now time.Time) bool {
-	began := l.working.Load()
-	return began != 0 && now.Sub(time.Unix(0, began)) > stuckAfter
+	started := l.started.Load()
+	return started != 0 && now.Sub(time.Unix(0, started)) > stuckAfter
 }
 
-// stuckAfter is far beyond what the largest translation takes.
+// stuckAfter is much longer than the largest translation takes.
 const stuckAfter = 2 * time.Minute

@@ -10,8 +10,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// metrics are the loop's numbers. Those that follow from the latest state are
-// counted when they are asked for: see stateCollector.
+// metrics are those of the loop. Those that follow from the latest state are
+// computed on each scrape: see stateCollector.
 type metrics struct {
 	translate prometheus.Histogram
 	edits     prometheus.Histogram
@@ -31,13 +31,13 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		}),
 		edits: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "meshctl", Name: "edit_seconds",
-			Help:    "Time from seeing a change until all that follows from it is written.",
+			Help:    "Time from receiving a change until everything that follows from it is written.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60},
 		}),
 		parts: prometheus.NewCounterVec(prometheus.CounterOpts(opts("parts_total",
 			"Parts of the output that were computed, or reused because nothing behind them had changed.")), []string{"result"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts(opts("translate_failures_total",
-			"Translations that failed because of a defect; what was written before stays in force."))),
+			"Translations that failed because of a bug; what was written before stays in effect."))),
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "meshctl", Name: "build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": version},
@@ -54,8 +54,8 @@ func (m *metrics) observe(took time.Duration, c counts) {
 	m.parts.WithLabelValues("reused").Add(float64(c.parts - c.computed))
 }
 
-// stateCollector counts what is in the latest state, and how credentials and
-// leadership stand, at the moment somebody asks.
+// stateCollector computes on each scrape what is in the latest state, and the state
+// of credentials and of the leader election.
 type stateCollector struct {
 	// state is the latest; nil before the first translation.
 	state func() *snapshot.State
@@ -72,12 +72,12 @@ func newStateCollector(state func() *snapshot.State, credentials func() []cluste
 	}
 	return &stateCollector{
 		state: state, credentials: credentials, leading: leading,
-		objects:  desc("objects", "Objects that shall be in a cluster; the management plane has an empty name.", "cluster", "kind"),
+		objects:  desc("objects", "Objects that meshctl wants in a cluster; the management cluster has an empty name.", "cluster", "kind"),
 		issues:   desc("issues", "Issues that were found.", "severity", "code"),
-		clusters: desc("cluster_sync", "1 for the state that a cluster is in: synced, stale or unsynced.", "cluster", "state"),
+		clusters: desc("cluster_sync", "1 for the current state of a cluster: synced, stale or unsynced.", "cluster", "state"),
 		inputs:   desc("services", "Services that are known in a cluster.", "cluster"),
-		expiry:   desc("credential_expiry_timestamp_seconds", "When the credential of a cluster runs out.", "cluster"),
-		leader:   desc("leader", "1 if this process is the one that works."),
+		expiry:   desc("credential_expiry_timestamp_seconds", "When the credential of a cluster expires.", "cluster"),
+		leader:   desc("leader", "1 if this process is the leader."),
 	}
 }
 
@@ -93,7 +93,7 @@ func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	gauge(c.leader, truth(c.leading()))
+	gauge(c.leader, boolValue(c.leading()))
 	for _, credential := range c.credentials() {
 		if !credential.Expires.IsZero() {
 			gauge(c.expiry, float64(credential.Expires.Unix()), credential.Cluster)
@@ -125,12 +125,12 @@ func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 	for _, in := range state.Input.Clusters {
 		gauge(c.inputs, float64(len(in.Services)), in.Name)
 		for _, s := range []snapshot.Sync{snapshot.Unsynced, snapshot.Stale, snapshot.Synced} {
-			gauge(c.clusters, truth(in.Sync == s), in.Name, s.String())
+			gauge(c.clusters, boolValue(in.Sync == s), in.Name, s.String())
 		}
 	}
 }
 
-func truth(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}

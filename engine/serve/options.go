@@ -15,43 +15,43 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// DefaultMetricsBind is where metrics and health are served unless told
-// otherwise: what they tell is for this machine only.
+// DefaultMetricsBind is the default address of metrics and health, which only
+// this machine can reach.
 const DefaultMetricsBind = "127.0.0.1:9091"
 
-// Options say what to serve, and how. Only Management is required.
+// Options configure Run and Look. Only Management is required.
 type Options struct {
-	// Management is how to reach the management cluster.
+	// Management is the client configuration of the management cluster.
 	Management *rest.Config
 	// Namespace is the management plane's; snapshot.DefaultNamespace if empty.
 	Namespace string
 	// MetricsBind is the address for metrics and health; none if empty.
 	MetricsBind string
-	// RefuseIntersecting refuses policies that users' own objects intersect with.
+	// RefuseIntersecting rejects policies that intersect with objects of users.
 	RefuseIntersecting bool
 	// LeaderElect makes this process wait for the Lease before it works.
 	LeaderElect bool
-	// Log is where events go; slog.Default() if nil.
+	// Log receives the log; slog.Default() if nil.
 	Log *slog.Logger
-	// UserAgent is shown to registered clusters; meshctl if empty.
+	// UserAgent is sent to registered clusters; meshctl if empty.
 	UserAgent string
 	// Version is in the metrics and in the statuses of the registered clusters.
 	Version string
-	// OnListen, if set, is told the address that metrics are served at.
+	// OnListen, if set, is called with the address of metrics and health.
 	OnListen func(net.Addr)
 
-	// identity is this process among those that want the Lease.
+	// identity is the identity of this process in the Lease.
 	identity string
-	// lease is how the Lease is held.
+	// lease are the durations of the leader election.
 	lease leaseTimes
 	// probeInterval is the pause between probes of a cluster; the Source's default
 	// if zero.
 	probeInterval time.Duration
 }
 
-// leaseTimes bound how long a Lease outlives its holder. A holder that cannot
-// renew for as long as renew, and then fails to give the Lease back for as
-// long again, stops before length is over, when others may take it.
+// leaseTimes are the durations of the leader election. A holder that cannot renew
+// the Lease for renew, and then cannot release it for as long again, stops before
+// length is over and another replica may take the Lease.
 type leaseTimes struct{ length, renew, retry time.Duration }
 
 func (o Options) withDefaults() (Options, error) {
@@ -65,7 +65,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.identity == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return o, fmt.Errorf("serve: finding the name of this machine, which the Lease shows: %w", err)
+			return o, fmt.Errorf("serve: reading the host name for the identity in the Lease: %w", err)
 		}
 		o.identity = host + "_" + string(uuid.NewUUID())
 	}

@@ -3,23 +3,21 @@ package serve
 import "time"
 
 const (
-	// writeShare and echoShare are how many times as long as it worked the loop
-	// rests while changes keep coming: long after a round that asked for
-	// writes, since what follows one change soon follows another (a Service,
-	// then its endpoints), and writing once is cheaper; shortly after one that
-	// asked for nothing, which is mostly the echo of our own writes.
+	// writeShare and echoShare are how long the loop rests while changes keep
+	// coming, as a multiple of the time of the last translation. It rests long
+	// after one that led to writes: changes come in groups (a Service, then its
+	// endpoints), and one write is cheaper. It rests briefly after one that led to
+	// none, which is mostly the echo of our own writes.
 	writeShare = 9
 	echoShare  = 1
-	// longest bounds the rest, so that a storm over a large world is still
-	// followed.
+	// longest bounds the rest, so that many changes to a large input are still
+	// answered in time.
 	longest = 500 * time.Millisecond
 )
 
-// pacer decides how long to wait between a change and the answer to it. When
-// nothing has happened for a moment the answer is immediate. When changes come
-// faster than they can be answered they are collected, for as much longer as
-// answering costs: an edit that takes a millisecond is hardly kept waiting by
-// what comes back from the one before it.
+// pacer decides how long to wait between a change and its translation. After a
+// quiet moment there is no wait. When changes come faster than translations
+// finish, they are collected, for longer the longer a translation takes.
 type pacer struct {
 	ended time.Time
 	rest  time.Duration
@@ -33,8 +31,8 @@ func (p *pacer) wait(now time.Time) time.Duration {
 	return max(0, p.rest-now.Sub(p.ended))
 }
 
-// round notes from when to when a round was, and whether it asked for writes.
-func (p *pacer) round(began, ended time.Time, wrote bool) {
+// record takes the times of a translation, and whether it led to writes.
+func (p *pacer) record(began, ended time.Time, wrote bool) {
 	work := ended.Sub(began)
 	rest := work * echoShare
 	if wrote {

@@ -13,7 +13,7 @@ type drill struct {
 	now time.Time
 }
 
-// change makes a change after a time, and a round that takes as long as cost
+// change makes a change after a time, and a translation that takes as long as cost
 // once the pacer lets it; it returns how long the pacer waited.
 func (d *drill) change(after, cost time.Duration, wrote bool) time.Duration {
 	d.now = d.now.Add(after)
@@ -21,7 +21,7 @@ func (d *drill) change(after, cost time.Duration, wrote bool) time.Duration {
 	d.now = d.now.Add(waited)
 	began := d.now
 	d.now = d.now.Add(cost)
-	d.round(began, d.now, wrote)
+	d.record(began, d.now, wrote)
 	return waited
 }
 

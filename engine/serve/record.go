@@ -29,9 +29,9 @@ const (
 	// maxPending bounds the Events that wait to be written; those beyond are
 	// counted and left out.
 	maxPending = 256
-	// gatherTime is how long changes gather before they are written: after the
-	// writes that they tell of, for which nothing should have to wait, and as one
-	// Event for a policy that is edited again and again.
+	// gatherTime is how long changes are collected before they are recorded: Events
+	// must not delay the writes that they report, and repeated edits of a policy
+	// become one Event.
 	gatherTime = time.Second
 	// recordPause is the pause between two Events: ten a second at most.
 	recordPause = 100 * time.Millisecond
@@ -39,40 +39,41 @@ const (
 	recordTimeout = 5 * time.Second
 )
 
-// recorder tells in Events on the management cluster what was written where,
-// and because of which policy: one Event for a policy, a cluster and an action,
-// however many objects that took. What cannot be recorded is left out: nothing
-// waits for it.
+// recorder reports in Events on the management cluster what was written where,
+// and because of which policy: one Event for each policy, cluster and action, for
+// any number of objects. Events that cannot be written are dropped: nothing waits
+// for them.
 type recorder struct {
 	events   eventsclient.EventsV1Interface
 	instance string
-	// home is the management plane's namespace, to which belongs what no
-	// policy asked for.
-	home  string
-	state func() *snapshot.State
-	log   *slog.Logger
+	// namespace is that of the management plane; Events about it report what no
+	// policy caused.
+	namespace string
+	state     func() *snapshot.State
+	log       *slog.Logger
 
 	mu      sync.Mutex
-	pending []*happening
+	pending []*pendingEvent
 	dropped int
 	wake    chan struct{}
-	// told is the reason of the last complaint.
-	told string
+	// loggedReason is the last reason that was logged.
+	loggedReason string
 }
 
-// happening is what becomes an Event.
-type happening struct {
-	because snapshot.Ref
+// pendingEvent is an Event that is not written yet.
+type pendingEvent struct {
+	// cause is the policy; zero if there is none.
+	cause   snapshot.Ref
 	cluster string
 	action  action
 	// counts are objects by what was done to them: "VirtualServices created".
 	counts map[string]int
-	// message is why, of the first failure.
+	// message is that of the first failure.
 	message string
 	at      time.Time
 }
 
-// action is how an Event calls what was done.
+// action is the action of an Event.
 type action string
 
 const (
@@ -81,19 +82,19 @@ const (
 	failed  action = "Failed"
 )
 
-// newRecorder prepares a recorder; it dials nobody. State is the latest
+// newRecorder prepares a recorder without I/O. State is the latest
 // translation, or nil.
 func newRecorder(o Options, state func() *snapshot.State) (*recorder, error) {
-	kube, err := kubernetes.NewForConfig(o.Management)
+	client, err := kubernetes.NewForConfig(o.Management)
 	if err != nil {
 		return nil, fmt.Errorf("recording of events: building a client: %w", err)
 	}
 	return &recorder{
-		events: kube.EventsV1(), instance: o.identity, home: o.Namespace, state: state, log: o.Log, wake: make(chan struct{}, 1),
+		events: client.EventsV1(), instance: o.identity, namespace: o.Namespace, state: state, log: o.Log, wake: make(chan struct{}, 1),
 	}, nil
 }
 
-// record takes what was done in one cluster.
+// record adds what was done in one cluster.
 func (r *recorder) record(set apply.ChangeSet) {
 	if !set.Changed() {
 		return
@@ -108,7 +109,7 @@ func (r *recorder) record(set apply.ChangeSet) {
 			parents = []snapshot.Ref{{}}
 		}
 		for _, parent := range parents {
-			r.note(parent, set.Cluster, c)
+			r.add(parent, set.Cluster, c)
 		}
 	}
 	r.mu.Unlock()
@@ -118,12 +119,12 @@ func (r *recorder) record(set apply.ChangeSet) {
 	}
 }
 
-// note adds a change to what is pending.
-func (r *recorder) note(because snapshot.Ref, cluster string, c apply.Change) {
+// add adds a change to what is pending.
+func (r *recorder) add(cause snapshot.Ref, cluster string, c apply.Change) {
 	what := map[apply.Action]action{apply.Deleted: deleted, apply.Failed: failed}[c.Action]
 	what = cmp.Or(what, applied)
-	at := slices.IndexFunc(r.pending, func(h *happening) bool {
-		return h.because == because && h.cluster == cluster && h.action == what
+	at := slices.IndexFunc(r.pending, func(h *pendingEvent) bool {
+		return h.cause == cause && h.cluster == cluster && h.action == what
 	})
 	if at < 0 {
 		if len(r.pending) == maxPending {
@@ -131,7 +132,7 @@ func (r *recorder) note(because snapshot.Ref, cluster string, c apply.Change) {
 			return
 		}
 		at = len(r.pending)
-		r.pending = append(r.pending, &happening{because: because, cluster: cluster, action: what, counts: map[string]int{}})
+		r.pending = append(r.pending, &pendingEvent{cause: cause, cluster: cluster, action: what, counts: map[string]int{}})
 	}
 	h := r.pending[at]
 	h.at = c.Time
@@ -153,7 +154,7 @@ func (r *recorder) run(ctx context.Context) {
 			return
 		}
 		for h := r.take(); h != nil; h = r.take() {
-			r.complain(r.write(ctx, h))
+			r.logError(r.write(ctx, h))
 			if !sleep(ctx, recordPause) {
 				return
 			}
@@ -161,13 +162,13 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// take is the next to be written; nil if there is none.
-func (r *recorder) take() *happening {
+// take returns the next to be written; nil if there is none.
+func (r *recorder) take() *pendingEvent {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.pending) == 0 {
 		if r.dropped > 0 {
-			r.log.Warn("more was written at once than events can tell; the metrics count it all", "untold", r.dropped)
+			r.log.Warn("some events were dropped because too many were waiting; the metrics count all writes", "dropped", r.dropped)
 			r.dropped = 0
 		}
 		return nil
@@ -177,7 +178,7 @@ func (r *recorder) take() *happening {
 	return h
 }
 
-func (r *recorder) write(ctx context.Context, h *happening) error {
+func (r *recorder) write(ctx context.Context, h *pendingEvent) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	event := r.event(h)
@@ -188,20 +189,20 @@ func (r *recorder) write(ctx context.Context, h *happening) error {
 	return nil
 }
 
-// complain logs why Events cannot be written, once for each kind of reason.
-func (r *recorder) complain(err error) {
+// logError logs why Events cannot be written, once for each reason.
+func (r *recorder) logError(err error) {
 	reason := ""
 	if err != nil {
 		reason = cmp.Or(string(apierrors.ReasonForError(err)), "unreachable")
 	}
-	if reason != "" && reason != r.told {
-		r.log.Warn("what was written cannot be recorded in events; all else goes on; serve needs create on events.events.k8s.io in the management cluster", "error", err)
+	if reason != "" && reason != r.loggedReason {
+		r.log.Warn("events cannot be written; nothing else is affected; `meshctl serve` needs the permission to create events.events.k8s.io in the management cluster", "error", err)
 	}
-	r.told = reason
+	r.loggedReason = reason
 }
 
-func (r *recorder) event(h *happening) *eventsv1.Event {
-	regarding := r.regarding(h.because)
+func (r *recorder) event(h *pendingEvent) *eventsv1.Event {
+	regarding := r.regarding(h.cause)
 	e := &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: regarding.Namespace, GenerateName: name(regarding.Name)},
 		EventTime:           metav1.NewMicroTime(h.at),
@@ -213,22 +214,21 @@ func (r *recorder) event(h *happening) *eventsv1.Event {
 		e.Type = corev1.EventTypeWarning
 	}
 	if h.cluster != "" {
-		related := r.regarding(snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: r.home, Name: h.cluster})
+		related := r.regarding(snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: r.namespace, Name: h.cluster})
 		e.Related = &related
 	}
 	return e
 }
 
-// maxName leaves room for what makes the name unique.
+// maxName leaves room for the suffix that makes the name unique.
 const maxName = 200
 
 func name(of string) string { return strings.TrimRight(of[:min(len(of), maxName)], ".-") + "-" }
 
-// regarding refers to an object, with its UID if that is known, by which
-// kubectl finds its Events.
+// regarding refers to an object, with its UID if known: kubectl finds Events by it.
 func (r *recorder) regarding(ref snapshot.Ref) corev1.ObjectReference {
 	if ref == (snapshot.Ref{}) {
-		return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: r.home, Name: r.home}
+		return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: r.namespace, Name: r.namespace}
 	}
 	out := corev1.ObjectReference{
 		APIVersion: ref.Kind.Info().GroupVersion().String(), Kind: ref.Kind.String(), Namespace: ref.Namespace, Name: ref.Name,
@@ -242,7 +242,7 @@ func (r *recorder) regarding(ref snapshot.Ref) corev1.ObjectReference {
 }
 
 // text says what was done, such as "cluster-1: 2 VirtualService created".
-func (h *happening) text() string {
+func (h *pendingEvent) text() string {
 	where := cmp.Or(h.cluster, "management cluster")
 	var parts []string
 	for what, n := range h.counts {

@@ -37,7 +37,7 @@ func changes(n int, what apply.Action, policy string) []apply.Change {
 	return out
 }
 
-// TestRecord: what was written is told by Events that a real API server takes:
+// TestRecord: what was written is reported by Events that a real API server takes:
 // one for a policy, a cluster and an action, however many objects it took.
 func TestRecord(t *testing.T) {
 	t.Parallel()
@@ -85,12 +85,12 @@ func TestRecord(t *testing.T) {
 	assert.Equal(t, "management cluster: 1 Mesh created", found("recording")["Applied"].Note)
 }
 
-// TestRecordBounded: a storm of writes neither grows without bound nor is
-// passed over in silence.
+// TestRecordBounded: the Events of many writes are bounded, and the log says that
+// some were dropped.
 func TestRecordBounded(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	r := &recorder{home: "gloo-mesh", log: slog.New(slog.NewTextHandler(&log, nil)), wake: make(chan struct{}, 1)}
+	r := &recorder{namespace: "gloo-mesh", log: slog.New(slog.NewTextHandler(&log, nil)), wake: make(chan struct{}, 1)}
 	for i := range 10 * maxPending {
 		r.record(apply.ChangeSet{Cluster: "cluster-1", Created: 1, Changes: changes(1, apply.Created, fmt.Sprint("policy-", i))})
 	}
@@ -99,5 +99,5 @@ func TestRecordBounded(t *testing.T) {
 		taken++
 	}
 	assert.Equal(t, maxPending, taken)
-	assert.Contains(t, log.String(), fmt.Sprint("untold=", 9*maxPending))
+	assert.Contains(t, log.String(), fmt.Sprint("dropped=", 9*maxPending))
 }

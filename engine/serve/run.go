@@ -15,11 +15,11 @@ import (
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-// stopTimeout bounds how long the parts may take to end once they are told to.
+// stopTimeout bounds how long the parts may take to stop.
 const stopTimeout = 2500 * time.Millisecond
 
 // Run serves until ctx ends, and then returns nil. It returns an error if it
-// cannot begin, or must not go on.
+// cannot start or must not continue.
 func Run(ctx context.Context, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -29,39 +29,39 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	var (
-		leader   leadership
-		working  atomic.Pointer[worker]
-		registry = prometheus.NewRegistry()
-		metrics  = newMetrics(registry, cmp.Or(o.Version, "unknown"))
+		leader     leadership
+		current    atomic.Pointer[worker]
+		collectors = prometheus.NewRegistry()
+		metrics    = newMetrics(collectors, cmp.Or(o.Version, "unknown"))
 	)
 	h := &health{
-		registry: registry, leader: &leader,
-		loop:    func() *loop { return working.Load().getLoop() },
-		waiting: func() string { return working.Load().waiting() },
+		metrics: collectors, leader: &leader,
+		loop:    func() *loop { return current.Load().getLoop() },
+		waiting: func() string { return current.Load().waiting() },
 	}
-	registry.MustRegister(newStateCollector(h.state, func() []cluster.CredentialStatus { return working.Load().credentials() }, leader.leading.Load))
+	collectors.MustRegister(newStateCollector(h.state, func() []cluster.CredentialStatus { return current.Load().credentials() }, leader.leading.Load))
 	if o.MetricsBind != "" {
 		server, err := serveHTTP(o.MetricsBind, h.handler(), o.Log)
 		if err != nil {
 			return err
 		}
 		defer server.close()
-		o.Log.Info("metrics and health", "address", "http://"+server.listener.Addr().String())
+		o.Log.Info("serving metrics and health", "address", "http://"+server.listener.Addr().String())
 		if o.OnListen != nil {
 			o.OnListen(server.listener.Addr())
 		}
 	}
 	return lead(ctx, o, &leader, func(ctx context.Context) error {
-		w, err := newWorker(o, registry, metrics)
+		w, err := newWorker(o, collectors, metrics)
 		if err != nil {
 			return err
 		}
-		working.Store(w)
+		current.Store(w)
 		return w.run(ctx)
 	})
 }
 
-// worker is all that works while this process leads.
+// worker is what runs while this process leads.
 type worker struct {
 	options  Options
 	clusters *Clusters
@@ -71,7 +71,7 @@ type worker struct {
 	recorder *recorder
 }
 
-// The following may be called before there is a worker.
+// The following methods may be called on nil, before this process leads.
 
 func (w *worker) getLoop() *loop {
 	if w == nil {
@@ -92,7 +92,7 @@ func (w *worker) waiting() string {
 	if w == nil {
 		return "starting"
 	}
-	return cmp.Or(w.clusters.Source.Waiting(), "the first translation has not ended")
+	return cmp.Or(w.clusters.Source.Waiting(), "the first translation has not finished")
 }
 
 // newWorker connects the parts. It does no I/O.
@@ -116,7 +116,7 @@ func newWorker(o Options, registerer prometheus.Registerer, m *metrics) (*worker
 	return w, nil
 }
 
-// clusters are the options to connect clusters; sink is nil to write nothing.
+// clusters returns the options to connect clusters; sink is nil to write nothing.
 func (o Options) clusters(sink *apply.Sink) ClusterOptions {
 	return ClusterOptions{
 		Options: watch.Options{
@@ -127,7 +127,7 @@ func (o Options) clusters(sink *apply.Sink) ClusterOptions {
 	}
 }
 
-// run works until ctx ends or a part fails.
+// run runs all parts until ctx ends or a part fails.
 func (w *worker) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.clusters.Run(ctx) })
@@ -147,7 +147,7 @@ func (w *worker) run(ctx context.Context) error {
 	case err := <-ended:
 		return err
 	case <-time.After(stopTimeout):
-		w.options.Log.Warn("not all parts have stopped in time", "timeout", stopTimeout)
+		w.options.Log.Warn("some parts did not stop in time", "timeout", stopTimeout)
 		return nil
 	}
 }

@@ -282,8 +282,8 @@ func steal(t *testing.T, management *rest.Config) {
 	})
 }
 
-// noSecrets checks that nothing of the stored credentials was told.
-func noSecrets(t *testing.T, management *rest.Config, told string) {
+// noSecrets checks that a text has nothing of the stored credentials.
+func noSecrets(t *testing.T, management *rest.Config, text string) {
 	t.Helper()
 	api, err := kubernetes.NewForConfig(management)
 	require.NoError(t, err)
@@ -294,7 +294,7 @@ func noSecrets(t *testing.T, management *rest.Config, told string) {
 		for line := range strings.Lines(string(s.Data[cluster.SecretKey])) {
 			if _, token, ok := strings.Cut(line, "token: "); ok {
 				checked++
-				assert.NotContains(t, told, strings.TrimSpace(token))
+				assert.NotContains(t, text, strings.TrimSpace(token))
 			}
 		}
 	}

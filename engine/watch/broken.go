@@ -54,7 +54,7 @@ func (c *clusterCache[V]) onRejected(kind snapshot.Kind, k key, err error) {
 	log := c.log.With("kind", kind.String(), "object", k.namespace+"/"+k.name, "error", err)
 	var panicked *kube.PanicError
 	if errors.As(err, &panicked) {
-		log.Error("object cannot be processed; it is used as it was before, if at all. This is a defect of meshctl, please report it", "stack", string(panicked.Stack))
+		log.Error("object cannot be processed; it is used as it was before, if at all. This is a bug in meshctl, please report it", "stack", string(panicked.Stack))
 		return
 	}
 	log.Error("object cannot be decoded; it is used as it was before, if at all")
