@@ -50,7 +50,7 @@ func parseFilter(typed string) (filter, error) {
 	return f, nil
 }
 
-// matcher returns what tells, for a row of the grid, whether it is kept.
+// matcher returns a function that reports whether a row of the grid is kept.
 func (f filter) matcher(g *grid) func(int) bool {
 	switch f.kind {
 	case filterText, filterInverse:

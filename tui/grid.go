@@ -133,7 +133,7 @@ type order struct {
 type query struct {
 	filter  filter
 	cluster string
-	// problems keeps what is not fine.
+	// problems keeps only rows with warnings and errors.
 	problems bool
 	order    order
 }

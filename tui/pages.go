@@ -71,7 +71,7 @@ type shared struct {
 	tables map[pageID]*grid
 	// cluster is the scope; empty is all.
 	cluster string
-	// problems keeps what is not fine; wide shows all columns.
+	// problems keeps only rows with warnings and errors; wide shows all columns.
 	problems, wide bool
 	now            int64
 }

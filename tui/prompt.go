@@ -110,7 +110,8 @@ type command struct {
 	quit, help bool
 	page       pageID
 	hasPage    bool
-	// cluster is the scope to take; hasCluster tells it from none.
+	// cluster is the new scope, empty for all clusters; hasCluster is false for the
+	// same scope as before.
 	cluster    string
 	hasCluster bool
 	filter     string

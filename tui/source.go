@@ -25,7 +25,7 @@ type Source interface {
 // Update is what has changed in a source; fields that are not set are as before.
 type Update struct {
 	Index *explain.Index
-	// Facts are what is known of clusters beside their objects, by name.
+	// Facts are facts about clusters that are not in their objects, by name.
 	Facts map[string]explain.ClusterFacts
 	// Changes are all that are known, newest first; HasChanges is false if
 	// there is nothing new about them.

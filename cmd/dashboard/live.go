@@ -34,7 +34,7 @@ const (
 	grace = 3 * time.Second
 	// maxPause bounds how long an update waits for further changes.
 	maxPause = 500 * time.Millisecond
-	// pollEvery is how often what is not watched is read.
+	// pollEvery is how often the state that is not watched is read.
 	pollEvery = 500 * time.Millisecond
 )
 
@@ -101,7 +101,7 @@ func whyClustersUnread(ctx context.Context, config *rest.Config, namespace strin
 	return "", nil
 }
 
-// start watches until ctx ends.
+// start starts to watch; the watches run until ctx ends.
 func (l *live) start(ctx context.Context) error {
 	// Logs would be written over the screen; what matters is among the issues.
 	log := slog.New(slog.DiscardHandler)
@@ -134,8 +134,8 @@ func (l *live) start(ctx context.Context) error {
 	return nil
 }
 
-// Next implements tui.Source. That the management cluster cannot be read is a
-// ReadError, that another cannot an issue; what was read before stays.
+// Next implements tui.Source. A management cluster that cannot be read is a ReadError,
+// another cluster an issue; the objects that were read before stay.
 func (l *live) Next(ctx context.Context) (*tui.Update, error) {
 	for {
 		select {
@@ -204,7 +204,7 @@ func lagging(before map[string]time.Time, clusters []*snapshot.Cluster, pending 
 	return out
 }
 
-// poll reads what is not watched, and reports whether it has changed.
+// poll reads the state that is not watched, and reports whether it has changed.
 func (l *live) poll() bool {
 	readError, facts := l.watch.ManagementReason(), l.facts()
 	if readError == l.latest.ReadError && maps.Equal(facts, l.latest.Facts) {
@@ -254,12 +254,7 @@ func (l *live) Command(words string) string {
 	if words == "" {
 		return ""
 	}
-	out := "meshctl " + words
-	for _, flag := range [][2]string{{"--kubeconfig", l.opts.Kube.Kubeconfig}, {"--context", l.opts.Kube.Context}} {
-		if flag[1] != "" {
-			out += " " + flag[0] + " " + quote(flag[1])
-		}
-	}
+	out := "meshctl " + words + l.kubeFlags()
 	if l.opts.Namespace != snapshot.DefaultNamespace {
 		out += " -n " + quote(l.opts.Namespace)
 	}
@@ -268,11 +263,16 @@ func (l *live) Command(words string) string {
 
 // Kubectl implements tui.Source.
 func (l *live) Kubectl(words string) string {
-	out := "kubectl"
+	return "kubectl" + l.kubeFlags() + " " + words
+}
+
+// kubeFlags name the management cluster on a command line.
+func (l *live) kubeFlags() string {
+	var out string
 	for _, flag := range [][2]string{{"--kubeconfig", l.opts.Kube.Kubeconfig}, {"--context", l.opts.Kube.Context}} {
 		if flag[1] != "" {
 			out += " " + flag[0] + " " + quote(flag[1])
 		}
 	}
-	return out + " " + words
+	return out
 }

@@ -50,7 +50,7 @@ func (w *writable) resource(ref snapshot.Ref) dynamic.ResourceInterface {
 	return w.client.Resource(ref.Kind.GroupVersionResource()).Namespace(ref.Namespace)
 }
 
-// The options.
+// The answers to choose from.
 const (
 	goOn   = "yes"
 	again  = "edit again"
@@ -110,7 +110,7 @@ func (w *writable) reportError(err error, stored string) string {
 	return "It cannot be written. What next?"
 }
 
-// errChanged says that an object is no longer what its editor was shown.
+// errChanged: an object was changed since it was opened for editing.
 var errChanged = errors.New("somebody else has changed it in the meantime; writing your text would undo that change. This is what is stored now")
 
 // parse reads an edited object.

@@ -219,7 +219,7 @@ func closest(name string, names []string) []string {
 
 // ask reads what the flags name and indexes it for questions.
 func (o *Options) ask(ctx context.Context) (*explain.Index, error) {
-	// What was left out of a folder does not bear on the answers; translate reports it.
+	// Files that were ignored do not matter here; translate reports them.
 	reading, err := o.Source.Read(ctx)
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func TestListFits(t *testing.T) {
 	}
 }
 
-// TestDescribeRunNothing: an empty answer is empty data, and words beside it.
+// TestDescribeRunNothing: an empty list is empty data; the table has a message instead.
 func TestDescribeRunNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// anySource reports whether a policy selects callers by nothing.
+// anySource reports whether a policy has no source selector.
 func anySource(p *snapshot.PolicyPlan) bool {
 	switch policy := p.Policy.(type) {
 	case *networkingv1.TrafficPolicy:

@@ -9,7 +9,7 @@ import (
 
 // Change is what was written in one cluster because of one object.
 type Change struct {
-	// Key tells it from all others.
+	// Key is unique among all changes.
 	Key  string
 	Time time.Time
 	// Action is Applied, Deleted or Failed.

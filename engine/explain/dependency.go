@@ -26,7 +26,7 @@ type ServiceDependency struct {
 // DependentWorkload is a workload that a ServiceDependency selects.
 type DependentWorkload struct {
 	Ref snapshot.Ref `json:"ref"`
-	// Sidecar is the object that tells its proxies; nil if there is none.
+	// Sidecar is the object that configures its proxies; nil if there is none.
 	Sidecar *snapshot.Ref `json:"sidecar,omitempty"`
 }
 

@@ -21,7 +21,7 @@ type Policy struct {
 	Created time.Time `json:"created,omitzero"`
 	// Targets are the Destinations that it selects, those that refuse it first.
 	Targets []PolicyTarget `json:"targets"`
-	// AnySource: it selects callers by nothing, so it holds for all.
+	// AnySource: it has no source selector, so it applies to all callers.
 	AnySource bool `json:"anySource,omitempty"`
 	// Sources are the first of the workloads that it selects as callers, and
 	// SourceCount says how many there are.

@@ -49,8 +49,7 @@ const (
 
 // Row is one object of a Table.
 type Row struct {
-	// Key tells the row from all others of its table, also from one version of
-	// the table to the next.
+	// Key identifies the row in its table, and in later versions of the table.
 	Key string
 	// Ref is what the row is about; zero if it is nothing that can be described.
 	Ref   snapshot.Ref

@@ -71,8 +71,8 @@ func addFilter(name string, config object) *networking.EnvoyFilter_EnvoyConfigOb
 	}
 }
 
-// routeFilters renders which filters the routes of a view switch on. It must
-// stand where a mesh keeps what holds for all its callers.
+// routeFilters renders the filters that the routes of a view enable. The object must
+// be in the namespace for configuration of the whole mesh.
 func (r *builder) routeFilters(view *snapshot.View, remote bool) {
 	if len(routedPorts(r.plan.Destination.Spec.KubeService.Ports)) == 0 {
 		return
