@@ -162,7 +162,7 @@ func TestUpUpDown(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	out.Reset()
 	require.NoError(t, demo.Up(ctx, opts))
-	assert.Contains(t, out.String(), "The demo of ")
+	assert.Contains(t, out.String(), "The demo that was started at ")
 	after, err := demo.Status(ctx, opts)
 	require.NoError(t, err)
 	assert.True(t, after.Healthy(), "%+v", after)

@@ -36,7 +36,7 @@ func counts() []count {
 	}
 }
 
-// conclude prints what now exists and what to try next.
+// conclude prints the final table and the next commands.
 func (u *up) conclude(ctx context.Context, reused bool) error {
 	report, err := Status(ctx, u.opts)
 	if err != nil {
@@ -100,11 +100,11 @@ func (u *up) writeNextCommands(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
 		{"export KUBECONFIG=" + quote(u.kubeconfig()), "for meshctl and kubectl"},
-		{meshctl + " describe destination reviews-bookinfo-cluster-1", "who shifts its traffic, who may call it"},
-		{meshctl + " describe virtualmesh virtual-mesh", "which meshes are one"},
+		{meshctl + " describe destination reviews-bookinfo-cluster-1", "the policies for its traffic, and who may call it"},
+		{meshctl + " describe virtualmesh virtual-mesh", "its meshes, and which services they share"},
 		{meshctl + " cluster list", "health, versions, age of the credentials"},
-		{meshctl + " demo status" + dir, "what runs, and its logs"},
-		{meshctl + " dashboard", "all of it on one screen"},
+		{meshctl + " demo status" + dir, "processes and their logs"},
+		{meshctl + " dashboard", "everything on one screen"},
 	} {
 		_, _ = fmt.Fprintf(table, "  %s\t# %s\n", line[0], line[1])
 	}
