@@ -92,7 +92,7 @@ func (m *management) remote(context string) (*rest.Config, error) {
 
 func (m *management) userAgent() string { return "meshctl/" + m.factory.Version.Version }
 
-// typed gives errors of the registry the types that become exit codes.
+// typed gives errors of package registration the types that become exit codes.
 func typed(err error) error {
 	var (
 		unreachable *registration.UnreachableError

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// How long a server may stay silent before the connection is given up. A list
-// of everything in a large cluster takes seconds until its first byte; a
-// watch answers at once. Pings notice a dead peer under open watches.
+// Timeouts after which a connection is closed. In a large cluster, the first byte
+// of a list takes seconds; a watch answers at once. Pings detect a dead peer while
+// watches are open.
 const (
 	dialTimeout   = 10 * time.Second
 	headerTimeout = 45 * time.Second
@@ -28,14 +28,14 @@ const (
 // Client connects to one cluster with a Credential. Its token can be replaced
 // while requests are made and informers run; nothing else can.
 type Client struct {
-	// Config shows the current token with each request.
+	// Config sends the current token with each request.
 	Config    *rest.Config
 	transport *http.Transport
 	token     *atomic.Pointer[string]
 }
 
-// NewClient builds a client from known fields only: nothing of the stored
-// kubeconfig reaches client-go but what a Credential has.
+// NewClient builds a client from known fields only: of the stored kubeconfig,
+// client-go gets only what is in a Credential.
 func NewClient(c *Credential, userAgent string) (*Client, error) {
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if len(c.CA) > 0 {
@@ -64,21 +64,21 @@ func NewClient(c *Credential, userAgent string) (*Client, error) {
 			Host:      c.Server,
 			Transport: &bearer{token: token, base: transport},
 			UserAgent: userAgent,
-			// The API server's own fairness rules limit us, not the client.
+			// The priority and fairness of the API server limits requests.
 			QPS: -1,
-			// Deprecations on clusters of others are nothing that serve can act on.
+			// Serve cannot act on deprecation warnings.
 			WarningHandler: rest.NoWarnings{},
 		},
 	}, nil
 }
 
-// setToken makes every later request show the new token.
+// setToken makes every later request send the new token.
 func (c *Client) setToken(token string) { c.token.Store(&token) }
 
 // Close drops idle connections; those in use end with their requests.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// bearer shows the current token with every request.
+// bearer sends the current token with every request.
 type bearer struct {
 	token *atomic.Pointer[string]
 	base  http.RoundTripper
@@ -88,14 +88,14 @@ type bearer struct {
 func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("Authorization", "Bearer "+*b.token.Load())
-	return b.base.RoundTrip(request) // a RoundTripper hands on what the transport says
+	return b.base.RoundTrip(request) // a RoundTripper returns the error of the transport
 }
 
 // WrappedRoundTripper lets client-go find the transport, to close idle connections.
 func (b *bearer) WrappedRoundTripper() http.RoundTripper { return b.base }
 
-// refuseLinkLocal looks at addresses after names are resolved: a stored
-// kubeconfig must not reach the metadata services of clouds.
+// refuseLinkLocal checks addresses after names are resolved: a stored kubeconfig
+// must not reach the metadata services of clouds.
 func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err == nil && forbiddenAddr(addr.Addr().Unmap()) {
@@ -104,8 +104,8 @@ func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// Handshake connects as a Client does, and verifies
-// the server's certificate. It shows no credential: any answer will do.
+// Handshake connects as a Client does, and verifies the certificate of the server.
+// It sends no credential, and accepts any answer.
 func Handshake(ctx context.Context, c *Credential) error {
 	client, err := NewClient(c, "")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Credential is what a stored kubeconfig may say: where a cluster is, how to
-// know that it is the right one, and the token to show there.
+// Credential is what a stored kubeconfig may contain: the server, how to verify it,
+// and the token to send.
 type Credential struct {
 	// Server is an https URL without user, query or fragment.
 	Server string
@@ -31,8 +31,8 @@ func (c Credential) String() string { return c.Server }
 // GoString keeps the token out of %#v.
 func (c Credential) GoString() string { return "cluster.Credential{" + c.Server + "}" }
 
-// SameEndpoint reports whether both lead to the same server in the same way,
-// so that one client serves for both.
+// SameEndpoint reports whether both have the same server, server name and CA, so
+// that one client can be used for both.
 func (c *Credential) SameEndpoint(o *Credential) bool {
 	return c != nil && o != nil && c.Server == o.Server && c.ServerName == o.ServerName && bytes.Equal(c.CA, o.CA)
 }
@@ -61,8 +61,8 @@ func (l Lifetime) RenewAt(cluster string) time.Time {
 }
 
 // secretLifetime reads the annotations of a kubeconfig Secret, or else the
-// token's own claims. Secrets written by hand have no annotations, and tokens
-// of old no expiry.
+// token's own claims. Secrets written by hand have no annotations, and legacy
+// tokens do not expire.
 func secretLifetime(secret *corev1.Secret, token string) Lifetime {
 	issued, err1 := time.Parse(time.RFC3339, secret.Annotations[IssuedAnnotation])
 	expires, err2 := time.Parse(time.RFC3339, secret.Annotations[ExpiresAnnotation])
@@ -73,7 +73,7 @@ func secretLifetime(secret *corev1.Secret, token string) Lifetime {
 }
 
 // tokenLifetime reads the claims of a token without checking its signature:
-// they only tell when to ask for the next one.
+// they only decide when to request the next one.
 func tokenLifetime(token string) Lifetime {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

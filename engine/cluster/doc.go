@@ -3,16 +3,16 @@
 // while the client stays in use.
 //
 // A cluster is registered by two objects in the management namespace: a Secret
-// of type solo.io/kubeconfig and a KubernetesCluster. What a Secret says is input
-// from outside: it passes an allow-list and is rebuilt from known fields. Only
-// the management namespace is read: whoever may write Secrets elsewhere cannot
-// make the engine connect to a server. Package registration writes both.
+// of type solo.io/kubeconfig and a KubernetesCluster. A Secret is
+// untrusted input: it passes an allow-list and is rebuilt from known fields. Only
+// the management namespace is read, so that Secrets in other namespaces cannot make
+// the engine connect to a server. Package registration writes both.
 //
 //	registry.go    watching Secrets and KubernetesClusters, for a Handler
 //	entry.go       one registered cluster in the registry
 //	renew.go       renewing tokens
 //	client.go      a client with a token that can be replaced
-//	credential.go  what a kubeconfig says, and the lifetime of its token
+//	credential.go  the content of a kubeconfig, and the lifetime of its token
 //	kubeconfig.go  the allow-list
 //	secret.go      the Secret of a registration
 //	token.go       requesting and verifying tokens

@@ -29,9 +29,9 @@ func readRegistration(content map[string]any) Registration {
 
 // entry is a cluster in the registry.
 type entry struct {
-	// connection is what the handler has.
+	// connection is what the handler was called with.
 	connection Connection
-	// secret is the Secret last read, and sum what it said; life is that of
+	// secret is the Secret last read, and sum that of its kubeconfig; life is that of
 	// its token.
 	secret *corev1.Secret
 	sum    [sha256.Size]byte
@@ -117,7 +117,7 @@ func (r *Registry) update(registration Registration, secret *corev1.Secret) (Con
 	return now, true
 }
 
-// read takes over what the Secret says.
+// read updates the entry from the Secret.
 func (e *entry) read(secret *corev1.Secret, userAgent string) {
 	e.secret = secret
 	if secret == nil {
@@ -151,8 +151,8 @@ func (e *entry) read(secret *corev1.Secret, userAgent string) {
 	e.connection.Config, e.connection.Err = e.client.Config, nil
 }
 
-// reject leaves the entry without a connection. The client is kept: if the next
-// credential leads to the same server, whoever still has it can go on.
+// reject leaves the entry without a connection. The client is kept, and used again
+// if the next credential is for the same server.
 func (e *entry) reject(err error) {
 	e.connection.Config, e.connection.Err, e.life = nil, err, Lifetime{}
 }

@@ -11,13 +11,13 @@ import (
 type KubeconfigError struct{ Reason string }
 
 func (e *KubeconfigError) Error() string {
-	return "the stored kubeconfig cannot be used: " + e.Reason + "; `meshctl cluster register` writes a good one"
+	return "the stored kubeconfig cannot be used: " + e.Reason + "; `meshctl cluster register` replaces it"
 }
 
 // ErrNoSecret says that a KubernetesCluster names a Secret that does not exist.
 var ErrNoSecret = errors.New("its kubeconfig Secret is missing; run `meshctl cluster register` again")
 
-// ExpiredError says that a token has run out and so cannot renew itself.
+// ExpiredError says that a token has expired and therefore cannot be renewed.
 type ExpiredError struct{ At time.Time }
 
 func (e *ExpiredError) Error() string {

@@ -24,7 +24,7 @@ import (
 const maxKubeconfig = 64 << 10
 
 // kubeconfig is the allow-list: a stored kubeconfig has these fields and no
-// others. A field that client-go learns tomorrow is refused until it is here.
+// others. New fields of client-go are rejected until they are added here.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion,omitempty"`
 	Kind           string         `json:"kind,omitempty"`
@@ -74,7 +74,7 @@ var refusals = map[string]string{
 	"proxy-url":                "it goes through a proxy (proxy-url)",
 	"username":                 "it holds a user name; only tokens are accepted",
 	"password":                 "it holds a password; only tokens are accepted",
-	"as":                       "it impersonates somebody (as)",
+	"as":                       "it impersonates another user (as)",
 }
 
 var (

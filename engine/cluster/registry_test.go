@@ -73,7 +73,7 @@ func (r *recorder) eventuallyErr(t *testing.T, name, want string) {
 	}, waittest.Limit, 10*time.Millisecond)
 }
 
-// run starts a registry and waits until it has said what there is.
+// run starts a registry and waits until it is synced.
 func run(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry, *recorder) {
 	t.Helper()
 	registry, err := cluster.NewRegistry(config, namespace, "meshctl/test", slog.New(slog.DiscardHandler))
@@ -131,7 +131,7 @@ func TestRegistryKeepsAClusterWhateverItsSecretSays(t *testing.T) {
 	setKubeconfig(t, config, name, []byte{0})
 	r.eventuallyErr(t, name, "not valid YAML")
 	setKubeconfig(t, config, name, good.Data["kubeconfig"])
-	members = r.eventually(t, "mended at once", func(m map[string]cluster.Connection) bool { return m[name].Err == nil })
+	members = r.eventually(t, "repaired at once", func(m map[string]cluster.Connection) bool { return m[name].Err == nil })
 	assert.Same(t, first, members[name].Config, "the same server: whoever holds the client goes on")
 
 	deleteSecret(t, config, name)
@@ -139,7 +139,7 @@ func TestRegistryKeepsAClusterWhateverItsSecretSays(t *testing.T) {
 	good.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: name}
 	_, err := sandboxtest.Clientset(t, config).CoreV1().Secrets(name).Create(t.Context(), good, metav1.CreateOptions{})
 	require.NoError(t, err)
-	r.eventually(t, "mended at once", func(m map[string]cluster.Connection) bool { return m[name].Err == nil })
+	r.eventually(t, "repaired at once", func(m map[string]cluster.Connection) bool { return m[name].Err == nil })
 
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
@@ -312,7 +312,7 @@ func start(t *testing.T, renewer *cluster.Renewer) {
 	t.Cleanup(func() { cancel(); assert.NoError(t, <-done) })
 }
 
-// waitForSleep waits until the renewer has looked once and waits for the clock.
+// waitForSleep waits until the renewer has checked once and waits for the clock.
 func waitForSleep(t *testing.T, clock *clocktesting.FakeClock) {
 	t.Helper()
 	require.Eventually(t, clock.HasWaiters, waittest.Limit, 5*time.Millisecond)

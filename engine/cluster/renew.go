@@ -29,7 +29,7 @@ const (
 	renewInterval = 5 * time.Second
 )
 
-// CredentialStatus is how a cluster's credential stands.
+// CredentialStatus is the state of a cluster's credential.
 type CredentialStatus struct {
 	Cluster string
 	Lifetime
@@ -39,10 +39,10 @@ type CredentialStatus struct {
 	Err error
 }
 
-// Renewer keeps the tokens of the registry's clusters fresh: the next token is
-// asked for two thirds into the life of the present one, proven to work, and
-// only then written to the Secret, from which every replica takes it up. The
-// present one stays good. Only the leader may run it.
+// Renewer renews the tokens of the clusters in the registry: two thirds into the
+// life of a token it requests the next one, verifies it, and only then writes it to
+// the Secret, from which every replica reads it. The previous token stays valid
+// until it expires. Only the leader may run it.
 type Renewer struct {
 	registry  *Registry
 	clientset kubernetes.Interface
@@ -58,7 +58,7 @@ type failure struct {
 	err   error
 	count int
 	retry time.Time
-	// expires tells for which token: a new one starts anew.
+	// expires identifies the token: a new token has no failures.
 	expires time.Time
 }
 
@@ -87,7 +87,7 @@ func (r *Renewer) Run(ctx context.Context) error {
 	}
 }
 
-// Status tells how the credentials stand, ascending by cluster. It may be
+// Status returns the state of the credentials, ascending by cluster. It may be
 // called whether or not the renewer runs.
 func (r *Renewer) Status() []CredentialStatus {
 	out := r.registry.Credentials()
@@ -120,8 +120,7 @@ func (r *Renewer) renewDue(ctx context.Context) {
 	_ = group.Wait() // the functions above return nil: record keeps what went wrong
 }
 
-// renew asks the cluster for a new token with the present one, proves it and
-// stores it.
+// renew requests a new token with the current one, verifies it and stores it.
 func (r *Renewer) renew(ctx context.Context, name string, e entry) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
@@ -152,7 +151,7 @@ func (r *Renewer) renew(ctx context.Context, name string, e entry) error {
 	return writeToken(ctx, r.clientset, e.secret, &next, life)
 }
 
-// record keeps how a renewal went, for Status and for the next try.
+// record keeps the result of a renewal, for Status and for the next attempt.
 func (r *Renewer) record(name string, e entry, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +161,7 @@ func (r *Renewer) record(name string, e entry, err error) {
 		return
 	}
 	if apierrors.IsConflict(err) {
-		// Somebody else has just written the Secret: what it says now counts.
+		// The Secret was just changed; its new content is used.
 		return
 	}
 	f := r.failures[name]
@@ -173,6 +172,6 @@ func (r *Renewer) record(name string, e entry, err error) {
 	f.err = err
 	f.count++
 	f.retry = r.clock.Now().Add(kube.Backoff(firstRetry, lastRetry, f.count))
-	r.log.Warn("cannot renew the credential of a cluster; the present one is used until it expires",
+	r.log.Warn("cannot renew the credential of a cluster; the current one is used until it expires",
 		"cluster", name, "expires", e.life.Expires, "retry", f.retry, "error", err)
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// RequestToken asks for a bounded token of a ServiceAccount. The API server
+// RequestToken requests a bounded token of a ServiceAccount. The API server
 // may grant less than ttl: the Lifetime is what it granted.
 func RequestToken(ctx context.Context, clientset kubernetes.Interface, namespace, name string, ttl time.Duration) (string, Lifetime, error) {
 	seconds := int64(ttl / time.Second)
@@ -18,7 +18,7 @@ func RequestToken(ctx context.Context, clientset kubernetes.Interface, namespace
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return "", Lifetime{}, fmt.Errorf("asking for a token of ServiceAccount %s/%s: %w", namespace, name, err)
+		return "", Lifetime{}, fmt.Errorf("requesting a token of ServiceAccount %s/%s: %w", namespace, name, err)
 	}
 	if request.Spec.ExpirationSeconds != nil {
 		seconds = *request.Spec.ExpirationSeconds
@@ -30,12 +30,12 @@ func RequestToken(ctx context.Context, clientset kubernetes.Interface, namespace
 	}, nil
 }
 
-// WhoAmI asks the cluster whom it takes the credential for. The UID of a
-// ServiceAccount proves more than its name: no two clusters have the same.
+// WhoAmI returns the user that the cluster sees in the credential. The UID of a
+// ServiceAccount identifies its cluster too; the name does not.
 func WhoAmI(ctx context.Context, clientset kubernetes.Interface) (*authenticationv1.UserInfo, error) {
 	review, err := clientset.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("showing the credential: %w", err)
+		return nil, fmt.Errorf("checking the credential: %w", err)
 	}
 	return &review.Status.UserInfo, nil
 }
@@ -62,8 +62,8 @@ func Connect(name string, c *Credential, userAgent string) (*Client, kubernetes.
 	return client, clientset, nil
 }
 
-// Verify shows the credential to the address in it, and checks that the
-// cluster takes it for the ServiceAccount with that UID.
+// Verify sends the credential to its server, and checks that the cluster sees the
+// ServiceAccount with that UID in it.
 func Verify(ctx context.Context, name string, c *Credential, user, uid string) error {
 	client, clientset, err := Connect(name, c, "")
 	if err != nil {
@@ -75,7 +75,7 @@ func Verify(ctx context.Context, name string, c *Credential, user, uid string) e
 	case err != nil:
 		return fmt.Errorf("credential of cluster %s at %s: %w", name, c.Server, err)
 	case who.Username != user || who.UID != uid:
-		return fmt.Errorf("credential of cluster %s: %s is another cluster: it takes the credential for %s with UID %s instead of %s with UID %s",
+		return fmt.Errorf("credential of cluster %s: %s is another cluster: it sees %s with UID %s instead of %s with UID %s",
 			name, c.Server, who.Username, who.UID, user, uid)
 	}
 	return nil

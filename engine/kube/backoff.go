@@ -17,8 +17,8 @@ func Backoff(first, longest time.Duration, failures int) time.Duration {
 	return min(first, longest)
 }
 
-// Jitter adds up to a quarter to a pause, so that what failed together is not
-// tried again together.
+// Jitter adds up to a quarter to a pause, so that requests that failed together are
+// not retried together.
 func Jitter(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/4+1))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Unlimited returns a copy of a configuration without client-side rate limits:
-// API servers are fair by themselves, and say so when they are asked too much.
+// API servers limit requests with priority and fairness.
 func Unlimited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
@@ -39,7 +39,7 @@ type Client struct {
 }
 
 // NewClient prepares a client without I/O. It has no timeout, since a watch
-// lasts: who asks for something quick bounds the context.
+// lasts: callers bound the context of short requests.
 func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 	config = Unlimited(config)
 	config.Timeout = 0
@@ -72,8 +72,8 @@ func (c *Client) Read(ctx context.Context, path string) ([]byte, error) {
 	return c.Get().AbsPath(path).MaxRetries(0).DoRaw(ctx)
 }
 
-// CloseIdle closes connections that are not in use, so that the next request
-// finds out for itself whether the server answers.
+// CloseIdle closes connections that are not in use, so that the next request opens
+// a new one.
 func (c *Client) CloseIdle() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
 // Path is the URL path of the objects of a kind, in all namespaces if namespace

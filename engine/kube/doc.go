@@ -1,10 +1,10 @@
-// Package kube is the one way to an API server. Whoever reads or writes clusters
-// uses it, so that all of them limit, probe, list, retry and explain alike.
+// Package kube is the client of API servers for all packages that read or write
+// clusters, so that all of them limit, probe, list, retry and explain in the same way.
 //
 //	client.go    a client without limits of its own, and paths of kinds
 //	lister.go    listing and watching a kind, which the server may not serve
 //	probe.go     asking whether a server is ready
 //	reason.go    why a server or a request failed, in stable sentences
-//	backoff.go   pauses between tries
+//	backoff.go   pauses between attempts
 //	panic.go     turning a panic over one object into an error
 package kube

@@ -15,9 +15,9 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Catch runs f and returns a panic in it as a *PanicError. It goes around the
-// processing of one object, which must not end the process: client-go's crash
-// handler, and a goroutine of ours without one, would.
+// Catch runs f and returns a panic in it as a *PanicError. Use it around the
+// processing of one object, which must not end the process, as the crash handler of
+// client-go would.
 func Catch(f func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

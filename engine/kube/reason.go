@@ -13,7 +13,7 @@ import (
 )
 
 // Reason says in one sentence why a server cannot be used; server names it.
-// Nothing in the sentence changes from try to try, as times and local ports do.
+// The sentence has nothing that differs between attempts, such as local ports.
 func Reason(server string, err error) string {
 	var (
 		status    apierrors.APIStatus
@@ -54,7 +54,7 @@ func Reason(server string, err error) string {
 	return server + " cannot be reached: " + innermost(err).Error()
 }
 
-// Message is what an API server said of one request, or why it said nothing:
+// Message is the message of an API server about one request, or why there was none:
 // the same each time the request fails in the same way.
 func Message(err error) string {
 	var status apierrors.APIStatus

@@ -94,7 +94,7 @@ func (s *server) get(ctx context.Context, r resource, namespace, name string) (*
 }
 
 // owned returns what is there under the object's name, nil if nothing is, and a
-// *ForeignObjectError if it is somebody else's.
+// *ForeignObjectError if meshctl did not create it.
 func (s *server) owned(ctx context.Context, o *object) (*unstructured.Unstructured, error) {
 	found, err := s.get(ctx, o.resource, o.namespace, o.name)
 	if err == nil && found != nil && o.foreignHint != "" && found.GetLabels()[cluster.ManagedByLabel] != cluster.ManagedBy {
@@ -124,7 +124,7 @@ func (s *server) apply(ctx context.Context, o *object) (Change, error) {
 	return change, nil
 }
 
-// change says that something happened to the object.
+// change is a Change of the object.
 func (o *object) change(s *server, a Action) Change {
 	return Change{Action: a, Server: s.side, Kind: o.kind, Namespace: o.namespace, Name: o.name, Count: 1}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// check looks at one cluster. What it finds is in the status.
+// check checks one cluster and returns its status.
 func (o *ListOptions) check(ctx context.Context, known cluster.Registration, secret *corev1.Secret) ClusterStatus {
 	status := ClusterStatus{Name: known.Name, Domain: known.Domain, Health: snapshot.HealthInvalid}
 	if secret == nil {
@@ -50,8 +50,8 @@ func (o *ListOptions) check(ctx context.Context, known cluster.Registration, sec
 	return status
 }
 
-// check asks the cluster who and which it takes us for, in the order of cause
-// and effect: a later question says nothing if an earlier one failed.
+// check makes requests to the cluster and sets its health. The first that fails
+// decides: later ones would fail for the same reason.
 func (s *server) check(ctx context.Context, status *ClusterStatus) {
 	start := time.Now()
 	_, err := cluster.WhoAmI(ctx, s.clientset)
@@ -84,7 +84,7 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 	}
 }
 
-// checkLife adds what the credential's age says.
+// checkLife checks the age of the credential.
 func (o *ListOptions) checkLife(status *ClusterStatus, life cluster.Lifetime) {
 	now := o.Clock.Now()
 	switch {
@@ -107,7 +107,7 @@ func shorten(missing []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(missing[:few], ", "), len(missing)-few)
 }
 
-// leftoverStatuses are the clusters that were deregistered, but not cleaned.
+// leftoverStatuses lists the clusters that were deregistered, but not cleaned.
 func (s *server) leftoverStatuses(ctx context.Context, namespace string, known map[string]cluster.Registration) ([]ClusterStatus, error) {
 	list, err := s.clientset.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: LeftoverLabel})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // stored connects to a cluster with the credential in its Secret, and proves
-// that it is still good.
+// that the API server accepts it.
 func (s *server) stored(ctx context.Context, secret *corev1.Secret, userAgent string, timeout time.Duration) (*server, error) {
 	credential, _, err := cluster.ParseSecret(secret)
 	if err != nil {
@@ -38,9 +38,9 @@ func (s *server) stored(ctx context.Context, secret *corev1.Secret, userAgent st
 	return out, nil
 }
 
-// doomed are the objects that give access to the cluster, in the order in which
+// accessObjects are the objects that give access to the cluster, in the order in which
 // they go; the role and the account go after what was written with them.
-func (d *deregistration) doomed() (bindings, rest []*object) {
+func (d *deregistration) accessObjects() (bindings, rest []*object) {
 	own := TokenRoleName(d.Name)
 	bindings = []*object{
 		{resource: clusterRoleBindings, name: BindingName(d.Name)},
@@ -59,7 +59,7 @@ func (d *deregistration) remoteAccess() []access {
 	for _, k := range translatedKinds() {
 		wanted = append(wanted, kindResource(k).access("", "").each("list", "delete")...)
 	}
-	bindings, rest := d.doomed()
+	bindings, rest := d.accessObjects()
 	for _, o := range slices.Concat(bindings, rest) {
 		wanted = append(wanted, o.access(o.namespace, o.name).each("get", "delete")...)
 	}
@@ -70,7 +70,7 @@ func (d *deregistration) remoteAccess() []access {
 // Access goes first: whatever still runs cannot write behind our back. With
 // Force, a step that fails does not keep the others from being done.
 func (d *deregistration) clean(ctx context.Context) error {
-	bindings, rest := d.doomed()
+	bindings, rest := d.accessObjects()
 	steps := make([]func(context.Context) error, 0, len(bindings)+len(rest)+2)
 	for _, o := range bindings {
 		steps = append(steps, func(ctx context.Context) error { return d.remove(ctx, o) })
@@ -102,14 +102,14 @@ func (d *deregistration) collectTranslated(ctx context.Context) error {
 	return err
 }
 
-// remove deletes an object of ours; somebody else's is left and noted.
+// remove deletes an object that meshctl created; others are kept and noted.
 func (d *deregistration) remove(ctx context.Context, o *object) error {
 	found, err := d.remote.get(ctx, o.resource, o.namespace, o.name)
 	if err != nil || found == nil {
 		return err
 	}
 	if found.GetLabels()[cluster.ManagedByLabel] != cluster.ManagedBy {
-		d.report.note(fmt.Sprintf("%s on %s is left: it was not made by meshctl", o.describe(), d.remote.label))
+		d.report.note(fmt.Sprintf("%s on %s is kept: it was not created by meshctl", o.describe(), d.remote.label))
 		return nil
 	}
 	if o.resource == clusterRoles {
@@ -137,8 +137,8 @@ func (d *deregistration) roleUsed(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// removeNamespace deletes the namespace if registration made it and nobody has
-// put anything into it. If that cannot be told, it stays.
+// removeNamespace deletes the namespace if registration created it and it is empty.
+// If that cannot be checked, it is kept.
 func (d *deregistration) removeNamespace(ctx context.Context) error {
 	ns, err := d.remote.get(ctx, namespaces, "", d.RemoteNamespace)
 	if err != nil || ns == nil || ns.GetAnnotations()[CreatedAnnotation] == "" {
@@ -146,11 +146,11 @@ func (d *deregistration) removeNamespace(ctx context.Context) error {
 	}
 	inhabitant, err := d.remote.inhabitant(ctx, d.RemoteNamespace)
 	if err != nil {
-		d.report.note(fmt.Sprintf("namespace %s on %s is left: cannot tell whether it is empty: %s", d.RemoteNamespace, d.remote.label, err))
+		d.report.note(fmt.Sprintf("namespace %s on %s is kept: cannot check whether it is empty: %s", d.RemoteNamespace, d.remote.label, err))
 		return nil
 	}
 	if inhabitant != "" {
-		d.report.note(fmt.Sprintf("namespace %s on %s is left: it holds %s", d.RemoteNamespace, d.remote.label, inhabitant))
+		d.report.note(fmt.Sprintf("namespace %s on %s is kept: it contains %s", d.RemoteNamespace, d.remote.label, inhabitant))
 		return nil
 	}
 	changes, err := d.remote.delete(ctx, namespaces, "", d.RemoteNamespace)
@@ -168,7 +168,7 @@ var natives = map[string]string{
 func (s *server) inhabitant(ctx context.Context, namespace string) (string, error) {
 	lists, err := s.clientset.Discovery().ServerPreferredNamespacedResources()
 	if err != nil {
-		return "", fmt.Errorf("asking for the types of objects: %w", err)
+		return "", fmt.Errorf("listing the types of objects: %w", err)
 	}
 	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
 	for _, list := range lists {

@@ -74,7 +74,7 @@ func (s *server) each(ctx context.Context, r resource, selector string, yield fu
 
 // collect deletes what the selector selects of the kinds, until nothing of it
 // is found any more, and for as long as quiet says after that: a serve that has
-// not yet heard may still write.
+// not seen the deregistration yet may still write.
 func (s *server) collect(ctx context.Context, kinds []snapshot.Kind, selector string, quiet time.Duration) ([]Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()

@@ -20,19 +20,20 @@ import (
 // to the removed cluster elsewhere.
 const DefaultServeWait = 30 * time.Second
 
-// DeregisterOptions say which cluster to forget.
+// DeregisterOptions configure Deregister.
 type DeregisterOptions struct {
 	Name string
-	// MgmtConfig leads to the management cluster and RemoteConfig to the
-	// cluster, with the rights of whoever deregisters. Without RemoteConfig the
-	// stored credential is used, which may not delete its own rights.
+	// MgmtConfig is the client configuration of the management cluster and
+	// RemoteConfig that of the cluster, with the permissions of the administrator.
+	// Without RemoteConfig the stored credential is used, which may not delete its
+	// own permissions.
 	MgmtConfig, RemoteConfig *rest.Config
 	// MgmtContext and RemoteContext are what messages call them; optional.
 	MgmtContext, RemoteContext string
 	// MgmtNamespace defaults to cluster.DefaultNamespace, RemoteNamespace to the one
 	// in which the cluster was registered.
 	MgmtNamespace, RemoteNamespace string
-	// Force forgets the cluster though it cannot be cleaned; what is left there
+	// Force deregisters the cluster even if it cannot be cleaned; what remains there
 	// is recorded with the commands that remove it.
 	Force bool
 	// Timeout bounds each server's first answer; DefaultTimeout if zero.
@@ -59,11 +60,11 @@ type deregistration struct {
 	report Report
 }
 
-// Deregister forgets a cluster: first the management plane's Secret and
+// Deregister deregisters a cluster. It removes first the management plane's Secret and
 // KubernetesCluster, so that a running serve writes there no more, then what
 // was written to the cluster and what gave access to it, then what was
 // discovered in it. A cluster that cannot be reached, or cannot be cleaned with
-// the rights at hand, is an error that changes nothing, unless Force is set.
+// the available permissions, is an error that changes nothing, unless Force is set.
 // Running it again finishes what was interrupted.
 func Deregister(ctx context.Context, options DeregisterOptions) (Report, error) {
 	d := &deregistration{DeregisterOptions: options}
@@ -155,7 +156,7 @@ func (d *deregistration) registered() bool {
 	return d.secret != nil || d.cluster != nil || d.leftovers != nil
 }
 
-// uid is the registered cluster's, as far as anything says.
+// uid is that of the registered cluster; empty if nothing records it.
 func (d *deregistration) uid() string {
 	switch {
 	case d.secret != nil && d.secret.Annotations[cluster.UIDAnnotation] != "":
@@ -209,7 +210,7 @@ func (d *deregistration) traces(ctx context.Context) bool {
 	return err == nil && account != nil && account.GetAnnotations()[ManagementUIDAnnotation] == string(d.management.uid)
 }
 
-// run removes everything, the ways in first.
+// run removes everything, the credentials first.
 func (d *deregistration) run(ctx context.Context) error {
 	if err := d.forget(ctx); err != nil {
 		return fmt.Errorf("cluster %s: deregistering: %w; run the command again", d.Name, err)
@@ -227,8 +228,8 @@ func (d *deregistration) run(ctx context.Context) error {
 	return nil
 }
 
-// forget removes the two objects by which a cluster is known. The Secret goes
-// first: a running serve then freezes the cluster until it is gone altogether.
+// forget removes the two objects of the registration. The Secret is deleted first:
+// a running serve then freezes the cluster until both are deleted.
 func (d *deregistration) forget(ctx context.Context) error {
 	if d.secret != nil {
 		change, err := d.management.delete(ctx, secrets, d.MgmtNamespace, d.Name)

@@ -25,12 +25,12 @@ func (d *deregistration) serving(ctx context.Context) bool {
 	return time.Since(lease.Spec.RenewTime.Time) < 2*time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
 }
 
-// elsewhere looks in the other clusters for objects that lead to this one. A
-// running serve collects them, and is waited for; otherwise they are only told of.
+// elsewhere looks in the other clusters for objects that refer to this one. It
+// waits until a running serve has deleted them; without one, it only reports them.
 func (d *deregistration) elsewhere(ctx context.Context) {
 	others, unreadable, err := d.others(ctx)
 	if err != nil {
-		d.report.note("other clusters may hold objects that lead to this one; `meshctl serve` collects them: " + err.Error())
+		d.report.note("other clusters may have objects that refer to this one, which `meshctl serve` deletes; the clusters could not be listed: " + err.Error())
 		return
 	}
 	serving := d.serving(ctx)
@@ -42,13 +42,13 @@ func (d *deregistration) elsewhere(ctx context.Context) {
 	unreadable = append(unreadable, failed...)
 	slices.Sort(unreadable)
 	if unreadable = slices.Compact(unreadable); len(unreadable) > 0 {
-		d.report.note("could not look for objects that lead to this cluster in: " + strings.Join(unreadable, ", "))
+		d.report.note("these clusters could not be searched for objects that refer to this one: " + strings.Join(unreadable, ", "))
 	}
 	switch {
 	case left > 0 && serving:
-		d.report.note(fmt.Sprintf("objects in other clusters that still lead to this one after %s: %d; `meshctl serve` is collecting them", d.ServeWait, left))
+		d.report.note(fmt.Sprintf("objects in other clusters that still refer to this one after %s: %d; `meshctl serve` is deleting them", d.ServeWait, left))
 	case left > 0:
-		d.report.note(fmt.Sprintf("objects in other clusters that still lead to this one: %d; no `meshctl serve` holds the Lease %s/%s: the next one collects them", left, d.MgmtNamespace, cluster.LeaseName))
+		d.report.note(fmt.Sprintf("objects in other clusters that still refer to this one: %d; no `meshctl serve` holds the Lease %s/%s; the next one deletes them", left, d.MgmtNamespace, cluster.LeaseName))
 	}
 }
 
@@ -82,7 +82,7 @@ func (d *deregistration) others(ctx context.Context) (reached []other, unreadabl
 	group.SetLimit(parallelChecks)
 	for i := range list.Items {
 		group.Go(func() error {
-			// One that cannot be reached is told of, and holds up nothing.
+			// One that cannot be reached is reported, and delays nothing.
 			s, err := d.management.stored(ctx, &list.Items[i], d.UserAgent, d.Timeout)
 			if err != nil {
 				s = nil

@@ -37,7 +37,7 @@ func TestDeregisterLooksAtOtherClusters(t *testing.T) {
 	require.NoError(t, err)
 	report, err := registration.Deregister(t.Context(), deregister)
 	require.NoError(t, err)
-	assert.Contains(t, strings.Join(report.Notes, "\n"), "objects in other clusters that still lead to this one: 1; no `meshctl serve` holds the Lease gloo-mesh/meshctl")
+	assert.Contains(t, strings.Join(report.Notes, "\n"), "objects in other clusters that still refer to this one: 1; no `meshctl serve` holds the Lease gloo-mesh/meshctl")
 
 	// Somebody should and does not: it is waited for, not forever.
 	holder, seconds, now := "serve-0", int32(3600), metav1.NowMicro()
@@ -51,7 +51,7 @@ func TestDeregisterLooksAtOtherClusters(t *testing.T) {
 	require.NoError(t, err)
 	report, err = registration.Deregister(t.Context(), deregister)
 	require.NoError(t, err)
-	assert.Contains(t, strings.Join(report.Notes, "\n"), "objects in other clusters that still lead to this one after 1s: 1")
+	assert.Contains(t, strings.Join(report.Notes, "\n"), "objects in other clusters that still refer to this one after 1s: 1")
 
 	// Somebody does: the end is clean.
 	finishNamespaces(t, remote)

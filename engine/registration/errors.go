@@ -45,7 +45,7 @@ func (e *NameTakenError) Error() string {
 }
 
 // ForeignObjectError says that an object which registration would write exists
-// and is somebody else's.
+// and was not created by meshctl.
 type ForeignObjectError struct {
 	Server string
 	// Object is "KIND [NAMESPACE/]NAME".
@@ -54,7 +54,7 @@ type ForeignObjectError struct {
 }
 
 func (e *ForeignObjectError) Error() string {
-	return fmt.Sprintf("%s: %s exists and was not made by meshctl; %s", e.Server, e.Object, e.Hint)
+	return fmt.Sprintf("%s: %s exists and was not created by meshctl; %s", e.Server, e.Object, e.Hint)
 }
 
 // NotRegisteredError says that there is nothing to deregister.
@@ -69,7 +69,7 @@ func (e *NotRegisteredError) Error() string {
 		e.Name, e.Namespace)
 }
 
-// WrongClusterError says that a context leads to a cluster other than the one
+// WrongClusterError says that a context is that of a cluster other than the one
 // registered under the name.
 type WrongClusterError struct {
 	Name   string

@@ -9,18 +9,18 @@ import (
 	"github.com/meshctl/meshctl/engine/cluster"
 )
 
-// InspectOptions say what to look at.
+// InspectOptions configure Inspect.
 type InspectOptions struct {
 	Config *rest.Config
 	// Context is what messages call it; optional.
 	Context string
 	// MgmtNamespace is where registrations would be; cluster.DefaultNamespace if empty.
 	MgmtNamespace string
-	// Timeout bounds each look; DefaultCheckTimeout if zero.
+	// Timeout bounds each check; DefaultCheckTimeout if zero.
 	Timeout time.Duration
 }
 
-// Inspection is what a configuration leads to.
+// Inspection describes the cluster of a configuration.
 type Inspection struct {
 	// Version is that of Kubernetes, such as v1.36.3.
 	Version string
@@ -32,8 +32,8 @@ type Inspection struct {
 	Members map[string]string
 }
 
-// Inspect looks what a configuration leads to, and writes nothing. The error
-// says that it leads nowhere, or to what cannot be registered.
+// Inspect reads what there is in the cluster of a configuration, and writes nothing.
+// The error says that the cluster cannot be reached, or cannot be registered.
 func Inspect(ctx context.Context, o InspectOptions) (*Inspection, error) {
 	orDefault(&o.MgmtNamespace, cluster.DefaultNamespace)
 	if o.Timeout <= 0 {

@@ -25,7 +25,7 @@ func (d *deregistration) commands() []string {
 		kubectl += " --context " + d.RemoteContext
 	}
 	var out []string
-	bindings, rest := d.doomed()
+	bindings, rest := d.accessObjects()
 	for _, o := range bindings {
 		out = append(out, kubectl+" delete "+kubectlName(o))
 	}
@@ -49,8 +49,8 @@ func kubectlName(o *object) string {
 	return s + " --ignore-not-found"
 }
 
-// writeLeftovers records, where the next person will look, what stayed on the
-// cluster and why.
+// writeLeftovers records in the management namespace what remains on the cluster,
+// and why.
 func (d *deregistration) writeLeftovers(ctx context.Context, why error) error {
 	d.report.Leftovers = d.commands()
 	name := LeftoverName(d.Name)
@@ -67,7 +67,7 @@ func (d *deregistration) writeLeftovers(ctx context.Context, why error) error {
 		return err
 	}
 	d.report.add(change)
-	d.report.note(fmt.Sprintf("the cluster was not cleaned: %s; ConfigMap %s/%s has the commands that do it, "+
+	d.report.note(fmt.Sprintf("the cluster was not cleaned: %s; ConfigMap %s/%s contains the commands that clean it, "+
 		"and `meshctl cluster deregister %s --remote-context ...` does it, too", why, d.MgmtNamespace, name, d.Name))
 	return nil
 }

@@ -21,13 +21,13 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// DefaultCheckTimeout bounds the look at one cluster.
+// DefaultCheckTimeout bounds the check of one cluster.
 const DefaultCheckTimeout = 5 * time.Second
 
 // parallelChecks is high because checks wait more than they work.
 const parallelChecks = 64
 
-// ClusterStatus is how a registered cluster is.
+// ClusterStatus is the status of a registered cluster.
 type ClusterStatus struct {
 	Name   string          `json:"name"`
 	Health snapshot.Health `json:"health"`
@@ -54,22 +54,22 @@ type MeshStatus struct {
 	Version string `json:"version,omitempty"`
 }
 
-// ListOptions say where to look.
+// ListOptions configure List.
 type ListOptions struct {
 	MgmtConfig  *rest.Config
 	MgmtContext string
 	// MgmtNamespace defaults to cluster.DefaultNamespace.
 	MgmtNamespace string
-	// Timeout bounds the look at each cluster; DefaultCheckTimeout if zero.
+	// Timeout bounds the check of each cluster; DefaultCheckTimeout if zero.
 	Timeout time.Duration
 	// UserAgent is shown to the clusters.
 	UserAgent string
-	// Clock tells whether credentials are good; the real one if nil.
+	// Clock is compared with the expiry of credentials; the real one if nil.
 	Clock clock.PassiveClock
 }
 
-// List looks at every registered cluster, side by side, and returns them
-// ascending by name. That one does not answer is no error.
+// List checks all registered clusters in parallel and returns them ascending by
+// name. A cluster that does not answer is no error.
 func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	orDefault(&o.MgmtNamespace, cluster.DefaultNamespace)
 	if o.Timeout <= 0 {

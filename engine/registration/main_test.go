@@ -79,7 +79,7 @@ func without(all, those map[string]string) []string {
 	return out
 }
 
-// emptyNamespaces makes namespaces go, as the controller manager would.
+// finishNamespaces deletes terminating namespaces, as the controller manager would.
 func finishNamespaces(t *testing.T, config *rest.Config) {
 	t.Helper()
 	clientset := sandboxtest.Clientset(t, config)

@@ -13,12 +13,13 @@ import (
 	"github.com/meshctl/meshctl/engine/cluster"
 )
 
-// Options say which cluster to register where.
+// Options configure Register.
 type Options struct {
 	// Name the cluster will have everywhere: a DNS label.
 	Name string
-	// RemoteConfig leads to the cluster and MgmtConfig to the management
-	// cluster, with the rights of whoever registers. Both may be the same.
+	// RemoteConfig is the client configuration of the cluster and MgmtConfig that of
+	// the management cluster, with the permissions of the administrator. Both may be
+	// the same.
 	RemoteConfig, MgmtConfig *rest.Config
 	// RemoteContext and MgmtContext are what messages call them; optional.
 	RemoteContext, MgmtContext string
@@ -39,7 +40,7 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// complete fills in defaults and refuses what can not be right.
+// complete sets defaults and rejects invalid values.
 func (o *Options) complete() error {
 	if err := CheckName(o.Name); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// CheckName refuses names that could not be a label value, a part of object
+// CheckName rejects names that could not be a label value, a part of object
 // names, and a part of host names.
 func CheckName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {

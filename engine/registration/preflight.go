@@ -11,7 +11,7 @@ import (
 )
 
 // preflight makes sure that registration can work, and writes nothing. Where
-// several things are wrong on both servers, the error says all.
+// several things are wrong on both servers, the error lists all.
 func (r *registration) preflight(ctx context.Context) error {
 	if err := both(
 		func() error { return r.management.probe(ctx) },
@@ -126,7 +126,7 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 	return r.remote.require(ctx, append(wanted, grants...))
 }
 
-// checkForeign refuses to take over what somebody else made.
+// checkForeign rejects objects that meshctl did not create.
 func (r *registration) checkForeign(ctx context.Context) error {
 	for _, o := range r.remoteObjects() {
 		found, err := r.remote.owned(ctx, o)
@@ -146,7 +146,7 @@ func (r *registration) checkForeign(ctx context.Context) error {
 	return nil
 }
 
-// checkTaken refuses a name that is another cluster's, and a second name for
+// checkTaken rejects a name that is another cluster's, and a second name for
 // one cluster: it would be discovered twice.
 func (r *registration) checkTaken(ctx context.Context) error {
 	var err error
@@ -188,12 +188,12 @@ func (r *registration) checkTaken(ctx context.Context) error {
 	return nil
 }
 
-// checkUnmarked looks at a Secret that does not say which cluster it is for. A
-// broken one may be replaced; a good one only if it leads to this cluster.
+// checkUnmarked checks a Secret that does not name its cluster. A broken one may be
+// replaced; a valid one only if it is for this cluster.
 func (r *registration) checkUnmarked() error {
 	stored, _, err := cluster.ParseSecret(r.secret)
 	if err != nil || stored.Server == r.endpoint.Server {
-		return nil //nolint:nilerr // a broken Secret is what registering mends
+		return nil //nolint:nilerr // registering replaces a broken Secret
 	}
 	return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
 		"Secret %s/%s leads to %s; delete it if nobody needs it, or choose another name", r.MgmtNamespace, r.Name, stored.Server)}

@@ -140,11 +140,11 @@ func TestRegisterRefusesTakenNamesAndForeignObjects(t *testing.T) {
 		"the cluster has another name": {
 			registration.Options{Name: "two", RemoteConfig: remote, MgmtConfig: management}, "it is registered as one already"},
 		"somebody's Secret has the name": {
-			registration.Options{Name: "foreign", RemoteConfig: management, MgmtConfig: management}, "Secret gloo-mesh/foreign exists and was not made by meshctl"},
+			registration.Options{Name: "foreign", RemoteConfig: management, MgmtConfig: management}, "Secret gloo-mesh/foreign exists and was not created by meshctl"},
 		"a Secret leads elsewhere": {
 			registration.Options{Name: "unmarked", RemoteConfig: management, MgmtConfig: management}, "leads to https://"},
 		"somebody's ServiceAccount has the name": {
-			registration.Options{Name: "users", RemoteConfig: management, MgmtConfig: management}, "ServiceAccount gloo-mesh/users exists and was not made by meshctl"},
+			registration.Options{Name: "users", RemoteConfig: management, MgmtConfig: management}, "ServiceAccount gloo-mesh/users exists and was not created by meshctl"},
 		"another management plane has the name": {
 			registration.Options{Name: "one", RemoteConfig: remote, MgmtConfig: remote}, "another management plane"},
 	}
@@ -173,7 +173,7 @@ func TestRegisterKeepsVerifyingAtAnotherAddress(t *testing.T) {
 	assert.NotEmpty(t, stored.CA)
 }
 
-func TestRegisterMendsAGarbageSecret(t *testing.T) {
+func TestRegisterReplacesAGarbageSecret(t *testing.T) {
 	t.Parallel()
 	config := sandboxtest.APIServer(t)
 	sandboxtest.MakeNamespace(t, config, "garbage")
@@ -224,13 +224,13 @@ func at(config *rest.Config, host string) *rest.Config {
 	return config
 }
 
-// closedPort is a server that nobody plays.
+// closedPort is the URL of a server that does not exist.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	return "https://" + sandboxtest.Address(t)
 }
 
-// silentPort is a server that accepts connections and says nothing.
+// silentPort is the URL of a server that accepts connections and never answers.
 func silentPort(t *testing.T) string {
 	t.Helper()
 	listener := sandboxtest.Listen(t, "127.0.0.1:0")

@@ -107,7 +107,7 @@ func (r *registration) writeCredential(ctx context.Context) error {
 		return err
 	}
 	if account == nil {
-		return fmt.Errorf("%s: ServiceAccount %s/%s was deleted meanwhile; try again", r.remote.label, r.RemoteNamespace, r.Name)
+		return fmt.Errorf("%s: ServiceAccount %s/%s was deleted in the meantime; try again", r.remote.label, r.RemoteNamespace, r.Name)
 	}
 	user, uid := cluster.ServiceAccountUser(r.RemoteNamespace, r.Name), string(account.GetUID())
 	o := &object{resource: secrets, namespace: r.MgmtNamespace, name: r.Name}

@@ -9,9 +9,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Hints for objects that are somebody else's.
+// Hints for objects that meshctl did not create.
 const (
-	roleHint = "Gloo Mesh 1.x uses the same name: if that no longer runs, delete the object and try again"
+	roleHint = "Gloo Mesh 1.x uses the same name: if it no longer runs, delete the object and try again"
 	nameHint = "delete it if nobody needs it, or choose another cluster name"
 )
 

@@ -10,7 +10,7 @@ const (
 	Updated Action = "updated"
 	// Unchanged: it was there and as it should be; nothing was written.
 	Unchanged Action = "unchanged"
-	// Deleted: it is gone.
+	// Deleted: it was deleted.
 	Deleted Action = "deleted"
 	// Left: it was not removed; the report's Leftovers say how to.
 	Left Action = "left"

@@ -56,8 +56,8 @@ func remoteRules() []rbacv1.PolicyRule {
 	return RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write))
 }
 
-// ownTokenRule lets a ServiceAccount ask for a new token of its own, and of
-// nobody else.
+// ownTokenRule allows a ServiceAccount to request a new token of its own, and
+// of no other.
 func ownTokenRule(serviceAccount string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"},

@@ -119,7 +119,7 @@ func (s *server) unreachable(ctx context.Context, err error) error {
 	return &UnreachableError{Server: s.label, Err: err}
 }
 
-// namespaceExists reports whether a namespace is there and not on its way out.
+// namespaceExists reports whether a namespace exists and is not being deleted.
 func (s *server) namespaceExists(ctx context.Context, name string) (bool, error) {
 	ns, err := s.clientset.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	switch {
