@@ -4,7 +4,7 @@
 //
 // Their dependencies, such as those of Kubernetes, etcd and Istio together, do
 // not fit into one go.mod. So each is a module of its own, and is built on the
-// machine that needs it. meshctl embeds their sources as text archives, because
-// go:embed cannot embed another module; `go run ./demo/helper/pack` writes the
+// machine that needs it. meshctl embeds their sources as text archives: another
+// module cannot be embedded itself. `go run ./demo/helper/pack` writes the
 // archives, and a test fails if they are outdated.
 package helper

@@ -27,9 +27,10 @@ const (
 	// UIDAnnotation is the UID of the registered cluster's kube-system
 	// namespace, which identifies a cluster whatever its name is.
 	UIDAnnotation = "registration.multicluster.solo.io/cluster-uid"
-	// IssuedAnnotation and ExpiresAnnotation bound the life of the token in a
-	// Secret, in RFC 3339 as the registered cluster's clock has it.
-	IssuedAnnotation  = "registration.multicluster.solo.io/token-issued-at"
+	// IssuedAnnotation is when the token in a Secret was issued, in RFC 3339 by the
+	// registered cluster's clock.
+	IssuedAnnotation = "registration.multicluster.solo.io/token-issued-at"
+	// ExpiresAnnotation is when it expires, in the same form.
 	ExpiresAnnotation = "registration.multicluster.solo.io/token-expires-at"
 )
 

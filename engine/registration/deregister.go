@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
-
 	"github.com/meshctl/meshctl/engine/cluster"
 )
 

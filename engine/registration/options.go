@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/clock"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
-
 	"github.com/meshctl/meshctl/engine/cluster"
 )
 
