@@ -66,7 +66,7 @@ func TestWrite(t *testing.T) {
 	assert.Contains(t, said, "was written")
 	assert.Equal(t, "3s", timeout())
 
-	// What somebody else wrote meanwhile stays, and is told of; a status is no matter.
+	// What somebody else wrote meanwhile stays, and is reported; a status does not matter.
 	before, err := editable(get())
 	require.NoError(t, err)
 	next, err := parse(ref, get(), change("requestTimeout: 4s"))

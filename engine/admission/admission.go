@@ -115,7 +115,7 @@ func unknownFields(content map[string]any, s *structural.Structural) []Complaint
 	unknown := pruning.PruneWithOptions(content, s, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	complaints := make([]Complaint, 0, len(unknown))
 	for _, path := range unknown {
-		complaints = append(complaints, Complaint{Field: path, Sentence: fmt.Sprintf("unknown field %q; mend the spelling or the indentation", path)})
+		complaints = append(complaints, Complaint{Field: path, Sentence: fmt.Sprintf("unknown field %q; correct the spelling or the indentation", path)})
 	}
 	return complaints
 }
@@ -144,7 +144,7 @@ func (c *Checker) kind(gvk schema.GroupVersionKind) (*kind, error) {
 			return k, nil
 		}
 	}
-	return nil, fmt.Errorf("%s is not a kind of meshctl; mend apiVersion and kind", gvk)
+	return nil, fmt.Errorf("%s is not a kind of meshctl; correct apiVersion and kind", gvk)
 }
 
 func newKind(version *apiextensionsv1.CustomResourceDefinitionVersion) (*kind, error) {

@@ -90,7 +90,7 @@ func TestComplaints(t *testing.T) {
 			head + "metadata: {name: slow, namespace: bookinfo}\nspec: {policy: {timeout: 3s, retries: {attempts: many}}}\n",
 			[]string{
 				`spec.policy.retries.attempts: must be of type integer: "string"`,
-				`spec.policy.timeout: unknown field "spec.policy.timeout"; mend the spelling or the indentation`,
+				`spec.policy.timeout: unknown field "spec.policy.timeout"; correct the spelling or the indentation`,
 			},
 		},
 		"a broken rule": {
@@ -120,5 +120,5 @@ func TestUnknownKind(t *testing.T) {
 	object := &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal([]byte("apiVersion: v1\nkind: Pod\n"), object))
 	_, err := admission.NewChecker().Check(object)
-	require.ErrorContains(t, err, "Kind=Pod is not a kind of meshctl; mend apiVersion and kind")
+	require.ErrorContains(t, err, "Kind=Pod is not a kind of meshctl; correct apiVersion and kind")
 }

@@ -176,7 +176,7 @@ func (r *Registry) copies() map[string]entry {
 }
 
 // Credentials returns the state of the stored credentials, ascending by cluster,
-// without what became of renewals.
+// without the results of renewals.
 func (r *Registry) Credentials() []CredentialStatus {
 	entries := r.copies()
 	out := make([]CredentialStatus, 0, len(entries))

@@ -27,7 +27,7 @@ import (
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 )
 
-// New returns a scheme with every kind. It is made anew each time, so that a caller may add to its own.
+// New returns a scheme with every kind. Each call returns a new one, so that a caller may add to it.
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{AddOwn, addKubernetes, addIstio, osmconfigv1alpha2.AddToScheme} {

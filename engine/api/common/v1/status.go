@@ -1,6 +1,6 @@
 package v1
 
-// ApprovalState says what became of a resource.
+// ApprovalState is the result for a resource.
 //
 // +kubebuilder:validation:Enum=PENDING;ACCEPTED;INVALID;FAILED
 type ApprovalState string
@@ -16,7 +16,7 @@ const (
 	ApprovalStateFailed ApprovalState = "FAILED"
 )
 
-// ApprovalStatus says what became of a policy on one of its targets.
+// ApprovalStatus is the result for a policy on one of its targets.
 type ApprovalStatus struct {
 	// AcceptanceOrder is the policy's place among those accepted on the target, the first being 0. A lower place wins a
 	// conflict.

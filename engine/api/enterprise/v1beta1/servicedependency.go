@@ -6,12 +6,12 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 )
 
-// ServiceDependency says which Destinations workloads call, so that their proxies need to know of no others.
+// ServiceDependency says which Destinations workloads call, so that their proxies need no configuration for others.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=servicedependencies,scope=Namespaced,shortName=sdep,categories={meshctl,mesh-policy}
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="What became of it"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Workloads",type=integer,JSONPath=`.status.counts.workloads`,description="How many Workloads it selects"
 // +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why it is not accepted"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -19,9 +19,9 @@ type ServiceDependency struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec ServiceDependencySpec `json:"spec,omitempty,omitzero"`
-	// Status is what became of it.
+	// Status is the observed state.
 	Status ServiceDependencyStatus `json:"status,omitempty,omitzero"`
 }
 
@@ -35,13 +35,13 @@ type ServiceDependencySpec struct {
 	DestinationSelectors []commonv1.DestinationSelector `json:"destinationSelectors,omitempty"`
 }
 
-// ServiceDependencyStatus is what became of a ServiceDependency.
+// ServiceDependencyStatus is the observed state of a ServiceDependency.
 type ServiceDependencyStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// State is ACCEPTED only if it is accepted on every selected Workload.
 	State commonv1.ApprovalState `json:"state,omitempty"`
-	// Workloads says what became of it on each selected Workload, by key name.namespace.cluster.
+	// Workloads is the result on each selected Workload, by key name.namespace.cluster.
 	Workloads map[string]commonv1.ApprovalStatus `json:"workloads,omitempty"`
 	// Errors are the reasons why it is not accepted, and what to do about each.
 	Errors []string `json:"errors,omitempty"`

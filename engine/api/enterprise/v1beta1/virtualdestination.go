@@ -13,7 +13,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=virtualdestinations,scope=Namespaced,shortName=vdest,categories={meshctl,mesh-policy}
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="What became of it"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Hostname",type=string,JSONPath=`.spec.hostname`,description="The name by which it is called"
 // +kubebuilder:printcolumn:name="VirtualMesh",type=string,JSONPath=`.spec.virtualMesh.name`,description="Where it is visible"
 // +kubebuilder:printcolumn:name="Port",type=integer,JSONPath=`.spec.port.number`,description="The port by which it is called"
@@ -23,9 +23,9 @@ type VirtualDestination struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec VirtualDestinationSpec `json:"spec,omitempty,omitzero"`
-	// Status is what became of it.
+	// Status is the observed state.
 	Status VirtualDestinationStatus `json:"status,omitempty,omitzero"`
 }
 
@@ -129,13 +129,13 @@ type Locality struct {
 	SubZone string `json:"subZone,omitempty"`
 }
 
-// VirtualDestinationStatus is what became of a VirtualDestination.
+// VirtualDestinationStatus is the observed state of a VirtualDestination.
 type VirtualDestinationStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// State is ACCEPTED only if it is accepted in every mesh.
 	State commonv1.ApprovalState `json:"state,omitempty"`
-	// Meshes says what became of it in each mesh, by key name.namespace.cluster.
+	// Meshes is the result in each mesh, by key name.namespace.cluster.
 	Meshes map[string]commonv1.ApprovalStatus `json:"meshes,omitempty"`
 	// SelectedDestinations are the Destinations behind it.
 	SelectedDestinations []SelectedDestination `json:"selectedDestinations,omitempty"`

@@ -19,9 +19,9 @@ type WasmDeployment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec WasmDeploymentSpec `json:"spec,omitempty,omitzero"`
-	// Status is what became of it.
+	// Status is the observed state.
 	Status WasmDeploymentStatus `json:"status,omitempty,omitzero"`
 }
 
@@ -103,7 +103,7 @@ const (
 	FilterContextGateway FilterContext = "GATEWAY"
 )
 
-// WasmWorkloadState is what became of the filters on a workload.
+// WasmWorkloadState is the state of the filters on a workload.
 //
 // +kubebuilder:validation:Enum=DEPLOYMENT_PENDING;FILTERS_DEPLOYED;DEPLOYMENT_FAILED
 type WasmWorkloadState string
@@ -117,13 +117,13 @@ const (
 	WasmDeploymentFailed WasmWorkloadState = "DEPLOYMENT_FAILED"
 )
 
-// WasmDeploymentStatus is what became of a WasmDeployment.
+// WasmDeploymentStatus is the observed state of a WasmDeployment.
 type WasmDeploymentStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Error says why it is not in force, and what to do.
 	Error string `json:"error,omitempty"`
-	// WorkloadStates says what became of the filters on each workload, by key name.namespace.cluster.
+	// WorkloadStates is the state of the filters on each workload, by key name.namespace.cluster.
 	WorkloadStates map[string]WasmWorkloadState `json:"workloadStates,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=trafficpolicies,scope=Namespaced,shortName=tp,categories={meshctl,mesh-policy}
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="What became of the policy"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Destinations",type=integer,JSONPath=`.status.counts.destinations`,description="How many Destinations it selects"
 // +kubebuilder:printcolumn:name="Problems",type=integer,JSONPath=`.status.counts.problems`,description="On how many it is not accepted"
 // +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why it is not accepted"
@@ -21,9 +21,9 @@ type TrafficPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec TrafficPolicySpec `json:"spec,omitempty,omitzero"`
-	// Status is what became of it.
+	// Status is the observed state.
 	Status TrafficPolicyStatus `json:"status,omitempty,omitzero"`
 }
 
@@ -73,17 +73,17 @@ type Policy struct {
 	RateLimit *RouteRateLimit `json:"rateLimit,omitempty"`
 }
 
-// TrafficPolicyStatus is what became of a TrafficPolicy. Its maps and lists are cut short when they grow large: problems
+// TrafficPolicyStatus is the observed state of a TrafficPolicy. Its maps and lists are cut short when they grow large: problems
 // come first, and counts has the whole numbers.
 type TrafficPolicyStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// LastEnforcedGeneration is the last generation of the spec that was in force on any Destination. It stays when the
-	// policy no longer is, to tell one that ceased to hold from one that never did.
+	// policy no longer is, to tell one that is no longer in force from one that never was.
 	LastEnforcedGeneration int64 `json:"lastEnforcedGeneration,omitempty"`
 	// State is ACCEPTED only if the policy is accepted on every selected Destination.
 	State commonv1.ApprovalState `json:"state,omitempty"`
-	// Destinations says what became of the policy on each selected Destination, by key name.namespace.cluster.
+	// Destinations is the result on each selected Destination, by key name.namespace.cluster.
 	Destinations map[string]commonv1.ApprovalStatus `json:"destinations,omitempty"`
 	// Workloads are the keys of the selected Workloads.
 	Workloads []string `json:"workloads,omitempty"`

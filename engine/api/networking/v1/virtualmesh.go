@@ -12,7 +12,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=virtualmeshes,scope=Namespaced,shortName={vm,vmesh},categories={meshctl,mesh-policy}
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="What became of the VirtualMesh"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Meshes",type=integer,JSONPath=`.status.counts.meshes`,description="How many members it has"
 // +kubebuilder:printcolumn:name="Access",type=string,JSONPath=`.spec.globalAccessPolicy`,description="Whether calls are refused unless allowed"
 // +kubebuilder:printcolumn:name="Federated",type=integer,JSONPath=`.status.counts.destinations`,description="How many Destinations other meshes can reach"
@@ -22,9 +22,9 @@ type VirtualMesh struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec VirtualMeshSpec `json:"spec,omitempty,omitzero"`
-	// Status is what became of it.
+	// Status is the observed state.
 	Status VirtualMeshStatus `json:"status,omitempty,omitzero"`
 }
 
@@ -56,7 +56,7 @@ const (
 	GlobalAccessPolicyDisabled GlobalAccessPolicy = "DISABLED"
 )
 
-// VirtualMeshStatus is what became of a VirtualMesh. Its maps are cut short when they grow large: problems come first,
+// VirtualMeshStatus is the observed state of a VirtualMesh. Its maps are cut short when they grow large: problems come first,
 // and counts has the whole numbers.
 type VirtualMeshStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
@@ -67,9 +67,9 @@ type VirtualMeshStatus struct {
 	Errors []string `json:"errors,omitempty"`
 	// Warnings are what a mesh cannot express, or what has no effect.
 	Warnings []string `json:"warnings,omitempty"`
-	// Meshes says what became of the VirtualMesh on each member, by key name.namespace.cluster.
+	// Meshes is the result on each member, by key name.namespace.cluster.
 	Meshes map[string]commonv1.ApprovalStatus `json:"meshes,omitempty"`
-	// Destinations says what became of the federation of each Destination, by key name.namespace.cluster.
+	// Destinations is the result of the federation of each Destination, by key name.namespace.cluster.
 	Destinations map[string]commonv1.ApprovalStatus `json:"destinations,omitempty"`
 	// Counts are the whole numbers of what is listed above.
 	Counts *commonv1.Counts `json:"counts,omitempty"`

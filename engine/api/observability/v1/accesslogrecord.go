@@ -12,16 +12,16 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=accesslogrecords,scope=Namespaced,shortName=alr,categories={meshctl,mesh-policy}
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="What became of it"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why it is not accepted"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AccessLogRecord struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec AccessLogRecordSpec `json:"spec,omitempty,omitzero"`
-	// Status is what became of it.
+	// Status is the observed state.
 	Status AccessLogRecordStatus `json:"status,omitempty,omitzero"`
 }
 
@@ -77,7 +77,7 @@ const (
 	ComparatorLE Comparator = "LE"
 )
 
-// AccessLogRecordStatus is what became of an AccessLogRecord.
+// AccessLogRecordStatus is the observed state of an AccessLogRecord.
 type AccessLogRecordStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

@@ -151,7 +151,7 @@ type AccessLogRecordScope struct {
 	WorkloadSelectors []commonv1.WorkloadSelector `json:"workloadSelectors,omitempty"`
 }
 
-// RoleStatus is what became of a Role.
+// RoleStatus is the observed state of a Role.
 type RoleStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

@@ -11,7 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=dashboards,scope=Namespaced,shortName=gmdash,categories={meshctl,mesh-settings}
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="What became of the settings"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Issuer",type=string,JSONPath=`.spec.auth.oidc.issuerUrl`,description="Who logs users in"
 // +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why they are not accepted"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -19,9 +19,9 @@ type Dashboard struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec DashboardSpec `json:"spec,omitempty,omitzero"`
-	// Status is what became of it.
+	// Status is the observed state.
 	Status DashboardStatus `json:"status,omitempty,omitzero"`
 }
 
@@ -39,7 +39,7 @@ type DashboardAuth struct {
 	Oidc *OidcConfig `json:"oidc,omitempty"`
 }
 
-// DashboardStatus is what became of the settings.
+// DashboardStatus is the observed state of the settings.
 type DashboardStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

@@ -12,7 +12,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=settings,scope=Namespaced,shortName=gmsettings,categories={meshctl,mesh-settings}
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="What became of the settings"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Istio-TLS",type=string,JSONPath=`.spec.mtls.istio.tlsMode`,description="Default TLS mode"
 // +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why they are not accepted"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -20,9 +20,9 @@ type Settings struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec SettingsSpec `json:"spec,omitempty,omitzero"`
-	// Status is what became of it.
+	// Status is the observed state.
 	Status SettingsStatus `json:"status,omitempty,omitzero"`
 }
 
@@ -62,13 +62,13 @@ type IngressGatewayDetector struct {
 	GatewayTlsPortName string `json:"gatewayTlsPortName,omitempty"`
 }
 
-// FederationSettings set when to warn of what VirtualMeshes add to proxies: every proxy of a mesh is told of all services
+// FederationSettings set when to warn of what VirtualMeshes add to proxies: every proxy of a mesh receives all services
 // that are federated to the mesh, and needs memory for each. VirtualMesh.status.proxyLoads has the present numbers.
 type FederationSettings struct {
-	// WarnServiceEntriesPerProxy is how many services of other meshes a proxy may be told of without a warning on the
+	// WarnServiceEntriesPerProxy is how many services of other meshes a proxy may receive without a warning on the
 	// VirtualMesh; no warning if omitted.
 	WarnServiceEntriesPerProxy *uint32 `json:"warnServiceEntriesPerProxy,omitempty"`
-	// WarnEndpointsPerProxy is how many endpoints of such services a proxy may be told of without a warning on the
+	// WarnEndpointsPerProxy is how many endpoints of such services a proxy may receive without a warning on the
 	// VirtualMesh; no warning if omitted.
 	WarnEndpointsPerProxy *uint32 `json:"warnEndpointsPerProxy,omitempty"`
 }
@@ -81,7 +81,7 @@ type RelaySettings struct {
 	Server *commonv1.GrpcServer `json:"server,omitempty"`
 }
 
-// SettingsStatus is what became of the settings.
+// SettingsStatus is the observed state of the settings.
 type SettingsStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
