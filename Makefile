@@ -24,7 +24,7 @@ $(GOLANGCI_LINT) $(CONTROLLER_GEN) $(BENCHSTAT):
 
 # Packages where goroutines share data: these are tested with the race detector.
 # It is not used elsewhere, because it makes clusters and scripts slow.
-RACY := ./cmd/cmdutil/... ./demo/proc/... ./engine/apply/... ./engine/cluster/... ./engine/serve/... ./engine/watch/...
+RACY := ./cmd/cmdutil/... ./demo/proc/... ./engine/apply/... ./engine/cluster/... ./engine/registration/... ./engine/serve/... ./engine/watch/...
 # The detector needs a C compiler; without one, Go turns cgo off.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
