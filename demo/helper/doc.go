@@ -8,3 +8,5 @@
 // module cannot be embedded itself. `go run ./demo/helper/pack` writes the
 // archives, and a test fails if they are outdated.
 package helper
+
+//go:generate go run ./pack

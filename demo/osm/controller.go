@@ -37,7 +37,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// certificateCheck is how often the root certificate is looked at, as in the original.
+// certificateCheck is how often the root certificate is checked, as in the original.
 const certificateCheck = 5 * time.Second
 
 // controller is what the parts of Open Service Mesh share.
@@ -53,7 +53,7 @@ type controller struct {
 	stop         chan struct{}
 }
 
-// startController starts everything and returns; it goes on until stop is closed.
+// startController starts everything and returns; it runs until stop is closed.
 func startController(ctx context.Context, cancel context.CancelFunc, stop chan struct{}, o options) error {
 	access, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *controller) recordEvents(ctx context.Context) error {
 	return events.GenericEventRecorder().Initialize(pod, c.kube, c.namespace)
 }
 
-// read starts the caches of what the controller goes by.
+// read starts the caches of what the controller reads.
 func (c *controller) read(ctx context.Context, access *rest.Config) (err error) {
 	policies, err := policyclient.NewForConfig(access)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command osm plays the control plane of Open Service Mesh: its own packages,
-// put together as its osm-controller does, except that no port is fixed, so that
+// Command osm is the control plane of Open Service Mesh: its own packages, wired
+// as in its osm-controller, except that no port is fixed, so that
 // several may run on one machine.
 //
 //	osm osm-controller [FLAGS]
@@ -50,7 +50,7 @@ func main() {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file with the access to the cluster")
 	flags.StringVar(&o.namespace, "osm-namespace", "osm-system", "namespace of the controller")
 	flags.StringVar(&o.meshName, "mesh-name", "osm", "name of the mesh")
-	flags.StringVar(&o.pod, "pod", "", "name of the pod that stands for the controller; its events are about that")
+	flags.StringVar(&o.pod, "pod", "", "name of the pod that represents the controller; its events are about that pod")
 	flags.StringVar(&o.trustDomain, "trust-domain", "cluster.local", "trust domain of the proxies' certificates")
 	flags.StringVar(&o.webhook, "validator-webhook-config", "osm-validator-mesh-osm", "name of the ValidatingWebhookConfiguration")
 	flags.StringVar(&o.verbosity, "verbosity", constants.DefaultOSMLogLevel, "log level")
@@ -70,7 +70,7 @@ func main() {
 	}
 }
 
-// run returns when the process is asked to end.
+// run returns when the process receives a signal to end.
 func run(o options) error {
 	if err := logger.SetLogLevel(o.verbosity); err != nil {
 		return fmt.Errorf("--verbosity: %w", err)

@@ -18,9 +18,9 @@ import (
 )
 
 // The one function of Open Service Mesh that starts the webhook has its port as
-// a constant. What judges is not exported, but it is what has to judge here; so
-// it is linked by name. The types below are laid out as the originals of the
-// version in go.mod: look at them again when that changes.
+// a constant. The validation is not exported, and it has to be the real one here,
+// so it is linked by name. The types below have the layout of the originals in the
+// version of go.mod: check them again when that changes.
 
 type judge func(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
 

@@ -39,7 +39,7 @@ func istioManifests(args []string) int {
 		fmt.Fprintf(os.Stderr, "istio-manifests: rendering the charts: %v\n", err)
 		return 1
 	}
-	// They come out of a map.
+	// They come from a map, in any order.
 	slices.SortFunc(sets, func(a, b manifest.ManifestSet) int {
 		return strings.Compare(string(a.Component), string(b.Component))
 	})

@@ -30,7 +30,7 @@ func scheduler([]string) int         { return run(schedulerapp.NewSchedulerComma
 
 func run(command *cobra.Command) int { return cli.Run(command) }
 
-// kwok plays the kubelet: pods become Running, with addresses.
+// kwok stands in for the kubelet: pods become Running, with addresses.
 func kwok([]string) int {
 	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
@@ -42,7 +42,7 @@ func kwok([]string) int {
 		return 1
 	}
 	command := kwokcmd.NewCommand(ctx)
-	// Its --version flag would be registered twice: the API server linked beside it has one too.
+	// Its --version flag would be registered twice: the API server linked into the same binary registers it, too.
 	command.Version = ""
 	command.PersistentFlags().AddFlagSet(flags)
 	if err := command.ExecuteContext(ctx); err != nil {
@@ -52,7 +52,7 @@ func kwok([]string) int {
 	return 0
 }
 
-// kwokStages prints the life of nodes and pods as kwok's own configuration documents.
+// kwokStages prints the stages of nodes and pods as kwok configuration documents.
 func kwokStages([]string) int {
 	for _, doc := range []string{
 		nodefast.DefaultNodeInit,

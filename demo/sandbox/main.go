@@ -1,10 +1,10 @@
-// Command sandbox plays every process of a small Kubernetes cluster with Istio,
-// one role a process: the real components, linked into one binary, so that a
+// Command sandbox runs as every process of a small Kubernetes cluster with Istio,
+// one role for each process: the real components, linked into one binary, so that a
 // cluster needs no container engine and no root.
 //
 //	sandbox ROLE [FLAGS OF THE ROLE]
 //
-// The roles hand their flags to the component unchanged; `sandbox roles` lists them.
+// The roles pass their flags to the component unchanged; `sandbox roles` lists them.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"slices"
 )
 
-// roles are the components this binary can play. Each takes the command line
+// roles are the components this binary can run as. Each takes the command line
 // of the component (args[0] is the program's name) and returns its exit code.
 func roles() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
@@ -45,7 +45,7 @@ func main() {
 		os.Exit(2)
 	}
 	role := os.Args[1]
-	// Components find their flags in os.Args, and name themselves after args[0].
+	// Components read their flags from os.Args, and use args[0] as their name.
 	os.Args = append([]string{role}, os.Args[2:]...)
 	os.Exit(all[role](os.Args))
 }

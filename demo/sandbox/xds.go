@@ -30,9 +30,9 @@ type xdsOptions struct {
 	timeout                   time.Duration
 }
 
-// xds asks a control plane for everything that it tells one proxy, prints it as
-// JSON and ends. It plays the proxy's part of the protocol (state of the world,
-// aggregated), so it works with any control plane of Envoy proxies.
+// xds requests from a control plane all configuration of one proxy, prints it as
+// JSON and exits. It is a client of the aggregated discovery service (state of the
+// world), so it works with any control plane of Envoy proxies.
 func xds(args []string) int {
 	var o xdsOptions
 	flags := pflag.NewFlagSet("xds", pflag.ContinueOnError)

@@ -13,17 +13,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// xdsStream is one conversation with a control plane.
+// xdsStream is one stream of discovery requests to a control plane.
 type xdsStream struct {
 	stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 	node   *core.Node
 	kinds  map[string]*xdsKind // by type URL
 }
 
-// xdsKind is one type of resource and what is known of it.
+// xdsKind is one type of resource and what was received of it.
 type xdsKind struct {
-	// all says that the control plane decides which there are; else they are
-	// asked for by name.
+	// all is set if the control plane decides which resources there are; otherwise
+	// they are requested by name.
 	all bool
 	// wanted are the names that others refer to, asked those of the last request.
 	wanted, asked  map[string]bool
@@ -67,7 +67,7 @@ func (s *xdsStream) collect() error {
 	}
 }
 
-// take stores an answer, acknowledges it, and asks for what it refers to.
+// take stores an answer, acknowledges it, and requests what it refers to.
 func (s *xdsStream) take(response *discovery.DiscoveryResponse) error {
 	kind := s.kinds[response.TypeUrl]
 	if kind == nil {
@@ -118,7 +118,7 @@ func (s *xdsStream) ask(url, nonce string) error {
 	})
 }
 
-// wantReferences works out anew which names are referred to.
+// wantReferences computes which names are referred to.
 func (s *xdsStream) wantReferences() error {
 	wanted := map[string]map[string]bool{endpointType: {}, routeType: {}, secretType: {}}
 	for _, url := range []string{clusterType, listenerType} {
@@ -135,7 +135,7 @@ func (s *xdsStream) wantReferences() error {
 	return nil
 }
 
-// missing names what has been referred to and not been given.
+// missing names what is referred to and was not received.
 func (s *xdsStream) missing() []string {
 	var out []string
 	for _, url := range slices.Sorted(maps.Keys(s.kinds)) {

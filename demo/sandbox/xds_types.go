@@ -32,9 +32,9 @@ func nameOf(message proto.Message) string {
 	return ""
 }
 
-// references calls refer for each resource that message wants from the control
-// plane itself; what it has from elsewhere, such as certificates from the agent
-// beside the proxy, is none of these.
+// references calls refer for each resource that a message needs from the control
+// plane itself; what comes from elsewhere, such as certificates from the proxy's
+// agent, is left out.
 func references(message proto.Message, refer func(url, name string)) error {
 	if c, ok := message.(*cluster.Cluster); ok && c.GetType() == cluster.Cluster_EDS {
 		name := c.GetEdsClusterConfig().GetServiceName()
@@ -43,7 +43,7 @@ func references(message proto.Message, refer func(url, name string)) error {
 		}
 		refer(endpointType, name)
 	}
-	// Range looks into each Any, too.
+	// Range visits each Any, too.
 	err := protorange.Range(message.ProtoReflect(), func(values protopath.Values) error {
 		inner, ok := values.Index(-1).Value.Interface().(protoreflect.Message)
 		if !ok {
@@ -65,8 +65,8 @@ func references(message proto.Message, refer func(url, name string)) error {
 	return nil
 }
 
-// withoutKeys is the message itself, unless it is a Secret: of that, the name
-// and whom it lets in.
+// withoutKeys is the message itself, unless it is a Secret: of that, only the name
+// and the validation context.
 func withoutKeys(message proto.Message) proto.Message {
 	secret, ok := message.(*tls.Secret)
 	if !ok {

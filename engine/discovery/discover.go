@@ -34,14 +34,14 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	}
 	kinds := make([]*detected, 0, len(all))
 	for _, d := range all {
-		kinds = append(kinds, &detected{Detector: d, planes: d.ControlPlanes(x)})
+		kinds = append(kinds, &detected{Detector: d, controlPlanes: d.ControlPlanes(x)})
 	}
 	workloads := x.findWorkloads(kinds)
 	destinations := x.findDestinations(kinds, workloads)
 
 	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations}
 	for _, k := range kinds {
-		for _, p := range k.planes {
+		for _, p := range k.controlPlanes {
 			out.Meshes = append(out.Meshes, p.Mesh)
 		}
 	}

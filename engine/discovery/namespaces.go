@@ -55,7 +55,7 @@ func (x *Index) candidates(kinds []*detected, namespace string) (named, possible
 	ns := x.Namespaces[namespace]
 	for _, k := range kinds {
 		if ns == nil || !k.OptIn {
-			possible = append(possible, k.planes...)
+			possible = append(possible, k.controlPlanes...)
 		}
 		if ns == nil || k.Namespace == nil {
 			continue
@@ -75,5 +75,5 @@ func (x *Index) candidates(kinds []*detected, namespace string) (named, possible
 }
 
 func hasMesh(kinds []*detected) bool {
-	return slices.ContainsFunc(kinds, func(k *detected) bool { return len(k.planes) > 0 })
+	return slices.ContainsFunc(kinds, func(k *detected) bool { return len(k.controlPlanes) > 0 })
 }

@@ -9,7 +9,7 @@ import (
 // detected is a detector with the control planes that it found in a cluster.
 type detected struct {
 	Detector
-	planes []*ControlPlane
+	controlPlanes []*ControlPlane
 }
 
 // resolution is the control plane of a claim.
@@ -28,7 +28,7 @@ type resolution struct {
 // running service is kept.
 func (d *detected) resolve(c Claim) resolution {
 	var matching []*ControlPlane
-	for _, p := range d.planes {
+	for _, p := range d.controlPlanes {
 		if c.Revision == "" || p.Revision == c.Revision {
 			matching = append(matching, p)
 		}
@@ -42,21 +42,21 @@ func (d *detected) resolve(c Claim) resolution {
 			message: fmt.Sprintf("its sidecar could belong to any of %d %s control planes of the cluster, so it is left out", len(matching), d.Name),
 			hint:    d.Fix,
 		}
-	case len(d.planes) == 1 && c.Requested:
-		return doubted(d.planes[0], c)
-	case len(d.planes) == 1:
+	case len(d.controlPlanes) == 1 && c.Requested:
+		return doubted(d.controlPlanes[0], c)
+	case len(d.controlPlanes) == 1:
 		return resolution{
-			plane: d.planes[0],
+			plane: d.controlPlanes[0],
 			code:  snapshot.WorkloadWithoutMesh,
 			message: fmt.Sprintf("its sidecar is of %s %q, which no %s control plane of the cluster has; it is assigned to %s",
-				d.RevisionName, c.Revision, d.Name, d.planes[0].Mesh.Name),
+				d.RevisionName, c.Revision, d.Name, d.controlPlanes[0].Mesh.Name),
 			hint: d.Fix,
 		}
 	default:
 		return resolution{
 			code: snapshot.WorkloadWithoutMesh,
 			message: fmt.Sprintf("its sidecar is of %s %q, which none of the %d %s control planes of the cluster has, so it is left out",
-				d.RevisionName, c.Revision, len(d.planes), d.Name),
+				d.RevisionName, c.Revision, len(d.controlPlanes), d.Name),
 			hint: d.Fix,
 		}
 	}

@@ -195,7 +195,7 @@ func TestResolve(t *testing.T) {
 	revisions := func(list ...string) *detected {
 		d := &detected{Detector: Istio()}
 		for _, r := range list {
-			d.planes = append(d.planes, &ControlPlane{Revision: r, Mesh: &discoveryv1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "istiod-" + r}}})
+			d.controlPlanes = append(d.controlPlanes, &ControlPlane{Revision: r, Mesh: &discoveryv1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "istiod-" + r}}})
 		}
 		return d
 	}

@@ -30,7 +30,7 @@ func (x *Index) findWorkloads(kinds []*detected) []*workload {
 			if !ok {
 				continue
 			}
-			if len(kinds[i].planes) == 0 {
+			if len(kinds[i].controlPlanes) == 0 {
 				orphans[i].add(ctl.ref)
 			} else if m := x.meshOf(kinds[i], ctl, c); m != nil {
 				out = append(out, x.newWorkload(given, ctl, m))

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,7 +120,11 @@ func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []
 	service := d.Spec.KubeService
 	if mesh.Open {
 		support, _ := dialect.Of(snapshot.AccessPolicy, "destinationSelector", snapshot.OpenMesh)
-		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "set enablePermissiveTrafficPolicyMode to false",
+		hint := "configure the mesh to deny what no policy allows"
+		if s := mesh.AccessSetting; s != nil {
+			hint += fmt.Sprintf(": %s in %s %s.%s", s.Field, s.Ref.Kind, s.Ref.Name, s.Ref.Namespace)
+		}
+		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, hint,
 			"mesh %s allows all callers: %s", mesh.Ref.Name, support.Note).At("destinationSelector")}
 	}
 	to := env.accountsOf(i)

@@ -119,9 +119,9 @@ func headers(h *networkingv1.HeaderManipulation) *networking.Headers {
 	return out
 }
 
-// percent rounds to millionths, in which proxies count. Istio cuts the rest off
-// what it has multiplied by 10,000, so that 33.3 would lose one of them and
-// 0.0003 a third: the next number then stands for the same share.
+// percent rounds to millionths, the unit in which proxies count. Istio multiplies by
+// 10,000 and truncates, so that 33.3 would lose one millionth and 0.0003 a third of its
+// value; the next float avoids that.
 func percent(p float64) *networking.Percent {
 	millionths := math.Round(p * 10_000)
 	value := millionths / 10_000

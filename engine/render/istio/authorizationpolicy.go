@@ -76,8 +76,8 @@ func principal(id snapshot.Identity) string {
 	}
 }
 
-// podPorts: callers know the service's ports, but the policy is enforced where
-// the pods listen (istio.io Operation.ports).
+// podPorts maps the service's ports, which policies name, to the ports where the pods
+// listen and where the policy is enforced (istio.io Operation.ports).
 func podPorts(ports []uint32, service *discoveryv1.KubeService) []string {
 	var out []string
 	for _, port := range ports {
@@ -94,8 +94,8 @@ func podPorts(ports []uint32, service *discoveryv1.KubeService) []string {
 	return out
 }
 
-// globalAccess denies everything in a mesh that no other policy allows, but for
-// its gateways.
+// globalAccess denies every request in a mesh that no other policy allows. Gateways are
+// exempt.
 func globalAccess(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 	if plan.DenyByDefault == nil {
 		return nil

@@ -9,14 +9,13 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// sharedRule is a DestinationRule already rendered for views that are alike.
+// sharedRule is a DestinationRule that was rendered for a view with the same content.
 type sharedRule struct {
 	view    *snapshot.View
 	content *snapshot.Content
 }
 
-// destinationRule renders what a view says of connections; nothing if it says
-// nothing.
+// destinationRule renders the connection settings of a view; nothing if there are none.
 func (r *builder) destinationRule(view *snapshot.View, remote bool) {
 	policy := trafficPolicy(view)
 	if policy == nil && len(view.Subsets) == 0 {
@@ -44,7 +43,7 @@ func sameRule(a, b *snapshot.View) bool {
 		snapshot.SameSlice(a.Subsets, b.Subsets)
 }
 
-// ruleOrigins are the policies that a view's connections follow from.
+// ruleOrigins are the policies that set the connection settings of a view.
 func (r *builder) ruleOrigins(view *snapshot.View) []snapshot.Ref {
 	var out []snapshot.Ref
 	for _, p := range r.plan.RequiredSubsets {
@@ -67,7 +66,7 @@ func subsetsOf(list []snapshot.Subset) []*networking.Subset {
 	return out
 }
 
-// trafficPolicy is nil if the view leaves connections as they are.
+// trafficPolicy is nil if the view has no connection settings.
 func trafficPolicy(view *snapshot.View) *networking.TrafficPolicy {
 	if view.Outlier == nil && view.TLS == nil && view.KeepAlive == nil {
 		return nil

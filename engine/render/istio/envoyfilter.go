@@ -12,9 +12,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Filters that sidecars do not have by themselves. They are in the chain of
-// all callers under names of our own, so that no other filter of the same type is
-// enabled or counts twice, and do nothing except where a route enables them.
+// Filters that sidecars do not have by default. All callers have them in their filter
+// chains, under names of our own, so that no other filter of the same type is enabled
+// or counts twice. They do nothing except where a route enables them.
 const (
 	csrfFilter      = "meshctl.csrf"
 	rateLimitFilter = "meshctl.local_ratelimit"
@@ -25,7 +25,7 @@ const (
 
 type object = map[string]any
 
-// Filters renders which filters the callers of a mesh get.
+// Filters renders the filters of the callers of a mesh.
 func (Renderer) Filters(plan *snapshot.FilterPlan, namespace string) []*snapshot.Object {
 	spec := &networking.EnvoyFilter{}
 	if plan.CSRF {
@@ -47,7 +47,7 @@ func (Renderer) Filters(plan *snapshot.FilterPlan, namespace string) []*snapshot
 	}}
 }
 
-// rateLimitStats begins the names of the filter's counters.
+// rateLimitStats is the prefix of the names of the counters of the filter.
 const rateLimitStats = "meshctl_rate_limit"
 
 func addFilter(name string, config object) *networking.EnvoyFilter_EnvoyConfigObjectPatch {
@@ -122,9 +122,9 @@ func configureRoute(name string, configs object) *networking.EnvoyFilter_EnvoyCo
 	}
 }
 
-// routeName is by what an EnvoyFilter finds a route; empty for one that none
-// looks for. It follows from what the route matches, not from its place, so that
-// filters never hold for another route while one of two objects is still the old one.
+// routeName is the name by which an EnvoyFilter finds a route; empty if no EnvoyFilter
+// needs it. It is derived from the match of the route, not from its position: filters
+// then never apply to another route while only one of the two objects is updated.
 func (r *builder) routeName(route *snapshot.Route) string {
 	if route.Action.CSRF == nil && route.Action.RateLimit == nil {
 		return ""

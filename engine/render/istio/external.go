@@ -10,8 +10,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// External makes a service outside all clusters known in each mesh from which
-// requests are sent there: to every caller, as routes may be for any.
+// External makes a service outside of all clusters known in each mesh that sends
+// requests there: to every caller, because routes may be for any of them.
 func (Renderer) External(plan *snapshot.ExternalPlan, namespace string) []*snapshot.Object {
 	e := plan.Destination.Spec.ExternalService
 	spec := &networking.ServiceEntry{

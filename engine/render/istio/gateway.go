@@ -7,8 +7,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// gateways let connections from other clusters pass to the service that their
-// SNI names; the TLS session stays between the two sidecars.
+// gateways passes connections from other clusters on to the service that their SNI
+// names; the TLS session is between the two sidecars.
 func gateways(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 	var out []*snapshot.Object
 	vm := snapshot.RefOf(snapshot.VirtualMesh, plan.VirtualMesh)
@@ -35,10 +35,10 @@ func gateways(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 	return out
 }
 
-// passable are the names of what is at home in a mesh: its own services, and
-// VirtualDestinations, whose names for this use stand for the pods there. With
-// all of the suffix, a gateway would pass connections on to other meshes' services,
-// too: Istio opens a door for each name under the hosts that it knows
+// passable are the hosts that are served in a mesh: its own services, and
+// VirtualDestinations, whose names for this purpose have the pods of the mesh as
+// endpoints. With the whole suffix, a gateway would pass connections on to services of
+// other meshes as well: Istio adds a filter chain for each host that it knows
 // (pilot/pkg/networking/core, builtAutoPassthroughFilterChains).
 func passable(plan *snapshot.MeshPlan) []string {
 	return []string{

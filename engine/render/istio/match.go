@@ -39,9 +39,9 @@ func set(m *map[string]*networking.StringMatch, name string, match *networking.S
 	(*m)[name] = match
 }
 
-// valueMatch renders the condition on a header or query parameter: without a
-// value its presence is what counts, which Istio spells as a StringMatch that
-// matches nothing in particular (istio.io HTTPMatchRequest.headers).
+// valueMatch renders the condition on a header or query parameter. Without a value, its
+// presence is required, which is a StringMatch without a match type in Istio (istio.io
+// HTTPMatchRequest.headers).
 func valueMatch(value string, isRegex bool) *networking.StringMatch {
 	switch {
 	case value == "":
@@ -53,8 +53,8 @@ func valueMatch(value string, isRegex bool) *networking.StringMatch {
 	}
 }
 
-// uriMatch renders a path and whether its case counts; Istio can ignore case
-// only for exact paths and prefixes, and has no suffixes.
+// uriMatch renders a path and whether it is case-sensitive. Istio can ignore case for
+// exact paths and prefixes only, and has no suffixes.
 func uriMatch(m *commonv1.StringMatch) (match *networking.StringMatch, ignoreCase bool) {
 	if m == nil || (*m == commonv1.StringMatch{IgnoreCase: m.IgnoreCase}) {
 		return nil, false
@@ -67,7 +67,7 @@ func uriMatch(m *commonv1.StringMatch) (match *networking.StringMatch, ignoreCas
 	}
 }
 
-// stringMatch renders a match of a whole string; what Istio has no word for
+// stringMatch renders a match of a whole string. What Istio has no match type for
 // becomes a regular expression (RE2).
 func stringMatch(m commonv1.StringMatch) *networking.StringMatch {
 	fold := ""

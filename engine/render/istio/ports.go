@@ -10,13 +10,13 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
-// sctp is a protocol of Kubernetes that Istio has no word for.
+// sctp is a protocol of Kubernetes that Istio does not have.
 const sctp = "SCTP"
 
 const udp = "UDP"
 
-// entryPort reports whether a ServiceEntry can have a port of a Service: no two
-// of its ports can have one number, and of UDP and TCP only TCP passes gateways.
+// entryPort reports whether a ServiceEntry can have a port of a Service: its port
+// numbers are unique, and gateways pass TCP but not UDP.
 func entryPort(service *discoveryv1.KubeService, p discoveryv1.KubeServicePort) bool {
 	if p.Protocol == udp {
 		return !slices.ContainsFunc(service.Ports, func(o discoveryv1.KubeServicePort) bool {
@@ -38,7 +38,8 @@ func servicePorts(service *discoveryv1.KubeService) []*networking.ServicePort {
 	return out
 }
 
-// portName: a single port need not have a name in Kubernetes, but must in Istio.
+// portName names a port: Kubernetes permits a single port without a name, Istio does
+// not.
 func portName(p discoveryv1.KubeServicePort) string {
 	if p.Name != "" {
 		return p.Name
@@ -49,8 +50,8 @@ func portName(p discoveryv1.KubeServicePort) string {
 	return "TCP"
 }
 
-// endpointPortName is what the ServiceEntry calls an endpoint's port; false if
-// it has no such port, which Istio would not accept.
+// endpointPortName is the name of an endpoint's port in the ServiceEntry; false if the
+// ServiceEntry has no such port, which Istio would reject.
 func endpointPortName(service *discoveryv1.KubeService, p discoveryv1.EndpointPort) (string, bool) {
 	for _, s := range service.Ports {
 		if s.Name == p.Name {
@@ -60,7 +61,7 @@ func endpointPortName(service *discoveryv1.KubeService, p discoveryv1.EndpointPo
 	return "", false
 }
 
-// protocols are the names by which Istio knows protocols
+// protocols are the names that Istio accepts
 // (istio.io/latest/docs/ops/configuration/traffic-management/protocol-selection).
 var protocols = map[string]string{
 	"tcp": "TCP", "udp": "UDP", "http": "HTTP", "http2": "HTTP2", "https": "HTTPS", "tls": "TLS",
@@ -71,9 +72,9 @@ var protocols = map[string]string{
 // serverFirst are ports on which the server sends first: sniffing them would hang.
 var serverFirst = map[uint32]bool{25: true, 53: true, 3306: true, 27017: true}
 
-// protocol chooses as Istio does for a Service: the appProtocol, else the
-// beginning of the port's name, else none, and proxies find out by themselves:
-// called TCP, the port would lose its HTTP routes in other clusters only.
+// protocol chooses like Istio does for a Service: the appProtocol, else the prefix of
+// the port's name, else none, and proxies detect it. If it were called TCP, the port
+// would lose its HTTP routes in other clusters only.
 func protocol(p discoveryv1.KubeServicePort) string {
 	if p.Protocol == udp {
 		return udp

@@ -16,8 +16,8 @@ import (
 // Renderer renders plans for Istio.
 type Renderer struct{}
 
-// Destination renders what follows from the plan of one service, in its own
-// mesh and in all that see it.
+// Destination renders the objects for one service, in its own mesh and in all that see
+// it.
 func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object {
 	if plan.Destination.Spec.KubeService == nil {
 		return nil
@@ -63,9 +63,9 @@ func (r *builder) add(ref snapshot.Ref, content *snapshot.Content) {
 	r.objects = append(r.objects, &snapshot.Object{Ref: ref, Content: content})
 }
 
-// place is where the objects of a view stand: in the service's own namespace at
-// home, in the mesh's elsewhere. Away from home the name is that of the
-// Destination, which no two services share.
+// place is the namespace and name of the objects of a view: the service's own namespace
+// in its own cluster, and the mesh's namespace in others. There the name is that of the
+// Destination, which is unique.
 func (r *builder) place(kind snapshot.Kind, view *snapshot.View, remote bool) snapshot.Ref {
 	service := r.plan.Destination.Spec.KubeService.Ref
 	if remote {
@@ -74,8 +74,8 @@ func (r *builder) place(kind snapshot.Kind, view *snapshot.View, remote bool) sn
 	return snapshot.Ref{Kind: kind, Cluster: service.ClusterName, Namespace: service.Namespace, Name: service.Name}
 }
 
-// written reports whether the objects for a mesh are those for a twin of it, to
-// which the service is federated, too.
+// written reports whether the objects for a mesh were written for another revision of
+// the same control plane, to which the service is federated, too.
 func (r *builder) written(mesh *snapshot.MeshPlan) bool {
 	if !mesh.SharesNamespace || r.plan.Federation == nil {
 		return false

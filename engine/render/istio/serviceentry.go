@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// tlsModeLabel on an endpoint says that it takes mutual TLS; endpoints of
-	// ServiceEntries are taken for plain text otherwise: callers would not
-	// encrypt, and gateways that pass connections on leave such endpoints out.
+	// tlsModeLabel on an endpoint says that it accepts mutual TLS. Istio assumes plain
+	// text for endpoints of ServiceEntries without it: callers would not encrypt, and
+	// gateways that pass connections on would leave these endpoints out.
 	tlsModeLabel  = "security.istio.io/tlsMode"
 	tlsModeMutual = "istio"
 	// sameNamespace in exportTo is the object's own namespace.
 	sameNamespace = "."
 )
 
-// serviceEntries make a federated service known: in each mesh that it is
-// federated to, behind the gateways of its own (or at its pods, where the
-// network is flat); and at home, so that gateways know where to pass on what
-// arrives for the federated name.
+// serviceEntries makes a federated service known: in each mesh that it is federated to,
+// with the gateways of its own mesh as endpoints (or its pods, in a flat network), and
+// in its own mesh, so that gateways can pass on what arrives for the federated name.
 func (r *builder) serviceEntries() {
 	f := r.plan.Federation
 	if f == nil {
@@ -74,8 +73,8 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 		return
 	}
 	view := r.rules[0].view // all remote views have the same subsets
-	// No TLS mode: a gateway that passes connections on does not encrypt them,
-	// and takes any mode but mutual TLS as a reason to leave all endpoints out.
+	// No TLS mode: a gateway that passes connections on does not encrypt them, and with
+	// any mode but mutual TLS it would leave out all endpoints.
 	policy := trafficPolicy(&snapshot.View{Outlier: view.Outlier})
 	if len(view.Subsets) == 0 && policy == nil {
 		return
@@ -85,9 +84,9 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 		r.content(spec, true, r.parents(true, r.ruleOrigins(&snapshot.View{Outlier: view.Outlier})...)))
 }
 
-// gatewayNamespaces are where the mesh's own entry must be seen: by the gateways
-// only. Beside others, the mesh's own namespace goes by its name: Istio looks for
-// that, and not for the dot, in what it takes for exported to several.
+// gatewayNamespaces are the namespaces to which the mesh's own entry is exported: those
+// of the gateways. If there are several, the mesh's own namespace is written by its
+// name: Istio does not look for the dot in a list of several.
 func gatewayNamespaces(mesh *snapshot.MeshPlan) []string {
 	var out []string
 	for _, gw := range mesh.Gateways {
@@ -102,9 +101,9 @@ func gatewayNamespaces(mesh *snapshot.MeshPlan) []string {
 	return out
 }
 
-// gatewayEndpoints: every address of every gateway stands for the endpoints
-// behind it, once for each set of labels, weighted by how many have it, so that
-// subsets work and the list stays short.
+// gatewayEndpoints has every address of every gateway as an endpoint, once for each set
+// of labels of the pods behind it and weighted by their number: subsets work, and the
+// list stays short.
 func gatewayEndpoints(service *discoveryv1.KubeService, ports []*networking.ServicePort, gateways []snapshot.GatewayPlan) []*networking.WorkloadEntry {
 	groups := labelGroups(service)
 	var out []*networking.WorkloadEntry
@@ -127,8 +126,8 @@ type labelGroup struct {
 	weight uint32
 }
 
-// labelGroups counts endpoints by their labels, in the order in which they come.
-// A single group needs no weight.
+// labelGroups counts endpoints by their labels, in order of appearance. A single group
+// needs no weight.
 func labelGroups(service *discoveryv1.KubeService) []labelGroup {
 	var groups []labelGroup
 	at := map[string]int{}
@@ -196,7 +195,7 @@ func podEndpoints(service *discoveryv1.KubeService) []*networking.WorkloadEntry 
 	return out
 }
 
-// resolution: host names among the endpoints must be resolved by DNS.
+// resolution is DNS if an endpoint is a host name.
 func resolution(endpoints []*networking.WorkloadEntry) networking.ServiceEntry_Resolution {
 	for _, e := range endpoints {
 		if _, err := netip.ParseAddr(e.Address); err != nil {

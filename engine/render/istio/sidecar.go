@@ -10,9 +10,9 @@ import (
 // anywhere, as the namespace or the name of an egress host, is any.
 const anywhere = "*"
 
-// Sidecar renders the hosts that the proxies of some pods are configured with. Hosts are taken
-// from any namespace, so that routes which callers keep for them in namespaces of
-// their own go on to hold.
+// Sidecar renders the hosts that the proxies of some pods are configured with. Hosts
+// are imported from any namespace, so that routes that callers keep for them in their
+// own namespaces stay in force.
 func (Renderer) Sidecar(plan *snapshot.SidecarPlan, namespace string) []*snapshot.Object {
 	listener := &networking.IstioEgressListener{}
 	for _, h := range plan.Egress.Hosts {

@@ -7,10 +7,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// notYet is why a field has no effect that Istio could be given.
+// notYet is the reason for fields that Istio could express and that are not
+// implemented.
 const notYet = "not available yet"
 
-// dialect is read-only, and one for all: dialects are compared by pointer.
+// dialect is read-only, and the only one: dialects are compared by pointer.
 var dialect = &snapshot.Dialect{
 	Name:   "Istio",
 	Type:   "istio",
@@ -28,9 +29,9 @@ var dialect = &snapshot.Dialect{
 	},
 }
 
-// describe reads what Istio's MeshConfig says of a mesh. Proxies accept callers of
-// their mesh's own trust domain, its aliases, and those of its caCertificates
-// (istio.io MeshConfig.trustDomainAliases).
+// describe reads the MeshConfig of a mesh. Proxies accept callers of the trust domain
+// of their mesh, its aliases, and the trust domains of its caCertificates (istio.io
+// MeshConfig.trustDomainAliases).
 func describe(plan *snapshot.MeshPlan) {
 	spec := plan.Mesh.Spec.Istio
 	plan.TrustDomain = cmp.Or(spec.TrustDomain, plan.TrustDomain)
@@ -111,8 +112,9 @@ func trafficFields() []snapshot.Support {
 			"policy.trafficShift.destinations.weight",
 		),
 		snapshot.Declare(kind, snapshot.Enforced, "it is a comment and has no effect", "httpRequestMatchers.name"),
-		// Istio ranks endpoints by where they are wherever it finds failing ones out
-		// (LocalityLoadBalancerSetting), and knows that of the cluster's own only.
+		// Istio prefers endpoints by locality wherever it detects failing ones
+		// (LocalityLoadBalancerSetting), and knows the localities of its own cluster
+		// only.
 		snapshot.Declare(kind, snapshot.Enforced, "callers then prefer the service's pods in their own zone, as Istio does by itself",
 			"policy.outlierDetection.baseEjectionTime",
 			"policy.outlierDetection.consecutiveErrors",
@@ -141,7 +143,7 @@ func trafficFields() []snapshot.Support {
 	)
 }
 
-// filterFields are those of a TrafficPolicy that need filters of their own.
+// filterFields are the fields of a TrafficPolicy that need filters of our own.
 func filterFields() []snapshot.Support {
 	const kind = snapshot.TrafficPolicy
 	return slices.Concat(

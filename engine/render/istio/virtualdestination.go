@@ -14,14 +14,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// priorityLabel, followed by a number, is on endpoints of that priority; those
-// of the first one have none. Istio ranks endpoints by how many labels of a list
-// they have in common with the caller, and to lack a label is to have it in
-// common (DestinationRule, localityLbSetting.failoverPriority).
+// priorityLabel, followed by a number, is on endpoints of that priority; those of the
+// first priority have none. Istio prefers endpoints that share more labels of a list
+// with the caller, and a label that both lack counts as shared (DestinationRule,
+// localityLbSetting.failoverPriority).
 const priorityLabel = "priority.networking.mesh.gloo.solo.io/"
 
-// VirtualDestination renders what makes a VirtualDestination known in the meshes
-// that see it, and at the gateways on the way.
+// VirtualDestination renders the objects that make a VirtualDestination known in the
+// meshes that see it, and at the gateways in between.
 func (Renderer) VirtualDestination(plan *snapshot.VirtualDestinationPlan, namespace string) []*snapshot.Object {
 	v := &virtualBuilder{plan: plan, namespace: namespace, done: map[snapshot.Ref]bool{}}
 	for _, view := range plan.Views {
@@ -58,7 +58,7 @@ func (v *virtualBuilder) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name s
 	v.objects = append(v.objects, &snapshot.Object{Ref: ref, Content: render.NewContent(v.namespace, spec, parents, parents)})
 }
 
-// callers lets the callers in a mesh know the host name.
+// callers makes the host name known to the callers in a mesh.
 func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 	entry := v.entry(v.plan.Hostname)
 	entry.Addresses = []string{v.plan.Address}
@@ -102,8 +102,8 @@ func (v *virtualBuilder) entry(host string) *networking.ServiceEntry {
 
 func (v *virtualBuilder) portName() string { return strings.ToLower(v.plan.Protocol) }
 
-// passed asks for mutual TLS under the SNI by which gateways find their way: the
-// name of a cluster that the home entry gives them.
+// passed sets mutual TLS with the SNI that gateways expect: the name of a cluster from
+// the entry in the service's own mesh.
 func (v *virtualBuilder) passed(host, subset string) *networking.ClientTLSSettings {
 	return &networking.ClientTLSSettings{
 		Mode: networking.ClientTLSSettings_ISTIO_MUTUAL,
@@ -111,7 +111,7 @@ func (v *virtualBuilder) passed(host, subset string) *networking.ClientTLSSettin
 	}
 }
 
-// trafficPolicy is what failover needs, here or at a gateway.
+// trafficPolicy has the settings that failover needs, for callers or for a gateway.
 func (v *virtualBuilder) trafficPolicy(priorities int) *networking.TrafficPolicy {
 	out := &networking.TrafficPolicy{OutlierDetection: outliers(v.plan.Outlier.Value)}
 	if priorities < 2 {
@@ -125,8 +125,7 @@ func (v *virtualBuilder) trafficPolicy(priorities int) *networking.TrafficPolicy
 	return out
 }
 
-// outliers counts errors that a proxy on the way answered with in the same way
-// as the service's own.
+// outliers counts errors from a proxy in between like errors of the service.
 func outliers(o networkingv1.OutlierDetection) *networking.OutlierDetection {
 	return &networking.OutlierDetection{
 		ConsecutiveGatewayErrors: wrapperspb.UInt32(o.ConsecutiveErrors),

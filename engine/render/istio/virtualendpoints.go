@@ -10,8 +10,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// endpoints are those of one priority. None has a locality: it would split the
-// priority, and where names must be resolved Istio keeps but one locality.
+// endpoints are the endpoints of one priority. None has a locality: it would split the
+// priority, and for host names that DNS resolves Istio keeps only one locality.
 func (v *virtualBuilder) endpoints(priority int, p snapshot.Priority) []*networking.WorkloadEntry {
 	var out []*networking.WorkloadEntry
 	scale := 1
@@ -67,8 +67,8 @@ func (v *virtualBuilder) pods(b *snapshot.BackingPlan) []*networking.WorkloadEnt
 	return out
 }
 
-// gateways stand for the pods behind a service, by which they are weighted:
-// once, or if there are subsets once for each set of labels that these look at.
+// gateways are the endpoints for the pods behind a service, weighted by their number:
+// once, or with subsets once for each set of labels that the subsets use.
 func (v *virtualBuilder) gateways(t snapshot.VirtualTarget, scale uint32) []*networking.WorkloadEntry {
 	var groups []labelGroup
 	for _, pod := range v.pods(t.Backing) {
@@ -104,7 +104,7 @@ func (v *virtualBuilder) gateways(t snapshot.VirtualTarget, scale uint32) []*net
 	return out
 }
 
-// even leaves out weights that are all the same.
+// even removes weights that are all equal.
 func even(endpoints []*networking.WorkloadEntry) {
 	if slices.ContainsFunc(endpoints, func(e *networking.WorkloadEntry) bool { return e.Weight != endpoints[0].Weight }) {
 		return

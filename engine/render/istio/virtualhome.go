@@ -6,8 +6,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// homes let the gateways on the way know where to pass on what arrives: to the
-// pods behind them, and to no gateway.
+// homes makes the gateways in between pass on what arrives: to the pods behind them,
+// and to no other gateway.
 func (v *virtualBuilder) homes() {
 	for _, home := range v.behindGateways() {
 		mesh := home[0].Mesh

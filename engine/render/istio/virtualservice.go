@@ -9,7 +9,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// sharedService is a VirtualService already rendered for views with these routes.
+// sharedService is a VirtualService that was rendered for a view with the same routes.
 type sharedService struct {
 	view    *snapshot.View
 	content *snapshot.Content
@@ -46,7 +46,7 @@ func (r *builder) virtualService(view *snapshot.View, remote bool) {
 	r.add(ref, content)
 }
 
-// routedPorts are the ports that HTTP routes can be about, ascending.
+// routedPorts are the ports that have HTTP routes, ascending.
 func routedPorts(ports []discoveryv1.KubeServicePort) []uint32 {
 	var out []uint32
 	for _, p := range ports {

@@ -6,9 +6,9 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
-// seesRequests follows OSM's protocol of a port: appProtocol, else what the name
-// begins with, else HTTP. A port named tcp, without a dash, is one for HTTP. Of
-// an appProtocol that it does not know it serves neither requests nor connections.
+// seesRequests follows OSM's choice of the protocol of a port: appProtocol, else the
+// prefix of the name, else HTTP. A port named tcp, without a dash, is an HTTP port. OSM
+// serves nothing on a port with an appProtocol that it does not know.
 func seesRequests(p *discoveryv1.KubeServicePort) bool {
 	switch strings.ToLower(p.AppProtocol) {
 	case "":

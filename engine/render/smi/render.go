@@ -20,7 +20,7 @@ import (
 // objects for services only.
 type Renderer struct{ render.Nothing }
 
-// Destination renders what follows from the plan of one service.
+// Destination renders the objects for one service.
 func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object {
 	if plan.Destination.Spec.KubeService == nil {
 		return nil
@@ -68,8 +68,8 @@ func (r *builder) trafficSplit() {
 	}
 }
 
-// backends are ascending by name, each service once: OSM keeps them as a set,
-// in which two alike are one. A single one gets all, whatever its weight.
+// backends are ascending by name, each service once: OSM keeps them as a set, in which
+// equal ones are one. A single backend gets all requests, whatever its weight.
 func backends(targets []snapshot.Target) []splitv1alpha2.TrafficSplitBackend {
 	weights := map[string]int{}
 	var out []splitv1alpha2.TrafficSplitBackend
@@ -95,7 +95,7 @@ func service(t snapshot.Target) string {
 	return name
 }
 
-// access renders grants: who, on which routes, and on which ports. Without a
+// access renders grants: who may call, on which routes and ports. Without a
 // TrafficTarget nobody may call, and with one that has no sources everybody may.
 func (r *builder) access() {
 	own := r.plan.Destination.Spec.KubeService.Ref
@@ -132,7 +132,7 @@ func (r *builder) access() {
 	}
 }
 
-// routes renders what the targets of a policy refer to. Ports stand in a
+// routes renders the objects that the targets of a policy refer to. Ports are in a
 // TCPRoute: the destination of a TrafficTarget has none in this version.
 func (r *builder) routes(name string, g *snapshot.Grant) {
 	policy := g.Rule.Origin.Ref

@@ -13,7 +13,7 @@ import (
 
 const anything = "*"
 
-// route is one path and one method that a rule opens; "*" is any.
+// route is one path and one method that a rule allows; "*" is any.
 type route struct{ path, method string }
 
 // routesOf are the routes of a rule, each once: as single routes, those of two
@@ -86,10 +86,10 @@ func inexpressible(g *snapshot.Grant) []snapshot.CaseValue {
 	return out
 }
 
-// beside says what goes wrong where two grants hold for the same account. OSM
-// checks the port of a connection against the ports of all grants to its
-// caller, and then a request against the first route that matches, whoever it
-// is for; which one is first is left to chance.
+// beside describes the effect of two grants for the same account. OSM checks the port
+// of a connection against the ports of all grants to its caller, and then a request
+// against the first route that matches, whichever caller it is for; the order is
+// undefined.
 func beside(a, b *snapshot.Grant) string {
 	ra, rb := routesOf(a.Rule), routesOf(b.Rule)
 	alike := sameSet(ra, rb)

@@ -7,7 +7,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// dialect is read-only, and one for all: dialects are compared by pointer.
+// dialect is read-only, and the only one: dialects are compared by pointer.
 var dialect = &snapshot.Dialect{
 	Name:   "OSM",
 	Type:   "osm",
@@ -25,9 +25,8 @@ var dialect = &snapshot.Dialect{
 // Service Mesh Interface.
 func (Renderer) Dialect() *snapshot.Dialect { return dialect }
 
-// describe reads the trust domain of an Open Service Mesh, and whether it lets
-// everybody call everybody. If not it denies what no policy allows, in a
-// VirtualMesh or not.
+// describe reads the trust domain of an Open Service Mesh, and whether it permits all
+// calls. If it does not, it denies what no policy allows, in a VirtualMesh or not.
 func describe(plan *snapshot.MeshPlan) {
 	spec := plan.Mesh.Spec.Osm
 	plan.TrustDomain = cmp.Or(spec.TrustDomain, plan.TrustDomain)
