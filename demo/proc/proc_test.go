@@ -48,6 +48,22 @@ func TestStartSaysWhatIsMissing(t *testing.T) {
 	assert.ErrorContains(t, err, "sleeper: starting "+spec.Path)
 }
 
+// TestNothingRunsUnwatched: if the caller dies before the guard watches a process, the
+// program does not run.
+func TestNothingRunsUnwatched(t *testing.T) {
+	t.Parallel()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	defer func() { _ = log.Close() }()
+	command, gate, err := startGated(sleeper(t), log)
+	require.NoError(t, err)
+	require.NoError(t, gate.Close(), "as when the caller dies")
+	require.Error(t, command.Wait())
+	written, err := os.ReadFile(log.Name())
+	require.NoError(t, err)
+	assert.Empty(t, string(written))
+}
+
 func TestReusedNumberIsAnotherProcess(t *testing.T) {
 	t.Parallel()
 	p, err := Start(newGuard(t), sleeper(t))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,26 +52,49 @@ func Start(guard *Guard, spec Spec) (Process, error) {
 	}
 	defer func() { _ = log.Close() }()
 
-	command := exec.Command(spec.Path, spec.Args...)
+	command, gate, err := startGated(spec, log)
+	if err != nil {
+		return Process{}, err
+	}
+	defer func() { _ = gate.Close() }()
+	// Reap it, otherwise it is a zombie until the caller exits.
+	go func() { _ = command.Wait() }()
+	p := Process{Spec: spec, PID: command.Process.Pid}
+	if err := guard.watch(p.PID); err != nil {
+		return Process{}, fmt.Errorf("%s: %w", spec.Name, err)
+	}
+	if p.Started, err = startOf(p.PID); err != nil {
+		return Process{}, fmt.Errorf("%s: reading the start time of process %d: %w", spec.Name, p.PID, err)
+	}
+	if _, err := io.WriteString(gate, "start\n"); err != nil {
+		return Process{}, fmt.Errorf("%s: starting %s: %w", spec.Name, spec.Path, err)
+	}
+	return p, nil
+}
+
+// startGated starts a shell that becomes the process once it reads a line from the
+// gate. If the gate is closed before, also by the death of the caller, the shell
+// exits: no process runs that the guard does not watch.
+func startGated(spec Spec, log *os.File) (*exec.Cmd, io.WriteCloser, error) {
+	path, err := exec.LookPath(spec.Path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: starting %s: %w", spec.Name, spec.Path, err)
+	}
+	command := exec.Command("/bin/sh", append([]string{"-c", `read -r line && exec "$0" "$@" </dev/null`, path}, spec.Args...)...)
 	command.Env = append(os.Environ(), spec.Env...)
 	command.Dir = spec.Dir
 	command.Stdout, command.Stderr = log, log
 	if err := ownSession(command); err != nil {
-		return Process{}, fmt.Errorf("%s: %w", spec.Name, err)
+		return nil, nil, fmt.Errorf("%s: %w", spec.Name, err)
+	}
+	gate, err := command.StdinPipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", spec.Name, err)
 	}
 	if err := command.Start(); err != nil {
-		return Process{}, fmt.Errorf("%s: starting %s: %w", spec.Name, spec.Path, err)
+		return nil, nil, fmt.Errorf("%s: starting /bin/sh: %w", spec.Name, err)
 	}
-	p := Process{Spec: spec, PID: command.Process.Pid}
-	watchErr := guard.watch(p.PID)
-	p.Started, err = startOf(p.PID)
-	// Reap it, otherwise it is a zombie until the caller exits.
-	go func() { _ = command.Wait() }()
-	if err := errors.Join(watchErr, err); err != nil {
-		_ = killGroup(p.PID)
-		return Process{}, fmt.Errorf("%s: reading the start time of process %d: %w", spec.Name, p.PID, err)
-	}
-	return p, nil
+	return command, gate, nil
 }
 
 // Self identifies the calling process.
