@@ -155,8 +155,9 @@ func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []
 		if dialect.Inexpressible != nil && len(out) == 0 {
 			for _, v := range dialect.Inexpressible(g) {
 				support, _ := dialect.Of(snapshot.AccessPolicy, v.Path, v.Case)
-				issue, _ := supportIssue(dialect, support, v.Case, v.Path+" "+v.Value)
-				issues = append(issues, issue)
+				if issue, ok := supportIssue(dialect, support, v.Case, v.Path+" "+v.Value); ok {
+					issues = append(issues, issue)
+				}
 			}
 		}
 		out = append(out, g)
