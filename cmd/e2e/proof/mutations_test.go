@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,17 +137,21 @@ func owned[S, T any](field func(*S) **snapshot.WithOrigin[T], change func(*T)) f
 
 // rule changes a copy of the first rule that has the value.
 func rule(change func(*snapshot.AccessRule) bool) func(*snapshot.DestinationPlan) bool {
-	return func(d *snapshot.DestinationPlan) bool {
-		for i, r := range d.Access {
-			changed := *r
-			if change(&changed) {
-				d.Access = append([]*snapshot.AccessRule(nil), d.Access...)
-				d.Access[i] = &changed
-				return true
-			}
+	return func(d *snapshot.DestinationPlan) bool { return changeFirst(&d.Access, change) }
+}
+
+// changeFirst changes a copy of the first element that has the value, in a copy of
+// the list. It reports whether there is one.
+func changeFirst[T any](list *[]*T, change func(*T) bool) bool {
+	for i, element := range *list {
+		changed := *element
+		if change(&changed) {
+			*list = slices.Clone(*list)
+			(*list)[i] = &changed
+			return true
 		}
-		return false
 	}
+	return false
 }
 
 // undetected returns the mutations that the facts do not detect, or that do not

@@ -58,17 +58,7 @@ func osmMutations() map[string]mutation {
 
 // grant changes a copy of the first grant that has the value.
 func grant(change func(*snapshot.Grant) bool) func(*snapshot.DestinationPlan) bool {
-	return func(d *snapshot.DestinationPlan) bool {
-		for i, g := range d.Grants {
-			changed := *g
-			if change(&changed) {
-				d.Grants = append([]*snapshot.Grant(nil), d.Grants...)
-				d.Grants[i] = &changed
-				return true
-			}
-		}
-		return false
-	}
+	return func(d *snapshot.DestinationPlan) bool { return changeFirst(&d.Grants, change) }
 }
 
 // granted changes a copy of the rule of a grant.
