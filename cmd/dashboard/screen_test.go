@@ -2,12 +2,12 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
@@ -19,8 +19,8 @@ import (
 	"github.com/meshctl/meshctl/tui"
 )
 
-// panicsWith makes the test binary this command with a source that panics when
-// the file of that name exists.
+// panicsWith makes the test binary this command with a source that panics once
+// something is written to the named pipe of that name.
 const panicsWith = "MESHCTL_DASHBOARD_PANICS_WITH"
 
 func TestMain(m *testing.M) {
@@ -58,17 +58,15 @@ func panics(args []string) int {
 
 type panicking struct {
 	tui.Source
-	told bool
+	sent bool
 }
 
 func (p *panicking) Next(ctx context.Context) (*tui.Update, error) {
-	for p.told {
-		if _, err := os.Stat(os.Getenv(panicsWith)); err == nil {
-			panic("planted")
-		}
-		time.Sleep(10 * time.Millisecond)
+	if p.sent {
+		_, err := os.ReadFile(os.Getenv(panicsWith))
+		panic(fmt.Sprint("planted ", err))
 	}
-	p.told = true
+	p.sent = true
 	return p.Source.Next(ctx)
 }
 
@@ -142,11 +140,12 @@ func TestScreenPanic(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, bookinfo)
-	file := filepath.Join(t.TempDir(), "panic")
-	cmd.Env = []string{panicsWith + "=" + file}
+	pipe := filepath.Join(t.TempDir(), "panic")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	cmd.Env = []string{panicsWith + "=" + pipe}
 	x := terminaltest.Start(t, cmd, 100, 30)
 	x.Sees("[1 Fleet]")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.WriteFile(pipe, []byte("now"), 0o600))
 	ended(t, x, cmdutil.ExitFailure)
 	x.Wrote("planted", "please report")
 }
