@@ -100,7 +100,7 @@ func (c *cluster) connect(cfg *rest.Config) {
 	}
 }
 
-// disconnect closes the connections and forgets what they have read.
+// disconnect closes the connections and drops their mirrors.
 func (c *cluster) disconnect() {
 	c.mu.Lock()
 	defer c.unlock()
