@@ -109,7 +109,7 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 	}
 	if len(m.Settings) > 0 {
 		n.settings = virtualmesh.SettingsInForce(m.Settings)
-		if last.settings != nil && sameMetadata(last.settings, n.settings) && reflect.DeepEqual(last.settings.Spec, n.settings.Spec) {
+		if last.settings != nil && snapshot.CompareNames(last.settings, n.settings) == 0 && sameMetadata(last.settings, n.settings) && reflect.DeepEqual(last.settings.Spec, n.settings.Spec) {
 			n.settings = last.settings
 		}
 	}
