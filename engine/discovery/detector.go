@@ -47,8 +47,9 @@ type Reads struct {
 	// Args are the arguments of a container that are read, in a form that Args
 	// returns unchanged. Nil for none.
 	Args func(*corev1.Container) []string
-	// ConfigMap reports whether ConfigMaps of that name are read. Nil for none.
-	ConfigMap func(name string) bool
+	// ConfigMap is the key that is read of ConfigMaps of that name, empty for none,
+	// and how many bytes of its text at most. Nil if none are read.
+	ConfigMap func(name string) (key string, most int)
 }
 
 var detectors = []Detector{Istio(), OSM()}
@@ -99,10 +100,18 @@ func (x *Index) Installation(d *appsv1.Deployment, version string) discoveryv1.M
 	return out
 }
 
-// ReadsConfigMap reports whether a ConfigMap of that name may hold a mesh's
-// settings.
-func ReadsConfigMap(name string) bool {
-	return slices.ContainsFunc(detectors, func(d Detector) bool { return d.Reads.ConfigMap != nil && d.Reads.ConfigMap(name) })
+// ReadConfigMap is what is read of a ConfigMap; nil if nothing is.
+func ReadConfigMap(cm *corev1.ConfigMap) map[string]string {
+	for _, d := range detectors {
+		if d.Reads.ConfigMap == nil {
+			continue
+		}
+		key, most := d.Reads.ConfigMap(cm.Name)
+		if text, ok := cm.Data[key]; ok && key != "" {
+			return map[string]string{key: text[:min(len(text), most)]}
+		}
+	}
+	return nil
 }
 
 // ReadAnnotations are the names of the annotations of a workload or pod that are read.

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,12 +34,23 @@ func Istio() Detector {
 		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: Reads{
 			Annotations: istioAnnotations,
-			Env:         []string{istioRevisionEnv, istioSkipTrustDomain},
-			ConfigMap: func(name string) bool {
-				return name == istioConfigMapName || strings.HasPrefix(name, istioConfigMapName+"-")
-			},
+			Env:         []string{istioRevisionEnv, istioSkipTrustDomain, istioMultiRoot},
+			ConfigMap:   istioConfigMap,
 		},
 	}
+}
+
+// istioConfigMap is what is read of a ConfigMap: the settings of a control plane, or
+// the roots that proxies trust. There may be one of the latter in every namespace;
+// one byte more than can be used shows that it has too many.
+func istioConfigMap(name string) (key string, most int) {
+	switch {
+	case name == istioRootsName:
+		return istioRootsKey, maxRootsText + 1
+	case name == istioConfigMapName || strings.HasPrefix(name, istioConfigMapName+"-"):
+		return istioConfigKey, math.MaxInt
+	}
+	return "", 0
 }
 
 // istioAnnotations are those with the revision of a pod's sidecar. The status has

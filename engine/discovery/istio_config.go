@@ -37,6 +37,10 @@ type istioConfig struct {
 	// others whose callers it accepts.
 	aliases, peers []string
 	smartDNS       bool
+	// roots are further bundles of root certificates, and remoteRoots says that there
+	// are others which only the control plane can fetch. See istioMultiRoot.
+	roots       []string
+	remoteRoots bool
 }
 
 // istioConfig reads the settings of a control plane. Settings that cannot be read are
@@ -108,6 +112,11 @@ func parseIstioConfig(text string) (istioConfig, error) {
 	var peers []string
 	for _, root := range config.GetCaCertificates() {
 		peers = append(peers, root.GetTrustDomains()...)
+		if root.GetPem() != "" {
+			out.roots = append(out.roots, root.GetPem())
+		} else if root.GetSpiffeBundleUrl() != "" {
+			out.remoteRoots = true
+		}
 	}
 	out.peers = sortedSet(peers)
 	return out, nil

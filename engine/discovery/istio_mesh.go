@@ -64,7 +64,7 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 	if config.rootNamespace == d.Namespace {
 		config.rootNamespace = "" // as usual
 	}
-	if acceptsAnyTrustDomain(pilot) {
+	if isSet(pilot, istioSkipTrustDomain) {
 		config.peers = []string{discoveryv1.AnyTrustDomain}
 	}
 	installation := x.Installation(d, x.Version(pilot.Image, d, ref))
@@ -78,6 +78,7 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 			PeerTrustDomains:        config.peers,
 			IstiodServiceAccount:    serviceAccount(&d.Spec.Template),
 			SmartDnsProxyingEnabled: config.smartDNS,
+			RootFingerprints:        x.istioRoots(d.Namespace, pilot, config, ref),
 		},
 		AgentInfo: x.agentInfo(),
 	}
@@ -100,8 +101,9 @@ func istiodRevision(d *appsv1.Deployment, pilot *corev1.Container) string {
 	return istioDefault
 }
 
-func acceptsAnyTrustDomain(pilot *corev1.Container) bool {
-	return slices.ContainsFunc(pilot.Env, func(e corev1.EnvVar) bool { return e.Name == istioSkipTrustDomain && isTrue(e.Value) })
+// isSet reports whether an environment variable turns a feature on.
+func isSet(c *corev1.Container, name string) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name && isTrue(e.Value) })
 }
 
 // agentInfo says where the certificate agent of the cluster runs; nil if nowhere.

@@ -268,9 +268,20 @@ func TestWorkloadNames(t *testing.T) {
 	}
 }
 
-func TestReadsConfigMap(t *testing.T) {
+func TestReadConfigMap(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]bool{"istio": true, "istio-1-31": true, "istiod": false, "kube-root-ca.crt": false, "my-istio": false} {
-		assert.Equal(t, want, ReadsConfigMap(name), name)
+	data := map[string]string{"mesh": "m", "root-cert.pem": "r", "other": "o"}
+	for name, want := range map[string]map[string]string{
+		"istio": {"mesh": "m"}, "istio-1-31": {"mesh": "m"}, "istio-ca-root-cert": {"root-cert.pem": "r"},
+		"istiod": nil, "kube-root-ca.crt": nil, "my-istio": nil,
+	} {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+		assert.Equal(t, want, ReadConfigMap(cm), name)
 	}
+	assert.Nil(t, ReadConfigMap(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "istio"}, Data: map[string]string{"": "m"}}))
+	huge := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: istioRootsName}, Data: map[string]string{istioRootsKey: strings.Repeat("r", 2*maxRootsText)},
+	}
+	_, err := fingerprints(ReadConfigMap(huge)[istioRootsKey])
+	assert.ErrorContains(t, err, "more than 65536 bytes", "what is cut off is not taken for the whole")
 }

@@ -18,9 +18,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// withoutCopies leaves out ConfigMaps that are in every namespace and never
-// hold a mesh's configuration.
-const withoutCopies = "metadata.name!=kube-root-ca.crt,metadata.name!=istio-ca-root-cert"
+// withoutCopies leaves out a ConfigMap that is in every namespace and that nothing
+// reads. istio-ca-root-cert is in every namespace, too: a field selector cannot name
+// the few namespaces of control planes, which are known only after discovery.
+const withoutCopies = "metadata.name!=kube-root-ca.crt"
 
 // byHand selects objects that meshctl did not write; package apply watches those
 // that it did.

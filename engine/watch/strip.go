@@ -137,18 +137,14 @@ func stripNode(o *corev1.Node) bool {
 	return true
 }
 
-// meshConfigKey is the key of a ConfigMap under which Istio has its mesh
-// configuration.
-const meshConfigKey = "mesh"
-
-// stripConfigMap keeps a mesh's configuration and nothing of other ConfigMaps.
+// stripConfigMap keeps what discovery reads, and nothing of other ConfigMaps.
 func stripConfigMap(o *corev1.ConfigMap) bool {
-	config, ok := o.Data[meshConfigKey]
-	if !ok || !discovery.ReadsConfigMap(o.Name) {
+	read := discovery.ReadConfigMap(o)
+	if read == nil {
 		*o = corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
 		return false
 	}
-	*o = corev1.ConfigMap{ObjectMeta: essential(o.ObjectMeta), Data: map[string]string{meshConfigKey: config}}
+	*o = corev1.ConfigMap{ObjectMeta: essential(o.ObjectMeta), Data: read}
 	return true
 }
 

@@ -69,6 +69,10 @@ type IstioMesh struct {
 	IngressGateways []IstioIngressGateway `json:"ingressGateways,omitempty"`
 	// SmartDnsProxyingEnabled says that sidecars answer DNS for any host name that the mesh knows.
 	SmartDnsProxyingEnabled bool `json:"smartDnsProxyingEnabled,omitempty"`
+	// RootFingerprints are the SHA-256 fingerprints of the root certificates that proxies of the mesh trust, in lower-case
+	// hexadecimal digits, ascending; omitted if they are not known. They are read from the ConfigMap istio-ca-root-cert in
+	// the namespace of the control plane. It is not part of Gloo Mesh 1.x.
+	RootFingerprints []string `json:"rootFingerprints,omitempty"`
 }
 
 // IstioIngressGateway is a gateway Service. Deprecated.

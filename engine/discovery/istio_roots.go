@@ -1,0 +1,100 @@
+package discovery
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+const (
+	// istioRootsName is the ConfigMap in which istiod writes the roots that proxies
+	// trust (pilot/pkg/features, CACertConfigMapName). It is in all namespaces; only
+	// the one beside the control plane is read, because others may change theirs.
+	istioRootsName = "istio-ca-root-cert"
+	istioRootsKey  = "root-cert.pem"
+	// istioMultiRoot has proxies trust the meshConfig.caCertificates, too
+	// (pilot/pkg/features, MultiRootMesh).
+	istioMultiRoot = "ISTIO_MULTIROOT_MESH"
+)
+
+// Bounds of a bundle of roots.
+const (
+	// maxRootsText is in bytes; a ConfigMap may have a megabyte.
+	maxRootsText = 64 << 10
+	maxRoots     = 32
+)
+
+const pemBegin = "-----BEGIN "
+
+// istioRoots are the fingerprints of the roots that the proxies of a control plane
+// trust, ascending; nil if they are not known.
+func (x *Index) istioRoots(namespace string, pilot *corev1.Container, config istioConfig, mesh snapshot.Ref) []string {
+	cm := x.ConfigMap(namespace, istioRootsName)
+	if cm == nil {
+		return nil
+	}
+	text, found := cm.Data[istioRootsKey]
+	if !found {
+		return nil
+	}
+	roots, err := fingerprints(text)
+	if err != nil {
+		x.Report(snapshot.Issue{
+			Code: snapshot.MeshUnreadable, Severity: snapshot.Warning, Target: mesh,
+			Ref:     snapshot.Ref{Kind: snapshot.ConfigMap, Cluster: x.Cluster, Namespace: namespace, Name: istioRootsName},
+			Message: fmt.Sprintf("its key %q is not a bundle of root certificates (%v), so it is not known which roots the mesh trusts", istioRootsKey, err),
+			Hint:    "delete it: the control plane writes it again; if that does not help, check root-cert.pem in its Secret cacerts",
+		})
+		return nil
+	}
+	if !isSet(pilot, istioMultiRoot) {
+		return sortedSet(roots)
+	}
+	if config.remoteRoots {
+		return nil
+	}
+	for _, text := range config.roots {
+		// Istio skips what it cannot read.
+		if more, err := fingerprints(text); err == nil {
+			roots = append(roots, more...)
+		}
+	}
+	return sortedSet(roots)
+}
+
+// fingerprints are the SHA-256 of the certificates in a PEM bundle, in hexadecimal
+// digits. Text between the certificates is ignored, as in TLS libraries.
+func fingerprints(text string) ([]string, error) {
+	if len(text) > maxRootsText {
+		return nil, fmt.Errorf("it has more than %d bytes", maxRootsText)
+	}
+	var out []string
+	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("it contains a %.40q", block.Type)
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(out)+1, err)
+		}
+		if len(out) == maxRoots {
+			return nil, fmt.Errorf("it has more than %d certificates", maxRoots)
+		}
+		sum := sha256.Sum256(block.Bytes)
+		out = append(out, hex.EncodeToString(sum[:]))
+	}
+	if len(out) == 0 {
+		return nil, errors.New("it has no certificate")
+	}
+	if len(out) != strings.Count(text, pemBegin) { // package pem skips what it cannot read
+		return nil, errors.New("a certificate is damaged")
+	}
+	return out, nil
+}
