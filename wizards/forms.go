@@ -43,6 +43,7 @@ func TrafficPolicy() *Form {
 	add("timeout", "policy.requestTimeout", "maximum time for a request, including retries", duration())
 	add("retries", "policy.retries.attempts", "number of retries after a failed attempt", number())
 	add("per-try-timeout", "policy.retries.perTryTimeout", "maximum time for one attempt", duration())
+	add("retry-on", "policy.retries.retryOn", "failures to retry after, for all methods, such as connect-failure, gateway-error, reset, 5xx; by default what is safe for the method", words("failure"))
 	add("delay", "policy.faultInjection.fixedDelay", "delay requests by this time, as a test", duration())
 	add("abort", "policy.faultInjection.abort.httpStatus", "fail requests with this HTTP status, as a test", number())
 	add("fault-percent", "policy.faultInjection.percentage", "percentage of the requests that --delay or --abort affects", number())

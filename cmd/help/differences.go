@@ -87,6 +87,16 @@ func trafficDifferences() []difference {
 			"100 %, as documented.",
 		},
 		{
+			"`retries`",
+			"Istio's own conditions: failed connections, refused streams, and two statuses of gRPC. A 503 or a slow try is not retried.",
+			"Requests with an idempotent method (GET, HEAD, OPTIONS, TRACE, PUT, DELETE) are also retried after a 502, 503 or 504, a reset, and a try that exceeds `perTryTimeout`. Others, such as POST, may have been processed and are retried as before. The new field `retryOn` replaces these conditions for every method.",
+		},
+		{
+			"`retries.perTryTimeout` not shorter than `requestTimeout`",
+			"Has no effect, which is not reported.",
+			"A warning.",
+		},
+		{
 			"`faultInjection` in two policies",
 			"If one delays and the other aborts the same requests, the second one is rejected.",
 			"Both apply: delay and abort are two fields.",

@@ -125,8 +125,8 @@ func TestMeshesHasEveryDeclaration(t *testing.T) {
 
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	text := printed(t, "meshes", 80, formatText, "Retries")
-	assert.Equal(t, "TrafficPolicy\n  policy.retries\n      Istio  enforced\n      OSM    not expressible: SMI has no retries\n", text)
+	text := printed(t, "meshes", 80, formatText, "policy.Mirror")
+	assert.Equal(t, "TrafficPolicy\n  policy.mirror\n      Istio  enforced\n      OSM    not expressible: SMI has no mirroring\n", text)
 	text = printed(t, "meshes", 80, formatText, "virtualmesh", "security")
 	assert.Contains(t, text, "mtlsConfig")
 	assert.NotContains(t, text, "federation", "all words must be in a row")

@@ -157,7 +157,7 @@ func fieldsWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string {
 			add(s.Origin)
 		}
 		for _, r := range v.Routes {
-			for _, s := range actionSettings(r.Action) {
+			for _, s := range actionSettings(r) {
 				add(s.Origin)
 			}
 			if t := r.Action.Targets; t != nil {

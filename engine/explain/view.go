@@ -77,7 +77,7 @@ func (x *Index) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
 }
 
 func (x *Index) route(r *snapshot.Route) Route {
-	out := Route{Match: matchText(r.Match), Policies: r.Action.Policies, Settings: actionSettings(r.Action)}
+	out := Route{Match: matchText(r.Match), Policies: r.Action.Policies, Settings: actionSettings(r)}
 	if r.Action.Targets == nil {
 		return out
 	}
@@ -125,12 +125,11 @@ func viewSettings(v *snapshot.View) []Setting {
 }
 
 // actionSettings are the ones of a route, without its targets.
-func actionSettings(a *snapshot.Action) []Setting {
+func actionSettings(r *snapshot.Route) []Setting {
+	a := r.Action
 	var s []Setting
 	s = set(s, "timeout", a.Timeout, shortDuration)
-	s = set(s, "retries", a.Retries, func(r networkingv1.RetryPolicy) string {
-		return fmt.Sprintf("%d%s", r.Attempts, prefixed(", each within ", durationText(r.PerTryTimeout)))
-	})
+	s = append(s, retrySettings(r)...)
 	s = set(s, "delay", a.Delay, func(d snapshot.Delay) string { return shortDuration(d.Duration) + " for " + ofRequests(d.Percent) })
 	s = set(s, "abort", a.Abort, func(x snapshot.Abort) string {
 		return fmt.Sprintf("%d to %s", x.Status, ofRequests(x.Percent))
@@ -142,7 +141,11 @@ func actionSettings(a *snapshot.Action) []Setting {
 	s = set(s, "headers", a.Headers, headersText)
 	s = set(s, "CSRF check", a.CSRF, csrfText)
 	return set(s, "rate limit", a.RateLimit, func(l snapshot.RateLimit) string {
-		return fmt.Sprintf("%d in %s for each calling pod", l.Requests, shortDuration(l.Per))
+		text := fmt.Sprintf("%d in %s for each calling pod", l.Requests, shortDuration(l.Per))
+		if a.Retries != nil && len(r.Match.Retries(a.Retries.Value).AlsoIdempotent) > 0 {
+			text += ", and again for methods that are not idempotent"
+		}
+		return text
 	})
 }
 

@@ -134,6 +134,7 @@ func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *n
 				taken[key] = value
 			}
 		}
+		add(perTryIssues(requests, taken, owners)...)
 	}
 	return issues, taken
 }

@@ -114,7 +114,7 @@ type Action struct {
 	// Targets is nil if requests go to the Destination itself.
 	Targets *WithOrigin[[]Target]
 	Timeout *WithOrigin[time.Duration]
-	Retries *WithOrigin[networkingv1.RetryPolicy]
+	Retries *WithOrigin[Retries]
 	Delay   *WithOrigin[Delay]
 	Abort   *WithOrigin[Abort]
 	CORS    *WithOrigin[networkingv1.CorsPolicy]

@@ -29,17 +29,19 @@ type mutation struct {
 func mutations() map[string]mutation {
 	const routes, connections, access = "routes to ", "connections to ", "who may call "
 	return map[string]mutation{
-		"weight":  {fact: routes, action: target(func(t *snapshot.Target) { t.Weight++ })},
-		"subset":  {fact: routes, action: target(func(t *snapshot.Target) { t.Subset += "x" })},
-		"host":    {fact: routes, action: target(func(t *snapshot.Target) { t.Host = "x" + t.Host })},
-		"port":    {fact: routes, action: target(func(t *snapshot.Target) { t.Port++ })},
-		"timeout": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[time.Duration] { return &a.Timeout }, func(d *time.Duration) { *d += time.Second })},
-		"retries": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[networkingv1.RetryPolicy] { return &a.Retries }, func(r *networkingv1.RetryPolicy) { r.Attempts++ })},
-		"delay":   {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.Delay] { return &a.Delay }, func(d *snapshot.Delay) { d.Percent++ })},
-		"abort":   {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.Abort] { return &a.Abort }, func(x *snapshot.Abort) { x.Status++ })},
-		"mirror":  {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.MirrorTarget] { return &a.Mirror }, func(m *snapshot.MirrorTarget) { m.Percent++ })},
-		"cors":    {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[networkingv1.CorsPolicy] { return &a.CORS }, func(c *networkingv1.CorsPolicy) { c.AllowMethods = nil })},
-		"headers": {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[networkingv1.HeaderManipulation] { return &a.Headers }, func(h *networkingv1.HeaderManipulation) { h.RemoveRequestHeaders = nil })},
+		"weight":                        {fact: routes, action: target(func(t *snapshot.Target) { t.Weight++ })},
+		"subset":                        {fact: routes, action: target(func(t *snapshot.Target) { t.Subset += "x" })},
+		"host":                          {fact: routes, action: target(func(t *snapshot.Target) { t.Host = "x" + t.Host })},
+		"port":                          {fact: routes, action: target(func(t *snapshot.Target) { t.Port++ })},
+		"timeout":                       {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[time.Duration] { return &a.Timeout }, func(d *time.Duration) { *d += time.Second })},
+		"retries":                       {fact: routes, action: owned(retriesOf, func(r *snapshot.Retries) { r.Attempts++ })},
+		"retry conditions":              {fact: routes, action: owned(retriesOf, func(r *snapshot.Retries) { r.On = []networkingv1.RetryCondition{networkingv1.RetryOnInternal} })},
+		"retries of idempotent methods": {fact: routes, action: owned(retriesOf, func(r *snapshot.Retries) { r.AlsoIdempotent = nil })},
+		"delay":                         {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.Delay] { return &a.Delay }, func(d *snapshot.Delay) { d.Percent++ })},
+		"abort":                         {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.Abort] { return &a.Abort }, func(x *snapshot.Abort) { x.Status++ })},
+		"mirror":                        {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[snapshot.MirrorTarget] { return &a.Mirror }, func(m *snapshot.MirrorTarget) { m.Percent++ })},
+		"cors":                          {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[networkingv1.CorsPolicy] { return &a.CORS }, func(c *networkingv1.CorsPolicy) { c.AllowMethods = nil })},
+		"headers":                       {fact: routes, action: owned(func(a *snapshot.Action) **snapshot.WithOrigin[networkingv1.HeaderManipulation] { return &a.Headers }, func(h *networkingv1.HeaderManipulation) { h.RemoveRequestHeaders = nil })},
 		"target headers": {fact: routes, action: func(a *snapshot.Action) bool {
 			if a.Targets == nil || a.Targets.Value[0].Headers == nil {
 				return false
@@ -106,6 +108,8 @@ func mutations() map[string]mutation {
 		}},
 	}
 }
+
+func retriesOf(a *snapshot.Action) **snapshot.WithOrigin[snapshot.Retries] { return &a.Retries }
 
 // target changes the first of several targets.
 func target(change func(*snapshot.Target)) func(*snapshot.Action) bool {

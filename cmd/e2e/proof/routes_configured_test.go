@@ -93,21 +93,21 @@ func configuredAction(r envoy.Route) string {
 		headerText("response", options(r.ResponseHeadersToAdd), r.ResponseHeadersToRemove) + configuredFilters(r)
 }
 
-// retriable are the retry conditions of Istio; they cannot be changed.
-const retriable = "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes"
+// meshRetries and meshRetryOn are Istio's default retry policy
+// (istio.io MeshConfig.defaultHttpRetryPolicy).
+const (
+	meshRetries = 2
+	meshRetryOn = "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes"
+)
 
 func configuredRetries(r *envoy.RetryPolicy) string {
 	switch {
 	case r == nil:
 		return "0"
-	case r.RetryOn != retriable:
-		return "on " + r.RetryOn
-	case r.PerTryTimeout != "":
-		return fmt.Sprintf("%d of %s", r.NumRetries, r.PerTryTimeout)
-	case r.NumRetries == meshRetries:
+	case r.RetryOn == meshRetryOn && r.NumRetries == meshRetries && r.PerTryTimeout == "":
 		return "of the mesh"
 	default:
-		return fmt.Sprint(r.NumRetries)
+		return retryText(r.NumRetries, r.PerTryTimeout, r.RetryOn)
 	}
 }
 

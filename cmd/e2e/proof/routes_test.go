@@ -43,13 +43,32 @@ func plannedRoutes(s seen, p proxy, port uint32) []string {
 		if !contains(p.labels, r.Match.SourceLabels) {
 			continue
 		}
-		match := plannedMatch(r.Match.Request)
-		out = append(out, match+plannedAction(r.Action, s.host, port))
+		match := plannedMatch(r.Match.Request, false)
+		out = append(out, plannedByMethod(r, s.host, port)...)
 		if match == "prefix /" {
 			break // the next routes get no requests of these callers
 		}
 	}
 	return out
+}
+
+// plannedByMethod are two routes if the method decides what is retried.
+func plannedByMethod(r *snapshot.Route, host string, port uint32) []string {
+	match, a := plannedMatch(r.Match.Request, false), *r.Action
+	if a.Retries == nil {
+		return []string{match + plannedAction(&a, host, port)}
+	}
+	all := *a.Retries
+	a.Retries = &all
+	if r.Match.Request != nil && r.Match.Request.Method != "" {
+		all.Value = all.Value.For(r.Match.Request.Method)
+	}
+	routes := []string{match + plannedAction(&a, host, port)}
+	if len(all.Value.AlsoIdempotent) > 0 {
+		all.Value = all.Value.For("GET")
+		routes = append([]string{plannedMatch(r.Match.Request, true) + plannedAction(&a, host, port)}, routes...)
+	}
+	return routes
 }
 
 func contains(labels, selector map[string]string) bool {
@@ -61,12 +80,15 @@ func contains(labels, selector map[string]string) bool {
 	return true
 }
 
-func plannedMatch(m *networkingv1.HttpMatcher) string {
+func plannedMatch(m *networkingv1.HttpMatcher, idempotent bool) string {
+	var conditions []string
+	if idempotent {
+		conditions = append(conditions, "header :method ~ GET|HEAD|OPTIONS|TRACE|PUT|DELETE")
+	}
 	if m == nil {
-		return "prefix /"
+		m = &networkingv1.HttpMatcher{}
 	}
 	parts := []string{plannedPath(m.Uri)}
-	var conditions []string
 	for _, h := range m.Headers {
 		text := "header " + strings.ToLower(h.Name) + plannedValue(h.Value, h.Regex)
 		switch {
@@ -143,23 +165,26 @@ func plannedAction(a *snapshot.Action, host string, port uint32) string {
 	return out + plannedFilters(a)
 }
 
-// meshRetries is Istio's default retry policy
-// (istio.io MeshConfig.defaultHttpRetryPolicy).
-const meshRetries = 2
-
 func plannedRetries(a *snapshot.Action) string {
 	if a.Retries == nil {
 		return "of the mesh"
 	}
 	r := a.Retries.Value
-	switch {
-	case r.PerTryTimeout != nil:
-		return fmt.Sprintf("%d of %s", r.Attempts, protoDuration(r.PerTryTimeout.Duration))
-	case r.Attempts == meshRetries:
-		return "of the mesh"
-	default:
-		return fmt.Sprint(r.Attempts)
+	if r.Attempts == 0 {
+		return "0"
 	}
+	on := make([]string, len(r.On))
+	for i, c := range r.On {
+		on[i] = string(c)
+	}
+	return retryText(uint32(r.Attempts), protoDuration(r.PerTry), strings.Join(on, ","))
+}
+
+func retryText(retries uint32, perTry, on string) string {
+	if perTry == "" || perTry == "0s" {
+		perTry = "any time"
+	}
+	return fmt.Sprintf("%d of %s on %s", retries, perTry, on)
 }
 
 func plannedTargets(a *snapshot.Action, host string, port uint32) string {

@@ -2,6 +2,7 @@ package istio
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -13,11 +14,10 @@ import (
 )
 
 // actions render the fields of an action, each one field of an HTTPRoute. A new
-// field is a function and a line here.
+// field is a function and a line here. Retries come last, see retryRoutes.
 var actions = []func(*snapshot.Action, *networking.HTTPRoute){
 	renderTargets,
 	renderTimeout,
-	renderRetries,
 	renderFault,
 	renderCORS,
 	renderMirror,
@@ -41,14 +41,33 @@ func renderTimeout(a *snapshot.Action, out *networking.HTTPRoute) {
 	}
 }
 
-func renderRetries(a *snapshot.Action, out *networking.HTTPRoute) {
+// retryRoutes adds the retries to a route. Where they depend on the method, the route
+// becomes two: the first matches requests with an idempotent method, the second all
+// others. Both have the name of the route, by which EnvoyFilters find it.
+func retryRoutes(match snapshot.Match, a *snapshot.Action, out *networking.HTTPRoute) []*networking.HTTPRoute {
 	if a.Retries == nil {
-		return
+		return []*networking.HTTPRoute{out}
 	}
-	out.Retries = &networking.HTTPRetry{Attempts: a.Retries.Value.Attempts}
-	if p := a.Retries.Value.PerTryTimeout; p != nil {
-		out.Retries.PerTryTimeout = durationpb.New(p.Duration)
+	r := match.Retries(a.Retries.Value)
+	if len(r.AlsoIdempotent) == 0 {
+		out.Retries = httpRetry(r)
+		return []*networking.HTTPRoute{out}
 	}
+	methods := snapshot.IdempotentMethods()
+	idempotent := out.DeepCopy()
+	for _, m := range idempotent.Match {
+		m.Method = regex(strings.Join(methods, "|"))
+	}
+	idempotent.Retries, out.Retries = httpRetry(r.For(methods[0])), httpRetry(r)
+	return []*networking.HTTPRoute{idempotent, out}
+}
+
+func httpRetry(r snapshot.Retries) *networking.HTTPRetry {
+	on := make([]string, len(r.On))
+	for i, condition := range r.On {
+		on[i] = string(condition)
+	}
+	return &networking.HTTPRetry{Attempts: r.Attempts, PerTryTimeout: seconds(r.PerTry), RetryOn: strings.Join(on, ",")}
 }
 
 func renderFault(a *snapshot.Action, out *networking.HTTPRoute) {

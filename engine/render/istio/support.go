@@ -96,8 +96,6 @@ func trafficFields() []snapshot.Support {
 			"policy.mirror.port",
 			"policy.mtls.istio.tlsMode",
 			"policy.requestTimeout",
-			"policy.retries.attempts",
-			"policy.retries.perTryTimeout",
 			"policy.trafficShift.destinations.kubeService.clusterName",
 			"policy.trafficShift.destinations.kubeService.name",
 			"policy.trafficShift.destinations.kubeService.namespace",
@@ -112,6 +110,9 @@ func trafficFields() []snapshot.Support {
 			"policy.trafficShift.destinations.weight",
 		),
 		snapshot.Declare(kind, snapshot.Enforced, "it is a comment and has no effect", "httpRequestMatchers.name"),
+		snapshot.Declare(kind, snapshot.Enforced,
+			"without retryOn, GET, HEAD, OPTIONS, TRACE, PUT and DELETE are also retried after 502, 503, 504, resets and slow tries; other methods only after failed connections, refused streams, and UNAVAILABLE or CANCELLED of gRPC",
+			"policy.retries.attempts", "policy.retries.perTryTimeout", "policy.retries.retryOn"),
 		// Istio prefers endpoints by locality wherever it detects failing ones
 		// (LocalityLoadBalancerSetting), and knows the localities of its own cluster
 		// only.
@@ -157,7 +158,7 @@ func filterFields() []snapshot.Support {
 			"policy.csrf.percentage",
 			"policy.csrf.shadowEnabled",
 		),
-		snapshot.Declare(kind, snapshot.Enforced, "by the proxy of each calling pod, separately for each matcher and port",
+		snapshot.Declare(kind, snapshot.Enforced, "by the proxy of each calling pod, separately for each matcher and port; beside retries without retryOn, also separately for methods that are idempotent and others",
 			"policy.rateLimit.basic.anonymousLimits"),
 		snapshot.Declare(kind, snapshot.NotExpressible, "proxies cannot tell users who have logged in from others",
 			"policy.rateLimit.basic.authorizedLimits"),

@@ -15,8 +15,8 @@ type sharedService struct {
 	content *snapshot.Content
 }
 
-// virtualService renders the routes of a view. A route is written once for each
-// port of the service, so that requests keep their port.
+// virtualService renders the routes of a view. A route is written for each port of
+// the service, so that requests keep their port.
 func (r *builder) virtualService(view *snapshot.View, remote bool) {
 	ports := routedPorts(r.plan.Destination.Spec.KubeService.Ports)
 	if len(view.Routes) == 0 || len(ports) == 0 {
@@ -36,7 +36,7 @@ func (r *builder) virtualService(view *snapshot.View, remote bool) {
 	for _, route := range view.Routes {
 		policies = append(policies, route.Action.Policies...)
 		for _, port := range ports {
-			spec.Http = append(spec.Http, r.httpRoute(view, route, port))
+			spec.Http = append(spec.Http, r.httpRoutes(view, route, port)...)
 		}
 	}
 	content := r.content(spec, remote, r.parents(remote, policies...))
@@ -58,7 +58,7 @@ func routedPorts(ports []discoveryv1.KubeServicePort) []uint32 {
 	return out
 }
 
-func (r *builder) httpRoute(view *snapshot.View, route *snapshot.Route, port uint32) *networking.HTTPRoute {
+func (r *builder) httpRoutes(view *snapshot.View, route *snapshot.Route, port uint32) []*networking.HTTPRoute {
 	out := &networking.HTTPRoute{Name: r.routeName(route), Match: []*networking.HTTPMatchRequest{matchRequest(route.Match, port)}}
 	for i := range actions {
 		actions[i](route.Action, out)
@@ -66,7 +66,7 @@ func (r *builder) httpRoute(view *snapshot.View, route *snapshot.Route, port uin
 	if out.Route == nil {
 		out.Route = []*networking.HTTPRouteDestination{{Destination: destination(view.Host, port, "")}}
 	}
-	return out
+	return retryRoutes(route.Match, route.Action, out)
 }
 
 func destination(host string, port uint32, subset string) *networking.Destination {
