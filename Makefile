@@ -57,7 +57,7 @@ demo-down: build ## Stop the demo
 	./meshctl demo down
 
 .PHONY: sandbox
-sandbox: build ## Build Kubernetes, Istio and Open Service Mesh for the demo and the tests (about 13 minutes, once)
+sandbox: build ## Build Kubernetes, Istio, Open Service Mesh and the proxies' agent for the demo and the tests (about 14 minutes, once)
 	./meshctl demo prepare --osm
 
 .PHONY: test

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/helper"
+	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
@@ -139,7 +141,8 @@ func TestUpUpDown(t *testing.T) {
 	meshctl := sandboxtest.Meshctl(t)
 	var out bytes.Buffer
 	opts := demo.Options{Dir: filepath.Join(t.TempDir(), "demo"), Meshctl: meshctl, Out: &out}
-	other := demo.Options{Dir: filepath.Join(t.TempDir(), "other"), Meshctl: meshctl}
+	var outOfOther bytes.Buffer
+	other := demo.Options{Dir: filepath.Join(t.TempDir(), "other"), Meshctl: meshctl, Out: &outOfOther, Proxies: demo.ProxiesOff}
 	t.Cleanup(func() {
 		for _, o := range []demo.Options{opts, other} {
 			if err := demo.Down(context.Background(), o); err != nil && !errors.Is(err, demo.ErrNotRunning) {
@@ -154,7 +157,10 @@ func TestUpUpDown(t *testing.T) {
 	before, err := demo.Status(ctx, opts)
 	require.NoError(t, err)
 	require.True(t, before.Healthy(), "%+v", before)
+	sendsRequests(t, opts, out.String())
 	require.NoError(t, demo.Up(ctx, other))
+	assert.Contains(t, outOfOther.String(), "no requests can be sent: proxies are off")
+	require.ErrorIs(t, demo.Send(ctx, other, "productpage-v1", proxies.Call{}, nil), demo.ErrNoProxies)
 
 	crashServe(t, opts)
 	taken, err := net.Listen("tcp", before.Metrics)
@@ -178,6 +184,43 @@ func TestUpUpDown(t *testing.T) {
 	assert.True(t, beside.Healthy(), "%+v", beside)
 	require.NoError(t, demo.Down(ctx, other))
 	requireNoProcess(t, other.Dir)
+}
+
+// sendsRequests checks what Up printed about requests, and what a broken workload
+// answers. It needs nothing where proxies cannot run.
+func sendsRequests(t *testing.T, opts demo.Options, printed string) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := proxies.Prepare(ctx, helper.Progress{}); errors.Is(err, proxies.ErrUnavailable) && os.Getenv("CI") != "true" {
+		t.Logf("not tested: %v", err)
+		return
+	}
+	assert.Regexp(t, `(?m)^  200 requests productpage-v1 to reviews: 1\d\d cluster-2 reviews-v3, \d+ cluster-1 reviews-v\d, \d+ cluster-1 reviews-v\d$`, printed)
+	assert.Contains(t, printed, "\n  200 requests productpage-v1 to details: 200 cluster-1 details-v1\n")
+	assert.Contains(t, printed, "\n  200 requests details-v1 to ratings: 200 refused\n")
+	assert.Regexp(t, `Envoy \d+\.\d+\.\d+`, printed)
+
+	call := proxies.Call{URL: "http://details:9080", Count: 20, Parallel: 2}
+	answers := func() (all []demo.Answer) {
+		require.NoError(t, demo.Send(ctx, opts, "productpage-v1", call, func(traffic demo.Traffic) { all = traffic.Answers }))
+		return all
+	}
+	names, err := demo.Break(ctx, opts, "details", proxies.Fault{Status: http.StatusTeapot})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"details-v1-bookinfo-cluster-1-deployment"}, names)
+	if broken := answers(); assert.Len(t, broken, 1) {
+		assert.Equal(t, http.StatusTeapot, broken[0].Status)
+		assert.Equal(t, 20, broken[0].Count)
+	}
+	_, err = demo.Break(ctx, opts, "", proxies.Fault{})
+	require.NoError(t, err)
+	if repaired := answers(); assert.Len(t, repaired, 1) {
+		assert.Equal(t, http.StatusOK, repaired[0].Status)
+	}
+	_, err = demo.Break(ctx, opts, "nobody", proxies.Fault{})
+	require.ErrorIs(t, err, demo.ErrNoWorkload)
+	err = demo.Send(ctx, opts, "reviews-v1", call, nil)
+	require.ErrorContains(t, err, "name one of reviews-v1-bookinfo-cluster-1-deployment, reviews-v1-bookinfo-cluster-2-deployment")
 }
 
 // crashServe kills the management plane of a demo.

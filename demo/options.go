@@ -15,6 +15,8 @@ type Options struct {
 	Dir string
 	// Runtime is the kind of clusters; empty means RuntimeLocal.
 	Runtime string
+	// Proxies says whether pods have real proxies; empty means ProxiesAuto.
+	Proxies ProxyMode
 	// Meshctl is the path of the meshctl binary to run; empty means the running
 	// binary.
 	Meshctl string
@@ -26,6 +28,17 @@ type Options struct {
 	// Out receives the summary of Up.
 	Out io.Writer
 }
+
+// ProxyMode says whether pods have real proxies.
+type ProxyMode string
+
+// Modes of proxies: where the machine permits them, always (it is an error if it
+// does not), and never.
+const (
+	ProxiesAuto ProxyMode = "auto"
+	ProxiesOn   ProxyMode = "on"
+	ProxiesOff  ProxyMode = "off"
+)
 
 // Progress shows a list of steps. It is used from several goroutines.
 type Progress interface {
@@ -69,6 +82,12 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Runtime == "" {
 		o.Runtime = RuntimeLocal
+	}
+	if o.Proxies == "" {
+		o.Proxies = ProxiesAuto
+	}
+	if o.Proxies != ProxiesAuto && o.Proxies != ProxiesOn && o.Proxies != ProxiesOff {
+		return o, fmt.Errorf("demo: proxies %q: want %s, %s or %s", o.Proxies, ProxiesAuto, ProxiesOn, ProxiesOff)
 	}
 	if o.Progress == nil {
 		o.Progress = silent{}

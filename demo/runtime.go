@@ -7,6 +7,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/proc"
+	"github.com/meshctl/meshctl/demo/proxies"
 )
 
 // RuntimeLocal runs clusters as plain processes on this machine.
@@ -21,6 +22,9 @@ type Runtime interface {
 	// Prepare builds or downloads what all clusters need, which may take minutes
 	// the first time. It reports its progress.
 	Prepare(ctx context.Context, report func(string)) error
+	// StartProxies starts the proxies of the pods of clusters, before the first
+	// application is installed. It returns nil and the reason if there are none.
+	StartProxies(ctx context.Context, clusters []Cluster) (plane *proxies.Plane, why string, err error)
 	// Create creates a cluster with Istio, its sidecar injector, and gateways with
 	// addresses. index, from 1, is different for each cluster of a demo. On error
 	// nothing of the cluster runs.
@@ -51,7 +55,7 @@ type Cluster interface {
 func newRuntime(opts Options, guard *proc.Guard) (Runtime, error) {
 	switch opts.Runtime {
 	case RuntimeLocal:
-		return &localRuntime{dir: opts.Dir, guard: guard, terminal: opts.Terminal}, nil
+		return &localRuntime{dir: opts.Dir, guard: guard, terminal: opts.Terminal, mode: opts.Proxies}, nil
 	default:
 		return nil, fmt.Errorf("demo: unknown runtime %q; the only one is %s", opts.Runtime, RuntimeLocal)
 	}

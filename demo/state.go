@@ -33,6 +33,7 @@ const (
 	lockFile       = "lock"
 	kubeconfigFile = "kubeconfig"
 	logsDir        = "logs"
+	proxiesDir     = "proxies"
 )
 
 // state is the content of state.json in a demo's folder.
@@ -45,6 +46,10 @@ type state struct {
 	// Clusters are the names, the management cluster first.
 	Clusters []string          `json:"clusters"`
 	Versions map[string]string `json:"versions,omitempty"`
+	// Proxies is the process that runs all proxies; NoProxies is why there are
+	// none.
+	Proxies   proc.Process `json:"proxies,omitzero"`
+	NoProxies string       `json:"noProxies,omitempty"`
 	// Serve is the management plane; Metrics its address, host:port.
 	Serve   proc.Process `json:"serve,omitzero"`
 	Metrics string       `json:"metrics,omitempty"`
@@ -122,7 +127,7 @@ func rejectForeign(dir string) error {
 
 // contents are the names of the files in the folder of a demo.
 func contents() []string {
-	return append(clusterNames(), stateFile, lockFile, kubeconfigFile, logsDir)
+	return append(clusterNames(), stateFile, lockFile, kubeconfigFile, logsDir, proxiesDir)
 }
 
 // remove removes the files of a demo, except those in keep, and the folder if it

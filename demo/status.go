@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/meshctl/meshctl/demo/proc"
 )
 
 // Report is the status of a demo as data; Write prints it.
@@ -17,11 +19,15 @@ type Report struct {
 	Phase   Phase     `json:"phase"`
 	Runtime string    `json:"runtime"`
 	Created time.Time `json:"created"`
-	// Versions by component: kubernetes, istio.
+	// Versions by component: kubernetes, istio, envoy.
 	Versions map[string]string `json:"versions,omitempty"`
 	// Kubeconfig is set if the demo is running.
 	Kubeconfig string          `json:"kubeconfig,omitempty"`
 	Clusters   []ClusterReport `json:"clusters,omitempty"`
+	// Proxies is the process that runs all proxies; NoProxies is why there are
+	// none.
+	Proxies   *ProcessReport `json:"proxies,omitempty"`
+	NoProxies string         `json:"noProxies,omitempty"`
 	// Serve is the management plane, Metrics the address it serves metrics on.
 	Serve   ProcessReport `json:"serve"`
 	Metrics string        `json:"metrics,omitempty"`
@@ -44,7 +50,7 @@ type ProcessReport struct {
 
 // Healthy reports whether the demo is up and all of its processes run.
 func (r Report) Healthy() bool {
-	if r.Phase != Running || !r.Serve.Alive {
+	if r.Phase != Running || !r.Serve.Alive || r.Proxies != nil && !r.Proxies.Alive {
 		return false
 	}
 	for _, c := range r.Clusters {
@@ -74,7 +80,11 @@ func Status(_ context.Context, opts Options) (Report, error) {
 	}
 	r := Report{
 		Dir: opts.Dir, Phase: s.Phase, Runtime: s.Runtime, Created: s.Created, Versions: s.Versions, Metrics: s.Metrics,
-		Serve: ProcessReport{s.Serve.Name, s.Serve.PID, s.Serve.Alive(), s.Serve.Log},
+		Serve: reportProcess(s.Serve), NoProxies: s.NoProxies,
+	}
+	if s.Proxies.PID != 0 {
+		plane := reportProcess(s.Proxies)
+		r.Proxies = &plane
 	}
 	if s.Phase == Starting && !s.busy() {
 		// Up was killed, and its guard has killed the processes.
@@ -102,9 +112,13 @@ func reportCluster(c Cluster) ClusterReport {
 		report.Server = config.Host
 	}
 	for _, p := range c.Processes() {
-		report.Processes = append(report.Processes, ProcessReport{p.Name, p.PID, p.Alive(), p.Log})
+		report.Processes = append(report.Processes, reportProcess(p))
 	}
 	return report
+}
+
+func reportProcess(p proc.Process) ProcessReport {
+	return ProcessReport{p.Name, p.PID, p.Alive(), p.Log}
 }
 
 // Kubeconfig returns the path of the kubeconfig file with a context for each

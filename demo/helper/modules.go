@@ -12,11 +12,13 @@ var (
 	sandboxSources []byte
 	//go:embed osm.txtar
 	osmSources []byte
+	//go:embed dataplane.txtar
+	dataplaneSources []byte
 )
 
 // Names are the binaries that can be built; each is a module in demo/NAME, whose
 // archive here is NAME.txtar.
-func Names() []string { return []string{sandbox().name, osm().name} }
+func Names() []string { return []string{sandbox().name, osm().name, dataplane().name} }
 
 // Build returns the path of the binary with Kubernetes and Istio. It builds the
 // binary if this version is not in the cache, which takes minutes and is reported
@@ -33,6 +35,13 @@ func Build(ctx context.Context, progress Progress) (string, error) {
 // Mesh. Beside the binary is a folder crds with the CRDs of Open Service Mesh.
 func BuildOSM(ctx context.Context, progress Progress) (string, error) {
 	return osm().binary(ctx, progress)
+}
+
+// BuildDataplane is like Build for the binary that runs proxies. Beside the binary
+// is a folder bootstrap with Istio's template for the configuration of Envoy. Most
+// of its packages are in the sandbox's binary, too, so it is built after that one.
+func BuildDataplane(ctx context.Context, progress Progress) (string, error) {
+	return dataplane().binary(ctx, progress)
 }
 
 // module is one of the binaries, and the Go module that it is built from.
@@ -62,6 +71,17 @@ func osm() module {
 			return []string{"-X " + path + "/pkg/version.Version=" + v}, err
 		},
 		copied: []copied{{path, "cmd/osm-bootstrap/crds", "crds"}},
+	}
+}
+
+func dataplane() module {
+	return module{
+		name: "dataplane", sources: dataplaneSources,
+		versions: func(m module) ([]string, error) {
+			v, err := m.version("istio.io/api")
+			return []string{"-X istio.io/istio/pkg/version.buildVersion=" + strings.TrimPrefix(v, "v")}, err
+		},
+		copied: []copied{{"istio.io/istio", "tools/packaging/common", "bootstrap"}},
 	}
 }
 

@@ -42,6 +42,13 @@ type Options struct {
 	// APIServerOnly starts only etcd and the API server: objects are stored, and
 	// no controller runs.
 	APIServerOnly bool
+	// RealProxies leaves pods that have a proxy to package proxies, which runs
+	// them; until then, they are not ready. Istio is installed for Envoy as its
+	// project builds it, without the extensions that only Istio's build has.
+	RealProxies bool
+	// Root signs the certificate of Istio's authority, so that clusters with the
+	// same root trust each other. If it is nil, istiod makes its own root.
+	Root *Root
 }
 
 // Cluster is a running cluster, or a stopped one. Its methods may be called
@@ -65,7 +72,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := c.start(ctx, opts.APIServerOnly); err != nil {
+	if err := c.start(ctx, opts); err != nil {
 		return nil, errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
 	}
 	return c, nil
@@ -81,6 +88,12 @@ func Open(dir string, guard *proc.Guard) (*Cluster, error) {
 	}
 	return &Cluster{dir: dir, pki: pki{filepath.Join(dir, "pki")}, guard: guard, state: s}, nil
 }
+
+// Index returns the index that the cluster was created with.
+func (c *Cluster) Index() int { return c.state.Index }
+
+// Istiod returns the address of istiod's port for proxies with TLS.
+func (c *Cluster) Istiod() string { return c.address("istiod-grpcs") }
 
 // Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.state.Name }
@@ -130,7 +143,7 @@ func (c *Cluster) path(parts ...string) string {
 func create(opts Options) (*Cluster, error) {
 	c := &Cluster{
 		dir: opts.Dir, pki: pki{filepath.Join(opts.Dir, "pki")}, guard: opts.Guard,
-		state: state{Name: opts.Name, Index: opts.Index, Helper: opts.Helper, Ports: map[string]int{}},
+		state: state{Name: opts.Name, Index: opts.Index, Helper: opts.Helper, RealProxies: opts.RealProxies, Ports: map[string]int{}},
 	}
 	// etcd requires a data folder that only its owner can read.
 	for _, dir := range []string{c.path("logs"), c.path("etcd"), c.path("istiod")} {
@@ -150,6 +163,11 @@ func create(opts Options) (*Cluster, error) {
 	if err := c.pki.create(opts.Name, c.server()); err != nil {
 		return nil, err
 	}
+	if opts.Root != nil {
+		if err := opts.Root.write(c.path("istiod", "etc", "cacerts"), opts.Name); err != nil {
+			return nil, err
+		}
+	}
 	admin, err := os.ReadFile(c.pki.file("admin.kubeconfig"))
 	if err != nil {
 		return nil, err
@@ -160,7 +178,7 @@ func create(opts Options) (*Cluster, error) {
 	return c, files.Write(c.path(auditPolicyFile), []byte(auditPolicy()))
 }
 
-func (c *Cluster) start(ctx context.Context, apiServerOnly bool) error {
+func (c *Cluster) start(ctx context.Context, opts Options) error {
 	err := c.onFreePorts(func() error {
 		if err := c.run(ctx, Etcd, nil, c.etcdArgs()...); err != nil {
 			return err
@@ -171,12 +189,18 @@ func (c *Cluster) start(ctx context.Context, apiServerOnly bool) error {
 		}
 		return c.waitAPIServer(ctx)
 	})
-	if err != nil || apiServerOnly {
+	if err != nil || opts.APIServerOnly {
 		return err
 	}
 	stages, err := c.helperOutput(ctx, nil, "kwok-stages")
 	if err != nil {
 		return err
+	}
+	if opts.RealProxies {
+		stages, err = withoutProxies(stages)
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name(), err)
+		}
 	}
 	if err := files.Write(c.path(stagesFile), stages); err != nil {
 		return err

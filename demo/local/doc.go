@@ -11,8 +11,9 @@
 //	etcd/            the data
 //	logs/            one file for each process, and audit.log of the API server
 //
-// No proxy runs in the pods; Cluster.Proxy gets the configuration that the control
-// plane would send to a proxy.
+// Package proxies runs real proxies for the pods of clusters that are started with
+// RealProxies. In others no proxy runs; Cluster.Proxy gets the configuration that
+// the control plane would send to a proxy.
 //
 // Tests can install Open Service Mesh instead of Istio (Cluster.InstallOSM).
 //

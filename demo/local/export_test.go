@@ -6,7 +6,9 @@ import "context"
 var Create = create
 
 // Launch starts etcd and the API server.
-func (c *Cluster) Launch(ctx context.Context) error { return c.start(ctx, true) }
+func (c *Cluster) Launch(ctx context.Context) error {
+	return c.start(ctx, Options{APIServerOnly: true})
+}
 
 // Port returns the port of that name.
 func (c *Cluster) Port(name string) int { return c.port(name) }

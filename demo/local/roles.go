@@ -100,7 +100,7 @@ func (c *Cluster) istiodArgs() []string {
 }
 
 func (c *Cluster) istiodEnv() []string {
-	return []string{
+	env := []string{
 		"POD_NAME=istiod", "POD_NAMESPACE=" + istioNamespace, "SERVICE_ACCOUNT=istiod", "REVISION=default",
 		"CLUSTER_ID=" + c.state.Name,
 		"PILOT_CERT_PROVIDER=istiod", "ISTIOD_CUSTOM_HOST=localhost," + loopback,
@@ -108,4 +108,10 @@ func (c *Cluster) istiodEnv() []string {
 		// There is one process; after a kill, a lease would only delay the next one.
 		"ENABLE_LEADER_ELECTION=false",
 	}
+	if c.state.RealProxies {
+		// Envoy as its project builds it does not have these extensions, and
+		// refuses listeners that use them.
+		env = append(env, "PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_ALPN_FILTER=false")
+	}
+	return env
 }

@@ -17,10 +17,12 @@ const stateFile = "state.json"
 
 // state is the content of a cluster's state.json.
 type state struct {
-	Name   string         `json:"name"`
-	Index  int            `json:"index"`
-	Helper string         `json:"helper"`
-	Ports  map[string]int `json:"ports"`
+	Name   string `json:"name"`
+	Index  int    `json:"index"`
+	Helper string `json:"helper"`
+	// RealProxies says that package proxies runs the pods that have a proxy.
+	RealProxies bool           `json:"realProxies,omitempty"`
+	Ports       map[string]int `json:"ports"`
 	// Processes in the order in which they were started.
 	Processes []proc.Process `json:"processes"`
 }

@@ -43,7 +43,7 @@ func APIServer(t testing.TB) *rest.Config {
 	sandbox.mu.Lock()
 	defer sandbox.mu.Unlock()
 	if sandbox.server == nil {
-		server, err := start(build(t), filepath.Join(folder(t), "shared"), 1, true)
+		server, err := start(build(t), filepath.Join(folder(t), "shared"), 1, local.Options{APIServerOnly: true})
 		require.NoError(t, err)
 		sandbox.server = server
 	}
@@ -56,7 +56,7 @@ func APIServer(t testing.TB) *rest.Config {
 // and so on. They start in parallel and stop with the test.
 func APIServers(t testing.TB, n int) []*local.Cluster {
 	t.Helper()
-	return clusters(t, n, true)
+	return clusters(t, n, local.Options{APIServerOnly: true})
 }
 
 // Clusters returns n whole clusters with nodes on which pods run, without Istio
@@ -64,7 +64,7 @@ func APIServers(t testing.TB, n int) []*local.Cluster {
 // parallel and end with the test.
 func Clusters(t testing.TB, n int) []*local.Cluster {
 	t.Helper()
-	return clusters(t, n, false)
+	return clusters(t, n, local.Options{})
 }
 
 // OSM returns the path of the binary with Open Service Mesh, for
@@ -108,7 +108,8 @@ func Listen(t testing.TB, address string) net.Listener {
 	return listener
 }
 
-func clusters(t testing.TB, n int, apiServerOnly bool) []*local.Cluster {
+// clusters starts n clusters. Options have what is common to all of them.
+func clusters(t testing.TB, n int, options local.Options) []*local.Cluster {
 	t.Helper()
 	binary := build(t)
 	sandbox.mu.Lock()
@@ -121,7 +122,7 @@ func clusters(t testing.TB, n int, apiServerOnly bool) []*local.Cluster {
 	var group errgroup.Group
 	for i := range n {
 		group.Go(func() error {
-			c, err := start(binary, filepath.Join(dir, fmt.Sprintf("cluster-%d", i+1)), i+1, apiServerOnly)
+			c, err := start(binary, filepath.Join(dir, fmt.Sprintf("cluster-%d", i+1)), i+1, options)
 			clusters[i] = c
 			return err
 		})
@@ -176,8 +177,7 @@ func folder(t testing.TB) string {
 
 // start does not use the context of the test: the shared server outlives the
 // first test that uses it.
-func start(binary, dir string, index int, apiServerOnly bool) (*local.Cluster, error) {
-	return local.Start(context.Background(), local.Options{
-		Name: filepath.Base(dir), Dir: dir, Helper: binary, Index: index, Guard: sandbox.guard, APIServerOnly: apiServerOnly,
-	})
+func start(binary, dir string, index int, options local.Options) (*local.Cluster, error) {
+	options.Name, options.Dir, options.Helper, options.Index, options.Guard = filepath.Base(dir), dir, binary, index, sandbox.guard
+	return local.Start(context.Background(), options)
 }

@@ -1,0 +1,170 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo"
+	"github.com/meshctl/meshctl/demo/proxies"
+)
+
+// callOptions of `demo call`.
+type callOptions struct {
+	headers []string
+	method  string
+	count   int
+	callers int
+	rate    int
+	timeout time.Duration
+	watch   bool
+}
+
+// watchEvery is the time between two lines of `demo call --watch`, watchRate the
+// requests per second if none are set.
+const (
+	watchEvery = time.Second
+	watchRate  = 50
+)
+
+func newCmdCall(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	cmd, opts := newSub(f, "call WORKLOAD URL", "Send requests as a workload, and show who answers", `  # Send 200 requests from productpage to reviews
+  meshctl demo call productpage-v1 http://reviews:9080/reviews/1 -n 200
+
+  # Keep on, and see shares change while a policy is edited in another window
+  meshctl demo call productpage-v1 http://reviews:9080/reviews/1 --watch
+
+  # Send a header
+  meshctl demo call productpage-v1 http://reviews:9080 --header 'end-user: jason'`, callRun, runF)
+	cmd.Args = cmdutil.Args("WORKLOAD", "URL")
+	cmd.Long = `Sends requests as a workload of the demo, through its proxy, and prints a table by
+answering pod, status and latency.
+
+WORKLOAD is the name of a Workload as "describe workload" takes it, or the
+beginning of one. The URL has the scheme http, grpc or tcp.`
+	c := &opts.call
+	cmd.Flags().IntVarP(&c.count, "requests", "n", 100, "`number` of requests")
+	cmd.Flags().IntVarP(&c.callers, "callers", "c", 10, "`number` of parallel callers, each with its own connection")
+	cmd.Flags().IntVar(&c.rate, "rate", 0, fmt.Sprintf("limit of requests per second; 0 means none, and %d with --watch", watchRate))
+	cmd.Flags().StringArrayVar(&c.headers, "header", nil, "header as `'NAME: VALUE'`; can be repeated")
+	cmd.Flags().StringVar(&c.method, "method", http.MethodGet, "HTTP `method`")
+	cmd.Flags().DurationVar(&c.timeout, "timeout", 30*time.Second, "time for each request")
+	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "send until interrupted, and print the shares each second")
+	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	return cmd
+}
+
+func callRun(ctx context.Context, opts *Options) error {
+	call, err := opts.call.requests(opts.args[1])
+	if err != nil {
+		return err
+	}
+	if opts.call.watch {
+		return watchRun(ctx, opts, call)
+	}
+	var traffic demo.Traffic
+	if err := demo.Send(ctx, opts.demo(), opts.args[0], call, func(t demo.Traffic) { traffic = t }); err != nil {
+		return notFound(err)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return opts.Output.Print(opts.Streams.Out, traffic, func(out io.Writer) error { return trafficTable(traffic).Print(out) })
+}
+
+// requests checks the flags.
+func (c *callOptions) requests(url string) (proxies.Call, error) {
+	if c.count < 1 || c.callers < 1 || c.rate < 0 || c.timeout <= 0 {
+		return proxies.Call{}, cmdutil.FlagErrorf("--requests, --callers and --timeout must be positive, --rate must not be negative")
+	}
+	if !slices.ContainsFunc([]string{"http://", "grpc://", "tcp://"}, func(s string) bool { return strings.HasPrefix(url, s) }) {
+		return proxies.Call{}, cmdutil.FlagErrorf("URL %q: want http://HOST:PORT/PATH, grpc://HOST:PORT or tcp://HOST:PORT", url)
+	}
+	headers := http.Header{}
+	for _, h := range c.headers {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok || strings.TrimSpace(name) == "" {
+			return proxies.Call{}, cmdutil.FlagErrorf("--header %q: want 'NAME: VALUE'", h)
+		}
+		headers.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	call := proxies.Call{
+		URL: url, Method: c.method, Headers: headers, Count: c.count, Parallel: min(c.callers, c.count),
+		Rate: c.rate, TimeoutMs: int(c.timeout.Milliseconds()),
+	}
+	if c.watch {
+		call.Count, call.Parallel, call.EveryMs = 0, c.callers, int(watchEvery.Milliseconds())
+		if call.Rate == 0 {
+			call.Rate = watchRate
+		}
+	}
+	return call, nil
+}
+
+// watchRun prints the shares of each interval until ctx ends.
+func watchRun(ctx context.Context, opts *Options, call proxies.Call) error {
+	var writeErr error
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if opts.Output.Format == cmdutil.FormatTable {
+		_, _ = fmt.Fprintln(opts.Streams.Err, "Sending requests; ctrl-c ends it.")
+	}
+	err := demo.Send(ctx, opts.demo(), opts.args[0], call, func(t demo.Traffic) {
+		var err error
+		switch opts.Output.Format {
+		case cmdutil.FormatTable:
+			_, err = fmt.Fprintf(opts.Streams.Out, "%s  %4d requests: %s\n", time.Now().Format(time.TimeOnly), t.Requests, shares(t))
+		default:
+			err = json.NewEncoder(opts.Streams.Out).Encode(t)
+		}
+		if err != nil {
+			writeErr = err
+			stop()
+		}
+	})
+	return errors.Join(notFound(err), writeErr)
+}
+
+// shares says which share of the requests each answer had.
+func shares(t demo.Traffic) string {
+	if t.Requests == 0 {
+		return "no answer"
+	}
+	parts := make([]string, 0, len(t.Answers))
+	for _, a := range t.Answers {
+		parts = append(parts, fmt.Sprintf("%.0f %% %s", 100*float64(a.Count)/float64(t.Requests), answerText(a)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// answerText says who answered what.
+func answerText(a demo.Answer) string {
+	switch {
+	case a.Workload == "" && a.Status == 0:
+		return "no answer (" + a.Error + ")"
+	case a.Workload == "":
+		return fmt.Sprintf("%d from a proxy (%s)", a.Status, cmdutil.Clean(a.Error))
+	case a.Status != http.StatusOK && a.Status != 0:
+		return fmt.Sprintf("%d from %s %s", a.Status, a.Cluster, a.Workload)
+	}
+	return a.Cluster + " " + a.Workload
+}
+
+func trafficTable(t demo.Traffic) *cmdutil.Table {
+	table := &cmdutil.Table{Header: []string{"CLUSTER", "WORKLOAD", "POD", "STATUS", "REQUESTS", "SHARE", "P50", "P99", "ERROR"}}
+	for _, a := range t.Answers {
+		table.Add(a.Cluster, a.Workload, a.Pod, strconv.Itoa(a.Status), strconv.Itoa(a.Count),
+			fmt.Sprintf("%.1f %%", 100*float64(a.Count)/float64(t.Requests)), fmt.Sprintf("%.1f ms", a.P50Ms), fmt.Sprintf("%.1f ms", a.P99Ms), a.Error)
+	}
+	return table
+}

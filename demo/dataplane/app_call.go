@@ -1,0 +1,351 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// callRequest says which requests an application sends.
+type callRequest struct {
+	// URL has the scheme http, grpc or tcp. The path of a gRPC URL is the method.
+	URL    string `json:"url"`
+	Method string `json:"method,omitempty"`
+	// Headers are sent with each request; Host sets the authority.
+	Headers http.Header `json:"headers,omitempty"`
+	Body    string      `json:"body,omitempty"`
+	// Count is the number of requests; 0 means until the caller goes away.
+	Count int `json:"count,omitempty"`
+	// Parallel is the number of callers, each with connections of its own.
+	Parallel int `json:"parallel,omitempty"`
+	// Rate limits the requests per second of all callers; 0 means no limit.
+	Rate int `json:"rate,omitempty"`
+	// TimeoutMs is the time for one request, in milliseconds; 0 means 30 s.
+	TimeoutMs int `json:"timeoutMs,omitempty"`
+	// EveryMs is the time between two reports, in milliseconds; 0 means one
+	// report at the end.
+	EveryMs int `json:"everyMs,omitempty"`
+	// Fresh opens a new connection for each request.
+	Fresh bool `json:"fresh,omitempty"`
+}
+
+// callReport is a line of the answer: the requests that ended since the last one.
+type callReport struct {
+	Groups []*callGroup `json:"groups"`
+}
+
+// callGroup are the requests with the same outcome.
+type callGroup struct {
+	identity
+	// Status is that of HTTP, or the code of gRPC, 0 for an answer over TCP and
+	// for a request without an answer.
+	Status int `json:"status"`
+	// Error says why there is no answer of the application.
+	Error string `json:"error,omitempty"`
+	// Micros are the latencies, in microseconds.
+	Micros []int64 `json:"micros"`
+	// Headers and Body are those of the first answer.
+	Headers http.Header `json:"headers,omitempty"`
+	Body    string      `json:"body,omitempty"`
+}
+
+// outcome is one answer.
+type outcome struct {
+	identity identity
+	status   int
+	err      string
+	headers  http.Header
+	body     string
+}
+
+// groupKey distinguishes outcomes.
+type groupKey struct {
+	identity identity
+	status   int
+	err      string
+}
+
+// call sends requests as the application, and reports the outcomes as lines of
+// JSON.
+func call(w http.ResponseWriter, r *http.Request) {
+	var request callRequest
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		badRequest(w, err)
+		return
+	}
+	send, err := request.sender()
+	if err != nil {
+		badRequest(w, err)
+		return
+	}
+	c := &caller{request: request, send: send, groups: map[groupKey]*callGroup{}}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.run(ctx)
+	}()
+	every := make(<-chan time.Time)
+	if request.EveryMs > 0 {
+		tick := time.NewTicker(time.Duration(request.EveryMs) * time.Millisecond)
+		defer tick.Stop()
+		every = tick.C
+	}
+	for {
+		select {
+		case <-every:
+			if err := c.report(w); err != nil {
+				return
+			}
+		case <-done:
+			_ = c.report(w) // the caller may be gone
+			return
+		}
+	}
+}
+
+// caller sends the requests of one call.
+type caller struct {
+	request callRequest
+	send    func() sender
+	sent    atomic.Int64
+
+	mu     sync.Mutex
+	groups map[groupKey]*callGroup
+}
+
+// sender sends one request and returns its outcome.
+type sender func(ctx context.Context) outcome
+
+func (c *caller) run(ctx context.Context) {
+	var all sync.WaitGroup
+	start := time.Now()
+	for range max(1, c.request.Parallel) {
+		all.Go(func() {
+			send := c.send()
+			for ctx.Err() == nil {
+				n := c.sent.Add(1)
+				if c.request.Count > 0 && n > int64(c.request.Count) {
+					return
+				}
+				if c.request.Rate > 0 {
+					due := start.Add(time.Duration(n-1) * time.Second / time.Duration(c.request.Rate))
+					select {
+					case <-time.After(time.Until(due)):
+					case <-ctx.Done():
+						return
+					}
+				}
+				c.one(ctx, send)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (c *caller) one(ctx context.Context, send sender) {
+	timeout := 30 * time.Second
+	if c.request.TimeoutMs > 0 {
+		timeout = time.Duration(c.request.TimeoutMs) * time.Millisecond
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	begin := time.Now()
+	o := send(limited)
+	taken := time.Since(begin)
+	if ctx.Err() != nil {
+		return // the caller went away, so this is not an answer
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := groupKey{o.identity, o.status, o.err}
+	group := c.groups[key]
+	if group == nil {
+		group = &callGroup{identity: o.identity, Status: o.status, Error: o.err, Headers: o.headers, Body: o.body}
+		c.groups[key] = group
+	}
+	group.Micros = append(group.Micros, taken.Microseconds())
+}
+
+// report writes a line with the outcomes since the last one.
+func (c *caller) report(w http.ResponseWriter) error {
+	c.mu.Lock()
+	groups := c.groups
+	c.groups = map[groupKey]*callGroup{}
+	c.mu.Unlock()
+	report := callReport{Groups: []*callGroup{}}
+	for _, g := range groups {
+		report.Groups = append(report.Groups, g)
+	}
+	if err := json.NewEncoder(w).Encode(report); err != nil {
+		return err
+	}
+	return http.NewResponseController(w).Flush()
+}
+
+// sender returns what makes a sender for each of the parallel callers.
+func (r callRequest) sender() (func() sender, error) {
+	target, err := url.Parse(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	switch target.Scheme {
+	case "http":
+		return func() sender { return r.http() }, nil
+	case "grpc":
+		return func() sender { return r.grpc(target) }, nil
+	case "tcp":
+		return func() sender { return r.tcp(target) }, nil
+	default:
+		return nil, fmt.Errorf("URL %q: its scheme is not http, grpc or tcp", r.URL)
+	}
+}
+
+// http sends requests over HTTP/1.1.
+func (r callRequest) http() sender {
+	client := &http.Client{
+		Transport:     &http.Transport{DialContext: dialer().DialContext, DisableCompression: true, DisableKeepAlives: r.Fresh},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return func(ctx context.Context) outcome {
+		request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader([]byte(r.Body)))
+		if err != nil {
+			return outcome{err: err.Error()}
+		}
+		request.Header = r.Headers.Clone()
+		if host := r.Headers.Get("Host"); host != "" {
+			request.Host = host
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return outcome{err: brief(err)}
+		}
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+		if err != nil {
+			return outcome{err: brief(err)}
+		}
+		o := outcome{status: response.StatusCode, headers: response.Header, body: string(body)}
+		if json.Unmarshal(body, &o.identity) != nil {
+			// A proxy answered: its text says why.
+			o.err = strings.TrimSpace(string(body[:min(len(body), 200)]))
+		}
+		return o
+	}
+}
+
+// grpc calls the method in the path of the URL.
+func (r callRequest) grpc(target *url.URL) sender {
+	// passthrough: the dialer resolves the name.
+	connection, err := grpc.NewClient("passthrough:///"+target.Host, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer().DialContext(ctx, "tcp4", address)
+		}))
+	if err != nil {
+		return func(context.Context) outcome { return outcome{err: err.Error()} }
+	}
+	method := target.Path
+	if method == "" || method == "/" {
+		method = "/demo.Echo/Echo"
+	}
+	return func(ctx context.Context) outcome {
+		for name, values := range r.Headers {
+			for _, v := range values {
+				ctx = metadata.AppendToOutgoingContext(ctx, name, v)
+			}
+		}
+		var answer wrapperspb.StringValue
+		var header metadata.MD
+		err := connection.Invoke(ctx, method, new(emptypb.Empty), &answer, grpc.Header(&header), grpc.WaitForReady(true))
+		o := outcome{status: int(status.Code(err)), headers: http.Header(header), body: answer.GetValue()}
+		if err != nil {
+			o.err, _, _ = strings.Cut(status.Convert(err).Message(), "\n")
+		} else if err := json.Unmarshal([]byte(o.body), &o.identity); err != nil {
+			o.err = err.Error()
+		}
+		return o
+	}
+}
+
+// tcp sends a line over a new connection, and reads the answer.
+func (r callRequest) tcp(target *url.URL) sender {
+	return func(ctx context.Context) outcome {
+		connection, err := dialer().DialContext(ctx, "tcp4", target.Host)
+		if err != nil {
+			return outcome{err: brief(err)}
+		}
+		defer func() { _ = connection.Close() }()
+		deadline, _ := ctx.Deadline()
+		if err := connection.SetDeadline(deadline); err != nil {
+			return outcome{err: brief(err)}
+		}
+		if _, err := io.WriteString(connection, "hello\n"); err != nil {
+			return outcome{err: brief(err)}
+		}
+		var answer echo
+		if err := json.NewDecoder(connection).Decode(&answer); err != nil {
+			return outcome{err: brief(err)}
+		}
+		return outcome{identity: answer.identity}
+	}
+}
+
+// brief is an error without the addresses of both ends, which differ for each
+// connection.
+func brief(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "timeout"
+	}
+	if code := syscall.Errno(0); errors.As(err, &code) {
+		return code.Error()
+	}
+	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
+		return dns.Err
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}
+
+// dialer connects as the application: its packets are marked, so that they are
+// redirected to the proxy, and the agent resolves names.
+func dialer() *net.Dialer {
+	return &net.Dialer{
+		Control: func(_, _ string, raw syscall.RawConn) error {
+			var err error
+			if controlErr := raw.Control(func(fd uintptr) {
+				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, appMark)
+			}); controlErr != nil {
+				return controlErr
+			}
+			return err
+		},
+		Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, fmt.Sprintf("127.0.0.1:%d", dnsPort))
+		}},
+	}
+}

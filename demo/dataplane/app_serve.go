@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// A request asks the application to misbehave by these headers.
+const (
+	// headerStatus is the HTTP status to answer with.
+	headerStatus = "X-App-Status"
+	// headerDelay is a duration to wait before the answer.
+	headerDelay = "X-App-Delay"
+	// headerReset closes the connection without an answer.
+	headerReset = "X-App-Reset"
+	// headerFirst limits the misbehaviour to the first attempts of the request
+	// that headerRequest names.
+	headerFirst   = "X-App-First"
+	headerRequest = "X-App-Request"
+)
+
+// echo is the answer to an HTTP request: who answers, and what arrived.
+type echo struct {
+	identity
+	Protocol string              `json:"protocol"`
+	Method   string              `json:"method"`
+	Host     string              `json:"host"`
+	Path     string              `json:"path"`
+	Headers  map[string][]string `json:"headers"`
+	// Attempt counts the requests with the same headerRequest, from 1.
+	Attempt int `json:"attempt,omitempty"`
+}
+
+// faults are what `demo break` makes an application do to all requests.
+type faults struct {
+	mu sync.Mutex
+	faultSettings
+}
+
+// faultSettings is the content of PUT /faults.
+type faultSettings struct {
+	// Status is answered instead of 200; 0 means none.
+	Status int `json:"status,omitempty"`
+	// DelayMs delays each answer, in milliseconds.
+	DelayMs int `json:"delayMs,omitempty"`
+}
+
+func (f *faults) set(w http.ResponseWriter, r *http.Request) {
+	var settings faultSettings
+	if err := json.NewDecoder(r.Body).Decode(&settings); err != nil {
+		badRequest(w, err)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faultSettings = settings
+}
+
+func (f *faults) now() faultSettings {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.faultSettings
+}
+
+// received counts the requests that arrived by authority, and the attempts of
+// requests that have a name.
+type received struct {
+	mu       sync.Mutex
+	hosts    map[string]int
+	attempts map[string]int
+}
+
+// keepAttempts bounds the memory for the attempts of named requests.
+const keepAttempts = 10_000
+
+func (r *received) count(host, request string) (attempt int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hosts == nil || len(r.attempts) > keepAttempts {
+		r.hosts, r.attempts = maps.Clone(r.hosts), map[string]int{}
+		if r.hosts == nil {
+			r.hosts = map[string]int{}
+		}
+	}
+	r.hosts[host]++
+	if request == "" {
+		return 0
+	}
+	r.attempts[request]++
+	return r.attempts[request]
+}
+
+// write answers with the number of requests by authority. A mirrored request has
+// the suffix -shadow there.
+func (r *received) write(w http.ResponseWriter, _ *http.Request) {
+	r.mu.Lock()
+	hosts := maps.Clone(r.hosts)
+	r.mu.Unlock()
+	answerJSON(w, hosts)
+}
+
+// httpServer serves HTTP/1.1, HTTP/2 without TLS, and gRPC on the same port.
+func (a *application) httpServer() *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	calls := grpc.NewServer(grpc.UnknownServiceHandler(a.answerGRPC))
+	return &http.Server{
+		Protocols: protocols, ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+				calls.ServeHTTP(w, r)
+				return
+			}
+			a.answer(w, r)
+		}),
+	}
+}
+
+// answer answers an HTTP request.
+func (a *application) answer(w http.ResponseWriter, r *http.Request) {
+	attempt := a.received.count(r.Host, r.Header.Get(headerRequest))
+	answer, wait, err := a.wanted(r.Header, attempt)
+	if err != nil {
+		badRequest(w, err)
+		return
+	}
+	select {
+	case <-time.After(wait):
+	case <-r.Context().Done():
+		return
+	}
+	if answer == reset {
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(answer)
+	_ = json.NewEncoder(w).Encode(echo{ // the caller may be gone
+		identity: a.identity, Protocol: r.Proto, Method: r.Method, Host: r.Host, Path: r.URL.RequestURI(), Headers: r.Header, Attempt: attempt,
+	})
+}
+
+// reset is not a status: the connection is closed.
+const reset = -1
+
+// wanted returns the status and the delay of an answer: as the request asks, else
+// as the application is broken.
+func (a *application) wanted(header http.Header, attempt int) (answer int, wait time.Duration, err error) {
+	broken := a.faults.now()
+	answer, wait = http.StatusOK, time.Duration(broken.DelayMs)*time.Millisecond
+	if broken.Status != 0 {
+		answer = broken.Status
+	}
+	if first, ok, err := number(header, headerFirst); err != nil || ok && attempt > first {
+		return answer, wait, err
+	}
+	if asked, ok, err := number(header, headerStatus); err != nil {
+		return 0, 0, err
+	} else if ok {
+		answer = asked
+	}
+	if delay := header.Get(headerDelay); delay != "" {
+		if wait, err = time.ParseDuration(delay); err != nil {
+			return 0, 0, fmt.Errorf("header %s: %w", headerDelay, err)
+		}
+	}
+	if header.Get(headerReset) != "" {
+		answer = reset
+	}
+	return answer, wait, nil
+}
+
+// answerGRPC answers any unary method with the identity of the pod.
+func (a *application) answerGRPC(_ any, stream grpc.ServerStream) error {
+	header := http.Header{}
+	incoming, _ := metadata.FromIncomingContext(stream.Context())
+	for name, values := range incoming {
+		header[http.CanonicalHeaderKey(name)] = values
+	}
+	host := strings.Join(incoming.Get(":authority"), "")
+	answer, wait, err := a.wanted(header, a.received.count(host, header.Get(headerRequest)))
+	if err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	if err := stream.RecvMsg(new(emptypb.Empty)); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(wait):
+	case <-stream.Context().Done():
+		return stream.Context().Err()
+	}
+	if answer != http.StatusOK {
+		return status.Errorf(codes.Unavailable, "asked to answer %d", answer)
+	}
+	data, err := json.Marshal(echo{identity: a.identity, Protocol: "gRPC", Host: host, Headers: header})
+	if err != nil {
+		return err
+	}
+	return stream.SendMsg(wrapperspb.String(string(data)))
+}
+
+// serveTCP answers each line with the identity of the pod as JSON.
+func (a *application) serveTCP(listener net.Listener) error {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer func() { _ = connection.Close() }()
+			for lines := bufio.NewScanner(connection); lines.Scan(); {
+				a.received.count("tcp", "")
+				broken := a.faults.now()
+				time.Sleep(time.Duration(broken.DelayMs) * time.Millisecond)
+				if broken.Status != 0 {
+					return
+				}
+				if err := json.NewEncoder(connection).Encode(echo{identity: a.identity, Protocol: "TCP", Path: lines.Text()}); err != nil {
+					return
+				}
+			}
+		}()
+	}
+}

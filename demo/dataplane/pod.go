@@ -1,0 +1,376 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// probeEvery is the time between two probes of a pod, restartAfter that from the
+// end of one of its processes to the next start.
+const (
+	probeEvery   = 50 * time.Millisecond
+	restartAfter = time.Second
+)
+
+// pod is a pod that runs: a network namespace, an application unless it is a
+// gateway, and a proxy.
+type pod struct {
+	node    *node
+	cluster *cluster
+	identity
+	uid, ip string
+	gateway bool
+	// folder is the working directory of its processes.
+	folder string
+
+	network *namespace
+	app     *process
+	proxy   *process
+
+	ending chan struct{}
+	once   sync.Once
+
+	mu    sync.Mutex
+	spec  *corev1.Pod
+	ready bool
+	// err is why the pod does not run.
+	err error
+	// told is the fault that the application has.
+	told obeyed
+}
+
+func newPod(n *node, c *cluster, spec *corev1.Pod) *pod {
+	return &pod{
+		node: n, cluster: c, spec: spec, uid: string(spec.UID), ip: spec.Status.PodIP,
+		identity: identity{Cluster: c.Name, Namespace: spec.Namespace, Workload: workloadName(spec), Pod: spec.Name},
+		gateway:  isGateway(spec), folder: filepath.Join(podsDir, string(spec.UID)),
+		ending: make(chan struct{}),
+	}
+}
+
+func (p *pod) String() string { return p.Cluster + "/" + p.Namespace + "/" + p.Pod }
+
+// update stores a newer version of the object.
+func (p *pod) update(spec *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spec = spec
+}
+
+func (p *pod) object() *corev1.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.spec
+}
+
+// end asks the pod to end; it may be called several times.
+func (p *pod) end() { p.once.Do(func() { close(p.ending) }) }
+
+// run runs the pod until it is asked to end.
+func (p *pod) run(ctx context.Context) {
+	defer p.node.forget(p)
+	for {
+		err := p.start(ctx)
+		if err == nil {
+			break
+		}
+		log.Printf("pod %s: %v", p, err)
+		p.mu.Lock()
+		p.err = err
+		p.mu.Unlock()
+		p.stop()
+		select {
+		case <-time.After(restartAfter):
+		case <-p.ending:
+			p.cluster.remove(p.object())
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+	p.probe(ctx)
+	p.terminate()
+	p.stop()
+	p.cluster.remove(p.object())
+}
+
+// start creates the pod's folder and network and starts its processes.
+func (p *pod) start(ctx context.Context) error {
+	spec := p.object()
+	if err := p.writeFolder(ctx, spec); err != nil {
+		return err
+	}
+	network, err := p.cluster.network.attach(net.ParseIP(p.ip))
+	if err != nil {
+		return err
+	}
+	p.network = network
+	if !p.gateway {
+		if err := redirect(network); err != nil {
+			return err
+		}
+		p.app = p.process("app", p.appCommand(spec))
+	}
+	environment, err := p.agentEnvironment(spec)
+	if err != nil {
+		return err
+	}
+	p.proxy = p.process("agent", func() *exec.Cmd {
+		command := exec.Command("/proc/self/exe", p.agentArguments(spec)...)
+		command.Env = environment
+		return command
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = nil
+	return nil
+}
+
+// appCommand runs the application on the ports of the pod's other containers.
+func (p *pod) appCommand(spec *corev1.Pod) func() *exec.Cmd {
+	http, tcp := appPorts(spec)
+	return func() *exec.Cmd {
+		_ = os.Remove(filepath.Join(p.folder, appSocket)) // of an earlier process
+		command := exec.Command("/proc/self/exe", "app", "--cluster", p.Cluster, "--namespace", p.Namespace,
+			"--workload", p.Workload, "--pod", p.Pod, "--http", http, "--tcp", tcp)
+		command.Env = []string{"GOMAXPROCS=1"}
+		return command
+	}
+}
+
+// probe keeps the object's status as the pod is, until the pod ends.
+func (p *pod) probe(ctx context.Context) {
+	client := &http.Client{
+		Timeout: time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return p.cluster.network.dial(ctx, network, address)
+		}},
+	}
+	url := fmt.Sprintf("http://%s:%d/healthz/ready", p.ip, healthPort)
+	started := false
+	every := probeEvery
+	tick := time.NewTimer(0)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.ending:
+			return
+		case <-tick.C:
+		}
+		fault := p.node.breaks.of(p.identity)
+		p.obey(fault)
+		up := p.proxyReady(client, url)
+		ready := up && (p.app == nil || p.app.running()) && !fault.Unready
+		p.mu.Lock()
+		changed := ready != p.ready || !started
+		p.mu.Unlock()
+		if changed && (ready || started || p.proxy.running()) {
+			if err := p.cluster.report(ctx, p.object(), ready); err != nil {
+				log.Printf("pod %s: writing its status: %v", p, err)
+			} else {
+				started = true
+				p.mu.Lock()
+				p.ready = ready
+				p.mu.Unlock()
+			}
+		}
+		tick.Reset(every)
+	}
+}
+
+// proxyReady asks the agent, which answers 200 when Envoy has its configuration.
+func (p *pod) proxyReady(client *http.Client, url string) bool {
+	response, err := client.Get(url)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = response.Body.Close() }()
+	return response.StatusCode == http.StatusOK
+}
+
+// terminate ends the processes of a pod that is being deleted as a kubelet does:
+// the application first, and the proxy after it.
+func (p *pod) terminate() {
+	if p.app != nil {
+		p.app.terminate(2*drainTime + time.Second)
+	}
+	if p.proxy != nil {
+		p.proxy.terminate(drainTime)
+	}
+}
+
+// stop ends all that is left of the pod.
+func (p *pod) stop() {
+	for _, process := range []*process{p.app, p.proxy} {
+		if process != nil {
+			process.terminate(0)
+		}
+	}
+	if p.network != nil {
+		p.network.close()
+		p.network = nil
+	}
+	if err := os.RemoveAll(p.folder); err != nil {
+		log.Printf("pod %s: %v", p, err)
+	}
+}
+
+// process is a process of a pod that is started again whenever it ends.
+type process struct {
+	name    string
+	command func() *exec.Cmd
+	pod     *pod
+
+	mu      sync.Mutex
+	current *exec.Cmd
+	paused  bool
+	ended   bool
+	done    chan struct{}
+	changed chan struct{}
+}
+
+// process starts a process and keeps it running.
+func (p *pod) process(name string, command func() *exec.Cmd) *process {
+	s := &process{name: name, command: command, pod: p, done: make(chan struct{}), changed: make(chan struct{}, 1)}
+	go s.keep()
+	return s
+}
+
+func (s *process) keep() {
+	defer close(s.done)
+	for {
+		s.mu.Lock()
+		ended, paused := s.ended, s.paused
+		s.mu.Unlock()
+		if ended {
+			return
+		}
+		if paused {
+			<-s.changed
+			continue
+		}
+		err := s.once()
+		s.mu.Lock()
+		ended, paused = s.ended, s.paused
+		s.mu.Unlock()
+		if ended || paused {
+			continue
+		}
+		log.Printf("pod %s: its %s ended (%v) and is restarted", s.pod, s.name, err)
+		select {
+		case <-time.After(restartAfter):
+		case <-s.changed:
+		}
+	}
+}
+
+// once runs the process until it ends.
+func (s *process) once() error {
+	output, err := os.OpenFile(filepath.Join("logs", s.pod.logName(s.name)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = output.Close() }()
+	command := s.command()
+	command.Dir = s.pod.folder
+	command.Stdout, command.Stderr = output, output
+	// A group, because Envoy is a child of the agent.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.mu.Lock()
+	if s.ended || s.paused {
+		s.mu.Unlock()
+		return nil
+	}
+	err = s.pod.network.start(command)
+	if err == nil {
+		s.current = command
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	err = command.Wait()
+	// What the process has started ends with it.
+	_ = unix.Kill(-command.Process.Pid, unix.SIGKILL)
+	s.mu.Lock()
+	s.current = nil
+	s.mu.Unlock()
+	return err
+}
+
+func (p *pod) logName(process string) string {
+	return fmt.Sprintf("%s.%s.%s.%s.log", p.Cluster, p.Namespace, p.Pod, process)
+}
+
+func (s *process) running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current != nil
+}
+
+// pid identifies the process that runs; 0 if none does.
+func (s *process) pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return 0
+	}
+	return s.current.Process.Pid
+}
+
+// pause kills the process, and keeps it down until it is resumed.
+func (s *process) pause(paused bool) {
+	s.mu.Lock()
+	changed := s.paused != paused
+	s.paused = paused
+	if changed && paused && s.current != nil {
+		_ = unix.Kill(-s.current.Process.Pid, unix.SIGKILL)
+	}
+	s.mu.Unlock()
+	if changed {
+		s.wake()
+	}
+}
+
+func (s *process) wake() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// terminate ends the process for good, and kills it if it takes longer than
+// grace.
+func (s *process) terminate(grace time.Duration) {
+	s.signal(unix.SIGTERM)
+	s.wake()
+	select {
+	case <-s.done:
+	case <-time.After(grace):
+		s.signal(unix.SIGKILL)
+		<-s.done
+	}
+}
+
+func (s *process) signal(signal unix.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.current != nil {
+		_ = unix.Kill(-s.current.Process.Pid, signal)
+	}
+}
