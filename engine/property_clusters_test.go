@@ -8,12 +8,15 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// changeCluster gives a service more labels, or takes its endpoints away.
+// changeCluster gives a service more labels, takes its endpoints away, or has the mesh
+// trust other roots.
 func (w *randomWorld) changeCluster() {
 	at := w.r.Intn(len(w.base.Clusters))
 	c := *w.base.Clusters[at]
-	switch w.r.Intn(3) {
+	switch w.r.Intn(4) {
 	case 0:
+		c = *withRoots(&c, []string{"", "garbage", someRoots()[0], someRoots()[1], someRoots()[0] + someRoots()[1]}[w.r.Intn(5)])
+	case 3:
 		c.Services = slices.Clone(c.Services)
 		i := w.r.Intn(len(c.Services))
 		s := c.Services[i].DeepCopy()

@@ -78,6 +78,7 @@ func New(state *snapshot.State) *Index {
 			x.issues[issue.Target] = append(x.issues[issue.Target], issue)
 		}
 	}
+	x.spreadRootIssues()
 	for s := range state.Output.Statuses.All() {
 		x.statuses[s.Ref] = s
 	}

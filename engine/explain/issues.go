@@ -21,6 +21,24 @@ func (x *Index) issuesAbout(ref, target snapshot.Ref) []snapshot.Issue {
 	return slices.DeleteFunc(x.issuesOf(ref), func(i snapshot.Issue) bool { return i.Target != target })
 }
 
+// spreadRootIssues adds an issue about roots that differ to all on which it matters:
+// the members that it is about, and their federated services. It is one issue of the
+// VirtualMesh, however many they are.
+func (x *Index) spreadRootIssues() {
+	for _, v := range x.state.Plan.VirtualMeshes {
+		if issue, found := v.RootIssue(); found {
+			for _, member := range v.Divided {
+				x.issues[member] = append(x.issues[member], issue)
+			}
+		}
+	}
+	for d := range x.state.Plan.Destinations.All() {
+		if d.Federation != nil {
+			x.issues[d.Ref] = append(x.issues[d.Ref], d.Federation.Issues...)
+		}
+	}
+}
+
 // inheritIssues adds the issues of generated objects, such as a rejected write, to
 // the objects that can be described: what the object was made for, and its parents.
 func (x *Index) inheritIssues() {

@@ -20,7 +20,10 @@ type Mesh struct {
 	// Namespace of the control plane.
 	Namespace   string `json:"namespace"`
 	TrustDomain string `json:"trustDomain"`
-	SmartDNS    bool   `json:"smartDns"`
+	// Roots are the SHA-256 fingerprints of the root certificates that its proxies
+	// trust; absent if they are not known.
+	Roots    []string `json:"rootFingerprints,omitempty"`
+	SmartDNS bool     `json:"smartDns"`
 	// Permissive meshes let everybody call everybody, whatever policies say.
 	Permissive bool `json:"permissive,omitempty"`
 	// Frozen says why nothing is changed in the mesh's cluster; empty if something may be.
@@ -58,7 +61,7 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	kind, installation := snapshot.MeshType(&m.Mesh.Spec)
 	out := &Mesh{
 		Ref: m.Ref, Stored: x.differenceOf(m.Ref), Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
-		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Frozen: x.frozenReason(m.Cluster),
+		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Roots: m.Roots, Frozen: x.frozenReason(m.Cluster),
 		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref), SmartDNS: m.ResolvesAll, Permissive: m.Open,
 		DenyByDefault: m.DenyByDefault,
 	}
@@ -111,7 +114,7 @@ func (m *Mesh) Page() Page {
 			facts("",
 				[2]string{"Type", m.Type}, [2]string{"Version", m.Version}, [2]string{"Cluster", m.Cluster},
 				[2]string{"Frozen", m.Frozen}, [2]string{"Namespace", m.Namespace}, [2]string{"Region", m.Region},
-				[2]string{"Trust domain", m.TrustDomain}, [2]string{"DNS resolves", dns},
+				[2]string{"Trust domain", m.TrustDomain}, [2]string{"Trusted roots", strings.Join(m.Roots, ", ")}, [2]string{"DNS resolves", dns},
 				[2]string{"Virtual mesh", virtual}, [2]string{"Host suffix", m.HostnameSuffix}, [2]string{"Access", access},
 			),
 			facts("What is in it",

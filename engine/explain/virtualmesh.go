@@ -36,6 +36,9 @@ type Member struct {
 	Cluster string                 `json:"cluster,omitempty"`
 	// Frozen says why nothing is changed in the member's cluster; empty if something may be.
 	Frozen string `json:"frozen,omitempty"`
+	// Roots are the SHA-256 fingerprints of the roots that it trusts; absent if they are
+	// not known.
+	Roots []string `json:"rootFingerprints,omitempty"`
 	// Load is what federation adds to each proxy of the mesh; absent if nothing.
 	Load     *Load            `json:"proxyLoad,omitempty"`
 	Gateways []string         `json:"gateways"`
@@ -89,12 +92,15 @@ func (x *Index) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 			out.Issues = append(out.Issues, issue)
 		}
 	}
+	if issue, found := v.RootIssue(); found && slices.Contains(v.Divided, ref) {
+		out.Issues = append(out.Issues, issue)
+	}
 	i := slices.IndexFunc(v.Members, func(m *snapshot.MeshPlan) bool { return m.Ref == ref })
 	if i < 0 {
 		return out
 	}
 	mesh := v.Members[i]
-	out.Cluster, out.Frozen, out.Gateways = mesh.Cluster, x.frozenReason(mesh.Cluster), gatewayAddresses(mesh)
+	out.Cluster, out.Frozen, out.Gateways, out.Roots = mesh.Cluster, x.frozenReason(mesh.Cluster), gatewayAddresses(mesh), mesh.Roots
 	if !slices.ContainsFunc(out.Issues, func(i snapshot.Issue) bool { return i.Severity == snapshot.Error }) {
 		out.State = commonv1.ApprovalStateAccepted
 	}
@@ -124,6 +130,22 @@ func trustText(m *networkingv1.MTLSConfig) string {
 	return "shared, root created by meshctl"
 }
 
+// shortRoots returns a function that writes the roots of a member for a table.
+func (v *VirtualMesh) shortRoots() func(roots []string) string {
+	var all []string
+	for _, m := range v.Members {
+		all = append(all, m.Roots...)
+	}
+	short := snapshot.ShortFingerprints(all)
+	return func(roots []string) string {
+		out := make([]string, len(roots))
+		for i, root := range roots {
+			out[i] = short(root)
+		}
+		return strings.Join(out, ", ")
+	}
+}
+
 // String is for tables.
 func (l *Load) String() string {
 	if l == nil {
@@ -134,9 +156,12 @@ func (l *Load) String() string {
 
 // Page implements Description.
 func (v *VirtualMesh) Page() Page {
-	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "ADDED TO EACH PROXY", "FROZEN"}}
+	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "TRUSTED ROOTS", "ADDED TO EACH PROXY", "FROZEN"}}
+	short := v.shortRoots()
 	for _, m := range v.Members {
-		members.Rows = append(members.Rows, []string{shortName(m.Mesh), string(m.State), m.Cluster, strings.Join(m.Gateways, ", "), m.Load.String(), m.Frozen})
+		members.Rows = append(members.Rows, []string{
+			shortName(m.Mesh), string(m.State), m.Cluster, strings.Join(m.Gateways, ", "), short(m.Roots), m.Load.String(), m.Frozen,
+		})
 		members.Refs = append(members.Refs, m.Mesh)
 	}
 	if len(members.Rows) == 0 {

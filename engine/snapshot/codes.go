@@ -53,6 +53,11 @@ const (
 	LastGoodInForce Code = "LastGoodInForce"
 	// TrustDomainForeign: a mesh accepts no callers of another member's trust domain.
 	TrustDomainForeign Code = "TrustDomainForeign"
+	// RootsDiffer: members of a VirtualMesh trust no common root, so that requests
+	// between them fail.
+	RootsDiffer Code = "RootsDiffer"
+	// RootsUnknown: it is not known which roots a member of a VirtualMesh trusts.
+	RootsUnknown Code = "RootsUnknown"
 	// IdentityShared: callers are allowed that cannot be distinguished from those
 	// that are named.
 	IdentityShared Code = "IdentityShared"

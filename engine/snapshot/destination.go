@@ -56,6 +56,9 @@ type Federation struct {
 	KeepAlive *WithOrigin[KeepAlive]
 	// Origin is the VirtualMesh's federation.
 	Origin Origin
+	// Issues are those of the VirtualMesh because of which some of To cannot call the
+	// service.
+	Issues []Issue
 }
 
 // KeepAlive are TCP keep-alive probes.

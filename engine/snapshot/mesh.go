@@ -16,8 +16,21 @@ type VirtualMeshPlan struct {
 	// Loads are what federation adds to the proxies of each member that sees
 	// services of others, the largest first.
 	Loads []ProxyLoad
+	// Divided are the members that share no root with another one, ascending; the
+	// issue with code RootsDiffer is about them.
+	Divided []Ref
 	// Issues are about all of it, or about the Mesh in their Target.
 	Issues []Issue
+}
+
+// RootIssue is the issue about members that share no root; false if there is none.
+func (v *VirtualMeshPlan) RootIssue() (Issue, bool) {
+	for _, issue := range v.Issues {
+		if issue.Code == RootsDiffer {
+			return issue, true
+		}
+	}
+	return Issue{}, false
 }
 
 // ProxyLoad is what federation adds to the configuration of each proxy of a mesh.
@@ -51,6 +64,9 @@ type MeshPlan struct {
 	// TrustAliases are trust domains that the mesh treats as its own, and TrustPeers
 	// others whose callers it accepts.
 	TrustAliases, TrustPeers []string
+	// Roots are the SHA-256 fingerprints of the root certificates that its proxies
+	// trust, ascending; nil if they are not known.
+	Roots []string
 	// ResolvesAll: callers can resolve every host name that the mesh knows.
 	ResolvesAll bool
 	// VirtualMesh is the one that the mesh is a member of; nil if none.
@@ -106,6 +122,14 @@ const DefaultTrustDomain = "cluster.local"
 // a trust domain.
 func (m *MeshPlan) Accepts(trustDomain string) bool {
 	return m.isOwnTrustDomain(trustDomain) || slices.Contains(m.TrustPeers, trustDomain) || slices.Contains(m.TrustPeers, discoveryv1.AnyTrustDomain)
+}
+
+// MayShareRoot reports whether proxies of two meshes trust a common root, or may do
+// so because it is not known which ones they trust. It does not say that
+// certificates are signed by that root: only bundles are visible.
+func (m *MeshPlan) MayShareRoot(o *MeshPlan) bool {
+	return len(m.Roots) == 0 || len(o.Roots) == 0 ||
+		slices.ContainsFunc(m.Roots, func(root string) bool { return slices.Contains(o.Roots, root) })
 }
 
 // SameTrustDomain reports whether the mesh treats identities of two trust domains as

@@ -111,6 +111,10 @@ type Dialect struct {
 	// TrustHint says how to make a mesh accept callers of other trust domains.
 	TrustHint func(mesh, trustDomains string) string
 
+	// RootHint says how to give meshes a common root, and RootUnknownHint where the
+	// roots of a mesh are read.
+	RootHint, RootUnknownHint string
+
 	// ByAccount: callers and services are identified by their service accounts only,
 	// and access is denied unless something allows it.
 	ByAccount bool

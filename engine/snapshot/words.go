@@ -1,9 +1,31 @@
 package snapshot
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
+
+// minFingerprint is how many digits of a fingerprint people see at least.
+const minFingerprint = 8
+
+// ShortFingerprints returns a function that shortens each of the fingerprints to as
+// many digits as tell all of them apart.
+func ShortFingerprints(all []string) func(string) string {
+	sorted := slices.Sorted(slices.Values(all))
+	n := minFingerprint
+	for i := range sorted[:max(len(sorted), 1)-1] {
+		a, b := sorted[i], sorted[i+1]
+		same := 0
+		for same < min(len(a), len(b)) && a[same] == b[same] {
+			same++
+		}
+		if a != b {
+			n = max(n, same+1)
+		}
+	}
+	return func(f string) string { return f[:min(len(f), n)] }
+}
 
 // Count says "1 policy" or "3 policies".
 func Count(n int, word string) string {

@@ -90,6 +90,9 @@ func federationStatus(f *snapshot.Federation) *discoveryv1.AppliedFederation {
 		FederatedHostname: f.Hostname, FlatNetwork: f.Flat,
 		VirtualMeshRef: commonv1.ObjectRef{Name: f.Origin.Ref.Name, Namespace: f.Origin.Ref.Namespace},
 	}
+	for _, issue := range f.Issues {
+		out.Errors = append(out.Errors, clip(issue.Text()))
+	}
 	for _, m := range f.To[:min(len(f.To), maxFederated)] {
 		out.FederatedToMeshes = append(out.FederatedToMeshes, commonv1.ObjectRef{Name: m.Ref.Name, Namespace: m.Ref.Namespace})
 	}

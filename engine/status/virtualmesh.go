@@ -10,13 +10,14 @@ import (
 )
 
 // virtualMeshStatuses are the statuses of VirtualMeshes. Any change of the federation
-// makes new plans of them, so nothing is cached.
+// makes new plans of them, so nothing is cached. A Destination that other members
+// cannot call has no text of its own: the reason is one of the whole VirtualMesh.
 func virtualMeshStatuses(plan *snapshot.Plan, failures map[snapshot.Ref][]snapshot.Failure) []*snapshot.Status {
 	federated := map[snapshot.Ref][]snapshot.Verdict{}
 	for d := range plan.Destinations.All() {
 		if d.Federation != nil {
 			vm := d.Federation.Origin.Ref
-			federated[vm] = append(federated[vm], snapshot.Verdict{Destination: d.Ref, Accepted: true})
+			federated[vm] = append(federated[vm], snapshot.Verdict{Destination: d.Ref, Accepted: !snapshot.HasErrors(d.Federation.Issues)})
 		}
 	}
 	out := make([]*snapshot.Status, 0, len(plan.VirtualMeshes))
@@ -33,14 +34,9 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 	for _, member := range vm.Members {
 		meshes[member.Ref.Key()] = commonv1.ApprovalStatus{State: commonv1.ApprovalStateAccepted}
 	}
-	var whole []snapshot.Issue
 	problems := map[string]bool{}
-	for _, issue := range vm.Issues {
-		if issue.Target == (snapshot.Ref{}) {
-			whole = append(whole, issue)
-			continue
-		}
-		key, text := issue.Target.Key(), clip(issue.Text())
+	add := func(on snapshot.Ref, issue snapshot.Issue) {
+		key, text := on.Key(), clip(issue.Text())
 		said := left.spend(len(text))
 		state, listed := meshes[key]
 		switch {
@@ -58,6 +54,19 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 		}
 		if said || listed {
 			meshes[key] = state
+		}
+	}
+	var whole []snapshot.Issue
+	for _, issue := range vm.Issues {
+		if issue.Target == (snapshot.Ref{}) {
+			whole = append(whole, issue)
+		} else {
+			add(issue.Target, issue)
+		}
+	}
+	if issue, found := vm.RootIssue(); found {
+		for _, member := range vm.Divided {
+			add(member, issue)
 		}
 	}
 	s := summarize("destinations", federated, whole, failures)

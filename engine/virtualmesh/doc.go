@@ -15,5 +15,6 @@
 //	addresses.go    the virtual addresses of federated services
 //	loads.go        what federation adds to each proxy
 //
+//	roots.go        members that trust no common root
 //	trust.go        trust domains, and callers that cannot be told apart
 package virtualmesh

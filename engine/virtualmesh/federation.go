@@ -99,6 +99,10 @@ type exporter struct {
 	keepAlive *snapshot.WithOrigin[snapshot.KeepAlive]
 	// otherMeshes see the services of a mesh that takes part.
 	otherMeshes map[*snapshot.MeshPlan][]*snapshot.MeshPlan
+	// apart are the otherMeshes that share no root with a mesh, so that their requests
+	// fail, and rootIssues say so.
+	apart      map[*snapshot.MeshPlan][]*snapshot.MeshPlan
+	rootIssues []snapshot.Issue
 }
 
 type exportRule struct {
@@ -135,6 +139,12 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 	for _, m := range plan.Members {
 		if canFederate(m) {
 			e.otherMeshes[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return !sees(o, m) })
+		}
+	}
+	if issue, found := plan.RootIssue(); found {
+		e.rootIssues, e.apart = []snapshot.Issue{issue}, map[*snapshot.MeshPlan][]*snapshot.MeshPlan{}
+		for m, others := range e.otherMeshes {
+			e.apart[m] = slices.DeleteFunc(slices.Clone(others), m.MayShareRoot)
 		}
 	}
 	e.keepAlive = KeepAlive(plan.Ref, f)
@@ -186,6 +196,10 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 	if !slices.IsSortedFunc(to, CompareMeshes) {
 		slices.SortFunc(to, CompareMeshes)
 	}
+	var issues []snapshot.Issue
+	if slices.ContainsFunc(e.apart[mesh], func(m *snapshot.MeshPlan) bool { return slices.Contains(to, m) }) {
+		issues = e.rootIssues
+	}
 	service := d.Spec.KubeService.Ref
 	return &snapshot.Federation{
 		Hostname:  service.Name + "." + service.Namespace + ".svc." + service.ClusterName + "." + mesh.HostnameSuffix,
@@ -193,6 +207,7 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 		Flat:      e.plan.VirtualMesh.Spec.Federation.FlatNetwork,
 		KeepAlive: e.keepAlive,
 		Origin:    snapshot.Origin{Ref: e.plan.Ref, Field: field},
+		Issues:    issues,
 	}
 }
 
@@ -201,5 +216,5 @@ func CompareMeshes(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) }
 
 func sameFederation(a, b *snapshot.Federation) bool {
 	return a.Hostname == b.Hostname && a.Address == b.Address && a.Flat == b.Flat && a.Origin == b.Origin &&
-		slices.Equal(a.To, b.To) && (a.KeepAlive == b.KeepAlive || (a.KeepAlive != nil && b.KeepAlive != nil && *a.KeepAlive == *b.KeepAlive))
+		slices.Equal(a.To, b.To) && slices.Equal(a.Issues, b.Issues) && (a.KeepAlive == b.KeepAlive || (a.KeepAlive != nil && b.KeepAlive != nil && *a.KeepAlive == *b.KeepAlive))
 }

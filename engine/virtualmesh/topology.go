@@ -188,6 +188,7 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh) *snapshot.Virtua
 	plan.Issues = append(plan.Issues, t.federationSelectorIssues(plan)...)
 	plan.Issues = append(plan.Issues, mtlsIssues(plan)...)
 	plan.Issues = append(plan.Issues, trustDomainIssues(plan)...)
+	compareRoots(plan)
 	plan.Issues = append(plan.Issues, t.gatewaySelectorIssues(plan)...)
 	return plan
 }

@@ -27,6 +27,8 @@ var dialect = &snapshot.Dialect{
 		return "add " + trustDomains + " to trustDomainAliases in the meshConfig of mesh " + mesh +
 			", or, to have AccessPolicies tell the identities apart, run its istiod with PILOT_SKIP_VALIDATE_TRUST_DOMAIN=true"
 	},
+	RootHint:        "give each istiod a CA certificate of the same root, as Secret cacerts in its namespace, and restart istiod and the workloads",
+	RootUnknownHint: "istiod writes them to ConfigMap istio-ca-root-cert in its own namespace; check that it is there and can be read",
 }
 
 // describe reads the MeshConfig of a mesh. Proxies accept callers of the trust domain
@@ -36,6 +38,7 @@ func describe(plan *snapshot.MeshPlan) {
 	spec := plan.Mesh.Spec.Istio
 	plan.TrustDomain = cmp.Or(spec.TrustDomain, plan.TrustDomain)
 	plan.TrustAliases, plan.TrustPeers = spec.TrustDomainAliases, spec.PeerTrustDomains
+	plan.Roots = spec.RootFingerprints
 	plan.RootNamespace = cmp.Or(spec.RootNamespace, plan.RootNamespace)
 	plan.ResolvesAll = spec.SmartDnsProxyingEnabled
 }

@@ -63,6 +63,8 @@ type AppliedFederation struct {
 	VirtualMeshRef commonv1.ObjectRef `json:"virtualMeshRef,omitempty,omitzero"`
 	// TcpKeepalive sets the keep-alive probes of the connections.
 	TcpKeepalive *commonv1.TCPKeepalive `json:"tcpKeepalive,omitempty"`
+	// Errors are the reasons why requests of some of these meshes fail, and what to do about each. Not part of Gloo Mesh 1.x.
+	Errors []string `json:"errors,omitempty"`
 }
 
 // RequiredSubsets is a TrafficPolicy that shifts requests to subsets of a Destination.
