@@ -149,6 +149,11 @@ func trafficDifferences() []difference {
 			"`outlierDetection` and `ISTIO_MUTUAL` still apply to every request, with a warning; a selector with clusters only is respected. `DISABLE` and `SIMPLE` are rejected, because they would turn mutual TLS off for callers that are not selected.",
 		},
 		{
+			"`outlierDetection` between clusters",
+			"Written. Callers see each gateway as one endpoint, which is not reported.",
+			"The same, with a warning. In a flat network callers see the pods, and there is no warning.",
+		},
+		{
 			"`mtls.istio.tlsMode` between clusters",
 			"Written, although gateways only pass mutual TLS.",
 			"A mode other than `ISTIO_MUTUAL` is not applied across gateways.",
@@ -238,6 +243,11 @@ func federationDifferences() []difference {
 			"Select the labelled gateways of the mesh: east-west gateways (`istio: eastwestgateway`) before ingress gateways.",
 		},
 		{"gateways", "Are federated themselves, and all use the port of the last one.", "Are not federated, and each uses its own port."},
+		{
+			"load balancing behind gateways",
+			"By connection, because gateways pass on mutual TLS without reading it: a caller with one HTTP/2 connection stays with one pod.",
+			"The same; `describe destination` and `meshctl help meshes` say so. In a flat network (`federation.flatNetwork`) callers balance requests over the pods.",
+		},
 		{
 			"endpoints behind gateways",
 			"Need a DestinationRule for mutual TLS.",

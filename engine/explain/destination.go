@@ -153,7 +153,7 @@ func fieldsWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string {
 		}
 	}
 	for _, v := range d.Views {
-		for _, s := range viewSettings(v) {
+		for _, s := range viewSettings(d, v) {
 			add(s.Origin)
 		}
 		for _, r := range v.Routes {
@@ -229,7 +229,7 @@ func (d *Destination) federationSection() Section {
 	for i, ref := range f.To {
 		to[i] = shortName(ref)
 	}
-	through := "east-west gateway"
+	through := "east-west gateway, which balances connections, not requests"
 	if f.Flat {
 		through = "direct (flat network)"
 	}

@@ -66,7 +66,7 @@ type Subset struct {
 }
 
 func (x *Index) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
-	out := View{Mesh: v.Mesh.Ref, Own: v.Mesh == d.Mesh, Host: v.Host, Routes: []Route{}, Settings: viewSettings(v)}
+	out := View{Mesh: v.Mesh.Ref, Own: v.Mesh == d.Mesh, Host: v.Host, Routes: []Route{}, Settings: viewSettings(d, v)}
 	for _, r := range v.Routes {
 		out.Routes = append(out.Routes, x.route(r))
 	}
@@ -115,9 +115,14 @@ func set[T any](list []Setting, name string, value *snapshot.WithOrigin[T], text
 }
 
 // viewSettings are the ones that hold for all requests from a mesh.
-func viewSettings(v *snapshot.View) []Setting {
+func viewSettings(d *snapshot.DestinationPlan, v *snapshot.View) []Setting {
 	var s []Setting
-	s = set(s, "outlier detection", v.Outlier, outlierText)
+	s = set(s, "outlier detection", v.Outlier, func(o networkingv1.OutlierDetection) string {
+		if d.Federation != nil && !d.Federation.Flat && v.Mesh.Cluster != d.Mesh.Cluster {
+			return outlierText(o) + "; each gateway counts as one endpoint, with all pods behind it"
+		}
+		return outlierText(o)
+	})
 	s = set(s, "TLS mode", v.TLS, func(m networkingv1.TLSMode) string { return string(m) })
 	return set(s, "TCP keep-alive", v.KeepAlive, func(k snapshot.KeepAlive) string {
 		return fmt.Sprintf("%s, first after %s, then every %s", snapshot.Count(int(k.Probes), "probe"), shortDuration(k.Time), shortDuration(k.Interval))

@@ -26,13 +26,24 @@ var outlierDetection = feature{
 	value: func(p *networkingv1.Policy) any { return has(p.OutlierDetection) },
 	check: func(c *fieldContext) []snapshot.Issue {
 		o := c.spec.Policy.OutlierDetection
-		issues := narrowIssues(c, "policy.outlierDetection")
+		issues := append(narrowIssues(c, "policy.outlierDetection"), gatewayIssues(c)...)
 		issues = append(issues, checkStep("policy.outlierDetection.interval", o.Interval, time.Millisecond)...)
 		return append(issues, checkStep("policy.outlierDetection.baseEjectionTime", o.BaseEjectionTime, time.Millisecond)...)
 	},
 	view: func(c *fieldContext, origin snapshot.Origin, view *snapshot.View) {
 		setIfUnset(&view.Outlier, withDefaults(*c.spec.Policy.OutlierDetection), origin)
 	},
+}
+
+// gatewayIssues warns of callers that see gateways instead of pods.
+func gatewayIssues(c *fieldContext) []snapshot.Issue {
+	if !c.env.topology.ThroughGateways(c.index, c.viewer) {
+		return nil
+	}
+	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
+		"restrict sourceSelector to the service's own cluster, or use a flat network; to fail over between clusters, use a VirtualDestination",
+		"policy.outlierDetection counts each gateway as one endpoint for callers in other clusters: a failing pod behind it is not excluded alone, and a gateway is excluded with all its pods",
+	).At("policy.outlierDetection")}
 }
 
 // withDefaults replaces zeros by the documented defaults.

@@ -84,6 +84,7 @@ const (
 	SharedAccount   = "of pods that share their service account with others"
 	OpenMesh        = "of a mesh that allows all calls"
 	BesideCondition = "beside httpRequestMatchers, or labels or namespaces of sources"
+	ThroughGateways = "of callers in other clusters, through gateways"
 	NotMutualBeside = NotMutual + " " + BesideCondition
 )
 
