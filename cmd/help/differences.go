@@ -159,6 +159,11 @@ func trafficDifferences() []difference {
 			"A mode other than `ISTIO_MUTUAL` is not applied across gateways.",
 		},
 		{
+			"`mtls.istio.tlsMode` `DISABLE` or `SIMPLE` where access is restricted",
+			"Callers present no identity and are denied, which is not reported.",
+			"The same, with a warning on the TrafficPolicy and on every AccessPolicy that names callers. `describe` does not list such callers as allowed.",
+		},
+		{
 			"values that only Istio rejects",
 			"A duration below a millisecond, or an expression that is not RE2, blocks the whole VirtualService.",
 			"Reported on the one policy that has the value.",

@@ -1,10 +1,12 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -20,9 +22,20 @@ type Access struct {
 	Gateway bool `json:"gateway,omitempty"`
 	// Permissive: its mesh allows all calls, whatever policies say.
 	Permissive bool `json:"permissive,omitempty"`
+	// Unidentified are the meshes whose callers present no identity, so that only a rule
+	// for anyone allows them.
+	Unidentified []Unidentified `json:"unidentified,omitempty"`
 	// Callers are the known workloads that get through, ascending, if the
 	// default is DENY.
 	Callers []snapshot.Ref `json:"callers,omitempty"`
+}
+
+// Unidentified is a mesh whose callers present no identity.
+type Unidentified struct {
+	Mesh snapshot.Ref `json:"mesh"`
+	// TLSMode is the mode with which they call.
+	TLSMode string          `json:"tlsMode"`
+	Origin  snapshot.Origin `json:"by"`
 }
 
 // AccessMode says in a word who may call a Destination.
@@ -85,6 +98,11 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 		})
 	}
 	if a.Default == Deny {
+		for _, v := range d.Views {
+			if tls := d.WithoutIdentity(v.Mesh); tls != nil {
+				a.Unidentified = append(a.Unidentified, Unidentified{Mesh: v.Mesh.Ref, TLSMode: string(tls.Value), Origin: tls.Origin})
+			}
+		}
 		for _, ref := range x.Refs(snapshot.Workload) {
 			if may, _ := x.mayCall(x.workloads[ref], d); may {
 				a.Callers = append(a.Callers, ref)
@@ -108,8 +126,9 @@ func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 		return true, nil
 	}
 	var by []snapshot.Ref
+	identified := d.WithoutIdentity(mesh) == nil
 	for _, rule := range d.Access {
-		if rule.Anyone || slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, d.Mesh, mesh, workload) }) {
+		if rule.Anyone || identified && slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, d.Mesh, mesh, workload) }) {
 			by = append(by, rule.Origin.Ref)
 		}
 	}
@@ -120,9 +139,7 @@ func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 // policy leaves open.
 func isOpenGateway(d *snapshot.DestinationPlan) bool {
 	k := d.Destination.Spec.KubeService
-	return k != nil && d.Mesh != nil && slices.ContainsFunc(d.Mesh.OpenGateways, func(g snapshot.OpenGateway) bool {
-		return g.Service.Namespace == k.Ref.Namespace && g.Service.Name == k.Ref.Name
-	})
+	return k != nil && d.Mesh != nil && d.Mesh.IsOpenGateway(inventory.ServiceRef(d.Destination))
 }
 
 // reaches reports whether a mesh knows a name for a Destination.
@@ -238,6 +255,10 @@ func (a Access) sections() []Section {
 			s.Rows = append(s.Rows, row)
 			s.Refs = append(s.Refs, r.Policy)
 		}
+	}
+	for _, u := range a.Unidentified {
+		s.Text += fmt.Sprintf(" Callers from mesh %s present no identity (%s sets TLS mode %s): only a policy for anyone allows them.",
+			shortName(u.Mesh), kindAndName(u.Origin.Ref), u.TLSMode)
 	}
 	callers := Section{Title: "Workloads that may call it", Header: []string{"WORKLOAD"}}
 	for _, ref := range a.Callers {

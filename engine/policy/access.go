@@ -162,8 +162,7 @@ func compareIdentities(a, b snapshot.Identity) int {
 // openGatewayIssues warns of AccessPolicies on a gateway that a global access policy
 // leaves open: its own rule allows everybody, so the policies have no effect.
 func openGatewayIssues(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
-	service := inventory.ServiceRef(d)
-	if !slices.ContainsFunc(mesh.OpenGateways, func(g snapshot.OpenGateway) bool { return g.Service == service }) {
+	if !mesh.IsOpenGateway(inventory.ServiceRef(d)) {
 		return nil
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.GatewayOpen, "protect the services behind it, and exclude the gateway from destinationSelector",

@@ -65,7 +65,10 @@ func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
 	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: b.issues}
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
-		verdict := r.states[i].accepted.verdicts[slices.Index(r.attached[i].traffic, b)]
+		s := r.states[i]
+		verdict := s.accepted.verdicts[slices.Index(r.attached[i].traffic, b)]
+		verdict.Issues = slices.Clip(verdict.Issues)
+		verdict = withIssues(verdict, b.ref, tlsIssues(s.unidentified, b.ref))
 		p.Verdicts = append(p.Verdicts, verdict)
 		p.IssueCount += len(verdict.Issues)
 	}
@@ -88,7 +91,8 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 				unnamed[mesh] = append(slices.Clip(b.unsupportedFields(mesh.Dialect)), identityIssues(b.rule, mesh)...)
 				meshes = append(meshes, mesh)
 			}
-			issues := slices.Concat(unnamed[mesh], r.env.authorizationPolicyIssues(d, mesh), openGatewayIssues(d, mesh))
+			issues := slices.Concat(unnamed[mesh], r.env.authorizationPolicyIssues(d, mesh), openGatewayIssues(d, mesh),
+				identityLostIssues(r.states[i].unidentified, b.rule))
 			if mesh.Dialect.ByAccount {
 				issues = r.states[i].grants.issues[grantKey{b, i}]
 			}

@@ -36,10 +36,11 @@
 //
 // AccessPolicies:
 //
-//	access.go    whom a policy allows
-//	accounts.go  who runs under which service account
-//	callers.go   the accounts that a policy allows
-//	grants.go    what is granted to accounts
+//	access.go        whom a policy allows
+//	accounts.go      who runs under which service account
+//	callers.go       the accounts that a policy allows
+//	grants.go        what is granted to accounts
+//	unidentified.go  callers that present no identity
 //
 // VirtualDestinations:
 //

@@ -281,6 +281,15 @@ func (r *reconciler) updatePlan(i int, a *attachments) {
 	if plan := r.env.planDestination(i, s, a.required); s.plan == nil || !reflect.DeepEqual(plan, s.plan) {
 		s.plan, r.changed[i] = plan, plan
 	}
+	if now := unidentifiedCallers(s.plan); !slices.Equal(now, s.unidentified) {
+		s.unidentified = now
+		for _, b := range a.traffic {
+			b.stale = true
+		}
+		for _, b := range a.access {
+			b.stale = true
+		}
+	}
 }
 
 // accessOn lists the AccessPolicies in force on a Destination, and their grants where

@@ -43,6 +43,8 @@ type destinationState struct {
 	grants   *grants // set if the mesh identifies by account
 	subsets  []snapshot.Subset
 	plan     *snapshot.DestinationPlan
+	// unidentified follows from the plan.
+	unidentified []unidentified
 	// stale is set if the plan was made from other inputs.
 	stale bool
 }

@@ -63,6 +63,9 @@ const (
 	IdentityShared Code = "IdentityShared"
 	// GatewayOpen: a gateway allows all callers, whatever an AccessPolicy on it says.
 	GatewayOpen Code = "GatewayOpen"
+	// CallersUnidentified: callers present no identity, although access is allowed by
+	// identity.
+	CallersUnidentified Code = "CallersUnidentified"
 	// SourceNarrowed: callers must match both parts of a selector.
 	SourceNarrowed Code = "SourceNarrowed"
 	// TrustUnmanaged: certificates were asked for, which this version does not issue.

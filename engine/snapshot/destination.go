@@ -31,6 +31,17 @@ type DestinationPlan struct {
 	Grants []*Grant
 }
 
+// WithoutIdentity is the TLS mode with which callers of a mesh present no certificate,
+// and so no identity; nil if they present one.
+func (d *DestinationPlan) WithoutIdentity(mesh *MeshPlan) *WithOrigin[networkingv1.TLSMode] {
+	for _, v := range d.Views {
+		if v.Mesh == mesh && mesh.Dialect.SPIFFE && v.TLS != nil && v.TLS.Value != networkingv1.TLSModeIstioMutual {
+			return v.TLS
+		}
+	}
+	return nil
+}
+
 // AppliedTraffic is a TrafficPolicy in force on a Destination.
 type AppliedTraffic struct {
 	Policy *networkingv1.TrafficPolicy

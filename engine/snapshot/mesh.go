@@ -113,6 +113,12 @@ type OpenGateway struct {
 	Address string
 }
 
+// IsOpenGateway reports whether a service is a gateway that stays reachable where access
+// is denied by default.
+func (m *MeshPlan) IsOpenGateway(service Ref) bool {
+	return slices.ContainsFunc(m.OpenGateways, func(g OpenGateway) bool { return g.Service == service })
+}
+
 // DefaultTrustDomain is the trust domain of an Istio mesh that does not set one.
 // In Istio's configuration it also stands for the trust domain of the mesh itself,
 // whatever that is.

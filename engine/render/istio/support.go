@@ -142,7 +142,7 @@ func trafficFields() []snapshot.Support {
 		},
 		snapshot.Support{
 			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutual, Level: snapshot.Approximated,
-			Note: "callers in other clusters still use mutual TLS: gateways pass nothing else",
+			Note: "callers in other clusters still use mutual TLS: gateways pass nothing else; others present no identity, so AccessPolicies that name callers allow none of them",
 		},
 		snapshot.Support{
 			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.NotMutualBeside, Level: snapshot.NotExpressible,
