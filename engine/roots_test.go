@@ -100,7 +100,8 @@ func TestRootsOfManyMeshes(t *testing.T) {
 	expect(statuses, commonv1.ApprovalStateAccepted, 0)
 	assert.Empty(t, same.Output.Issues)
 
-	apart, _ := translate(func(cluster int) string { return someRoots()[cluster] })
+	apart, statuses := translate(func(cluster int) string { return someRoots()[cluster] })
+	expect(statuses, commonv1.ApprovalStateInvalid, 1)
 	require.Len(t, apart.Output.Issues, 1)
 	assert.Equal(t, snapshot.RootsDiffer, apart.Output.Issues[0].Code)
 	assert.Less(t, len(apart.Output.Issues[0].Text()), 500, "statuses cut longer texts off")

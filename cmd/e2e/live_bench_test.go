@@ -45,7 +45,7 @@ func BenchmarkLive(b *testing.B) {
 	}
 	w.startServe()
 	w.apply("cluster-1", manifests.VirtualMesh())
-	w.awaitState("virtualmeshes", "virtual-mesh", "ACCEPTED")
+	w.awaitVirtualMesh()
 
 	for b.Loop() {
 		b.ReportMetric(w.converge(), "converge-s")

@@ -101,7 +101,7 @@ func (w *environment) translates() {
 	w.awaitRoutes(shifted)
 	w.awaitState("trafficpolicies", "reviews-shift", "ACCEPTED")
 	w.awaitState("accesspolicies", "reviews", "ACCEPTED")
-	w.awaitState("virtualmeshes", "virtual-mesh", "ACCEPTED")
+	w.awaitVirtualMesh()
 
 	for _, want := range []struct {
 		cluster         string

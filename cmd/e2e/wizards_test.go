@@ -102,7 +102,7 @@ func (w *environment) asksOnlyForTheRest() {
 // takesEffect: the created objects are accepted, and have the previewed effect.
 func (w *environment) takesEffect() {
 	w.t.Helper()
-	w.awaitState("virtualmeshes", "virtual-mesh", "ACCEPTED")
+	w.awaitVirtualMesh()
 	w.awaitState("trafficpolicies", "reviews-traffic", "ACCEPTED")
 	w.awaitRoutes([]string{
 		"reviews.bookinfo.svc.cluster-2.global/version-v3=75",

@@ -223,6 +223,11 @@ func virtualMeshDifferences() []difference {
 			"The VirtualMesh warns about it, and names the setting to change.",
 		},
 		{
+			"members that trust different roots",
+			"Shows when calls fail.",
+			"The VirtualMesh, these members and their federated services say so. The VirtualMesh is INVALID; what was written stays.",
+		},
+		{
 			"`globalAccessPolicy` and gateways",
 			"Closes gateways that a VirtualMesh selects.",
 			"Gateways stay open, in whatever namespace they run.",

@@ -46,7 +46,7 @@ func compareRoots(plan *snapshot.VirtualMeshPlan) {
 		}
 	}
 	slices.SortFunc(plan.Divided, snapshot.Ref.Compare)
-	plan.Issues = append(plan.Issues, snapshot.Warnf(snapshot.RootsDiffer, divided[0][0].Dialect.RootHint, "%s", rootsText(divided)).On(plan.Ref, snapshot.Ref{}))
+	plan.Issues = append(plan.Issues, snapshot.Errorf(snapshot.RootsDiffer, divided[0][0].Dialect.RootHint, "%s", rootsText(divided)).On(plan.Ref, snapshot.Ref{}))
 }
 
 // rootGroup are members of one kind that trust the same roots.
