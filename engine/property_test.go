@@ -447,10 +447,11 @@ func (w *randomWorld) changeVirtualMesh() {
 
 func (w *randomWorld) changeSettings() {
 	w.setting = nil
-	if w.r.Intn(2) == 0 {
+	modes := []networkingv1.TLSMode{networkingv1.TLSModeIstioMutual, networkingv1.TLSModeSimple, networkingv1.TLSModeDisable}
+	if mode := modes[w.r.Intn(len(modes))]; w.r.Intn(2) == 0 {
 		w.setting = []*settingsv1.Settings{{
 			ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: "gloo-mesh"},
-			Spec:       settingsv1.SettingsSpec{Mtls: &networkingv1.MTLS{Istio: &networkingv1.IstioMTLS{TlsMode: networkingv1.TLSModeIstioMutual}}},
+			Spec:       settingsv1.SettingsSpec{Mtls: &networkingv1.MTLS{Istio: &networkingv1.IstioMTLS{TlsMode: mode}}},
 		}}
 	}
 }
