@@ -38,7 +38,7 @@ type istioConfig struct {
 	aliases, peers []string
 	smartDNS       bool
 	// roots are further bundles of root certificates, and remoteRoots says that there
-	// are others which only the control plane can fetch. See istioMultiRoot.
+	// may be others which are not known here. See istioMultiRoot.
 	roots       []string
 	remoteRoots bool
 }
@@ -70,6 +70,7 @@ func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) istio
 	config, err := parseIstioConfig(text)
 	config.rootNamespace = cmp.Or(config.rootNamespace, istioDefaultRoot)
 	if err != nil {
+		config.remoteRoots = true // its caCertificates, if any, are not known
 		issue.Message = fmt.Sprintf("its key %q is not a valid MeshConfig (%v); these settings are assumed: %s", istioConfigKey, err, config)
 		issue.Hint = "correct it: the control plane does not accept it either"
 		x.Report(issue)

@@ -84,6 +84,8 @@ func TestRootsOfTheMeshConfig(t *testing.T) {
 		"as by default":        {config: with, want: []string{isOwn}},
 		"multi-root":           {config: with, multiRoot: "true", want: both},
 		"multi-root, no other": {config: "trustDomain: a\n", multiRoot: "true", want: []string{isOwn}},
+		"broken settings":      {config: "trustDomain: [a]\n", multiRoot: "true"},
+		"broken, no others":    {config: "trustDomain: [a]\n", want: []string{isOwn}},
 		"fetched":              {config: with + "- spiffeBundleUrl: https://a.example\n", multiRoot: "true"},
 	} {
 		b := newCluster("cluster-1")
@@ -98,7 +100,7 @@ func TestRootsOfTheMeshConfig(t *testing.T) {
 		got := Discover(b.Cluster, Options{})
 		require.Len(t, got.Meshes, 1, name)
 		assert.Equal(t, tt.want, got.Meshes[0].Spec.Istio.RootFingerprints, name)
-		assert.Empty(t, got.Issues, name)
+		assert.Equal(t, strings.HasPrefix(name, "broken"), len(got.Issues) > 0, name)
 	}
 }
 

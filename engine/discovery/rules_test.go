@@ -52,7 +52,7 @@ func TestParseIstioConfig(t *testing.T) {
 		"root namespace beside a slip": {text: "rootNamespace: istio-config\ntrustDomain: [a]", want: istioConfig{rootNamespace: "istio-config"}, err: "trustDomain"},
 		"aliases": {
 			text: "trustDomain: a\ntrustDomainAliases: [c, b, c, \"\"]\ncaCertificates: [{pem: x, trustDomains: [e]}, {trustDomains: [d, e]}]",
-			want: istioConfig{trustDomain: "a", aliases: []string{"b", "c"}, peers: []string{"d", "e"}},
+			want: istioConfig{trustDomain: "a", aliases: []string{"b", "c"}, peers: []string{"d", "e"}, roots: []string{"x"}},
 		},
 		"aliases beside a slip": {text: "trustDomainAliases: [b]\ntrustDomain: [a]", want: istioConfig{aliases: []string{"b"}}, err: "trustDomain"},
 		"original name":         {text: "trust_domain: a.example", want: istioConfig{trustDomain: "a.example"}},
