@@ -92,6 +92,7 @@ func randomEvents(t *testing.T, r *rand.Rand, in *snapshot.Input) []sentEvent {
 			o := same[r.Intn(len(same))].DeepCopyObject().(snapshot.APIObject)
 			o.SetNamespace(ref.Namespace)
 			o.SetName(name)
+			o.SetUID("another") // else it would be the same object, whose enforced generation is kept
 			return o
 		}
 		history := []sentEvent{{ref: ref, object: object.DeepCopyObject().(snapshot.APIObject)}}
