@@ -45,7 +45,7 @@ type Answer struct {
 // of them to report: at the end, or each call.EveryMs milliseconds. The name is that
 // of the Workload object, or the beginning of one.
 func Send(ctx context.Context, opts Options, workload string, call proxies.Call, report func(Traffic)) error {
-	plane, err := openPlane(opts)
+	plane, err := Plane(opts)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func Send(ctx context.Context, opts Options, workload string, call proxies.Call,
 // Break gives a workload of the demo a fault; an empty one repairs it. Without a
 // name, all workloads get it.
 func Break(ctx context.Context, opts Options, workload string, fault proxies.Fault) (names []string, err error) {
-	plane, err := openPlane(opts)
+	plane, err := Plane(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func Break(ctx context.Context, opts Options, workload string, fault proxies.Fau
 	return names, nil
 }
 
-// openPlane opens the data plane of a running demo.
-func openPlane(opts Options) (*proxies.Plane, error) {
+// Plane opens the data plane of the running demo in opts.Dir.
+func Plane(opts Options) (*proxies.Plane, error) {
 	opts, err := opts.complete()
 	if err != nil {
 		return nil, err

@@ -106,7 +106,7 @@ func (r *received) count(host, request string) (attempt int) {
 }
 
 // write answers with the number of requests by authority. A mirrored request has
-// the suffix -shadow there.
+// that of the service that it was sent to.
 func (r *received) write(w http.ResponseWriter, _ *http.Request) {
 	r.mu.Lock()
 	hosts := maps.Clone(r.hosts)

@@ -17,11 +17,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// probeEvery is the time between two probes of a pod, restartAfter that from the
-// end of one of its processes to the next start.
+// probeEvery is the time between two looks at a pod, restartAfter that from the end
+// of one of its processes to the next start.
 const (
 	probeEvery   = 50 * time.Millisecond
 	restartAfter = time.Second
+)
+
+// The proxy of a pod that is ready is probed less often, and may fail some times in a
+// row, as a slow answer on a busy machine must not take the pod out of service.
+const (
+	readyProbeEvery   = time.Second
+	readyProbeTimeout = 3 * time.Second
+	failuresAllowed   = 3
 )
 
 // pod is a pod that runs: a network namespace, an application unless it is a
@@ -153,14 +161,14 @@ func (p *pod) appCommand(spec *corev1.Pod) func() *exec.Cmd {
 // probe keeps the object's status as the pod is, until the pod ends.
 func (p *pod) probe(ctx context.Context) {
 	client := &http.Client{
-		Timeout: time.Second,
+		Timeout: readyProbeTimeout,
 		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return p.cluster.network.dial(ctx, network, address)
 		}},
 	}
 	url := fmt.Sprintf("http://%s:%d/healthz/ready", p.ip, healthPort)
-	started := false
-	every := probeEvery
+	started, up, failures := false, false, 0
+	var probed time.Time
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for {
@@ -173,7 +181,14 @@ func (p *pod) probe(ctx context.Context) {
 		}
 		fault := p.node.breaks.of(p.identity)
 		p.obey(fault)
-		up := p.proxyReady(client, url)
+		if !up || time.Since(probed) > readyProbeEvery {
+			probed = time.Now()
+			if p.proxyReady(client, url) {
+				up, failures = true, 0
+			} else if failures++; failures > failuresAllowed || !p.proxy.running() {
+				up = false
+			}
+		}
 		ready := up && (p.app == nil || p.app.running()) && !fault.Unready
 		p.mu.Lock()
 		changed := ready != p.ready || !started
@@ -188,7 +203,7 @@ func (p *pod) probe(ctx context.Context) {
 				p.mu.Unlock()
 			}
 		}
-		tick.Reset(every)
+		tick.Reset(probeEvery)
 	}
 }
 

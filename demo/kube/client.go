@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -75,6 +76,15 @@ func (c *Client) List(ctx context.Context, gvr schema.GroupVersionResource, name
 		return nil, fmt.Errorf("cluster %s: listing %s: %w", c.name, gvr.Resource, err)
 	}
 	return list.Items, nil
+}
+
+// Delete deletes an object; it is not an error if there is none.
+func (c *Client) Delete(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) error {
+	err := c.dynamic.Resource(gvr).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("cluster %s: deleting %s %s/%s: %w", c.name, gvr.Resource, namespace, name, err)
+	}
+	return nil
 }
 
 func (c *Client) resource(obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {

@@ -94,6 +94,10 @@ func (g *Guard) Forget(p Process) error { return g.order("forget", p.PID) }
 // work there. A guard removes one folder.
 func (g *Guard) Remove(folder string) error { return g.order("remove", folder) }
 
+// Watch also kills a process that was started without the guard, unless Forget is
+// called before.
+func (g *Guard) Watch(pid int) error { return g.watch(pid) }
+
 func (g *Guard) watch(pid int) error { return g.order("watch", pid) }
 
 func (g *Guard) order(word string, subject any) error {
