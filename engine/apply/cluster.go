@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -31,8 +32,12 @@ type cluster struct {
 	// ready.
 	conn, next *connection
 	queue      queue
-	// racing counts items that wait to be checked again after a conflict.
-	racing   int
+	// racing counts items that wait to be checked again after a conflict; blocked,
+	// those that wait for proxies, blockedRoutes, the routes among them.
+	racing, blocked, blockedRoutes int
+	// able is true while the cluster is writable, for others that hold no lock.
+	able atomic.Bool
+
 	batch    *batch
 	failures map[id]snapshot.Failure
 	// problem is the failure of the cluster as a whole; zero if none.
@@ -146,6 +151,7 @@ func (c *cluster) armed() bool {
 
 // unlock ends a critical section, publishes a finished batch, and wakes waiters.
 func (c *cluster) unlock() {
+	c.able.Store(c.writable())
 	done := c.closeBatch()
 	c.measure()
 	if done != nil {
@@ -214,15 +220,20 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	for _, o := range d.drop {
 		if i := c.items[idOf(o.Ref)]; i != nil {
 			i.lastParents = i.parents()
-			i.object, i.content = nil, nil
+			i.object = nil
 			c.clearFailure(i.id)
 			touched = append(touched, i)
 		}
 	}
 	for _, o := range d.put {
 		i := c.item(idOf(o.Ref))
-		i.put(o, made[o])
+		c.put(i, o, made[o])
 		touched = append(touched, i)
+	}
+	for _, o := range d.drop {
+		if i := c.items[idOf(o.Ref)]; i != nil && i.object == nil {
+			c.unwant(i)
+		}
 	}
 	return touched
 }
@@ -251,7 +262,8 @@ func (c *cluster) flush() { c.prune(c.queue.clear()) }
 // prune removes items of which nothing is wanted.
 func (c *cluster) prune(items []*item) {
 	for _, i := range items {
-		if i.object == nil && i.status == nil && !i.queued && !i.working {
+		if i.object == nil && i.status == nil && !i.queued && !i.working && !i.blocked {
+			c.found(i, nil)
 			delete(c.items, i.id)
 		}
 	}
@@ -337,7 +349,7 @@ func (c *cluster) check(of id) {
 func (c *cluster) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.queue.idle() || c.racing > 0 {
+	if !c.queue.idle() || c.racing > 0 || c.blocked > 0 {
 		return true
 	}
 	if !c.gate.open() || c.problem.Code != "" {

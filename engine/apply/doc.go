@@ -13,6 +13,7 @@
 //	diff.go        what changes from one Output to the next
 //	item.go        what is wanted for one object; content.go, its content
 //	queue.go       the order of writes
+//	order.go       what an item waits for; ledger.go, what proxies know
 //	work.go        deciding and recording writes; perform.go sends them
 //	changeset.go   what was done
 //	errors.go      what an error means for a write
@@ -35,4 +36,12 @@
 // listed, or do not answer, and they delay no other; but statuses wait a moment for
 // the objects of the same change in all clusters, so that they are true when they
 // are read.
+//
+// # How requests do not fail during a change
+//
+// What a route needs (subsets, ServiceEntries, gateways, also those of other
+// clusters) is known to the proxies before the route is written, and goes after the
+// last route that uses it has gone from them. The names are in snapshot.Needs and
+// snapshot.Provides; the ledger knows which writes the control planes have not passed
+// on yet. An edit that needs nothing new waits for nothing. Every wait is bounded.
 package apply

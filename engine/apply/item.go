@@ -15,6 +15,15 @@ type item struct {
 	content *content
 	settled pair
 	status  *wantedStatus
+	// current is the content that is written; nil if it is not known. wide is the
+	// wanted content with what current provides.
+	current, wide *content
+	// adopted is when current was read from the cluster, because an earlier process
+	// has written it.
+	adopted time.Time
+	// blocked: it waits for proxies, since blockedAt.
+	blocked   bool
+	blockedAt time.Time
 	// lastParents are the parents of an object that is no longer wanted.
 	lastParents []snapshot.Ref
 
@@ -57,7 +66,8 @@ func (s *wantedStatus) get() (digest, error) {
 
 // put sets the wanted object.
 func (i *item) put(o *snapshot.Object, c *content) {
-	i.object, i.content, i.statusOnly = o, c, false
+	i.object, i.content, i.wide, i.statusOnly = o, c, nil, false
+	i.blockedAt = time.Time{}
 	i.tries, i.races, i.rewrites = 0, 0, 0
 }
 

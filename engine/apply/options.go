@@ -27,6 +27,8 @@ type Options struct {
 	// StatusPatience is how long statuses wait until the objects of the same change
 	// are written. Default: 100 ms; local clusters need less.
 	StatusPatience time.Duration
+	// Pace is how fast control planes pass changes on to their proxies.
+	Pace Pace
 	// OnChange, if set, is called with each ChangeSet, from several goroutines.
 	OnChange func(ChangeSet)
 }
@@ -53,6 +55,7 @@ func (o Options) withDefaults() Options {
 	if o.StatusPatience <= 0 {
 		o.StatusPatience = defaultStatusPatience
 	}
+	o.Pace = o.Pace.withDefaults()
 	if o.OnChange == nil {
 		o.OnChange = func(ChangeSet) {}
 	}

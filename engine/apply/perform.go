@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,8 @@ type response struct {
 	class   class
 	err     error
 	created bool
+	// took is the time of the request.
+	took time.Duration
 	// gone: there was nothing to delete.
 	gone bool
 	live live
@@ -43,7 +46,7 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 		subresource = "status"
 		document, err = statusBody(of, version, do.value)
 	} else {
-		document, err = objectBody(of, version, do.content, cluster, s.Namespace)
+		document, err = objectBody(of, version, do.content.Content, cluster, s.Namespace)
 	}
 	if err != nil {
 		return response{class: refused, err: err}
@@ -66,6 +69,19 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 		return r
 	}
 	return response{created: code == http.StatusCreated, live: o.live(of.kind, cluster, s.Namespace)}
+}
+
+// read reads the content of an object of a kind that the ledger knows.
+func (c *connection) read(ctx context.Context, of id) (*content, error) {
+	object := of.kind.New()
+	raw, err := c.Get().AbsPath(of.path("")...).Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(raw, object)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &content{Content: &snapshot.Content{Spec: snapshot.RoutingSpec(object)}}, nil
 }
 
 // remove deletes the object only in the version that was checked, which is stricter

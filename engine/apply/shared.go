@@ -11,6 +11,7 @@ import (
 type shared struct {
 	Options
 	metrics *metrics
+	ledger  *ledger
 	// failuresChanged holds a value while nobody has read the failures since they
 	// changed.
 	failuresChanged chan struct{}

@@ -42,7 +42,7 @@ func New(o Options) *Sink {
 	o = o.withDefaults()
 	return &Sink{
 		shared: &shared{
-			Options: o, metrics: newMetrics(o.Registerer),
+			Options: o, metrics: newMetrics(o.Registerer), ledger: newLedger(o.Pace),
 			failuresChanged: make(chan struct{}, 1),
 		},
 		wake:     make(chan struct{}, 1),
@@ -143,9 +143,15 @@ func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.O
 		s.cluster(ctx, group, name)
 	}
 	calm := !s.meshesBusy()
+	// Before the first of them is written.
+	made := make(map[string]map[*snapshot.Object]*content, len(changes))
+	for name, d := range changes {
+		made[name] = s.resolve(d)
+		s.clusters[name].announce(d)
+	}
 	update := func(name string, c *cluster) {
 		if d := changes[name]; d != nil || gatesChanged || !c.armed() {
-			c.update(d, s.resolve(d), gateOf(out, name))
+			c.update(d, made[name], gateOf(out, name))
 		}
 	}
 	for name, c := range s.clusters {
@@ -175,12 +181,25 @@ func (s *Sink) putStatusesLast(ctx context.Context, group *sync.WaitGroup, manag
 		ctx, cancel := context.WithTimeout(ctx, s.shared.StatusPatience)
 		defer cancel()
 		_ = s.wait(ctx, s.meshesBusy) // they are written then in any case
+		// Routes that wait for what they need are not in force.
+		patient, cancel := context.WithTimeout(management.ctx, s.shared.ledger.usual())
+		defer cancel()
+		_ = s.wait(patient, s.routesBlocked)
 	})
 }
 
 // meshesBusy reports whether there is work in a cluster other than the management cluster.
 func (s *Sink) meshesBusy() bool {
 	return slices.ContainsFunc(s.all(), func(c *cluster) bool { return c.name != "" && c.busy() })
+}
+
+// routesBlocked reports whether a route waits for what it needs.
+func (s *Sink) routesBlocked() bool {
+	return slices.ContainsFunc(s.all(), func(c *cluster) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.blockedRoutes > 0
+	})
 }
 
 // resolve acquires the contents of what a delta puts, and releases those of what it drops.

@@ -31,7 +31,7 @@ type step struct {
 	// version is of the object that was looked at; 0 if there is none.
 	version uint64
 	wanted  digest
-	content *snapshot.Content
+	content *content
 	value   any
 	code    snapshot.Code
 	message string
@@ -77,7 +77,8 @@ func (c *cluster) process(i *item) {
 		}
 		began := time.Now()
 		r := conn.perform(c.ctx, c.shared, i.id, c.name, s)
-		c.observe(s, r, time.Since(began))
+		r.took = time.Since(began)
+		c.observe(s, r, r.took)
 		c.mu.Lock()
 		ok = c.record(conn, i, s, r)
 		c.unlock()
@@ -96,6 +97,7 @@ func (c *cluster) prepare(i *item) {
 	if wanted != nil {
 		_, _ = wanted.get()
 	}
+	c.adopt(i)
 }
 
 // decide returns the next step for an item.
@@ -107,6 +109,9 @@ func (c *cluster) decide(i *item, first bool) step {
 	l, exists := c.conn.objects[i.id]
 	if i.object == nil {
 		if exists && c.garbage(i.id, l) {
+			if c.waits(i) {
+				return step{}
+			}
 			return step{verb: remove, version: l.version}
 		}
 		return c.decideStatus(i, l, exists, first)
@@ -121,16 +126,22 @@ func (c *cluster) decide(i *item, first bool) step {
 	case exists && !l.ours:
 		return step{verb: fail, code: snapshot.ForeignObject, message: foreignMessage(i.id.kind, c.Namespace)}
 	}
-	wanted, err := i.content.get()
+	target := c.target(i)
+	wanted, err := target.get()
 	switch {
 	case err != nil:
 		return step{verb: fail, code: snapshot.WriteFailed, message: "cannot be written as JSON: " + err.Error(), err: err}
 	case exists && l.here && (l.spec == wanted || i.settled == pair{wanted, l.spec}):
+		c.found(i, target)
+		if target != i.content {
+			c.block(i)
+			return step{}
+		}
 		return c.decideStatus(i, l, exists, first)
-	case first && c.postpone(i):
+	case first && c.postpone(i) || c.waits(i):
 		return step{}
 	}
-	return step{verb: object, version: l.version, wanted: wanted, content: i.content.Content}
+	return step{verb: object, version: l.version, wanted: wanted, content: target}
 }
 
 func (c *cluster) decideStatus(i *item, l live, exists, first bool) step {
@@ -198,6 +209,8 @@ func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
 	same := r.live.version == s.version
 	switch {
 	case s.verb == object:
+		c.ledger.wrote(i, c.name, i.current, s.content, !same, r.took)
+		i.current = s.content
 		i.settled = pair{s.wanted, r.live.spec}
 		switch {
 		case r.created:
@@ -217,6 +230,8 @@ func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
 			c.count(i, StatusWritten)
 		}
 	case s.verb == remove:
+		c.ledger.wrote(i, c.name, i.current, nil, true, r.took)
+		i.current = nil
 		c.clearFailure(i.id)
 		if !r.gone {
 			c.count(i, Deleted)
@@ -286,7 +301,7 @@ func (c *cluster) finish(i *item, s step, first bool) {
 	case fail:
 		c.setFailure(i, s, s.code, s.message)
 	case satisfied:
-		i.tries, i.races = 0, 0
+		i.tries, i.races, i.blockedAt = 0, 0, time.Time{}
 		c.clearFailure(i.id)
 		if first && i.counts && i.object != nil {
 			c.countUnchanged()

@@ -1,0 +1,263 @@
+package apply
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// ledger keeps routes and what they need in step, across all clusters: a route is
+// written when the proxies know all that it needs, and what a route needs goes when
+// no proxy has a route that uses it.
+//
+// An API server does not say what proxies know. The control plane collects changes
+// until there are none for Debounce, or for DebounceMost at most, and then sends them
+// to its proxies, which takes Push at most. See PILOT_DEBOUNCE_AFTER and
+// PILOT_DEBOUNCE_MAX in
+// https://istio.io/latest/docs/reference/commands/pilot-discovery/#envvars.
+type ledger struct {
+	Pace
+
+	mu    sync.Mutex
+	facts map[string]*fact
+	// runs are the last writes to each cluster without a pause of Debounce between
+	// them, so that the control plane takes them for one change.
+	runs map[string]run
+}
+
+// Pace is how fast a control plane passes changes on to its proxies.
+type Pace struct {
+	// Debounce is how long it waits for further changes; DebounceMost, the longest
+	// time it does. Defaults: 100 ms and 10 s, which are Istio's.
+	Debounce, DebounceMost time.Duration
+	// Push is how long it takes at least until all proxies have a change. Default:
+	// 200 ms.
+	Push time.Duration
+	// Patience bounds the wait of a write for what it depends on. Default: 15 s.
+	Patience time.Duration
+}
+
+func (p Pace) withDefaults() Pace {
+	set := func(d *time.Duration, value time.Duration) {
+		if *d <= 0 {
+			*d = value
+		}
+	}
+	set(&p.Debounce, 100*time.Millisecond)
+	set(&p.DebounceMost, 10*time.Second)
+	set(&p.Push, 200*time.Millisecond)
+	set(&p.Patience, 15*time.Second)
+	return p
+}
+
+// usual is how long a route waits at most unless the control plane is busy.
+func (p Pace) usual() time.Duration { return 10 * (p.Debounce + p.Push) }
+
+// run is a series of writes.
+type run struct {
+	first, last time.Time
+	// slowest is the time of the slowest write.
+	slowest time.Duration
+}
+
+// push is how long the control plane takes to send a change to its proxies. It also
+// validates each write, so a slow answer tells that it is busy.
+func (l *ledger) push(r run) time.Duration {
+	const factor, most = 10, 5 * time.Second
+	return max(l.Push, min(factor*r.slowest, most))
+}
+
+// fact is what is known about one name that routes need.
+type fact struct {
+	// growing are the items that will provide it and are not written yet.
+	growing map[*item]*cluster
+	// users are the items whose routes use it, now or as soon as they are written.
+	users map[*item]bool
+	// provided and freed are the writes since which it is provided, or no longer
+	// used, that proxies may not know yet.
+	provided, freed []moment
+}
+
+// moment is a write in a cluster.
+type moment struct {
+	cluster string
+	at      time.Time
+}
+
+func newLedger(p Pace) *ledger {
+	return &ledger{Pace: p, facts: map[string]*fact{}, runs: map[string]run{}}
+}
+
+// fact returns the fact of a name. The caller holds the lock, and calls tidy later.
+func (l *ledger) fact(name string) *fact {
+	f := l.facts[name]
+	if f == nil {
+		f = &fact{growing: map[*item]*cluster{}, users: map[*item]bool{}}
+		l.facts[name] = f
+	}
+	return f
+}
+
+// tidy forgets what proxies know, and facts about which nothing is left.
+func (l *ledger) tidy(name string, f *fact, now time.Time) {
+	known := func(m moment) bool { return l.known(m, now) }
+	f.provided = slices.DeleteFunc(f.provided, known)
+	f.freed = slices.DeleteFunc(f.freed, known)
+	if len(f.growing)+len(f.users)+len(f.provided)+len(f.freed) == 0 {
+		delete(l.facts, name)
+	}
+}
+
+// known reports whether all proxies of a cluster have a write.
+func (l *ledger) known(m moment, now time.Time) bool {
+	r := l.runs[m.cluster]
+	if r.first.After(m.at) {
+		// Its run has ended, at the latest when the present one began.
+		return now.Sub(r.first) >= l.push(r)
+	}
+	return now.Sub(r.last) >= l.Debounce+l.push(r) || now.Sub(m.at) >= l.DebounceMost+l.push(r)
+}
+
+// announce says that an item will provide names.
+func (l *ledger) announce(i *item, c *cluster, names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		l.fact(name).growing[i] = c
+	}
+}
+
+// intend says what the routes of an item will use instead of what they were to use.
+// What they use as they are written is in current.
+func (l *ledger) intend(i *item, before, after, current []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for _, name := range after {
+		l.fact(name).users[i] = true
+	}
+	for _, name := range before {
+		if !slices.Contains(after, name) && !slices.Contains(current, name) {
+			f := l.fact(name)
+			delete(f.users, i)
+			l.tidy(name, f, now)
+		}
+	}
+}
+
+// wrote says that an item is as one content now, and was as another one before; nil
+// is an object that does not exist. Unless written is true, it was found like that;
+// took is the time of the write.
+func (l *ledger) wrote(i *item, cluster string, before, after *content, written bool, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if written {
+		r := l.runs[cluster]
+		if now.Sub(r.last) > l.Debounce {
+			// A busy control plane is still busy a moment later.
+			r.first, r.slowest = now, r.slowest/2
+		}
+		r.last, r.slowest = now, max(r.slowest, took)
+		l.runs[cluster] = r
+	}
+	had := before.provides()
+	for _, name := range after.provides() {
+		f := l.fact(name)
+		delete(f.growing, i)
+		if written && !slices.Contains(had, name) {
+			f.provided = append(f.provided, moment{cluster, now})
+		}
+		l.tidy(name, f, now)
+	}
+	uses := after.needs()
+	for _, name := range before.needs() {
+		if slices.Contains(uses, name) {
+			continue
+		}
+		f := l.fact(name)
+		delete(f.users, i)
+		if written {
+			f.freed = append(f.freed, moment{cluster, now})
+		}
+		l.tidy(name, f, now)
+	}
+}
+
+// retract says that an item will not provide names, which it was to provide.
+func (l *ledger) retract(i *item, names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for _, name := range names {
+		if f := l.facts[name]; f != nil {
+			delete(f.growing, i)
+			l.tidy(name, f, now)
+		}
+	}
+}
+
+// provided reports whether all proxies know what routes need. What is in a cluster
+// that cannot be written to is not waited for.
+func (l *ledger) provided(names []string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for _, name := range names {
+		f := l.facts[name]
+		if f == nil {
+			continue
+		}
+		l.tidy(name, f, now)
+		if len(f.provided) > 0 {
+			return false
+		}
+		for _, c := range f.growing {
+			if c.able.Load() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// used reports whether a proxy may have a route that uses one of the names.
+func (l *ledger) used(names []string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for _, name := range names {
+		f := l.facts[name]
+		if f == nil {
+			continue
+		}
+		l.tidy(name, f, now)
+		if len(f.users)+len(f.freed) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// needs lists what the routes of a content need; a nil content has none.
+func (c *content) needs() []string {
+	if c == nil {
+		return nil
+	}
+	return snapshot.Needs(c.Spec)
+}
+
+// provides lists what routes may need of a content; a nil content provides nothing.
+func (c *content) provides() []string {
+	if c == nil {
+		return nil
+	}
+	return snapshot.Provides(c.Spec)
+}
+
+// without lists the names that are not in others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
+}

@@ -1,0 +1,131 @@
+package apply
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+const host = "reviews.bookinfo.svc.cluster-2.global"
+
+// contentOf makes a content with a spec.
+func contentOf(spec any) *content { return &content{Content: &snapshot.Content{Spec: spec}} }
+
+// ruleWith has subsets of host.
+func ruleWith(subsets ...string) *networking.DestinationRule {
+	rule := &networking.DestinationRule{Host: host}
+	for _, name := range subsets {
+		rule.Subsets = append(rule.Subsets, &networking.Subset{Name: name})
+	}
+	return rule
+}
+
+// routeTo has a route to a subset of host.
+func routeTo(subset string) *networking.VirtualService {
+	return &networking.VirtualService{Http: []*networking.HTTPRoute{{
+		Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Subset: subset}}},
+	}}}
+}
+
+// member is a cluster that can be written to.
+func member() *cluster {
+	c := &cluster{}
+	c.able.Store(true)
+	return c
+}
+
+// TestRouteWaitsForWhatItNeeds: in time that does not pass by itself.
+func TestRouteWaitsForWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(Pace{}.withDefaults())
+		near, far := &item{}, &item{}
+		rule := contentOf(ruleWith("v3"))
+		needs := snapshot.Needs(routeTo("v3"))
+		require.Equal(t, []string{"*.svc.cluster-2.global", host, host + "/v3"}, needs)
+		assert.True(t, l.provided(needs), "nobody will provide it: it is not ours to wait for")
+
+		one, two := member(), member()
+		l.announce(near, one, rule.provides())
+		l.announce(far, two, rule.provides())
+		assert.False(t, l.provided(needs), "it is not written")
+		two.able.Store(false)
+		l.wrote(near, "cluster-1", nil, rule, true, time.Millisecond)
+		assert.False(t, l.provided(needs), "proxies do not know it yet")
+		time.Sleep(l.Debounce + l.Push)
+		assert.True(t, l.provided(needs), "nobody waits for a cluster that cannot be written to")
+		two.able.Store(true)
+		assert.False(t, l.provided(needs))
+		l.wrote(far, "cluster-2", nil, rule, false, 0)
+		assert.True(t, l.provided(needs), "it was there before")
+		assert.Empty(t, l.facts, "nothing is left to know")
+	})
+}
+
+// TestWhatARouteNeedsStays until the proxies know that the route is gone.
+func TestWhatARouteNeedsStays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(Pace{}.withDefaults())
+		route := &item{}
+		before, after := contentOf(routeTo("v3")), contentOf(routeTo("v1"))
+		lost := []string{host + "/v3"}
+		l.intend(route, nil, before.needs(), nil)
+		assert.True(t, l.used(lost), "it will be written")
+		l.wrote(route, "cluster-1", nil, before, true, 0)
+		l.intend(route, before.needs(), after.needs(), before.needs())
+		assert.True(t, l.used(lost), "proxies have it, whatever is wanted")
+		l.wrote(route, "cluster-1", before, after, true, 0)
+		assert.True(t, l.used(lost), "proxies do not know the change yet")
+		time.Sleep(l.Debounce + l.Push)
+		assert.False(t, l.used(lost))
+		assert.True(t, l.used([]string{host + "/v1"}))
+		l.intend(route, after.needs(), nil, after.needs())
+		l.wrote(route, "cluster-1", after, nil, true, 0)
+		time.Sleep(l.Debounce + l.Push)
+		assert.False(t, l.used(after.needs()))
+		assert.Empty(t, l.facts, "nothing is left to know")
+	})
+}
+
+// TestABusyControlPlaneTakesLonger: changes without a pause are one to it, and its
+// answers tell how fast it is.
+func TestABusyControlPlaneTakesLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(Pace{}.withDefaults())
+		rule := contentOf(ruleWith("v3"))
+		l.wrote(&item{}, "cluster-1", nil, rule, true, 0)
+		for range 10 {
+			time.Sleep(l.Debounce / 2)
+			l.wrote(&item{}, "cluster-1", nil, contentOf(&networking.ServiceEntry{}), true, 100*time.Millisecond)
+		}
+		time.Sleep(l.Debounce + l.Push)
+		assert.False(t, l.provided(rule.provides()), "a write takes 100 ms: so does all else")
+		time.Sleep(time.Second)
+		assert.True(t, l.provided(rule.provides()))
+
+		l.wrote(&item{}, "cluster-1", nil, contentOf(ruleWith("v4")), true, 0)
+		for start := time.Now(); time.Since(start) < l.DebounceMost+time.Second; time.Sleep(l.Debounce / 2) {
+			l.wrote(&item{}, "cluster-1", nil, contentOf(&networking.ServiceEntry{}), true, 0)
+		}
+		assert.True(t, l.provided([]string{host + "/v4"}), "it collects changes for a limited time")
+	})
+}
+
+func TestWiden(t *testing.T) {
+	t.Parallel()
+	before, after := ruleWith("v1", "v2"), ruleWith("v2", "v3")
+	wide, ok := snapshot.Widen(before, after).(*networking.DestinationRule)
+	require.True(t, ok)
+	assert.Equal(t, []string{host + "/v2", host + "/v3", host + "/v1"}, snapshot.Provides(wide))
+	assert.Equal(t, []string{host + "/v2", host + "/v3"}, snapshot.Provides(after), "what is wanted does not change")
+	assert.Nil(t, snapshot.Widen(routeTo("v1"), routeTo("v2")))
+	assert.Nil(t, snapshot.Widen(ruleWith("v1"), &networking.DestinationRule{Host: "another"}))
+}

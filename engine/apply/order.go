@@ -1,0 +1,169 @@
+package apply
+
+import (
+	"context"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file keeps the items of a cluster and the ledger in step.
+
+// announce enters what an Output will provide.
+func (c *cluster) announce(d *delta) {
+	if c.name == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range d.put {
+		if names := snapshot.Provides(o.Content.Spec); len(names) > 0 {
+			i := c.item(idOf(o.Ref))
+			c.ledger.announce(i, c, without(names, i.current.provides()))
+		}
+	}
+}
+
+// put sets what is wanted for an item.
+func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
+	c.ledger.announce(i, c, without(made.provides(), i.current.provides()))
+	c.ledger.retract(i, without(i.content.provides(), made.provides()))
+	c.ledger.intend(i, i.content.needs(), made.needs(), i.current.needs())
+	i.put(o, made)
+}
+
+// unwant says that no object is wanted for an item.
+func (c *cluster) unwant(i *item) {
+	c.ledger.retract(i, i.content.provides())
+	c.ledger.intend(i, i.content.needs(), nil, i.current.needs())
+	i.content, i.wide = nil, nil
+	i.blockedAt = time.Time{}
+}
+
+// target is the content to write now: the wanted one or, while proxies use what it
+// no longer provides, one that has both.
+func (c *cluster) target(i *item) *content {
+	if i.current == nil || i.content.Content == i.current.Content || !c.patient(i) {
+		return i.content
+	}
+	lost := without(i.current.provides(), i.content.provides())
+	if !c.used(i, lost) {
+		return i.content
+	}
+	if i.wide == nil {
+		spec := snapshot.Widen(i.current.Spec, i.content.Spec)
+		if spec == nil {
+			return i.content
+		}
+		wide := *i.content.Content
+		wide.Spec = spec
+		i.wide = &content{Content: &wide}
+	}
+	return i.wide
+}
+
+// found says that an object is as a content has it.
+func (c *cluster) found(i *item, as *content) {
+	if i.current != as {
+		c.ledger.wrote(i, c.name, i.current, as, false, 0)
+		i.current = as
+	}
+}
+
+// waits reports whether an item has to wait for proxies before it is written or
+// deleted, and queues it for later.
+func (c *cluster) waits(i *item) bool {
+	if c.name == "" || !c.patient(i) {
+		return false
+	}
+	if i.object == nil {
+		if !c.used(i, i.current.provides()) {
+			return false
+		}
+	} else if c.ledger.provided(without(i.content.needs(), i.current.needs())) {
+		return false
+	}
+	c.block(i)
+	return true
+}
+
+// used reports whether a proxy may have a route that uses one of the names.
+func (c *cluster) used(i *item, names []string) bool {
+	if len(names) == 0 {
+		return false
+	}
+	// What an earlier process has written is read in all clusters first.
+	return time.Since(i.adopted) < c.Pace.Debounce+c.Pace.Push || c.ledger.used(names)
+}
+
+// adopt reads an object that an earlier process has written and that is not as it is
+// wanted: proxies use what it has.
+func (c *cluster) adopt(i *item) {
+	if c.name == "" || snapshot.RoutingSpec(i.id.kind.New()) == nil {
+		return
+	}
+	c.mu.Lock()
+	conn, content := c.conn, i.content
+	unknown := i.current == nil && c.writable()
+	if unknown {
+		l, exists := conn.objects[i.id]
+		unknown = exists && l.ours && l.here && !l.going
+		if unknown && content != nil {
+			wanted, err := content.get()
+			unknown = err == nil && l.spec != wanted
+		}
+	}
+	c.mu.Unlock()
+	if !unknown {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, c.Timeout)
+	defer cancel()
+	current, err := conn.read(ctx, i.id)
+	if err != nil {
+		// It may be gone, or the server does not answer: a write will tell.
+		c.Log.Debug("object cannot be read before it is changed", "object", i.id.ref(c.name).String(), "error", err)
+		return
+	}
+	c.mu.Lock()
+	defer c.unlock()
+	i.current, i.adopted = current, time.Now()
+	c.ledger.intend(i, nil, current.needs(), nil)
+}
+
+// patient reports whether an item may wait (still).
+func (c *cluster) patient(i *item) bool {
+	return i.blockedAt.IsZero() || time.Since(i.blockedAt) < c.Pace.Patience
+}
+
+// blockedFor is the time between two looks at what an item waits for.
+const blockedFor = 20 * time.Millisecond
+
+// block queues an item again when what it waits for may have happened.
+func (c *cluster) block(i *item) {
+	if i.blockedAt.IsZero() {
+		i.blockedAt = time.Now()
+	}
+	if i.blocked {
+		return
+	}
+	route := i.object != nil && len(i.content.needs()) > 0
+	i.blocked = true
+	c.blocked++
+	if route {
+		c.blockedRoutes++
+	}
+	time.AfterFunc(blockedFor, func() {
+		c.mu.Lock()
+		defer c.unlock()
+		i.blocked = false
+		c.blocked--
+		if route {
+			c.blockedRoutes--
+		}
+		if c.items[i.id] == i {
+			c.enqueue(i, false)
+			c.prune([]*item{i})
+		}
+	})
+}
