@@ -81,7 +81,7 @@ bench: $(BENCHSTAT) ## Run the benchmarks of the engine; use COUNT=10 to compare
 
 .PHONY: bench-live
 bench-live: sandbox ## Measure convergence, edits and writes per second on real API servers
-	go test -run '^$$' -bench '^BenchmarkLive' -benchtime 1x -timeout 60m -v ./cmd/e2e ./engine/apply | tee bench-live.out
+	go test -run '^$$' -bench '^BenchmarkLive' -benchtime 1x -timeout 60m -v ./cmd/e2e/... ./engine/apply | tee bench-live.out
 
 .PHONY: golden
 golden: ## Rewrite the golden files

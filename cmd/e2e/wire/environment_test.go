@@ -1,0 +1,307 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo"
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/proxies"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
+)
+
+// environment is a running demo.
+type environment struct {
+	options    demo.Options
+	clusters   map[string]*local.Cluster
+	management *kube.Client
+	plane      *proxies.Plane
+}
+
+// newEnvironment starts the demo; it ends with the test.
+func newEnvironment(t testing.TB) *environment {
+	t.Helper()
+	waittest.SkipIfShort(t, "starts the demo")
+	sandboxtest.Proxies(t)
+	e := &environment{
+		options:  demo.Options{Dir: filepath.Join(t.TempDir(), "demo"), Meshctl: sandboxtest.Meshctl(t), Proxies: demo.ProxiesOn},
+		clusters: map[string]*local.Cluster{},
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			e.logs(t)
+		}
+		if err := demo.Down(context.Background(), e.options); err != nil && !errors.Is(err, demo.ErrNotRunning) {
+			t.Errorf("stopping the demo: %v", err)
+		}
+	})
+	require.NoError(t, demo.Up(t.Context(), e.options))
+	e.watch(t)
+	for _, name := range []string{"cluster-1", "cluster-2"} {
+		var err error
+		e.clusters[name], err = local.Open(filepath.Join(e.options.Dir, name), nil)
+		require.NoError(t, err)
+	}
+	var err error
+	e.management, err = e.clusters["cluster-1"].Client()
+	require.NoError(t, err)
+	e.plane, err = demo.Plane(e.options)
+	require.NoError(t, err)
+	return e
+}
+
+// watch ends the demo's processes if the test binary ends early.
+func (e *environment) watch(t testing.TB) {
+	t.Helper()
+	report, err := demo.Status(t.Context(), e.options)
+	require.NoError(t, err)
+	pids := []int{report.Serve.PID, report.Proxies.PID}
+	for _, c := range report.Clusters {
+		for _, p := range c.Processes {
+			pids = append(pids, p.PID)
+		}
+	}
+	sandboxtest.Watch(t, pids...)
+}
+
+// logs prints the ends of the logs that may explain a failure.
+func (e *environment) logs(t testing.TB) {
+	t.Helper()
+	for _, name := range []string{"logs/serve.log", "proxies/logs/kubelet.log"} {
+		data, err := os.ReadFile(filepath.Join(e.options.Dir, name))
+		if err == nil {
+			t.Logf("the end of %s:\n%s", name, data[max(0, len(data)-4000):])
+		}
+	}
+}
+
+// pod returns a pod of a workload.
+func (e *environment) pod(t testing.TB, cluster, workload string) proxies.Pod {
+	t.Helper()
+	pods, err := e.plane.Pods(t.Context())
+	require.NoError(t, err)
+	at := slices.IndexFunc(pods, func(p proxies.Pod) bool { return p.Cluster == cluster && p.Workload == workload })
+	require.GreaterOrEqual(t, at, 0, "no pod of %s in %s", workload, cluster)
+	return pods[at]
+}
+
+// apply writes documents to the management cluster.
+func (e *environment) apply(t testing.TB, documents string) {
+	t.Helper()
+	require.NoError(t, e.management.ApplyYAML(t.Context(), []byte(documents)))
+}
+
+// counts are the numbers of requests by outcome: "cluster-2 reviews-v3" for an
+// answer with status 200 of an application, else the status and who answered.
+type counts map[string]int
+
+func (c counts) add(outcomes []proxies.Outcome) {
+	for _, o := range outcomes {
+		c[name(o)] += len(o.Micros)
+	}
+}
+
+func name(o proxies.Outcome) string {
+	who := strings.TrimSpace(o.Cluster + " " + o.Workload)
+	switch {
+	case o.Status == 200:
+		return who
+	case who == "":
+		return fmt.Sprintf("%d %s", o.Status, o.Error)
+	default:
+		return fmt.Sprintf("%d from %s", o.Status, who)
+	}
+}
+
+func (c counts) total() (n int) {
+	for _, count := range c {
+		n += count
+	}
+	return n
+}
+
+// failed are the outcomes other than answers with status 200.
+func (c counts) failed() counts {
+	failed := maps.Clone(c)
+	maps.DeleteFunc(failed, func(name string, _ int) bool { return strings.HasPrefix(name, "cluster-") })
+	return failed
+}
+
+// send sends requests and counts what became of them.
+func (e *environment) send(ctx context.Context, from proxies.Pod, call proxies.Call) (counts, error) {
+	if call.Parallel == 0 {
+		call.Parallel = min(call.Count, 10)
+	}
+	if call.TimeoutMs == 0 {
+		call.TimeoutMs = 5000
+	}
+	all := counts{}
+	return all, e.plane.Send(ctx, from, call, all.add)
+}
+
+// load sends requests until it is stopped.
+type load struct {
+	mu     sync.Mutex
+	all    counts
+	failed []failure
+	stop   func() counts
+	// seeing is called with the name of each outcome.
+	seeing func(name string)
+}
+
+// failure is a report with requests that failed.
+type failure struct {
+	at time.Time
+	counts
+}
+
+// under starts requests at a rate, until stop.
+func (e *environment) under(t testing.TB, from proxies.Pod, url string, rate int) *load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{all: counts{}}
+	done := make(chan error, 1)
+	go func() {
+		done <- e.plane.Send(ctx, from, proxies.Call{URL: url, Rate: rate, Parallel: 20, TimeoutMs: 5000, EveryMs: 20}, func(outcomes []proxies.Outcome) {
+			now := counts{}
+			now.add(outcomes)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.all.add(outcomes)
+			if l.seeing != nil {
+				for name := range now {
+					l.seeing(name)
+				}
+			}
+			if failed := now.failed(); len(failed) > 0 {
+				l.failed = append(l.failed, failure{time.Now(), failed})
+			}
+		})
+	}()
+	l.stop = sync.OnceValue(func() counts {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("requests from %s to %s: %v", from.Pod, url, err)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return maps.Clone(l.all)
+	})
+	t.Cleanup(func() { l.stop() })
+	return l
+}
+
+// watch passes the names of outcomes to see from now on.
+func (l *load) watch(see func(name string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seeing = see
+}
+
+// staysHome waits until requests for reviews stay in the cluster.
+func (e *environment) staysHome(t testing.TB, from proxies.Pod) {
+	t.Helper()
+	waittest.Until(t, "no request goes to cluster-2", func() bool {
+		all, err := e.send(t.Context(), from, proxies.Call{URL: reviews, Count: 20})
+		require.NoError(t, err)
+		return all[remoteV3] == 0
+	})
+}
+
+// clean stops the requests, and checks that none failed. It returns their number.
+func (l *load) clean(t *testing.T) int {
+	t.Helper()
+	all := l.stop()
+	t.Logf("%d requests: %v", all.total(), all)
+	for _, f := range l.failed {
+		t.Logf("%s: %v", f.at.Format("15:04:05.000"), f.counts)
+	}
+	assert.Empty(t, all.failed())
+	return all.total()
+}
+
+// kill kills a process.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	process, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	require.NoError(t, process.Kill())
+}
+
+// seen waits until a request gets an outcome.
+func (l *load) seen(t *testing.T, outcome string, more func(before, now int) bool) {
+	t.Helper()
+	count := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.all[outcome]
+	}
+	before := count()
+	waittest.Until(t, outcome, func() bool { return more(before, count()) })
+}
+
+// exchange is one request and its answer.
+type exchange struct {
+	status  int
+	took    time.Duration
+	headers http.Header
+	error   string
+	// echo is what the application received; empty if it did not answer.
+	echo struct {
+		Workload string
+		Cluster  string
+		Method   string
+		Host     string
+		Path     string
+		Headers  http.Header
+		Attempt  int
+	}
+}
+
+// one sends one request.
+func (e *environment) one(ctx context.Context, from proxies.Pod, call proxies.Call) (x exchange, err error) {
+	call.Count, call.Parallel, call.TimeoutMs = 1, 1, 10_000
+	err = e.plane.Send(ctx, from, call, func(all []proxies.Outcome) {
+		for _, o := range all {
+			x.status, x.headers, x.error = o.Status, o.Headers, o.Error
+			x.took = time.Duration(o.Micros[0]) * time.Microsecond
+			_ = json.Unmarshal([]byte(o.Body), &x.echo) // a proxy answers with text
+		}
+	})
+	return x, err
+}
+
+// number makes names of requests unique.
+var number atomic.Int64
+
+// header makes the headers of a request.
+func header(pairs ...string) http.Header {
+	h := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		h.Set(pairs[i], pairs[i+1])
+	}
+	return h
+}
+
+// fails makes the application answer with a status to the first attempts.
+func fails(status, attempts int) http.Header {
+	return header("X-App-Status", strconv.Itoa(status), "X-App-First", strconv.Itoa(attempts), "X-App-Request", strconv.FormatInt(number.Add(1), 10))
+}

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/proxies"
+)
+
+const reviews = "http://reviews:9080/reviews/1"
+
+// The outcomes of requests for reviews.
+const (
+	remoteV3 = "cluster-2 reviews-v3"
+	localV1  = "cluster-1 reviews-v1"
+	localV2  = "cluster-1 reviews-v2"
+)
+
+// shares sends requests through a shift with subsets across clusters.
+func shares(t *testing.T, e *environment) {
+	const count = 2000
+	all, err := e.send(t.Context(), e.pod(t, "cluster-1", "productpage-v1"), proxies.Call{URL: reviews, Count: count, Parallel: 20})
+	require.NoError(t, err)
+	t.Log(all)
+	require.Equal(t, count, all.total())
+	assert.Empty(t, all.failed())
+	for name, share := range map[string]float64{remoteV3: 0.75, localV1: 0.15, localV2: 0.10} {
+		require.NoError(t, withinFourSigma(all[name], count, share), name)
+	}
+}
+
+// shift sends three quarters of the requests to another cluster, and splits the rest
+// by subset.
+func shift(remote, v1, v2 int) string {
+	return fmt.Sprintf(`apiVersion: networking.mesh.gloo.solo.io/v1
+kind: TrafficPolicy
+metadata: {name: reviews-shift, namespace: gloo-mesh}
+spec:
+  destinationSelector:
+  - kubeServiceRefs: {services: [{name: reviews, namespace: bookinfo, clusterName: cluster-1}]}
+  policy:
+    trafficShift:
+      destinations:
+      - {kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-2, subset: {version: v3}}, weight: %d}
+      - {kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-1, subset: {version: v1}}, weight: %d}
+      - {kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-1, subset: {version: v2}}, weight: %d}
+`, remote, v1, v2)
+}
+
+// transitions creates, edits and deletes a shift with subsets across clusters under
+// load: no request fails.
+func transitions(t *testing.T, e *environment) {
+	from := e.pod(t, "cluster-1", "productpage-v1")
+	l := e.under(t, from, reviews, 400)
+	more := func(before, now int) bool { return now > before+3 }
+	const rounds = 34
+	for range rounds {
+		require.NoError(t, e.management.Delete(t.Context(), kube.Policies("trafficpolicies"), "gloo-mesh", "reviews-shift"))
+		// Without the shift, requests stay in the cluster.
+		e.staysHome(t, from)
+		e.apply(t, shift(75, 15, 10))
+		l.seen(t, remoteV3, more)
+		e.apply(t, shift(50, 25, 25))
+	}
+	l.seen(t, remoteV3, more)
+	t.Logf("%d requests in %d transitions", l.clean(t), 3*rounds)
+}

@@ -1,0 +1,42 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestWire(t *testing.T) {
+	t.Parallel()
+	e := newEnvironment(t)
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, *environment)
+	}{
+		{"shares of a shift", shares},
+		{"access of all pairs", access},
+		{"fields of a TrafficPolicy", trafficPolicyFields},
+		{"transitions of a shift", transitions},
+		{"a VirtualMesh goes and comes", membership},
+		{"control planes end under load", controlPlanes},
+		{"no configuration was refused", refused},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, e) })
+	}
+}
+
+// refused asks every Envoy how many configurations it has refused.
+func refused(t *testing.T, e *environment) {
+	pods, err := e.plane.Pods(t.Context())
+	require.NoError(t, err)
+	require.Len(t, pods, 13)
+	for _, p := range pods {
+		stats, err := e.plane.Stats(t.Context(), p, "update_rejected")
+		require.NoError(t, err)
+		assert.Contains(t, stats, "cluster_manager.cds.update_rejected")
+		for name, count := range stats {
+			assert.Zero(t, count, "%s of pod %s", name, p.Pod)
+		}
+	}
+}
