@@ -47,8 +47,8 @@ func newCmdCall(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
   # Send a header
   meshctl demo call productpage-v1 http://reviews:9080 --header 'end-user: jason'`, callRun, runF)
 	cmd.Args = cmdutil.Args("WORKLOAD", "URL")
-	cmd.Long = `Sends requests as a workload of the demo, through its proxy, and prints a table by
-answering pod, status and latency.
+	cmd.Long = `Sends requests as a workload of the demo, through its proxy, and prints a table
+by answering pod, status and latency.
 
 WORKLOAD is the name of a Workload as "describe workload" takes it, or the
 beginning of one. The URL has the scheme http, grpc or tcp.`

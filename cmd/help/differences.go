@@ -1,5 +1,7 @@
 package help
 
+import "slices"
+
 // difference is one way in which meshctl differs from Gloo Mesh 1.x on purpose.
 type difference struct {
 	// topic is the field or the case, original what Gloo Mesh 1.x does, and here
@@ -68,6 +70,11 @@ func differences() []area {
 }
 
 func trafficDifferences() []difference {
+	return slices.Concat(requestDifferences(), connectionDifferences())
+}
+
+// requestDifferences are those of fields that apply to requests.
+func requestDifferences() []difference {
 	return []difference{
 		{"`httpRequestMatchers`", "Requests that match no matcher get a 404.", "They are routed as before."},
 		{
@@ -143,6 +150,13 @@ func trafficDifferences() []difference {
 			"Accepted, without effect.",
 			"Enforced by the sidecars of callers, through an EnvoyFilter. `rateLimit.basic.anonymousLimits` applies to each calling pod; limits that need a rate limit server or known users are rejected.",
 		},
+	}
+}
+
+// connectionDifferences are those of fields that apply to connections, and of what
+// follows from writing to Istio.
+func connectionDifferences() []difference {
+	return []difference{
 		{
 			"`outlierDetection`, `mtls.istio.tlsMode` beside matchers or source selectors",
 			"Matchers, and labels and namespaces of sources, are ignored.",
@@ -162,6 +176,11 @@ func trafficDifferences() []difference {
 			"`mtls.istio.tlsMode` `DISABLE` or `SIMPLE` where access is restricted",
 			"Callers present no identity and are denied, which is not reported.",
 			"The same, with a warning on the TrafficPolicy and on every AccessPolicy that names callers. `describe` does not list such callers as allowed.",
+		},
+		{
+			"routes that need new subsets, ServiceEntries or gateways",
+			"Written at the same time: requests fail for a moment.",
+			"A route is written when proxies know what it needs, and what it needs goes after the last route that uses it.",
 		},
 		{
 			"values that only Istio rejects",

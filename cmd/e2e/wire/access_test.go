@@ -36,6 +36,7 @@ func services() []service {
 // may call ratings, and nobody else anything. Reviews of the second cluster have the
 // identity of those in the first: the meshes share a trust domain.
 func access(t *testing.T, e *environment) {
+	t.Helper()
 	pods, err := e.plane.Pods(t.Context())
 	require.NoError(t, err)
 	calls := 0
@@ -71,6 +72,7 @@ func access(t *testing.T, e *environment) {
 // restricted allows details to call ratings of both clusters, with one method, below
 // one path, on one port.
 func restricted(t *testing.T, e *environment) {
+	t.Helper()
 	from := e.pod(t, "cluster-1", "details-v1")
 	e.apply(t, `apiVersion: networking.mesh.gloo.solo.io/v1
 kind: AccessPolicy

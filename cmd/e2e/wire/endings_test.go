@@ -18,6 +18,7 @@ import (
 // membership deletes and creates the VirtualMesh under load: requests for a service
 // of the caller's own cluster do not fail, wherever they are shifted to.
 func membership(t *testing.T, e *environment) {
+	t.Helper()
 	ctx := t.Context()
 	from := e.pod(t, "cluster-1", "productpage-v1")
 	l := e.under(t, from, reviews, 400)
@@ -62,6 +63,7 @@ func (e *environment) connected(t *testing.T, before map[string]int64) {
 
 // controlPlanes ends both istiods and serve under load. Proxies keep what they have.
 func controlPlanes(t *testing.T, e *environment) {
+	t.Helper()
 	ctx := t.Context()
 	l := e.under(t, e.pod(t, "cluster-1", "productpage-v1"), reviews, 400)
 	before := e.updates(t)

@@ -234,6 +234,7 @@ func withinFourSigma(count, of int, share float64) error {
 // trafficPolicyFields sees each field at both targets, and that it goes with the
 // policy.
 func trafficPolicyFields(t *testing.T, e *environment) {
+	t.Helper()
 	from := e.pod(t, "cluster-1", "productpage-v1")
 	for _, f := range fields() {
 		t.Run(f.name, func(t *testing.T) {

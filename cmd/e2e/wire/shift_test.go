@@ -22,6 +22,7 @@ const (
 
 // shares sends requests through a shift with subsets across clusters.
 func shares(t *testing.T, e *environment) {
+	t.Helper()
 	const count = 2000
 	all, err := e.send(t.Context(), e.pod(t, "cluster-1", "productpage-v1"), proxies.Call{URL: reviews, Count: count, Parallel: 20})
 	require.NoError(t, err)
@@ -54,6 +55,7 @@ spec:
 // transitions creates, edits and deletes a shift with subsets across clusters under
 // load: no request fails.
 func transitions(t *testing.T, e *environment) {
+	t.Helper()
 	from := e.pod(t, "cluster-1", "productpage-v1")
 	l := e.under(t, from, reviews, 400)
 	more := func(before, now int) bool { return now > before+3 }

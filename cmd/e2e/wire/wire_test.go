@@ -28,6 +28,7 @@ func TestWire(t *testing.T) {
 
 // refused asks every Envoy how many configurations it has refused.
 func refused(t *testing.T, e *environment) {
+	t.Helper()
 	pods, err := e.plane.Pods(t.Context())
 	require.NoError(t, err)
 	require.Len(t, pods, 13)
