@@ -99,7 +99,7 @@ func (c *cluster) used(i *item, names []string) bool {
 // adopt reads an object that an earlier process has written and that is not as it is
 // wanted: proxies use what it has.
 func (c *cluster) adopt(i *item) {
-	if c.name == "" || snapshot.RoutingSpec(i.id.kind.New()) == nil {
+	if c.name == "" || !snapshot.Relates(i.id.kind) {
 		return
 	}
 	c.mu.Lock()

@@ -12,6 +12,15 @@ import (
 // know before a route uses them. A name is a host, a host and a subset joined by a
 // slash, or the wildcard of the hosts that a gateway passes on.
 
+// Relates reports whether objects of a kind may need or provide names.
+func Relates(kind Kind) bool {
+	switch kind {
+	case VirtualService, DestinationRule, ServiceEntry, Gateway:
+		return true
+	}
+	return false
+}
+
 // RoutingSpec returns the spec of an object of a kind that Provides and Needs know; it
 // is nil for other kinds.
 func RoutingSpec(object APIObject) any {
