@@ -6,9 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
-
 	"github.com/meshctl/meshctl/engine"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
 )
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -75,19 +76,17 @@ func appPorts(spec *corev1.Pod) (http, tcp string) {
 	return strings.Join(lists[0], ","), strings.Join(lists[1], ",")
 }
 
+// tokenFile is where the agent reads the pod's token, each time that it needs it.
+const tokenFile = "var/run/secrets/tokens/istio-token"
+
 // writeFolder writes the files that the kubelet mounts into a container of a
 // proxy. The agent's paths are relative to its working directory.
 func (p *pod) writeFolder(ctx context.Context, spec *corev1.Pod) error {
-	token, err := p.token(ctx, spec)
-	if err != nil {
-		return err
-	}
 	root, err := p.cluster.client.CoreV1().ConfigMaps(spec.Namespace).Get(ctx, "istio-ca-root-cert", getOptions)
 	if err != nil {
 		return err
 	}
 	files := map[string]string{
-		"var/run/secrets/tokens/istio-token":    token,
 		"var/run/secrets/istio/root-cert.pem":   root.Data["root-cert.pem"],
 		"etc/istio/pod/labels":                  downward(spec.Labels),
 		"etc/istio/pod/annotations":             downward(spec.Annotations),
@@ -109,12 +108,39 @@ func (p *pod) writeFolder(ctx context.Context, spec *corev1.Pod) error {
 			return err
 		}
 	}
-	return os.MkdirAll("logs", 0o700)
+	if err := os.MkdirAll("logs", 0o700); err != nil {
+		return err
+	}
+	return p.writeToken(ctx, spec)
+}
+
+// tokenLifetime is that of a pod's token, tokenEvery the time between two of them.
+const (
+	tokenLifetime = 12 * time.Hour
+	tokenEvery    = time.Hour
+)
+
+// writeToken replaces the pod's token.
+func (p *pod) writeToken(ctx context.Context, spec *corev1.Pod) error {
+	token, err := p.token(ctx, spec)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(p.folder, tokenFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	// The agent may read it meanwhile.
+	if err := os.WriteFile(path+".new", []byte(token), 0o600); err != nil {
+		return err
+	}
+	p.tokenAt = time.Now()
+	return os.Rename(path+".new", path)
 }
 
 // token requests a token that only istiod's CA accepts, bound to the pod.
 func (p *pod) token(ctx context.Context, spec *corev1.Pod) (string, error) {
-	seconds := int64(12 * 60 * 60)
+	seconds := int64(tokenLifetime / time.Second)
 	answer, err := p.cluster.client.CoreV1().ServiceAccounts(spec.Namespace).CreateToken(ctx, spec.Spec.ServiceAccountName,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			Audiences: []string{"istio-ca"}, ExpirationSeconds: &seconds,

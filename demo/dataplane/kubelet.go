@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -155,9 +156,9 @@ func separateResolver() error {
 	if err := os.WriteFile(file, []byte("nameserver 127.0.0.53\n"), 0o600); err != nil {
 		return err
 	}
-	target, err := os.Readlink(system)
+	target, err := filepath.EvalSymlinks(system)
 	if err != nil {
-		target = system
+		return err
 	}
 	if err := unix.Mount(file, target, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("replacing %s: %w", system, err)

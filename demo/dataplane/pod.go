@@ -43,6 +43,9 @@ type pod struct {
 	// folder is the working directory of its processes.
 	folder string
 
+	// tokenAt is when its token was written; only run uses it.
+	tokenAt time.Time
+
 	network *namespace
 	app     *process
 	proxy   *process
@@ -178,6 +181,12 @@ func (p *pod) probe(ctx context.Context) {
 		case <-p.ending:
 			return
 		case <-tick.C:
+		}
+		if time.Since(p.tokenAt) > tokenEvery {
+			if err := p.writeToken(ctx, p.object()); err != nil {
+				log.Printf("pod %s: renewing its token: %v", p, err)
+				p.tokenAt = time.Now().Add(time.Minute - tokenEvery) // again in a minute
+			}
 		}
 		fault := p.node.breaks.of(p.identity)
 		p.obey(fault)
