@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -71,14 +72,25 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 	return response{created: code == http.StatusCreated, live: o.live(of.kind, cluster, s.Namespace)}
 }
 
-// read reads the content of an object of a kind that the ledger knows.
+// read reads the content of an object of a kind that the ledger knows. It lists the
+// one object, because a sink may list and not get.
 func (c *connection) read(ctx context.Context, of id) (*content, error) {
-	object := of.kind.New()
-	raw, err := c.Get().AbsPath(of.path("")...).Do(ctx).Raw()
-	if err == nil {
-		err = json.Unmarshal(raw, object)
-	}
+	path := of.path("")
+	raw, err := c.Get().AbsPath(path[:len(path)-1]...).Param("fieldSelector", "metadata.name="+of.name).Do(ctx).Raw()
 	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, err
+	}
+	if len(list.Items) != 1 {
+		return nil, errors.New("it is gone")
+	}
+	object := of.kind.New()
+	if err := json.Unmarshal(list.Items[0], object); err != nil {
 		return nil, err
 	}
 	return &content{Content: &snapshot.Content{Spec: snapshot.RoutingSpec(object)}}, nil
