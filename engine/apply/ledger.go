@@ -173,6 +173,10 @@ func (l *ledger) wrote(i *item, cluster string, before, after *content, written 
 		l.tidy(name, f, now)
 	}
 	uses := after.needs()
+	for _, name := range uses {
+		// An edit during another write may have ended a use that continues.
+		l.fact(name).users[i] = true
+	}
 	for _, name := range before.needs() {
 		if slices.Contains(uses, name) {
 			continue

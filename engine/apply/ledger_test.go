@@ -94,6 +94,24 @@ func TestWhatARouteNeedsStays(t *testing.T) {
 	})
 }
 
+// TestAUseThatContinues: the route is wanted again while it is written without the use.
+func TestAUseThatContinues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(Pace{}.withDefaults())
+		route := &item{}
+		with, without := contentOf(routeTo("v3")), contentOf(routeTo("v1"))
+		l.intend(route, nil, with.needs(), nil)
+		l.wrote(route, "cluster-1", nil, with, true, 0)
+		l.intend(route, with.needs(), without.needs(), with.needs())
+		l.intend(route, without.needs(), with.needs(), with.needs())
+		l.wrote(route, "cluster-1", with, without, true, 0)
+		l.wrote(route, "cluster-1", without, with, true, 0)
+		time.Sleep(l.Debounce + l.Push)
+		assert.True(t, l.used([]string{host + "/v3"}))
+	})
+}
+
 // TestABusyControlPlaneTakesLonger: changes without a pause are one to it, and its
 // answers tell how fast it is.
 func TestABusyControlPlaneTakesLonger(t *testing.T) {
