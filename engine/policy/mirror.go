@@ -13,8 +13,8 @@ var mirror = feature{
 		if c.spec.Policy.Mirror.KubeService == nil {
 			return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set policy.mirror.kubeService", "policy.mirror names no service").At("policy.mirror")}
 		}
-		_, issues := c.resolveMirror()
-		return issues
+		target, issues := c.resolveMirror()
+		return append(issues, c.rootIssues("policy.mirror", target)...)
 	},
 	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
 		target, _ := c.resolveMirror()

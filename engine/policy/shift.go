@@ -39,6 +39,7 @@ func (c *fieldContext) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 		if d.VirtualDestination != nil || d.StaticDestination != nil {
 			target, more := c.resolveOther(field, d)
 			more = append(more, setOptions(field, d, &target)...)
+			more = append(more, c.rootIssues(field, target)...)
 			targets, issues = append(targets, target), append(issues, more...)
 			continue
 		}
@@ -49,7 +50,7 @@ func (c *fieldContext) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
 		target, more := c.resolve(field, commonv1.ClusterObjectRef{
 			Name: d.KubeService.Name, Namespace: d.KubeService.Namespace, ClusterName: d.KubeService.ClusterName,
 		}, d.KubeService.Port)
-		issues = append(issues, more...)
+		issues = append(append(issues, more...), c.rootIssues(field, target)...)
 		if len(d.KubeService.Subset) > 0 {
 			target.Subset = subsetName(d.KubeService.Subset)
 			issues = append(issues, c.emptySubset(field, target, d.KubeService.Subset)...)

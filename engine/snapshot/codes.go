@@ -53,8 +53,7 @@ const (
 	LastGoodInForce Code = "LastGoodInForce"
 	// TrustDomainForeign: a mesh accepts no callers of another member's trust domain.
 	TrustDomainForeign Code = "TrustDomainForeign"
-	// RootsDiffer: members of a VirtualMesh trust no common root, so that requests
-	// between them fail.
+	// RootsDiffer: meshes trust no common root, so that requests between them fail.
 	RootsDiffer Code = "RootsDiffer"
 	// RootsUnknown: it is not known which roots a member of a VirtualMesh trusts.
 	RootsUnknown Code = "RootsUnknown"

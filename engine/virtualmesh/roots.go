@@ -49,6 +49,15 @@ func compareRoots(plan *snapshot.VirtualMeshPlan) {
 	plan.Issues = append(plan.Issues, snapshot.Errorf(snapshot.RootsDiffer, divided[0][0].Dialect.RootHint, "%s", rootsText(divided)).On(plan.Ref, snapshot.Ref{}))
 }
 
+// RootsApart is the issue with requests from one mesh to another if the two share no
+// root; false if they do, or may do so.
+func RootsApart(from, to *snapshot.MeshPlan) (snapshot.Issue, bool) {
+	if from.Dialect != to.Dialect || from.MayShareRoot(to) {
+		return snapshot.Issue{}, false
+	}
+	return snapshot.Warnf(snapshot.RootsDiffer, from.Dialect.RootHint, "%s", rootsText([]rootGroup{{from}, {to}})), true
+}
+
 // rootGroup are members of one kind that trust the same roots.
 type rootGroup []*snapshot.MeshPlan
 
