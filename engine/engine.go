@@ -66,6 +66,7 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 	out := &snapshot.Output{Clusters: clusterNames(in), Frozen: frozen(in)}
 	out.Parts = t.parts.render(in.Management.Namespace, plan)
 	out.Statuses = t.statuses.Write(in, plan, t.planner.Dialects)
+	out.Debounces = debounces(discovered)
 	out.Issues = status.Issues(in, discovered, plan, t.planner.Dialects)
 	t.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, Output: out}
 	return t.state
@@ -116,6 +117,22 @@ func clusterNames(in *snapshot.Input) []string {
 	out := make([]string, 0, len(in.Clusters))
 	for _, c := range in.Clusters {
 		out = append(out, c.Name)
+	}
+	return out
+}
+
+// debounces are how long control planes collect changes, by cluster, where that is
+// not as usual.
+func debounces(discovered []*snapshot.Discovered) map[string]snapshot.Debounce {
+	var out map[string]snapshot.Debounce
+	for _, d := range discovered {
+		if d.Debounce == nil {
+			continue
+		}
+		if out == nil {
+			out = map[string]snapshot.Debounce{}
+		}
+		out[d.Cluster] = *d.Debounce
 	}
 	return out
 }

@@ -4,16 +4,18 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// changeCluster gives a service more labels, takes its endpoints away, or has the mesh
-// trust other roots.
+// changeCluster gives a service more labels, takes its endpoints away, has the mesh
+// trust other roots, or its control plane collect changes for another time.
 func (w *randomWorld) changeCluster() {
 	at := w.r.Intn(len(w.base.Clusters))
 	c := *w.base.Clusters[at]
-	switch w.r.Intn(4) {
+	switch w.r.Intn(5) {
 	case 0:
 		c = *withRoots(&c, []string{"", "garbage", someRoots()[0], someRoots()[1], someRoots()[0] + someRoots()[1]}[w.r.Intn(5)])
 	case 3:
@@ -22,6 +24,8 @@ func (w *randomWorld) changeCluster() {
 		s := c.Services[i].DeepCopy()
 		s.Labels = map[string]string{"federated": fmt.Sprint(w.r.Intn(2) == 0)}
 		c.Services[i] = s
+	case 4:
+		c = *withEnv(&c, "PILOT_DEBOUNCE_AFTER", []string{"", "100ms", "1s", "garbage", "1h"}[w.r.Intn(5)])
 	case 1:
 		c.EndpointSlices = without(w.r, c.EndpointSlices)
 	default:
@@ -41,6 +45,26 @@ func (w *randomWorld) changeCluster() {
 	base.Clusters = slices.Clone(base.Clusters)
 	base.Clusters[at] = &c
 	w.base = &base
+}
+
+// withEnv is a cluster whose control planes have an environment variable; none if the
+// value is empty.
+func withEnv(c *snapshot.Cluster, name, value string) *snapshot.Cluster {
+	out := *c
+	out.Deployments = slices.Clone(c.Deployments)
+	for i, d := range c.Deployments {
+		if d.Labels["app"] != "istiod" {
+			continue
+		}
+		d = d.DeepCopy()
+		pilot := &d.Spec.Template.Spec.Containers[0]
+		pilot.Env = slices.DeleteFunc(pilot.Env, func(e corev1.EnvVar) bool { return e.Name == name })
+		if value != "" {
+			pilot.Env = append(pilot.Env, corev1.EnvVar{Name: name, Value: value})
+		}
+		out.Deployments[i] = d
+	}
+	return &out
 }
 
 func (w *randomWorld) freeze() {

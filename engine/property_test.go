@@ -222,7 +222,7 @@ func text(t *testing.T, out *snapshot.Output) string {
 	for _, i := range out.Issues {
 		fmt.Fprintf(&b, "issue %v\n", i)
 	}
-	fmt.Fprintln(&b, out.Frozen, out.Clusters)
+	fmt.Fprintln(&b, out.Frozen, out.Clusters, out.Debounces)
 	return b.String()
 }
 

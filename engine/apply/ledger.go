@@ -14,15 +14,15 @@ import (
 //
 // An API server does not say what proxies know. The control plane collects changes
 // until there are none for Debounce, or for DebounceMost at most, and then sends them
-// to its proxies, which takes Push at most. See PILOT_DEBOUNCE_AFTER and
-// PILOT_DEBOUNCE_MAX in
-// https://istio.io/latest/docs/reference/commands/pilot-discovery/#envvars.
+// to its proxies, which takes Push at most.
 type ledger struct {
 	Pace
 
-	mu    sync.Mutex
-	facts map[string]*fact
-	// runs are the last writes to each cluster without a pause of Debounce between
+	mu sync.Mutex
+	// debounces are those of clusters whose control planes have others than Pace.
+	debounces map[string]snapshot.Debounce
+	facts     map[string]*fact
+	// runs are the last writes to each cluster without a pause of its debounce between
 	// them, so that the control plane takes them for one change.
 	runs map[string]run
 }
@@ -30,7 +30,7 @@ type ledger struct {
 // Pace is how fast a control plane passes changes on to its proxies.
 type Pace struct {
 	// Debounce is how long it waits for further changes; DebounceMost, the longest
-	// time it does. Defaults: 100 ms and 10 s, which are Istio's.
+	// time it does. Output.Debounces overrides both. Default: snapshot.UsualDebounce.
 	Debounce, DebounceMost time.Duration
 	// Push is how long it takes at least until all proxies have a change. Default:
 	// 200 ms.
@@ -45,15 +45,43 @@ func (p Pace) withDefaults() Pace {
 			*d = value
 		}
 	}
-	set(&p.Debounce, 100*time.Millisecond)
-	set(&p.DebounceMost, 10*time.Second)
+	set(&p.Debounce, snapshot.UsualDebounce.After)
+	set(&p.DebounceMost, snapshot.UsualDebounce.Most)
 	set(&p.Push, 200*time.Millisecond)
 	set(&p.Patience, 15*time.Second)
 	return p
 }
 
+// follow sets how long control planes wait for further changes.
+func (l *ledger) follow(debounces map[string]snapshot.Debounce) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.debounces = debounces
+}
+
+// debounce is how long the control plane of a cluster waits for further changes. The
+// caller holds the lock.
+func (l *ledger) debounce(cluster string) snapshot.Debounce {
+	if d, found := l.debounces[cluster]; found {
+		return d
+	}
+	return snapshot.Debounce{After: l.Debounce, Most: l.DebounceMost}
+}
+
+// settled is how long it takes, unless a control plane is busy, until the proxies of all
+// clusters have a change.
+func (l *ledger) settled() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slowest := l.Debounce
+	for _, d := range l.debounces {
+		slowest = max(slowest, d.After)
+	}
+	return slowest + l.Push
+}
+
 // usual is how long a route waits at most unless the control plane is busy.
-func (p Pace) usual() time.Duration { return 10 * (p.Debounce + p.Push) }
+func (l *ledger) usual() time.Duration { return min(10*l.settled(), l.Patience) }
 
 // run is a series of writes.
 type run struct {
@@ -117,7 +145,9 @@ func (l *ledger) known(m moment, now time.Time) bool {
 		// Its run has ended, at the latest when the present one began.
 		return now.Sub(r.first) >= l.push(r)
 	}
-	return now.Sub(r.last) >= l.Debounce+l.push(r) || now.Sub(m.at) >= l.DebounceMost+l.push(r)
+	d := l.debounce(m.cluster)
+	// It looks at the limit only when it has waited for further changes.
+	return now.Sub(r.last) >= d.After+l.push(r) || now.Sub(m.at) >= d.After+d.Most+l.push(r)
 }
 
 // announce says that an item will provide names.
@@ -156,7 +186,7 @@ func (l *ledger) wrote(i *item, cluster string, before, after *content, written 
 	now := time.Now()
 	if written {
 		r := l.runs[cluster]
-		if now.Sub(r.last) > l.Debounce {
+		if now.Sub(r.last) > l.debounce(cluster).After {
 			// A busy control plane is still busy a moment later.
 			r.first, r.slowest = now, r.slowest/2
 		}

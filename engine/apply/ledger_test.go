@@ -137,6 +137,57 @@ func TestABusyControlPlaneTakesLonger(t *testing.T) {
 	})
 }
 
+// TestEachClusterHasItsOwnPace: a route waits for the proxies of the slowest one that it
+// needs something of, and for no other.
+func TestEachClusterHasItsOwnPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(Pace{}.withDefaults())
+		usual := l.settled()
+		l.follow(map[string]snapshot.Debounce{
+			"fast": {After: 10 * time.Millisecond, Most: time.Second}, "slow": {After: 3 * time.Second, Most: 20 * time.Second},
+		})
+		fast, slow, both := contentOf(ruleWith("fast")), contentOf(ruleWith("slow")), contentOf(ruleWith("fast", "slow"))
+		wait := func() time.Duration {
+			start := time.Now()
+			for !l.provided(both.provides()) {
+				time.Sleep(time.Millisecond)
+			}
+			return time.Since(start)
+		}
+		l.wrote(&item{}, "fast", nil, fast, true, 0)
+		assert.Equal(t, 10*time.Millisecond+l.Push, wait())
+		l.wrote(&item{}, "usual", nil, fast, true, 0)
+		assert.Equal(t, usual, wait())
+		l.wrote(&item{}, "fast", nil, fast, true, 0)
+		l.wrote(&item{}, "slow", nil, slow, true, 0)
+		assert.Equal(t, 3*time.Second+l.Push, wait())
+		assert.Equal(t, 3*time.Second+l.Push, l.settled())
+		assert.LessOrEqual(t, l.usual(), l.Patience)
+
+		// A write every two seconds: one change to the slow one, until it has collected
+		// for 20 seconds and looks once more 3 seconds later; many changes to the fast one.
+		l.wrote(&item{}, "slow", nil, slow, true, 0)
+		start := time.Now()
+		for !l.provided(slow.provides()) {
+			l.wrote(&item{}, "slow", nil, contentOf(&networking.ServiceEntry{}), true, 0)
+			time.Sleep(2 * time.Second)
+		}
+		assert.Equal(t, 24*time.Second, time.Since(start))
+		l.wrote(&item{}, "fast", nil, fast, true, 0)
+		time.Sleep(2 * time.Second)
+		l.wrote(&item{}, "fast", nil, contentOf(&networking.ServiceEntry{}), true, 0)
+		assert.False(t, l.provided(fast.provides()))
+		time.Sleep(l.Push)
+		assert.True(t, l.provided(fast.provides()))
+
+		// Configured as usual again.
+		l.follow(nil)
+		l.wrote(&item{}, "slow", nil, slow, true, 0)
+		assert.Equal(t, usual, wait())
+	})
+}
+
 func TestWiden(t *testing.T) {
 	t.Parallel()
 	before, after := ruleWith("v1", "v2"), ruleWith("v2", "v3")

@@ -93,7 +93,7 @@ func (c *cluster) used(i *item, names []string) bool {
 		return false
 	}
 	// What an earlier process has written is read in all clusters first.
-	return time.Since(i.adopted) < c.Pace.Debounce+c.Pace.Push || c.ledger.used(names)
+	return time.Since(i.adopted) < c.ledger.settled() || c.ledger.used(names)
 }
 
 // adopt reads an object that an earlier process has written and that is not as it is

@@ -68,6 +68,14 @@ func TestRoutesAreWrittenAfterWhatTheyNeed(t *testing.T) {
 	assert.Greater(t, version(snapshot.DestinationRule, "near"), version(snapshot.VirtualService, "route"))
 	assert.Greater(t, deletedAt(t, rules), version(snapshot.VirtualService, "route"))
 	assert.Equal(t, 1, again.total().Deleted)
+
+	// A control plane may be configured to collect changes for longer.
+	slow := output([]string{one, two}, route("v4"), rule(one, "near", "v1", "v4"))
+	slow.Debounces = map[string]snapshot.Debounce{one: {After: time.Second, Most: time.Minute}}
+	began := time.Now()
+	again.apply(slow)
+	assert.GreaterOrEqual(t, time.Since(began), time.Second)
+	assert.Greater(t, version(snapshot.VirtualService, "route"), version(snapshot.DestinationRule, "near"))
 }
 
 func versionOf(t *testing.T, o *unstructured.Unstructured) int {

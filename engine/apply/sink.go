@@ -139,6 +139,7 @@ func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.O
 	first := s.last == nil
 	gatesChanged := first || !slices.Equal(s.last.Clusters, out.Clusters) || !slices.Equal(s.last.Frozen, out.Frozen)
 	s.last = out
+	s.shared.ledger.follow(out.Debounces)
 	for name := range changes {
 		s.cluster(ctx, group, name)
 	}

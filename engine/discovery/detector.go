@@ -42,7 +42,8 @@ type Reads struct {
 	// Annotations are the names of those that are read among the given ones, of
 	// workloads and pods. Nil for none.
 	Annotations func(map[string]string) []string
-	// Env are the names of environment variables.
+	// Env are the names of environment variables. Those whose value is elsewhere are
+	// kept without a value, and with a ValueFrom that does not say where.
 	Env []string
 	// Args are the arguments of a container that are read, in a form that Args
 	// returns unchanged. Nil for none.
@@ -66,6 +67,8 @@ type ControlPlane struct {
 	Revision string
 	// Default: Revision is that of an installation that was given none.
 	Default bool
+	// Debounce is how long it collects changes; nil for snapshot.UsualDebounce.
+	Debounce *snapshot.Debounce
 }
 
 func (c *ControlPlane) ref() commonv1.ObjectRef {

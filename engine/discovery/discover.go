@@ -45,6 +45,7 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 			out.Meshes = append(out.Meshes, p.Mesh)
 		}
 	}
+	out.Debounce = slowest(kinds)
 	for _, wl := range workloads {
 		out.Workloads = append(out.Workloads, wl.object)
 	}
@@ -52,6 +53,24 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	slices.SortFunc(out.Workloads, byName)
 	slices.SortFunc(out.Destinations, byName)
 	slices.SortFunc(out.Issues, snapshot.Issue.Compare)
+	return out
+}
+
+// slowest is how long the slowest control plane collects changes; nil if as usual.
+func slowest(kinds []*detected) *snapshot.Debounce {
+	var out *snapshot.Debounce
+	for _, k := range kinds {
+		for _, p := range k.controlPlanes {
+			one := p.Debounce.OrUsual()
+			if out == nil {
+				out = &one
+			}
+			out.After, out.Most = max(out.After, one.After), max(out.Most, one.Most)
+		}
+	}
+	if out.OrUsual() == snapshot.UsualDebounce {
+		return nil
+	}
 	return out
 }
 

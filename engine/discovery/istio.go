@@ -34,7 +34,7 @@ func Istio() Detector {
 		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: Reads{
 			Annotations: istioAnnotations,
-			Env:         []string{istioRevisionEnv, istioSkipTrustDomain, istioMultiRoot},
+			Env:         []string{istioRevisionEnv, istioSkipTrustDomain, istioMultiRoot, istioDebounceAfter, istioDebounceMax},
 			ConfigMap:   istioConfigMap,
 		},
 	}

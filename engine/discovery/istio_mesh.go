@@ -82,7 +82,9 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 		},
 		AgentInfo: x.agentInfo(),
 	}
-	return &ControlPlane{Mesh: mesh, Revision: revision, Default: revision == istioDefault}
+	return &ControlPlane{
+		Mesh: mesh, Revision: revision, Default: revision == istioDefault, Debounce: x.istioDebounce(d, pilot, ref),
+	}
 }
 
 // istiodRevision is the revision of a control plane: the label of its pods, its own

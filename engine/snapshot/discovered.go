@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"time"
+
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
@@ -12,4 +14,24 @@ type Discovered struct {
 	Workloads    []*discoveryv1.Workload
 	Destinations []*discoveryv1.Destination
 	Issues       []Issue
+	// Debounce is that of the slowest control plane; nil for UsualDebounce.
+	Debounce *Debounce
+}
+
+// Debounce is how long a control plane collects changes before it sends them to its
+// proxies: until there are none for After, but not longer than Most.
+type Debounce struct{ After, Most time.Duration }
+
+// UsualDebounce is that of an Istio control plane that is configured no other way, and
+// assumed of all others of which it is not known. See PILOT_DEBOUNCE_AFTER and
+// PILOT_DEBOUNCE_MAX in
+// https://istio.io/latest/docs/reference/commands/pilot-discovery/#envvars.
+var UsualDebounce = Debounce{After: 100 * time.Millisecond, Most: 10 * time.Second}
+
+// OrUsual is d, or UsualDebounce if d is nil.
+func (d *Debounce) OrUsual() Debounce {
+	if d == nil {
+		return UsualDebounce
+	}
+	return *d
 }

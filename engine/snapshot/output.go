@@ -17,6 +17,9 @@ type Output struct {
 	// them that are in no Part are garbage. A cluster that is not listed is not
 	// changed.
 	Clusters []string
+	// Debounces are those of the slowest control plane of each cluster, without the
+	// clusters where that is UsualDebounce; nil if there are no others.
+	Debounces map[string]Debounce
 }
 
 // Part is the objects made for one destination, mesh or cluster.

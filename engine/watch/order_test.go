@@ -56,7 +56,7 @@ func outputText(t *testing.T, out *snapshot.Output) string {
 	require.NoError(t, err)
 	issues, err := snapshot.YAML(out.Issues)
 	require.NoError(t, err)
-	return fmt.Sprintf("%s\n%s\n%s\n%v %v", files, statuses, issues, out.Frozen, out.Clusters)
+	return fmt.Sprintf("%s\n%s\n%s\n%v %v %v", files, statuses, issues, out.Frozen, out.Clusters, out.Debounces)
 }
 
 // sentEvent is an object that arrives from a cluster, or is deleted there.

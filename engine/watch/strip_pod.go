@@ -38,9 +38,14 @@ func containers(all []corev1.Container) []corev1.Container {
 	for i, c := range all {
 		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, Args: discovery.ReadArgs(&all[i])}
 		for _, e := range c.Env {
-			if e.ValueFrom == nil && discovery.ReadEnv(e.Name) {
-				kept[i].Env = append(kept[i].Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
+			if !discovery.ReadEnv(e.Name) {
+				continue
 			}
+			variable := corev1.EnvVar{Name: e.Name, Value: e.Value}
+			if e.ValueFrom != nil {
+				variable.ValueFrom = &corev1.EnvVarSource{} // elsewhere, it does not matter where
+			}
+			kept[i].Env = append(kept[i].Env, variable)
 		}
 	}
 	return kept

@@ -129,7 +129,11 @@ func TestPodsKeepNoEnvironmentThatMayHoldSecrets(t *testing.T) {
 			InitContainers: []corev1.Container{{Name: "istio-proxy", Image: "istio/proxyv2:1", RestartPolicy: &always}},
 			Containers: []corev1.Container{{
 				Name: "app", Image: "app:1", Args: []string{"--password=hush"},
-				Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "hush"}, {Name: "REVISION", Value: "1-31"}},
+				Env: []corev1.EnvVar{
+					{Name: "PASSWORD", Value: "hush"},
+					{Name: "REVISION", Value: "1-31"},
+					{Name: "PILOT_DEBOUNCE_MAX", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "hush"}}},
+				},
 			}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
@@ -144,7 +148,9 @@ func TestPodsKeepNoEnvironmentThatMayHoldSecrets(t *testing.T) {
 		Spec: corev1.PodSpec{
 			ServiceAccountName: "sa", NodeName: "node",
 			InitContainers: []corev1.Container{{Name: "istio-proxy", Image: "istio/proxyv2:1", RestartPolicy: &always}},
-			Containers:     []corev1.Container{{Name: "app", Image: "app:1", Env: []corev1.EnvVar{{Name: "REVISION", Value: "1-31"}}}},
+			Containers: []corev1.Container{{Name: "app", Image: "app:1", Env: []corev1.EnvVar{
+				{Name: "REVISION", Value: "1-31"}, {Name: "PILOT_DEBOUNCE_MAX", ValueFrom: &corev1.EnvVarSource{}},
+			}}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}, o)
