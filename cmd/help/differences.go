@@ -164,8 +164,8 @@ func connectionDifferences() []difference {
 		},
 		{
 			"`outlierDetection` between clusters",
-			"Written. Callers see each gateway as one endpoint, which is not reported.",
-			"The same, with a warning. In a flat network callers see the pods, and there is no warning.",
+			"Written. Callers see a gateway as one endpoint, and exclude it with all pods behind it when one of them fails.",
+			"Gateways exclude pods to which they cannot connect, callers nothing; with a warning. In a flat network callers exclude pods.",
 		},
 		{
 			"`mtls.istio.tlsMode` between clusters",

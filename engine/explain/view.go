@@ -118,8 +118,8 @@ func set[T any](list []Setting, name string, value *snapshot.WithOrigin[T], text
 func viewSettings(d *snapshot.DestinationPlan, v *snapshot.View) []Setting {
 	var s []Setting
 	s = set(s, "outlier detection", v.Outlier, func(o networkingv1.OutlierDetection) string {
-		if d.Federation != nil && !d.Federation.Flat && v.Mesh.Cluster != d.Mesh.Cluster {
-			return outlierText(o) + "; each gateway counts as one endpoint, with all pods behind it"
+		if d.ThroughGateways(v.Mesh) {
+			return outlierText(o) + "; by gateways, of pods to which they cannot connect"
 		}
 		return outlierText(o)
 	})

@@ -42,7 +42,7 @@ func gatewayIssues(c *fieldContext) []snapshot.Issue {
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 		"restrict sourceSelector to the service's own cluster, or use a flat network; to fail over between clusters, use a VirtualDestination",
-		"policy.outlierDetection counts each gateway as one endpoint for callers in other clusters: a failing pod behind it is not excluded alone, and a gateway is excluded with all its pods",
+		"for callers in other clusters policy.outlierDetection excludes only pods to which gateways cannot connect: the callers see gateways, and would exclude one with all its pods",
 	).At("policy.outlierDetection")}
 }
 

@@ -31,6 +31,11 @@ type DestinationPlan struct {
 	Grants []*Grant
 }
 
+// ThroughGateways reports whether callers of a mesh see gateways instead of the pods.
+func (d *DestinationPlan) ThroughGateways(mesh *MeshPlan) bool {
+	return d.Federation != nil && !d.Federation.Flat && mesh.Cluster != d.Mesh.Cluster
+}
+
 // WithoutIdentity is the TLS mode with which callers of a mesh present no certificate,
 // and so no identity; nil if they present one.
 func (d *DestinationPlan) WithoutIdentity(mesh *MeshPlan) *WithOrigin[networkingv1.TLSMode] {

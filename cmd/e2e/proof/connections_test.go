@@ -18,11 +18,15 @@ func connectionFacts(plan *snapshot.Plan, p proxy) []fact {
 		if s.view == nil {
 			continue
 		}
+		view := *s.view
+		if s.plan.ThroughGateways(view.Mesh) {
+			view.Outlier = nil // it applies at the gateways
+		}
 		for _, port := range ports(s.plan) {
 			for _, subset := range subsetNames(s) {
 				name := clusterName(s.host, port, subset)
 				out = append(out, fact{
-					name: "connections to " + name, want: plannedConnection(s.view),
+					name: "connections to " + name, want: plannedConnection(&view),
 					look: func(config *envoy.Config) []string { return configuredConnection(config.Cluster(name)) },
 				})
 			}

@@ -17,6 +17,12 @@ type sharedRule struct {
 
 // destinationRule renders the connection settings of a view; nothing if there are none.
 func (r *builder) destinationRule(view *snapshot.View, remote bool) {
+	if r.plan.ThroughGateways(view.Mesh) && view.Outlier != nil {
+		// One pod that fails would take the gateway with all pods away.
+		callers := *view
+		callers.Outlier = nil
+		view = &callers
+	}
 	policy := trafficPolicy(view)
 	if policy == nil && len(view.Subsets) == 0 {
 		return

@@ -69,19 +69,24 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 	home.Resolution = resolution(home.Endpoints)
 	r.add(entryRef(f, r.plan.Mesh), r.content(home, true, []snapshot.Ref{f.Origin.Ref}))
 
-	if len(r.rules) == 0 {
-		return
-	}
-	view := r.rules[0].view // all remote views have the same subsets
 	// No TLS mode: a gateway that passes connections on does not encrypt them, and with
 	// any mode but mutual TLS it would leave out all endpoints.
-	policy := trafficPolicy(&snapshot.View{Outlier: view.Outlier})
-	if len(view.Subsets) == 0 && policy == nil {
+	var gateway snapshot.View
+	for _, view := range r.plan.Views {
+		if r.plan.ThroughGateways(view.Mesh) {
+			gateway.Subsets = view.Subsets // those of all remote views are the same
+			if gateway.Outlier == nil {
+				gateway.Outlier = view.Outlier
+			}
+		}
+	}
+	policy := trafficPolicy(&gateway)
+	if len(gateway.Subsets) == 0 && policy == nil {
 		return
 	}
-	spec := &networking.DestinationRule{Host: f.Hostname, Subsets: subsetsOf(view.Subsets), TrafficPolicy: policy, ExportTo: home.ExportTo}
+	spec := &networking.DestinationRule{Host: f.Hostname, Subsets: subsetsOf(gateway.Subsets), TrafficPolicy: policy, ExportTo: home.ExportTo}
 	r.add(snapshot.Ref{Kind: snapshot.DestinationRule, Cluster: r.plan.Mesh.Cluster, Namespace: r.plan.Mesh.Namespace, Name: f.Hostname},
-		r.content(spec, true, r.parents(true, r.ruleOrigins(&snapshot.View{Outlier: view.Outlier})...)))
+		r.content(spec, true, r.parents(true, r.ruleOrigins(&gateway)...)))
 }
 
 // gatewayNamespaces are the namespaces to which the mesh's own entry is exported: those

@@ -134,7 +134,7 @@ func trafficFields() []snapshot.Support {
 		},
 		snapshot.Support{
 			Kind: kind, Path: "policy.outlierDetection", Case: snapshot.ThroughGateways, Level: snapshot.Approximated,
-			Note: "each gateway counts as one endpoint: a failing pod behind it is not excluded alone, and a gateway is excluded with all its pods",
+			Note: "gateways exclude pods to which they cannot connect; pods that answer with errors stay in use, as callers see gateways and would exclude one with all its pods",
 		},
 		snapshot.Support{
 			Kind: kind, Path: "policy.mtls.istio.tlsMode", Case: snapshot.BesideCondition, Level: snapshot.Approximated,
