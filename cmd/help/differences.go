@@ -305,7 +305,7 @@ func virtualDestinationDifferences() []difference {
 		{
 			"failover",
 			"Off unless each service behind the VirtualDestination has outlier detection.",
-			"On, with defaults. What limits it (`maxEjectionPercent`), or may limit it (a hand-written DestinationRule for its host), is a warning.",
+			"On, with defaults. What limits it (`maxEjectionPercent`), or may limit it (a hand-written DestinationRule for its host), is a warning. If every endpoint of every cluster is excluded, all are used again.",
 		},
 		{
 			"requirements on the VirtualMesh",

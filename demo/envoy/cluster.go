@@ -15,6 +15,7 @@ type Cluster struct {
 		TransportSocket TransportSocket
 	}
 	UpstreamConnectionOptions struct{ TCPKeepalive *TCPKeepalive }
+	CommonLBConfig            struct{ HealthyPanicThreshold struct{ Value float64 } }
 }
 
 // OutlierDetection ejects endpoints that return errors.

@@ -136,7 +136,7 @@ func (v virtual) connection(subset string) []string {
 	if v.view.PassedAs != "" {
 		host, out[1] = v.view.PassedAs, "tls mutual"
 	}
-	return append(out, fmt.Sprintf("gateway errors %d", o.ConsecutiveErrors), "asks for "+v.sni(host, subset))
+	return append(out, fmt.Sprintf("gateway errors %d", o.ConsecutiveErrors), "all if less than 1% are left", "asks for "+v.sni(host, subset))
 }
 
 func configuredVirtualConnection(c *envoy.Cluster) []string {
@@ -145,7 +145,8 @@ func configuredVirtualConnection(c *envoy.Cluster) []string {
 		return out
 	}
 	if o := c.OutlierDetection; o != nil {
-		out = append(out, fmt.Sprintf("gateway errors %d", number(o.ConsecutiveGatewayErrors)))
+		out = append(out, fmt.Sprintf("gateway errors %d", number(o.ConsecutiveGatewayErrors)),
+			fmt.Sprintf("all if less than %v%% are left", c.CommonLBConfig.HealthyPanicThreshold.Value))
 	}
 	asked := []string{c.TransportSocket.TypedConfig.SNI}
 	for _, m := range c.TransportSocketMatches {

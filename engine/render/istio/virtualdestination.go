@@ -125,7 +125,9 @@ func (v *virtualBuilder) trafficPolicy(priorities int) *networking.TrafficPolicy
 	return out
 }
 
-// outliers counts errors from a proxy in between like errors of the service.
+// outliers counts errors from a proxy in between like errors of the service. Where all
+// endpoints of all clusters are excluded, all are used: a single gateway with many pods
+// behind it would otherwise be out of use for long, after a few errors.
 func outliers(o networkingv1.OutlierDetection) *networking.OutlierDetection {
 	return &networking.OutlierDetection{
 		ConsecutiveGatewayErrors: wrapperspb.UInt32(o.ConsecutiveErrors),
@@ -133,6 +135,7 @@ func outliers(o networkingv1.OutlierDetection) *networking.OutlierDetection {
 		Interval:                 durationpb.New(o.Interval.Duration),
 		BaseEjectionTime:         durationpb.New(o.BaseEjectionTime.Duration),
 		MaxEjectionPercent:       int32(o.MaxEjectionPercent),
+		MinHealthPercent:         1,
 	}
 }
 
