@@ -8,9 +8,12 @@ import (
 	clientnetworking "istio.io/client-go/pkg/apis/networking/v1"
 )
 
-// This file says what routes need: the hosts, subsets and gateways that proxies must
-// know before a route uses them. A name is a host, a host and a subset joined by a
-// slash, or the wildcard of the hosts that a gateway passes on.
+// This file says what must be known to proxies before something else uses it. A route
+// needs hosts, subsets and gateways. A host whose connections are passed on under
+// another name needs that its DestinationRule asks gateways for it, and that
+// DestinationRule needs the gateways that pass it on. A name is a host, a host and a
+// subset joined by a slash, the wildcard of the hosts that a gateway passes on, or the
+// connections to a host.
 
 // Relates reports whether objects of a kind may need or provide names.
 func Relates(kind Kind) bool {
@@ -37,7 +40,7 @@ func RoutingSpec(object APIObject) any {
 	return nil
 }
 
-// Provides lists what routes of other objects may need of an object with this spec.
+// Provides lists what other objects may need of an object with this spec.
 func Provides(spec any) []string {
 	var names []string
 	switch spec := spec.(type) {
@@ -47,6 +50,9 @@ func Provides(spec any) []string {
 		for _, s := range spec.Subsets {
 			names = append(names, subsetName(spec.Host, s.Name))
 		}
+		if len(askedFor(spec)) > 0 {
+			names = append(names, connectionsTo(spec.Host))
+		}
 	case *networking.Gateway:
 		for _, server := range spec.Servers {
 			names = append(names, server.Hosts...)
@@ -55,49 +61,90 @@ func Provides(spec any) []string {
 	return names
 }
 
-// Needs lists what the routes of an object with this spec need.
+// Needs lists what an object with this spec needs of others, ascending.
 func Needs(spec any) []string {
-	service, ok := spec.(*networking.VirtualService)
-	if !ok {
-		return nil
-	}
 	var names []string
-	need := func(d *networking.Destination) {
-		if d == nil {
-			return
+	switch spec := spec.(type) {
+	case *networking.VirtualService:
+		for _, d := range destinations(spec) {
+			names = append(names, reach(d.GetHost(), d.GetSubset())...)
 		}
-		names = append(names, d.Host)
-		if d.Subset != "" {
-			names = append(names, subsetName(d.Host, d.Subset))
+	case *networking.DestinationRule:
+		for _, sni := range askedFor(spec) {
+			// outbound_.<port>_.<subset>_.<host>
+			if parts := strings.SplitN(sni, "_.", 4); len(parts) == 4 {
+				names = append(names, reach(parts[3], parts[2])...)
+			}
 		}
-		// A gateway of the cluster of a federated host passes on what arrives for
-		// the hosts of its cluster.
-		if _, domain, ok := strings.Cut(d.Host, ".svc."); ok {
-			names = append(names, "*.svc."+domain)
-		}
-	}
-	for _, route := range service.Http {
-		for _, to := range route.Route {
-			need(to.Destination)
-		}
-		for _, to := range route.Mirrors {
-			need(to.Destination)
-		}
-		need(route.Mirror)
-	}
-	for _, route := range service.Tcp {
-		for _, to := range route.Route {
-			need(to.Destination)
-		}
-	}
-	for _, route := range service.Tls {
-		for _, to := range route.Route {
-			need(to.Destination)
+	case *networking.ServiceEntry:
+		for _, host := range spec.Hosts {
+			if !strings.Contains(host, ".svc.") { // services are passed on under their own names
+				names = append(names, connectionsTo(host))
+			}
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// destinations are those to which routes lead and requests are mirrored.
+func destinations(service *networking.VirtualService) []*networking.Destination {
+	var out []*networking.Destination
+	for _, route := range service.Http {
+		for _, to := range route.Route {
+			out = append(out, to.Destination)
+		}
+		for _, to := range route.Mirrors {
+			out = append(out, to.Destination)
+		}
+		if route.Mirror != nil {
+			out = append(out, route.Mirror)
+		}
+	}
+	for _, route := range service.Tcp {
+		for _, to := range route.Route {
+			out = append(out, to.Destination)
+		}
+	}
+	for _, route := range service.Tls {
+		for _, to := range route.Route {
+			out = append(out, to.Destination)
+		}
+	}
+	return out
+}
+
+// reach lists what is needed to reach a host, or a subset of it.
+func reach(host, subset string) []string {
+	names := []string{host}
+	if subset != "" {
+		names = append(names, subsetName(host, subset))
+	}
+	// A gateway passes on what arrives for the hosts of its own cluster, and for those
+	// that stand for VirtualDestinations.
+	if _, domain, ok := strings.Cut(host, ".svc."); ok {
+		names = append(names, "*.svc."+domain)
+	} else if _, domain, ok := strings.Cut(host, "."+PassedAsMark+"."); ok {
+		names = append(names, "*."+PassedAsMark+"."+domain)
+	}
+	return names
+}
+
+// askedFor are the names of gateways' clusters for which a DestinationRule asks.
+func askedFor(rule *networking.DestinationRule) []string {
+	var out []string
+	if sni := rule.GetTrafficPolicy().GetTls().GetSni(); sni != "" {
+		out = append(out, sni)
+	}
+	for _, s := range rule.Subsets {
+		if sni := s.GetTrafficPolicy().GetTls().GetSni(); sni != "" {
+			out = append(out, sni)
+		}
+	}
+	return out
+}
+
+func connectionsTo(host string) string { return "connections to " + host }
 
 func subsetName(host, subset string) string { return host + "/" + subset }
 
