@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -124,7 +124,7 @@ func (a *application) httpServer() *http.Server {
 		Protocols: protocols, ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-				calls.ServeHTTP(w, r)
+				a.answerCall(calls, w, r)
 				return
 			}
 			a.answer(w, r)
@@ -134,19 +134,9 @@ func (a *application) httpServer() *http.Server {
 
 // answer answers an HTTP request.
 func (a *application) answer(w http.ResponseWriter, r *http.Request) {
-	attempt := a.received.count(r.Host, r.Header.Get(headerRequest))
-	answer, wait, err := a.wanted(r.Header, attempt)
-	if err != nil {
-		badRequest(w, err)
+	answer, attempt, ok := a.prepare(w, r)
+	if !ok {
 		return
-	}
-	select {
-	case <-time.After(wait):
-	case <-r.Context().Done():
-		return
-	}
-	if answer == reset {
-		panic(http.ErrAbortHandler)
 	}
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "application/json")
@@ -154,6 +144,42 @@ func (a *application) answer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(echo{ // the caller may be gone
 		identity: a.identity, Protocol: r.Proto, Method: r.Method, Host: r.Host, Path: r.URL.RequestURI(), Headers: r.Header, Attempt: attempt,
 	})
+}
+
+// answerCall answers a gRPC request.
+func (a *application) answerCall(calls *grpc.Server, w http.ResponseWriter, r *http.Request) {
+	answer, _, ok := a.prepare(w, r)
+	switch {
+	case !ok:
+	case answer == http.StatusOK:
+		calls.ServeHTTP(w, r)
+	default:
+		// In the headers, as servers answer that fail at once: proxies do not retry
+		// because of a status in the trailers, which calls would send.
+		w.Header().Set("Content-Type", "application/grpc")
+		w.Header().Set("Grpc-Status", strconv.Itoa(int(codes.Unavailable)))
+		w.Header().Set("Grpc-Message", fmt.Sprintf("asked to answer %d", answer))
+	}
+}
+
+// prepare counts a request, waits or closes the connection if it has to, and returns
+// the status to answer with. There is nothing to answer unless ok is true.
+func (a *application) prepare(w http.ResponseWriter, r *http.Request) (answer, attempt int, ok bool) {
+	attempt = a.received.count(r.Host, r.Header.Get(headerRequest))
+	answer, wait, err := a.wanted(r.Header, attempt)
+	if err != nil {
+		badRequest(w, err)
+		return 0, attempt, false
+	}
+	select {
+	case <-time.After(wait):
+	case <-r.Context().Done():
+		return 0, attempt, false
+	}
+	if answer == reset {
+		panic(http.ErrAbortHandler)
+	}
+	return answer, attempt, true
 }
 
 // reset is not a status: the connection is closed.
@@ -193,22 +219,10 @@ func (a *application) answerGRPC(_ any, stream grpc.ServerStream) error {
 	for name, values := range incoming {
 		header[http.CanonicalHeaderKey(name)] = values
 	}
-	host := strings.Join(incoming.Get(":authority"), "")
-	answer, wait, err := a.wanted(header, a.received.count(host, header.Get(headerRequest)))
-	if err != nil {
-		return status.Error(codes.InvalidArgument, err.Error())
-	}
 	if err := stream.RecvMsg(new(emptypb.Empty)); err != nil {
 		return err
 	}
-	select {
-	case <-time.After(wait):
-	case <-stream.Context().Done():
-		return stream.Context().Err()
-	}
-	if answer != http.StatusOK {
-		return status.Errorf(codes.Unavailable, "asked to answer %d", answer)
-	}
+	host := strings.Join(incoming.Get(":authority"), "")
 	data, err := json.Marshal(echo{identity: a.identity, Protocol: "gRPC", Host: host, Headers: header})
 	if err != nil {
 		return err
