@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -43,6 +44,25 @@ func (c *Client) ApplyYAML(ctx context.Context, documents []byte) error {
 		return err
 	}
 	return c.Apply(ctx, objects...)
+}
+
+// DeleteYAML deletes the objects of YAML documents, the last one first; those that do
+// not exist are skipped.
+func (c *Client) DeleteYAML(ctx context.Context, documents []byte) error {
+	objects, err := Decode(documents)
+	if err != nil {
+		return err
+	}
+	for _, obj := range slices.Backward(objects) {
+		resource, err := c.resource(obj)
+		if err != nil {
+			return err
+		}
+		if err := resource.Delete(ctx, obj.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("cluster %s: deleting %s: %w", c.name, describe(obj), err)
+		}
+	}
+	return nil
 }
 
 // Apply writes the objects by server-side apply, taking over fields that

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
@@ -74,7 +73,7 @@ func access(t *testing.T, e *environment) {
 func restricted(t *testing.T, e *environment) {
 	t.Helper()
 	from := e.pod(t, "cluster-1", "details-v1")
-	e.apply(t, `apiVersion: networking.mesh.gloo.solo.io/v1
+	const policy = `apiVersion: networking.mesh.gloo.solo.io/v1
 kind: AccessPolicy
 metadata: {name: restricted, namespace: gloo-mesh}
 spec:
@@ -88,7 +87,8 @@ spec:
   allowedPaths: [/open/*]
   allowedMethods: [GET]
   allowedPorts: [9080]
-`)
+`
+	e.during(t, policy)
 	for _, to := range []service{{"cluster-1", "ratings"}, {"cluster-2", "ratings"}} {
 		s := target{e, from, "http://" + to.host("cluster-1")}
 		waittest.NoError(t, "restricted access", func() error {
@@ -99,7 +99,7 @@ spec:
 			)
 		})
 	}
-	require.NoError(t, e.management.Delete(t.Context(), kube.Policies("accesspolicies"), "gloo-mesh", "restricted"))
+	e.remove(t, policy)
 	waittest.NoError(t, "access is withdrawn", func() error {
 		return target{e, from, "http://ratings:9080"}.want(t.Context(), 403, proxies.Call{URL: "/open/1"})
 	})

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,22 +16,76 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
-// membership deletes and creates the VirtualMesh under load: requests for a service
-// of the caller's own cluster do not fail, wherever they are shifted to.
+// membership takes away what a shift to another cluster needs, and brings it back,
+// under load: requests for a service of the caller's own cluster do not fail.
 func membership(t *testing.T, e *environment) {
 	t.Helper()
-	ctx := t.Context()
 	from := e.pod(t, "cluster-1", "productpage-v1")
-	l := e.under(t, from, reviews, 400)
-	const rounds = 3
-	for range rounds {
-		require.NoError(t, e.management.Delete(ctx, kube.Policies("virtualmeshes"), "gloo-mesh", "virtual-mesh"))
-		e.staysHome(t, from)
-		require.NoError(t, e.management.ApplyYAML(ctx, manifests.VirtualMesh()))
-		l.seen(t, remoteV3, func(before, now int) bool { return now > before+3 })
+	t.Cleanup(func() {
+		e.apply(t, string(manifests.VirtualMesh()))
+		e.apply(t, shift(75, 15, 10))
+	})
+	again := func() { e.apply(t, string(manifests.VirtualMesh())) }
+	without := func() { e.remove(t, string(manifests.VirtualMesh())) }
+	for _, c := range []struct {
+		name             string
+		set, leave, back func()
+	}{
+		{"the VirtualMesh", func() {}, without, again},
+		{"a federation selector", func() {}, func() { e.apply(t, onlyRatings) }, again},
+		{"a VirtualDestination", e.farAway(t), func() { e.remove(t, farReviews) }, func() { e.apply(t, farReviews) }},
+		{"the VirtualMesh of a VirtualDestination", func() {}, without, again},
+	} {
+		c.set()
+		l := e.under(t, from, reviews, 400)
+		more := func(before, now int) bool { return now > before+3 }
+		l.seen(t, remoteV3, more)
+		const rounds = 3
+		for range rounds {
+			c.leave()
+			e.staysHome(t, from)
+			c.back()
+			l.seen(t, remoteV3, more)
+		}
+		t.Logf("%s goes and comes", c.name)
+		l.clean(t)
 	}
-	l.clean(t)
 }
+
+// farAway makes the shift of the demo lead to a VirtualDestination.
+func (e *environment) farAway(t *testing.T) func() {
+	t.Helper()
+	return func() {
+		e.during(t, farReviews)
+		e.apply(t, strings.Replace(shift(75, 15, 10), "kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-2,", "virtualDestination: {name: reviews, namespace: gloo-mesh,", 1))
+	}
+}
+
+// onlyRatings is the VirtualMesh of the demo, but for its federation selectors.
+const onlyRatings = `apiVersion: networking.mesh.gloo.solo.io/v1
+kind: VirtualMesh
+metadata: {name: virtual-mesh, namespace: gloo-mesh}
+spec:
+  meshes:
+  - {name: istiod-istio-system-cluster-1, namespace: gloo-mesh}
+  - {name: istiod-istio-system-cluster-2, namespace: gloo-mesh}
+  federation:
+    selectors:
+    - destinationSelectors:
+      - kubeServiceMatcher: {labels: {service: ratings}}
+  globalAccessPolicy: ENABLED
+`
+
+// farReviews is the service of the second cluster under a name of its own.
+const farReviews = `apiVersion: networking.enterprise.mesh.gloo.solo.io/v1beta1
+kind: VirtualDestination
+metadata: {name: reviews, namespace: gloo-mesh}
+spec:
+  hostname: reviews.global
+  port: {number: 9080, protocol: http}
+  virtualMesh: {name: virtual-mesh, namespace: gloo-mesh}
+  static: {destinations: [{kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-2}}]}
+`
 
 // updates counts the configurations that each proxy has received.
 func (e *environment) updates(t *testing.T) map[string]int64 {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -82,9 +83,12 @@ func (e *environment) watch(t testing.TB) {
 	sandboxtest.Watch(t, pids...)
 }
 
-// logs prints the ends of the logs that may explain a failure.
+// logs prints what may explain a failure: the problems that meshctl reports, and the
+// ends of the logs.
 func (e *environment) logs(t testing.TB) {
 	t.Helper()
+	problems, err := exec.Command(e.options.Meshctl, "describe", "problems", "--kubeconfig", e.clusters["cluster-1"].Kubeconfig()).CombinedOutput()
+	t.Logf("meshctl describe problems: %v\n%s", err, problems)
 	for _, name := range []string{"logs/serve.log", "proxies/logs/kubelet.log"} {
 		data, err := os.ReadFile(filepath.Join(e.options.Dir, name))
 		if err == nil {
@@ -106,11 +110,24 @@ func (e *environment) pod(t testing.TB, cluster, workload string) proxies.Pod {
 // apply writes documents to the management cluster.
 func (e *environment) apply(t testing.TB, documents string) {
 	t.Helper()
-	require.NoError(t, e.management.ApplyYAML(t.Context(), []byte(documents)))
+	require.NoError(t, e.management.ApplyYAML(context.WithoutCancel(t.Context()), []byte(documents)))
+}
+
+// during writes documents to the management cluster for the time of the test.
+func (e *environment) during(t testing.TB, documents string) {
+	t.Helper()
+	e.apply(t, documents)
+	t.Cleanup(func() { e.remove(t, documents) })
+}
+
+// remove deletes the objects of documents from the management cluster.
+func (e *environment) remove(t testing.TB, documents string) {
+	t.Helper()
+	require.NoError(t, e.management.DeleteYAML(context.WithoutCancel(t.Context()), []byte(documents)))
 }
 
 // counts are the numbers of requests by outcome: "cluster-2 reviews-v3" for an
-// answer with status 200 of an application, else the status and who answered.
+// answer of an application that reports no error, else the status and who answered.
 type counts map[string]int
 
 func (c counts) add(outcomes []proxies.Outcome) {
@@ -122,7 +139,7 @@ func (c counts) add(outcomes []proxies.Outcome) {
 func name(o proxies.Outcome) string {
 	who := strings.TrimSpace(o.Cluster + " " + o.Workload)
 	switch {
-	case o.Status == 200:
+	case who != "" && (o.Status == 200 || o.Status == 0): // 0 is success of gRPC and TCP
 		return who
 	case who == "":
 		return fmt.Sprintf("%d %s", o.Status, o.Error)
@@ -138,7 +155,7 @@ func (c counts) total() (n int) {
 	return n
 }
 
-// failed are the outcomes other than answers with status 200.
+// failed are the outcomes other than answers of an application that report no error.
 func (c counts) failed() counts {
 	failed := maps.Clone(c)
 	maps.DeleteFunc(failed, func(name string, _ int) bool { return strings.HasPrefix(name, "cluster-") })
@@ -176,11 +193,18 @@ type failure struct {
 // under starts requests at a rate, until stop.
 func (e *environment) under(t testing.TB, from proxies.Pod, url string, rate int) *load {
 	t.Helper()
+	return e.load(t, from, proxies.Call{URL: url, Rate: rate, Parallel: 20})
+}
+
+// load starts requests, until stop.
+func (e *environment) load(t testing.TB, from proxies.Pod, call proxies.Call) *load {
+	t.Helper()
+	call.TimeoutMs, call.EveryMs = 5000, 20
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &load{all: counts{}}
 	done := make(chan error, 1)
 	go func() {
-		done <- e.plane.Send(ctx, from, proxies.Call{URL: url, Rate: rate, Parallel: 20, TimeoutMs: 5000, EveryMs: 20}, func(outcomes []proxies.Outcome) {
+		done <- e.plane.Send(ctx, from, call, func(outcomes []proxies.Outcome) {
 			now := counts{}
 			now.add(outcomes)
 			l.mu.Lock()
@@ -199,7 +223,7 @@ func (e *environment) under(t testing.TB, from proxies.Pod, url string, rate int
 	l.stop = sync.OnceValue(func() counts {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("requests from %s to %s: %v", from.Pod, url, err)
+			t.Errorf("requests from %s to %s: %v", from.Pod, call.URL, err)
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
@@ -238,7 +236,7 @@ func trafficPolicyFields(t *testing.T, e *environment) {
 	from := e.pod(t, "cluster-1", "productpage-v1")
 	for _, f := range fields() {
 		t.Run(f.name, func(t *testing.T) {
-			e.apply(t, `apiVersion: networking.mesh.gloo.solo.io/v1
+			e.during(t, `apiVersion: networking.mesh.gloo.solo.io/v1
 kind: TrafficPolicy
 metadata: {name: field, namespace: gloo-mesh}
 spec:
@@ -254,7 +252,6 @@ spec:
 				s := target{e, from, url}
 				waittest.NoError(t, where, func() error { return f.check(t.Context(), s) })
 			}
-			require.NoError(t, e.management.Delete(t.Context(), kube.Policies("trafficpolicies"), "gloo-mesh", "field"))
 		})
 	}
 }

@@ -1,10 +1,11 @@
 package wire
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/demo/kube"
@@ -23,15 +24,26 @@ const (
 // shares sends requests through a shift with subsets across clusters.
 func shares(t *testing.T, e *environment) {
 	t.Helper()
+	require.NoError(t, e.shares(t.Context(), e.pod(t, "cluster-1", "productpage-v1")))
+}
+
+// shares sends requests through the shift of the demo, and returns an error unless
+// they are split as it says.
+func (e *environment) shares(ctx context.Context, from proxies.Pod) error {
 	const count = 2000
-	all, err := e.send(t.Context(), e.pod(t, "cluster-1", "productpage-v1"), proxies.Call{URL: reviews, Count: count, Parallel: 20})
-	require.NoError(t, err)
-	t.Log(all)
-	require.Equal(t, count, all.total())
-	assert.Empty(t, all.failed())
-	for name, share := range map[string]float64{remoteV3: 0.75, localV1: 0.15, localV2: 0.10} {
-		require.NoError(t, withinFourSigma(all[name], count, share), name)
+	all, err := e.send(ctx, from, proxies.Call{URL: reviews, Count: count, Parallel: 20})
+	if err != nil {
+		return err
 	}
+	if failed := all.failed(); len(failed) > 0 || all.total() != count {
+		return fmt.Errorf("%d requests: %v", all.total(), all)
+	}
+	for outcome, share := range map[string]float64{remoteV3: 0.75, localV1: 0.15, localV2: 0.10} {
+		if e := withinFourSigma(all[outcome], count, share); e != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", outcome, e))
+		}
+	}
+	return err
 }
 
 // shift sends three quarters of the requests to another cluster, and splits the rest
