@@ -129,9 +129,19 @@ func requestDifferences() []difference {
 			"The policy is INVALID and says so, and applies wherever it can.",
 		},
 		{
+			"a target of `trafficShift` or `mirror` that disappears, or can no longer be reached",
+			"The policy is no longer applied: timeouts, retries and other targets go with it.",
+			"The policy stays in force without that target: the others take its share in proportion to their weights, or the service itself if none with a weight is left. The policy is INVALID and says so. When the target is back, it gets its share again.",
+		},
+		{
+			"`trafficShift` to a service without ready pods",
+			"Not reported.",
+			"A warning. The service keeps its share of the requests, which fail until a pod is ready.",
+		},
+		{
 			"`trafficShift` to a service that a mesh cannot reach",
 			"Requests go to a host name that does not resolve.",
-			"The policy is rejected on that destination, and the status names the mesh.",
+			"A new policy is rejected on that destination, and the status names the mesh.",
 		},
 		{"`trafficShift` to a service with another port", "Requests keep their port.", "Requests go to the port of the target service."},
 		{

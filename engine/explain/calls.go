@@ -55,12 +55,15 @@ func (o *Workload) routesSection() []Section {
 
 // refs are what the rows of a route are about.
 func (r Route) refs() []snapshot.Ref {
-	if len(r.Targets) == 0 {
-		return []snapshot.Ref{{}}
+	refs := make([]snapshot.Ref, 0, len(r.Targets)+len(r.Missing))
+	for _, t := range r.Targets {
+		refs = append(refs, t.Destination)
 	}
-	refs := make([]snapshot.Ref, len(r.Targets))
-	for i, t := range r.Targets {
-		refs[i] = t.Destination
+	if len(refs) == 0 {
+		refs = append(refs, snapshot.Ref{})
+	}
+	for range r.Missing {
+		refs = append(refs, snapshot.Ref{})
 	}
 	return refs
 }

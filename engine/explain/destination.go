@@ -65,6 +65,8 @@ type AppliedPolicy struct {
 	Order *uint32 `json:"order,omitempty"`
 	// LastGood: the present spec is invalid here, and the last accepted one is in force.
 	LastGood bool `json:"lastGood,omitempty"`
+	// Reduced: it is in force without targets that cannot be reached.
+	Reduced bool `json:"reduced,omitempty"`
 	// Sets are the fields, below spec, that take effect somewhere.
 	Sets []string `json:"sets"`
 	// Lost are the fields that an older policy sets.
@@ -119,7 +121,7 @@ func (x *Index) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
 			if v.Destination != d.Ref {
 				continue
 			}
-			applied := AppliedPolicy{Ref: p.Ref, LastGood: lastGood[p.Ref], Sets: won[p.Ref], Lost: lostFields(v.Issues), Issues: v.Issues}
+			applied := AppliedPolicy{Ref: p.Ref, LastGood: lastGood[p.Ref], Reduced: reduced(v.Issues), Sets: won[p.Ref], Lost: lostFields(v.Issues), Issues: v.Issues}
 			if applied.Sets == nil {
 				applied.Sets = []string{}
 			}
@@ -252,7 +254,7 @@ func (d *Destination) trafficSection() Section {
 		if p.Order != nil {
 			order = numbers([]uint32{*p.Order})
 		}
-		s.Rows = append(s.Rows, []string{order, shortName(p.Ref), stateText(p.State, p.WouldBe, p.LastGood), strings.Join(p.Sets, ", "), strings.Join(p.Lost, ", ")})
+		s.Rows = append(s.Rows, []string{order, shortName(p.Ref), stateText(p.State, p.WouldBe, p.LastGood, p.Reduced), strings.Join(p.Sets, ", "), strings.Join(p.Lost, ", ")})
 		s.Refs = append(s.Refs, p.Ref)
 	}
 	return s

@@ -43,6 +43,8 @@ type PolicyTarget struct {
 	Order *uint32 `json:"order,omitempty"`
 	// LastGood: the present spec is invalid here, and the last accepted one is in force.
 	LastGood bool `json:"lastGood,omitempty"`
+	// Reduced: it is in force without targets that cannot be reached.
+	Reduced bool `json:"reduced,omitempty"`
 	// Sets are the fields, below spec, that take effect there.
 	Sets []string `json:"sets,omitempty"`
 	// Lost are the fields that an older policy sets there.
@@ -66,7 +68,7 @@ func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
 }
 
 func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget {
-	t := PolicyTarget{Destination: v.Destination, Cluster: x.clusterOf(v.Destination), Issues: v.Issues, Lost: lostFields(v.Issues)}
+	t := PolicyTarget{Destination: v.Destination, Cluster: x.clusterOf(v.Destination), Issues: v.Issues, Lost: lostFields(v.Issues), Reduced: reduced(v.Issues)}
 	if t.State, t.WouldBe = x.targetState(ref, &v); t.WouldBe != "" {
 		t.Issues = x.issuesAbout(ref, v.Destination)
 		return t
@@ -104,13 +106,24 @@ func (x *Index) targetState(policy snapshot.Ref, v *snapshot.Verdict) (state, wo
 	return state, ""
 }
 
+// reduced reports whether a policy with these issues is in force without some of its
+// targets.
+func reduced(issues []snapshot.Issue) bool {
+	return slices.ContainsFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.TargetMissing && i.Severity == snapshot.Error })
+}
+
 // stateText is for tables.
-func stateText(state, wouldBe string, lastGood bool) string {
+func stateText(state, wouldBe string, lastGood, reduced bool) string {
 	if wouldBe != "" {
 		state += " (would be " + wouldBe + ")"
 	}
-	if lastGood {
+	switch {
+	case lastGood && reduced:
+		state += " (last accepted spec in force, without missing targets)"
+	case lastGood:
 		state += " (last accepted spec in force)"
+	case reduced:
+		state += " (in force without missing targets)"
 	}
 	return state
 }
@@ -174,7 +187,7 @@ func (p *Policy) sourcesSection() Section {
 
 // row is a row of the targets; ordered ones have an order and fields that they set.
 func (t *PolicyTarget) row(ordered bool) []string {
-	order, state, why := "", stateText(t.State, t.WouldBe, t.LastGood), ""
+	order, state, why := "", stateText(t.State, t.WouldBe, t.LastGood, t.Reduced), ""
 	if t.Order != nil {
 		order = numbers([]uint32{*t.Order})
 	}

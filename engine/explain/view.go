@@ -31,6 +31,8 @@ type Route struct {
 	Policies []snapshot.Ref `json:"policies,omitempty"`
 	// Targets are where requests go; none means to the service itself.
 	Targets []Target `json:"targets,omitempty"`
+	// Missing are the targets that get no requests because they cannot be reached.
+	Missing []MissingTarget `json:"missing,omitempty"`
 	// TargetsOrigin is what the targets follow from; nil if there are none.
 	TargetsOrigin *snapshot.Origin `json:"targetsBy,omitempty"`
 	Settings      []Setting        `json:"settings,omitempty"`
@@ -46,10 +48,23 @@ type Target struct {
 	Weight      uint32       `json:"weight"`
 	// Share of the requests, in percent.
 	Share float64 `json:"share"`
+	// Asked is the share that the policy asks for; nil if that is Share.
+	Asked *float64 `json:"asked,omitempty"`
 	// Headers says which are changed for this target only.
 	Headers string `json:"headers,omitempty"`
 	// Endpoints is how many ready pods it has; nil if not known.
 	Endpoints *int `json:"endpoints,omitempty"`
+}
+
+// MissingTarget is one of the places that requests would go to if it could be reached.
+type MissingTarget struct {
+	// Name is what the policy calls it.
+	Name    string `json:"name"`
+	Cluster string `json:"cluster,omitempty"`
+	Subset  string `json:"subset,omitempty"`
+	Weight  uint32 `json:"weight"`
+	// Asked is the share of the requests that the policy asks for, in percent.
+	Asked float64 `json:"asked"`
 }
 
 // Setting is a value in force, and the policy and field that set it.
@@ -78,32 +93,63 @@ func (x *Index) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
 
 func (x *Index) route(r *snapshot.Route) Route {
 	out := Route{Match: matchText(r.Match), Policies: r.Action.Policies, Settings: actionSettings(r)}
-	if r.Action.Targets == nil {
+	targets, missing := r.Action.Targets, r.Action.Missing
+	inForce, asked := shares{}, shares{}
+	if targets != nil {
+		out.TargetsOrigin = &targets.Origin
+		for _, t := range targets.Value {
+			inForce.add(t.Weight)
+			asked.add(t.Weight)
+		}
+	}
+	if missing != nil {
+		out.TargetsOrigin = &missing.Origin
+		for _, m := range missing.Value {
+			asked.add(m.Weight)
+		}
+		for _, m := range missing.Value {
+			out.Missing = append(out.Missing, MissingTarget{Name: m.Name, Cluster: m.Cluster, Subset: m.Subset, Weight: m.Weight, Asked: asked.of(m.Weight)})
+		}
+	}
+	if targets == nil {
 		return out
 	}
-	out.TargetsOrigin = &r.Action.Targets.Origin
-	var sum float64
-	for _, t := range r.Action.Targets.Value {
-		sum += float64(t.Weight)
-	}
-	for _, t := range r.Action.Targets.Value {
+	for _, t := range targets.Value {
 		target := Target{
 			Destination: t.Destination, Cluster: x.clusterOf(t.Destination), Host: t.Host,
-			Port: t.Port, Subset: t.Subset, Weight: t.Weight, Endpoints: x.behind(t),
+			Port: t.Port, Subset: t.Subset, Weight: t.Weight, Share: inForce.of(t.Weight), Endpoints: x.behind(t),
 		}
 		if t.Headers != nil {
 			target.Headers = headersText(*t.Headers)
 		}
-		switch {
-		case sum > 0:
-			target.Share = 100 * float64(t.Weight) / sum
-		case len(r.Action.Targets.Value) == 1:
-			// Weights say nothing where there is no choice.
-			target.Share = 100
+		if share := asked.of(t.Weight); share != target.Share {
+			target.Asked = &share
 		}
 		out.Targets = append(out.Targets, target)
 	}
 	return out
+}
+
+// shares are what each of a number of weights gets of the requests.
+type shares struct {
+	sum float64
+	n   int
+}
+
+func (s *shares) add(weight uint32) {
+	s.sum += float64(weight)
+	s.n++
+}
+
+// of is the share of a weight in percent. Weights say nothing where there is no choice.
+func (s *shares) of(weight uint32) float64 {
+	switch {
+	case s.sum > 0:
+		return 100 * float64(weight) / s.sum
+	case s.n == 1:
+		return 100
+	}
+	return 0
 }
 
 // set appends a setting if there is one.
@@ -141,7 +187,7 @@ func actionSettings(r *snapshot.Route) []Setting {
 	})
 	s = set(s, "CORS", a.CORS, corsText)
 	s = set(s, "mirror", a.Mirror, func(m snapshot.MirrorTarget) string {
-		return fmt.Sprintf("%s of the requests to %s:%d", percent(m.Percent), m.Host, m.Port)
+		return fmt.Sprintf("%s of the requests to %s:%d", snapshot.Percent(m.Percent), m.Host, m.Port)
 	})
 	s = set(s, "headers", a.Headers, headersText)
 	s = set(s, "CSRF check", a.CSRF, csrfText)
@@ -221,7 +267,7 @@ func ofRequests(share float64) string {
 	if share == 100 {
 		return "all requests"
 	}
-	return percent(share) + " of the requests"
+	return snapshot.Percent(share) + " of the requests"
 }
 
 func corsText(c networkingv1.CorsPolicy) string {
@@ -274,18 +320,30 @@ func (v View) sections() []Section {
 	return sections
 }
 
-// rows of the route table; a route with several targets has one row for each.
+// rows of the route table; a route with several targets has one row for each, and one
+// for each that is missing.
 func (r Route) rows(host string) [][]string {
-	if len(r.Targets) == 0 {
-		return [][]string{{r.Match, host, "", "", "100%", "", ""}}
-	}
 	var rows [][]string
-	for i, t := range r.Targets {
-		row := []string{above, fmt.Sprintf("%s:%d", t.Host, t.Port), t.Cluster, t.Subset, percent(t.Share), t.endpoints(), above}
-		if i == 0 {
-			row[0], row[6] = r.Match, shortName(r.TargetsOrigin.Ref)
+	for _, t := range r.Targets {
+		share := snapshot.Percent(t.Share)
+		if t.Asked != nil {
+			share += ", not " + snapshot.Percent(*t.Asked)
 		}
-		rows = append(rows, row)
+		rows = append(rows, []string{above, fmt.Sprintf("%s:%d", t.Host, t.Port), t.Cluster, t.Subset, share, t.endpoints(), above})
+	}
+	if len(rows) == 0 {
+		rows = append(rows, []string{above, host, "", "", "100%", "", above})
+	}
+	for _, m := range r.Missing {
+		share := "0%"
+		if m.Asked > 0 {
+			share += ", not " + snapshot.Percent(m.Asked)
+		}
+		rows = append(rows, []string{above, m.Name + " (missing)", m.Cluster, m.Subset, share, "", above})
+	}
+	rows[0][0], rows[0][6] = r.Match, ""
+	if r.TargetsOrigin != nil {
+		rows[0][6] = shortName(r.TargetsOrigin.Ref)
 	}
 	return rows
 }

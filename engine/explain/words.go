@@ -116,8 +116,3 @@ func stringText(m commonv1.StringMatch) string {
 	}
 	return text
 }
-
-// percent is a share in percent as text, without a fraction if there is none.
-func percent(share float64) string {
-	return strconv.FormatFloat(float64(int64(share*10+0.5))/10, 'f', -1, 64) + "%"
-}

@@ -34,7 +34,9 @@ type fieldOwner struct {
 // acceptPolicies accepts the policies of a Destination, oldest first. It rejects a
 // policy with an invalid field, or with a field that an older policy sets for the
 // same requests. A rejected policy keeps its last accepted spec if that one is still
-// valid.
+// valid. A policy whose targets disappear after it was accepted stays in force without
+// them: what else it sets, such as timeouts, and its other targets must not go with
+// them.
 func (env *environment) acceptPolicies(self int, policies []*trafficBinding, stored *discoveryv1.Destination) *acceptance {
 	out := &acceptance{}
 	owners := fieldOwners{}
@@ -42,29 +44,27 @@ func (env *environment) acceptPolicies(self int, policies []*trafficBinding, sto
 	target := inventory.DestinationRef(env.inv.Destinations[self])
 	for _, p := range policies {
 		verdict := snapshot.Verdict{Destination: target}
-		spec := &p.policy.Spec
-		issues, taken := env.evaluate(self, viewers, spec, owners)
+		spec, old := &p.policy.Spec, lastGood(stored, p.ref)
+		issues, taken := env.evaluate(self, viewers, spec, old, owners)
 		applied := snapshot.AppliedTraffic{Policy: p.policy, Spec: spec, Generation: p.policy.Generation}
-		if snapshot.HasErrors(issues) {
-			old := lastGood(stored, p.ref)
+		if rejects(issues) {
+			issues, _ = env.evaluate(self, viewers, spec, nil, owners) // no target is missing if nothing is in force
 			if old == nil || reflect.DeepEqual(&old.Spec, spec) {
 				out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
 				continue
 			}
-			more, takenByOld := env.evaluate(self, viewers, &old.Spec, owners)
-			if snapshot.HasErrors(more) {
+			more, takenByOld := env.evaluate(self, viewers, &old.Spec, old, owners)
+			if rejects(more) {
 				out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
 				continue
 			}
-			taken = takenByOld
+			taken, issues = takenByOld, lastGoodIssues(issues, more)
 			applied.Spec, applied.LastGood, applied.Generation = &old.Spec, true, old.ObservedGeneration
-			issues = append(issues, snapshot.Warnf(snapshot.LastGoodInForce, "fix the policy; until then its last accepted version stays in force",
-				"the policy is not accepted, and its last accepted version stays in force"))
 		}
 		for key, value := range taken {
 			owners[key] = fieldOwner{value, p.ref}
 		}
-		verdict.Accepted, verdict.Order = !applied.LastGood, uint32(len(out.applied))
+		verdict.Accepted, verdict.Order = !snapshot.HasErrors(issues), uint32(len(out.applied))
 		out.applied = append(out.applied, applied)
 		out.verdictIndex = append(out.verdictIndex, len(out.verdicts))
 		out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
@@ -81,9 +81,10 @@ func withIssues(v snapshot.Verdict, policy snapshot.Ref, issues []snapshot.Issue
 	return v
 }
 
-// evaluate checks a spec against the fields that older policies own. It returns the
-// issues and the fields that the spec sets.
-func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *networkingv1.TrafficPolicySpec, owners fieldOwners) ([]snapshot.Issue, map[fieldKey]any) {
+// evaluate checks a spec against the fields that older policies own. Old is the last
+// accepted version of the policy, or nil. It returns the issues and the fields that the
+// spec sets.
+func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *networkingv1.TrafficPolicySpec, old *discoveryv1.AppliedTrafficPolicy, owners fieldOwners) ([]snapshot.Issue, map[fieldKey]any) {
 	taken := map[fieldKey]any{}
 	if spec.Policy == nil {
 		return nil, taken
@@ -105,13 +106,18 @@ func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *n
 	add(checkSources(spec)...)
 	add(checkMatchers(spec)...)
 	add(env.checkPorts(self, spec.Policy)...)
-	clusters := map[string][]string{}
+	of := fieldContext{env: env, index: self, spec: spec}
+	if old != nil {
+		of.lastAccepted = &old.Spec
+	}
+	clusters, seen := map[string][]string{}, false
 	for _, viewer := range viewers {
 		requests := requestsOf(spec, viewer.Cluster, clusters)
 		if len(requests) == 0 {
 			continue
 		}
-		c := &fieldContext{env: env, index: self, spec: spec, viewer: viewer}
+		c := of
+		c.viewer, seen = viewer, true
 		add(c.handWrittenIssues()...)
 		for i := range features {
 			f := &features[i]
@@ -120,7 +126,7 @@ func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *n
 				continue
 			}
 			if f.check != nil {
-				add(at(f.field, f.check(c))...)
+				add(at(f.field, f.check(&c))...)
 			}
 			asked := requests
 			if f.view != nil {
@@ -135,6 +141,9 @@ func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *n
 			}
 		}
 		add(perTryIssues(requests, taken, owners)...)
+	}
+	if !seen {
+		add(of.unknownTargets()...)
 	}
 	return issues, taken
 }

@@ -72,7 +72,7 @@ func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
 		p.Verdicts = append(p.Verdicts, verdict)
 		p.IssueCount += len(verdict.Issues)
 	}
-	return b.enforcementRecord.record(p, r.trafficEnforcement(b, p))
+	return b.enforcementRecord.record(p, r.trafficEnforcement(b))
 }
 
 func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {

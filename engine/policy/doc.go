@@ -21,6 +21,7 @@
 // TrafficPolicies:
 //
 //	accept.go    precedence and conflicts
+//	missing.go   targets that disappear after a policy was accepted
 //	support.go   what a mesh cannot express
 //	features.go  the list of fields; each field has a file of its own:
 //	             shift.go shiftvirtual.go external.go fault.go timeout.go

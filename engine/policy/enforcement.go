@@ -51,16 +51,20 @@ const (
 	specEnforced
 )
 
-func (r *reconciler) trafficEnforcement(b *trafficBinding, p *snapshot.PolicyPlan) enforcement {
-	if slices.ContainsFunc(p.Verdicts, func(v snapshot.Verdict) bool { return v.Accepted }) {
-		return specEnforced
-	}
+func (r *reconciler) trafficEnforcement(b *trafficBinding) enforcement {
+	now := notEnforced
 	for _, i := range b.selected {
-		if slices.ContainsFunc(r.states[i].accepted.applied, func(a snapshot.AppliedTraffic) bool { return a.Policy == b.policy }) {
-			return lastGoodEnforced
+		for _, a := range r.states[i].accepted.applied {
+			switch {
+			case a.Policy != b.policy:
+			case !a.LastGood:
+				return specEnforced
+			default:
+				now = lastGoodEnforced
+			}
 		}
 	}
-	return notEnforced
+	return now
 }
 
 // accessEnforcement looks for the rules in force: a policy that is rejected because

@@ -43,14 +43,19 @@ func (env *environment) external(ref commonv1.ObjectRef) *discoveryv1.Destinatio
 	return nil
 }
 
+// externalNotFound is the issue for an external service that does not exist.
+func externalNotFound(field string, ref commonv1.ObjectRef) []snapshot.Issue {
+	return []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
+		"create a Destination with spec.externalService, in the namespace of the management plane, or correct the reference",
+		"%s: there is no external service %s.%s", field, ref.Name, ref.Namespace).At(field)}
+}
+
 // resolveExternal finds an external service and its port for requests. A reference
 // has no port, so the service must have exactly one.
 func (c *fieldContext) resolveExternal(field string, to commonv1.ObjectRef) (snapshot.Target, []snapshot.Issue) {
 	d := c.env.external(to)
 	if d == nil {
-		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
-			"create a Destination with spec.externalService, in the namespace of the management plane, or correct the reference",
-			"%s: there is no external service %s.%s", field, to.Name, to.Namespace).At(field)}
+		return snapshot.Target{}, externalNotFound(field, to)
 	}
 	e := d.Spec.ExternalService
 	target := snapshot.Target{Destination: inventory.DestinationRef(d), External: true}

@@ -16,7 +16,8 @@ type feature struct {
 	value func(*networkingv1.Policy) any
 	// check returns the issues with the field; nil if there can be none.
 	check func(c *fieldContext) []snapshot.Issue
-	// route sets the field on a route's action; nil if it is not about routes.
+	// route sets the field on a route's action; nil if it is not about routes. It leaves
+	// out targets that the viewer cannot reach.
 	route func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action)
 	// view sets the field for all traffic of a view; nil if it is about routes.
 	view func(c *fieldContext, origin snapshot.Origin, view *snapshot.View)
@@ -29,6 +30,8 @@ type fieldContext struct {
 	index  int
 	spec   *networkingv1.TrafficPolicySpec
 	viewer *snapshot.MeshPlan
+	// lastAccepted is the policy's last accepted spec, for checks; nil if there is none.
+	lastAccepted *networkingv1.TrafficPolicySpec
 }
 
 // features are all fields of a TrafficPolicy, in the order in which their issues are

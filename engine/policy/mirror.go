@@ -14,15 +14,28 @@ var mirror = feature{
 			return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set policy.mirror.kubeService", "policy.mirror names no service").At("policy.mirror")}
 		}
 		target, issues := c.resolveMirror()
+		if snapshot.HasErrors(issues) && c.acceptedBefore(mirrorOf) {
+			return []snapshot.Issue{missingIssue(issues[0], "no requests are copied")}
+		}
 		return append(issues, c.rootIssues("policy.mirror", target)...)
 	},
 	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
-		target, _ := c.resolveMirror()
-		setIfUnset(&action.Mirror, snapshot.MirrorTarget{
-			Destination: target.Destination, Host: target.Host, Port: target.Port,
-			Percent: percentOrAll(c.spec.Policy.Mirror.Percentage),
-		}, origin)
+		if target, ok := c.mirrorTarget(); ok {
+			setIfUnset(&action.Mirror, snapshot.MirrorTarget{
+				Destination: target.Destination, Host: target.Host, Port: target.Port,
+				Percent: percentOrAll(c.spec.Policy.Mirror.Percentage),
+			}, origin)
+		}
 	},
+}
+
+// mirrorTarget is the target of the copies; false if the viewer cannot reach it.
+func (c *fieldContext) mirrorTarget() (snapshot.Target, bool) {
+	if c.spec.Policy.Mirror.KubeService == nil {
+		return snapshot.Target{}, false
+	}
+	target, issues := c.resolveMirror()
+	return target, !snapshot.HasErrors(issues)
 }
 
 func (c *fieldContext) resolveMirror() (snapshot.Target, []snapshot.Issue) {

@@ -41,8 +41,8 @@ func hasSettings(v *snapshot.View) bool {
 }
 
 // viewKeys gives meshes the same key if the policies cannot distinguish them: by the
-// clusters that sources and targets name. Views with one key are computed once and
-// share their routes.
+// clusters that sources and targets name, and by what they cannot reach. Views with one
+// key are computed once and share their routes.
 func (env *environment) viewKeys(self int, applied []snapshot.AppliedTraffic) func(*snapshot.MeshPlan) string {
 	named := []string{env.inv.Destinations[self].Spec.KubeService.Ref.ClusterName}
 	for _, a := range applied {
@@ -52,10 +52,15 @@ func (env *environment) viewKeys(self int, applied []snapshot.AppliedTraffic) fu
 		}
 	}
 	return func(viewer *snapshot.MeshPlan) string {
+		key := ""
 		if slices.Contains(named, viewer.Cluster) {
-			return viewer.Cluster
+			key = viewer.Cluster
 		}
-		return ""
+		for i := range applied {
+			c := &fieldContext{env: env, index: self, spec: applied[i].Spec, viewer: viewer}
+			key += "/" + c.missingFrom()
+		}
+		return key
 	}
 }
 

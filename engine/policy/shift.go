@@ -17,70 +17,117 @@ var trafficShift = feature{
 	field: "policy.trafficShift",
 	value: func(p *networkingv1.Policy) any { return has(p.TrafficShift) },
 	check: func(c *fieldContext) []snapshot.Issue {
-		_, issues := c.shiftTargets()
-		return issues
+		s := c.resolveShift()
+		if len(s.missing) > 0 && c.acceptedBefore(shiftOf) {
+			return append(c.missingIssues(s), s.issues...)
+		}
+		var issues []snapshot.Issue
+		for _, m := range s.missing {
+			issues = append(issues, m.why...)
+		}
+		return append(issues, s.issues...)
 	},
 	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
-		targets, _ := c.shiftTargets()
-		setIfUnset(&action.Targets, targets, origin)
+		s := c.resolveShift()
+		if s.leads() {
+			setIfUnset(&action.Targets, s.targets, origin)
+		}
+		if len(s.missing) == 0 {
+			return
+		}
+		var missing []snapshot.MissingTarget
+		for _, m := range s.missing {
+			missing = append(missing, m.MissingTarget)
+		}
+		setIfUnset(&action.Missing, missing, origin)
 	},
 }
 
-// shiftTargets are the weighted targets as the viewer names them.
-func (c *fieldContext) shiftTargets() ([]snapshot.Target, []snapshot.Issue) {
-	destinations := c.spec.Policy.TrafficShift.Destinations
-	targets := make([]snapshot.Target, 0, len(destinations))
-	var issues []snapshot.Issue
-	var weights uint32
-	for i := range destinations {
-		d := &destinations[i]
-		field := shiftField(i)
-		weights += d.Weight
-		if d.VirtualDestination != nil || d.StaticDestination != nil {
-			target, more := c.resolveOther(field, d)
-			more = append(more, setOptions(field, d, &target)...)
-			more = append(more, c.rootIssues(field, target)...)
-			targets, issues = append(targets, target), append(issues, more...)
-			continue
-		}
-		if d.KubeService == nil {
-			issues = append(issues, unsupportedTarget(field, d))
-			continue
-		}
-		target, more := c.resolve(field, commonv1.ClusterObjectRef{
-			Name: d.KubeService.Name, Namespace: d.KubeService.Namespace, ClusterName: d.KubeService.ClusterName,
-		}, d.KubeService.Port)
-		issues = append(append(issues, more...), c.rootIssues(field, target)...)
-		if len(d.KubeService.Subset) > 0 {
-			target.Subset = subsetName(d.KubeService.Subset)
-			issues = append(issues, c.emptySubset(field, target, d.KubeService.Subset)...)
-		}
-		issues = append(issues, setOptions(field, d, &target)...)
-		targets = append(targets, target)
+// shift is a trafficShift as seen from the viewer's mesh.
+type shift struct {
+	targets []snapshot.Target
+	missing []missingTarget
+	// issues are all others than those because of which targets are missing.
+	issues []snapshot.Issue
+	// weights is the sum of all weights, also of targets that are missing, and sole is
+	// set if there is one target, which gets all requests whatever its weight.
+	weights uint64
+	sole    bool
+}
+
+// asksFor reports whether a target of that weight is to get requests.
+func (s *shift) asksFor(weight uint32) bool { return weight > 0 || s.sole }
+
+// share is the part of the requests that a target of that weight is to get, in percent.
+func (s *shift) share(weight uint32) float64 {
+	if s.sole {
+		return 100
 	}
-	if len(destinations) > 1 && weights == 0 {
-		issues = append(issues, snapshot.Errorf(snapshot.FieldInvalid, "give at least one of them a weight",
+	return 100 * float64(weight) / float64(s.weights)
+}
+
+// leads reports whether any target gets requests.
+func (s *shift) leads() bool {
+	return slices.ContainsFunc(s.targets, func(t snapshot.Target) bool { return s.asksFor(t.Weight) })
+}
+
+func (c *fieldContext) resolveShift() *shift {
+	destinations := c.spec.Policy.TrafficShift.Destinations
+	s := &shift{sole: len(destinations) == 1}
+	for i := range destinations {
+		s.weights += uint64(destinations[i].Weight)
+		c.addTarget(s, shiftField(i), &destinations[i])
+	}
+	if len(destinations) > 1 && s.weights == 0 {
+		s.issues = append(s.issues, snapshot.Errorf(snapshot.FieldInvalid, "give at least one of them a weight",
 			"the weights of policy.trafficShift.destinations are all 0").At("policy.trafficShift.destinations"))
 	}
-	return targets, issues
+	return s
 }
 
-// resolveOther finds a target that is not a Service.
-func (c *fieldContext) resolveOther(field string, d *networkingv1.WeightedDestination) (snapshot.Target, []snapshot.Issue) {
-	if d.VirtualDestination != nil {
-		return c.resolveVirtual(field, d.VirtualDestination)
+// addTarget finds a target, and adds it to those that get requests or to those that are
+// missing.
+func (c *fieldContext) addTarget(s *shift, field string, d *networkingv1.WeightedDestination) {
+	var target snapshot.Target
+	var issues []snapshot.Issue
+	missing := snapshot.MissingTarget{Weight: d.Weight}
+	switch {
+	case d.VirtualDestination != nil:
+		v := d.VirtualDestination
+		target, issues = c.resolveVirtual(field, v)
+		target.Subset = subsetName(v.Subset)
+		missing.Name = "VirtualDestination " + v.Name + "." + v.Namespace
+	case d.StaticDestination != nil:
+		target, issues = c.resolveExternal(field, *d.StaticDestination)
+		missing.Name = "external service " + d.StaticDestination.Name + "." + d.StaticDestination.Namespace
+	case d.KubeService != nil:
+		k := d.KubeService
+		target, issues = c.resolve(field, serviceOf(k), k.Port)
+		target.Subset = subsetName(k.Subset)
+		missing.Name, missing.Cluster = "service "+k.Name+"."+k.Namespace, k.ClusterName
+	default:
+		s.issues = append(s.issues, unsupportedTarget(field, d))
+		return
 	}
-	return c.resolveExternal(field, *d.StaticDestination)
+	target.Weight, missing.Subset = d.Weight, target.Subset
+	if d.Options != nil {
+		target.Headers = d.Options.HeaderManipulation
+		s.issues = append(s.issues, checkHeaders(field+".options.headerManipulation", target.Headers)...)
+	}
+	if snapshot.HasErrors(issues) {
+		s.missing = append(s.missing, missingTarget{missing, field, issues})
+		return
+	}
+	s.targets = append(s.targets, target)
+	issues = append(issues, c.rootIssues(field, target)...)
+	if s.asksFor(d.Weight) {
+		issues = append(issues, c.emptyIssues(field, d, target.Destination)...)
+	}
+	s.issues = append(s.issues, issues...)
 }
 
-// setOptions sets the weight and options of a target of any kind.
-func setOptions(field string, d *networkingv1.WeightedDestination, target *snapshot.Target) []snapshot.Issue {
-	target.Weight = d.Weight
-	if d.Options == nil {
-		return nil
-	}
-	target.Headers = d.Options.HeaderManipulation
-	return checkHeaders(field+".options.headerManipulation", target.Headers)
+func serviceOf(k *networkingv1.KubeDestination) commonv1.ClusterObjectRef {
+	return commonv1.ClusterObjectRef{Name: k.Name, Namespace: k.Namespace, ClusterName: k.ClusterName}
 }
 
 func unsupportedTarget(field string, d *networkingv1.WeightedDestination) snapshot.Issue {
@@ -90,14 +137,18 @@ func unsupportedTarget(field string, d *networkingv1.WeightedDestination) snapsh
 	return snapshot.Errorf(snapshot.FieldUnsupported, "use kubeService", "%s.clusterHeader is not available", field).At(field + ".clusterHeader")
 }
 
+// serviceNotFound is the issue for a Service that was not discovered.
+func serviceNotFound(field string, service commonv1.ClusterObjectRef) []snapshot.Issue {
+	return []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
+		"%s: service %s was not discovered", field, inventory.ServiceName(service)).At(field)}
+}
+
 // resolve finds a Service, its name in the viewer's mesh, and its port: the given
 // one, or else the only one.
 func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, port uint32) (snapshot.Target, []snapshot.Issue) {
 	i, ok := c.env.inv.IndexOfService(service)
 	if !ok {
-		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
-			"correct the reference; `meshctl describe destination` lists the services there are",
-			"%s: service %s was not discovered", field, inventory.ServiceName(service)).At(field)}
+		return snapshot.Target{}, serviceNotFound(field, service)
 	}
 	d := c.env.inv.Destinations[i]
 	target := snapshot.Target{Destination: inventory.DestinationRef(d)}
@@ -153,19 +204,45 @@ func portList(ports []discoveryv1.KubeServicePort) string {
 	return strings.Join(out, ", ")
 }
 
-// emptySubset warns of a subset without endpoints.
-func (c *fieldContext) emptySubset(field string, target snapshot.Target, labels map[string]string) []snapshot.Issue {
-	if target.Host == "" {
-		return nil
+// emptyIssues warns of a target without ready endpoints. It keeps its share: requests
+// must arrive for a service that is started by them, and a rollout must not change
+// routes.
+func (c *fieldContext) emptyIssues(field string, d *networkingv1.WeightedDestination, at snapshot.Ref) []snapshot.Issue {
+	var services []*discoveryv1.Destination
+	var labels map[string]string
+	switch {
+	case d.KubeService != nil:
+		if i, ok := c.env.inv.IndexOf(at); ok {
+			services = append(services, c.env.inv.Destinations[i])
+		}
+		labels = d.KubeService.Subset
+	case d.VirtualDestination != nil:
+		for _, b := range c.env.virtualDestinations[at].Backing {
+			services = append(services, b.Destination)
+		}
+		labels = d.VirtualDestination.Subset
+	default:
+		return nil // nothing is known of the endpoints of external services
 	}
-	i, ok := c.env.inv.IndexOf(target.Destination)
-	if !ok {
+	var issue snapshot.Issue
+	switch {
+	case slices.ContainsFunc(services, func(s *discoveryv1.Destination) bool { return hasLabels(s, labels) }):
 		return nil
+	case len(labels) > 0:
+		issue = snapshot.Warnf(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
+			"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels))
+	case d.KubeService != nil:
+		hint := "start its pods"
+		if ok, _ := c.viewer.Dialect.Supports(snapshot.TrafficPolicy, "policy.trafficShift.destinations.virtualDestination"); ok {
+			hint += ", or shift to a VirtualDestination, which fails over to other services"
+		}
+		issue = snapshot.Warnf(snapshot.NoEndpoints, hint,
+			"%s: service %s has no ready endpoint; requests sent there fail", field, inventory.ServiceName(services[0].Spec.KubeService.Ref))
+	default:
+		issue = snapshot.Warnf(snapshot.NoEndpoints, "start the pods of a service behind it",
+			"%s: no service behind VirtualDestination %s.%s has a ready endpoint; requests sent there fail", field, at.Name, at.Namespace)
 	}
-	if hasLabels(c.env.inv.Destinations[i], labels) {
-		return nil
-	}
-	return []snapshot.Issue{noSuchPods(field, labels)}
+	return []snapshot.Issue{issue.At(field)}
 }
 
 // hasLabels reports whether any endpoint of a Service has all of the labels.
@@ -178,11 +255,6 @@ func hasLabels(d *discoveryv1.Destination, labels map[string]string) bool {
 		}
 	}
 	return false
-}
-
-func noSuchPods(field string, labels map[string]string) snapshot.Issue {
-	return snapshot.Warnf(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
-		"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels)).At(field)
 }
 
 func labelList(labels map[string]string) string {

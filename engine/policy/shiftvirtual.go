@@ -29,6 +29,13 @@ func virtualRef(v *networkingv1.VirtualDestinationRef) snapshot.Ref {
 // lead.
 var connectionsOnly = []string{"HTTPS", "TLS", "MONGO"}
 
+// virtualNotFound is the issue for a VirtualDestination that does not exist.
+func virtualNotFound(field string, at snapshot.Ref) []snapshot.Issue {
+	return []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
+		"correct the reference; `meshctl describe virtualdestination` lists those there are",
+		"%s: there is no VirtualDestination %s.%s", field, at.Name, at.Namespace).At(field)}
+}
+
 // resolveVirtual finds a VirtualDestination as seen from the viewer's mesh.
 func (c *fieldContext) resolveVirtual(field string, v *networkingv1.VirtualDestinationRef) (snapshot.Target, []snapshot.Issue) {
 	at := virtualRef(v)
@@ -36,9 +43,7 @@ func (c *fieldContext) resolveVirtual(field string, v *networkingv1.VirtualDesti
 	name := at.Name + "." + at.Namespace
 	switch {
 	case plan == nil:
-		return snapshot.Target{}, []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound,
-			"correct the reference; `meshctl describe virtualdestination` lists those there are",
-			"%s: there is no VirtualDestination %s", field, name).At(field)}
+		return snapshot.Target{}, virtualNotFound(field, at)
 	case !plan.Sees(c.viewer):
 		return snapshot.Target{Destination: at}, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
 			"export it to that mesh (`meshctl describe virtualdestination "+at.Name+"` shows what prevents that), or restrict sourceSelector to clusters that see it",
@@ -48,17 +53,7 @@ func (c *fieldContext) resolveVirtual(field string, v *networkingv1.VirtualDesti
 			"shift to one whose port.protocol is HTTP, HTTP2 or GRPC",
 			"%s: VirtualDestination %s has protocol %s, to which HTTP requests cannot be routed", field, name, plan.Protocol).At(field)}
 	}
-	target := snapshot.Target{Destination: at, Host: plan.Hostname, Port: plan.Port}
-	if len(v.Subset) == 0 {
-		return target, nil
-	}
-	target.Subset = subsetName(v.Subset)
-	for _, b := range plan.Backing {
-		if hasLabels(b.Destination, v.Subset) {
-			return target, nil
-		}
-	}
-	return target, []snapshot.Issue{noSuchPods(field, v.Subset)}
+	return snapshot.Target{Destination: at, Host: plan.Hostname, Port: plan.Port}, nil
 }
 
 // requirementsOn are the subsets of a VirtualDestination that the policies in force

@@ -15,8 +15,11 @@ import (
 // subsetName is the name of a set of labels in generated objects: the pairs of key
 // and value in the order of the keys, as in Gloo Mesh 1.x. If the name is ambiguous
 // or invalid, a hash of the labels follows: sets with one name would share their
-// pods.
+// pods. No labels have no name.
 func subsetName(labels map[string]string) string {
+	if len(labels) == 0 {
+		return ""
+	}
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		parts = append(parts, key, labels[key])

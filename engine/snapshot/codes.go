@@ -28,6 +28,9 @@ const (
 	SmartDNSMissing Code = "SmartDNSMissing"
 	// DestinationNotFound: a reference names a service that was not discovered.
 	DestinationNotFound Code = "DestinationNotFound"
+	// TargetMissing: a target of a policy in force cannot be reached any more; the
+	// policy stays in force without it.
+	TargetMissing Code = "TargetMissing"
 	// SelectsNothing: the policy is valid, but matches nothing at present.
 	SelectsNothing Code = "SelectsNothing"
 	// NoLongerEnforced: the policy was in force before and is in force nowhere now.
@@ -41,6 +44,8 @@ const (
 	WorkloadsAlike Code = "WorkloadsAlike"
 	// SubsetEmpty: traffic is sent to a subset that has no endpoints.
 	SubsetEmpty Code = "SubsetEmpty"
+	// NoEndpoints: traffic is sent to a service that has no endpoints.
+	NoEndpoints Code = "NoEndpoints"
 	// FieldInvalid: a field's value cannot be used.
 	FieldInvalid Code = "FieldInvalid"
 	// FieldUnsupported: the mesh, or this version, cannot express a field.

@@ -50,7 +50,8 @@ func (d *DestinationPlan) WithoutIdentity(mesh *MeshPlan) *WithOrigin[networking
 // AppliedTraffic is a TrafficPolicy in force on a Destination.
 type AppliedTraffic struct {
 	Policy *networkingv1.TrafficPolicy
-	// Spec is that of the policy, or the last accepted one if that is invalid.
+	// Spec is that of the policy, or the last accepted one if that is invalid. It also
+	// names the targets that are missing at present.
 	Spec *networkingv1.TrafficPolicySpec
 	// LastGood is set if Spec is the last accepted one.
 	LastGood bool
@@ -132,6 +133,9 @@ type Action struct {
 	Policies []Ref
 	// Targets is nil if requests go to the Destination itself.
 	Targets *WithOrigin[[]Target]
+	// Missing are the targets that a policy asks for and that cannot be reached any
+	// more: Targets, or the Destination itself, take their share. Nil if there are none.
+	Missing *WithOrigin[[]MissingTarget]
 	Timeout *WithOrigin[time.Duration]
 	Retries *WithOrigin[Retries]
 	Delay   *WithOrigin[Delay]
@@ -175,6 +179,17 @@ type Target struct {
 	External bool
 	// Headers are changed for this target only; nil for none.
 	Headers *networkingv1.HeaderManipulation
+}
+
+// MissingTarget is a target that gets no requests because it cannot be reached.
+type MissingTarget struct {
+	// Name is what the policy calls it, with its kind.
+	Name string
+	// Cluster is empty if the target is in none or in several.
+	Cluster string
+	// Subset is empty for all endpoints.
+	Subset string
+	Weight uint32
 }
 
 // Delay holds requests back.

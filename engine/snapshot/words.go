@@ -41,3 +41,8 @@ func Count(n int, word string) string {
 	}
 	return strconv.Itoa(n) + " " + word
 }
+
+// Percent is a share in percent as text, without a fraction if there is none.
+func Percent(share float64) string {
+	return strconv.FormatFloat(float64(int64(share*10+0.5))/10, 'f', -1, 64) + "%"
+}

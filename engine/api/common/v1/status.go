@@ -10,7 +10,8 @@ const (
 	ApprovalStatePending ApprovalState = "PENDING"
 	// ApprovalStateAccepted: valid and applied.
 	ApprovalStateAccepted ApprovalState = "ACCEPTED"
-	// ApprovalStateInvalid: a bad parameter, a bad reference, or a conflict with a resource accepted earlier.
+	// ApprovalStateInvalid: a bad parameter, a bad reference, or a conflict with a resource accepted earlier. The errors
+	// and warnings say what is in force nevertheless.
 	ApprovalStateInvalid ApprovalState = "INVALID"
 	// ApprovalStateFailed: valid, but writing the result failed.
 	ApprovalStateFailed ApprovalState = "FAILED"
@@ -24,7 +25,7 @@ type ApprovalStatus struct {
 	AcceptanceOrder uint32 `json:"acceptanceOrder,omitempty"`
 	// State of the policy on this target.
 	State ApprovalState `json:"state,omitempty"`
-	// Errors are the reasons why the policy is not in force here, and what to do about each.
+	// Errors are the reasons why the policy is not in force here, or not as written, and what to do about each.
 	Errors []string `json:"errors,omitempty"`
 	// Warnings are what the target's mesh cannot express, or what has no effect here.
 	Warnings []string `json:"warnings,omitempty"`

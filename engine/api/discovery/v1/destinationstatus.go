@@ -27,7 +27,8 @@ type AppliedTrafficPolicy struct {
 	Ref commonv1.ObjectRef `json:"ref,omitempty,omitzero"`
 	// ObservedGeneration is the generation of the spec in force.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Spec is the last one accepted; it has the fields of a TrafficPolicy's spec.
+	// Spec is the last one accepted, including targets that are missing at present; it has the fields of a
+	// TrafficPolicy's spec.
 	//
 	// It is a copy of what the API server had already checked, and is not checked again.
 	// +kubebuilder:validation:Schemaless

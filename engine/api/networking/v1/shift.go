@@ -4,6 +4,10 @@ import commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 
 // MultiDestination is a set of targets among which requests are split.
 //
+// If a target can no longer be reached after the policy was accepted, the others take its share until it is back; if
+// none with a weight is left, requests go to the service itself. The status says so. A target without ready pods keeps
+// its share.
+//
 // +kubebuilder:validation:XValidation:rule="has(self.destinations) && size(self.destinations) > 0",message="destinations is empty, so requests would have nowhere to go; name at least one, or leave trafficShift out"
 // +kubebuilder:validation:XValidation:rule="!has(self.destinations) || size(self.destinations) < 2 || self.destinations.exists(d, has(d.weight) && d.weight > 0)",message="no destination has a weight above 0, so none would get requests; with several destinations give each its share, for example 75 and 25"
 type MultiDestination struct {
@@ -74,7 +78,7 @@ type WeightedDestinationOptions struct {
 	HeaderManipulation *HeaderManipulation `json:"headerManipulation,omitempty"`
 }
 
-// Mirror copies requests to another Service.
+// Mirror copies requests to another Service. While that one can no longer be reached, nothing is copied.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.kubeService)",message="kubeService is needed: the Service that gets the copies"
 type Mirror struct {
