@@ -310,6 +310,7 @@ func (w *environment) freezes() {
 	assert.ElementsMatch(w.t, destinations, w.names("cluster-1", kube.Discovery("destinations")))
 	r := w.run("cluster", "list", "--mgmt-context", "cluster-1")
 	assert.Contains(w.t, r.stdout, "cluster-2")
+	w.awaitsCluster()
 
 	require.NoError(w.t, w.clusters[1].Restart(w.t.Context(), local.APIServer))
 	w.until("cluster-2 has thawed", func(context.Context) error {
@@ -319,6 +320,29 @@ func (w *environment) freezes() {
 		return nil
 	})
 	assert.ElementsMatch(w.t, destinations, w.names("cluster-1", kube.Discovery("destinations")))
+	w.awaitRoutes(append([]string{toV1}, shifted[1:]...))
+	w.patchPolicy(strings.ReplaceAll(shiftToV1, "v1", "v3"))
+	w.awaitRoutes(shifted)
+	w.awaitState("trafficpolicies", "reviews-shift", "ACCEPTED")
+}
+
+// shiftToV1 sends the requests to another subset, which gives the route toV1.
+const (
+	shiftToV1 = `[{"op":"replace","path":"/spec/policy/trafficShift/destinations/0/kubeService/subset/version","value":"v1"}]`
+	toV1      = "reviews.bookinfo.svc.cluster-2.global/version-v1=75"
+)
+
+// awaitsCluster: a route to what the gateways of a frozen cluster do not know is not
+// written before the cluster answers, and the policy says so.
+func (w *environment) awaitsCluster() {
+	w.patchPolicy(shiftToV1)
+	w.awaitState("trafficpolicies", "reviews-shift", "FAILED")
+	o, err := w.object("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-shift")
+	require.NoError(w.t, err)
+	assert.Contains(w.t, fmt.Sprint(field(o, "status", "errors")), "it waits for cluster cluster-2")
+	text := w.must("describe", "trafficpolicy", "reviews-shift", "--context", "cluster-1").stdout
+	assert.Contains(w.t, text, "it waits for cluster cluster-2")
+	w.awaitRoutes(shifted)
 }
 
 func (w *environment) awaitTimeout(want string) {

@@ -20,7 +20,8 @@ const (
 	StatusWritten Action = "status"
 	// Deleted: meshctl had created it and it is no longer wanted.
 	Deleted Action = "deleted"
-	// Failed: an API server rejected it, or it is not meshctl's.
+	// Failed: an API server rejected it, it is not meshctl's, or it waits for a
+	// cluster that does not answer.
 	Failed Action = "failed"
 )
 

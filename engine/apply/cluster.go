@@ -35,8 +35,9 @@ type cluster struct {
 	// racing counts items that wait to be checked again after a conflict; blocked,
 	// those that wait for proxies, blockedRoutes, the routes among them.
 	racing, blocked, blockedRoutes int
-	// able is true while the cluster is writable, for others that hold no lock.
-	able atomic.Bool
+	// able is true while the cluster is writable, and silent while it is not and that
+	// will not change in a moment; for others that hold no lock.
+	able, silent atomic.Bool
 
 	batch    *batch
 	failures map[id]snapshot.Failure
@@ -152,6 +153,7 @@ func (c *cluster) armed() bool {
 // unlock ends a critical section, publishes a finished batch, and wakes waiters.
 func (c *cluster) unlock() {
 	c.able.Store(c.writable())
+	c.silent.Store(c.gate.armed && !c.writable() && !c.connecting())
 	done := c.closeBatch()
 	c.measure()
 	if done != nil {
@@ -262,7 +264,7 @@ func (c *cluster) flush() { c.prune(c.queue.clear()) }
 // prune removes items of which nothing is wanted.
 func (c *cluster) prune(items []*item) {
 	for _, i := range items {
-		if i.object == nil && i.status == nil && !i.queued && !i.working && !i.blocked {
+		if i.object == nil && i.status == nil && !i.queued && !i.working && !i.blocked && !i.resting {
 			c.found(i, nil)
 			delete(c.items, i.id)
 		}
@@ -272,6 +274,11 @@ func (c *cluster) prune(items []*item) {
 // writable reports whether writes are allowed.
 func (c *cluster) writable() bool {
 	return c.gate.open() && c.conn != nil && !c.conn.suspect && !c.closed
+}
+
+// connecting reports whether the cluster is about to be writable, as far as is known.
+func (c *cluster) connecting() bool {
+	return c.gate.open() && c.problem.Code == "" && (c.conn != nil || c.next != nil)
 }
 
 // enqueue queues an item if writes are allowed. If not, the sweep will find it when

@@ -43,5 +43,8 @@
 // clusters) is known to the proxies before the route is written, and goes after the
 // last route that uses it has gone from them. The names are in snapshot.Needs and
 // snapshot.Provides; the ledger knows which writes the control planes have not passed
-// on yet, and how long each of them collects changes (Output.Debounces). An edit that needs nothing new waits for nothing. Every wait is bounded.
+// on yet, and how long each of them collects changes (Output.Debounces). An edit that
+// needs nothing new waits for nothing. Every wait is bounded, but for one: a route to
+// a service in a cluster that cannot be written to is not written while the gateways
+// there do not know what it needs. It is a failure until then.
 package apply

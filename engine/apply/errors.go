@@ -65,6 +65,10 @@ func unlistedMessage(k snapshot.Kind, reason string) string {
 		info.Resource, info.Group, reason)
 }
 
+func awaitedMessage(cluster, name string) string {
+	return fmt.Sprintf("it waits for cluster %s, which cannot be written to now: the gateways there do not know %s yet, so requests sent there would fail", cluster, name)
+}
+
 // unreachableMessage says that nothing can be written to a cluster.
 func unreachableMessage(err error) string {
 	hint := "; nothing is written there until it answers"

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/meshctl/meshctl/engine/kube"
@@ -24,6 +25,12 @@ type item struct {
 	// blocked: it waits for proxies, since blockedAt.
 	blocked   bool
 	blockedAt time.Time
+	// held: what is wanted waits for a cluster that does not answer, and proxies have
+	// what was written before. It is written under the lock of the cluster.
+	held atomic.Bool
+	// kept: what it provides stays because of a route that is held. resting: it is
+	// queued again after restTime.
+	kept, resting bool
 	// lastParents are the parents of an object that is no longer wanted.
 	lastParents []snapshot.Ref
 

@@ -234,7 +234,7 @@ func (l *ledger) retract(i *item, names []string) {
 }
 
 // provided reports whether all proxies know what routes need. What is in a cluster
-// that cannot be written to is not waited for.
+// that cannot be written to does not count; see awaited.
 func (l *ledger) provided(names []string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,8 +257,29 @@ func (l *ledger) provided(names []string) bool {
 	return true
 }
 
-// used reports whether a proxy may have a route that uses one of the names.
-func (l *ledger) used(names []string) bool {
+// awaited returns the cluster that cannot be written to and whose gateways have to know
+// one of the names before routes of other clusters use it, with that name; nil if there
+// is none.
+func (l *ledger) awaited(names []string) (*cluster, string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		f := l.facts[name]
+		if f == nil {
+			continue
+		}
+		for _, c := range f.growing {
+			if !c.able.Load() && snapshot.IsIn(name, c.name) {
+				return c, name
+			}
+		}
+	}
+	return nil, ""
+}
+
+// used reports whether a proxy may have a route that uses one of the names, and whether
+// that is so because another version of the route is held.
+func (l *ledger) used(names []string) (used, held bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -268,11 +289,12 @@ func (l *ledger) used(names []string) bool {
 			continue
 		}
 		l.tidy(name, f, now)
-		if len(f.users)+len(f.freed) > 0 {
-			return true
+		used = used || len(f.users)+len(f.freed) > 0
+		for i := range f.users {
+			held = held || i.held.Load()
 		}
 	}
-	return false
+	return used, held
 }
 
 // needs lists what the routes of a content need; a nil content has none.

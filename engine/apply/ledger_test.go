@@ -34,8 +34,8 @@ func routeTo(subset string) *networking.VirtualService {
 }
 
 // member is a cluster that can be written to.
-func member() *cluster {
-	c := &cluster{}
+func member(name string) *cluster {
+	c := &cluster{name: name}
 	c.able.Store(true)
 	return c
 }
@@ -51,21 +51,69 @@ func TestRouteWaitsForWhatItNeeds(t *testing.T) {
 		require.Equal(t, []string{"*.svc.cluster-2.global", host, host + "/v3"}, needs)
 		assert.True(t, l.provided(needs), "nobody will provide it: it is not ours to wait for")
 
-		one, two := member(), member()
+		one, three := member("cluster-1"), member("cluster-3")
 		l.announce(near, one, rule.provides())
-		l.announce(far, two, rule.provides())
+		l.announce(far, three, rule.provides())
 		assert.False(t, l.provided(needs), "it is not written")
-		two.able.Store(false)
+		three.able.Store(false)
 		l.wrote(near, "cluster-1", nil, rule, true, time.Millisecond)
 		assert.False(t, l.provided(needs), "proxies do not know it yet")
 		time.Sleep(l.Debounce + l.Push)
 		assert.True(t, l.provided(needs), "nobody waits for a cluster that cannot be written to")
-		two.able.Store(true)
+		silent, _ := l.awaited(needs)
+		assert.Nil(t, silent, "it only calls the service as well")
+		three.able.Store(true)
 		assert.False(t, l.provided(needs))
-		l.wrote(far, "cluster-2", nil, rule, false, 0)
+		l.wrote(far, "cluster-3", nil, rule, false, 0)
 		assert.True(t, l.provided(needs), "it was there before")
 		assert.Empty(t, l.facts, "nothing is left to know")
 	})
+}
+
+// TestRouteWaitsForTheClusterOfTheService if it cannot be written to: its gateways do
+// not know what they are to pass on.
+func TestRouteWaitsForTheClusterOfTheService(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(Pace{}.withDefaults())
+		home, two := &item{}, member("cluster-2")
+		l.announce(home, two, contentOf(ruleWith("v3", "v4")).provides())
+		needs := snapshot.Needs(routeTo("v3"))
+		silent, _ := l.awaited(needs)
+		assert.Nil(t, silent, "it answers")
+		two.able.Store(false)
+		silent, name := l.awaited(needs)
+		assert.Same(t, two, silent)
+		assert.Equal(t, host+"/v3", name)
+		silent, _ = l.awaited(snapshot.Needs(routeTo("v1")))
+		assert.Nil(t, silent, "it has v1 already")
+		l.retract(home, []string{host + "/v3"})
+		silent, _ = l.awaited(needs)
+		assert.Nil(t, silent, "it will not have it")
+	})
+}
+
+// TestWhatAHeldRouteUsesStays: the route that proxies have is the one before.
+func TestWhatAHeldRouteUsesStays(t *testing.T) {
+	t.Parallel()
+	l := newLedger(Pace{}.withDefaults())
+	route := &item{}
+	before, after := contentOf(routeTo("v1")), contentOf(routeTo("v3"))
+	l.wrote(route, "cluster-1", nil, before, false, 0)
+	l.intend(route, before.needs(), after.needs(), before.needs())
+	used, held := l.used([]string{host + "/v1"})
+	assert.True(t, used)
+	assert.False(t, held)
+	route.held.Store(true)
+	_, held = l.used([]string{host + "/v1"})
+	assert.True(t, held)
+	_, held = l.used([]string{host + "/v2"})
+	assert.False(t, held)
+}
+
+func isUsed(l *ledger, names []string) bool {
+	used, _ := l.used(names)
+	return used
 }
 
 // TestWhatARouteNeedsStays until the proxies know that the route is gone.
@@ -77,19 +125,19 @@ func TestWhatARouteNeedsStays(t *testing.T) {
 		before, after := contentOf(routeTo("v3")), contentOf(routeTo("v1"))
 		lost := []string{host + "/v3"}
 		l.intend(route, nil, before.needs(), nil)
-		assert.True(t, l.used(lost), "it will be written")
+		assert.True(t, isUsed(l, lost), "it will be written")
 		l.wrote(route, "cluster-1", nil, before, true, 0)
 		l.intend(route, before.needs(), after.needs(), before.needs())
-		assert.True(t, l.used(lost), "proxies have it, whatever is wanted")
+		assert.True(t, isUsed(l, lost), "proxies have it, whatever is wanted")
 		l.wrote(route, "cluster-1", before, after, true, 0)
-		assert.True(t, l.used(lost), "proxies do not know the change yet")
+		assert.True(t, isUsed(l, lost), "proxies do not know the change yet")
 		time.Sleep(l.Debounce + l.Push)
-		assert.False(t, l.used(lost))
-		assert.True(t, l.used([]string{host + "/v1"}))
+		assert.False(t, isUsed(l, lost))
+		assert.True(t, isUsed(l, []string{host + "/v1"}))
 		l.intend(route, after.needs(), nil, after.needs())
 		l.wrote(route, "cluster-1", after, nil, true, 0)
 		time.Sleep(l.Debounce + l.Push)
-		assert.False(t, l.used(after.needs()))
+		assert.False(t, isUsed(l, after.needs()))
 		assert.Empty(t, l.facts, "nothing is left to know")
 	})
 }
@@ -108,7 +156,7 @@ func TestAUseThatContinues(t *testing.T) {
 		l.wrote(route, "cluster-1", with, without, true, 0)
 		l.wrote(route, "cluster-1", without, with, true, 0)
 		time.Sleep(l.Debounce + l.Push)
-		assert.True(t, l.used([]string{host + "/v3"}))
+		assert.True(t, isUsed(l, []string{host + "/v3"}))
 	})
 }
 

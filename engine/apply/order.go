@@ -29,6 +29,7 @@ func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
 	c.ledger.announce(i, c, without(made.provides(), i.current.provides()))
 	c.ledger.retract(i, without(i.content.provides(), made.provides()))
 	c.ledger.intend(i, i.content.needs(), made.needs(), i.current.needs())
+	i.held.Store(false)
 	i.put(o, made)
 }
 
@@ -38,16 +39,16 @@ func (c *cluster) unwant(i *item) {
 	c.ledger.intend(i, i.content.needs(), nil, i.current.needs())
 	i.content, i.wide = nil, nil
 	i.blockedAt = time.Time{}
+	i.held.Store(false)
 }
 
 // target is the content to write now: the wanted one or, while proxies use what it
 // no longer provides, one that has both.
 func (c *cluster) target(i *item) *content {
-	if i.current == nil || i.content.Content == i.current.Content || !c.patient(i) {
+	if i.current == nil || i.content.Content == i.current.Content {
 		return i.content
 	}
-	lost := without(i.current.provides(), i.content.provides())
-	if !c.used(i, lost) {
+	if !c.used(i, without(i.current.provides(), i.content.provides())) {
 		return i.content
 	}
 	if i.wide == nil {
@@ -70,30 +71,61 @@ func (c *cluster) found(i *item, as *content) {
 	}
 }
 
+// awaited returns the cluster that has to answer before an item is written, with the
+// name that it has to know; nil if there is none.
+func (c *cluster) awaited(i *item) (*cluster, string) {
+	if c.name == "" {
+		return nil, ""
+	}
+	on, name := c.ledger.awaited(without(i.content.needs(), i.current.needs()))
+	i.held.Store(on != nil)
+	return on, name
+}
+
+// hold keeps an item until a cluster answers, however long that takes: all requests
+// that take the route would fail. It is a failure unless the cluster is connecting.
+func (c *cluster) hold(i *item, on *cluster, name string) step {
+	i.blockedAt = time.Time{} // its patience begins when the cluster answers
+	if !on.silent.Load() {
+		c.block(i)
+		return step{}
+	}
+	c.rest(i)
+	return step{verb: fail, code: snapshot.ClusterAwaited, message: awaitedMessage(on.name, name)}
+}
+
 // waits reports whether an item has to wait for proxies before it is written or
 // deleted, and queues it for later.
 func (c *cluster) waits(i *item) bool {
-	if c.name == "" || !c.patient(i) {
+	switch {
+	case c.name == "":
 		return false
-	}
-	if i.object == nil {
+	case i.object == nil:
 		if !c.used(i, i.current.provides()) {
 			return false
 		}
-	} else if c.ledger.provided(without(i.content.needs(), i.current.needs())) {
+	case !c.patient(i) || c.ledger.provided(without(i.content.needs(), i.current.needs())):
 		return false
 	}
 	c.block(i)
 	return true
 }
 
-// used reports whether a proxy may have a route that uses one of the names.
+// used reports whether names that an item provides have to stay, because a proxy may
+// have a route that uses one of them. Unless that route is held, they stay no longer
+// than Patience.
 func (c *cluster) used(i *item, names []string) bool {
+	i.kept = false
 	if len(names) == 0 {
 		return false
 	}
+	used, held := c.ledger.used(names)
+	if held {
+		i.kept, i.blockedAt = true, time.Time{}
+		return true
+	}
 	// What an earlier process has written is read in all clusters first.
-	return time.Since(i.adopted) < c.ledger.settled() || c.ledger.used(names)
+	return c.patient(i) && (used || time.Since(i.adopted) < c.ledger.settled())
 }
 
 // adopt reads an object that an earlier process has written and that is not as it is
@@ -139,8 +171,34 @@ func (c *cluster) patient(i *item) bool {
 // blockedFor is the time between two looks at what an item waits for.
 const blockedFor = 20 * time.Millisecond
 
+// restTime is the time between two looks at what an item waits for that waits for a
+// cluster to answer.
+const restTime = 500 * time.Millisecond
+
+// rest queues an item again when a cluster may have answered. Settled does not wait for
+// it.
+func (c *cluster) rest(i *item) {
+	if i.resting {
+		return
+	}
+	i.resting = true
+	time.AfterFunc(restTime, func() {
+		c.mu.Lock()
+		defer c.unlock()
+		i.resting = false
+		if c.items[i.id] == i {
+			c.enqueue(i, false)
+			c.prune([]*item{i})
+		}
+	})
+}
+
 // block queues an item again when what it waits for may have happened.
 func (c *cluster) block(i *item) {
+	if i.kept {
+		c.rest(i)
+		return
+	}
 	if i.blockedAt.IsZero() {
 		i.blockedAt = time.Now()
 	}

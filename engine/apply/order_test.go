@@ -1,12 +1,14 @@
 package apply_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,6 +78,98 @@ func TestRoutesAreWrittenAfterWhatTheyNeed(t *testing.T) {
 	again.apply(slow)
 	assert.GreaterOrEqual(t, time.Since(began), time.Second)
 	assert.Greater(t, version(snapshot.VirtualService, "route"), version(snapshot.DestinationRule, "near"))
+}
+
+// TestRouteWaitsForAClusterThatDoesNotAnswer: as long as that takes, because all requests
+// on it would fail. The policy says why, and nothing else waits.
+func TestRouteWaitsForAClusterThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	const two, host, patience = "cluster-2", "a.ns.svc.cluster-2.global", 300 * time.Millisecond
+	w := newWorld(t)
+	policy := snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: w.namespace, Name: "shift"}
+	route := func(subset string, timeout time.Duration) *snapshot.Object {
+		o := w.object(snapshot.VirtualService, one, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{
+			Timeout: durationpb.New(timeout),
+			Route:   []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Subset: subset}}},
+		}}})
+		o.Content.Parents = []snapshot.Ref{policy}
+		return o
+	}
+	rule := func(cluster, name string, subsets ...string) *snapshot.Object {
+		spec := &networking.DestinationRule{Host: host}
+		for _, s := range subsets {
+			spec.Subsets = append(spec.Subsets, &networking.Subset{Name: s})
+		}
+		return w.object(snapshot.DestinationRule, cluster, name, spec)
+	}
+	other := func(to string) *snapshot.Object { return w.object(snapshot.VirtualService, one, "other", hosts(to)) }
+	frozen := func(objects ...*snapshot.Object) *snapshot.Output {
+		out := output([]string{one, two}, objects...)
+		out.Frozen = []string{two}
+		return out
+	}
+	subsetsOf := func(name string) (names []string) {
+		list, _ := nested(t, w.get(snapshot.DestinationRule, name), "spec", "subsets").([]any)
+		for _, s := range list {
+			names = append(names, s.(map[string]any)["name"].(string))
+		}
+		return names
+	}
+	goesTo := func() any {
+		to := nested(t, w.get(snapshot.VirtualService, "route"), "spec", "http").([]any)[0].(map[string]any)["route"].([]any)[0]
+		return to.(map[string]any)["destination"].(map[string]any)["subset"]
+	}
+	sink, _ := w.run(func(o *apply.Options) {
+		o.Pace = apply.Pace{Debounce: 50 * time.Millisecond, Push: 50 * time.Millisecond, Patience: patience}
+	})
+	sink.Set(one, w.config)
+	sink.Set(two, w.config)
+	sink.apply(output([]string{one, two}, route("v1", time.Second), rule(one, "near", "v1"), rule(two, "far", "v1"), other("x")))
+	require.Equal(t, "v1", goesTo())
+
+	// The cluster of the service is frozen, and does not have v3.
+	toThree := []*snapshot.Object{route("v3", time.Second), rule(one, "near", "v3"), rule(two, "far", "v3")}
+	held := func(other *snapshot.Object) {
+		t.Helper()
+		sink.apply(frozen(append(slices.Clone(toThree), other)...))
+		failures := sink.Failures()
+		require.Len(t, failures, 1)
+		assert.Equal(t, snapshot.ClusterAwaited, failures[0].Code)
+		assert.Equal(t, "route", failures[0].Ref.Name)
+		assert.Equal(t, []snapshot.Ref{policy}, failures[0].Parents)
+		assert.Contains(t, failures[0].Message, two)
+		assert.Contains(t, failures[0].Message, host+"/v3")
+		assert.Equal(t, "v1", goesTo())
+		assert.Equal(t, []string{"v3", "v1"}, subsetsOf("near"), "the route that is there uses v1")
+	}
+	began := time.Now()
+	for n := 0; time.Since(began) < 4*patience; n++ {
+		to := strconv.Itoa(n)
+		held(other(to))
+		assert.Equal(t, []any{to}, nested(t, w.get(snapshot.VirtualService, "other"), "spec", "hosts"), "it needs nothing there")
+	}
+	assert.Equal(t, []string{"v1"}, subsetsOf("far"), "it is frozen")
+	assert.Equal(t, 1, sink.total().Failed, "it is said once")
+
+	// An edit that does not need it any more.
+	sink.apply(frozen(route("v1", 2*time.Second), rule(one, "near", "v1"), rule(two, "far", "v1"), other("x")))
+	assert.Equal(t, "2s", nested(t, w.get(snapshot.VirtualService, "route"), "spec", "http").([]any)[0].(map[string]any)["timeout"])
+	assert.Empty(t, sink.Failures())
+
+	// It answers again.
+	held(other("y"))
+	sink.apply(output([]string{one, two}, append(slices.Clone(toThree), other("y"))...))
+	w.eventually("the route is written", func() bool { return goesTo() == "v3" })
+	assert.Greater(t, versionOf(t, w.get(snapshot.VirtualService, "route")), versionOf(t, w.get(snapshot.DestinationRule, "far")))
+	w.eventually("what no route uses is gone", func() bool { return len(subsetsOf("near")) == 1 && len(sink.Failures()) == 0 })
+
+	// It is deregistered.
+	sink.apply(frozen(route("v4", time.Second), rule(one, "near", "v3", "v4"), rule(two, "far", "v3", "v4"), other("y")))
+	require.Len(t, sink.Failures(), 1)
+	require.Equal(t, "v3", goesTo())
+	sink.Remove(two)
+	sink.apply(output([]string{one}, route("v4", time.Second), rule(one, "near", "v3", "v4"), other("y")))
+	w.eventually("the route is written", func() bool { return goesTo() == "v4" && len(sink.Failures()) == 0 })
 }
 
 func versionOf(t *testing.T, o *unstructured.Unstructured) int {

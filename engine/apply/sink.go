@@ -262,7 +262,8 @@ func (s *Sink) Failures() []snapshot.Failure {
 func (s *Sink) FailuresChanged() <-chan struct{} { return s.shared.failuresChanged }
 
 // Settled waits until everything in the last Output is written, or has failed, or
-// is in a cluster that is frozen or does not answer. It returns the error of ctx if
+// is in a cluster that is frozen or does not answer, or stays for a route that waits
+// for one. It returns the error of ctx if
 // ctx ends first.
 func (s *Sink) Settled(ctx context.Context) error { return s.wait(ctx, s.busy) }
 

@@ -138,7 +138,13 @@ func (c *cluster) decide(i *item, first bool) step {
 			return step{}
 		}
 		return c.decideStatus(i, l, exists, first)
-	case first && c.postpone(i) || c.waits(i):
+	case first && c.postpone(i):
+		return step{}
+	}
+	if on, name := c.awaited(i); on != nil {
+		return c.hold(i, on, name)
+	}
+	if c.waits(i) {
 		return step{}
 	}
 	return step{verb: object, version: l.version, wanted: wanted, content: target}

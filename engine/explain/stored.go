@@ -152,7 +152,7 @@ func (x *Index) storedFailure(ref snapshot.Ref, errs []string) {
 	issue := snapshot.Issue{
 		Code: snapshot.WriteFailed, Severity: snapshot.Error, Ref: ref,
 		Message: "objects generated from it could not be written: " + strings.Join(errs, "; "),
-		Hint:    "fix what the API server reports; the write is retried",
+		Hint:    "fix what they report; the writes are retried",
 	}
 	x.issues[ref] = append(x.issues[ref], issue)
 	if p := x.policies[ref]; p != nil {

@@ -24,7 +24,7 @@
 //	                           # the statuses of the KubernetesClusters say
 //	  failures:                # writes that API servers refused
 //	  - ref: {kind: VirtualService, cluster: c1, namespace: bookinfo, name: reviews}
-//	    code: WriteFailed      # the default; or ForeignObject
+//	    code: WriteFailed      # the default; or ClusterAwaited, ForeignObject
 //	    message: admission webhook denied the request
 //	    parents:               # the policies whose status reports it
 //	    - {kind: TrafficPolicy, namespace: bookinfo, name: slow}

@@ -95,6 +95,8 @@ const (
 	StatusDiffers Code = "StatusDiffers"
 	// WriteFailed: an API server rejected an object.
 	WriteFailed Code = "WriteFailed"
+	// ClusterAwaited: an object is not written before a cluster that does not answer.
+	ClusterAwaited Code = "ClusterAwaited"
 	// ForeignObject: an object of that name exists and was not created by meshctl.
 	ForeignObject Code = "ForeignObject"
 )

@@ -138,7 +138,7 @@ const DefaultNamespace = "gloo-mesh"
 // Failure is an object that could not be written, or not be read.
 type Failure struct {
 	Ref Ref
-	// Code is WriteFailed, ForeignObject or ObjectUnreadable.
+	// Code is WriteFailed, ClusterAwaited, ForeignObject or ObjectUnreadable.
 	Code Code
 	// Message says why, without anything that changes from try to try. That of a
 	// write is the API server's own.

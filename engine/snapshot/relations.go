@@ -40,6 +40,15 @@ func RoutingSpec(object APIObject) any {
 	return nil
 }
 
+// IsIn reports whether a name is that of a service in a cluster as others call it, or
+// of all of them: the gateways of that cluster have to know it before routes of other
+// clusters use it.
+func IsIn(name, cluster string) bool {
+	_, domain, found := strings.Cut(name, ".svc.")
+	// Each cluster calls its own services by names below cluster.local.
+	return found && strings.HasPrefix(domain, cluster+".") && !strings.HasPrefix(domain, "cluster.local")
+}
+
 // Provides lists what other objects may need of an object with this spec.
 func Provides(spec any) []string {
 	var names []string

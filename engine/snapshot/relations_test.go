@@ -67,3 +67,22 @@ func TestRelations(t *testing.T) {
 		})
 	}
 }
+
+func TestIsIn(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"reviews.bookinfo.svc.cluster-2.global":            "cluster-2",
+		"reviews.bookinfo.svc.cluster-2.global/version-v3": "cluster-2",
+		"*.svc.cluster-2.example.com":                      "cluster-2",
+		"reviews.bookinfo.svc.eu.west.global":              "eu.west",
+		"reviews.bookinfo.svc.cluster.global":              "cluster",
+		"reviews.bookinfo.svc.cluster-22.global":           "",
+		"reviews.bookinfo.svc.cluster.local/version-v3":    "",
+		"cart.gloo-mesh.virtualdestination.global/v1":      "",
+		"svc.cluster-2": "",
+	} {
+		for _, cluster := range []string{"cluster", "cluster-2", "eu.west", "west"} {
+			assert.Equal(t, cluster == want, snapshot.IsIn(name, cluster), "%s in %s", name, cluster)
+		}
+	}
+}

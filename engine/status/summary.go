@@ -56,8 +56,11 @@ func summarize(targets string, verdicts []snapshot.Verdict, issues []snapshot.Is
 	}
 	for i, f := range failures {
 		what := "write error"
-		if f.Code == snapshot.ObjectUnreadable {
+		switch f.Code {
+		case snapshot.ObjectUnreadable:
 			what = "read error"
+		case snapshot.ClusterAwaited:
+			what = "not written"
 		}
 		text := clip(fmt.Sprintf("%s: %s: %s", what, f.Ref, f.Message))
 		if !s.left.spend(len(text)) {
