@@ -9,6 +9,9 @@ func Deployments() schema.GroupVersionResource { return resource("apps", "v1", "
 // Pods of the core group.
 func Pods() schema.GroupVersionResource { return resource("", "v1", "pods") }
 
+// Services of the core group.
+func Services() schema.GroupVersionResource { return resource("", "v1", "services") }
+
 // Secrets of the core group.
 func Secrets() schema.GroupVersionResource { return resource("", "v1", "secrets") }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // environment is a running demo.
@@ -87,14 +88,31 @@ func (e *environment) watch(t testing.TB) {
 // ends of the logs.
 func (e *environment) logs(t testing.TB) {
 	t.Helper()
-	problems, err := exec.Command(e.options.Meshctl, "describe", "problems", "--kubeconfig", e.clusters["cluster-1"].Kubeconfig()).CombinedOutput()
-	t.Logf("meshctl describe problems: %v\n%s", err, problems)
+	t.Logf("meshctl describe problems: %s", e.problems())
 	for _, name := range []string{"logs/serve.log", "proxies/logs/kubelet.log"} {
 		data, err := os.ReadFile(filepath.Join(e.options.Dir, name))
 		if err == nil {
 			t.Logf("the end of %s:\n%s", name, data[max(0, len(data)-4000):])
 		}
 	}
+}
+
+// problems is what meshctl says is wrong.
+func (e *environment) problems() string {
+	// Its exit code says whether there are any.
+	out, _ := exec.Command(e.options.Meshctl, "describe", "problems", "--kubeconfig", e.clusters["cluster-1"].Kubeconfig()).CombinedOutput()
+	return string(out)
+}
+
+// reports waits until meshctl reports a problem with a code.
+func (e *environment) reports(t *testing.T, code snapshot.Code) {
+	t.Helper()
+	waittest.NoError(t, "meshctl reports "+string(code), func() error {
+		if all := e.problems(); !strings.Contains(all, "("+string(code)+")") {
+			return errors.New(all)
+		}
+		return nil
+	})
 }
 
 // pod returns a pod of a workload.
@@ -270,8 +288,8 @@ func kill(t *testing.T, pid int) {
 	require.NoError(t, process.Kill())
 }
 
-// seen waits until a request gets an outcome.
-func (l *load) seen(t *testing.T, outcome string, more func(before, now int) bool) {
+// seen waits until some more requests get an outcome.
+func (l *load) seen(t *testing.T, outcome string) {
 	t.Helper()
 	count := func() int {
 		l.mu.Lock()
@@ -279,7 +297,7 @@ func (l *load) seen(t *testing.T, outcome string, more func(before, now int) boo
 		return l.all[outcome]
 	}
 	before := count()
-	waittest.Until(t, outcome, func() bool { return more(before, count()) })
+	waittest.Until(t, outcome, func() bool { return count() > before+3 })
 }
 
 // exchange is one request and its answer.

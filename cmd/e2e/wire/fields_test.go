@@ -12,6 +12,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // A field is seen in the answers to requests for a service of the same cluster, and
@@ -59,13 +60,7 @@ func fields() []field {
 			if err != nil {
 				return err
 			}
-			aborted := 0
-			for name, n := range all {
-				if strings.HasPrefix(name, "418") {
-					aborted += n
-				}
-			}
-			return withinFourSigma(aborted, 800, 0.25)
+			return withinFourSigma(countOf(all, "418"), 800, 0.25)
 		}},
 		{"faultInjection.fixedDelay", `policy: {faultInjection: {fixedDelay: 300ms}}`, func(ctx context.Context, s target) error {
 			x, err := s.get(ctx, proxies.Call{})
@@ -107,6 +102,17 @@ func fields() []field {
 				return fmt.Errorf("%d of 20 requests pass: %v", passed, all)
 			}
 			return nil
+		}},
+		{"mtls.istio.tlsMode", `policy: {mtls: {istio: {tlsMode: DISABLE}}}`, func(ctx context.Context, s target) error {
+			if strings.HasSuffix(s.url, ".global:9080") {
+				// Gateways pass nothing but mutual TLS, so callers keep using it.
+				return s.want(ctx, 200, proxies.Call{})
+			}
+			if problems := s.problems(); !strings.Contains(problems, "("+string(snapshot.CallersUnidentified)+")") {
+				return errors.New(problems)
+			}
+			// In plain text the caller has no identity that an AccessPolicy could allow.
+			return s.want(ctx, 403, proxies.Call{})
 		}},
 		{"httpRequestMatchers", `httpRequestMatchers:
   - uri: {prefix: /teapot}
@@ -211,9 +217,14 @@ func mirror(ctx context.Context, s target) error {
 }
 
 // countOf counts the outcomes that begin with a status.
-func countOf(all counts, status string) (n int) {
+func countOf(all counts, status string) int {
+	return countIf(all, func(name string) bool { return strings.HasPrefix(name, status+" ") })
+}
+
+// countIf counts the requests by the names of their outcomes.
+func countIf(all counts, is func(name string) bool) (n int) {
 	for name, count := range all {
-		if strings.HasPrefix(name, status+" ") {
+		if is(name) {
 			n += count
 		}
 	}

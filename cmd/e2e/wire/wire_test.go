@@ -21,11 +21,13 @@ func TestWire(t *testing.T) {
 		{"failover of a VirtualDestination", failoverHTTP},
 		{"ServiceDependencies", dependencies},
 		{"lies are noticed", lies},
+		{"a shift loses a target", lostTargets},
 		{"transitions of a shift", transitions},
 		{"outliers", outliers},
 		{"what a shift needs goes and comes", membership},
 		{"control planes end under load", controlPlanes},
 		{"no configuration was refused", refused},
+		{"roots differ", roots}, // the meshes stay apart
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, e) })
 	}
