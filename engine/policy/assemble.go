@@ -104,7 +104,7 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 		p.Verdicts = append(p.Verdicts, v)
 		p.IssueCount += len(v.Issues)
 	}
-	for _, issue := range r.env.topology.SharedIdentityIssues(b.rule, meshes) {
+	for _, issue := range append(r.env.topology.SharedIdentityIssues(b.rule, meshes), r.env.callerRootIssues(b.policy, meshes)...) {
 		p.Issues = append(slices.Clone(p.Issues), issue.On(b.ref, snapshot.Ref{}))
 	}
 	return b.enforcementRecord.record(p, r.accessEnforcement(b))

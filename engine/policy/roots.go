@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"slices"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/virtualmesh"
@@ -39,4 +42,34 @@ func (c *fieldContext) meshesBehind(target snapshot.Target) []*snapshot.MeshPlan
 		out = append(out, mesh)
 	}
 	return out
+}
+
+// callerRootIssues warns of clusters that an AccessPolicy names, but whose callers share
+// no root with the given meshes: they are allowed in vain. Of several pairs of meshes it
+// names the first.
+func (env *environment) callerRootIssues(p *networkingv1.AccessPolicy, in []*snapshot.MeshPlan) []snapshot.Issue {
+	var named []string
+	for _, s := range p.Spec.SourceSelector {
+		if s.KubeIdentityMatcher != nil {
+			named = append(named, s.KubeIdentityMatcher.Clusters...)
+		}
+		if s.KubeServiceAccountRefs == nil {
+			continue
+		}
+		for _, account := range s.KubeServiceAccountRefs.ServiceAccounts {
+			named = append(named, account.ClusterName)
+		}
+	}
+	for _, mesh := range in {
+		for _, caller := range env.topology.Meshes {
+			if mesh.VirtualMesh == nil || caller.VirtualMesh != mesh.VirtualMesh || !slices.Contains(named, caller.Cluster) {
+				continue
+			}
+			if issue, apart := virtualmesh.RootsApart(caller, mesh); apart {
+				issue.Message = "callers in cluster " + caller.Cluster + " are allowed in vain: " + issue.Message
+				return []snapshot.Issue{issue.At("sourceSelector")}
+			}
+		}
+	}
+	return nil
 }
