@@ -197,7 +197,7 @@ func (l *ledger) wrote(i *item, cluster string, before, after *content, written 
 	for _, name := range after.provides() {
 		f := l.fact(name)
 		delete(f.growing, i)
-		if written && !slices.Contains(had, name) {
+		if written && !slices.Contains(had, name) && !snapshot.Together(name) {
 			f.provided = append(f.provided, moment{cluster, now})
 		}
 		l.tidy(name, f, now)

@@ -246,3 +246,21 @@ func TestWiden(t *testing.T) {
 	assert.Nil(t, snapshot.Widen(routeTo("v1"), routeTo("v2")))
 	assert.Nil(t, snapshot.Widen(ruleWith("v1"), &networking.DestinationRule{Host: "another"}))
 }
+
+// TestAHostFollowsItsConnections in the same change: proxies use neither alone.
+func TestAHostFollowsItsConnections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(Pace{}.withDefaults())
+		rule := contentOf(&networking.DestinationRule{
+			Host:          "reviews.global",
+			TrafficPolicy: &networking.TrafficPolicy{Tls: &networking.ClientTLSSettings{Sni: "outbound_.80_._.reviews.gloo-mesh.virtualdestination.global"}},
+		})
+		needs := snapshot.Needs(&networking.ServiceEntry{Hosts: []string{"reviews.global"}})
+		i := &item{}
+		l.announce(i, member("cluster-1"), rule.provides())
+		assert.False(t, l.provided(needs), "it is not written")
+		l.wrote(i, "cluster-1", nil, rule, true, time.Millisecond)
+		assert.True(t, l.provided(needs))
+	})
+}

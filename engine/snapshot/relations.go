@@ -153,7 +153,14 @@ func askedFor(rule *networking.DestinationRule) []string {
 	return out
 }
 
-func connectionsTo(host string) string { return "connections to " + host }
+// connections begins the names of connections to hosts.
+const connections = "connections to "
+
+func connectionsTo(host string) string { return connections + host }
+
+// Together reports whether it is enough that what provides a name is written before
+// what needs it: proxies use neither of the two without the other.
+func Together(name string) bool { return strings.HasPrefix(name, connections) }
 
 func subsetName(host, subset string) string { return host + "/" + subset }
 

@@ -15,8 +15,9 @@ import (
 )
 
 // BenchmarkLiveWire measures the time from an edit to the first response that it
-// changes: for an edit that needs nothing new, and for one whose route needs subsets
-// that proxies do not know yet. Istio collects changes for 100 ms.
+// changes: for an edit that needs nothing new, for one whose route needs subsets in both
+// clusters that proxies do not know yet, and for one that also creates the
+// VirtualDestination that its route leads to. Istio collects changes for 100 ms.
 func BenchmarkLiveWire(b *testing.B) {
 	e := newEnvironment(b)
 	from := e.pod(b, "cluster-1", "productpage-v1")
@@ -41,14 +42,39 @@ spec:
 		report(b, "edit", plain)
 
 		l = e.under(b, from, reviews, 400)
-		var needing []time.Duration
+		var subsets, virtual []time.Duration
 		for range edits / 3 {
-			require.NoError(b, e.management.Delete(b.Context(), kube.Policies("trafficpolicies"), "gloo-mesh", "reviews-shift"))
-			e.staysHome(b, from)
-			needing = append(needing, l.changes(b, func(name string) bool { return name == remoteV3 }, func() { e.apply(b, shift(75, 15, 10)) }))
+			e.remove(b, shift(75, 15, 10))
+			e.forgotten(b)
+			subsets = append(subsets, l.changes(b, func(name string) bool { return name == remoteV3 }, func() { e.apply(b, shift(75, 15, 10)) }))
+		}
+		for range edits / 3 {
+			e.remove(b, shift(75, 15, 10))
+			e.remove(b, farReviews)
+			e.forgotten(b)
+			virtual = append(virtual, l.changes(b, func(name string) bool { return name == remoteV3 }, func() { e.apply(b, farReviews+"---\n"+farShift()) }))
 		}
 		l.stop()
-		report(b, "new-subsets", needing)
+		report(b, "new-subsets", subsets)
+		report(b, "new-virtualdestination", virtual)
+	}
+}
+
+// forgotten waits until no cluster has a DestinationRule for reviews.
+func (e *environment) forgotten(b *testing.B) {
+	b.Helper()
+	for name, c := range e.clusters {
+		client, err := c.Client()
+		require.NoError(b, err)
+		waittest.NoError(b, "DestinationRules go", func() error {
+			rules, err := client.List(b.Context(), kube.Networking("destinationrules"), "")
+			for _, r := range rules {
+				if strings.HasPrefix(r.GetName(), "reviews") {
+					return fmt.Errorf("%s still has %s", name, r.GetName())
+				}
+			}
+			return err
+		})
 	}
 }
 

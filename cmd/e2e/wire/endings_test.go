@@ -56,8 +56,13 @@ func (e *environment) farAway(t *testing.T) func() {
 	t.Helper()
 	return func() {
 		e.during(t, farReviews)
-		e.apply(t, strings.Replace(shift(75, 15, 10), "kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-2,", "virtualDestination: {name: reviews, namespace: gloo-mesh,", 1))
+		e.apply(t, farShift())
 	}
+}
+
+// farShift is the shift of the demo with a VirtualDestination as its first target.
+func farShift() string {
+	return strings.Replace(shift(75, 15, 10), "kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-2,", "virtualDestination: {name: reviews, namespace: gloo-mesh,", 1)
 }
 
 // onlyRatings is the VirtualMesh of the demo, but for its federation selectors.
