@@ -32,6 +32,10 @@ func newNetwork(index int) (*network, error) {
 	if err := n.link.LinkAdd(n.bridge); err != nil {
 		return nil, fmt.Errorf("adding a bridge: %w", err)
 	}
+	// Otherwise it has one of those of its pods, and changes it when that pod goes.
+	if err := n.link.LinkSetHardwareAddr(n.bridge, hardwareAddress(n.router)); err != nil {
+		return nil, fmt.Errorf("hardware address of the bridge: %w", err)
+	}
 	address := &netlink.Addr{IPNet: &net.IPNet{IP: n.router, Mask: net.CIDRMask(16, 32)}}
 	if err := n.link.AddrAdd(n.bridge, address); err != nil {
 		return nil, fmt.Errorf("address of the bridge: %w", err)
@@ -52,6 +56,13 @@ func (n *network) addAddress(ip net.IP) error {
 		return fmt.Errorf("address %s: %w", ip, err)
 	}
 	return nil
+}
+
+// hardwareAddress follows from the IP address, so that what others remember (ARP)
+// remains true when another pod gets the address of one that went. The first byte
+// says that it is assigned locally.
+func hardwareAddress(ip net.IP) net.HardwareAddr {
+	return append(net.HardwareAddr{2, 0}, ip.To4()...)
 }
 
 // attach creates the namespace of a pod, with an interface that is attached to the
@@ -80,7 +91,7 @@ func (n *network) connect(pod *namespace, ip net.IP) error {
 	}
 	pair := &netlink.Veth{
 		LinkAttrs: netlink.LinkAttrs{Name: outside, MasterIndex: n.bridge.Attrs().Index},
-		PeerName:  "eth0", PeerNamespace: netlink.NsFd(pod.handle),
+		PeerName:  "eth0", PeerNamespace: netlink.NsFd(pod.handle), PeerHardwareAddr: hardwareAddress(ip),
 	}
 	if err := n.link.LinkAdd(pair); err != nil {
 		return fmt.Errorf("adding its interface: %w", err)
