@@ -42,6 +42,10 @@ translation follows the same declarations:
                    the field is INVALID for the services of that mesh, and
                    nothing weaker is written; other kinds get a warning
 
+The tests send requests through Istio's proxies. Those of Open Service Mesh come
+only as container images: the tests compare the configuration that they receive
+with what was meant, and do not see what they do with it.
+
 Fields marked (security), and all fields of an AccessPolicy, decide who may call
 or read.`
 

@@ -5,4 +5,8 @@
 // TestWire starts the demo once; its cases run one after the other, each with its
 // own policies. A machine that does not permit proxies skips it, and says why; with
 // CI=true that is a failure.
+//
+// What Open Service Mesh's proxies do with their configuration is not proven on the
+// wire: they come only as container images, whose first configuration
+// osm-controller injects. It is compared with the Plan instead (cmd/e2e/proof).
 package wire
