@@ -65,13 +65,8 @@ func ports(list string) []string {
 
 // run serves until ctx ends, and drainTime longer.
 func (a *application) run(ctx context.Context, httpPorts, tcpPorts []string) error {
-	control, err := net.Listen("unix", appSocket)
-	if err != nil {
-		return err
-	}
 	group, ended := errgroup.WithContext(context.Background())
-	servers := []*http.Server{{Handler: a.control(), ReadHeaderTimeout: time.Minute}}
-	group.Go(func() error { return servers[0].Serve(control) })
+	var servers []*http.Server
 	for _, p := range httpPorts {
 		server := a.httpServer()
 		servers = append(servers, server)
@@ -90,6 +85,14 @@ func (a *application) run(ctx context.Context, httpPorts, tcpPorts []string) err
 		listeners = append(listeners, listener)
 		group.Go(func() error { return a.serveTCP(listener) })
 	}
+	// The last one: the application is ready when it answers here.
+	control, err := net.Listen("unix", appSocket)
+	if err != nil {
+		return err
+	}
+	group.Go(func() error {
+		return (&http.Server{Handler: a.control(), ReadHeaderTimeout: time.Minute}).Serve(control)
+	})
 	select {
 	case <-ended.Done():
 		return group.Wait()

@@ -5,9 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 )
 
 // controlSocket is where meshctl reaches the kubelet, in its working directory.
@@ -41,23 +40,27 @@ func (n *node) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /pods", func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, n.report()) })
 	mux.HandleFunc("PUT /faults", n.setFault)
-	mux.HandleFunc("/pods/{uid}/app/{path...}", n.passOn(func(p *pod) dialFunc {
-		return func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(p.folder, appSocket))
-		}
-	}))
-	mux.HandleFunc("/pods/{uid}/envoy/{path...}", n.passOn(func(p *pod) dialFunc {
-		return func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return p.network.dial(ctx, "tcp4", "127.0.0.1:15000")
-		}
-	}))
+	mux.HandleFunc("/pods/{uid}/app/{path...}", n.passOn((*pod).dialApp))
+	mux.HandleFunc("/pods/{uid}/envoy/{path...}", n.passOn((*pod).dialAdmin))
 	return mux
 }
 
-type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+// dialApp connects to where the application is controlled.
+func (p *pod) dialApp(ctx context.Context, _, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(p.folder, appSocket))
+}
+
+// dialAdmin connects to the admin interface of the pod's Envoy.
+func (p *pod) dialAdmin(ctx context.Context, _, _ string) (net.Conn, error) {
+	network := p.running().network
+	if network == nil {
+		return nil, errors.New("the pod has not started yet")
+	}
+	return network.dial(ctx, "tcp4", "127.0.0.1:15000")
+}
 
 // passOn passes a request on to a server of a pod.
-func (n *node) passOn(dial func(*pod) dialFunc) http.HandlerFunc {
+func (n *node) passOn(dial func(p *pod, ctx context.Context, network, address string) (net.Conn, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
 		p := n.pods[r.PathValue("uid")]
@@ -70,8 +73,16 @@ func (n *node) passOn(dial func(*pod) dialFunc) http.HandlerFunc {
 			Rewrite: func(out *httputil.ProxyRequest) {
 				out.Out.URL = &url.URL{Scheme: "http", Host: "pod", Path: "/" + r.PathValue("path"), RawQuery: r.URL.RawQuery}
 			},
-			Transport:     &http.Transport{DialContext: dial(p), DisableKeepAlives: true, DisableCompression: true},
+			Transport: &http.Transport{
+				DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+					return dial(p, ctx, network, address)
+				},
+				DisableKeepAlives: true, DisableCompression: true,
+			},
 			FlushInterval: -1,
+			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+				http.Error(w, err.Error(), http.StatusBadGateway)
+			},
 		}
 		proxy.ServeHTTP(w, r)
 	}
@@ -160,30 +171,30 @@ func (n *node) setFault(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// obey makes the pod's application behave as a fault says. Each probe calls it, so
-// that an application that was restarted, or is new, obeys too.
-func (p *pod) obey(f fault) {
-	if p.app == nil {
-		return
+// obey makes the pod's application behave as a fault says, and reports whether it
+// does: it has started, and has answered. Each probe calls it, so that an
+// application that was restarted, or is new, obeys too.
+func (p *pod) obey(f fault) bool {
+	r := p.running()
+	if r.app == nil {
+		return r.network != nil // a gateway
 	}
-	p.app.pause(f.Killed)
-	want := obeyed{f.faultSettings, p.app.pid()}
+	r.app.pause(f.Killed)
+	want := obeyed{f.faultSettings, r.app.pid()}
 	p.mu.Lock()
 	has := p.told
 	p.mu.Unlock()
-	if has.pid != want.pid {
-		has = obeyed{pid: want.pid} // a new process has no fault
-	}
 	if want.pid == 0 || has == want {
-		return
+		return want.pid != 0
 	}
 	if err := p.tell(f.faultSettings); err != nil {
-		log.Printf("pod %s: its application does not answer yet: %v", p, err)
-		return
+		p.fail(fmt.Errorf("its application does not answer: %w", err))
+		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.told = want
+	p.told, p.err = want, nil
+	return true
 }
 
 // obeyed is a fault, and the process that has it.
@@ -199,10 +210,8 @@ func (p *pod) tell(f faultSettings) error {
 		return err
 	}
 	client := &http.Client{
-		Timeout: 10 * time.Second,
-		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(p.folder, appSocket))
-		}},
+		Timeout:   readyProbeTimeout,
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dialApp},
 	}
 	request, err := http.NewRequest(http.MethodPut, "http://pod/faults", bytes.NewReader(data))
 	if err != nil {

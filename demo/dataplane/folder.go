@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,11 +115,24 @@ func (p *pod) writeFolder(ctx context.Context, spec *corev1.Pod) error {
 	return p.writeToken(ctx, spec)
 }
 
-// tokenLifetime is that of a pod's token, tokenEvery the time between two of them.
+// tokenLifetime is that of a pod's token, tokenEvery the time between two of them,
+// and tokenAgain that until another try if there is none.
 const (
 	tokenLifetime = 12 * time.Hour
 	tokenEvery    = time.Hour
+	tokenAgain    = time.Minute
 )
+
+// renewToken replaces the pod's token when it is time to.
+func (p *pod) renewToken(ctx context.Context) {
+	if time.Now().Before(p.renewAt) {
+		return
+	}
+	if err := p.writeToken(ctx, p.object()); err != nil {
+		log.Printf("pod %s: renewing its token: %v", p, err)
+		p.renewAt = time.Now().Add(tokenAgain)
+	}
+}
 
 // writeToken replaces the pod's token.
 func (p *pod) writeToken(ctx context.Context, spec *corev1.Pod) error {
@@ -134,7 +148,7 @@ func (p *pod) writeToken(ctx context.Context, spec *corev1.Pod) error {
 	if err := os.WriteFile(path+".new", []byte(token), 0o600); err != nil {
 		return err
 	}
-	p.tokenAt = time.Now()
+	p.renewAt = time.Now().Add(cmp.Or(time.Duration(p.node.TokenSeconds)*time.Second, tokenEvery))
 	return os.Rename(path+".new", path)
 }
 

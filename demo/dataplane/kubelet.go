@@ -26,9 +26,11 @@ import (
 type configuration struct {
 	// Envoy is the path of the proxy, Bootstrap that of Istio's template for its
 	// configuration.
-	Envoy     string          `json:"envoy"`
-	Bootstrap string          `json:"bootstrap"`
-	Clusters  []clusterConfig `json:"clusters"`
+	Envoy     string `json:"envoy"`
+	Bootstrap string `json:"bootstrap"`
+	// TokenSeconds is the time between two tokens of a pod; 0 means an hour.
+	TokenSeconds int             `json:"tokenSeconds"`
+	Clusters     []clusterConfig `json:"clusters"`
 }
 
 // clusterConfig is a cluster whose pods get proxies.
@@ -179,7 +181,7 @@ func (n *node) follow(ctx context.Context, c *cluster) error {
 	factory := informers.NewSharedInformerFactory(c.client, 0)
 	pods, services := factory.Core().V1().Pods(), factory.Core().V1().Services()
 	c.pods, c.services = pods.Lister(), services.Lister()
-	_, err = pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	seen, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { n.see(ctx, c, o) },
 		UpdateFunc: func(_, o any) { n.see(ctx, c, o) },
 		DeleteFunc: func(o any) { n.gone(o) },
@@ -193,6 +195,9 @@ func (n *node) follow(ctx context.Context, c *cluster) error {
 		if !synced {
 			return fmt.Errorf("reading %s: %w", kind, context.Cause(ctx))
 		}
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), seen.HasSynced) {
+		return context.Cause(ctx)
 	}
 	return nil
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -15,8 +17,10 @@ import (
 // namespace is a network namespace of this process. It exists until it is closed
 // and no process runs in it.
 type namespace struct {
+	link *netlink.Handle
+
+	mu     sync.RWMutex // so that the handle is not closed while a thread enters
 	handle netns.NsHandle
-	link   *netlink.Handle
 }
 
 // newNamespace creates a network namespace whose loopback interface is up. IPv6 is
@@ -54,7 +58,22 @@ func (n *namespace) create() (err error) {
 
 func (n *namespace) close() {
 	n.link.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	_ = n.handle.Close()
+}
+
+// enter moves the thread into the namespace.
+func (n *namespace) enter() error {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if !n.handle.IsOpen() {
+		return errors.New("network namespace: it was closed")
+	}
+	if err := netns.Set(n.handle); err != nil {
+		return fmt.Errorf("entering a network namespace: %w", err)
+	}
+	return nil
 }
 
 // inThread calls f on an operating system thread that ends afterwards, so that f
@@ -68,11 +87,15 @@ func inThread(f func() error) error {
 	return <-done
 }
 
+// The main thread cannot end, so it must not enter the namespace of a pod, which
+// would exist as long: it is kept for the main goroutine.
+func init() { runtime.LockOSThread() }
+
 // do calls f in the namespace. Goroutines that f starts are not in it.
 func (n *namespace) do(f func() error) error {
 	return inThread(func() error {
-		if err := netns.Set(n.handle); err != nil {
-			return fmt.Errorf("entering a network namespace: %w", err)
+		if err := n.enter(); err != nil {
+			return err
 		}
 		return f()
 	})

@@ -43,23 +43,26 @@ type pod struct {
 	// folder is the working directory of its processes.
 	folder string
 
-	// tokenAt is when its token was written; only run uses it.
-	tokenAt time.Time
-
-	network *namespace
-	app     *process
-	proxy   *process
+	// renewAt is when its token is replaced; only run uses it.
+	renewAt time.Time
 
 	ending chan struct{}
 	once   sync.Once
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	parts
 	spec  *corev1.Pod
 	ready bool
 	// err is why the pod does not run.
 	err error
 	// told is the fault that the application has.
 	told obeyed
+}
+
+// parts are what runs of a pod: nothing before it has started.
+type parts struct {
+	network    *namespace
+	app, proxy *process
 }
 
 func newPod(n *node, c *cluster, spec *corev1.Pod) *pod {
@@ -86,6 +89,20 @@ func (p *pod) object() *corev1.Pod {
 	return p.spec
 }
 
+// running returns what runs of the pod now.
+func (p *pod) running() parts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.parts
+}
+
+// fail stores why the pod does not run.
+func (p *pod) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+}
+
 // end asks the pod to end; it may be called several times.
 func (p *pod) end() { p.once.Do(func() { close(p.ending) }) }
 
@@ -98,9 +115,7 @@ func (p *pod) run(ctx context.Context) {
 			break
 		}
 		log.Printf("pod %s: %v", p, err)
-		p.mu.Lock()
-		p.err = err
-		p.mu.Unlock()
+		p.fail(err)
 		p.stop()
 		select {
 		case <-time.After(restartAfter):
@@ -123,29 +138,30 @@ func (p *pod) start(ctx context.Context) error {
 	if err := p.writeFolder(ctx, spec); err != nil {
 		return err
 	}
-	network, err := p.cluster.network.attach(net.ParseIP(p.ip))
-	if err != nil {
-		return err
-	}
-	p.network = network
-	if !p.gateway {
-		if err := redirect(network); err != nil {
-			return err
-		}
-		p.app = p.process("app", p.appCommand(spec))
-	}
 	environment, err := p.agentEnvironment(spec)
 	if err != nil {
 		return err
 	}
-	p.proxy = p.process("agent", func() *exec.Cmd {
+	network, err := p.cluster.network.attach(net.ParseIP(p.ip))
+	if err != nil {
+		return err
+	}
+	started := parts{network: network}
+	if !p.gateway {
+		if err := redirect(network); err != nil {
+			network.close()
+			return err
+		}
+		started.app = p.process("app", network, p.appCommand(spec))
+	}
+	started.proxy = p.process("agent", network, func() *exec.Cmd {
 		command := exec.Command("/proc/self/exe", p.agentArguments(spec)...)
 		command.Env = environment
 		return command
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.err = nil
+	p.parts, p.err = started, nil
 	return nil
 }
 
@@ -170,6 +186,7 @@ func (p *pod) probe(ctx context.Context) {
 		}},
 	}
 	url := fmt.Sprintf("http://%s:%d/healthz/ready", p.ip, healthPort)
+	proxy := p.running().proxy
 	started, up, failures := false, false, 0
 	var probed time.Time
 	tick := time.NewTimer(0)
@@ -182,27 +199,22 @@ func (p *pod) probe(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if time.Since(p.tokenAt) > tokenEvery {
-			if err := p.writeToken(ctx, p.object()); err != nil {
-				log.Printf("pod %s: renewing its token: %v", p, err)
-				p.tokenAt = time.Now().Add(time.Minute - tokenEvery) // again in a minute
-			}
-		}
+		p.renewToken(ctx)
 		fault := p.node.breaks.of(p.identity)
-		p.obey(fault)
+		obeys := p.obey(fault)
 		if !up || time.Since(probed) > readyProbeEvery {
 			probed = time.Now()
 			if p.proxyReady(client, url) {
 				up, failures = true, 0
-			} else if failures++; failures > failuresAllowed || !p.proxy.running() {
+			} else if failures++; failures > failuresAllowed || !proxy.running() {
 				up = false
 			}
 		}
-		ready := up && (p.app == nil || p.app.running()) && !fault.Unready
+		ready := up && obeys && !fault.Unready
 		p.mu.Lock()
 		changed := ready != p.ready || !started
 		p.mu.Unlock()
-		if changed && (ready || started || p.proxy.running()) {
+		if changed && (ready || started || proxy.running()) {
 			if err := p.cluster.report(ctx, p.object(), ready); err != nil {
 				log.Printf("pod %s: writing its status: %v", p, err)
 			} else {
@@ -227,26 +239,47 @@ func (p *pod) proxyReady(client *http.Client, url string) bool {
 }
 
 // terminate ends the processes of a pod that is being deleted as a kubelet does:
-// the application first, and the proxy after it.
+// the application first, and its proxy, which asks callers to use other connections
+// meanwhile, after it.
 func (p *pod) terminate() {
-	if p.app != nil {
-		p.app.terminate(2*drainTime + time.Second)
+	r := p.running()
+	if r.app != nil {
+		if err := drain(r.network); err != nil {
+			log.Printf("pod %s: draining its proxy: %v", p, err)
+		}
+		r.app.terminate(2*drainTime + time.Second)
 	}
-	if p.proxy != nil {
-		p.proxy.terminate(drainTime)
+	r.proxy.terminate(drainTime)
+}
+
+// drain does what the proxy's container asks for before it ends, its preStop hook.
+// Callers on the other side of a gateway keep their connections otherwise.
+func drain(pod *namespace) error {
+	client := &http.Client{
+		Timeout:   drainTime,
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: pod.dial},
 	}
+	response, err := client.Post(fmt.Sprintf("http://127.0.0.1:%d/drain", agentPort), "", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("its agent answers %s", response.Status)
+	}
+	return nil
 }
 
 // stop ends all that is left of the pod.
 func (p *pod) stop() {
-	for _, process := range []*process{p.app, p.proxy} {
+	r := p.running()
+	for _, process := range []*process{r.app, r.proxy} {
 		if process != nil {
 			process.terminate(0)
 		}
 	}
-	if p.network != nil {
-		p.network.close()
-		p.network = nil
+	if r.network != nil {
+		r.network.close()
 	}
 	if err := os.RemoveAll(p.folder); err != nil {
 		log.Printf("pod %s: %v", p, err)
@@ -258,6 +291,7 @@ type process struct {
 	name    string
 	command func() *exec.Cmd
 	pod     *pod
+	network *namespace
 
 	mu      sync.Mutex
 	current *exec.Cmd
@@ -268,8 +302,8 @@ type process struct {
 }
 
 // process starts a process and keeps it running.
-func (p *pod) process(name string, command func() *exec.Cmd) *process {
-	s := &process{name: name, command: command, pod: p, done: make(chan struct{}), changed: make(chan struct{}, 1)}
+func (p *pod) process(name string, network *namespace, command func() *exec.Cmd) *process {
+	s := &process{name: name, command: command, pod: p, network: network, done: make(chan struct{}), changed: make(chan struct{}, 1)}
 	go s.keep()
 	return s
 }
@@ -319,7 +353,7 @@ func (s *process) once() error {
 		s.mu.Unlock()
 		return nil
 	}
-	err = s.pod.network.start(command)
+	err = s.network.start(command)
 	if err == nil {
 		s.current = command
 	}

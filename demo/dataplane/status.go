@@ -15,11 +15,11 @@ import (
 func (c *cluster) report(ctx context.Context, spec *corev1.Pod, ready bool) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		current, err := c.client.CoreV1().Pods(spec.Namespace).Get(ctx, spec.Name, getOptions)
+		if apierrors.IsNotFound(err) || err == nil && current.UID != spec.UID {
+			return nil // it was deleted, and another pod may have its name
+		}
 		if err != nil {
 			return err
-		}
-		if current.UID != spec.UID {
-			return nil // another pod has the name now
 		}
 		setStatus(current, ready)
 		_, err = c.client.CoreV1().Pods(spec.Namespace).UpdateStatus(ctx, current, metav1.UpdateOptions{})
