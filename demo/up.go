@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -224,7 +225,11 @@ func (u *up) revive(ctx context.Context) error {
 	return u.startServe(ctx)
 }
 
-// reviveProxies starts the proxies again if they ended.
+// reviveTimeout bounds the time until all proxies work again, which is seconds on an
+// idle machine. A pod of the user's own may never become ready.
+const reviveTimeout = 2 * time.Minute
+
+// reviveProxies starts the proxies again if they ended, and waits until they work.
 func (u *up) reviveProxies(ctx context.Context) error {
 	if u.state.Proxies.PID == 0 || u.state.Proxies.Alive() {
 		return nil
@@ -235,7 +240,18 @@ func (u *up) reviveProxies(ctx context.Context) error {
 		return err
 	}
 	u.state.Proxies = plane.Process()
-	return u.state.write(u.opts.Dir)
+	if err := u.state.write(u.opts.Dir); err != nil {
+		return err
+	}
+	timed, cancel := context.WithTimeout(ctx, reviveTimeout)
+	defer cancel()
+	if err := kube.Until(timed, "waiting for the proxies", plane.Ready); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		u.opts.Progress.Note("%v", err)
+	}
+	return nil
 }
 
 // fail stores that the demo failed, and removes everything but the logs.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -48,6 +49,20 @@ type Fault struct {
 func (p *Plane) Pods(ctx context.Context) ([]Pod, error) {
 	var pods []Pod
 	return pods, p.do(ctx, http.MethodGet, "pods", nil, &pods)
+}
+
+// Ready returns an error unless all pods are ready.
+func (p *Plane) Ready(ctx context.Context) error {
+	pods, err := p.Pods(ctx)
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		if !pod.Ready {
+			return fmt.Errorf("proxies: pod %s of %s is not ready; see the logs in %s", pod.Pod, pod.Cluster, filepath.Dir(p.process.Log))
+		}
+	}
+	return nil
 }
 
 // Break gives all pods of a workload a fault, also those that start later; an empty

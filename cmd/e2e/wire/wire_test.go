@@ -26,6 +26,7 @@ func TestWire(t *testing.T) {
 		{"outliers", outliers},
 		{"what a shift needs goes and comes", membership},
 		{"control planes end under load", controlPlanes},
+		{"pods change", pods},
 		{"no configuration was refused", refused},
 		{"roots differ", roots}, // the meshes stay apart
 	} {
