@@ -42,8 +42,8 @@ type Answer struct {
 }
 
 // Send sends requests as a workload of the demo in opts.Dir, and passes what became
-// of them to report: at the end, or each call.EveryMs milliseconds. The name is that
-// of the Workload object, or the beginning of one.
+// of them to report: at the end, also if ctx ends before, or each call.EveryMs
+// milliseconds. The name is that of the Workload object, or the beginning of one.
 func Send(ctx context.Context, opts Options, workload string, call proxies.Call, report func(Traffic)) error {
 	plane, err := Plane(opts)
 	if err != nil {
@@ -53,7 +53,54 @@ func Send(ctx context.Context, opts Options, workload string, call proxies.Call,
 	if err != nil {
 		return err
 	}
-	return plane.Send(ctx, pods[0], call, func(all []proxies.Outcome) { report(summarize(all)) })
+	from, err := sender(pods)
+	if err != nil {
+		return err
+	}
+	if call.EveryMs != 0 {
+		return plane.Send(ctx, from, call, func(all []proxies.Outcome) { report(summarize(all)) })
+	}
+	call.EveryMs = partialMs
+	var all []proxies.Outcome
+	if err := plane.Send(ctx, from, call, func(more []proxies.Outcome) { all = merge(all, more) }); err != nil {
+		return err
+	}
+	report(summarize(all))
+	return nil
+}
+
+// partialMs is how often, in milliseconds, it is noted what became of requests, so
+// that it is known when they are interrupted.
+const partialMs = 200
+
+// merge adds outcomes to those with the same end.
+func merge(all, more []proxies.Outcome) []proxies.Outcome {
+	for _, o := range more {
+		same := func(a proxies.Outcome) bool {
+			return a.Identity == o.Identity && a.Status == o.Status && a.Error == o.Error
+		}
+		if i := slices.IndexFunc(all, same); i >= 0 {
+			all[i].Micros = append(all[i].Micros, o.Micros...)
+		} else {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// sender chooses the pod of a workload that sends requests: one that is ready, or was
+// only made unready.
+func sender(pods []proxies.Pod) (proxies.Pod, error) {
+	for _, p := range pods {
+		if p.Ready || p.Fault.Unready && !p.Fault.Killed {
+			return p, nil
+		}
+	}
+	first := pods[0]
+	if first.Fault.Killed {
+		return first, fmt.Errorf("demo: workload %s: its application was killed; repair it with `meshctl demo repair`", objectName(first))
+	}
+	return first, fmt.Errorf("demo: workload %s: pod %s is not ready yet; try again in a moment, or see the logs that `meshctl demo status` names", objectName(first), first.Pod)
 }
 
 // Break gives a workload of the demo a fault; an empty one repairs it. Without a
@@ -96,7 +143,7 @@ func Plane(opts Options) (*proxies.Plane, error) {
 	case s.Phase != Running:
 		return nil, fmt.Errorf("demo: the demo in %s is %s: %w", opts.Dir, s.Phase, ErrNotRunning)
 	case s.Proxies.PID == 0:
-		return nil, fmt.Errorf("demo: %w: %s", ErrNoProxies, s.NoProxies)
+		return nil, fmt.Errorf("demo: %w: %s; `meshctl demo down` and `meshctl demo up --proxies=on` start it with them", ErrNoProxies, s.NoProxies)
 	case !s.Proxies.Alive():
 		return nil, fmt.Errorf("demo: its proxies have exited; restart them with `meshctl demo up`; the last lines of %s:\n%s", s.Proxies.Log, s.Proxies.Tail(8))
 	}

@@ -26,7 +26,15 @@ func newCmdBreak(f *cmdutil.Factory, runF func(context.Context, *Options) error)
 
   # Let it answer after 5 seconds
   meshctl demo break reviews-v3 --slow=5s`, breakRun, runF)
-	cmd.Args = cmdutil.Args("WORKLOAD")
+	one := cmdutil.Args("WORKLOAD")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		for _, name := range []string{"fail", "slow"} {
+			if len(args) == 2 && cmd.Flags().Changed(name) {
+				return cmdutil.FlagErrorf("unexpected argument %q; the value of --%s follows an equals sign: --%s=%s", args[1], name, name, args[1])
+			}
+		}
+		return one(cmd, args)
+	}
 	b := &opts.fault
 	cmd.Flags().IntVar(&b.fail, "fail", 0, "answer each request with this HTTP `status` (503 if none is given)")
 	cmd.Flags().Lookup("fail").NoOptDefVal = "503"
@@ -47,8 +55,11 @@ func newCmdRepair(f *cmdutil.Factory, runF func(context.Context, *Options) error
 
 func breakRun(ctx context.Context, opts *Options) error {
 	b := opts.fault
-	if b.fail != 0 && (b.fail < http.StatusContinue || b.fail > 599) || b.slow < 0 {
-		return cmdutil.FlagErrorf("--fail must be an HTTP status, --slow must not be negative")
+	if b.fail != 0 && (b.fail < http.StatusBadRequest || b.fail > 599) {
+		return cmdutil.FlagErrorf("--fail %d: want an HTTP status from 400 to 599", b.fail)
+	}
+	if b.slow < 0 {
+		return cmdutil.FlagErrorf("--slow %s: want a positive time", b.slow)
 	}
 	fault := proxies.Fault{Status: b.fail, DelayMs: int(b.slow.Milliseconds()), Killed: b.kill, Unready: b.unready}
 	if fault == (proxies.Fault{}) {

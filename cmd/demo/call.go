@@ -1,13 +1,14 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -76,19 +77,24 @@ func callRun(ctx context.Context, opts *Options) error {
 	if err := demo.Send(ctx, opts.demo(), opts.args[0], call, func(t demo.Traffic) { traffic = t }); err != nil {
 		return notFound(err)
 	}
-	if err := context.Cause(ctx); err != nil {
-		return err
+	interrupted := context.Cause(ctx)
+	if interrupted != nil && traffic.Requests == 0 {
+		return interrupted
 	}
-	return opts.Output.Print(opts.Streams.Out, traffic, func(out io.Writer) error { return trafficTable(traffic).Print(out) })
+	err = opts.Output.Print(opts.Streams.Out, traffic, func(out io.Writer) error { return trafficTable(traffic).Print(out) })
+	return cmp.Or(err, interrupted)
 }
 
 // requests checks the flags.
-func (c *callOptions) requests(url string) (proxies.Call, error) {
+func (c *callOptions) requests(target string) (proxies.Call, error) {
 	if c.count < 1 || c.callers < 1 || c.rate < 0 || c.timeout <= 0 {
 		return proxies.Call{}, cmdutil.FlagErrorf("--requests, --callers and --timeout must be positive, --rate must not be negative")
 	}
-	if !slices.ContainsFunc([]string{"http://", "grpc://", "tcp://"}, func(s string) bool { return strings.HasPrefix(url, s) }) {
-		return proxies.Call{}, cmdutil.FlagErrorf("URL %q: want http://HOST:PORT/PATH, grpc://HOST:PORT or tcp://HOST:PORT", url)
+	if !validURL(target) {
+		return proxies.Call{}, cmdutil.FlagErrorf("URL %q: want http://HOST:PORT/PATH, grpc://HOST:PORT or tcp://HOST:PORT", target)
+	}
+	if _, err := http.NewRequest(c.method, "http://host", nil); err != nil {
+		return proxies.Call{}, cmdutil.FlagErrorf("--method %q is not an HTTP method", c.method)
 	}
 	headers := http.Header{}
 	for _, h := range c.headers {
@@ -99,7 +105,7 @@ func (c *callOptions) requests(url string) (proxies.Call, error) {
 		headers.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
 	call := proxies.Call{
-		URL: url, Method: c.method, Headers: headers, Count: c.count, Parallel: min(c.callers, c.count),
+		URL: target, Method: c.method, Headers: headers, Count: c.count, Parallel: min(c.callers, c.count),
 		Rate: c.rate, TimeoutMs: int(c.timeout.Milliseconds()),
 	}
 	if c.watch {
@@ -109,6 +115,13 @@ func (c *callOptions) requests(url string) (proxies.Call, error) {
 		}
 	}
 	return call, nil
+}
+
+// validURL reports whether the URL has a scheme and a host; a port, too, unless the
+// scheme is http.
+func validURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Hostname() != "" && (u.Scheme == "http" || (u.Scheme == "grpc" || u.Scheme == "tcp") && u.Port() != "")
 }
 
 // watchRun prints the shares of each interval until ctx ends.
@@ -124,6 +137,9 @@ func watchRun(ctx context.Context, opts *Options, call proxies.Call) error {
 		switch opts.Output.Format {
 		case cmdutil.FormatTable:
 			_, err = fmt.Fprintf(opts.Streams.Out, "%s  %4d requests: %s\n", time.Now().Format(time.TimeOnly), t.Requests, shares(t))
+		case cmdutil.FormatYAML:
+			_, err = fmt.Fprintln(opts.Streams.Out, "---")
+			err = cmp.Or(err, cmdutil.PrintYAML(opts.Streams.Out, t))
 		default:
 			err = json.NewEncoder(opts.Streams.Out).Encode(t)
 		}
@@ -163,7 +179,11 @@ func answerText(a demo.Answer) string {
 func trafficTable(t demo.Traffic) *cmdutil.Table {
 	table := &cmdutil.Table{Header: []string{"CLUSTER", "WORKLOAD", "POD", "STATUS", "REQUESTS", "SHARE", "P50", "P99", "ERROR"}}
 	for _, a := range t.Answers {
-		table.Add(a.Cluster, a.Workload, a.Pod, strconv.Itoa(a.Status), strconv.Itoa(a.Count),
+		status := ""
+		if a.Status != 0 {
+			status = strconv.Itoa(a.Status)
+		}
+		table.Add(a.Cluster, a.Workload, a.Pod, status, strconv.Itoa(a.Count),
 			fmt.Sprintf("%.1f %%", 100*float64(a.Count)/float64(t.Requests)), fmt.Sprintf("%.1f ms", a.P50Ms), fmt.Sprintf("%.1f ms", a.P99Ms), a.Error)
 	}
 	return table

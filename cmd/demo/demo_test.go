@@ -33,6 +33,7 @@ func TestNewCmd(t *testing.T) {
 		"call a http://b -n 5":     {runtime: "local", args: []string{"a", "http://b"}},
 		"call a":                   {wantErr: "URL is required"},
 		"break a --fail --dir d":   {runtime: "local", dir: "d", args: []string{"a"}},
+		"break a --fail 503":       {wantErr: "--fail=503"},
 		"break a":                  {wantErr: "at least one of the flags"},
 		"break --kill":             {wantErr: "WORKLOAD is required"},
 		"repair":                   {runtime: "local"},
@@ -101,18 +102,20 @@ func TestCallFlags(t *testing.T) {
 	assert.Equal(t, watchRate, call.Rate)
 
 	for wantErr, change := range map[string]func(*callOptions){
-		"must be positive":       func(o *callOptions) { o.count = 0 },
-		"--rate must not":        func(o *callOptions) { o.rate = -1 },
-		"want 'NAME: VALUE'":     func(o *callOptions) { o.headers = []string{"nothing"} },
-		"want http://HOST:PORT/": func(o *callOptions) { o.method = "bad URL" },
+		"must be positive":      func(o *callOptions) { o.count = 0 },
+		"--rate must not":       func(o *callOptions) { o.rate = -1 },
+		"want 'NAME: VALUE'":    func(o *callOptions) { o.headers = []string{"nothing"} },
+		"is not an HTTP method": func(o *callOptions) { o.method = "G ET" },
 	} {
-		broken, url := valid, "http://reviews:9080"
+		broken := valid
 		change(&broken)
-		if broken.method == "bad URL" {
-			url = "reviews:9080"
-		}
-		_, err := broken.requests(url)
+		_, err := broken.requests("http://reviews:9080")
 		require.ErrorContains(t, err, wantErr)
+		assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
+	}
+	for _, url := range []string{"reviews:9080", "reviews", "http://", "http://a b", "tcp://reviews", "ftp://reviews:21"} {
+		_, err := valid.requests(url)
+		require.ErrorContains(t, err, "want http://HOST:PORT/")
 		assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
 	}
 }
@@ -130,5 +133,10 @@ CLUSTER     WORKLOAD     POD            STATUS   REQUESTS   SHARE    P50      P9
 cluster-2   reviews-v3   reviews-v3-x   200      3          75.0 %   1.2 ms   4.0 ms   -
 -           -            -              403      1          25.0 %   0.5 ms   0.5 ms   RBAC: access denied
 `, "\n"), out.String())
+	traffic.Answers[1] = demo.Answer{Error: "timeout", Count: 1}
+	out.Reset()
+	require.NoError(t, trafficTable(traffic).Print(&out))
+	assert.Contains(t, out.String(), "\n-           -            -              -        1  ", "no answer has no status")
+	traffic.Answers[1] = demo.Answer{Status: 403, Error: "RBAC: access denied", Count: 1}
 	assert.Equal(t, "75 % cluster-2 reviews-v3, 25 % 403 from a proxy (RBAC: access denied)", shares(traffic))
 }

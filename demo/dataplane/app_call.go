@@ -320,7 +320,8 @@ func brief(err error) string {
 		return code.Error()
 	}
 	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
-		return dns.Err
+		// Whatever the agent, which nobody else helps, answers.
+		return "the mesh does not know this host"
 	}
 	for {
 		inner := errors.Unwrap(err)

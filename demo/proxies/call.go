@@ -57,17 +57,20 @@ func (p *Plane) Send(ctx context.Context, from Pod, call Call, report func([]Out
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	lines := json.NewDecoder(response.Body)
+	lines, sent := json.NewDecoder(response.Body), 0
 	for {
 		var line struct {
 			Groups []Outcome `json:"groups"`
 		}
 		err := lines.Decode(&line)
 		switch {
-		case errors.Is(err, io.EOF) || ctx.Err() != nil:
+		case ctx.Err() != nil || errors.Is(err, io.EOF) && call.Count > 0 && sent == call.Count:
 			return nil
 		case err != nil:
-			return fmt.Errorf("proxies: requests of pod %s: %w", from.Pod, err)
+			return fmt.Errorf("proxies: pod %s ended while it sent requests: %w", from.Pod, err)
+		}
+		for _, o := range line.Groups {
+			sent += len(o.Micros)
 		}
 		report(line.Groups)
 	}

@@ -235,12 +235,34 @@ func broken(t *testing.T, e *environment) {
 	pod := w.become(t, 1)[0]
 	first := programs(t, e.folder(pod))["app"]
 	require.NotZero(t, first)
+	ended := e.sendingFrom(t, pod)
 	kill(t, first)
+	require.ErrorContains(t, <-ended, "ended while it sent requests")
 	waittest.Until(t, "the application is restarted", func() bool {
 		again := programs(t, e.folder(pod))["app"]
 		return again != 0 && again != first
 	})
 	waittest.NoError(t, "after a crash", func() error { return s.want(ctx, 200, proxies.Call{}) })
+}
+
+// sendingFrom sends requests as a pod, and returns how that ends.
+func (e *environment) sendingFrom(t *testing.T, pod proxies.Pod) <-chan error {
+	t.Helper()
+	ended, reported := make(chan error, 1), make(chan bool, 1)
+	go func() {
+		ended <- e.plane.Send(t.Context(), pod, proxies.Call{URL: "http://details:9080", Rate: 20, EveryMs: 20}, func([]proxies.Outcome) {
+			select {
+			case reported <- true:
+			default:
+			}
+		})
+	}()
+	select {
+	case <-reported:
+	case err := <-ended:
+		t.Fatalf("pod %s sends no requests: %v", pod.Pod, err)
+	}
+	return ended
 }
 
 // killed kills the process that stands in for the kubelets. Up starts it again; here
