@@ -17,9 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drainTime is how long the application serves after it was asked to end, so that
-// callers learn that it goes.
-const drainTime = time.Second
+// An application that was asked to end serves until no request has arrived for
+// drainTime: callers have learned then that it goes, which takes long on a busy
+// machine. It waits at most drainLimit.
+const (
+	drainTime  = time.Second
+	drainLimit = 10 * time.Second
+)
 
 // identity says which pod answers.
 type identity struct {
@@ -63,7 +67,7 @@ func ports(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
-// run serves until ctx ends, and drainTime longer.
+// run serves until ctx ends, and until callers have learned of it.
 func (a *application) run(ctx context.Context, httpPorts, tcpPorts []string) error {
 	group, ended := errgroup.WithContext(context.Background())
 	var servers []*http.Server
@@ -98,7 +102,7 @@ func (a *application) run(ctx context.Context, httpPorts, tcpPorts []string) err
 		return group.Wait()
 	case <-ctx.Done():
 	}
-	time.Sleep(drainTime)
+	a.received.quiet()
 	for _, l := range listeners {
 		_ = l.Close()
 	}

@@ -83,6 +83,7 @@ type received struct {
 	mu       sync.Mutex
 	hosts    map[string]int
 	attempts map[string]int
+	last     time.Time
 }
 
 // keepAttempts bounds the memory for the attempts of named requests.
@@ -98,11 +99,23 @@ func (r *received) count(host, request string) (attempt int) {
 		}
 	}
 	r.hosts[host]++
+	r.last = time.Now()
 	if request == "" {
 		return 0
 	}
 	r.attempts[request]++
 	return r.attempts[request]
+}
+
+// quiet waits until no request has arrived for drainTime, at most drainLimit.
+func (r *received) quiet() {
+	begin := time.Now()
+	for since := time.Duration(0); since < drainTime && time.Since(begin) < drainLimit; {
+		time.Sleep(drainTime - since)
+		r.mu.Lock()
+		since = min(time.Since(r.last), time.Since(begin))
+		r.mu.Unlock()
+	}
 }
 
 // write answers with the number of requests by authority. A mirrored request has

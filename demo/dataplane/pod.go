@@ -247,7 +247,7 @@ func (p *pod) terminate() {
 		if err := drain(r.network); err != nil {
 			log.Printf("pod %s: draining its proxy: %v", p, err)
 		}
-		r.app.terminate(2*drainTime + time.Second)
+		r.app.terminate(drainLimit + 2*drainTime)
 	}
 	r.proxy.terminate(drainTime)
 }
