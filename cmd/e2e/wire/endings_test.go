@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/kube"
@@ -17,7 +19,8 @@ import (
 )
 
 // membership takes away what a shift to another cluster needs, and brings it back,
-// under load: requests for a service of the caller's own cluster do not fail.
+// under load: requests for a service of the caller's own cluster do not fail, and its
+// other targets, in that cluster, share them by their weights.
 func membership(t *testing.T, e *environment) {
 	t.Helper()
 	from := e.pod(t, "cluster-1", "productpage-v1")
@@ -43,6 +46,7 @@ func membership(t *testing.T, e *environment) {
 		for range rounds {
 			c.leave()
 			e.staysHome(t, from)
+			require.NoError(t, e.divided(t.Context(), from, map[string]float64{localV1: 0.6, localV2: 0.4}), c.name)
 			c.back()
 			l.seen(t, remoteV3)
 		}
@@ -51,18 +55,41 @@ func membership(t *testing.T, e *environment) {
 	}
 }
 
-// farAway makes the shift of the demo lead to a VirtualDestination.
+// farAway makes the shift of the demo lead to a VirtualDestination, and waits until the
+// Destination remembers that as accepted.
 func (e *environment) farAway(t *testing.T) func() {
 	t.Helper()
 	return func() {
 		e.during(t, farReviews)
 		e.apply(t, farShift())
+		waittest.NoError(t, "the shift is accepted", func() error { return e.remembered(t) })
 	}
 }
 
 // farShift is the shift of the demo with a VirtualDestination as its first target.
 func farShift() string {
 	return strings.Replace(shift(75, 15, 10), "kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-2,", "virtualDestination: {name: reviews, namespace: gloo-mesh,", 1)
+}
+
+// remembered returns an error unless the status of reviews has the present version of
+// the shift.
+func (e *environment) remembered(t *testing.T) error {
+	t.Helper()
+	policy, err := e.management.Get(t.Context(), kube.Policies("trafficpolicies"), "gloo-mesh", "reviews-shift")
+	require.NoError(t, err)
+	destinations := schema.GroupVersionResource{Group: "discovery.mesh.gloo.solo.io", Version: "v1", Resource: "destinations"}
+	reviews, err := e.management.Get(t.Context(), destinations, "gloo-mesh", "reviews-bookinfo-cluster-1")
+	require.NoError(t, err)
+	applied, _, err := unstructured.NestedSlice(reviews.Object, "status", "appliedTrafficPolicies")
+	require.NoError(t, err)
+	for _, a := range applied {
+		fields, _ := a.(map[string]any)
+		ref, _ := fields["ref"].(map[string]any)
+		if ref["name"] == policy.GetName() && fields["observedGeneration"] == policy.GetGeneration() {
+			return nil
+		}
+	}
+	return fmt.Errorf("generation %d is not in %v", policy.GetGeneration(), applied)
 }
 
 // onlyRatings is the VirtualMesh of the demo, but for its federation selectors.

@@ -30,6 +30,12 @@ func shares(t *testing.T, e *environment) {
 // shares sends requests through the shift of the demo, and returns an error unless
 // they are split as it says.
 func (e *environment) shares(ctx context.Context, from proxies.Pod) error {
+	return e.divided(ctx, from, map[string]float64{remoteV3: 0.75, localV1: 0.15, localV2: 0.10})
+}
+
+// divided sends requests for reviews, and returns an error unless each outcome has its
+// share.
+func (e *environment) divided(ctx context.Context, from proxies.Pod, shares map[string]float64) error {
 	const count = 2000
 	all, err := e.send(ctx, from, proxies.Call{URL: reviews, Count: count, Parallel: 20})
 	if err != nil {
@@ -38,7 +44,7 @@ func (e *environment) shares(ctx context.Context, from proxies.Pod) error {
 	if failed := all.failed(); len(failed) > 0 || all.total() != count {
 		return fmt.Errorf("%d requests: %v", all.total(), all)
 	}
-	for outcome, share := range map[string]float64{remoteV3: 0.75, localV1: 0.15, localV2: 0.10} {
+	for outcome, share := range shares {
 		if e := withinFourSigma(all[outcome], count, share); e != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", outcome, e))
 		}
