@@ -53,7 +53,7 @@ func Send(ctx context.Context, opts Options, workload string, call proxies.Call,
 	if err != nil {
 		return err
 	}
-	from, err := sender(pods)
+	from, err := waitSender(ctx, plane, pods)
 	if err != nil {
 		return err
 	}
@@ -88,8 +88,29 @@ func merge(all, more []proxies.Outcome) []proxies.Outcome {
 	return all
 }
 
-// sender chooses the pod of a workload that sends requests: one that is ready, or was
-// only made unready.
+// senderTimeout bounds the time until a pod that starts is ready.
+const senderTimeout = 20 * time.Second
+
+// waitSender chooses the pod of a workload that sends requests. One that starts, as
+// after a repair, needs a moment.
+func waitSender(ctx context.Context, plane *proxies.Plane, pods []proxies.Pod) (from proxies.Pod, err error) {
+	timed, cancel := context.WithTimeout(ctx, senderTimeout)
+	defer cancel()
+	if from, err = sender(pods); err == nil || pods[0].Fault.Killed {
+		return from, err
+	}
+	err = kube.Until(timed, "waiting for a pod that can send requests", func(ctx context.Context) error {
+		again, err := find(ctx, plane, objectName(pods[0]))
+		if err != nil {
+			return kube.Final(err)
+		}
+		from, err = sender(again)
+		return err
+	})
+	return from, err
+}
+
+// sender is a pod that is ready, or was only made unready.
 func sender(pods []proxies.Pod) (proxies.Pod, error) {
 	for _, p := range pods {
 		if p.Ready || p.Fault.Unready && !p.Fault.Killed {
@@ -100,7 +121,7 @@ func sender(pods []proxies.Pod) (proxies.Pod, error) {
 	if first.Fault.Killed {
 		return first, fmt.Errorf("demo: workload %s: its application was killed; repair it with `meshctl demo repair`", objectName(first))
 	}
-	return first, fmt.Errorf("demo: workload %s: pod %s is not ready yet; try again in a moment, or see the logs that `meshctl demo status` names", objectName(first), first.Pod)
+	return first, fmt.Errorf("demo: workload %s: pod %s is not ready; see the logs that `meshctl demo status` names", objectName(first), first.Pod)
 }
 
 // Break gives a workload of the demo a fault; an empty one repairs it. Without a

@@ -217,8 +217,12 @@ func broken(t *testing.T, e *environment) {
 	ctx := t.Context()
 	w := e.workload(t, "cluster-1", "ratings-v1")
 	s := target{e, e.pod(t, "cluster-1", "productpage-v1"), "http://ratings:9080"}
-	for _, fault := range []proxies.Fault{{Killed: true}, {Unready: true}} {
-		names, err := demo.Break(ctx, e.options, "ratings-v1-bookinfo-cluster-1", fault)
+	const ratings = "ratings-v1-bookinfo-cluster-1"
+	sending := func() error {
+		return demo.Send(ctx, e.options, ratings, proxies.Call{URL: "http://details:9080", Count: 1}, func(demo.Traffic) {})
+	}
+	for _, fault := range []proxies.Fault{{Unready: true}, {Killed: true}} {
+		names, err := demo.Break(ctx, e.options, ratings, fault)
 		require.NoError(t, err)
 		require.Len(t, names, 1)
 		waittest.NoError(t, fmt.Sprintf("%+v", fault), func() error {
@@ -228,8 +232,12 @@ func broken(t *testing.T, e *environment) {
 			}
 			return err
 		})
-		_, err = demo.Break(ctx, e.options, "ratings-v1-bookinfo-cluster-1", proxies.Fault{})
+		if fault.Killed {
+			require.ErrorContains(t, sending(), "its application was killed")
+		}
+		_, err = demo.Break(ctx, e.options, ratings, proxies.Fault{})
 		require.NoError(t, err)
+		require.NoError(t, sending(), "it waits until the pod is ready")
 		waittest.NoError(t, "repaired", func() error { return s.want(ctx, 200, proxies.Call{}) })
 	}
 	pod := w.become(t, 1)[0]
