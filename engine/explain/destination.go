@@ -108,9 +108,9 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 // trafficOn lists the TrafficPolicies that select a Destination.
 func (x *Index) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
 	won := fieldsWon(d)
-	lastGood := map[snapshot.Ref]bool{}
+	inForce := map[snapshot.Ref]snapshot.AppliedTraffic{}
 	for _, applied := range d.Traffic {
-		lastGood[snapshot.RefOf(snapshot.TrafficPolicy, applied.Policy)] = applied.LastGood
+		inForce[snapshot.RefOf(snapshot.TrafficPolicy, applied.Policy)] = applied
 	}
 	policies := []AppliedPolicy{}
 	for _, p := range x.state.Plan.Policies {
@@ -121,7 +121,7 @@ func (x *Index) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
 			if v.Destination != d.Ref {
 				continue
 			}
-			applied := AppliedPolicy{Ref: p.Ref, LastGood: lastGood[p.Ref], Reduced: reduced(v.Issues), Sets: won[p.Ref], Lost: lostFields(v.Issues), Issues: v.Issues}
+			applied := AppliedPolicy{Ref: p.Ref, LastGood: inForce[p.Ref].LastGood, Reduced: inForce[p.Ref].Missing && !v.Accepted, Sets: won[p.Ref], Lost: lostFields(v.Issues), Issues: v.Issues}
 			if applied.Sets == nil {
 				applied.Sets = []string{}
 			}

@@ -68,7 +68,7 @@ func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
 }
 
 func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget {
-	t := PolicyTarget{Destination: v.Destination, Cluster: x.clusterOf(v.Destination), Issues: v.Issues, Lost: lostFields(v.Issues), Reduced: reduced(v.Issues)}
+	t := PolicyTarget{Destination: v.Destination, Cluster: x.clusterOf(v.Destination), Issues: v.Issues, Lost: lostFields(v.Issues)}
 	if t.State, t.WouldBe = x.targetState(ref, &v); t.WouldBe != "" {
 		t.Issues = x.issuesAbout(ref, v.Destination)
 		return t
@@ -84,7 +84,7 @@ func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget 
 	t.Sets = fieldsWon(d)[ref]
 	for _, applied := range d.Traffic {
 		if snapshot.RefOf(snapshot.TrafficPolicy, applied.Policy) == ref {
-			t.LastGood = applied.LastGood
+			t.LastGood, t.Reduced = applied.LastGood, applied.Missing && !v.Accepted
 		}
 	}
 	return t
@@ -104,12 +104,6 @@ func (x *Index) targetState(policy snapshot.Ref, v *snapshot.Verdict) (state, wo
 		}
 	}
 	return state, ""
-}
-
-// reduced reports whether a policy with these issues is in force without some of its
-// targets.
-func reduced(issues []snapshot.Issue) bool {
-	return slices.ContainsFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.TargetMissing && i.Severity == snapshot.Error })
 }
 
 // stateText is for tables.

@@ -64,6 +64,7 @@ func (env *environment) acceptPolicies(self int, policies []*trafficBinding, sto
 		for key, value := range taken {
 			owners[key] = fieldOwner{value, p.ref}
 		}
+		applied.Missing = slices.ContainsFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.TargetMissing })
 		verdict.Accepted, verdict.Order = !snapshot.HasErrors(issues), uint32(len(out.applied))
 		out.applied = append(out.applied, applied)
 		out.verdictIndex = append(out.verdictIndex, len(out.verdicts))

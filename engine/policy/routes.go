@@ -57,8 +57,10 @@ func (env *environment) viewKeys(self int, applied []snapshot.AppliedTraffic) fu
 			key = viewer.Cluster
 		}
 		for i := range applied {
-			c := &fieldContext{env: env, index: self, spec: applied[i].Spec, viewer: viewer}
-			key += "/" + c.missingFrom()
+			if applied[i].Missing {
+				c := &fieldContext{env: env, index: self, spec: applied[i].Spec, viewer: viewer}
+				key += "/" + c.missingFrom()
+			}
 		}
 		return key
 	}

@@ -55,6 +55,8 @@ type AppliedTraffic struct {
 	Spec *networkingv1.TrafficPolicySpec
 	// LastGood is set if Spec is the last accepted one.
 	LastGood bool
+	// Missing is set if a mesh cannot reach a target of Spec, which gets no requests then.
+	Missing bool
 	// Generation of the policy that had Spec.
 	Generation int64
 }
