@@ -92,12 +92,12 @@ func call(w http.ResponseWriter, r *http.Request) {
 		badRequest(w, err)
 		return
 	}
-	send, err := request.sender()
+	connect, err := request.sender()
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
-	c := &caller{request: request, send: send, groups: map[groupKey]*callGroup{}}
+	c := &caller{request: request, connect: connect, groups: map[groupKey]*callGroup{}}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	done := make(chan struct{})
@@ -127,22 +127,28 @@ func call(w http.ResponseWriter, r *http.Request) {
 // caller sends the requests of one call.
 type caller struct {
 	request callRequest
-	send    func() sender
+	connect func() sender
 	sent    atomic.Int64
 
 	mu     sync.Mutex
 	groups map[groupKey]*callGroup
 }
 
-// sender sends one request and returns its outcome.
-type sender func(ctx context.Context) outcome
+// sender sends requests over connections of its own.
+type sender struct {
+	// send sends one request and returns its outcome.
+	send func(ctx context.Context) outcome
+	// close closes the connections.
+	close func()
+}
 
 func (c *caller) run(ctx context.Context) {
 	var all sync.WaitGroup
 	start := time.Now()
 	for range max(1, c.request.Parallel) {
 		all.Go(func() {
-			send := c.send()
+			sender := c.connect()
+			defer sender.close()
 			for ctx.Err() == nil {
 				n := c.sent.Add(1)
 				if c.request.Count > 0 && n > int64(c.request.Count) {
@@ -156,14 +162,14 @@ func (c *caller) run(ctx context.Context) {
 						return
 					}
 				}
-				c.one(ctx, send)
+				c.one(ctx, sender)
 			}
 		})
 	}
 	all.Wait()
 }
 
-func (c *caller) one(ctx context.Context, send sender) {
+func (c *caller) one(ctx context.Context, sender sender) {
 	timeout := 30 * time.Second
 	if c.request.TimeoutMs > 0 {
 		timeout = time.Duration(c.request.TimeoutMs) * time.Millisecond
@@ -171,7 +177,7 @@ func (c *caller) one(ctx context.Context, send sender) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	begin := time.Now()
-	o := send(limited)
+	o := sender.send(limited)
 	taken := time.Since(begin)
 	if ctx.Err() != nil {
 		return // the caller went away, so this is not an answer
@@ -227,7 +233,7 @@ func (r callRequest) http() sender {
 		Transport:     &http.Transport{DialContext: dialer().DialContext, DisableCompression: true, DisableKeepAlives: r.Fresh},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return func(ctx context.Context) outcome {
+	send := func(ctx context.Context) outcome {
 		request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader([]byte(r.Body)))
 		if err != nil {
 			return outcome{err: err.Error()}
@@ -252,6 +258,7 @@ func (r callRequest) http() sender {
 		}
 		return o
 	}
+	return sender{send, client.CloseIdleConnections}
 }
 
 // grpc calls the method in the path of the URL.
@@ -262,13 +269,13 @@ func (r callRequest) grpc(target *url.URL) sender {
 			return dialer().DialContext(ctx, "tcp4", address)
 		}))
 	if err != nil {
-		return func(context.Context) outcome { return outcome{err: err.Error()} }
+		return sender{func(context.Context) outcome { return outcome{err: err.Error()} }, func() {}}
 	}
 	method := target.Path
 	if method == "" || method == "/" {
 		method = "/demo.Echo/Echo"
 	}
-	return func(ctx context.Context) outcome {
+	send := func(ctx context.Context) outcome {
 		for name, values := range r.Headers {
 			for _, v := range values {
 				ctx = metadata.AppendToOutgoingContext(ctx, name, v)
@@ -285,11 +292,12 @@ func (r callRequest) grpc(target *url.URL) sender {
 		}
 		return o
 	}
+	return sender{send, func() { _ = connection.Close() }}
 }
 
 // tcp sends a line over a new connection, and reads the answer.
 func (r callRequest) tcp(target *url.URL) sender {
-	return func(ctx context.Context) outcome {
+	send := func(ctx context.Context) outcome {
 		connection, err := dialer().DialContext(ctx, "tcp4", target.Host)
 		if err != nil {
 			return outcome{err: brief(err)}
@@ -308,6 +316,7 @@ func (r callRequest) tcp(target *url.URL) sender {
 		}
 		return outcome{identity: answer.identity}
 	}
+	return sender{send, func() {}}
 }
 
 // brief is an error without the addresses of both ends, which differ for each
