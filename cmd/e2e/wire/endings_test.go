@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/kube"
@@ -77,8 +76,7 @@ func (e *environment) remembered(t *testing.T) error {
 	t.Helper()
 	policy, err := e.management.Get(t.Context(), kube.Policies("trafficpolicies"), "gloo-mesh", "reviews-shift")
 	require.NoError(t, err)
-	destinations := schema.GroupVersionResource{Group: "discovery.mesh.gloo.solo.io", Version: "v1", Resource: "destinations"}
-	reviews, err := e.management.Get(t.Context(), destinations, "gloo-mesh", "reviews-bookinfo-cluster-1")
+	reviews, err := e.management.Get(t.Context(), kube.Discovery("destinations"), "gloo-mesh", "reviews-bookinfo-cluster-1")
 	require.NoError(t, err)
 	applied, _, err := unstructured.NestedSlice(reviews.Object, "status", "appliedTrafficPolicies")
 	require.NoError(t, err)
@@ -163,7 +161,7 @@ func controlPlanes(t *testing.T, e *environment) {
 	case <-time.After(3 * time.Second): // how long they are gone
 	case <-ctx.Done():
 	}
-	require.NoError(t, demo.Up(ctx, e.options))
+	e.up(t)
 	e.connected(t, before)
 	// They work again.
 	require.NoError(t, e.management.Delete(ctx, kube.Policies("trafficpolicies"), "gloo-mesh", "reviews-shift"))

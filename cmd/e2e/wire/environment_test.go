@@ -32,6 +32,8 @@ import (
 
 // environment is a running demo.
 type environment struct {
+	// test is the one with which the demo ends.
+	test       testing.TB
 	options    demo.Options
 	clusters   map[string]*local.Cluster
 	management *kube.Client
@@ -44,6 +46,7 @@ func newEnvironment(t testing.TB) *environment {
 	waittest.SkipIfShort(t, "starts the demo")
 	sandboxtest.Proxies(t)
 	e := &environment{
+		test:     t,
 		options:  demo.Options{Dir: filepath.Join(t.TempDir(), "demo"), Meshctl: sandboxtest.Meshctl(t), Proxies: demo.ProxiesOn},
 		clusters: map[string]*local.Cluster{},
 	}
@@ -55,23 +58,30 @@ func newEnvironment(t testing.TB) *environment {
 			t.Errorf("stopping the demo: %v", err)
 		}
 	})
-	require.NoError(t, demo.Up(t.Context(), e.options))
-	e.watch(t)
-	for _, name := range []string{"cluster-1", "cluster-2"} {
-		var err error
-		e.clusters[name], err = local.Open(filepath.Join(e.options.Dir, name), nil)
-		require.NoError(t, err)
-	}
+	e.up(t)
 	var err error
 	e.management, err = e.clusters["cluster-1"].Client()
-	require.NoError(t, err)
-	e.plane, err = demo.Plane(e.options)
 	require.NoError(t, err)
 	return e
 }
 
+// up starts what does not run of the demo.
+func (e *environment) up(t testing.TB) {
+	t.Helper()
+	require.NoError(t, demo.Up(context.WithoutCancel(t.Context()), e.options))
+	e.watch()
+	var err error
+	for _, name := range []string{"cluster-1", "cluster-2"} {
+		e.clusters[name], err = local.Open(filepath.Join(e.options.Dir, name), nil)
+		require.NoError(t, err)
+	}
+	e.plane, err = demo.Plane(e.options)
+	require.NoError(t, err)
+}
+
 // watch ends the demo's processes if the test binary ends early.
-func (e *environment) watch(t testing.TB) {
+func (e *environment) watch() {
+	t := e.test
 	t.Helper()
 	report, err := demo.Status(t.Context(), e.options)
 	require.NoError(t, err)

@@ -299,10 +299,7 @@ func killed(t *testing.T, e *environment) {
 	_, err = demo.Plane(e.options)
 	require.ErrorContains(t, err, "restart them with `meshctl demo up`")
 
-	require.NoError(t, demo.Up(ctx, e.options))
-	e.plane, err = demo.Plane(e.options)
-	require.NoError(t, err)
-	e.watch(t)
+	e.up(t)
 	all := e.allPods(t)
 	require.Len(t, all, count)
 	for _, p := range all {

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/proxies"
@@ -72,7 +71,7 @@ func frozen(t *testing.T, e *environment, from proxies.Pod) {
 	l := e.under(t, from, reviews, 200)
 	l.seen(t, remoteV3)
 	require.NoError(t, e.clusters["cluster-2"].Kill(t.Context(), local.APIServer))
-	t.Cleanup(func() { require.NoError(t, demo.Up(context.WithoutCancel(t.Context()), e.options)) })
+	t.Cleanup(func() { e.up(t) })
 	e.reports(t, snapshot.ClusterFrozen)
 	for _, share := range []int{25, 75} {
 		e.apply(t, shift(share, 60, 40))

@@ -26,8 +26,9 @@ func TestWire(t *testing.T) {
 		{"outliers", outliers},
 		{"what a shift needs goes and comes", membership},
 		{"control planes end under load", controlPlanes},
-		{"pods change", pods},
 		{"no configuration was refused", refused},
+		{"pods change", pods},
+		{"no configuration of the new proxies was refused", refused},
 		{"roots differ", roots}, // the meshes stay apart
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, e) })
