@@ -84,9 +84,8 @@ func protocols(t *testing.T, e *environment) {
 	t.Helper()
 	e.withEcho(t)
 	allowed, refused := e.pod(t, "cluster-1", "productpage-v1"), e.pod(t, "cluster-1", "details-v1")
-	for _, scheme := range []string{"grpc://", "tcp://"} {
-		for cluster, host := range map[string]string{"cluster-1": "echo", "cluster-2": "echo.bookinfo.svc.cluster-2.global"} {
-			url := scheme + host + map[string]string{"grpc://": ":9090", "tcp://": ":9000"}[scheme]
+	for cluster, host := range echoHosts() {
+		for _, url := range []string{"grpc://" + host + ":9090", "tcp://" + host + ":9000"} {
 			waittest.NoError(t, url, func() error {
 				return errors.Join(
 					e.allAre(t.Context(), allowed, proxies.Call{URL: url, Count: 20}, cluster+" echo-v1"),
@@ -95,9 +94,39 @@ func protocols(t *testing.T, e *environment) {
 			})
 		}
 	}
+	onePort(t, e, refused)
 	// A connection does not tell that an application fails, so only readiness does.
 	failover(t, e, "echo", "tcp", 9000, []outage{{"the pods are not ready", proxies.Fault{Unready: true}, 0}})
 	grpcFields(t, e, allowed)
+}
+
+// echoHosts are the names by which callers in the first cluster know the service, by
+// its cluster.
+func echoHosts() map[string]string {
+	return map[string]string{"cluster-1": "echo", "cluster-2": "echo.bookinfo.svc.cluster-2.global"}
+}
+
+// onePort allows a caller to use one of two ports.
+func onePort(t *testing.T, e *environment, from proxies.Pod) {
+	t.Helper()
+	e.during(t, `apiVersion: networking.mesh.gloo.solo.io/v1
+kind: AccessPolicy
+metadata: {name: one-port, namespace: gloo-mesh}
+spec:
+  sourceSelector:
+  - kubeServiceAccountRefs: {serviceAccounts: [{name: bookinfo-details, namespace: bookinfo, clusterName: cluster-1}]}
+  destinationSelector:
+  - kubeServiceMatcher: {labels: {app: echo}}
+  allowedPorts: [9090]
+`)
+	for cluster, host := range echoHosts() {
+		waittest.NoError(t, "one port of "+host, func() error {
+			return errors.Join(
+				e.allAre(t.Context(), from, proxies.Call{URL: "grpc://" + host + ":9090", Count: 10}, cluster+" echo-v1"),
+				e.noneAnswered(t.Context(), from, proxies.Call{URL: "tcp://" + host + ":9000", Count: 10}),
+			)
+		})
+	}
 }
 
 // grpcFields sees fields of a TrafficPolicy in the answers to gRPC calls.

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,16 +40,20 @@ spec:
 		object string
 		patch  string
 		check  func(context.Context) error
+		// notices is what the check says then.
+		notices string
 	}{
 		{
 			"weight", kube.Networking("virtualservices"), "reviews",
 			`[{"op": "replace", "path": "/spec/http/0/route/0/weight", "value": 55}, {"op": "replace", "path": "/spec/http/0/route/1/weight", "value": 35}]`,
 			func(ctx context.Context) error { return e.shares(ctx, page) },
+			`of 2000, want 1500`,
 		},
 		{
 			"retries", kube.Networking("virtualservices"), "details",
 			`[{"op": "replace", "path": "/spec/http/0/retries/attempts", "value": 1}, {"op": "replace", "path": "/spec/http/1/retries/attempts", "value": 1}]`,
 			func(ctx context.Context) error { return retries(ctx, target{e, page, "http://details:9080"}) },
+			`status 50[34], want 200|there were 2`,
 		},
 		{
 			"anyone", kube.Security("authorizationpolicies"), "ratings",
@@ -56,6 +61,7 @@ spec:
 			func(ctx context.Context) error {
 				return target{e, details, "http://ratings:9080"}.want(ctx, 403, proxies.Call{})
 			},
+			`status 200, want 403`,
 		},
 	} {
 		check := func() error { return lie.check(t.Context()) }
@@ -67,7 +73,7 @@ spec:
 			if err != nil {
 				t.Logf("%s: %v", lie.name, err)
 			}
-			return err != nil
+			return err != nil && regexp.MustCompile(lie.notices).MatchString(err.Error())
 		})
 		e.signalServe(t, syscall.SIGCONT)
 		waittest.NoError(t, lie.name+": corrected", check)
