@@ -35,12 +35,18 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// refused asks every Envoy how many configurations it has refused.
+// refused asks the Envoys of all pods of the demo how many configurations they have
+// refused.
 func refused(t *testing.T, e *environment) {
+	t.Helper()
+	require.Equal(t, 13, e.accepting(t))
+}
+
+// accepting counts the Envoys, and checks that they have refused no configuration.
+func (e *environment) accepting(t *testing.T) int {
 	t.Helper()
 	pods, err := e.plane.Pods(t.Context())
 	require.NoError(t, err)
-	require.Len(t, pods, 13)
 	for _, p := range pods {
 		stats, err := e.plane.Stats(t.Context(), p, "update_rejected")
 		require.NoError(t, err)
@@ -49,4 +55,5 @@ func refused(t *testing.T, e *environment) {
 			assert.Zero(t, count, "%s of pod %s", name, p.Pod)
 		}
 	}
+	return len(pods)
 }
