@@ -59,6 +59,11 @@ func discoveryDifferences() []difference {
 			"Recognized by what the injector writes, from any registry. A sidecar belongs to the mesh for which its namespace is labelled.",
 		},
 		{
+			"workloads of Istio without pods, scaled to zero or between two",
+			"Are forgotten; with their services go all policies for them, and their names in other clusters.",
+			"Stay, if the injector would give their pods a sidecar.",
+		},
+		{
 			"Services with the discovery annotation",
 			"Belong to the last mesh of their cluster.",
 			"Belong to the mesh for which their namespace is labelled; to none if only Open Service Mesh could have them and does not monitor the namespace.",

@@ -24,6 +24,10 @@ type Detector struct {
 	// Namespace is what a namespace says about the control plane of the pods in it;
 	// false if nothing. Nil if namespaces never say anything.
 	Namespace func(*corev1.Namespace) (Claim, bool)
+	// Template is what a namespace, which may be nil, and a template say about the
+	// control plane of pods that do not exist at present; false if they would have no
+	// sidecar. Nil if that cannot be told.
+	Template func(*corev1.Namespace, *corev1.PodTemplateSpec) (Claim, bool)
 	// OptIn: a control plane serves only namespaces that name it.
 	OptIn bool
 	// RevisionName is what messages call a control plane's Revision.

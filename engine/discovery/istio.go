@@ -14,6 +14,7 @@ const (
 	istioRevisionEnv   = "REVISION"
 	istioDefault       = "default"
 	istioInjectionKey  = "istio-injection"
+	istioInjectKey     = "sidecar.istio.io/inject"
 	istioProxyName     = "istio-proxy"
 	istioProxyImage    = "proxyv2"
 	istioZtunnelImage  = "ztunnel"
@@ -30,6 +31,7 @@ func Istio() Detector {
 		ControlPlanes: istioControlPlanes,
 		Sidecar:       istioSidecar,
 		Namespace:     istioNamespace,
+		Template:      istioTemplate,
 		RevisionName:  "revision",
 		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: Reads{
@@ -53,15 +55,19 @@ func istioConfigMap(name string) (key string, most int) {
 	return "", 0
 }
 
-// istioAnnotations are those with the revision of a pod's sidecar. The status has
-// much else, and is read only where the revision does not stand by itself.
+// istioAnnotations are those that ask for a sidecar, and with its revision. The status
+// has much else, and is read only where the revision does not stand by itself.
 func istioAnnotations(annotations map[string]string) []string {
+	var names []string
+	if annotations[istioInjectKey] != "" {
+		names = append(names, istioInjectKey)
+	}
 	for _, name := range []string{istioRevisionKey, istioStatusKey} {
 		if annotations[name] != "" {
-			return []string{name}
+			return append(names, name)
 		}
 	}
-	return nil
+	return names
 }
 
 // istioSidecar looks for Istio's proxy: a sidecar injected as a container or
@@ -131,4 +137,30 @@ func istioNamespace(ns *corev1.Namespace) (Claim, bool) {
 		return Claim{Revision: ns.Labels[istioRevisionKey], Requested: true}, true
 	}
 	return Claim{}, false
+}
+
+// istioTemplate follows the injector's rules; its label on pods used to be an
+// annotation. See
+// https://istio.io/latest/docs/setup/additional-setup/sidecar-injection/#controlling-the-injection-policy.
+func istioTemplate(ns *corev1.Namespace, t *corev1.PodTemplateSpec) (Claim, bool) {
+	inject := t.Labels[istioInjectKey]
+	if inject == "" {
+		inject = t.Annotations[istioInjectKey]
+	}
+	if inject == "false" || t.Spec.HostNetwork {
+		return Claim{}, false
+	}
+	if ns != nil {
+		if c, ok := istioNamespace(ns); ok {
+			return c, true
+		}
+		if ns.Labels[istioInjectionKey] != "" {
+			return Claim{}, false // pods cannot turn it on there
+		}
+	}
+	revision := t.Labels[istioRevisionKey]
+	if revision == "" {
+		revision = istioDefault
+	}
+	return Claim{Revision: revision, Requested: true}, inject == "true"
 }

@@ -25,6 +25,9 @@ func (x *Index) findWorkloads(kinds []*detected) []*workload {
 	given := newNames(snapshot.Workload, len(x.controllers))
 	orphans := make([]orphans, len(kinds))
 	for _, ctl := range x.controllers {
+		if m := x.meshOfTemplate(kinds, ctl); m != nil {
+			out = append(out, x.newWorkload(given, ctl, m))
+		}
 		for i := range kinds {
 			c, ok := x.claimOf(&kinds[i].Detector, ctl.pods)
 			if !ok {
@@ -74,6 +77,26 @@ func (x *Index) meshOf(d *detected, ctl *controller, c Claim) *ControlPlane {
 		x.Report(snapshot.Issue{Code: r.code, Severity: severity, Ref: ctl.ref, Message: r.message, Hint: r.hint, Cause: r.cause})
 	}
 	return r.plane
+}
+
+// meshOfTemplate is the mesh that pods of a controller would belong to that has none, as
+// long as it is scaled to zero or restarts; nil if there is none, or it is in doubt. What
+// protects such a workload, and its names in other clusters, stay.
+func (x *Index) meshOfTemplate(kinds []*detected, ctl *controller) *ControlPlane {
+	if len(ctl.pods) > 0 {
+		return nil
+	}
+	for _, k := range kinds {
+		if k.Template == nil {
+			continue
+		}
+		if c, ok := k.Template(x.Namespaces[ctl.ref.Namespace], ctl.template); ok {
+			if r := k.resolve(c); r.code == "" && r.plane != nil {
+				return r.plane
+			}
+		}
+	}
+	return nil
 }
 
 func (x *Index) newWorkload(given *names, ctl *controller, m *ControlPlane) *workload {

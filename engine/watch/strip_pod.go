@@ -25,8 +25,8 @@ func template(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 func podSpec(s corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{
 		NodeName: s.NodeName, ServiceAccountName: s.ServiceAccountName,
-		DeprecatedServiceAccount: s.DeprecatedServiceAccount,
-		Containers:               containers(s.Containers), InitContainers: containers(s.InitContainers),
+		DeprecatedServiceAccount: s.DeprecatedServiceAccount, HostNetwork: s.HostNetwork,
+		Containers: containers(s.Containers), InitContainers: containers(s.InitContainers),
 	}
 }
 

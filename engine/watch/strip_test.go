@@ -162,6 +162,18 @@ func TestInjectionStatusStaysOnlyWithoutARevision(t *testing.T) {
 	assert.Equal(t, map[string]string{"sidecar.istio.io/status": `{"revision":"canary"}`}, o.Annotations)
 }
 
+func TestTemplatesKeepWhatTellsWhetherPodsGetASidecar(t *testing.T) {
+	t.Parallel()
+	got := template(corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"sidecar.istio.io/inject": "false", "other": "b"}},
+		Spec:       corev1.PodSpec{HostNetwork: true, HostPID: true},
+	})
+	assert.Equal(t, corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"sidecar.istio.io/inject": "false"}},
+		Spec:       corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{}, InitContainers: []corev1.Container{}},
+	}, got)
+}
+
 func TestNodesKeepTheHintOfKind(t *testing.T) {
 	t.Parallel()
 	o := &corev1.Node{

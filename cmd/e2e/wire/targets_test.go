@@ -33,24 +33,29 @@ func lostTargets(t *testing.T, e *environment) {
 	}
 }
 
-// noPods scales a target to zero: its share of the requests fails, as asked for, and
-// the others go on. A VirtualDestination in its place fails over.
+// noPods scales a target to zero, and then all pods of its service: its share of the
+// requests fails, as asked for, and the others go on. A VirtualDestination in its place
+// fails over.
 func noPods(t *testing.T, e *environment, from proxies.Pod) {
 	t.Helper()
-	e.scale(t, "cluster-2", "reviews-v3", 0)
-	t.Cleanup(func() { e.scale(t, "cluster-2", "reviews-v3", 1) })
 	const count = 400
-	waittest.NoError(t, "the target's share fails", func() error {
-		all, err := e.send(t.Context(), from, proxies.Call{URL: reviews, Count: count})
-		if err != nil {
-			return err
+	for _, workloads := range [][]string{{"reviews-v3"}, {"reviews-v1", "reviews-v2"}} {
+		for _, w := range workloads {
+			e.scale(t, "cluster-2", w, 0)
+			t.Cleanup(func() { e.scale(t, "cluster-2", w, 1) })
 		}
-		if all[remoteV3] > 0 || all[localV1]+all[localV2]+all.failed().total() != count {
-			return fmt.Errorf("%v", all)
-		}
-		return withinFourSigma(all.failed().total(), count, 0.75)
-	})
-	e.reports(t, snapshot.SubsetEmpty)
+		waittest.NoError(t, "the target's share fails", func() error {
+			all, err := e.send(t.Context(), from, proxies.Call{URL: reviews, Count: count})
+			if err != nil {
+				return err
+			}
+			if all[remoteV3] > 0 || all[localV1]+all[localV2]+all.failed().total() != count {
+				return fmt.Errorf("%v", all)
+			}
+			return withinFourSigma(all.failed().total(), count, 0.75)
+		})
+		e.reports(t, snapshot.SubsetEmpty)
+	}
 
 	e.during(t, virtualDestination("reviews", "http", 9080))
 	e.apply(t, strings.Replace(shift(75, 15, 10), "kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-2, subset: {version: v3}}", "virtualDestination: {name: reviews, namespace: gloo-mesh}", 1))
