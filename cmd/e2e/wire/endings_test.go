@@ -26,6 +26,7 @@ func membership(t *testing.T, e *environment) {
 	t.Cleanup(func() {
 		e.apply(t, string(manifests.VirtualMesh()))
 		e.apply(t, shift(75, 15, 10))
+		e.remove(t, farReviews)
 	})
 	again := func() { e.apply(t, string(manifests.VirtualMesh())) }
 	without := func() { e.remove(t, string(manifests.VirtualMesh())) }
@@ -33,16 +34,15 @@ func membership(t *testing.T, e *environment) {
 		name             string
 		set, leave, back func()
 	}{
-		{"the VirtualMesh", func() {}, without, again},
+		{"the VirtualMesh", e.accepted(t, shift(75, 15, 10)), without, again},
 		{"a federation selector", func() {}, func() { e.apply(t, onlyRatings) }, again},
-		{"a VirtualDestination", e.farAway(t), func() { e.remove(t, farReviews) }, func() { e.apply(t, farReviews) }},
+		{"a VirtualDestination", e.accepted(t, farReviews+"---\n"+farShift()), func() { e.remove(t, farReviews) }, func() { e.apply(t, farReviews) }},
 		{"the VirtualMesh of a VirtualDestination", func() {}, without, again},
 	} {
 		c.set()
 		l := e.under(t, from, reviews, 400)
 		l.seen(t, remoteV3)
-		const rounds = 3
-		for range rounds {
+		for range 2 {
 			c.leave()
 			e.staysHome(t, from)
 			require.NoError(t, e.divided(t.Context(), from, map[string]float64{localV1: 0.6, localV2: 0.4}), c.name)
@@ -54,13 +54,12 @@ func membership(t *testing.T, e *environment) {
 	}
 }
 
-// farAway makes the shift of the demo lead to a VirtualDestination, and waits until the
-// Destination remembers that as accepted.
-func (e *environment) farAway(t *testing.T) func() {
+// accepted writes documents with the shift of the demo, and waits until the Destination
+// remembers it as accepted.
+func (e *environment) accepted(t *testing.T, documents string) func() {
 	t.Helper()
 	return func() {
-		e.during(t, farReviews)
-		e.apply(t, farShift())
+		e.apply(t, documents)
 		waittest.NoError(t, "the shift is accepted", func() error { return e.remembered(t) })
 	}
 }
