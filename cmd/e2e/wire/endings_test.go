@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/meshctl/meshctl/demo"
@@ -27,6 +29,7 @@ func membership(t *testing.T, e *environment) {
 		e.apply(t, string(manifests.VirtualMesh()))
 		e.apply(t, shift(75, 15, 10))
 		e.remove(t, farReviews)
+		e.without(t, "reviews.global")
 	})
 	again := func() { e.apply(t, string(manifests.VirtualMesh())) }
 	without := func() { e.remove(t, string(manifests.VirtualMesh())) }
@@ -61,6 +64,20 @@ func (e *environment) accepted(t *testing.T, documents string) func() {
 	return func() {
 		e.apply(t, documents)
 		waittest.NoError(t, "the shift is accepted", func() error { return e.remembered(t) })
+	}
+}
+
+// without waits until no cluster has a ServiceEntry for a host: nothing of it is about
+// to change.
+func (e *environment) without(t *testing.T, host string) {
+	t.Helper()
+	for name, c := range e.clusters {
+		client, err := c.Client()
+		require.NoError(t, err)
+		waittest.Until(t, host+" is gone from "+name, func() bool {
+			_, err := client.Get(context.WithoutCancel(t.Context()), kube.Networking("serviceentries"), "istio-system", host)
+			return apierrors.IsNotFound(err)
+		})
 	}
 }
 
