@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // Factory hands commands what they need. Cheap things are values; costly ones
@@ -35,6 +37,7 @@ func NewFactory(streams *Streams) *Factory {
 		config.UserAgent = "meshctl/" + f.Version.Version
 		// The API server's own fairness rules govern; see rest.Config.QPS.
 		config.QPS = -1
+		config.Wrap(kube.RefuseRedirects)
 		config.WarningHandler = rest.NewWarningWriter(streams.Err, rest.WarningWriterOptions{Deduplicate: true})
 		return config, nil
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // Timeouts after which a connection is closed. In a large cluster, the first byte
@@ -62,7 +64,7 @@ func NewClient(c *Credential, userAgent string) (*Client, error) {
 		token:     token,
 		Config: &rest.Config{
 			Host:      c.Server,
-			Transport: &bearer{token: token, base: transport},
+			Transport: &bearer{token: token, base: kube.RefuseRedirects(transport)},
 			UserAgent: userAgent,
 			// The priority and fairness of the API server limits requests.
 			QPS: -1,
