@@ -12,6 +12,7 @@
 //	options.go   options and defaults
 //	clusters.go  the registered clusters, for the Source and the Sink
 //	loop.go      one translation after another
+//	quarantine.go  objects with which the translation panics
 //	pace.go      how long to collect changes before a translation
 //	cause.go     why something is written, for the log
 //	compare.go   what a translation changed, for the metrics

@@ -60,7 +60,12 @@ func (h *health) healthz(w http.ResponseWriter, _ *http.Request) {
 // this one stands by.
 func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
 	holder := h.leader.identity()
+	broken := h.broken()
 	switch {
+	case h.leader.leading.Load() && broken != nil && *broken == "":
+		writeText(w, http.StatusServiceUnavailable, "not ready: translation fails; the log has the reason")
+	case h.leader.leading.Load() && broken != nil:
+		writeText(w, http.StatusServiceUnavailable, "not ready: translation fails with these objects, which have no effect: "+*broken)
 	case h.leader.leading.Load() && h.state() != nil:
 		writeText(w, http.StatusOK, "ok")
 	case h.leader.leading.Load():
@@ -70,6 +75,14 @@ func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
 	default:
 		writeText(w, http.StatusServiceUnavailable, "not ready: waiting for the Lease")
 	}
+}
+
+// broken names the objects with which the translation panics; nil for none.
+func (h *health) broken() *string {
+	if l := h.loop(); l != nil {
+		return l.broken.Load()
+	}
+	return nil
 }
 
 // state is the latest translation; nil before the first.

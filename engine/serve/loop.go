@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,9 @@ type loop struct {
 
 	// state is the latest translation; nil before the first.
 	state atomic.Pointer[snapshot.State]
+	// broken names the objects with which the translation panics; nil for none, and empty
+	// if the cause is not known.
+	broken atomic.Pointer[string]
 	// started is when the current translation started, in nanoseconds; 0 if there
 	// is none.
 	started atomic.Int64
@@ -62,7 +66,9 @@ func (l *loop) run(ctx context.Context) {
 	group.Go(func() { l.measureEdits(ctx, edits) })
 
 	var pace pacer
+	var read *snapshot.Input
 	memo := l.newTranslator()
+	apart := &quarantine{objects: map[snapshot.Ref]quarantined{}}
 	for {
 		select {
 		case <-ctx.Done():
@@ -79,15 +85,17 @@ func (l *loop) run(ctx context.Context) {
 		default:
 		}
 		input := l.source.Input()
-		if was := l.state.Load(); input == nil || was != nil && was.Input == input {
+		if input == nil || input == read {
 			continue
 		}
+		read = input
 		began := time.Now()
-		changed, err := l.translate(memo, input)
+		changed, err := l.translate(memo, apart.clean(input))
 		if err != nil {
-			l.log.Error("translation failed; what was written before stays in effect. This is a bug in meshctl, please report it", "error", err)
-			l.metrics.panics.Inc()
 			memo = l.newTranslator()
+			changed = l.isolate(memo, apart, input, err)
+		} else {
+			l.report(apart)
 		}
 		pace.record(began, time.Now(), changed)
 		if changed {
@@ -96,6 +104,65 @@ func (l *loop) run(ctx context.Context) {
 			default: // the previous edit is still being written; both count as one
 			}
 		}
+	}
+}
+
+// isolate finds the objects with which the translation panics, keeps them out of it, and
+// translates the rest.
+func (l *loop) isolate(memo translator, apart *quarantine, input *snapshot.Input, cause error) (changed bool) {
+	l.metrics.panics.Inc()
+	if changed, err := l.translate(memo, apart.clean(input)); err == nil {
+		l.report(apart)
+		l.log.Error("translation failed, and succeeded when nothing was reused. This is a bug in meshctl, please report it", "error", cause)
+		return changed
+	}
+	s := &search{input: input, translates: func(in *snapshot.Input) bool {
+		_, err := l.attempt(l.newTranslator(), in)
+		return err == nil
+	}}
+	if was := l.state.Load(); was != nil {
+		s.last = was.Input
+	}
+	reason, _, _ := strings.Cut(cause.Error(), "\n")
+	for _, ref := range s.find() {
+		apart.objects[ref] = quarantined{object: input.Find(ref), instead: s.previous(ref), reason: reason}
+	}
+	var err error
+	if len(apart.objects) > 0 {
+		changed, err = l.translate(memo, apart.clean(input))
+	}
+	if len(apart.objects) == 0 || err != nil {
+		unknown := ""
+		l.broken.Store(&unknown)
+		l.log.Error("translation failed; what was written before stays in effect. This is a bug in meshctl, please report it", "error", cause)
+		return false
+	}
+	l.report(apart)
+	l.log.Error("translation fails because of objects, which are kept out; everything else goes on. This is a bug in meshctl, please report it", "objects", apart.String(), "error", cause)
+	return changed
+}
+
+// report sets what readiness says.
+func (l *loop) report(apart *quarantine) {
+	if names := apart.String(); names != "" {
+		l.broken.Store(&names)
+	} else {
+		l.broken.Store(nil)
+	}
+}
+
+// attempt translates one Input, and returns an error if that panics.
+func (l *loop) attempt(memo translator, input *snapshot.Input) (state *snapshot.State, err error) {
+	defer l.guard(&err)
+	l.started.Store(time.Now().UnixNano())
+	return memo.Translate(input), nil
+}
+
+// guard ends a translation, and makes an error of a panic.
+func (l *loop) guard(err *error) {
+	l.started.Store(0)
+	if broken := recover(); broken != nil {
+		*err = fmt.Errorf("%v\n%s", broken, debug.Stack())
 	}
 }
 
@@ -117,17 +184,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // translate translates one Input and passes the Output to the sink. It reports
 // whether the Output differs from the previous one.
 func (l *loop) translate(memo translator, input *snapshot.Input) (changed bool, err error) {
-	defer func() {
-		l.started.Store(0)
-		if broken := recover(); broken != nil {
-			err = fmt.Errorf("%v\n%s", broken, debug.Stack())
-		}
-	}()
+	defer l.guard(&err)
 	began := time.Now()
-	l.started.Store(began.UnixNano())
 	before := l.state.Load()
 	why := describe(before, input)
-	state := memo.Translate(input)
+	state, err := l.attempt(memo, input)
+	if err != nil {
+		return false, err
+	}
 	took := time.Since(began)
 
 	counts := compare(before, state)

@@ -14,6 +14,9 @@ const (
 	ServiceWithoutMesh Code = "ServiceWithoutMesh"
 	// AmbiguousMesh: a workload or Service could belong to several control planes.
 	AmbiguousMesh Code = "AmbiguousMesh"
+	// ControlPlaneIgnored: a Deployment looks like a control plane, and anyone could have
+	// made it; or it stays one, although the evidence has gone.
+	ControlPlaneIgnored Code = "ControlPlaneIgnored"
 	// NameCollision: two objects would have the same generated name.
 	NameCollision Code = "NameCollision"
 	// MeshNotFound: a mesh or VirtualMesh is named that does not exist.
@@ -24,6 +27,8 @@ const (
 	GatewayMissing Code = "GatewayMissing"
 	// GatewayUnusable: a selected gateway has no usable address or port.
 	GatewayUnusable Code = "GatewayUnusable"
+	// GatewayIgnored: a service is labelled as a gateway where anyone could have made it.
+	GatewayIgnored Code = "GatewayIgnored"
 	// SmartDNSMissing: a mesh cannot resolve the federation's host names.
 	SmartDNSMissing Code = "SmartDNSMissing"
 	// DestinationNotFound: a reference names a service that was not discovered.
@@ -67,6 +72,9 @@ const (
 	IdentityShared Code = "IdentityShared"
 	// GatewayOpen: a gateway allows all callers, whatever an AccessPolicy on it says.
 	GatewayOpen Code = "GatewayOpen"
+	// PodsShared: AccessPolicies on another service over the same pods restrict whom one
+	// allows.
+	PodsShared Code = "PodsShared"
 	// CallersUnidentified: callers present no identity, although access is allowed by
 	// identity.
 	CallersUnidentified Code = "CallersUnidentified"
