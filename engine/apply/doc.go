@@ -47,8 +47,4 @@
 // needs nothing new waits for nothing. Every wait is bounded, but for one: a route to
 // a service in a cluster that cannot be written to is not written while the gateways
 // there do not know what it needs. It is a failure until then.
-//
-// One case is not covered: an edit that takes the last route from a subset of a
-// VirtualDestination behind gateways also takes the subset's labels from the endpoints
-// of its ServiceEntry, which is written before the route.
 package apply

@@ -90,12 +90,16 @@ func (w *world) installManagement() {
 func (w *world) installCRD(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.t.Helper()
 	client := apiextensions.NewForConfigOrDie(w.config).ApiextensionsV1().CustomResourceDefinitions()
-	_, err := client.Create(w.t.Context(), crd, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		require.NoError(w.t, err)
-	}
 	w.eventually("CRD "+crd.Name+" is established", func() bool {
+		// A former one may be about to go.
+		_, err := client.Create(w.t.Context(), crd, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			require.NoError(w.t, err)
+		}
 		got, err := client.Get(w.t.Context(), crd.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || (err == nil && got.DeletionTimestamp != nil) {
+			return false
+		}
 		require.NoError(w.t, err)
 		for _, c := range got.Status.Conditions {
 			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {

@@ -118,6 +118,12 @@ var samples = map[snapshot.Kind]sample{
 		object: `{"data":{"mesh":"trustDomain: first"}}`, spec: `{"data":{"mesh":"trustDomain: edited-spec"}}`,
 		seen: map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec"},
 	},
+	// Only injectors are watched.
+	snapshot.MutatingWebhookConfiguration: {
+		object: `{"metadata":{"labels":{"app":"sidecar-injector"}},"webhooks":[{"name":"first.example.com","clientConfig":{"url":"https://first.example.com"},"sideEffects":"None","admissionReviewVersions":["v1"]}]}`,
+		spec:   `{"webhooks":[{"name":"edited-spec.example.com","clientConfig":{"url":"https://first.example.com"},"sideEffects":"None","admissionReviewVersions":["v1"]}]}`,
+		seen:   map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec"},
+	},
 
 	// The CustomResourceDefinitions of Open Service Mesh have no status.
 	snapshot.MeshConfig: {

@@ -38,6 +38,7 @@ const (
 	Namespace
 	ConfigMap
 	Secret
+	MutatingWebhookConfiguration
 	MeshConfig
 	ServiceEntry
 	Gateway
@@ -108,7 +109,7 @@ func kind(group, version, name, resource string, side Side, access Access) KindI
 	return KindInfo{
 		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name},
 		Resource:         resource, Side: side, Access: access,
-		ClusterScoped: name == "Node" || name == "Namespace",
+		ClusterScoped: name == "Node" || name == "Namespace" || name == "MutatingWebhookConfiguration",
 	}
 }
 
@@ -148,6 +149,8 @@ var kinds = [kindCount]KindInfo{
 	Namespace:     kind("", "v1", "Namespace", "namespaces", ManagedSide, Watch),
 	ConfigMap:     kind("", "v1", "ConfigMap", "configmaps", ManagedSide, Watch),
 	Secret:        kind("", "v1", "Secret", "secrets", ManagementSide, 0),
+
+	MutatingWebhookConfiguration: kind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ManagedSide, Watch),
 
 	MeshConfig:          optional(osmConfig, "v1alpha2", "MeshConfig", "meshconfigs", Watch),
 	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write),

@@ -23,3 +23,12 @@ const (
 	// FieldManager is the name under which objects are applied.
 	FieldManager = "meshctl"
 )
+
+// IsGenerated reports whether an object of a cluster with such labels is one that
+// meshctl wrote there, for the management plane in a namespace. Others may carry any of
+// the labels: only one that has both is deleted unless it is wanted, so that nobody
+// hides an object by labelling it.
+func IsGenerated(labels map[string]string, namespace, cluster string) bool {
+	at, named := labels[ClusterLabel]
+	return labels[NetworkingOwnerLabel] == namespace && named && at == cluster
+}

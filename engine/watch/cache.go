@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -53,18 +54,30 @@ func add[T object, V any, L interface {
 	*V
 	snapshot.ObjectLists
 }](c *clusterCache[V], seed L, lister *kube.Lister, strip func(T) bool) error {
+	return addUnion(c, seed, []*kube.Lister{lister}, strip)
+}
+
+// addUnion is add for the objects that any of several listers selects.
+func addUnion[T object, V any, L interface {
+	*V
+	snapshot.ObjectLists
+}](c *clusterCache[V], seed L, listers []*kube.Lister, strip func(T) bool) error {
 	var example T
 	kind, ok := snapshot.KindOfObject(example)
 	if !ok || seed.List(kind) == nil {
 		return fmt.Errorf("%T: %T has no list of this type", example, seed)
 	}
-	lister.Client, lister.Kind = c.client, kind
 	listIn := func(view L) *[]T { return snapshot.Slice[T](view.List(kind)) }
-	f := newFeed(lister, *listIn(seed), strip, c.onChange, func() { signal(c.failed) })
-	f.rejected = func(k key, err error) { c.onRejected(kind, k, err) }
-	c.feeds = append(c.feeds, f)
+	all := &union[T]{}
+	for _, lister := range listers {
+		lister.Client, lister.Kind = c.client, kind
+		f := newFeed(lister, *listIn(seed), strip, c.onChange, func() { signal(c.failed) })
+		f.rejected = func(k key, err error) { c.onRejected(kind, k, err) }
+		c.feeds = append(c.feeds, f)
+		all.feeds = append(all.feeds, f)
+	}
 	c.copiers = append(c.copiers, func(view *V) bool {
-		list, now := listIn(view), f.list()
+		list, now := listIn(view), all.list()
 		if snapshot.SameSlice(*list, now) {
 			return false
 		}
@@ -72,6 +85,35 @@ func add[T object, V any, L interface {
 		return true
 	})
 	return nil
+}
+
+// union is what several feeds of one kind hold together.
+type union[T object] struct {
+	feeds []*feed[T]
+	lists [][]T
+	all   []T
+}
+
+// list returns the objects: the same slice until something changes.
+func (u *union[T]) list() []T {
+	var lists [][]T
+	for _, f := range u.feeds {
+		if list := f.list(); len(list) > 0 {
+			lists = append(lists, list)
+		}
+	}
+	switch {
+	case slices.EqualFunc(u.lists, lists, snapshot.SameSlice):
+	case len(lists) == 1:
+		u.all = lists[0]
+	default:
+		// An object whose labels change is in two lists for a moment.
+		u.all = slices.Concat(lists...)
+		slices.SortStableFunc(u.all, func(a, b T) int { return keyOf(a).compare(keyOf(b)) })
+		u.all = slices.CompactFunc(u.all, func(a, b T) bool { return keyOf(a) == keyOf(b) })
+	}
+	u.lists = lists
+	return u.all
 }
 
 func (c *clusterCache[V]) onChange() {

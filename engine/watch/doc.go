@@ -20,6 +20,7 @@
 //	kinds.go    which kinds are watched, and which objects of them
 //	feed.go     one kind of one cluster
 //	store.go    the objects of a feed
+//	echo.go     what was read of our own writes stays
 //	broken.go   objects that cannot be processed
 //	decode.go   decoding objects one by one
 //	strip*.go   removing what the engine does not read

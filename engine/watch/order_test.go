@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,14 +78,14 @@ func randomEvents(t *testing.T, r *rand.Rand, in *snapshot.Input) []sentEvent {
 	}
 	others := map[list][]snapshot.APIObject{}
 	for ref, object := range in.Objects {
-		if isSelected(ref, object) {
+		if isSelected(in, ref, object) {
 			at := list{ref.Kind, ref.Cluster}
 			others[at] = append(others[at], object)
 		}
 	}
 	var histories [][]sentEvent // of each object
 	for ref, object := range in.Objects {
-		if !isSelected(ref, object) {
+		if !isSelected(in, ref, object) {
 			continue
 		}
 		same := others[list{ref.Kind, ref.Cluster}]
@@ -119,9 +120,8 @@ func randomEvents(t *testing.T, r *rand.Rand, in *snapshot.Input) []sentEvent {
 
 // isSelected reports whether an API server sends the object: the feeds of the
 // kinds of meshes ask for those that others wrote.
-func isSelected(ref snapshot.Ref, object snapshot.APIObject) bool {
-	_, own := object.GetLabels()[snapshot.NetworkingOwnerLabel]
-	return ref.Cluster == "" || !own
+func isSelected(in *snapshot.Input, ref snapshot.Ref, object snapshot.APIObject) bool {
+	return ref.Cluster == "" || !snapshot.IsGenerated(object.GetLabels(), in.Management.Namespace, ref.Cluster)
 }
 
 // feeds are those of all clusters of an Input, without API servers.
@@ -143,10 +143,10 @@ func newFeeds(t *testing.T, in *snapshot.Input) *feeds {
 	f.management, err = newManagementCache(config, scheme.New(), in.Management.Namespace, withoutStatuses, func() {})
 	require.NoError(t, err)
 	for _, c := range in.Clusters {
-		p, err := newManagedCache(config, scheme.New(), nil, func() {})
+		p, err := newManagedCache(config, scheme.New(), in.Management.Namespace, &snapshot.Cluster{Name: c.Name}, func() {})
 		require.NoError(t, err)
 		f.clusters = append(f.clusters, p)
-		f.filled = append(f.filled, snapshot.Cluster{Name: c.Name, Domain: c.Domain, Sync: c.Sync, Reason: c.Reason})
+		f.filled = append(f.filled, snapshot.Cluster{Name: c.Name, Domain: c.Domain, Sync: c.Sync, Reason: c.Reason, WebhooksUnknown: c.WebhooksUnknown})
 	}
 	f.given.Clusters = make([]*snapshot.Cluster, len(in.Clusters))
 	return f
@@ -160,21 +160,20 @@ func (f *feeds) send(t *testing.T, e sentEvent) {
 			all = f.clusters[i].feeds
 		}
 	}
+	to := selecting(t, all, e.ref.Kind, e.object.GetLabels())
+	require.NotEmpty(t, to, "no feed of %s", e.ref)
 	for _, feed := range all {
-		kind := feed.kind()
-		if kind != e.ref.Kind {
+		if feed.kind() != e.ref.Kind {
 			continue
 		}
 		store, ok := feed.(cache.ReflectorStore)
 		require.True(t, ok)
-		if e.deleted {
+		if !e.deleted && slices.Contains(to, feed) {
+			require.NoError(t, store.Add(e.object))
+		} else { // also for a feed that no longer asks for it
 			require.NoError(t, store.Delete(e.object))
-			return
 		}
-		require.NoError(t, store.Add(e.object))
-		return
 	}
-	require.Fail(t, "no feed", "of %s", e.ref)
 }
 
 // input shares what did not change with the Input before.

@@ -6,9 +6,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
@@ -16,6 +18,21 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
+
+// createInjector makes the webhook configuration that leads to the istiod of a namespace.
+func createInjector(t *testing.T, k8s kubernetes.Interface, namespace string) {
+	t.Helper()
+	none := admissionv1.SideEffectClassNone
+	_, err := k8s.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), &admissionv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "istio-sidecar-injector", Labels: map[string]string{"app": "sidecar-injector"}},
+		Webhooks: []admissionv1.MutatingWebhook{{
+			Name:         "namespace.sidecar-injector.istio.io",
+			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Name: "istiod", Namespace: namespace}},
+			SideEffects:  &none, AdmissionReviewVersions: []string{"v1"},
+		}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
 
 // TestRootsFollowTheConfigMapOfTheControlPlane: the roots of a mesh are those that are
 // beside its control plane now, whatever is in other namespaces.
@@ -37,6 +54,7 @@ func TestRootsFollowTheConfigMapOfTheControlPlane(t *testing.T) {
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
+	createInjector(t, k8s, "default")
 	createMeshConfig(t, config, "istio")
 	tenant := namespace(t, config)
 

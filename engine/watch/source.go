@@ -139,7 +139,7 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 	}
 	c := s.clusters[name]
 	if c == nil {
-		settings := sessionSettings{scheme: s.scheme, probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout}
+		settings := sessionSettings{scheme: s.scheme, namespace: s.options.Namespace, probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout}
 		c = newClusterState(name, settings, s.options.Log, s.notify)
 		s.clusters[name] = c
 	}

@@ -130,7 +130,7 @@ func (s *store[T]) set(k key, object T) bool {
 	var gone T
 	base, before := s.latest(k)
 	if before != gone && object != gone {
-		keepEnforcedGeneration(before, object)
+		keepWritten(before, object)
 	}
 	if same(before, object) {
 		return false

@@ -3,6 +3,7 @@ package watch
 import (
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
@@ -149,6 +150,19 @@ func stripConfigMap(o *corev1.ConfigMap) bool {
 }
 
 // stripNamespace keeps the labels, by which meshes say whose a namespace is.
+// stripWebhooks keeps where the webhooks lead.
+func stripWebhooks(o *admissionv1.MutatingWebhookConfiguration) bool {
+	webhooks := make([]admissionv1.MutatingWebhook, len(o.Webhooks))
+	for i, w := range o.Webhooks {
+		webhooks[i].Name = w.Name
+		if s := w.ClientConfig.Service; s != nil {
+			webhooks[i].ClientConfig.Service = &admissionv1.ServiceReference{Namespace: s.Namespace, Name: s.Name}
+		}
+	}
+	*o = admissionv1.MutatingWebhookConfiguration{ObjectMeta: essential(o.ObjectMeta), Webhooks: webhooks}
+	return true
+}
+
 func stripNamespace(o *corev1.Namespace) bool {
 	*o = corev1.Namespace{ObjectMeta: essential(o.ObjectMeta)}
 	return true

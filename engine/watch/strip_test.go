@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"slices"
 	"testing"
 
 	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
@@ -197,7 +198,7 @@ func TestNodesKeepTheHintOfKind(t *testing.T) {
 func TestPlanesFillEveryList(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	managed, err := newManagedCache(config, scheme.New(), nil, func() {})
+	managed, err := newManagedCache(config, scheme.New(), "gloo-mesh", &snapshot.Cluster{}, func() {})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, listed(&snapshot.Cluster{}), kindsOf(managed.feeds))
 	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})
@@ -218,9 +219,11 @@ func listed(lists snapshot.ObjectLists) []snapshot.Kind {
 }
 
 func kindsOf(feeds []feeder) []snapshot.Kind {
-	kinds := make([]snapshot.Kind, len(feeds))
-	for i, f := range feeds {
-		kinds[i] = f.kind()
+	var kinds []snapshot.Kind
+	for _, f := range feeds {
+		if !slices.Contains(kinds, f.kind()) {
+			kinds = append(kinds, f.kind())
+		}
 	}
 	return kinds
 }
