@@ -52,7 +52,7 @@ spec:
 			e.remove(b, shift(75, 15, 10))
 			e.remove(b, farReviews)
 			e.forgotten(b)
-			virtual = append(virtual, l.changes(b, func(name string) bool { return name == remoteV3 }, func() { e.apply(b, farReviews+"---\n"+farShift()) }))
+			virtual = append(virtual, l.changes(b, func(name string) bool { return name == remoteV3 }, func() { e.apply(b, farReviews+"---\n"+farShift(75, 15, 10)) }))
 		}
 		l.stop()
 		report(b, "new-subsets", subsets)

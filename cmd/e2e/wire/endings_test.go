@@ -39,7 +39,7 @@ func membership(t *testing.T, e *environment) {
 	}{
 		{"the VirtualMesh", e.accepted(t, shift(75, 15, 10)), without, again},
 		{"a federation selector", func() {}, func() { e.apply(t, onlyRatings) }, again},
-		{"a VirtualDestination", e.accepted(t, farReviews+"---\n"+farShift()), func() { e.remove(t, farReviews) }, func() { e.apply(t, farReviews) }},
+		{"a VirtualDestination", e.accepted(t, farReviews+"---\n"+farShift(75, 15, 10)), func() { e.remove(t, farReviews) }, func() { e.apply(t, farReviews) }},
 		{"the VirtualMesh of a VirtualDestination", func() {}, without, again},
 	} {
 		c.set()
@@ -55,6 +55,28 @@ func membership(t *testing.T, e *environment) {
 		t.Logf("%s goes and comes", c.name)
 		l.clean(t)
 	}
+}
+
+// retargeted edits a shift between a VirtualDestination and the service itself, under load:
+// with the last route to a subset goes what the subset needs.
+func retargeted(t *testing.T, e *environment) {
+	t.Helper()
+	t.Cleanup(func() {
+		e.apply(t, shift(75, 15, 10))
+		e.remove(t, farReviews)
+	})
+	e.apply(t, farReviews)
+	from := e.pod(t, "cluster-1", "productpage-v1")
+	l := e.under(t, from, reviews, 400)
+	for range 3 {
+		e.apply(t, farShift(85, 15, 0))
+		waittest.NoError(t, "the VirtualDestination is used", func() error {
+			return e.divided(t.Context(), from, map[string]float64{remoteV3: 0.85, localV1: 0.15})
+		})
+		e.apply(t, shift(75, 15, 10))
+		l.seen(t, localV2)
+	}
+	assert.Greater(t, l.clean(t), 1000)
 }
 
 // accepted writes documents with the shift of the demo, and waits until the Destination
@@ -82,8 +104,8 @@ func (e *environment) without(t *testing.T, host string) {
 }
 
 // farShift is the shift of the demo with a VirtualDestination as its first target.
-func farShift() string {
-	return strings.Replace(shift(75, 15, 10), "kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-2,", "virtualDestination: {name: reviews, namespace: gloo-mesh,", 1)
+func farShift(remote, v1, v2 int) string {
+	return strings.Replace(shift(remote, v1, v2), "kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-2,", "virtualDestination: {name: reviews, namespace: gloo-mesh,", 1)
 }
 
 // remembered returns an error unless the status of reviews has the present version of

@@ -24,6 +24,7 @@ func TestWire(t *testing.T) {
 		{"a shift loses a target", lostTargets},
 		{"transitions of a shift", transitions},
 		{"outliers", outliers},
+		{"a shift changes its targets", retargeted},
 		{"what a shift needs goes and comes", membership},
 		{"control planes end under load", controlPlanes},
 		{"no configuration was refused", refused},

@@ -110,7 +110,19 @@ func gatewayNamespaces(mesh *snapshot.MeshPlan) []string {
 // of labels of the pods behind it and weighted by their number: subsets work, and the
 // list stays short.
 func gatewayEndpoints(service *discoveryv1.KubeService, ports []*networking.ServicePort, gateways []snapshot.GatewayPlan) []*networking.WorkloadEntry {
-	groups := labelGroups(service)
+	var labels []map[string]string
+	for _, part := range service.EndpointSubsets {
+		for i := range part.Endpoints {
+			labels = append(labels, part.Endpoints[i].Labels)
+		}
+	}
+	groups := groupByLabels(labels, 1)
+	if len(groups) == 1 {
+		groups[0].weight = 0 // it needs none
+	}
+	for i := range groups {
+		groups[i].labels = mutual(groups[i].labels)
+	}
 	var out []*networking.WorkloadEntry
 	for _, gw := range gateways {
 		to := make(map[string]uint32, len(ports))
@@ -126,31 +138,26 @@ func gatewayEndpoints(service *discoveryv1.KubeService, ports []*networking.Serv
 	return out
 }
 
+// labelGroup are pods with the same labels.
 type labelGroup struct {
 	labels map[string]string
 	weight uint32
 }
 
-// labelGroups counts endpoints by their labels, in order of appearance. A single group
-// needs no weight.
-func labelGroups(service *discoveryv1.KubeService) []labelGroup {
+// groupByLabels counts pods by their labels, in order of appearance; weight is that of
+// one pod.
+func groupByLabels(pods []map[string]string, weight uint32) []labelGroup {
 	var groups []labelGroup
 	at := map[string]int{}
-	for _, part := range service.EndpointSubsets {
-		for i := range part.Endpoints {
-			labels := part.Endpoints[i].Labels
-			key := labelKey(labels)
-			g, ok := at[key]
-			if !ok {
-				g = len(groups)
-				at[key] = g
-				groups = append(groups, labelGroup{labels: mutual(labels)})
-			}
-			groups[g].weight++
+	for _, labels := range pods {
+		key := labelKey(labels)
+		g, ok := at[key]
+		if !ok {
+			g = len(groups)
+			at[key] = g
+			groups = append(groups, labelGroup{labels: labels})
 		}
-	}
-	if len(groups) == 1 {
-		groups[0].weight = 0
+		groups[g].weight += weight
 	}
 	return groups
 }
@@ -203,9 +210,15 @@ func podEndpoints(service *discoveryv1.KubeService) []*networking.WorkloadEntry 
 // resolution is DNS if an endpoint is a host name.
 func resolution(endpoints []*networking.WorkloadEntry) networking.ServiceEntry_Resolution {
 	for _, e := range endpoints {
-		if _, err := netip.ParseAddr(e.Address); err != nil {
+		if isName(e.Address) {
 			return networking.ServiceEntry_DNS
 		}
 	}
 	return networking.ServiceEntry_STATIC
+}
+
+// isName reports whether DNS has to resolve an address.
+func isName(address string) bool {
+	_, err := netip.ParseAddr(address)
+	return err != nil
 }

@@ -62,9 +62,7 @@ func (v *virtualBuilder) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name s
 func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 	entry := v.entry(v.plan.Hostname)
 	entry.Addresses = []string{v.plan.Address}
-	for i, p := range view.Priorities {
-		entry.Endpoints = append(entry.Endpoints, v.endpoints(i, p)...)
-	}
+	entry.Endpoints = v.endpoints(view.Priorities)
 	entry.Resolution = resolution(entry.Endpoints)
 	v.add(snapshot.ServiceEntry, view.Mesh, v.plan.Hostname, entry)
 

@@ -1,18 +1,50 @@
 package istio
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
 	networking "istio.io/api/networking/v1alpha3"
+	"k8s.io/apimachinery/pkg/labels"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// endpoints are the endpoints of one priority. None has a locality: it would split the
+// endpoints are the endpoints of all priorities. None has a locality: it would split the
 // priority, and for host names that DNS resolves Istio keeps only one locality.
-func (v *virtualBuilder) endpoints(priority int, p snapshot.Priority) []*networking.WorkloadEntry {
+func (v *virtualBuilder) endpoints(priorities []snapshot.Priority) []*networking.WorkloadEntry {
+	named := slices.ContainsFunc(priorities, hasNamedGateways)
+	var out []*networking.WorkloadEntry
+	for i, p := range priorities {
+		endpoints := v.priority(p, named)
+		if i > 0 {
+			for _, e := range endpoints {
+				e.Labels[priorityLabel+strconv.Itoa(i)] = "true"
+			}
+		}
+		out = append(out, endpoints...)
+	}
+	return out
+}
+
+// hasNamedGateways reports whether DNS has to resolve the address of a gateway.
+func hasNamedGateways(p snapshot.Priority) bool {
+	for _, t := range p.Targets {
+		for _, gw := range t.Through {
+			if slices.ContainsFunc(gw.Addresses, isName) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// priority are the endpoints of one priority; named is true if DNS resolves addresses of
+// the host, in any priority.
+func (v *virtualBuilder) priority(p snapshot.Priority, named bool) []*networking.WorkloadEntry {
 	var out []*networking.WorkloadEntry
 	scale := 1
 	for _, t := range p.Targets {
@@ -23,31 +55,39 @@ func (v *virtualBuilder) endpoints(priority int, p snapshot.Priority) []*network
 	dialled := map[string]bool{}
 	for _, t := range p.Targets {
 		if len(t.Through) == 0 {
-			out = append(out, v.pods(t.Backing)...)
+			for _, pod := range v.pods(t.Backing) {
+				pod.Weight = uint32(scale)
+				out = append(out, pod)
+			}
 			continue
 		}
 		// Services behind the same gateways are one endpoint to callers.
 		at := t.Through[0].Service.String()
-		if !dialled[at] && v.hasEndpoints(p.Targets, t) {
-			dialled[at] = true
-			out = append(out, v.gateways(t, uint32(scale/addresses(t.Through)))...)
+		if dialled[at] {
+			continue
 		}
+		dialled[at] = true
+		groups := groupByLabels(v.behind(t, p.Targets), uint32(scale/addresses(t.Through)))
+		if !named {
+			groups = v.overlapping(groups)
+		}
+		out = append(out, v.gateways(t.Through, groups)...)
 	}
 	even(out)
-	if priority > 0 {
-		for _, e := range out {
-			e.Labels[priorityLabel+strconv.Itoa(priority)] = "true"
-		}
-	}
 	return out
 }
 
-// hasEndpoints reports whether any service behind the gateways of a target has
-// pods to pass connections on to.
-func (v *virtualBuilder) hasEndpoints(targets []snapshot.VirtualTarget, t snapshot.VirtualTarget) bool {
-	return slices.ContainsFunc(targets, func(o snapshot.VirtualTarget) bool {
-		return len(o.Through) > 0 && o.Through[0].Service == t.Through[0].Service && len(v.pods(o.Backing)) > 0
-	})
+// behind are the labels of the pods behind the gateways of a target.
+func (v *virtualBuilder) behind(t snapshot.VirtualTarget, targets []snapshot.VirtualTarget) []map[string]string {
+	var out []map[string]string
+	for _, o := range targets {
+		if len(o.Through) > 0 && o.Through[0].Service == t.Through[0].Service {
+			for _, pod := range v.pods(o.Backing) {
+				out = append(out, pod.Labels)
+			}
+		}
+	}
+	return out
 }
 
 // pods are the pods behind a service that have its port.
@@ -67,37 +107,55 @@ func (v *virtualBuilder) pods(b *snapshot.BackingPlan) []*networking.WorkloadEnt
 	return out
 }
 
-// gateways are the endpoints for the pods behind a service, weighted by their number:
-// once, or with subsets once for each set of labels that the subsets use.
-func (v *virtualBuilder) gateways(t snapshot.VirtualTarget, scale uint32) []*networking.WorkloadEntry {
-	var groups []labelGroup
-	for _, pod := range v.pods(t.Backing) {
-		labels := map[string]string{}
-		for _, s := range v.plan.Subsets {
-			for k := range s.Labels {
-				if value, ok := pod.Labels[k]; ok {
-					labels[k] = value
-				}
+// overlapping adds groups of groups: of all, and of those that each subset selects. A
+// proxy takes the first of several endpoints with one address among those that a subset
+// selects, so its weight is that of all the pods, and the weights of clusters stay right.
+// Where DNS resolves addresses, a proxy takes all of them and adds up their weights.
+func (v *virtualBuilder) overlapping(groups []labelGroup) []labelGroup {
+	if len(groups) < 2 {
+		return groups
+	}
+	var all []labelGroup
+	for _, subset := range append([]snapshot.Subset{{}}, v.plan.Subsets...) {
+		selector := labels.SelectorFromSet(subset.Labels)
+		var sum labelGroup
+		for _, g := range groups {
+			if !selector.Matches(labels.Set(g.labels)) {
+				continue
 			}
+			if sum.weight == 0 {
+				sum.labels = maps.Clone(g.labels)
+			}
+			maps.DeleteFunc(sum.labels, func(k, value string) bool {
+				other, ok := g.labels[k]
+				return !ok || other != value
+			})
+			sum.weight += g.weight
 		}
-		key := labelKey(labels)
-		at := slices.IndexFunc(groups, func(g labelGroup) bool { return labelKey(g.labels) == key })
-		if at < 0 {
-			groups = append(groups, labelGroup{labels: labels})
-			at = len(groups) - 1
-		}
-		groups[at].weight += scale
+		all = append(all, sum)
 	}
-	if len(groups) == 0 { // the pods are those of another service there
-		groups = []labelGroup{{weight: scale}}
-	}
+	all = append(all, groups...)
+	slices.SortStableFunc(all, func(a, b labelGroup) int { return cmp.Compare(b.weight, a.weight) })
+	seen := map[string]bool{}
+	all = slices.DeleteFunc(all, func(g labelGroup) bool {
+		key := labelKey(g.labels)
+		again := seen[key] || g.weight == 0
+		seen[key] = true
+		return again
+	})
+	// Of several endpoints with one address, Istio compares only the last one with those
+	// that follow. When one group is left, it must find a difference.
+	return append(all, all[0])
+}
+
+// gateways are the addresses of gateways, once for each group of pods behind them.
+func (v *virtualBuilder) gateways(through []snapshot.GatewayPlan, groups []labelGroup) []*networking.WorkloadEntry {
 	var out []*networking.WorkloadEntry
-	for _, gw := range t.Through {
+	for _, gw := range through {
+		ports := map[string]uint32{v.portName(): gw.Port}
 		for _, address := range gw.Addresses {
 			for _, g := range groups {
-				out = append(out, &networking.WorkloadEntry{
-					Address: address, Ports: map[string]uint32{v.portName(): gw.Port}, Labels: mutual(g.labels), Weight: g.weight,
-				})
+				out = append(out, &networking.WorkloadEntry{Address: address, Ports: ports, Labels: mutual(g.labels), Weight: g.weight})
 			}
 		}
 	}

@@ -14,9 +14,11 @@ func (v *virtualBuilder) homes() {
 		host := snapshot.PassedAs(v.plan.Ref, mesh.HostnameSuffix)
 		entry := v.entry(host)
 		entry.ExportTo = gatewayNamespaces(mesh)
-		for i, b := range home {
-			entry.Endpoints = append(entry.Endpoints, v.endpoints(i, snapshot.Priority{Targets: []snapshot.VirtualTarget{{Backing: b}}})...)
+		var priorities []snapshot.Priority
+		for _, b := range home {
+			priorities = append(priorities, snapshot.Priority{Targets: []snapshot.VirtualTarget{{Backing: b}}})
 		}
+		entry.Endpoints = v.endpoints(priorities)
 		entry.Resolution = resolution(entry.Endpoints)
 		v.add(snapshot.ServiceEntry, mesh, host, entry)
 		if len(home) < 2 && len(v.plan.Subsets) == 0 {
