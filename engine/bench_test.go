@@ -77,6 +77,28 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
+// BenchmarkStatus is a status of one Destination that was written, where all is stored.
+func BenchmarkStatus(b *testing.B) {
+	for _, size := range sizes[:4] {
+		b.Run(title(size.Size), func(b *testing.B) {
+			in := enginetest.World(size.Size)
+			in = echo(in, engine.Translate(in).Output)
+			benchmarkEdits(b, in, statusWritten(in, 1), statusWritten(in, 2))
+		})
+	}
+}
+
+// statusWritten is the input with another status of its first Destination.
+func statusWritten(in *snapshot.Input, generation int64) *snapshot.Input {
+	out, management := *in, *in.Management
+	out.Management = &management
+	management.Destinations = slices.Clone(management.Destinations)
+	d := *management.Destinations[0]
+	d.Status.ObservedGeneration = generation
+	management.Destinations[0] = &d
+	return &out
+}
+
 // benchmarkEdits goes from one edit of a world to the other and back.
 func benchmarkEdits(b *testing.B, in *snapshot.Input, edits ...*snapshot.Input) {
 	b.Helper()
@@ -147,4 +169,20 @@ func allowing(in *snapshot.Input, path string) *snapshot.Input {
 	p.Spec.AllowedPaths = []string{path}
 	management.AccessPolicies = []*networkingv1.AccessPolicy{p}
 	return &out
+}
+
+// BenchmarkEditSharedPods is one edit of an AccessPolicy on many services over the pods of
+// one that is closed to most callers.
+func BenchmarkEditSharedPods(b *testing.B) {
+	for _, services := range []int{1, 100, 1_000} {
+		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
+			in := overOnePod(services, func(int) string { return "many" })
+			translator := engine.New(engine.Options{})
+			edits := []*snapshot.Input{laxOn(in, 1, "/a"), laxOn(in, 1, "/b")}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				translator.Translate(edits[i%2])
+			}
+		})
+	}
 }

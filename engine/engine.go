@@ -2,17 +2,33 @@
 // asked for, to what every cluster is to have. It is pure: the same input gives
 // the same bytes, and nothing here reads, writes, waits or logs.
 //
+// Two rules hold for everything below:
+//
+//   - A tenant's reach ends at its namespace. Who may edit one namespace of one cluster
+//     must not change anything outside of it through meshctl. For each object that is
+//     read, ask who may write it: what decides about others (which control planes,
+//     gateways and names there are) needs evidence that an editor of a namespace cannot
+//     write.
+//
+//   - Doubt keeps what protects. What is briefly missing, cannot be read or cannot be
+//     decided withdraws nothing; it is reported.
+//
 //   - engine.go: Translator, which calls discovery, the planner, the renderers and
 //     the writer of statuses, and keeps what did not change
+//
 //   - meshes.go: the kinds of mesh there are
+//
 //   - parts.go: the objects that follow from a plan
 package engine
 
 import (
+	"slices"
+
 	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/policy"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/status"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // Translate translates one input.
@@ -31,6 +47,7 @@ type Translator struct {
 	state     *snapshot.State
 	detectors []discovery.Detector
 	clusters  map[string]*clusterCache
+	names     *discovery.StoredNames
 	planner   policy.Planner
 	parts     partCache
 	statuses  status.Writer
@@ -41,8 +58,18 @@ type clusterCache struct {
 	from   *snapshot.Cluster
 	stored *snapshot.Management
 	found  *snapshot.Discovered
+	// installed are the namespaces of control planes that the Settings name.
+	installed []string
 	// distinct is found with the names that it has beside the other clusters.
 	distinct *snapshot.Discovered
+}
+
+// outdated reports whether what was found depends on stored objects that have changed.
+func (c *clusterCache) outdated(m *snapshot.Management) bool {
+	all := c.from.Sync == snapshot.Unsynced
+	return (all || c.found.UsedMeshes) && !snapshot.SameSlice(c.stored.Meshes, m.Meshes) ||
+		(all || c.found.UsedWorkloads) && !snapshot.SameSlice(c.stored.Workloads, m.Workloads) ||
+		all && !snapshot.SameSlice(c.stored.Destinations, m.Destinations)
 }
 
 // New returns a Translator.
@@ -54,6 +81,7 @@ func New(options Options) *Translator {
 	return &Translator{
 		detectors: detectors(meshes),
 		clusters:  map[string]*clusterCache{},
+		names:     &discovery.StoredNames{},
 		planner:   policy.Planner{Dialects: dialects(meshes)},
 		parts:     partCache{kinds: meshes},
 	}
@@ -73,19 +101,22 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 }
 
 // discover discovers again in each cluster that changed. For one that was never
-// read, it takes what is stored of it.
+// read, it takes what is stored of it. Names depend on all clusters, and on what is
+// stored.
 func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 	out := make([]*snapshot.Discovered, 0, len(in.Clusters))
 	next := make(map[string]*clusterCache, len(in.Clusters))
-	options := discovery.Options{Namespace: in.Management.Namespace, Detectors: t.detectors}
+	settings := virtualmesh.SettingsInForce(in.Management.Settings)
+	options := discovery.Options{Namespace: in.Management.Namespace, Detectors: t.detectors, Stored: in.Management}
+	same := len(in.Clusters) == len(t.clusters)
 	for _, c := range in.Clusters {
 		was := t.clusters[c.Name]
-		now := &clusterCache{from: c}
+		options.Installed = virtualmesh.ControlPlaneNamespaces(settings, c.Name)
+		now := &clusterCache{from: c, stored: in.Management, installed: options.Installed}
 		switch {
-		case was != nil && was.from == c && (c.Sync != snapshot.Unsynced || sameStored(was.stored, in.Management)):
+		case was != nil && was.from == c && slices.Equal(was.installed, now.installed) && !was.outdated(in.Management):
 			now = was
 		case c.Sync == snapshot.Unsynced:
-			now.stored = in.Management
 			now.found = discovery.FromStored(c.Name, in.Management)
 		default:
 			now.found = discovery.Discover(c, options)
@@ -95,22 +126,26 @@ func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 		}
 		next[c.Name] = now
 		out = append(out, now.found)
+		same = same && was != nil && was.found == now.found
 	}
-	for i, d := range discovery.Distinct(out) {
-		now, was := next[d.Cluster], t.clusters[d.Cluster]
-		now.distinct = d
-		if was != nil {
-			now.distinct = discovery.Reuse(was.distinct, d)
+	names := t.names.Update(in.Management)
+	same = same && names == t.names
+	if !same {
+		out = discovery.Distinct(out, names)
+	}
+	for i, d := range out {
+		was := t.clusters[d.Cluster]
+		switch {
+		case same:
+			d = was.distinct
+		case was != nil:
+			d = discovery.Reuse(was.distinct, d)
 		}
-		out[i] = now.distinct
+		out[i], next[d.Cluster].distinct = d, d
 	}
+	t.names = names
 	t.clusters = next
 	return out
-}
-
-// sameStored reports whether the stored discovered objects are the same lists.
-func sameStored(a, b *snapshot.Management) bool {
-	return a == b || (snapshot.SameSlice(a.Meshes, b.Meshes) && snapshot.SameSlice(a.Workloads, b.Workloads) && snapshot.SameSlice(a.Destinations, b.Destinations))
 }
 
 func clusterNames(in *snapshot.Input) []string {

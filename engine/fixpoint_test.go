@@ -120,7 +120,11 @@ func echo(in *snapshot.Input, out *snapshot.Output) *snapshot.Input {
 		return p
 	})
 	m.Settings = copies(m.Settings, (*settingsv1.Settings).DeepCopy)
-	m.VirtualDestinations = copies(m.VirtualDestinations, (*enterprisev1beta1.VirtualDestination).DeepCopy)
+	m.VirtualDestinations = copies(m.VirtualDestinations, func(v *enterprisev1beta1.VirtualDestination) *enterprisev1beta1.VirtualDestination {
+		v = v.DeepCopy()
+		stored(statuses[snapshot.RefOf(snapshot.VirtualDestination, v)], &v.Status)
+		return v
+	})
 	m.ServiceDependencies = copies(m.ServiceDependencies, (*enterprisev1beta1.ServiceDependency).DeepCopy)
 	return &next
 }

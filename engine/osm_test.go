@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/meshctl/meshctl/engine"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -23,7 +26,7 @@ func TestAccountsAreJudgedAnew(t *testing.T) {
 	require.NoError(t, err)
 	services := []string{"shared", "sharer", "all-1", "all-2", "v1", "root", "two-accounts", "mixed", "ports"}
 	all := in.Management.AccessPolicies
-	refused, accepted := 0, 0
+	refused, accepted, keptOut := 0, 0, 0
 	for seed := range int64(20) {
 		r := rand.New(rand.NewSource(seed))
 		translator := engine.New(engine.Options{})
@@ -46,11 +49,64 @@ func TestAccountsAreJudgedAnew(t *testing.T) {
 				if issue.Severity == snapshot.Error {
 					refused++
 				}
+				if issue.Code == snapshot.PodsShared {
+					keptOut++
+				}
 			}
+			requireKeptOut(t, full, fmt.Sprintf("seed %d, round %d", seed, round))
 		}
 	}
 	assert.Positive(t, accepted)
 	assert.Positive(t, refused)
+	assert.Positive(t, keptOut)
+}
+
+// requireKeptOut: whoever may call pods is allowed by the policies on each service in
+// front of them that has any.
+func requireKeptOut(t *testing.T, state *snapshot.State, at string) {
+	t.Helper()
+	valid := map[snapshot.Ref][]*networkingv1.AccessPolicy{}
+	for _, p := range state.Plan.Policies {
+		for _, v := range p.Verdicts {
+			if policy, ok := p.Policy.(*networkingv1.AccessPolicy); ok && !slices.ContainsFunc(v.Issues, func(i snapshot.Issue) bool {
+				return i.Severity == snapshot.Error && i.Code != snapshot.PodsShared && i.Code != snapshot.FieldConflict
+			}) {
+				valid[v.Destination] = append(valid[v.Destination], policy)
+			}
+		}
+	}
+	fronts := map[snapshot.Account][]*snapshot.DestinationPlan{}
+	for _, workload := range state.Plan.Workloads {
+		k := workload.Spec.Kubernetes
+		account := snapshot.Account{Namespace: k.Controller.Namespace, Name: k.ServiceAccountName}
+		for d := range state.Plan.Destinations.All() {
+			service := d.Destination.Spec.KubeService
+			if len(service.WorkloadSelectorLabels) > 0 && service.Ref.Namespace == account.Namespace && inventory.MatchLabels(service.WorkloadSelectorLabels, k.PodLabels) {
+				fronts[account] = append(fronts[account], d)
+			}
+		}
+	}
+	for d := range state.Plan.Destinations.All() {
+		for _, g := range d.Grants {
+			for _, front := range fronts[g.To] {
+				for _, caller := range g.From {
+					require.True(t, len(valid[front.Ref]) == 0 || slices.ContainsFunc(valid[front.Ref], func(p *networkingv1.AccessPolicy) bool {
+						return p.Name == g.Rule.Origin.Ref.Name || allowsGrant(&p.Spec, caller, g)
+					}), "%s: %s lets %s call pods of %s", at, g.Rule.Origin.Ref, caller, front.Ref)
+				}
+			}
+		}
+	}
+}
+
+// allowsGrant reports whether a policy allows a caller all that a grant does.
+func allowsGrant(spec *networkingv1.AccessPolicySpec, caller snapshot.Account, g *snapshot.Grant) bool {
+	workload := &discoveryv1.KubernetesWorkload{
+		Controller: commonv1.ClusterObjectRef{Namespace: caller.Namespace, ClusterName: "cluster-1"}, ServiceAccountName: caller.Name,
+	}
+	paths := len(spec.AllowedPaths) == 0 || len(g.Rule.Paths) > 0 && !slices.ContainsFunc(g.Rule.Paths, func(p string) bool { return !anyPattern(spec.AllowedPaths, p) })
+	methods := len(spec.AllowedMethods) == 0 || slices.Equal(spec.AllowedMethods, g.Rule.Methods)
+	return inventory.SelectsIdentity(spec.SourceSelector, workload) && paths && methods && (len(spec.AllowedPorts) == 0 || g.Ports != nil)
 }
 
 // change takes a policy away, or adds one on one or two services; the list stays

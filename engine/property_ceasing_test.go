@@ -43,7 +43,11 @@ func (w *randomWorld) editAccess() {
 	at := w.r.Intn(len(w.access))
 	p := w.access[at].DeepCopy()
 	p.Generation++
-	p.Spec.DestinationSelector = w.destinations()
+	if w.r.Intn(2) == 0 {
+		w.fillAccess(&p.Spec)
+	} else {
+		p.Spec.DestinationSelector = w.destinations()
+	}
 	w.access[at] = p
 }
 

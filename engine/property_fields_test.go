@@ -24,7 +24,7 @@ func TestRandomWorldsHaveEveryField(t *testing.T) {
 	traffic, virtual := map[string]bool{}, map[string]bool{}
 	for seed := range int64(rounds) {
 		w := newRandomWorld(seed)
-		for range 12 {
+		for range 40 {
 			w.change()
 			for _, p := range w.traffic {
 				for _, field := range snapshot.FieldsIn(p.Spec) {

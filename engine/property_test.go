@@ -259,6 +259,7 @@ func newRandomWorld(seed int64) *randomWorld {
 	w.meshes = w.base.Management.VirtualMeshes
 	w.changeExternals()
 	for range 4 {
+		w.sharePods()
 		w.addTraffic()
 		w.addAccess()
 		w.changeDependencies()
@@ -307,8 +308,10 @@ func (w *randomWorld) change() {
 		{"store what is in force", w.store},
 		{"change external services", w.changeExternals},
 		{"change a cluster", w.changeCluster},
+		{"have services share pods", w.sharePods},
 		{"fail a write", w.failWrite},
 		{"freeze or thaw a cluster", w.freeze},
+		{"store another name or address", w.storeOther},
 	}
 	c := changes[w.r.Intn(len(changes))]
 	w.last = c.name
@@ -364,6 +367,9 @@ func (w *randomWorld) destinations() []commonv1.DestinationSelector {
 			Labels: map[string]string{"federated": "true"}, Clusters: []string{d.ClusterName},
 		}}}
 	default:
+		if w.r.Intn(3) == 0 {
+			d.Name = sharingService(w.r.Intn(sharingServices))
+		}
 		return []commonv1.DestinationSelector{{KubeServiceRefs: &commonv1.KubeServiceRefs{Services: []commonv1.ClusterObjectRef{
 			{Name: d.Name, Namespace: d.Namespace, ClusterName: d.ClusterName},
 		}}}}
@@ -415,19 +421,6 @@ func (w *randomWorld) fill(spec *networkingv1.TrafficPolicySpec) {
 	}
 }
 
-func (w *randomWorld) addAccess() {
-	w.n++
-	w.access = append(slices.Clone(w.access), &networkingv1.AccessPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh", Generation: 1},
-		Spec: networkingv1.AccessPolicySpec{
-			DestinationSelector: w.destinations(),
-			SourceSelector: []commonv1.IdentitySelector{{KubeServiceAccountRefs: &commonv1.KubeServiceAccountRefs{ServiceAccounts: []commonv1.ClusterObjectRef{{
-				Name: "default", ClusterName: enginetest.Cluster(w.r.Intn(randomClusters + 1)),
-			}}}}},
-		},
-	})
-}
-
 func (w *randomWorld) changeVirtualMesh() {
 	vm := w.base.Management.VirtualMeshes[0].DeepCopy()
 	vm.Generation++
@@ -461,6 +454,7 @@ func (w *randomWorld) store() {
 	w.stored, w.storedWorkloads = nil, nil
 	state := engine.Translate(w.input())
 	w.storePolicies(state)
+	w.storeVirtual(state)
 	statuses := map[snapshot.Ref]*discoveryv1.DestinationStatus{}
 	workloads := map[snapshot.Ref]*discoveryv1.WorkloadStatus{}
 	for s := range state.Output.Statuses.All() {

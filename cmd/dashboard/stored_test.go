@@ -164,6 +164,16 @@ spec:
       serviceAccountName: istiod
       containers: [{name: discovery, image: "docker.io/istio/pilot:1.31.1"}]
 ---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: istio-sidecar-injector, labels: {app: sidecar-injector, istio.io/rev: default}}
+webhooks:
+- name: namespace.sidecar-injector.istio.io
+  clientConfig: {service: {name: istiod, namespace: istio-system, path: /inject}}
+  namespaceSelector: {matchLabels: {nothing: is-injected}}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+---
 apiVersion: v1
 kind: Service
 metadata: {name: reviews, namespace: bookinfo, annotations: {discovery.mesh.gloo.solo.io/enabled: "true"}}

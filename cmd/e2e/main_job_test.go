@@ -62,6 +62,7 @@ func TestMainJob(t *testing.T) {
 	w.describes()
 	w.edits()
 	w.reportsProblems()
+	w.resistsTenant()
 	w.reportsCeasedPolicy()
 	w.updatesDashboard()
 	w.freezes()

@@ -225,6 +225,11 @@ func accessDifferences() []difference {
 		},
 		{"`allowedPorts`", "Written unchanged, although Istio matches the ports of pods.", "Ports of the service, translated to those of its pods."},
 		{"a service without a selector", "The policy would apply to the whole namespace.", "The policy is rejected on that service."},
+		{
+			"policies on services with the same pods",
+			"Whom the policies on one of the services allow may call all of its pods.",
+			"Callers must be allowed by the policies on each of the services that has any. A warning says so where that makes a difference.",
+		},
 		{"a gateway that stays open", "ACCEPTED, although everybody may call.", "ACCEPTED, with a warning."},
 	}
 }
@@ -272,6 +277,16 @@ func virtualMeshDifferences() []difference {
 func federationDifferences() []difference {
 	return []difference{
 		{
+			"which Services are gateways",
+			"Every Service with the labels, in any namespace, with the `externalIPs` that it claims.",
+			"Those in the namespace of the control plane, and those that a VirtualMesh names (by reference, or with their namespace) or whose namespace the Settings name in `discovery.istio.gatewayNamespaces`. Only the latter may use `externalIPs`. Others are reported.",
+		},
+		{
+			"gateways that `globalAccessPolicy` leaves open",
+			"Every Service with the labels, in any namespace.",
+			"The same as above; `status.openGateways` of the VirtualMesh lists them.",
+		},
+		{
 			"names that an east-west gateway passes",
 			"Every name with the host name suffix, including services of other meshes.",
 			"Names of services in its own cluster, and those by which VirtualDestinations are passed on.",
@@ -305,7 +320,7 @@ func federationDifferences() []difference {
 		{
 			"virtual IP addresses of federated names",
 			"Two names can get the same address, or one that Istio assigns itself (240.240.0.0/16).",
-			"The second name gets the next free address; the first one keeps its own. Addresses of Istio are not used.",
+			"The second name gets the next free address; whoever has an address, by the status of its Destination or VirtualDestination, keeps it. Addresses of Istio are not used.",
 		},
 	}
 }

@@ -11,7 +11,7 @@ func generatedDifferences() []difference {
 		{
 			"hand-written objects that intersect with a policy",
 			"VirtualServices and DestinationRules are compared, only with `--disallow-intersecting-config`.",
-			"Always compared, with AuthorizationPolicies, Sidecars, and ServiceEntries for the hosts of VirtualDestinations and external services as well. The policy warns; with the flag it is rejected.",
+			"Always compared, with AuthorizationPolicies, Sidecars, and ServiceEntries for the hosts of VirtualDestinations and external services as well. The policy warns; with the flag it is rejected. An object counts as generated only with the labels of this management plane and of its own cluster, with which it is deleted unless it is wanted.",
 		},
 		{
 			"generated objects of a policy that is rejected for that reason",
@@ -49,6 +49,16 @@ func statusDifferences() []difference {
 func discoveryDifferences() []difference {
 	return []difference{
 		{
+			"what counts as a control plane",
+			"Every Deployment that looks like one, in any namespace.",
+			"It needs evidence that an editor of its namespace cannot write: the MutatingWebhookConfiguration of its injector, or the MeshConfig of Open Service Mesh; else `discovery.controlPlanes` of the Settings has to name its namespace. What is ignored is reported.",
+		},
+		{
+			"two control planes with the same revision",
+			"The pods belong to one of them at random.",
+			"Workloads stay with the one that they had; new ones belong to none. Both are reported.",
+		},
+		{
 			"what is read",
 			"Endpoints, one ConfigMap, one name for istiod.",
 			"EndpointSlices, the ConfigMap of each revision, images by tag or digest.",
@@ -67,6 +77,11 @@ func discoveryDifferences() []difference {
 			"Services with the discovery annotation",
 			"Belong to the last mesh of their cluster.",
 			"Belong to the mesh for which their namespace is labelled; to none if only Open Service Mesh could have them and does not monitor the namespace.",
+		},
+		{
+			"names of Meshes, Workloads and Destinations",
+			"Two sources can have the same name, and overwrite each other.",
+			"A name belongs to the source that is stored with it. A Service, workload, control plane or cluster that comes later gets a name with a hash, and keeps it; an issue says so.",
 		},
 		{
 			"version of a control plane whose image has a digest only",

@@ -56,6 +56,16 @@ func (w *fixture) populate(name string, config *rest.Config) {
 	documents := []byte(`{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: bookinfo, labels: {istio-injection: enabled}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: istio-sidecar-injector, labels: {app: sidecar-injector, istio.io/rev: default}}
+webhooks:
+- name: namespace.sidecar-injector.istio.io
+  clientConfig: {service: {name: istiod, namespace: istio-system, path: /inject}}
+  namespaceSelector: {matchLabels: {nothing: is-injected}}
+  sideEffects: None
+  admissionReviewVersions: [v1]
 `)
 	files, err := filepath.Glob("../../testdata/translate/bookinfo/in/" + name + "/*.yaml")
 	require.NoError(w.t, err)
@@ -67,7 +77,7 @@ func (w *fixture) populate(name string, config *rest.Config) {
 	objects, err := kube.Decode(documents)
 	require.NoError(w.t, err)
 	uids := map[types.UID]types.UID{}
-	for _, kind := range []string{"Namespace", "Node", "ServiceAccount", "ConfigMap", "Service", "Deployment", "ReplicaSet", "Pod", "EndpointSlice"} {
+	for _, kind := range []string{"Namespace", "MutatingWebhookConfiguration", "Node", "ServiceAccount", "ConfigMap", "Service", "Deployment", "ReplicaSet", "Pod", "EndpointSlice"} {
 		for _, o := range objects {
 			if o.GetKind() == kind {
 				w.write(client, o, uids)

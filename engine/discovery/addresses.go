@@ -11,12 +11,10 @@ import (
 )
 
 // externalAddresses lists where a Service can be reached from outside its
-// cluster: each address once, IPs first, ascending.
+// cluster: each address once, IPs first, ascending. externalIPs are not among them: the
+// editor of a Service can write any address there, and status only the cluster.
 func (x *Index) externalAddresses(s *corev1.Service, backing []*workload) []discoveryv1.ExternalAddress {
 	var out []discoveryv1.ExternalAddress
-	for _, ip := range s.Spec.ExternalIPs {
-		out = append(out, discoveryv1.ExternalAddress{Ip: ip})
-	}
 	switch s.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
 		for _, ingress := range s.Status.LoadBalancer.Ingress {

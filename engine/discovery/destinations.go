@@ -74,6 +74,7 @@ func (x *Index) kubeService(s *corev1.Service, backing []*workload) *discoveryv1
 		Region:                 x.regionOfWorkloads(backing),
 		EndpointSubsets:        x.endpointSubsets(s, backing),
 		ExternalAddresses:      x.externalAddresses(s, backing),
+		ExternalIPs:            slices.Compact(slices.Sorted(slices.Values(s.Spec.ExternalIPs))),
 		ServiceType:            serviceType(s.Spec.Type),
 	}
 }

@@ -14,6 +14,12 @@ type Options struct {
 	Namespace string
 	// Detectors are the kinds of mesh to look for; Detectors() if nil.
 	Detectors []Detector
+	// Stored are the discovered objects as stored: what is in doubt stays as it was. May be
+	// nil.
+	Stored *snapshot.Management
+	// Installed are the namespaces of the cluster in which everything that looks like a
+	// control plane is one.
+	Installed []string
 }
 
 func (o Options) namespace() string {
@@ -25,9 +31,10 @@ func (o Options) namespace() string {
 
 // Discover lists what a cluster's objects show of meshes. It reads c and opts
 // only; the result shares label maps with c, so both must stay unchanged. It ignores
-// c.Sync: the caller decides whether c is complete.
+// c.Sync: the caller decides whether c is complete. Names are unique within the
+// cluster; those that objects really have are the business of Distinct.
 func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
-	x := newIndex(c, opts.namespace())
+	x := newIndex(c, opts)
 	all := opts.Detectors
 	if all == nil {
 		all = detectors
@@ -39,7 +46,8 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	workloads := x.findWorkloads(kinds)
 	destinations := x.findDestinations(kinds, workloads)
 
-	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations}
+	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations, Clashes: x.clashes,
+		UsedMeshes: x.usedMeshes, UsedWorkloads: x.lastMesh != nil}
 	for _, k := range kinds {
 		for _, p := range k.controlPlanes {
 			out.Meshes = append(out.Meshes, p.Mesh)

@@ -221,9 +221,10 @@ func TestExternalAddresses(t *testing.T) {
 		isKind  bool
 		fixed   []string
 		want    []discoveryv1.ExternalAddress
+		claimed []string
 	}{
 		"cluster IP":           {kind: corev1.ServiceTypeClusterIP, node: []corev1.NodeAddress{host}},
-		"fixed, each once":     {kind: corev1.ServiceTypeClusterIP, fixed: []string{"2.2.2.2", "1.1.1.1", "2.2.2.2"}, want: []discoveryv1.ExternalAddress{ip("1.1.1.1"), ip("2.2.2.2")}},
+		"fixed, each once":     {kind: corev1.ServiceTypeClusterIP, fixed: []string{"2.2.2.2", "1.1.1.1", "2.2.2.2"}, claimed: []string{"1.1.1.1", "2.2.2.2"}},
 		"balancer, none yet":   {kind: corev1.ServiceTypeLoadBalancer, node: []corev1.NodeAddress{host}},
 		"balancer":             {kind: corev1.ServiceTypeLoadBalancer, ingress: []corev1.LoadBalancerIngress{{Hostname: "b"}, {IP: "2.2.2.2", Hostname: "c"}, {Hostname: "a"}, {}}, want: []discoveryv1.ExternalAddress{ip("2.2.2.2"), dns("a"), dns("b")}},
 		"node, external IP":    {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{inside, host, address(corev1.NodeExternalIP, "3.3.3.3"), address(corev1.NodeExternalDNS, "x")}, want: []discoveryv1.ExternalAddress{ip("3.3.3.3")}},
@@ -242,7 +243,9 @@ func TestExternalAddresses(t *testing.T) {
 				n.Spec.ProviderID = "kind://docker/kind/node-1"
 			}
 			s.Spec.Type, s.Spec.ExternalIPs, s.Status.LoadBalancer.Ingress = c.kind, c.fixed, c.ingress
-			assert.Equal(t, c.want, b.destination(t).ExternalAddresses)
+			got := b.destination(t)
+			assert.Equal(t, c.want, got.ExternalAddresses)
+			assert.Equal(t, c.claimed, got.ExternalIPs)
 		})
 	}
 }

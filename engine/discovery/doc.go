@@ -21,10 +21,12 @@
 //   - discover.go: Discover; stored.go: the same from what is stored of a cluster
 //   - index.go: the objects of a cluster, indexed
 //   - detector.go: what a Detector is, and the list of them; istio*.go, osm.go: one each
+//   - evidence.go: which Deployments are believed to be control planes
 //   - resolve.go: which control plane a sidecar belongs to
 //   - workloads.go; destinations.go, with namespaces.go (Services without workloads),
 //     selection.go, endpoints.go, addresses.go and region.go
-//   - names.go: unique names; distinct.go: the same across clusters
+//   - names.go: names that are unique in a cluster; distinct.go: among all clusters;
+//     storednames.go: the names that stored objects have
 //   - reuse.go: keeps objects that did not change
 //   - image.go: names of container images
 //
@@ -34,6 +36,6 @@
 // a Workload has -<kind> appended. Characters that names may not have are
 // replaced, and what is longer than 63 characters, the kind included, is cut
 // to its first 31 and a hash. Of two sources with the same name (a-b in c, and a in
-// b-c), the first by namespace and name keeps it; the other has a short hash
-// appended, and an issue.
+// b-c), the one that is stored with it keeps it, or else the first by cluster,
+// namespace and name; the other has a hash appended, and an issue.
 package discovery

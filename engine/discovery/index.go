@@ -39,8 +39,19 @@ type Index struct {
 	// slices are the EndpointSlices of a Service.
 	slices map[key][]*endpointv1.EndpointSlice
 
+	injectors *injectors
+	// installed are the namespaces of control planes that the Settings name.
+	installed map[string]bool
+
+	stored     *snapshot.Management
+	usedMeshes bool
+	// lastMesh has the name of the mesh that a controller had; see stayed.
+	lastMesh map[key]string
+
 	// meshNames gives out the names of meshes of all kinds.
 	meshNames *names
+	// clashes are those of the result.
+	clashes map[snapshot.Ref]string
 
 	issues []snapshot.Issue
 }
@@ -65,7 +76,8 @@ type controller struct {
 	pods []*corev1.Pod
 }
 
-func newIndex(c *snapshot.Cluster, namespace string) *Index {
+func newIndex(c *snapshot.Cluster, opts Options) *Index {
+	namespace := opts.namespace()
 	x := &Index{
 		Cluster:     c.Name,
 		Deployments: ordered(c.Deployments),
@@ -77,8 +89,14 @@ func newIndex(c *snapshot.Cluster, namespace string) *Index {
 		nodes:       make(map[string]*corev1.Node, len(c.Nodes)),
 		configMaps:  make(map[key]*corev1.ConfigMap, len(c.ConfigMaps)),
 		meshConfigs: make(map[key]*osmconfigv1alpha2.MeshConfig, len(c.MeshConfigs)),
+		injectors:   newInjectors(c),
+		stored:      opts.Stored,
+		installed:   map[string]bool{},
 		meshNames:   newNames(snapshot.Mesh, 1),
 		slices:      make(map[key][]*endpointv1.EndpointSlice, len(c.Services)),
+	}
+	for _, namespace := range opts.Installed {
+		x.installed[namespace] = true
 	}
 	for _, n := range c.Nodes {
 		x.nodes[n.Name] = n
@@ -178,10 +196,13 @@ func (x *Index) namespaceRef(name string) snapshot.Ref {
 func (x *Index) Report(i snapshot.Issue) { x.issues = append(x.issues, i) }
 
 // name gives out the name of what is discovered from source.
-func (x *Index) name(n *names, name string, source snapshot.Ref) string {
-	name, issue := n.claim(name, source)
-	if issue != nil {
-		x.Report(*issue)
+func (x *Index) name(n *names, joined string, source snapshot.Ref) string {
+	name := n.claim(joined, source)
+	if name != joined {
+		if x.clashes == nil {
+			x.clashes = map[snapshot.Ref]string{}
+		}
+		x.clashes[snapshot.Ref{Kind: n.kind, Namespace: x.namespace, Name: name}] = joined
 	}
 	return name
 }

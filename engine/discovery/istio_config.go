@@ -12,6 +12,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	"sigs.k8s.io/yaml"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -44,8 +45,9 @@ type istioConfig struct {
 }
 
 // istioConfig reads the settings of a control plane. Settings that cannot be read are
-// reported and keep Istio's defaults: if the mesh disappeared because of a mistake in
-// its settings, so would everything that was generated for it.
+// reported and stay as they were last, as in the control plane itself; without that,
+// they are Istio's defaults. If the mesh disappeared because of a mistake in its
+// settings, so would everything that was generated for it.
 func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) istioConfig {
 	name := istioConfigMapName
 	if revision != istioDefault {
@@ -62,20 +64,44 @@ func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) istio
 	}
 	if !found {
 		issue.Severity = snapshot.Warning
-		issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so Istio's defaults are assumed: trust domain cluster.local, no smart DNS", istioConfigKey)
 		issue.Hint = fmt.Sprintf("if revision %q is installed with other settings, put them there; the control plane reads them from the same place", revision)
+		if last, ok := x.lastIstioConfig(mesh.Name, namespace); ok {
+			issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so its last settings stay: %s", istioConfigKey, last)
+			x.Report(issue)
+			return last
+		}
+		issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so Istio's defaults are assumed: trust domain cluster.local, no smart DNS", istioConfigKey)
 		x.Report(issue)
 		return istioConfig{}
 	}
 	config, err := parseIstioConfig(text)
 	config.rootNamespace = cmp.Or(config.rootNamespace, istioDefaultRoot)
 	if err != nil {
+		assumed := "these settings are assumed"
+		if last, ok := x.lastIstioConfig(mesh.Name, namespace); ok {
+			config, assumed = last, "its last settings stay"
+		}
 		config.remoteRoots = true // its caCertificates, if any, are not known
-		issue.Message = fmt.Sprintf("its key %q is not a valid MeshConfig (%v); these settings are assumed: %s", istioConfigKey, err, config)
+		issue.Message = fmt.Sprintf("its key %q is not a valid MeshConfig (%v); %s: %s", istioConfigKey, err, assumed, config)
 		issue.Hint = "correct it: the control plane does not accept it either"
 		x.Report(issue)
 	}
 	return config
+}
+
+// lastIstioConfig are the settings with which a mesh is stored; false if there are none.
+func (x *Index) lastIstioConfig(mesh, namespace string) (istioConfig, bool) {
+	last := x.storedMesh(mesh, namespace)
+	if last == nil || last.Spec.Istio == nil {
+		return istioConfig{}, false
+	}
+	spec := last.Spec.Istio
+	return istioConfig{
+		rootNamespace: cmp.Or(spec.RootNamespace, namespace), trustDomain: spec.TrustDomain, aliases: spec.TrustDomainAliases,
+		// What a variable of the control plane adds, it adds again.
+		peers:    slices.DeleteFunc(slices.Clone(spec.PeerTrustDomains), func(peer string) bool { return peer == discoveryv1.AnyTrustDomain }),
+		smartDNS: spec.SmartDnsProxyingEnabled, remoteRoots: true,
+	}, true
 }
 
 // String describes c in an issue.

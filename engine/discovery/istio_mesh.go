@@ -15,7 +15,12 @@ import (
 func istioControlPlanes(x *Index) []*ControlPlane {
 	var out []*ControlPlane
 	for _, d := range x.Deployments {
-		if pilot := pilotOf(d); pilot != nil {
+		pilot := pilotOf(d)
+		if pilot == nil {
+			continue
+		}
+		evidence := x.injectors.leadTo(d.Namespace, istiodRevision(d, pilot))
+		if x.believed(d, evidence, "Istio", "no MutatingWebhookConfiguration of an injector leads to it") {
 			out = append(out, istioControlPlane(x, d, pilot))
 		}
 	}

@@ -78,7 +78,12 @@ func osmNamespace(ns *corev1.Namespace) (Claim, bool) {
 func osmControlPlanes(x *Index) []*ControlPlane {
 	var out []*ControlPlane
 	for _, d := range x.Deployments {
-		if c := osmControllerOf(d); c != nil {
+		c := osmControllerOf(d)
+		if c == nil {
+			continue
+		}
+		evidence := x.injectors.unknown || x.meshConfigs[key{d.Namespace, osmConfigName}] != nil
+		if x.believed(d, evidence, "Open Service Mesh", "its namespace has no MeshConfig "+osmConfigName) {
 			out = append(out, osmControlPlane(x, d, c))
 		}
 	}
@@ -146,18 +151,22 @@ func (x *Index) osmVersion(d *appsv1.Deployment, c *corev1.Container, mesh snaps
 }
 
 // osmPermissive reports whether a mesh allows all calls. Without its settings the
-// controller does not.
+// controller does not; those that are gone stay as they were last.
 func (x *Index) osmPermissive(namespace string, mesh snapshot.Ref) bool {
 	if config := x.meshConfigs[key{namespace, osmConfigName}]; config != nil {
 		return config.Spec.Traffic.EnablePermissiveTrafficPolicyMode
 	}
+	assumed, permissive := "the mesh is assumed to deny what no policy allows", false
+	if last := x.storedMesh(mesh.Name, namespace); last != nil && last.Spec.Osm != nil {
+		assumed, permissive = "its last settings stay", last.Spec.Osm.PermissiveTrafficPolicyMode
+	}
 	x.Report(snapshot.Issue{
 		Code: snapshot.MeshUnreadable, Severity: snapshot.Warning, Target: mesh,
 		Ref:     snapshot.Ref{Kind: snapshot.MeshConfig, Cluster: x.Cluster, Namespace: namespace, Name: osmConfigName},
-		Message: fmt.Sprintf("there is no such MeshConfig of version %s, so the mesh is assumed to deny what no policy allows", snapshot.MeshConfig.Info().Version),
+		Message: fmt.Sprintf("there is no such MeshConfig of version %s, so %s", snapshot.MeshConfig.Info().Version, assumed),
 		Hint:    "install Open Service Mesh 1.2; its bootstrap creates the MeshConfig",
 	})
-	return false
+	return permissive
 }
 
 // flag is the value of a command-line flag, given as --flag=value or as two

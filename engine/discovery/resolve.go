@@ -16,6 +16,8 @@ type detected struct {
 type resolution struct {
 	// plane is nil if none can be chosen.
 	plane *ControlPlane
+	// among are the control planes of which none can be chosen.
+	among []*ControlPlane
 	// code, message, hint and cause are an issue; code is empty if there is none.
 	code    snapshot.Code
 	message string
@@ -38,9 +40,11 @@ func (d *detected) resolve(c Claim) resolution {
 		return doubted(matching[0], c)
 	case len(matching) > 1:
 		return resolution{
-			code:    snapshot.AmbiguousMesh,
-			message: fmt.Sprintf("its sidecar could belong to any of %d %s control planes of the cluster, so it is left out", len(matching), d.Name),
-			hint:    d.Fix,
+			among: matching,
+			code:  snapshot.AmbiguousMesh,
+			message: fmt.Sprintf("its sidecar could belong to any of %d %s control planes of the cluster, such as %s and %s",
+				len(matching), d.Name, matching[0].Mesh.Name, matching[1].Mesh.Name),
+			hint: d.Fix,
 		}
 	case len(d.controlPlanes) == 1 && c.Requested:
 		return doubted(d.controlPlanes[0], c)
@@ -60,6 +64,30 @@ func (d *detected) resolve(c Claim) resolution {
 			hint: d.Fix,
 		}
 	}
+}
+
+// stayed is a resolution with the control plane that a controller had before, if that is
+// one of those in doubt: a doubt must not withdraw what protects its pods.
+func (x *Index) stayed(r resolution, ctl *controller) resolution {
+	if len(r.among) == 0 {
+		return r
+	}
+	if x.lastMesh == nil && x.stored != nil {
+		x.lastMesh = map[key]string{}
+		for _, o := range FromStored(x.Cluster, x.stored).Workloads {
+			at := o.Spec.Kubernetes.Controller
+			x.lastMesh[key{at.Namespace, at.Name}] = o.Spec.Mesh.Name
+		}
+	}
+	for _, p := range r.among {
+		if p.Mesh.Name == x.lastMesh[key{ctl.ref.Namespace, ctl.ref.Name}] {
+			r.plane = p
+			r.message += ", so it stays with " + p.Mesh.Name
+			return r
+		}
+	}
+	r.message += ", so it is left out"
+	return r
 }
 
 // doubted is a control plane with a warning if the claim leaves a doubt about it.

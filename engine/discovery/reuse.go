@@ -26,7 +26,7 @@ func Reuse(older, newer *snapshot.Discovered) *snapshot.Discovered {
 	} else {
 		same = false
 	}
-	if same && older.Debounce.OrUsual() == newer.Debounce.OrUsual() {
+	if same && older.UsedMeshes == newer.UsedMeshes && older.UsedWorkloads == newer.UsedWorkloads && older.Debounce.OrUsual() == newer.Debounce.OrUsual() {
 		return older
 	}
 	return &out

@@ -238,15 +238,21 @@ func TestNames(t *testing.T) {
 	n := newNames(snapshot.Destination, 0)
 	seen := map[string]bool{}
 	for i, c := range []struct{ name, namespace string }{{"x", "a"}, {"x", "b"}, {"x", "c"}, {long, "a"}, {long, "b"}} {
-		got, issue := n.claim(c.name, source(c.namespace, c.name))
+		got := n.claim(c.name, source(c.namespace, c.name))
 		first := i == 0 || i == 3
 		assert.Equal(t, first, got == c.name)
-		assert.Equal(t, first, issue == nil)
+		assert.Equal(t, !first, isHashedName(got, c.name))
 		assert.False(t, seen[got], "%s was given twice", got)
 		assert.Empty(t, validation.IsDNS1123Label(got))
 		seen[got] = true
 	}
 	assert.Equal(t, "a-b-c", objectName("a.b", "c"))
+	for name, want := range map[string]bool{
+		"a-b-0123456789ab": true, "a-b-01234567": true, "a-b": false, "a-b-0123456789": false,
+		"a-b-0123456789AB": false, "a-b-x123456789ab": false, "a-c-0123456789ab": false,
+	} {
+		assert.Equal(t, want, isHashedName(name, "a-b"), name)
+	}
 }
 
 // Names that fit are those of Gloo Mesh 1.x; longer ones are valid, too.

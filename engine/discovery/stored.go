@@ -40,6 +40,21 @@ func FromStored(cluster string, m *snapshot.Management) *snapshot.Discovered {
 	return out
 }
 
+// storedMesh is a mesh of the cluster as it was last; nil if there was none.
+func (x *Index) storedMesh(name, namespace string) *discoveryv1.Mesh {
+	if x.stored == nil {
+		return nil
+	}
+	x.usedMeshes = true
+	s := stored{namespace: x.namespace, labels: x.labels}
+	for _, o := range x.stored.Meshes {
+		if _, at := snapshot.MeshType(&o.Spec); o.Name == name && s.has(&o.ObjectMeta) && at.Namespace == namespace {
+			return o
+		}
+	}
+	return nil
+}
+
 // stored picks the objects of one cluster.
 type stored struct {
 	namespace, cluster string

@@ -18,7 +18,7 @@ import (
 type clusterBuilder struct{ *snapshot.Cluster }
 
 func newCluster(name string) clusterBuilder {
-	return clusterBuilder{&snapshot.Cluster{Name: name, Sync: snapshot.Synced}}
+	return clusterBuilder{&snapshot.Cluster{Name: name, Sync: snapshot.Synced, WebhooksUnknown: true}}
 }
 
 // epoch is when every object was made, plus what a test adds.

@@ -68,7 +68,7 @@ func (x *Index) claimOf(d *Detector, pods []*corev1.Pod) (Claim, bool) {
 
 // meshOf finds the mesh that a controller belongs to; nil if there is none.
 func (x *Index) meshOf(d *detected, ctl *controller, c Claim) *ControlPlane {
-	r := d.resolve(c)
+	r := x.stayed(d.resolve(c), ctl)
 	if r.code != "" {
 		severity := snapshot.Error
 		if r.plane != nil {
@@ -91,8 +91,9 @@ func (x *Index) meshOfTemplate(kinds []*detected, ctl *controller) *ControlPlane
 			continue
 		}
 		if c, ok := k.Template(x.Namespaces[ctl.ref.Namespace], ctl.template); ok {
-			if r := k.resolve(c); r.code == "" && r.plane != nil {
-				return r.plane
+			r := k.resolve(c)
+			if r.code == "" || r.code == snapshot.AmbiguousMesh {
+				return x.stayed(r, ctl).plane
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
@@ -106,15 +107,7 @@ func serviceSelector(service, cluster int) []commonv1.DestinationSelector {
 
 // newCluster has istiod, an east-west gateway and the services, each with one pod.
 func newCluster(n int, size Size) *snapshot.Cluster {
-	b := &builder{c: &snapshot.Cluster{Name: Cluster(n), Sync: snapshot.Synced}, ip: [2]int{10, n}}
-	b.istiod()
-	b.c.Nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{
-		corev1.LabelTopologyRegion: "region-1", corev1.LabelTopologyZone: "region-1a",
-	}}}}
-	gateway := b.app("istio-system", "istio-eastwestgateway", map[string]string{"istio": "eastwestgateway"}, nil)
-	gateway.Spec.Type = corev1.ServiceTypeLoadBalancer
-	gateway.Spec.Ports = []corev1.ServicePort{{Name: "tls", Port: 15443, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(15443)}}
-	gateway.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: fmt.Sprintf("192.0.2.%d", n+1)}}
+	b := newBuilder(Cluster(n), n, Place{"istio-system", "istiod"})
 	for s := range size.Services {
 		labels := map[string]string{"app": Service(s)}
 		if size.FederateEvery > 0 && s%size.FederateEvery == 0 {
@@ -126,16 +119,44 @@ func newCluster(n int, size Size) *snapshot.Cluster {
 	return b.c
 }
 
+// Place is where an object of a cluster is.
+type Place struct{ Namespace, Name string }
+
+// NamedCluster is the nth cluster of a world with names of its own: its control plane,
+// beside which is a gateway, and its services.
+func NamedCluster(n int, name string, istiod Place, services ...Place) *snapshot.Cluster {
+	b := newBuilder(name, n, istiod)
+	for _, s := range services {
+		b.app(s.Namespace, s.Name, map[string]string{"app": s.Name}, nil)
+	}
+	b.sort()
+	return b.c
+}
+
 type builder struct {
 	c  *snapshot.Cluster
 	ip [2]int
 	n  int
 }
 
-func (b *builder) istiod() {
+// newBuilder begins with istiod and an east-west gateway.
+func newBuilder(name string, n int, istiod Place) *builder {
+	b := &builder{c: &snapshot.Cluster{Name: name, Sync: snapshot.Synced}, ip: [2]int{10, n}}
+	b.istiod(istiod)
+	b.c.Nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{
+		corev1.LabelTopologyRegion: "region-1", corev1.LabelTopologyZone: "region-1a",
+	}}}}
+	gateway := b.app(istiod.Namespace, "istio-eastwestgateway", map[string]string{"istio": "eastwestgateway"}, nil)
+	gateway.Spec.Type = corev1.ServiceTypeLoadBalancer
+	gateway.Spec.Ports = []corev1.ServicePort{{Name: "tls", Port: 15443, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(15443)}}
+	gateway.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: fmt.Sprintf("192.0.2.%d", n+1)}}
+	return b
+}
+
+func (b *builder) istiod(at Place) {
 	labels := map[string]string{"app": "istiod", "istio.io/rev": "default"}
 	b.c.Deployments = append(b.c.Deployments, &appsv1.Deployment{
-		ObjectMeta: meta("istiod", "istio-system", labels),
+		ObjectMeta: meta(at.Name, at.Namespace, labels),
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -150,8 +171,15 @@ func (b *builder) istiod() {
 			},
 		},
 	})
+	b.c.MutatingWebhookConfigurations = append(b.c.MutatingWebhookConfigurations, &admissionv1.MutatingWebhookConfiguration{
+		ObjectMeta: meta("istio-sidecar-injector", "", map[string]string{"app": "sidecar-injector", "istio.io/rev": "default"}),
+		Webhooks: []admissionv1.MutatingWebhook{{
+			Name:         "namespace.sidecar-injector.istio.io",
+			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Name: at.Name, Namespace: at.Namespace}},
+		}},
+	})
 	b.c.ConfigMaps = append(b.c.ConfigMaps, &corev1.ConfigMap{
-		ObjectMeta: meta("istio", "istio-system", nil), Data: map[string]string{"mesh": "trustDomain: " + b.c.Name + ".example\n"},
+		ObjectMeta: meta("istio", at.Namespace, nil), Data: map[string]string{"mesh": "trustDomain: " + b.c.Name + ".example\n"},
 	})
 }
 

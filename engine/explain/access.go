@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -17,6 +18,9 @@ type Access struct {
 	// DenyOrigins are what makes the default DENY.
 	DenyOrigins []snapshot.Origin `json:"denyBy,omitempty"`
 	Rules       []Rule            `json:"rules"`
+	// SharedWith are services with the same pods, the policies on which must allow calls,
+	// too.
+	SharedWith []snapshot.Ref `json:"sharedWith,omitempty"`
 	// Gateway: it lets other clusters or the outside in, so that it stays open
 	// where access is denied by default.
 	Gateway bool `json:"gateway,omitempty"`
@@ -68,14 +72,19 @@ const (
 	Deny  = "DENY"
 )
 
-// Rule is one AccessPolicy on one Destination.
+// Rule is what one AccessPolicy allows on one Destination, or several do together.
 type Rule struct {
 	Policy snapshot.Ref `json:"policy"`
+	// With are policies on other services with the same pods: the rule is what they allow
+	// of what Policy allows.
+	With []snapshot.Ref `json:"with,omitempty"`
 	// Callers are identities and namespaces in words; "anyone" is everybody.
 	Callers []string `json:"callers"`
 	Paths   []string `json:"paths,omitempty"`
 	Methods []string `json:"methods,omitempty"`
 	Ports   []uint32 `json:"ports,omitempty"`
+	// PodPorts are set instead of Ports where services with other ports have the same pods.
+	PodPorts []uint32 `json:"podPorts,omitempty"`
 }
 
 func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
@@ -92,10 +101,21 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 		// A policy that allows some callers denies all others.
 		a.Default = Deny
 		a.DenyOrigins = append(a.DenyOrigins, snapshot.Origin{Ref: rule.Origin.Ref})
-		a.Rules = append(a.Rules, Rule{
-			Policy: rule.Origin.Ref, Callers: callersText(rule, d.Mesh != nil && d.Mesh.Dialect.ByAccount),
-			Paths: rule.Paths, Methods: rule.Methods, Ports: rule.Ports,
-		})
+		if d.Shared == nil {
+			a.Rules = append(a.Rules, Rule{
+				Policy: rule.Origin.Ref, Callers: callersText(rule.Anyone, rule.Sources, d.Mesh != nil && d.Mesh.Dialect.ByAccount),
+				Paths: rule.Paths, Methods: rule.Methods, Ports: rule.Ports,
+			})
+		}
+	}
+	if d.Shared != nil {
+		a.SharedWith = d.Shared.With
+		for _, rule := range d.Shared.Rules {
+			a.Rules = append(a.Rules, Rule{
+				Policy: rule.Policy, With: rule.With, Callers: callersText(rule.Anyone, rule.Sources, false),
+				Paths: rule.Paths, Methods: rule.Methods, PodPorts: rule.PodPorts,
+			})
+		}
 	}
 	if a.Default == Deny {
 		for _, v := range d.Views {
@@ -127,12 +147,13 @@ func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 	}
 	var by []snapshot.Ref
 	identified := d.WithoutIdentity(mesh) == nil
-	for _, rule := range d.Access {
+	for _, rule := range d.Allowed() {
 		if rule.Anyone || identified && slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, d.Mesh, mesh, workload) }) {
-			by = append(by, rule.Origin.Ref)
+			by = append(append(by, rule.Policy), rule.With...)
 		}
 	}
-	return len(by) > 0, by
+	slices.SortFunc(by, snapshot.Ref.Compare)
+	return len(by) > 0, slices.Compact(by)
 }
 
 // isOpenGateway reports whether a Destination is a gateway that a global access
@@ -177,12 +198,12 @@ func (x *Index) meshOf(workload *discoveryv1.Workload) *snapshot.MeshPlan {
 }
 
 // callersText names the callers of a rule one by one.
-func callersText(rule *snapshot.AccessRule, byAccount bool) []string {
-	if rule.Anyone {
+func callersText(anyone bool, sources []snapshot.Source, byAccount bool) []string {
+	if anyone {
 		return []string{"anyone"}
 	}
 	callers := []string{}
-	for _, s := range rule.Sources {
+	for _, s := range sources {
 		within := ""
 		if len(s.Identities) > 0 && len(s.Namespaces) > 0 {
 			within = " in namespace " + strings.Join(s.Namespaces, " or ")
@@ -240,17 +261,23 @@ func (a Access) sections() []Section {
 	case a.Default == Allow:
 		s.Text = "Anyone: no AccessPolicy selects it, and access is open by default."
 		return []Section{s}
+	case len(a.Rules) == 0 && len(a.SharedWith) > 0:
+		s.Text = "Nobody: its pods are also those of " + services(a.SharedWith) + ", and the policies on these services together allow no call."
+		return []Section{s}
 	case len(a.Rules) == 0:
 		s.Text = "Nobody: no AccessPolicy selects it, and access is denied by default (" + kindAndName(a.DenyOrigins[0].Ref) + ")."
 		return []Section{s}
 	}
 	s.Text = "Only the callers that a policy names; all others are denied."
+	if len(a.SharedWith) > 0 {
+		s.Text = "Only the callers that the policies on each service allow: its pods are also those of " + services(a.SharedWith) + "."
+	}
 	s.Header = []string{"POLICY", "CALLERS", "METHODS", "PATHS", "PORTS"}
 	for _, r := range a.Rules {
 		for i, caller := range r.Callers {
 			row := []string{above, caller, above, above, above}
 			if i == 0 {
-				row = []string{shortName(r.Policy), caller, orAny(strings.Join(r.Methods, ", ")), orAny(strings.Join(r.Paths, ", ")), orAny(numbers(r.Ports))}
+				row = []string{r.policies(), caller, orAny(strings.Join(r.Methods, ", ")), orAny(strings.Join(r.Paths, ", ")), r.ports()}
 			}
 			s.Rows = append(s.Rows, row)
 			s.Refs = append(s.Refs, r.Policy)
@@ -269,4 +296,33 @@ func (a Access) sections() []Section {
 		callers = Section{Title: "Workloads that may call it", Text: "None of the workloads that were discovered."}
 	}
 	return []Section{s, callers}
+}
+
+// services names the first Destinations, and counts the others.
+func services(refs []snapshot.Ref) string {
+	const first = 3
+	var names []string
+	for _, ref := range refs[:min(first, len(refs))] {
+		names = append(names, ref.Name)
+	}
+	if more := len(refs) - first; more > 0 {
+		names = append(names, strconv.Itoa(more)+" more")
+	}
+	return strings.Join(names, ", ")
+}
+
+// policies names those that allow what a rule says.
+func (r *Rule) policies() string {
+	text := shortName(r.Policy)
+	for _, ref := range r.With {
+		text += " with " + shortName(ref)
+	}
+	return text
+}
+
+func (r *Rule) ports() string {
+	if len(r.PodPorts) > 0 {
+		return numbers(r.PodPorts) + " of the pods"
+	}
+	return orAny(numbers(r.Ports))
 }

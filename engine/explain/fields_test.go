@@ -58,7 +58,7 @@ func TestIssuesNameFieldsAndCauses(t *testing.T) {
 			}
 			switch issue.Code {
 			case snapshot.FieldConflict, snapshot.HandWritten, snapshot.HostnameTaken, snapshot.MeshClaimed, snapshot.RuleShadowed, snapshot.GatewayOpen,
-				snapshot.CallersUnidentified:
+				snapshot.CallersUnidentified, snapshot.PodsShared:
 				causes[issue.Code]++
 				assert.NotZero(t, issue.Cause, text)
 				assert.NotEqual(t, issue.Ref, issue.Cause, text)
@@ -73,7 +73,7 @@ func TestIssuesNameFieldsAndCauses(t *testing.T) {
 			assert.Equal(t, issue, again)
 		}
 	}
-	assert.Len(t, causes, 7, "a code is in no case")
+	assert.Len(t, causes, 8, "a code is in no case")
 	assert.Greater(t, len(fields), 5)
 }
 

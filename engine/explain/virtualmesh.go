@@ -40,9 +40,11 @@ type Member struct {
 	// not known.
 	Roots []string `json:"rootFingerprints,omitempty"`
 	// Load is what federation adds to each proxy of the mesh; absent if nothing.
-	Load     *Load            `json:"proxyLoad,omitempty"`
-	Gateways []string         `json:"gateways"`
-	Issues   []snapshot.Issue `json:"issues,omitempty"`
+	Load     *Load    `json:"proxyLoad,omitempty"`
+	Gateways []string `json:"gateways"`
+	// OpenGateways let in all callers, whatever the global access policy is.
+	OpenGateways []snapshot.Ref   `json:"openGateways,omitempty"`
+	Issues       []snapshot.Issue `json:"issues,omitempty"`
 }
 
 // Load counts the services of other meshes in the configuration of a proxy.
@@ -103,6 +105,9 @@ func (x *Index) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 	out.Cluster, out.Frozen, out.Gateways, out.Roots = mesh.Cluster, x.frozenReason(mesh.Cluster), gatewayAddresses(mesh), mesh.Roots
 	if !slices.ContainsFunc(out.Issues, func(i snapshot.Issue) bool { return i.Severity == snapshot.Error }) {
 		out.State = commonv1.ApprovalStateAccepted
+	}
+	for _, gw := range mesh.OpenGateways {
+		out.OpenGateways = append(out.OpenGateways, gw.Service)
 	}
 	for _, l := range v.Loads {
 		if l.Mesh == ref {
@@ -167,6 +172,13 @@ func (v *VirtualMesh) Page() Page {
 	if len(members.Rows) == 0 {
 		members = Section{Title: "Members", Text: "None."}
 	}
+	var open Section
+	for _, m := range v.Members {
+		for _, gw := range m.OpenGateways {
+			open.Title, open.Header = "Gateways that let in all callers", []string{"SERVICE", "MESH"}
+			open.Rows = append(open.Rows, []string{gw.Namespace + "/" + gw.Name, shortName(m.Mesh)})
+		}
+	}
 	federated := Section{Title: "Federated services", Header: []string{"HOST", "ADDRESS", "DESTINATION", "SEEN BY"}}
 	for _, f := range v.Federated {
 		to := make([]string, len(f.To))
@@ -179,15 +191,15 @@ func (v *VirtualMesh) Page() Page {
 	if len(federated.Rows) == 0 {
 		federated = Section{Title: "Federated services", Text: "None."}
 	}
-	return v.Stored.on(Page{
-		Title: "VirtualMesh " + shortName(v.Ref),
-		Sections: []Section{
-			facts("",
-				[2]string{"State", string(v.State)}, [2]string{"Global access", string(v.GlobalAccess)},
-				[2]string{"Trust", v.Trust}, [2]string{"Host suffix", v.HostnameSuffix},
-			),
-			members, federated,
-		},
-		Issues: v.Issues,
-	})
+	sections := []Section{
+		facts("",
+			[2]string{"State", string(v.State)}, [2]string{"Global access", string(v.GlobalAccess)},
+			[2]string{"Trust", v.Trust}, [2]string{"Host suffix", v.HostnameSuffix},
+		),
+		members,
+	}
+	if len(open.Rows) > 0 {
+		sections = append(sections, open)
+	}
+	return v.Stored.on(Page{Title: "VirtualMesh " + shortName(v.Ref), Sections: append(sections, federated), Issues: v.Issues})
 }

@@ -75,6 +75,7 @@ func loadEntry(fsys fs.FS, entry fs.DirEntry, input *snapshot.Input) ([]snapshot
 	input.Clusters = append(input.Clusters, cluster)
 	f := clusterFolder(cluster)
 	issues, err := loadFolder(fsys, f)
+	cluster.WebhooksUnknown = len(cluster.MutatingWebhookConfigurations) == 0
 	if err == nil && cluster.Sync == snapshot.Unsynced && len(f.seen) > 0 {
 		err = fmt.Errorf("%s: sync is unsynced, which means that nothing was ever read, but the folder has %d objects; remove them, or write sync: stale", name, len(f.seen))
 	}

@@ -41,6 +41,10 @@
 //	accounts.go      who runs under which service account
 //	callers.go       the accounts that a policy allows
 //	grants.go        what is granted to accounts
+//	keptout.go       grants that policies on services with the same pods forbid
+//	sharedpods.go    the services that have pods in common
+//	sharedaccess.go  how the policies on them restrict each other
+//	joint.go         what policies allow together
 //	unidentified.go  callers that present no identity
 //
 // VirtualDestinations:

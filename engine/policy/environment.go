@@ -18,6 +18,7 @@ type environment struct {
 	inv      *inventory.Inventory
 	topology *virtualmesh.Topology
 	accounts *accounts
+	shared   *sharedPods
 	// virtualDestinations are planned without the subsets and outlier detection that
 	// follow from policies.
 	virtualDestinations map[snapshot.Ref]*snapshot.VirtualDestinationPlan

@@ -47,21 +47,26 @@ func (env *environment) evaluateGrants(members []int, attached []*attachments) *
 		policies = append(policies, attached[i].access...)
 	}
 	slices.SortFunc(policies, func(a, b *accessBinding) int { return inventory.CompareAge(a.policy, b.policy) })
+	policies = slices.Compact(policies)
+	for _, b := range policies {
+		for _, i := range members {
+			if _, selected := slices.BinarySearch(b.selected, i); selected {
+				key := grantKey{b, i}
+				out.grants[key], out.issues[key] = env.grantsOn(b, i)
+				out.rules[key] = env.callersIn(b, env.dialect(i), env.topology.MeshOf(env.inv.Destinations[i])).rule
+			}
+		}
+	}
+	out.refuseKeptOut(env, members, attached)
 	held := map[snapshot.Account][]*snapshot.Grant{}
-	for _, b := range slices.Compact(policies) {
+	for _, b := range policies {
 		var asked []*snapshot.Grant
 		var at []grantKey
 		for _, i := range members {
-			if _, selected := slices.BinarySearch(b.selected, i); !selected {
-				continue
-			}
 			key := grantKey{b, i}
-			granted, issues := env.grantsOn(b, i)
-			out.issues[key], out.grants[key] = issues, granted
-			out.rules[key] = env.callersIn(b, env.dialect(i), env.topology.MeshOf(env.inv.Destinations[i])).rule
-			if !snapshot.HasErrors(issues) {
+			if out.rules[key] != nil && !snapshot.HasErrors(out.issues[key]) {
 				at = append(at, key)
-				asked = append(asked, granted...)
+				asked = append(asked, out.grants[key]...)
 			}
 		}
 		if len(at) == 0 {

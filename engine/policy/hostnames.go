@@ -6,36 +6,50 @@ import (
 
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
-// hostnames assigns host names and addresses to VirtualDestinations, oldest first. A
-// service always keeps its own name.
+// hostnames assigns host names to VirtualDestinations, oldest first. A service always
+// keeps its own name.
 type hostnames struct {
 	env *environment
 	// owners are the VirtualDestinations by cluster and host name.
-	owners    map[hostKey]*virtualDestination
-	addresses map[netip.Addr]bool
+	owners map[hostKey]*virtualDestination
 }
 
 type hostKey struct{ cluster, hostname string }
 
-func newHostnames(env *environment) *hostnames {
-	return &hostnames{env: env, owners: map[hostKey]*virtualDestination{}, addresses: map[netip.Addr]bool{}}
-}
-
-// assign returns the address, and for each mesh an issue if something else has the
-// host name there.
-func (h *hostnames) assign(v *virtualDestination) (string, []*snapshot.Issue) {
+// assign returns for each mesh an issue if something else has the host name there.
+func (h *hostnames) assign(v *virtualDestination) []*snapshot.Issue {
 	taken := make([]*snapshot.Issue, len(v.meshes))
-	if len(v.meshes) == 0 {
-		return "", taken
-	}
-	address := h.env.topology.FreeAddress(h.addresses, v.ref.Name, v.ref.Namespace, "", "virtual-destination")
-	h.addresses[address] = true
 	for i, mesh := range v.meshes {
 		taken[i] = h.claim(v, mesh)
 	}
-	return address.String(), taken
+	return taken
+}
+
+// virtualAddresses assigns addresses to VirtualDestinations, oldest first, but for those
+// that no mesh sees. One that is stored with an address keeps it: a new one moves no
+// other.
+func (env *environment) virtualAddresses(byAge []*virtualDestinationState, stored virtualmesh.Addresses) map[snapshot.Ref]string {
+	out := make(map[snapshot.Ref]string, len(byAge))
+	taken := map[netip.Addr]bool{}
+	var added []*virtualDestination
+	for _, s := range byAge {
+		v := s.virtualDestination
+		switch addr := stored.OfVirtualDestination(v.source); {
+		case len(v.meshes) == 0:
+		case addr.IsValid() && !taken[addr] && !env.topology.AddressTaken(addr):
+			taken[addr], out[v.ref] = true, addr.String()
+		default:
+			added = append(added, v)
+		}
+	}
+	for _, v := range added {
+		addr := env.topology.FreeAddress(taken, v.ref.Name, v.ref.Namespace, "", "virtual-destination")
+		taken[addr], out[v.ref] = true, addr.String()
+	}
+	return out
 }
 
 // claim assigns the host name in one mesh, or returns an issue.

@@ -53,6 +53,8 @@ type inputs struct {
 	// destinations are all stored Destinations, and externals those that users wrote.
 	destinations, externals []*discoveryv1.Destination
 	dependencies            []*enterprisev1beta1.ServiceDependency
+	// addresses are those of all stored Destinations and VirtualDestinations.
+	addresses virtualmesh.Addresses
 }
 
 // reconciler makes one Plan.
@@ -65,13 +67,15 @@ type reconciler struct {
 	// changed are the new plans of Destinations.
 	changed map[int]*snapshot.DestinationPlan
 	grants  map[int]*grants // by the first Destination of the account group
+	// sets are the policies on each group of services that share pods.
+	sets map[int][]accessSet
 }
 
 // Plan makes the Plan for an Input and what was discovered in it.
 func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *snapshot.Plan {
 	r := &reconciler{Planner: p, changed: map[int]*snapshot.DestinationPlan{}}
 	r.next = p.last.next(in, discovered)
-	r.updateHandWritten(in.Clusters, in.RefuseIntersecting)
+	r.updateHandWritten(in)
 	r.updateEnvironment(in)
 	r.env.handWritten, r.env.refuseIntersecting = r.handWritten, in.RefuseIntersecting
 	r.bindPolicies()
@@ -100,6 +104,7 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 		externals:           last.externals,
 		destinations:        m.Destinations,
 		dependencies:        reuseUnchanged(last.dependencies, m.ServiceDependencies, sameDependency),
+		addresses:           virtualmesh.Addresses{Destinations: m.Destinations, VirtualDestinations: m.VirtualDestinations},
 	}
 	if !snapshot.SameSlice(last.destinations, n.destinations) {
 		n.externals = externals(last.externals, n.destinations)
@@ -122,7 +127,7 @@ func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	was, old := &r.last, r.env
 	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && slices.Equal(was.domains, r.next.domains)
 	if sameThings && slices.Equal(was.virtualMeshes, r.next.virtualMeshes) && was.settings == r.next.settings &&
-		slices.Equal(was.externals, r.next.externals) {
+		slices.Equal(was.externals, r.next.externals) && r.keepsAddresses() {
 		return
 	}
 	r.rebuilt = true
@@ -136,8 +141,13 @@ func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	} else {
 		env.inv = inventory.New(r.next.discovered, in.Clusters)
 	}
-	env.topology = virtualmesh.New(env.inv, r.next.virtualMeshes, r.next.settings, r.Dialects, previous)
+	env.topology = virtualmesh.New(env.inv, r.next.virtualMeshes, r.next.settings, r.Dialects, r.next.addresses, previous)
 	env.accounts = newAccounts(env.inv, env.topology)
+	if sameThings {
+		env.shared = old.shared
+	} else {
+		env.shared = newSharedPods(env.inv, env.topology)
+	}
 	env.defaultTLS = defaultTLS(r.next.settings)
 	env.externals = r.next.externals
 	if old != nil && reflect.DeepEqual(old.defaultTLS, env.defaultTLS) {
@@ -245,6 +255,7 @@ func (r *reconciler) updateRequirements(from int, before, now *acceptance) {
 // planDestinations plans the Destinations whose policies changed.
 func (r *reconciler) planDestinations() {
 	r.editAccountGroups()
+	r.editSharedPods()
 	planned := r.planned[:len(r.attached)]
 	for i, a := range r.attached {
 		if a != planned[i] {
@@ -264,6 +275,13 @@ func (r *reconciler) updatePlan(i int, a *attachments) {
 	if !slices.Equal(rules, s.rules) || !slices.Equal(granted, s.granted) {
 		stale = true
 		s.rules, s.granted = rules, granted
+	}
+	if shared := r.sharingOf(i); !reflect.DeepEqual(shared, s.shared) {
+		stale = true
+		s.shared = shared
+		for _, b := range a.access {
+			b.stale = true
+		}
 	}
 	if r.accessChanged(i) || s.grants != nil {
 		for _, b := range a.access {
@@ -303,13 +321,7 @@ func (r *reconciler) accessOn(i int, policies []*accessBinding) ([]*snapshot.Acc
 	}
 	mesh := r.env.topology.MeshOf(d)
 	if mesh == nil || !mesh.Dialect.ByAccount {
-		rules := make([]*snapshot.AccessRule, 0, len(policies))
-		for _, b := range policies {
-			if mesh == nil || !snapshot.HasErrors(b.unsupportedFields(mesh.Dialect)) {
-				rules = append(rules, b.rule)
-			}
-		}
-		return rules, nil
+		return r.env.rulesOn(i, policies), nil
 	}
 	members := r.env.accounts.members(i)
 	if r.grants == nil {
@@ -322,4 +334,16 @@ func (r *reconciler) accessOn(i int, policies []*accessBinding) ([]*snapshot.Acc
 	}
 	r.states[i].grants = granted
 	return granted.inForceOn(i, policies)
+}
+
+// rulesOn lists the policies on a Destination that its mesh can express.
+func (env *environment) rulesOn(i int, policies []*accessBinding) []*snapshot.AccessRule {
+	dialect := env.dialect(i)
+	rules := make([]*snapshot.AccessRule, 0, len(policies))
+	for _, b := range policies {
+		if dialect == nil || !snapshot.HasErrors(b.unsupportedFields(dialect)) {
+			rules = append(rules, b.rule)
+		}
+	}
+	return rules
 }

@@ -211,18 +211,18 @@ func (c *fieldContext) emptyIssues(field string, d *networkingv1.WeightedDestina
 	var services []*discoveryv1.Destination
 	var labels map[string]string
 	switch {
-	case d.KubeService != nil:
-		if i, ok := c.env.inv.IndexOf(at); ok {
-			services = append(services, c.env.inv.Destinations[i])
-		}
-		labels = d.KubeService.Subset
 	case d.VirtualDestination != nil:
 		for _, b := range c.env.virtualDestinations[at].Backing {
 			services = append(services, b.Destination)
 		}
 		labels = d.VirtualDestination.Subset
-	default:
+	case d.StaticDestination != nil:
 		return nil // nothing is known of the endpoints of external services
+	default:
+		if i, ok := c.env.inv.IndexOf(at); ok {
+			services = append(services, c.env.inv.Destinations[i])
+		}
+		labels = d.KubeService.Subset
 	}
 	var issue snapshot.Issue
 	switch {
@@ -231,7 +231,7 @@ func (c *fieldContext) emptyIssues(field string, d *networkingv1.WeightedDestina
 	case len(labels) > 0:
 		issue = snapshot.Warnf(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
 			"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels))
-	case d.KubeService != nil:
+	case d.VirtualDestination == nil:
 		hint := "start its pods"
 		if ok, _ := c.viewer.Dialect.Supports(snapshot.TrafficPolicy, "policy.trafficShift.destinations.virtualDestination"); ok {
 			hint += ", or shift to a VirtualDestination, which fails over to other services"

@@ -41,6 +41,7 @@ type destinationState struct {
 	rules    []*snapshot.AccessRule
 	granted  []*snapshot.Grant
 	grants   *grants // set if the mesh identifies by account
+	shared   *sharing
 	subsets  []snapshot.Subset
 	plan     *snapshot.DestinationPlan
 	// unidentified follows from the plan.
@@ -143,6 +144,9 @@ func (env *environment) planDestination(i int, s *destinationState, required []s
 	plan := &snapshot.DestinationPlan{
 		Ref: inventory.DestinationRef(at.destination), Destination: at.destination, Mesh: at.mesh, LocalFQDN: at.fqdn,
 		Federation: at.federation, Access: s.rules, Grants: s.granted,
+	}
+	if s.shared != nil {
+		plan.Shared = s.shared.access
 	}
 	if s.accepted != nil {
 		plan.Traffic = s.accepted.applied

@@ -79,23 +79,44 @@ func (r *reconciler) bindVirtualDestinations() {
 	r.assignHostnames()
 }
 
-// assignHostnames assigns host names and makes the base plans.
-func (r *reconciler) assignHostnames() {
-	byAge := slices.Clone(r.virtualDestinations.states)
-	slices.SortFunc(byAge, func(a, b *virtualDestinationState) int {
+// byAge are the VirtualDestinations, oldest first.
+func (s *virtualDestinationStates) byAge() []*virtualDestinationState {
+	out := slices.Clone(s.states)
+	slices.SortFunc(out, func(a, b *virtualDestinationState) int {
 		return inventory.CompareAge(a.virtualDestination.source, b.virtualDestination.source)
 	})
-	names := newHostnames(r.env)
+	return out
+}
+
+// keepsAddresses reports whether services and VirtualDestinations have the addresses
+// that follow from those that are stored. After writing a status they usually do.
+func (r *reconciler) keepsAddresses() bool {
+	if r.last.addresses.Same(r.next.addresses) {
+		return true
+	}
+	if !r.env.topology.Keeps(r.next.addresses) {
+		return false
+	}
+	byAge := r.virtualDestinations.byAge()
+	now := r.env.virtualAddresses(byAge, r.next.addresses)
+	return !slices.ContainsFunc(byAge, func(s *virtualDestinationState) bool { return s.base.Address != now[s.virtualDestination.ref] })
+}
+
+// assignHostnames assigns host names and addresses, and makes the base plans.
+func (r *reconciler) assignHostnames() {
+	byAge := r.virtualDestinations.byAge()
+	addresses := r.env.virtualAddresses(byAge, r.next.addresses)
+	names := &hostnames{env: r.env, owners: map[hostKey]*virtualDestination{}}
 	r.env.virtualDestinations = make(map[snapshot.Ref]*snapshot.VirtualDestinationPlan, len(byAge))
 	r.env.backedBy = map[int][]*snapshot.VirtualDestinationPlan{}
 	for _, s := range byAge {
-		address, taken := names.assign(s.virtualDestination)
-		base := s.virtualDestination.newPlan(r.env, address, taken)
+		v := s.virtualDestination
+		base := v.newPlan(r.env, addresses[v.ref], names.assign(v))
 		if s.base == nil || !reflect.DeepEqual(base, s.base) {
 			s.base = base
 		}
-		r.env.virtualDestinations[s.virtualDestination.ref] = s.base
-		for _, i := range s.virtualDestination.selected {
+		r.env.virtualDestinations[v.ref] = s.base
+		for _, i := range v.selected {
 			r.env.backedBy[i] = append(r.env.backedBy[i], s.base)
 		}
 	}

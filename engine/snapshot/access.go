@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
 // Account is a service account of the same cluster.
@@ -41,6 +43,40 @@ type AccessRule struct {
 	Paths   []string
 	Methods []string
 	Ports   []uint32
+}
+
+// SharedAccess is who may call a service that shares pods with services on which other
+// AccessPolicies are in force: a mesh applies what is allowed on one service to all of
+// its pods, so callers must be allowed on each of the services.
+type SharedAccess struct {
+	// With are the Destinations whose AccessPolicies restrict those of this one, ascending;
+	// one of each set of policies.
+	With []Ref
+	// Rules are what is allowed instead of what the policies say by themselves; none if
+	// that is nothing, or too much to write.
+	Rules []JointRule
+}
+
+// JointRule allows what AccessPolicies on several services allow together.
+type JointRule struct {
+	// Policy is in force on the service itself. With are those on other services that
+	// narrow it, ascending.
+	Policy Ref
+	With   []Ref
+	// The conditions are those of AccessRule, but PodPorts are where the pods listen.
+	Anyone   bool
+	Sources  []Source
+	Paths    []string
+	Methods  []string
+	PodPorts []uint32
+}
+
+// Joint is what a policy allows on a service by itself.
+func (r *AccessRule) Joint(service *discoveryv1.KubeService) JointRule {
+	return JointRule{
+		Policy: r.Origin.Ref, Anyone: r.Anyone, Sources: r.Sources,
+		Paths: r.Paths, Methods: r.Methods, PodPorts: PodPorts(service, r.Ports),
+	}
 }
 
 // Source is a set of callers: identities, or whole namespaces of any trust

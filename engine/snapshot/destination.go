@@ -24,11 +24,26 @@ type DestinationPlan struct {
 	Traffic []AppliedTraffic
 	// Access are the AccessPolicies in force here, ascending by Ref.
 	Access []*AccessRule
+	// Shared is set if policies on services with the same pods restrict Access.
+	Shared *SharedAccess
 	// RequiredSubsets are the policies in force anywhere that shift traffic to
 	// subsets of the service, ascending by Ref.
 	RequiredSubsets []AppliedTraffic
 	// Grants express Access where the mesh knows service accounts only.
 	Grants []*Grant
+}
+
+// Allowed are the rules that hold for the pods of the service: what each of the policies
+// on it allows or, if those on other services restrict them, what all of them allow.
+func (d *DestinationPlan) Allowed() []JointRule {
+	if d.Shared != nil {
+		return d.Shared.Rules
+	}
+	out := make([]JointRule, 0, len(d.Access))
+	for _, rule := range d.Access {
+		out = append(out, rule.Joint(d.Destination.Spec.KubeService))
+	}
+	return out
 }
 
 // ThroughGateways reports whether callers of a mesh see gateways instead of the pods.

@@ -13,7 +13,12 @@ type Discovered struct {
 	Meshes       []*discoveryv1.Mesh
 	Workloads    []*discoveryv1.Workload
 	Destinations []*discoveryv1.Destination
-	Issues       []Issue
+	// Clashes are the objects whose parts join to a name that another object of the
+	// cluster has: that name, by what they are called instead. Nil if there are none.
+	Clashes map[Ref]string
+	Issues  []Issue
+	// UsedMeshes and UsedWorkloads: a doubt was settled by what is stored of the cluster.
+	UsedMeshes, UsedWorkloads bool
 	// Debounce is that of the slowest control plane; nil for UsualDebounce.
 	Debounce *Debounce
 }

@@ -4,6 +4,7 @@ import (
 	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
@@ -59,12 +60,17 @@ type Cluster struct {
 	// ConfigMaps are those that hold a mesh's own settings, not all.
 	ConfigMaps []*corev1.ConfigMap
 	// VirtualServices, ServiceEntries, DestinationRules, AuthorizationPolicies and
-	// Sidecars are those that users wrote by hand: without an owner label.
+	// Sidecars are those that users wrote by hand. Folders may have generated ones, too.
 	VirtualServices       []*istionetworkingv1.VirtualService
 	ServiceEntries        []*istionetworkingv1.ServiceEntry
 	DestinationRules      []*istionetworkingv1.DestinationRule
 	AuthorizationPolicies []*istiosecurityv1.AuthorizationPolicy
 	Sidecars              []*istionetworkingv1.Sidecar
+	// MutatingWebhookConfigurations are those of the injectors of Istio.
+	MutatingWebhookConfigurations []*admissionv1.MutatingWebhookConfiguration
+	// WebhooksUnknown: MutatingWebhookConfigurations were not read, so that their absence
+	// says nothing. Files may leave them out.
+	WebhooksUnknown bool
 	// MeshConfigs are the settings of Open Service Meshes.
 	MeshConfigs []*osmconfigv1alpha2.MeshConfig
 }

@@ -1,6 +1,10 @@
 package snapshot
 
-import discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+import (
+	"slices"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+)
 
 // PodPort is the port on which the pods of a service listen for one of its
 // ports. Access is enforced there, so a wrong number opens or closes another
@@ -19,4 +23,22 @@ func PodPort(service *discoveryv1.KubeService, port discoveryv1.KubeServicePort)
 		}
 	}
 	return port.Port, port.TargetPortName == ""
+}
+
+// PodPorts are the pods' ports for ports that a policy names, in the same order and each
+// once. One that the service does not have is that of the pods.
+func PodPorts(service *discoveryv1.KubeService, ports []uint32) []uint32 {
+	var out []uint32
+	for _, port := range ports {
+		for _, p := range service.Ports {
+			if p.Port == port {
+				port, _ = PodPort(service, p)
+				break
+			}
+		}
+		if !slices.Contains(out, port) {
+			out = append(out, port)
+		}
+	}
+	return out
 }

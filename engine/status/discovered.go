@@ -87,7 +87,7 @@ func destinationStatus(o observed[*snapshot.DestinationPlan], _ *snapshot.Status
 
 func federationStatus(f *snapshot.Federation) *discoveryv1.AppliedFederation {
 	out := &discoveryv1.AppliedFederation{
-		FederatedHostname: f.Hostname, FlatNetwork: f.Flat,
+		FederatedHostname: f.Hostname, Address: f.Address, FlatNetwork: f.Flat,
 		VirtualMeshRef: commonv1.ObjectRef{Name: f.Origin.Ref.Name, Namespace: f.Origin.Ref.Namespace},
 	}
 	for _, issue := range f.Issues {

@@ -26,7 +26,7 @@ func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []sna
 	}
 	s := summarize("", nil, whole, failures)
 	status := &enterprisev1beta1.VirtualDestinationStatus{
-		ObservedGeneration: p.VirtualDestination.Generation, Meshes: make(map[string]commonv1.ApprovalStatus, len(p.Views)),
+		ObservedGeneration: p.VirtualDestination.Generation, Address: p.Address, Meshes: make(map[string]commonv1.ApprovalStatus, len(p.Views)),
 	}
 	left, more := budget(meshBudget), 0
 	for _, view := range p.Views {

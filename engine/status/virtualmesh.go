@@ -81,7 +81,21 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 	return &snapshot.Status{Ref: vm.Ref, Value: &networkingv1.VirtualMeshStatus{
 		ObservedGeneration: vm.VirtualMesh.Generation, State: s.state, Errors: s.errors, Warnings: s.warnings,
 		Meshes: meshes, Destinations: s.destinations, Counts: s.counts, ProxyLoads: proxyLoads(vm.Loads),
+		OpenGateways: openGateways(vm),
 	}}
+}
+
+// maxOpenGateways bounds the open gateways in a status.
+const maxOpenGateways = 100
+
+func openGateways(vm *snapshot.VirtualMeshPlan) []commonv1.ClusterObjectRef {
+	var out []commonv1.ClusterObjectRef
+	for _, mesh := range vm.Members {
+		for _, gw := range mesh.OpenGateways {
+			out = append(out, commonv1.ClusterObjectRef{Name: gw.Service.Name, Namespace: gw.Service.Namespace, ClusterName: gw.Service.Cluster})
+		}
+	}
+	return out[:min(len(out), maxOpenGateways)]
 }
 
 // maxLoads bounds the proxy loads in a status.

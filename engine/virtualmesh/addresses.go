@@ -4,33 +4,111 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// assignAddresses assigns a virtual address to each service, by its index in the
-// list, and adds it to taken; nil services have none. Of services that prefer the
-// same address the first one gets it, and the others get theirs after all others. So
-// a service keeps its address whatever comes and goes, unless one before it prefers
-// the same.
-func assignAddresses(services []*commonv1.ClusterObjectRef, taken map[netip.Addr]bool) []string {
+// firstByte is set in the first byte of every virtual address.
+const firstByte = 0xF0
+
+// Addresses are the virtual addresses that stored objects have, by their statuses. Both
+// lists are ascending by namespace and name.
+type Addresses struct {
+	Destinations        []*discoveryv1.Destination
+	VirtualDestinations []*enterprisev1beta1.VirtualDestination
+}
+
+// Same reports whether the same objects have the same addresses.
+func (a Addresses) Same(b Addresses) bool {
+	return sameAddresses(a.Destinations, b.Destinations, addressOfDestination) &&
+		sameAddresses(a.VirtualDestinations, b.VirtualDestinations, addressOfVirtualDestination)
+}
+
+func sameAddresses[T interface {
+	comparable
+	metav1.Object
+}](a, b []T, address func(T) string) bool {
+	return snapshot.SameSlice(a, b) || slices.EqualFunc(a, b, func(a, b T) bool {
+		return a == b || snapshot.CompareNames(a, b) == 0 && address(a) == address(b)
+	})
+}
+
+func addressOfDestination(d *discoveryv1.Destination) string {
+	if d.Status.AppliedFederation == nil {
+		return ""
+	}
+	return d.Status.AppliedFederation.Address
+}
+
+func addressOfVirtualDestination(v *enterprisev1beta1.VirtualDestination) string {
+	return v.Status.Address
+}
+
+// ofDestination is the stored address of a Destination; not valid if it has none.
+func (a Addresses) ofDestination(d *discoveryv1.Destination) netip.Addr {
+	return storedAddress(a.Destinations, d, addressOfDestination)
+}
+
+// OfVirtualDestination is the stored address of a VirtualDestination; not valid if it has none.
+func (a Addresses) OfVirtualDestination(v *enterprisev1beta1.VirtualDestination) netip.Addr {
+	return storedAddress(a.VirtualDestinations, v, addressOfVirtualDestination)
+}
+
+// storedAddress is the address of the stored object of the same name, if that is one
+// that could be assigned.
+func storedAddress[T metav1.Object](list []T, of T, address func(T) string) netip.Addr {
+	at, found := slices.BinarySearchFunc(list, of, snapshot.CompareNames)
+	if !found {
+		return netip.Addr{}
+	}
+	addr, err := netip.ParseAddr(address(list[at]))
+	if err != nil || !addr.Is4() || addr.As4()[0] < firstByte || reserved(addr) {
+		return netip.Addr{}
+	}
+	return addr
+}
+
+// service is a service that needs an address.
+type service struct {
+	ref *commonv1.ClusterObjectRef
+	// stored is the address that it has; not valid if it has none.
+	stored netip.Addr
+}
+
+// assignAddresses assigns a virtual address to each service, by its index in the list,
+// and adds it to taken; nil services have none. A service keeps the one that it has: a
+// new one moves no other. Of new services that prefer the same address the first one
+// gets it, and the others get theirs after all others. Held are the addresses of what
+// is no service, which new services leave alone.
+func assignAddresses(services []*service, held, taken map[netip.Addr]bool) []string {
 	out := make([]string, len(services))
-	inUse := func(a netip.Addr) bool { return taken[a] }
-	var late []int
-	for i, service := range services {
-		if service == nil {
-			continue
+	inUse := func(a netip.Addr) bool { return taken[a] || held[a] }
+	give := func(i int, addr netip.Addr) { taken[addr], out[i] = true, addr.String() }
+	var added, late []int
+	for i, s := range services {
+		switch {
+		case s == nil:
+		case s.stored.IsValid() && !taken[s.stored]:
+			give(i, s.stored)
+		default:
+			added = append(added, i)
 		}
-		addr := preferredAddress(serviceParts(service)...)
-		if taken[addr] || reserved(addr) {
+	}
+	for _, i := range added {
+		if addr := preferredAddress(serviceParts(services[i].ref)...); inUse(addr) || reserved(addr) {
 			late = append(late, i)
-			continue
+		} else {
+			give(i, addr)
 		}
-		taken[addr], out[i] = true, addr.String()
 	}
 	for _, i := range late {
-		addr := freeFrom(preferredAddress(serviceParts(services[i])...), inUse)
-		taken[addr], out[i] = true, addr.String()
+		give(i, freeFrom(preferredAddress(serviceParts(services[i].ref)...), inUse))
 	}
 	return out
 }
@@ -38,6 +116,38 @@ func assignAddresses(services []*commonv1.ClusterObjectRef, taken map[netip.Addr
 func serviceParts(s *commonv1.ClusterObjectRef) []string {
 	return []string{s.Name, s.Namespace, s.ClusterName, "kube-service"}
 }
+
+// addressesOf are the addresses of the federated services, by index of the Destination,
+// and as a set.
+func (t *Topology) addressesOf(stored Addresses) ([]string, map[netip.Addr]bool) {
+	services := make([]*service, len(t.federations))
+	for i, f := range t.federations {
+		if f != nil {
+			d := t.inv.Destinations[i]
+			services[i] = &service{&d.Spec.KubeService.Ref, stored.ofDestination(d)}
+		}
+	}
+	held, taken := map[netip.Addr]bool{}, map[netip.Addr]bool{}
+	for _, v := range stored.VirtualDestinations {
+		held[stored.OfVirtualDestination(v)] = true
+	}
+	return assignAddresses(services, held, taken), taken
+}
+
+// Keeps reports whether federated services have the addresses that follow from those
+// that are stored.
+func (t *Topology) Keeps(stored Addresses) bool {
+	now, _ := t.addressesOf(stored)
+	for i, f := range t.federations {
+		if f != nil && f.Address != now[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// AddressTaken reports whether a federated service has an address.
+func (t *Topology) AddressTaken(addr netip.Addr) bool { return t.addresses[addr] }
 
 // FreeAddress returns an address for what is not a service: the preferred one for its
 // name, or else the next free one. It does not reserve it.
@@ -64,7 +174,7 @@ func preferredAddress(parts ...string) netip.Addr {
 	}
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], h.Sum32())
-	b[0] |= 0xF0
+	b[0] |= firstByte
 	return netip.AddrFrom4(b)
 }
 

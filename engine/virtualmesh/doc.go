@@ -7,12 +7,13 @@
 //	settings.go     which Settings are in force, and what they call a gateway
 //
 //	gateways.go     the gateways between clusters, and those that stay open
+//	gatewaychoice.go which Services may be gateways
 //	gatewaypods.go  which workloads are gateways
 //	selectors.go    issues about the selectors of a VirtualMesh
 //
 //	federation.go   which service is visible in which mesh
 //	names.go        the host name by which a mesh calls a service
-//	addresses.go    the virtual addresses of federated services
+//	addresses.go    the virtual addresses of federated services; those that are stored
 //	loads.go        what federation adds to each proxy
 //
 //	roots.go        members that trust no common root

@@ -16,7 +16,7 @@ import (
 
 // federate decides for every Destination which other meshes see it. Equal federations
 // of the last Topology are reused.
-func (t *Topology) federate(before *Topology) {
+func (t *Topology) federate(stored Addresses, before *Topology) {
 	earlier := map[string]*snapshot.Federation{}
 	if before != nil {
 		for i, f := range before.federations {
@@ -26,7 +26,6 @@ func (t *Topology) federate(before *Topology) {
 		}
 	}
 	t.federations = make([]*snapshot.Federation, len(t.inv.Destinations))
-	services := make([]*commonv1.ClusterObjectRef, len(t.inv.Destinations))
 	byVM := map[*networkingv1.VirtualMesh]*exporter{}
 	for _, vm := range t.VirtualMeshes {
 		if e := newExporter(vm); e != nil {
@@ -47,11 +46,11 @@ func (t *Topology) federate(before *Topology) {
 			e.warnOfGateway(d)
 			continue
 		}
-		if t.federations[i] = e.federation(d, mesh); t.federations[i] != nil {
-			services[i] = &d.Spec.KubeService.Ref
-		}
+		t.federations[i] = e.federation(d, mesh)
 	}
-	for i, address := range assignAddresses(services, t.addresses) {
+	var addresses []string
+	addresses, t.addresses = t.addressesOf(stored)
+	for i, address := range addresses {
 		now := t.federations[i]
 		if now == nil {
 			continue

@@ -34,13 +34,14 @@ func labelledGateways(inv *inventory.Inventory) map[commonv1.ObjectRef][]*discov
 
 // findGateways finds the services through which other clusters reach a mesh: those
 // that the VirtualMesh selects, else those that the Settings call gateways, else the
-// east-west gateways, else the ingress gateways.
+// east-west gateways, else the ingress gateways. An administrator has put them where
+// they are, or named them: see gatewayChoice.
 func (t *Topology) findGateways(federation *networkingv1.Federation, mesh *snapshot.MeshPlan) ([]snapshot.GatewayPlan, []snapshot.Issue) {
 	var gateways []snapshot.GatewayPlan
 	var issues []snapshot.Issue
 	candidates := t.gatewayCandidates(federation.EastWestIngressGatewaySelectors, mesh)
 	for _, c := range candidates {
-		gateway, issue := newGateway(c.destination, c.portName)
+		gateway, issue := newGateway(c)
 		if issue != nil {
 			issues = append(issues, *issue)
 			continue
@@ -85,6 +86,8 @@ func shareGateways(vm *snapshot.VirtualMeshPlan) {
 type gatewayCandidate struct {
 	destination *discoveryv1.Destination
 	portName    string
+	// named by an administrator, rather than found.
+	named bool
 }
 
 func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan) []gatewayCandidate {
@@ -96,8 +99,11 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 				continue
 			}
 			for i := range selectors {
-				if selectsGateway(&selectors[i], d) {
-					found = append(found, gatewayCandidate{d, selectors[i].PortName})
+				if !selectsGateway(&selectors[i], d) {
+					continue
+				}
+				if choice := t.chosen(selectors[i:i+1], mesh, d); choice != ignored {
+					found = append(found, gatewayCandidate{d, selectors[i].PortName, choice == named})
 					break
 				}
 			}
@@ -106,15 +112,18 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 	}
 	detector := detectorFor(t.settings, mesh.Cluster)
 	for _, d := range t.detectedGateways(mesh, detector) {
-		found = append(found, gatewayCandidate{d, detector.GatewayTlsPortName})
+		found = append(found, gatewayCandidate{d, detector.GatewayTlsPortName, false})
 	}
 	if len(found) > 0 {
 		return found
 	}
 	for _, role := range []string{eastWestGateway, ingressGateway} {
 		for _, d := range t.gateways[of] {
-			if d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] == role {
-				found = append(found, gatewayCandidate{d, ""})
+			if d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] != role {
+				continue
+			}
+			if choice := t.chosen(nil, mesh, d); choice != ignored {
+				found = append(found, gatewayCandidate{d, "", choice == named})
 			}
 		}
 		if len(found) > 0 {
@@ -134,8 +143,8 @@ func selectsGateway(s *commonv1.IngressGatewaySelector, d *discoveryv1.Destinati
 	return role == eastWestGateway || role == ingressGateway
 }
 
-func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayPlan, *snapshot.Issue) {
-	service := d.Spec.KubeService
+func newGateway(c gatewayCandidate) (*snapshot.GatewayPlan, *snapshot.Issue) {
+	d, service, portName := c.destination, c.destination.Spec.KubeService, c.portName
 	if portName == "" {
 		portName = defaultPortName
 	}
@@ -163,15 +172,17 @@ func newGateway(d *discoveryv1.Destination, portName string) (*snapshot.GatewayP
 		plan.Port = port.NodePort
 	case discoveryv1.ServiceTypeLoadBalancer:
 		plan.Port = port.Port
-	default:
-		if len(service.ExternalAddresses) > 0 {
-			plan.Port = port.Port // spec.externalIPs apply to all types
-		}
 	}
 	for _, a := range service.ExternalAddresses {
 		plan.Addresses = append(plan.Addresses, address(a))
 	}
+	if c.named && len(plan.Addresses) == 0 && len(service.ExternalIPs) > 0 {
+		plan.Port, plan.Addresses = port.Port, service.ExternalIPs // they apply to all types
+	}
 	switch {
+	case len(plan.Addresses) == 0 && len(service.ExternalIPs) > 0:
+		return unusable("name it in federation.eastWestIngressGatewaySelectors, by reference or with its namespace; or make the Service a LoadBalancer",
+			"gateway %s has no address but externalIPs, which anyone who may edit the Service can write", inventory.ServiceName(service.Ref))
 	case plan.Port == 0:
 		return unusable("make the Service a LoadBalancer or a NodePort",
 			"gateway %s cannot be reached from other clusters: its type is %s", inventory.ServiceName(service.Ref), service.ServiceType)
@@ -225,8 +236,7 @@ func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 		}
 		gateways := t.detectedGateways(mesh, detectorFor(t.settings, mesh.Cluster))
 		for _, d := range t.gateways[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
-			switch d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] {
-			case eastWestGateway, ingressGateway, helmIngressGateway:
+			if hasGatewayRole(d) && t.chosen(nil, mesh, d) != ignored {
 				gateways = append(gateways, d)
 			}
 		}

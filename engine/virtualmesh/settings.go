@@ -46,6 +46,28 @@ func detectorFor(s *settingsv1.Settings, cluster string) *settingsv1.IngressGate
 	return &own
 }
 
+// ControlPlaneNamespaces are the namespaces of a cluster in which the Settings, which may
+// be nil, say that control planes are installed.
+func ControlPlaneNamespaces(s *settingsv1.Settings, cluster string) []string {
+	if s == nil || s.Spec.Discovery == nil {
+		return nil
+	}
+	var out []string
+	for _, n := range s.Spec.Discovery.ControlPlanes {
+		if names(s.Spec.Discovery.ControlPlanes, cluster, n.Namespace) {
+			out = append(out, n.Namespace)
+		}
+	}
+	return out
+}
+
+// names reports whether a list of the Settings names a namespace of a cluster.
+func names(list []settingsv1.ClusterNamespace, cluster, namespace string) bool {
+	return slices.ContainsFunc(list, func(n settingsv1.ClusterNamespace) bool {
+		return n.Namespace == namespace && (n.ClusterName == cluster || n.ClusterName == "" || n.ClusterName == everyCluster)
+	})
+}
+
 // detectedGateways are the services in the namespace of a mesh's control plane that
 // match a detector.
 func (t *Topology) detectedGateways(mesh *snapshot.MeshPlan, by *settingsv1.IngressGatewayDetector) []*discoveryv1.Destination {

@@ -37,17 +37,16 @@ const defaultSuffix = "global"
 
 // New joins meshes into VirtualMeshes and federates their services. A
 // mesh belongs to the oldest VirtualMesh that names it. Settings may be nil.
-// Meshes and federations that are the same as in an earlier Topology, which may
-// be nil, are the same objects.
+// Services keep the addresses that are stored. Meshes and federations that are the same
+// as in an earlier Topology, which may be nil, are the same objects.
 func New(
-	inv *inventory.Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, dialects []*snapshot.Dialect, before *Topology,
+	inv *inventory.Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, dialects []*snapshot.Dialect, stored Addresses, before *Topology,
 ) *Topology {
 	t := &Topology{
 		inv: inv, settings: settings,
 		byRef:        make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)),
 		trustDomains: map[string][]string{},
 		gateways:     labelledGateways(inv),
-		addresses:    map[netip.Addr]bool{},
 	}
 	t.addMeshes(dialects)
 	byAge := slices.Clone(virtualMeshes)
@@ -60,7 +59,7 @@ func New(
 		t.openGateways(vm)
 	}
 	t.reuseMeshes(before)
-	t.federate(before)
+	t.federate(stored, before)
 	t.countLoads()
 	t.warnOfLoads()
 	return t
@@ -217,6 +216,9 @@ func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snaps
 		gateways, issues := t.findGateways(spec.Federation, member)
 		member.Gateways = gateways
 		add(issues...)
+		add(t.ignoredGateways(spec.Federation.EastWestIngressGatewaySelectors, member)...)
+	} else if member.DenyByDefault != nil {
+		add(t.ignoredGateways(nil, member)...)
 	}
 	if federates(spec.Federation) && !resolvesSuffix(member) {
 		add(snapshot.Errorf(snapshot.SmartDNSMissing, member.Dialect.ResolveHint+", or end hostnameSuffix in \"global\"",

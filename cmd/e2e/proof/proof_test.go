@@ -34,7 +34,7 @@ func TestProxiesMatchPlan(t *testing.T) {
 		plan, configs := w.prove(t, name, documents)
 		undetected = w.undetected(t, name, plan, configs, undetected)
 	}
-	prove("joined", manifests.VirtualMesh())
+	prove("joined", slices.Concat(manifests.VirtualMesh(), []byte("\n---\n"+sideDoor)))
 	prove("demo", manifests.Policies())
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
@@ -49,6 +49,13 @@ func TestProxiesMatchPlan(t *testing.T) {
 	}
 	assert.Empty(t, slices.Sorted(maps.Keys(undetected)), "changes that would not be detected")
 }
+
+// sideDoor names the namespace of a gateway that is not beside its control plane.
+const sideDoor = `apiVersion: settings.mesh.gloo.solo.io/v1
+kind: Settings
+metadata: {name: settings, namespace: gloo-mesh}
+spec: {discovery: {istio: {gatewayNamespaces: [{clusterName: cluster-2, namespace: edge}]}}}
+`
 
 // resources whose latest version must have been read before the Plan is used,
 // because no object that follows from them shows that.

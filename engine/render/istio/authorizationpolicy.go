@@ -7,7 +7,6 @@ import (
 	security "istio.io/api/security/v1beta1"
 	typev1beta1 "istio.io/api/type/v1beta1"
 
-	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/render"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -24,12 +23,15 @@ func (r *builder) authorizationPolicy() {
 		Selector: &typev1beta1.WorkloadSelector{MatchLabels: service.WorkloadSelectorLabels},
 	}
 	var policies []snapshot.Ref
-	for _, rule := range r.plan.Access {
-		policies = append(policies, rule.Origin.Ref)
-		out := accessRule(rule, service, r.plan.Mesh.TrustDomain)
+	for _, rule := range r.plan.Allowed() {
+		policies = append(append(policies, rule.Policy), rule.With...)
+		out := accessRule(&rule, r.plan.Mesh.TrustDomain)
 		if rule.Anyone || len(out.From) > 0 {
 			spec.Rules = append(spec.Rules, out)
 		}
+	}
+	for _, rule := range r.plan.Access {
+		policies = append(policies, rule.Origin.Ref) // also those that allow nobody
 	}
 	ref := snapshot.Ref{
 		Kind: snapshot.AuthorizationPolicy, Cluster: service.Ref.ClusterName,
@@ -38,7 +40,7 @@ func (r *builder) authorizationPolicy() {
 	r.add(ref, r.content(spec, false, r.parents(false, policies...)))
 }
 
-func accessRule(rule *snapshot.AccessRule, service *discoveryv1.KubeService, trustDomain string) *security.Rule {
+func accessRule(rule *snapshot.JointRule, trustDomain string) *security.Rule {
 	out := &security.Rule{}
 	for _, s := range rule.Sources {
 		source := &security.Source{}
@@ -54,10 +56,12 @@ func accessRule(rule *snapshot.AccessRule, service *discoveryv1.KubeService, tru
 		source.Principals, source.Namespaces = slices.Compact(source.Principals), s.Namespaces
 		out.From = append(out.From, &security.Rule_From{Source: source})
 	}
-	if len(rule.Paths)+len(rule.Methods)+len(rule.Ports) > 0 {
-		out.To = []*security.Rule_To{{Operation: &security.Operation{
-			Paths: rule.Paths, Methods: rule.Methods, Ports: podPorts(rule.Ports, service),
-		}}}
+	if len(rule.Paths)+len(rule.Methods)+len(rule.PodPorts) > 0 {
+		var ports []string
+		for _, port := range rule.PodPorts {
+			ports = append(ports, strconv.FormatUint(uint64(port), 10))
+		}
+		out.To = []*security.Rule_To{{Operation: &security.Operation{Paths: rule.Paths, Methods: rule.Methods, Ports: ports}}}
 	}
 	return out
 }
@@ -74,24 +78,6 @@ func principal(id snapshot.Identity) string {
 	default:
 		return out + id.Namespace + "/sa/" + id.ServiceAccount
 	}
-}
-
-// podPorts maps the service's ports, which policies name, to the ports where the pods
-// listen and where the policy is enforced (istio.io Operation.ports).
-func podPorts(ports []uint32, service *discoveryv1.KubeService) []string {
-	var out []string
-	for _, port := range ports {
-		for _, p := range service.Ports {
-			if p.Port == port {
-				port, _ = snapshot.PodPort(service, p)
-				break
-			}
-		}
-		if text := strconv.FormatUint(uint64(port), 10); !slices.Contains(out, text) {
-			out = append(out, text)
-		}
-	}
-	return out
 }
 
 // globalAccess denies every request in a mesh that no other policy allows. Gateways are

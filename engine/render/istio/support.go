@@ -224,7 +224,7 @@ func otherFields() []snapshot.Support {
 	return slices.Concat(
 		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "mtls.istio.tlsMode",
 			"federation.warnServiceEntriesPerProxy", "federation.warnEndpointsPerProxy",
-			"discovery.istio.ingressGatewayDetectors"),
+			"discovery.controlPlanes", "discovery.istio.ingressGatewayDetectors", "discovery.istio.gatewayNamespaces"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, notYet, "networkingExtensionServers", "relay"),
 		virtualDestinationFields(),
 		snapshot.Declare(snapshot.ServiceDependency, snapshot.Enforced, "",

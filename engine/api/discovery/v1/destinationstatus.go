@@ -56,6 +56,9 @@ type AppliedAccessPolicy struct {
 type AppliedFederation struct {
 	// FederatedHostname is the name by which they call it.
 	FederatedHostname string `json:"federatedHostname,omitempty"`
+	// Address is the virtual IP of that name, the same in all meshes; it stays as long as they can call it. Not part of Gloo
+	// Mesh 1.x.
+	Address string `json:"address,omitempty"`
 	// FederatedToMeshes are the meshes that can call it, the first 500 of them.
 	FederatedToMeshes []commonv1.ObjectRef `json:"federatedToMeshes,omitempty"`
 	// FlatNetwork says that they reach its pods directly, without a gateway.

@@ -20,6 +20,9 @@ type KubeService struct {
 	EndpointSubsets []EndpointSubset `json:"endpointSubsets,omitempty"`
 	// ExternalAddresses by which the Service is reached from outside its cluster.
 	ExternalAddresses []ExternalAddress `json:"externalAddresses,omitempty"`
+	// ExternalIPs are what the Service's own spec claims: they are used for gateways that an administrator named. Not part of
+	// Gloo Mesh 1.x, which has them among externalAddresses.
+	ExternalIPs []string `json:"externalIPs,omitempty"`
 	// ServiceType is the Service's type; omitted means CLUSTER_IP.
 	ServiceType ServiceType `json:"serviceType,omitempty"`
 }

@@ -135,6 +135,9 @@ type VirtualDestinationStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// State is ACCEPTED only if it is accepted in every mesh.
 	State commonv1.ApprovalState `json:"state,omitempty"`
+	// Address is the virtual IP of its host name, the same in all meshes; it stays as long as it is visible in one. Not part of
+	// Gloo Mesh 1.x.
+	Address string `json:"address,omitempty"`
 	// Meshes is the result in each mesh, by key name.namespace.cluster.
 	Meshes map[string]commonv1.ApprovalStatus `json:"meshes,omitempty"`
 	// SelectedDestinations are the Destinations behind it.

@@ -76,6 +76,9 @@ type VirtualMeshStatus struct {
 	// ProxyLoads say what federation adds to the configuration of each proxy of a member, the largest first; at most ten
 	// members are listed. Not part of Gloo Mesh 1.x.
 	ProxyLoads []ProxyLoad `json:"proxyLoads,omitempty"`
+	// OpenGateways are the gateways of the members that let in all callers although globalAccessPolicy is ENABLED, because
+	// they are entrances; the first 100 of them. Not part of Gloo Mesh 1.x.
+	OpenGateways []commonv1.ClusterObjectRef `json:"openGateways,omitempty"`
 }
 
 // ProxyLoad is what federation adds to the configuration of each proxy of a mesh.

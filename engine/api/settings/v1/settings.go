@@ -45,6 +45,11 @@ type SettingsSpec struct {
 type DiscoverySettings struct {
 	// Istio sets how Istio is found.
 	Istio *IstioDiscovery `json:"istio,omitempty"`
+	// ControlPlanes are namespaces in which every Deployment that looks like the control plane of a mesh is one. Others
+	// need evidence that an editor of their namespace cannot write: the webhook configuration of Istio's injector, or the
+	// MeshConfig of Open Service Mesh. Not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=1000
+	ControlPlanes []ClusterNamespace `json:"controlPlanes,omitempty"`
 }
 
 // IstioDiscovery sets how Istio is found.
@@ -52,6 +57,19 @@ type IstioDiscovery struct {
 	// IngressGatewayDetectors say what an ingress gateway is, by registered cluster or * for all. Deprecated: use the
 	// VirtualMesh's federation.eastWestIngressGatewaySelectors.
 	IngressGatewayDetectors map[string]IngressGatewayDetector `json:"ingressGatewayDetectors,omitempty"`
+	// GatewayNamespaces are namespaces, beside that of the control plane, whose Services are gateways if they are labelled so.
+	// Other clusters send their requests there, and globalAccessPolicy leaves them open. Not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=1000
+	GatewayNamespaces []ClusterNamespace `json:"gatewayNamespaces,omitempty"`
+}
+
+// ClusterNamespace is a namespace of a cluster.
+type ClusterNamespace struct {
+	// ClusterName is the name of a registered cluster; omitted or * means each of them.
+	ClusterName string `json:"clusterName,omitempty"`
+	// Namespace in that cluster.
+	// +kubebuilder:validation:MinLength=1
+	Namespace string `json:"namespace"`
 }
 
 // IngressGatewayDetector says what an ingress gateway is. Deprecated.

@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// refuseKeptOut rejects policies that would let in callers whom the policies on another
+// service over the same pods keep out. Policies count as they are written, also if they
+// are rejected for the same reason: none of two depends on the other.
+func (g *grants) refuseKeptOut(env *environment, members []int, attached []*attachments) {
+	type question struct {
+		binding *accessBinding
+		account accountKey
+	}
+	known := map[question]*snapshot.Issue{} // the same for all services with the account
+	refused := map[grantKey]snapshot.Issue{}
+	for _, i := range members {
+		for _, b := range attached[i].access {
+			key := grantKey{b, i}
+			if snapshot.HasErrors(g.issues[key]) || len(g.grants[key]) == 0 {
+				continue
+			}
+			for _, account := range env.accountsOf(i) {
+				q := question{b, accountKey{*env.inv.Destinations[i].Spec.Mesh, account}}
+				issue, ok := known[q]
+				if !ok {
+					issue = g.keptOut(env, key, q.account, attached)
+					known[q] = issue
+				}
+				if issue != nil {
+					refused[key] = *issue
+					break
+				}
+			}
+		}
+	}
+	for key, issue := range refused {
+		g.issues[key] = append(g.issues[key], issue)
+	}
+}
+
+// keptOut is the issue if the policies on some service over pods of an account do not
+// allow all that a grant to the account allows; nil if there is no such service.
+func (g *grants) keptOut(env *environment, key grantKey, account accountKey, attached []*attachments) *snapshot.Issue {
+	checked := map[int]bool{}
+	for _, x := range env.accounts.pods[account] {
+		for _, front := range env.accounts.fronts[x] {
+			if checked[front] {
+				continue
+			}
+			if checked[front] = true; g.allowedOn(front, g.grants[key][0], key.binding, attached[front].access) {
+				continue
+			}
+			other := env.inv.Destinations[front]
+			issue := snapshot.Errorf(snapshot.PodsShared, "select both services in one AccessPolicy, or give the services different pods and service accounts",
+				"it would let in callers to pods of service %s, under service account %s, whom the AccessPolicies on that service keep out",
+				inventory.ServiceName(other.Spec.KubeService.Ref), accountName(account.Account)).
+				At("destinationSelector").CausedBy(inventory.DestinationRef(other))
+			return &issue
+		}
+	}
+	return nil
+}
+
+// allowedOn reports whether the policies on a service allow each caller of a policy's
+// grant what it allows; without valid policies, they keep nobody out.
+func (g *grants) allowedOn(front int, asked *snapshot.Grant, by *accessBinding, policies []*accessBinding) bool {
+	var held []*snapshot.Grant
+	valid := false
+	for _, b := range policies {
+		key := grantKey{b, front}
+		if snapshot.HasErrors(g.issues[key]) {
+			continue
+		}
+		if b == by {
+			return true
+		}
+		valid = true
+		held = append(held, g.grants[key]...)
+	}
+	j := &joint{}
+	return !valid || !slices.ContainsFunc(asked.From, func(caller snapshot.Account) bool {
+		return !slices.ContainsFunc(held, func(h *snapshot.Grant) bool {
+			return slices.Contains(h.From, caller) && j.covers(requests(h), requests(asked))
+		})
+	})
+}
+
+// requests are what a grant allows, whoever calls.
+func requests(g *snapshot.Grant) *snapshot.JointRule {
+	return &snapshot.JointRule{Anyone: true, Paths: g.Rule.Paths, Methods: g.Rule.Methods, PodPorts: g.Ports}
+}

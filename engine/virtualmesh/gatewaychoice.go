@@ -1,0 +1,102 @@
+package virtualmesh
+
+import (
+	"cmp"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// gatewayChoice is why a Service that looks like a gateway may be one. Other clusters send
+// their requests to gateways, and a global access policy leaves them open: who can only
+// edit a namespace must not be able to make one.
+type gatewayChoice uint8
+
+const (
+	// ignored: anyone who may edit its namespace can have made it.
+	ignored gatewayChoice = iota
+	// installed: it is in the namespace of the mesh's control plane.
+	installed
+	// named: a VirtualMesh or the Settings name it or its namespace.
+	named
+)
+
+// chosen says why a Service may be a gateway of a mesh.
+func (t *Topology) chosen(selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan, d *discoveryv1.Destination) gatewayChoice {
+	for i := range selectors {
+		if naming := naming(selectors[i].DestinationSelectors); len(naming) > 0 && inventory.SelectsDestination(naming, d) {
+			return named
+		}
+	}
+	namespace := d.Spec.KubeService.Ref.Namespace
+	if s := t.settings; s != nil && s.Spec.Discovery != nil && s.Spec.Discovery.Istio != nil &&
+		names(s.Spec.Discovery.Istio.GatewayNamespaces, mesh.Cluster, namespace) {
+		return named
+	}
+	if namespace == mesh.Namespace {
+		return installed
+	}
+	return ignored
+}
+
+// naming are the selectors that name Services or namespaces.
+func naming(selectors []commonv1.DestinationSelector) []commonv1.DestinationSelector {
+	var out []commonv1.DestinationSelector
+	for _, s := range selectors {
+		if m := s.KubeServiceMatcher; m != nil && len(m.Namespaces) == 0 {
+			s.KubeServiceMatcher = nil
+		}
+		if s.KubeServiceMatcher != nil || s.KubeServiceRefs != nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// hasGatewayRole reports whether a Service selects pods that are labelled as a gateway.
+func hasGatewayRole(d *discoveryv1.Destination) bool {
+	switch d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] {
+	case eastWestGateway, ingressGateway, helmIngressGateway:
+		return true
+	}
+	return false
+}
+
+// ignoredGateways warns of Services that look like gateways of a member, or that a
+// selector of the VirtualMesh matches by labels alone, and that are not used.
+func (t *Topology) ignoredGateways(selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
+	candidates := t.gateways[of]
+	if len(selectors) > 0 {
+		candidates = t.inv.Destinations
+	}
+	var first *discoveryv1.Destination
+	count := 0
+	for _, d := range candidates {
+		if d.Spec.KubeService == nil || d.Spec.Mesh == nil || *d.Spec.Mesh != of || t.chosen(selectors, mesh, d) != ignored {
+			continue
+		}
+		looksLikeOne := hasGatewayRole(d)
+		for i := range selectors {
+			looksLikeOne = looksLikeOne || selectsGateway(&selectors[i], d)
+		}
+		if looksLikeOne {
+			first = cmp.Or(first, d)
+			count++
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	are := "are"
+	if count == 1 {
+		are = "is"
+	}
+	return []snapshot.Issue{snapshot.Warnf(snapshot.GatewayIgnored,
+		"if you installed it, name it in federation.eastWestIngressGatewaySelectors by reference or with its namespace, or name its namespace in the Settings (discovery.istio.gatewayNamespaces); else ask who made it",
+		"%s outside of namespace %s %s labelled as a gateway but not named, such as %s: not used, and not left open by globalAccessPolicy",
+		snapshot.Count(count, "Service"), mesh.Namespace, are, inventory.ServiceName(first.Spec.KubeService.Ref)).
+		At("federation").CausedBy(inventory.DestinationRef(first))}
+}
