@@ -95,6 +95,7 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 	out.Parts = t.parts.render(in.Management.Namespace, plan)
 	out.Statuses = t.statuses.Write(in, plan, t.planner.Dialects)
 	out.Debounces = debounces(discovered)
+	out.Withdrawals = virtualmesh.Withdrawals(virtualmesh.SettingsInForce(in.Management.Settings))
 	out.Issues = status.Issues(in, discovered, plan, t.planner.Dialects)
 	t.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, Output: out}
 	return t.state

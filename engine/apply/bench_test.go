@@ -20,7 +20,7 @@ func BenchmarkApplyOneEdit(b *testing.B) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
-	s.apply(ctx, &group, out)
+	s.apply(ctx, &group, out, Edits{All: true})
 	b.ReportAllocs()
 	b.ResetTimer()
 	for n := range b.N {
@@ -33,7 +33,7 @@ func BenchmarkApplyOneEdit(b *testing.B) {
 		}
 		parts[at] = part
 		edited.Parts = out.Parts.With(map[int]*snapshot.Part{at: part})
-		s.apply(ctx, &group, &edited)
+		s.apply(ctx, &group, &edited, Edits{All: true})
 		out = &edited
 	}
 }

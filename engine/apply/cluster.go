@@ -44,6 +44,7 @@ type cluster struct {
 	// problem is the failure of the cluster as a whole; zero if none.
 	problem snapshot.Failure
 	gauges  gauges
+	withdrawals
 }
 
 // gate says whether an Output allows writes to a cluster.
@@ -66,6 +67,7 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 	c := &cluster{
 		shared: s, name: name, kinds: kinds, ctx: ctx, group: group,
 		items: map[id]*item{}, queue: newQueue(kinds), failures: map[id]snapshot.Failure{},
+		withdrawals: withdrawals{pending: map[id]*withdrawal{}},
 	}
 	c.wake = sync.NewCond(&c.mu)
 	c.gauges = s.metrics.gauges(name)
@@ -174,11 +176,13 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 	was := c.gate
 	c.gate = g
 	touched := c.want(d, made)
+	c.weigh()
 	switch {
 	case !g.open():
 		c.flush()
 		if !g.listed {
 			clear(c.failures)
+			c.forgetWithdrawals()
 			c.notifyFailures()
 		}
 	case !was.open():
@@ -230,11 +234,13 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	for _, o := range d.put {
 		i := c.item(idOf(o.Ref))
 		c.put(i, o, made[o])
+		delete(c.pending, i.id)
 		touched = append(touched, i)
 	}
 	for _, o := range d.drop {
 		if i := c.items[idOf(o.Ref)]; i != nil && i.object == nil {
 			c.unwant(i)
+			c.withdraw(i.id, c.edits.explain(i.lastParents))
 		}
 	}
 	return touched
@@ -264,7 +270,7 @@ func (c *cluster) flush() { c.prune(c.queue.clear()) }
 // prune removes items of which nothing is wanted.
 func (c *cluster) prune(items []*item) {
 	for _, i := range items {
-		if i.object == nil && i.status == nil && !i.queued && !i.working && !i.blocked && !i.resting {
+		if i.object == nil && i.status == nil && !i.queued && !i.working && !i.blocked && !i.resting && c.pending[i.id] == nil {
 			c.found(i, nil)
 			delete(c.items, i.id)
 		}
@@ -316,9 +322,10 @@ func (c *cluster) sweepGarbage() {
 	}
 	for of, l := range c.conn.objects {
 		if i := c.items[of]; (i == nil || i.object == nil) && c.garbage(of, l) {
-			c.enqueue(c.item(of), true)
+			c.collect(of, true)
 		}
 	}
+	c.weigh()
 }
 
 // garbage reports whether an object that no part wants is to be deleted.
@@ -348,7 +355,8 @@ func (c *cluster) check(of id) {
 		return
 	}
 	if l, exists := c.conn.objects[of]; exists && c.garbage(of, l) {
-		c.enqueue(c.item(of), false)
+		c.collect(of, false)
+		c.weigh()
 	}
 }
 

@@ -11,6 +11,7 @@
 //	wire.go        decoding objects to digests; project.go selects our fields
 //	digest.go      digests, by which objects are compared
 //	diff.go        what changes from one Output to the next
+//	withdraw.go    when objects that are no longer wanted are deleted
 //	item.go        what is wanted for one object; content.go, its content
 //	queue.go       the order of writes
 //	order.go       what an item waits for; ledger.go, what proxies know

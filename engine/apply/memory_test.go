@@ -22,7 +22,7 @@ func TestMemoryOfAGreatFleet(t *testing.T) {
 	defer cancel()
 	s := New(Options{})
 	before := heap()
-	s.apply(ctx, &group, out)
+	s.apply(ctx, &group, out, Edits{All: true})
 	objects := 0
 	for _, c := range s.clusters {
 		c.mu.Lock()

@@ -27,6 +27,10 @@ type Options struct {
 	// StatusPatience is how long statuses wait until the objects of the same change
 	// are written. Default: 100 ms; local clusters need less.
 	StatusPatience time.Duration
+	// Settle is how long an AuthorizationPolicy stays that a user's edit withdraws, if that
+	// lets in everybody: an AccessPolicy is renamed by deleting one and creating another.
+	// Default: 5 s.
+	Settle time.Duration
 	// Pace is how fast control planes pass changes on to their proxies.
 	Pace Pace
 	// OnChange, if set, is called with each ChangeSet, from several goroutines.
@@ -37,6 +41,7 @@ const (
 	defaultWorkers        = 8
 	defaultTimeout        = 35 * time.Second
 	defaultStatusPatience = 100 * time.Millisecond
+	defaultSettle         = 5 * time.Second
 )
 
 func (o Options) withDefaults() Options {
@@ -54,6 +59,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.StatusPatience <= 0 {
 		o.StatusPatience = defaultStatusPatience
+	}
+	if o.Settle <= 0 {
+		o.Settle = defaultSettle
 	}
 	o.Pace = o.Pace.withDefaults()
 	if o.OnChange == nil {

@@ -20,10 +20,11 @@ type Sink struct {
 	// requests are the calls of Set, Remove and Apply since the last turn.
 	requests requests
 	wake     chan struct{}
-	// clusters, contents and last are used by turn, which holds mu to change the map.
+	// clusters, contents, last and edits are used by turn, which holds mu to change the map.
 	clusters map[string]*cluster
 	contents contents
 	last     *snapshot.Output
+	edits    Edits
 }
 
 // requests are the calls of Set, Remove and Apply between two turns.
@@ -31,6 +32,7 @@ type requests struct {
 	// configs are the connections to make or, if nil, to close.
 	configs map[string]*rest.Config
 	output  *snapshot.Output
+	edits   Edits
 	// running: a turn has taken requests and is not done.
 	running bool
 }
@@ -80,10 +82,18 @@ func (s *Sink) Remove(cluster string) {
 	s.request(func(r *requests) { r.configs[cluster] = nil })
 }
 
-// Apply replaces the Output to write. It does not wait; of several Outputs in quick
-// succession, only the last one is written.
-func (s *Sink) Apply(out *snapshot.Output) {
-	s.request(func(r *requests) { r.output = out })
+// Apply replaces the Output to write, as it was asked for: what it does not have is
+// deleted at once. It does not wait; of several Outputs in quick succession, only the last
+// one is written.
+func (s *Sink) Apply(out *snapshot.Output) { s.ApplyEdited(out, Edits{All: true}) }
+
+// ApplyEdited is Apply for an Output that follows from what clusters are like: what the
+// edits do not explain is deleted later, or not at all.
+func (s *Sink) ApplyEdited(out *snapshot.Output, edits Edits) {
+	s.request(func(r *requests) {
+		r.output = out
+		r.edits.merge(edits)
+	})
 }
 
 func (s *Sink) request(change func(*requests)) {
@@ -109,6 +119,7 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 		if cfg := todo.configs[name]; cfg != nil {
 			c := s.cluster(ctx, group, name)
 			if s.last != nil {
+				c.edited(s.edits, s.last.Withdrawals)
 				c.update(nil, nil, gateOf(s.last, name))
 			}
 			c.connect(cfg)
@@ -118,7 +129,7 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 		}
 	}
 	if todo.output != nil {
-		s.apply(ctx, group, todo.output)
+		s.apply(ctx, group, todo.output, todo.edits)
 	}
 	s.mu.Lock()
 	for name, c := range s.clusters {
@@ -134,14 +145,17 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 }
 
 // apply updates what is wanted in each cluster.
-func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.Output) {
+func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.Output, edits Edits) {
 	changes := diff(s.last, out)
 	first := s.last == nil
 	gatesChanged := first || !slices.Equal(s.last.Clusters, out.Clusters) || !slices.Equal(s.last.Frozen, out.Frozen)
-	s.last = out
+	s.last, s.edits = out, edits
 	s.shared.ledger.follow(out.Debounces)
 	for name := range changes {
 		s.cluster(ctx, group, name)
+	}
+	for _, c := range s.clusters {
+		c.edited(edits, out.Withdrawals)
 	}
 	calm := !s.meshesBusy()
 	// Before the first of them is written.
@@ -151,7 +165,7 @@ func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.O
 		s.clusters[name].announce(d)
 	}
 	update := func(name string, c *cluster) {
-		if d := changes[name]; d != nil || gatesChanged || !c.armed() {
+		if d := changes[name]; d != nil || gatesChanged || !c.armed() || c.braked() {
 			c.update(d, made[name], gateOf(out, name))
 		}
 	}

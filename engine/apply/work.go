@@ -109,11 +109,12 @@ func (c *cluster) decide(i *item, first bool) step {
 	l, exists := c.conn.objects[i.id]
 	if i.object == nil {
 		if exists && c.garbage(i.id, l) {
-			if c.waits(i) {
+			if c.withheld(i) || c.waits(i) {
 				return step{}
 			}
 			return step{verb: remove, version: l.version}
 		}
+		delete(c.pending, i.id)
 		return c.decideStatus(i, l, exists, first)
 	}
 	switch {
@@ -295,6 +296,9 @@ func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 	defer c.mu.Unlock()
 	if c.problem.Code != "" {
 		out = append(out, c.problem)
+	}
+	if c.brake.Code != "" {
+		out = append(out, c.brake)
 	}
 	return slices.AppendSeq(out, maps.Values(c.failures))
 }

@@ -32,6 +32,9 @@ const (
 	IssuedAnnotation = "registration.multicluster.solo.io/token-issued-at"
 	// ExpiresAnnotation is when it expires, in the same form.
 	ExpiresAnnotation = "registration.multicluster.solo.io/token-expires-at"
+	// ReleaseAnnotation, on a KubernetesCluster, is the code of the withdrawal that an
+	// administrator lets pass there.
+	ReleaseAnnotation = "registration.multicluster.solo.io/release-withdrawal"
 )
 
 // ServiceAccountUser is the user name of a ServiceAccount.

@@ -182,33 +182,16 @@ func isDerived(kind snapshot.Kind) bool {
 
 // list names the objects in which two lists, both ascending, differ.
 func (d *differences) list(kind snapshot.Kind, cluster string, a, b snapshot.ObjectList) {
-	if a.Same(b) {
-		return
-	}
 	count := 0
 	var first snapshot.APIObject
-	for i, j := 0, 0; i < a.Len() || j < b.Len(); {
-		var one snapshot.APIObject
-		switch order := compareHeads(a, i, b, j); {
-		case order < 0:
-			one = a.At(i)
-			i++
-		case order > 0:
-			one = b.At(j)
-			j++
-		default:
-			if a.At(i) != b.At(j) {
-				one = b.At(j)
-			}
-			i, j = i+1, j+1
-		}
-		if one == nil {
-			continue
-		}
+	eachChange(a, b, func(was, now snapshot.APIObject) {
 		if count++; count == 1 {
-			first = one
+			first = now
+			if now == nil {
+				first = was
+			}
 		}
-	}
+	})
 	switch {
 	case count == 1:
 		ref := snapshot.RefOf(kind, first)
@@ -218,6 +201,29 @@ func (d *differences) list(kind snapshot.Kind, cluster string, a, b snapshot.Obj
 		d.add(fmt.Sprintf("%d %s in %s", count, kind.Info().Resource, cluster))
 	case count > 1:
 		d.add(fmt.Sprintf("%d %s", count, kind.Info().Resource))
+	}
+}
+
+// eachChange calls yield for each object in which two lists, both ascending, differ: with
+// nil for one that is in one list only.
+func eachChange(a, b snapshot.ObjectList, yield func(was, now snapshot.APIObject)) {
+	if a.Same(b) {
+		return
+	}
+	for i, j := 0, 0; i < a.Len() || j < b.Len(); {
+		switch order := compareHeads(a, i, b, j); {
+		case order < 0:
+			yield(a.At(i), nil)
+			i++
+		case order > 0:
+			yield(nil, b.At(j))
+			j++
+		default:
+			if a.At(i) != b.At(j) {
+				yield(a.At(i), b.At(j))
+			}
+			i, j = i+1, j+1
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,12 +61,16 @@ func (h *health) healthz(w http.ResponseWriter, _ *http.Request) {
 // this one stands by.
 func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
 	holder := h.leader.identity()
-	broken := h.broken()
+	broken, frozen, held := h.broken(), h.frozen(), h.held()
 	switch {
+	case h.leader.leading.Load() && frozen != nil:
+		writeText(w, http.StatusServiceUnavailable, "not ready: nothing is changed: "+*frozen)
 	case h.leader.leading.Load() && broken != nil && *broken == "":
 		writeText(w, http.StatusServiceUnavailable, "not ready: translation fails; the log has the reason")
 	case h.leader.leading.Load() && broken != nil:
 		writeText(w, http.StatusServiceUnavailable, "not ready: translation fails with these objects, which have no effect: "+*broken)
+	case h.leader.leading.Load() && held != "":
+		writeText(w, http.StatusServiceUnavailable, "not ready: nothing is deleted in "+held)
 	case h.leader.leading.Load() && h.state() != nil:
 		writeText(w, http.StatusOK, "ok")
 	case h.leader.leading.Load():
@@ -83,6 +88,30 @@ func (h *health) broken() *string {
 		return l.broken.Load()
 	}
 	return nil
+}
+
+// frozen is why nothing is translated; nil if it is.
+func (h *health) frozen() *string {
+	if l := h.loop(); l != nil {
+		return l.frozen.Load()
+	}
+	return nil
+}
+
+// held names the clusters in which nothing is deleted until an administrator says so;
+// empty if there are none.
+func (h *health) held() string {
+	state := h.state()
+	if state == nil {
+		return ""
+	}
+	var out []string
+	for _, f := range state.Input.Failures {
+		if f.Code == snapshot.WithdrawalHeld {
+			out = append(out, f.Ref.Name+": "+f.Message)
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // state is the latest translation; nil before the first.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -22,7 +23,7 @@ type source interface {
 
 // sink is what the loop needs of an apply.Sink.
 type sink interface {
-	Apply(*snapshot.Output)
+	ApplyEdited(*snapshot.Output, apply.Edits)
 	Settled(context.Context) error
 }
 
@@ -40,12 +41,17 @@ type loop struct {
 	cause   *cause
 	// newTranslator makes a translator with an empty memo.
 	newTranslator func() translator
+	// home says whether what vanished from the management cluster was deleted by users;
+	// nil if that is not asked.
+	home home
 
 	// state is the latest translation; nil before the first.
 	state atomic.Pointer[snapshot.State]
 	// broken names the objects with which the translation panics; nil for none, and empty
 	// if the cause is not known.
 	broken atomic.Pointer[string]
+	// frozen is why nothing is translated; nil if it is.
+	frozen atomic.Pointer[string]
 	// started is when the current translation started, in nanoseconds; 0 if there
 	// is none.
 	started atomic.Int64
@@ -67,6 +73,7 @@ func (l *loop) run(ctx context.Context) {
 
 	var pace pacer
 	var read *snapshot.Input
+	var again <-chan time.Time // to look once more whether to translate
 	memo := l.newTranslator()
 	apart := &quarantine{objects: map[snapshot.Ref]quarantined{}}
 	for {
@@ -74,8 +81,9 @@ func (l *loop) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.source.Changed():
+		case <-again:
 		}
-		seen := time.Now()
+		seen, retried := time.Now(), again != nil
 		if !sleep(ctx, pace.wait(seen)) {
 			return
 		}
@@ -85,10 +93,13 @@ func (l *loop) run(ctx context.Context) {
 		default:
 		}
 		input := l.source.Input()
-		if input == nil || input == read {
+		if input == nil || input == read && !retried {
 			continue
 		}
 		read = input
+		if again = l.freeze(ctx, input); again != nil {
+			continue
+		}
 		began := time.Now()
 		changed, err := l.translate(memo, apart.clean(input))
 		if err != nil {
@@ -200,7 +211,7 @@ func (l *loop) translate(memo translator, input *snapshot.Input) (changed bool, 
 		l.cause.add(why)
 	}
 	l.state.Store(state)
-	l.sink.Apply(state.Output)
+	l.sink.ApplyEdited(state.Output, editsBetween(before, input))
 	level := slog.LevelDebug
 	if before == nil {
 		level = slog.LevelInfo

@@ -3,7 +3,9 @@ package serve
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,7 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -49,11 +54,14 @@ func (i *inputs) set(input *snapshot.Input) {
 type outputs struct {
 	mu sync.Mutex
 	at []time.Time
+	// edits are the last ones.
+	edits map[snapshot.Ref]bool
 }
 
-func (o *outputs) Apply(*snapshot.Output) {
+func (o *outputs) ApplyEdited(_ *snapshot.Output, edits apply.Edits) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.edits = edits.Objects
 	o.at = append(o.at, time.Now())
 }
 
@@ -180,4 +188,87 @@ func value(t *testing.T, c prometheus.Collector) float64 {
 	require.NoError(t, err)
 	require.Len(t, families, 1)
 	return families[0].GetMetric()[0].GetCounter().GetValue()
+}
+
+// mortal is a home that is being deleted on demand.
+type mortal struct {
+	mu    sync.Mutex
+	err   error
+	asked int
+	begun int
+}
+
+func (m *mortal) begin(context.Context) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.begun++
+}
+
+func (m *mortal) ending(_ context.Context, kinds []snapshot.Kind) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	if len(kinds) == 0 {
+		panic("asked for nothing")
+	}
+	return m.err
+}
+
+func (m *mortal) set(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+}
+
+// withPolicies is an Input with TrafficPolicies.
+func withPolicies(names ...string) *snapshot.Input {
+	m := &snapshot.Management{Namespace: "gloo-mesh"}
+	for _, name := range names {
+		m.TrafficPolicies = append(m.TrafficPolicies, &networkingv1.TrafficPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}})
+	}
+	return &snapshot.Input{Management: m}
+}
+
+func TestLoopFreezesWhileItsHomeIsDeleted(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 0, func(l *loop, in *inputs, out *outputs, _ *bool, log *bytes.Buffer) {
+		home := &mortal{}
+		l.home = home
+		pass := func(input *snapshot.Input) {
+			in.set(input)
+			time.Sleep(3 * freezeRetry)
+			synctest.Wait()
+		}
+		pass(withPolicies("a", "b", "c"))
+		assert.Zero(t, home.asked, "nothing is gone")
+
+		// A user deletes one.
+		pass(withPolicies("a", "b"))
+		assert.Equal(t, 1, home.asked)
+		assert.Len(t, out.times(), 2)
+		assert.Contains(t, out.edits, snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "shop", Name: "c"})
+
+		// The others go with their CustomResourceDefinition.
+		home.set(errors.New("CustomResourceDefinition is being deleted"))
+		pass(withPolicies("a"))
+		pass(withPolicies())
+		assert.Len(t, out.times(), 2, "nothing is written")
+		require.NotNil(t, l.frozen.Load())
+		assert.Contains(t, *l.frozen.Load(), "is being deleted")
+		assert.Equal(t, 1, strings.Count(log.String(), "nothing is changed in any cluster"))
+
+		// They come back.
+		pass(withPolicies("a", "b"))
+		assert.Len(t, out.times(), 3)
+		assert.Nil(t, l.frozen.Load())
+		assert.Equal(t, 1, home.begun, "the next deletion is compared with what there is now")
+
+		// Or it was no such thing.
+		pass(withPolicies("a"))
+		assert.Len(t, out.times(), 3)
+		home.set(nil)
+		time.Sleep(2 * freezeRetry)
+		synctest.Wait()
+		assert.Len(t, out.times(), 4)
+	})
 }

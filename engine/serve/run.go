@@ -113,6 +113,9 @@ func newWorker(o Options, registerer prometheus.Registerer, m *metrics) (*worker
 		return nil, err
 	}
 	w.loop = newLoop(w.clusters.Source, w.sink, m, why, o.Log)
+	if w.loop.home, err = newHome(o.Management, o.Namespace); err != nil {
+		return nil, err
+	}
 	return w, nil
 }
 
@@ -129,6 +132,7 @@ func (o Options) clusters(sink *apply.Sink) ClusterOptions {
 
 // run runs all parts until ctx ends or a part fails.
 func (w *worker) run(ctx context.Context) error {
+	w.loop.home.begin(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.clusters.Run(ctx) })
 	group.Go(func() error { return w.renewer.Run(ctx) })

@@ -72,6 +72,9 @@ const (
 	IdentityShared Code = "IdentityShared"
 	// GatewayOpen: a gateway allows all callers, whatever an AccessPolicy on it says.
 	GatewayOpen Code = "GatewayOpen"
+	// WithdrawalHeld: so much would be deleted without an edit that explains it that
+	// nothing is.
+	WithdrawalHeld Code = "WithdrawalHeld"
 	// PodsShared: AccessPolicies on another service over the same pods restrict whom one
 	// allows.
 	PodsShared Code = "PodsShared"

@@ -1,5 +1,7 @@
 package snapshot
 
+import "time"
+
 // Output is the desired state: the objects to have, the statuses to write, the
 // issues found, and the clusters that are frozen. Unchanged parts are shared by
 // pointer with the Output before.
@@ -20,7 +22,20 @@ type Output struct {
 	// Debounces are those of the slowest control plane of each cluster, without the
 	// clusters where that is UsualDebounce; nil if there are no others.
 	Debounces map[string]Debounce
+	// Withdrawals bound what is deleted without a user's edit that explains it.
+	Withdrawals Withdrawals
 }
+
+// Withdrawals bound what is deleted without a user's edit that explains it.
+type Withdrawals struct {
+	// Grace is how long an object stays after what it followed from has gone.
+	Grace time.Duration
+	// MaxPercent of a cluster's objects may go at once; if more would, none does.
+	MaxPercent int
+}
+
+// UsualWithdrawals are those without Settings.
+var UsualWithdrawals = Withdrawals{Grace: 5 * time.Minute, MaxPercent: 30}
 
 // Part is the objects made for one destination, mesh or cluster.
 type Part struct {

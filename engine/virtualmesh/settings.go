@@ -68,6 +68,22 @@ func names(list []settingsv1.ClusterNamespace, cluster, namespace string) bool {
 	})
 }
 
+// Withdrawals bound what is deleted without a user's edit, as the Settings, which may be
+// nil, say.
+func Withdrawals(s *settingsv1.Settings) snapshot.Withdrawals {
+	out := snapshot.UsualWithdrawals
+	if s == nil || s.Spec.Withdrawals == nil {
+		return out
+	}
+	if grace := s.Spec.Withdrawals.GracePeriod; grace != nil {
+		out.Grace = grace.Duration
+	}
+	if percent := s.Spec.Withdrawals.MaxPercent; percent != nil {
+		out.MaxPercent = int(*percent)
+	}
+	return out
+}
+
 // detectedGateways are the services in the namespace of a mesh's control plane that
 // match a detector.
 func (t *Topology) detectedGateways(mesh *snapshot.MeshPlan, by *settingsv1.IngressGatewayDetector) []*discoveryv1.Destination {

@@ -87,7 +87,7 @@ func globalAccess(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object 
 		return nil
 	}
 	vm := []snapshot.Ref{plan.DenyByDefault.Ref}
-	name := "global-access-control"
+	name := snapshot.GlobalAccess
 	if plan.SharesRootNamespace {
 		name = snapshot.Sanitize(name + "-" + plan.Ref.Name)
 	}

@@ -224,7 +224,8 @@ func otherFields() []snapshot.Support {
 	return slices.Concat(
 		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "mtls.istio.tlsMode",
 			"federation.warnServiceEntriesPerProxy", "federation.warnEndpointsPerProxy",
-			"discovery.controlPlanes", "discovery.istio.ingressGatewayDetectors", "discovery.istio.gatewayNamespaces"),
+			"discovery.controlPlanes", "discovery.istio.ingressGatewayDetectors", "discovery.istio.gatewayNamespaces",
+			"withdrawals.gracePeriod", "withdrawals.maxPercent"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, notYet, "networkingExtensionServers", "relay"),
 		virtualDestinationFields(),
 		snapshot.Declare(snapshot.ServiceDependency, snapshot.Enforced, "",

@@ -37,8 +37,24 @@ type SettingsSpec struct {
 	Discovery *DiscoverySettings `json:"discovery,omitempty"`
 	// Federation sets when to warn of what VirtualMeshes add to proxies. It is not part of Gloo Mesh 1.x.
 	Federation *FederationSettings `json:"federation,omitempty"`
+	// Withdrawals bound what is deleted in clusters without an edit that explains it. It is not part of Gloo Mesh 1.x.
+	Withdrawals *WithdrawalSettings `json:"withdrawals,omitempty"`
 	// Relay has clusters connect to the management plane instead of the other way round.
 	Relay *RelaySettings `json:"relay,omitempty"`
+}
+
+// WithdrawalSettings bound what is deleted in clusters without an edit that explains it. What a user deletes goes at once.
+type WithdrawalSettings struct {
+	// GracePeriod is how long objects stay after what they followed from has gone, such as a Service or a control plane,
+	// which may come back. 5m if omitted.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="must be between 0s and 24h"
+	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
+	// MaxPercent is how much of what meshctl has in a cluster may go in a grace period. If more would, or what denies
+	// requests by default, nothing is deleted there until `meshctl cluster release` says so. 30 if omitted; 100 for no
+	// bound.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MaxPercent *int32 `json:"maxPercent,omitempty"`
 }
 
 // DiscoverySettings set how meshes are found.

@@ -1,0 +1,279 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file decides when an object that is no longer wanted is deleted. What a user's edit
+// explains goes at once. What nobody edited follows from something that is missing, and it
+// may come back: the object stays for a grace period. If so much would go that a mistake
+// is more likely than a change, or what denies requests, nothing is deleted in the cluster
+// until an administrator says so.
+
+// Edits are what users changed since the Output before: they explain why objects are no
+// longer wanted.
+type Edits struct {
+	// All: everything is explained, as for an Output that was asked for as it is.
+	All bool
+	// Objects are the users' objects that were created, changed or deleted.
+	Objects map[snapshot.Ref]bool
+	// Released are the codes of withdrawals that an administrator lets pass, by cluster.
+	Released map[string]string
+}
+
+// explain reports whether the edits explain that an object with these parents goes.
+func (e *Edits) explain(parents []snapshot.Ref) bool {
+	if e.All {
+		return true
+	}
+	for ref := range e.Objects {
+		switch ref.Kind {
+		case snapshot.TrafficPolicy, snapshot.AccessPolicy:
+		default:
+			return true // a VirtualMesh, or another object that concerns many
+		}
+	}
+	return slices.ContainsFunc(parents, func(p snapshot.Ref) bool { return e.Objects[p] })
+}
+
+// merge adds the edits after e, where the Output in between was not written.
+func (e *Edits) merge(after Edits) {
+	e.All = e.All || after.All
+	e.Released = after.Released
+	for ref := range after.Objects {
+		if e.Objects == nil {
+			e.Objects = map[snapshot.Ref]bool{}
+		}
+		e.Objects[ref] = true
+	}
+}
+
+// withdrawals are the objects of ours in one cluster that are no longer wanted. The
+// cluster's lock guards them.
+type withdrawals struct {
+	edits   Edits
+	limits  snapshot.Withdrawals
+	pending map[id]*withdrawal
+	// brake is the failure while nothing is deleted.
+	brake snapshot.Failure
+}
+
+type withdrawal struct {
+	since     time.Time
+	explained bool
+	// timed: a timer queues the object again.
+	timed bool
+}
+
+// brakeLeast is how many unexplained deletions are never too many at once.
+const brakeLeast = 5
+
+// withdraw notes that an object is no longer wanted.
+func (c *cluster) withdraw(of id, explained bool) *withdrawal {
+	w := c.pending[of]
+	if w == nil {
+		w = &withdrawal{since: time.Now()}
+		c.pending[of] = w
+	}
+	w.explained = w.explained || explained
+	return w
+}
+
+// collect queues the deletion of an object that no part wants, if it is one.
+func (c *cluster) collect(of id, fresh bool) {
+	c.withdraw(of, c.edits.All)
+	c.enqueue(c.item(of), fresh)
+}
+
+// withheld reports whether an object that is no longer wanted stays for now.
+func (c *cluster) withheld(i *item) bool {
+	w := c.withdraw(i.id, c.edits.All)
+	var wait time.Duration
+	switch {
+	case w.explained && c.opens(i.id):
+		wait = c.Settle
+	case w.explained:
+		return c.denied(i.id)
+	case c.brake.Code != "":
+		return true
+	case i.id.kind != snapshot.VirtualService:
+		// A route that nothing asks for any more must not stay in effect.
+		wait = c.limits.Grace
+	}
+	remaining := time.Until(w.since.Add(wait))
+	if remaining <= 0 {
+		return c.denied(i.id)
+	}
+	c.lookAgain(i.id, w, remaining)
+	return true
+}
+
+// lookAgain queues an object when it may go.
+func (c *cluster) lookAgain(of id, w *withdrawal, after time.Duration) {
+	if w.timed {
+		return
+	}
+	w.timed = true
+	time.AfterFunc(after, func() {
+		c.mu.Lock()
+		defer c.unlock()
+		w.timed = false
+		if i := c.items[of]; i != nil && c.pending[of] == w {
+			c.enqueue(i, true)
+		}
+	})
+}
+
+// opens reports whether the deletion of an AuthorizationPolicy lets in everybody: no other
+// one denies requests. Users rename an AccessPolicy by deleting one and creating another.
+func (c *cluster) opens(of id) bool {
+	if of.kind != snapshot.AuthorizationPolicy || c.edits.All {
+		return false
+	}
+	for other, i := range c.items {
+		if i.object != nil && snapshot.DeniesByDefault(other.kind, other.name) {
+			return false
+		}
+	}
+	return true
+}
+
+// denied reports whether an AuthorizationPolicy has to stay because one that denies all
+// other requests is about to go, which goes first.
+func (c *cluster) denied(of id) bool {
+	if of.kind != snapshot.AuthorizationPolicy || snapshot.DeniesByDefault(of.kind, of.name) {
+		return false
+	}
+	for other := range c.pending {
+		if l, exists := c.live(other); exists && snapshot.DeniesByDefault(other.kind, other.name) && c.garbage(other, l) {
+			c.lookAgain(of, c.pending[of], blockedFor)
+			return true
+		}
+	}
+	return false
+}
+
+func (c *cluster) live(of id) (live, bool) {
+	if c.conn == nil {
+		return live{}, false
+	}
+	l, exists := c.conn.objects[of]
+	return l, exists
+}
+
+// weigh decides whether so much would be deleted without an explanation that nothing is.
+func (c *cluster) weigh() {
+	if c.name == "" || c.conn == nil || c.edits.All {
+		return // discovered objects protect nothing
+	}
+	var going []id
+	denies := false
+	for of, w := range c.pending {
+		l, exists := c.conn.objects[of]
+		if w.explained || !exists || !c.garbage(of, l) {
+			continue
+		}
+		going = append(going, of)
+		denies = denies || snapshot.DeniesByDefault(of.kind, of.name)
+	}
+	if len(going) == 0 {
+		c.release()
+		return
+	}
+	total := 0
+	for of, l := range c.conn.objects {
+		if l.ours && l.here && of.kind.Info().Access&snapshot.Write != 0 {
+			total++
+		}
+	}
+	if !denies && (len(going) < brakeLeast || len(going)*100 <= total*c.limits.MaxPercent) {
+		c.release()
+		return
+	}
+	slices.SortFunc(going, func(a, b id) int { return a.ref(c.name).Compare(b.ref(c.name)) })
+	code := codeOf(going)
+	if c.edits.Released[c.name] == code {
+		for _, of := range going {
+			c.pending[of].explained = true
+		}
+		c.Log.Warn("an administrator lets objects be deleted that no edit explains", "cluster", c.name, "objects", len(going), "code", code)
+		c.release()
+		return
+	}
+	message := heldMessage(c.name, going, total, code)
+	if c.brake.Message == message {
+		return
+	}
+	c.brake = snapshot.Failure{
+		Ref:  snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
+		Code: snapshot.WithdrawalHeld, Message: message,
+	}
+	c.Log.Error("objects stay that are no longer wanted", "cluster", c.name, "reason", message)
+	c.notifyFailures()
+}
+
+// release ends the brake, and queues what it held.
+func (c *cluster) release() {
+	if c.brake.Code == "" {
+		return
+	}
+	c.brake = snapshot.Failure{}
+	c.notifyFailures()
+	c.sweepGarbage()
+}
+
+// codeOf identifies what would be deleted, so that an administrator lets pass what was
+// shown, and nothing else.
+func codeOf(going []id) string {
+	sum := sha256.New()
+	for _, of := range going {
+		fmt.Fprintf(sum, "%s/%s/%s\n", of.kind, of.namespace, of.name)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:8]
+}
+
+// heldMessage says what would be deleted.
+func heldMessage(cluster string, going []id, total int, code string) string {
+	counts := map[string]int{}
+	for _, of := range going {
+		counts[of.kind.String()]++
+	}
+	kinds := make([]string, 0, len(counts))
+	for kind, n := range counts {
+		kinds = append(kinds, fmt.Sprintf("%d of kind %s", n, kind))
+	}
+	slices.Sort(kinds)
+	return fmt.Sprintf("%d of %d objects of ours are no longer wanted there (%s), and no edit of a policy, VirtualMesh or registration explains it, so they stay; "+
+		"restore what is missing or, if they should go, run `meshctl cluster release %s --code %s`",
+		len(going), total, strings.Join(kinds, ", "), cluster, code)
+}
+
+// edited takes over what the next Output brings with it.
+func (c *cluster) edited(edits Edits, limits snapshot.Withdrawals) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.edits, c.limits = edits, limits
+}
+
+// braked reports whether nothing is deleted, which the next Output may end.
+func (c *cluster) braked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.brake.Code != ""
+}
+
+// forgetWithdrawals forgets the objects of a cluster that is no longer registered.
+func (c *cluster) forgetWithdrawals() {
+	clear(c.pending)
+	c.brake = snapshot.Failure{}
+	for _, i := range c.items {
+		c.prune([]*item{i})
+	}
+}

@@ -1,0 +1,151 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// home is where the users' objects live: the management namespace and our
+// CustomResourceDefinitions.
+type home interface {
+	// begin notes what there is, as far as it can be read.
+	begin(ctx context.Context)
+	// ending returns an error if objects of some kinds may have vanished because the
+	// namespace or a CustomResourceDefinition was deleted, and not one by one by users.
+	ending(ctx context.Context, kinds []snapshot.Kind) error
+}
+
+// freezeRetry is the time between two looks at what froze the management plane.
+const freezeRetry = time.Second
+
+// freeze reports whether an Input must not be translated: what is missing in it was not
+// deleted by a user. It returns a channel that says when to look again; nil if the Input
+// may be translated.
+func (l *loop) freeze(ctx context.Context, input *snapshot.Input) <-chan time.Time {
+	before := l.state.Load()
+	if l.home == nil || before == nil {
+		return nil
+	}
+	kinds := vanished(before.Input, input)
+	var err error
+	if len(kinds) > 0 {
+		err = l.home.ending(ctx, kinds)
+	}
+	was := l.frozen.Load()
+	if err == nil {
+		l.frozen.Store(nil)
+		if was != nil {
+			l.home.begin(ctx) // what was created again is what there is now
+			l.log.Info("changes are carried out again")
+		}
+		return nil
+	}
+	reason := err.Error()
+	if was == nil || *was != reason {
+		l.log.Error("nothing is changed in any cluster", "reason", reason)
+	}
+	l.frozen.Store(&reason)
+	return time.After(freezeRetry)
+}
+
+// vanished are the kinds of users' objects of which one is gone.
+func vanished(before, now *snapshot.Input) []snapshot.Kind {
+	var out []snapshot.Kind
+	for kind, list := range now.Management.Lists {
+		if isDerived(kind) {
+			continue
+		}
+		gone := false
+		eachChange(before.Management.List(kind), list, func(_, is snapshot.APIObject) { gone = gone || is == nil })
+		if gone || kind == snapshot.KubernetesCluster && len(goneClusters(before, now)) > 0 {
+			out = append(out, kind)
+		}
+	}
+	return out
+}
+
+// managementHome is a home on an API server.
+type managementHome struct {
+	client    metadata.Interface
+	namespace string
+	// known are the UIDs of the namespace and the CustomResourceDefinitions, by name.
+	known map[string]types.UID
+}
+
+var (
+	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+	crds       = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+)
+
+func newHome(config *rest.Config, namespace string) (*managementHome, error) {
+	client, err := metadata.NewForConfig(kube.Unlimited(config))
+	if err != nil {
+		return nil, fmt.Errorf("management cluster: building a client: %w", err)
+	}
+	return &managementHome{client: client, namespace: namespace, known: map[string]types.UID{}}, nil
+}
+
+// begin implements home.
+func (s *managementHome) begin(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, homeTimeout)
+	defer cancel()
+	clear(s.known)
+	_ = s.alive(ctx, namespaces, s.namespace, "")
+	for kind := range (&snapshot.Management{}).Lists {
+		if !isDerived(kind) {
+			_ = s.alive(ctx, crds, crdName(kind), "")
+		}
+	}
+}
+
+// ending implements home.
+func (s *managementHome) ending(ctx context.Context, kinds []snapshot.Kind) error {
+	err := s.alive(ctx, namespaces, s.namespace, "namespace "+s.namespace)
+	for _, kind := range kinds {
+		if err == nil {
+			err = s.alive(ctx, crds, crdName(kind), "CustomResourceDefinition "+crdName(kind))
+		}
+	}
+	return err
+}
+
+// homeTimeout bounds one request.
+const homeTimeout = 10 * time.Second
+
+// alive returns an error unless an object exists, is the one that was there, and is not
+// being deleted.
+func (s *managementHome) alive(ctx context.Context, resource schema.GroupVersionResource, name, title string) error {
+	ctx, cancel := context.WithTimeout(ctx, homeTimeout)
+	defer cancel()
+	o, err := s.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+	known := s.known[name]
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil //nolint:nilerr // who may not ask goes on without an answer
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%s was deleted, with what users asked for; create it again with those objects, or deregister the clusters", title)
+	case err != nil:
+		return fmt.Errorf("%s: objects of users are gone, and it is not known why: %w", title, err)
+	case o.DeletionTimestamp != nil:
+		return fmt.Errorf("%s is being deleted, with what users asked for; create it again with those objects, or deregister the clusters", title)
+	case known != "" && known != o.UID:
+		return fmt.Errorf("%s was deleted and created again, and objects of users are missing since; create those again or, if they are to stay away, restart meshctl serve", title)
+	}
+	s.known[name] = o.UID
+	return nil
+}
+
+func crdName(kind snapshot.Kind) string { return kind.Info().Resource + "." + kind.Info().Group }
