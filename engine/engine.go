@@ -60,14 +60,17 @@ type clusterCache struct {
 	found  *snapshot.Discovered
 	// installed are the namespaces of control planes that the Settings name.
 	installed []string
+	gone      []string
+	names     *discovery.StoredNames
 	// distinct is found with the names that it has beside the other clusters.
 	distinct *snapshot.Discovered
 }
 
 // outdated reports whether what was found depends on stored objects that have changed.
-func (c *clusterCache) outdated(m *snapshot.Management) bool {
+func (c *clusterCache) outdated(m *snapshot.Management, names *discovery.StoredNames) bool {
 	all := c.from.Sync == snapshot.Unsynced
 	return (all || c.found.UsedMeshes) && !snapshot.SameSlice(c.stored.Meshes, m.Meshes) ||
+		c.found.UsedDestinations && c.names != names ||
 		(all || c.found.UsedWorkloads) && !snapshot.SameSlice(c.stored.Workloads, m.Workloads) ||
 		all && !snapshot.SameSlice(c.stored.Destinations, m.Destinations)
 }
@@ -109,13 +112,15 @@ func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 	next := make(map[string]*clusterCache, len(in.Clusters))
 	settings := virtualmesh.SettingsInForce(in.Management.Settings)
 	options := discovery.Options{Namespace: in.Management.Namespace, Detectors: t.detectors, Stored: in.Management}
-	same := len(in.Clusters) == len(t.clusters)
+	options.Gone = in.Gone
+	names := t.names.Update(in.Management)
+	same := len(in.Clusters) == len(t.clusters) && names == t.names
 	for _, c := range in.Clusters {
 		was := t.clusters[c.Name]
 		options.Installed = virtualmesh.ControlPlaneNamespaces(settings, c.Name)
-		now := &clusterCache{from: c, stored: in.Management, installed: options.Installed}
+		now := &clusterCache{from: c, stored: in.Management, installed: options.Installed, gone: in.Gone, names: names}
 		switch {
-		case was != nil && was.from == c && slices.Equal(was.installed, now.installed) && !was.outdated(in.Management):
+		case was != nil && was.from == c && slices.Equal(was.installed, now.installed) && slices.Equal(was.gone, now.gone) && !was.outdated(in.Management, names):
 			now = was
 		case c.Sync == snapshot.Unsynced:
 			now.found = discovery.FromStored(c.Name, in.Management)
@@ -129,8 +134,6 @@ func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 		out = append(out, now.found)
 		same = same && was != nil && was.found == now.found
 	}
-	names := t.names.Update(in.Management)
-	same = same && names == t.names
 	if !same {
 		out = discovery.Distinct(out, names)
 	}

@@ -126,7 +126,9 @@ func TestNothingIsDeletedIfTooMuchWouldBe(t *testing.T) {
 	r.settle()
 	assert.NotEmpty(t, r.held())
 	r.ApplyEdited(limited(time.Hour, all[8:]...), apply.Edits{Released: map[string]string{"cluster-1": code[1]}})
-	w.eventually("they go", func() bool { return !w.exists(snapshot.AuthorizationPolicy, "service-0") && !w.exists(snapshot.AuthorizationPolicy, "service-7") })
+	w.eventually("they go", func() bool {
+		return !w.exists(snapshot.AuthorizationPolicy, "service-0") && !w.exists(snapshot.AuthorizationPolicy, "service-7")
+	})
 	assert.Empty(t, r.held())
 	assert.True(t, w.exists(snapshot.AuthorizationPolicy, "service-8"))
 }

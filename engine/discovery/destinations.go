@@ -45,7 +45,7 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 		if s.Annotations[snapshot.DiscoverServiceAnnotation] == "true" {
 			return x.meshOfNamespace(kinds, s)
 		}
-		return nil
+		return x.lastMeshOf(kinds, keyOf(s), s.Spec.Selector)
 	}
 	first := backing[0]
 	for _, wl := range backing[1:] {

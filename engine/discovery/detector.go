@@ -28,6 +28,10 @@ type Detector struct {
 	// control plane of pods that do not exist at present; false if they would have no
 	// sidecar. Nil if that cannot be told.
 	Template func(*corev1.Namespace, *corev1.PodTemplateSpec) (Claim, bool)
+	// Stored is what a stored mesh and the name of its Deployment say about its control
+	// plane's revision, and whether that is the default; false if the mesh is of another
+	// kind. Nil if meshes go with their control plane.
+	Stored func(spec *discoveryv1.MeshSpec, deployment string) (revision string, standard, ok bool)
 	// OptIn: a control plane serves only namespaces that name it.
 	OptIn bool
 	// RevisionName is what messages call a control plane's Revision.

@@ -20,6 +20,8 @@ type Options struct {
 	// Installed are the namespaces of the cluster in which everything that looks like a
 	// control plane is one.
 	Installed []string
+	// Gone are the names of stored Meshes whose control plane is gone for good.
+	Gone []string
 }
 
 func (o Options) namespace() string {
@@ -41,13 +43,15 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	}
 	kinds := make([]*detected, 0, len(all))
 	for _, d := range all {
-		kinds = append(kinds, &detected{Detector: d, controlPlanes: d.ControlPlanes(x)})
+		planes := d.ControlPlanes(x)
+		planes = append(planes, x.keptControlPlanes(&d, planes, opts.Gone)...)
+		kinds = append(kinds, &detected{Detector: d, controlPlanes: planes})
 	}
 	workloads := x.findWorkloads(kinds)
 	destinations := x.findDestinations(kinds, workloads)
 
 	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations, Clashes: x.clashes,
-		UsedMeshes: x.usedMeshes, UsedWorkloads: x.lastMesh != nil}
+		UsedMeshes: x.usedMeshes, UsedWorkloads: x.lastMesh != nil, UsedDestinations: x.usedDestinations, Absent: x.absent}
 	for _, k := range kinds {
 		for _, p := range k.controlPlanes {
 			out.Meshes = append(out.Meshes, p.Mesh)

@@ -43,10 +43,14 @@ type Index struct {
 	// installed are the namespaces of control planes that the Settings name.
 	installed map[string]bool
 
-	stored     *snapshot.Management
-	usedMeshes bool
+	stored                       *snapshot.Management
+	usedMeshes, usedDestinations bool
+	// absent are the names of meshes that stay without a control plane.
+	absent []string
 	// lastMesh has the name of the mesh that a controller had; see stayed.
 	lastMesh map[key]string
+	// lastServices has the name of the mesh that a Service had; see lastMeshOf.
+	lastServices map[key]string
 
 	// meshNames gives out the names of meshes of all kinds.
 	meshNames *names

@@ -31,6 +31,7 @@ func Istio() Detector {
 		ControlPlanes: istioControlPlanes,
 		Sidecar:       istioSidecar,
 		Namespace:     istioNamespace,
+		Stored:        istioStored,
 		Template:      istioTemplate,
 		RevisionName:  "revision",
 		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",

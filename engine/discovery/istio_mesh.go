@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -106,6 +107,17 @@ func istiodRevision(d *appsv1.Deployment, pilot *corev1.Container) string {
 		}
 	}
 	return istioDefault
+}
+
+// istioStored implements Detector.Stored: the revision is in the labels of the pods or in
+// the name, as Istio's chart writes them.
+func istioStored(spec *discoveryv1.MeshSpec, deployment string) (revision string, standard, ok bool) {
+	if spec.Istio == nil {
+		return "", false, false
+	}
+	_, named, _ := strings.Cut(deployment, istiodName+"-")
+	revision = cmp.Or(spec.Istio.Installation.PodLabels[istioRevisionKey], named, istioDefault)
+	return revision, revision == istioDefault, true
 }
 
 // isSet reports whether an environment variable turns a feature on.

@@ -35,6 +35,7 @@ func OSM() Detector {
 		ControlPlanes: osmControlPlanes,
 		Sidecar:       osmSidecar,
 		Namespace:     osmNamespace,
+		Stored:        osmStored,
 		OptIn:         true,
 		RevisionName:  "mesh name",
 		Fix:           "give its namespace the label " + osmMonitorKey + " with the name of a mesh that runs",
@@ -88,6 +89,14 @@ func osmControlPlanes(x *Index) []*ControlPlane {
 		}
 	}
 	return out
+}
+
+// osmStored implements Detector.Stored.
+func osmStored(spec *discoveryv1.MeshSpec, _ string) (revision string, standard, ok bool) {
+	if spec.Osm == nil {
+		return "", false, false
+	}
+	return spec.Osm.MeshName, spec.Osm.MeshName == osmUsualName, true
 }
 
 // osmControllerOf returns the container of a Deployment that is an OSM control

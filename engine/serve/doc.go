@@ -13,6 +13,7 @@
 //	clusters.go  the registered clusters, for the Source and the Sink
 //	loop.go      one translation after another
 //	quarantine.go  objects with which the translation panics
+//	absent.go    meshes whose control plane is not there
 //	edits.go     what users changed, which explains what is deleted
 //	freeze.go    no translation while the management plane itself is being deleted
 //	pace.go      how long to collect changes before a translation

@@ -75,6 +75,7 @@ func (l *loop) run(ctx context.Context) {
 	var read *snapshot.Input
 	var again <-chan time.Time // to look once more whether to translate
 	memo := l.newTranslator()
+	away := newAbsences()
 	apart := &quarantine{objects: map[snapshot.Ref]quarantined{}}
 	for {
 		select {
@@ -101,12 +102,16 @@ func (l *loop) run(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
+		input = away.mark(input)
 		changed, err := l.translate(memo, apart.clean(input))
 		if err != nil {
 			memo = l.newTranslator()
 			changed = l.isolate(memo, apart, input, err)
 		} else {
 			l.report(apart)
+		}
+		if state := l.state.Load(); state != nil {
+			again = away.update(state, time.Now())
 		}
 		pace.record(began, time.Now(), changed)
 		if changed {

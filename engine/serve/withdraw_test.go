@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,19 @@ func specs(t *testing.T, clusters []*local.Cluster) []string {
 	return out
 }
 
+// anew is an object as a user would create it again.
+func anew(o *unstructured.Unstructured) *unstructured.Unstructured {
+	metadata := map[string]any{"name": o.GetName()}
+	if o.GetNamespace() != "" {
+		metadata["namespace"] = o.GetNamespace()
+	}
+	if labels, ok, _ := unstructured.NestedMap(o.Object, "metadata", "labels"); ok {
+		metadata["labels"] = labels
+	}
+	out := map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "metadata": metadata, "spec": o.Object["spec"]}
+	return &unstructured.Unstructured{Object: out}
+}
+
 // TestWhatProtectsStays deletes what the objects of clusters follow from.
 func TestWhatProtectsStays(t *testing.T) {
 	t.Parallel()
@@ -51,14 +65,20 @@ func TestWhatProtectsStays(t *testing.T) {
 	until(t, "ready", func() bool { code, _ := serve.get("/readyz"); return code == http.StatusOK })
 	require.NoError(t, client.ApplyYAML(t.Context(), manifests.VirtualMesh()))
 	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
+	idle := func() bool {
+		_, metrics := serve.get("/metrics")
+		return strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-1"} 0`) &&
+			strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-2"} 0`)
+	}
+	settled := func() { t.Helper(); until(t, "settled", idle) }
 	var before []string
 	until(t, "everything is written", func() bool {
+		if len(routes(t, client)) != 3 || !idle() {
+			return false
+		}
 		last := before
 		before = specs(t, clusters)
-		_, metrics := serve.get("/metrics")
-		return len(routes(t, client)) == 3 && slices.Equal(before, last) &&
-			strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-1"} 0`) &&
-			strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-2"} 0`)
+		return slices.Equal(before, last)
 	})
 	require.Greater(t, len(before), 20)
 	// frozen waits until serve says that it changes nothing, and why.
@@ -71,6 +91,55 @@ func TestWhatProtectsStays(t *testing.T) {
 		assert.Equal(t, before, specs(t, clusters))
 	}
 
+	t.Log("a control plane is deleted, and installed again")
+	other := clientOf(t, clusters[1])
+	istiod, err := other.Get(t.Context(), kube.Deployments(), "istio-system", "istiod")
+	require.NoError(t, err)
+	require.NoError(t, other.Delete(t.Context(), kube.Deployments(), "istio-system", "istiod"))
+	issue := func(count string) func() bool {
+		return func() bool {
+			_, metrics := serve.get("/metrics")
+			return strings.Contains(metrics, `meshctl_issues{code="ControlPlaneMissing",severity="warning"} 1`) == (count == "1")
+		}
+	}
+	until(t, "it is missed", issue("1"))
+	settled()
+	assert.Equal(t, before, specs(t, clusters))
+	require.NoError(t, other.Apply(t.Context(), anew(istiod)))
+	until(t, "it is found", issue("0"))
+	settled()
+	assert.Equal(t, before, specs(t, clusters))
+
+	t.Log("a Service and its workload are deleted, and created again")
+	policies := func() []string {
+		return slices.DeleteFunc(specs(t, clusters), func(s string) bool { return !strings.Contains(s, "AuthorizationPolicy") })
+	}
+	protected := policies()
+	service, err := client.Get(t.Context(), kube.Services(), "bookinfo", "details")
+	require.NoError(t, err)
+	app, err := client.Get(t.Context(), kube.Deployments(), "bookinfo", "details-v1")
+	require.NoError(t, err)
+	known := func() bool {
+		_, err := client.Get(t.Context(), kube.Discovery("workloads"), "gloo-mesh", "details-v1-bookinfo-cluster-1-deployment")
+		return err == nil
+	}
+	until(t, "the workload is known", known)
+	services := regexp.MustCompile(`meshctl_services\{cluster="cluster-1"\} \d+`)
+	_, had := serve.get("/metrics")
+	require.NoError(t, client.Delete(t.Context(), kube.Services(), "bookinfo", "details"))
+	require.NoError(t, client.Delete(t.Context(), kube.Deployments(), "bookinfo", "details-v1"))
+	until(t, "the loss is known", func() bool {
+		_, now := serve.get("/metrics")
+		return services.FindString(now) != services.FindString(had)
+	})
+	settled()
+	assert.Equal(t, protected, policies())
+	require.NoError(t, client.Apply(t.Context(), anew(app), anew(service)))
+	until(t, "the workload is known again", known)
+	settled()
+	assert.Equal(t, protected, policies())
+	before = specs(t, clusters)
+
 	t.Log("a CustomResourceDefinition is deleted, and created again with its objects")
 	crds := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 	crd, err := client.Get(t.Context(), crds, "", crdName(snapshot.TrafficPolicy))
@@ -82,10 +151,7 @@ func TestWhatProtectsStays(t *testing.T) {
 	}
 	until(t, "its objects are gone", gone)
 	frozen(crd.GetName() + " ")
-	crd = &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": crd.GetAPIVersion(), "kind": crd.GetKind(), "metadata": map[string]any{"name": crd.GetName()}, "spec": crd.Object["spec"],
-	}}
-	until(t, "it exists again", func() bool { return client.Apply(t.Context(), crd) == nil })
+	until(t, "it exists again", func() bool { return client.Apply(t.Context(), anew(crd)) == nil })
 	frozen("deleted and created again")
 	until(t, "its objects exist again", func() bool { return client.ApplyYAML(t.Context(), manifests.Policies()) == nil })
 	until(t, "ready", func() bool { code, _ := serve.get("/readyz"); return code == http.StatusOK })

@@ -17,6 +17,8 @@ const (
 	// ControlPlaneIgnored: a Deployment looks like a control plane, and anyone could have
 	// made it; or it stays one, although the evidence has gone.
 	ControlPlaneIgnored Code = "ControlPlaneIgnored"
+	// ControlPlaneMissing: the control plane of a mesh is not there, and may come back.
+	ControlPlaneMissing Code = "ControlPlaneMissing"
 	// NameCollision: two objects would have the same generated name.
 	NameCollision Code = "NameCollision"
 	// MeshNotFound: a mesh or VirtualMesh is named that does not exist.

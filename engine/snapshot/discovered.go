@@ -17,8 +17,11 @@ type Discovered struct {
 	// cluster has: that name, by what they are called instead. Nil if there are none.
 	Clashes map[Ref]string
 	Issues  []Issue
-	// UsedMeshes and UsedWorkloads: a doubt was settled by what is stored of the cluster.
-	UsedMeshes, UsedWorkloads bool
+	// UsedMeshes, UsedWorkloads and UsedDestinations: a doubt was settled by what is stored
+	// of the cluster.
+	UsedMeshes, UsedWorkloads, UsedDestinations bool
+	// Absent are the names of Meshes that are stored, and whose control plane is not there.
+	Absent []string
 	// Debounce is that of the slowest control plane; nil for UsualDebounce.
 	Debounce *Debounce
 }

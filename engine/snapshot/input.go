@@ -29,6 +29,9 @@ type Input struct {
 	// Failures are the writes that the sink could not carry out and the objects
 	// that the source could not process, ascending by Ref.
 	Failures []Failure
+	// Gone are the names of stored Meshes whose control plane was not there for long enough
+	// to be gone for good, ascending.
+	Gone []string
 	// RefuseIntersecting makes it an error, not a warning, that hand-written objects
 	// of a mesh intersect with a policy.
 	RefuseIntersecting bool

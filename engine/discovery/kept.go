@@ -1,0 +1,96 @@
+package discovery
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file says what stays known although it is not there at present: a control plane
+// whose Deployment is deleted may be about to be created again, and so may the workloads
+// of a Service. What follows from them protects others.
+
+// keptControlPlanes are the stored meshes of a kind whose Deployment is not there. They
+// stay until the caller says that they are gone for good.
+func (x *Index) keptControlPlanes(d *Detector, found []*ControlPlane, gone []string) []*ControlPlane {
+	if x.stored == nil || d.Stored == nil {
+		return nil
+	}
+	var out []*ControlPlane
+	s := stored{namespace: x.namespace, labels: x.labels}
+	for _, o := range x.stored.Meshes {
+		_, at := snapshot.MeshType(&o.Spec)
+		// With a hash in its name, it may be one of those found.
+		deployment, usual := strings.CutSuffix(o.Name, objectName("", at.Namespace, x.Cluster))
+		if !usual || at.Cluster != x.Cluster || !s.has(&o.ObjectMeta) ||
+			slices.ContainsFunc(found, func(p *ControlPlane) bool { return p.Mesh.Name == o.Name }) {
+			continue
+		}
+		revision, standard, ok := d.Stored(&o.Spec, deployment)
+		if !ok {
+			continue
+		}
+		x.usedMeshes = true
+		if slices.Contains(gone, o.Name) {
+			continue
+		}
+		mesh := &discoveryv1.Mesh{ObjectMeta: x.meta(o.Name), Spec: o.Spec}
+		x.absent = append(x.absent, o.Name)
+		x.Report(snapshot.Issue{
+			Code: snapshot.ControlPlaneMissing, Severity: snapshot.Warning, Ref: snapshot.RefOf(snapshot.Mesh, mesh),
+			Message: "its control plane is not there; what was written for its workloads stays for a while, in case it comes back",
+			Hint:    "install it again or, if it is gone for good, remove the mesh from its VirtualMesh, or delete the Mesh",
+		})
+		out = append(out, &ControlPlane{Mesh: mesh, Revision: revision, Default: standard})
+	}
+	return out
+}
+
+// lastMeshOf is the mesh that a Service without workloads had before: nothing says that it
+// has another one now.
+func (x *Index) lastMeshOf(kinds []*detected, service key, selector map[string]string) *ControlPlane {
+	if x.lastServices == nil {
+		x.lastServices = map[key]string{}
+		if x.stored != nil {
+			s := stored{namespace: x.namespace, labels: x.labels}
+			for _, o := range x.stored.Destinations {
+				if k := o.Spec.KubeService; k != nil && o.Spec.Mesh != nil && s.has(&o.ObjectMeta) {
+					x.lastServices[key{k.Ref.Namespace, k.Ref.Name}] = o.Spec.Mesh.Name
+				}
+			}
+		}
+	}
+	name, had := x.lastServices[service]
+	if !had || x.selectsAny(service.namespace, selector) {
+		return nil
+	}
+	x.usedDestinations = true
+	for _, k := range kinds {
+		for _, p := range k.controlPlanes {
+			if p.Mesh.Name == name {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// selectsAny reports whether a selector selects pods that exist, or that a controller
+// would create, in a mesh or not.
+func (x *Index) selectsAny(namespace string, selector map[string]string) bool {
+	if len(selector) == 0 {
+		return true // it is not by its workloads that such a Service belongs to a mesh
+	}
+	for _, c := range x.controllers {
+		if c.ref.Namespace == namespace && contains(c.template.Labels, selector) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(x.pods, func(p *corev1.Pod) bool {
+		return p.Namespace == namespace && contains(p.Labels, selector)
+	})
+}
