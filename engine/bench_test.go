@@ -14,6 +14,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -123,6 +124,32 @@ func edited(in *snapshot.Input, attempts int32) *snapshot.Input {
 	p.Spec.Policy.Retries = &networkingv1.RetryPolicy{Attempts: attempts}
 	management.TrafficPolicies = append(slices.Clone(management.TrafficPolicies), p)
 	return &out
+}
+
+// BenchmarkFlooded is an edit of a TrafficPolicy, and a Service that comes and goes, in a
+// world where somebody made 50,000 Services over one pod.
+func BenchmarkFlooded(b *testing.B) {
+	for name, most := range map[string]uint32{"limits=default": 0, "limits=none": 1_000_000} {
+		world := enginetest.World(enginetest.Size{Services: 1_000, Clusters: 2, FederateEvery: 1})
+		world.Management.Settings = []*settingsv1.Settings{{Spec: settingsv1.SettingsSpec{
+			Discovery:  &settingsv1.DiscoverySettings{Limits: &settingsv1.DiscoveryLimits{ServicesPerNamespace: most}},
+			Federation: &settingsv1.FederationSettings{Limits: &settingsv1.FederationLimits{ServicesPerNamespace: most, ServicesPerCluster: most, EndpointsPerNamespace: most}},
+		}}}
+		in := flooded(world, 50_000)
+		in = echo(in, engine.Translate(in).Output)
+		for what, edits := range map[string][]*snapshot.Input{
+			"policy": {edited(in, 1), edited(in, 2)}, "service": {in, flooded(in, 1)},
+		} {
+			b.Run(name+"/"+what, func(b *testing.B) {
+				translator := engine.New(engine.Options{})
+				translator.Translate(in)
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					translator.Translate(edits[i%2])
+				}
+			})
+		}
+	}
 }
 
 // BenchmarkEditAccount is one edit of an AccessPolicy on services that stand for

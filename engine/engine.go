@@ -24,6 +24,7 @@ package engine
 import (
 	"slices"
 
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/policy"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -58,21 +59,29 @@ type clusterCache struct {
 	from   *snapshot.Cluster
 	stored *snapshot.Management
 	found  *snapshot.Discovered
-	// installed are the namespaces of control planes that the Settings name.
+	// installed are the namespaces of control planes that the Settings name, and limits
+	// those that they set.
 	installed []string
+	limits    settingsv1.DiscoveryLimits
 	gone      []string
-	names     *discovery.StoredNames
+	// names are those of the stored objects.
+	names *discovery.StoredNames
 	// distinct is found with the names that it has beside the other clusters.
 	distinct *snapshot.Discovered
+}
+
+// sameSettings reports whether the same Settings hold.
+func (c *clusterCache) sameSettings(now *clusterCache) bool {
+	return slices.Equal(c.installed, now.installed) && c.limits == now.limits
 }
 
 // outdated reports whether what was found depends on stored objects that have changed.
 func (c *clusterCache) outdated(m *snapshot.Management, names *discovery.StoredNames) bool {
 	all := c.from.Sync == snapshot.Unsynced
 	return (all || c.found.UsedMeshes) && !snapshot.SameSlice(c.stored.Meshes, m.Meshes) ||
-		c.found.UsedDestinations && c.names != names ||
 		(all || c.found.UsedWorkloads) && !snapshot.SameSlice(c.stored.Workloads, m.Workloads) ||
-		all && !snapshot.SameSlice(c.stored.Destinations, m.Destinations)
+		all && !snapshot.SameSlice(c.stored.Destinations, m.Destinations) ||
+		(c.found.UsedDestinations || c.found.UsedNames) && c.names != names
 }
 
 // New returns a Translator.
@@ -113,14 +122,15 @@ func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 	settings := virtualmesh.SettingsInForce(in.Management.Settings)
 	options := discovery.Options{Namespace: in.Management.Namespace, Detectors: t.detectors, Stored: in.Management}
 	options.Gone = in.Gone
-	names := t.names.Update(in.Management)
-	same := len(in.Clusters) == len(t.clusters) && names == t.names
+	options.Names = t.names.Update(in.Management)
+	options.Limits = virtualmesh.DiscoveryLimits(settings)
+	same := len(in.Clusters) == len(t.clusters) && options.Names == t.names
 	for _, c := range in.Clusters {
 		was := t.clusters[c.Name]
 		options.Installed = virtualmesh.ControlPlaneNamespaces(settings, c.Name)
-		now := &clusterCache{from: c, stored: in.Management, installed: options.Installed, gone: in.Gone, names: names}
+		now := &clusterCache{from: c, stored: in.Management, installed: options.Installed, limits: options.Limits, gone: in.Gone, names: options.Names}
 		switch {
-		case was != nil && was.from == c && slices.Equal(was.installed, now.installed) && slices.Equal(was.gone, now.gone) && !was.outdated(in.Management, names):
+		case was != nil && was.from == c && was.sameSettings(now) && slices.Equal(was.gone, now.gone) && !was.outdated(in.Management, options.Names):
 			now = was
 		case c.Sync == snapshot.Unsynced:
 			now.found = discovery.FromStored(c.Name, in.Management)
@@ -135,7 +145,7 @@ func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 		same = same && was != nil && was.found == now.found
 	}
 	if !same {
-		out = discovery.Distinct(out, names)
+		out = discovery.Distinct(out, options.Names)
 	}
 	for i, d := range out {
 		was := t.clusters[d.Cluster]
@@ -147,7 +157,7 @@ func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 		}
 		out[i], next[d.Cluster].distinct = d, d
 	}
-	t.names = names
+	t.names = options.Names
 	t.clusters = next
 	return out
 }

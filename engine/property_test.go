@@ -446,6 +446,7 @@ func (w *randomWorld) changeSettings() {
 			ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: "gloo-mesh"},
 			Spec:       settingsv1.SettingsSpec{Mtls: &networkingv1.MTLS{Istio: &networkingv1.IstioMTLS{TlsMode: mode}}},
 		}}
+		w.limit(&w.setting[0].Spec)
 	}
 }
 

@@ -298,6 +298,11 @@ func federationDifferences() []difference {
 		},
 		{"gateways", "Are federated themselves, and all use the port of the last one.", "Are not federated, and each uses its own port."},
 		{
+			"how many services are federated",
+			"All that are selected: 50,000 Services over one pod become 50,000 ServiceEntries in every other cluster.",
+			"At most `federation.limits` of the Settings: by default 5,000 services of a namespace, 10,000 of a cluster, and 30,000 endpoints of a namespace, which is what Kubernetes supports or more. Beyond that those that are federated stay, and the newest of the others are left out; `status.notFederated` of the Destination says so, as does the VirtualMesh. No namespace takes a place from another. A lowered limit holds at once. Policies hold on what is left out.",
+		},
+		{
 			"load balancing behind gateways",
 			"By connection, because gateways pass on mutual TLS without reading it: a caller with one HTTP/2 connection stays with one pod.",
 			"The same; `describe destination` and `meshctl help meshes` say so. In a flat network (`federation.flatNetwork`) callers balance requests over the pods.",

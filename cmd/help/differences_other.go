@@ -54,6 +54,11 @@ func discoveryDifferences() []difference {
 			"It needs evidence that an editor of its namespace cannot write: the MutatingWebhookConfiguration of its injector, or the MeshConfig of Open Service Mesh; else `discovery.controlPlanes` of the Settings has to name its namespace. What is ignored is reported.",
 		},
 		{
+			"a namespace with very many Services or workloads",
+			"All become Destinations and Workloads.",
+			"Beyond `discovery.limits` of the Settings (10,000 each by default, above what Kubernetes supports) the newest are left out, and reported. What was discovered before stays, also when a limit is lowered.",
+		},
+		{
 			"two control planes with the same revision",
 			"The pods belong to one of them at random.",
 			"Workloads stay with the one that they had; new ones belong to none. Both are reported.",

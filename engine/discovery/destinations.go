@@ -15,21 +15,26 @@ import (
 
 // findDestinations lists the Services that belong to a mesh.
 func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*discoveryv1.Destination {
-	given := newNames(snapshot.Destination, len(x.services))
 	bySelector := newSelection(x.services, workloads)
-	var out []*discoveryv1.Destination
+	var found []candidate
 	for _, s := range x.services {
 		backing := bySelector.selected(s.Namespace, s.Spec.Selector)
-		m := x.meshOfService(kinds, s, backing)
-		if m == nil {
-			continue
+		if m := x.meshOfService(kinds, s, backing); m != nil {
+			found = append(found, candidate{source: s, mesh: m, service: s, workloads: backing})
 		}
+	}
+	found = x.keepToLimit(snapshot.Destination, found)
+	given := newNames(snapshot.Destination, len(found))
+	var out []*discoveryv1.Destination
+	for _, c := range found {
+		s, ref := c.service, c.mesh.ref()
 		name := x.name(given, objectName(s.Name, s.Namespace, x.Cluster), x.serviceRef(s))
-		ref := m.ref()
-		out = append(out, &discoveryv1.Destination{
+		d := &discoveryv1.Destination{
 			ObjectMeta: x.meta(name),
-			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(s, backing)},
-		})
+			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(s, c.workloads)},
+		}
+		d.CreationTimestamp = s.CreationTimestamp
+		out = append(out, d)
 	}
 	return out
 }

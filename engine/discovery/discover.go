@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -22,6 +23,11 @@ type Options struct {
 	Installed []string
 	// Gone are the names of stored Meshes whose control plane is gone for good.
 	Gone []string
+	// Names are those of the stored objects: what is stored keeps its place when there is
+	// too much. May be nil.
+	Names *StoredNames
+	// Limits are those on each namespace; the zero value has the defaults.
+	Limits settingsv1.DiscoveryLimits
 }
 
 func (o Options) namespace() string {
@@ -51,7 +57,7 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	destinations := x.findDestinations(kinds, workloads)
 
 	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations, Clashes: x.clashes,
-		UsedMeshes: x.usedMeshes, UsedWorkloads: x.lastMesh != nil, UsedDestinations: x.usedDestinations, Absent: x.absent}
+		UsedMeshes: x.usedMeshes, UsedWorkloads: x.lastMesh != nil, UsedDestinations: x.usedDestinations, UsedNames: x.usedNames, Absent: x.absent}
 	for _, k := range kinds {
 		for _, p := range k.controlPlanes {
 			out.Meshes = append(out.Meshes, p.Mesh)
@@ -59,7 +65,9 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	}
 	out.Debounce = slowest(kinds)
 	for _, wl := range workloads {
-		out.Workloads = append(out.Workloads, wl.object)
+		if !wl.leftOut {
+			out.Workloads = append(out.Workloads, wl.object)
+		}
 	}
 	slices.SortFunc(out.Meshes, byName)
 	slices.SortFunc(out.Workloads, byName)

@@ -11,6 +11,7 @@ import (
 	endpointv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -47,6 +48,10 @@ type Index struct {
 	usedMeshes, usedDestinations bool
 	// absent are the names of meshes that stay without a control plane.
 	absent []string
+	// names are those of the stored objects; usedNames is set if a limit is exceeded.
+	names     *StoredNames
+	usedNames bool
+	limits    settingsv1.DiscoveryLimits
 	// lastMesh has the name of the mesh that a controller had; see stayed.
 	lastMesh map[key]string
 	// lastServices has the name of the mesh that a Service had; see lastMeshOf.
@@ -73,7 +78,8 @@ func keyOf(o object) key { return key{o.GetNamespace(), o.GetName()} }
 
 // controller is a Deployment, DaemonSet or StatefulSet with its pods.
 type controller struct {
-	ref snapshot.Ref
+	ref    snapshot.Ref
+	source metav1.Object
 	// template is that of its pods.
 	template *corev1.PodTemplateSpec
 	// pods are ascending by name.
@@ -95,6 +101,8 @@ func newIndex(c *snapshot.Cluster, opts Options) *Index {
 		meshConfigs: make(map[key]*osmconfigv1alpha2.MeshConfig, len(c.MeshConfigs)),
 		injectors:   newInjectors(c),
 		stored:      opts.Stored,
+		names:       opts.Names,
+		limits:      opts.Limits,
 		installed:   map[string]bool{},
 		meshNames:   newNames(snapshot.Mesh, 1),
 		slices:      make(map[key][]*endpointv1.EndpointSlice, len(c.Services)),
@@ -135,9 +143,10 @@ func (x *Index) indexControllers(c *snapshot.Cluster) {
 	size := len(x.Deployments) + len(c.DaemonSets) + len(c.StatefulSets)
 	byKey := make(map[controllerKey]*controller, size)
 	x.controllers = make([]*controller, 0, size)
-	add := func(kind snapshot.Kind, o object, template *corev1.PodTemplateSpec) {
+	add := func(kind snapshot.Kind, o metav1.Object, template *corev1.PodTemplateSpec) {
 		ctl := &controller{
 			ref:      x.Ref(kind, o),
+			source:   o,
 			template: template,
 		}
 		x.controllers = append(x.controllers, ctl)

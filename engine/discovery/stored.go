@@ -31,7 +31,9 @@ func FromStored(cluster string, m *snapshot.Management) *snapshot.Discovered {
 	}
 	for _, o := range m.Destinations {
 		if s.has(&o.ObjectMeta) && o.Spec.KubeService != nil && o.Spec.Mesh != nil {
-			out.Destinations = append(out.Destinations, &discoveryv1.Destination{ObjectMeta: s.meta(o.Name), Spec: o.Spec})
+			d := &discoveryv1.Destination{ObjectMeta: s.meta(o.Name), Spec: o.Spec}
+			d.CreationTimestamp = o.CreationTimestamp // that of the Service is not known
+			out.Destinations = append(out.Destinations, d)
 		}
 	}
 	slices.SortFunc(out.Meshes, byName)

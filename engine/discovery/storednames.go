@@ -143,6 +143,21 @@ func (n *StoredNames) source(kind snapshot.Kind, name string) (snapshot.Ref, boo
 	return source, ok
 }
 
+// sourcesIn are the names of the sources of the stored objects of a kind in a namespace of
+// a cluster.
+func (n *StoredNames) sourcesIn(kind snapshot.Kind, cluster, namespace string) map[string]bool {
+	out := map[string]bool{}
+	if n == nil {
+		return out
+	}
+	for _, source := range n.sources[kind] {
+		if source.Cluster == cluster && source.Namespace == namespace {
+			out[source.Name] = true
+		}
+	}
+	return out
+}
+
 // names are those under which a source may be stored: the one that its parts join to,
 // the one that it has within its cluster, and those with a hash.
 func (n *StoredNames) names(c *claim) []string {

@@ -17,16 +17,17 @@ type workload struct {
 	object     *discoveryv1.Workload
 	controller *controller
 	mesh       *ControlPlane
+	// leftOut is set if its namespace has too many. Services over it are found all the same.
+	leftOut bool
 }
 
 // findWorkloads lists the workloads of all meshes, in the order of controllers.
 func (x *Index) findWorkloads(kinds []*detected) []*workload {
-	var out []*workload
-	given := newNames(snapshot.Workload, len(x.controllers))
+	var found []candidate
 	orphans := make([]orphans, len(kinds))
 	for _, ctl := range x.controllers {
 		if m := x.meshOfTemplate(kinds, ctl); m != nil {
-			out = append(out, x.newWorkload(given, ctl, m))
+			found = append(found, candidate{source: ctl.source, mesh: m, controller: ctl})
 		}
 		for i := range kinds {
 			c, ok := x.claimOf(&kinds[i].Detector, ctl.pods)
@@ -36,13 +37,31 @@ func (x *Index) findWorkloads(kinds []*detected) []*workload {
 			if len(kinds[i].controlPlanes) == 0 {
 				orphans[i].add(ctl.ref)
 			} else if m := x.meshOf(kinds[i], ctl, c); m != nil {
-				out = append(out, x.newWorkload(given, ctl, m))
+				found = append(found, candidate{source: ctl.source, mesh: m, controller: ctl})
 			}
 			break
 		}
 	}
 	for i := range orphans {
 		orphans[i].reportIssue(x, kinds[i].Name)
+	}
+	return x.newWorkloads(found)
+}
+
+// newWorkloads keeps the order. Those that are left out take no name from others.
+func (x *Index) newWorkloads(found []candidate) []*workload {
+	kept := x.keepToLimit(snapshot.Workload, found)
+	given := newNames(snapshot.Workload, len(kept))
+	out := make([]*workload, 0, len(found))
+	for _, c := range found {
+		if len(kept) > 0 && kept[0].source == c.source {
+			kept = kept[1:]
+			out = append(out, x.newWorkload(given, c.controller, c.mesh))
+			continue
+		}
+		wl := x.newWorkload(newNames(snapshot.Workload, 1), c.controller, c.mesh)
+		wl.leftOut = true
+		out = append(out, wl)
 	}
 	return out
 }

@@ -21,6 +21,8 @@ type Destination struct {
 	Host       string      `json:"host"`
 	Ports      []Port      `json:"ports"`
 	Federation *Federation `json:"federation,omitempty"`
+	// NotFederated says why not, although a VirtualMesh selects it; empty if none does.
+	NotFederated string `json:"notFederated,omitempty"`
 	// Traffic are the TrafficPolicies that select it: those in force first, in
 	// order of precedence, then those that were refused.
 	Traffic []AppliedPolicy `json:"trafficPolicies"`
@@ -90,6 +92,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 			out.Ports = append(out.Ports, Port{Number: p.Port, Name: p.Name, Protocol: p.Protocol})
 		}
 	}
+	out.NotFederated = d.NotFederated()
 	if f := d.Federation; f != nil {
 		out.Federation = &Federation{Hostname: f.Hostname, Address: f.Address, Flat: f.Flat, Origin: f.Origin}
 		for _, m := range f.To {
@@ -221,11 +224,15 @@ func (d *Destination) Page() Page {
 
 func (d *Destination) federationSection() Section {
 	f := d.Federation
-	if f == nil && len(d.Failovers) > 0 {
-		return Section{Title: "Federation", Text: "Not federated: other meshes can call it only through the VirtualDestinations below."}
-	}
 	if f == nil {
-		return Section{Title: "Federation", Text: "Not federated: only its own mesh can call it."}
+		text := "Not federated: only its own mesh can call it."
+		if len(d.Failovers) > 0 {
+			text = "Not federated: other meshes can call it only through the VirtualDestinations below."
+		}
+		if d.NotFederated != "" {
+			text += " A VirtualMesh selects it, but " + d.NotFederated + "."
+		}
+		return Section{Title: "Federation", Text: text}
 	}
 	to := make([]string, len(f.To))
 	for i, ref := range f.To {

@@ -153,6 +153,10 @@ func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, 
 	d := c.env.inv.Destinations[i]
 	target := snapshot.Target{Destination: inventory.DestinationRef(d)}
 	host, reachable := c.env.topology.Host(i, c.viewer)
+	if why := c.env.topology.LeftOut(i); !reachable && why != "" {
+		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated, snapshot.LimitHint,
+			"%s: mesh %s cannot reach service %s: %s", field, c.viewer.Ref.Name, inventory.ServiceName(service), why).At(field)}
+	}
 	if !reachable {
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
 			"federate it to that mesh in the VirtualMesh (its own mesh needs an east-west gateway), or restrict sourceSelector to clusters that can reach it",

@@ -92,6 +92,9 @@ const (
 	// FederationLarge: a VirtualMesh adds more to each proxy than the Settings allow
 	// without a warning.
 	FederationLarge Code = "FederationLarge"
+	// BudgetExceeded: a namespace or a cluster has more services or workloads than the
+	// Settings allow; the newest are left out.
+	BudgetExceeded Code = "BudgetExceeded"
 	// HostnameTaken: something older has the host name already.
 	HostnameTaken Code = "HostnameTaken"
 	// AmbiguousBacking: several services of one cluster are selected where only one

@@ -17,6 +17,9 @@ type DestinationPlan struct {
 	LocalFQDN string
 	// Federation is nil if no other mesh sees the service.
 	Federation *Federation
+	// LeftOut says why there is no Federation although a VirtualMesh selects the service;
+	// empty if there is, or if none does.
+	LeftOut string
 	// Views are how its own mesh reaches it (always first), and how each mesh does
 	// that it is federated to and that needs configuration of its own.
 	Views []*View
@@ -31,6 +34,17 @@ type DestinationPlan struct {
 	RequiredSubsets []AppliedTraffic
 	// Grants express Access where the mesh knows service accounts only.
 	Grants []*Grant
+}
+
+// LimitHint is the next step where a limit leaves services out of federation.
+const LimitHint = "remove services there that nobody needs, select fewer with federation.selectors of the VirtualMesh, or raise the limit"
+
+// NotFederated is LeftOut with the next step; empty if it is.
+func (d *DestinationPlan) NotFederated() string {
+	if d.LeftOut == "" {
+		return ""
+	}
+	return d.LeftOut + "; " + LimitHint
 }
 
 // Allowed are the rules that hold for the pods of the service: what each of the policies

@@ -7,7 +7,8 @@ import (
 )
 
 // Discovered is what discovery finds in one cluster: the objects to write on the
-// management plane, without status, each list ascending by name.
+// management plane, without status, each list ascending by name. A Destination was created
+// when its Service was.
 type Discovered struct {
 	Cluster      string
 	Meshes       []*discoveryv1.Mesh
@@ -22,6 +23,8 @@ type Discovered struct {
 	UsedMeshes, UsedWorkloads, UsedDestinations bool
 	// Absent are the names of Meshes that are stored, and whose control plane is not there.
 	Absent []string
+	// UsedNames: a namespace has too much, of which what is stored keeps its place.
+	UsedNames bool
 	// Debounce is that of the slowest control plane; nil for UsualDebounce.
 	Debounce *Debounce
 }

@@ -47,7 +47,7 @@ func meshStatus(o observedMesh, _ *snapshot.Status) *snapshot.Status {
 
 func destinationStatus(o observed[*snapshot.DestinationPlan], _ *snapshot.Status) *snapshot.Status {
 	plan := o.source
-	status := &discoveryv1.DestinationStatus{ObservedGeneration: o.generation, LocalFqdn: plan.LocalFQDN}
+	status := &discoveryv1.DestinationStatus{ObservedGeneration: o.generation, LocalFqdn: plan.LocalFQDN, NotFederated: clip(plan.NotFederated())}
 	budget := specBudget
 	for _, a := range plan.Traffic {
 		if budget -= size(a.Spec); budget < 0 {

@@ -134,9 +134,12 @@ func (t *Topology) addressesOf(stored Addresses) ([]string, map[netip.Addr]bool)
 	return assignAddresses(services, held, taken), taken
 }
 
-// Keeps reports whether federated services have the addresses that follow from those
-// that are stored.
+// Keeps reports whether the federated services, and their addresses, are those that follow
+// from what is stored.
 func (t *Topology) Keeps(stored Addresses) bool {
+	if !t.keepsToLimits(stored) {
+		return false
+	}
 	now, _ := t.addressesOf(stored)
 	for i, f := range t.federations {
 		if f != nil && f.Address != now[i] {

@@ -12,6 +12,9 @@
 //	selectors.go    issues about the selectors of a VirtualMesh
 //
 //	federation.go   which service is visible in which mesh
+//	budget.go       which services are left out because there are too many
+//	budgetissues.go issues about them
+//	limits.go       how many there may be
 //	names.go        the host name by which a mesh calls a service
 //	addresses.go    the virtual addresses of federated services; those that are stored
 //	loads.go        what federation adds to each proxy

@@ -48,6 +48,7 @@ func (t *Topology) federate(stored Addresses, before *Topology) {
 		}
 		t.federations[i] = e.federation(d, mesh)
 	}
+	t.keepToLimits(stored)
 	var addresses []string
 	addresses, t.addresses = t.addressesOf(stored)
 	for i, address := range addresses {

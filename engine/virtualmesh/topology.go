@@ -31,6 +31,11 @@ type Topology struct {
 	// federations are by index of the Destination; addresses are in use by them.
 	federations []*snapshot.Federation
 	addresses   map[netip.Addr]bool
+	// leftOut are the services that are beyond a limit, reasons why, and selected the
+	// federations with those; nil if none are.
+	leftOut  map[int]limit
+	reasons  map[exceeded]string
+	selected []*snapshot.Federation
 }
 
 const defaultSuffix = "global"

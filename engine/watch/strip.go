@@ -46,6 +46,13 @@ func unless[T object](keep statuses, drop func(T)) func(T) bool {
 	}
 }
 
+// aged are the essentials of what a namespace may have too many of: the newest are left out.
+func aged(o metav1.ObjectMeta) metav1.ObjectMeta {
+	kept := essential(o)
+	kept.CreationTimestamp = o.CreationTimestamp
+	return kept
+}
+
 // essential keeps name, labels, controller and the annotations that are read.
 func essential(o metav1.ObjectMeta) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, Labels: o.Labels}
@@ -66,17 +73,17 @@ func essential(o metav1.ObjectMeta) metav1.ObjectMeta {
 }
 
 func stripDeployment(o *appsv1.Deployment) bool {
-	*o = appsv1.Deployment{ObjectMeta: essential(o.ObjectMeta), Spec: appsv1.DeploymentSpec{Selector: o.Spec.Selector, Template: template(o.Spec.Template)}}
+	*o = appsv1.Deployment{ObjectMeta: aged(o.ObjectMeta), Spec: appsv1.DeploymentSpec{Selector: o.Spec.Selector, Template: template(o.Spec.Template)}}
 	return true
 }
 
 func stripDaemonSet(o *appsv1.DaemonSet) bool {
-	*o = appsv1.DaemonSet{ObjectMeta: essential(o.ObjectMeta), Spec: appsv1.DaemonSetSpec{Selector: o.Spec.Selector, Template: template(o.Spec.Template)}}
+	*o = appsv1.DaemonSet{ObjectMeta: aged(o.ObjectMeta), Spec: appsv1.DaemonSetSpec{Selector: o.Spec.Selector, Template: template(o.Spec.Template)}}
 	return true
 }
 
 func stripStatefulSet(o *appsv1.StatefulSet) bool {
-	*o = appsv1.StatefulSet{ObjectMeta: essential(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{Selector: o.Spec.Selector, Template: template(o.Spec.Template)}}
+	*o = appsv1.StatefulSet{ObjectMeta: aged(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{Selector: o.Spec.Selector, Template: template(o.Spec.Template)}}
 	return true
 }
 
@@ -92,7 +99,7 @@ func stripReplicaSet(o *appsv1.ReplicaSet) bool {
 func stripService(o *corev1.Service) bool {
 	spec := o.Spec
 	*o = corev1.Service{
-		ObjectMeta: essential(o.ObjectMeta),
+		ObjectMeta: aged(o.ObjectMeta),
 		Spec: corev1.ServiceSpec{
 			Type: spec.Type, Selector: spec.Selector, Ports: spec.Ports, ExternalName: spec.ExternalName,
 			ClusterIP: spec.ClusterIP, ClusterIPs: spec.ClusterIPs, ExternalIPs: spec.ExternalIPs,

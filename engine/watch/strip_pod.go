@@ -7,10 +7,8 @@ import (
 )
 
 func stripPod(o *corev1.Pod) bool {
-	kept := essential(o.ObjectMeta)
-	kept.CreationTimestamp = o.CreationTimestamp
 	*o = corev1.Pod{
-		ObjectMeta: kept,
+		ObjectMeta: aged(o.ObjectMeta),
 		Spec:       podSpec(o.Spec),
 		Status:     corev1.PodStatus{Phase: o.Status.Phase},
 	}

@@ -3,6 +3,7 @@ package watch
 import (
 	"slices"
 	"testing"
+	"time"
 
 	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	"github.com/stretchr/testify/assert"
@@ -173,6 +174,22 @@ func TestTemplatesKeepWhatTellsWhetherPodsGetASidecar(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"sidecar.istio.io/inject": "false"}},
 		Spec:       corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{}, InitContainers: []corev1.Container{}},
 	}, got)
+}
+
+// TestAgesStay: of what a namespace has too many of, the newest are left out.
+func TestAgesStay(t *testing.T) {
+	t.Parallel()
+	created := metav1.NewTime(time.Unix(1_800_000_000, 0))
+	meta := metav1.ObjectMeta{Name: "a", Namespace: "default", CreationTimestamp: created}
+	service, deployment := &corev1.Service{ObjectMeta: meta}, &appsv1.Deployment{ObjectMeta: meta}
+	daemonSet, statefulSet := &appsv1.DaemonSet{ObjectMeta: meta}, &appsv1.StatefulSet{ObjectMeta: meta}
+	stripService(service)
+	stripDeployment(deployment)
+	stripDaemonSet(daemonSet)
+	stripStatefulSet(statefulSet)
+	for _, o := range []metav1.Object{service, deployment, daemonSet, statefulSet} {
+		assert.Equal(t, created, o.GetCreationTimestamp(), "%T", o)
+	}
 }
 
 func TestNodesKeepTheHintOfKind(t *testing.T) {

@@ -223,8 +223,8 @@ func virtualMeshFields() []snapshot.Support {
 func otherFields() []snapshot.Support {
 	return slices.Concat(
 		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "mtls.istio.tlsMode",
-			"federation.warnServiceEntriesPerProxy", "federation.warnEndpointsPerProxy",
-			"discovery.controlPlanes", "discovery.istio.ingressGatewayDetectors", "discovery.istio.gatewayNamespaces",
+			"federation.warnServiceEntriesPerProxy", "federation.warnEndpointsPerProxy", "federation.limits",
+			"discovery.controlPlanes", "discovery.limits", "discovery.istio.ingressGatewayDetectors", "discovery.istio.gatewayNamespaces",
 			"withdrawals.gracePeriod", "withdrawals.maxPercent"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, notYet, "networkingExtensionServers", "relay"),
 		virtualDestinationFields(),

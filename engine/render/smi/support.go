@@ -137,7 +137,7 @@ func otherFields() []snapshot.Support {
 		snapshot.Declare(snapshot.VirtualMesh, snapshot.NotExpressible, "OSM is limited to its own cluster", "federation"),
 		snapshot.Declare(snapshot.VirtualMesh, snapshot.NotExpressible, "OSM has its own root certificate", "mtlsConfig"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "it is about Istio", "mtls", "discovery.istio", "federation"),
-		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "discovery.controlPlanes", "withdrawals"),
+		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "discovery.controlPlanes", "discovery.limits", "withdrawals"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "not available yet", "networkingExtensionServers", "relay"),
 		snapshot.Declare(snapshot.VirtualDestination, snapshot.NotExpressible, "OSM is limited to its own cluster",
 			"hostname", "localized", "meshList", "port", "static", "virtualMesh"),

@@ -17,6 +17,9 @@ type DestinationStatus struct {
 	LocalFqdn string `json:"localFqdn,omitempty"`
 	// AppliedFederation says how other meshes reach it; absent if they do not.
 	AppliedFederation *AppliedFederation `json:"appliedFederation,omitempty"`
+	// NotFederated says why no other mesh reaches it although a VirtualMesh selects it, and what to do about that. Not part
+	// of Gloo Mesh 1.x.
+	NotFederated string `json:"notFederated,omitempty"`
 	// RequiredSubsets are the TrafficPolicies that shift requests to subsets of it.
 	RequiredSubsets []RequiredSubsets `json:"requiredSubsets,omitempty"`
 }

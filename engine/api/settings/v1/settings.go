@@ -35,7 +35,7 @@ type SettingsSpec struct {
 	NetworkingExtensionServers []commonv1.GrpcServer `json:"networkingExtensionServers,omitempty"`
 	// Discovery sets how meshes are found.
 	Discovery *DiscoverySettings `json:"discovery,omitempty"`
-	// Federation sets when to warn of what VirtualMeshes add to proxies. It is not part of Gloo Mesh 1.x.
+	// Federation sets when to warn of what VirtualMeshes add to proxies, and the limits. It is not part of Gloo Mesh 1.x.
 	Federation *FederationSettings `json:"federation,omitempty"`
 	// Withdrawals bound what is deleted in clusters without an edit that explains it. It is not part of Gloo Mesh 1.x.
 	Withdrawals *WithdrawalSettings `json:"withdrawals,omitempty"`
@@ -66,6 +66,24 @@ type DiscoverySettings struct {
 	// MeshConfig of Open Service Mesh. Not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxItems=1000
 	ControlPlanes []ClusterNamespace `json:"controlPlanes,omitempty"`
+	// Limits bound what one namespace adds to the management cluster; the defaults are far above real use. Not part of Gloo
+	// Mesh 1.x.
+	Limits *DiscoveryLimits `json:"limits,omitempty"`
+}
+
+// DiscoveryLimits bound what is discovered in each namespace of each cluster, so that nobody who may create objects in one
+// namespace fills the management cluster. Beyond a limit, those with the latest creationTimestamp are left out: no policy
+// applies to them. What was discovered before stays, also when a limit is lowered.
+type DiscoveryLimits struct {
+	// ServicesPerNamespace is the highest number of Destinations; 10000, twice what Kubernetes supports, if omitted or 0.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	ServicesPerNamespace uint32 `json:"servicesPerNamespace,omitempty"`
+	// WorkloadsPerNamespace is the highest number of Workloads; 10000, five times the Deployments that Kubernetes supports,
+	// if omitted or 0.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	WorkloadsPerNamespace uint32 `json:"workloadsPerNamespace,omitempty"`
 }
 
 // IstioDiscovery sets how Istio is found.
@@ -96,8 +114,9 @@ type IngressGatewayDetector struct {
 	GatewayTlsPortName string `json:"gatewayTlsPortName,omitempty"`
 }
 
-// FederationSettings set when to warn of what VirtualMeshes add to proxies: every proxy of a mesh receives all services
-// that are federated to the mesh, and needs memory for each. VirtualMesh.status.proxyLoads has the present numbers.
+// FederationSettings set when to warn of what VirtualMeshes add to proxies, and what they may add at most: every proxy of a
+// mesh receives all services that are federated to the mesh, and needs memory for each. VirtualMesh.status.proxyLoads has
+// the present numbers.
 type FederationSettings struct {
 	// WarnServiceEntriesPerProxy is how many services of other meshes a proxy may receive without a warning on the
 	// VirtualMesh; no warning if omitted.
@@ -105,6 +124,30 @@ type FederationSettings struct {
 	// WarnEndpointsPerProxy is how many endpoints of such services a proxy may receive without a warning on the
 	// VirtualMesh; no warning if omitted.
 	WarnEndpointsPerProxy *uint32 `json:"warnEndpointsPerProxy,omitempty"`
+	// Limits bound what one namespace or cluster adds to the others; the defaults are far above real use.
+	Limits *FederationLimits `json:"limits,omitempty"`
+}
+
+// FederationLimits bound what VirtualMeshes federate. Beyond a limit, services that are federated keep their place, and of
+// the others those with the latest creationTimestamp are left out. What one namespace adds takes no place from another: at
+// the limit of a cluster, the places that are left go to the namespaces with the fewest federated services. A limit that is
+// lowered holds at once, and one that is raised lets in at once what was left out.
+type FederationLimits struct {
+	// ServicesPerNamespace is the highest number of federated services of one namespace of a cluster; 5000, which is what
+	// Kubernetes supports, if omitted or 0.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	ServicesPerNamespace uint32 `json:"servicesPerNamespace,omitempty"`
+	// ServicesPerCluster is the highest number of federated services of one cluster; 10000, which is what Kubernetes
+	// supports, if omitted or 0.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	ServicesPerCluster uint32 `json:"servicesPerCluster,omitempty"`
+	// EndpointsPerNamespace is the highest number of pods behind the federated services of one namespace of a cluster, each
+	// counted once for every service; 30000, ten times the pods that Kubernetes supports, if omitted or 0.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000000
+	EndpointsPerNamespace uint32 `json:"endpointsPerNamespace,omitempty"`
 }
 
 // RelaySettings have clusters connect to the management plane.
