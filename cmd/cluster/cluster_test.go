@@ -114,6 +114,19 @@ func TestNewCmdDeregister(t *testing.T) {
 	}
 }
 
+func TestNewCmdRelease(t *testing.T) {
+	t.Parallel()
+	f, _, _ := testFactory(nil)
+	var got *ReleaseOptions
+	run := func(_ context.Context, o *ReleaseOptions) error { got = o; return nil }
+	require.NoError(t, execute(t, newCmdRelease(f, run), "cluster-2", "--code", "ab", "--mgmt-context", "c1"))
+	assert.Equal(t, "cluster-2", got.Name)
+	assert.Equal(t, "ab", got.Code)
+	assert.Equal(t, "c1", got.context)
+	require.ErrorContains(t, execute(t, newCmdRelease(f, run)), "NAME is required")
+	require.ErrorContains(t, execute(t, newCmdRelease(f, run), "a.b"), "lower-case letters")
+}
+
 func TestNewCmdList(t *testing.T) {
 	t.Parallel()
 	f, _, _ := testFactory(nil)

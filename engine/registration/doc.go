@@ -34,6 +34,10 @@
 //	list.go        all clusters, with their meshes
 //	check.go       the health of one cluster
 //
+// Release:
+//
+//	release.go     letting serve delete what no edit explains
+//
 // All of them:
 //
 //	server.go      one API server, as the caller may use it

@@ -90,6 +90,10 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
+	held, err := s.held(ctx, o.MgmtNamespace)
+	if err != nil {
+		return nil, err
+	}
 	names := slices.Sorted(maps.Keys(known))
 	out := make([]ClusterStatus, len(names))
 	var group errgroup.Group
@@ -98,6 +102,9 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 		group.Go(func() error {
 			out[i] = o.check(ctx, known[name], secrets[known[name].SecretName])
 			out[i].Meshes = meshes[name]
+			if held[name] != "" && out[i].Health == snapshot.Healthy {
+				out[i].Health, out[i].Reason = snapshot.HealthDegraded, held[name]
+			}
 			return nil
 		})
 	}

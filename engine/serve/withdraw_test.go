@@ -17,6 +17,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -72,14 +73,18 @@ func TestWhatProtectsStays(t *testing.T) {
 	}
 	settled := func() { t.Helper(); until(t, "settled", idle) }
 	var before []string
-	until(t, "everything is written", func() bool {
-		if len(routes(t, client)) != 3 || !idle() {
-			return false
-		}
-		last := before
-		before = specs(t, clusters)
-		return slices.Equal(before, last)
-	})
+	stable := func() {
+		t.Helper()
+		until(t, "everything is written", func() bool {
+			if len(routes(t, client)) != 3 || !idle() {
+				return false
+			}
+			last := before
+			before = specs(t, clusters)
+			return slices.Equal(before, last)
+		})
+	}
+	stable()
 	require.Greater(t, len(before), 20)
 	// frozen waits until serve says that it changes nothing, and why.
 	frozen := func(why string) {
@@ -138,7 +143,40 @@ func TestWhatProtectsStays(t *testing.T) {
 	until(t, "the workload is known again", known)
 	settled()
 	assert.Equal(t, protected, policies())
+
+	weights := routes(t, client)
+	t.Log("most Services of a cluster are deleted, and an administrator lets that pass")
 	before = specs(t, clusters)
+	for _, name := range []string{"reviews", "ratings"} {
+		require.NoError(t, other.Delete(t.Context(), kube.Services(), "bookinfo", name))
+	}
+	until(t, "serve says so", func() bool {
+		code, text := serve.get("/readyz")
+		return code != http.StatusOK && strings.Contains(text, "nothing is deleted in cluster-2: ")
+	})
+	release := registration.ReleaseOptions{Name: "cluster-2", MgmtConfig: configOf(t, clusters[0])}
+	until(t, "it is in the cluster's status", func() bool {
+		held, err := registration.Release(t.Context(), release)
+		require.NoError(t, err)
+		code := regexp.MustCompile(`--code (\w+)`).FindStringSubmatch(held)
+		if code == nil {
+			return false
+		}
+		release.Code = code[1]
+		return true
+	})
+	wrong := release
+	wrong.Code = "00000000"
+	_, err = registration.Release(t.Context(), wrong)
+	require.ErrorContains(t, err, "has the code "+release.Code+", not 00000000")
+	assert.Equal(t, protected, policies())
+	_, err = registration.Release(t.Context(), release)
+	require.NoError(t, err)
+	until(t, "they go", func() bool { return !slices.Equal(protected, policies()) })
+	until(t, "ready", func() bool { code, _ := serve.get("/readyz"); return code == http.StatusOK })
+	require.NoError(t, manifests.InstallBookinfo(t.Context(), other, "cluster-2"))
+	until(t, "they are back", func() bool { return len(policies()) == len(protected) && slices.Equal(routes(t, client), weights) })
+	stable()
 
 	t.Log("a CustomResourceDefinition is deleted, and created again with its objects")
 	crds := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
@@ -161,8 +199,7 @@ func TestWhatProtectsStays(t *testing.T) {
 	require.NoError(t, client.Delete(t.Context(), kube.Policies("trafficpolicies"), "gloo-mesh", "reviews-shift"))
 	until(t, "its route is gone", func() bool { return len(routes(t, client)) == 0 })
 	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
-	until(t, "it is there again", func() bool { return len(routes(t, client)) == 3 })
-	before = specs(t, clusters)
+	stable()
 
 	t.Log("the management namespace is deleted")
 	before = specs(t, clusters)

@@ -22,8 +22,11 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 		states[c.Name] = c
 	}
 	server := serverOf(in)
-	broken := map[string][]snapshot.Failure{}
+	broken, held := map[string][]snapshot.Failure{}, map[string]string{}
 	for _, f := range in.Failures {
+		if f.Code == snapshot.WithdrawalHeld {
+			held[f.Ref.Name] = f.Message
+		}
 		if f.Code == snapshot.ObjectUnreadable && f.Ref.Cluster != "" {
 			broken[f.Ref.Cluster] = append(broken[f.Ref.Cluster], f)
 		}
@@ -31,7 +34,7 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 	before := *s
 	now := make(clusterStatuses, 0, len(in.Management.KubernetesClusters))
 	for i, o := range in.Management.KubernetesClusters {
-		status := clusterStatus(o, states[o.Name], broken[o.Name], server)
+		status := clusterStatus(o, states[o.Name], broken[o.Name], held[o.Name], server)
 		if i < len(before) && reflect.DeepEqual(before[i], status) {
 			status = before[i]
 		}
@@ -54,9 +57,9 @@ func serverOf(in *snapshot.Input) *multiclusterv1alpha1.Server {
 	return &s
 }
 
-// clusterStatus says whether a cluster can be read, and which of its objects
-// cannot be processed.
-func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster, broken []snapshot.Failure, server *multiclusterv1alpha1.Server) *snapshot.Status {
+// clusterStatus says whether a cluster can be read, why nothing is deleted there, and
+// which of its objects cannot be processed.
+func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster, broken []snapshot.Failure, held string, server *multiclusterv1alpha1.Server) *snapshot.Status {
 	said := multiclusterv1alpha1.ClusterStatus{
 		State: multiclusterv1alpha1.ClusterStateAccepted, ObservedGeneration: o.Generation, Owner: clusterOwner,
 	}
@@ -68,6 +71,8 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 		if c.Reason != "" {
 			said.Message += ": " + c.Reason
 		}
+	case held != "":
+		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, held
 	case len(broken) > 0:
 		said.Message = clip(fmt.Sprintf("%s: %s", broken[0].Ref, broken[0].Message))
 		if more := len(broken) - 1; more > 0 {

@@ -1,0 +1,121 @@
+package registration
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// ReleaseOptions configure Release.
+type ReleaseOptions struct {
+	Name string
+	// Code identifies what may be deleted; if empty, nothing is released.
+	Code        string
+	MgmtConfig  *rest.Config
+	MgmtContext string
+	// MgmtNamespace defaults to cluster.DefaultNamespace.
+	MgmtNamespace string
+	// ServeWait bounds the wait for a running serve; DefaultServeWait if zero.
+	ServeWait time.Duration
+}
+
+// Release lets serve delete objects in a cluster that are no longer wanted, and of which
+// no edit says so (see snapshot.WithdrawalHeld). It returns what serve said of them
+// before; empty if serve holds nothing back.
+func Release(ctx context.Context, o ReleaseOptions) (held string, err error) {
+	orDefault(&o.MgmtNamespace, cluster.DefaultNamespace)
+	if err := CheckName(o.Name); err != nil {
+		return "", err
+	}
+	s, err := newServer(managementSide, o.MgmtContext, o.MgmtConfig, DefaultTimeout)
+	if err != nil {
+		return "", err
+	}
+	known, _, err := s.known(ctx, o.MgmtNamespace)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := known[o.Name]; !ok {
+		return "", &NotRegisteredError{Name: o.Name, Namespace: o.MgmtNamespace}
+	}
+	all, err := s.held(ctx, o.MgmtNamespace)
+	if err != nil {
+		return "", err
+	}
+	held = all[o.Name]
+	code := heldCode(held)
+	switch {
+	case o.Code == "":
+		return held, nil
+	case held == "":
+		return "", fmt.Errorf("cluster %s: serve holds nothing back there, so there is nothing to release", o.Name)
+	case code != o.Code:
+		return held, fmt.Errorf("cluster %s: what serve holds back has the code %s, not %s; look at it again: %s", o.Name, code, o.Code, held)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{cluster.ReleaseAnnotation: code}}})
+	if err != nil {
+		return held, fmt.Errorf("cluster %s: %w", o.Name, err)
+	}
+	client := s.dynamic.Resource(snapshot.KubernetesCluster.GroupVersionResource()).Namespace(o.MgmtNamespace)
+	if _, err := client.Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: snapshot.FieldManager + "-release"}); err != nil {
+		return held, fmt.Errorf("%s: KubernetesCluster %s/%s cannot be annotated: %w", s.label, o.MgmtNamespace, o.Name, err)
+	}
+	return held, s.awaitRelease(ctx, &o)
+}
+
+// awaitRelease waits until serve has taken notice.
+func (s *server) awaitRelease(ctx context.Context, o *ReleaseOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.ServeWait, DefaultServeWait))
+	defer cancel()
+	for {
+		all, err := s.held(ctx, o.MgmtNamespace)
+		if err == nil && heldCode(all[o.Name]) != o.Code {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cluster %s: serve has not taken notice of the release yet; is `meshctl serve` running? It will when it runs", o.Name)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// held is why serve deletes nothing in clusters, by name.
+func (s *server) held(ctx context.Context, namespace string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	all, err := s.listKubernetesClusters(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, kc := range all {
+		for _, status := range kc.Status.Status {
+			if heldCode(status.Message) != "" {
+				out[kc.Name] = status.Message
+			}
+		}
+	}
+	return out, nil
+}
+
+// heldPattern is the end of the message of a snapshot.WithdrawalHeld.
+var heldPattern = regexp.MustCompile(`meshctl cluster release \S+ --code ([0-9a-f]+)`)
+
+// heldCode is the code in a message; empty if it is about something else.
+func heldCode(message string) string {
+	if found := heldPattern.FindStringSubmatch(message); found != nil {
+		return found[1]
+	}
+	return ""
+}
