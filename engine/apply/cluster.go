@@ -43,7 +43,10 @@ type cluster struct {
 	failures map[id]snapshot.Failure
 	// problem is the failure of the cluster as a whole; zero if none.
 	problem snapshot.Failure
-	gauges  gauges
+	// awaiting is the failure of what is not written until the cluster answers; zero if
+	// everything is.
+	awaiting snapshot.Failure
+	gauges   gauges
 	withdrawals
 }
 
@@ -116,7 +119,7 @@ func (c *cluster) disconnect() {
 	c.drop(c.next)
 	c.conn, c.next = nil, nil
 	c.flush()
-	c.problem = snapshot.Failure{}
+	c.problem, c.awaiting = snapshot.Failure{}, snapshot.Failure{}
 	clear(c.failures)
 	c.notifyFailures()
 }
@@ -198,6 +201,7 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 	if !c.writable() {
 		c.prune(touched)
 	}
+	c.awaitCluster()
 }
 
 // want updates the items and returns those that changed. Drops come before puts,

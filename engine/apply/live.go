@@ -65,6 +65,7 @@ func (c *cluster) promote() {
 	c.conn, c.next = c.next, nil
 	c.clearProblem()
 	c.Log.Debug("cluster connected", "cluster", c.name, "objects", len(c.conn.objects))
+	c.awaitCluster()
 	c.sweep(true)
 }
 
@@ -137,6 +138,7 @@ func (c *cluster) setProblem(message string) {
 		Message: message,
 	}
 	c.Log.Warn("cluster cannot be written to", "cluster", c.name, "error", message)
+	c.awaitCluster()
 	c.notifyFailures()
 }
 
@@ -145,6 +147,7 @@ func (c *cluster) clearProblem() {
 	if c.problem.Code != "" {
 		c.problem = snapshot.Failure{}
 		c.Log.Info("cluster can be written to again", "cluster", c.name)
+		c.awaitCluster()
 		c.notifyFailures()
 	}
 }

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -265,13 +266,25 @@ func TestFrozenClusterIsNotTouched(t *testing.T) {
 		w.object(snapshot.VirtualService, one, "a", hosts("a")), w.object(snapshot.VirtualService, one, "b", hosts("b"))))
 	before := w.get(snapshot.VirtualService, "a").GetResourceVersion()
 
+	policy := snapshot.Ref{Kind: snapshot.AccessPolicy, Namespace: w.namespace, Name: "policy"}
 	frozen := output([]string{one},
 		w.object(snapshot.VirtualService, one, "a", hosts("changed")), w.object(snapshot.VirtualService, one, "c", hosts("c")))
+	for o := range frozen.Objects {
+		o.Content.Parents = []snapshot.Ref{policy}
+	}
 	frozen.Frozen = []string{one}
 	sink.apply(frozen)
 	assert.Equal(t, before, w.get(snapshot.VirtualService, "a").GetResourceVersion())
 	assert.True(t, w.exists(snapshot.VirtualService, "b"))
 	assert.False(t, w.exists(snapshot.VirtualService, "c"))
+	waitingFor := func() []snapshot.Failure {
+		return slices.DeleteFunc(sink.Failures(), func(f snapshot.Failure) bool { return f.Code != snapshot.ClusterAwaited })
+	}
+	if waiting := waitingFor(); assert.Len(t, waiting, 1) {
+		assert.Equal(t, one, waiting[0].Ref.Name)
+		assert.Contains(t, waiting[0].Message, "2 objects there")
+		assert.Equal(t, []snapshot.Ref{policy}, waiting[0].Parents)
+	}
 
 	thawed := *frozen
 	thawed.Frozen = nil
@@ -279,6 +292,7 @@ func TestFrozenClusterIsNotTouched(t *testing.T) {
 	assert.Equal(t, []any{"changed"}, nested(t, w.get(snapshot.VirtualService, "a"), "spec", "hosts"))
 	assert.False(t, w.exists(snapshot.VirtualService, "b"))
 	assert.True(t, w.exists(snapshot.VirtualService, "c"))
+	assert.Empty(t, waitingFor())
 }
 
 func TestRefusalIsAFailureUntilMended(t *testing.T) {

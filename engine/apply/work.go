@@ -294,8 +294,13 @@ func (c *cluster) clearFailure(of id) {
 func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.problem.Code != "" {
-		out = append(out, c.problem)
+	switch {
+	case c.problem.Code != "":
+		f := c.problem
+		f.Parents = c.awaiting.Parents
+		out = append(out, f)
+	case c.awaiting.Code != "":
+		out = append(out, c.awaiting)
 	}
 	if c.brake.Code != "" {
 		out = append(out, c.brake)

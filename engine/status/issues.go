@@ -72,6 +72,8 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 		hint = "rename or delete it, or exclude the service from the policies"
 	case snapshot.ClusterAwaited:
 		hint = "make the cluster answer, or deregister it if it is gone for good: `meshctl cluster list` shows its state; or change the policy so that it needs nothing new there"
+	case snapshot.WithdrawalHeld:
+		hint = "look for what is missing: a control plane, Services, or objects of the management plane"
 	case snapshot.ObjectUnreadable:
 		hint = "report this defect of meshctl with the log of `meshctl serve`, or undo the last edit of the object"
 	}

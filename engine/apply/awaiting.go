@@ -1,0 +1,57 @@
+package apply
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file reports what does not hold yet in a cluster that cannot be written to: a
+// policy must not be said to be in force where it is not.
+
+// awaitCluster notes which policies ask for something that is not written, because the
+// cluster cannot be written to.
+func (c *cluster) awaitCluster() {
+	var f snapshot.Failure
+	if c.name != "" && c.gate.armed && c.gate.listed && !c.writable() && !c.connecting() {
+		f = c.unwritten()
+	}
+	if f.Message == c.awaiting.Message && slices.Equal(f.Parents, c.awaiting.Parents) {
+		return
+	}
+	c.awaiting = f
+	c.notifyFailures()
+}
+
+// unwritten is the failure of all objects that differ from what is wanted, as far as is
+// known; zero if there are none.
+func (c *cluster) unwritten() snapshot.Failure {
+	parents := map[snapshot.Ref]bool{}
+	objects := 0
+	for of, i := range c.items {
+		if i.object == nil {
+			continue
+		}
+		if l, exists := c.live(of); exists && l.ours && l.here {
+			if wanted, err := i.content.get(); err == nil && l.spec == wanted {
+				continue
+			}
+		}
+		objects++
+		for _, p := range i.object.Content.Parents {
+			parents[p] = true
+		}
+	}
+	if objects == 0 {
+		return snapshot.Failure{}
+	}
+	return snapshot.Failure{
+		Ref:  snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
+		Code: snapshot.ClusterAwaited,
+		Message: fmt.Sprintf("the cluster cannot be written to now, and %d objects there are not known to be as they should; what was written there before stays in effect until it answers",
+			objects),
+		Parents: slices.SortedFunc(maps.Keys(parents), snapshot.Ref.Compare),
+	}
+}
