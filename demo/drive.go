@@ -62,7 +62,9 @@ func (u *up) startServe(ctx context.Context) error {
 		}
 		serve, err := proc.Start(u.guard, proc.Spec{
 			Name: "meshctl serve", Path: u.opts.Meshctl,
-			Args: []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.state.Clusters[0], "--metrics-bind", u.state.Metrics},
+			// No debug endpoints: their users would need tokens, and another serve may
+			// use the default address.
+			Args: []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.state.Clusters[0], "--metrics-bind", u.state.Metrics, "--debug-bind="},
 			Dir:  u.opts.Dir, Log: filepath.Join(u.opts.Dir, logsDir, "serve.log"),
 		})
 		if err != nil {

@@ -43,7 +43,7 @@ func (w *environment) renewsCredentials() {
 	})
 	assert.NotContains(w.t, w.serve.log.String(), before, "the log must not contain a token")
 	assert.NotContains(w.t, w.serve.log.String(), w.token("cluster-2"), "the log must not contain a token")
-	require.ErrorContains(w.t, w.hasIssue("ClusterFrozen"), "issues")
+	require.ErrorContains(w.t, w.hasIssue("ClusterFrozen"), "issues: [", "it is read, and not there")
 	w.patchPolicy(`[{"op":"replace","path":"/spec/policy/requestTimeout","value":"9s"}]`)
 	w.awaitTimeout("9s")
 }

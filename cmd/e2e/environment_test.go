@@ -39,6 +39,8 @@ type environment struct {
 	clients    map[string]*kube.Client
 	dynamic    map[string]dynamic.Interface
 	serve      *server
+	// debugger is a token that may read the debug endpoints; made when it is needed.
+	debugger string
 }
 
 func newEnvironment(t testing.TB, populate func(context.Context, *local.Cluster) error) *environment {
@@ -120,18 +122,19 @@ func (w *environment) must(args ...string) result {
 
 // server is a running `meshctl serve`.
 type server struct {
-	cmd     *exec.Cmd
-	log     *sandboxtest.Buffer
-	metrics string
-	exited  chan error
+	cmd *exec.Cmd
+	log *sandboxtest.Buffer
+	// metrics and debug are URLs.
+	metrics, debug string
+	exited         chan error
 }
 
 // startServe starts the management plane and waits until it is ready.
 func (w *environment) startServe() {
 	w.t.Helper()
-	address := sandboxtest.Address(w.t)
-	s := &server{log: &sandboxtest.Buffer{}, metrics: "http://" + address, exited: make(chan error, 1)}
-	s.cmd = exec.Command(w.binary, "serve", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "--metrics-bind", address)
+	metrics, debug := sandboxtest.Address(w.t), sandboxtest.Address(w.t)
+	s := &server{log: &sandboxtest.Buffer{}, metrics: "http://" + metrics, debug: "http://" + debug, exited: make(chan error, 1)}
+	s.cmd = exec.Command(w.binary, "serve", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "--metrics-bind", metrics, "--debug-bind", debug)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(w.t, s.cmd.Start())
@@ -162,13 +165,30 @@ func (w *environment) stopServe() {
 	}
 }
 
-// get reads an HTTP endpoint of the management plane.
-func (w *environment) get(path string) (string, error) {
+// get reads metrics or health of the management plane; inspect a debug endpoint, with
+// a token of cluster-1.
+func (w *environment) get(path string) (string, error) { return w.read(w.serve.metrics+path, "") }
+
+func (w *environment) inspect(path string) (string, error) {
+	w.t.Helper()
+	if w.debugger == "" {
+		config, err := w.cluster("cluster-1").Config()
+		require.NoError(w.t, err)
+		w.debugger = sandboxtest.Token(w.t, config, sandboxtest.MayGet("/debug/snapshot"))
+	}
+	return w.read(w.serve.debug+path, w.debugger)
+}
+
+// read reads a URL; token may be empty.
+func (w *environment) read(url, token string) (string, error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.serve.metrics+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -180,7 +200,7 @@ func (w *environment) get(path string) (string, error) {
 		return "", err
 	}
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: %s: %s", path, response.Status, body)
+		return "", fmt.Errorf("%s: %s: %s", url, response.Status, body)
 	}
 	return string(body), nil
 }

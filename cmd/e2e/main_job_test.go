@@ -277,7 +277,7 @@ func (w *environment) reportsProblems() {
 
 // hasIssue returns an error unless an issue contains a word.
 func (w *environment) hasIssue(word string) error {
-	issues, err := w.get("/debug/snapshot?part=issues")
+	issues, err := w.inspect("/debug/snapshot?part=issues")
 	if err != nil {
 		return err
 	}

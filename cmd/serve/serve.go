@@ -23,6 +23,7 @@ type Options struct {
 	Version     string
 	Namespace   string
 	MetricsBind string
+	DebugBind   string
 	LeaderElect bool
 	// DisallowIntersecting refuses policies that users' own objects intersect with.
 	DisallowIntersecting bool
@@ -39,14 +40,26 @@ You can register and deregister clusters while meshctl serve runs. If several
 instances run against one management cluster, one of them works and the others
 stand by.
 
-The address of --metrics-bind serves /metrics, /healthz, /readyz, and
-/debug/snapshot with the latest translation.`
+The address of --metrics-bind serves /metrics, /healthz and /readyz to everyone
+who can reach it.
+
+The address of --debug-bind serves /debug/snapshot with the latest translation. A
+request needs a bearer token of the management cluster whose user has the verb
+get on this path, as from the ClusterRole in the examples. For that, the identity
+of meshctl serve needs the ClusterRole system:auth-delegator. The address has no
+TLS: keep it on this machine, and reach it with kubectl port-forward from others.`
 
 const example = `  # Use the current context of the kubeconfig
   meshctl serve
 
-  # Stand by on a laptop, beside an instance that uses the default address
-  meshctl serve --context kind-mgmt --metrics-bind 127.0.0.1:9092 --log-level debug`
+  # Stand by on a laptop, beside an instance that uses the default addresses
+  meshctl serve --context kind-mgmt --metrics-bind 127.0.0.1:9191 --debug-bind 127.0.0.1:9192 --log-level debug
+
+  # Allow a ServiceAccount to read the latest translation, and read it
+  kubectl create serviceaccount meshctl-debug -n gloo-mesh
+  kubectl create clusterrole meshctl-debug --verb get --non-resource-url /debug/snapshot
+  kubectl create clusterrolebinding meshctl-debug --clusterrole meshctl-debug --serviceaccount gloo-mesh:meshctl-debug
+  curl -H "Authorization: Bearer $(kubectl create token meshctl-debug -n gloo-mesh)" http://127.0.0.1:9092/debug/snapshot`
 
 // NewCmd returns the command; runF replaces the run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -70,6 +83,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags := cmd.Flags()
 	flags.StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
 	flags.StringVar(&opts.MetricsBind, "metrics-bind", serve.DefaultMetricsBind, "`address` of the metrics and health endpoints; empty disables them")
+	flags.StringVar(&opts.DebugBind, "debug-bind", serve.DefaultDebugBind, "`address` of the debug endpoints, which need a token; empty disables them")
 	flags.BoolVar(&opts.LeaderElect, "leader-elect", true, "elect one instance with a Lease; the others stand by")
 	flags.BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject policies that intersect with hand-written objects of a mesh, instead of warning")
 	flags.StringVar(&opts.LogLevel, "log-level", "info", "minimum `level` of log messages: debug, info, warn, error")
@@ -100,7 +114,8 @@ func serveRun(ctx context.Context, opts *Options) error {
 	}
 	klog.SetSlogLogger(warnings)
 	return serve.Run(ctx, serve.Options{
-		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, LeaderElect: opts.LeaderElect, RefuseIntersecting: opts.DisallowIntersecting,
+		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, DebugBind: opts.DebugBind,
+		LeaderElect: opts.LeaderElect, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 func TestNewCmd(t *testing.T) {
 	t.Parallel()
-	defaults := Options{Version: "dev", Namespace: "gloo-mesh", MetricsBind: "127.0.0.1:9091", LeaderElect: true, LogLevel: "info", LogFormat: "auto"}
+	defaults := Options{Version: "dev", Namespace: "gloo-mesh", MetricsBind: "127.0.0.1:9091", DebugBind: "127.0.0.1:9092", LeaderElect: true, LogLevel: "info", LogFormat: "auto"}
 	cases := map[string]struct {
 		change      func(*Options)
 		wantContext string
@@ -25,9 +25,9 @@ func TestNewCmd(t *testing.T) {
 	}{
 		"":                           {},
 		"--kubeconfig k --context c": {wantContext: "k c"},
-		"-n other --metrics-bind= --leader-elect=false": {change: func(o *Options) { o.Namespace, o.MetricsBind, o.LeaderElect = "other", "", false }},
-		"--log-level debug --log-format json":           {change: func(o *Options) { o.LogLevel, o.LogFormat = "debug", "json" }},
-		"x":                                             {wantErr: "x"},
+		"-n other --metrics-bind= --debug-bind= --leader-elect=false": {change: func(o *Options) { o.Namespace, o.MetricsBind, o.DebugBind, o.LeaderElect = "other", "", "", false }},
+		"--log-level debug --log-format json":                         {change: func(o *Options) { o.LogLevel, o.LogFormat = "debug", "json" }},
+		"x":                                                           {wantErr: "x"},
 	}
 	for line, c := range cases {
 		t.Run(line, func(t *testing.T) {

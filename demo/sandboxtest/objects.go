@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -61,4 +62,31 @@ func UserInfo(t testing.TB, config *rest.Config) authenticationv1.UserInfo {
 		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return review.Status.UserInfo
+}
+
+// Token returns a token of a new ServiceAccount that may do nothing but what the rules
+// allow; the API server knows them soon, but not at once.
+func Token(t testing.TB, config *rest.Config, rules ...rbacv1.PolicyRule) string {
+	t.Helper()
+	api := Clientset(t, config)
+	name := metav1.ObjectMeta{GenerateName: "test-"}
+	accounts := api.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
+	account, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: name}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	role, err := api.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = api.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: name,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	request, err := accounts.CreateToken(t.Context(), account.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return request.Status.Token
+}
+
+// MayGet is the rule that allows to get URLs that are no resources.
+func MayGet(urls ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: urls}
 }

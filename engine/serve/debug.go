@@ -43,6 +43,13 @@ type debugObject struct {
 	Parents     []string          `json:"parents,omitempty"`
 }
 
+// debugHandler serves contents of objects: it must stand behind a guard.
+func (h *health) debugHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/snapshot", h.snapshot)
+	return mux
+}
+
 // snapshot writes the latest translation: counts of the input, and the objects of
 // the output except Secrets.
 func (h *health) snapshot(w http.ResponseWriter, r *http.Request) {

@@ -20,8 +20,9 @@
 //	cause.go     why something is written, for the log
 //	compare.go   what a translation changed, for the metrics
 //	lead.go      leader election
-//	http.go      health and readiness
+//	http.go      health and readiness; the listeners
 //	metrics.go   metrics
+//	guard.go     who may use the debug endpoints
 //	debug.go     the latest translation as JSON
 //	record.go    Events about what was written
 //	look.go      one Input of all clusters, without a server

@@ -26,19 +26,19 @@ type health struct {
 	waiting func() string
 }
 
-// handler serves the endpoints.
+// handler serves the endpoints that anyone may read: they have no contents of
+// objects.
 func (h *health) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", index)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", h.healthz)
 	mux.HandleFunc("GET /readyz", h.readyz)
-	mux.HandleFunc("GET /debug/snapshot", h.snapshot)
 	return mux
 }
 
 func index(w http.ResponseWriter, _ *http.Request) {
-	writeText(w, http.StatusOK, "/metrics\n/healthz\n/readyz\n/debug/snapshot\n/debug/snapshot?part=input\n/debug/snapshot?part=output\n/debug/snapshot?part=issues")
+	writeText(w, http.StatusOK, "/metrics\n/healthz\n/readyz")
 }
 
 func writeText(w http.ResponseWriter, code int, text string) {
@@ -129,31 +129,82 @@ type server struct {
 	ended    chan struct{}
 }
 
-// serveHTTP starts a server at an address.
-func serveHTTP(address string, handler http.Handler, log *slog.Logger) (*server, error) {
-	listener, err := net.Listen("tcp", address)
+// endpoint is what is served at one address.
+type endpoint struct {
+	// name is what is served, as a plural; flag chooses the address.
+	name, flag string
+	// address is host:port; nothing is served if it is empty.
+	address string
+	handler http.Handler
+}
+
+// serve starts a server; nil if there is no address.
+func (e endpoint) serve(log *slog.Logger) (*server, error) {
+	if e.address == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", e.address)
 	if err != nil {
-		return nil, fmt.Errorf("metrics and health cannot be served at %s: %w; choose another address with --metrics-bind", address, err)
+		return nil, fmt.Errorf("%s cannot be served at %s: %w; choose another address with %s", e.name, e.address, err, e.flag)
 	}
 	s := &server{
-		http:     &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute},
+		http:     &http.Server{Handler: e.handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute},
 		listener: listener, ended: make(chan struct{}),
 	}
 	go func() {
 		defer close(s.ended)
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics and health are no longer served", "address", address, "error", err)
+			log.Error(e.name+" are no longer served", "address", e.address, "error", err)
 		}
 	}()
+	log.Info("serving "+e.name, "address", "http://"+s.addr().String())
 	return s, nil
 }
 
-// close stops the server; requests in progress get half a second.
+// addr is the address of a server, or nil.
+func (s *server) addr() net.Addr {
+	if s == nil {
+		return nil
+	}
+	return s.listener.Addr()
+}
+
+// close stops the server, if any; requests in progress get half a second.
 func (s *server) close() {
+	if s == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
 	defer cancel()
 	if s.http.Shutdown(ctx) != nil {
 		_ = s.http.Close()
 	}
 	<-s.ended
+}
+
+// listen serves all endpoints until stop is called.
+func (h *health) listen(ctx context.Context, o Options) (stop func(), err error) {
+	g, err := newGuard(o.Management)
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := endpoint{"metrics and health", "--metrics-bind", o.MetricsBind, h.handler()}.serve(o.Log)
+	if err != nil {
+		return nil, err
+	}
+	debug, err := endpoint{"debug endpoints", "--debug-bind", o.DebugBind, g.protect(h.debugHandler())}.serve(o.Log)
+	if err != nil {
+		metrics.close()
+		return nil, err
+	}
+	if debug != nil {
+		g.report(ctx, o.Log)
+	}
+	if tcp, ok := debug.addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+		o.Log.Warn("debug endpoints are served beyond this machine: tokens cross the network unencrypted", "address", tcp.String())
+	}
+	if o.OnListen != nil {
+		o.OnListen(metrics.addr(), debug.addr())
+	}
+	return func() { metrics.close(); debug.close() }, nil
 }

@@ -16,6 +16,13 @@ import (
 
 // endpoints are those of a process whose loop, if any, is given.
 func endpoints(l *loop, leading bool, holder string) http.Handler {
+	return healthOf(l, leading, holder).handler()
+}
+
+// debugging is the debug endpoints, without a guard.
+func debugging(l *loop) http.Handler { return healthOf(l, true, "").debugHandler() }
+
+func healthOf(l *loop, leading bool, holder string) *health {
 	collectors := prometheus.NewRegistry()
 	h := &health{
 		metrics: collectors, leader: &leadership{},
@@ -27,7 +34,7 @@ func endpoints(l *loop, leading bool, holder string) http.Handler {
 	}
 	expires := []cluster.CredentialStatus{{Cluster: "west", Lifetime: cluster.Lifetime{Expires: time.Unix(1e9, 0)}}, {Cluster: "east"}}
 	collectors.MustRegister(newStateCollector(h.state, func() []cluster.CredentialStatus { return expires }, h.leader.leading.Load))
-	return h.handler()
+	return h
 }
 
 // translated is a loop that has translated something.
@@ -66,13 +73,14 @@ func TestEndpoints(t *testing.T) {
 		"ready":                {endpoints(translated(), true, "me"), "/readyz", 200, []string{"ok"}},
 		"healthy":              {endpoints(nil, false, ""), "/healthz", 200, []string{"ok"}},
 		"stuck":                {endpoints(stuck, true, ""), "/healthz", 500, []string{"running for more than 2m0s"}},
-		"nothing yet":          {endpoints(&loop{}, true, ""), "/debug/snapshot", 503, []string{"no translation has finished yet"}},
-		"input":                {endpoints(translated(), true, ""), "/debug/snapshot?part=input", 200, []string{`"sync": "stale"`, `"reason": "gone"`, `"pods": 0`, `"code": "WriteFailed"`}},
-		"output":               {endpoints(translated(), true, ""), "/debug/snapshot?part=output", 200, []string{`"kind": "Gateway"`, `"k": "v"`}},
-		"issues":               {endpoints(translated(), true, ""), "/debug/snapshot?part=issues", 200, []string{`"code": "ClusterFrozen"`}},
-		"all":                  {endpoints(translated(), true, ""), "/debug/snapshot", 200, []string{`"input"`, `"output"`, `"issues"`}},
-		"other part":           {endpoints(translated(), true, ""), "/debug/snapshot?part=x", 400, []string{"choose input, output or issues"}},
+		"nothing yet":          {debugging(&loop{}), "/debug/snapshot", 503, []string{"no translation has finished yet"}},
+		"input":                {debugging(translated()), "/debug/snapshot?part=input", 200, []string{`"sync": "stale"`, `"reason": "gone"`, `"pods": 0`, `"code": "WriteFailed"`}},
+		"output":               {debugging(translated()), "/debug/snapshot?part=output", 200, []string{`"kind": "Gateway"`, `"k": "v"`}},
+		"issues":               {debugging(translated()), "/debug/snapshot?part=issues", 200, []string{`"code": "ClusterFrozen"`}},
+		"all":                  {debugging(translated()), "/debug/snapshot", 200, []string{`"input"`, `"output"`, `"issues"`}},
+		"other part":           {debugging(translated()), "/debug/snapshot?part=x", 400, []string{"choose input, output or issues"}},
 		"index":                {endpoints(nil, false, ""), "/", 200, []string{"/metrics"}},
+		"no debug endpoint":    {endpoints(translated(), true, ""), "/debug/snapshot", 404, nil},
 		"unknown":              {endpoints(nil, false, ""), "/nothing", 404, nil},
 		"metrics before":       {endpoints(nil, false, ""), "/metrics", 200, []string{"meshctl_leader 0", `meshctl_credential_expiry_timestamp_seconds{cluster="west"} 1e+09`}},
 		"metrics of the state": {endpoints(translated(), true, ""), "/metrics", 200, []string{`meshctl_objects{cluster="west",kind="Gateway"} 1`, `meshctl_issues{code="ClusterFrozen",severity="warning"} 1`, `meshctl_cluster_sync{cluster="west",state="stale"} 1`, `meshctl_cluster_sync{cluster="west",state="synced"} 0`}},

@@ -19,6 +19,10 @@ import (
 // this machine can reach.
 const DefaultMetricsBind = "127.0.0.1:9091"
 
+// DefaultDebugBind is the default address of the debug endpoints, which only this
+// machine can reach.
+const DefaultDebugBind = "127.0.0.1:9092"
+
 // Options configure Run and Look. Only Management is required.
 type Options struct {
 	// Management is the client configuration of the management cluster.
@@ -27,6 +31,9 @@ type Options struct {
 	Namespace string
 	// MetricsBind is the address for metrics and health; none if empty.
 	MetricsBind string
+	// DebugBind is the address for the debug endpoints; none if empty. Each request
+	// needs a token of the management cluster whose user may get the path.
+	DebugBind string
 	// RefuseIntersecting rejects policies that intersect with objects of users.
 	RefuseIntersecting bool
 	// LeaderElect makes this process wait for the Lease before it works.
@@ -37,8 +44,9 @@ type Options struct {
 	UserAgent string
 	// Version is in the metrics and in the statuses of the registered clusters.
 	Version string
-	// OnListen, if set, is called with the address of metrics and health.
-	OnListen func(net.Addr)
+	// OnListen, if set, is called with the addresses of metrics and health and of the
+	// debug endpoints; nil for what is not served.
+	OnListen func(metrics, debug net.Addr)
 
 	// identity is the identity of this process in the Lease.
 	identity string

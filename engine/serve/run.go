@@ -40,17 +40,11 @@ func Run(ctx context.Context, o Options) error {
 		waiting: func() string { return current.Load().waiting() },
 	}
 	collectors.MustRegister(newStateCollector(h.state, func() []cluster.CredentialStatus { return current.Load().credentials() }, leader.leading.Load))
-	if o.MetricsBind != "" {
-		server, err := serveHTTP(o.MetricsBind, h.handler(), o.Log)
-		if err != nil {
-			return err
-		}
-		defer server.close()
-		o.Log.Info("serving metrics and health", "address", "http://"+server.listener.Addr().String())
-		if o.OnListen != nil {
-			o.OnListen(server.listener.Addr())
-		}
+	stop, err := h.listen(ctx, o)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	return lead(ctx, o, &leader, func(ctx context.Context) error {
 		w, err := newWorker(o, collectors, metrics)
 		if err != nil {

@@ -31,11 +31,12 @@ import (
 
 // replica is a Run under way.
 type replica struct {
-	t       *testing.T
-	log     *sandboxtest.Buffer
-	address string
-	cancel  context.CancelFunc
-	ended   chan error
+	t   *testing.T
+	log *sandboxtest.Buffer
+	// metrics and debug are URLs; token lets requests through to debug.
+	metrics, debug, token string
+	cancel                context.CancelFunc
+	ended                 chan error
 }
 
 // start runs a replica until the test ends.
@@ -43,12 +44,12 @@ func start(t *testing.T, management *rest.Config, identity string) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &replica{t: t, log: &sandboxtest.Buffer{}, cancel: cancel, ended: make(chan error, 1)}
-	listening := make(chan net.Addr, 1)
+	listening := make(chan [2]net.Addr, 1)
 	go func() {
 		r.ended <- Run(ctx, Options{
-			Management: management, MetricsBind: "127.0.0.1:0", LeaderElect: true, identity: identity, probeInterval: time.Second,
+			Management: management, MetricsBind: "127.0.0.1:0", DebugBind: "127.0.0.1:0", LeaderElect: true, identity: identity, probeInterval: time.Second,
 			Log:      slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			OnListen: func(a net.Addr) { listening <- a },
+			OnListen: func(metrics, debug net.Addr) { listening <- [2]net.Addr{metrics, debug} },
 		})
 	}()
 	t.Cleanup(func() {
@@ -59,7 +60,7 @@ func start(t *testing.T, management *rest.Config, identity string) *replica {
 	})
 	select {
 	case a := <-listening:
-		r.address = "http://" + a.String()
+		r.metrics, r.debug = "http://"+a[0].String(), "http://"+a[1].String()
 	case err := <-r.ended:
 		require.FailNow(t, "it ended", "%v", err)
 	case <-time.After(waittest.Limit):
@@ -82,10 +83,21 @@ func (r *replica) stop() (time.Duration, error) {
 	}
 }
 
-func (r *replica) get(path string) (int, string) {
+// get reads metrics and health; inspect a debug endpoint, with the token of the replica.
+func (r *replica) get(path string) (int, string) { r.t.Helper(); return r.read(r.metrics+path, "") }
+
+func (r *replica) inspect(path string) (int, string) {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.address+path, nil)
+	return r.read(r.debug+path, r.token)
+}
+
+func (r *replica) read(url, token string) (int, string) {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, url, nil)
 	require.NoError(r.t, err)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(r.t, err)
 	defer func() { require.NoError(r.t, response.Body.Close()) }()
@@ -169,6 +181,7 @@ func TestServe(t *testing.T) {
 	management := configOf(t, clusters[0])
 	client := clientOf(t, clusters[0])
 	first := start(t, management, "first")
+	guarded(t, first, management)
 
 	t.Log("it becomes ready, and finds what is there")
 	until(t, "ready", func() bool { code, _ := first.get("/readyz"); return code == http.StatusOK })
@@ -201,11 +214,12 @@ func TestServe(t *testing.T) {
 
 	t.Log("another replica stands by")
 	second := start(t, management, "second")
+	second.token = first.token
 	until(t, "standing by", func() bool {
 		_, text := second.get("/readyz")
 		return strings.Contains(text, "standing by; the leader is first")
 	})
-	code, _ := second.get("/debug/snapshot")
+	code, _ := second.inspect("/debug/snapshot")
 	assert.Equal(t, http.StatusServiceUnavailable, code)
 
 	t.Log("a cluster that dies is frozen; nothing is collected")
@@ -222,7 +236,7 @@ func TestServe(t *testing.T) {
 	assert.Less(t, took, 30*time.Second, "later, Kubernetes would kill it")
 	until(t, "taken over", func() bool { _, text := second.get("/readyz"); return text == "ok\n" })
 	until(t, "quiet", func() bool {
-		_, body := second.get("/debug/snapshot?part=output")
+		_, body := second.inspect("/debug/snapshot?part=output")
 		return strings.Contains(body, `"reviews"`)
 	})
 	assert.Len(t, routes(t, client), 3)
@@ -236,7 +250,36 @@ func TestServe(t *testing.T) {
 	case <-time.After(waittest.Limit):
 		require.FailNow(t, "it goes on without the Lease")
 	}
-	noSecrets(t, management, first.log.String()+second.log.String()+metrics)
+	logs := first.log.String() + second.log.String()
+	noSecrets(t, management, logs+metrics)
+	assert.NotContains(t, logs, first.token)
+}
+
+// guarded checks that only a token with the right to it reads a debug endpoint, and
+// gives the replica such a token.
+func guarded(t *testing.T, r *replica, management *rest.Config) {
+	t.Helper()
+	t.Log("debug endpoints need a token")
+	const path = "/debug/snapshot"
+	r.token = sandboxtest.Token(t, management, sandboxtest.MayGet(path))
+	without := sandboxtest.Token(t, management)
+	assert.Regexp(t, `^http://127\.0\.0\.1:`, r.debug)
+	code, text := r.get(path)
+	assert.Equal(t, http.StatusNotFound, code, "the address of metrics: %s", text)
+	code, text = r.read(r.debug+path, "")
+	assert.Equal(t, http.StatusUnauthorized, code, text)
+	code, text = r.read(r.debug+path, "e30.e30.e30")
+	assert.Equal(t, http.StatusUnauthorized, code, text)
+	code, text = r.read(r.debug+path, without)
+	assert.Equal(t, http.StatusForbidden, code, text)
+	until(t, "allowed", func() bool {
+		code, _ := r.inspect(path)
+		return code != http.StatusForbidden
+	})
+	until(t, "the first translation", func() bool { code, text = r.inspect(path + "?part=input"); return code == http.StatusOK })
+	assert.Contains(t, text, `"clusters"`)
+	code, text = r.inspect("/debug/other")
+	assert.Equal(t, http.StatusForbidden, code, "another path: %s", text)
 }
 
 // edit changes a weight and waits for it to arrive.
@@ -255,7 +298,7 @@ func edit(t *testing.T, client *kube.Client) {
 // syncOf is the state of a cluster as /debug/snapshot tells it.
 func syncOf(r *replica, name string) string {
 	r.t.Helper()
-	_, body := r.get("/debug/snapshot?part=input")
+	_, body := r.inspect("/debug/snapshot?part=input")
 	var input struct{ Clusters []struct{ Name, Sync string } }
 	require.NoError(r.t, json.Unmarshal([]byte(body), &input))
 	for _, c := range input.Clusters {
@@ -313,5 +356,7 @@ func TestRunRefuses(t *testing.T) {
 	taken := sandboxtest.Listen(t, "127.0.0.1:0")
 	err = Run(t.Context(), Options{Management: management, MetricsBind: taken.Addr().String()})
 	require.ErrorContains(t, err, "choose another address with --metrics-bind")
+	err = Run(t.Context(), Options{Management: management, DebugBind: taken.Addr().String()})
+	require.ErrorContains(t, err, "choose another address with --debug-bind")
 	require.Error(t, Run(t.Context(), Options{}))
 }
