@@ -3,6 +3,7 @@
 //
 //	client.go    a client without limits of its own, and paths of kinds
 //	lister.go    listing and watching a kind, which the server may not serve
+//	silence.go   watches that deliver nothing
 //	probe.go     asking whether a server is ready
 //	reason.go    why a server or a request failed, in stable sentences
 //	backoff.go   pauses between attempts

@@ -36,9 +36,17 @@ type Lister struct {
 	// that the server does not serve the kind: a server that has just started
 	// answers 503 until it knows its CRDs, so this answer can be trusted.
 	Done func(error)
+	// Silence is how long a watch may deliver neither an event nor a bookmark;
+	// DefaultSilence if zero. Then it ends and the objects are listed: in one answer
+	// instead of a stream, until a watch delivers something again.
+	Silence time.Duration
+	// Silent, if set, is called for each watch that ends because of that.
+	Silent func()
 
-	// absent: the server does not serve the kind.
-	absent atomic.Bool
+	// absent: the server does not serve the kind. silent: the last watch delivered
+	// nothing.
+	absent, silent atomic.Bool
+	heard          atomic.Pointer[time.Time]
 }
 
 // listBackoff is the backoff of requests for a kind that cannot be listed. Its
@@ -92,6 +100,9 @@ func (l *Lister) Watch(options metav1.ListOptions) (watch.Interface, error) {
 func (l *Lister) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := l.request(&options).Do(ctx).Get()
 	l.done(ctx, err)
+	if err == nil || IsAbsent(err) {
+		l.hear()
+	}
 	if err != nil || l.Page == nil {
 		return list, err
 	}
@@ -107,6 +118,9 @@ func (l *Lister) WatchWithContext(ctx context.Context, options metav1.ListOption
 	if l.absent.Load() {
 		return nil, errAbsent // one request is enough: the list that follows
 	}
+	if l.silent.Load() && options.SendInitialEvents != nil {
+		return nil, errSilent
+	}
 	options.Watch = true
 	watcher, err := l.request(&options).Watch(ctx)
 	l.done(ctx, err)
@@ -115,5 +129,8 @@ func (l *Lister) WatchWithContext(ctx context.Context, options metav1.ListOption
 		// whether it was stopped; an error of an unknown type makes it list instead.
 		return nil, errors.New(err.Error())
 	}
-	return watcher, err
+	if err != nil {
+		return nil, err
+	}
+	return newAudible(ctx, l, watcher), nil
 }

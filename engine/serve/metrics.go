@@ -8,6 +8,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/watch"
 )
 
 // metrics are those of the loop. Those that follow from the latest state are
@@ -61,29 +62,36 @@ type stateCollector struct {
 	state func() *snapshot.State
 	// credentials are those of the registered clusters.
 	credentials func() []cluster.CredentialStatus
-	leading     func() bool
+	// freshness is that of the clusters that were read.
+	freshness func() []watch.Freshness
+	leading   func() bool
 
-	objects, issues, clusters, inputs, expiry, leader *prometheus.Desc
+	objects, issues, clusters, inputs, expiry, age, silences, leader *prometheus.Desc
 }
 
-func newStateCollector(state func() *snapshot.State, credentials func() []cluster.CredentialStatus, leading func() bool) *stateCollector {
+func newStateCollector(
+	state func() *snapshot.State, credentials func() []cluster.CredentialStatus, freshness func() []watch.Freshness, leading func() bool,
+) *stateCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("meshctl_"+name, help, labels, nil)
 	}
 	return &stateCollector{
-		state: state, credentials: credentials, leading: leading,
+		state: state, credentials: credentials, freshness: freshness, leading: leading,
 		objects:  desc("objects", "Objects that meshctl wants in a cluster; the management cluster has an empty name.", "cluster", "kind"),
 		issues:   desc("issues", "Issues that were found.", "severity", "code"),
 		clusters: desc("cluster_sync", "1 for the current state of a cluster: synced, stale or unsynced.", "cluster", "state"),
 		inputs:   desc("services", "Services that are known in a cluster.", "cluster"),
 		expiry:   desc("credential_expiry_timestamp_seconds", "When the credential of a cluster expires.", "cluster"),
+		age: desc("cluster_age_seconds", "How old what is known of a cluster may be: the time since its API server last sent something about the kind of which it "+
+			"has sent nothing for longest. More than 150 s is unusual; from 300 s the cluster is frozen. The management cluster has an empty name.", "cluster"),
+		silences: desc("silent_watches_total", "Watches that were ended because they delivered neither events nor bookmarks for 150 s.", "cluster"),
 		leader:   desc("leader", "1 if this process is the leader."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *stateCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.objects, c.issues, c.clusters, c.inputs, c.expiry, c.leader} {
+	for _, d := range []*prometheus.Desc{c.objects, c.issues, c.clusters, c.inputs, c.expiry, c.age, c.silences, c.leader} {
 		out <- d
 	}
 }
@@ -98,6 +106,10 @@ func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 		if !credential.Expires.IsZero() {
 			gauge(c.expiry, float64(credential.Expires.Unix()), credential.Cluster)
 		}
+	}
+	for _, f := range c.freshness() {
+		gauge(c.age, f.Age.Seconds(), f.Cluster)
+		out <- prometheus.MustNewConstMetric(c.silences, prometheus.CounterValue, float64(f.Silences), f.Cluster)
 	}
 	state := c.state()
 	if state == nil {

@@ -39,7 +39,9 @@ func Run(ctx context.Context, o Options) error {
 		loop:    func() *loop { return current.Load().getLoop() },
 		waiting: func() string { return current.Load().waiting() },
 	}
-	collectors.MustRegister(newStateCollector(h.state, func() []cluster.CredentialStatus { return current.Load().credentials() }, leader.leading.Load))
+	collectors.MustRegister(newStateCollector(h.state,
+		func() []cluster.CredentialStatus { return current.Load().credentials() },
+		func() []watch.Freshness { return current.Load().freshness() }, leader.leading.Load))
 	stop, err := h.listen(ctx, o)
 	if err != nil {
 		return err
@@ -79,6 +81,13 @@ func (w *worker) credentials() []cluster.CredentialStatus {
 		return nil
 	}
 	return w.renewer.Status()
+}
+
+func (w *worker) freshness() []watch.Freshness {
+	if w == nil {
+		return nil
+	}
+	return w.clusters.Source.Freshness()
 }
 
 // waiting says what the first translation waits for.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -28,13 +29,19 @@ type clusterCache[V any] struct {
 	// request that fails.
 	progress, failed chan struct{}
 
+	// silence is how long a watch may deliver nothing, and silences counts those that
+	// did; logged are the kinds of which that was logged.
+	silence  time.Duration
+	silences *atomic.Int64
+	logged   sync.Map
+
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 }
 
 func newClusterCache[V any](client *kube.Client, changed func()) *clusterCache[V] {
 	return &clusterCache[V]{
-		client: client, log: slog.Default(), changed: changed, cancel: func() {},
+		client: client, log: slog.Default(), changed: changed, cancel: func() {}, silences: &atomic.Int64{},
 		progress: make(chan struct{}, 1), failed: make(chan struct{}, 1),
 	}
 }
@@ -70,7 +77,7 @@ func addUnion[T object, V any, L interface {
 	listIn := func(view L) *[]T { return snapshot.Slice[T](view.List(kind)) }
 	all := &union[T]{}
 	for _, lister := range listers {
-		lister.Client, lister.Kind = c.client, kind
+		lister.Client, lister.Kind, lister.Silent = c.client, kind, func() { c.onSilence(kind) }
 		f := newFeed(lister, *listIn(seed), strip, c.onChange, func() { signal(c.failed) })
 		f.rejected = func(k key, err error) { c.onRejected(kind, k, err) }
 		c.feeds = append(c.feeds, f)
@@ -128,7 +135,7 @@ func (c *clusterCache[V]) onChange() {
 func (c *clusterCache[V]) start(ctx context.Context) {
 	ctx, c.cancel = context.WithCancel(ctx)
 	for _, f := range c.feeds {
-		c.group.Go(func() { f.run(ctx) })
+		c.group.Go(func() { f.run(ctx, c.silence) })
 	}
 }
 

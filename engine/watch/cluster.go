@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 
@@ -19,6 +20,8 @@ type clusterState struct {
 	log      *slog.Logger
 	// notify is called, without locks held, when the view may have changed.
 	notify func()
+	// silences counts watches that delivered nothing.
+	silences atomic.Int64
 
 	mu        sync.Mutex
 	active    *runningSession

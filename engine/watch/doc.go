@@ -11,11 +11,19 @@
 // which replaces the old one only when it has read everything. No cluster waits
 // for another.
 //
+// A watch that is open and delivers nothing may have lost its server: what is between
+// may answer pings. Without an event or a bookmark for 2.5 minutes (kube.DefaultSilence)
+// it ends and the objects are listed, which is also right for servers that send no
+// bookmarks. A kind of which nothing came at all for twice this time freezes the
+// cluster. So what is known of a cluster that is not frozen is at most five minutes old,
+// plus the pause between two probes. Freshness has the age.
+//
 //	source.go   the Source: its options, and the clusters it watches
 //	start.go    what the first Input waits for; missing CRDs
 //	input.go    building an Input that shares what did not change
 //	cluster.go  the state of a registered cluster
 //	session.go  watching one cluster with one credential
+//	fresh.go    how old what is known may be; watches that deliver nothing
 //	cache.go    all feeds of a cluster
 //	kinds.go    which kinds are watched, and which objects of them
 //	feed.go     one kind of one cluster

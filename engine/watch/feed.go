@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -32,10 +33,11 @@ type feed[T object] struct {
 
 // feeder is a feed of whatever type.
 type feeder interface {
-	run(ctx context.Context)
+	run(ctx context.Context, silence time.Duration)
 	read(ctx context.Context) error
 	isFilled() bool
 	kind() snapshot.Kind
+	heard() time.Time
 	persistentError() error
 	brokenObjects(cluster string) []snapshot.Failure
 }
@@ -78,8 +80,15 @@ func (f *feed[T]) done(err error) {
 	}
 }
 
-// run watches the kind until ctx ends, and returns when nothing more will be stored.
-func (f *feed[T]) run(ctx context.Context) { f.lister.Run(ctx, f.store) }
+// run watches the kind until ctx ends, and returns when nothing more will be stored. A
+// watch that delivers nothing for a time (silence) gives way to a list.
+func (f *feed[T]) run(ctx context.Context, silence time.Duration) {
+	f.lister.Silence = silence
+	f.lister.Run(ctx, f.store)
+}
+
+// heard is when the server last sent something about the kind.
+func (f *feed[T]) heard() time.Time { return f.lister.Heard() }
 
 // read fills the store once, without watching.
 func (f *feed[T]) read(ctx context.Context) error {

@@ -20,6 +20,8 @@ type sessionSettings struct {
 	probeInterval time.Duration
 	// probeTimeout is how long the API server may take to answer one.
 	probeTimeout time.Duration
+	// silence is how long a watch may deliver nothing.
+	silence time.Duration
 }
 
 // maxFailedProbes is how many probes in a row must fail until a cluster is
@@ -49,7 +51,7 @@ func (s *session) run(ctx context.Context) {
 			<-ctx.Done()
 			return
 		}
-		cache.log = s.cluster.log
+		cache.log, cache.silence, cache.silences = s.cluster.log, s.silence, &s.cluster.silences
 		if s.awaitReady(ctx, cache.client) {
 			cache.start(ctx)
 			s.watch(ctx, cache)
@@ -114,7 +116,7 @@ func (s *session) watch(ctx context.Context, cache *clusterCache[snapshot.Cluste
 		if err == nil {
 			failures = 0
 			next.Reset(s.probeInterval)
-			if s.freezeIfUnreadable(cache) {
+			if s.freezeIfUnreadable(cache) || s.freezeIfSilent(cache) {
 				return
 			}
 			continue

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -43,6 +44,10 @@ type Options struct {
 	ProbeInterval time.Duration
 	// ProbeTimeout is how long an API server may take to answer a probe; 3 s if zero.
 	ProbeTimeout time.Duration
+	// Silence is how long a watch may deliver neither an event nor a bookmark until the
+	// objects are listed instead; kube.DefaultSilence if zero. A cluster of which for
+	// twice this time nothing came at all is frozen.
+	Silence time.Duration
 	// Statuses keeps the statuses that a server writes. The server itself leaves
 	// them out: its own writes must not notify it.
 	Statuses bool
@@ -80,6 +85,7 @@ func New(o Options) (*Source, error) {
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	o.ProbeInterval = cmp.Or(o.ProbeInterval, 5*time.Second)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 3*time.Second)
+	o.Silence = cmp.Or(o.Silence, kube.DefaultSilence)
 	s := &Source{
 		options: o, changed: make(chan struct{}, 1), progress: make(chan struct{}, 1),
 		scheme: scheme.New(), clusters: map[string]*clusterState{},
@@ -91,7 +97,7 @@ func New(o Options) (*Source, error) {
 		s.cancel()
 		return nil, err
 	}
-	s.management.log = o.Log
+	s.management.log, s.management.silence = o.Log, o.Silence
 	s.input.management.Namespace = o.Namespace
 	return s, nil
 }
@@ -139,7 +145,10 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 	}
 	c := s.clusters[name]
 	if c == nil {
-		settings := sessionSettings{scheme: s.scheme, namespace: s.options.Namespace, probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout}
+		settings := sessionSettings{
+			scheme: s.scheme, namespace: s.options.Namespace,
+			probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout, silence: s.options.Silence,
+		}
 		c = newClusterState(name, settings, s.options.Log, s.notify)
 		s.clusters[name] = c
 	}

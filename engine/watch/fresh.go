@@ -1,0 +1,90 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Freshness says how old what is known of a cluster may be.
+type Freshness struct {
+	// Cluster is its name, empty for the management cluster.
+	Cluster string
+	// Age is the time since the API server last sent something (an event, a bookmark or
+	// a list) about the kind of which it has sent nothing for longest. A cluster that is
+	// not frozen is at most two times Options.Silence behind, and a probe.
+	Age time.Duration
+	// Silences is how many watches were ended because they delivered nothing.
+	Silences int64
+}
+
+// Freshness is that of each cluster that was read, ascending by name.
+func (s *Source) Freshness() []Freshness {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Freshness
+	add := func(name string, heard time.Time, silences int64) {
+		if !heard.IsZero() {
+			out = append(out, Freshness{Cluster: name, Age: time.Since(heard), Silences: silences})
+		}
+	}
+	_, heard := s.management.quietest()
+	add("", heard, s.management.silences.Load())
+	for name, c := range s.clusters {
+		add(name, c.heard(), c.silences.Load())
+	}
+	slices.SortFunc(out, func(a, b Freshness) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+// heard is when the API server last sent something about the kind of which it has sent
+// nothing for longest; zero before everything was read.
+func (c *clusterState) heard() (heard time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cache != nil {
+		_, heard = c.cache.quietest()
+	}
+	return heard
+}
+
+// quietest is the kind of which the server has sent nothing for longest, and since when;
+// the zero time if it has never sent anything.
+func (c *clusterCache[V]) quietest() (kind snapshot.Kind, heard time.Time) {
+	for i, f := range c.feeds {
+		if at := f.heard(); i == 0 || at.Before(heard) {
+			kind, heard = f.kind(), at
+		}
+	}
+	return kind, heard
+}
+
+// onSilence counts a watch that delivered nothing, and logs the first one of a kind.
+func (c *clusterCache[V]) onSilence(kind snapshot.Kind) {
+	c.silences.Add(1)
+	if _, logged := c.logged.LoadOrStore(kind, true); !logged {
+		c.log.Info("a watch delivered nothing, not even a bookmark; the objects are listed instead, as often as that happens",
+			"kind", kind.String(), "time", c.silence)
+	}
+}
+
+// freezeIfSilent freezes a cluster in use that answers probes, but sends neither events
+// nor lists of a kind. It reports whether it did.
+func (s *session) freezeIfSilent(cache *clusterCache[snapshot.Cluster]) bool {
+	if !cache.published.Load() {
+		return false
+	}
+	// A watch may be silent for once this time; then the list has as long.
+	limit := 2 * s.silence
+	kind, heard := cache.quietest()
+	if time.Since(heard) <= limit {
+		return false
+	}
+	s.cluster.freeze(s, fmt.Sprintf("%s answers, but has sent nothing about its %s for more than %s, neither events nor a list; check what is between here and there",
+		strings.TrimSuffix(s.config.Host, "/"), kind.Info().Resource, limit))
+	return true
+}
