@@ -41,6 +41,7 @@ type cluster struct {
 
 	batch    *batch
 	failures map[id]snapshot.Failure
+	brakes   map[area]*brake
 	// problem is the failure of the cluster as a whole; zero if none.
 	problem snapshot.Failure
 	// awaiting is the failure of what is not written until the cluster answers; zero if
@@ -71,6 +72,7 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		shared: s, name: name, kinds: kinds, ctx: ctx, group: group,
 		items: map[id]*item{}, queue: newQueue(kinds), failures: map[id]snapshot.Failure{},
 		withdrawals: withdrawals{pending: map[id]*withdrawal{}},
+		brakes:      map[area]*brake{},
 	}
 	c.wake = sync.NewCond(&c.mu)
 	c.gauges = s.metrics.gauges(name)
@@ -118,6 +120,7 @@ func (c *cluster) disconnect() {
 	c.drop(c.conn)
 	c.drop(c.next)
 	c.conn, c.next = nil, nil
+	c.forgive()
 	c.flush()
 	c.problem, c.awaiting = snapshot.Failure{}, snapshot.Failure{}
 	clear(c.failures)
@@ -145,6 +148,7 @@ func (c *cluster) stop() {
 	defer c.unlock()
 	c.closed = true
 	c.wake.Broadcast()
+	c.forgive()
 	c.flush()
 }
 
@@ -231,7 +235,6 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 		if i := c.items[idOf(o.Ref)]; i != nil {
 			i.lastParents = i.parents()
 			i.object = nil
-			c.clearFailure(i.id)
 			touched = append(touched, i)
 		}
 	}
@@ -243,6 +246,7 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	}
 	for _, o := range d.drop {
 		if i := c.items[idOf(o.Ref)]; i != nil && i.object == nil {
+			c.clearFailure(i.id)
 			c.unwant(i)
 			c.withdraw(i.id, c.edits.explain(i.lastParents))
 		}
@@ -274,7 +278,7 @@ func (c *cluster) flush() { c.prune(c.queue.clear()) }
 // prune removes items of which nothing is wanted.
 func (c *cluster) prune(items []*item) {
 	for _, i := range items {
-		if i.object == nil && i.status == nil && !i.queued && !i.working && !i.blocked && !i.resting && c.pending[i.id] == nil {
+		if i.object == nil && i.status == nil && !i.queued && !i.working && !i.blocked && !i.resting && !i.sleeping() && c.pending[i.id] == nil {
 			c.found(i, nil)
 			delete(c.items, i.id)
 		}
@@ -308,14 +312,10 @@ func (c *cluster) enqueue(i *item, fresh bool) {
 	}
 }
 
-// sweep queues everything; unless fresh, it leaves out what was rejected and is
-// retried later.
+// sweep queues everything.
 func (c *cluster) sweep(fresh bool) {
-	now := time.Now()
 	for _, i := range c.items {
-		if fresh || !now.Before(i.due) {
-			c.enqueue(i, fresh)
-		}
+		c.enqueue(i, fresh)
 	}
 	c.sweepGarbage()
 }
@@ -352,6 +352,7 @@ func (c *cluster) garbage(of id, l live) bool {
 // check queues an object because of a watch event, if it is wanted or garbage.
 func (c *cluster) check(of id) {
 	if i := c.items[of]; i != nil {
+		i.refusal.hurry(time.Now()) // it may be taken now
 		c.enqueue(i, false)
 		return
 	}
@@ -375,21 +376,4 @@ func (c *cluster) busy() bool {
 		return false
 	}
 	return c.conn == nil && c.next != nil || c.conn != nil && c.conn.suspect
-}
-
-// enqueueAfter queues an item later. Settled waits for it if racing.
-func (c *cluster) enqueueAfter(i *item, wait time.Duration, racing bool) {
-	if racing {
-		c.racing++
-	}
-	time.AfterFunc(wait, func() {
-		c.mu.Lock()
-		defer c.unlock()
-		if racing {
-			c.racing--
-		}
-		if c.items[i.id] == i {
-			c.enqueue(i, false)
-		}
-	})
 }

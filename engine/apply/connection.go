@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -19,6 +20,11 @@ type connection struct {
 
 	// suspect: a request got no answer; nothing is written until a probe does.
 	suspect bool
+	// faults counts, in a row, writes that got no answer about the object from a server
+	// that answers probes.
+	faults int
+	// faulted is when a write failed like that last.
+	faulted time.Time
 	// problem is why it cannot replace another one; empty if it can.
 	problem string
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -43,6 +44,18 @@ func classify(err error) class {
 	default:
 		return refused
 	}
+}
+
+// reason names the cause of an error in metrics.
+func reason(err error) string {
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status):
+		return strconv.Itoa(int(status.Status().Code))
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	}
+	return "connection"
 }
 
 // slowMessage is the failure of a write that got no answer.

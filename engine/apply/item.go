@@ -43,11 +43,14 @@ type item struct {
 	// statusOnly: it waits because of its status; the object is as it was wanted before.
 	statusOnly bool
 
-	// tries counts failures in a row; races, conflicts in a row; rewrites,
-	// repairs in quick succession.
-	tries, races, rewrites uint8
-	// wrote is when it was written last; due, when a refused one is tried again.
-	wrote, due time.Time
+	// refusal is what is known of failures; nil if the last write did not fail.
+	refusal *refusal
+	// races counts conflicts in a row; rewrites, repairs in quick succession.
+	races, rewrites uint8
+	// wrote is when it was written last.
+	wrote time.Time
+	// alarm queues it again after a pause; nil if it never had to pause.
+	alarm *alarm
 }
 
 // wantedStatus is a status to write.
@@ -75,7 +78,8 @@ func (s *wantedStatus) get() (digest, error) {
 func (i *item) put(o *snapshot.Object, c *content) {
 	i.object, i.content, i.wide, i.statusOnly = o, c, nil, false
 	i.blockedAt = time.Time{}
-	i.tries, i.races, i.rewrites = 0, 0, 0
+	i.races, i.rewrites = 0, 0
+	i.refusal.hurry(time.Now())
 }
 
 // parents are the policies that report a failed write.
@@ -94,12 +98,6 @@ func (i *item) causes() []snapshot.Ref {
 	}
 	return i.object.Content.Parents
 }
-
-// Retries of what an API server rejected: 0.5 s, doubled each time, at most two minutes.
-const (
-	retryFirst = 500 * time.Millisecond
-	retryMost  = 2 * time.Minute
-)
 
 // After a conflict, an item is checked again at the next watch event; this is for
 // when there is none.

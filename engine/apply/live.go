@@ -64,6 +64,7 @@ func (c *cluster) promote() {
 	c.drop(c.conn)
 	c.conn, c.next = c.next, nil
 	c.clearProblem()
+	c.forgive()
 	c.Log.Debug("cluster connected", "cluster", c.name, "objects", len(c.conn.objects))
 	c.awaitCluster()
 	c.sweep(true)
@@ -152,8 +153,26 @@ func (c *cluster) clearProblem() {
 	}
 }
 
+// fault enters a write that got no answer about the object: the server is down, or it
+// answers probes and rejects writes. An object that fails again while others do not is
+// tried again like one that is refused, and is no reason to slow down others.
+func (c *cluster) fault(conn *connection, i *item, s step, err error) {
+	c.retry(i, s.verb)
+	switch {
+	case conn != c.conn:
+		return
+	case i.refusal.tries > 1 && c.problem.Code == "":
+		c.setFailure(i, s, snapshot.WriteFailed, kube.Message(err))
+	case i.refusal.tries == 1 && !conn.suspect:
+		conn.faults++
+	}
+	conn.faulted = time.Now()
+	c.suspect(conn, err)
+}
+
 // suspect stops writing on a connection until the API server answers a probe. If it
-// answers the first one, only the connection was broken, and nothing is reported.
+// answers the first one and takes writes then, only the connection was broken, and
+// nothing is reported.
 func (c *cluster) suspect(conn *connection, err error) {
 	if conn.suspect || conn != c.conn {
 		return
@@ -161,7 +180,17 @@ func (c *cluster) suspect(conn *connection, err error) {
 	conn.suspect = true
 	c.flush()
 	first := unreachableMessage(err)
-	conn.group.Go(func() { c.probe(conn, first) })
+	if conn.faults > 1 {
+		c.setProblem(first)
+	}
+	pause := kube.Backoff(probeFirst, probeMost, conn.faults-1)
+	conn.group.Go(func() {
+		select {
+		case <-conn.ctx.Done():
+		case <-time.After(pause):
+			c.probe(conn, first)
+		}
+	})
 }
 
 // Probes of an API server that gave no answer: after 0.5 s, doubled each time, at
@@ -202,6 +231,31 @@ func (c *cluster) resume(conn *connection) {
 	if conn != c.conn {
 		return
 	}
-	c.clearProblem()
+	if conn.faults > 1 {
+		c.expire(conn, faultMemory) // a write that is taken clears the problem
+	} else {
+		c.clearProblem()
+	}
 	c.sweep(false)
+}
+
+// faultMemory is longer than the longest pause between two writes that fail.
+const faultMemory = 2 * retryMost
+
+// expire clears the problem of a server that has rejected writes, if nothing is left to
+// write that could tell.
+func (c *cluster) expire(conn *connection, after time.Duration) {
+	time.AfterFunc(after, func() {
+		c.mu.Lock()
+		defer c.unlock()
+		rest := faultMemory - time.Since(conn.faulted)
+		switch {
+		case conn != c.conn || conn.suspect || conn.faults == 0:
+		case rest > 0:
+			c.expire(conn, rest)
+		default:
+			conn.faults = 0
+			c.clearProblem()
+		}
+	})
 }

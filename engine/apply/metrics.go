@@ -13,6 +13,8 @@ type metrics struct {
 	changes  *prometheus.CounterVec
 	requests *prometheus.HistogramVec
 	races    *prometheus.CounterVec
+	errors   *prometheus.CounterVec
+	brakes   *prometheus.GaugeVec
 	queue    *prometheus.GaugeVec
 	failures *prometheus.GaugeVec
 	writable *prometheus.GaugeVec
@@ -36,12 +38,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"cluster", "verb"}),
 		races: prometheus.NewCounterVec(prometheus.CounterOpts(opts("conflicts_total",
 			"Writes that failed because the object had changed in the meantime; the object is checked again.")), []string{"cluster"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts(opts("errors_total",
+			"Writes that failed, by the HTTP status code, or timeout, or connection.")), []string{"cluster", "reason"}),
+		brakes:   gauge("held_back", "Kinds of objects, by namespace, whose last write failed because of the server; after several, one object is tried at a time."),
 		queue:    gauge("queue_depth", "Objects that wait to be checked or are being written."),
 		failures: gauge("failures", "Objects that cannot be written at present."),
 		writable: gauge("writable", "1 if the cluster is connected, answers, and is not frozen."),
 	}
 	if r != nil {
-		r.MustRegister(m.changes, m.requests, m.races, m.queue, m.failures, m.writable)
+		r.MustRegister(m.changes, m.requests, m.races, m.errors, m.brakes, m.queue, m.failures, m.writable)
 	}
 	return m
 }
@@ -52,6 +57,8 @@ func (m *metrics) forget(cluster string) {
 	m.changes.DeletePartialMatch(labels)
 	m.requests.DeletePartialMatch(labels)
 	m.races.DeletePartialMatch(labels)
+	m.errors.DeletePartialMatch(labels)
+	m.brakes.DeletePartialMatch(labels)
 	m.queue.DeletePartialMatch(labels)
 	m.failures.DeletePartialMatch(labels)
 	m.writable.DeletePartialMatch(labels)
@@ -62,8 +69,12 @@ var verbNames = [...]string{object: "apply", status: "status", remove: "delete",
 // observe notes one request.
 func (c *cluster) observe(s step, r response, took time.Duration) {
 	c.metrics.requests.WithLabelValues(c.name, verbNames[s.verb]).Observe(took.Seconds())
-	if r.class == race {
+	switch r.class {
+	case fine:
+	case race:
 		c.metrics.races.WithLabelValues(c.name).Inc()
+	default:
+		c.metrics.errors.WithLabelValues(c.name, reason(r.err)).Inc()
 	}
 }
 
@@ -79,16 +90,18 @@ func (c *cluster) measure() {
 	c.gauges.queue.Set(float64(c.queue.queued + c.queue.working))
 	c.gauges.failures.Set(float64(failures))
 	c.gauges.writable.Set(writable)
+	c.gauges.brakes.Set(float64(len(c.brakes)))
 }
 
 // gauges are a cluster's own, found once.
-type gauges struct{ queue, failures, writable prometheus.Gauge }
+type gauges struct{ queue, failures, writable, brakes prometheus.Gauge }
 
 func (m *metrics) gauges(cluster string) gauges {
 	return gauges{
 		queue:    m.queue.WithLabelValues(cluster),
 		failures: m.failures.WithLabelValues(cluster),
 		writable: m.writable.WithLabelValues(cluster),
+		brakes:   m.brakes.WithLabelValues(cluster),
 	}
 }
 

@@ -31,6 +31,7 @@ func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
 	c.ledger.intend(i, i.content.needs(), made.needs(), i.current.needs())
 	i.held.Store(false)
 	i.put(o, made)
+	c.inheritFailure(i)
 }
 
 // unwant says that no object is wanted for an item.
@@ -139,7 +140,7 @@ func (c *cluster) adopt(i *item) {
 	unknown := i.current == nil && c.writable()
 	if unknown {
 		l, exists := conn.objects[i.id]
-		unknown = exists && l.ours && l.here && !l.going
+		unknown = exists && l.ours && l.here && !l.going && !i.parked() && i.refusal.wait(object, time.Now()) <= 0
 		if unknown && content != nil {
 			wanted, err := content.get()
 			unknown = err == nil && l.spec != wanted

@@ -81,7 +81,7 @@ func (q *queue) pop() *item {
 			}
 			i.working, i.statusOnly, i.phase = true, false, phase
 			q.working++
-			if i.tries == 0 {
+			if i.refusal == nil {
 				i.bars = true
 				q.barring[phase]++
 			}

@@ -223,7 +223,7 @@ func TestQueueGoesPhaseByPhase(t *testing.T) {
 	q.done(goneFirst)
 
 	// A retry in flight bars nobody.
-	se.tries = 1
+	se.refusal = &refusal{tries: 1}
 	q.push(se)
 	require.Same(t, se, q.pop())
 	require.Same(t, gone, q.pop())

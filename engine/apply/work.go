@@ -109,7 +109,7 @@ func (c *cluster) decide(i *item, first bool) step {
 	l, exists := c.conn.objects[i.id]
 	if i.object == nil {
 		if exists && c.garbage(i.id, l) {
-			if c.withheld(i) || c.waits(i) {
+			if c.withheld(i) || c.barred(i, remove) || c.waits(i) {
 				return step{}
 			}
 			return step{verb: remove, version: l.version}
@@ -139,7 +139,7 @@ func (c *cluster) decide(i *item, first bool) step {
 			return step{}
 		}
 		return c.decideStatus(i, l, exists, first)
-	case first && c.postpone(i):
+	case c.barred(i, object), first && c.postpone(i):
 		return step{}
 	}
 	if on, name := c.awaited(i); on != nil {
@@ -162,7 +162,7 @@ func (c *cluster) decideStatus(i *item, l live, exists, first bool) step {
 		return step{verb: fail, code: snapshot.WriteFailed, message: "status cannot be written as JSON: " + err.Error(), err: err}
 	case l.status == wanted || i.status.settled == pair{wanted, l.status}:
 		return step{verb: satisfied}
-	case first && c.postpone(i):
+	case c.barred(i, status), first && c.postpone(i):
 		return step{}
 	}
 	return step{verb: status, version: l.version, wanted: wanted, value: i.status.Value}
@@ -174,7 +174,7 @@ func (c *cluster) postpone(i *item) bool {
 	if wait <= 0 {
 		return false
 	}
-	c.enqueueAfter(i, wait, false)
+	c.later(i, wait)
 	return true
 }
 
@@ -182,26 +182,37 @@ func (c *cluster) postpone(i *item) bool {
 func (c *cluster) record(conn *connection, i *item, s step, r response) bool {
 	switch r.class {
 	case fine:
+		c.answered(conn, i)
 		c.wrote(conn, i, s, r)
 		return s.verb != remove
 	case race:
-		if i.races < 255 {
-			i.races++
-		}
-		c.enqueueAfter(i, kube.Backoff(raceFirst, raceMost, int(i.races)), true)
+		c.race(i)
 	case unreachable:
 		if c.ctx.Err() == nil {
-			c.suspect(conn, r.err)
+			c.fault(conn, i, s, r.err)
 		}
 	case slow:
-		c.setFailure(i, s, snapshot.WriteFailed, slowMessage)
-		c.retry(i)
+		c.refused(i, s, slowMessage, true)
 		c.suspect(conn, r.err)
 	case refused:
-		c.setFailure(i, s, snapshot.WriteFailed, kube.Message(r.err))
-		c.retry(i)
+		if !ofServer(r.err) {
+			c.answered(conn, i)
+		}
+		c.refused(i, s, kube.Message(r.err), ofServer(r.err))
 	}
 	return false
+}
+
+// refused records a write that failed, and tries it again later.
+func (c *cluster) refused(i *item, s step, message string, ofServer bool) {
+	c.setFailure(i, s, snapshot.WriteFailed, message)
+	i.failing().tried = true
+	if ofServer {
+		c.failed(i, message)
+	}
+	if !c.park(i, s.verb) {
+		c.retry(i, s.verb)
+	}
 }
 
 func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
@@ -209,7 +220,10 @@ func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
 	if !i.counts && !i.wrote.IsZero() {
 		i.repaired(now)
 	}
-	i.wrote, i.tries, i.races = now, 0, 0
+	i.wrote, i.races = now, 0
+	if i.refusal != nil && s.verb == i.refusal.verb {
+		i.refusal = nil
+	}
 	if s.verb != remove {
 		conn.written(i.id, r.live)
 	}
@@ -252,16 +266,6 @@ func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
 // disputed is the number of repairs in a row that is logged.
 const disputed = 6
 
-// retry queues an item again after a failure.
-func (c *cluster) retry(i *item) {
-	if i.tries < 255 {
-		i.tries++
-	}
-	wait := kube.Jitter(kube.Backoff(retryFirst, retryMost, int(i.tries)))
-	i.due = time.Now().Add(wait)
-	c.enqueueAfter(i, wait, false)
-}
-
 // setFailure records a failure, and reports it if it is new.
 func (c *cluster) setFailure(i *item, s step, code snapshot.Code, message string) {
 	if s.verb == remove {
@@ -280,6 +284,16 @@ func (c *cluster) setFailure(i *item, s step, code snapshot.Code, message string
 	c.failures[i.id] = f
 	c.countFailure(f)
 	c.notifyFailures()
+}
+
+// inheritFailure keeps the failure of an item whose content has changed until the new one
+// is tried, which may be later; it is that of the policies of the new one.
+func (c *cluster) inheritFailure(i *item) {
+	if f, failed := c.failures[i.id]; failed && !slices.Equal(f.Parents, i.parents()) {
+		f.Parents = i.parents()
+		c.failures[i.id] = f
+		c.notifyFailures()
+	}
 }
 
 // clearFailure removes a failure.
@@ -316,7 +330,10 @@ func (c *cluster) finish(i *item, s step, first bool) {
 	case fail:
 		c.setFailure(i, s, s.code, s.message)
 	case satisfied:
-		i.tries, i.races, i.blockedAt = 0, 0, time.Time{}
+		i.races, i.blockedAt = 0, time.Time{}
+		if i.object != nil || i.status != nil {
+			i.refusal = nil
+		}
 		c.clearFailure(i.id)
 		if first && i.counts && i.object != nil {
 			c.countUnchanged()

@@ -1,0 +1,169 @@
+package apply
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file holds back writes that would fail for a reason that is not theirs: an admission
+// webhook that is down refuses all objects of a kind, in some namespaces.
+
+// area is what fails together.
+type area struct {
+	kind      snapshot.Kind
+	namespace string
+}
+
+// brake is what is known of an area in which writes fail because of the server. When
+// several failed in a row, one is tried after a pause, and the others wait for what becomes
+// of it: 0.5 s, doubled each time, at most 10 s.
+type brake struct {
+	failures int
+	// message is that of the last failure. All that wait have it.
+	message string
+	// waiting are the items that wait, in the order of their turns.
+	waiting []*item
+	// trial is the item that is being tried; nil if there is none.
+	trial *item
+	timer *time.Timer
+}
+
+const (
+	// brakeAfter is the number of failures in a row after which items wait.
+	brakeAfter = 4
+	brakeFirst = 500 * time.Millisecond
+	brakeMost  = 10 * time.Second
+)
+
+func (b *brake) closed() bool { return b.failures >= brakeAfter }
+
+// pause is how long to wait until the next trial.
+func (b *brake) pause() time.Duration {
+	return kube.Jitter(kube.Backoff(brakeFirst, brakeMost, b.failures-brakeAfter+1))
+}
+
+// ofServer reports that a write was refused because of the server, and not of the object.
+func ofServer(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
+}
+
+func areaOf(i *item) area { return area{i.id.kind, i.id.namespace} }
+
+// failed enters a failure that is the server's.
+func (c *cluster) failed(i *item, message string) {
+	b := c.brakes[areaOf(i)]
+	if b == nil {
+		b = &brake{}
+		c.brakes[areaOf(i)] = b
+	}
+	b.message = message
+	if b.closed() && b.trial != i {
+		return // it was on its way
+	}
+	b.trial = nil
+	b.failures++
+	if b.failures == brakeAfter {
+		b.timer = time.AfterFunc(b.pause(), func() { c.tryNext(areaOf(i), b) })
+		c.Log.Warn("the API server takes no objects of a kind in a namespace; trying one at a time",
+			"cluster", c.name, "kind", i.id.kind.String(), "namespace", i.id.namespace, "error", message)
+	}
+}
+
+// answered enters a write that the server took, or refused because of the object.
+func (c *cluster) answered(conn *connection, i *item) {
+	if conn == c.conn && conn.faults > 0 && !conn.suspect {
+		conn.faults = 0
+		c.clearProblem()
+	}
+	b := c.brakes[areaOf(i)]
+	if b == nil {
+		return
+	}
+	c.release(areaOf(i), b)
+	if b.closed() {
+		c.Log.Info("the API server takes objects of the kind again", "cluster", c.name, "kind", i.id.kind.String(), "namespace", i.id.namespace)
+	}
+}
+
+// release ends a brake.
+func (c *cluster) release(at area, b *brake) {
+	delete(c.brakes, at)
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	for _, i := range b.waiting {
+		i.refusal = nil
+		if c.items[i.id] == i {
+			c.enqueue(i, false)
+		}
+	}
+}
+
+// forgive forgets all failures, because the connection is another one.
+func (c *cluster) forgive() {
+	for at, b := range c.brakes {
+		c.release(at, b)
+	}
+	for _, i := range c.items {
+		i.refusal = nil
+	}
+}
+
+// park reports whether a write waits for a trial, and reports it as failed.
+func (c *cluster) park(i *item, v verb) bool {
+	b := c.brakes[areaOf(i)]
+	if b == nil || !b.closed() || b.trial == i {
+		return false
+	}
+	c.setFailure(i, step{verb: v}, snapshot.WriteFailed, b.message)
+	if !i.failing().parked {
+		i.refusal.parked = true
+		b.waiting = append(b.waiting, i)
+	}
+	return true
+}
+
+// next takes the item to try next; nil if none waits. What was not tried goes first, the
+// newest of it before others: it may be taken where others are not, and a user may wait
+// for it. The others take turns.
+func (b *brake) next(waits func(*item) bool) *item {
+	b.waiting = slices.DeleteFunc(b.waiting, func(i *item) bool { return !waits(i) })
+	if len(b.waiting) == 0 {
+		return nil
+	}
+	at := len(b.waiting) - 1
+	for at > 0 && b.waiting[at].refusal.tried {
+		at--
+	}
+	i := b.waiting[at]
+	b.waiting = slices.Delete(b.waiting, at, at+1)
+	i.refusal.parked = false
+	return i
+}
+
+// tryNext tries the next item of an area, or ends the brake if there is none.
+func (c *cluster) tryNext(at area, b *brake) {
+	c.mu.Lock()
+	defer c.unlock()
+	if c.brakes[at] != b {
+		return
+	}
+	if b.trial == nil || !b.trial.working && !b.trial.queued {
+		b.trial = b.next(func(i *item) bool { return c.items[i.id] == i && i.parked() })
+		if b.trial == nil {
+			c.release(at, b)
+			return
+		}
+		b.trial.refusal.due = time.Time{}
+		c.enqueue(b.trial, false)
+	}
+	b.timer.Reset(b.pause())
+}
