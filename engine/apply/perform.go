@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -52,15 +53,9 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 	if err != nil {
 		return response{class: refused, err: err}
 	}
-	var code int
-	var o observed
-	result := c.Patch(types.ApplyPatchType).AbsPath(of.path(subresource)...).
-		Param("fieldManager", snapshot.FieldManager).Param("force", "true").
-		Body(document).Do(ctx).StatusCode(&code)
-	// Raw would hide the message of the API server.
-	if err = result.Error(); err == nil {
-		raw, _ := result.Raw()
-		err = json.Unmarshal(raw, &o)
+	o, code, err := send(ctx, c.Patch(types.ApplyPatchType).AbsPath(of.path(subresource)...).Param("force", "true").Body(document))
+	if err == nil && do.verb == status && o.forged {
+		o, code, err = c.purge(ctx, of, o.ResourceVersion, do.value)
 	}
 	if err != nil {
 		r := response{class: classify(err), err: err}
@@ -70,6 +65,36 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 		return r
 	}
 	return response{created: code == http.StatusCreated, live: o.live(of.kind, cluster, s.Namespace)}
+}
+
+// send sends a patch and decodes the answer.
+func send(ctx context.Context, request *rest.Request) (o observed, code int, err error) {
+	result := request.Param("fieldManager", snapshot.FieldManager).Do(ctx).StatusCode(&code)
+	// Raw would hide the message of the API server.
+	if err = result.Error(); err == nil {
+		raw, _ := result.Raw()
+		err = json.Unmarshal(raw, &o)
+	}
+	return o, code, err
+}
+
+// purge removes from a status what others wrote into it, which an apply leaves. What is
+// ours was applied before: this changes none of it, so that all of it stays applied.
+func (c *connection) purge(ctx context.Context, of id, version string, value any) (observed, int, error) {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	document, err := json.Marshal([]operation{
+		// Another version than the stored one is a conflict.
+		{Op: "replace", Path: "/metadata/resourceVersion", Value: version},
+		{Op: "replace", Path: "/status", Value: value},
+	})
+	if err != nil {
+		return observed{}, 0, err
+	}
+	return send(ctx, c.Patch(types.JSONPatchType).AbsPath(of.path("status")...).Body(document))
 }
 
 // read reads the content of an object of a kind that the ledger knows. It lists the

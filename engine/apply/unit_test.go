@@ -168,7 +168,8 @@ func TestOnlyAppliedFieldsCount(t *testing.T) {
 		"hosts": []any{"a", "b"}, "nested": map[string]any{"a": int64(1)}, "set": []any{"x", int64(3)},
 		"ports": []any{map[string]any{"name": "http", "number": int64(2)}},
 	}), o.spec)
-	assert.Equal(t, statusDigest(map[string]any{"state": "ACCEPTED"}), o.status)
+	assert.Equal(t, statusDigest(map[string]any{"state": "ACCEPTED", "theirs": true}), o.status, "a status says only what is ours")
+	assert.True(t, o.forged)
 }
 
 func TestMirrorAgainstOvertakingAnswers(t *testing.T) {

@@ -9,19 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// observed is an object as decoded: the digests of the fields that meshctl applied
-// are computed while it is decoded, so that no spec is kept in memory.
+// observed is an object as decoded: the digests of the fields that meshctl applied,
+// and of the status, are computed while it is decoded, so that neither is kept in memory.
 type observed struct {
 	metav1.TypeMeta
 	// ObjectMeta has no managed fields and no owners.
 	metav1.ObjectMeta
 	spec, status digest
+	// forged: the status has fields that are not ours.
+	forged bool
 	// err is why the digests could not be computed; they are zero then, and differ
 	// from everything wanted.
 	err error
@@ -66,7 +69,8 @@ func (o *observed) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// computeDigests computes the digests of the fields that meshctl applied.
+// computeDigests computes the digests of the fields that meshctl applied, and of the
+// status.
 func (o *observed) computeDigests(entries []managed, spec, status json.RawMessage) error {
 	ours, err := applied(entries, "")
 	if err != nil {
@@ -80,10 +84,24 @@ func (o *observed) computeDigests(entries []managed, spec, status json.RawMessag
 	if ours, err = applied(entries, "status"); err != nil {
 		return err
 	}
-	if value, err = ours.of(status, "status"); err != nil {
+	return o.computeStatus(ours, status)
+}
+
+// computeStatus computes the digest of all of a status, because nobody else is to say
+// anything there.
+func (o *observed) computeStatus(ours fields, status json.RawMessage) error {
+	value, err := ours.of(status, "status")
+	if err != nil {
 		return err
 	}
-	o.status = statusDigest(value)
+	var all any
+	if len(status) > 0 {
+		if err := utiljson.Unmarshal(status, &all); err != nil {
+			return err
+		}
+	}
+	o.status = statusDigest(all)
+	o.forged = statusDigest(value) != o.status
 	return nil
 }
 
