@@ -15,6 +15,7 @@
 //	withdraw.go    when objects that are no longer wanted are deleted
 //	item.go        what is wanted for one object; content.go, its content
 //	queue.go       the order of writes
+//	crowd.go       statuses that change again and again
 //	order.go       what an item waits for; ledger.go, what proxies know
 //	work.go        deciding and recording writes; perform.go sends them
 //	retry.go       when a write that failed is tried again

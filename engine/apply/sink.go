@@ -25,6 +25,7 @@ type Sink struct {
 	contents contents
 	last     *snapshot.Output
 	edits    Edits
+	crowd    crowd
 }
 
 // requests are the calls of Set, Remove and Apply between two turns.
@@ -177,6 +178,9 @@ func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.O
 	if management := s.clusters[""]; management != nil {
 		if calm {
 			s.putStatusesLast(ctx, group, management)
+		}
+		if d := changes[""]; d != nil && !first {
+			s.crowd.arrived(len(d.putStatus), management)
 		}
 		update("", management)
 	}

@@ -31,7 +31,7 @@ import (
 
 // replica is a Run under way.
 type replica struct {
-	t   *testing.T
+	t   testing.TB
 	log *sandboxtest.Buffer
 	// metrics and debug are URLs; token lets requests through to debug.
 	metrics, debug, token string
@@ -40,7 +40,7 @@ type replica struct {
 }
 
 // start runs a replica until the test ends.
-func start(t *testing.T, management *rest.Config, identity string) *replica {
+func start(t testing.TB, management *rest.Config, identity string) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &replica{t: t, log: &sandboxtest.Buffer{}, cancel: cancel, ended: make(chan error, 1)}
@@ -107,13 +107,13 @@ func (r *replica) read(url, token string) (int, string) {
 }
 
 // until waits for a condition.
-func until(t *testing.T, what string, condition func() bool) {
+func until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	waittest.Until(t, what, condition)
 }
 
 // world is n clusters with Istio and bookinfo, all registered with the first.
-func world(t *testing.T, n int) []*local.Cluster {
+func world(t testing.TB, n int) []*local.Cluster {
 	t.Helper()
 	clusters := sandboxtest.Clusters(t, n)
 	var group errgroup.Group
@@ -139,14 +139,14 @@ func world(t *testing.T, n int) []*local.Cluster {
 	return clusters
 }
 
-func configOf(t *testing.T, c *local.Cluster) *rest.Config {
+func configOf(t testing.TB, c *local.Cluster) *rest.Config {
 	t.Helper()
 	config, err := c.Config()
 	require.NoError(t, err)
 	return config
 }
 
-func clientOf(t *testing.T, c *local.Cluster) *kube.Client {
+func clientOf(t testing.TB, c *local.Cluster) *kube.Client {
 	t.Helper()
 	client, err := c.Client()
 	require.NoError(t, err)

@@ -1,0 +1,49 @@
+package apply
+
+import (
+	"sync"
+	"time"
+)
+
+// A change may alter the status of everything beside it: of 2,000 policies on one service,
+// the first that goes moves all others up by one. While such changes follow one another
+// (users delete many policies), their statuses would be written again and again, and the
+// API server would have no time for the user. They wait until the changes pause.
+const (
+	// crowdSize is the number of statuses that change at once from which on they wait.
+	crowdSize = 50
+	// crowdPause is without such a change; crowdMost, the longest wait.
+	crowdPause = 500 * time.Millisecond
+	crowdMost  = 5 * time.Second
+)
+
+// crowd makes the statuses of great changes wait.
+type crowd struct {
+	mu    sync.Mutex
+	since time.Time
+	timer *time.Timer // nil if none wait
+}
+
+// arrived enters a change of a number of statuses in the management cluster.
+func (w *crowd) arrived(statuses int, management *cluster) {
+	if statuses < crowdSize {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		rest := crowdMost - time.Since(w.since)
+		if rest > 0 && w.timer.Stop() {
+			w.timer.Reset(min(rest, crowdPause))
+		}
+		return
+	}
+	w.since = time.Now()
+	management.holdStatuses(1)
+	w.timer = time.AfterFunc(crowdPause, func() {
+		w.mu.Lock()
+		w.timer = nil
+		w.mu.Unlock()
+		management.holdStatuses(-1)
+	})
+}
