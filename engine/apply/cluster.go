@@ -32,9 +32,9 @@ type cluster struct {
 	// ready.
 	conn, next *connection
 	queue      queue
-	// racing counts items that wait to be checked again after a conflict; blocked,
+	// awaiting counts items that pause and for which Settled waits; blocked,
 	// those that wait for proxies, blockedRoutes, the routes among them.
-	racing, blocked, blockedRoutes int
+	awaiting, blocked, blockedRoutes int
 	// able is true while the cluster is writable, and silent while it is not and that
 	// will not change in a moment; for others that hold no lock.
 	able, silent atomic.Bool
@@ -369,7 +369,7 @@ func (c *cluster) check(of id) {
 func (c *cluster) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.queue.idle() || c.racing > 0 || c.blocked > 0 {
+	if !c.queue.idle() || c.awaiting > 0 || c.blocked > 0 {
 		return true
 	}
 	if !c.gate.open() || c.problem.Code != "" {

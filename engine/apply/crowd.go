@@ -12,16 +12,19 @@ import (
 const (
 	// crowdSize is the number of statuses that change at once from which on they wait.
 	crowdSize = 50
-	// crowdPause is without such a change; crowdMost, the longest wait.
-	crowdPause = 500 * time.Millisecond
-	crowdMost  = 5 * time.Second
+	// crowdPause is without such a change; crowdMost, the longest wait. The first of
+	// several changes waits for crowdFirst only: mostly, it is the only one.
+	crowdFirst = 500 * time.Millisecond
+	crowdPause = 3 * time.Second
+	crowdMost  = 15 * time.Second
 )
 
 // crowd makes the statuses of great changes wait.
 type crowd struct {
-	mu    sync.Mutex
-	since time.Time
-	timer *time.Timer // nil if none wait
+	mu sync.Mutex
+	// since is when the statuses began to wait; last, when the last change came.
+	since, last time.Time
+	timer       *time.Timer // nil if none wait
 }
 
 // arrived enters a change of a number of statuses in the management cluster.
@@ -31,16 +34,22 @@ func (w *crowd) arrived(statuses int, management *cluster) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	now := time.Now()
+	pause := crowdFirst
+	if now.Sub(w.last) < crowdPause {
+		pause = crowdPause
+	}
+	w.last = now
 	if w.timer != nil {
-		rest := crowdMost - time.Since(w.since)
+		rest := crowdMost - now.Sub(w.since)
 		if rest > 0 && w.timer.Stop() {
-			w.timer.Reset(min(rest, crowdPause))
+			w.timer.Reset(min(rest, pause))
 		}
 		return
 	}
-	w.since = time.Now()
+	w.since = now
 	management.holdStatuses(1)
-	w.timer = time.AfterFunc(crowdPause, func() {
+	w.timer = time.AfterFunc(pause, func() {
 		w.mu.Lock()
 		w.timer = nil
 		w.mu.Unlock()

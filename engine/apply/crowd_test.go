@@ -58,6 +58,7 @@ func TestStatusesOfManyChangesAreWrittenOnce(t *testing.T) {
 		last := statuses(steps)
 		b.sink.Apply(last)
 		require.NoError(b, b.sink.Settled(b.Context()))
+		time.Sleep(time.Minute)
 		value := *last.Statuses.Slice()[0]
 		value.Value = map[string]any{"order": 7}
 		edited := *last
@@ -69,7 +70,7 @@ func TestStatusesOfManyChangesAreWrittenOnce(t *testing.T) {
 
 		// Changes that never pause are written in between.
 		b.count()
-		for n := range 200 {
+		for n := range 400 {
 			b.sink.Apply(statuses(n % 2))
 			time.Sleep(100 * time.Millisecond)
 		}

@@ -32,11 +32,12 @@ type refusal struct {
 	tried, parked bool
 }
 
-// alarm queues an item at a time; the zero time is never. racing: because of a conflict.
+// alarm queues an item at a time; the zero time is never.
+// awaited: Settled waits for it.
 type alarm struct {
-	timer  *time.Timer
-	at     time.Time
-	racing bool
+	timer   *time.Timer
+	at      time.Time
+	awaited bool
 }
 
 func (i *item) parked() bool { return i.refusal != nil && i.refusal.parked }
@@ -121,9 +122,9 @@ func (c *cluster) ring(i *item) {
 	c.mu.Lock()
 	defer c.unlock()
 	i.alarm.at = time.Time{}
-	if i.alarm.racing {
-		i.alarm.racing = false
-		c.racing--
+	if i.alarm.awaited {
+		i.alarm.awaited = false
+		c.awaiting--
 	}
 	if c.items[i.id] != i {
 		return
@@ -135,14 +136,41 @@ func (c *cluster) ring(i *item) {
 	c.prune([]*item{i})
 }
 
-// race checks an item again after a conflict. Settled waits for it.
+// soon is later, and Settled waits for it.
+func (c *cluster) soon(i *item, wait time.Duration) {
+	c.later(i, wait)
+	if !i.alarm.awaited {
+		i.alarm.awaited = true
+		c.awaiting++
+	}
+}
+
+// race checks an item again after a conflict.
 func (c *cluster) race(i *item) {
 	if i.races < 255 {
 		i.races++
 	}
-	c.later(i, kube.Backoff(raceFirst, raceMost, int(i.races)))
-	if !i.alarm.racing {
-		i.alarm.racing = true
-		c.racing++
+	c.soon(i, kube.Backoff(raceFirst, raceMost, int(i.races)))
+}
+
+// An object whose write takes long is not written again at once: if it changes faster than
+// it can be written, the API server has time for others. It rests for restShare times as
+// long, at most restMost, after a write that took slowWrite or longer.
+const (
+	slowWrite = 100 * time.Millisecond
+	restShare = 4
+	restMost  = 5 * time.Second
+)
+
+// rests reports whether an item has to rest after its last write, and queues it for later.
+func (c *cluster) rests(i *item) bool {
+	if i.took < slowWrite {
+		return false
 	}
+	wait := min(i.took*restShare, restMost) - time.Since(i.wrote)
+	if wait <= 0 {
+		return false
+	}
+	c.soon(i, wait)
+	return true
 }

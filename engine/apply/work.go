@@ -139,7 +139,7 @@ func (c *cluster) decide(i *item, first bool) step {
 			return step{}
 		}
 		return c.decideStatus(i, l, exists, first)
-	case c.barred(i, object), first && c.postpone(i):
+	case c.barred(i, object), first && (c.rests(i) || c.postpone(i)):
 		return step{}
 	}
 	if on, name := c.awaited(i); on != nil {
@@ -162,7 +162,7 @@ func (c *cluster) decideStatus(i *item, l live, exists, first bool) step {
 		return step{verb: fail, code: snapshot.WriteFailed, message: "status cannot be written as JSON: " + err.Error(), err: err}
 	case l.status == wanted || i.status.settled == pair{wanted, l.status}:
 		return step{verb: satisfied}
-	case c.barred(i, status), first && c.postpone(i):
+	case c.barred(i, status), first && (c.rests(i) || c.postpone(i)):
 		return step{}
 	}
 	return step{verb: status, version: l.version, wanted: wanted, value: i.status.Value}
@@ -220,7 +220,7 @@ func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
 	if !i.counts && !i.wrote.IsZero() {
 		i.repaired(now)
 	}
-	i.wrote, i.races = now, 0
+	i.wrote, i.took, i.races = now, r.took, 0
 	if i.refusal != nil && s.verb == i.refusal.verb {
 		i.refusal = nil
 	}

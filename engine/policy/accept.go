@@ -18,6 +18,9 @@ type acceptance struct {
 	verdicts []snapshot.Verdict
 	// verdictIndex is the index of the verdict of each of applied.
 	verdictIndex []int
+	// verdictOf and appliedOf are the indices of a policy's verdict, and of what is in
+	// force of it.
+	verdictOf, appliedOf map[*networkingv1.TrafficPolicy]int
 }
 
 // fieldOwners are the fields that the policies in force set, by the requests that
@@ -38,13 +41,18 @@ type fieldOwner struct {
 // them: what else it sets, such as timeouts, and its other targets must not go with
 // them.
 func (env *environment) acceptPolicies(self int, policies []*trafficBinding, stored *discoveryv1.Destination) *acceptance {
-	out := &acceptance{}
+	out := &acceptance{
+		verdictOf: make(map[*networkingv1.TrafficPolicy]int, len(policies)), appliedOf: make(map[*networkingv1.TrafficPolicy]int, len(policies)),
+		applied: make([]snapshot.AppliedTraffic, 0, len(policies)), verdicts: make([]snapshot.Verdict, 0, len(policies)),
+	}
+	last := lastGoodOf(stored)
 	owners := fieldOwners{}
 	viewers := env.topology.Viewers(self)
 	target := inventory.DestinationRef(env.inv.Destinations[self])
 	for _, p := range policies {
 		verdict := snapshot.Verdict{Destination: target}
-		spec, old := &p.policy.Spec, lastGood(stored, p.ref)
+		out.verdictOf[p.policy] = len(out.verdicts)
+		spec, old := &p.policy.Spec, last.of(p.ref)
 		issues, taken := env.evaluate(self, viewers, spec, old, owners)
 		applied := snapshot.AppliedTraffic{Policy: p.policy, Spec: spec, Generation: p.policy.Generation}
 		if rejects(issues) {
@@ -66,6 +74,7 @@ func (env *environment) acceptPolicies(self int, policies []*trafficBinding, sto
 		}
 		applied.Missing = slices.ContainsFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.TargetMissing })
 		verdict.Accepted, verdict.Order = !snapshot.HasErrors(issues), uint32(len(out.applied))
+		out.appliedOf[p.policy] = len(out.applied)
 		out.applied = append(out.applied, applied)
 		out.verdictIndex = append(out.verdictIndex, len(out.verdicts))
 		out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
@@ -113,7 +122,7 @@ func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *n
 	}
 	clusters, seen := map[string][]string{}, false
 	for _, viewer := range viewers {
-		requests := requestsOf(spec, viewer.Cluster, clusters)
+		requests := env.requestsOf(spec, viewer.Cluster, clusters)
 		if len(requests) == 0 {
 			continue
 		}
@@ -167,28 +176,35 @@ func fieldConflict(field string, owner snapshot.Ref) snapshot.Issue {
 
 // requestsOf identifies the requests that a spec selects in a cluster; none if the
 // spec does not apply there. It caches the answer in seen.
-func requestsOf(spec *networkingv1.TrafficPolicySpec, cluster string, seen map[string][]string) []string {
+func (env *environment) requestsOf(spec *networkingv1.TrafficPolicySpec, cluster string, seen map[string][]string) []string {
 	keys, ok := seen[cluster]
 	if !ok {
 		for _, m := range matches(spec, cluster) {
-			keys = append(keys, cluster+" "+matchKey(m))
+			keys = append(keys, cluster+" "+env.matchKey(m))
 		}
 		seen[cluster] = keys
 	}
 	return keys
 }
 
-// lastGood is the version of a policy that was last in force on a Destination; nil if
-// none.
-func lastGood(stored *discoveryv1.Destination, policy snapshot.Ref) *discoveryv1.AppliedTrafficPolicy {
+// lastGood are the versions of policies that were last in force on a Destination.
+type lastGood map[commonv1.ObjectRef]*discoveryv1.AppliedTrafficPolicy
+
+func lastGoodOf(stored *discoveryv1.Destination) lastGood {
 	if stored == nil {
 		return nil
 	}
+	out := make(lastGood, len(stored.Status.AppliedTrafficPolicies))
 	for i := range stored.Status.AppliedTrafficPolicies {
 		a := &stored.Status.AppliedTrafficPolicies[i]
-		if a.Ref == (commonv1.ObjectRef{Name: policy.Name, Namespace: policy.Namespace}) {
-			return a
+		if out[a.Ref] == nil {
+			out[a.Ref] = a
 		}
 	}
-	return nil
+	return out
+}
+
+// of is the version of a policy; nil if none was in force.
+func (l lastGood) of(policy snapshot.Ref) *discoveryv1.AppliedTrafficPolicy {
+	return l[commonv1.ObjectRef{Name: policy.Name, Namespace: policy.Namespace}]
 }

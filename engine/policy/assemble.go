@@ -66,7 +66,7 @@ func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
 		s := r.states[i]
-		verdict := s.accepted.verdicts[slices.Index(r.attached[i].traffic, b)]
+		verdict := s.accepted.verdicts[s.accepted.verdictOf[b.policy]]
 		verdict.Issues = slices.Clip(verdict.Issues)
 		verdict = withIssues(verdict, b.ref, tlsIssues(s.unidentified, b.ref))
 		p.Verdicts = append(p.Verdicts, verdict)

@@ -54,14 +54,14 @@ const (
 func (r *reconciler) trafficEnforcement(b *trafficBinding) enforcement {
 	now := notEnforced
 	for _, i := range b.selected {
-		for _, a := range r.states[i].accepted.applied {
-			switch {
-			case a.Policy != b.policy:
-			case !a.LastGood:
-				return specEnforced
-			default:
-				now = lastGoodEnforced
-			}
+		accepted := r.states[i].accepted
+		at, found := accepted.appliedOf[b.policy]
+		switch {
+		case !found:
+		case !accepted.applied[at].LastGood:
+			return specEnforced
+		default:
+			now = lastGoodEnforced
 		}
 	}
 	return now

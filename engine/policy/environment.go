@@ -32,8 +32,21 @@ type environment struct {
 	refuseIntersecting bool
 	// externals are the services outside all clusters, ascending by name.
 	externals []*discoveryv1.Destination
-	// specIssues is a cache for one Plan.
-	specIssues map[specKey][]snapshot.Issue
+	// specIssues and requestKeys are caches of what follows from a spec alone.
+	specIssues  map[specKey][]snapshot.Issue
+	requestKeys map[*networkingv1.HttpMatcher]string
+}
+
+// bound empties caches that are much larger than what a number of policies needs: specs
+// that are gone are still in them.
+func (env *environment) bound(policies int) {
+	const rest = 1000
+	if len(env.specIssues) > 4*policies+rest {
+		env.specIssues = nil
+	}
+	if len(env.requestKeys) > 16*policies+rest {
+		env.requestKeys = nil
+	}
 }
 
 // duration is 0 for nil.

@@ -75,7 +75,7 @@ func matches(spec *networkingv1.TrafficPolicySpec, cluster string) []snapshot.Ma
 }
 
 // matchKey is equal for matches of the same requests of the same callers.
-func matchKey(m snapshot.Match) string {
+func (env *environment) matchKey(m snapshot.Match) string {
 	var b strings.Builder
 	b.WriteString(m.SourceNamespace)
 	for _, k := range slices.Sorted(maps.Keys(m.SourceLabels)) {
@@ -84,7 +84,22 @@ func matchKey(m snapshot.Match) string {
 	if m.Request == nil {
 		return b.String()
 	}
-	request := *m.Request
+	b.WriteByte('&')
+	key, known := env.requestKeys[m.Request]
+	if !known {
+		key = requestKey(m.Request)
+		if env.requestKeys == nil {
+			env.requestKeys = map[*networkingv1.HttpMatcher]string{}
+		}
+		env.requestKeys[m.Request] = key
+	}
+	b.WriteString(key)
+	return b.String()
+}
+
+// requestKey is equal for matchers of the same requests.
+func requestKey(r *networkingv1.HttpMatcher) string {
+	request := *r
 	request.Name = "" // names have no effect
 	if request.Uri != nil && *request.Uri == (commonv1.StringMatch{}) {
 		request.Uri = nil
@@ -98,11 +113,9 @@ func matchKey(m snapshot.Match) string {
 	slices.SortStableFunc(request.QueryParameters, func(a, b networkingv1.QueryParameterMatcher) int { return strings.Compare(a.Name, b.Name) })
 	text, err := json.Marshal(request)
 	if err != nil {
-		text = nil // plain structs of strings always marshal
+		return "" // plain structs of strings always marshal
 	}
-	b.WriteByte('&')
-	b.Write(text)
-	return b.String()
+	return string(text)
 }
 
 // requestMatchers are the matchers of which one must match; none if every request

@@ -90,6 +90,7 @@ func TestOrderOfMatches(t *testing.T) {
 // they are written.
 func TestSameRequests(t *testing.T) {
 	t.Parallel()
+	key := func(m snapshot.Match) string { return (&environment{}).matchKey(m) }
 	one := snapshot.Match{Request: &networkingv1.HttpMatcher{
 		Name: "one", Uri: &commonv1.StringMatch{},
 		Headers:         []networkingv1.HeaderMatcher{{Name: "X-B", Value: "b"}, {Name: "x-a"}},
@@ -100,12 +101,12 @@ func TestSameRequests(t *testing.T) {
 		Headers:         []networkingv1.HeaderMatcher{{Name: "x-a"}, {Name: "x-b", Value: "b"}},
 		QueryParameters: []networkingv1.QueryParameterMatcher{{Name: "p"}, {Name: "q"}},
 	}}
-	assert.Equal(t, matchKey(one), matchKey(other))
+	assert.Equal(t, key(one), key(other))
 	assert.Equal(t, "X-B", one.Request.Headers[0].Name, "the policy is left as it is")
 
 	other.Request.Headers[0].InvertMatch = true
-	assert.NotEqual(t, matchKey(one), matchKey(other))
+	assert.NotEqual(t, key(one), key(other))
 	other = one
 	other.SourceNamespace = "shop"
-	assert.NotEqual(t, matchKey(one), matchKey(other))
+	assert.NotEqual(t, key(one), key(other))
 }

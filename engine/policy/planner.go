@@ -85,7 +85,7 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.planDestinations()
 	r.planDependencies()
 	p.plan = r.assemble()
-	p.env.specIssues = nil
+	p.env.bound(len(r.next.traffic))
 	p.last = r.next
 	return p.plan
 }

@@ -82,7 +82,7 @@ func (env *environment) view(self int, viewer *snapshot.MeshPlan, host string, a
 			continue
 		}
 		for _, m := range requests {
-			key := matchKey(m)
+			key := env.matchKey(m)
 			action := actions[key]
 			if action == nil {
 				action = &snapshot.Action{}

@@ -43,7 +43,7 @@ func (env *environment) warnOfShadows(self int, out *acceptance) {
 			continue
 		}
 		seen[kind] = true
-		list := candidates(out.applied, viewer.Cluster)
+		list := env.candidates(out.applied, viewer.Cluster)
 		var before []*candidate // those with paths that can shadow others
 		for _, c := range list {
 			for _, b := range before {
@@ -60,7 +60,7 @@ func (env *environment) warnOfShadows(self int, out *acceptance) {
 }
 
 // candidates are the matches of all policies in the order of the routes.
-func candidates(applied []snapshot.AppliedTraffic, cluster string) []*candidate {
+func (env *environment) candidates(applied []snapshot.AppliedTraffic, cluster string) []*candidate {
 	byKey := map[string]*candidate{}
 	var list []*candidate
 	for i := range applied {
@@ -69,7 +69,7 @@ func candidates(applied []snapshot.AppliedTraffic, cluster string) []*candidate 
 			continue
 		}
 		for _, m := range matches(spec, cluster) {
-			key := matchKey(m)
+			key := env.matchKey(m)
 			c := byKey[key]
 			if c == nil {
 				c = &candidate{match: m}

@@ -111,11 +111,12 @@ func (env *environment) collectInputs(i int, traffic []*trafficBinding, stored *
 	for _, viewer := range env.topology.Viewers(i) {
 		in.handWritten = append(in.handWritten, env.handWritten[viewer.Cluster])
 	}
+	last := lastGoodOf(stored)
 	in.policies = make([]*networkingv1.TrafficPolicy, 0, len(traffic))
 	for _, b := range traffic {
 		in.policies = append(in.policies, b.policy)
 		env.collectTargets(&in, b.policy.Spec.Policy)
-		if old := lastGood(stored, b.ref); old != nil {
+		if old := last.of(b.ref); old != nil {
 			env.collectTargets(&in, old.Spec.Policy)
 		}
 	}

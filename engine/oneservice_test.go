@@ -1,0 +1,92 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/enginetest"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// onOneService is a world with many TrafficPolicies on its first service, each for a
+// path of its own.
+func onOneService(many int) *snapshot.Input {
+	in := enginetest.World(enginetest.Size{Services: 10, Clusters: 2, FederateEvery: 1})
+	began := time.Unix(1_700_000_000, 0)
+	for n := range many {
+		p := enginetest.TrafficPolicy(n, 0, 0, time.Duration(n+1)*time.Millisecond)
+		p.Spec.Policy.TrafficShift = nil
+		p.Spec.HttpRequestMatchers = []networkingv1.HttpMatcher{{Uri: &commonv1.StringMatch{Prefix: fmt.Sprintf("/path-%05d", n)}}}
+		p.Generation = 1
+		p.CreationTimestamp = metav1.NewTime(began.Add(time.Duration(n/10) * time.Second))
+		in.Management.TrafficPolicies = append(in.Management.TrafficPolicies, p)
+	}
+	return in
+}
+
+// edit is the input with other TrafficPolicies.
+func withTraffic(in *snapshot.Input, policies []*networkingv1.TrafficPolicy) *snapshot.Input {
+	out, management := *in, *in.Management
+	out.Management = &management
+	management.TrafficPolicies = policies
+	return &out
+}
+
+// retimed is the input with another timeout in the nth TrafficPolicy.
+func retimed(in *snapshot.Input, n int, timeout time.Duration) *snapshot.Input {
+	policies := slices.Clone(in.Management.TrafficPolicies)
+	p := policies[n].DeepCopy()
+	p.Generation++
+	p.Spec.Policy.RequestTimeout = &metav1.Duration{Duration: timeout}
+	policies[n] = p
+	return withTraffic(in, policies)
+}
+
+// stored is the input as it is when all statuses are written.
+func storedStatuses(in *snapshot.Input) *snapshot.Input {
+	return echo(in, engine.Translate(in).Output)
+}
+
+// BenchmarkEditAmongMany is one edit of one of 2,000 TrafficPolicies on one service, and
+// the deletion of one.
+func BenchmarkEditAmongMany(b *testing.B) {
+	in := storedStatuses(onOneService(2000))
+	b.Run("edit", func(b *testing.B) {
+		benchmarkEdits(b, in, retimed(in, 1000, time.Minute), retimed(in, 1000, time.Hour))
+	})
+	b.Run("delete", func(b *testing.B) {
+		without := func(n int) *snapshot.Input {
+			return withTraffic(in, slices.Delete(slices.Clone(in.Management.TrafficPolicies), n, n+1))
+		}
+		benchmarkEdits(b, in, without(0), without(1))
+	})
+}
+
+// statusesChanged counts the statuses that differ.
+func statusesChanged(was, now *snapshot.Output) int {
+	n := 0
+	snapshot.Diff(was.Statuses, now.Statuses, func(a, b *snapshot.Status) int { return a.Ref.Compare(b.Ref) },
+		func(_, _ *snapshot.Status) { n++ })
+	return n
+}
+
+// TestDeletionsAmongManyChangeFewStatuses: of policies on one service, one that goes
+// changes no status of the others.
+func TestDeletionsAmongManyChangeFewStatuses(t *testing.T) {
+	t.Parallel()
+	in := storedStatuses(onOneService(100))
+	translator := engine.New(engine.Options{})
+	was := translator.Translate(in).Output
+	now := translator.Translate(withTraffic(in, in.Management.TrafficPolicies[1:])).Output
+	require.NotEqual(t, was.Statuses.Len(), now.Statuses.Len())
+	assert.LessOrEqual(t, statusesChanged(was, now), 2, "that of the policy and that of the Destination")
+}
