@@ -41,7 +41,7 @@ type cluster struct {
 
 	batch    *batch
 	failures map[id]snapshot.Failure
-	brakes   map[area]*brake
+	outages  map[area]*outage
 	// problem is the failure of the cluster as a whole; zero if none.
 	problem snapshot.Failure
 	// awaiting is the failure of what is not written until the cluster answers; zero if
@@ -72,7 +72,7 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		shared: s, name: name, kinds: kinds, ctx: ctx, group: group,
 		items: map[id]*item{}, queue: newQueue(kinds), failures: map[id]snapshot.Failure{},
 		withdrawals: withdrawals{pending: map[id]*withdrawal{}},
-		brakes:      map[area]*brake{},
+		outages:     map[area]*outage{},
 	}
 	c.wake = sync.NewCond(&c.mu)
 	c.gauges = s.metrics.gauges(name)

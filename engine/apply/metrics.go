@@ -14,7 +14,7 @@ type metrics struct {
 	requests *prometheus.HistogramVec
 	races    *prometheus.CounterVec
 	errors   *prometheus.CounterVec
-	brakes   *prometheus.GaugeVec
+	outages  *prometheus.GaugeVec
 	queue    *prometheus.GaugeVec
 	failures *prometheus.GaugeVec
 	writable *prometheus.GaugeVec
@@ -40,13 +40,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			"Writes that failed because the object had changed in the meantime; the object is checked again.")), []string{"cluster"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts(opts("errors_total",
 			"Writes that failed, by the HTTP status code, or timeout, or connection.")), []string{"cluster", "reason"}),
-		brakes:   gauge("held_back", "Kinds of objects, by namespace, whose last write failed because of the server; after several, one object is tried at a time."),
+		outages:  gauge("held_back", "Kinds of objects, by namespace, whose last write failed because of the server; after several, one object is tried at a time."),
 		queue:    gauge("queue_depth", "Objects that wait to be checked or are being written."),
 		failures: gauge("failures", "Objects that cannot be written at present."),
 		writable: gauge("writable", "1 if the cluster is connected, answers, and is not frozen."),
 	}
 	if r != nil {
-		r.MustRegister(m.changes, m.requests, m.races, m.errors, m.brakes, m.queue, m.failures, m.writable)
+		r.MustRegister(m.changes, m.requests, m.races, m.errors, m.outages, m.queue, m.failures, m.writable)
 	}
 	return m
 }
@@ -58,7 +58,7 @@ func (m *metrics) forget(cluster string) {
 	m.requests.DeletePartialMatch(labels)
 	m.races.DeletePartialMatch(labels)
 	m.errors.DeletePartialMatch(labels)
-	m.brakes.DeletePartialMatch(labels)
+	m.outages.DeletePartialMatch(labels)
 	m.queue.DeletePartialMatch(labels)
 	m.failures.DeletePartialMatch(labels)
 	m.writable.DeletePartialMatch(labels)
@@ -90,18 +90,18 @@ func (c *cluster) measure() {
 	c.gauges.queue.Set(float64(c.queue.queued + c.queue.working))
 	c.gauges.failures.Set(float64(failures))
 	c.gauges.writable.Set(writable)
-	c.gauges.brakes.Set(float64(len(c.brakes)))
+	c.gauges.outages.Set(float64(len(c.outages)))
 }
 
 // gauges are a cluster's own, found once.
-type gauges struct{ queue, failures, writable, brakes prometheus.Gauge }
+type gauges struct{ queue, failures, writable, outages prometheus.Gauge }
 
 func (m *metrics) gauges(cluster string) gauges {
 	return gauges{
 		queue:    m.queue.WithLabelValues(cluster),
 		failures: m.failures.WithLabelValues(cluster),
 		writable: m.writable.WithLabelValues(cluster),
-		brakes:   m.brakes.WithLabelValues(cluster),
+		outages:  m.outages.WithLabelValues(cluster),
 	}
 }
 

@@ -28,7 +28,7 @@ type refusal struct {
 	due   time.Time
 	// hurried is when a change was last a reason to try before the time.
 	hurried time.Time
-	// tried: what is wanted now is what failed. parked: it waits in a brake.
+	// tried: what is wanted now is what failed. parked: it waits in an outage.
 	tried, parked bool
 }
 

@@ -21,10 +21,10 @@ type area struct {
 	namespace string
 }
 
-// brake is what is known of an area in which writes fail because of the server. When
+// outage is what is known of an area in which writes fail because of the server. When
 // several failed in a row, one is tried after a pause, and the others wait for what becomes
 // of it: 0.5 s, doubled each time, at most 10 s.
-type brake struct {
+type outage struct {
 	failures int
 	// message is that of the last failure. All that wait have it.
 	message string
@@ -36,17 +36,17 @@ type brake struct {
 }
 
 const (
-	// brakeAfter is the number of failures in a row after which items wait.
-	brakeAfter = 4
-	brakeFirst = 500 * time.Millisecond
-	brakeMost  = 10 * time.Second
+	// outageAfter is the number of failures in a row after which items wait.
+	outageAfter = 4
+	outageFirst = 500 * time.Millisecond
+	outageMost  = 10 * time.Second
 )
 
-func (b *brake) closed() bool { return b.failures >= brakeAfter }
+func (b *outage) closed() bool { return b.failures >= outageAfter }
 
 // pause is how long to wait until the next trial.
-func (b *brake) pause() time.Duration {
-	return kube.Jitter(kube.Backoff(brakeFirst, brakeMost, b.failures-brakeAfter+1))
+func (b *outage) pause() time.Duration {
+	return kube.Jitter(kube.Backoff(outageFirst, outageMost, b.failures-outageAfter+1))
 }
 
 // ofServer reports that a write was refused because of the server, and not of the object.
@@ -59,10 +59,10 @@ func areaOf(i *item) area { return area{i.id.kind, i.id.namespace} }
 
 // failed enters a failure that is the server's.
 func (c *cluster) failed(i *item, message string) {
-	b := c.brakes[areaOf(i)]
+	b := c.outages[areaOf(i)]
 	if b == nil {
-		b = &brake{}
-		c.brakes[areaOf(i)] = b
+		b = &outage{}
+		c.outages[areaOf(i)] = b
 	}
 	b.message = message
 	if b.closed() && b.trial != i {
@@ -70,7 +70,7 @@ func (c *cluster) failed(i *item, message string) {
 	}
 	b.trial = nil
 	b.failures++
-	if b.failures == brakeAfter {
+	if b.failures == outageAfter {
 		b.timer = time.AfterFunc(b.pause(), func() { c.tryNext(areaOf(i), b) })
 		c.Log.Warn("the API server takes no objects of a kind in a namespace; trying one at a time",
 			"cluster", c.name, "kind", i.id.kind.String(), "namespace", i.id.namespace, "error", message)
@@ -83,19 +83,19 @@ func (c *cluster) answered(conn *connection, i *item) {
 		conn.faults = 0
 		c.clearProblem()
 	}
-	b := c.brakes[areaOf(i)]
+	b := c.outages[areaOf(i)]
 	if b == nil {
 		return
 	}
-	c.release(areaOf(i), b)
+	c.endOutage(areaOf(i), b)
 	if b.closed() {
 		c.Log.Info("the API server takes objects of the kind again", "cluster", c.name, "kind", i.id.kind.String(), "namespace", i.id.namespace)
 	}
 }
 
-// release ends a brake.
-func (c *cluster) release(at area, b *brake) {
-	delete(c.brakes, at)
+// endOutage ends an outage.
+func (c *cluster) endOutage(at area, b *outage) {
+	delete(c.outages, at)
 	if b.timer != nil {
 		b.timer.Stop()
 	}
@@ -109,8 +109,8 @@ func (c *cluster) release(at area, b *brake) {
 
 // forgive forgets all failures, because the connection is another one.
 func (c *cluster) forgive() {
-	for at, b := range c.brakes {
-		c.release(at, b)
+	for at, b := range c.outages {
+		c.endOutage(at, b)
 	}
 	for _, i := range c.items {
 		i.refusal = nil
@@ -119,7 +119,7 @@ func (c *cluster) forgive() {
 
 // park reports whether a write waits for a trial, and reports it as failed.
 func (c *cluster) park(i *item, v verb) bool {
-	b := c.brakes[areaOf(i)]
+	b := c.outages[areaOf(i)]
 	if b == nil || !b.closed() || b.trial == i {
 		return false
 	}
@@ -134,7 +134,7 @@ func (c *cluster) park(i *item, v verb) bool {
 // next takes the item to try next; nil if none waits. What was not tried goes first, the
 // newest of it before others: it may be taken where others are not, and a user may wait
 // for it. The others take turns.
-func (b *brake) next(waits func(*item) bool) *item {
+func (b *outage) next(waits func(*item) bool) *item {
 	b.waiting = slices.DeleteFunc(b.waiting, func(i *item) bool { return !waits(i) })
 	if len(b.waiting) == 0 {
 		return nil
@@ -149,17 +149,17 @@ func (b *brake) next(waits func(*item) bool) *item {
 	return i
 }
 
-// tryNext tries the next item of an area, or ends the brake if there is none.
-func (c *cluster) tryNext(at area, b *brake) {
+// tryNext tries the next item of an area, or ends the outage if there is none.
+func (c *cluster) tryNext(at area, b *outage) {
 	c.mu.Lock()
 	defer c.unlock()
-	if c.brakes[at] != b {
+	if c.outages[at] != b {
 		return
 	}
 	if b.trial == nil || !b.trial.working && !b.trial.queued {
 		b.trial = b.next(func(i *item) bool { return c.items[i.id] == i && i.parked() })
 		if b.trial == nil {
-			c.release(at, b)
+			c.endOutage(at, b)
 			return
 		}
 		b.trial.refusal.due = time.Time{}
