@@ -159,7 +159,7 @@ func (c *cluster) race(i *item) {
 const (
 	slowWrite = 100 * time.Millisecond
 	restShare = 4
-	restMost  = 5 * time.Second
+	restMost  = 15 * time.Second
 )
 
 // rests reports whether an item has to rest after its last write, and queues it for later.

@@ -163,6 +163,7 @@ func (c *cluster) decideStatus(i *item, l live, exists, first bool) step {
 	case l.status == wanted || i.status.settled == pair{wanted, l.status}:
 		return step{verb: satisfied}
 	case c.barred(i, status), first && (c.rests(i) || c.postpone(i)):
+		i.statusOnly = true // it waits with other statuses then
 		return step{}
 	}
 	return step{verb: status, version: l.version, wanted: wanted, value: i.status.Value}
