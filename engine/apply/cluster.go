@@ -44,9 +44,9 @@ type cluster struct {
 	outages  map[area]*outage
 	// problem is the failure of the cluster as a whole; zero if none.
 	problem snapshot.Failure
-	// awaiting is the failure of what is not written until the cluster answers; zero if
+	// unmet is the failure of what is not written until the cluster answers; zero if
 	// everything is.
-	awaiting snapshot.Failure
+	unmet snapshot.Failure
 	gauges   gauges
 	withdrawals
 }
@@ -122,7 +122,7 @@ func (c *cluster) disconnect() {
 	c.conn, c.next = nil, nil
 	c.forgive()
 	c.flush()
-	c.problem, c.awaiting = snapshot.Failure{}, snapshot.Failure{}
+	c.problem, c.unmet = snapshot.Failure{}, snapshot.Failure{}
 	clear(c.failures)
 	c.notifyFailures()
 }

@@ -11,7 +11,7 @@
 //	wire.go        decoding objects to digests; project.go selects our fields
 //	digest.go      digests, by which objects are compared
 //	diff.go        what changes from one Output to the next
-//	awaiting.go    what does not hold yet in a cluster that does not answer
+//	unmet.go       what does not hold yet in a cluster that does not answer
 //	withdraw.go    when objects that are no longer wanted are deleted
 //	item.go        what is wanted for one object; content.go, its content
 //	queue.go       the order of writes

@@ -312,10 +312,10 @@ func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 	switch {
 	case c.problem.Code != "":
 		f := c.problem
-		f.Parents = c.awaiting.Parents
+		f.Parents = c.unmet.Parents
 		out = append(out, f)
-	case c.awaiting.Code != "":
-		out = append(out, c.awaiting)
+	case c.unmet.Code != "":
+		out = append(out, c.unmet)
 	}
 	if c.brake.Code != "" {
 		out = append(out, c.brake)

@@ -18,10 +18,10 @@ func (c *cluster) awaitCluster() {
 	if c.name != "" && c.gate.armed && c.gate.listed && !c.writable() && !c.connecting() {
 		f = c.unwritten()
 	}
-	if f.Message == c.awaiting.Message && slices.Equal(f.Parents, c.awaiting.Parents) {
+	if f.Message == c.unmet.Message && slices.Equal(f.Parents, c.unmet.Parents) {
 		return
 	}
-	c.awaiting = f
+	c.unmet = f
 	c.notifyFailures()
 }
 
