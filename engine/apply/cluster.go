@@ -46,8 +46,8 @@ type cluster struct {
 	problem snapshot.Failure
 	// unmet is the failure of what is not written until the cluster answers; zero if
 	// everything is.
-	unmet snapshot.Failure
-	gauges   gauges
+	unmet  snapshot.Failure
+	gauges gauges
 	withdrawals
 }
 

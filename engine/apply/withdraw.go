@@ -234,7 +234,7 @@ func (c *cluster) release() {
 func codeOf(going []id) string {
 	sum := sha256.New()
 	for _, of := range going {
-		fmt.Fprintf(sum, "%s/%s/%s\n", of.kind, of.namespace, of.name)
+		_, _ = fmt.Fprintf(sum, "%s/%s/%s\n", of.kind, of.namespace, of.name)
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:8]
 }

@@ -134,7 +134,7 @@ func (s *managementHome) alive(ctx context.Context, resource schema.GroupVersion
 	known := s.known[name]
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil //nolint:nilerr // who may not ask goes on without an answer
+		return nil // who may not ask goes on without an answer
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s was deleted, with what users asked for; create it again with those objects, or deregister the clusters", title)
 	case err != nil:

@@ -57,107 +57,151 @@ func anew(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
+// protection is two clusters whose objects must stay while what they follow from is
+// deleted.
+type protection struct {
+	*testing.T
+	clusters []*local.Cluster
+	// client is of the management cluster, other of the other one.
+	client, other *kube.Client
+	serve         *replica
+	// before are the objects that stay.
+	before []string
+}
+
 // TestWhatProtectsStays deletes what the objects of clusters follow from.
 func TestWhatProtectsStays(t *testing.T) {
 	t.Parallel()
 	clusters := world(t, 2)
-	client := clientOf(t, clusters[0])
-	serve := start(t, configOf(t, clusters[0]), "serve")
-	until(t, "ready", func() bool { code, _ := serve.get("/readyz"); return code == http.StatusOK })
-	require.NoError(t, client.ApplyYAML(t.Context(), manifests.VirtualMesh()))
-	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
-	idle := func() bool {
-		_, metrics := serve.get("/metrics")
-		return strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-1"} 0`) &&
-			strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-2"} 0`)
-	}
-	settled := func() { t.Helper(); until(t, "settled", idle) }
-	var before []string
-	stable := func() {
-		t.Helper()
-		until(t, "everything is written", func() bool {
-			if len(routes(t, client)) != 3 || !idle() {
-				return false
-			}
-			last := before
-			before = specs(t, clusters)
-			return slices.Equal(before, last)
-		})
-	}
-	stable()
-	require.Greater(t, len(before), 20)
-	// frozen waits until serve says that it changes nothing, and why.
-	frozen := func(why string) {
-		t.Helper()
-		until(t, "serve says: "+why, func() bool {
-			code, text := serve.get("/readyz")
-			return code != http.StatusOK && strings.Contains(text, why)
-		})
-		assert.Equal(t, before, specs(t, clusters))
-	}
-
+	p := &protection{T: t, clusters: clusters, client: clientOf(t, clusters[0]), other: clientOf(t, clusters[1])}
+	p.serve = start(t, configOf(t, clusters[0]), "serve")
+	p.ready()
+	require.NoError(t, p.client.ApplyYAML(t.Context(), manifests.VirtualMesh()))
+	require.NoError(t, p.client.ApplyYAML(t.Context(), manifests.Policies()))
+	p.stable()
+	require.Greater(t, len(p.before), 20)
 	t.Log("a control plane is deleted, and installed again")
-	other := clientOf(t, clusters[1])
-	istiod, err := other.Get(t.Context(), kube.Deployments(), "istio-system", "istiod")
-	require.NoError(t, err)
-	require.NoError(t, other.Delete(t.Context(), kube.Deployments(), "istio-system", "istiod"))
+	p.controlPlane()
+	t.Log("a Service and its workload are deleted, and created again")
+	p.service()
+	t.Log("most Services of a cluster are deleted, and an administrator lets that pass")
+	p.most()
+	t.Log("a CustomResourceDefinition is deleted, and created again with its objects")
+	p.definition()
+	t.Log("a user deletes one policy")
+	p.policy()
+	t.Log("the management namespace is deleted")
+	p.namespace()
+}
+
+// ready waits until serve is ready.
+func (p *protection) ready() {
+	p.Helper()
+	until(p.T, "ready", func() bool { code, _ := p.serve.get("/readyz"); return code == http.StatusOK })
+}
+
+// idle reports whether nothing is about to be written.
+func (p *protection) idle() bool {
+	_, metrics := p.serve.get("/metrics")
+	return strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-1"} 0`) &&
+		strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-2"} 0`)
+}
+
+// stable waits until everything is written, and notes what that is.
+func (p *protection) stable() {
+	p.Helper()
+	until(p.T, "everything is written", func() bool {
+		if len(routes(p.T, p.client)) != 3 || !p.idle() {
+			return false
+		}
+		last := p.before
+		p.before = specs(p.T, p.clusters)
+		return slices.Equal(p.before, last)
+	})
+}
+
+// stays checks that nothing has changed.
+func (p *protection) stays() {
+	p.Helper()
+	until(p.T, "settled", p.idle)
+	assert.Equal(p, p.before, specs(p.T, p.clusters))
+}
+
+// frozen waits until serve says that it changes nothing, and why.
+func (p *protection) frozen(why string) {
+	p.Helper()
+	until(p.T, "serve says: "+why, func() bool {
+		code, text := p.serve.get("/readyz")
+		return code != http.StatusOK && strings.Contains(text, why)
+	})
+	assert.Equal(p, p.before, specs(p.T, p.clusters))
+}
+
+// policies are the AuthorizationPolicies among the objects.
+func (p *protection) policies() []string {
+	p.Helper()
+	return slices.DeleteFunc(specs(p.T, p.clusters), func(s string) bool { return !strings.Contains(s, "AuthorizationPolicy") })
+}
+
+// gone reports whether no TrafficPolicy is left.
+func (p *protection) gone() bool {
+	list, err := p.client.List(p.Context(), kube.Policies("trafficpolicies"), "gloo-mesh")
+	return err != nil || len(list) == 0
+}
+
+func (p *protection) controlPlane() {
+	istiod, err := p.other.Get(p.Context(), kube.Deployments(), "istio-system", "istiod")
+	require.NoError(p, err)
+	require.NoError(p, p.other.Delete(p.Context(), kube.Deployments(), "istio-system", "istiod"))
 	issue := func(count string) func() bool {
 		return func() bool {
-			_, metrics := serve.get("/metrics")
+			_, metrics := p.serve.get("/metrics")
 			return strings.Contains(metrics, `meshctl_issues{code="ControlPlaneMissing",severity="warning"} 1`) == (count == "1")
 		}
 	}
-	until(t, "it is missed", issue("1"))
-	settled()
-	assert.Equal(t, before, specs(t, clusters))
-	require.NoError(t, other.Apply(t.Context(), anew(istiod)))
-	until(t, "it is found", issue("0"))
-	settled()
-	assert.Equal(t, before, specs(t, clusters))
+	until(p.T, "it is missed", issue("1"))
+	p.stays()
+	require.NoError(p, p.other.Apply(p.Context(), anew(istiod)))
+	until(p.T, "it is found", issue("0"))
+	p.stays()
+}
 
-	t.Log("a Service and its workload are deleted, and created again")
-	policies := func() []string {
-		return slices.DeleteFunc(specs(t, clusters), func(s string) bool { return !strings.Contains(s, "AuthorizationPolicy") })
-	}
-	protected := policies()
-	service, err := client.Get(t.Context(), kube.Services(), "bookinfo", "details")
-	require.NoError(t, err)
-	app, err := client.Get(t.Context(), kube.Deployments(), "bookinfo", "details-v1")
-	require.NoError(t, err)
-	known := func() bool {
-		_, err := client.Get(t.Context(), kube.Discovery("workloads"), "gloo-mesh", "details-v1-bookinfo-cluster-1-deployment")
-		return err == nil
-	}
-	until(t, "the workload is known", known)
+func (p *protection) service() {
+	protected := p.policies()
+	service, err := p.client.Get(p.Context(), kube.Services(), "bookinfo", "details")
+	require.NoError(p, err)
+	app, err := p.client.Get(p.Context(), kube.Deployments(), "bookinfo", "details-v1")
+	require.NoError(p, err)
 	services := regexp.MustCompile(`meshctl_services\{cluster="cluster-1"\} \d+`)
-	_, had := serve.get("/metrics")
-	require.NoError(t, client.Delete(t.Context(), kube.Services(), "bookinfo", "details"))
-	require.NoError(t, client.Delete(t.Context(), kube.Deployments(), "bookinfo", "details-v1"))
-	until(t, "the loss is known", func() bool {
-		_, now := serve.get("/metrics")
-		return services.FindString(now) != services.FindString(had)
-	})
-	settled()
-	assert.Equal(t, protected, policies())
-	require.NoError(t, client.Apply(t.Context(), anew(app), anew(service)))
-	until(t, "the workload is known again", known)
-	settled()
-	assert.Equal(t, protected, policies())
-
-	weights := routes(t, client)
-	t.Log("most Services of a cluster are deleted, and an administrator lets that pass")
-	before = specs(t, clusters)
-	for _, name := range []string{"reviews", "ratings"} {
-		require.NoError(t, other.Delete(t.Context(), kube.Services(), "bookinfo", name))
+	_, had := p.serve.get("/metrics")
+	require.NoError(p, p.client.Delete(p.Context(), kube.Services(), "bookinfo", "details"))
+	require.NoError(p, p.client.Delete(p.Context(), kube.Deployments(), "bookinfo", "details-v1"))
+	known := func() bool {
+		_, now := p.serve.get("/metrics")
+		return services.FindString(now) == services.FindString(had)
 	}
-	until(t, "serve says so", func() bool {
-		code, text := serve.get("/readyz")
+	until(p.T, "the loss is known", func() bool { return !known() })
+	until(p.T, "settled", p.idle)
+	assert.Equal(p, protected, p.policies())
+	require.NoError(p, p.client.Apply(p.Context(), anew(app), anew(service)))
+	until(p.T, "they are known again", known)
+	until(p.T, "settled", p.idle)
+	assert.Equal(p, protected, p.policies())
+}
+
+func (p *protection) most() {
+	protected, weights := p.policies(), routes(p.T, p.client)
+	for _, name := range []string{"reviews", "ratings"} {
+		require.NoError(p, p.other.Delete(p.Context(), kube.Services(), "bookinfo", name))
+	}
+	until(p.T, "serve says so", func() bool {
+		code, text := p.serve.get("/readyz")
 		return code != http.StatusOK && strings.Contains(text, "nothing is deleted in cluster-2: ")
 	})
-	release := registration.ReleaseOptions{Name: "cluster-2", MgmtConfig: configOf(t, clusters[0])}
-	until(t, "it is in the cluster's status", func() bool {
-		held, err := registration.Release(t.Context(), release)
-		require.NoError(t, err)
+	release := registration.ReleaseOptions{Name: "cluster-2", MgmtConfig: configOf(p.T, p.clusters[0])}
+	until(p.T, "it is in the cluster's status", func() bool {
+		held, err := registration.Release(p.Context(), release)
+		require.NoError(p, err)
 		code := regexp.MustCompile(`--code (\w+)`).FindStringSubmatch(held)
 		if code == nil {
 			return false
@@ -167,45 +211,46 @@ func TestWhatProtectsStays(t *testing.T) {
 	})
 	wrong := release
 	wrong.Code = "00000000"
-	_, err = registration.Release(t.Context(), wrong)
-	require.ErrorContains(t, err, "has the code "+release.Code+", not 00000000")
-	assert.Equal(t, protected, policies())
-	_, err = registration.Release(t.Context(), release)
-	require.NoError(t, err)
-	until(t, "they go", func() bool { return !slices.Equal(protected, policies()) })
-	until(t, "ready", func() bool { code, _ := serve.get("/readyz"); return code == http.StatusOK })
-	require.NoError(t, manifests.InstallBookinfo(t.Context(), other, "cluster-2"))
-	until(t, "they are back", func() bool { return len(policies()) == len(protected) && slices.Equal(routes(t, client), weights) })
-	stable()
+	_, err := registration.Release(p.Context(), wrong)
+	require.ErrorContains(p, err, "has the code "+release.Code+", not 00000000")
+	assert.Equal(p, protected, p.policies())
+	_, err = registration.Release(p.Context(), release)
+	require.NoError(p, err)
+	until(p.T, "they go", func() bool { return !slices.Equal(protected, p.policies()) })
+	p.ready()
+	require.NoError(p, manifests.InstallBookinfo(p.Context(), p.other, "cluster-2"))
+	until(p.T, "they are back", func() bool {
+		return len(p.policies()) == len(protected) && slices.Equal(routes(p.T, p.client), weights)
+	})
+	p.stable()
+}
 
-	t.Log("a CustomResourceDefinition is deleted, and created again with its objects")
+func (p *protection) definition() {
 	crds := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
-	crd, err := client.Get(t.Context(), crds, "", crdName(snapshot.TrafficPolicy))
-	require.NoError(t, err)
-	require.NoError(t, client.Delete(t.Context(), crds, "", crd.GetName()))
-	gone := func() bool {
-		list, err := client.List(t.Context(), kube.Policies("trafficpolicies"), "gloo-mesh")
-		return err != nil || len(list) == 0
-	}
-	until(t, "its objects are gone", gone)
-	frozen(crd.GetName() + " ")
-	until(t, "it exists again", func() bool { return client.Apply(t.Context(), anew(crd)) == nil })
-	frozen("deleted and created again")
-	until(t, "its objects exist again", func() bool { return client.ApplyYAML(t.Context(), manifests.Policies()) == nil })
-	until(t, "ready", func() bool { code, _ := serve.get("/readyz"); return code == http.StatusOK })
-	assert.Equal(t, before, specs(t, clusters))
+	crd, err := p.client.Get(p.Context(), crds, "", crdName(snapshot.TrafficPolicy))
+	require.NoError(p, err)
+	require.NoError(p, p.client.Delete(p.Context(), crds, "", crd.GetName()))
+	until(p.T, "its objects are gone", p.gone)
+	p.frozen(crd.GetName() + " ")
+	until(p.T, "it exists again", func() bool { return p.client.Apply(p.Context(), anew(crd)) == nil })
+	p.frozen("deleted and created again")
+	until(p.T, "its objects exist again", func() bool { return p.client.ApplyYAML(p.Context(), manifests.Policies()) == nil })
+	p.ready()
+	assert.Equal(p, p.before, specs(p.T, p.clusters))
+}
 
-	t.Log("a user deletes one policy")
-	require.NoError(t, client.Delete(t.Context(), kube.Policies("trafficpolicies"), "gloo-mesh", "reviews-shift"))
-	until(t, "its route is gone", func() bool { return len(routes(t, client)) == 0 })
-	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
-	stable()
+func (p *protection) policy() {
+	require.NoError(p, p.client.Delete(p.Context(), kube.Policies("trafficpolicies"), "gloo-mesh", "reviews-shift"))
+	until(p.T, "its route is gone", func() bool { return len(routes(p.T, p.client)) == 0 })
+	require.NoError(p, p.client.ApplyYAML(p.Context(), manifests.Policies()))
+	p.stable()
+}
 
-	t.Log("the management namespace is deleted")
-	before = specs(t, clusters)
-	require.NoError(t, client.Delete(t.Context(), corev1.SchemeGroupVersion.WithResource("namespaces"), "", "gloo-mesh"))
-	until(t, "its objects are gone", gone)
-	assert.Equal(t, before, specs(t, clusters))
-	until(t, "serve says so", func() bool { return strings.Contains(serve.log.String(), "namespace gloo-mesh") })
-	assert.Equal(t, before, specs(t, clusters))
+func (p *protection) namespace() {
+	p.before = specs(p.T, p.clusters)
+	require.NoError(p, p.client.Delete(p.Context(), corev1.SchemeGroupVersion.WithResource("namespaces"), "", "gloo-mesh"))
+	until(p.T, "its objects are gone", p.gone)
+	assert.Equal(p, p.before, specs(p.T, p.clusters))
+	until(p.T, "serve says so", func() bool { return strings.Contains(p.serve.log.String(), "namespace gloo-mesh") })
+	assert.Equal(p, p.before, specs(p.T, p.clusters))
 }
