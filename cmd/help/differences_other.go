@@ -18,6 +18,16 @@ func generatedDifferences() []difference {
 			"Deleted.",
 			"Deleted, except AuthorizationPolicies: without them more callers would be allowed. The AccessPolicy is INVALID and stays in force.",
 		},
+		{
+			"generated objects that are no longer wanted",
+			"Deleted at once.",
+			"Deleted at once if a user's edit explains it; an AuthorizationPolicy without which everybody is allowed, 5 seconds later, so that an AccessPolicy can be renamed. If something is missing instead, such as a Service, they stay for `withdrawals.gracePeriod` of the Settings (5 minutes); routes do not. If more than `withdrawals.maxPercent` (30) of a cluster's objects would go, or what denies by default, nothing is deleted there until `meshctl cluster release`. What users edited while nothing served counts as missing.",
+		},
+		{
+			"the management namespace or a CustomResourceDefinition is deleted",
+			"The objects in all clusters are deleted.",
+			"Nothing is changed in any cluster; `meshctl serve` is not ready and says why.",
+		},
 	}
 }
 
@@ -52,6 +62,11 @@ func discoveryDifferences() []difference {
 			"what counts as a control plane",
 			"Every Deployment that looks like one, in any namespace.",
 			"It needs evidence that an editor of its namespace cannot write: the MutatingWebhookConfiguration of its injector, or the MeshConfig of Open Service Mesh; else `discovery.controlPlanes` of the Settings has to name its namespace. What is ignored is reported.",
+		},
+		{
+			"a control plane or the workloads of a Service are missing",
+			"The Mesh or Destination is deleted, and all that follows from it.",
+			"The Mesh stays for `withdrawals.gracePeriod` of the Settings (5 minutes); the Destination, as long as there is its Service and nothing says that it has another mesh.",
 		},
 		{
 			"a namespace with very many Services or workloads",
