@@ -22,15 +22,16 @@ const releaseLong = `Lets "meshctl serve" delete objects in a cluster that are n
 
 What a user deletes or edits takes effect at once. If objects are no longer
 wanted for another reason, such as a control plane or a Service that is missing,
-serve waits for a grace period. If many would go at once, or what denies requests
-by default, it deletes nothing in that cluster and says so here, in "meshctl
-cluster list", in the status of the KubernetesCluster, and by not being ready:
-more often than not, something is missing by mistake.
+serve waits for a grace period. If many would go at once, or what denies
+requests by default, it deletes nothing in that cluster and says so here, in
+"meshctl cluster list", in the status of the KubernetesCluster, and by not being
+ready: more often than not, something is missing by mistake.
 
 Without --code, the command prints what is held back. With the code that it
 prints, it lets exactly that be deleted.
 
-The Settings have the bounds: withdrawals.gracePeriod and withdrawals.maxPercent.`
+The bounds are in the Settings: withdrawals.gracePeriod and
+withdrawals.maxPercent.`
 
 func newCmdRelease(f *cmdutil.Factory, runF func(context.Context, *ReleaseOptions) error) *cobra.Command {
 	opts := &ReleaseOptions{Streams: f.Streams, management: management{factory: f}}

@@ -43,11 +43,12 @@ stand by.
 The address of --metrics-bind serves /metrics, /healthz and /readyz to everyone
 who can reach it.
 
-The address of --debug-bind serves /debug/snapshot with the latest translation. A
-request needs a bearer token of the management cluster whose user has the verb
-get on this path, as from the ClusterRole in the examples. For that, the identity
-of meshctl serve needs the ClusterRole system:auth-delegator. The address has no
-TLS: keep it on this machine, and reach it with kubectl port-forward from others.`
+The address of --debug-bind serves /debug/snapshot with the latest translation.
+A request needs a bearer token of the management cluster whose user has the verb
+get on this path, as from the ClusterRole in the examples. For that, the
+identity of meshctl serve needs the ClusterRole system:auth-delegator. The
+address has no TLS: keep it on this machine, and reach it with kubectl
+port-forward from others.`
 
 const example = `  # Use the current context of the kubeconfig
   meshctl serve
@@ -57,9 +58,12 @@ const example = `  # Use the current context of the kubeconfig
 
   # Allow a ServiceAccount to read the latest translation, and read it
   kubectl create serviceaccount meshctl-debug -n gloo-mesh
-  kubectl create clusterrole meshctl-debug --verb get --non-resource-url /debug/snapshot
-  kubectl create clusterrolebinding meshctl-debug --clusterrole meshctl-debug --serviceaccount gloo-mesh:meshctl-debug
-  curl -H "Authorization: Bearer $(kubectl create token meshctl-debug -n gloo-mesh)" http://127.0.0.1:9092/debug/snapshot`
+  kubectl create clusterrole meshctl-debug \
+    --verb get --non-resource-url /debug/snapshot
+  kubectl create clusterrolebinding meshctl-debug \
+    --clusterrole meshctl-debug --serviceaccount gloo-mesh:meshctl-debug
+  TOKEN=$(kubectl create token meshctl-debug -n gloo-mesh)
+  curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:9092/debug/snapshot`
 
 // NewCmd returns the command; runF replaces the run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {

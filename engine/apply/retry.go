@@ -155,9 +155,9 @@ func (c *cluster) race(i *item) {
 
 // An object whose write takes long is not written again at once: if it changes faster than
 // it can be written, the API server has time for others. It rests for restShare times as
-// long, at most restMost, after a write that took slowWrite or longer, several times the usual.
+// long, at most restMost, after a write that took slowWrite or longer.
 const (
-	slowWrite = 25 * time.Millisecond
+	slowWrite = 100 * time.Millisecond
 	restShare = 4
 	restMost  = 15 * time.Second
 )

@@ -26,7 +26,7 @@ func (c *cluster) awaitCluster() {
 }
 
 // unwritten is the failure of all objects that differ from what is wanted, as far as is
-// known; zero if there are none.
+// known; zero if no policy asks for one.
 func (c *cluster) unwritten() snapshot.Failure {
 	parents := map[snapshot.Ref]bool{}
 	objects := 0
@@ -44,7 +44,7 @@ func (c *cluster) unwritten() snapshot.Failure {
 			parents[p] = true
 		}
 	}
-	if objects == 0 {
+	if len(parents) == 0 {
 		return snapshot.Failure{}
 	}
 	return snapshot.Failure{

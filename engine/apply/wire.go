@@ -88,7 +88,8 @@ func (o *observed) computeDigests(entries []managed, spec, status json.RawMessag
 }
 
 // computeStatus computes the digest of all of a status, because nobody else is to say
-// anything there.
+// anything there. Registration writes a part of that of a KubernetesCluster; custom
+// resources have their kind in lists, too.
 func (o *observed) computeStatus(ours fields, status json.RawMessage) error {
 	value, err := ours.of(status, "status")
 	if err != nil {
@@ -99,6 +100,10 @@ func (o *observed) computeStatus(ours fields, status json.RawMessage) error {
 		if err := utiljson.Unmarshal(status, &all); err != nil {
 			return err
 		}
+	}
+	if o.Kind == snapshot.KubernetesCluster.Info().Kind {
+		o.status = statusDigest(value)
+		return nil
 	}
 	o.status = statusDigest(all)
 	o.forged = statusDigest(value) != o.status
