@@ -21,7 +21,7 @@ func generatedDifferences() []difference {
 		{
 			"generated objects that are no longer wanted",
 			"Deleted at once.",
-			"Deleted at once if a user's edit explains it; an AuthorizationPolicy without which everybody is allowed, 5 seconds later, so that an AccessPolicy can be renamed. If something is missing instead, such as a Service, they stay for `withdrawals.gracePeriod` of the Settings (5 minutes); routes do not. If more than `withdrawals.maxPercent` (30) of a cluster's objects would go, or what denies by default, nothing is deleted there until `meshctl cluster release`. What users edited while nothing served counts as missing.",
+			"Deleted at once if a user's edit explains it; an AuthorizationPolicy without which everybody is allowed, 5 seconds later, so that an AccessPolicy can be renamed. If something is missing instead, such as a Service, they stay for `withdrawals.gracePeriod` of the Settings (5 minutes); routes do not. If more than `withdrawals.maxPercent` (50) of a cluster's objects would go, or what denies by default, nothing is deleted there until `meshctl cluster release`. What users edited while nothing served counts as missing.",
 		},
 		{
 			"the management namespace or a CustomResourceDefinition is deleted",

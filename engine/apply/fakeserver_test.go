@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,8 @@ type fakeServer struct {
 	// refuse says what a write gets, by its path; code 0 is to store it, and codeReset to
 	// end the connection.
 	refuse func(path string) (code int, message string)
+	// slow is how long a write takes longer.
+	slow atomic.Int64
 }
 
 const (
@@ -59,6 +62,9 @@ func (s *fakeServer) CloseIdleConnections() {}
 // RoundTrip implements http.RoundTripper.
 func (s *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(latency)
+	if r.Method == http.MethodPatch {
+		time.Sleep(time.Duration(s.slow.Load()))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	path, query := r.URL.Path, r.URL.Query()

@@ -38,6 +38,8 @@ type alarm struct {
 	timer   *time.Timer
 	at      time.Time
 	awaited bool
+	// fresh: what it puts off follows from an Output, and is no repair.
+	fresh bool
 }
 
 func (i *item) parked() bool { return i.refusal != nil && i.refusal.parked }
@@ -105,9 +107,12 @@ func (c *cluster) barred(i *item, v verb) bool {
 // what is queued too early is put off again.
 func (c *cluster) later(i *item, wait time.Duration) {
 	at := time.Now().Add(wait)
-	switch {
-	case i.alarm == nil:
+	if i.alarm == nil {
 		i.alarm = &alarm{}
+	}
+	i.alarm.fresh = i.alarm.fresh || i.counts
+	switch {
+	case i.alarm.timer == nil:
 		i.alarm.timer = time.AfterFunc(wait, func() { c.ring(i) })
 	case i.sleeping() && !at.Before(i.alarm.at):
 		return
@@ -121,7 +126,8 @@ func (c *cluster) later(i *item, wait time.Duration) {
 func (c *cluster) ring(i *item) {
 	c.mu.Lock()
 	defer c.unlock()
-	i.alarm.at = time.Time{}
+	fresh := i.alarm.fresh
+	i.alarm.at, i.alarm.fresh = time.Time{}, false
 	if i.alarm.awaited {
 		i.alarm.awaited = false
 		c.awaiting--
@@ -132,7 +138,7 @@ func (c *cluster) ring(i *item) {
 	if r := i.refusal; i.object == nil && i.status == nil && r != nil && time.Since(r.due) < retryMost {
 		c.later(i, retryMost) // it may be wanted again
 	}
-	c.enqueue(i, false)
+	c.enqueue(i, fresh)
 	c.prune([]*item{i})
 }
 

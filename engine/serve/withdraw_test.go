@@ -69,6 +69,14 @@ type protection struct {
 	before []string
 }
 
+// strictSettings let little go at once.
+const strictSettings = `
+apiVersion: settings.mesh.gloo.solo.io/v1
+kind: Settings
+metadata: {name: settings, namespace: gloo-mesh}
+spec: {withdrawals: {maxPercent: 20}}
+`
+
 // TestWhatProtectsStays deletes what the objects of clusters follow from.
 func TestWhatProtectsStays(t *testing.T) {
 	t.Parallel()
@@ -78,6 +86,7 @@ func TestWhatProtectsStays(t *testing.T) {
 	p.ready()
 	require.NoError(t, p.client.ApplyYAML(t.Context(), manifests.VirtualMesh()))
 	require.NoError(t, p.client.ApplyYAML(t.Context(), manifests.Policies()))
+	require.NoError(t, p.client.ApplyYAML(t.Context(), []byte(strictSettings)))
 	p.stable()
 	require.Greater(t, len(p.before), 20)
 	t.Log("a control plane is deleted, and installed again")

@@ -35,7 +35,7 @@ type Withdrawals struct {
 }
 
 // UsualWithdrawals are those without Settings.
-var UsualWithdrawals = Withdrawals{Grace: 5 * time.Minute, MaxPercent: 30}
+var UsualWithdrawals = Withdrawals{Grace: 5 * time.Minute, MaxPercent: 50}
 
 // Part is the objects made for one destination, mesh or cluster.
 type Part struct {

@@ -50,7 +50,7 @@ type WithdrawalSettings struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="must be between 0s and 24h"
 	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
 	// MaxPercent is how much of what meshctl has in a cluster may go in a grace period. If more would, or what denies
-	// requests by default, nothing is deleted there until `meshctl cluster release` says so. 30 if omitted; 100 for no
+	// requests by default, nothing is deleted there until `meshctl cluster release` says so. 50 if omitted; 100 for no
 	// bound.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
