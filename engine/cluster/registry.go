@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,7 +98,9 @@ func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Log
 }
 
 func (r *Registry) watch(what string, informer cache.SharedIndexInformer) error {
+	var failing atomic.Bool
 	notify := func() {
+		failing.Store(false)
 		select {
 		case r.changed <- struct{}{}:
 		default:
@@ -108,7 +111,10 @@ func (r *Registry) watch(what string, informer cache.SharedIndexInformer) error 
 	}); err != nil {
 		return fmt.Errorf("cluster registry: watching %s: %w", what, err)
 	}
-	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+	if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+		if ctx.Err() != nil || failing.Swap(true) {
+			return // an outage is logged once
+		}
 		r.log.Warn("registrations cannot be watched; registered clusters stay as they are", "namespace", r.namespace, "kind", what, "error", err)
 	}); err != nil {
 		return fmt.Errorf("cluster registry: watching %s: %w", what, err)

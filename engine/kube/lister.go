@@ -47,12 +47,18 @@ type Lister struct {
 	// nothing.
 	absent, silent atomic.Bool
 	heard          atomic.Pointer[time.Time]
+	// refusals counts answers in a row that the kind is not served, or may not be listed.
+	refusals atomic.Int32
 }
 
-// listBackoff is the backoff of requests for a kind that cannot be listed. Its
-// cap bounds how long a newly installed CRD goes unnoticed, and costs one small
-// request in that time.
-var listBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 12 * time.Second}
+// listBackoff is the backoff of requests for a kind that cannot be listed. Its cap bounds
+// how long the return of an API server goes unnoticed: twice or three times this.
+var listBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: time.Second}
+
+// A kind that the server does not serve, or does not let us list, is asked for less often:
+// after a pause on top of listBackoff, doubled each time. The longest one bounds how long
+// a newly installed CRD goes unnoticed, and costs one small request in that time.
+const restFirst, restMost = 250 * time.Millisecond, 10 * time.Second
 
 // Run lists and watches into a store until ctx ends, and returns when nothing
 // more will be stored.
@@ -81,6 +87,14 @@ func (l *Lister) done(ctx context.Context, err error) {
 		return
 	}
 	l.absent.Store(IsAbsent(err))
+	if IsAbsent(err) {
+		l.hear()
+	}
+	if IsAbsent(err) || apierrors.IsForbidden(err) {
+		l.refusals.Add(1)
+	} else {
+		l.refusals.Store(0)
+	}
 	if l.Done != nil {
 		l.Done(err)
 	}
@@ -98,15 +112,35 @@ func (l *Lister) Watch(options metav1.ListOptions) (watch.Interface, error) {
 
 // ListWithContext implements cache.ListerWithContext.
 func (l *Lister) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if err := l.rest(ctx); err != nil {
+		return nil, err
+	}
 	list, err := l.request(&options).Do(ctx).Get()
 	l.done(ctx, err)
-	if err == nil || IsAbsent(err) {
+	if err == nil {
 		l.hear()
 	}
 	if err != nil || l.Page == nil {
 		return list, err
 	}
 	return l.Page(list)
+}
+
+// rest waits before a kind is asked for again that the server refused. It returns the
+// error of ctx if ctx ends first.
+func (l *Lister) rest(ctx context.Context) error {
+	refusals := l.refusals.Load()
+	if refusals == 0 {
+		return nil
+	}
+	pause := time.NewTimer(Backoff(restFirst, restMost, int(refusals)))
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-pause.C:
+		return nil
+	}
 }
 
 // errAbsent makes the reflector list instead, as it does on servers without

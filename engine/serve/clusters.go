@@ -20,6 +20,8 @@ type Clusters struct {
 	registry   *cluster.Registry
 	// sink is nil where nothing is written.
 	sink *apply.Sink
+	// fence is what writes go through; nil if there is none.
+	fence *fence
 	// written are the configurations that the sink has.
 	written map[string]*rest.Config
 }
@@ -31,6 +33,9 @@ type ClusterOptions struct {
 	UserAgent string
 	// Sink writes to all clusters; nil where nothing is written.
 	Sink *apply.Sink
+
+	// fence is what writes to registered clusters go through; nil if there is none.
+	fence *fence
 }
 
 // NewClusters prepares the connections without I/O.
@@ -44,7 +49,7 @@ func NewClusters(o ClusterOptions) (*Clusters, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Clusters{Source: source, management: o.Management, registry: registry, sink: o.Sink, written: map[string]*rest.Config{}}, nil
+	return &Clusters{Source: source, management: o.Management, registry: registry, sink: o.Sink, fence: o.fence, written: map[string]*rest.Config{}}, nil
 }
 
 // Run runs the registry, the Source and the Sink until ctx ends.
@@ -80,7 +85,7 @@ func (h handler) Set(m cluster.Connection) {
 		h.sink.Remove(m.Name)
 		return
 	}
-	h.sink.Set(m.Name, config)
+	h.sink.Set(m.Name, h.fence.guard(config))
 }
 
 // Remove implements cluster.Handler.

@@ -19,7 +19,9 @@
 //	pace.go      how long to collect changes before a translation
 //	cause.go     why something is written, for the log
 //	compare.go   what a translation changed, for the metrics
-//	lead.go      leader election
+//	lead.go      leader election: one term after another
+//	lock.go      the Lease as the election uses it
+//	fence.go     who does not hold the Lease writes nothing
 //	http.go      health and readiness; the listeners
 //	metrics.go   metrics
 //	guard.go     who may use the debug endpoints

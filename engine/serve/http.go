@@ -18,12 +18,15 @@ import (
 
 // health is what the endpoints report.
 type health struct {
-	metrics prometheus.Gatherer
+	// metrics has other parts in each term.
+	metrics func() prometheus.Gatherer
 	leader  *leadership
-	// loop returns nil until this process leads.
+	// loop returns nil while this process does not lead.
 	loop func() *loop
 	// waiting says what the first translation waits for.
 	waiting func() string
+	// unread says why the management cluster cannot be read; empty if it can.
+	unread func() string
 }
 
 // handler serves the endpoints that anyone may read: they have no contents of
@@ -31,7 +34,9 @@ type health struct {
 func (h *health) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", index)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		promhttp.HandlerFor(h.metrics(), promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	})
 	mux.HandleFunc("GET /healthz", h.healthz)
 	mux.HandleFunc("GET /readyz", h.readyz)
 	return mux
@@ -58,11 +63,13 @@ func (h *health) healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 // readyz succeeds after the first translation, or while another replica leads and
-// this one stands by.
+// this one stands by; in both cases only while the management cluster answers.
 func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
-	holder := h.leader.identity()
-	broken, frozen, held := h.broken(), h.frozen(), h.held()
+	other, away := h.leader.other.Load(), h.leader.away.Load()
+	broken, frozen, held, unread := h.broken(), h.frozen(), h.held(), h.unread()
 	switch {
+	case away != nil:
+		writeText(w, http.StatusServiceUnavailable, "not ready: "+*away)
 	case h.leader.leading.Load() && frozen != nil:
 		writeText(w, http.StatusServiceUnavailable, "not ready: nothing is changed: "+*frozen)
 	case h.leader.leading.Load() && broken != nil && *broken == "":
@@ -71,12 +78,14 @@ func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
 		writeText(w, http.StatusServiceUnavailable, "not ready: translation fails with these objects, which have no effect: "+*broken)
 	case h.leader.leading.Load() && held != "":
 		writeText(w, http.StatusServiceUnavailable, "not ready: nothing is deleted in "+held)
+	case h.leader.leading.Load() && h.state() != nil && unread != "":
+		writeText(w, http.StatusServiceUnavailable, "not ready: "+unread)
 	case h.leader.leading.Load() && h.state() != nil:
 		writeText(w, http.StatusOK, "ok")
 	case h.leader.leading.Load():
 		writeText(w, http.StatusServiceUnavailable, "not ready: "+h.waiting())
-	case holder != "":
-		writeText(w, http.StatusOK, "ok: standing by; the leader is "+holder)
+	case other != nil:
+		writeText(w, http.StatusOK, "ok: standing by; the leader is "+*other)
 	default:
 		writeText(w, http.StatusServiceUnavailable, "not ready: waiting for the Lease")
 	}

@@ -26,12 +26,12 @@ func debugging(l *loop) http.Handler { return healthOf(l, true, "").debugHandler
 func healthOf(l *loop, leading bool, holder string) *health {
 	collectors := prometheus.NewRegistry()
 	h := &health{
-		metrics: collectors, leader: &leadership{},
-		loop: func() *loop { return l }, waiting: func() string { return "it is early" },
+		metrics: func() prometheus.Gatherer { return collectors }, leader: &leadership{},
+		loop: func() *loop { return l }, waiting: func() string { return "it is early" }, unread: func() string { return "" },
 	}
-	h.leader.set(leading)
+	h.leader.leading.Store(leading)
 	if holder != "" {
-		h.leader.holder.Store(holder)
+		h.leader.other.Store(&holder)
 	}
 	expires := []cluster.CredentialStatus{{Cluster: "west", Lifetime: cluster.Lifetime{Expires: time.Unix(1e9, 0)}}, {Cluster: "east"}}
 	fresh := []watch.Freshness{{Age: 3 * time.Second}, {Cluster: "west", Age: 90 * time.Second, Silences: 2}}

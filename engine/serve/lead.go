@@ -2,9 +2,7 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -19,47 +17,71 @@ import (
 	"github.com/meshctl/meshctl/engine/kube"
 )
 
-// ErrLeaseLost ends Run when another replica may have taken over.
-var ErrLeaseLost = errors.New("the Lease was lost: the management cluster did not answer in time, or another replica took it; restart to wait for it again")
-
 // releaseTimeout bounds how long releasing the Lease may delay the exit.
 const releaseTimeout = 1500 * time.Millisecond
 
 // leadership is the state of the leader election.
 type leadership struct {
-	// leading: this process is the leader. holder is the leader's identity, if known.
+	// leading: this process is the leader.
 	leading atomic.Bool
-	holder  atomic.Value
+	// other is the identity of the leader if that is another process; nil if there is
+	// none, or it is not known.
+	other atomic.Pointer[string]
+	// away is why the Lease cannot be read or written; nil if it can.
+	away atomic.Pointer[string]
 }
 
-func (l *leadership) set(leading bool) { l.leading.Store(leading) }
+// work is what a leader does until ctx ends. Its writes go through the fence, if there is one.
+type work func(ctx context.Context, f *fence) error
 
-func (l *leadership) identity() string {
-	holder, _ := l.holder.Load().(string)
-	return holder
-}
-
-// lead runs work while this process holds the Lease, and releases the Lease when
-// work has returned.
-func lead(ctx context.Context, o Options, state *leadership, work func(context.Context) error) error {
+// lead runs work while this process holds the Lease, again for each term, until ctx ends or
+// work fails. Who loses the Lease stands by: to end would be no safer, and what starts
+// anew while the management cluster is away has forgotten what it knew.
+func lead(ctx context.Context, o Options, state *leadership, do work) error {
 	if !o.LeaderElect {
-		state.set(true)
-		return work(ctx)
+		state.leading.Store(true)
+		return do(ctx, nil)
 	}
+	for ctx.Err() == nil {
+		if err := term(ctx, o, state, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// term waits for the Lease, runs work while it is held, and releases it when work has
+// returned. It returns nil if the Lease is lost.
+func term(ctx context.Context, o Options, state *leadership, do work) error {
 	started := make(chan context.Context, 1)
-	elector, err := newElector(o, state, started)
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	held := &fence{length: o.lease.renew}
+	// The fence would let nothing through from then on; what was sent is given up, too.
+	overdue := time.AfterFunc(time.Hour, stop)
+	overdue.Stop()
+	defer overdue.Stop()
+	elector, err := newElector(o, state, started, func(at time.Time) {
+		held.renewed.Store(&at)
+		overdue.Reset(time.Until(at.Add(held.length)))
+	})
 	if err != nil {
 		return err
 	}
 	// The elector outlives ctx: the Lease is held until work has ended.
-	electing, release := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logr.FromSlogHandler(quiet{o.Log.Handler()})))
+	electing, release := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logr.Discard()))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		elector.Run(electing)
 	}()
 	defer func() {
+		held.renewed.Store(nil)
 		release()
+		if ctx.Err() == nil {
+			<-ended // or it would release the Lease of the next term
+			return
+		}
 		select {
 		case <-ended:
 		case <-time.After(releaseTimeout):
@@ -72,20 +94,22 @@ func lead(ctx context.Context, o Options, state *leadership, work func(context.C
 		return nil
 	case leading = <-started:
 	}
-	working, stop := context.WithCancel(ctx)
-	defer stop()
 	defer context.AfterFunc(leading, stop)()
-	state.set(true)
-	defer state.set(false)
+	state.leading.Store(true)
+	defer state.leading.Store(false)
 	o.Log.Info("leading", "lease", o.Namespace+"/"+cluster.LeaseName, "identity", o.identity)
-	err = work(working)
-	if leading.Err() != nil && ctx.Err() == nil {
-		return ErrLeaseLost
+	err = do(working, held)
+	if working.Err() != nil && ctx.Err() == nil {
+		o.Log.Warn("the Lease was lost: the management cluster did not answer in time, or another replica took it; nothing is written until it is held again",
+			"lease", o.Namespace+"/"+cluster.LeaseName)
+		return nil // what failed was being stopped
 	}
 	return err
 }
 
-func newElector(o Options, state *leadership, started chan<- context.Context) (*leaderelection.LeaderElector, error) {
+// newElector prepares an elector that passes its context to started when it holds the
+// Lease, and to renewed when each renewal that succeeded was sent.
+func newElector(o Options, state *leadership, started chan<- context.Context, renewed func(time.Time)) (*leaderelection.LeaderElector, error) {
 	config := kube.Unlimited(o.Management)
 	// A request that hangs must not use up the time to renew.
 	config.Timeout = o.lease.renew / 2
@@ -95,22 +119,20 @@ func newElector(o Options, state *leadership, started chan<- context.Context) (*
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: cluster.LeaseName,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: cluster.LeaseName},
-			Client:     client,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: o.identity},
+		Lock: &lock{
+			Interface: &resourcelock.LeaseLock{
+				LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: cluster.LeaseName},
+				Client:     client,
+				LockConfig: resourcelock.ResourceLockConfig{Identity: o.identity},
+			},
+			state: state, renewed: renewed, host: config.Host,
+			log: o.Log.With("lease", o.Namespace+"/"+cluster.LeaseName),
 		},
 		LeaseDuration: o.lease.length, RenewDeadline: o.lease.renew, RetryPeriod: o.lease.retry,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) { started <- ctx },
 			OnStoppedLeading: func() {},
-			OnNewLeader: func(identity string) {
-				state.holder.Store(identity)
-				if identity != o.identity {
-					o.Log.Info("standing by", "lease", o.Namespace+"/"+cluster.LeaseName, "leader", identity)
-				}
-			},
 		},
 	})
 	if err != nil {
@@ -118,17 +140,3 @@ func newElector(o Options, state *leadership, started chan<- context.Context) (*
 	}
 	return elector, nil
 }
-
-// quiet drops what client-go logs at level info.
-type quiet struct{ slog.Handler }
-
-// Enabled implements slog.Handler.
-func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
-}
-
-// WithAttrs implements slog.Handler.
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
-
-// WithGroup implements slog.Handler.
-func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }

@@ -57,10 +57,15 @@ type Options struct {
 	probeInterval time.Duration
 }
 
-// leaseTimes are the durations of the leader election. A holder that cannot renew
-// the Lease for renew, and then cannot release it for as long again, stops before
-// length is over and another replica may take the Lease.
+// leaseTimes are the durations of the leader election. A holder that cannot renew the
+// Lease for renew stops; another replica takes it when it has seen no renewal for length.
+// Replicas look at the Lease after one to 2.2 times retry. Each measures durations with its
+// own clock, so clocks need not agree.
 type leaseTimes struct{ length, renew, retry time.Duration }
+
+// defaultLease replaces a leader that is killed within five seconds: length, twice 2.2
+// times retry, and the time to read all clusters.
+var defaultLease = leaseTimes{length: 3 * time.Second, renew: 2 * time.Second, retry: 250 * time.Millisecond}
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Management == nil {
@@ -69,7 +74,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Namespace = cmp.Or(o.Namespace, snapshot.DefaultNamespace)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	o.UserAgent = cmp.Or(o.UserAgent, "meshctl")
-	o.lease = cmp.Or(o.lease, leaseTimes{length: 20 * time.Second, renew: 8 * time.Second, retry: 2 * time.Second})
+	o.lease = cmp.Or(o.lease, defaultLease)
 	if o.identity == "" {
 		host, err := os.Hostname()
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 const stopTimeout = 2500 * time.Millisecond
 
 // Run serves until ctx ends, and then returns nil. It returns an error if it
-// cannot start or must not continue.
+// cannot start or must not continue; it waits for a management cluster that is away.
 func Run(ctx context.Context, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -35,9 +35,13 @@ func Run(ctx context.Context, o Options) error {
 		metrics    = newMetrics(collectors, cmp.Or(o.Version, "unknown"))
 	)
 	h := &health{
-		metrics: collectors, leader: &leader,
+		metrics: func() prometheus.Gatherer {
+			return append(prometheus.Gatherers{collectors}, current.Load().gatherers()...)
+		},
+		leader:  &leader,
 		loop:    func() *loop { return current.Load().getLoop() },
 		waiting: func() string { return current.Load().waiting() },
+		unread:  func() string { return current.Load().unread() },
 	}
 	collectors.MustRegister(newStateCollector(h.state,
 		func() []cluster.CredentialStatus { return current.Load().credentials() },
@@ -47,19 +51,22 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer stop()
-	return lead(ctx, o, &leader, func(ctx context.Context) error {
-		w, err := newWorker(o, collectors, metrics)
+	return lead(ctx, o, &leader, func(ctx context.Context, f *fence) error {
+		w, err := newWorker(o, f, metrics)
 		if err != nil {
 			return err
 		}
 		current.Store(w)
+		defer current.Store(nil)
 		return w.run(ctx)
 	})
 }
 
-// worker is what runs while this process leads.
+// worker is what runs for one term of this process as the leader. Nothing of it is used again.
 type worker struct {
-	options  Options
+	options Options
+	// metrics are those of the term.
+	metrics  *prometheus.Registry
 	clusters *Clusters
 	renewer  *cluster.Renewer
 	sink     *apply.Sink
@@ -67,7 +74,14 @@ type worker struct {
 	recorder *recorder
 }
 
-// The following methods may be called on nil, before this process leads.
+// The following methods may be called on nil, while this process does not lead.
+
+func (w *worker) gatherers() prometheus.Gatherers {
+	if w == nil {
+		return nil
+	}
+	return prometheus.Gatherers{w.metrics}
+}
 
 func (w *worker) getLoop() *loop {
 	if w == nil {
@@ -98,18 +112,28 @@ func (w *worker) waiting() string {
 	return cmp.Or(w.clusters.Source.Waiting(), "the first translation has not finished")
 }
 
-// newWorker connects the parts. It does no I/O.
-func newWorker(o Options, registerer prometheus.Registerer, m *metrics) (*worker, error) {
-	w := &worker{options: o}
+// unread says why the management cluster cannot be read; empty if it can.
+func (w *worker) unread() string {
+	if w == nil {
+		return ""
+	}
+	return w.clusters.Source.ManagementReason()
+}
+
+// newWorker connects the parts. It does no I/O. All that they write goes through the
+// fence, if there is one.
+func newWorker(o Options, f *fence, m *metrics) (*worker, error) {
+	o.Management = f.guard(o.Management)
+	w := &worker{options: o, metrics: prometheus.NewRegistry()}
 	why := &cause{}
 	var err error
 	if w.recorder, err = newRecorder(o, func() *snapshot.State { return w.loop.state.Load() }); err != nil {
 		return nil, err
 	}
 	w.sink = apply.New(apply.Options{
-		Namespace: o.Namespace, Log: why.logger(o.Log), Registerer: registerer, OnChange: w.recorder.record,
+		Namespace: o.Namespace, Log: why.logger(o.Log), Registerer: w.metrics, OnChange: w.recorder.record,
 	})
-	if w.clusters, err = NewClusters(o.clusters(w.sink)); err != nil {
+	if w.clusters, err = NewClusters(o.clusters(w.sink, f)); err != nil {
 		return nil, err
 	}
 	if w.renewer, err = cluster.NewRenewer(w.clusters.registry, o.Management, nil, o.Log); err != nil {
@@ -122,14 +146,15 @@ func newWorker(o Options, registerer prometheus.Registerer, m *metrics) (*worker
 	return w, nil
 }
 
-// clusters returns the options to connect clusters; sink is nil to write nothing.
-func (o Options) clusters(sink *apply.Sink) ClusterOptions {
+// clusters returns the options to connect clusters; sink is nil to write nothing, and f if
+// there is no fence.
+func (o Options) clusters(sink *apply.Sink, f *fence) ClusterOptions {
 	return ClusterOptions{
 		Options: watch.Options{
 			Management: o.Management, Namespace: o.Namespace, Log: o.Log, ProbeInterval: o.probeInterval,
 			RefuseIntersecting: o.RefuseIntersecting, Version: o.Version,
 		},
-		UserAgent: o.UserAgent, Sink: sink,
+		UserAgent: o.UserAgent, Sink: sink, fence: f,
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *session) run(ctx context.Context) {
 
 // awaitReady returns once the API server is ready; false if ctx ended first.
 func (s *session) awaitReady(ctx context.Context, client *kube.Client) bool {
-	for {
+	for failures := 1; ; failures++ {
 		err := client.Probe(ctx, s.probeTimeout)
 		if err == nil {
 			return true
@@ -75,7 +75,7 @@ func (s *session) awaitReady(ctx context.Context, client *kube.Client) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(s.probeInterval):
+		case <-time.After(kube.Backoff(s.probeInterval/5, s.probeInterval/2, failures)):
 		}
 	}
 }

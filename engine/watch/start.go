@@ -67,11 +67,21 @@ func (s *Source) Waiting() string {
 // ManagementReason says why the management cluster cannot be read at present;
 // empty if it can. What was read before stays in the Input.
 func (s *Source) ManagementReason() string {
-	kind, err := s.management.unreadable()
-	if err != nil {
-		return "the management cluster's " + kind.Info().Resource + " cannot be read: " + kube.Reason(s.options.Management.Host, err)
+	kind, reason := s.unreadable()
+	if reason == "" {
+		return ""
 	}
-	return ""
+	return "the management cluster's " + kind.Info().Resource + " cannot be read: " + reason
+}
+
+// unreadable returns a kind that cannot be read on the management cluster, and why; nothing
+// if all can.
+func (s *Source) unreadable() (kind snapshot.Kind, reason string) {
+	kind, err := s.management.unreadable()
+	if err == nil {
+		return kind, ""
+	}
+	return kind, kube.Reason(s.options.Management.Host, err)
 }
 
 // awaitCRDs waits until the management cluster answers and returns an error if
@@ -156,15 +166,16 @@ func (s *Source) awaitManagement(ctx context.Context) {
 }
 
 // logNewReason logs why the management cluster cannot be read, or that it can be
-// read again, if that differs from what was logged last. It returns the reason.
+// read again, if that differs from what was logged last: once for all kinds of which the
+// reason is the same. It returns the reason.
 func (s *Source) logNewReason(logged string) string {
-	reason := s.ManagementReason()
+	_, reason := s.unreadable()
 	switch {
 	case reason == logged:
 	case reason == "":
 		s.options.Log.Info("the management cluster can be read again")
 	default:
-		s.options.Log.Warn("the management cluster cannot be read; trying again", "reason", reason)
+		s.options.Log.Warn("the management cluster cannot be read; trying again", "reason", s.ManagementReason())
 	}
 	return reason
 }
