@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
@@ -34,11 +35,20 @@ type Client struct {
 	Config    *rest.Config
 	transport *http.Transport
 	token     *atomic.Pointer[string]
+	// guard checks the server before each connection; nil if every cluster will do.
+	guard *guard
 }
 
 // NewClient builds a client from known fields only: of the stored kubeconfig,
 // client-go gets only what is in a Credential.
 func NewClient(c *Credential, userAgent string) (*Client, error) {
+	return newClient(c, userAgent, nil)
+}
+
+// newClient builds a client that connects only to clusters that accept allows, given
+// the server and the UID of its kube-system, which is empty if the credential may not read
+// it; nil allows all.
+func newClient(c *Credential, userAgent string, accept func(string, types.UID) error) (*Client, error) {
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if len(c.CA) > 0 {
 		tlsConfig.RootCAs = x509.NewCertPool()
@@ -46,20 +56,11 @@ func NewClient(c *Credential, userAgent string) (*Client, error) {
 			return nil, &KubeconfigError{Reason: "its certificate-authority-data holds no PEM certificates"}
 		}
 	}
-	transport := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second, Control: refuseLinkLocal}).DialContext,
-		TLSClientConfig:       tlsConfig,
-		TLSHandshakeTimeout:   dialTimeout,
-		ResponseHeaderTimeout: headerTimeout,
-		IdleConnTimeout:       90 * time.Second,
-		MaxIdleConnsPerHost:   16,
-		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-	}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second, Control: refuseLinkLocal}
+	transport := newTransport(tlsConfig, dialer.DialContext)
 	token := &atomic.Pointer[string]{}
 	token.Store(&c.Token)
-	return &Client{
+	client := &Client{
 		transport: transport,
 		token:     token,
 		Config: &rest.Config{
@@ -71,7 +72,35 @@ func NewClient(c *Credential, userAgent string) (*Client, error) {
 			// Serve cannot act on deprecation warnings.
 			WarningHandler: rest.NoWarnings{},
 		},
-	}, nil
+	}
+	if accept == nil {
+		return client, nil
+	}
+	asking := newTransport(tlsConfig.Clone(), dialer.DialContext)
+	asking.DisableKeepAlives = true
+	var err error
+	client.guard, err = newGuard(c.Server, userAgent, &bearer{token: token, base: kube.RefuseRedirects(asking)}, accept)
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if err := client.guard.check(ctx); err != nil {
+			return nil, err
+		}
+		return dialer.DialContext(ctx, network, address)
+	}
+	return client, err
+}
+
+func newTransport(tlsConfig *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dial,
+		TLSClientConfig:       tlsConfig,
+		TLSHandshakeTimeout:   dialTimeout,
+		ResponseHeaderTimeout: headerTimeout,
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConnsPerHost:   16,
+		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+	}
 }
 
 // setToken makes every later request send the new token.

@@ -8,8 +8,15 @@
 // the management namespace is read, so that Secrets in other namespaces cannot make
 // the engine connect to a server. Package registration writes both.
 //
+// A cluster is identified by the UID of its kube-system namespace, which its
+// KubernetesCluster has as an annotation. Where that is absent, the first UID seen counts
+// until the process ends. A server with another UID is neither read nor written, and of
+// two names of one cluster only the older is used.
+//
 //	registry.go    watching Secrets and KubernetesClusters, for a Handler
 //	entry.go       one registered cluster in the registry
+//	identity.go    asking a server which cluster it is, before each connection
+//	candidate.go   which clusters are used, and what a changed Secret leads to
 //	renew.go       renewing tokens
 //	client.go      a client with a token that can be replaced
 //	credential.go  the content of a kubeconfig, and the lifetime of its token

@@ -2,12 +2,15 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Registration is what matters of a KubernetesCluster.
@@ -17,6 +20,10 @@ type Registration struct {
 	Domain string
 	// SecretName is the Secret with the kubeconfig.
 	SecretName string
+	// UID is the identity that is stored with it; empty if none is.
+	UID types.UID
+	// Created is when the cluster was registered.
+	Created time.Time
 }
 
 func readRegistration(content map[string]any) Registration {
@@ -24,13 +31,19 @@ func readRegistration(content map[string]any) Registration {
 	name, _, _ := unstructured.NestedString(content, "metadata", "name")
 	domain, _, _ := unstructured.NestedString(content, "spec", "clusterDomain")
 	secretName, _, _ := unstructured.NestedString(content, "spec", "secretName")
-	return Registration{Name: name, Domain: domain, SecretName: cmp.Or(secretName, name)}
+	uid, _, _ := unstructured.NestedString(content, "metadata", "annotations", UIDAnnotation)
+	text, _, _ := unstructured.NestedString(content, "metadata", "creationTimestamp")
+	created, _ := time.Parse(time.RFC3339, text) // the zero time is the oldest
+	return Registration{Name: name, Domain: domain, SecretName: cmp.Or(secretName, name), UID: types.UID(uid), Created: created}
 }
 
 // entry is a cluster in the registry.
 type entry struct {
 	// connection is what the handler was called with.
-	connection Connection
+	connection   Connection
+	registration Registration
+	// err is why the Secret cannot be used.
+	err error
 	// secret is the Secret last read, and sum that of its kubeconfig; life is that of
 	// its token.
 	secret *corev1.Secret
@@ -38,6 +51,12 @@ type entry struct {
 	life   Lifetime
 	stored *Credential
 	client *Client
+	// next is what the Secret leads to if that is not known to be the same cluster.
+	next *candidate
+	// seen is the identity that the cluster told; empty before it did. unknown: the
+	// credential may not read it.
+	seen    types.UID
+	unknown bool
 }
 
 // Registrations returns the registered clusters by name: a cluster is registered
@@ -49,9 +68,9 @@ func Registrations(secrets map[string]*corev1.Secret, clusters map[string]Regist
 	for _, r := range clusters {
 		used[r.SecretName] = true
 	}
-	for name := range secrets {
+	for name, secret := range secrets {
 		if _, ok := out[name]; !ok && !used[name] {
-			out[name] = Registration{Name: name, SecretName: name}
+			out[name] = Registration{Name: name, SecretName: name, Created: secret.CreationTimestamp.Time}
 		}
 	}
 	return out
@@ -59,21 +78,25 @@ func Registrations(secrets map[string]*corev1.Secret, clusters map[string]Regist
 
 // resync compares what is registered with what the handler has, and calls the
 // handler for each difference.
-func (r *Registry) resync(handler Handler) error {
+func (r *Registry) resync(ctx context.Context, handler Handler) error {
 	secrets, clusters, err := r.read()
 	if err != nil {
 		return err
 	}
 	registered := Registrations(secrets, clusters)
-	for _, name := range slices.Sorted(maps.Keys(registered)) {
-		if connection, changed := r.update(registered[name], secrets[registered[name].SecretName]); changed {
-			handler.Set(connection)
-		}
+	names := slices.Sorted(maps.Keys(registered))
+	for _, name := range names {
+		r.update(ctx, registered[name], secrets[registered[name].SecretName])
 	}
 	for _, name := range r.names() {
 		if _, ok := registered[name]; !ok {
 			handler.Remove(name)
 			r.forget(name)
+		}
+	}
+	for _, name := range names {
+		if connection, changed := r.connect(name); changed {
+			handler.Set(connection)
 		}
 	}
 	return nil
@@ -88,73 +111,117 @@ func (r *Registry) names() []string {
 func (r *Registry) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.entries[name]; e.client != nil {
+	e := r.entries[name]
+	e.abandon()
+	if e.client != nil {
 		e.client.Close()
 	}
 	delete(r.entries, name)
 }
 
-// update brings one entry up to date and reports whether the handler has to be
-// called: a new token alone changes nothing for it.
-func (r *Registry) update(registration Registration, secret *corev1.Secret) (Connection, bool) {
+// update brings one entry up to date with what is registered.
+func (r *Registry) update(ctx context.Context, registration Registration, secret *corev1.Secret) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e, isOld := r.entries[registration.Name]
-	if !isOld {
+	e := r.entries[registration.Name]
+	if e == nil {
 		e = &entry{}
 		r.entries[registration.Name] = e
 	}
+	e.registration = registration
+	if err := r.readSecret(ctx, e, secret); err != nil {
+		e.err, e.life = err, Lifetime{}
+		e.abandon()
+	}
+}
+
+// connect computes the connection of an entry, and reports whether the handler has to be
+// called: a new token alone changes nothing for it.
+func (r *Registry) connect(name string) (Connection, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[name]
 	before := e.connection
-	e.connection.Name, e.connection.Domain = registration.Name, registration.Domain
-	e.read(secret, r.userAgent)
-	now := e.connection
-	if isOld && now.Domain == before.Domain && now.Config == before.Config && sameText(now.Err, before.Err) {
+	now := Connection{Name: name, Domain: e.registration.Domain, Err: e.err}
+	if now.Err == nil {
+		now.Err = r.mistaken(e)
+	}
+	if now.Err == nil {
+		now.Config, now.Refused = e.client.Config, e.next.refusal()
+	}
+	e.connection = now
+	if before.Name != "" && now.Domain == before.Domain && now.Config == before.Config && sameText(now.Err, before.Err) && sameText(now.Refused, before.Refused) {
 		return now, false
 	}
-	if now.Err != nil {
-		r.log.Warn("cluster has no usable credential", "cluster", registration.Name, "error", now.Err)
+	switch {
+	case now.Err != nil:
+		r.log.Warn("cluster has no usable credential", "cluster", name, "error", now.Err)
+	case now.Refused != nil:
+		r.log.Error("what the Secret of a cluster leads to is not used; the previous connection stays in use", "cluster", name, "error", now.Refused)
 	}
 	return now, true
 }
 
-// read updates the entry from the Secret.
-func (e *entry) read(secret *corev1.Secret, userAgent string) {
+// readSecret updates the entry from the Secret; an error says why it cannot be used. The
+// client is kept then, and used again if the next credential is for the same server.
+func (r *Registry) readSecret(ctx context.Context, e *entry, secret *corev1.Secret) error {
 	e.secret = secret
 	if secret == nil {
-		e.reject(ErrNoSecret)
-		return
+		return ErrNoSecret
 	}
 	sum := sha256.Sum256(secret.Data[SecretKey])
-	if e.connection.Err == nil && e.client != nil && sum == e.sum {
-		e.life = secretLifetime(secret, e.stored.Token)
-		return
+	if e.err == nil && e.client != nil && sum == e.sum {
+		return r.settle(ctx, e)
 	}
-	e.sum = sum
 	credential, life, err := ParseSecret(secret)
 	if err != nil {
-		e.reject(err)
-		return
+		e.sum = sum
+		return err
 	}
-	if e.client == nil || !credential.SameEndpoint(e.stored) {
-		next, err := NewClient(credential, userAgent)
-		if err != nil {
-			e.reject(err)
-			return
-		}
-		if e.client != nil {
-			e.client.Close()
-		}
-		e.client = next
+	inUse := e.err == nil && e.client != nil
+	if e.client != nil && credential.SameEndpoint(e.stored) {
+		e.client.setToken(credential.Token)
+		e.use(e.client, credential, life)
+	} else if client, err := newClient(credential, r.userAgent, r.acceptFor(e)); err != nil {
+		return err
+	} else if inUse && e.seen != "" {
+		e.abandon()
+		e.next = r.consider(ctx, client, credential)
+	} else {
+		e.use(client, credential, life)
 	}
-	e.client.setToken(credential.Token)
-	e.stored, e.life = credential, life
-	e.connection.Config, e.connection.Err = e.client.Config, nil
+	e.sum, e.err = sum, nil
+	return nil
 }
 
-// reject leaves the entry without a connection. The client is kept, and used again
-// if the next credential is for the same server.
-func (e *entry) reject(err error) {
-	e.connection.Config, e.connection.Err, e.life = nil, err, Lifetime{}
+// settle updates the entry whose Secret is as it was: a candidate may have been checked,
+// or the registration be that of another cluster.
+func (r *Registry) settle(ctx context.Context, e *entry) error {
+	switch {
+	case e.next == nil && e.moved():
+		client, err := newClient(e.stored, r.userAgent, r.acceptFor(e))
+		if err != nil {
+			return err
+		}
+		e.next = r.consider(ctx, client, e.stored)
+	case e.next == nil:
+		e.life = secretLifetime(e.secret, e.stored.Token)
+	case e.next.checked:
+		e.use(e.next.client, e.next.stored, secretLifetime(e.secret, e.next.stored.Token))
+	}
+	return nil
+}
+
+// use makes a client the one in use.
+func (e *entry) use(client *Client, stored *Credential, life Lifetime) {
+	if e.next != nil && e.next.client == client {
+		e.next = nil
+	}
+	e.abandon()
+	if e.client != nil && e.client != client {
+		e.client.Close()
+	}
+	e.client, e.stored, e.life = client, stored, life
 }
 
 func sameText(a, b error) bool {
@@ -182,7 +249,7 @@ func (r *Registry) Credentials() []CredentialStatus {
 	out := make([]CredentialStatus, 0, len(entries))
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		e := entries[name]
-		out = append(out, CredentialStatus{Cluster: name, Lifetime: e.life, RenewAt: e.life.RenewAt(name), Err: e.connection.Err})
+		out = append(out, CredentialStatus{Cluster: name, Lifetime: e.life, RenewAt: e.life.RenewAt(name), Err: cmp.Or(e.connection.Err, e.connection.Refused)})
 	}
 	return out
 }

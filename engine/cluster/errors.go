@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // KubeconfigError says why a stored kubeconfig is not used. Its text holds
@@ -22,4 +24,49 @@ type ExpiredError struct{ At time.Time }
 
 func (e *ExpiredError) Error() string {
 	return fmt.Sprintf("the token expired at %s; run `meshctl cluster register` again", e.At.UTC().Format(time.RFC3339))
+}
+
+// OtherClusterError says that a server is not the cluster that is registered.
+type OtherClusterError struct {
+	Name, Server string
+	// Registered and Actual are UIDs of kube-system namespaces.
+	Registered, Actual types.UID
+}
+
+func (e *OtherClusterError) Error() string {
+	return fmt.Sprintf("%s is another cluster: its kube-system namespace has UID %s, that of the registered one %s; restore the Secret, or, if %s was replaced, "+
+		"run `meshctl cluster deregister %s` and `meshctl cluster register` again", e.Server, short(e.Actual), short(e.Registered), e.Name, e.Name)
+}
+
+// NotUsed marks an error that says why a server that answers is not used (see kube.Reason).
+func (e *OtherClusterError) NotUsed() {}
+
+// SameClusterError says that a cluster is registered under an older name, too.
+type SameClusterError struct{ Name, Other string }
+
+func (e *SameClusterError) Error() string {
+	return fmt.Sprintf("it is the cluster that is registered as %s already; run `meshctl cluster deregister %s`", e.Other, e.Name)
+}
+
+// NotUsed is that of OtherClusterError.
+func (e *SameClusterError) NotUsed() {}
+
+// UnidentifiedError says that a server did not say which cluster it is.
+type UnidentifiedError struct{ Server, Reason string }
+
+func (e *UnidentifiedError) Error() string {
+	return fmt.Sprintf("%s does not say which cluster it is: %s; check that it is a Kubernetes API server", e.Server, e.Reason)
+}
+
+// NotUsed is that of OtherClusterError.
+func (e *UnidentifiedError) NotUsed() {}
+
+// short is enough of a UID to tell two apart.
+func short(uid types.UID) string { return string(uid[:min(len(uid), 8)]) }
+
+// NotSwitchedError says why a connection is not replaced by what a Secret leads to now.
+type NotSwitchedError struct{ Reason string }
+
+func (e *NotSwitchedError) Error() string {
+	return "its Secret is not used, and the previous connection stays in use: " + e.Reason
 }

@@ -33,14 +33,18 @@ type Connection struct {
 	// pointer only if the server or its CA is another. Nil if Err is set.
 	Config *rest.Config
 	// Err says why the cluster cannot be reached at all: its credential is
-	// broken or missing. The cluster is still registered: it is frozen, not gone.
+	// broken or missing, or it leads to a cluster that has another name already. The
+	// cluster is still registered: it is frozen, not gone.
 	Err error
+	// Refused says why what its Secret leads to is not used: Config is what it led to
+	// before, which stays in use.
+	Refused error
 }
 
 // Handler is called for registered clusters that are added, changed and removed:
 // one call after the other, from one goroutine. It must not block.
 type Handler interface {
-	// Set adds a cluster, or changes its Domain, Config or Err.
+	// Set adds a cluster, or changes its Domain, Config, Err or Refused.
 	Set(Connection)
 	// Remove removes a cluster that has neither a Secret nor a KubernetesCluster.
 	Remove(name string)
@@ -61,6 +65,9 @@ type Registry struct {
 	// changed has room for one: after any change everything is compared again.
 	changed chan struct{}
 	synced  chan struct{}
+
+	// group are the checks of what is not in use yet.
+	group sync.WaitGroup
 
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -97,17 +104,22 @@ func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Log
 	return r, nil
 }
 
+// notify makes Run compare everything again.
+func (r *Registry) notify() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
 func (r *Registry) watch(what string, informer cache.SharedIndexInformer) error {
 	var failing atomic.Bool
-	notify := func() {
+	changed := func() {
 		failing.Store(false)
-		select {
-		case r.changed <- struct{}{}:
-		default:
-		}
+		r.notify()
 	}
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
+		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
 	}); err != nil {
 		return fmt.Errorf("cluster registry: watching %s: %w", what, err)
 	}
@@ -134,14 +146,17 @@ func stripManagedFields(o any) (any, error) {
 func (r *Registry) Run(ctx context.Context, handler Handler) error {
 	r.secretFactory.Start(ctx.Done())
 	r.clusterFactory.Start(ctx.Done())
+	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
+		cancel()
+		r.group.Wait()
 		r.secretFactory.Shutdown()
 		r.clusterFactory.Shutdown()
 	}()
 	if !cache.WaitForCacheSync(ctx.Done(), r.secrets.HasSynced, r.clusters.HasSynced) {
 		return nil
 	}
-	if err := r.resync(handler); err != nil {
+	if err := r.resync(ctx, handler); err != nil {
 		return err
 	}
 	close(r.synced)
@@ -150,7 +165,7 @@ func (r *Registry) Run(ctx context.Context, handler Handler) error {
 		case <-ctx.Done():
 			return nil
 		case <-r.changed:
-			if err := r.resync(handler); err != nil {
+			if err := r.resync(ctx, handler); err != nil {
 				return err
 			}
 		}

@@ -76,7 +76,15 @@ func (r *recorder) eventuallyErr(t *testing.T, name, want string) {
 // run starts a registry and waits until it is synced.
 func run(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry, *recorder) {
 	t.Helper()
-	registry, err := cluster.NewRegistry(config, namespace, "meshctl/test", slog.New(slog.DiscardHandler))
+	registry, r, _ := runLogged(t, config, namespace)
+	return registry, r
+}
+
+// runLogged is run, with the log of the registry.
+func runLogged(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry, *recorder, *sandboxtest.Buffer) {
+	t.Helper()
+	log := &sandboxtest.Buffer{}
+	registry, err := cluster.NewRegistry(config, namespace, "meshctl/test", slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	r := &recorder{members: map[string]cluster.Connection{}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -88,7 +96,7 @@ func run(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry
 	case <-time.After(waittest.Limit):
 		t.Fatal("the registry does not sync")
 	}
-	return registry, r
+	return registry, r, log
 }
 
 // registerSelf registers the shared server under a name of the test's own.

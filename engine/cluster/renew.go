@@ -112,6 +112,9 @@ func (r *Renewer) renewDue(ctx context.Context) {
 			continue
 		}
 		e := entries[status.Cluster]
+		if e.next != nil || e.connection.Config == nil {
+			continue // the Secret is not that of the token, or the cluster is not used
+		}
 		group.Go(func() error {
 			r.record(status.Cluster, e, r.renew(ctx, status.Cluster, e))
 			return nil

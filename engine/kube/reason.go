@@ -12,6 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// NotUsed is an error of a client that does not use a server although it answers. Its text
+// is a sentence that names the server and the next step.
+type NotUsed interface {
+	error
+	NotUsed()
+}
+
 // Reason says in one sentence why a server cannot be used; server names it.
 // The sentence has nothing that differs between attempts, such as local ports.
 func Reason(server string, err error) string {
@@ -23,8 +30,11 @@ func Reason(server string, err error) string {
 		resolve   *net.DNSError
 		network   net.Error
 		number    syscall.Errno
+		notUsed   NotUsed
 	)
 	switch {
+	case errors.As(err, &notUsed):
+		return notUsed.Error()
 	case errors.As(err, &status):
 		switch code := status.Status().Code; {
 		case code == http.StatusUnauthorized:

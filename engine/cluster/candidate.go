@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/meshctl/meshctl/engine/kube"
+)
+
+// candidate is a client of the server that a Secret leads to while another client is in
+// use. It takes its place when the server has said that it is the same cluster.
+type candidate struct {
+	client *Client
+	stored *Credential
+	cancel context.CancelFunc
+	// checked: it is the same cluster. err is why that is not known.
+	checked bool
+	err     error
+}
+
+// refusal is why the candidate is not used; nil if there is none, or nothing is known yet.
+func (c *candidate) refusal() error {
+	if c == nil {
+		return nil
+	}
+	return c.err
+}
+
+// abandon ends the check of the candidate, if there is one.
+func (e *entry) abandon() {
+	if e.next != nil {
+		e.next.cancel()
+		e.next.client.Close()
+		e.next = nil
+	}
+}
+
+// Pauses between checks of a candidate; they double from the one to the other.
+const (
+	checkFirst = time.Second
+	checkLast  = 10 * time.Second
+)
+
+// consider checks the server of a new client until it may be used.
+func (r *Registry) consider(ctx context.Context, client *Client, stored *Credential) *candidate {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &candidate{client: client, stored: stored, cancel: cancel}
+	r.group.Go(func() {
+		defer cancel()
+		for failures := 1; ; failures++ {
+			err := client.guard.check(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				err = &NotSwitchedError{Reason: kube.Reason(stored.Server, err)}
+			}
+			r.mu.Lock()
+			c.checked, c.err = err == nil, err
+			r.mu.Unlock()
+			r.notify()
+			if err == nil {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(kube.Backoff(checkFirst, checkLast, failures)):
+			}
+		}
+	})
+	return c
+}
+
+// expected is the identity that the cluster must have: the registered one or, if none is
+// stored, that which it had when serve saw it first; empty if any will do.
+func (e *entry) expected() types.UID {
+	switch {
+	case e.registration.UID != "":
+		return e.registration.UID
+	case e.seen != "":
+		return e.seen
+	case e.secret != nil:
+		return types.UID(e.secret.Annotations[UIDAnnotation])
+	}
+	return ""
+}
+
+// acceptFor returns what decides for a client of e whether it is the right cluster.
+func (r *Registry) acceptFor(e *entry) func(string, types.UID) error {
+	return func(server string, uid types.UID) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		name := e.registration.Name
+		if uid == "" {
+			if !e.unknown {
+				e.unknown = true
+				r.log.Warn("the credential may not get the namespace kube-system, so nobody notices if its server becomes another cluster; run `meshctl cluster register` again",
+					"cluster", name)
+			}
+			return nil
+		}
+		e.unknown = false
+		if want := e.expected(); want != "" && want != uid {
+			return &OtherClusterError{Name: name, Server: server, Registered: want, Actual: uid}
+		}
+		if e.seen != uid {
+			e.seen = uid
+			r.notify() // a younger name of the same cluster is no longer used
+		}
+		return r.mistaken(e)
+	}
+}
+
+// mistaken says why a cluster must not be used although its server answers: it was another
+// one when it was connected, or has an older name.
+func (r *Registry) mistaken(e *entry) error {
+	name, uid := e.registration.Name, e.expected()
+	if uid == "" {
+		return nil
+	}
+	if e.moved() {
+		return &OtherClusterError{Name: name, Server: e.stored.Server, Registered: uid, Actual: e.seen}
+	}
+	for _, other := range r.entries {
+		if other != e && other.expected() == uid && other.registration.olderThan(e.registration) {
+			return &SameClusterError{Name: name, Other: other.registration.Name}
+		}
+	}
+	return nil
+}
+
+// moved reports whether the registered cluster is not the one that is connected.
+func (e *entry) moved() bool { return e.seen != "" && e.seen != e.expected() }
+
+// olderThan reports whether r was registered before o; of two at the same time, the one
+// with the lesser name counts as older.
+func (r Registration) olderThan(o Registration) bool {
+	if !r.Created.Equal(o.Created) {
+		return r.Created.Before(o.Created)
+	}
+	return r.Name < o.Name
+}
