@@ -108,7 +108,13 @@ func ruleAccesses(rules []rbacv1.PolicyRule) []access {
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				out = append(out, access{group: group, resource: resource}.each(rule.Verbs...)...)
+				a := access{group: group, resource: resource}
+				if len(rule.ResourceNames) == 0 {
+					out = append(out, a.each(rule.Verbs...)...)
+				}
+				for _, a.name = range rule.ResourceNames {
+					out = append(out, a.each(rule.Verbs...)...)
+				}
 			}
 		}
 	}

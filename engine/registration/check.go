@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -44,6 +45,9 @@ func (o *ListOptions) check(ctx context.Context, known cluster.Registration, sec
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	s.check(ctx, &status)
+	if status.Health == snapshot.Healthy {
+		s.checkIdentity(ctx, &status, known.UID)
+	}
 	if status.Health == snapshot.Healthy || status.Health == snapshot.HealthDenied {
 		o.checkLife(&status, life)
 	}
@@ -81,6 +85,19 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 	case len(missing) > 0:
 		status.Health = snapshot.HealthDegraded
 		status.Reason = fmt.Sprintf("the credential may not %s; run `meshctl cluster register` again", shorten(missing))
+	}
+}
+
+// checkIdentity compares the cluster with the registered one. Who may not ask is told so by
+// check.
+func (s *server) checkIdentity(ctx context.Context, status *ClusterStatus, registered types.UID) {
+	system, err := s.clientset.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		status.Health, status.Reason = snapshot.HealthDegraded, "which cluster it is: "+s.unreachable(ctx, err).Error()
+	case registered != "" && system.UID != registered:
+		status.Health = snapshot.HealthInvalid
+		status.Reason = (&cluster.OtherClusterError{Name: status.Name, Server: status.Server, Registered: registered, Actual: system.UID}).Error()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -142,7 +143,10 @@ func (s *server) known(ctx context.Context, namespace string) (map[string]cluste
 	for _, kc := range all {
 		secretName := kc.Spec.SecretName
 		orDefault(&secretName, kc.Name)
-		clusters[kc.Name] = cluster.Registration{Name: kc.Name, Domain: kc.Spec.ClusterDomain, SecretName: secretName}
+		clusters[kc.Name] = cluster.Registration{
+			Name: kc.Name, Domain: kc.Spec.ClusterDomain, SecretName: secretName,
+			UID: types.UID(kc.Annotations[cluster.UIDAnnotation]), Created: kc.CreationTimestamp.Time,
+		}
 	}
 	return cluster.Registrations(secrets, clusters), secrets, nil
 }

@@ -96,7 +96,7 @@ func assertStatus(t *testing.T, options registration.Options) {
 	status, ok := kc.Object["status"].(map[string]any)
 	require.True(t, ok)
 	assert.Equal(t, "gloo-mesh", status["namespace"])
-	assert.Len(t, status["policyRules"], len(registration.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write))))
+	assert.Len(t, status["policyRules"], len(registration.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)))+1, "and which cluster it is")
 }
 
 func TestRegisterTheManagementCluster(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -53,7 +54,15 @@ func RemoteRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
 
 // remoteRules are the rules granted today.
 func remoteRules() []rbacv1.PolicyRule {
-	return RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write))
+	return append(RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)), identityRule())
+}
+
+// identityRule allows to read which cluster it is, before anything else is read or written.
+func identityRule() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"namespaces"},
+		ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
+	}
 }
 
 // ownTokenRule allows a ServiceAccount to request a new token of its own, and
