@@ -2,12 +2,16 @@ package serve
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
@@ -16,6 +20,7 @@ import (
 type Clusters struct {
 	Source *watch.Source
 
+	namespace  string
 	management *rest.Config
 	registry   *cluster.Registry
 	// sink is nil where nothing is written.
@@ -24,6 +29,11 @@ type Clusters struct {
 	fence *fence
 	// written are the configurations that the sink has.
 	written map[string]*rest.Config
+
+	// refused are the Secrets that are not used; refusedChanged says that they changed.
+	refusedChanged chan struct{}
+	mu             sync.Mutex
+	refused        map[string]snapshot.Failure
 }
 
 // ClusterOptions configure Clusters.
@@ -49,7 +59,10 @@ func NewClusters(o ClusterOptions) (*Clusters, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Clusters{Source: source, management: o.Management, registry: registry, sink: o.Sink, fence: o.fence, written: map[string]*rest.Config{}}, nil
+	return &Clusters{
+		Source: source, namespace: o.Namespace, management: o.Management, registry: registry, sink: o.Sink, fence: o.fence, written: map[string]*rest.Config{},
+		refusedChanged: make(chan struct{}, 1), refused: map[string]snapshot.Failure{},
+	}, nil
 }
 
 // Run runs the registry, the Source and the Sink until ctx ends.
@@ -67,11 +80,36 @@ func (c *Clusters) Run(ctx context.Context) error {
 // Credentials returns the lifetimes of the stored credentials, ascending by cluster.
 func (c *Clusters) Credentials() []cluster.CredentialStatus { return c.registry.Credentials() }
 
+// Refused lists the Secrets that are not used, while what they led to before is.
+func (c *Clusters) Refused() []snapshot.Failure {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.refused))
+}
+
+// refuse notes why the Secret of a cluster is not used; nil if it is.
+func (c *Clusters) refuse(name string, why error) {
+	c.mu.Lock()
+	delete(c.refused, name)
+	if why != nil {
+		c.refused[name] = snapshot.Failure{
+			Ref:  snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.namespace, Name: name},
+			Code: snapshot.SecretRefused, Message: why.Error(),
+		}
+	}
+	c.mu.Unlock()
+	select {
+	case c.refusedChanged <- struct{}{}:
+	default:
+	}
+}
+
 // handler passes the registered clusters to the Source and the Sink.
 type handler struct{ *Clusters }
 
 // Set implements cluster.Handler.
 func (h handler) Set(m cluster.Connection) {
+	h.refuse(m.Name, m.Refused)
 	h.Source.Set(m.Name, m.Domain, m.Config, m.Err)
 	config := m.Config
 	if m.Err != nil {
@@ -91,6 +129,7 @@ func (h handler) Set(m cluster.Connection) {
 // Remove implements cluster.Handler.
 func (h handler) Remove(name string) {
 	delete(h.written, name)
+	h.refuse(name, nil)
 	h.Source.Remove(name)
 	if h.sink != nil {
 		h.sink.Remove(name)

@@ -184,15 +184,16 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// reportFailures passes the writes that failed from the Sink to the Source, as a
-// part of the next Input.
+// reportFailures passes the writes that failed, and the Secrets that are not used, to the
+// Source, as a part of the next Input.
 func (w *worker) reportFailures(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.sink.FailuresChanged():
-			w.clusters.Source.SetFailures(w.sink.Failures())
+		case <-w.clusters.refusedChanged:
 		}
+		w.clusters.Source.SetFailures(append(w.sink.Failures(), w.clusters.Refused()...))
 	}
 }

@@ -77,6 +77,9 @@ const (
 	// WithdrawalHeld: so much would be deleted without an edit that explains it that
 	// nothing is.
 	WithdrawalHeld Code = "WithdrawalHeld"
+	// SecretRefused: the Secret of a cluster leads to what is not known to be that cluster;
+	// what it led to before stays in use.
+	SecretRefused Code = "SecretRefused"
 	// PodsShared: AccessPolicies on another service over the same pods restrict whom one
 	// allows.
 	PodsShared Code = "PodsShared"

@@ -24,7 +24,7 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 	server := serverOf(in)
 	broken, held := map[string][]snapshot.Failure{}, map[string]string{}
 	for _, f := range in.Failures {
-		if f.Code == snapshot.WithdrawalHeld {
+		if f.Code == snapshot.SecretRefused || f.Code == snapshot.WithdrawalHeld && held[f.Ref.Name] == "" {
 			held[f.Ref.Name] = f.Message
 		}
 		if f.Code == snapshot.ObjectUnreadable && f.Ref.Cluster != "" {
@@ -57,7 +57,8 @@ func serverOf(in *snapshot.Input) *multiclusterv1alpha1.Server {
 	return &s
 }
 
-// clusterStatus says whether a cluster can be read, why nothing is deleted there, and
+// clusterStatus says whether a cluster can be read, why its Secret is not used or nothing
+// is deleted there, and
 // which of its objects cannot be processed.
 func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster, broken []snapshot.Failure, held string, server *multiclusterv1alpha1.Server) *snapshot.Status {
 	said := multiclusterv1alpha1.ClusterStatus{

@@ -74,6 +74,8 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 		hint = "make the cluster answer, or deregister it if it is gone for good: `meshctl cluster list` shows its state; or change the policy so that it needs nothing new there"
 	case snapshot.WithdrawalHeld:
 		hint = "look for what is missing: a control plane, Services, or objects of the management plane"
+	case snapshot.SecretRefused:
+		hint = "restore the Secret; `meshctl cluster list` shows where it leads"
 	case snapshot.ObjectUnreadable:
 		hint = "report this defect of meshctl with the log of `meshctl serve`, or undo the last edit of the object"
 	}
