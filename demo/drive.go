@@ -64,7 +64,7 @@ func (u *up) startServe(ctx context.Context) error {
 			Name: "meshctl serve", Path: u.opts.Meshctl,
 			// No debug endpoints: their users would need tokens, and another serve may
 			// use the default address.
-			Args: []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.state.Clusters[0], "--metrics-bind", u.state.Metrics, "--debug-bind="},
+			Args: []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.state.Clusters[0], "--metrics-bind", u.state.Metrics, "--debug-bind=", "--lease-duration=20s"},
 			Dir:  u.opts.Dir, Log: filepath.Join(u.opts.Dir, logsDir, "serve.log"),
 		})
 		if err != nil {

@@ -134,7 +134,7 @@ func (w *environment) startServe() {
 	w.t.Helper()
 	metrics, debug := sandboxtest.Address(w.t), sandboxtest.Address(w.t)
 	s := &server{log: &sandboxtest.Buffer{}, metrics: "http://" + metrics, debug: "http://" + debug, exited: make(chan error, 1)}
-	s.cmd = exec.Command(w.binary, "serve", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "--metrics-bind", metrics, "--debug-bind", debug)
+	s.cmd = exec.Command(w.binary, "serve", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "--metrics-bind", metrics, "--debug-bind", debug, "--lease-duration", "20s")
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(w.t, s.cmd.Start())

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -25,6 +26,8 @@ type Options struct {
 	MetricsBind string
 	DebugBind   string
 	LeaderElect bool
+	// LeaseDuration is how long a leader keeps the Lease without renewing it.
+	LeaseDuration time.Duration
 	// DisallowIntersecting refuses policies that users' own objects intersect with.
 	DisallowIntersecting bool
 	LogLevel             string
@@ -77,6 +80,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		Args:    cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts.Config = func() (*rest.Config, error) { return kube.Config(f) }
+			if opts.LeaseDuration < time.Second {
+				return cmdutil.FlagErrorf("--lease-duration must be at least 1s")
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -89,6 +95,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.MetricsBind, "metrics-bind", serve.DefaultMetricsBind, "`address` of the metrics and health endpoints; empty disables them")
 	flags.StringVar(&opts.DebugBind, "debug-bind", serve.DefaultDebugBind, "`address` of the debug endpoints, which need a token; empty disables them")
 	flags.BoolVar(&opts.LeaderElect, "leader-elect", true, "elect one instance with a Lease; the others stand by")
+	flags.DurationVar(&opts.LeaseDuration, "lease-duration", serve.DefaultLeaseDuration, "how long a leader that does not renew the Lease keeps it; longer survives longer stalls of the API server")
 	flags.BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject policies that intersect with hand-written objects of a mesh, instead of warning")
 	flags.StringVar(&opts.LogLevel, "log-level", "info", "minimum `level` of log messages: debug, info, warn, error")
 	flags.StringVar(&opts.LogFormat, "log-format", "auto", "log `format`: text, json, or auto (text on a terminal, json otherwise)")
@@ -119,7 +126,7 @@ func serveRun(ctx context.Context, opts *Options) error {
 	klog.SetSlogLogger(warnings)
 	return serve.Run(ctx, serve.Options{
 		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, DebugBind: opts.DebugBind,
-		LeaderElect: opts.LeaderElect, RefuseIntersecting: opts.DisallowIntersecting,
+		LeaderElect: opts.LeaderElect, LeaseDuration: opts.LeaseDuration, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,8 @@ import (
 
 func TestNewCmd(t *testing.T) {
 	t.Parallel()
-	defaults := Options{Version: "dev", Namespace: "gloo-mesh", MetricsBind: "127.0.0.1:9091", DebugBind: "127.0.0.1:9092", LeaderElect: true, LogLevel: "info", LogFormat: "auto"}
+	defaults := Options{Version: "dev", Namespace: "gloo-mesh", MetricsBind: "127.0.0.1:9091", DebugBind: "127.0.0.1:9092", LeaderElect: true,
+		LeaseDuration: 3500 * time.Millisecond, LogLevel: "info", LogFormat: "auto"}
 	cases := map[string]struct {
 		change      func(*Options)
 		wantContext string

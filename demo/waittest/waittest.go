@@ -10,7 +10,7 @@ import (
 
 // Limit bounds every wait of a test. A wait ends when its condition holds, so a
 // long limit only delays failures, while a short one fails on a busy machine.
-const Limit = 2*time.Minute
+const Limit = 10 * time.Minute
 
 // pause is the time between two checks of a condition.
 const pause = 5 * time.Millisecond

@@ -109,7 +109,7 @@ func (r *replica) ready(text string) bool {
 }
 
 // prompt is the Lease as it is by default.
-func prompt(o *Options) { o.lease = defaultLease }
+func prompt(o *Options) { o.lease = leaseFor(DefaultLeaseDuration) }
 
 const leads, standsBy = "ok\n", "ok: standing by"
 

@@ -32,7 +32,7 @@ func TestAPausedLeaderThatWakesUpWritesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		network := &arrivals{}
-		f := &fence{length: defaultLease.renew}
+		f := &fence{length: leaseFor(DefaultLeaseDuration).renew}
 		client, err := rest.HTTPClientFor(f.guard(&rest.Config{Host: "https://fake", Transport: network}))
 		require.NoError(t, err)
 		send := func(ctx context.Context, method string) error {
@@ -52,7 +52,7 @@ func TestAPausedLeaderThatWakesUpWritesNothing(t *testing.T) {
 		require.NoError(t, send(t.Context(), http.MethodDelete))
 
 		// The process is paused: no timer of it has fired when it sends what it had decided on.
-		time.Sleep(defaultLease.renew)
+		time.Sleep(leaseFor(DefaultLeaseDuration).renew)
 		network.methods = nil
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -38,6 +38,9 @@ type Options struct {
 	RefuseIntersecting bool
 	// LeaderElect makes this process wait for the Lease before it works.
 	LeaderElect bool
+	// LeaseDuration is how long a leader that does not renew the Lease keeps it; DefaultLeaseDuration
+	// if zero. Longer survives longer stalls of the API server, and replaces a killed leader later.
+	LeaseDuration time.Duration
 	// Log receives the log; slog.Default() if nil.
 	Log *slog.Logger
 	// UserAgent is sent to registered clusters; meshctl if empty.
@@ -63,9 +66,14 @@ type Options struct {
 // own clock, so clocks need not agree.
 type leaseTimes struct{ length, renew, retry time.Duration }
 
-// defaultLease replaces a leader that is killed within five seconds: length, twice 2.2
-// times retry, and the time to read all clusters.
-var defaultLease = leaseTimes{length: 3 * time.Second, renew: 2 * time.Second, retry: 250 * time.Millisecond}
+// DefaultLeaseDuration replaces a leader that is killed within five seconds: the duration,
+// twice 2.2 times retry, and the time to read all clusters.
+const DefaultLeaseDuration = 3500 * time.Millisecond
+
+// leaseFor derives the other durations from the first.
+func leaseFor(length time.Duration) leaseTimes {
+	return leaseTimes{length: length, renew: length * 5 / 7, retry: length / 16}
+}
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Management == nil {
@@ -74,7 +82,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Namespace = cmp.Or(o.Namespace, snapshot.DefaultNamespace)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	o.UserAgent = cmp.Or(o.UserAgent, "meshctl")
-	o.lease = cmp.Or(o.lease, defaultLease)
+	o.lease = cmp.Or(o.lease, leaseFor(cmp.Or(o.LeaseDuration, DefaultLeaseDuration)))
 	if o.identity == "" {
 		host, err := os.Hostname()
 		if err != nil {
