@@ -183,6 +183,7 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 	was := c.gate
 	c.gate = g
 	touched := c.want(d, made)
+	c.reconsider()
 	c.weigh()
 	switch {
 	case !g.open():

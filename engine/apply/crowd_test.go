@@ -21,12 +21,14 @@ func TestStatusesOfManyChangesAreWrittenOnce(t *testing.T) {
 		path := func(n int) string {
 			return fmt.Sprintf("/apis/networking.mesh.gloo.solo.io/v1/namespaces/ns/trafficpolicies/policy-%05d", n)
 		}
+		b.mu.Lock()
 		for n := range many {
 			response, err := b.store(http.MethodPatch, path(n), fmt.Appendf(nil,
 				`{"apiVersion":"networking.mesh.gloo.solo.io/v1","kind":"TrafficPolicy","metadata":{"name":"policy-%05d","namespace":"ns"}}`, n))
 			require.NoError(b, err)
 			require.NoError(b, response.Body.Close())
 		}
+		b.mu.Unlock()
 		statuses := func(from int) *snapshot.Output {
 			var list []*snapshot.Status
 			for n := from; n < many; n++ {

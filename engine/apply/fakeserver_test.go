@@ -234,6 +234,7 @@ func inBubble(t *testing.T, test func(*bubble)) {
 		test(&bubble{T: t, fakeServer: s, sink: sink})
 		cancel()
 		<-done
+		time.Sleep(time.Second) // requests that nobody waits for end
 	})
 }
 

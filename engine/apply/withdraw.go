@@ -168,6 +168,27 @@ func (c *cluster) live(of id) (live, bool) {
 	return l, exists
 }
 
+// reconsider lets go what was no longer wanted before, if an edit explains it now: a user
+// deletes the policy of a Service that is gone, or removes a mesh that is gone from its
+// VirtualMesh. Settings are about how much may go, so they explain nothing afterwards.
+func (c *cluster) reconsider() {
+	later := Edits{Objects: map[snapshot.Ref]bool{}}
+	for ref := range c.edits.Objects {
+		if ref.Kind != snapshot.Settings {
+			later.Objects[ref] = true
+		}
+	}
+	if len(later.Objects) == 0 {
+		return
+	}
+	for of, w := range c.pending {
+		if i := c.items[of]; i != nil && !w.explained && later.explain(i.lastParents) {
+			w.explained = true
+			c.enqueue(i, true)
+		}
+	}
+}
+
 // weigh decides whether so much would be deleted without an explanation that nothing is.
 func (c *cluster) weigh() {
 	if c.name == "" || c.conn == nil || c.edits.All {
@@ -262,11 +283,12 @@ func (c *cluster) edited(edits Edits, limits snapshot.Withdrawals) {
 	c.edits, c.limits = edits, limits
 }
 
-// braked reports whether nothing is deleted, which the next Output may end.
-func (c *cluster) braked() bool {
+// waiting reports whether an object stays that is no longer wanted, which the edits of
+// the next Output may end.
+func (c *cluster) waiting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.brake.Code != ""
+	return len(c.pending) > 0
 }
 
 // forgetWithdrawals forgets the objects of a cluster that is no longer registered.

@@ -79,7 +79,7 @@ func TestWhatIsMissingStaysForAWhile(t *testing.T) {
 	assert.True(t, w.exists(snapshot.AuthorizationPolicy, "service-1"))
 	r.ApplyEdited(limited(time.Hour, all[3:]...), edits(snapshot.AccessPolicy, w.namespace, "allow"))
 	w.eventually("it goes at once", func() bool { return !w.exists(snapshot.AuthorizationPolicy, "service-2") })
-	assert.True(t, w.exists(snapshot.AuthorizationPolicy, "service-1"), "nothing explained that yet")
+	w.eventually("what the edit explains goes, too, that was gone before", func() bool { return !w.exists(snapshot.AuthorizationPolicy, "service-1") })
 	assert.Empty(t, r.held())
 }
 
