@@ -20,7 +20,7 @@ func always(code int, message string) func(string) (int, string) {
 }
 
 // TestARefusedObjectThatChanges is not written more often because it changes: one timer
-// tries it again. What mends it is written within the bound, at once if it was quiet before.
+// tries it again. What fixes it is written within the bound, and at once after a quiet time.
 func TestARefusedObjectThatChanges(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bubble) {
@@ -43,7 +43,7 @@ func TestARefusedObjectThatChanges(t *testing.T) {
 		assert.LessOrEqual(b, b.count(), 10)
 
 		b.answers(always(0, ""))
-		b.sink.Apply(policies(1, "mended"))
+		b.sink.Apply(policies(1, "fixed"))
 		time.Sleep(40 * time.Second)
 		assert.Equal(b, 1, b.count(), "within the bound")
 		assert.Empty(b, b.sink.Failures())

@@ -172,7 +172,7 @@ func (g *guard) ask(ctx context.Context, token string, asked authorizationv1.Non
 }
 
 // unanswered says why the API server could not be asked. The caller is unknown, and
-// is not told the name of this process or the address of the API server.
+// must not learn the name of this process or the address of the API server.
 func unanswered(err error) string {
 	if apierrors.IsForbidden(err) {
 		return "tokens cannot be checked: meshctl serve may not create tokenreviews and subjectaccessreviews on the management cluster; " + reviewsNeeded
