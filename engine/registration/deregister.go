@@ -102,7 +102,8 @@ func (d *deregistration) preflight(ctx context.Context) error {
 	case errors.As(d.remoteErr, &wrong):
 		return d.remoteErr
 	case !d.registered() && !d.traces(ctx):
-		return &NotRegisteredError{Name: d.Name, Namespace: d.MgmtNamespace}
+		return &NotRegisteredError{Name: d.Name, Namespace: d.MgmtNamespace,
+			Hint: "give --remote-context to clean up what an earlier registration left on the cluster itself"}
 	case d.remoteErr == nil:
 		d.remoteErr = d.remote.require(ctx, d.remoteAccess())
 	}

@@ -57,16 +57,21 @@ func (e *ForeignObjectError) Error() string {
 	return fmt.Sprintf("%s: %s exists and was not created by meshctl; %s", e.Server, e.Object, e.Hint)
 }
 
-// NotRegisteredError says that there is nothing to deregister.
+// NotRegisteredError says that no cluster of a name is registered.
 type NotRegisteredError struct {
 	Name      string
 	Namespace string
+	// Hint is a further next step; optional.
+	Hint string
 }
 
 func (e *NotRegisteredError) Error() string {
-	return fmt.Sprintf("cluster %s is not registered: there is neither a Secret nor a KubernetesCluster of that name in namespace %s; "+
-		"`meshctl cluster list` shows the names (give --remote-context to clean up what an earlier registration left on the cluster itself)",
-		e.Name, e.Namespace)
+	text := fmt.Sprintf("cluster %s is not registered: there is neither a Secret nor a KubernetesCluster of that name in namespace %s; "+
+		"`meshctl cluster list` shows the names", e.Name, e.Namespace)
+	if e.Hint != "" {
+		text += " (" + e.Hint + ")"
+	}
+	return text
 }
 
 // WrongClusterError says that a context is that of a cluster other than the one

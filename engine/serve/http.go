@@ -65,25 +65,18 @@ func (h *health) healthz(w http.ResponseWriter, _ *http.Request) {
 // readyz succeeds after the first translation, or while another replica leads and
 // this one stands by; in both cases only while the management cluster answers.
 func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
-	other, away := h.leader.other.Load(), h.leader.away.Load()
-	broken, frozen, held, unread := h.broken(), h.frozen(), h.held(), h.unread()
+	leading, other, away := h.leader.leading.Load(), h.leader.other.Load(), h.leader.away.Load()
+	reason := ""
+	if leading {
+		reason = h.obstacle()
+	}
 	switch {
 	case away != nil:
 		writeText(w, http.StatusServiceUnavailable, "not ready: "+*away)
-	case h.leader.leading.Load() && frozen != nil:
-		writeText(w, http.StatusServiceUnavailable, "not ready: nothing is changed: "+*frozen)
-	case h.leader.leading.Load() && broken != nil && *broken == "":
-		writeText(w, http.StatusServiceUnavailable, "not ready: translation fails; the log has the reason")
-	case h.leader.leading.Load() && broken != nil:
-		writeText(w, http.StatusServiceUnavailable, "not ready: translation fails with these objects, which have no effect: "+*broken)
-	case h.leader.leading.Load() && held != "":
-		writeText(w, http.StatusServiceUnavailable, "not ready: nothing is deleted in "+held)
-	case h.leader.leading.Load() && h.state() != nil && unread != "":
-		writeText(w, http.StatusServiceUnavailable, "not ready: "+unread)
-	case h.leader.leading.Load() && h.state() != nil:
+	case reason != "":
+		writeText(w, http.StatusServiceUnavailable, "not ready: "+reason)
+	case leading:
 		writeText(w, http.StatusOK, "ok")
-	case h.leader.leading.Load():
-		writeText(w, http.StatusServiceUnavailable, "not ready: "+h.waiting())
 	case other != nil:
 		writeText(w, http.StatusOK, "ok: standing by; the leader is "+*other)
 	default:
@@ -91,29 +84,35 @@ func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// broken names the objects with which the translation panics; nil for none.
-func (h *health) broken() *string {
-	if l := h.loop(); l != nil {
-		return l.broken.Load()
+// obstacle is why a leader is not ready; empty if it is.
+func (h *health) obstacle() string {
+	l := h.loop()
+	if l == nil {
+		return h.waiting()
 	}
-	return nil
-}
-
-// frozen is why nothing is translated; nil if it is.
-func (h *health) frozen() *string {
-	if l := h.loop(); l != nil {
-		return l.frozen.Load()
+	if frozen := l.frozen.Load(); frozen != nil {
+		return "nothing is changed: " + *frozen
 	}
-	return nil
-}
-
-// held names the clusters in which nothing is deleted until an administrator says so;
-// empty if there are none.
-func (h *health) held() string {
-	state := h.state()
+	switch broken := l.broken.Load(); {
+	case broken == nil:
+	case *broken == "":
+		return "translation fails; the log has the reason"
+	default:
+		return "translation fails with these objects, which have no effect: " + *broken
+	}
+	state := l.state.Load()
 	if state == nil {
-		return ""
+		return h.waiting()
 	}
+	if held := heldIn(state); held != "" {
+		return "nothing is deleted in " + held
+	}
+	return h.unread()
+}
+
+// heldIn names the clusters in which nothing is deleted until an administrator says so;
+// empty if there are none.
+func heldIn(state *snapshot.State) string {
 	var out []string
 	for _, f := range state.Input.Failures {
 		if f.Code == snapshot.WithdrawalHeld {
