@@ -44,6 +44,8 @@ type cluster struct {
 	outages  map[area]*outage
 	// problem is the failure of the cluster as a whole; zero if none.
 	problem snapshot.Failure
+	// met is what is said about other management planes; zero if there are none.
+	met snapshot.Failure
 	// unmet is the failure of what is not written until the cluster answers; zero if
 	// everything is.
 	unmet  snapshot.Failure
@@ -108,7 +110,7 @@ func (c *cluster) connect(cfg *rest.Config) {
 	time.AfterFunc(listPatience, func() { c.overdue(conn) })
 	for _, kind := range c.kinds {
 		conn.group.Go(func() {
-			conn.watch(ctx, kind, &store{connection: conn, kind: kind, cluster: c.name, owner: c.Namespace, to: c})
+			conn.watch(ctx, kind, &store{connection: conn, kind: kind, cluster: c.name, plane: c.plane(), to: c})
 		})
 	}
 }
@@ -122,7 +124,7 @@ func (c *cluster) disconnect() {
 	c.conn, c.next = nil, nil
 	c.forgive()
 	c.flush()
-	c.problem, c.unmet = snapshot.Failure{}, snapshot.Failure{}
+	c.problem, c.unmet, c.met = snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}
 	clear(c.failures)
 	c.notifyFailures()
 }
@@ -335,7 +337,7 @@ func (c *cluster) sweepGarbage() {
 
 // garbage reports whether an object that no part wants is to be deleted.
 func (c *cluster) garbage(of id, l live) bool {
-	if of.kind.Info().Access&snapshot.Write == 0 || !l.ours || !l.here || l.going {
+	if of.kind.Info().Access&snapshot.Write == 0 || !l.ours || !l.here && !c.stray(l) || l.going {
 		return false
 	}
 	if !c.conn.kinds[of.kind].current() {

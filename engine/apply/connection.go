@@ -53,10 +53,11 @@ func (c *connection) close() {
 
 // store passes what a reflector sees to the listener.
 type store struct {
-	connection     *connection
-	kind           snapshot.Kind
-	cluster, owner string
-	to             listener
+	connection *connection
+	kind       snapshot.Kind
+	cluster    string
+	plane      snapshot.Plane
+	to         listener
 }
 
 // Add implements cache.ReflectorStore.
@@ -92,7 +93,7 @@ func (s *store) live(o *observed) live {
 	if o.err != nil {
 		s.to.incomparable(s.id(o), o.err)
 	}
-	return o.live(s.kind, s.cluster, s.owner)
+	return o.live(s.kind, s.cluster, s.plane)
 }
 
 func (s *store) id(o *observed) id {

@@ -82,11 +82,14 @@ func newBody(of id, version string) body {
 
 // objectBody is the apply document of an object in a cluster, with the labels
 // by which the sink recognizes it.
-func objectBody(of id, version string, c *snapshot.Content, cluster, owner string) ([]byte, error) {
+func objectBody(of id, version string, c *snapshot.Content, cluster string, plane snapshot.Plane) ([]byte, error) {
 	b := newBody(of, version)
-	b.Metadata.Labels = make(map[string]string, len(c.Labels)+2)
+	b.Metadata.Labels = make(map[string]string, len(c.Labels)+3)
 	maps.Copy(b.Metadata.Labels, c.Labels)
-	b.Metadata.Labels[ownerLabel(of.kind)] = owner
+	b.Metadata.Labels[ownerLabel(of.kind)] = plane.Namespace
+	if plane.ID != "" && ownerLabel(of.kind) == snapshot.NetworkingOwnerLabel {
+		b.Metadata.Labels[snapshot.PlaneLabel] = plane.ID
+	}
 	b.Metadata.Labels[snapshot.ClusterLabel] = cluster
 	b.Metadata.Annotations = c.Annotations
 	b.Spec = c.Spec

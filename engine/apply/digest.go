@@ -105,7 +105,7 @@ func appendFloat(buf []byte, v float64) []byte {
 func appendStrings(buf []byte, values map[string]string) []byte {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		switch key {
-		case snapshot.DiscoveryOwnerLabel, snapshot.NetworkingOwnerLabel, snapshot.ClusterLabel:
+		case snapshot.DiscoveryOwnerLabel, snapshot.NetworkingOwnerLabel, snapshot.PlaneLabel, snapshot.ClusterLabel:
 			continue
 		}
 		buf = strconv.AppendQuote(buf, key)

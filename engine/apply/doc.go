@@ -12,6 +12,7 @@
 //	digest.go      digests, by which objects are compared
 //	diff.go        what changes from one Output to the next
 //	unmet.go       what does not hold yet in a cluster that does not answer
+//	planes.go      what another management plane wrote, or we for another cluster
 //	withdraw.go    when objects that are no longer wanted are deleted
 //	item.go        what is wanted for one object; content.go, its content
 //	queue.go       the order of writes

@@ -61,9 +61,29 @@ func reason(err error) string {
 // slowMessage is the failure of a write that got no answer.
 const slowMessage = "the API server did not answer in time; check whether an admission webhook of the cluster hangs"
 
-func foreignMessage(k snapshot.Kind, owner string) string {
+// foreignMessage is about an object that another management plane wrote or, if that is
+// zero, a user.
+func foreignMessage(k snapshot.Kind, other snapshot.Plane, owner string) string {
+	if other != (snapshot.Plane{}) {
+		return fmt.Sprintf("an object of this name is that of %s, so it is left as it is; only one of the two can have it: "+
+			"rename what it follows from, or deregister the cluster from one of them", planeName(other))
+	}
 	return fmt.Sprintf("an object of this name exists that is not ours (its label %s is not %q), so it is left as it is; "+
 		"rename or delete it, and ours is written", ownerLabel(k), owner)
+}
+
+// planeName describes another management plane.
+func planeName(p snapshot.Plane) string {
+	if p.ID == "" {
+		return fmt.Sprintf("the management plane in a namespace %s", p.Namespace)
+	}
+	return fmt.Sprintf("the management plane %s (in a namespace %s)", p.ID, p.Namespace)
+}
+
+// strayMessage is about an object that belongs to a cluster of another name.
+func strayMessage(source, cluster string) string {
+	return fmt.Sprintf("an object of this name was written for cluster %s (its label %s), and it is not known whether that is another cluster than %s, "+
+		"so it is left as it is; `meshctl cluster list` shows which of the two cannot be identified", source, snapshot.ClusterLabel, cluster)
 }
 
 func absentMessage(k snapshot.Kind) string {

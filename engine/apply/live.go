@@ -19,6 +19,7 @@ func (c *cluster) changed(conn *connection, of id, l live, deleted bool) {
 		return
 	}
 	defer c.unlock()
+	c.meet()
 	c.check(of)
 }
 
@@ -28,6 +29,7 @@ func (c *cluster) replaced(conn *connection, kind snapshot.Kind, list map[id]liv
 	defer c.unlock()
 	current := conn.kinds[kind].current()
 	changed := conn.replace(kind, list, version)
+	c.meet()
 	switch {
 	case conn == c.next:
 		c.promote()
@@ -67,6 +69,7 @@ func (c *cluster) promote() {
 	c.forgive()
 	c.Log.Debug("cluster connected", "cluster", c.name, "objects", len(c.conn.objects))
 	c.awaitCluster()
+	c.meet()
 	c.sweep(true)
 }
 

@@ -20,18 +20,23 @@ func (i id) ref(cluster string) snapshot.Ref {
 type live struct {
 	version      uint64
 	spec, status digest
-	// source is the cluster label of a discovered object.
+	// source is the cluster in which a discovered object was found. Of another object it
+	// is the one that its label names, if it is not this cluster.
 	source string
-	// ours: the owner label is this management plane's. here: the cluster label
-	// is this cluster's. going: it is being deleted.
-	ours, here, going bool
+	// other is another management plane that wrote it; zero if none did.
+	other snapshot.Plane
+	// ours: the labels are this management plane's. marked: they have its identity, too.
+	// here: the cluster label is this cluster's. going: it is being deleted.
+	ours, marked, here, going bool
 }
 
 // mirror is what exists in one cluster, of the kinds that the sink writes.
 // It has no lock of its own.
 type mirror struct {
 	objects map[id]live
-	kinds   map[snapshot.Kind]*kindState
+	// others counts the objects of other management planes.
+	others map[snapshot.Plane]int
+	kinds  map[snapshot.Kind]*kindState
 }
 
 // kindState says whether the mirror of a kind is complete.
@@ -53,7 +58,7 @@ func (s *kindState) settled() bool { return s.listed || s.absent || s.refused !=
 func (s *kindState) current() bool { return s.listed && !s.absent && s.refused == "" }
 
 func newMirror(kinds []snapshot.Kind) mirror {
-	m := mirror{objects: map[id]live{}, kinds: map[snapshot.Kind]*kindState{}}
+	m := mirror{objects: map[id]live{}, others: map[snapshot.Plane]int{}, kinds: map[snapshot.Kind]*kindState{}}
 	for _, k := range kinds {
 		m.kinds[k] = &kindState{}
 	}
@@ -80,10 +85,10 @@ func (m *mirror) event(of id, l live, deleted bool) bool {
 		return false
 	}
 	if deleted {
-		delete(m.objects, of)
+		m.take(of)
 		return exists
 	}
-	m.objects[of] = l
+	m.put(of, l)
 	return true
 }
 
@@ -91,7 +96,7 @@ func (m *mirror) event(of id, l live, deleted bool) bool {
 // it is ignored: the object may be deleted again.
 func (m *mirror) written(of id, l live) {
 	if l.version > m.kinds[of.kind].seen {
-		m.objects[of] = l
+		m.put(of, l)
 	}
 }
 
@@ -103,13 +108,13 @@ func (m *mirror) replace(kind snapshot.Kind, list map[id]live, version uint64) [
 	var changed []id
 	for of, l := range m.objects {
 		if _, still := list[of]; of.kind == kind && !still && l.version <= version {
-			delete(m.objects, of)
+			m.take(of)
 			changed = append(changed, of)
 		}
 	}
 	for of, l := range list {
 		if known, exists := m.objects[of]; !exists || known.version < l.version {
-			m.objects[of] = l
+			m.put(of, l)
 			changed = append(changed, of)
 		}
 	}
@@ -122,7 +127,7 @@ func (m *mirror) forget(kind snapshot.Kind) {
 	state.listed, state.absent, state.refused = false, true, ""
 	for of := range m.objects {
 		if of.kind == kind {
-			delete(m.objects, of)
+			m.take(of)
 		}
 	}
 }

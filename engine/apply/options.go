@@ -14,6 +14,9 @@ type Options struct {
 	// Namespace is that of the management plane: the value of the owner labels of
 	// all objects that the sink writes and deletes. Default: snapshot.DefaultNamespace.
 	Namespace string
+	// PlaneID is the identity of the management plane. If it is empty, the namespace alone
+	// says whose an object is.
+	PlaneID string
 	// Log receives one line a batch, and one for each new failure. Default: slog.Default().
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none are registered.
@@ -35,6 +38,11 @@ type Options struct {
 	Pace Pace
 	// OnChange, if set, is called with each ChangeSet, from several goroutines.
 	OnChange func(ChangeSet)
+}
+
+// plane is whose objects are written and deleted.
+func (o *Options) plane() snapshot.Plane {
+	return snapshot.Plane{Namespace: o.Namespace, ID: o.PlaneID}
 }
 
 const (

@@ -48,7 +48,7 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 		subresource = "status"
 		document, err = statusBody(of, version, do.value)
 	} else {
-		document, err = objectBody(of, version, do.content.Content, cluster, s.Namespace)
+		document, err = objectBody(of, version, do.content.Content, cluster, s.plane())
 	}
 	if err != nil {
 		return response{class: refused, err: err}
@@ -64,7 +64,7 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 		}
 		return r
 	}
-	return response{created: code == http.StatusCreated, live: o.live(of.kind, cluster, s.Namespace)}
+	return response{created: code == http.StatusCreated, live: o.live(of.kind, cluster, s.plane())}
 }
 
 // send sends a patch and decodes the answer.

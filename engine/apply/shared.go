@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // shared is what all clusters of a sink use.
@@ -15,6 +17,9 @@ type shared struct {
 	// failuresChanged holds a value while nobody has read the failures since they
 	// changed.
 	failuresChanged chan struct{}
+
+	// uids are the identities of the registered clusters.
+	uids atomic.Pointer[map[string]types.UID]
 
 	// publishing counts calls of publish that have not returned.
 	publishing atomic.Int32

@@ -34,11 +34,15 @@ type requests struct {
 	configs map[string]*rest.Config
 	output  *snapshot.Output
 	edits   Edits
+	// identified: the identities of clusters changed.
+	identified bool
 	// running: a turn has taken requests and is not done.
 	running bool
 }
 
-func (r *requests) empty() bool { return len(r.configs) == 0 && r.output == nil && !r.running }
+func (r *requests) empty() bool {
+	return len(r.configs) == 0 && r.output == nil && !r.identified && !r.running
+}
 
 // New prepares a Sink. It does nothing until Run.
 func New(o Options) *Sink {
@@ -127,6 +131,13 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 		} else if c := s.clusters[name]; c != nil {
 			c.disconnect()
 			s.shared.notifyFailures()
+		}
+	}
+	if todo.identified {
+		for _, c := range s.clusters {
+			c.mu.Lock()
+			c.sweep(false)
+			c.unlock()
 		}
 	}
 	if todo.output != nil {

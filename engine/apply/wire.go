@@ -121,15 +121,27 @@ type observedList struct {
 func (l *observedList) DeepCopyObject() runtime.Object { return l }
 
 // live is what the mirror keeps of o.
-func (o *observed) live(kind snapshot.Kind, cluster, owner string) live {
+func (o *observed) live(kind snapshot.Kind, cluster string, plane snapshot.Plane) live {
 	at, named := o.Labels[snapshot.ClusterLabel]
-	return live{
+	l := live{
 		version: version(o.ResourceVersion), spec: o.spec, status: o.status,
-		source: o.Labels[snapshot.DiscoveryClusterLabel],
-		ours:   o.Labels[ownerLabel(kind)] == owner,
-		here:   named && at == cluster,
-		going:  o.DeletionTimestamp != nil,
+		here:  named && at == cluster,
+		going: o.DeletionTimestamp != nil,
 	}
+	if ownerLabel(kind) == snapshot.DiscoveryOwnerLabel {
+		l.source, l.marked = o.Labels[snapshot.DiscoveryClusterLabel], true
+		l.ours = o.Labels[snapshot.DiscoveryOwnerLabel] == plane.Namespace
+		return l
+	}
+	l.ours = plane.Owns(o.Labels)
+	l.marked = l.ours && o.Labels[snapshot.PlaneLabel] == plane.ID
+	if !l.here {
+		l.source = at
+	}
+	if owner := o.Labels[snapshot.NetworkingOwnerLabel]; named && owner != "" && !l.ours {
+		l.other = snapshot.Plane{Namespace: owner, ID: o.Labels[snapshot.PlaneLabel]}
+	}
+	return l
 }
 
 // version is a resource version as a number; versions of one cluster compare.

@@ -125,14 +125,16 @@ func (c *cluster) decide(i *item, first bool) step {
 	case !state.listed:
 		return step{} // the list will bring it up again
 	case exists && !l.ours:
-		return step{verb: fail, code: snapshot.ForeignObject, message: foreignMessage(i.id.kind, c.Namespace)}
+		return step{verb: fail, code: snapshot.ForeignObject, message: foreignMessage(i.id.kind, l.other, c.Namespace)}
+	case exists && l.source != "" && c.name != "" && !c.stray(l):
+		return step{verb: fail, code: snapshot.ForeignObject, message: strayMessage(l.source, c.name)}
 	}
 	target := c.target(i)
 	wanted, err := target.get()
 	switch {
 	case err != nil:
 		return step{verb: fail, code: snapshot.WriteFailed, message: "cannot be written as JSON: " + err.Error(), err: err}
-	case exists && l.here && (l.spec == wanted || i.settled == pair{wanted, l.spec}):
+	case exists && l.here && l.marked && (l.spec == wanted || i.settled == pair{wanted, l.spec}):
 		c.found(i, target)
 		if target != i.content {
 			c.block(i)
@@ -317,8 +319,10 @@ func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 	case c.unmet.Code != "":
 		out = append(out, c.unmet)
 	}
-	if c.brake.Code != "" {
-		out = append(out, c.brake)
+	for _, f := range []snapshot.Failure{c.brake, c.met} {
+		if f.Code != "" {
+			out = append(out, f)
+		}
 	}
 	return slices.AppendSeq(out, maps.Values(c.failures))
 }

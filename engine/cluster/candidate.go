@@ -88,6 +88,15 @@ func (e *entry) expected() types.UID {
 	return ""
 }
 
+// identity is the identity that the server told when it was last connected; empty if it
+// told none.
+func (e *entry) identity() types.UID {
+	if e.unknown {
+		return ""
+	}
+	return e.seen
+}
+
 // acceptFor returns what decides for a client of e whether it is the right cluster.
 func (r *Registry) acceptFor(e *entry) func(string, types.UID) error {
 	return func(server string, uid types.UID) error {
@@ -97,12 +106,16 @@ func (r *Registry) acceptFor(e *entry) func(string, types.UID) error {
 		if uid == "" {
 			if !e.unknown {
 				e.unknown = true
+				r.notify()
 				r.log.Warn("the credential may not get the namespace kube-system, so nobody notices if its server becomes another cluster; run `meshctl cluster register` again",
 					"cluster", name)
 			}
 			return nil
 		}
-		e.unknown = false
+		if e.unknown {
+			e.unknown = false
+			r.notify()
+		}
 		if want := e.expected(); want != "" && want != uid {
 			return &OtherClusterError{Name: name, Server: server, Registered: want, Actual: uid}
 		}

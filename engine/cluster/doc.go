@@ -18,6 +18,7 @@
 //	identity.go    asking a server which cluster it is, before each connection
 //	candidate.go   which clusters are used, and what a changed Secret leads to
 //	renew.go       renewing tokens
+//	plane.go       the identity of the management plane
 //	client.go      a client with a token that can be replaced
 //	credential.go  the content of a kubeconfig, and the lifetime of its token
 //	kubeconfig.go  the allow-list

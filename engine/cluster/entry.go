@@ -147,10 +147,10 @@ func (r *Registry) connect(name string) (Connection, bool) {
 		now.Err = r.mistaken(e)
 	}
 	if now.Err == nil {
-		now.Config, now.Refused = e.client.Config, e.next.refusal()
+		now.Config, now.UID, now.Refused = e.client.Config, e.identity(), e.next.refusal()
 	}
 	e.connection = now
-	if before.Name != "" && now.Domain == before.Domain && now.Config == before.Config && sameText(now.Err, before.Err) && sameText(now.Refused, before.Refused) {
+	if before.Name != "" && now.Domain == before.Domain && now.Config == before.Config && now.UID == before.UID && sameText(now.Err, before.Err) && sameText(now.Refused, before.Refused) {
 		return now, false
 	}
 	switch {

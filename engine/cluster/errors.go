@@ -70,3 +70,12 @@ type NotSwitchedError struct{ Reason string }
 func (e *NotSwitchedError) Error() string {
 	return "its Secret is not used, and the previous connection stays in use: " + e.Reason
 }
+
+// BrokenPlaneError says that the stored identity of the management plane in a namespace is
+// not one. Nothing is written then: it could be something that belongs to another.
+type BrokenPlaneError struct{ Namespace string }
+
+func (e *BrokenPlaneError) Error() string {
+	return fmt.Sprintf("ConfigMap %s/%s: its key %s is no identity of a management plane; restore it, "+
+		"or delete it if this management plane was never moved here from another cluster", e.Namespace, PlaneName, planeKey)
+}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -32,6 +33,9 @@ type Connection struct {
 	// renewed token takes effect in it while it is in use. It is another
 	// pointer only if the server or its CA is another. Nil if Err is set.
 	Config *rest.Config
+	// UID is that of its namespace kube-system, as its server said when it was connected;
+	// empty before, and if the credential may not read it.
+	UID types.UID
 	// Err says why the cluster cannot be reached at all: its credential is
 	// broken or missing, or it leads to a cluster that has another name already. The
 	// cluster is still registered: it is frozen, not gone.
@@ -44,7 +48,7 @@ type Connection struct {
 // Handler is called for registered clusters that are added, changed and removed:
 // one call after the other, from one goroutine. It must not block.
 type Handler interface {
-	// Set adds a cluster, or changes its Domain, Config, Err or Refused.
+	// Set adds a cluster, or changes its Domain, Config, UID, Err or Refused.
 	Set(Connection)
 	// Remove removes a cluster that has neither a Secret nor a KubernetesCluster.
 	Remove(name string)

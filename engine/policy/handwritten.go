@@ -40,10 +40,10 @@ func sameHandWritten(a, b *snapshot.Cluster) bool {
 		snapshot.SameSlice(a.ServiceEntries, b.ServiceEntries) && snapshot.SameSlice(a.AuthorizationPolicies, b.AuthorizationPolicies) && snapshot.SameSlice(a.Sidecars, b.Sidecars) && a.Domain == b.Domain
 }
 
-// newHandWritten leaves out what meshctl generated. Namespace is that of the management
-// plane.
-func newHandWritten(c *snapshot.Cluster, namespace string) *handWritten {
-	isHandWritten := func(o metav1.Object) bool { return !snapshot.IsGenerated(o.GetLabels(), namespace, c.Name) }
+// newHandWritten leaves out what the management plane generated. What another one did is
+// like what users write.
+func newHandWritten(c *snapshot.Cluster, plane snapshot.Plane) *handWritten {
+	isHandWritten := func(o metav1.Object) bool { return !plane.Generated(o.GetLabels(), c.Name) }
 	h := &handWritten{
 		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
 	}
@@ -137,7 +137,7 @@ func (r *reconciler) updateHandWritten(in *snapshot.Input) {
 			r.handWritten[c.Name] = was
 			continue
 		}
-		r.handWritten[c.Name] = newHandWritten(c, in.Management.Namespace)
+		r.handWritten[c.Name] = newHandWritten(c, in.Management.Plane())
 		changed = changed || was != nil || !sameHandWritten(c, &snapshot.Cluster{Domain: c.Domain})
 	}
 	r.handWrittenChanged = changed

@@ -16,18 +16,21 @@ import (
 // Only what would be collected as garbage if it were not ours is left out.
 func TestNoLabelHidesAnObject(t *testing.T) {
 	t.Parallel()
-	owner, at := snapshot.NetworkingOwnerLabel, snapshot.ClusterLabel
+	owner, at, plane := snapshot.NetworkingOwnerLabel, snapshot.ClusterLabel, snapshot.PlaneLabel
 	for name, c := range map[string]struct {
 		labels map[string]string
 		hidden bool
 	}{
-		"no labels":             {nil, false},
-		"ours":                  {map[string]string{owner: "mgmt", at: "west"}, true},
-		"another owner":         {map[string]string{owner: "another", at: "west"}, false},
-		"no owner's name":       {map[string]string{owner: "", at: "west"}, false},
-		"our name, no cluster":  {map[string]string{owner: "mgmt"}, false},
-		"our name, another one": {map[string]string{owner: "mgmt", at: "east"}, false},
-		"only the cluster":      {map[string]string{at: "west"}, false},
+		"no labels":              {nil, false},
+		"ours":                   {map[string]string{owner: "mgmt", at: "west"}, true},
+		"ours, marked":           {map[string]string{owner: "mgmt", at: "west", plane: "p1"}, true},
+		"another plane's":        {map[string]string{owner: "mgmt", at: "west", plane: "p2"}, false},
+		"a plane without a name": {map[string]string{owner: "mgmt", at: "west", plane: ""}, false},
+		"another owner":          {map[string]string{owner: "another", at: "west"}, false},
+		"no owner's name":        {map[string]string{owner: "", at: "west"}, false},
+		"our name, no cluster":   {map[string]string{owner: "mgmt"}, false},
+		"our name, another one":  {map[string]string{owner: "mgmt", at: "east"}, false},
+		"only the cluster":       {map[string]string{at: "west"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +43,7 @@ func TestNoLabelHidesAnObject(t *testing.T) {
 				ServiceEntries:        []*istionetworkingv1.ServiceEntry{{ObjectMeta: meta, Spec: networking.ServiceEntry{Hosts: hosts}}},
 				AuthorizationPolicies: []*istiosecurityv1.AuthorizationPolicy{{ObjectMeta: meta}},
 				Sidecars:              []*istionetworkingv1.Sidecar{{ObjectMeta: meta}},
-			}, "mgmt")
+			}, snapshot.Plane{Namespace: "mgmt", ID: "p1"})
 			seen := len(hand.virtualServices.matching(hosts[0])) + len(hand.destinationRules.matching(hosts[0])) + len(hand.serviceEntries.named(hosts[0])) +
 				len(hand.authorizationPolicies["shop"]) + len(hand.sidecars["shop"])
 			assert.Equal(t, map[bool]int{true: 0, false: 5}[c.hidden], seen)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/apply"
@@ -27,8 +28,10 @@ type Clusters struct {
 	sink *apply.Sink
 	// fence is what writes go through; nil if there is none.
 	fence *fence
-	// written are the configurations that the sink has.
-	written map[string]*rest.Config
+	// written are the configurations that the sink has, and identities what is known of
+	// all registered clusters.
+	written    map[string]*rest.Config
+	identities map[string]types.UID
 
 	// refused are the Secrets that are not used; refusedChanged says that they changed.
 	refusedChanged chan struct{}
@@ -61,6 +64,7 @@ func NewClusters(o ClusterOptions) (*Clusters, error) {
 	}
 	return &Clusters{
 		Source: source, namespace: o.Namespace, management: o.Management, registry: registry, sink: o.Sink, fence: o.fence, written: map[string]*rest.Config{},
+		identities:     map[string]types.UID{},
 		refusedChanged: make(chan struct{}, 1), refused: map[string]snapshot.Failure{},
 	}, nil
 }
@@ -111,6 +115,7 @@ type handler struct{ *Clusters }
 func (h handler) Set(m cluster.Connection) {
 	h.refuse(m.Name, m.Refused)
 	h.Source.Set(m.Name, m.Domain, m.Config, m.Err)
+	h.identify(m.Name, func() { h.identities[m.Name] = m.UID })
 	config := m.Config
 	if m.Err != nil {
 		config = nil
@@ -126,9 +131,19 @@ func (h handler) Set(m cluster.Connection) {
 	h.sink.Set(m.Name, h.fence.guard(config))
 }
 
+// identify passes on the identities of the registered clusters if one changes.
+func (h handler) identify(name string, change func()) {
+	before, known := h.identities[name]
+	change()
+	if now, still := h.identities[name]; h.sink != nil && (now != before || known != still) {
+		h.sink.Identify(maps.Clone(h.identities))
+	}
+}
+
 // Remove implements cluster.Handler.
 func (h handler) Remove(name string) {
 	delete(h.written, name)
+	h.identify(name, func() { delete(h.identities, name) })
 	h.refuse(name, nil)
 	h.Source.Remove(name)
 	if h.sink != nil {

@@ -10,6 +10,7 @@
 //
 //	run.go       connecting the parts; starting and stopping them
 //	options.go   options and defaults
+//	plane.go     the identity of the management plane
 //	clusters.go  the registered clusters, for the Source and the Sink
 //	loop.go      one translation after another
 //	quarantine.go  objects with which the translation panics

@@ -86,7 +86,7 @@ func newEditor(t *testing.T, config *rest.Config, client *kube.Client) *editor {
 	e := &editor{t: t, client: client, dynamic: api, log: &sandboxtest.Buffer{}, ended: make(chan error, 1)}
 	o, err := Options{Management: config, Log: slog.New(slog.NewTextHandler(e.log, nil))}.withDefaults()
 	require.NoError(t, err)
-	e.worker, err = newWorker(o, nil, newMetrics(prometheus.NewRegistry(), "test"))
+	e.worker, err = newWorker(o, "", nil, newMetrics(prometheus.NewRegistry(), "test"))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { e.ended <- e.worker.run(ctx) }()

@@ -25,7 +25,11 @@ func Look(ctx context.Context, o Options) (*snapshot.Input, error) {
 	if err := watch.CheckCRDs(ctx, o.Management); err != nil {
 		return nil, err
 	}
-	options := o.clusters(nil, nil)
+	id, err := lookUpPlaneID(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	options := o.clusters(id, nil, nil)
 	options.Statuses = true
 	clusters, err := NewClusters(options)
 	if err != nil {

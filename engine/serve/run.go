@@ -52,7 +52,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer stop()
 	return lead(ctx, o, &leader, func(ctx context.Context, f *fence) error {
-		w, err := newWorker(o, f, metrics)
+		id, err := planeID(ctx, o, f)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		w, err := newWorker(o, id, f, metrics)
 		if err != nil {
 			return err
 		}
@@ -120,9 +124,9 @@ func (w *worker) unread() string {
 	return w.clusters.Source.ManagementReason()
 }
 
-// newWorker connects the parts. It does no I/O. All that they write goes through the
+// newWorker connects the parts of a management plane with an identity. It does no I/O. All that they write goes through the
 // fence, if there is one.
-func newWorker(o Options, f *fence, m *metrics) (*worker, error) {
+func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	o.Management = f.guard(o.Management)
 	w := &worker{options: o, metrics: prometheus.NewRegistry()}
 	why := &cause{}
@@ -131,9 +135,9 @@ func newWorker(o Options, f *fence, m *metrics) (*worker, error) {
 		return nil, err
 	}
 	w.sink = apply.New(apply.Options{
-		Namespace: o.Namespace, Log: why.logger(o.Log), Registerer: w.metrics, OnChange: w.recorder.record,
+		Namespace: o.Namespace, PlaneID: id, Log: why.logger(o.Log), Registerer: w.metrics, OnChange: w.recorder.record,
 	})
-	if w.clusters, err = NewClusters(o.clusters(w.sink, f)); err != nil {
+	if w.clusters, err = NewClusters(o.clusters(id, w.sink, f)); err != nil {
 		return nil, err
 	}
 	if w.renewer, err = cluster.NewRenewer(w.clusters.registry, o.Management, nil, o.Log); err != nil {
@@ -146,12 +150,12 @@ func newWorker(o Options, f *fence, m *metrics) (*worker, error) {
 	return w, nil
 }
 
-// clusters returns the options to connect clusters; sink is nil to write nothing, and f if
+// clusters returns the options to connect clusters for a management plane with an identity; sink is nil to write nothing, and f if
 // there is no fence.
-func (o Options) clusters(sink *apply.Sink, f *fence) ClusterOptions {
+func (o Options) clusters(id string, sink *apply.Sink, f *fence) ClusterOptions {
 	return ClusterOptions{
 		Options: watch.Options{
-			Management: o.Management, Namespace: o.Namespace, Log: o.Log, ProbeInterval: o.probeInterval,
+			Management: o.Management, Namespace: o.Namespace, PlaneID: id, Log: o.Log, ProbeInterval: o.probeInterval,
 			RefuseIntersecting: o.RefuseIntersecting, Version: o.Version,
 		},
 		UserAgent: o.UserAgent, Sink: sink, fence: f,

@@ -80,6 +80,8 @@ const (
 	// SecretRefused: the Secret of a cluster leads to what is not known to be that cluster;
 	// what it led to before stays in use.
 	SecretRefused Code = "SecretRefused"
+	// AnotherPlane: another management plane writes to the same cluster.
+	AnotherPlane Code = "AnotherPlane"
 	// PodsShared: AccessPolicies on another service over the same pods restrict whom one
 	// allows.
 	PodsShared Code = "PodsShared"

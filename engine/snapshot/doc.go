@@ -12,6 +12,7 @@
 //   - plan.go: State, Plan, and the verdicts on policies; mesh.go, destination.go,
 //     access.go, virtualdestination.go and dependency.go: the parts of a Plan
 //   - support.go: what a kind of mesh can express
+//   - plane.go: whose objects are ours
 //   - output.go: Output; issue.go and codes.go: Issue; labels.go: what generated
 //     objects are labelled with
 //   - list.go: long lists that share their unchanged pieces; derived.go: lists

@@ -110,6 +110,8 @@ type Management struct {
 	// Namespace is where discovered objects live and the value of owner
 	// labels: gloo-mesh unless installed elsewhere.
 	Namespace string
+	// PlaneID is the identity of the management plane; empty if it is not known.
+	PlaneID string
 
 	// Meshes, Workloads and Destinations are the discovered objects as stored,
 	// with their statuses. They are used instead of clusters that cannot be read.

@@ -10,6 +10,9 @@ const (
 	// NetworkingOwnerLabel is on every translated object; its value is the
 	// management namespace.
 	NetworkingOwnerLabel = "owner.networking.mesh.gloo.solo.io"
+	// PlaneLabel is on every translated object: the identity of the management plane
+	// that wrote it. Objects that versions before had written do not have it.
+	PlaneLabel = "plane.multicluster.solo.io"
 	// ClusterLabel is on every object written: the cluster written to, empty
 	// on the management plane.
 	ClusterLabel = "cluster.multicluster.solo.io"
@@ -23,12 +26,3 @@ const (
 	// FieldManager is the name under which objects are applied.
 	FieldManager = "meshctl"
 )
-
-// IsGenerated reports whether an object of a cluster with such labels is one that
-// meshctl wrote there, for the management plane in a namespace. Others may carry any of
-// the labels: only one that has both is deleted unless it is wanted, so that nobody
-// hides an object by labelling it.
-func IsGenerated(labels map[string]string, namespace, cluster string) bool {
-	at, named := labels[ClusterLabel]
-	return labels[NetworkingOwnerLabel] == namespace && named && at == cluster
-}

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -22,19 +23,17 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 		states[c.Name] = c
 	}
 	server := serverOf(in)
-	broken, held := map[string][]snapshot.Failure{}, map[string]string{}
+	failures := map[string]clusterFailures{}
 	for _, f := range in.Failures {
-		if f.Code == snapshot.SecretRefused || f.Code == snapshot.WithdrawalHeld && held[f.Ref.Name] == "" {
-			held[f.Ref.Name] = f.Message
-		}
-		if f.Code == snapshot.ObjectUnreadable && f.Ref.Cluster != "" {
-			broken[f.Ref.Cluster] = append(broken[f.Ref.Cluster], f)
-		}
+		name := cmp.Or(f.Ref.Cluster, f.Ref.Name)
+		known := failures[name]
+		known.add(f)
+		failures[name] = known
 	}
 	before := *s
 	now := make(clusterStatuses, 0, len(in.Management.KubernetesClusters))
 	for i, o := range in.Management.KubernetesClusters {
-		status := clusterStatus(o, states[o.Name], broken[o.Name], held[o.Name], server)
+		status := clusterStatus(o, states[o.Name], failures[o.Name], server)
 		if i < len(before) && reflect.DeepEqual(before[i], status) {
 			status = before[i]
 		}
@@ -57,10 +56,29 @@ func serverOf(in *snapshot.Input) *multiclusterv1alpha1.Server {
 	return &s
 }
 
-// clusterStatus says whether a cluster can be read, why its Secret is not used or nothing
-// is deleted there, and
-// which of its objects cannot be processed.
-func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster, broken []snapshot.Failure, held string, server *multiclusterv1alpha1.Server) *snapshot.Status {
+// clusterFailures are the failures that concern one cluster as a whole.
+type clusterFailures struct {
+	// held is why its Secret is not used, or nothing is deleted there.
+	held string
+	// met are other management planes that write there.
+	met string
+	// broken are its objects that cannot be processed.
+	broken []snapshot.Failure
+}
+
+func (c *clusterFailures) add(f snapshot.Failure) {
+	switch {
+	case f.Code == snapshot.SecretRefused, f.Code == snapshot.WithdrawalHeld && c.held == "":
+		c.held = f.Message
+	case f.Code == snapshot.AnotherPlane:
+		c.met = f.Message
+	case f.Code == snapshot.ObjectUnreadable && f.Ref.Cluster != "":
+		c.broken = append(c.broken, f)
+	}
+}
+
+// clusterStatus says whether a cluster can be read, and what else concerns all of it.
+func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster, failures clusterFailures, server *multiclusterv1alpha1.Server) *snapshot.Status {
 	said := multiclusterv1alpha1.ClusterStatus{
 		State: multiclusterv1alpha1.ClusterStateAccepted, ObservedGeneration: o.Generation, Owner: clusterOwner,
 	}
@@ -72,13 +90,16 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 		if c.Reason != "" {
 			said.Message += ": " + c.Reason
 		}
-	case held != "":
-		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, held
-	case len(broken) > 0:
-		said.Message = clip(fmt.Sprintf("%s: %s", broken[0].Ref, broken[0].Message))
-		if more := len(broken) - 1; more > 0 {
+	case failures.held != "":
+		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, failures.held
+	case len(failures.broken) > 0:
+		first := failures.broken[0]
+		said.Message = clip(fmt.Sprintf("%s: %s", first.Ref, first.Message))
+		if more := len(failures.broken) - 1; more > 0 {
 			said.Message += fmt.Sprintf("; and %d more objects", more)
 		}
+	default:
+		said.Message = failures.met
 	}
 	return &snapshot.Status{
 		Ref:   snapshot.RefOf(snapshot.KubernetesCluster, o),

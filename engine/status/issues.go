@@ -66,7 +66,7 @@ func frozenIssue(namespace string, c *snapshot.Cluster) snapshot.Issue {
 }
 
 func failureIssue(f snapshot.Failure) snapshot.Issue {
-	hint := "fix what the API server reports; the write is retried"
+	hint, severity := "fix what the API server reports; the write is retried", snapshot.Error
 	switch f.Code {
 	case snapshot.ForeignObject:
 		hint = "rename or delete it, or exclude the service from the policies"
@@ -74,12 +74,14 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 		hint = "make the cluster answer, or deregister it if it is gone for good: `meshctl cluster list` shows its state; or change the policy so that it needs nothing new there"
 	case snapshot.WithdrawalHeld:
 		hint = "look for what is missing: a control plane, Services, or objects of the management plane"
+	case snapshot.AnotherPlane:
+		hint, severity = "`kubectl get virtualservices,serviceentries,authorizationpolicies -A -L "+snapshot.PlaneLabel+"` shows whose objects are there", snapshot.Warning
 	case snapshot.SecretRefused:
 		hint = "restore the Secret; `meshctl cluster list` shows where it leads"
 	case snapshot.ObjectUnreadable:
 		hint = "report this defect of meshctl with the log of `meshctl serve`, or undo the last edit of the object"
 	}
-	return snapshot.Issue{Code: f.Code, Severity: snapshot.Error, Ref: f.Ref, Message: f.Message, Hint: hint}
+	return snapshot.Issue{Code: f.Code, Severity: severity, Ref: f.Ref, Message: f.Message, Hint: hint}
 }
 
 // noEffect is the message for kinds that are stored but not translated.

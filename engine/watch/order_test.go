@@ -121,7 +121,7 @@ func randomEvents(t *testing.T, r *rand.Rand, in *snapshot.Input) []sentEvent {
 // isSelected reports whether an API server sends the object: the feeds of the
 // kinds of meshes ask for those that others wrote.
 func isSelected(in *snapshot.Input, ref snapshot.Ref, object snapshot.APIObject) bool {
-	return ref.Cluster == "" || !snapshot.IsGenerated(object.GetLabels(), in.Management.Namespace, ref.Cluster)
+	return ref.Cluster == "" || !in.Management.Plane().Generated(object.GetLabels(), ref.Cluster)
 }
 
 // feeds are those of all clusters of an Input, without API servers.
@@ -143,7 +143,7 @@ func newFeeds(t *testing.T, in *snapshot.Input) *feeds {
 	f.management, err = newManagementCache(config, scheme.New(), in.Management.Namespace, withoutStatuses, func() {})
 	require.NoError(t, err)
 	for _, c := range in.Clusters {
-		p, err := newManagedCache(config, scheme.New(), in.Management.Namespace, &snapshot.Cluster{Name: c.Name}, func() {})
+		p, err := newManagedCache(config, scheme.New(), in.Management.Plane(), &snapshot.Cluster{Name: c.Name}, func() {})
 		require.NoError(t, err)
 		f.clusters = append(f.clusters, p)
 		f.filled = append(f.filled, snapshot.Cluster{Name: c.Name, Domain: c.Domain, Sync: c.Sync, Reason: c.Reason, WebhooksUnknown: c.WebhooksUnknown})

@@ -14,8 +14,8 @@ import (
 // sessionSettings are the same for all sessions of a Source.
 type sessionSettings struct {
 	scheme *runtime.Scheme
-	// namespace is that of the management plane.
-	namespace string
+	// plane is the management plane, whose own objects are not read.
+	plane snapshot.Plane
 	// probeInterval is the pause between two probes of the API server.
 	probeInterval time.Duration
 	// probeTimeout is how long the API server may take to answer one.
@@ -44,7 +44,7 @@ type session struct {
 func (s *session) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		seed, _ := s.cluster.current()
-		cache, err := newManagedCache(s.config, s.scheme, s.namespace, seed, s.cluster.onChange)
+		cache, err := newManagedCache(s.config, s.scheme, s.plane, seed, s.cluster.onChange)
 		if err != nil {
 			// The configuration itself is unusable; only another one can help.
 			s.cluster.freeze(s, kube.Reason(s.config.Host, err))

@@ -25,6 +25,9 @@ type Options struct {
 	// Namespace holds registrations and discovered objects;
 	// snapshot.DefaultNamespace if empty.
 	Namespace string
+	// PlaneID is the identity of the management plane, by which the objects that it wrote
+	// are known; empty if any management plane in a namespace of this name will do.
+	PlaneID string
 	// RegistrySynced is closed once Set was called for every cluster that was
 	// registered at the start. There is no Input before, since a cluster that is
 	// not in it counts as removed. Nil means that there is nothing to wait for.
@@ -98,7 +101,7 @@ func New(o Options) (*Source, error) {
 		return nil, err
 	}
 	s.management.log, s.management.silence = o.Log, o.Silence
-	s.input.management.Namespace = o.Namespace
+	s.input.management.Namespace, s.input.management.PlaneID = o.Namespace, o.PlaneID
 	return s, nil
 }
 
@@ -146,7 +149,7 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 	c := s.clusters[name]
 	if c == nil {
 		settings := sessionSettings{
-			scheme: s.scheme, namespace: s.options.Namespace,
+			scheme: s.scheme, plane: snapshot.Plane{Namespace: s.options.Namespace, ID: s.options.PlaneID},
 			probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout, silence: s.options.Silence,
 		}
 		c = newClusterState(name, settings, s.options.Log, s.notify)

@@ -215,7 +215,7 @@ func TestNodesKeepTheHintOfKind(t *testing.T) {
 func TestPlanesFillEveryList(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	managed, err := newManagedCache(config, scheme.New(), "gloo-mesh", &snapshot.Cluster{}, func() {})
+	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, func() {})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, listed(&snapshot.Cluster{}), kindsOf(managed.feeds))
 	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})

@@ -1,0 +1,82 @@
+package apply
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file is about objects with our kind of labels that are not ours, or not those of the
+// cluster that they are in.
+
+// put enters what exists.
+func (m *mirror) put(of id, l live) {
+	m.take(of)
+	m.objects[of] = l
+	if l.other != (snapshot.Plane{}) {
+		m.others[l.other]++
+	}
+}
+
+// take removes what does not exist any more.
+func (m *mirror) take(of id) {
+	other := m.objects[of].other
+	delete(m.objects, of)
+	if m.others[other]--; m.others[other] <= 0 {
+		delete(m.others, other)
+	}
+}
+
+// meet reports the other management planes that write to the cluster. Both go on: neither
+// changes an object that the other wrote.
+func (c *cluster) meet() {
+	message := ""
+	if c.conn != nil && len(c.conn.others) > 0 {
+		others := slices.SortedFunc(maps.Keys(c.conn.others), func(a, b snapshot.Plane) int {
+			return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Namespace, b.Namespace))
+		})
+		names := make([]string, 0, len(others))
+		for _, p := range others {
+			names = append(names, planeName(p))
+		}
+		message = fmt.Sprintf("%s also writes to this cluster; the objects of both stay, and the mesh decides which of them applies; "+
+			"deregister the cluster from one of them, unless they configure different services", strings.Join(names, ", "))
+	}
+	if c.met.Message == message {
+		return
+	}
+	c.met = snapshot.Failure{}
+	if message != "" {
+		c.met = snapshot.Failure{
+			Ref:  snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
+			Code: snapshot.AnotherPlane, Message: message,
+		}
+		c.Log.Warn("another management plane writes to a cluster", "cluster", c.name, "reason", message)
+	}
+	c.notifyFailures()
+}
+
+// Identify sets the UIDs of the registered clusters, as their servers say who they are;
+// empty where that is not known. An object that we wrote under the name of one cluster and
+// that is in another is deleted only where both are known.
+func (s *Sink) Identify(uids map[string]types.UID) {
+	s.shared.uids.Store(&uids)
+	s.request(func(r *requests) { r.identified = true })
+}
+
+// stray reports whether an object that names another cluster is known to be in the wrong one.
+func (c *cluster) stray(l live) bool {
+	known := c.uids.Load()
+	if known == nil || !l.marked || c.PlaneID == "" || l.source == "" || c.name == "" {
+		return false
+	}
+	here := (*known)[c.name]
+	there, registered := (*known)[l.source]
+	return here != "" && (!registered || there != "" && there != here)
+}
