@@ -122,9 +122,9 @@ func ruleAccesses(rules []rbacv1.PolicyRule) []access {
 }
 
 // grantAccess is what a caller needs to hand out the rules: nothing if the
-// verbs escalate and bind allow it, else every one of the rules themselves.
-func (s *server) grantAccess(ctx context.Context, rules []rbacv1.PolicyRule) ([]access, error) {
-	missing, err := missingAccess(ctx, s.clientset, clusterRoles.access("", RoleName).each("escalate", "bind"))
+// verbs escalate and bind allow it for the role, else every one of the rules themselves.
+func (s *server) grantAccess(ctx context.Context, role string, rules []rbacv1.PolicyRule) ([]access, error) {
+	missing, err := missingAccess(ctx, s.clientset, clusterRoles.access("", role).each("escalate", "bind"))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: asking what you may do: %w", s.label, err)

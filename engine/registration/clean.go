@@ -43,12 +43,14 @@ func (s *server) stored(ctx context.Context, secret *corev1.Secret, userAgent st
 func (d *deregistration) accessObjects() (bindings, rest []*object) {
 	own := TokenRoleName(d.Name)
 	bindings = []*object{
-		{resource: clusterRoleBindings, name: BindingName(d.Name)},
+		{resource: clusterRoleBindings, name: BindingName(d.Name, d.plane.ID)},
+		{resource: clusterRoleBindings, name: oldBindingName(d.Name)},
 		{resource: roleBindings, namespace: d.RemoteNamespace, name: own},
 		{resource: roles, namespace: d.RemoteNamespace, name: own},
 	}
 	rest = []*object{
-		{resource: clusterRoles, name: RoleName},
+		{resource: clusterRoles, name: RoleName(d.plane.ID)},
+		{resource: clusterRoles, name: oldRoleName},
 		{resource: serviceAccounts, namespace: d.RemoteNamespace, name: d.Name},
 	}
 	return bindings, rest
@@ -97,9 +99,15 @@ func (d *deregistration) collectTranslated(ctx context.Context) error {
 	if d.serving(ctx) {
 		quiet = quietWhileServed
 	}
-	changes, err := d.remote.collect(ctx, translatedKinds(), translatedSelector(d.MgmtNamespace, d.Name), quiet)
-	d.report.add(changes...)
-	return err
+	for _, selector := range translatedSelectors(d.plane, d.Name) {
+		changes, err := d.remote.collect(ctx, translatedKinds(), selector, quiet)
+		d.report.add(changes...)
+		if err != nil {
+			return err
+		}
+		quiet = 0 // nothing of versions before is written any more
+	}
+	return nil
 }
 
 // remove deletes an object that meshctl created; others are kept and noted.
@@ -112,8 +120,12 @@ func (d *deregistration) remove(ctx context.Context, o *object) error {
 		d.report.note(fmt.Sprintf("%s on %s is kept: it was not created by meshctl", o.describe(), d.remote.label))
 		return nil
 	}
+	if !isOf(found, d.plane, string(d.management.uid)) || o.name == oldBindingName(d.Name) && !boundTo(found, d.RemoteNamespace, d.Name) {
+		d.report.note(fmt.Sprintf("%s on %s is kept: it is that of another management plane", o.describe(), d.remote.label))
+		return nil
+	}
 	if o.resource == clusterRoles {
-		used, err := d.roleUsed(ctx)
+		used, err := d.remote.roleUsed(ctx, o.name)
 		if err != nil || used {
 			return err
 		}
@@ -123,14 +135,14 @@ func (d *deregistration) remove(ctx context.Context, o *object) error {
 	return err
 }
 
-// roleUsed reports whether another registration of the cluster has the role.
-func (d *deregistration) roleUsed(ctx context.Context) (bool, error) {
-	list, err := d.remote.clientset.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+// roleUsed reports whether a ClusterRole is bound to anybody.
+func (s *server) roleUsed(ctx context.Context, role string) (bool, error) {
+	list, err := s.clientset.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return false, fmt.Errorf("%s: listing ClusterRoleBindings: %w", d.remote.label, err)
+		return false, fmt.Errorf("%s: listing ClusterRoleBindings: %w", s.label, err)
 	}
 	for i := range list.Items {
-		if list.Items[i].RoleRef.Name == RoleName {
+		if list.Items[i].RoleRef.Name == role {
 			return true, nil
 		}
 	}

@@ -23,9 +23,11 @@ const (
 	quietWhileServed = 2 * time.Second
 )
 
-// translatedSelector selects what a management plane wrote to a cluster.
-func translatedSelector(mgmtNamespace, cluster string) string {
-	return labels.Set{snapshot.NetworkingOwnerLabel: mgmtNamespace, snapshot.ClusterLabel: cluster}.String()
+// translatedSelectors select what a management plane wrote to a cluster: with its identity,
+// and what versions before wrote without one.
+func translatedSelectors(plane snapshot.Plane, cluster string) []string {
+	set := labels.Set{snapshot.NetworkingOwnerLabel: plane.Namespace, snapshot.ClusterLabel: cluster}.String()
+	return []string{set + "," + snapshot.PlaneLabel + "=" + plane.ID, set + ",!" + snapshot.PlaneLabel}
 }
 
 // discoveredSelector selects what was discovered in a cluster.

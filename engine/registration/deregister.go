@@ -13,6 +13,7 @@ import (
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // DefaultServeWait is how long a running serve is given to collect what leads
@@ -47,6 +48,7 @@ type DeregisterOptions struct {
 type deregistration struct {
 	DeregisterOptions
 	management *server
+	plane      snapshot.Plane
 	// remote is nil if the cluster cannot be reached; then remoteErr says why.
 	remote    *server
 	remoteErr error
@@ -121,6 +123,7 @@ func (d *deregistration) managementAccess() []access {
 	for _, k := range discoveredKinds() {
 		wanted = append(wanted, kindResource(k).access(ns, "").each("list", "delete")...)
 	}
+	wanted = append(wanted, configMaps.access(ns, cluster.PlaneName).each("get")...)
 	record := configMaps.access(ns, LeftoverName(d.Name)).each("get", "delete")
 	if d.Force {
 		record = configMaps.access(ns, LeftoverName(d.Name)).each("get", "create", "patch", "delete")
@@ -130,6 +133,9 @@ func (d *deregistration) managementAccess() []access {
 
 func (d *deregistration) look(ctx context.Context) error {
 	var err error
+	if d.plane, err = d.management.plane(ctx, d.MgmtNamespace); err != nil {
+		return err
+	}
 	if d.cluster, err = d.management.getKubernetesCluster(ctx, d.MgmtNamespace, d.Name); err != nil {
 		return err
 	}
@@ -207,7 +213,7 @@ func (d *deregistration) traces(ctx context.Context) bool {
 		return false
 	}
 	account, err := d.remote.get(ctx, serviceAccounts, d.RemoteNamespace, d.Name)
-	return err == nil && account != nil && account.GetAnnotations()[ManagementUIDAnnotation] == string(d.management.uid)
+	return err == nil && account != nil && account.GetAnnotations()[ManagementUIDAnnotation] != "" && isOf(account, d.plane, string(d.management.uid))
 }
 
 // run removes everything, the credentials first.

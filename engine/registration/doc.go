@@ -16,6 +16,7 @@
 //	preflight.go   what is checked before the first write
 //	address.go     the address and the certificate to store
 //	remote.go      objects on the registered cluster
+//	planes.go      other management planes on the same cluster
 //	rules.go       the permissions granted there
 //	management.go  objects on the management cluster
 //	crds.go        installing and upgrading the custom resource types

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -56,7 +57,7 @@ func (d *deregistration) elsewhere(ctx context.Context) {
 // of which that is not known.
 func (d *deregistration) leading(ctx context.Context, others []other) (left int, failed []string) {
 	for _, o := range others {
-		n, err := o.leadingTo(ctx, d.MgmtNamespace, d.Name)
+		n, err := o.leadingTo(ctx, d.plane, d.Name)
 		if err != nil {
 			failed = append(failed, o.name)
 		}
@@ -105,13 +106,14 @@ func (d *deregistration) others(ctx context.Context) (reached []other, unreadabl
 }
 
 // leadingTo counts the objects that federate services of a cluster.
-func (o other) leadingTo(ctx context.Context, mgmtNamespace, cluster string) (int, error) {
+func (o other) leadingTo(ctx context.Context, plane snapshot.Plane, cluster string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	n := 0
 	for _, k := range translatedKinds() {
-		err := o.each(ctx, kindResource(k), translatedSelector(mgmtNamespace, o.name), func(m *metav1.PartialObjectMetadata) {
-			if strings.HasSuffix(m.Annotations[snapshot.FederationAnnotation], "."+cluster) {
+		selector := labels.Set{snapshot.NetworkingOwnerLabel: plane.Namespace, snapshot.ClusterLabel: o.name}.String()
+		err := o.each(ctx, kindResource(k), selector, func(m *metav1.PartialObjectMetadata) {
+			if plane.Owns(m.Labels) && strings.HasSuffix(m.Annotations[snapshot.FederationAnnotation], "."+cluster) {
 				n++
 			}
 		})

@@ -87,3 +87,16 @@ func (e *WrongClusterError) Error() string {
 	return fmt.Sprintf("%s is not the cluster registered as %s: its kube-system namespace has UID %s, the registered one has %s; use the right --remote-context",
 		e.Server, e.Name, e.Actual, e.Registered)
 }
+
+// OldPlaneError says that a management plane has registered the cluster whose version takes
+// all objects of management planes in a namespace of the same name for its own.
+type OldPlaneError struct {
+	Server string
+	// Name is what it calls the cluster; Account is the ServiceAccount of its registration.
+	Name, Account string
+}
+
+func (e *OldPlaneError) Error() string {
+	return fmt.Sprintf("%s: another management plane, of an older version, has registered it as %s (ServiceAccount %s), and may delete what others write; "+
+		"upgrade it and run `meshctl cluster register` there again, or deregister the cluster there", e.Server, e.Name, e.Account)
+}

@@ -31,8 +31,9 @@ func (d *deregistration) commands() []string {
 	}
 	for _, k := range translatedKinds() {
 		r := kindResource(k)
-		out = append(out, fmt.Sprintf("%s delete %s.%s --all-namespaces --selector %s", kubectl, r.Resource, r.Group,
-			translatedSelector(d.MgmtNamespace, d.Name)))
+		for _, selector := range translatedSelectors(d.plane, d.Name) {
+			out = append(out, fmt.Sprintf("%s delete %s.%s --all-namespaces --selector '%s'", kubectl, r.Resource, r.Group, selector))
+		}
 	}
 	for _, o := range slices.Backward(rest) {
 		out = append(out, kubectl+" delete "+kubectlName(o))

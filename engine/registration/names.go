@@ -3,9 +3,6 @@ package registration
 import "time"
 
 const (
-	// RoleName is the ClusterRole on every registered cluster, shared by all
-	// registrations there.
-	RoleName = "gloomesh-remote-access"
 	// DefaultTokenTTL is the lifetime asked for; the API server may grant less.
 	DefaultTokenTTL = 24 * time.Hour
 	// MinTokenTTL is the shortest lifetime that API servers grant.
@@ -30,9 +27,19 @@ const (
 // conditions there: one manager's apply drops what it no longer names.
 const statusManager = "meshctl-registration"
 
-// BindingName is the ClusterRoleBinding of a registration.
-func BindingName(cluster string) string {
-	return cluster + "-gloomesh-remote-access-clusterrole-binding"
+// oldRoleName is the ClusterRole that all management planes shared; see RoleName.
+const oldRoleName = "gloomesh-remote-access"
+
+// RoleName is the ClusterRole of a management plane on a cluster: two of different versions
+// need different permissions.
+func RoleName(planeID string) string { return oldRoleName + "-" + planeID }
+
+// BindingName is the ClusterRoleBinding of a registration by a management plane.
+func BindingName(cluster, planeID string) string { return cluster + "-" + RoleName(planeID) }
+
+// oldBindingName is what BindingName was when the management planes shared a ClusterRole.
+func oldBindingName(cluster string) string {
+	return cluster + "-" + oldRoleName + "-clusterrole-binding"
 }
 
 // TokenRoleName is the Role, and the RoleBinding, by which a registration may

@@ -42,6 +42,9 @@ func (r *registration) preflight(ctx context.Context) error {
 	if err := r.checkForeign(ctx); err != nil {
 		return err
 	}
+	if err := r.checkPlanes(ctx); err != nil {
+		return err
+	}
 	return r.checkTaken(ctx)
 }
 
@@ -61,14 +64,20 @@ func (r *registration) lookAtManagement(ctx context.Context) error {
 	if r.missing.crds, err = r.management.outdatedCRDs(ctx); err != nil {
 		return err
 	}
+	if err := r.lookUpIdentity(ctx); err != nil {
+		return err
+	}
 	record, err := r.management.get(ctx, configMaps, r.MgmtNamespace, LeftoverName(r.Name))
 	r.leftovers = record != nil && record.GetLabels()[LeftoverLabel] == r.Name && record.GetAnnotations()[cluster.UIDAnnotation] == string(r.remote.uid)
 	return unlessForbidden(err)
 }
 
 func (r *registration) lookAtRemote(ctx context.Context) (err error) {
-	r.missing.remoteNamespace, err = r.remote.lacksNamespace(ctx, r.RemoteNamespace)
-	return err
+	if r.missing.remoteNamespace, err = r.remote.lacksNamespace(ctx, r.RemoteNamespace); err != nil {
+		return err
+	}
+	r.old, err = r.remote.oldObjects(ctx, r.Name, r.RemoteNamespace)
+	return unlessForbidden(err)
 }
 
 func (s *server) lacksNamespace(ctx context.Context, name string) (bool, error) {
@@ -94,6 +103,11 @@ func (r *registration) managementAccess() []access {
 	for _, crd := range r.missing.crds {
 		wanted = append(wanted, applyVerbs(crdResource.access("", crd.name))...)
 	}
+	identity := configMaps.access(r.MgmtNamespace, cluster.PlaneName)
+	wanted = append(wanted, identity.each("get")...)
+	if r.missing.identity {
+		wanted = append(wanted, configMaps.access(r.MgmtNamespace, "").each("create")...)
+	}
 	wanted = append(wanted, applyVerbs(secrets.access(r.MgmtNamespace, r.Name))...)
 	wanted = append(wanted, applyVerbs(kubernetesClusters.access(r.MgmtNamespace, r.Name))...)
 	wanted = append(wanted, kubernetesClusters.access(r.MgmtNamespace, "").each("list")...)
@@ -116,10 +130,14 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 	for _, o := range r.remoteObjects() {
 		wanted = append(wanted, applyVerbs(o.access(o.namespace, o.name))...)
 	}
+	for _, o := range r.old {
+		wanted = append(wanted, o.access("", o.name).each("delete")...)
+	}
+	wanted = append(wanted, clusterRoleBindings.access("", "").each("list")...)
 	token := serviceAccounts.access(r.RemoteNamespace, r.Name)
 	token.resource += "/token"
 	wanted = append(wanted, token.each("create")...)
-	grants, err := r.remote.grantAccess(ctx, remoteRules())
+	grants, err := r.remote.grantAccess(ctx, RoleName(r.plane.ID), remoteRules())
 	if err != nil {
 		return err
 	}
@@ -133,14 +151,10 @@ func (r *registration) checkForeign(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if found == nil {
-			continue
-		}
-		owner := found.GetAnnotations()[ManagementUIDAnnotation]
-		if o.resource == serviceAccounts && owner != "" && owner != string(r.management.uid) {
+		if found != nil && !r.wrote(found) {
 			return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
-				"another management plane has registered it under this name (%s has a different %s); choose another name or another --remote-namespace",
-				o.describe(), ManagementUIDAnnotation)}
+				"another management plane has registered it under this name (%s is that of %s); choose another name or another --remote-namespace",
+				o.describe(), planeOf(found))}
 		}
 	}
 	return nil

@@ -164,7 +164,7 @@ func TestRegisterKeepsVerifyingAtAnotherAddress(t *testing.T) {
 	report, err := registration.Register(t.Context(), registration.Options{
 		Name: "elsewhere", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "elsewhere", RemoteNamespace: "elsewhere", APIServerAddress: address})
 	require.NoError(t, err)
-	require.Len(t, report.Notes, 1)
+	require.NotEmpty(t, report.Notes)
 	assert.Contains(t, report.Notes[0], "tls-server-name")
 	stored, err := cluster.ParseKubeconfig(sandboxtest.Secret(t, config, "elsewhere", "elsewhere").Data["kubeconfig"])
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // registration is one run of Register.
@@ -17,9 +18,12 @@ type registration struct {
 	// What preflight finds out.
 	endpoint *cluster.Credential
 	secret   *corev1.Secret
-	missing  struct {
-		managementNamespace, remoteNamespace bool
-		crds                                 []*object
+	plane    snapshot.Plane
+	// old are objects of names that registrations before had.
+	old     []*object
+	missing struct {
+		managementNamespace, remoteNamespace, identity bool
+		crds                                           []*object
 	}
 	leftovers bool
 
@@ -49,8 +53,10 @@ func (r *registration) write(ctx context.Context) error {
 	steps := []func(context.Context) error{
 		r.writeCRDs,
 		r.writeNamespaces,
+		r.writeIdentity,
 		r.writeRemote,
 		r.writeCredential,
+		r.removeOld,
 		r.writeKubernetesCluster,
 		r.forgetLeftovers,
 	}
@@ -88,6 +94,22 @@ func (r *registration) writeNamespaces(ctx context.Context) error {
 		return err
 	}
 	return r.apply(ctx, r.remote, r.remoteNamespaceObject())
+}
+
+// writeIdentity stores the identity of the management plane with its first cluster.
+func (r *registration) writeIdentity(ctx context.Context) error {
+	if !r.missing.identity {
+		return nil
+	}
+	id, err := cluster.KeepPlaneID(ctx, r.management.clientset, r.MgmtNamespace)
+	if err != nil {
+		return err
+	}
+	if id != r.plane.ID {
+		return fmt.Errorf("%s: the identity of the management plane was stored in the meantime; try again", r.management.label)
+	}
+	r.report.add((&object{resource: configMaps, namespace: r.MgmtNamespace, name: cluster.PlaneName}).change(r.management, Created))
+	return nil
 }
 
 func (r *registration) writeRemote(ctx context.Context) error {

@@ -19,6 +19,7 @@ func TestRegisterAgainAndDeregister(t *testing.T) {
 	t.Parallel()
 	management, remote := pair(t)
 	installTranslatedTypes(t, remote)
+	id := planeID(t, management, "gloo-mesh")
 	remoteBefore := inventory(t, remote)
 	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
 
@@ -26,8 +27,8 @@ func TestRegisterAgainAndDeregister(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, report.Unchanged())
 	assert.Equal(t, []string{
-		"ClusterRole /gloomesh-remote-access",
-		"ClusterRoleBinding /cluster-2-gloomesh-remote-access-clusterrole-binding",
+		"ClusterRole /gloomesh-remote-access-" + id,
+		"ClusterRoleBinding /cluster-2-gloomesh-remote-access-" + id,
 		"Namespace /gloo-mesh",
 		"Role gloo-mesh/cluster-2-gloomesh-token-renewal",
 		"RoleBinding gloo-mesh/cluster-2-gloomesh-token-renewal",
@@ -116,7 +117,9 @@ func TestRegisterTheManagementCluster(t *testing.T) {
 	after := inventory(t, config)
 	assert.Contains(t, after, "Namespace /self", "registration did not make it")
 	for key := range after {
-		assert.NotContains(t, key, " self/")
+		if key != "ConfigMap self/"+cluster.PlaneName {
+			assert.NotContains(t, key, " self/")
+		}
 	}
 }
 

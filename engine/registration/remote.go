@@ -1,6 +1,8 @@
 package registration
 
 import (
+	"maps"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -9,11 +11,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Hints for objects that meshctl did not create.
-const (
-	roleHint = "Gloo Mesh 1.x uses the same name: if it no longer runs, delete the object and try again"
-	nameHint = "delete it if nobody needs it, or choose another cluster name"
-)
+// nameHint is the next step for objects that meshctl did not create.
+const nameHint = "delete it if nobody needs it, or choose another cluster name"
 
 // remoteNamespace is where the ServiceAccount lives. It is only written if it
 // is not there or registration made it.
@@ -29,9 +28,11 @@ func (r *registration) remoteNamespaceObject() *object {
 // remoteObjects are what a registration has on its cluster beside the
 // namespace, in the order in which they are written.
 func (r *registration) remoteObjects() []*object {
-	labels := map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, snapshot.ClusterLabel: r.Name}
+	planes := map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, snapshot.PlaneLabel: r.plane.ID}
+	labels := maps.Clone(planes)
+	labels[snapshot.ClusterLabel] = r.Name
 	subject := rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(r.RemoteNamespace).WithName(r.Name)
-	binding, own := BindingName(r.Name), TokenRoleName(r.Name)
+	role, binding, own := RoleName(r.plane.ID), BindingName(r.Name, r.plane.ID), TokenRoleName(r.Name)
 	return []*object{
 		{
 			resource: serviceAccounts, namespace: r.RemoteNamespace, name: r.Name, foreignHint: nameHint,
@@ -40,14 +41,14 @@ func (r *registration) remoteObjects() []*object {
 				WithAutomountServiceAccountToken(false),
 		},
 		{
-			resource: clusterRoles, name: RoleName, foreignHint: roleHint,
-			want: rbacv1ac.ClusterRole(RoleName).WithLabels(map[string]string{cluster.ManagedByLabel: cluster.ManagedBy}).
+			resource: clusterRoles, name: role, foreignHint: nameHint,
+			want: rbacv1ac.ClusterRole(role).WithLabels(planes).
 				WithRules(ruleConfigurations(remoteRules())...),
 		},
 		{
-			resource: clusterRoleBindings, name: binding, foreignHint: roleHint,
+			resource: clusterRoleBindings, name: binding, foreignHint: nameHint,
 			want: rbacv1ac.ClusterRoleBinding(binding).WithLabels(labels).WithSubjects(subject).
-				WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(RoleName)),
+				WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(role)),
 		},
 		{
 			resource: roles, namespace: r.RemoteNamespace, name: own, foreignHint: nameHint,
