@@ -31,15 +31,7 @@ func TestASecretThatLeadsElsewhere(t *testing.T) {
 	until(t, "ready", func() bool { code, _ := serve.get("/readyz"); return code == http.StatusOK })
 	require.NoError(t, client.ApplyYAML(t.Context(), manifests.VirtualMesh()))
 	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
-	var before []string
-	until(t, "everything is written", func() bool {
-		_, metrics := serve.get("/metrics")
-		idle := strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-1"} 0`) &&
-			strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-2"} 0`)
-		last := before
-		before = specs(t, clusters)
-		return idle && len(routes(t, client)) == 3 && slices.Equal(before, last)
-	})
+	before := settledSpecs(t, serve, client, clusters)
 	require.Greater(t, len(before), 20)
 
 	secrets := sandboxtest.Clientset(t, management).CoreV1().Secrets("gloo-mesh")

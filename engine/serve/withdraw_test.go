@@ -27,10 +27,7 @@ func specs(t *testing.T, clusters []*local.Cluster) []string {
 	var out []string
 	for _, c := range clusters {
 		client := clientOf(t, c)
-		for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
-			if kind.Info().Group != "networking.istio.io" && kind.Info().Group != "security.istio.io" {
-				continue
-			}
+		for _, kind := range istioWritten() {
 			list, err := client.List(t.Context(), kind.GroupVersionResource(), "")
 			require.NoError(t, err)
 			for i := range list {
@@ -42,6 +39,13 @@ func specs(t *testing.T, clusters []*local.Cluster) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// istioWritten are the kinds of Istio that are written to clusters.
+func istioWritten() []snapshot.Kind {
+	return slices.DeleteFunc(snapshot.Kinds(snapshot.ManagedSide, snapshot.Write), func(k snapshot.Kind) bool {
+		return k.Info().Group != "networking.istio.io" && k.Info().Group != "security.istio.io"
+	})
 }
 
 // anew is an object as a user would create it again.

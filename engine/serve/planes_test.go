@@ -1,0 +1,180 @@
+package serve
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// TestTwoManagementPlanesAndAnUpgrade: a management plane gives its identity to what a
+// version without one wrote; and another one, in a namespace of the same name, that has
+// registered the same clusters, changes none of it.
+func TestTwoManagementPlanesAndAnUpgrade(t *testing.T) {
+	t.Parallel()
+	clusters := world(t, 2)
+	management, client := configOf(t, clusters[0]), clientOf(t, clusters[0])
+	first := start(t, management, "first")
+	until(t, "ready", func() bool { code, _ := first.get("/readyz"); return code == http.StatusOK })
+	require.NoError(t, client.ApplyYAML(t.Context(), manifests.VirtualMesh()))
+	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
+	before := settledSpecs(t, first, client, clusters)
+	require.Greater(t, len(before), 20)
+	id := planeOf(t, management)
+
+	t.Log("the objects are as a version without identity wrote them")
+	_, err := first.stop()
+	require.NoError(t, err)
+	require.NoError(t, sandboxtest.Clientset(t, management).CoreV1().ConfigMaps("gloo-mesh").Delete(t.Context(), cluster.PlaneName, metav1.DeleteOptions{}))
+	relabelled := eachGenerated(t, clusters, `{"metadata":{"labels":{"`+snapshot.PlaneLabel+`":null}}}`)
+	require.Equal(t, len(before), relabelled)
+	first = start(t, management, "first")
+	until(t, "all of them have it again", func() bool {
+		return len(generatedWith(t, clusters, snapshot.PlaneLabel+"="+id)) == len(before)
+	})
+	assert.Equal(t, before, settledSpecs(t, first, client, clusters), "an upgrade changes and replaces nothing")
+
+	t.Log("another management plane registers both clusters")
+	for _, r := range []struct {
+		name string
+		at   *local.Cluster
+	}{{"east", clusters[0]}, {"cluster-2", clusters[1]}} {
+		report, err := registration.Register(t.Context(), registration.Options{
+			Name: r.name, RemoteConfig: configOf(t, r.at), RemoteNamespace: "twin", MgmtConfig: configOf(t, clusters[1]), TokenTTL: 10 * time.Minute,
+		})
+		require.NoError(t, err)
+		assert.Contains(t, strings.Join(report.Notes, "\n"), "management plane "+id+" has registered this cluster")
+	}
+	other := clientOf(t, clusters[1])
+	second := start(t, configOf(t, clusters[1]), "second")
+	until(t, "ready", func() bool { code, _ := second.get("/readyz"); return code == http.StatusOK })
+	rename := func(manifest []byte) []byte { return bytes.ReplaceAll(manifest, []byte("cluster-1"), []byte("east")) }
+	require.NoError(t, other.ApplyYAML(t.Context(), rename(manifests.VirtualMesh())))
+	require.NoError(t, other.ApplyYAML(t.Context(), rename(manifests.Policies())))
+	twin := planeOf(t, configOf(t, clusters[1]))
+	require.NotEqual(t, id, twin)
+	until(t, "it writes what the first one does not have", func() bool { return len(generatedWith(t, clusters, snapshot.PlaneLabel+"="+twin)) > 0 })
+	until(t, "both say that the other one exists", func() bool {
+		return strings.Contains(messageOf(t, client, "cluster-1"), twin) && strings.Contains(messageOf(t, client, "cluster-2"), twin) &&
+			strings.Contains(messageOf(t, other, "east"), id) && strings.Contains(messageOf(t, other, "cluster-2"), id)
+	})
+	until(t, "its policy is not in force", func() bool {
+		return strings.Contains(statusText(t, other, "reviews-shift"), "management plane "+id)
+	})
+	assert.NotContains(t, statusText(t, client, "reviews-shift"), "FAILED")
+	assertStands(t, before, clusters)
+
+	t.Log("each goes on without the other")
+	require.NoError(t, other.ApplyYAML(t.Context(), bytes.ReplaceAll(rename(manifests.Policies()), []byte("weight: 75"), []byte("weight: 70"))))
+	require.NoError(t, client.Delete(t.Context(), snapshot.TrafficPolicy.GroupVersionResource(), "gloo-mesh", "reviews-shift"))
+	until(t, "the other one's route takes its place", func() bool { return slices.Contains(routes(t, client), 70) })
+	require.NoError(t, other.Delete(t.Context(), snapshot.TrafficPolicy.GroupVersionResource(), "gloo-mesh", "reviews-shift"))
+	until(t, "its route is gone", func() bool { return len(routes(t, client)) == 0 })
+	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
+	until(t, "the first one's is back", func() bool { return len(routes(t, client)) == 3 })
+
+	t.Log("the other one leaves")
+	for name, at := range map[string]*local.Cluster{"east": clusters[0], "cluster-2": clusters[1]} {
+		_, err := registration.Deregister(t.Context(), registration.DeregisterOptions{Name: name, RemoteConfig: configOf(t, at), MgmtConfig: configOf(t, clusters[1])})
+		require.NoError(t, err)
+	}
+	assert.Empty(t, generatedWith(t, clusters, snapshot.PlaneLabel+"="+twin))
+	until(t, "nobody else is there", func() bool { return messageOf(t, client, "cluster-1")+messageOf(t, client, "cluster-2") == "" })
+	until(t, "all of the first one's objects stand", func() bool { return len(generatedWith(t, clusters, snapshot.PlaneLabel+"="+id)) == len(before) })
+}
+
+// planeOf is the identity of the management plane in a cluster.
+func planeOf(t *testing.T, management *rest.Config) string {
+	t.Helper()
+	id, err := cluster.PlaneID(t.Context(), sandboxtest.Clientset(t, management), "gloo-mesh")
+	require.NoError(t, err)
+	return id
+}
+
+// settledSpecs are the generated objects once nothing is left to write.
+func settledSpecs(t *testing.T, serve *replica, client *kube.Client, clusters []*local.Cluster) (stable []string) {
+	t.Helper()
+	until(t, "everything is written", func() bool {
+		_, metrics := serve.get("/metrics")
+		idle := strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-1"} 0`) &&
+			strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-2"} 0`)
+		last := stable
+		stable = specs(t, clusters)
+		return idle && len(routes(t, client)) == 3 && slices.Equal(stable, last)
+	})
+	return stable
+}
+
+// assertStands: all of these objects are there, unchanged.
+func assertStands(t *testing.T, before []string, clusters []*local.Cluster) {
+	t.Helper()
+	after := specs(t, clusters)
+	for _, object := range before {
+		assert.Contains(t, after, object)
+	}
+}
+
+// generatedWith lists the generated objects of all clusters with a label.
+func generatedWith(t *testing.T, clusters []*local.Cluster, selector string) (out []string) {
+	t.Helper()
+	for _, c := range clusters {
+		api, err := dynamic.NewForConfig(configOf(t, c))
+		require.NoError(t, err)
+		for _, kind := range istioWritten() {
+			list, err := api.Resource(kind.GroupVersionResource()).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+			require.NoError(t, err)
+			for i := range list.Items {
+				out = append(out, c.Name()+" "+kind.String()+" "+list.Items[i].GetNamespace()+"/"+list.Items[i].GetName())
+			}
+		}
+	}
+	return out
+}
+
+// eachGenerated patches all generated objects as somebody else would, and counts them.
+func eachGenerated(t *testing.T, clusters []*local.Cluster, patch string) (n int) {
+	t.Helper()
+	for _, c := range clusters {
+		api, err := dynamic.NewForConfig(configOf(t, c))
+		require.NoError(t, err)
+		for _, kind := range istioWritten() {
+			of := api.Resource(kind.GroupVersionResource())
+			list, err := of.List(t.Context(), metav1.ListOptions{LabelSelector: snapshot.NetworkingOwnerLabel})
+			require.NoError(t, err)
+			for i := range list.Items {
+				_, err := of.Namespace(list.Items[i].GetNamespace()).Patch(t.Context(), list.Items[i].GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+				require.NoError(t, err)
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// statusText is all that the status of a TrafficPolicy says.
+func statusText(t *testing.T, client *kube.Client, name string) string {
+	t.Helper()
+	object, err := client.Get(t.Context(), snapshot.TrafficPolicy.GroupVersionResource(), "gloo-mesh", name)
+	require.NoError(t, err)
+	raw, err := object.MarshalJSON()
+	require.NoError(t, err)
+	_, status, _ := strings.Cut(string(raw), `"status":`)
+	return status
+}
