@@ -24,6 +24,16 @@ func generatedDifferences() []difference {
 			"Deleted at once if a user's edit explains it; an AuthorizationPolicy without which everybody is allowed, 5 seconds later, so that an AccessPolicy can be renamed. If something is missing instead, such as a Service, they stay for `withdrawals.gracePeriod` of the Settings (5 minutes); routes do not. If more than `withdrawals.maxPercent` (50) of a cluster's objects would go, or what denies by default, nothing is deleted there until `meshctl cluster release`. What users edited while nothing served counts as missing.",
 		},
 		{
+			"two management planes on one cluster",
+			"Whose an object is follows from the management namespace: if both have the same one, each deletes and overwrites what the other wrote.",
+			"Each has an identity, in the ConfigMap meshctl-identity and in the label plane.multicluster.solo.io of what it writes. Neither changes what is the other's; of two objects with one name the first stays, and the status of the other's policy says so. `meshctl cluster list` shows that the other one exists. Take the ConfigMap along when the management plane moves to another cluster.",
+		},
+		{
+			"objects that were written for a cluster of another name",
+			"They stay.",
+			"They are deleted like what is no longer wanted, where it is known that both are different clusters.",
+		},
+		{
 			"the management namespace or a CustomResourceDefinition is deleted",
 			"The objects in all clusters are deleted.",
 			"Nothing is changed in any cluster; `meshctl serve` is not ready and says why.",

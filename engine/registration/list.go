@@ -91,7 +91,7 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := s.held(ctx, o.MgmtNamespace)
+	said, err := s.said(ctx, o.MgmtNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,11 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 		group.Go(func() error {
 			out[i] = o.check(ctx, known[name], secrets[known[name].SecretName])
 			out[i].Meshes = meshes[name]
-			if held[name] != "" && out[i].Health == snapshot.Healthy {
-				out[i].Health, out[i].Reason = snapshot.HealthDegraded, held[name]
+			if out[i].Health == snapshot.Healthy && out[i].Reason == "" {
+				out[i].Reason = said[name]
+				if heldCode(said[name]) != "" {
+					out[i].Health = snapshot.HealthDegraded
+				}
 			}
 			return nil
 		})

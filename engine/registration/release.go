@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -48,16 +49,18 @@ func Release(ctx context.Context, o ReleaseOptions) (held string, err error) {
 	if _, ok := known[o.Name]; !ok {
 		return "", &NotRegisteredError{Name: o.Name, Namespace: o.MgmtNamespace}
 	}
-	all, err := s.held(ctx, o.MgmtNamespace)
+	all, err := s.said(ctx, o.MgmtNamespace)
 	if err != nil {
 		return "", err
 	}
-	held = all[o.Name]
-	code := heldCode(held)
+	code := heldCode(all[o.Name])
+	if code != "" {
+		held = all[o.Name]
+	}
 	switch {
 	case o.Code == "":
 		return held, nil
-	case held == "":
+	case code == "":
 		return "", fmt.Errorf("cluster %s: serve holds nothing back there, so there is nothing to release", o.Name)
 	case code != o.Code:
 		return held, fmt.Errorf("cluster %s: what serve holds back has the code %s, not %s; look at it again: %s", o.Name, code, o.Code, held)
@@ -78,7 +81,7 @@ func (s *server) awaitRelease(ctx context.Context, o *ReleaseOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.ServeWait, DefaultServeWait))
 	defer cancel()
 	for {
-		all, err := s.held(ctx, o.MgmtNamespace)
+		all, err := s.said(ctx, o.MgmtNamespace)
 		if err == nil && heldCode(all[o.Name]) != o.Code {
 			return nil
 		}
@@ -90,8 +93,9 @@ func (s *server) awaitRelease(ctx context.Context, o *ReleaseOptions) error {
 	}
 }
 
-// held is why serve deletes nothing in clusters, by name.
-func (s *server) held(ctx context.Context, namespace string) (map[string]string, error) {
+// said is what serve says of clusters that it can read, by name: why it deletes nothing
+// there, or what else is to be known.
+func (s *server) said(ctx context.Context, namespace string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	all, err := s.listKubernetesClusters(ctx, namespace)
@@ -101,7 +105,7 @@ func (s *server) held(ctx context.Context, namespace string) (map[string]string,
 	out := map[string]string{}
 	for _, kc := range all {
 		for _, status := range kc.Status.Status {
-			if heldCode(status.Message) != "" {
+			if heldCode(status.Message) != "" || status.State == multiclusterv1alpha1.ClusterStateAccepted {
 				out[kc.Name] = status.Message
 			}
 		}

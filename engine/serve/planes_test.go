@@ -19,6 +19,7 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -75,6 +76,12 @@ func TestTwoManagementPlanesAndAnUpgrade(t *testing.T) {
 		return strings.Contains(messageOf(t, client, "cluster-1"), twin) && strings.Contains(messageOf(t, client, "cluster-2"), twin) &&
 			strings.Contains(messageOf(t, other, "east"), id) && strings.Contains(messageOf(t, other, "cluster-2"), id)
 	})
+	listed, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit})
+	require.NoError(t, err)
+	for _, c := range listed {
+		assert.Equal(t, snapshot.Healthy, c.Health)
+		assert.Contains(t, c.Reason, twin)
+	}
 	until(t, "its policy is not in force", func() bool {
 		return strings.Contains(statusText(t, other, "reviews-shift"), "management plane "+id)
 	})
