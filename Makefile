@@ -30,7 +30,8 @@ RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 # The fuzz targets, and how long each one runs. Inputs that once failed are in the
 # testdata of the target, and also run as plain tests.
-FUZZED := engine:FuzzTranslate engine/inventory:FuzzSelectors engine/offline:FuzzLoadPolicies
+FUZZED := engine:FuzzTranslate engine/inventory:FuzzSelectors engine/offline:FuzzLoadPolicies \
+	certs/pki:FuzzReadRequest certs/pki:FuzzReadBundle certs/pki:FuzzReadSecret
 FUZZTIME ?= 30s
 
 # How often each benchmark runs.
