@@ -66,7 +66,8 @@ type deregistration struct {
 // was written to the cluster and what gave access to it, then what was
 // discovered in it. A cluster that cannot be reached, or cannot be cleaned with
 // the available permissions, is an error that changes nothing, unless Force is set.
-// Running it again finishes what was interrupted.
+// Running it again finishes what was interrupted: until nothing is left, a ConfigMap
+// records which cluster it was, and where its account is.
 func Deregister(ctx context.Context, options DeregisterOptions) (Report, error) {
 	d := &deregistration{DeregisterOptions: options}
 	d.report.Cluster = d.Name
@@ -124,11 +125,7 @@ func (d *deregistration) managementAccess() []access {
 		wanted = append(wanted, kindResource(k).access(ns, "").each("list", "delete")...)
 	}
 	wanted = append(wanted, configMaps.access(ns, cluster.PlaneName).each("get")...)
-	record := configMaps.access(ns, LeftoverName(d.Name)).each("get", "delete")
-	if d.Force {
-		record = configMaps.access(ns, LeftoverName(d.Name)).each("get", "create", "patch", "delete")
-	}
-	return append(wanted, record...)
+	return append(wanted, configMaps.access(ns, LeftoverName(d.Name)).each("get", "create", "patch", "delete")...)
 }
 
 func (d *deregistration) look(ctx context.Context) error {
@@ -169,8 +166,10 @@ func (d *deregistration) uid() string {
 		return d.secret.Annotations[cluster.UIDAnnotation]
 	case d.cluster != nil && d.cluster.Annotations[cluster.UIDAnnotation] != "":
 		return d.cluster.Annotations[cluster.UIDAnnotation]
-	case d.leftovers != nil:
+	case d.leftovers != nil && d.leftovers.GetAnnotations()[cluster.UIDAnnotation] != "":
 		return d.leftovers.GetAnnotations()[cluster.UIDAnnotation]
+	case d.remote != nil:
+		return string(d.remote.uid)
 	}
 	return ""
 }
@@ -216,12 +215,17 @@ func (d *deregistration) traces(ctx context.Context) bool {
 	return err == nil && account != nil && account.GetAnnotations()[ManagementUIDAnnotation] != "" && isOf(account, d.plane, string(d.management.uid))
 }
 
-// run removes everything, the credentials first.
+// run removes everything, the credentials first. What the next run has to know is recorded
+// before anything else, and for as long as something is left.
 func (d *deregistration) run(ctx context.Context) error {
-	if err := d.forget(ctx); err != nil {
+	err := d.begin(ctx)
+	if err == nil {
+		err = d.forget(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("cluster %s: deregistering: %w; run the command again", d.Name, err)
 	}
-	err := d.remoteErr
+	err = d.remoteErr
 	if d.remote != nil {
 		err = d.clean(ctx)
 	}
@@ -261,10 +265,9 @@ func (d *deregistration) settle(ctx context.Context, why error) error {
 	if why != nil {
 		return d.writeLeftovers(ctx, why)
 	}
-	if d.leftovers == nil {
-		return nil
-	}
 	changes, err = d.management.delete(ctx, configMaps, d.MgmtNamespace, LeftoverName(d.Name))
-	d.report.add(changes...)
+	if d.leftovers != nil {
+		d.report.add(changes...)
+	}
 	return err
 }

@@ -28,7 +28,7 @@
 //	clean.go       removing what is on the cluster
 //	collect.go     deleting all objects with a label
 //	elsewhere.go   objects in other clusters that refer to the cluster
-//	leftovers.go   the record of what could not be removed
+//	leftovers.go   the record of what is not removed yet, or could not be
 //
 // List:
 //

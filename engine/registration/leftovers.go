@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -50,26 +53,52 @@ func kubectlName(o *object) string {
 	return s + " --ignore-not-found"
 }
 
-// writeLeftovers records in the management namespace what remains on the cluster,
-// and why.
-func (d *deregistration) writeLeftovers(ctx context.Context, why error) error {
-	d.report.Leftovers = d.commands()
+// inProgress is the reason in a record whose deregistration has not come to its end.
+const inProgress = "its deregistration was interrupted"
+
+// begin records the deregistration before anything is removed: afterwards, nothing else
+// says which cluster it was and in which namespace its account is.
+func (d *deregistration) begin(ctx context.Context) error {
+	if was := d.leftovers; was != nil && was.GetAnnotations()[cluster.UIDAnnotation] != d.uid() {
+		commands, _, _ := unstructured.NestedString(was.Object, "data", leftoverCommands)
+		d.report.note(fmt.Sprintf("ConfigMap %s/%s recorded what is left on another cluster, which had the name %s earlier; "+
+			"these commands clean that one:\n%s\n", d.MgmtNamespace, was.GetName(), d.Name, commands))
+	}
+	_, err := d.record(ctx, inProgress)
+	if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		d.report.note(fmt.Sprintf("namespace %s of the management cluster is gone: if this run is interrupted, nothing records that", d.MgmtNamespace))
+		return nil
+	}
+	return err
+}
+
+// record writes what remains on the cluster, and why, into the management namespace.
+func (d *deregistration) record(ctx context.Context, why string) (Change, error) {
 	name := LeftoverName(d.Name)
 	o := &object{resource: configMaps, namespace: d.MgmtNamespace, name: name}
 	o.want = corev1ac.ConfigMap(name, d.MgmtNamespace).
 		WithLabels(map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, LeftoverLabel: d.Name}).
 		WithAnnotations(map[string]string{cluster.UIDAnnotation: d.uid(), NamespaceAnnotation: d.RemoteNamespace}).
 		WithData(map[string]string{
-			leftoverReason:   why.Error(),
-			leftoverCommands: strings.Join(d.report.Leftovers, "\n"),
+			leftoverReason:   why,
+			leftoverCommands: strings.Join(d.commands(), "\n"),
 		})
-	change, err := d.management.apply(ctx, o)
+	return d.management.apply(ctx, o)
+}
+
+// writeLeftovers records for good what remains on the cluster, and why.
+func (d *deregistration) writeLeftovers(ctx context.Context, why error) error {
+	d.report.Leftovers = d.commands()
+	change, err := d.record(ctx, why.Error())
 	if err != nil {
 		return err
 	}
+	if d.leftovers == nil {
+		change.Action = Created // by begin
+	}
 	d.report.add(change)
 	d.report.note(fmt.Sprintf("the cluster was not cleaned: %s; ConfigMap %s/%s contains the commands that clean it, "+
-		"and `meshctl cluster deregister %s --remote-context ...` does it, too", why, d.MgmtNamespace, name, d.Name))
+		"and `meshctl cluster deregister %s --remote-context ...` does it, too", why, d.MgmtNamespace, LeftoverName(d.Name), d.Name))
 	return nil
 }
 
