@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -9,13 +10,18 @@ import (
 	"github.com/meshctl/meshctl/engine/kube"
 )
 
-// candidate is a client of the server that a Secret leads to while another client is in
-// use. It takes its place when the server has said that it is the same cluster.
+// candidate is what a Secret leads to while another client is in use. It takes its place
+// when it has proven that it is as good (see prove).
 type candidate struct {
+	// client is nil if the Secret cannot be read; then err says why, for good.
 	client *Client
 	stored *Credential
 	cancel context.CancelFunc
-	// checked: it is the same cluster. err is why that is not known.
+	// seen is the identity of the cluster when the candidate appeared; empty if unknown.
+	seen types.UID
+	// identified: the credential may read which cluster it is.
+	identified atomic.Bool
+	// checked: it is as good. err is why that is not known.
 	checked bool
 	err     error
 }
@@ -30,11 +36,11 @@ func (c *candidate) refusal() error {
 
 // abandon ends the check of the candidate, if there is one.
 func (e *entry) abandon() {
-	if e.next != nil {
+	if e.next != nil && e.next.client != nil {
 		e.next.cancel()
 		e.next.client.Close()
-		e.next = nil
 	}
+	e.next = nil
 }
 
 // Pauses between checks of a candidate; they double from the one to the other.
@@ -43,14 +49,24 @@ const (
 	checkLast  = 10 * time.Second
 )
 
-// consider checks the server of a new client until it may be used.
-func (r *Registry) consider(ctx context.Context, client *Client, stored *Credential) *candidate {
-	ctx, cancel := context.WithCancel(ctx)
-	c := &candidate{client: client, stored: stored, cancel: cancel}
+// consider checks a credential until it may be used in the place of the one in use.
+func (r *Registry) consider(ctx context.Context, e *entry, stored *Credential) (*candidate, error) {
+	c := &candidate{stored: stored, seen: e.seen}
+	accept := r.acceptFor(e)
+	var err error
+	c.client, err = newClient(stored, r.userAgent, func(server string, uid types.UID) error {
+		c.identified.Store(uid != "")
+		return accept(server, uid)
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, c.cancel = context.WithCancel(ctx)
+	current := e.client
 	r.group.Go(func() {
-		defer cancel()
+		defer c.cancel()
 		for failures := 1; ; failures++ {
-			err := client.guard.check(ctx)
+			err := c.prove(ctx, current)
 			if ctx.Err() != nil {
 				return
 			}
@@ -67,12 +83,28 @@ func (r *Registry) consider(ctx context.Context, client *Client, stored *Credent
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(kube.Backoff(checkFirst, checkLast, failures)):
+			case <-time.After(kube.Jitter(kube.Backoff(checkFirst, checkLast, failures))):
 			}
 		}
 	})
-	return c
+	return c, nil
 }
+
+// take puts the candidate in the place of the client in use. If only the token is another,
+// the client stays: whoever holds it goes on.
+func (e *entry) take(life Lifetime) {
+	next := e.next
+	if next.seen == e.seen && next.stored.SameEndpoint(e.stored) {
+		e.client.setToken(next.stored.Token)
+		e.use(e.client, next.stored, life)
+		return
+	}
+	e.use(next.client, next.stored, life)
+}
+
+// works reports whether the client was let through to its cluster, so that what replaces
+// it has to be as good.
+func (e *entry) works() bool { return e.err == nil && e.client != nil && (e.seen != "" || e.unknown) }
 
 // expected is the identity that the cluster must have: the registered one or, if none is
 // stored, that which it had when serve saw it first; empty if any will do.

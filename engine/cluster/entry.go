@@ -174,19 +174,19 @@ func (r *Registry) readSecret(ctx context.Context, e *entry, secret *corev1.Secr
 		return r.settle(ctx, e)
 	}
 	credential, life, err := ParseSecret(secret)
-	if err != nil {
+	if e.works() {
 		e.sum = sum
+		r.replace(ctx, e, credential, life, err)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	inUse := e.err == nil && e.client != nil
 	if e.client != nil && credential.SameEndpoint(e.stored) {
 		e.client.setToken(credential.Token)
 		e.use(e.client, credential, life)
 	} else if client, err := newClient(credential, r.userAgent, r.acceptFor(e)); err != nil {
 		return err
-	} else if inUse && e.seen != "" {
-		e.abandon()
-		e.next = r.consider(ctx, client, credential)
 	} else {
 		e.use(client, credential, life)
 	}
@@ -194,20 +194,36 @@ func (r *Registry) readSecret(ctx context.Context, e *entry, secret *corev1.Secr
 	return nil
 }
 
+// replace deals with a Secret that was changed while a client works: what it holds now has
+// to be as good first. err is why that cannot be read.
+func (r *Registry) replace(ctx context.Context, e *entry, credential *Credential, life Lifetime, err error) {
+	e.abandon()
+	if err == nil && credential.SameEndpoint(e.stored) && credential.Token == e.stored.Token {
+		e.life = life
+		return
+	}
+	if err == nil {
+		e.next, err = r.consider(ctx, e, credential)
+	}
+	if err != nil {
+		e.next = &candidate{err: &NotSwitchedError{Reason: err.Error()}}
+	}
+}
+
 // settle updates the entry whose Secret is as it was: a candidate may have been checked,
 // or the registration be that of another cluster.
 func (r *Registry) settle(ctx context.Context, e *entry) error {
 	switch {
 	case e.next == nil && e.moved():
-		client, err := newClient(e.stored, r.userAgent, r.acceptFor(e))
+		next, err := r.consider(ctx, e, e.stored)
 		if err != nil {
 			return err
 		}
-		e.next = r.consider(ctx, client, e.stored)
+		e.next = next
 	case e.next == nil:
 		e.life = secretLifetime(e.secret, e.stored.Token)
 	case e.next.checked:
-		e.use(e.next.client, e.next.stored, secretLifetime(e.secret, e.next.stored.Token))
+		e.take(secretLifetime(e.secret, e.next.stored.Token))
 	}
 	return nil
 }

@@ -134,20 +134,19 @@ func TestRegistryKeepsAClusterWhateverItsSecretSays(t *testing.T) {
 	first := members[name].Config
 	good := sandboxtest.Secret(t, config, name, name)
 
-	setKubeconfig(t, config, name, []byte("users: [{user: {exec: {command: sh}}}]"))
+	deleteSecret(t, config, name)
+	r.eventuallyErr(t, name, cluster.ErrNoSecret.Error())
+	kubeconfig := good.Data["kubeconfig"]
+	good.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: name}
+	good.Data["kubeconfig"] = []byte("users: [{user: {exec: {command: sh}}}]")
+	_, err := sandboxtest.Clientset(t, config).CoreV1().Secrets(name).Create(t.Context(), good, metav1.CreateOptions{})
+	require.NoError(t, err)
 	r.eventuallyErr(t, name, "it runs a program (exec)")
 	setKubeconfig(t, config, name, []byte{0})
 	r.eventuallyErr(t, name, "not valid YAML")
-	setKubeconfig(t, config, name, good.Data["kubeconfig"])
+	setKubeconfig(t, config, name, kubeconfig)
 	members = r.eventually(t, "repaired at once", func(m map[string]cluster.Connection) bool { return m[name].Err == nil })
 	assert.Same(t, first, members[name].Config, "the same server: whoever holds the client goes on")
-
-	deleteSecret(t, config, name)
-	r.eventuallyErr(t, name, cluster.ErrNoSecret.Error())
-	good.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: name}
-	_, err := sandboxtest.Clientset(t, config).CoreV1().Secrets(name).Create(t.Context(), good, metav1.CreateOptions{})
-	require.NoError(t, err)
-	r.eventually(t, "repaired at once", func(m map[string]cluster.Connection) bool { return m[name].Err == nil })
 
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
