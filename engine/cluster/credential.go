@@ -47,9 +47,18 @@ type Lifetime struct {
 // IsZero reports whether nothing is known: the token does not expire.
 func (l Lifetime) IsZero() bool { return l.Expires.IsZero() }
 
-// RenewAt is two thirds into the life of the token, a little earlier for some
-// clusters than for others, so that a fleet registered at once is not renewed
-// at once. The zero time if the token does not expire.
+// Granted is how long the token is valid in all; zero if it does not expire.
+func (l Lifetime) Granted() time.Duration {
+	if l.IsZero() {
+		return 0
+	}
+	return l.Expires.Sub(l.Issued).Round(time.Second)
+}
+
+// RenewAt is one third into the life of the token, so that at any time two thirds of it
+// are left for a time in which nothing renews it. It is a little earlier for some clusters
+// than for others, so that a fleet registered at once is not renewed at once. The zero
+// time if the token does not expire.
 func (l Lifetime) RenewAt(cluster string) time.Time {
 	if l.IsZero() {
 		return time.Time{}
@@ -57,7 +66,13 @@ func (l Lifetime) RenewAt(cluster string) time.Time {
 	life := l.Expires.Sub(l.Issued)
 	sum := sha256.Sum256([]byte(cluster))
 	earlier := life / 10 * time.Duration(sum[0]) / 256
-	return l.Issued.Add(life*2/3 - earlier)
+	return l.Issued.Add(life/3 - earlier)
+}
+
+// Overdue reports whether the token should have been renewed for long: a half of its life
+// is over. Nothing renews it, or renewing it fails.
+func (l Lifetime) Overdue(now time.Time) bool {
+	return !l.IsZero() && now.After(l.Issued.Add(l.Expires.Sub(l.Issued)/2))
 }
 
 // secretLifetime reads the annotations of a kubeconfig Secret, or else the

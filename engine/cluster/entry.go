@@ -24,6 +24,9 @@ type Registration struct {
 	UID types.UID
 	// Created is when the cluster was registered.
 	Created time.Time
+	// Lifetime is what to ask for when the token is renewed; zero for that of the token
+	// in use.
+	Lifetime time.Duration
 }
 
 func readRegistration(content map[string]any) Registration {
@@ -34,7 +37,19 @@ func readRegistration(content map[string]any) Registration {
 	uid, _, _ := unstructured.NestedString(content, "metadata", "annotations", UIDAnnotation)
 	text, _, _ := unstructured.NestedString(content, "metadata", "creationTimestamp")
 	created, _ := time.Parse(time.RFC3339, text) // the zero time is the oldest
-	return Registration{Name: name, Domain: domain, SecretName: cmp.Or(secretName, name), UID: types.UID(uid), Created: created}
+	text, _, _ = unstructured.NestedString(content, "metadata", "annotations", LifetimeAnnotation)
+	return Registration{
+		Name: name, Domain: domain, SecretName: cmp.Or(secretName, name), UID: types.UID(uid), Created: created, Lifetime: ParseLifetime(text),
+	}
+}
+
+// ParseLifetime reads a LifetimeAnnotation; zero if there is none that API servers accept.
+func ParseLifetime(text string) time.Duration {
+	lifetime, err := time.ParseDuration(text)
+	if err != nil || lifetime < MinTokenLifetime || lifetime > MaxTokenLifetime {
+		return 0
+	}
+	return lifetime
 }
 
 // entry is a cluster in the registry.

@@ -3,9 +3,12 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // KubeconfigError says why a stored kubeconfig is not used. Its text holds
@@ -17,13 +20,55 @@ func (e *KubeconfigError) Error() string {
 }
 
 // ErrNoSecret says that a KubernetesCluster names a Secret that does not exist.
-var ErrNoSecret = errors.New("its kubeconfig Secret is missing; run `meshctl cluster register` again")
+var ErrNoSecret = errors.New("its kubeconfig Secret is missing; " + renewHint)
+
+// renewHint is the command that registers again all clusters that need it.
+const renewHint = "run `meshctl cluster register --renew`"
 
 // ExpiredError says that a token has expired and therefore cannot be renewed.
 type ExpiredError struct{ At time.Time }
 
 func (e *ExpiredError) Error() string {
-	return fmt.Sprintf("the token expired at %s; run `meshctl cluster register` again", e.At.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the token expired at %s; %s", e.At.UTC().Format(time.RFC3339), renewHint)
+}
+
+// RenewalError says why the token of a cluster is not renewed.
+type RenewalError struct {
+	Cluster string
+	// Expires is when the token in use expires.
+	Expires time.Time
+	Err     error
+}
+
+func (e *RenewalError) Error() string {
+	var expired *ExpiredError
+	if errors.As(e.Err, &expired) {
+		return cannotRenew + expired.Error()
+	}
+	return fmt.Sprintf("%s%s; the one in use expires at %s; if that cannot be mended before, %s",
+		cannotRenew, kube.Message(e.Err), e.Expires.UTC().Format(time.RFC3339), renewHint)
+}
+
+func (e *RenewalError) Unwrap() error { return e.Err }
+
+// The beginnings of a RenewalError and a NotSwitchedError.
+const (
+	cannotRenew = "its token cannot be renewed: "
+	notSwitched = "its Secret is not used, and the previous connection stays in use: "
+)
+
+// OfCredential reports whether a message in the status of a KubernetesCluster is about its
+// credential: the text of a *RenewalError or a *NotSwitchedError.
+func OfCredential(message string) bool {
+	return strings.HasPrefix(message, cannotRenew) || strings.HasPrefix(message, notSwitched)
+}
+
+// ShortenedError says that an API server grants tokens of a shorter lifetime than asked for.
+type ShortenedError struct{ Granted, Wanted time.Duration }
+
+func (e *ShortenedError) Error() string {
+	return fmt.Sprintf("the API server grants tokens of %s instead of the %s asked for; its --service-account-max-token-expiration bounds them",
+		e.Granted, e.Wanted)
 }
 
 // OtherClusterError says that a server is not the cluster that is registered.
@@ -68,7 +113,7 @@ func short(uid types.UID) string { return string(uid[:min(len(uid), 8)]) }
 type NotSwitchedError struct{ Reason string }
 
 func (e *NotSwitchedError) Error() string {
-	return "its Secret is not used, and the previous connection stays in use: " + e.Reason
+	return notSwitched + e.Reason
 }
 
 // BrokenPlaneError says that the stored identity of the management plane in a namespace is

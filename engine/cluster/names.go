@@ -32,6 +32,9 @@ const (
 	IssuedAnnotation = "registration.multicluster.solo.io/token-issued-at"
 	// ExpiresAnnotation is when it expires, in the same form.
 	ExpiresAnnotation = "registration.multicluster.solo.io/token-expires-at"
+	// LifetimeAnnotation, on a KubernetesCluster, is the lifetime to ask for when its
+	// token is renewed, in Go's notation such as 168h0m0s.
+	LifetimeAnnotation = "registration.multicluster.solo.io/token-lifetime"
 	// ReleaseAnnotation, on a KubernetesCluster, is the code of the withdrawal that an
 	// administrator lets pass there.
 	ReleaseAnnotation = "registration.multicluster.solo.io/release-withdrawal"

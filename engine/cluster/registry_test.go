@@ -235,14 +235,14 @@ func TestRenewerRotatesBeforeExpiry(t *testing.T) {
 	require.Equal(t, old, credentialID(t, members[name].Config))
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	renewer, err := cluster.NewRenewer(registry, config, clock, slog.New(slog.DiscardHandler))
+	renewer, err := cluster.NewRenewer(registry, cluster.RenewerOptions{Management: config, Clock: clock})
 	require.NoError(t, err)
 	status := renewer.Status()
 	require.Len(t, status, 1)
 	assert.Equal(t, registration.MinTokenTTL, status[0].Expires.Sub(status[0].Issued))
 	due := status[0].RenewAt.Sub(status[0].Issued)
-	assert.Greater(t, due, registration.MinTokenTTL*5/10)
-	assert.LessOrEqual(t, due, registration.MinTokenTTL*2/3)
+	assert.Greater(t, due, registration.MinTokenTTL*2/10)
+	assert.LessOrEqual(t, due, registration.MinTokenTTL/3)
 	start(t, renewer)
 
 	waitForSleep(t, clock)
@@ -271,7 +271,7 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	require.NoError(t, clientset.RbacV1().RoleBindings(name).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}))
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	renewer, err := cluster.NewRenewer(registry, config, clock, slog.New(slog.DiscardHandler))
+	renewer, err := cluster.NewRenewer(registry, cluster.RenewerOptions{Management: config, Clock: clock})
 	require.NoError(t, err)
 	before := sandboxtest.Secret(t, config, name, name)
 	start(t, renewer)
@@ -280,7 +280,17 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.ErrorContains(c, renewer.Status()[0].Err, "forbidden")
 	}, waittest.Limit, 20*time.Millisecond)
-	assert.Equal(t, clock.Now().Add(10*time.Second), renewer.Status()[0].RenewAt, "the next try")
+	assert.WithinRange(t, renewer.Status()[0].RenewAt, clock.Now().Add(10*time.Second), clock.Now().Add(12500*time.Millisecond), "the next try")
+	failing := renewer.Failing()
+	require.Len(t, failing, 1)
+	assert.Equal(t, 1, failing[0].Failures)
+	assert.Regexp(t, "^its token cannot be renewed: .* forbidden: .*; the one in use expires at .*; if that cannot be mended before, run `meshctl cluster register --renew`$",
+		failing[0].Err.Error())
+	select {
+	case <-renewer.Changed():
+	case <-time.After(waittest.Limit):
+		t.Fatal("nobody is told")
+	}
 	assert.Equal(t, before.ResourceVersion, sandboxtest.Secret(t, config, name, name).ResourceVersion)
 
 	binding.ResourceVersion, binding.UID = "", ""
@@ -288,11 +298,14 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		if clock.HasWaiters() {
-			clock.Step(10 * time.Second)
+			clock.Step(13 * time.Second)
 		}
 		assert.NotEqual(c, before.ResourceVersion, sandboxtest.Secret(t, config, name, name).ResourceVersion)
 	}, waittest.Limit, 50*time.Millisecond)
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NoError(c, renewer.Status()[0].Err) }, waittest.Limit, 20*time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.NoError(c, renewer.Status()[0].Err)
+		assert.Empty(c, renewer.Failing())
+	}, waittest.Limit, 20*time.Millisecond)
 }
 
 func TestRenewerCannotRenewWhatHasExpired(t *testing.T) {
@@ -301,7 +314,7 @@ func TestRenewerCannotRenewWhatHasExpired(t *testing.T) {
 	config := registerSelf(t, name)
 	registry, _ := run(t, config, name)
 	clock := clocktesting.NewFakeClock(time.Now().Add(24 * time.Hour))
-	renewer, err := cluster.NewRenewer(registry, config, clock, slog.New(slog.DiscardHandler))
+	renewer, err := cluster.NewRenewer(registry, cluster.RenewerOptions{Management: config, Clock: clock})
 	require.NoError(t, err)
 	start(t, renewer)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,17 +39,23 @@ type CredentialStatus struct {
 	RenewAt time.Time
 	// Err is why the last renewal failed; nil if it did not.
 	Err error
+	// Failures is how many renewals failed in a row.
+	Failures int
 }
 
-// Renewer renews the tokens of the clusters in the registry: two thirds into the
+// Renewer renews the tokens of the clusters in the registry: one third into the
 // life of a token it requests the next one, verifies it, and only then writes it to
 // the Secret, from which every replica reads it. The previous token stays valid
 // until it expires. Only the leader may run it.
 type Renewer struct {
 	registry  *Registry
 	clientset kubernetes.Interface
+	guard     func(*rest.Config) *rest.Config
 	clock     clock.Clock
 	log       *slog.Logger
+
+	// changed says that Failing has changed.
+	changed chan struct{}
 
 	mu       sync.Mutex
 	failures map[string]*failure
@@ -62,17 +70,37 @@ type failure struct {
 	expires time.Time
 }
 
-// NewRenewer builds a renewer and does no I/O. Config reaches the management
-// cluster; a nil clock is the real one.
-func NewRenewer(registry *Registry, config *rest.Config, c clock.Clock, log *slog.Logger) (*Renewer, error) {
-	clientset, err := kubernetes.NewForConfig(kube.Unlimited(config))
+// RenewerOptions configure a Renewer. Only Management is required.
+type RenewerOptions struct {
+	// Management reaches the management cluster.
+	Management *rest.Config
+	// Guard returns a configuration of a registered cluster whose writes pass the checks
+	// of the caller; they are not checked if nil.
+	Guard func(*rest.Config) *rest.Config
+	// Clock is the real one if nil.
+	Clock clock.Clock
+	Log   *slog.Logger
+}
+
+// NewRenewer builds a renewer and does no I/O.
+func NewRenewer(registry *Registry, o RenewerOptions) (*Renewer, error) {
+	if o.Guard == nil {
+		o.Guard = func(config *rest.Config) *rest.Config { return config }
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	clientset, err := kubernetes.NewForConfig(kube.Unlimited(o.Management))
 	if err != nil {
 		return nil, fmt.Errorf("credential renewal: building a client: %w", err)
 	}
-	if c == nil {
-		c = clock.RealClock{}
-	}
-	return &Renewer{registry: registry, clientset: clientset, clock: c, log: log, failures: map[string]*failure{}}, nil
+	return &Renewer{
+		registry: registry, clientset: clientset, guard: o.Guard, clock: o.Clock, log: o.Log,
+		changed: make(chan struct{}, 1), failures: map[string]*failure{},
+	}, nil
 }
 
 // Run renews until ctx ends. It returns nil then.
@@ -95,14 +123,47 @@ func (r *Renewer) Status() []CredentialStatus {
 	defer r.mu.Unlock()
 	for i := range out {
 		if f := r.failures[out[i].Cluster]; f != nil && f.expires.Equal(out[i].Expires) {
-			out[i].RenewAt, out[i].Err = f.retry, f.err
+			out[i].RenewAt, out[i].Err, out[i].Failures = f.retry, f.err, f.count
 		}
 	}
 	return out
 }
 
+// Failing are the clusters whose tokens cannot be renewed, with a *RenewalError each.
+func (r *Renewer) Failing() []CredentialStatus {
+	return slices.DeleteFunc(r.Status(), func(s CredentialStatus) bool { return s.Failures == 0 })
+}
+
+// Changed says that Failing has changed.
+func (r *Renewer) Changed() <-chan struct{} { return r.changed }
+
+func (r *Renewer) notify() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// prune drops the failures of tokens that are not used any more: whoever replaced them
+// has mended what was wrong.
+func (r *Renewer) prune() {
+	current := map[string]time.Time{}
+	for _, status := range r.registry.Credentials() {
+		current[status.Cluster] = status.Expires
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, f := range r.failures {
+		if !f.expires.Equal(current[name]) {
+			delete(r.failures, name)
+			r.notify()
+		}
+	}
+}
+
 // renewDue renews every token that is due, and waits for all of them.
 func (r *Renewer) renewDue(ctx context.Context) {
+	r.prune()
 	now := r.clock.Now()
 	entries := r.registry.copies()
 	var group errgroup.Group
@@ -130,7 +191,7 @@ func (r *Renewer) renew(ctx context.Context, name string, e entry) error {
 	if !r.clock.Now().Before(e.life.Expires) {
 		return &ExpiredError{At: e.life.Expires}
 	}
-	clientset, err := kubernetes.NewForConfig(e.connection.Config)
+	clientset, err := kubernetes.NewForConfig(r.guard(e.connection.Config))
 	if err != nil {
 		return fmt.Errorf("cluster %s: building a client: %w", name, err)
 	}
@@ -143,9 +204,13 @@ func (r *Renewer) renew(ctx context.Context, name string, e entry) error {
 		return fmt.Errorf("the credential is %s's, not a ServiceAccount's, and cannot be renewed", who.Username)
 	}
 	next := *e.stored
-	token, life, err := RequestToken(ctx, clientset, namespace, account, e.life.Expires.Sub(e.life.Issued).Round(time.Second))
+	wanted := cmp.Or(e.registration.Lifetime, e.life.Granted())
+	token, life, err := RequestToken(ctx, clientset, namespace, account, wanted)
 	if err != nil {
 		return err
+	}
+	if life.Granted() < wanted && life.Granted() != e.life.Granted() {
+		r.log.Warn((&ShortenedError{Granted: life.Granted(), Wanted: wanted}).Error(), "cluster", name)
 	}
 	next.Token = token
 	if err := Verify(ctx, name, &next, who.Username, who.UID); err != nil {
@@ -160,6 +225,7 @@ func (r *Renewer) record(name string, e entry, err error) {
 	defer r.mu.Unlock()
 	if err == nil {
 		delete(r.failures, name)
+		r.notify()
 		r.log.Info("renewed the credential of a cluster", "cluster", name)
 		return
 	}
@@ -172,9 +238,10 @@ func (r *Renewer) record(name string, e entry, err error) {
 		f = &failure{expires: e.life.Expires}
 		r.failures[name] = f
 	}
-	f.err = err
+	f.err = &RenewalError{Cluster: name, Expires: e.life.Expires, Err: err}
 	f.count++
-	f.retry = r.clock.Now().Add(kube.Backoff(firstRetry, lastRetry, f.count))
+	f.retry = r.clock.Now().Add(kube.Jitter(kube.Backoff(firstRetry, lastRetry, f.count)))
+	r.notify()
 	r.log.Warn("cannot renew the credential of a cluster; the current one is used until it expires",
-		"cluster", name, "expires", e.life.Expires, "retry", f.retry, "error", err)
+		"cluster", name, "expires", e.life.Expires, "failures", f.count, "retry", f.retry, "error", err)
 }

@@ -10,6 +10,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// The bounds of what API servers accept as the lifetime of a token.
+const (
+	MinTokenLifetime = 10 * time.Minute
+	MaxTokenLifetime = (1 << 32) * time.Second
+)
+
 // RequestToken requests a bounded token of a ServiceAccount. The API server
 // may grant less than ttl: the Lifetime is what it granted.
 func RequestToken(ctx context.Context, clientset kubernetes.Interface, namespace, name string, ttl time.Duration) (string, Lifetime, error) {

@@ -62,7 +62,7 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 	status.Latency = time.Since(start)
 	switch {
 	case isDenied(err):
-		status.Health, status.Reason = snapshot.HealthDenied, "the cluster refuses the credential; run `meshctl cluster register` again"
+		status.Health, status.Reason = snapshot.HealthDenied, "the cluster refuses the credential; run `meshctl cluster register --renew`"
 		return
 	case err != nil:
 		status.Health, status.Latency = snapshot.HealthUnreachable, 0
@@ -108,7 +108,7 @@ func (o *ListOptions) checkLife(status *ClusterStatus, life cluster.Lifetime) {
 	case life.IsZero():
 	case !now.Before(life.Expires):
 		status.Health, status.Reason = snapshot.HealthDenied, (&cluster.ExpiredError{At: life.Expires}).Error()
-	case now.After(life.Issued.Add(life.Expires.Sub(life.Issued) * 3 / 4)):
+	case life.Overdue(now) && status.Health == snapshot.Healthy:
 		status.Health = snapshot.HealthDegraded
 		status.Reason = fmt.Sprintf("the token expires in %s and should have been renewed; is `meshctl serve` running?",
 			life.Expires.Sub(now).Round(time.Second))

@@ -21,6 +21,7 @@
 //	management.go  objects on the management cluster
 //	crds.go        installing and upgrading the custom resource types
 //	inspect.go     the same checks alone, for wizards
+//	renew.go       registering again all clusters whose credential is not good
 //
 // Deregister:
 //

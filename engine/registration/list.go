@@ -103,12 +103,7 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 		group.Go(func() error {
 			out[i] = o.check(ctx, known[name], secrets[known[name].SecretName])
 			out[i].Meshes = meshes[name]
-			if out[i].Health == snapshot.Healthy && out[i].Reason == "" {
-				out[i].Reason = said[name]
-				if heldCode(said[name]) != "" {
-					out[i].Health = snapshot.HealthDegraded
-				}
-			}
+			out[i].add(said[name])
 			return nil
 		})
 	}
@@ -121,6 +116,20 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	all = append(append(all, out...), left...)
 	slices.SortFunc(all, func(a, b ClusterStatus) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// add adds what serve says of the cluster.
+func (s *ClusterStatus) add(said string) {
+	switch {
+	case said == "" || s.Reason == said:
+	case s.Health == snapshot.Healthy && s.Reason == "":
+		s.Reason = said
+		if heldCode(said) != "" || cluster.OfCredential(said) {
+			s.Health = snapshot.HealthDegraded
+		}
+	case cluster.OfCredential(said):
+		s.Reason += "; serve says: " + said
+	}
 }
 
 // known reads the registrations of a namespace.

@@ -27,7 +27,7 @@ func (r *registration) writeKubernetesCluster(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Namespace: r.MgmtNamespace, Name: r.Name}
 	full := meta
 	full.Labels = map[string]string{cluster.ManagedByLabel: cluster.ManagedBy}
-	full.Annotations = map[string]string{cluster.UIDAnnotation: string(r.remote.uid)}
+	full.Annotations = map[string]string{cluster.UIDAnnotation: string(r.remote.uid), cluster.LifetimeAnnotation: r.ttl().String()}
 	o.want = &multiclusterv1alpha1.KubernetesCluster{
 		TypeMeta: kind, ObjectMeta: full,
 		Spec: multiclusterv1alpha1.KubernetesClusterSpec{SecretName: r.Name, ClusterDomain: r.ClusterDomain},

@@ -1,12 +1,18 @@
 package registration
 
-import "time"
+import (
+	"time"
+
+	"github.com/meshctl/meshctl/engine/cluster"
+)
 
 const (
-	// DefaultTokenTTL is the lifetime asked for; the API server may grant less.
+	// DefaultTokenTTL is the lifetime asked for; the API server may grant less. It is what
+	// an old copy of the Secret is worth at most, against two thirds of it for which serve
+	// may be down.
 	DefaultTokenTTL = 24 * time.Hour
 	// MinTokenTTL is the shortest lifetime that API servers grant.
-	MinTokenTTL = 10 * time.Minute
+	MinTokenTTL = cluster.MinTokenLifetime
 	// LeftoverLabel is on the ConfigMap that records what a forced
 	// deregistration could not clean; its value is the cluster's name.
 	LeftoverLabel = "leftover.registration.multicluster.solo.io"

@@ -31,7 +31,8 @@ type Options struct {
 	// APIServerAddress, HOST or HOST:PORT, is where the management plane finds
 	// the cluster's API server, if not where RemoteConfig does.
 	APIServerAddress string
-	// TokenTTL is the lifetime to ask for; DefaultTokenTTL if zero.
+	// TokenTTL is the lifetime to ask for, now and at each renewal; if zero, that with
+	// which the cluster was registered before, or else DefaultTokenTTL.
 	TokenTTL time.Duration
 	// Timeout bounds each server's first answer; DefaultTimeout if zero.
 	Timeout time.Duration
@@ -55,11 +56,9 @@ func (o *Options) complete() error {
 	if len(validation.IsDNS1123Subdomain(o.ClusterDomain)) > 0 {
 		return fmt.Errorf("cluster domain %q: want a DNS name such as cluster.local", o.ClusterDomain)
 	}
-	if o.TokenTTL == 0 {
-		o.TokenTTL = DefaultTokenTTL
-	}
-	if o.TokenTTL < MinTokenTTL {
-		return fmt.Errorf("token lifetime %s: API servers grant no less than %s", o.TokenTTL, MinTokenTTL)
+	if o.TokenTTL != 0 && (o.TokenTTL < MinTokenTTL || o.TokenTTL > cluster.MaxTokenLifetime) {
+		return fmt.Errorf("token lifetime %s: API servers accept from %s to %s, and grant what their --service-account-max-token-expiration allows",
+			o.TokenTTL, MinTokenTTL, cluster.MaxTokenLifetime)
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout

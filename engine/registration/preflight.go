@@ -180,6 +180,7 @@ func (r *registration) checkTaken(ctx context.Context) error {
 		switch {
 		case kc.Name == r.Name:
 			known = uid
+			r.lifetime = cluster.ParseLifetime(kc.Annotations[cluster.LifetimeAnnotation])
 			if ns := kc.Status.Namespace; ns != "" && ns != r.RemoteNamespace && uid == string(r.remote.uid) {
 				return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
 					"its account is in namespace %s; say --remote-namespace %s, or deregister it first", ns, ns)}

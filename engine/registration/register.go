@@ -1,8 +1,10 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,6 +28,8 @@ type registration struct {
 		crds                                           []*object
 	}
 	leftovers bool
+	// lifetime is with what the tokens of the cluster are renewed already; zero if unknown.
+	lifetime time.Duration
 
 	report Report
 }
@@ -139,11 +143,11 @@ func (r *registration) writeCredential(ctx context.Context) error {
 	}
 	c := *r.endpoint
 	var life cluster.Lifetime
-	if c.Token, life, err = cluster.RequestToken(ctx, r.remote.clientset, r.RemoteNamespace, r.Name, r.TokenTTL); err != nil {
+	if c.Token, life, err = cluster.RequestToken(ctx, r.remote.clientset, r.RemoteNamespace, r.Name, r.ttl()); err != nil {
 		return err
 	}
-	if granted := life.Expires.Sub(life.Issued); granted != r.TokenTTL {
-		r.report.note(fmt.Sprintf("the API server grants tokens of %s instead of the %s asked for", granted, r.TokenTTL))
+	if granted := life.Granted(); granted != r.ttl() {
+		r.report.note((&cluster.ShortenedError{Granted: granted, Wanted: r.ttl()}).Error())
 	}
 	if err := cluster.Verify(ctx, r.Name, &c, user, uid); err != nil {
 		return err
@@ -158,9 +162,12 @@ func (r *registration) writeCredential(ctx context.Context) error {
 	return r.apply(ctx, r.management, o)
 }
 
+// ttl is the lifetime of a token to ask for.
+func (r *registration) ttl() time.Duration { return cmp.Or(r.TokenTTL, r.lifetime, DefaultTokenTTL) }
+
 // keepStored reports whether the stored credential needs no successor.
 func (r *registration) keepStored(ctx context.Context, user, uid string) bool {
-	if r.secret == nil || r.secret.Annotations[cluster.UIDAnnotation] != string(r.remote.uid) {
+	if r.secret == nil || r.lifetime != r.ttl() || r.secret.Annotations[cluster.UIDAnnotation] != string(r.remote.uid) {
 		return false
 	}
 	stored, life, err := cluster.ParseSecret(r.secret)

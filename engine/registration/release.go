@@ -94,7 +94,7 @@ func (s *server) awaitRelease(ctx context.Context, o *ReleaseOptions) error {
 }
 
 // said is what serve says of clusters that it can read, by name: why it deletes nothing
-// there, or what else is to be known.
+// there, what is wrong with the credential, or what else is to be known.
 func (s *server) said(ctx context.Context, namespace string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (s *server) said(ctx context.Context, namespace string) (map[string]string,
 	out := map[string]string{}
 	for _, kc := range all {
 		for _, status := range kc.Status.Status {
-			if heldCode(status.Message) != "" || status.State == multiclusterv1alpha1.ClusterStateAccepted {
+			if heldCode(status.Message) != "" || cluster.OfCredential(status.Message) || status.State == multiclusterv1alpha1.ClusterStateAccepted {
 				out[kc.Name] = status.Message
 			}
 		}

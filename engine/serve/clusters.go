@@ -96,15 +96,20 @@ func (c *Clusters) refuse(name string, why error) {
 	c.mu.Lock()
 	delete(c.refused, name)
 	if why != nil {
-		c.refused[name] = snapshot.Failure{
-			Ref:  snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.namespace, Name: name},
-			Code: snapshot.SecretRefused, Message: why.Error(),
-		}
+		c.refused[name] = c.failure(name, snapshot.SecretRefused, why)
 	}
 	c.mu.Unlock()
 	select {
 	case c.refusedChanged <- struct{}{}:
 	default:
+	}
+}
+
+// failure is what is wrong with a registered cluster.
+func (c *Clusters) failure(name string, code snapshot.Code, why error) snapshot.Failure {
+	return snapshot.Failure{
+		Ref:  snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.namespace, Name: name},
+		Code: code, Message: why.Error(),
 	}
 }
 

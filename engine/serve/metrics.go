@@ -66,7 +66,7 @@ type stateCollector struct {
 	freshness func() []watch.Freshness
 	leading   func() bool
 
-	objects, issues, clusters, inputs, expiry, age, silences, leader *prometheus.Desc
+	objects, issues, clusters, inputs, expiry, renewals, age, silences, leader *prometheus.Desc
 }
 
 func newStateCollector(
@@ -82,6 +82,7 @@ func newStateCollector(
 		clusters: desc("cluster_sync", "1 for the current state of a cluster: synced, stale or unsynced.", "cluster", "state"),
 		inputs:   desc("services", "Services that are known in a cluster.", "cluster"),
 		expiry:   desc("credential_expiry_timestamp_seconds", "When the credential of a cluster expires.", "cluster"),
+		renewals: desc("credential_renewal_failures", "How many renewals of the credential of a cluster failed since the last that did not.", "cluster"),
 		age: desc("cluster_age_seconds", "How old what is known of a cluster may be: the time since its API server last sent something about the kind of which it "+
 			"has sent nothing for longest. More than 150 s is unusual; from 300 s the cluster is frozen. The management cluster has an empty name.", "cluster"),
 		silences: desc("silent_watches_total", "Watches that were ended because they delivered neither events nor bookmarks for 150 s.", "cluster"),
@@ -91,7 +92,7 @@ func newStateCollector(
 
 // Describe implements prometheus.Collector.
 func (c *stateCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.objects, c.issues, c.clusters, c.inputs, c.expiry, c.age, c.silences, c.leader} {
+	for _, d := range []*prometheus.Desc{c.objects, c.issues, c.clusters, c.inputs, c.expiry, c.renewals, c.age, c.silences, c.leader} {
 		out <- d
 	}
 }
@@ -105,6 +106,7 @@ func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 	for _, credential := range c.credentials() {
 		if !credential.Expires.IsZero() {
 			gauge(c.expiry, float64(credential.Expires.Unix()), credential.Cluster)
+			gauge(c.renewals, float64(credential.Failures), credential.Cluster)
 		}
 	}
 	for _, f := range c.freshness() {

@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -140,7 +141,7 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	if w.clusters, err = NewClusters(o.clusters(id, w.sink, f)); err != nil {
 		return nil, err
 	}
-	if w.renewer, err = cluster.NewRenewer(w.clusters.registry, o.Management, nil, o.Log); err != nil {
+	if w.renewer, err = cluster.NewRenewer(w.clusters.registry, cluster.RenewerOptions{Management: o.Management, Guard: f.guard, Log: o.Log}); err != nil {
 		return nil, err
 	}
 	w.loop = newLoop(w.clusters.Source, w.sink, m, why, o.Log)
@@ -188,8 +189,8 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// reportFailures passes the writes that failed, and the Secrets that are not used, to the
-// Source, as a part of the next Input.
+// reportFailures passes the writes that failed, and what is wrong with the credentials, to
+// the Source, as a part of the next Input.
 func (w *worker) reportFailures(ctx context.Context) {
 	for {
 		select {
@@ -197,7 +198,17 @@ func (w *worker) reportFailures(ctx context.Context) {
 			return
 		case <-w.sink.FailuresChanged():
 		case <-w.clusters.refusedChanged:
+		case <-w.renewer.Changed():
 		}
-		w.clusters.Source.SetFailures(append(w.sink.Failures(), w.clusters.Refused()...))
+		w.clusters.Source.SetFailures(slices.Concat(w.sink.Failures(), w.clusters.Refused(), w.notRenewed()))
 	}
+}
+
+// notRenewed are the credentials that cannot be renewed.
+func (w *worker) notRenewed() []snapshot.Failure {
+	var out []snapshot.Failure
+	for _, credential := range w.renewer.Failing() {
+		out = append(out, w.clusters.failure(credential.Cluster, snapshot.CredentialNotRenewed, credential.Err))
+	}
+	return out
 }

@@ -82,6 +82,8 @@ const (
 	SecretRefused Code = "SecretRefused"
 	// AnotherPlane: another management plane writes to the same cluster.
 	AnotherPlane Code = "AnotherPlane"
+	// CredentialNotRenewed: the credential of a cluster cannot be renewed, and expires.
+	CredentialNotRenewed Code = "CredentialNotRenewed"
 	// PodsShared: AccessPolicies on another service over the same pods restrict whom one
 	// allows.
 	PodsShared Code = "PodsShared"

@@ -58,7 +58,8 @@ func serverOf(in *snapshot.Input) *multiclusterv1alpha1.Server {
 
 // clusterFailures are the failures that concern one cluster as a whole.
 type clusterFailures struct {
-	// held is why its Secret is not used, or nothing is deleted there.
+	// held is why its Secret is not used, its credential is not renewed, or nothing is
+	// deleted there.
 	held string
 	// met are other management planes that write there.
 	met string
@@ -68,7 +69,7 @@ type clusterFailures struct {
 
 func (c *clusterFailures) add(f snapshot.Failure) {
 	switch {
-	case f.Code == snapshot.SecretRefused, f.Code == snapshot.WithdrawalHeld && c.held == "":
+	case f.Code == snapshot.SecretRefused, (f.Code == snapshot.WithdrawalHeld || f.Code == snapshot.CredentialNotRenewed) && c.held == "":
 		c.held = f.Message
 	case f.Code == snapshot.AnotherPlane:
 		c.met = f.Message
@@ -89,6 +90,9 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, c.Sync.String()
 		if c.Reason != "" {
 			said.Message += ": " + c.Reason
+		}
+		if failures.held != "" {
+			said.Message += "; " + failures.held
 		}
 	case failures.held != "":
 		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, failures.held

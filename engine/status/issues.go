@@ -78,6 +78,8 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 		hint, severity = "`kubectl get virtualservices,serviceentries,authorizationpolicies -A -L "+snapshot.PlaneLabel+"` shows whose objects are there", snapshot.Warning
 	case snapshot.SecretRefused:
 		hint = "restore the Secret; `meshctl cluster list` shows where it leads"
+	case snapshot.CredentialNotRenewed:
+		hint = "make the cluster issue tokens to its ServiceAccount again, or run `meshctl cluster register --renew`"
 	case snapshot.ObjectUnreadable:
 		hint = "report this defect of meshctl with the log of `meshctl serve`, or undo the last edit of the object"
 	}
