@@ -18,9 +18,9 @@ const long = `Registers clusters with the management plane, shows their health, 
 deregisters them.
 
 On a registered cluster, meshctl has a ServiceAccount with only the permissions
-that it needs. Its token is valid for a day, and "meshctl serve" renews it. The
-management cluster stores the token in a Secret, beside a KubernetesCluster
-object.`
+that it needs. Its token is valid for a day unless you choose another lifetime,
+and "meshctl serve" renews it. The management cluster stores the token in a
+Secret, beside a KubernetesCluster object.`
 
 // NewCmd returns the command.
 func NewCmd(f *cmdutil.Factory) *cobra.Command {

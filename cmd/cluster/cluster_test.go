@@ -46,7 +46,7 @@ func TestNewCmdRegister(t *testing.T) {
 		"defaults": {
 			args: []string{"cluster-2", "--remote-context", "c2"},
 			want: RegisterOptions{Name: "cluster-2", RemoteContext: "c2", RemoteNamespace: "gloo-mesh", ClusterDomain: "cluster.local",
-				TokenTTL: 24 * time.Hour, management: management{namespace: "gloo-mesh"}},
+				management: management{namespace: "gloo-mesh"}},
 		},
 		"everything": {
 			args: []string{"cluster-2", "--kubeconfig", "k", "--mgmt-kubeconfig", "m", "--remote-context", "c2", "--mgmt-context", "c1", "--mgmt-namespace", "mn",
@@ -57,8 +57,14 @@ func TestNewCmdRegister(t *testing.T) {
 		"no name":    {args: []string{"--remote-context", "c2"}, wantErr: "NAME is required"},
 		"neither":    {wantErr: "NAME and --remote-context are required"},
 		"no context": {args: []string{"cluster-2"}, wantErr: "--remote-context is required"},
-		"a dot":      {args: []string{"a.b", "--remote-context", "c2"}, wantErr: "lower-case letters, digits and hyphens"},
-		"two names":  {args: []string{"a", "b", "--remote-context", "c2"}, wantErr: `unexpected argument "b"`},
+		"renew": {
+			args: []string{"--renew", "--mgmt-context", "c1"},
+			want: RegisterOptions{Renew: true, RemoteNamespace: "gloo-mesh", ClusterDomain: "cluster.local", management: management{context: "c1", namespace: "gloo-mesh"}},
+		},
+		"renew one":     {args: []string{"--renew", "cluster-2"}, wantErr: "does not go with NAME"},
+		"renew another": {args: []string{"--renew", "--token-ttl", "1h"}, wantErr: "does not go with --token-ttl"},
+		"a dot":         {args: []string{"a.b", "--remote-context", "c2"}, wantErr: "lower-case letters, digits and hyphens"},
+		"two names":     {args: []string{"a", "b", "--remote-context", "c2"}, wantErr: `unexpected argument "b"`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

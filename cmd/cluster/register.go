@@ -30,6 +30,7 @@ type RegisterOptions struct {
 	ClusterDomain    string
 	APIServerAddress string
 	TokenTTL         time.Duration
+	Renew            bool
 }
 
 const registerLong = `Registers a cluster with the management plane. If workloads run in the
@@ -45,12 +46,25 @@ the clusters behind them.
 
 With --api-server-address, the management plane uses this address of the API
 server instead of the one in your kubeconfig. The certificate of the server is
-still verified: it must be valid for this address or for the original one.`
+still verified: it must be valid for this address or for the original one.
+
+The credential is a token with a limited lifetime (--token-ttl), which is kept
+for renewals. "meshctl serve" renews it after a third of this time, so that serve
+may be down for two thirds of it: 16 hours with the default of 24h, more than
+four days with 168h. A longer lifetime makes an old copy of the Secret, as in a
+backup, usable for longer. Who steals the Secret and uses it in time can renew
+the token as serve does, until the cluster is deregistered. API servers accept
+10m and more, and may grant less (--service-account-max-token-expiration); the
+command says so then.
+
+With --renew, the command registers again, as they were, all clusters whose
+credential is expired, refused or broken. It finds the contexts of the
+kubeconfig that lead to them. It fails if such a cluster remains.`
 
 func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOptions) error) *cobra.Command {
 	opts := &RegisterOptions{Streams: f.Streams, management: management{factory: f}}
 	cmd := &cobra.Command{
-		Use:   "register [NAME --remote-context CONTEXT]",
+		Use:   "register [NAME --remote-context CONTEXT | --renew]",
 		Short: "Register a cluster with the management plane",
 		Long:  registerLong,
 		Example: `  # Choose the cluster interactively
@@ -58,6 +72,9 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 
   # Register a cluster
   meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
+
+  # Register again all clusters whose credential is expired or refused
+  meshctl cluster register --renew --mgmt-context cluster-1
 
   # Register a cluster whose API server has another address inside the network
   meshctl cluster register cluster-2 --remote-context cluster-2 --api-server-address 10.0.0.7:6443`,
@@ -71,6 +88,9 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
+			}
+			if opts.Renew {
+				return renewRun(cmd.Context(), opts)
 			}
 			if opts.asks() {
 				return opts.ask(cmd.Context())
@@ -86,7 +106,8 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", cluster.DefaultNamespace, "`namespace` of meshctl's ServiceAccount on the cluster")
 	flags.StringVar(&opts.ClusterDomain, "cluster-domain", "cluster.local", "DNS `suffix` of the cluster's Services")
 	flags.StringVar(&opts.APIServerAddress, "api-server-address", "", "address of the API server as seen by the management plane, as `HOST[:PORT]`")
-	flags.DurationVar(&opts.TokenTTL, "token-ttl", registration.DefaultTokenTTL, "`lifetime` of the credential; the API server may grant less")
+	flags.DurationVar(&opts.TokenTTL, "token-ttl", 0, "`lifetime` of the credential, such as 168h (default: as registered before, else 24h)")
+	flags.BoolVar(&opts.Renew, "renew", false, "register again all clusters whose credential is expired or refused")
 	opts.Flags.AddFlags(cmd)
 	opts.completeContexts(cmd, "remote-context")
 	return cmd
@@ -99,6 +120,17 @@ func (o *RegisterOptions) asks() bool {
 
 // complete rejects invalid values, and missing ones where nobody can be asked.
 func (o *RegisterOptions) complete(cmd *cobra.Command) error {
+	if o.Renew {
+		for _, flag := range []string{"remote-context", "remote-namespace", "cluster-domain", "api-server-address", "token-ttl"} {
+			if cmd.Flags().Changed(flag) {
+				return cmdutil.FlagErrorf("--renew registers clusters as they were; it does not go with --%s", flag)
+			}
+		}
+		if o.Name != "" {
+			return cmdutil.FlagErrorf("--renew is for all clusters; it does not go with NAME")
+		}
+		return nil
+	}
 	if o.Name != "" {
 		if err := registration.CheckName(o.Name); err != nil {
 			return &cmdutil.FlagError{Err: err}

@@ -160,7 +160,7 @@ func (o *RegisterOptions) command() []string {
 			words = append(words, flag[0], flag[1])
 		}
 	}
-	if o.TokenTTL != registration.DefaultTokenTTL {
+	if o.TokenTTL != 0 {
 		words = append(words, "--token-ttl", o.TokenTTL.String())
 	}
 	return words
