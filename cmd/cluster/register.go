@@ -49,13 +49,13 @@ server instead of the one in your kubeconfig. The certificate of the server is
 still verified: it must be valid for this address or for the original one.
 
 The credential is a token with a limited lifetime (--token-ttl), which is kept
-for renewals. "meshctl serve" renews it after a third of this time, so that serve
-may be down for two thirds of it: 16 hours with the default of 24h, more than
-four days with 168h. A longer lifetime makes an old copy of the Secret, as in a
-backup, usable for longer. Who steals the Secret and uses it in time can renew
-the token as serve does, until the cluster is deregistered. API servers accept
-10m and more, and may grant less (--service-account-max-token-expiration); the
-command says so then.
+for renewals. "meshctl serve" renews it after a third of this time, so that
+serve may be down for two thirds of it: 16 hours with the default of 24h, more
+than four days with 168h. A longer lifetime makes an old copy of the Secret, as
+in a backup, usable for longer. Who steals the Secret and uses it in time can
+renew the token as serve does, until the cluster is deregistered. API servers
+accept 10m and more, and may grant less, as their flag
+--service-account-max-token-expiration says; the command says so then.
 
 With --renew, the command registers again, as they were, all clusters whose
 credential is expired, refused or broken. It finds the contexts of the

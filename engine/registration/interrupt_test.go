@@ -127,7 +127,8 @@ func TestDeregisterDiesAtAnyWrite(t *testing.T) {
 		require.Equal(t, before, after, "killed before %s", k.fatal)
 		return nil
 	})
-	require.Equal(t, before, [][]string{names(inventory(t, management)), names(inventory(t, remote))})
+	after := [][]string{names(inventory(t, management)), names(inventory(t, remote))}
+	require.Equal(t, before, after)
 	t.Logf("killed before %d writes:\n%s", len(writes), strings.Join(writes, "\n"))
 	assert.Greater(t, len(writes), 10)
 }
@@ -170,7 +171,8 @@ func TestRegisterDiesAtAnyWrite(t *testing.T) {
 		report, err := registration.Register(t.Context(), options)
 		require.NoError(t, err, "killed before %s", k.fatal)
 		assert.False(t, report.Unchanged(), "killed before %s", k.fatal)
-		require.Equal(t, registered, [][]string{names(inventory(t, management)), names(inventory(t, remote))}, "killed before %s", k.fatal)
+		after := [][]string{names(inventory(t, management)), names(inventory(t, remote))}
+		require.Equal(t, registered, after, "killed before %s", k.fatal)
 		report, err = registration.Register(t.Context(), options)
 		require.NoError(t, err)
 		assert.True(t, report.Unchanged(), "killed before %s: %+v", k.fatal, report.Changes)

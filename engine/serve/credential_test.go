@@ -62,7 +62,9 @@ func TestWhatIsWrongWithACredentialIsSaid(t *testing.T) {
 	assert.Equal(t, said, listed().Reason)
 
 	change(func(s *corev1.Secret) { s.Data[cluster.SecretKey] = []byte("garbage") })
-	until(t, "the Secret is refused", func() bool { return strings.Contains(messageOf(t, client, "east"), "the previous connection stays in use") })
+	until(t, "the Secret is refused", func() bool {
+		return strings.Contains(messageOf(t, client, "east"), "the previous connection stays in use")
+	})
 	assert.Equal(t, snapshot.HealthInvalid, listed().Health)
 	assert.Contains(t, listed().Reason, "; serve says: its Secret is not used, and the previous connection stays in use")
 	code, text := serve.get("/readyz")
