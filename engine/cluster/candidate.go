@@ -56,6 +56,12 @@ func (r *Registry) consider(ctx context.Context, e *entry, stored *Credential) (
 	var err error
 	c.client, err = newClient(stored, r.userAgent, func(server string, uid types.UID) error {
 		c.identified.Store(uid != "")
+		r.mu.Lock()
+		worse := uid == "" && c.seen != "" && e.next == c
+		r.mu.Unlock()
+		if worse {
+			return nil // prove refuses it; the one in use is known as before
+		}
 		return accept(server, uid)
 	})
 	if err != nil {

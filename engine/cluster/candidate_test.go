@@ -80,6 +80,7 @@ func TestABadCredentialDoesNotTakeThePlaceOfAGoodOne(t *testing.T) {
 		assert.ErrorContains(t, now.Refused, "the previous connection stays in use", c.name)
 		assert.ErrorContains(t, now.Refused, c.want, c.name)
 		assert.Equal(t, user.Username, userName(t, first), c.name)
+		assert.NotEmpty(t, now.UID, c.name)
 
 		setKubeconfig(t, config, name, withToken(good.Token))
 		r.eventually(t, c.name+": restored", func(m map[string]cluster.Connection) bool {

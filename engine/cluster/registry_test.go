@@ -39,6 +39,9 @@ func (r *recorder) Set(m cluster.Connection) {
 	if m.Err != nil {
 		event += ": " + m.Err.Error()
 	}
+	if m.Refused != nil {
+		event += ": " + m.Refused.Error()
+	}
 	r.events = append(r.events, event)
 }
 
@@ -165,8 +168,10 @@ func TestRegistryReactsOnlyToWhatChanges(t *testing.T) {
 	const name = "reacts"
 	config := registerSelf(t, name)
 	_, r := run(t, config, name)
-	before, eventsBefore := r.state()
+	before, _ := r.state()
 	old := credentialID(t, before[name].Config)
+	r.eventually(t, "it is known which cluster it is", func(m map[string]cluster.Connection) bool { return m[name].UID != "" })
+	_, eventsBefore := r.state()
 
 	// A new token alone is taken up, and is no event.
 	reissue(t, config, name)
@@ -224,7 +229,7 @@ func TestRenewerRotatesBeforeExpiry(t *testing.T) {
 	const name = "renews"
 	config := registerSelf(t, name)
 	registry, r := run(t, config, name)
-	members, events := r.state()
+	members, _ := r.state()
 	oldSecret := sandboxtest.Secret(t, config, name, name)
 	credential, _, err := cluster.ParseSecret(oldSecret)
 	require.NoError(t, err)
@@ -233,6 +238,8 @@ func TestRenewerRotatesBeforeExpiry(t *testing.T) {
 	defer oldClient.Close()
 	old := credentialID(t, oldClient.Config)
 	require.Equal(t, old, credentialID(t, members[name].Config))
+	r.eventually(t, "it is known which cluster it is", func(m map[string]cluster.Connection) bool { return m[name].UID != "" })
+	_, events := r.state()
 
 	clock := clocktesting.NewFakeClock(time.Now())
 	renewer, err := cluster.NewRenewer(registry, cluster.RenewerOptions{Management: config, Clock: clock})
