@@ -56,6 +56,9 @@ type Reads struct {
 	// Args are the arguments of a container that are read, in a form that Args
 	// returns unchanged. Nil for none.
 	Args func(*corev1.Container) []string
+	// ConfigMaps are those of the control planes of a cluster, of which its Deployments
+	// and MutatingWebhookConfigurations suffice. See ConfigMaps. Nil if none are read.
+	ConfigMaps func(*snapshot.Cluster) []snapshot.Ref
 	// ConfigMap is the key that is read of ConfigMaps of that name, empty for none,
 	// and how many bytes of its text at most. Nil if none are read.
 	ConfigMap func(name string) (key string, most int)
@@ -77,6 +80,8 @@ type ControlPlane struct {
 	Default bool
 	// Debounce is how long it collects changes; nil for snapshot.UsualDebounce.
 	Debounce *snapshot.Debounce
+	// Unread: its settings cannot be read and never were, so that its mesh is left out.
+	Unread bool
 }
 
 func (c *ControlPlane) ref() commonv1.ObjectRef {
@@ -107,6 +112,19 @@ func (x *Index) Installation(d *appsv1.Deployment, version string) discoveryv1.M
 	out := discoveryv1.MeshInstallation{Namespace: d.Namespace, Cluster: x.Cluster, Version: version}
 	if d.Spec.Selector != nil {
 		out.PodLabels = d.Spec.Selector.MatchLabels
+	}
+	return out
+}
+
+// ConfigMaps are those that hold the settings of what looks like a control plane in a
+// cluster, of which Deployments and MutatingWebhookConfigurations are looked at. First
+// come those for which there is evidence: anyone who may edit a namespace can add others.
+func ConfigMaps(c *snapshot.Cluster) []snapshot.Ref {
+	var out []snapshot.Ref
+	for _, d := range detectors {
+		if d.Reads.ConfigMaps != nil {
+			out = append(out, d.Reads.ConfigMaps(c)...)
+		}
 	}
 	return out
 }

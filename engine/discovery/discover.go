@@ -51,7 +51,7 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	for _, d := range all {
 		planes := d.ControlPlanes(x)
 		planes = append(planes, x.keptControlPlanes(&d, planes, opts.Gone)...)
-		kinds = append(kinds, &detected{Detector: d, controlPlanes: planes})
+		kinds = append(kinds, newDetected(d, planes))
 	}
 	workloads := x.findWorkloads(kinds)
 	destinations := x.findDestinations(kinds, workloads)

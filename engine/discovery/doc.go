@@ -21,6 +21,7 @@
 //   - discover.go: Discover; stored.go: the same from what is stored of a cluster
 //   - index.go: the objects of a cluster, indexed
 //   - detector.go: what a Detector is, and the list of them; istio*.go, osm.go: one each
+//     (istio_configmaps.go: which ConfigMaps are read, and what holds without them)
 //   - kept.go: what stays known although it is not there at present
 //   - evidence.go: which Deployments are believed to be control planes
 //   - resolve.go: which control plane a sidecar belongs to

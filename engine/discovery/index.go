@@ -33,6 +33,7 @@ type Index struct {
 	pods        []*corev1.Pod
 	nodes       map[string]*corev1.Node
 	configMaps  map[key]*corev1.ConfigMap
+	unread      map[key]snapshot.Unread
 	meshConfigs map[key]*osmconfigv1alpha2.MeshConfig
 	controllers []*controller
 	// byPod finds the controller of a pod.
@@ -98,6 +99,7 @@ func newIndex(c *snapshot.Cluster, opts Options) *Index {
 		pods:        ordered(c.Pods),
 		nodes:       make(map[string]*corev1.Node, len(c.Nodes)),
 		configMaps:  make(map[key]*corev1.ConfigMap, len(c.ConfigMaps)),
+		unread:      make(map[key]snapshot.Unread, len(c.Unread)),
 		meshConfigs: make(map[key]*osmconfigv1alpha2.MeshConfig, len(c.MeshConfigs)),
 		injectors:   newInjectors(c),
 		stored:      opts.Stored,
@@ -121,6 +123,9 @@ func newIndex(c *snapshot.Cluster, opts Options) *Index {
 	}
 	for _, m := range c.ConfigMaps {
 		x.configMaps[keyOf(m)] = m
+	}
+	for _, u := range c.Unread {
+		x.unread[key{u.Ref.Namespace, u.Ref.Name}] = u
 	}
 	for _, s := range ordered(c.EndpointSlices) {
 		if service := s.Labels[endpointv1.LabelServiceName]; service != "" {
@@ -188,11 +193,6 @@ func ownerOf(o metav1.Object) controllerKey {
 // meta is the metadata of a discovered object.
 func (x *Index) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: x.namespace, Labels: x.labels}
-}
-
-// ConfigMap finds a ConfigMap; nil if there is none.
-func (x *Index) ConfigMap(namespace, name string) *corev1.ConfigMap {
-	return x.configMaps[key{namespace, name}]
 }
 
 // Ref refers to an object of the cluster.

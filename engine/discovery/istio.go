@@ -38,6 +38,7 @@ func Istio() Detector {
 		Reads: Reads{
 			Annotations: istioAnnotations,
 			Env:         []string{istioRevisionEnv, istioSkipTrustDomain, istioMultiRoot, istioDebounceAfter, istioDebounceMax},
+			ConfigMaps:  istioConfigMaps,
 			ConfigMap:   istioConfigMap,
 		},
 	}

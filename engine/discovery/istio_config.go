@@ -44,20 +44,40 @@ type istioConfig struct {
 	remoteRoots bool
 }
 
+// istioConfigMapOf is the name of the ConfigMap with the settings of a control plane.
+func istioConfigMapOf(revision string) string {
+	if revision == istioDefault {
+		return istioConfigMapName
+	}
+	return istioConfigMapName + "-" + revision
+}
+
 // istioConfig reads the settings of a control plane. Settings that cannot be read are
 // reported and stay as they were last, as in the control plane itself; without that,
 // they are Istio's defaults. If the mesh disappeared because of a mistake in its
-// settings, so would everything that was generated for it.
-func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) istioConfig {
-	name := istioConfigMapName
-	if revision != istioDefault {
-		name += "-" + revision
-	}
+// settings, so would everything that was generated for it. It returns false for settings
+// that exist, for all that is known, and were never read: defaults would be a guess at the
+// identities that a mesh trusts.
+func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) (istioConfig, bool) {
+	name := istioConfigMapOf(revision)
 	issue := snapshot.Issue{
 		Code: snapshot.MeshUnreadable, Severity: snapshot.Error, Target: mesh,
 		Ref: snapshot.Ref{Kind: snapshot.ConfigMap, Cluster: x.Cluster, Namespace: namespace, Name: name},
 	}
-	cm := x.ConfigMap(namespace, name)
+	cm, unread := x.configMap(namespace, name)
+	switch {
+	case unread == nil:
+	case cm != nil:
+		x.reportUnread(*unread, mesh, "so its settings stay as they were read last")
+	default:
+		last, ok := x.lastIstioConfig(mesh.Name, namespace)
+		if ok {
+			x.reportUnread(*unread, mesh, "so the mesh keeps its last settings: "+last.String())
+		} else {
+			x.reportUnread(*unread, mesh, "so its control plane is left out: the trust domain is not known")
+		}
+		return last, ok
+	}
 	text, found := "", false
 	if cm != nil {
 		text, found = cm.Data[istioConfigKey]
@@ -68,11 +88,11 @@ func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) istio
 		if last, ok := x.lastIstioConfig(mesh.Name, namespace); ok {
 			issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so its last settings stay: %s", istioConfigKey, last)
 			x.Report(issue)
-			return last
+			return last, true
 		}
 		issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so Istio's defaults are assumed: trust domain cluster.local, no smart DNS", istioConfigKey)
 		x.Report(issue)
-		return istioConfig{}
+		return istioConfig{}, true
 	}
 	config, err := parseIstioConfig(text)
 	config.rootNamespace = cmp.Or(config.rootNamespace, istioDefaultRoot)
@@ -86,7 +106,7 @@ func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) istio
 		issue.Hint = "correct it: the control plane does not accept it either"
 		x.Report(issue)
 	}
-	return config
+	return config, true
 }
 
 // lastIstioConfig are the settings with which a mesh is stored; false if there are none.

@@ -66,7 +66,10 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 	mesh := x.NewMesh(d)
 	ref := snapshot.RefOf(snapshot.Mesh, mesh)
 	revision := istiodRevision(d, pilot)
-	config := x.istioConfig(d.Namespace, revision, ref)
+	config, known := x.istioConfig(d.Namespace, revision, ref)
+	if !known {
+		return &ControlPlane{Mesh: mesh, Revision: revision, Default: revision == istioDefault, Unread: true}
+	}
 	if config.rootNamespace == d.Namespace {
 		config.rootNamespace = "" // as usual
 	}

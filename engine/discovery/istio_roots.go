@@ -37,8 +37,14 @@ const pemBegin = "-----BEGIN "
 // istioRoots are the fingerprints of the roots that the proxies of a control plane
 // trust, ascending; nil if they are not known.
 func (x *Index) istioRoots(namespace string, pilot *corev1.Container, config istioConfig, mesh snapshot.Ref) []string {
-	cm := x.ConfigMap(namespace, istioRootsName)
+	cm, unread := x.configMap(namespace, istioRootsName)
+	if unread != nil {
+		x.reportUnread(*unread, mesh, "so the roots that the mesh trusts are those that are known of it, if any")
+	}
 	if cm == nil {
+		if last := x.storedMesh(mesh.Name, namespace); unread != nil && last != nil && last.Spec.Istio != nil {
+			return last.Spec.Istio.RootFingerprints
+		}
 		return nil
 	}
 	text, found := cm.Data[istioRootsKey]

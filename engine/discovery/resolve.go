@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -10,6 +11,21 @@ import (
 type detected struct {
 	Detector
 	controlPlanes []*ControlPlane
+	// unread are the revisions of control planes that are left out because their settings
+	// were never read.
+	unread []string
+}
+
+func newDetected(d Detector, planes []*ControlPlane) *detected {
+	out := &detected{Detector: d}
+	for _, p := range planes {
+		if p.Unread {
+			out.unread = append(out.unread, p.Revision)
+		} else {
+			out.controlPlanes = append(out.controlPlanes, p)
+		}
+	}
+	return out
 }
 
 // resolution is the control plane of a claim.
@@ -45,6 +61,14 @@ func (d *detected) resolve(c Claim) resolution {
 			message: fmt.Sprintf("its sidecar could belong to any of %d %s control planes of the cluster, such as %s and %s",
 				len(matching), d.Name, matching[0].Mesh.Name, matching[1].Mesh.Name),
 			hint: d.Fix,
+		}
+	case slices.Contains(d.unread, c.Revision):
+		return resolution{
+			among: d.controlPlanes,
+			code:  snapshot.WorkloadWithoutMesh,
+			message: fmt.Sprintf("its sidecar is of %s %q, whose %s control plane is left out until its settings can be read",
+				d.RevisionName, c.Revision, d.Name),
+			hint: "see the issue of the control plane's ConfigMap",
 		}
 	case len(d.controlPlanes) == 1 && c.Requested:
 		return doubted(d.controlPlanes[0], c)

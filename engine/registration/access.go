@@ -121,17 +121,17 @@ func ruleAccesses(rules []rbacv1.PolicyRule) []access {
 	return out
 }
 
-// grantAccess is what a caller needs to hand out the rules: nothing if the
-// verbs escalate and bind allow it for the role, else every one of the rules themselves.
-func (s *server) grantAccess(ctx context.Context, role string, rules []rbacv1.PolicyRule) ([]access, error) {
-	missing, err := missingAccess(ctx, s.clientset, clusterRoles.access("", role).each("escalate", "bind"))
+// grantAccess is what a caller needs to hand out what a role grants: nothing if the
+// verbs escalate and bind allow it, else all of it.
+func (s *server) grantAccess(ctx context.Context, role access, granted []access) ([]access, error) {
+	missing, err := missingAccess(ctx, s.clientset, role.each("escalate", "bind"))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: asking what you may do: %w", s.label, err)
 	case len(missing) == 0:
 		return nil, nil
 	}
-	return ruleAccesses(rules), nil
+	return granted, nil
 }
 
 // verifyGrants waits until the credential may do all that the role grants.

@@ -65,6 +65,10 @@ func (d *deregistration) remoteAccess() []access {
 	for _, o := range slices.Concat(bindings, rest) {
 		wanted = append(wanted, o.access(o.namespace, o.name).each("get", "delete")...)
 	}
+	for _, r := range []resource{roleBindings, roles} {
+		wanted = append(wanted, r.access("", "").each("list")...)
+		wanted = append(wanted, r.access("", SettingsRoleName(d.Name, d.plane.ID)).each("get", "delete")...)
+	}
 	return append(wanted, clusterRoleBindings.access("", "").each("list")...)
 }
 
@@ -73,11 +77,11 @@ func (d *deregistration) remoteAccess() []access {
 // Force, a step that fails does not keep the others from being done.
 func (d *deregistration) clean(ctx context.Context) error {
 	bindings, rest := d.accessObjects()
-	steps := make([]func(context.Context) error, 0, len(bindings)+len(rest)+2)
+	steps := make([]func(context.Context) error, 0, len(bindings)+len(rest)+3)
 	for _, o := range bindings {
 		steps = append(steps, func(ctx context.Context) error { return d.remove(ctx, o) })
 	}
-	steps = append(steps, d.collectTranslated)
+	steps = append(steps, d.removeSettingsAccess, d.collectTranslated)
 	for _, o := range rest {
 		steps = append(steps, func(ctx context.Context) error { return d.remove(ctx, o) })
 	}

@@ -18,6 +18,7 @@
 //	remote.go      objects on the registered cluster
 //	planes.go      other management planes on the same cluster
 //	rules.go       the permissions granted there
+//	settings.go    access to the settings of meshes, in their namespaces
 //	management.go  objects on the management cluster
 //	crds.go        installing and upgrading the custom resource types
 //	inspect.go     the same checks alone, for wizards

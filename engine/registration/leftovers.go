@@ -32,6 +32,7 @@ func (d *deregistration) commands() []string {
 	for _, o := range bindings {
 		out = append(out, kubectl+" delete "+kubectlName(o))
 	}
+	out = append(out, fmt.Sprintf("%s delete rolebindings,roles --all-namespaces --field-selector metadata.name=%s", kubectl, SettingsRoleName(d.Name, d.plane.ID)))
 	for _, k := range translatedKinds() {
 		r := kindResource(k)
 		for _, selector := range translatedSelectors(d.plane, d.Name) {

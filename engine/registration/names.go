@@ -52,5 +52,11 @@ func oldBindingName(cluster string) string {
 // renew its own token.
 func TokenRoleName(cluster string) string { return cluster + "-gloomesh-token-renewal" }
 
+// SettingsRoleName is the Role, and the RoleBinding, by which a registration by a management
+// plane reads the settings of meshes. They are in each namespace that had a control plane.
+func SettingsRoleName(cluster, planeID string) string {
+	return cluster + "-gloomesh-mesh-settings-" + planeID
+}
+
 // LeftoverName is the ConfigMap that records what a forced deregistration left.
 func LeftoverName(cluster string) string { return cluster + "-leftovers" }

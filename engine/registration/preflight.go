@@ -33,6 +33,9 @@ func (r *registration) preflight(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
+	if err := r.lookAtMeshes(ctx); err != nil {
+		return err
+	}
 	if err := both(
 		func() error { return r.management.require(ctx, r.managementAccess()) },
 		func() error { return r.remoteMayWrite(ctx) },
@@ -111,6 +114,7 @@ func (r *registration) managementAccess() []access {
 	wanted = append(wanted, applyVerbs(secrets.access(r.MgmtNamespace, r.Name))...)
 	wanted = append(wanted, applyVerbs(kubernetesClusters.access(r.MgmtNamespace, r.Name))...)
 	wanted = append(wanted, kubernetesClusters.access(r.MgmtNamespace, "").each("list")...)
+	wanted = append(wanted, settings.access("", "").each("list")...)
 	status := kubernetesClusters.access(r.MgmtNamespace, r.Name)
 	status.resource += "/status"
 	wanted = append(wanted, status.each("patch")...)
@@ -137,9 +141,19 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 	token := serviceAccounts.access(r.RemoteNamespace, r.Name)
 	token.resource += "/token"
 	wanted = append(wanted, token.each("create")...)
-	grants, err := r.remote.grantAccess(ctx, RoleName(r.plane.ID), remoteRules())
+	wanted = append(wanted, deployments.access("", "").each("list")...)
+	wanted = append(wanted, webhooks.access("", "").each("list")...)
+	grants, err := r.remote.grantAccess(ctx, clusterRoles.access("", RoleName(r.plane.ID)), ruleAccesses(remoteRules()))
 	if err != nil {
 		return err
+	}
+	for _, namespace := range r.meshNamespaces {
+		role := roles.access(namespace, SettingsRoleName(r.Name, r.plane.ID))
+		more, err := r.remote.grantAccess(ctx, role, configMaps.access(namespace, "").each(readVerbs...))
+		if err != nil {
+			return err
+		}
+		grants = append(grants, more...)
 	}
 	return r.remote.require(ctx, append(wanted, grants...))
 }

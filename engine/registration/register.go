@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,8 @@ type registration struct {
 	leftovers bool
 	// lifetime is with what the tokens of the cluster are renewed already; zero if unknown.
 	lifetime time.Duration
+	// meshNamespaces are those with a control plane, ascending.
+	meshNamespaces []string
 
 	report Report
 }
@@ -153,7 +156,7 @@ func (r *registration) writeCredential(ctx context.Context) error {
 		return err
 	}
 	own := access{verb: "create", resource: "serviceaccounts/token", name: r.Name, namespace: r.RemoteNamespace}
-	if err := verifyGrants(ctx, r.Name, &c, append(ruleAccesses(remoteRules()), own)); err != nil {
+	if err := verifyGrants(ctx, r.Name, &c, slices.Concat(ruleAccesses(remoteRules()), r.settingsAccess(), []access{own})); err != nil {
 		return err
 	}
 	if o.want, err = cluster.NewSecret(r.MgmtNamespace, r.Name, r.remote.uid, &c, life); err != nil {

@@ -128,8 +128,12 @@ func TestRemoteRulesFollowFromTheKinds(t *testing.T) {
 	granted := map[string][]string{}
 	for _, rule := range registration.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)) {
 		require.Len(t, rule.APIGroups, 1)
-		require.Empty(t, rule.ResourceNames)
 		for _, resource := range rule.Resources {
+			var names []string
+			if resource == "configmaps" {
+				names = []string{"istio", "istio-ca-root-cert"}
+			}
+			assert.Equal(t, names, rule.ResourceNames, resource)
 			key := resource + "." + rule.APIGroups[0]
 			assert.NotContains(t, granted, key, "granted twice")
 			granted[key] = rule.Verbs

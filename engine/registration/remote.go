@@ -33,7 +33,7 @@ func (r *registration) remoteObjects() []*object {
 	labels[snapshot.ClusterLabel] = r.Name
 	subject := rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(r.RemoteNamespace).WithName(r.Name)
 	role, binding, own := RoleName(r.plane.ID), BindingName(r.Name, r.plane.ID), TokenRoleName(r.Name)
-	return []*object{
+	out := []*object{
 		{
 			resource: serviceAccounts, namespace: r.RemoteNamespace, name: r.Name, foreignHint: nameHint,
 			want: corev1ac.ServiceAccount(r.Name, r.RemoteNamespace).WithLabels(labels).
@@ -61,6 +61,10 @@ func (r *registration) remoteObjects() []*object {
 				WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(own)),
 		},
 	}
+	for _, namespace := range r.meshNamespaces {
+		out = append(out, r.settingsObjects(namespace)...)
+	}
+	return out
 }
 
 func ruleConfigurations(rules []rbacv1.PolicyRule) []*rbacv1ac.PolicyRuleApplyConfiguration {

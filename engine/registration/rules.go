@@ -1,6 +1,8 @@
 package registration
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,7 +22,7 @@ var writeVerbs = []string{"create", "delete", "list", "patch", "watch"}
 // RemoteRules are the rules of the ClusterRole on registered clusters. They
 // follow from the kinds: what the engine watches may be read, what it
 // translates to may be written, and nothing else (no Secrets, no statuses).
-// One rule for each API group and set of verbs, ascending.
+// One rule for each API group, set of verbs and set of names, ascending.
 func RemoteRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
 	byGroup := map[string]*rbacv1.PolicyRule{}
 	for _, k := range kinds {
@@ -32,9 +34,9 @@ func RemoteRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
 		case info.Access&snapshot.Watch == 0:
 			continue
 		}
-		key := info.Group + " " + strings.Join(verbs, ",")
+		key := fmt.Sprint(info.Group, verbs, info.Names)
 		if byGroup[key] == nil {
-			byGroup[key] = &rbacv1.PolicyRule{APIGroups: []string{info.Group}, Verbs: slices.Clone(verbs)}
+			byGroup[key] = &rbacv1.PolicyRule{APIGroups: []string{info.Group}, Verbs: slices.Clone(verbs), ResourceNames: slices.Clone(info.Names)}
 		}
 		byGroup[key].Resources = append(byGroup[key].Resources, info.Resource)
 	}
@@ -44,10 +46,8 @@ func RemoteRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
 		rules = append(rules, *rule)
 	}
 	slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int {
-		if c := strings.Compare(a.APIGroups[0], b.APIGroups[0]); c != 0 {
-			return c
-		}
-		return len(a.Verbs) - len(b.Verbs)
+		return cmp.Or(strings.Compare(a.APIGroups[0], b.APIGroups[0]), len(a.Verbs)-len(b.Verbs),
+			slices.Compare(a.ResourceNames, b.ResourceNames))
 	})
 	return rules
 }
@@ -62,6 +62,14 @@ func identityRule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"namespaces"},
 		ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
+	}
+}
+
+// settingsRule allows to read the ConfigMaps of a namespace that has a control plane: the
+// names of those of revisions are not known in advance.
+func settingsRule() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{snapshot.ConfigMap.Info().Resource}, Verbs: slices.Clone(readVerbs),
 	}
 }
 

@@ -62,6 +62,10 @@ type Cluster struct {
 	Namespaces     []*corev1.Namespace
 	// ConfigMaps are those that hold a mesh's own settings, not all.
 	ConfigMaps []*corev1.ConfigMap
+	// Unread are the ConfigMaps of control planes that cannot be read, or have not been
+	// read yet, ascending by Ref. One that is also in ConfigMaps is there as it was last
+	// read. A ConfigMap that is in neither list does not exist.
+	Unread []Unread
 	// VirtualServices, ServiceEntries, DestinationRules, AuthorizationPolicies and
 	// Sidecars are those that users wrote by hand. Folders may have generated ones, too.
 	VirtualServices       []*istionetworkingv1.VirtualService
@@ -76,6 +80,16 @@ type Cluster struct {
 	WebhooksUnknown bool
 	// MeshConfigs are the settings of Open Service Meshes.
 	MeshConfigs []*osmconfigv1alpha2.MeshConfig
+}
+
+// Unread is an object that a source was to read and has not.
+type Unread struct {
+	Ref Ref
+	// Denied: the account of the management plane may not read it. Else it will be read
+	// soon, or there is too much to read.
+	Denied bool
+	// Reason says why, as the end of a sentence. It changes only if the cause does.
+	Reason string
 }
 
 // Sync says whether the lists of a Cluster are complete and current.

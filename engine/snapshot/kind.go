@@ -89,6 +89,9 @@ type KindInfo struct {
 	// Optional kinds come with a mesh: an API server that serves none of the
 	// kind is a healthy one that has none.
 	Optional bool
+	// Names are the only objects that may be read in all namespaces; empty for all. Others
+	// are read only in the namespaces of control planes. Read-only.
+	Names []string
 }
 
 const (
@@ -120,6 +123,14 @@ func optional(group, version, name, resource string, access Access) KindInfo {
 	return info
 }
 
+// configMaps is the row of ConfigMaps, which often hold things as good as secrets. The
+// names are those of Istio's control planes without a revision.
+func configMaps() KindInfo {
+	info := kind("", "v1", "ConfigMap", "configmaps", ManagedSide, Watch)
+	info.Names = []string{"istio", "istio-ca-root-cert"}
+	return info
+}
+
 // kinds is read-only. A kind that the engine learns to read or write is one row.
 var kinds = [kindCount]KindInfo{
 	Mesh:               kind(discoveryGroup, "v1", "Mesh", "meshes", ManagementSide, Write|WriteStatus),
@@ -147,7 +158,7 @@ var kinds = [kindCount]KindInfo{
 	EndpointSlice: kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", ManagedSide, Watch),
 	Node:          kind("", "v1", "Node", "nodes", ManagedSide, Watch),
 	Namespace:     kind("", "v1", "Namespace", "namespaces", ManagedSide, Watch),
-	ConfigMap:     kind("", "v1", "ConfigMap", "configmaps", ManagedSide, Watch),
+	ConfigMap:     configMaps(),
 	Secret:        kind("", "v1", "Secret", "secrets", ManagementSide, 0),
 
 	MutatingWebhookConfiguration: kind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ManagedSide, Watch),

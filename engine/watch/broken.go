@@ -43,7 +43,7 @@ func (f *feed[T]) brokenObjects(cluster string) []snapshot.Failure {
 // failures lists the objects of all kinds that cannot be processed, in no order.
 func (c *clusterCache[V]) failures(cluster string) []snapshot.Failure {
 	var out []snapshot.Failure
-	for _, f := range c.feeds {
+	for _, f := range c.allFeeds() {
 		out = append(out, f.brokenObjects(cluster)...)
 	}
 	return out

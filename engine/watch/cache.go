@@ -19,6 +19,8 @@ type clusterCache[V any] struct {
 	client *kube.Client
 	log    *slog.Logger
 	feeds  []feeder
+	// configMaps has further feeds; nil for none.
+	configMaps *configMaps
 	// copiers put the list of one feed each into a view, and report whether it is new.
 	copiers []func(*V) bool
 
@@ -134,6 +136,7 @@ func (c *clusterCache[V]) onChange() {
 // start runs all feeds until stop.
 func (c *clusterCache[V]) start(ctx context.Context) {
 	ctx, c.cancel = context.WithCancel(ctx)
+	c.configMaps.start(ctx)
 	for _, f := range c.feeds {
 		c.group.Go(func() { f.run(ctx, c.silence) })
 	}
@@ -143,23 +146,39 @@ func (c *clusterCache[V]) start(ctx context.Context) {
 func (c *clusterCache[V]) stop() {
 	c.published.Store(false)
 	c.cancel()
+	c.configMaps.stop()
 	c.group.Wait()
 	c.client.CloseIdle()
 }
 
-// isFilled reports whether every list is complete.
+// isFilled reports whether every list is complete. Only who may publish the cache calls
+// it, and only before that.
 func (c *clusterCache[V]) isFilled() bool {
 	for _, f := range c.feeds {
 		if !f.isFilled() {
 			return false
 		}
 	}
-	return true
+	if c.configMaps == nil {
+		return true
+	}
+	var view V
+	c.copyTo(&view) // the other lists say which ConfigMaps are to be read
+	return c.configMaps.isFilled()
+}
+
+// allFeeds are the feeds that there are now.
+func (c *clusterCache[V]) allFeeds() []feeder {
+	all := slices.Clone(c.feeds)
+	for _, f := range c.configMaps.running() {
+		all = append(all, f)
+	}
+	return all
 }
 
 // unreadable returns the first kind that persistently cannot be read, and why.
 func (c *clusterCache[V]) unreadable() (snapshot.Kind, error) {
-	for _, f := range c.feeds {
+	for _, f := range c.allFeeds() {
 		if err := f.persistentError(); err != nil {
 			return f.kind(), err
 		}

@@ -26,6 +26,7 @@
 //	fresh.go    how old what is known may be; watches that deliver nothing
 //	cache.go    all feeds of a cluster
 //	kinds.go    which kinds are watched, and which objects of them
+//	configmaps.go  the ConfigMaps of control planes, by their names
 //	feed.go     one kind of one cluster
 //	store.go    the objects of a feed
 //	echo.go     what was read of our own writes stays

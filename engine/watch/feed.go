@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,10 +26,14 @@ type feed[T object] struct {
 	lister *kube.Lister
 	// failed is called, without locks held, with each request that fails.
 	failed func()
+	// mayBeDenied: that the server forbids a request is no failure. What was read stays.
+	mayBeDenied bool
 
 	mu       sync.Mutex
 	err      error
 	failures int
+	// denied: the server forbade the last request that it answered.
+	denied bool
 }
 
 // feeder is a feed of whatever type.
@@ -62,17 +67,33 @@ func newFeed[T object](lister *kube.Lister, seed []T, strip func(T) bool, change
 	return f
 }
 
+// isDenied reports that the server forbids to read the objects, if that is no failure.
+func (f *feed[T]) isDenied() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.denied
+}
+
 // done records the result of a request.
 func (f *feed[T]) done(err error) {
 	missing := f.lister.Kind.Info().Optional && kube.IsAbsent(err)
+	denied := f.mayBeDenied && apierrors.IsForbidden(err)
 	f.mu.Lock()
 	f.err = err
 	f.failures++
-	if err == nil || missing {
+	if err == nil || missing || denied {
 		f.err, f.failures = nil, 0
 	}
+	news := (err == nil || denied) && f.denied != denied
+	if news {
+		f.denied = denied
+	}
 	f.mu.Unlock()
+	if news {
+		f.changed()
+	}
 	switch {
+	case denied:
 	case missing:
 		_ = f.Replace(nil, "") // fails for objects of another type only
 	case err != nil:

@@ -60,6 +60,12 @@ func (c *clusterCache[V]) quietest() (kind snapshot.Kind, heard time.Time) {
 			kind, heard = f.kind(), at
 		}
 	}
+	for _, f := range c.configMaps.running() {
+		// Of what has not been read, or may not be, the reader is told.
+		if at := f.heard(); f.isFilled() && !f.isDenied() && at.Before(heard) {
+			kind, heard = f.kind(), at
+		}
+	}
 	return kind, heard
 }
 

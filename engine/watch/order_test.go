@@ -40,10 +40,10 @@ func TestArrivalOrderDoesNotMatter(t *testing.T) {
 			for _, e := range events {
 				feeds.send(t, e)
 				if r.Intn(len(events)) < 4 {
-					translator.Translate(feeds.input())
+					translator.Translate(feeds.input(t))
 				}
 			}
-			require.Equal(t, want, outputText(t, translator.Translate(feeds.input()).Output))
+			require.Equal(t, want, outputText(t, translator.Translate(feeds.input(t)).Output))
 		})
 	}
 }
@@ -131,13 +131,15 @@ type feeds struct {
 	clusters   []*clusterCache[snapshot.Cluster]
 	// filled are the views of the caches; given is what was returned of them.
 	filled []snapshot.Cluster
-	given  snapshot.Input
-	own    snapshot.Management
+	// configMaps are what API servers would answer who asks for a ConfigMap.
+	configMaps map[snapshot.Ref]snapshot.APIObject
+	given      snapshot.Input
+	own        snapshot.Management
 }
 
 func newFeeds(t *testing.T, in *snapshot.Input) *feeds {
 	t.Helper()
-	f := &feeds{like: in, own: snapshot.Management{Namespace: in.Management.Namespace}}
+	f := &feeds{like: in, configMaps: map[snapshot.Ref]snapshot.APIObject{}, own: snapshot.Management{Namespace: in.Management.Namespace}}
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
 	var err error
 	f.management, err = newManagementCache(config, scheme.New(), in.Management.Namespace, withoutStatuses, func() {})
@@ -154,6 +156,15 @@ func newFeeds(t *testing.T, in *snapshot.Input) *feeds {
 
 func (f *feeds) send(t *testing.T, e sentEvent) {
 	t.Helper()
+	if e.ref.Kind == snapshot.ConfigMap {
+		ref := e.ref
+		ref.Name = e.object.GetName()
+		f.configMaps[ref] = e.object
+		if e.deleted {
+			delete(f.configMaps, ref)
+		}
+		return
+	}
 	all := f.management.feeds
 	for i, c := range f.like.Clusters {
 		if c.Name == e.ref.Cluster {
@@ -176,8 +187,23 @@ func (f *feeds) send(t *testing.T, e sentEvent) {
 	}
 }
 
+// answer gives the feeds of ConfigMaps, which follow from the other lists, what they ask for.
+func (f *feeds) answer(t *testing.T, p *clusterCache[snapshot.Cluster], view *snapshot.Cluster) {
+	t.Helper()
+	follows := *view
+	p.copyTo(&follows)
+	for ref, feed := range p.configMaps.feeds {
+		var items []any
+		if o := f.configMaps[ref]; o != nil {
+			items = append(items, o.DeepCopyObject())
+		}
+		require.NoError(t, feed.Replace(items, ""))
+	}
+}
+
 // input shares what did not change with the Input before.
-func (f *feeds) input() *snapshot.Input {
+func (f *feeds) input(t *testing.T) *snapshot.Input {
+	t.Helper()
 	next := *f.like
 	next.Management = f.given.Management
 	if f.management.copyTo(&f.own) || next.Management == nil {
@@ -186,6 +212,7 @@ func (f *feeds) input() *snapshot.Input {
 	}
 	next.Clusters = make([]*snapshot.Cluster, len(f.clusters))
 	for i, p := range f.clusters {
+		f.answer(t, p, &f.filled[i])
 		next.Clusters[i] = f.given.Clusters[i]
 		if p.copyTo(&f.filled[i]) || next.Clusters[i] == nil {
 			own := f.filled[i]

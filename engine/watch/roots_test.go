@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -24,7 +23,7 @@ func createInjector(t *testing.T, k8s kubernetes.Interface, namespace string) {
 	t.Helper()
 	none := admissionv1.SideEffectClassNone
 	_, err := k8s.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), &admissionv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "istio-sidecar-injector", Labels: map[string]string{"app": "sidecar-injector"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "istio-sidecar-injector-" + namespace, Labels: map[string]string{"app": "sidecar-injector"}},
 		Webhooks: []admissionv1.MutatingWebhook{{
 			Name:         "namespace.sidecar-injector.istio.io",
 			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Name: "istiod", Namespace: namespace}},
@@ -42,20 +41,9 @@ func TestRootsFollowTheConfigMapOfTheControlPlane(t *testing.T) {
 	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	k8s := client(t, config)
-	labels := map[string]string{"app": "istiod"}
-	_, err = k8s.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "istiod", Labels: labels},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.1"}}},
-			},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	createIstiod(t, config, "default", "")
 	createInjector(t, k8s, "default")
-	createMeshConfig(t, config, "istio")
+	createSettings(t, config, "default", "istio", "td")
 	tenant := namespace(t, config)
 
 	a, b := rootsOf(t, "root-a"), rootsOf(t, "root-b")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -141,11 +142,32 @@ func createService(t *testing.T, config *rest.Config, name string) *corev1.Servi
 	return s
 }
 
-// createMeshConfig makes a ConfigMap with a mesh's configuration in the namespace default.
-func createMeshConfig(t *testing.T, config *rest.Config, name string) {
+// createSettings makes the ConfigMap of a control plane, with a trust domain.
+func createSettings(t *testing.T, config *rest.Config, namespace, name, domain string) {
 	t.Helper()
-	_, err := client(t, config).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"mesh": "trustDomain: td"},
+	_, err := client(t, config).CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"mesh": "trustDomain: " + domain},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// createIstiod makes the Deployment of a control plane with a revision, or without one if
+// that is empty.
+func createIstiod(t *testing.T, config *rest.Config, namespace, revision string) {
+	t.Helper()
+	name, labels := "istiod", map[string]string{"app": "istiod"}
+	if revision != "" {
+		name, labels["istio.io/rev"] = name+"-"+revision, revision
+	}
+	_, err := client(t, config).AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.1"}}},
+			},
+		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,7 +51,6 @@ func TestOnlyWhatChangedIsNew(t *testing.T) {
 	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	createService(t, config, "first")
-	createMeshConfig(t, config, "istio")
 	w := start(t, management, watch.Options{Namespace: namespace(t, management)})
 	w.Set("west", "", config, nil)
 	w.Set("east", "east.example", config, nil)
@@ -74,14 +74,14 @@ func TestOnlyWhatChangedIsNew(t *testing.T) {
 	_, err = client(t, config).CoreV1().Services("default").Patch(t.Context(), "first", types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 	createService(t, config, "second")
-	// The API server may write objects of its own in between: a ConfigMap, say.
+	// The API server may write objects of its own in between.
 	west := named(w.until("the second service", func(i *snapshot.Input) bool {
 		at := named(i, "west")
 		return serviceIn(at, "second") != nil || !assert.True(t, snapshot.SameSlice(before.Clusters[1].Services, at.Services))
 	}), "west")
 	assert.Same(t, serviceIn(before.Clusters[1], "first"), serviceIn(west, "first"))
 	assert.NotSame(t, before.Clusters[1], west)
-	assert.Same(t, &before.Clusters[1].ConfigMaps[0], &west.ConfigMaps[0], "lists of other kinds are the same")
+	assert.Same(t, &before.Clusters[1].Namespaces[0], &west.Namespaces[0], "lists of other kinds are the same")
 	assert.Len(t, west.Services, len(before.Clusters[1].Services)+1)
 
 	t.Log("failures count as a change, but only once")
@@ -205,13 +205,15 @@ func TestStormsCoalesce(t *testing.T) {
 	before := named(w.until("the API server's own Service", func(i *snapshot.Input) bool { return len(named(i, "west").Services) > 0 }), "west")
 	drain(w)
 	const storm = 1000
+	k8s := client(t, config)
 	for i := range storm {
-		createMeshConfig(t, config, fmt.Sprintf("istio-%04d", i))
+		_, err := k8s.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%04d", i)}}, metav1.CreateOptions{})
+		require.NoError(t, err)
 	}
-	waittest.Until(t, "the storm is over", func() bool { return len(named(w.Input(), "west").ConfigMaps) == storm })
+	waittest.Until(t, "the storm is over", func() bool { return len(named(w.Input(), "west").Nodes) == storm })
 	assert.LessOrEqual(t, drain(w), 2, "a thousand changes wake a reader that was busy once")
 	after := named(w.Input(), "west")
-	assert.Empty(t, before.ConfigMaps, "what was handed out never changes")
+	assert.Empty(t, before.Nodes, "what was handed out never changes")
 	assert.Same(t, before.Services[0], after.Services[0])
 }
 

@@ -1,0 +1,147 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
+)
+
+// The settings of a control plane are in a ConfigMap. That of one without a revision has a
+// name that is known in advance, so that the ClusterRole allows to read it wherever it is.
+// Those of revisions may be read in the namespaces that have a control plane when the
+// cluster is registered: a new revision beside another one needs nothing.
+
+var (
+	deployments = kindResource(snapshot.Deployment)
+	webhooks    = kindResource(snapshot.MutatingWebhookConfiguration)
+	settings    = kindResource(snapshot.Settings)
+)
+
+// settingsObjects give access to the ConfigMaps of a namespace.
+func (r *registration) settingsObjects(namespace string) []*object {
+	labels := map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, snapshot.PlaneLabel: r.plane.ID, snapshot.ClusterLabel: r.Name}
+	name := SettingsRoleName(r.Name, r.plane.ID)
+	subject := rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(r.RemoteNamespace).WithName(r.Name)
+	return []*object{
+		{
+			resource: roles, namespace: namespace, name: name, foreignHint: nameHint,
+			want: rbacv1ac.Role(name, namespace).WithLabels(labels).
+				WithRules(ruleConfigurations([]rbacv1.PolicyRule{settingsRule()})...),
+		},
+		{
+			resource: roleBindings, namespace: namespace, name: name, foreignHint: nameHint,
+			want: rbacv1ac.RoleBinding(name, namespace).WithLabels(labels).WithSubjects(subject).
+				WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(name)),
+		},
+	}
+}
+
+// settingsAccess is what the account may do in the namespaces of control planes.
+func (r *registration) settingsAccess() []access {
+	var out []access
+	for _, namespace := range r.meshNamespaces {
+		out = append(out, configMaps.access(namespace, "").each(readVerbs...)...)
+	}
+	return out
+}
+
+// lookAtMeshes finds the namespaces of control planes. What may not be read counts as
+// absent.
+func (r *registration) lookAtMeshes(ctx context.Context) error {
+	list, err := r.management.client(settings, "").List(ctx, metav1.ListOptions{})
+	if err != nil && !kube.IsAbsent(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("%s: listing Settings: %w", r.management.label, err)
+	}
+	var all []*settingsv1.Settings
+	if list != nil {
+		for i := range list.Items {
+			s := &settingsv1.Settings{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, s); err != nil {
+				return fmt.Errorf("%s: Settings %s/%s: decoding: %w", r.management.label, list.Items[i].GetNamespace(), list.Items[i].GetName(), err)
+			}
+			all = append(all, s)
+		}
+	}
+	r.meshNamespaces, err = r.remote.meshNamespaces(ctx, virtualmesh.ControlPlaneNamespaces(virtualmesh.SettingsInForce(all), r.Name))
+	return unlessForbidden(err)
+}
+
+// meshNamespaces are those with a control plane of Istio, as discovery finds them,
+// ascending. In installed ones, everything that looks like one is one.
+func (s *server) meshNamespaces(ctx context.Context, installed []string) ([]string, error) {
+	injectors, err := s.clientset.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx,
+		metav1.ListOptions{LabelSelector: discovery.InjectorLabel + "=" + discovery.InjectorValue})
+	if err != nil {
+		return nil, fmt.Errorf("%s: listing MutatingWebhookConfigurations: %w", s.label, err)
+	}
+	seen := &snapshot.Cluster{}
+	for i := range injectors.Items {
+		seen.MutatingWebhookConfigurations = append(seen.MutatingWebhookConfigurations, &injectors.Items[i])
+	}
+	found := map[string]bool{}
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := s.clientset.AppsV1().Deployments(corev1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("%s: listing Deployments: %w", s.label, err)
+		}
+		seen.Deployments = nil
+		for i := range page.Items {
+			seen.Deployments = append(seen.Deployments, &page.Items[i])
+		}
+		for _, mesh := range discovery.Discover(seen, discovery.Options{Installed: installed}).Meshes {
+			if mesh.Spec.Istio != nil {
+				found[mesh.Spec.Istio.Installation.Namespace] = true
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return slices.Sorted(maps.Keys(found)), nil
+		}
+	}
+}
+
+// settingsObjects finds what gives access to the settings of meshes, the bindings first.
+func (d *deregistration) settingsObjects(ctx context.Context) ([]*object, error) {
+	var out []*object
+	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", SettingsRoleName(d.Name, d.plane.ID)).String()}
+	for _, r := range []resource{roleBindings, roles} {
+		list, err := d.remote.meta.Resource(r.GroupVersionResource).List(ctx, named)
+		if err != nil {
+			return nil, fmt.Errorf("%s: listing %s: %w", d.remote.label, r.Resource, err)
+		}
+		for i := range list.Items {
+			out = append(out, &object{resource: r, namespace: list.Items[i].Namespace, name: list.Items[i].Name})
+		}
+	}
+	return out, nil
+}
+
+// removeSettingsAccess removes what gives access to the settings of meshes.
+func (d *deregistration) removeSettingsAccess(ctx context.Context) error {
+	all, err := d.settingsObjects(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		if err := d.remove(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
