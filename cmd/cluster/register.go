@@ -41,6 +41,10 @@ clusters; if a check fails, nothing is written. Registering a cluster again
 repairs a broken registration, renews a credential that is about to expire, and
 otherwise changes nothing.
 
+Settings of Istio are in ConfigMaps. The account may read those named istio and
+istio-ca-root-cert, and all of them in namespaces that have a control plane now.
+If you install a revision of Istio in another namespace later, register again.
+
 On a terminal, the command asks for what is missing, and lists the contexts and
 the clusters behind them.
 

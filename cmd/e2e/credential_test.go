@@ -190,6 +190,9 @@ func (w *environment) used(cluster string) []string {
 		if strings.HasPrefix(resource, "selfsubject") {
 			continue // anyone may do that
 		}
+		if resource == "configmaps" {
+			assert.Contains(w.t, event.RequestURI, "fieldSelector=metadata.name%3Distio", "only ConfigMaps of Istio are asked for, by name")
+		}
 		if event.ResponseStatus.Code == 403 {
 			refused[use{event.Verb, event.ObjectRef.APIGroup, resource}] = true
 			continue

@@ -131,7 +131,7 @@ func clusterDifferences() []difference {
 		{
 			"credentials",
 			"A token that never expires, with all verbs on all Secrets.",
-			"A token with a limited lifetime that is renewed in time, and only the verbs that are used; a test compares them with the audit log of the API server.",
+			"A token with a limited lifetime that is renewed in time, and only the verbs that are used; a test compares them with the audit log of the API server. No Secrets, and no ConfigMaps but those named istio and istio-ca-root-cert, and those in the namespaces of control planes.",
 		},
 		{
 			"deregistering",

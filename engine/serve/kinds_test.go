@@ -39,7 +39,7 @@ func TestObjectsOfAnyKindAreEdited(t *testing.T) {
 			installLoose(t, config, kind)
 		}
 	}
-	require.NoError(t, client.ApplyYAML(t.Context(), []byte("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: kinds\n")))
+	require.NoError(t, client.ApplyYAML(t.Context(), []byte(kindsNamespace)))
 	e := newEditor(t, config, client)
 	require.NoError(t, client.ApplyYAML(t.Context(), []byte(timeoutPolicy)))
 	until(t, "the first VirtualService", func() bool { return len(routes(t, client)) > 0 })
@@ -53,6 +53,25 @@ func TestObjectsOfAnyKindAreEdited(t *testing.T) {
 	}
 	require.NotContains(t, e.log.String(), "cannot be processed")
 }
+
+// kindsNamespace is where the objects are, with a Deployment because of which the ConfigMap
+// istio-sample is read. Nothing shows that it is a control plane.
+const kindsNamespace = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: kinds}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: istiod-sample, namespace: kinds, labels: {app: istiod, istio.io/rev: sample}}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: istiod}}
+  template:
+    metadata: {labels: {app: istiod, istio.io/rev: sample}}
+    spec:
+      containers: [{name: discovery, image: istio/pilot:1.31.1}]
+`
 
 const timeoutPolicy = `
 apiVersion: networking.mesh.gloo.solo.io/v1
