@@ -31,6 +31,12 @@ func newConfigMaps(t *testing.T) (*clusterCache[snapshot.Cluster], *configMaps) 
 	return cache, cache.configMaps
 }
 
+// feedsOf are all feeds of a cluster with a control plane.
+func feedsOf(cache *clusterCache[snapshot.Cluster]) []feeder {
+	cache.configMaps.copyTo(&snapshot.Cluster{Deployments: []*appsv1.Deployment{istiod("mesh")}})
+	return cache.allFeeds()
+}
+
 // TestADeniedConfigMapStaysAsItWas, and is no reason to freeze the cluster; another error
 // is one.
 func TestADeniedConfigMapStaysAsItWas(t *testing.T) {

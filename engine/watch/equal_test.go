@@ -149,7 +149,7 @@ func TestObjectsOfAnyKindCanBeCompared(t *testing.T) {
 	require.NoError(t, err)
 	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withStatuses, func() {})
 	require.NoError(t, err)
-	for _, f := range append(managed.feeds, management.feeds...) {
+	for _, f := range append(feedsOf(managed), management.feeds...) {
 		kind := f.kind()
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()

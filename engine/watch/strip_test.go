@@ -217,12 +217,12 @@ func TestPlanesFillEveryList(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
 	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, func() {})
 	require.NoError(t, err)
-	assert.ElementsMatch(t, listed(&snapshot.Cluster{}), kindsOf(managed.feeds))
+	assert.ElementsMatch(t, listed(&snapshot.Cluster{}), kindsOf(feedsOf(managed)))
 	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, listed(&snapshot.Management{}), kindsOf(management.feeds))
 	assert.ElementsMatch(t, managementKinds(), kindsOf(management.feeds))
-	for _, k := range kindsOf(managed.feeds) {
+	for _, k := range kindsOf(feedsOf(managed)) {
 		assert.NotZero(t, k.Info().Access&(snapshot.Watch|snapshot.Write), "%s may not be read", k)
 	}
 }
