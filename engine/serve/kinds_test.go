@@ -55,7 +55,7 @@ func TestObjectsOfAnyKindAreEdited(t *testing.T) {
 }
 
 // kindsNamespace is where the objects are, with a Deployment because of which the ConfigMap
-// istio-sample is read. Nothing shows that it is a control plane.
+// istio there is read. Nothing shows that it is a control plane.
 const kindsNamespace = `
 apiVersion: v1
 kind: Namespace
@@ -63,12 +63,12 @@ metadata: {name: kinds}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: istiod-sample, namespace: kinds, labels: {app: istiod, istio.io/rev: sample}}
+metadata: {name: istiod, namespace: kinds, labels: {app: istiod}}
 spec:
   replicas: 0
   selector: {matchLabels: {app: istiod}}
   template:
-    metadata: {labels: {app: istiod, istio.io/rev: sample}}
+    metadata: {labels: {app: istiod}}
     spec:
       containers: [{name: discovery, image: istio/pilot:1.31.1}]
 `
@@ -135,7 +135,7 @@ func (e *editor) play(kind snapshot.Kind, s sample) {
 		ref.Namespace, ref.Cluster = "gloo-mesh", ""
 	}
 	if kind == snapshot.ConfigMap {
-		ref.Name = "istio-sample" // others are not read
+		ref.Name = "istio" // others are not read
 		o.SetName(ref.Name)
 	}
 	api := e.dynamic.Resource(kind.GroupVersionResource()).Namespace(ref.Namespace)
