@@ -54,12 +54,20 @@ func storedStatuses(in *snapshot.Input) *snapshot.Input {
 	return echo(in, engine.Translate(in).Output)
 }
 
-// BenchmarkEditAmongMany is one edit of one of 2,000 TrafficPolicies on one service, and
-// the deletion of one.
+// BenchmarkEditAmongMany is one edit of one of 2,000 TrafficPolicies on one service, the
+// same after all of them were read again because of their statuses, and the deletion of one.
 func BenchmarkEditAmongMany(b *testing.B) {
 	in := storedStatuses(onOneService(2000))
 	b.Run("edit", func(b *testing.B) {
 		benchmarkEdits(b, in, retimed(in, 1000, time.Minute), retimed(in, 1000, time.Hour))
+	})
+	b.Run("edit-after-statuses", func(b *testing.B) {
+		policies := slices.Clone(in.Management.TrafficPolicies)
+		for n, p := range policies {
+			policies[n] = p.DeepCopy()
+		}
+		written := withTraffic(in, policies)
+		benchmarkEdits(b, in, retimed(written, 1000, time.Minute), retimed(written, 1000, time.Hour))
 	})
 	b.Run("delete", func(b *testing.B) {
 		without := func(n int) *snapshot.Input {

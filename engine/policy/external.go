@@ -24,7 +24,7 @@ func externals(before, stored []*discoveryv1.Destination) []*discoveryv1.Destina
 			out = append(out, d)
 		}
 	}
-	out = reuseUnchanged(before, out, func(a, b *discoveryv1.Destination) bool {
+	out = reuseUnchanged(before, nil, out, func(a, b *discoveryv1.Destination) bool {
 		return a == b || reflect.DeepEqual(a.Spec.ExternalService, b.Spec.ExternalService)
 	})
 	if slices.Equal(before, out) {

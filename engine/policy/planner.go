@@ -42,6 +42,9 @@ type Planner struct {
 
 // inputs are what a Plan is made from.
 type inputs struct {
+	// read is the management plane as it was read; what follows from it may have equal
+	// objects that were read before.
+	read                *snapshot.Management
 	discovered          []*snapshot.Discovered
 	domains             []string
 	settings            *settingsv1.Settings
@@ -93,17 +96,21 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 // next reads the inputs. Objects that are equal to the last ones are replaced by
 // those.
 func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) inputs {
-	m := in.Management
+	m, was := in.Management, last.read
+	if was == nil {
+		was = &snapshot.Management{}
+	}
 	n := inputs{
+		read:                m,
 		discovered:          discovered,
-		virtualMeshes:       reuseUnchanged(last.virtualMeshes, m.VirtualMeshes, sameVirtualMesh),
-		traffic:             reuseUnchanged(last.traffic, m.TrafficPolicies, sameTraffic),
-		access:              reuseUnchanged(last.access, m.AccessPolicies, sameAccess),
-		virtualDestinations: reuseUnchanged(last.virtualDestinations, m.VirtualDestinations, sameVirtualDestination),
-		stored:              reuseUnchanged(last.stored, m.Destinations, sameStored),
+		virtualMeshes:       reuseUnchanged(last.virtualMeshes, was.VirtualMeshes, m.VirtualMeshes, sameVirtualMesh),
+		traffic:             reuseUnchanged(last.traffic, was.TrafficPolicies, m.TrafficPolicies, sameTraffic),
+		access:              reuseUnchanged(last.access, was.AccessPolicies, m.AccessPolicies, sameAccess),
+		virtualDestinations: reuseUnchanged(last.virtualDestinations, was.VirtualDestinations, m.VirtualDestinations, sameVirtualDestination),
+		stored:              reuseUnchanged(last.stored, was.Destinations, m.Destinations, sameStored),
 		externals:           last.externals,
 		destinations:        m.Destinations,
-		dependencies:        reuseUnchanged(last.dependencies, m.ServiceDependencies, sameDependency),
+		dependencies:        reuseUnchanged(last.dependencies, was.ServiceDependencies, m.ServiceDependencies, sameDependency),
 		addresses:           virtualmesh.Addresses{Destinations: m.Destinations, VirtualDestinations: m.VirtualDestinations},
 	}
 	if !snapshot.SameSlice(last.destinations, n.destinations) {

@@ -12,10 +12,19 @@ import (
 )
 
 // reuseUnchanged replaces objects by the equal ones of before: writing a status makes
-// a new object, which is no change. Both lists are ascending by namespace and name.
-func reuseUnchanged[T metav1.Object](before, now []T, same func(a, b T) bool) []T {
+// a new object, which is no change. All lists are ascending by namespace and name. read is
+// the list that before stands for, or nil: what is the same there is not compared again, or
+// each object that ever had a status written would be compared for good.
+func reuseUnchanged[T interface {
+	comparable
+	metav1.Object
+}](before, read, now []T, same func(a, b T) bool) []T {
 	if len(before) == 0 || snapshot.SameSlice(before, now) {
 		return now
+	}
+	known := len(read) == len(before)
+	if known && snapshot.SameSlice(read, now) {
+		return before
 	}
 	out := make([]T, len(now))
 	at := 0
@@ -24,7 +33,7 @@ func reuseUnchanged[T metav1.Object](before, now []T, same func(a, b T) bool) []
 		for at < len(before) && snapshot.CompareNames(before[at], n) < 0 {
 			at++
 		}
-		if at < len(before) && snapshot.CompareNames(before[at], n) == 0 && sameMetadata(before[at], n) && same(before[at], n) {
+		if at < len(before) && (known && read[at] == n || snapshot.CompareNames(before[at], n) == 0 && sameMetadata(before[at], n) && same(before[at], n)) {
 			out[i] = before[at]
 		}
 	}
