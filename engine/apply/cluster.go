@@ -230,6 +230,7 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 		if i.status != nil {
 			wanted.settled = i.status.settled
 		}
+		i.change(time.Now())
 		i.status = wanted
 		i.statusOnly = i.statusOnly || !i.queued
 		touched = append(touched, i)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -17,6 +18,7 @@ type content struct {
 	refs int
 
 	once   sync.Once
+	taken  atomic.Bool
 	digest digest
 	err    error
 }
@@ -28,6 +30,7 @@ func (c *content) get() (digest, error) {
 		if spec, c.err = plain(c.Spec); c.err == nil {
 			c.digest = objectDigest(c.Labels, c.Annotations, spec)
 		}
+		c.taken.Store(true)
 	})
 	return c.digest, c.err
 }

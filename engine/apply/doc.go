@@ -20,6 +20,7 @@
 //	order.go       what an item waits for; ledger.go, what proxies know
 //	work.go        deciding and recording writes; perform.go sends them
 //	retry.go       when a write that failed is tried again
+//	rest.go        pauses between slow writes of one object
 //	outage.go      holding back what would fail because of the server
 //	changeset.go   what was done
 //	errors.go      what an error means for a write

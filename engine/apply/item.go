@@ -47,9 +47,9 @@ type item struct {
 	refusal *refusal
 	// races counts conflicts in a row; rewrites, repairs in quick succession.
 	races, rewrites uint8
-	// wrote is when it was written last, and took how long that took.
-	wrote time.Time
-	took  time.Duration
+	// wrote is when it was written last; effort, what that took, nil if that was little.
+	wrote  time.Time
+	effort *effort
 	// alarm queues it again after a pause; nil if it never had to pause.
 	alarm *alarm
 }

@@ -30,6 +30,9 @@ func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
 	c.ledger.retract(i, without(i.content.provides(), made.provides()))
 	c.ledger.intend(i, i.content.needs(), made.needs(), i.current.needs())
 	i.held.Store(false)
+	if i.content == nil || i.content.Content != made.Content {
+		i.change(time.Now())
+	}
 	i.put(o, made)
 	c.inheritFailure(i)
 }

@@ -209,20 +209,3 @@ func TestAnObjectThatEndsConnections(t *testing.T) {
 		}
 	})
 }
-
-// TestEditsOfASlowObjectAreNoRepairs: an object whose writes take long is put off, and what
-// users edited is still written soon, not as what another client keeps changing.
-func TestEditsOfASlowObjectAreNoRepairs(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bubble) {
-		b.slow.Store(int64(150 * time.Millisecond))
-		for n := range 100 {
-			b.sink.Apply(policies(1, strconv.Itoa(n)))
-			time.Sleep(100 * time.Millisecond)
-		}
-		time.Sleep(1500 * time.Millisecond)
-		assert.Greater(b, b.count(), 5)
-		time.Sleep(2 * time.Minute)
-		assert.Zero(b, b.count(), "the last edit was written late")
-	})
-}

@@ -158,25 +158,3 @@ func (c *cluster) race(i *item) {
 	}
 	c.soon(i, kube.Backoff(raceFirst, raceMost, int(i.races)))
 }
-
-// An object whose write takes long is not written again at once: if it changes faster than
-// it can be written, the API server has time for others. It rests for restShare times as
-// long, at most restMost, after a write that took slowWrite or longer.
-const (
-	slowWrite = 100 * time.Millisecond
-	restShare = 4
-	restMost  = 15 * time.Second
-)
-
-// rests reports whether an item has to rest after its last write, and queues it for later.
-func (c *cluster) rests(i *item) bool {
-	if i.took < slowWrite {
-		return false
-	}
-	wait := min(i.took*restShare, restMost) - time.Since(i.wrote)
-	if wait <= 0 {
-		return false
-	}
-	c.soon(i, wait)
-	return true
-}

@@ -66,15 +66,16 @@ func (c *cluster) take() *item {
 // process performs steps until an item is as wanted: its object, then its status.
 func (c *cluster) process(i *item) {
 	c.prepare(i)
-	ok := true
-	for first := true; ok; first = false {
+	ok, last := true, leave
+	for ok {
 		c.mu.Lock()
-		s, conn := c.decide(i, first), c.conn
+		s, conn := c.decide(i, last), c.conn
 		c.unlock()
 		if s.verb == leave || s.verb == satisfied || s.verb == fail {
-			c.finish(i, s, first)
+			c.finish(i, s, last == leave)
 			return
 		}
+		last = s.verb
 		began := time.Now()
 		r := conn.perform(c.ctx, c.shared, i.id, c.name, s)
 		r.took = time.Since(began)
@@ -89,9 +90,9 @@ func (c *cluster) process(i *item) {
 // prepare computes the digests of what is wanted without the lock.
 func (c *cluster) prepare(i *item) {
 	c.mu.Lock()
-	content, wanted := i.content, i.status
+	content, wanted, rests := i.content, i.status, i.restWait(time.Now()) > 0
 	c.mu.Unlock()
-	if content != nil {
+	if content != nil && !rests {
 		_, _ = content.get() // decide looks at the error
 	}
 	if wanted != nil {
@@ -100,8 +101,8 @@ func (c *cluster) prepare(i *item) {
 	c.adopt(i)
 }
 
-// decide returns the next step for an item.
-func (c *cluster) decide(i *item, first bool) step {
+// decide returns the next step for an item. last is the one before, leave at first.
+func (c *cluster) decide(i *item, last verb) step {
 	if !c.writable() {
 		return step{}
 	}
@@ -115,7 +116,7 @@ func (c *cluster) decide(i *item, first bool) step {
 			return step{verb: remove, version: l.version}
 		}
 		delete(c.pending, i.id)
-		return c.decideStatus(i, l, exists, first)
+		return c.decideStatus(i, l, exists, last)
 	}
 	switch {
 	case state.absent:
@@ -130,6 +131,9 @@ func (c *cluster) decide(i *item, first bool) step {
 		return step{verb: fail, code: snapshot.ForeignObject, message: strayMessage(l.source, c.name)}
 	}
 	target := c.target(i)
+	if !target.taken.Load() && c.rests(i) {
+		return step{} // it may change again
+	}
 	wanted, err := target.get()
 	switch {
 	case err != nil:
@@ -140,8 +144,8 @@ func (c *cluster) decide(i *item, first bool) step {
 			c.block(i)
 			return step{}
 		}
-		return c.decideStatus(i, l, exists, first)
-	case c.barred(i, object), first && (c.rests(i) || c.postpone(i)):
+		return c.decideStatus(i, l, exists, last)
+	case c.barred(i, object), c.rests(i), last == leave && c.postpone(i):
 		return step{}
 	}
 	if on, name := c.awaited(i); on != nil {
@@ -153,7 +157,7 @@ func (c *cluster) decide(i *item, first bool) step {
 	return step{verb: object, version: l.version, wanted: wanted, content: target}
 }
 
-func (c *cluster) decideStatus(i *item, l live, exists, first bool) step {
+func (c *cluster) decideStatus(i *item, l live, exists bool, last verb) step {
 	written := i.id.kind.Info().Access&snapshot.Write != 0
 	if i.status == nil || !exists || l.going || written && !l.ours {
 		return step{verb: satisfied}
@@ -164,7 +168,7 @@ func (c *cluster) decideStatus(i *item, l live, exists, first bool) step {
 		return step{verb: fail, code: snapshot.WriteFailed, message: "status cannot be written as JSON: " + err.Error(), err: err}
 	case l.status == wanted || i.status.settled == pair{wanted, l.status}:
 		return step{verb: satisfied}
-	case c.barred(i, status), first && (c.rests(i) || c.postpone(i)):
+	case c.barred(i, status), last != object && c.rests(i), last == leave && c.postpone(i):
 		i.statusOnly = true // it waits with other statuses then
 		return step{}
 	}
@@ -223,7 +227,8 @@ func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
 	if !i.counts && !i.wrote.IsZero() {
 		i.repaired(now)
 	}
-	i.wrote, i.took, i.races = now, r.took, 0
+	i.wrote, i.races = now, 0
+	i.effort = i.effort.spend(r.took, now)
 	if i.refusal != nil && s.verb == i.refusal.verb {
 		i.refusal = nil
 	}
