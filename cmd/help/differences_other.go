@@ -9,6 +9,11 @@ func generatedDifferences() []difference {
 		},
 		{"annotations of a Service", "Copied to the generated objects.", "Not copied."},
 		{
+			"annotation parents.networking.mesh.gloo.solo.io",
+			"Lists all objects that contributed to a generated one, which the API server rejects when there are thousands.",
+			"Lists the first 100 of each kind.",
+		},
+		{
 			"hand-written objects that intersect with a policy",
 			"VirtualServices and DestinationRules are compared, only with `--disallow-intersecting-config`.",
 			"Always compared, with AuthorizationPolicies, Sidecars, and ServiceEntries for the hosts of VirtualDestinations and external services as well. The policy warns; with the flag it is rejected. An object counts as generated only with the labels of this management plane and of its own cluster, with which it is deleted unless it is wanted.",

@@ -18,13 +18,20 @@ func NewContent(namespace string, spec any, contributors, parents []snapshot.Ref
 	}
 }
 
+// maxParents is how many references of a kind an annotation has: an API server takes
+// 256 KiB of annotations, and all of them are sent with each write and to each watch.
+const maxParents = 100
+
 // parentsJSON lists references by kind, in the format of Gloo Mesh 1.x:
-// {"<group>/<version>, Kind=<Kind>": [{"name", "namespace"}]}.
+// {"<group>/<version>, Kind=<Kind>": [{"name", "namespace"}]}. Of each kind, it has the
+// first maxParents. Nothing of ours reads it.
 func parentsJSON(refs []snapshot.Ref) string {
 	byKind := map[string][]commonv1.ObjectRef{}
 	for _, ref := range refs {
 		kind := ref.Kind.Info().GroupVersionKind.String()
-		byKind[kind] = append(byKind[kind], commonv1.ObjectRef{Name: ref.Name, Namespace: ref.Namespace})
+		if len(byKind[kind]) < maxParents {
+			byKind[kind] = append(byKind[kind], commonv1.ObjectRef{Name: ref.Name, Namespace: ref.Namespace})
+		}
 	}
 	text, err := json.Marshal(byKind)
 	if err != nil {

@@ -16,7 +16,8 @@ const (
 	// ClusterLabel is on every object written: the cluster written to, empty
 	// on the management plane.
 	ClusterLabel = "cluster.multicluster.solo.io"
-	// ParentsAnnotation lists, as JSON, the objects that contributed.
+	// ParentsAnnotation lists, as JSON, the objects that contributed, the first of each
+	// kind if they are many.
 	ParentsAnnotation = "parents.networking.mesh.gloo.solo.io"
 	// FederationAnnotation is on federated objects: <name>.<namespace>.<cluster> of the Service.
 	FederationAnnotation = "federation.networking.mesh.gloo.solo.io"
