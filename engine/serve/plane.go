@@ -37,7 +37,7 @@ func planeID(ctx context.Context, o Options, f *fence) (string, error) {
 		case err == nil:
 			return id, nil
 		case ctx.Err() != nil:
-			return "", nil
+			return "", nil //nolint:nilerr // being stopped is no failure
 		case settled(err):
 			return "", err
 		}
