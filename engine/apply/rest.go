@@ -8,8 +8,8 @@ import "time"
 // others. The first change is written at once. The next ones wait until the changes pause,
 // or for restShare times what the writes took since the object last had a rest.
 const (
-	// slowWrite is several times what a usual write takes.
-	slowWrite = 25 * time.Millisecond
+	// slowWrite is more than a usual write takes, also on a busy machine.
+	slowWrite = 100 * time.Millisecond
 	restShare = 4
 	restMost  = 15 * time.Second
 	// effortGrowth bounds what counts as spent, as a multiple of the last write.

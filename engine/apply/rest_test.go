@@ -31,7 +31,7 @@ func TestEditsOfASlowObjectAreNoRepairs(t *testing.T) {
 // soon.
 func TestAnObjectThatChangesAllTheTimeLeavesTimeForOthers(t *testing.T) {
 	t.Parallel()
-	for _, slow := range []time.Duration{30 * time.Millisecond, 300 * time.Millisecond, time.Second} {
+	for _, slow := range []time.Duration{120 * time.Millisecond, 300 * time.Millisecond, time.Second} {
 		t.Run(slow.String(), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(b *bubble) {

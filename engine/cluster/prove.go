@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/metadata"
 
 	"github.com/meshctl/meshctl/engine/kube"
@@ -67,7 +68,11 @@ func tryLists(ctx context.Context, client *Client, kinds []snapshot.Kind) (may, 
 	group.SetLimit(parallelLists)
 	for i, k := range kinds {
 		group.Go(func() error {
-			_, results[i] = lister.Resource(k.GroupVersionResource()).List(ctx, metav1.ListOptions{Limit: 1})
+			options := metav1.ListOptions{Limit: 1}
+			if names := k.Info().Names; len(names) > 0 {
+				options.FieldSelector = fields.OneTermEqualSelector("metadata.name", names[0]).String()
+			}
+			_, results[i] = lister.Resource(k.GroupVersionResource()).List(ctx, options)
 			return nil
 		})
 	}
