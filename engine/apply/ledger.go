@@ -193,8 +193,8 @@ func (l *ledger) wrote(i *item, cluster string, before, after *content, written 
 		r.last, r.slowest = now, max(r.slowest, took)
 		l.runs[cluster] = r
 	}
-	had := before.provides()
-	for _, name := range after.provides() {
+	had := before.provides(cluster)
+	for _, name := range after.provides(cluster) {
 		f := l.fact(name)
 		delete(f.growing, i)
 		if written && !slices.Contains(had, name) && !snapshot.Together(name) {
@@ -202,12 +202,12 @@ func (l *ledger) wrote(i *item, cluster string, before, after *content, written 
 		}
 		l.tidy(name, f, now)
 	}
-	uses := after.needs()
+	uses := after.needs(cluster)
 	for _, name := range uses {
 		// An edit during another write may have ended a use that continues.
 		l.fact(name).users[i] = true
 	}
-	for _, name := range before.needs() {
+	for _, name := range before.needs(cluster) {
 		if slices.Contains(uses, name) {
 			continue
 		}
@@ -297,20 +297,36 @@ func (l *ledger) used(names []string) (used, held bool) {
 	return used, held
 }
 
-// needs lists what the routes of a content need; a nil content has none.
-func (c *content) needs() []string {
+// needs lists what the routes of a content need in a cluster; a nil content has none.
+func (c *content) needs(cluster string) []string {
 	if c == nil {
 		return nil
 	}
-	return snapshot.Needs(c.Spec)
+	return namesIn(cluster, snapshot.Needs(c.Spec))
 }
 
-// provides lists what routes may need of a content; a nil content provides nothing.
-func (c *content) provides() []string {
+// provides lists what routes may need of a content in a cluster; a nil content provides
+// nothing.
+func (c *content) provides(cluster string) []string {
 	if c == nil {
 		return nil
 	}
-	return snapshot.Provides(c.Spec)
+	return namesIn(cluster, snapshot.Provides(c.Spec))
+}
+
+// namesIn are the names by which the ledger knows what objects in a cluster refer to. Each
+// cluster has services of its own by local names.
+func namesIn(cluster string, names []string) []string {
+	if !slices.ContainsFunc(names, snapshot.IsLocal) {
+		return names
+	}
+	names = slices.Clone(names)
+	for i, name := range names {
+		if snapshot.IsLocal(name) {
+			names[i] = name + " in " + cluster
+		}
+	}
+	return names
 }
 
 // without lists the names that are not in others.

@@ -52,8 +52,8 @@ func TestRouteWaitsForWhatItNeeds(t *testing.T) {
 		assert.True(t, l.provided(needs), "nobody will provide it: it is not ours to wait for")
 
 		one, three := member("cluster-1"), member("cluster-3")
-		l.announce(near, one, rule.provides())
-		l.announce(far, three, rule.provides())
+		l.announce(near, one, rule.provides(""))
+		l.announce(far, three, rule.provides(""))
 		assert.False(t, l.provided(needs), "it is not written")
 		three.able.Store(false)
 		l.wrote(near, "cluster-1", nil, rule, true, time.Millisecond)
@@ -77,7 +77,7 @@ func TestRouteWaitsForTheClusterOfTheService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
 		home, two := &item{}, member("cluster-2")
-		l.announce(home, two, contentOf(ruleWith("v3", "v4")).provides())
+		l.announce(home, two, contentOf(ruleWith("v3", "v4")).provides(""))
 		needs := snapshot.Needs(routeTo("v3"))
 		silent, _ := l.awaited(needs)
 		assert.Nil(t, silent, "it answers")
@@ -100,7 +100,7 @@ func TestWhatAHeldRouteUsesStays(t *testing.T) {
 	route := &item{}
 	before, after := contentOf(routeTo("v1")), contentOf(routeTo("v3"))
 	l.wrote(route, "cluster-1", nil, before, false, 0)
-	l.intend(route, before.needs(), after.needs(), before.needs())
+	l.intend(route, before.needs(""), after.needs(""), before.needs(""))
 	used, held := l.used([]string{host + "/v1"})
 	assert.True(t, used)
 	assert.False(t, held)
@@ -124,20 +124,20 @@ func TestWhatARouteNeedsStays(t *testing.T) {
 		route := &item{}
 		before, after := contentOf(routeTo("v3")), contentOf(routeTo("v1"))
 		lost := []string{host + "/v3"}
-		l.intend(route, nil, before.needs(), nil)
+		l.intend(route, nil, before.needs(""), nil)
 		assert.True(t, isUsed(l, lost), "it will be written")
 		l.wrote(route, "cluster-1", nil, before, true, 0)
-		l.intend(route, before.needs(), after.needs(), before.needs())
+		l.intend(route, before.needs(""), after.needs(""), before.needs(""))
 		assert.True(t, isUsed(l, lost), "proxies have it, whatever is wanted")
 		l.wrote(route, "cluster-1", before, after, true, 0)
 		assert.True(t, isUsed(l, lost), "proxies do not know the change yet")
 		time.Sleep(l.Debounce + l.Push)
 		assert.False(t, isUsed(l, lost))
 		assert.True(t, isUsed(l, []string{host + "/v1"}))
-		l.intend(route, after.needs(), nil, after.needs())
+		l.intend(route, after.needs(""), nil, after.needs(""))
 		l.wrote(route, "cluster-1", after, nil, true, 0)
 		time.Sleep(l.Debounce + l.Push)
-		assert.False(t, isUsed(l, after.needs()))
+		assert.False(t, isUsed(l, after.needs("")))
 		assert.Empty(t, l.facts, "nothing is left to know")
 	})
 }
@@ -149,10 +149,10 @@ func TestAUseThatContinues(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
 		route := &item{}
 		with, without := contentOf(routeTo("v3")), contentOf(routeTo("v1"))
-		l.intend(route, nil, with.needs(), nil)
+		l.intend(route, nil, with.needs(""), nil)
 		l.wrote(route, "cluster-1", nil, with, true, 0)
-		l.intend(route, with.needs(), without.needs(), with.needs())
-		l.intend(route, without.needs(), with.needs(), with.needs())
+		l.intend(route, with.needs(""), without.needs(""), with.needs(""))
+		l.intend(route, without.needs(""), with.needs(""), with.needs(""))
 		l.wrote(route, "cluster-1", with, without, true, 0)
 		l.wrote(route, "cluster-1", without, with, true, 0)
 		time.Sleep(l.Debounce + l.Push)
@@ -173,9 +173,9 @@ func TestABusyControlPlaneTakesLonger(t *testing.T) {
 			l.wrote(&item{}, "cluster-1", nil, contentOf(&networking.ServiceEntry{}), true, 100*time.Millisecond)
 		}
 		time.Sleep(l.Debounce + l.Push)
-		assert.False(t, l.provided(rule.provides()), "a write takes 100 ms: so does all else")
+		assert.False(t, l.provided(rule.provides("")), "a write takes 100 ms: so does all else")
 		time.Sleep(time.Second)
-		assert.True(t, l.provided(rule.provides()))
+		assert.True(t, l.provided(rule.provides("")))
 
 		l.wrote(&item{}, "cluster-1", nil, contentOf(ruleWith("v4")), true, 0)
 		for start := time.Now(); time.Since(start) < l.DebounceMost+time.Second; time.Sleep(l.Debounce / 2) {
@@ -198,7 +198,7 @@ func TestEachClusterHasItsOwnPace(t *testing.T) {
 		fast, slow, both := contentOf(ruleWith("fast")), contentOf(ruleWith("slow")), contentOf(ruleWith("fast", "slow"))
 		wait := func() time.Duration {
 			start := time.Now()
-			for !l.provided(both.provides()) {
+			for !l.provided(both.provides("")) {
 				time.Sleep(time.Millisecond)
 			}
 			return time.Since(start)
@@ -217,7 +217,7 @@ func TestEachClusterHasItsOwnPace(t *testing.T) {
 		// for 20 seconds and looks once more 3 seconds later; many changes to the fast one.
 		l.wrote(&item{}, "slow", nil, slow, true, 0)
 		start := time.Now()
-		for !l.provided(slow.provides()) {
+		for !l.provided(slow.provides("")) {
 			l.wrote(&item{}, "slow", nil, contentOf(&networking.ServiceEntry{}), true, 0)
 			time.Sleep(2 * time.Second)
 		}
@@ -225,9 +225,9 @@ func TestEachClusterHasItsOwnPace(t *testing.T) {
 		l.wrote(&item{}, "fast", nil, fast, true, 0)
 		time.Sleep(2 * time.Second)
 		l.wrote(&item{}, "fast", nil, contentOf(&networking.ServiceEntry{}), true, 0)
-		assert.False(t, l.provided(fast.provides()))
+		assert.False(t, l.provided(fast.provides("")))
 		time.Sleep(l.Push)
-		assert.True(t, l.provided(fast.provides()))
+		assert.True(t, l.provided(fast.provides("")))
 
 		// Configured as usual again.
 		l.follow(nil)
@@ -258,7 +258,7 @@ func TestAHostFollowsItsConnections(t *testing.T) {
 		})
 		needs := snapshot.Needs(&networking.ServiceEntry{Hosts: []string{"reviews.global"}})
 		i := &item{}
-		l.announce(i, member("cluster-1"), rule.provides())
+		l.announce(i, member("cluster-1"), rule.provides(""))
 		assert.False(t, l.provided(needs), "it is not written")
 		l.wrote(i, "cluster-1", nil, rule, true, time.Millisecond)
 		assert.True(t, l.provided(needs))

@@ -17,18 +17,18 @@ func (c *cluster) announce(d *delta) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range d.put {
-		if names := snapshot.Provides(o.Content.Spec); len(names) > 0 {
+		if names := (&content{Content: o.Content}).provides(c.name); len(names) > 0 {
 			i := c.item(idOf(o.Ref))
-			c.ledger.announce(i, c, without(names, i.current.provides()))
+			c.ledger.announce(i, c, without(names, i.current.provides(c.name)))
 		}
 	}
 }
 
 // put sets what is wanted for an item.
 func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
-	c.ledger.announce(i, c, without(made.provides(), i.current.provides()))
-	c.ledger.retract(i, without(i.content.provides(), made.provides()))
-	c.ledger.intend(i, i.content.needs(), made.needs(), i.current.needs())
+	c.ledger.announce(i, c, without(made.provides(c.name), i.current.provides(c.name)))
+	c.ledger.retract(i, without(i.content.provides(c.name), made.provides(c.name)))
+	c.ledger.intend(i, i.content.needs(c.name), made.needs(c.name), i.current.needs(c.name))
 	i.held.Store(false)
 	if i.content == nil || i.content.Content != made.Content {
 		i.change(time.Now())
@@ -39,8 +39,8 @@ func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
 
 // unwant says that no object is wanted for an item.
 func (c *cluster) unwant(i *item) {
-	c.ledger.retract(i, i.content.provides())
-	c.ledger.intend(i, i.content.needs(), nil, i.current.needs())
+	c.ledger.retract(i, i.content.provides(c.name))
+	c.ledger.intend(i, i.content.needs(c.name), nil, i.current.needs(c.name))
 	i.content, i.wide = nil, nil
 	i.blockedAt = time.Time{}
 	i.held.Store(false)
@@ -52,7 +52,7 @@ func (c *cluster) target(i *item) *content {
 	if i.current == nil || i.content.Content == i.current.Content {
 		return i.content
 	}
-	if !c.used(i, without(i.current.provides(), i.content.provides())) {
+	if !c.used(i, without(i.current.provides(c.name), i.content.provides(c.name))) {
 		return i.content
 	}
 	if i.wide == nil {
@@ -81,7 +81,7 @@ func (c *cluster) awaited(i *item) (*cluster, string) {
 	if c.name == "" {
 		return nil, ""
 	}
-	on, name := c.ledger.awaited(without(i.content.needs(), i.current.needs()))
+	on, name := c.ledger.awaited(without(i.content.needs(c.name), i.current.needs(c.name)))
 	i.held.Store(on != nil)
 	return on, name
 }
@@ -105,10 +105,10 @@ func (c *cluster) waits(i *item) bool {
 	case c.name == "":
 		return false
 	case i.object == nil:
-		if !c.used(i, i.current.provides()) {
+		if !c.used(i, i.current.provides(c.name)) {
 			return false
 		}
-	case !c.patient(i) || c.ledger.provided(without(i.content.needs(), i.current.needs())):
+	case !c.patient(i) || c.ledger.provided(without(i.content.needs(c.name), i.current.needs(c.name))):
 		return false
 	}
 	c.block(i)
@@ -164,7 +164,7 @@ func (c *cluster) adopt(i *item) {
 	c.mu.Lock()
 	defer c.unlock()
 	i.current, i.adopted = current, time.Now()
-	c.ledger.intend(i, nil, current.needs(), nil)
+	c.ledger.intend(i, nil, current.needs(c.name), nil)
 }
 
 // patient reports whether an item may wait (still).
@@ -209,7 +209,7 @@ func (c *cluster) block(i *item) {
 	if i.blocked {
 		return
 	}
-	route := i.object != nil && len(i.content.needs()) > 0
+	route := i.object != nil && len(i.content.needs(c.name)) > 0
 	i.blocked = true
 	c.blocked++
 	if route {

@@ -40,13 +40,17 @@ func RoutingSpec(object APIObject) any {
 	return nil
 }
 
+// IsLocal reports whether a name is one by which each cluster calls services of its own.
+func IsLocal(name string) bool { return strings.Contains(name, ".svc."+localDomain) }
+
+const localDomain = "cluster.local"
+
 // IsIn reports whether a name is that of a service in a cluster as others call it, or
 // of all of them: the gateways of that cluster have to know it before routes of other
 // clusters use it.
 func IsIn(name, cluster string) bool {
 	_, domain, found := strings.Cut(name, ".svc.")
-	// Each cluster calls its own services by names below cluster.local.
-	return found && strings.HasPrefix(domain, cluster+".") && !strings.HasPrefix(domain, "cluster.local")
+	return found && strings.HasPrefix(domain, cluster+".") && !IsLocal(name)
 }
 
 // Provides lists what other objects may need of an object with this spec.
