@@ -34,6 +34,11 @@ FUZZED := engine:FuzzTranslate engine/inventory:FuzzSelectors engine/offline:Fuz
 	certs/pki:FuzzReadRequest certs/pki:FuzzReadBundle certs/pki:FuzzReadSecret
 FUZZTIME ?= 30s
 
+# How long make soak makes faults, and the seed that chooses them; make test does it for a
+# minute.
+SOAK ?= 10m
+SOAK_SEED ?=
+
 # How often each benchmark runs.
 COUNT ?= 1
 
@@ -67,6 +72,10 @@ test: sandbox ## Run all tests, including those with real API servers
 	go test $(RACE) -count=1 -timeout 30m $(RACY)
 	go test -count=1 -timeout 30m $$(go list ./... | grep -vxF -f <(go list $(RACY)))
 	$(MAKE) fuzz
+
+.PHONY: soak
+soak: sandbox ## Edit two clusters and make faults for SOAK; SOAK_SEED repeats an earlier run
+	SOAK=$(SOAK) SOAK_SEED=$(SOAK_SEED) SOAK_WITHIN=10s go test -run '^TestSoak$$' -count=1 -timeout 60m -v ./cmd/e2e
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME

@@ -129,12 +129,13 @@ type server struct {
 	exited         chan error
 }
 
-// startServe starts the management plane and waits until it is ready.
-func (w *environment) startServe() {
+// startServe starts the management plane, with more flags, and waits until it is ready.
+func (w *environment) startServe(flags ...string) {
 	w.t.Helper()
 	metrics, debug := sandboxtest.Address(w.t), sandboxtest.Address(w.t)
 	s := &server{log: &sandboxtest.Buffer{}, metrics: "http://" + metrics, debug: "http://" + debug, exited: make(chan error, 1)}
-	s.cmd = exec.Command(w.binary, "serve", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "--metrics-bind", metrics, "--debug-bind", debug, "--lease-duration", "20s")
+	arguments := []string{"serve", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "--metrics-bind", metrics, "--debug-bind", debug, "--lease-duration", "20s"}
+	s.cmd = exec.Command(w.binary, append(arguments, flags...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(w.t, s.cmd.Start())
