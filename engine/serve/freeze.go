@@ -3,6 +3,8 @@ package serve
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,9 +25,10 @@ import (
 type home interface {
 	// begin notes what there is, as far as it can be read.
 	begin(ctx context.Context)
-	// ending returns an error if objects of some kinds may have vanished because the
-	// namespace or a CustomResourceDefinition was deleted, and not one by one by users.
-	ending(ctx context.Context, kinds []snapshot.Kind) error
+	// ending returns an error if objects may have vanished because the namespace or a
+	// CustomResourceDefinition was deleted, and not one by one by users. They are given
+	// by their kinds, with the time at which the oldest one was created.
+	ending(ctx context.Context, gone map[snapshot.Kind]time.Time) error
 }
 
 // freezeRetry is the time between two looks at what froze the management plane.
@@ -39,10 +42,10 @@ func (l *loop) freeze(ctx context.Context, input *snapshot.Input) <-chan time.Ti
 	if l.home == nil || before == nil {
 		return nil
 	}
-	kinds := vanished(before.Input, input)
+	gone := vanished(before.Input, input)
 	var err error
-	if len(kinds) > 0 {
-		err = l.home.ending(ctx, kinds)
+	if len(gone) > 0 {
+		err = l.home.ending(ctx, gone)
 	}
 	was := l.frozen.Load()
 	if err == nil {
@@ -61,18 +64,26 @@ func (l *loop) freeze(ctx context.Context, input *snapshot.Input) <-chan time.Ti
 	return time.After(freezeRetry)
 }
 
-// vanished are the kinds of users' objects of which one is gone.
-func vanished(before, now *snapshot.Input) []snapshot.Kind {
-	var out []snapshot.Kind
+// vanished are the kinds of users' objects of which one is gone, each with the time at which
+// the oldest of these was created; zero if it is not known.
+func vanished(before, now *snapshot.Input) map[snapshot.Kind]time.Time {
+	out := map[snapshot.Kind]time.Time{}
 	for kind, list := range now.Management.Lists {
 		if isDerived(kind) {
 			continue
 		}
-		gone := false
-		eachChange(before.Management.List(kind), list, func(_, is snapshot.APIObject) { gone = gone || is == nil })
-		if gone || kind == snapshot.KubernetesCluster && len(goneClusters(before, now)) > 0 {
-			out = append(out, kind)
-		}
+		eachChange(before.Management.List(kind), list, func(was, is snapshot.APIObject) {
+			if is != nil {
+				return
+			}
+			created := was.GetCreationTimestamp().Time
+			if oldest, known := out[kind]; !known || created.Before(oldest) {
+				out[kind] = created
+			}
+		})
+	}
+	if _, known := out[snapshot.KubernetesCluster]; !known && len(goneClusters(before, now)) > 0 {
+		out[snapshot.KubernetesCluster] = time.Time{}
 	}
 	return out
 }
@@ -103,20 +114,21 @@ func (s *managementHome) begin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, homeTimeout)
 	defer cancel()
 	clear(s.known)
-	_ = s.alive(ctx, namespaces, s.namespace, "")
+	_ = s.alive(ctx, namespaces, s.namespace, "", time.Time{})
 	for kind := range (&snapshot.Management{}).Lists {
 		if !isDerived(kind) {
-			_ = s.alive(ctx, crds, crdName(kind), "")
+			_ = s.alive(ctx, crds, crdName(kind), "", time.Time{})
 		}
 	}
 }
 
 // ending implements home.
-func (s *managementHome) ending(ctx context.Context, kinds []snapshot.Kind) error {
-	err := s.alive(ctx, namespaces, s.namespace, "namespace "+s.namespace)
-	for _, kind := range kinds {
+func (s *managementHome) ending(ctx context.Context, gone map[snapshot.Kind]time.Time) error {
+	oldest := slices.MinFunc(slices.Collect(maps.Values(gone)), time.Time.Compare)
+	err := s.alive(ctx, namespaces, s.namespace, "namespace "+s.namespace, oldest)
+	for _, kind := range slices.Sorted(maps.Keys(gone)) {
 		if err == nil {
-			err = s.alive(ctx, crds, crdName(kind), "CustomResourceDefinition "+crdName(kind))
+			err = s.alive(ctx, crds, crdName(kind), "CustomResourceDefinition "+crdName(kind), gone[kind])
 		}
 	}
 	return err
@@ -125,9 +137,10 @@ func (s *managementHome) ending(ctx context.Context, kinds []snapshot.Kind) erro
 // homeTimeout bounds one request.
 const homeTimeout = 10 * time.Second
 
-// alive returns an error unless an object exists, is the one that was there, and is not
-// being deleted.
-func (s *managementHome) alive(ctx context.Context, resource schema.GroupVersionResource, name, title string) error {
+// alive returns an error unless an object exists, is not being deleted, and is the one that
+// was there when what is gone was created. If nothing was missed when it was made again,
+// what was created in it since and is gone was deleted by users.
+func (s *managementHome) alive(ctx context.Context, resource schema.GroupVersionResource, name, title string, created time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, homeTimeout)
 	defer cancel()
 	o, err := s.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
@@ -141,7 +154,7 @@ func (s *managementHome) alive(ctx context.Context, resource schema.GroupVersion
 		return fmt.Errorf("%s: objects of users are gone, and it is not known why: %w", title, err)
 	case o.DeletionTimestamp != nil:
 		return fmt.Errorf("%s is being deleted, with what users asked for; create it again with those objects, or deregister the clusters", title)
-	case known != "" && known != o.UID:
+	case known != "" && known != o.UID && created.Before(o.CreationTimestamp.Time):
 		return fmt.Errorf("%s was deleted and created again, and objects of users are missing since; create those again or, if they are to stay away, restart meshctl serve", title)
 	}
 	s.known[name] = o.UID

@@ -204,11 +204,11 @@ func (m *mortal) begin(context.Context) {
 	m.begun++
 }
 
-func (m *mortal) ending(_ context.Context, kinds []snapshot.Kind) error {
+func (m *mortal) ending(_ context.Context, gone map[snapshot.Kind]time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked++
-	if len(kinds) == 0 {
+	if len(gone) == 0 {
 		panic("asked for nothing")
 	}
 	return m.err
