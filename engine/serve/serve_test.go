@@ -119,6 +119,16 @@ func until(t testing.TB, what string, condition func() bool) {
 // world is n clusters with Istio and bookinfo, all registered with the first.
 func world(t testing.TB, n int) []*local.Cluster {
 	t.Helper()
+	clusters := unregistered(t, n)
+	for _, c := range clusters {
+		register(t, c, clusters[0])
+	}
+	return clusters
+}
+
+// unregistered is n clusters with Istio and bookinfo.
+func unregistered(t testing.TB, n int) []*local.Cluster {
+	t.Helper()
 	clusters := sandboxtest.Clusters(t, n)
 	var group errgroup.Group
 	for _, c := range clusters {
@@ -134,13 +144,15 @@ func world(t testing.TB, n int) []*local.Cluster {
 		})
 	}
 	require.NoError(t, group.Wait())
-	for _, c := range clusters {
-		_, err := registration.Register(t.Context(), registration.Options{
-			Name: c.Name(), RemoteConfig: configOf(t, c), MgmtConfig: configOf(t, clusters[0]), TokenTTL: 10 * time.Minute,
-		})
-		require.NoError(t, err)
-	}
 	return clusters
+}
+
+func register(t testing.TB, c, management *local.Cluster) {
+	t.Helper()
+	_, err := registration.Register(t.Context(), registration.Options{
+		Name: c.Name(), RemoteConfig: configOf(t, c), MgmtConfig: configOf(t, management), TokenTTL: 10 * time.Minute,
+	})
+	require.NoError(t, err)
 }
 
 func configOf(t testing.TB, c *local.Cluster) *rest.Config {
