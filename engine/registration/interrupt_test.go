@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -99,6 +100,9 @@ func TestDeregisterDiesAtAnyWrite(t *testing.T) {
 	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, management, "gloo-mesh")
 	before := [][]string{names(inventory(t, management)), names(inventory(t, remote))}
+	// Which management plane it is outlives each registration.
+	before[0] = append(before[0], "ConfigMap gloo-mesh/"+cluster.PlaneName)
+	slices.Sort(before[0])
 	translated := map[string]string{snapshot.NetworkingOwnerLabel: "gloo-mesh", snapshot.ClusterLabel: "cluster-2"}
 	discovered := map[string]string{snapshot.DiscoveryOwnerLabel: "gloo-mesh", snapshot.DiscoveryClusterLabel: "cluster-2"}
 	writes := atEachWrite(t, func(k *killer) error {
