@@ -70,6 +70,21 @@ func (s *Sink) Identify(uids map[string]types.UID) {
 	s.request(func(r *requests) { r.identified = true })
 }
 
+// checkStrays looks again at what names another cluster: the identity of one is known now.
+func (c *cluster) checkStrays() {
+	c.mu.Lock()
+	defer c.unlock()
+	if c.name == "" || !c.writable() {
+		return
+	}
+	for of, l := range c.conn.objects {
+		if i := c.items[of]; l.ours && l.source != "" && i != nil {
+			c.enqueue(i, false)
+		}
+	}
+	c.sweepGarbage()
+}
+
 // stray reports whether an object that names another cluster is known to be in the wrong one.
 func (c *cluster) stray(l live) bool {
 	known := c.uids.Load()

@@ -135,9 +135,7 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 	}
 	if todo.identified {
 		for _, c := range s.clusters {
-			c.mu.Lock()
-			c.sweep(false)
-			c.unlock()
+			c.checkStrays()
 		}
 	}
 	if todo.output != nil {
