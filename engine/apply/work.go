@@ -127,7 +127,8 @@ func (c *cluster) decide(i *item, last verb) step {
 		return step{} // the list will bring it up again
 	case exists && !l.ours:
 		return step{verb: fail, code: snapshot.ForeignObject, message: foreignMessage(i.id.kind, l.other, c.Namespace)}
-	case exists && l.source != "" && c.name != "" && !c.stray(l):
+	case exists && l.source != "" && c.name != "" && !c.stray(l) && i.current == nil:
+		// If it was found or written here before, somebody has changed its label since.
 		return step{verb: fail, code: snapshot.ForeignObject, message: strayMessage(l.source, c.name)}
 	}
 	target := c.target(i)
