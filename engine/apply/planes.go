@@ -15,11 +15,18 @@ import (
 // This file is about objects with our kind of labels that are not ours, or not those of the
 // cluster that they are in.
 
+// Whoever may create one object can give it the labels of any number of management planes.
+const (
+	// mostOthers is how many of them are counted; fewOthers, how many are named.
+	mostOthers = 100
+	fewOthers  = 3
+)
+
 // put enters what exists.
 func (m *mirror) put(of id, l live) {
 	m.take(of)
 	m.objects[of] = l
-	if l.other != (snapshot.Plane{}) {
+	if _, known := m.others[l.other]; l.other != (snapshot.Plane{}) && (known || len(m.others) < mostOthers) {
 		m.others[l.other]++
 	}
 }
@@ -28,7 +35,9 @@ func (m *mirror) put(of id, l live) {
 func (m *mirror) take(of id) {
 	other := m.objects[of].other
 	delete(m.objects, of)
-	if m.others[other]--; m.others[other] <= 0 {
+	if m.others[other] > 1 {
+		m.others[other]--
+	} else {
 		delete(m.others, other)
 	}
 }
@@ -41,9 +50,12 @@ func (c *cluster) meet() {
 		others := slices.SortedFunc(maps.Keys(c.conn.others), func(a, b snapshot.Plane) int {
 			return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Namespace, b.Namespace))
 		})
-		names := make([]string, 0, len(others))
-		for _, p := range others {
+		names := make([]string, 0, fewOthers+1)
+		for _, p := range others[:min(fewOthers, len(others))] {
 			names = append(names, planeName(p))
+		}
+		if more := len(others) - fewOthers; more > 0 {
+			names = append(names, fmt.Sprintf("and %d more", more))
 		}
 		message = fmt.Sprintf("%s also writes to this cluster; the objects of both stay, and the mesh decides which of them applies; "+
 			"deregister the cluster from one of them, unless they configure different services", strings.Join(names, ", "))
