@@ -43,6 +43,13 @@ var faults = map[string]func(*soak) (end func()){
 // restarts are the faults after which the management plane is another process.
 var restarts = map[string]bool{"serve killed": true, "serve ended": true}
 
+// gaps are the faults after which the management plane may have begun again, without
+// knowledge of what was edited meanwhile.
+var gaps = map[string]bool{"serve killed": true, "serve ended": true, "serve paused": true, "API server killed": true, "API server paused": true}
+
+// gracePeriod is the default of withdrawals.gracePeriod in the Settings.
+const gracePeriod = 5 * time.Minute
+
 func (s *soak) anyCluster() *local.Cluster { return s.clusters[s.random.IntN(len(s.clusters))] }
 
 func (s *soak) killsAPIServer() func() {

@@ -31,6 +31,8 @@ type soak struct {
 	// stands is what nothing in the run may change; health is that of the process.
 	stands *standing
 	health *vitals
+	// gap is when the management plane may have begun again last.
+	gap time.Time
 	// marks counts the edits that converged waits for.
 	marks int
 	tally *tally
@@ -141,6 +143,9 @@ func (s *soak) makeFaults(deadline time.Time) {
 			end := faults[kind](s)
 			s.hold()
 			end()
+			if gaps[kind] {
+				s.gap = time.Now()
+			}
 			s.tally.count("fault: " + kind)
 			s.converges(kind)
 		}
