@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -26,8 +27,7 @@ func (w *world) labelled(cluster, plane string) map[string]string {
 	return set
 }
 
-// meets reports whether a sink says that a management plane of this world writes to a
-// cluster. Those of other worlds write there, too.
+// meets reports whether a sink says that a management plane writes to a cluster.
 func (r *running) meets(cluster, plane, namespace string) bool {
 	return slices.ContainsFunc(r.Sink.Failures(), func(f snapshot.Failure) bool {
 		return f.Code == snapshot.AnotherPlane && f.Ref.Name == cluster &&
@@ -42,7 +42,11 @@ func TestTwoManagementPlanes(t *testing.T) {
 	for name, second := range map[string]string{"same name": one, "another name": "cluster-9"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			// Only a few management planes are named, so no other test writes there.
+			config, err := sandboxtest.APIServers(t, 1)[0].Config()
+			require.NoError(t, err)
+			w := worldOn(t, config)
+			w.install(istioKinds...)
 			sinkOf := func(cluster, id string, objects ...*snapshot.Object) (*running, func(...*snapshot.Object)) {
 				sink, _ := w.run(withPlane(id))
 				sink.Set(cluster, w.config)
