@@ -17,7 +17,7 @@ import (
 	"github.com/meshctl/meshctl/engine/cluster"
 )
 
-// TestRegisterRenewRun mends the credentials of two clusters with one command that names
+// TestRegisterRenewRun renews the credentials of two clusters with one command that names
 // neither of them.
 func TestRegisterRenewRun(t *testing.T) {
 	t.Parallel()

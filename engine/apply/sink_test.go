@@ -319,7 +319,7 @@ func TestRefusalIsAFailureUntilMended(t *testing.T) {
 	assert.Contains(t, failures[3].Message, "-missing")
 	assert.True(t, w.exists(snapshot.VirtualService, "good"), "one refused object holds up no other")
 
-	// The namespace appears: a retry finds it. The policy is mended: at once.
+	// The namespace appears: a retry finds it. The policy is fixed: at once.
 	w.createNamespace(elsewhere.Ref.Namespace)
 	sink.apply(output([]string{one},
 		w.object(snapshot.VirtualService, one, "bad", hosts("fine")),

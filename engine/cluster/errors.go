@@ -45,7 +45,7 @@ func (e *RenewalError) Error() string {
 	if errors.As(e.Err, &expired) {
 		return cannotRenew + expired.Error()
 	}
-	return fmt.Sprintf("%s%s; the one in use expires at %s; if that cannot be mended before, %s",
+	return fmt.Sprintf("%s%s; the one in use expires at %s; if the cause cannot be removed before, %s",
 		cannotRenew, kube.Message(e.Err), e.Expires.UTC().Format(time.RFC3339), renewHint)
 }
 

@@ -291,7 +291,7 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	failing := renewer.Failing()
 	require.Len(t, failing, 1)
 	assert.Equal(t, 1, failing[0].Failures)
-	assert.Regexp(t, "^its token cannot be renewed: .* forbidden: .*; the one in use expires at .*; if that cannot be mended before, run `meshctl cluster register --renew`$",
+	assert.Regexp(t, "^its token cannot be renewed: .* forbidden: .*; the one in use expires at .*; if the cause cannot be removed before, run `meshctl cluster register --renew`$",
 		failing[0].Err.Error())
 	select {
 	case <-renewer.Changed():

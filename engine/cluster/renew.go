@@ -145,7 +145,7 @@ func (r *Renewer) notify() {
 }
 
 // prune drops the failures of tokens that are not used any more: whoever replaced them
-// has mended what was wrong.
+// has fixed what was wrong.
 func (r *Renewer) prune() {
 	current := map[string]time.Time{}
 	for _, status := range r.registry.Credentials() {

@@ -98,7 +98,7 @@ func Renew(ctx context.Context, o RenewOptions) ([]Renewal, error) {
 	return out, ctx.Err()
 }
 
-// needsCredential reports whether registering the cluster again mends it.
+// needsCredential reports whether registering the cluster again is what it needs.
 func (s *ClusterStatus) needsCredential(now time.Time) bool {
 	switch s.Health {
 	case snapshot.HealthDenied, snapshot.HealthInvalid:

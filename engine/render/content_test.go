@@ -24,7 +24,7 @@ func TestParentsOfManyPolicies(t *testing.T) {
 	}
 	c := NewContent("gloo-mesh", nil, contributors, contributors)
 	assert.Empty(t, validation.ValidateAnnotations(c.Annotations, field.NewPath("metadata.annotations")))
-	assert.Len(t, c.Parents, 6001, "all policies are told of a failure")
+	assert.Len(t, c.Parents, 6001, "all policies report a failure")
 
 	var listed map[string][]commonv1.ObjectRef
 	require.NoError(t, json.Unmarshal([]byte(c.Annotations[snapshot.ParentsAnnotation]), &listed))

@@ -55,7 +55,7 @@ func TestWhatIsWrongWithACredentialIsSaid(t *testing.T) {
 	said := messageOf(t, client, "east")
 	t.Log(said)
 	assert.Contains(t, said, "forbidden")
-	assert.Regexp(t, `the one in use expires at 20\S+Z; if that cannot be mended before, run .meshctl cluster register --renew.`, said)
+	assert.Regexp(t, `the one in use expires at 20\S+Z; if the cause cannot be removed before, run .meshctl cluster register --renew.`, said)
 	_, metrics := serve.get("/metrics")
 	assert.Regexp(t, failures, metrics)
 	assert.Equal(t, snapshot.HealthDegraded, listed().Health)

@@ -25,14 +25,8 @@ import (
 // another: nothing of the one is written into the other.
 func TestASecretThatLeadsElsewhere(t *testing.T) {
 	t.Parallel()
-	clusters := world(t, 2)
+	clusters, serve, before := servedDemo(t)
 	management, client := configOf(t, clusters[0]), clientOf(t, clusters[0])
-	serve := start(t, management, "serve")
-	until(t, "ready", func() bool { code, _ := serve.get("/readyz"); return code == http.StatusOK })
-	require.NoError(t, client.ApplyYAML(t.Context(), manifests.VirtualMesh()))
-	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
-	before := settledSpecs(t, serve, client, clusters)
-	require.Greater(t, len(before), 20)
 
 	secrets := sandboxtest.Clientset(t, management).CoreV1().Secrets("gloo-mesh")
 	original := sandboxtest.Secret(t, management, "gloo-mesh", "cluster-2")

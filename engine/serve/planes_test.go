@@ -30,14 +30,8 @@ import (
 // registered the same clusters, changes none of it.
 func TestTwoManagementPlanesAndAnUpgrade(t *testing.T) {
 	t.Parallel()
-	clusters := world(t, 2)
+	clusters, first, before := servedDemo(t)
 	management, client := configOf(t, clusters[0]), clientOf(t, clusters[0])
-	first := start(t, management, "first")
-	until(t, "ready", func() bool { code, _ := first.get("/readyz"); return code == http.StatusOK })
-	require.NoError(t, client.ApplyYAML(t.Context(), manifests.VirtualMesh()))
-	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
-	before := settledSpecs(t, first, client, clusters)
-	require.Greater(t, len(before), 20)
 	id := planeOf(t, management)
 
 	t.Log("the objects are as a version without identity wrote them")
@@ -113,6 +107,21 @@ func planeOf(t *testing.T, management *rest.Config) string {
 	id, err := cluster.PlaneID(t.Context(), sandboxtest.Clientset(t, management), "gloo-mesh")
 	require.NoError(t, err)
 	return id
+}
+
+// servedDemo is two clusters with the policies of the demo, a replica that serves them, and
+// what it has written.
+func servedDemo(t *testing.T) (clusters []*local.Cluster, serve *replica, written []string) {
+	t.Helper()
+	clusters = world(t, 2)
+	client := clientOf(t, clusters[0])
+	serve = start(t, configOf(t, clusters[0]), "serve")
+	until(t, "ready", func() bool { code, _ := serve.get("/readyz"); return code == http.StatusOK })
+	require.NoError(t, client.ApplyYAML(t.Context(), manifests.VirtualMesh()))
+	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
+	written = settledSpecs(t, serve, client, clusters)
+	require.Greater(t, len(written), 20)
+	return clusters, serve, written
 }
 
 // settledSpecs are the generated objects once nothing is left to write.

@@ -61,7 +61,7 @@ func (c *clusterCache[V]) quietest() (kind snapshot.Kind, heard time.Time) {
 		}
 	}
 	for _, f := range c.configMaps.running() {
-		// Of what has not been read, or may not be, the reader is told.
+		// What has not been read, or may not be, is reported to the reader.
 		if at := f.heard(); f.isFilled() && !f.isDenied() && at.Before(heard) {
 			kind, heard = f.kind(), at
 		}
