@@ -2,6 +2,8 @@ package serve
 
 import (
 	"bytes"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,6 +22,7 @@ import (
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -133,9 +136,35 @@ func settledSpecs(t *testing.T, serve *replica, client *kube.Client, clusters []
 			strings.Contains(metrics, `meshctl_apply_queue_depth{cluster="cluster-2"} 0`)
 		last := stable
 		stable = specs(t, clusters)
-		return idle && len(routes(t, client)) == 3 && slices.Equal(stable, last)
+		// A route that waits for proxies is in no queue.
+		return idle && len(routes(t, client)) == 3 && slices.Equal(stable, last) && slices.Equal(namesOf(stable), wanted(t, configOf(t, clusters[0])))
 	})
 	return stable
+}
+
+// namesOf are specs without UIDs and generations.
+func namesOf(specs []string) []string {
+	out := make([]string, len(specs))
+	for i, spec := range specs {
+		out[i] = strings.Join(strings.Fields(spec)[:3], " ")
+	}
+	slices.Sort(out)
+	return out
+}
+
+// wanted are the names of what the management plane of a cluster wants to be written, in
+// the form of namesOf.
+func wanted(t *testing.T, management *rest.Config) (out []string) {
+	t.Helper()
+	in, err := Look(t.Context(), Options{Management: management, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	for o := range engine.Translate(in).Output.Objects {
+		if slices.Contains(istioWritten(), o.Ref.Kind) {
+			out = append(out, fmt.Sprintf("%s %s %s/%s", o.Ref.Cluster, o.Ref.Kind, o.Ref.Namespace, o.Ref.Name))
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // assertStands: all of these objects are there, unchanged.
