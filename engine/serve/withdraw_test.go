@@ -129,7 +129,7 @@ func (p *protection) stable() {
 		}
 		last := p.before
 		p.before = specs(p.T, p.clusters)
-		return slices.Equal(p.before, last)
+		return slices.Equal(p.before, last) && slices.Equal(namesOf(p.before), wanted(p.T, configOf(p.T, p.clusters[0])))
 	})
 }
 
