@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
 
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
@@ -29,6 +30,9 @@ type Input struct {
 	// Failures are the writes that the sink could not carry out and the objects
 	// that the source could not process, ascending by Ref.
 	Failures []Failure
+	// Roots are the root certificates of VirtualMeshes, ascending by VirtualMesh; without
+	// one that is not in it yet, nothing changes in the trust of that VirtualMesh.
+	Roots []*VirtualMeshRoots
 	// Gone are the names of stored Meshes whose control plane was not there for long enough
 	// to be gone for good, ascending.
 	Gone []string
@@ -80,6 +84,10 @@ type Cluster struct {
 	WebhooksUnknown bool
 	// MeshConfigs are the settings of Open Service Meshes.
 	MeshConfigs []*osmconfigv1alpha2.MeshConfig
+	// IssuedCertificates are those in the agent's namespace, also the generated ones: agents
+	// report in their statuses. CertificateRequests are the agents' own.
+	IssuedCertificates  []*certificatesv1.IssuedCertificate
+	CertificateRequests []*certificatesv1.CertificateRequest
 }
 
 // Unread is an object that a source was to read and has not.

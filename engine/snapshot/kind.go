@@ -26,7 +26,9 @@ const (
 	AccessLogRecord
 	Role
 	RoleBinding
+	PodBounceDirective
 	IssuedCertificate
+	CertificateRequest
 	Deployment
 	DaemonSet
 	StatefulSet
@@ -147,7 +149,11 @@ var kinds = [kindCount]KindInfo{
 	AccessLogRecord:    kind("observability.enterprise.mesh.gloo.solo.io", "v1", "AccessLogRecord", "accesslogrecords", ManagementSide, Watch),
 	Role:               kind(rbacGroup, "v1", "Role", "roles", ManagementSide, Watch),
 	RoleBinding:        kind(rbacGroup, "v1", "RoleBinding", "rolebindings", ManagementSide, Watch),
-	IssuedCertificate:  kind(certificatesGroup, "v1", "IssuedCertificate", "issuedcertificates", ManagedSide, 0),
+
+	// Their types are installed where a cluster is registered.
+	PodBounceDirective: optional(certificatesGroup, "v1", "PodBounceDirective", "podbouncedirectives", Write),
+	IssuedCertificate:  optional(certificatesGroup, "v1", "IssuedCertificate", "issuedcertificates", Write),
+	CertificateRequest: optional(certificatesGroup, "v1", "CertificateRequest", "certificaterequests", Watch),
 
 	Deployment:    kind("apps", "v1", "Deployment", "deployments", ManagedSide, Watch),
 	DaemonSet:     kind("apps", "v1", "DaemonSet", "daemonsets", ManagedSide, Watch),

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
@@ -64,6 +65,8 @@ func newManagedCache(config *rest.Config, scheme *runtime.Scheme, plane snapshot
 		addUnion(cache, seed, byHand(plane, seed.Name), stripSidecar),
 		add(cache, seed, &kube.Lister{Labels: injectors}, stripWebhooks),
 		add(cache, seed, &kube.Lister{}, stripMeshConfig),
+		add(cache, seed, &kube.Lister{}, stripOwn[*certificatesv1.IssuedCertificate]),
+		add(cache, seed, &kube.Lister{}, stripOwn[*certificatesv1.CertificateRequest]),
 	)
 	addConfigMaps(cache, seed)
 	return cache, err

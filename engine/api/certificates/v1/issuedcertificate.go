@@ -14,6 +14,8 @@ import (
 // +kubebuilder:resource:path=issuedcertificates,scope=Namespaced,shortName=icert,categories={meshctl,mesh-certs}
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Where the certificate stands"
 // +kubebuilder:printcolumn:name="Secret",type=string,JSONPath=`.spec.issuedCertificateSecret.name`,description="Where the result is written"
+// +kubebuilder:printcolumn:name="Expires",type=date,JSONPath=`.status.trust.issuer.notAfter`,description="When the certificate in the Secret expires"
+// +kubebuilder:printcolumn:name="Waiting-For",type=string,JSONPath=`.status.trust.waitingFor`,priority=1,description="What has to happen next"
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hosts[0]`,priority=1,description="Its first subject alternative name"
 // +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.error`,description="Why the last attempt failed"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -49,6 +51,8 @@ type IssuedCertificateSpec struct {
 	GlooMeshCa *GlooMeshCA `json:"glooMeshCa,omitempty"`
 	// AgentCa has a CA sign that the agent itself talks to.
 	AgentCa *AgentCA `json:"agentCa,omitempty"`
+	// Trust is what the workloads of the mesh are to trust. Not part of Gloo Mesh 1.x.
+	Trust *TrustRequest `json:"trust,omitempty"`
 }
 
 // GlooMeshCA is a root that the management plane holds.
@@ -89,6 +93,8 @@ type IssuedCertificateStatus struct {
 	Error string `json:"error,omitempty"`
 	// State is where the certificate stands.
 	State IssuedCertificateState `json:"state,omitempty"`
+	// Trust is what the mesh was seen to trust and to present. Not part of Gloo Mesh 1.x.
+	Trust *TrustReport `json:"trust,omitempty"`
 }
 
 // IssuedCertificateList is a list of IssuedCertificates.

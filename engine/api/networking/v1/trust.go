@@ -15,6 +15,10 @@ type MTLSConfig struct {
 	Limited *LimitedTrust `json:"limited,omitempty"`
 	// AutoRestartPods restarts the control plane and the sidecars once they need to pick up new certificates.
 	AutoRestartPods bool `json:"autoRestartPods,omitempty"`
+	// ReplaceUserCertificates lets the agents replace a Secret cacerts that a user made. A copy is kept, and put back when the
+	// mesh leaves the VirtualMesh. Without it, such a mesh keeps its certificates, and is INVALID unless they have the root of
+	// the VirtualMesh. Not part of Gloo Mesh 1.x.
+	ReplaceUserCertificates bool `json:"replaceUserCertificates,omitempty"`
 }
 
 // LimitedTrust lets each member keep its own root.

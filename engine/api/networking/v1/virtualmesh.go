@@ -79,6 +79,8 @@ type VirtualMeshStatus struct {
 	// OpenGateways are the gateways of the members that let in all callers although globalAccessPolicy is ENABLED, because
 	// they are entrances; the first 100 of them. Not part of Gloo Mesh 1.x.
 	OpenGateways []commonv1.ClusterObjectRef `json:"openGateways,omitempty"`
+	// Trust is where the common trust of the members stands. Not part of Gloo Mesh 1.x.
+	Trust *TrustStatus `json:"trust,omitempty"`
 }
 
 // ProxyLoad is what federation adds to the configuration of each proxy of a mesh.

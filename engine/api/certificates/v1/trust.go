@@ -1,0 +1,97 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// TrustRequest is what the workloads of a mesh are to trust, and how the agent may get there. Roots are named by the SHA-256
+// fingerprint of their certificate, in lower-case hexadecimal digits.
+type TrustRequest struct {
+	// Root is the root that is to sign the certificate. The agent puts a certificate of it to use only when all workloads of
+	// the mesh trust it.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9a-f]{64}$')",message="must be the SHA-256 fingerprint of a certificate: 64 lower-case hexadecimal digits"
+	Root string `json:"root,omitempty"`
+	// Bundle are the roots that all workloads of the VirtualMesh are to trust, as PEM certificates. The agent adds those that
+	// the workloads of the mesh itself still present.
+	// +kubebuilder:validation:MaxLength=65536
+	Bundle string `json:"bundle,omitempty"`
+	// ReplaceUserSecret lets the agent replace a Secret that a user made. It keeps a copy, and puts it back when the mesh
+	// leaves the VirtualMesh.
+	ReplaceUserSecret bool `json:"replaceUserSecret,omitempty"`
+	// ControlPlane are the labels of the control plane's pods, in the namespace of issuedCertificateSecret.
+	ControlPlane map[string]string `json:"controlPlane,omitempty"`
+	// TrustDomains restrict the SPIFFE identities that the certificate may sign; empty for no restriction.
+	// +kubebuilder:validation:MaxItems=100
+	TrustDomains []string `json:"trustDomains,omitempty"`
+}
+
+// TrustReport is what the agent found. Roots are named by fingerprint, as in a TrustRequest.
+type TrustReport struct {
+	// Issuer is the certificate in the Secret, with which the control plane signs as soon as it has taken it up. Omitted if
+	// there is none: the control plane signs with a root of its own.
+	Issuer *CertificateInfo `json:"issuer,omitempty"`
+	// UserSecret says that a user made the Secret, so that the agent leaves it alone.
+	UserSecret bool `json:"userSecret,omitempty"`
+	// Trusted are the roots that the control plane hands out, that are in the ConfigMap istio-ca-root-cert of every namespace
+	// with workloads, and that all workloads trust; ascending.
+	// +kubebuilder:validation:MaxItems=64
+	Trusted []string `json:"trusted,omitempty"`
+	// Presented are the roots of the certificates that the control plane signs and that workloads present or may still
+	// present; ascending.
+	// +kubebuilder:validation:MaxItems=64
+	Presented []string `json:"presented,omitempty"`
+	// ControlPlane counts the pods of the control plane that sign with Issuer and hand out the roots of the Secret.
+	ControlPlane *TrustProgress `json:"controlPlane,omitempty"`
+	// Namespaces counts those with workloads whose ConfigMap istio-ca-root-cert has the roots of the Secret.
+	Namespaces *TrustProgress `json:"namespaces,omitempty"`
+	// Trusting counts the workloads that trust the roots of the request.
+	Trusting *TrustProgress `json:"trusting,omitempty"`
+	// Presenting counts the workloads that present a certificate of the requested root.
+	Presenting *TrustProgress `json:"presenting,omitempty"`
+	// Signing is since when, by the agent's clock, all of the control plane has signed with the root of Issuer, and HandedOut
+	// since when it has handed out each root. What workloads hold is derived from them where it cannot be seen.
+	Signing *RootSince `json:"signing,omitempty"`
+	// HandedOut is described at Signing.
+	// +kubebuilder:validation:MaxItems=64
+	HandedOut []RootSince `json:"handedOut,omitempty"`
+	// WaitingFor says what has to happen next, and who has to act if it is not the agent; empty if nothing has to.
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// ClockSkewSeconds is by how much the agent's clock is ahead of the API server's, if it is more than a few seconds.
+	ClockSkewSeconds int64 `json:"clockSkewSeconds,omitempty"`
+	// VerifiedAt is when the agent looked last. It is written at most every few minutes unless something changes.
+	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
+}
+
+// CertificateInfo describes a certificate.
+type CertificateInfo struct {
+	// Fingerprint of the certificate, and Root that of the root at the end of its chain.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Root is described at Fingerprint.
+	Root string `json:"root,omitempty"`
+	// SerialNumber in hexadecimal digits.
+	SerialNumber string `json:"serialNumber,omitempty"`
+	// NotBefore is when the certificate becomes valid.
+	NotBefore *metav1.Time `json:"notBefore,omitempty"`
+	// NotAfter is when the certificate expires.
+	NotAfter *metav1.Time `json:"notAfter,omitempty"`
+}
+
+// TrustProgress counts what has got so far.
+type TrustProgress struct {
+	// Done of Total.
+	Done int32 `json:"done"`
+	// Total is how many there are.
+	Total int32 `json:"total"`
+	// Waiting are the first of those that have not, as namespace/name or as a name; at most ten.
+	// +kubebuilder:validation:MaxItems=10
+	Waiting []string `json:"waiting,omitempty"`
+	// Unseen is how many of those done were derived from when they started, because they could not be connected to.
+	Unseen int32 `json:"unseen,omitempty"`
+}
+
+// RootSince is a root and a time.
+type RootSince struct {
+	// Root by fingerprint.
+	Root string `json:"root,omitempty"`
+	// Since when.
+	Since *metav1.Time `json:"since,omitempty"`
+}

@@ -1,0 +1,96 @@
+package snapshot
+
+import (
+	"slices"
+	"time"
+
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+)
+
+// Annotations of a VirtualMesh by which an operator steers a rotation of its root. Only who
+// may edit the VirtualMesh can set them.
+const (
+	// TrustPauseAnnotation with the value "true" holds the trust where it stands.
+	TrustPauseAnnotation = "trust.multicluster.solo.io/pause"
+	// TrustRotateAnnotation asks for a new generated root: one that is not older than the
+	// annotation's value, a time as in RFC 3339.
+	TrustRotateAnnotation = "trust.multicluster.solo.io/rotate"
+	// TrustRootAnnotation names the root that is to sign, by fingerprint: a rotation is
+	// rolled back to it. It must be one that the VirtualMesh still has.
+	TrustRootAnnotation = "trust.multicluster.solo.io/root"
+)
+
+// Root is a root certificate, without its key.
+type Root struct {
+	// Fingerprint is the SHA-256 of the certificate in lower-case hexadecimal digits.
+	Fingerprint string
+	// PEM is the certificate.
+	PEM string
+	// NotAfter is when it expires.
+	NotAfter time.Time
+	// Secret has its key, on the management cluster; zero if there is none any more.
+	Secret Ref
+}
+
+// VirtualMeshRoots are the roots of one VirtualMesh, as its store has them.
+type VirtualMeshRoots struct {
+	VirtualMesh Ref
+	// Roots are ascending by fingerprint. One leaves when no member needs it any more
+	// (TrustPlan.Unused).
+	Roots []*Root
+	// Signs is the fingerprint of the root that is to sign; empty if there is none, and
+	// Problem says why, as a sentence with the next step.
+	Signs, Problem string
+}
+
+// Find returns the root with a fingerprint; nil if there is none.
+func (r *VirtualMeshRoots) Find(fingerprint string) *Root {
+	if r == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(r.Roots, func(root *Root) bool { return root.Fingerprint == fingerprint }); i >= 0 {
+		return r.Roots[i]
+	}
+	return nil
+}
+
+// TrustPlan is the common trust of a VirtualMesh: what every member is to trust, with which
+// root each signs, and where that stands.
+type TrustPlan struct {
+	Stage networkingv1.TrustStage
+	// Message says what the stage waits for.
+	Message string
+	Paused  bool
+	// Root is the one that is to sign; nil if there is none.
+	Root *Root
+	// Roots are those that all members are asked to trust, ascending by fingerprint.
+	Roots []*Root
+	// Unused are the fingerprints of roots that no member presents and none is asked to
+	// trust, ascending.
+	Unused []string
+	// Members are ascending by Ref of the mesh.
+	Members []*MemberTrust
+	// Established are the members that have had the common trust at least once, ascending.
+	Established []Ref
+}
+
+// MemberTrust is the trust of one member.
+type MemberTrust struct {
+	Mesh *MeshPlan
+	// Ref is that of its IssuedCertificate, and Spec what is asked of its agent. Ref is zero
+	// if it is not known where the agent is.
+	Ref  Ref
+	Spec *certificatesv1.IssuedCertificateSpec
+	// Signs is the root that signs the member's intermediate.
+	Signs *Root
+	// State and Report are those of its agent; Report is nil if there is none. Current
+	// reports are about Spec, of a cluster that can be read.
+	State   certificatesv1.IssuedCertificateState
+	Report  *certificatesv1.TrustReport
+	Current bool
+	// Established: it trusts the root that signs and presents certificates of it.
+	Established bool
+	// Message says what it waits for; empty if for nothing.
+	Message string
+}
