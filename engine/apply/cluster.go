@@ -101,7 +101,7 @@ func (c *cluster) connect(cfg *rest.Config) {
 		return
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
-	conn := &connection{Client: client, mirror: newMirror(c.kinds), ctx: ctx, cancel: cancel}
+	conn := &connection{Client: client, mirror: newMirror(c.kinds), ctx: ctx, cancel: cancel, hurry: make(chan struct{}, 1)}
 	c.next = conn
 	if c.conn == nil && c.problem.Code != "" {
 		c.problem = snapshot.Failure{}

@@ -20,6 +20,8 @@ type connection struct {
 
 	// suspect: a request got no answer; nothing is written until a probe does.
 	suspect bool
+	// hurry receives a value when a probe that failed may succeed now.
+	hurry chan struct{}
 	// faults counts, in a row, writes that got no answer about the object from a server
 	// that answers probes.
 	faults int

@@ -190,6 +190,8 @@ func (c *cluster) suspect(conn *connection, err error) {
 	conn.group.Go(func() {
 		select {
 		case <-conn.ctx.Done():
+		case <-conn.hurry:
+			c.probe(conn, first)
 		case <-time.After(pause):
 			c.probe(conn, first)
 		}
@@ -222,8 +224,28 @@ func (c *cluster) probe(conn *connection, message string) {
 		select {
 		case <-conn.ctx.Done():
 			return
+		case <-conn.hurry:
+			failures = 0
 		case <-time.After(kube.Jitter(kube.Backoff(probeFirst, probeMost, failures))):
 		}
+	}
+}
+
+// hurry tries again at once what failed, because the connection has another credential.
+func (c *cluster) hurry() {
+	c.mu.Lock()
+	defer c.unlock()
+	if c.conn == nil || !c.conn.suspect && c.conn.faults == 0 {
+		return
+	}
+	c.forgive()
+	if !c.conn.suspect {
+		c.sweep(false)
+		return
+	}
+	select {
+	case c.conn.hurry <- struct{}{}:
+	default:
 	}
 }
 

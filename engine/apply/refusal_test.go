@@ -209,3 +209,22 @@ func TestAnObjectThatEndsConnections(t *testing.T) {
 		}
 	})
 }
+
+// TestAnotherCredentialIsTriedAtOnce: what an API server refused with the last one does not
+// wait for the next turn of a long backoff.
+func TestAnotherCredentialIsTriedAtOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bubble) {
+		for many := 1; many <= 5; many++ {
+			b.answers(always(http.StatusUnauthorized, "Unauthorized"))
+			b.sink.Apply(policies(many, "x"))
+			time.Sleep(10*time.Minute + time.Duration(many)*1700*time.Millisecond) // somewhere in the backoff
+			require.NotEmpty(b, b.sink.Failures())
+			b.answers(always(0, ""))
+			b.sink.Renewed(one)
+			time.Sleep(200 * time.Millisecond)
+			assert.Equal(b, many, b.stored())
+			assert.Empty(b, b.sink.Failures())
+		}
+	})
+}

@@ -36,12 +36,14 @@ type requests struct {
 	edits   Edits
 	// identified: the identities of clusters changed.
 	identified bool
+	// renewed are the clusters with another credential.
+	renewed []string
 	// running: a turn has taken requests and is not done.
 	running bool
 }
 
 func (r *requests) empty() bool {
-	return len(r.configs) == 0 && r.output == nil && !r.identified && !r.running
+	return len(r.configs) == 0 && r.output == nil && !r.identified && len(r.renewed) == 0 && !r.running
 }
 
 // New prepares a Sink. It does nothing until Run.
@@ -80,6 +82,12 @@ func (s *Sink) Run(ctx context.Context) {
 // connection: the old one is in use until the new one has listed all objects.
 func (s *Sink) Set(cluster string, cfg *rest.Config) {
 	s.request(func(r *requests) { r.configs[cluster] = cfg })
+}
+
+// Renewed says that the configuration of a cluster has another credential: what was held
+// back because the API server refused the last one is tried at once.
+func (s *Sink) Renewed(cluster string) {
+	s.request(func(r *requests) { r.renewed = append(r.renewed, cluster) })
 }
 
 // Remove closes the connection of a cluster. Nothing is deleted there.
@@ -131,6 +139,11 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 		} else if c := s.clusters[name]; c != nil {
 			c.disconnect()
 			s.shared.notifyFailures()
+		}
+	}
+	for _, name := range todo.renewed {
+		if c := s.clusters[name]; c != nil {
+			c.hurry()
 		}
 	}
 	if todo.identified {

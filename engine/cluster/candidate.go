@@ -102,6 +102,7 @@ func (e *entry) take(life Lifetime) {
 	next := e.next
 	if next.seen == e.seen && next.stored.SameEndpoint(e.stored) {
 		e.client.setToken(next.stored.Token)
+		e.renewed = true
 		e.use(e.client, next.stored, life)
 		return
 	}

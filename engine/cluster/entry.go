@@ -72,6 +72,8 @@ type entry struct {
 	// credential may not read it.
 	seen    types.UID
 	unknown bool
+	// renewed: the client has another token, and the handler does not know yet.
+	renewed bool
 }
 
 // Registrations returns the registered clusters by name: a cluster is registered
@@ -112,6 +114,9 @@ func (r *Registry) resync(ctx context.Context, handler Handler) error {
 	for _, name := range names {
 		if connection, changed := r.connect(name); changed {
 			handler.Set(connection)
+		}
+		if r.takeRenewed(name) {
+			handler.Renewed(name)
 		}
 	}
 	return nil
@@ -177,6 +182,16 @@ func (r *Registry) connect(name string) (Connection, bool) {
 	return now, true
 }
 
+// takeRenewed reports whether an entry has got another token, once.
+func (r *Registry) takeRenewed(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[name]
+	renewed := e.renewed
+	e.renewed = false
+	return renewed
+}
+
 // readSecret updates the entry from the Secret; an error says why it cannot be used. The
 // client is kept then, and used again if the next credential is for the same server.
 func (r *Registry) readSecret(ctx context.Context, e *entry, secret *corev1.Secret) error {
@@ -199,6 +214,7 @@ func (r *Registry) readSecret(ctx context.Context, e *entry, secret *corev1.Secr
 	}
 	if e.client != nil && credential.SameEndpoint(e.stored) {
 		e.client.setToken(credential.Token)
+		e.renewed = true
 		e.use(e.client, credential, life)
 	} else if client, err := newClient(credential, r.userAgent, r.acceptFor(e)); err != nil {
 		return err

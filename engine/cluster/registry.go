@@ -50,6 +50,9 @@ type Connection struct {
 type Handler interface {
 	// Set adds a cluster, or changes its Domain, Config, UID, Err or Refused.
 	Set(Connection)
+	// Renewed says that the Config of a cluster has another token: what the server refused
+	// may be tried again at once.
+	Renewed(name string)
 	// Remove removes a cluster that has neither a Secret nor a KubernetesCluster.
 	Remove(name string)
 }

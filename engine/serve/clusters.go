@@ -136,6 +136,14 @@ func (h handler) Set(m cluster.Connection) {
 	h.sink.Set(m.Name, h.fence.guard(config))
 }
 
+// Renewed implements cluster.Handler.
+func (h handler) Renewed(name string) {
+	h.Source.Renewed(name)
+	if h.sink != nil {
+		h.sink.Renewed(name)
+	}
+}
+
 // identify passes on the identities of the registered clusters if one changes.
 func (h handler) identify(name string, change func()) {
 	before, known := h.identities[name]

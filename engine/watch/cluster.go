@@ -70,7 +70,7 @@ func newClusterState(name string, settings sessionSettings, log *slog.Logger, no
 // lists stay those of the old one until the new one has read everything.
 func (c *clusterState) connect(ctx context.Context, group *sync.WaitGroup, domain string, config *rest.Config) {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &session{cluster: c, config: config, sessionSettings: c.settings}
+	s := &session{cluster: c, config: config, sessionSettings: c.settings, hurry: make(chan struct{}, 1)}
 	started := false
 	c.update(func() bool {
 		c.next.Domain = domain
@@ -93,6 +93,17 @@ func (c *clusterState) connect(ctx context.Context, group *sync.WaitGroup, domai
 		defer cancel()
 		s.run(ctx)
 	})
+}
+
+// hurry makes the sessions that wait for their API server ask it at once.
+func (c *clusterState) hurry() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, running := range []*runningSession{c.active, c.candidate} {
+		if running != nil {
+			signal(running.session.hurry)
+		}
+	}
 }
 
 // newest is the session with the newest credential, if any.

@@ -39,6 +39,8 @@ type session struct {
 	sessionSettings
 	cluster *clusterState
 	config  *rest.Config
+	// hurry receives a value when a probe that failed may succeed now.
+	hurry chan struct{}
 }
 
 func (s *session) run(ctx context.Context) {
@@ -75,6 +77,8 @@ func (s *session) awaitReady(ctx context.Context, client *kube.Client) bool {
 		select {
 		case <-ctx.Done():
 			return false
+		case <-s.hurry:
+			failures = 0
 		case <-time.After(kube.Backoff(s.probeInterval/5, s.probeInterval/2, failures)):
 		}
 	}

@@ -165,6 +165,17 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 	}
 }
 
+// Renewed says that the configuration of a cluster has another credential: a cluster that
+// refused the last one is asked again at once.
+func (s *Source) Renewed(name string) {
+	s.mu.Lock()
+	c := s.clusters[name]
+	s.mu.Unlock()
+	if c != nil {
+		c.hurry()
+	}
+}
+
 // Remove removes a cluster.
 func (s *Source) Remove(name string) {
 	s.mu.Lock()
