@@ -24,6 +24,7 @@ func (s *soak) converges(fault string) {
 	s.t.Helper()
 	s.editor.mu.Lock()
 	defer s.editor.mu.Unlock()
+	s.revive()
 	began := time.Now()
 	s.marks++
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*s.limits.within)
@@ -49,6 +50,19 @@ func (s *soak) converges(fault string) {
 	if err != nil {
 		s.t.Log(s.tally)
 		require.NoError(s.t, err)
+	}
+}
+
+// revive starts the processes that ended with their API server, as a kubelet does: istiod
+// exits when it loses its leader election for long enough.
+func (s *soak) revive() {
+	s.t.Helper()
+	for _, c := range s.clusters {
+		revived, err := c.Revive(s.t.Context())
+		require.NoError(s.t, err)
+		for _, role := range revived {
+			s.tally.count("process started again: " + role)
+		}
 	}
 }
 
