@@ -249,7 +249,22 @@ func virtualMeshDifferences() []difference {
 		{
 			"`mtlsConfig` with shared trust and no CA",
 			"An error.",
-			"Valid. No certificates are issued yet, whatever `mtlsConfig` says, and the VirtualMesh warns about it.",
+			"The root is made and signs itself, as documented.",
+		},
+		{
+			"a root that changes: a new Secret, other options, its end",
+			"Intermediates are not issued again, or all workloads fail until they restart.",
+			"Members trust the new root first, then sign with it, then stop trusting the old one. The status says where that stands; it waits for members that do not answer.",
+		},
+		{
+			"members without a common root yet",
+			"Are federated, and calls between them fail.",
+			"Are federated when they trust each other; until then the VirtualMesh is PENDING and says what is missing.",
+		},
+		{
+			"`mtlsConfig` without a trust model",
+			"An error for each mesh.",
+			"An error.",
 		},
 		{
 			"trust domains that a member does not accept",

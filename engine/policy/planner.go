@@ -58,6 +58,7 @@ type inputs struct {
 	dependencies            []*enterprisev1beta1.ServiceDependency
 	// addresses are those of all stored Destinations and VirtualDestinations.
 	addresses virtualmesh.Addresses
+	trust     virtualmesh.TrustFacts
 }
 
 // reconciler makes one Plan.
@@ -111,6 +112,7 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 		externals:           last.externals,
 		destinations:        m.Destinations,
 		dependencies:        reuseUnchanged(last.dependencies, was.ServiceDependencies, m.ServiceDependencies, sameDependency),
+		trust:               virtualmesh.NewTrustFacts(in),
 		addresses:           virtualmesh.Addresses{Destinations: m.Destinations, VirtualDestinations: m.VirtualDestinations},
 	}
 	if !snapshot.SameSlice(last.destinations, n.destinations) {
@@ -134,7 +136,7 @@ func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	was, old := &r.last, r.env
 	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && slices.Equal(was.domains, r.next.domains)
 	if sameThings && slices.Equal(was.virtualMeshes, r.next.virtualMeshes) && was.settings == r.next.settings &&
-		slices.Equal(was.externals, r.next.externals) && r.keepsAddresses() {
+		slices.Equal(was.externals, r.next.externals) && was.trust.Same(r.next.trust) && r.keepsAddresses() {
 		return
 	}
 	r.rebuilt = true
@@ -148,7 +150,7 @@ func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	} else {
 		env.inv = inventory.New(r.next.discovered, in.Clusters)
 	}
-	env.topology = virtualmesh.New(env.inv, r.next.virtualMeshes, r.next.settings, r.Dialects, r.next.addresses, previous)
+	env.topology = virtualmesh.New(env.inv, r.next.virtualMeshes, r.next.settings, r.Dialects, r.next.addresses, r.next.trust, previous)
 	env.accounts = newAccounts(env.inv, env.topology)
 	if sameThings {
 		env.shared = old.shared

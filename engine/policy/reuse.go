@@ -55,7 +55,7 @@ func sameAccess(a, b *networkingv1.AccessPolicy) bool {
 }
 
 func sameVirtualMesh(a, b *networkingv1.VirtualMesh) bool {
-	return a == b || reflect.DeepEqual(&a.Spec, &b.Spec)
+	return a == b || a.Annotations[snapshot.TrustPauseAnnotation] == b.Annotations[snapshot.TrustPauseAnnotation] && reflect.DeepEqual(&a.Spec, &b.Spec)
 }
 
 func sameDependency(a, b *enterprisev1beta1.ServiceDependency) bool {

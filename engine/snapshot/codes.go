@@ -92,7 +92,14 @@ const (
 	CallersUnidentified Code = "CallersUnidentified"
 	// SourceNarrowed: callers must match both parts of a selector.
 	SourceNarrowed Code = "SourceNarrowed"
-	// TrustUnmanaged: certificates were asked for, which this version does not issue.
+	// TrustPending: members do not trust each other yet, so that their services are not
+	// federated to each other.
+	TrustPending Code = "TrustPending"
+	// RootMissing: a VirtualMesh has no root certificate to sign with.
+	RootMissing Code = "RootMissing"
+	// CertificateFailed: the agent of a mesh cannot do what is asked of it.
+	CertificateFailed Code = "CertificateFailed"
+	// TrustUnmanaged: certificates were asked for that this version does not issue.
 	TrustUnmanaged Code = "TrustUnmanaged"
 	// NotFederated: a policy needs a service in a cluster where it is not federated.
 	NotFederated Code = "NotFederated"

@@ -19,6 +19,8 @@ type VirtualMeshPlan struct {
 	// Divided are the members that share no root with another one, ascending; the
 	// issue with code RootsDiffer is about them.
 	Divided []Ref
+	// Trust is the common trust that the VirtualMesh gives its members; nil if it gives none.
+	Trust *TrustPlan
 	// Issues are about all of it, or about the Mesh in their Target.
 	Issues []Issue
 }
@@ -84,6 +86,8 @@ type MeshPlan struct {
 	AccessSetting *Origin
 	// Open is set where the mesh allows all calls, whatever AccessPolicies say.
 	Open bool
+	// Trust is what is asked of the agent of the mesh; nil if nothing is.
+	Trust *MemberTrust
 }
 
 // GatewayPlan is an east-west gateway: the service by which other clusters reach

@@ -62,6 +62,8 @@ type TrustPlan struct {
 	// Message says what the stage waits for.
 	Message string
 	Paused  bool
+	// RootsRead: the Input has the roots of the VirtualMesh.
+	RootsRead bool
 	// Root is the one that is to sign; nil if there is none.
 	Root *Root
 	// Roots are those that all members are asked to trust, ascending by fingerprint.
@@ -77,19 +79,23 @@ type TrustPlan struct {
 
 // MemberTrust is the trust of one member.
 type MemberTrust struct {
-	Mesh *MeshPlan
-	// Ref is that of its IssuedCertificate, and Spec what is asked of its agent. Ref is zero
-	// if it is not known where the agent is.
+	Mesh Ref
+	// Ref is that of its IssuedCertificate, and Spec what is asked of its agent; nil if
+	// nothing is.
 	Ref  Ref
 	Spec *certificatesv1.IssuedCertificateSpec
-	// Signs is the root that signs the member's intermediate.
-	Signs *Root
-	// State and Report are those of its agent; Report is nil if there is none. Current
-	// reports are about Spec, of a cluster that can be read.
+	// Restart is what its agent may restart; nil for nothing.
+	Restart *certificatesv1.PodBounceDirectiveSpec
+	// Signs is the fingerprint of the root that signs the member's intermediate; empty if
+	// nothing is asked.
+	Signs string
+	// State, Error and Report are those of its agent; Report is nil if there is none. A
+	// Current report is about what was asked last, in a cluster that can be read.
 	State   certificatesv1.IssuedCertificateState
+	Error   string
 	Report  *certificatesv1.TrustReport
 	Current bool
-	// Established: it trusts the root that signs and presents certificates of it.
+	// Established: it presents certificates of the root that signs, and trusts all Roots.
 	Established bool
 	// Message says what it waits for; empty if for nothing.
 	Message string

@@ -9,6 +9,7 @@
 //	dependency.go          ServiceDependencies, and the Workloads they are in force on
 //	virtualdestination.go  VirtualDestinations, and which of them a mesh sees
 //	virtualmesh.go         VirtualMeshes
+//	trust.go               the common trust of VirtualMeshes
 //	discovered.go          Meshes and Destinations
 //	cluster.go             KubernetesClusters
 //	settings.go            Settings

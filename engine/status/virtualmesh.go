@@ -74,6 +74,9 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 	if len(problems) > 0 && s.state == commonv1.ApprovalStateAccepted {
 		s.state = commonv1.ApprovalStateInvalid
 	}
+	if s.state == commonv1.ApprovalStateAccepted && pendingTrust(vm) {
+		s.state = commonv1.ApprovalStatePending
+	}
 	if unsaid > 0 {
 		s.warnings = append(s.warnings, fmt.Sprintf("meshes: %d more issues are not listed", unsaid))
 	}
@@ -81,7 +84,7 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 	return &snapshot.Status{Ref: vm.Ref, Value: &networkingv1.VirtualMeshStatus{
 		ObservedGeneration: vm.VirtualMesh.Generation, State: s.state, Errors: s.errors, Warnings: s.warnings,
 		Meshes: meshes, Destinations: s.destinations, Counts: s.counts, ProxyLoads: proxyLoads(vm.Loads),
-		OpenGateways: openGateways(vm),
+		OpenGateways: openGateways(vm), Trust: trustStatus(vm.Trust),
 	}}
 }
 

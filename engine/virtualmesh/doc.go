@@ -21,4 +21,8 @@
 //
 //	roots.go        members that trust no common root
 //	trust.go        trust domains, and callers that cannot be told apart
+//	trustfacts.go   what the common trust follows from: roots, reports of agents
+//	trustplan.go    what members are to trust, and with which root each signs
+//	trustgate.go    members that cannot verify each other yet share no services
+//	certificates.go what is asked of the agent of a member
 package virtualmesh

@@ -97,6 +97,7 @@ type exporter struct {
 	plan      *snapshot.VirtualMeshPlan
 	rules     []exportRule
 	keepAlive *snapshot.WithOrigin[snapshot.KeepAlive]
+	gate      *gate
 	// otherMeshes see the services of a mesh that takes part.
 	otherMeshes map[*snapshot.MeshPlan][]*snapshot.MeshPlan
 	// apart are the otherMeshes that share no root with a mesh, so that their requests
@@ -116,7 +117,8 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 	if !federates(f) {
 		return nil
 	}
-	e := &exporter{plan: plan, otherMeshes: map[*snapshot.MeshPlan][]*snapshot.MeshPlan{}}
+	e := &exporter{plan: plan, otherMeshes: map[*snapshot.MeshPlan][]*snapshot.MeshPlan{}, gate: newGate(plan)}
+	plan.Issues = append(plan.Issues, pendingIssues(plan, e.gate)...)
 	// Only meshes that can render and resolve a federated name take part.
 	able := slices.DeleteFunc(slices.Clone(plan.Members), func(m *snapshot.MeshPlan) bool {
 		return !canFederate(m) || !resolvesSuffix(m)
@@ -138,7 +140,7 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 	}
 	for _, m := range plan.Members {
 		if canFederate(m) {
-			e.otherMeshes[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return !sees(o, m) })
+			e.otherMeshes[m] = slices.DeleteFunc(slices.Clone(able), func(o *snapshot.MeshPlan) bool { return !sees(o, m) || !e.gate.opens(o, m) })
 		}
 	}
 	if issue, found := plan.RootIssue(); found {
@@ -185,7 +187,7 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 			break
 		}
 		for _, m := range rule.to {
-			if sees(m, mesh) && !slices.Contains(to, m) {
+			if sees(m, mesh) && e.gate.opens(m, mesh) && !slices.Contains(to, m) {
 				to = append(slices.Clip(to), m)
 			}
 		}

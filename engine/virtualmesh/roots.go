@@ -34,8 +34,11 @@ func compareRoots(plan *snapshot.VirtualMeshPlan) {
 			Message: "trusted roots of " + joinNames(names) + " are not known, and not compared with those of the other members",
 		})
 	}
-	divided := slices.DeleteFunc(slices.Clone(groups), func(g rootGroup) bool {
-		return !slices.ContainsFunc(groups, func(o rootGroup) bool { return g[0].Dialect == o[0].Dialect && !g[0].MayShareRoot(o[0]) })
+	g := newGate(plan)
+	divided := slices.DeleteFunc(slices.Clone(groups), func(a rootGroup) bool {
+		return !slices.ContainsFunc(groups, func(b rootGroup) bool {
+			return a[0].Dialect == b[0].Dialect && !a[0].MayShareRoot(b[0]) && g.opensBetween(a, b)
+		})
 	})
 	if len(divided) == 0 {
 		return

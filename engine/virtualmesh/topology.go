@@ -1,11 +1,13 @@
 package virtualmesh
 
 import (
+	"cmp"
 	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
 
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -45,7 +47,7 @@ const defaultSuffix = "global"
 // Services keep the addresses that are stored. Meshes and federations that are the same
 // as in an earlier Topology, which may be nil, are the same objects.
 func New(
-	inv *inventory.Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, dialects []*snapshot.Dialect, stored Addresses, before *Topology,
+	inv *inventory.Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, dialects []*snapshot.Dialect, stored Addresses, facts TrustFacts, before *Topology,
 ) *Topology {
 	t := &Topology{
 		inv: inv, settings: settings,
@@ -57,7 +59,7 @@ func New(
 	byAge := slices.Clone(virtualMeshes)
 	slices.SortFunc(byAge, func(a, b *networkingv1.VirtualMesh) int { return inventory.CompareAge(a, b) })
 	for _, vm := range byAge {
-		t.VirtualMeshes = append(t.VirtualMeshes, t.addVirtualMesh(vm))
+		t.VirtualMeshes = append(t.VirtualMeshes, t.addVirtualMesh(vm, facts))
 	}
 	slices.SortFunc(t.VirtualMeshes, func(a, b *snapshot.VirtualMeshPlan) int { return a.Ref.Compare(b.Ref) })
 	for _, vm := range t.VirtualMeshes {
@@ -162,7 +164,7 @@ func newMeshPlan(m *discoveryv1.Mesh, dialect *snapshot.Dialect) *snapshot.MeshP
 
 // addVirtualMesh makes meshes members of a VirtualMesh, if they exist and are in no
 // other.
-func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh) *snapshot.VirtualMeshPlan {
+func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh, facts TrustFacts) *snapshot.VirtualMeshPlan {
 	plan := &snapshot.VirtualMeshPlan{Ref: snapshot.RefOf(snapshot.VirtualMesh, vm), VirtualMesh: vm}
 	for _, name := range vm.Spec.Meshes {
 		target := snapshot.Ref{Kind: snapshot.Mesh, Namespace: name.Namespace, Name: name.Name}
@@ -190,6 +192,7 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh) *snapshot.Virtua
 	}
 	shareGateways(plan)
 	plan.Issues = append(plan.Issues, t.federationSelectorIssues(plan)...)
+	plan.Trust = t.planTrust(plan, facts)
 	plan.Issues = append(plan.Issues, mtlsIssues(plan)...)
 	plan.Issues = append(plan.Issues, trustDomainIssues(plan)...)
 	compareRoots(plan)
@@ -259,18 +262,33 @@ func Resolves(m *snapshot.MeshPlan, name string) bool {
 	return labels[len(labels)-1] == defaultSuffix || m.ResolvesAll
 }
 
-// mtlsIssues reports that mtlsConfig has no effect.
+// mtlsIssues report what is wrong with mtlsConfig, and with what agents are asked for.
 func mtlsIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	mtls := plan.VirtualMesh.Spec.MtlsConfig
-	if mtls == nil {
+	switch {
+	case mtls == nil:
 		return nil
-	}
-	if mtls.Limited != nil {
+	case mtls.Limited != nil:
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported,
 			"use mtlsConfig.shared, or manage the trust between the meshes yourself and omit mtlsConfig",
 			"mtlsConfig.limited is not available").At("mtlsConfig.limited").On(plan.Ref, snapshot.Ref{})}
+	case mtls.Shared == nil:
+		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set mtlsConfig.shared: {}, or omit mtlsConfig",
+			"mtlsConfig names no trust model, so certificates are not managed").At("mtlsConfig").On(plan.Ref, snapshot.Ref{})}
+	case plan.Trust == nil:
+		return []snapshot.Issue{snapshot.Warnf(snapshot.TrustUnmanaged,
+			"use rootCertificateAuthority, or install a common root certificate manually",
+			"certificates of Vault are not issued yet").At("mtlsConfig.shared.intermediateCertificateAuthority").On(plan.Ref, snapshot.Ref{})}
+	case plan.Trust.Root == nil && plan.Trust.Message != "" && plan.Trust.RootsRead:
+		return []snapshot.Issue{snapshot.Errorf(snapshot.RootMissing, "`meshctl trust show "+plan.Ref.Name+"` shows the roots",
+			"there is no root to sign with: %s", plan.Trust.Message).At("mtlsConfig.shared.rootCertificateAuthority").On(plan.Ref, snapshot.Ref{})}
 	}
-	return []snapshot.Issue{snapshot.Warnf(snapshot.TrustUnmanaged,
-		"install a common root certificate manually, for example as Secret cacerts in each mesh's namespace",
-		"mtlsConfig has no effect yet: certificates are not issued").At("mtlsConfig").On(plan.Ref, snapshot.Ref{})}
+	var issues []snapshot.Issue
+	for _, m := range plan.Trust.Members {
+		if m.State == certificatesv1.IssuedCertificateFailed {
+			issues = append(issues, snapshot.Errorf(snapshot.CertificateFailed, "`meshctl trust show "+plan.Ref.Name+"` shows more",
+				"the certificate of mesh %s: %s", m.Mesh.Name, cmp.Or(m.Error, "its agent gives no reason")).At("mtlsConfig").On(plan.Ref, m.Mesh))
+		}
+	}
+	return issues
 }

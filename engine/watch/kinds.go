@@ -9,8 +9,6 @@ import (
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
-	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
-	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
@@ -65,7 +63,7 @@ func newManagedCache(config *rest.Config, scheme *runtime.Scheme, plane snapshot
 		addUnion(cache, seed, byHand(plane, seed.Name), stripSidecar),
 		add(cache, seed, &kube.Lister{Labels: injectors}, stripWebhooks),
 		add(cache, seed, &kube.Lister{}, stripMeshConfig),
-		add(cache, seed, &kube.Lister{}, stripOwn[*certificatesv1.IssuedCertificate]),
+		add(cache, seed, &kube.Lister{}, stripIssuedCertificate),
 		add(cache, seed, &kube.Lister{}, stripOwn[*certificatesv1.CertificateRequest]),
 	)
 	addConfigMaps(cache, seed)
@@ -98,9 +96,9 @@ func newManagementCache(config *rest.Config, scheme *runtime.Scheme, namespace s
 		add(cache, seed, own(), stripOwn[*discoveryv1.Mesh]),
 		add(cache, seed, own(), stripOwn[*discoveryv1.Workload]),
 		add(cache, seed, own(), stripOwn[*discoveryv1.Destination]),
-		add(cache, seed, own(), unless(keep, func(o *multiclusterv1alpha1.KubernetesCluster) { reset(&o.Status) })),
+		add(cache, seed, own(), unless(keep, dropClusterStatus)),
 		add(cache, seed, &kube.Lister{}, unless(keep, func(o *settingsv1.Settings) { reset(&o.Status) })),
-		add(cache, seed, &kube.Lister{}, unless(keep, func(o *networkingv1.VirtualMesh) { reset(&o.Status) })),
+		add(cache, seed, &kube.Lister{}, unless(keep, dropVirtualMeshStatus)),
 		add(cache, seed, &kube.Lister{}, unless(keep, dropTrafficStatus)),
 		add(cache, seed, &kube.Lister{}, unless(keep, dropAccessStatus)),
 		add(cache, seed, &kube.Lister{}, unless(keep, dropVirtualStatus)),

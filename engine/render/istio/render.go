@@ -1,6 +1,6 @@
 // Package istio turns a Plan into Istio's objects: VirtualService,
 // DestinationRule, ServiceEntry, Gateway, AuthorizationPolicy
-// and EnvoyFilter.
+// and EnvoyFilter; and into what agents are asked for.
 //
 // Objects that differ only by the cluster they go to share their content, so
 // that a service seen from fifty meshes costs little more than from one.
@@ -37,7 +37,8 @@ func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []
 	return r.objects
 }
 
-// Mesh renders the gateways of a mesh, and who may call its services.
+// Mesh renders the gateways of a mesh, who may call its services, and what is asked of its
+// agent.
 func (Renderer) Mesh(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 	if plan.VirtualMesh == nil {
 		return nil
@@ -45,6 +46,7 @@ func (Renderer) Mesh(plan *snapshot.MeshPlan, namespace string) []*snapshot.Obje
 	var objects []*snapshot.Object
 	objects = append(objects, gateways(plan, namespace)...)
 	objects = append(objects, globalAccess(plan, namespace)...)
+	objects = append(objects, certificates(plan, namespace)...)
 	slices.SortFunc(objects, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })
 	return objects
 }

@@ -222,7 +222,9 @@ func virtualMeshFields() []snapshot.Support {
 		),
 		snapshot.Declare(kind, snapshot.Enforced, "without a flat network, gateways balance connections, not requests: all requests of a connection reach the same pod",
 			"federation.permissive", "federation.selectors.destinationSelectors", "federation.selectors.meshes"),
-		snapshot.Declare(kind, snapshot.NotExpressible, "certificates are not issued yet", "mtlsConfig"),
+		snapshot.Declare(kind, snapshot.Enforced, "the agent of the cluster takes care of it", "mtlsConfig.shared", "mtlsConfig.autoRestartPods",
+			"mtlsConfig.replaceUserCertificates"),
+		snapshot.Declare(kind, snapshot.NotExpressible, notYet, "mtlsConfig.limited", "mtlsConfig.shared.intermediateCertificateAuthority"),
 	)
 }
 

@@ -1,0 +1,374 @@
+package engine_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine"
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/enginetest"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// trustWorld are clusters with a VirtualMesh that gives them a common trust, their agents,
+// and the store of roots, each of which does one thing at a time.
+type trustWorld struct {
+	t      *testing.T
+	random *rand.Rand
+	// translator is another one after each restart of the management plane.
+	translator *engine.Translator
+	in         *snapshot.Input
+	roots      *snapshot.VirtualMeshRoots
+	made       int
+	// patience: agents report every so many times that they could.
+	patience int
+	agents   []*simulatedAgent
+	state    *snapshot.State
+}
+
+// simulatedAgent is a cluster with what its workloads hold in truth.
+type simulatedAgent struct {
+	cluster int
+	// read is what the agent has read; asked is what is stored, with its generation.
+	asked      *certificatesv1.IssuedCertificateSpec
+	generation int64
+	status     certificatesv1.IssuedCertificateStatus
+	// bundle and signer are in the Secret, handedOut and signs in the control plane.
+	bundle, handedOut []string
+	signer, signs     string
+	workloads         []simulatedWorkload
+	away              bool
+}
+
+type simulatedWorkload struct {
+	trusts   []string
+	presents string
+}
+
+func newTrustWorld(t *testing.T, clusters int, random *rand.Rand) *trustWorld {
+	t.Helper()
+	w := &trustWorld{t: t, random: random, in: enginetest.World(enginetest.Size{Services: 1, Clusters: clusters, FederateEvery: 1})}
+	w.in.Management.VirtualMeshes[0].Spec.MtlsConfig = &networkingv1.MTLSConfig{Shared: &networkingv1.SharedTrust{}}
+	w.roots = &snapshot.VirtualMeshRoots{VirtualMesh: snapshot.RefOf(snapshot.VirtualMesh, w.in.Management.VirtualMeshes[0])}
+	for i := range clusters {
+		own := fingerprintOf(someRoots()[i])
+		a := &simulatedAgent{cluster: i, bundle: []string{own}, handedOut: []string{own}, signer: own, signs: own}
+		for range 3 {
+			a.workloads = append(a.workloads, simulatedWorkload{trusts: []string{own}, presents: own})
+		}
+		w.agents = append(w.agents, a)
+	}
+	w.rotate()
+	w.restart()
+	return w
+}
+
+// fingerprintOf is the fingerprint of a certificate.
+func fingerprintOf(text string) string {
+	block, _ := pem.Decode([]byte(text))
+	sum := sha256.Sum256(block.Bytes)
+	return hex.EncodeToString(sum[:])
+}
+
+// rootsByFingerprint are the texts of certificates.
+var rootsByFingerprint = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
+	for _, text := range someRoots() {
+		out[fingerprintOf(text)] = text
+	}
+	return out
+})
+
+// bundleOf is the text of roots, and rootsIn are the roots in a text.
+func bundleOf(roots []string) string {
+	var out strings.Builder
+	for _, root := range roots {
+		out.WriteString(rootsByFingerprint()[root])
+	}
+	return out.String()
+}
+
+func rootsIn(bundle string) []string {
+	var out []string
+	for root, text := range rootsByFingerprint() {
+		if strings.Contains(bundle, text) {
+			out = append(out, root)
+		}
+	}
+	return out
+}
+
+// rotate makes a new root that is to sign.
+func (w *trustWorld) rotate() {
+	text := someRoots()[len(w.agents)+w.made]
+	w.made++
+	root := &snapshot.Root{Fingerprint: fingerprintOf(text), PEM: text}
+	next := *w.roots
+	next.Roots = append(slices.Clone(next.Roots), root)
+	slices.SortFunc(next.Roots, func(a, b *snapshot.Root) int { return strings.Compare(a.Fingerprint, b.Fingerprint) })
+	next.Signs = root.Fingerprint
+	w.roots = &next
+}
+
+// rollBack makes any root that there still is the one that is to sign.
+func (w *trustWorld) rollBack() {
+	next := *w.roots
+	next.Signs = next.Roots[w.random.IntN(len(next.Roots))].Fingerprint
+	w.roots = &next
+}
+
+// drop removes what is unused, as the store does.
+func (w *trustWorld) drop() {
+	next := *w.roots
+	next.Roots = slices.DeleteFunc(slices.Clone(next.Roots), func(r *snapshot.Root) bool {
+		return r.Fingerprint != next.Signs && slices.Contains(w.trust().Unused, r.Fingerprint)
+	})
+	w.roots = &next
+}
+
+func (w *trustWorld) pause(paused bool) {
+	vm := *w.in.Management.VirtualMeshes[0]
+	vm.Annotations = map[string]string{snapshot.TrustPauseAnnotation: fmt.Sprint(paused)}
+	management := *w.in.Management
+	management.VirtualMeshes = []*networkingv1.VirtualMesh{&vm}
+	w.in.Management = &management
+}
+
+func (w *trustWorld) restart() { w.translator = engine.New(engine.Options{}) }
+
+func (w *trustWorld) trust() *snapshot.TrustPlan { return w.state.Plan.VirtualMeshes[0].Trust }
+
+// translate translates what there is, and writes what follows where that is possible.
+func (w *trustWorld) translate() {
+	in := *w.in
+	in.Roots = []*snapshot.VirtualMeshRoots{w.roots}
+	in.Clusters = nil
+	for i, c := range w.in.Clusters {
+		now := *withRoots(c, bundleOf(w.agents[i].handedOut))
+		now.Sync = snapshot.Synced
+		if w.agents[i].away {
+			now.Sync = snapshot.Stale
+		}
+		now.IssuedCertificates = w.agents[i].certificates()
+		in.Clusters = append(in.Clusters, &now)
+	}
+	w.state = w.translator.Translate(&in)
+	for s := range w.state.Output.Statuses.All() {
+		if s.Ref.Kind == snapshot.VirtualMesh { // it is in the next Input
+			vm := *in.Management.VirtualMeshes[0]
+			vm.Status.Trust = s.Value.(*networkingv1.VirtualMeshStatus).Trust
+			management := *in.Management
+			management.VirtualMeshes = []*networkingv1.VirtualMesh{&vm}
+			w.in.Management = &management
+		}
+	}
+	for o := range w.state.Output.Objects {
+		for i, a := range w.agents {
+			if o.Ref.Kind == snapshot.IssuedCertificate && o.Ref.Cluster == enginetest.Cluster(i) && !a.away {
+				a.write(o.Content.Spec.(*certificatesv1.IssuedCertificateSpec))
+			}
+		}
+	}
+}
+
+func (a *simulatedAgent) certificates() []*certificatesv1.IssuedCertificate {
+	if a.asked == nil {
+		return nil
+	}
+	o := &certificatesv1.IssuedCertificate{Spec: *a.asked, Status: a.status}
+	o.Name, o.Namespace, o.Generation = "istiod-istio-system-"+enginetest.Cluster(a.cluster), snapshot.DefaultNamespace, a.generation
+	return []*certificatesv1.IssuedCertificate{o}
+}
+
+func (a *simulatedAgent) write(spec *certificatesv1.IssuedCertificateSpec) {
+	if a.asked == nil || a.asked.Trust.Root != spec.Trust.Root || a.asked.Trust.Bundle != spec.Trust.Bundle {
+		a.asked, a.generation = spec, a.generation+1
+	}
+}
+
+// fill writes the Secret: the roots that are asked for and those that the mesh itself still
+// presents, and a signer that all of the mesh trusts.
+func (a *simulatedAgent) fill() {
+	if a.asked == nil {
+		return
+	}
+	a.bundle = union(rootsIn(a.asked.Trust.Bundle), a.presented())
+	if slices.Contains(a.trusted(), a.asked.Trust.Root) {
+		a.signer = a.asked.Trust.Root
+	}
+}
+
+func (a *simulatedAgent) takeUp() { a.handedOut, a.signs = a.bundle, a.signer }
+
+func (a *simulatedAgent) renew(workload int) {
+	a.workloads[workload] = simulatedWorkload{trusts: a.handedOut, presents: a.signs}
+}
+
+func (a *simulatedAgent) report() {
+	if a.asked != nil {
+		a.status = certificatesv1.IssuedCertificateStatus{ObservedGeneration: a.generation, Trust: &certificatesv1.TrustReport{
+			Issuer: &certificatesv1.CertificateInfo{Root: a.signer}, Trusted: a.trusted(), Presented: a.presented(),
+		}}
+	}
+}
+
+func (a *simulatedAgent) trusted() []string {
+	out := union(a.handedOut)
+	for _, w := range a.workloads {
+		out = slices.DeleteFunc(out, func(root string) bool { return !slices.Contains(w.trusts, root) })
+	}
+	return out
+}
+
+func (a *simulatedAgent) presented() []string {
+	out := []string{a.signer, a.signs}
+	for _, w := range a.workloads {
+		out = append(out, w.presents)
+	}
+	return union(out)
+}
+
+func union(lists ...[]string) []string {
+	out := slices.Concat(lists...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// check fails if a request fails that should pass: within a mesh, and between meshes of
+// which one sees services of the other.
+func (w *trustWorld) check() {
+	w.t.Helper()
+	federated := map[[2]int]bool{}
+	for d := range w.state.Plan.Destinations.All() {
+		for i := range w.agents {
+			for j := range w.agents {
+				if d.Federation != nil && d.Mesh.Cluster == enginetest.Cluster(i) &&
+					slices.ContainsFunc(d.Federation.To, func(m *snapshot.MeshPlan) bool { return m.Cluster == enginetest.Cluster(j) }) {
+					federated[[2]int{i, j}] = true
+				}
+			}
+		}
+	}
+	for i, a := range w.agents {
+		for j, b := range w.agents {
+			if i != j && !federated[[2]int{i, j}] {
+				continue
+			}
+			for _, x := range a.workloads {
+				for _, y := range b.workloads {
+					require.Contains(w.t, y.trusts, x.presents, "a workload of cluster %d is not trusted in cluster %d", i, j)
+					require.Contains(w.t, x.trusts, y.presents, "a workload of cluster %d is not trusted in cluster %d", j, i)
+				}
+			}
+		}
+	}
+}
+
+// settle lets everybody act until nothing changes any more.
+func (w *trustWorld) settle() {
+	w.t.Helper()
+	for _, a := range w.agents {
+		a.away = false
+	}
+	w.pause(false)
+	for range 20 {
+		w.translate()
+		for _, a := range w.agents {
+			a.fill()
+			a.takeUp()
+			for i := range a.workloads {
+				a.renew(i)
+				w.check()
+			}
+			a.report()
+		}
+		w.translate()
+		w.drop()
+		w.check()
+	}
+	w.translate()
+}
+
+// TestTrustIsNeverBroken: whatever happens in whatever order, no request within a mesh or
+// between meshes that share services fails, and in the end all members have one root.
+func TestTrustIsNeverBroken(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(24) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newTrustWorld(t, 2+int(seed%3), rand.New(rand.NewPCG(seed, 0)))
+			w.patience = 1 + int(seed%4)*2
+			w.translate()
+			if seed%2 == 0 {
+				w.settle() // else they join meanwhile
+			}
+			for range 800 {
+				w.step()
+				w.check()
+			}
+			w.settle()
+			assert.Equal(t, networkingv1.TrustEstablished, w.trust().Stage, w.trust().Message)
+			assert.Len(t, w.trust().Roots, 1)
+			assert.Len(t, w.roots.Roots, 1)
+			for _, a := range w.agents {
+				assert.Equal(t, []string{w.roots.Signs}, a.trusted())
+				assert.Equal(t, []string{w.roots.Signs}, a.presented())
+			}
+			assert.Len(t, w.trust().Established, len(w.agents))
+			for d := range w.state.Plan.Destinations.All() {
+				if d.Federation != nil {
+					assert.Len(t, d.Federation.To, len(w.agents)-1)
+				}
+			}
+		})
+	}
+}
+
+// step does one thing. What an operator does is rare, or nothing would ever get far.
+func (w *trustWorld) step() {
+	a := w.agents[w.random.IntN(len(w.agents))]
+	if w.random.IntN(40) == 0 {
+		switch w.random.IntN(10) {
+		case 0, 1:
+			if len(w.roots.Roots) < 5 && w.made < 30 {
+				w.rotate()
+			}
+		case 2, 8, 9:
+			w.rollBack()
+		case 3, 4:
+			a.away = !a.away
+		case 5:
+			w.pause(w.random.IntN(3) == 0)
+		case 6:
+			w.restart()
+		case 7:
+			w.drop()
+		}
+		return
+	}
+	switch w.random.IntN(8) {
+	case 0:
+		a.fill()
+	case 1:
+		a.takeUp()
+	case 2, 3, 4:
+		a.renew(w.random.IntN(len(a.workloads)))
+	case 5:
+		if !a.away && w.random.IntN(w.patience) == 0 {
+			a.report()
+		}
+	default:
+		w.translate()
+	}
+}

@@ -1,0 +1,119 @@
+package virtualmesh
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+const (
+	// caSecret is the Secret from which istiod takes its CA (istio.io: plug in CA
+	// certificates).
+	caSecret = "cacerts"
+	// intermediateOrg is the organisation of intermediates, and istiodAccount the service
+	// account in them if istiod's is not known, as in Gloo Mesh 1.x.
+	intermediateOrg = "Istio"
+	istiodAccount   = "istio-citadel"
+)
+
+// certificateSpec is what is asked of the agent of a member: a certificate of the root that
+// signs, and that all workloads trust the roots.
+func certificateSpec(vm *networkingv1.VirtualMesh, member *snapshot.MeshPlan, agents string, signs *snapshot.Root, roots []*snapshot.Root) *certificatesv1.IssuedCertificateSpec {
+	mtls := vm.Spec.MtlsConfig
+	spec := &certificatesv1.IssuedCertificateSpec{
+		Hosts:                   []string{istiodIdentity(member)},
+		Org:                     intermediateOrg,
+		IssuedCertificateSecret: &commonv1.ObjectRef{Name: caSecret, Namespace: member.Namespace},
+		CertOptions:             intermediateOptions(mtls.Shared.IntermediateCertOptions),
+		Trust: &certificatesv1.TrustRequest{
+			Root: signs.Fingerprint, Bundle: bundle(roots), ReplaceUserSecret: mtls.ReplaceUserCertificates,
+			ControlPlane: member.Mesh.Spec.Istio.Installation.PodLabels,
+		},
+	}
+	if signs.Secret != (snapshot.Ref{}) {
+		secret := commonv1.ObjectRef{Name: signs.Secret.Name, Namespace: signs.Secret.Namespace}
+		spec.SigningCertificateSecret = &secret
+		spec.GlooMeshCa = &certificatesv1.GlooMeshCA{SigningCertificateSecret: &secret}
+	}
+	if mtls.AutoRestartPods {
+		spec.PodBounceDirective = &commonv1.ObjectRef{Name: member.Ref.Name, Namespace: agents}
+	}
+	return spec
+}
+
+// istiodIdentity is the SPIFFE identity of a control plane.
+func istiodIdentity(member *snapshot.MeshPlan) string {
+	account := cmp.Or(member.Mesh.Spec.Istio.IstiodServiceAccount, istiodAccount)
+	return member.Dialect.Principal(member.TrustDomain, member.Namespace, account)
+}
+
+// intermediateOptions are the options of intermediates with their defaults.
+func intermediateOptions(asked *certificatesv1.CommonCertOptions) *certificatesv1.CommonCertOptions {
+	out := certificatesv1.CommonCertOptions{}
+	if asked != nil {
+		out = *asked
+	}
+	out.OrgName = cmp.Or(out.OrgName, intermediateOrg)
+	out.TtlDays = cmp.Or(out.TtlDays, certificatesv1.DefaultTtlDays)
+	out.RsaKeySizeBytes = cmp.Or(out.RsaKeySizeBytes, certificatesv1.DefaultRsaKeySizeBits)
+	out.SecretRotationGracePeriodRatio = cmp.Or(out.SecretRotationGracePeriodRatio, certificatesv1.DefaultSecretRotationGracePeriodRatio)
+	return &out
+}
+
+// bundle is the text of roots, which are ascending by fingerprint: the same set is the same
+// text.
+func bundle(roots []*snapshot.Root) string {
+	var out strings.Builder
+	for _, root := range roots {
+		out.WriteString(strings.TrimRight(root.PEM, "\n"))
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// restarts lists what the agent of a member may restart, in this order: the control plane,
+// the gateways that other clusters connect to, and what else has a proxy, by namespace.
+// Revisions of one control plane share a CA, so that the workloads of all count.
+func (t *Topology) restarts(member *snapshot.MeshPlan) *certificatesv1.PodBounceDirectiveSpec {
+	sync := func(namespace string) *certificatesv1.RootCertSync {
+		return &certificatesv1.RootCertSync{
+			SecretRef: commonv1.ObjectRef{Name: caSecret, Namespace: member.Namespace}, SecretKey: rootsKey,
+			ConfigMapRef: commonv1.ObjectRef{Name: rootsConfigMap, Namespace: namespace}, ConfigMapKey: rootsKey,
+		}
+	}
+	out := []certificatesv1.PodSelector{{
+		Namespace: member.Namespace, Labels: member.Mesh.Spec.Istio.Installation.PodLabels, WaitForReplicas: 1,
+	}}
+	for _, gw := range member.Gateways {
+		if gw.Service.Cluster == member.Cluster && len(gw.Selector) > 0 {
+			out = append(out, certificatesv1.PodSelector{
+				Namespace: gw.Service.Namespace, Labels: gw.Selector, WaitForReplicas: 1, RootCertSync: sync(gw.Service.Namespace),
+			})
+		}
+	}
+	var namespaces []string
+	for _, w := range t.inv.Workloads {
+		if w.Spec.Kubernetes == nil {
+			continue
+		}
+		if mesh := t.byRef[w.Spec.Mesh]; mesh != nil && mesh.Cluster == member.Cluster && mesh.Namespace == member.Namespace {
+			namespaces = append(namespaces, w.Spec.Kubernetes.Controller.Namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	for _, namespace := range slices.Compact(namespaces) {
+		out = append(out, certificatesv1.PodSelector{Namespace: namespace, RootCertSync: sync(namespace)})
+	}
+	return &certificatesv1.PodBounceDirectiveSpec{PodsToBounce: out}
+}
+
+const (
+	// rootsConfigMap is where istiod writes the roots that proxies trust, in each namespace.
+	rootsConfigMap = "istio-ca-root-cert"
+	rootsKey       = "root-cert.pem"
+)

@@ -1,0 +1,107 @@
+package virtualmesh
+
+import (
+	"cmp"
+	"slices"
+
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// TrustFacts are what the trust of VirtualMeshes follows from, beside the meshes.
+type TrustFacts struct {
+	roots    []*snapshot.VirtualMeshRoots
+	clusters []clusterFacts
+	// established are the members that VirtualMeshes have in their stored statuses.
+	established []stored
+}
+
+// clusterFacts are about one cluster.
+type clusterFacts struct {
+	name string
+	// agents is the namespace of the agent.
+	agents string
+	// read is false if the cluster was never read, and synced if the certificates are as
+	// they are now.
+	read, synced bool
+	certificates []*certificatesv1.IssuedCertificate
+}
+
+type stored struct {
+	virtualMesh snapshot.Ref
+	meshes      []commonv1.ObjectRef
+}
+
+// NewTrustFacts reads the facts of an Input.
+func NewTrustFacts(in *snapshot.Input) TrustFacts {
+	facts := TrustFacts{roots: in.Roots}
+	namespaces := map[string]string{}
+	for _, registered := range in.Management.KubernetesClusters {
+		namespaces[registered.Name] = registered.Status.Namespace
+	}
+	for _, c := range in.Clusters {
+		facts.clusters = append(facts.clusters, clusterFacts{
+			name: c.Name, agents: cmp.Or(namespaces[c.Name], in.Management.Namespace),
+			read: c.Sync != snapshot.Unsynced, synced: c.Sync == snapshot.Synced, certificates: c.IssuedCertificates,
+		})
+	}
+	for _, vm := range in.Management.VirtualMeshes {
+		if trust := vm.Status.Trust; trust != nil && len(trust.Established) > 0 {
+			facts.established = append(facts.established, stored{snapshot.RefOf(snapshot.VirtualMesh, vm), trust.Established})
+		}
+	}
+	return facts
+}
+
+// Same reports whether the same follows from two facts.
+func (f TrustFacts) Same(o TrustFacts) bool {
+	return slices.Equal(f.roots, o.roots) &&
+		slices.EqualFunc(f.clusters, o.clusters, func(a, b clusterFacts) bool {
+			return a.name == b.name && a.agents == b.agents && a.read == b.read && a.synced == b.synced && slices.Equal(a.certificates, b.certificates)
+		}) &&
+		slices.EqualFunc(f.established, o.established, func(a, b stored) bool {
+			return a.virtualMesh == b.virtualMesh && slices.Equal(a.meshes, b.meshes)
+		})
+}
+
+// rootsOf are the roots of a VirtualMesh; nil if they are not known.
+func (f TrustFacts) rootsOf(vm *networkingv1.VirtualMesh) *snapshot.VirtualMeshRoots {
+	ref := snapshot.RefOf(snapshot.VirtualMesh, vm)
+	for _, r := range f.roots {
+		if r.VirtualMesh == ref {
+			return r
+		}
+	}
+	return nil
+}
+
+func (f TrustFacts) cluster(name string) clusterFacts {
+	for _, c := range f.clusters {
+		if c.name == name {
+			return c
+		}
+	}
+	return clusterFacts{name: name}
+}
+
+// certificate finds the IssuedCertificate of a mesh; nil if there is none.
+func (c clusterFacts) certificate(mesh snapshot.Ref) *certificatesv1.IssuedCertificate {
+	for _, o := range c.certificates {
+		if o.Namespace == c.agents && o.Name == mesh.Name {
+			return o
+		}
+	}
+	return nil
+}
+
+// wasEstablished reports whether a member has had the common trust before.
+func (f TrustFacts) wasEstablished(vm, mesh snapshot.Ref) bool {
+	for _, s := range f.established {
+		if s.virtualMesh == vm {
+			return slices.Contains(s.meshes, commonv1.ObjectRef{Name: mesh.Name, Namespace: mesh.Namespace})
+		}
+	}
+	return false
+}

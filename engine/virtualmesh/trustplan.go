@@ -1,0 +1,235 @@
+package virtualmesh
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file decides what the members of a VirtualMesh are to trust, and with which root
+// each signs. Nothing is stored about how far a rotation has come: it follows from what the
+// agents report, each time again. Two rules make it safe from any state, also if a part of
+// it is out of date, or an agent or the management plane dies half-way:
+//
+//   - A member signs with another root than before only when all members trust that root.
+//   - A root leaves the bundle only when all members say that they do not present it.
+//
+// A member whose agent does not answer, or whose cluster cannot be read, holds both back.
+
+// trustee is a member with what is known of its agent.
+type trustee struct {
+	*snapshot.MemberTrust
+	mesh  *snapshot.MeshPlan
+	facts clusterFacts
+	// asked is what was asked of it last; nil if nothing was.
+	asked *certificatesv1.IssuedCertificateSpec
+	// takesPart: its certificates are, or were, of the VirtualMesh.
+	takesPart bool
+}
+
+// planTrust plans the common trust of a VirtualMesh; nil if it asks for none.
+func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *snapshot.TrustPlan {
+	mtls := plan.VirtualMesh.Spec.MtlsConfig
+	if mtls == nil || mtls.Shared == nil || mtls.Shared.IntermediateCertificateAuthority != nil {
+		return nil
+	}
+	roots := facts.rootsOf(plan.VirtualMesh)
+	trust := &snapshot.TrustPlan{Paused: plan.VirtualMesh.Annotations[snapshot.TrustPauseAnnotation] == "true"}
+	members := t.trustees(plan, facts, roots)
+	if roots == nil {
+		for _, m := range members {
+			m.keep()
+		}
+		trust.Stage, trust.Message = networkingv1.TrustWaiting, "the root certificates have not been read yet"
+	} else {
+		trust.Root, trust.RootsRead = roots.Find(roots.Signs), true
+		t.ask(plan, trust, roots, members)
+		trust.Stage, trust.Message = stageOf(trust, roots, members)
+	}
+	for _, m := range members {
+		trust.Members = append(trust.Members, m.MemberTrust)
+		m.mesh.Trust = m.MemberTrust
+		if m.Established || facts.wasEstablished(plan.Ref, m.Mesh) {
+			trust.Established = append(trust.Established, m.Mesh)
+		}
+	}
+	return trust
+}
+
+// trustees are the members that have certificates of their own. Revisions of a control
+// plane share those of the first.
+func (t *Topology) trustees(plan *snapshot.VirtualMeshPlan, facts TrustFacts, roots *snapshot.VirtualMeshRoots) []*trustee {
+	var out []*trustee
+	for _, mesh := range plan.Members {
+		if ok, _ := mesh.Dialect.Supports(snapshot.VirtualMesh, "mtlsConfig"); !ok || mesh.SharesNamespace {
+			continue
+		}
+		m := &trustee{
+			MemberTrust: &snapshot.MemberTrust{Mesh: mesh.Ref}, mesh: mesh, facts: facts.cluster(mesh.Cluster),
+			takesPart: facts.wasEstablished(plan.Ref, mesh.Ref),
+		}
+		m.Ref = snapshot.Ref{Kind: snapshot.IssuedCertificate, Cluster: mesh.Cluster, Namespace: m.facts.agents, Name: mesh.Ref.Name}
+		if o := m.facts.certificate(mesh.Ref); o != nil {
+			m.asked = &o.Spec
+			m.State, m.Error, m.Report = o.Status.State, o.Status.Error, o.Status.Trust
+			m.Current = m.Report != nil && m.facts.synced && o.Status.ObservedGeneration == o.Generation
+			// Who may edit it on the cluster cannot name a root that is not the VirtualMesh's.
+			m.takesPart = m.takesPart || o.Spec.Trust != nil && roots.Find(o.Spec.Trust.Root) != nil
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// keep leaves what was asked as it is.
+func (m *trustee) keep() {
+	m.Spec = m.asked
+	if m.asked != nil && m.asked.Trust != nil {
+		m.Signs = m.asked.Trust.Root
+	}
+}
+
+// ask decides what is asked of the members.
+func (t *Topology) ask(plan *snapshot.VirtualMeshPlan, trust *snapshot.TrustPlan, roots *snapshot.VirtualMeshRoots, members []*trustee) {
+	for _, m := range members {
+		m.Signs = signs(m, trust, roots, members)
+	}
+	for _, root := range roots.Roots {
+		if root == trust.Root || trust.Paused || trust.Root == nil || slices.ContainsFunc(members, func(m *trustee) bool { return m.needs(root.Fingerprint) }) {
+			trust.Roots = append(trust.Roots, root)
+		} else {
+			trust.Unused = append(trust.Unused, root.Fingerprint)
+		}
+	}
+	for _, m := range members {
+		root := roots.Find(m.Signs)
+		if root == nil {
+			m.keep() // there is no root, or the store has lost it
+			continue
+		}
+		m.Spec = certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
+		if m.Spec.PodBounceDirective != nil {
+			m.Restart = t.restarts(m.mesh)
+		}
+	}
+}
+
+// signs is the root that is to sign for a member: the one that the VirtualMesh asks for, as
+// soon as all who may verify it trust it.
+func signs(m *trustee, trust *snapshot.TrustPlan, roots *snapshot.VirtualMeshRoots, members []*trustee) string {
+	before := ""
+	if m.asked != nil && m.asked.Trust != nil && roots.Find(m.asked.Trust.Root) != nil {
+		before = m.asked.Trust.Root
+	}
+	switch {
+	case trust.Root == nil || trust.Paused || before == trust.Root.Fingerprint:
+		return before
+	case before == "" && !m.takesPart:
+		return trust.Root.Fingerprint // nobody verifies it yet but its own mesh, of which the agent takes care
+	}
+	for _, other := range members {
+		if other.takesPart && !other.trusts(trust.Root) {
+			return before
+		}
+	}
+	return trust.Root.Fingerprint
+}
+
+// trusts reports whether all of a member trusts a root and will go on to: it says so, and it
+// is asked to.
+func (m *trustee) trusts(root *snapshot.Root) bool {
+	return m.Current && slices.Contains(m.Report.Trusted, root.Fingerprint) &&
+		m.asked.Trust != nil && strings.Contains(m.asked.Trust.Bundle, strings.TrimRight(root.PEM, "\n"))
+}
+
+// needs reports whether a root has to stay trusted because of a member: it presents it, is
+// asked to, or may do so for all that is known.
+func (m *trustee) needs(root string) bool {
+	switch {
+	case m.Signs == root || m.asked != nil && m.asked.Trust != nil && m.asked.Trust.Root == root:
+		return true
+	case !m.takesPart && m.asked == nil:
+		return false
+	case !m.Current:
+		return true
+	}
+	return slices.Contains(m.Report.Presented, root) || m.Report.Issuer != nil && m.Report.Issuer.Root == root
+}
+
+// stageOf says where the trust stands, and sets what each member waits for.
+func stageOf(trust *snapshot.TrustPlan, roots *snapshot.VirtualMeshRoots, members []*trustee) (networkingv1.TrustStage, string) {
+	if trust.Root == nil {
+		return networkingv1.TrustWaiting, roots.Problem
+	}
+	var distributing, issuing, retiring []*trustee
+	for _, m := range members {
+		switch {
+		case m.Report == nil || !slices.Contains(m.Report.Trusted, trust.Root.Fingerprint):
+			distributing = append(distributing, m)
+		case !slices.Equal(m.Report.Presented, []string{trust.Root.Fingerprint}):
+			issuing = append(issuing, m)
+		case len(m.Report.Trusted) > 1:
+			retiring = append(retiring, m)
+		}
+		m.Established = m.Report != nil && slices.Equal(m.Report.Presented, []string{m.Signs}) && trustsAll(m.Report, trust.Roots)
+		m.Message = m.waitsFor(trust.Root)
+	}
+	switch {
+	case len(distributing) > 0:
+		return networkingv1.TrustDistributing, waiting("trust the root", distributing)
+	case len(issuing) > 0:
+		return networkingv1.TrustIssuing, waiting("present certificates of the root", issuing)
+	case len(retiring) > 0:
+		return networkingv1.TrustRetiring, waiting("trust no other root any more", retiring)
+	case len(roots.Roots) > 1:
+		return networkingv1.TrustRetiring, "no member uses any other root; its key is deleted soon, and until then the rotation can be rolled back"
+	}
+	return networkingv1.TrustEstablished, ""
+}
+
+func trustsAll(report *certificatesv1.TrustReport, roots []*snapshot.Root) bool {
+	return !slices.ContainsFunc(roots, func(r *snapshot.Root) bool { return !slices.Contains(report.Trusted, r.Fingerprint) })
+}
+
+// waiting says what a stage waits for.
+func waiting(what string, members []*trustee) string {
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = m.Mesh.Name
+	}
+	text := fmt.Sprintf("%s must %s: %s", snapshot.Count(len(members), "member"), what, firstOf(names, maxWaiting))
+	if first := members[0]; first.Message != "" {
+		text += "; " + first.Mesh.Name + ": " + first.Message
+	}
+	return text
+}
+
+// maxWaiting bounds the members that a message names.
+const maxWaiting = 3
+
+// waitsFor says what one member waits for; empty if for nothing.
+func (m *trustee) waitsFor(root *snapshot.Root) string {
+	switch {
+	case !m.facts.read:
+		return "cluster " + m.facts.name + " has not been read yet"
+	case !m.facts.synced:
+		return "cluster " + m.facts.name + " cannot be read now, so nothing changes in the trust of the others that it would have to follow"
+	case m.Report == nil && m.Error != "":
+		return m.Error
+	case m.Report == nil:
+		return fmt.Sprintf("its agent has not answered: check Deployment %s/%s in cluster %s, or install it with `meshctl cluster register %[3]s`", m.facts.agents, AgentName, m.facts.name)
+	case m.Error != "":
+		return m.Error
+	case m.Signs != root.Fingerprint:
+		return strings.TrimSpace("it keeps its certificate until all members trust the new root. " + m.Report.WaitingFor)
+	default:
+		return m.Report.WaitingFor
+	}
+}
+
+// AgentName is the name of the agent's Deployment.
+const AgentName = "meshctl-agent"

@@ -1,0 +1,29 @@
+package watch
+
+import (
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+)
+
+// stripIssuedCertificate drops when the agent looked last, which changes all the time.
+func stripIssuedCertificate(o *certificatesv1.IssuedCertificate) bool {
+	if o.Status.Trust != nil {
+		o.Status.Trust.VerifiedAt = nil
+	}
+	return stripOwn(o)
+}
+
+// dropClusterStatus keeps the namespace of the agent.
+func dropClusterStatus(o *multiclusterv1alpha1.KubernetesCluster) {
+	o.Status = multiclusterv1alpha1.KubernetesClusterStatus{Namespace: o.Status.Namespace}
+}
+
+// dropVirtualMeshStatus keeps which members have had the common trust.
+func dropVirtualMeshStatus(o *networkingv1.VirtualMesh) {
+	var kept *networkingv1.TrustStatus
+	if o.Status.Trust != nil && len(o.Status.Trust.Established) > 0 {
+		kept = &networkingv1.TrustStatus{Established: o.Status.Trust.Established}
+	}
+	o.Status = networkingv1.VirtualMeshStatus{Trust: kept}
+}
