@@ -33,6 +33,7 @@ func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*di
 			ObjectMeta: x.meta(name),
 			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(s, c.workloads)},
 		}
+		d.Spec.KubeService.ServiceAccounts = x.serviceAccounts(kinds, c)
 		d.CreationTimestamp = s.CreationTimestamp
 		out = append(out, d)
 	}

@@ -26,7 +26,7 @@
 //   - evidence.go: which Deployments are believed to be control planes
 //   - resolve.go: which control plane a sidecar belongs to
 //   - workloads.go; destinations.go, with namespaces.go (Services without workloads),
-//     selection.go, endpoints.go, addresses.go and region.go
+//     selection.go, endpoints.go, accounts.go (whose pods answer), addresses.go and region.go
 //   - limits.go: leaves out the newest of what a namespace has too many of
 //   - names.go: names that are unique in a cluster; distinct.go: among all clusters;
 //     storednames.go: the names that stored objects have

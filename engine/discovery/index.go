@@ -38,6 +38,8 @@ type Index struct {
 	controllers []*controller
 	// byPod finds the controller of a pod.
 	byPod map[key]*controller
+	// podsByKey has all pods.
+	podsByKey map[key]*corev1.Pod
 	// slices are the EndpointSlices of a Service.
 	slices map[key][]*endpointv1.EndpointSlice
 
@@ -143,7 +145,7 @@ type controllerKey struct {
 	key
 }
 
-// indexControllers fills controllers and byPod.
+// indexControllers fills controllers, byPod and podsByKey.
 func (x *Index) indexControllers(c *snapshot.Cluster) {
 	size := len(x.Deployments) + len(c.DaemonSets) + len(c.StatefulSets)
 	byKey := make(map[controllerKey]*controller, size)
@@ -172,7 +174,9 @@ func (x *Index) indexControllers(c *snapshot.Cluster) {
 		}
 	}
 	x.byPod = make(map[key]*controller, len(x.pods))
+	x.podsByKey = make(map[key]*corev1.Pod, len(x.pods))
 	for _, pod := range x.pods {
+		x.podsByKey[keyOf(pod)] = pod
 		if ctl := byKey[ownerOf(pod)]; ctl != nil {
 			ctl.pods = append(ctl.pods, pod)
 			x.byPod[keyOf(pod)] = ctl

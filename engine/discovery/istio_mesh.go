@@ -85,7 +85,7 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 			TrustDomain:             config.trustDomain,
 			TrustDomainAliases:      config.aliases,
 			PeerTrustDomains:        config.peers,
-			IstiodServiceAccount:    serviceAccount(&d.Spec.Template),
+			IstiodServiceAccount:    serviceAccount(&d.Spec.Template.Spec),
 			SmartDnsProxyingEnabled: config.smartDNS,
 			RootFingerprints:        x.istioRoots(d.Namespace, pilot, config, ref),
 		},

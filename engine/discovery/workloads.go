@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,7 +133,7 @@ func (x *Index) newWorkload(given *names, ctl *controller, m *ControlPlane) *wor
 						Name: ctl.ref.Name, Namespace: ctl.ref.Namespace, ClusterName: x.Cluster,
 					},
 					PodLabels:          ctl.template.Labels,
-					ServiceAccountName: serviceAccount(ctl.template),
+					ServiceAccountName: serviceAccount(&ctl.template.Spec),
 				},
 				Mesh: m.ref(),
 			},
@@ -140,11 +141,8 @@ func (x *Index) newWorkload(given *names, ctl *controller, m *ControlPlane) *wor
 	}
 }
 
-func serviceAccount(t *corev1.PodTemplateSpec) string {
-	if t.Spec.ServiceAccountName != "" {
-		return t.Spec.ServiceAccountName
-	}
-	return t.Spec.DeprecatedServiceAccount
+func serviceAccount(s *corev1.PodSpec) string {
+	return cmp.Or(s.ServiceAccountName, s.DeprecatedServiceAccount)
 }
 
 // orphans are workloads whose mesh has no control plane in the cluster at all:

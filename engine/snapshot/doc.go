@@ -10,7 +10,8 @@
 //   - kind.go: the kinds, with what Kubernetes calls them; ref.go names one object
 //   - discovered.go: what discovery finds in a cluster
 //   - plan.go: State, Plan, and the verdicts on policies; mesh.go, destination.go,
-//     access.go, virtualdestination.go and dependency.go: the parts of a Plan
+//     access.go, virtualdestination.go and dependency.go: the parts of a Plan;
+//     identities.go: who may answer for a service
 //   - support.go: what a kind of mesh can express
 //   - plane.go: whose objects are ours
 //   - output.go: Output; issue.go and codes.go: Issue; labels.go: what generated

@@ -63,6 +63,8 @@ type MeshPlan struct {
 	SharesNamespace bool
 	// TrustDomain is never empty: Istio's default is cluster.local.
 	TrustDomain string
+	// TrustDomainSet: the mesh's settings name TrustDomain, rather than that it is assumed.
+	TrustDomainSet bool
 	// TrustAliases are trust domains that the mesh treats as its own, and TrustPeers
 	// others whose callers it accepts.
 	TrustAliases, TrustPeers []string

@@ -41,17 +41,47 @@ func (r *builder) serviceEntries() {
 		remote.Endpoints = gatewayEndpoints(service, ports, r.plan.Mesh.Gateways)
 	}
 	remote.Resolution = resolution(remote.Endpoints)
-	content := r.content(remote, true, []snapshot.Ref{f.Origin.Ref})
+	content := r.remoteContent(remote, service)
 	backing := make([]snapshot.Object, len(f.To))
 	for i, mesh := range f.To {
 		if r.written(mesh) {
 			continue
 		}
-		backing[i] = snapshot.Object{Ref: entryRef(f, mesh), Content: content}
+		backing[i] = snapshot.Object{Ref: entryRef(f, mesh), Content: content(mesh)}
 		r.objects = append(r.objects, &backing[i])
 	}
 	if !f.Flat {
 		r.homeEntry(f, service, ports)
+	}
+}
+
+// remoteContent names in an entry who may answer, and returns the content of the entry in
+// each mesh.
+//
+// Istio has callers compare the certificate with subjectAltNames wherever they use mutual
+// TLS of the mesh: by default, with a DestinationRule of mode ISTIO_MUTUAL that has no
+// names of its own, and for each of its subsets (pilot/pkg/networking/core,
+// buildUpstreamTLSSettings). It is the certificate of the pod also behind gateways, which
+// pass connections on and verify nothing: their clusters have no TLS settings
+// (SniDnatClusterMode). With mode SIMPLE the names would be compared, too, but with a
+// certificate of the application, so callers with another mode get an entry without.
+func (r *builder) remoteContent(entry *networking.ServiceEntry, service *discoveryv1.KubeService) func(*snapshot.MeshPlan) *snapshot.Content {
+	parents := []snapshot.Ref{r.plan.Federation.Origin.Ref}
+	var anyone, named *snapshot.Content
+	if answers := r.plan.Mesh.Identities(service); len(answers) > 0 {
+		named = r.content(&networking.ServiceEntry{
+			Hosts: entry.Hosts, Addresses: entry.Addresses, Location: entry.Location, Ports: entry.Ports,
+			Endpoints: entry.Endpoints, Resolution: entry.Resolution, SubjectAltNames: answers,
+		}, true, parents)
+	}
+	return func(mesh *snapshot.MeshPlan) *snapshot.Content {
+		if named != nil && r.plan.WithoutIdentity(mesh) == nil {
+			return named
+		}
+		if anyone == nil {
+			anyone = r.content(entry, true, parents)
+		}
+		return anyone
 	}
 }
 

@@ -36,7 +36,7 @@ var dialect = &snapshot.Dialect{
 // MeshConfig.trustDomainAliases).
 func describe(plan *snapshot.MeshPlan) {
 	spec := plan.Mesh.Spec.Istio
-	plan.TrustDomain = cmp.Or(spec.TrustDomain, plan.TrustDomain)
+	plan.TrustDomain, plan.TrustDomainSet = cmp.Or(spec.TrustDomain, plan.TrustDomain), spec.TrustDomain != ""
 	plan.TrustAliases, plan.TrustPeers = spec.TrustDomainAliases, spec.PeerTrustDomains
 	plan.Roots = spec.RootFingerprints
 	plan.RootNamespace = cmp.Or(spec.RootNamespace, plan.RootNamespace)

@@ -18,6 +18,11 @@ type KubeService struct {
 	Region string `json:"region,omitempty"`
 	// EndpointSubsets are the ready endpoints.
 	EndpointSubsets []EndpointSubset `json:"endpointSubsets,omitempty"`
+	// ServiceAccounts are those of the pods that may answer for the Service, sorted; they are in its namespace. Callers in
+	// other meshes accept no other identity. Empty if they are not all known: such callers then accept every certificate of
+	// a root that they trust. Not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=32
+	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
 	// ExternalAddresses by which the Service is reached from outside its cluster.
 	ExternalAddresses []ExternalAddress `json:"externalAddresses,omitempty"`
 	// ExternalIPs are what the Service's own spec claims: they are used for gateways that an administrator named. Not part of

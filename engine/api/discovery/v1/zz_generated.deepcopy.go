@@ -663,6 +663,11 @@ func (in *KubeService) DeepCopyInto(out *KubeService) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.ServiceAccounts != nil {
+		in, out := &in.ServiceAccounts, &out.ServiceAccounts
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.ExternalAddresses != nil {
 		in, out := &in.ExternalAddresses, &out.ExternalAddresses
 		*out = make([]ExternalAddress, len(*in))
