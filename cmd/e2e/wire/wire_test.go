@@ -29,6 +29,7 @@ func TestWire(t *testing.T) {
 		{"control planes end under load", controlPlanes},
 		{"no configuration was refused", refused},
 		{"pods change", pods},
+		{"whose certificate", whose},
 		{"no configuration of the new proxies was refused", refused},
 		{"roots differ", roots}, // the meshes stay apart
 	} {
