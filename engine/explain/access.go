@@ -300,13 +300,18 @@ func (a Access) sections() []Section {
 
 // services names the first Destinations, and counts the others.
 func services(refs []snapshot.Ref) string {
-	const first = 3
-	var names []string
-	for _, ref := range refs[:min(first, len(refs))] {
-		names = append(names, ref.Name)
+	names := make([]string, len(refs))
+	for i, ref := range refs {
+		names[i] = ref.Name
 	}
-	if more := len(refs) - first; more > 0 {
-		names = append(names, strconv.Itoa(more)+" more")
+	return firstOf(names)
+}
+
+// firstOf lists the first names, and counts the others.
+func firstOf(names []string) string {
+	const first = 3
+	if more := len(names) - first; more > 0 {
+		names = append(names[:first:first], strconv.Itoa(more)+" more")
 	}
 	return strings.Join(names, ", ")
 }

@@ -52,8 +52,11 @@ type Federation struct {
 	Address  string         `json:"address"`
 	To       []snapshot.Ref `json:"to"`
 	// Flat networks need no gateway.
-	Flat   bool            `json:"flatNetwork,omitempty"`
-	Origin snapshot.Origin `json:"by"`
+	Flat bool `json:"flatNetwork,omitempty"`
+	// Answers are the identities with which it may answer; none if callers accept every
+	// certificate of a root that they trust.
+	Answers []string        `json:"answers,omitempty"`
+	Origin  snapshot.Origin `json:"by"`
 }
 
 // AppliedPolicy is a TrafficPolicy on a Destination.
@@ -94,7 +97,8 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	}
 	out.NotFederated = d.NotFederated()
 	if f := d.Federation; f != nil {
-		out.Federation = &Federation{Hostname: f.Hostname, Address: f.Address, Flat: f.Flat, Origin: f.Origin}
+		out.Federation = &Federation{Hostname: f.Hostname, Address: f.Address, Flat: f.Flat, Origin: f.Origin,
+			Answers: d.Mesh.Identities(d.Destination.Spec.KubeService)}
 		for _, m := range f.To {
 			out.Federation.To = append(out.Federation.To, m.Ref)
 		}
@@ -244,8 +248,16 @@ func (d *Destination) federationSection() Section {
 	}
 	return facts("Federation",
 		[2]string{"Host", f.Hostname}, [2]string{"Address", f.Address}, [2]string{"To", strings.Join(to, ", ")},
-		[2]string{"Through", through}, [2]string{"By", kindAndName(f.Origin.Ref)},
+		[2]string{"Through", through}, [2]string{"Answered by", answeredBy(f.Answers)}, [2]string{"By", kindAndName(f.Origin.Ref)},
 	)
+}
+
+// answeredBy says whose certificates callers accept.
+func answeredBy(identities []string) string {
+	if len(identities) == 0 {
+		return "anyone with a certificate of the common root: the service accounts of its pods, or their trust domain, are not all known"
+	}
+	return firstOf(identities)
 }
 
 func (d *Destination) trafficSection() Section {

@@ -22,6 +22,8 @@ type VirtualDestination struct {
 	Address  string `json:"address,omitempty"`
 	Port     uint32 `json:"port"`
 	Protocol string `json:"protocol"`
+	// Answers are as in Federation.
+	Answers []string `json:"answers,omitempty"`
 	// Outliers says when an endpoint counts as failing.
 	Outliers Outliers `json:"outlierDetection"`
 	// Backing are the services behind it.
@@ -75,7 +77,7 @@ type FailoverTarget struct {
 func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualDestination {
 	o := p.Outlier
 	out := &VirtualDestination{
-		Ref: p.Ref, State: x.stateOf(p.Ref), Stored: x.differenceOf(p.Ref), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol,
+		Ref: p.Ref, State: x.stateOf(p.Ref), Stored: x.differenceOf(p.Ref), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol, Answers: p.Answers(),
 		Outliers: Outliers{
 			ConsecutiveErrors: o.Value.ConsecutiveErrors, Interval: durationText(o.Value.Interval),
 			BaseEjectionTime: durationText(o.Value.BaseEjectionTime), MaxEjectionPercent: o.Value.MaxEjectionPercent,
@@ -151,6 +153,7 @@ func (v *VirtualDestination) Page() Page {
 			facts("",
 				[2]string{"State", string(v.State)}, [2]string{"Host", v.Hostname}, [2]string{"Address", v.Address},
 				[2]string{"Port", strconv.FormatUint(uint64(v.Port), 10) + " " + v.Protocol},
+				[2]string{"Answered by", answeredBy(v.Answers)},
 				[2]string{"Outlier detection", v.Outliers.text()}, [2]string{"Set by", v.Outliers.setBy()},
 			),
 			backing,
