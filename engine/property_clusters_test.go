@@ -11,11 +11,12 @@ import (
 )
 
 // changeCluster gives a service more labels, takes its endpoints away, has the mesh
-// trust other roots, or its control plane collect changes for another time.
+// trust other roots, or its control plane collect changes for another time, or gives pods
+// other service accounts or another trust domain.
 func (w *randomWorld) changeCluster() {
 	at := w.r.Intn(len(w.base.Clusters))
 	c := *w.base.Clusters[at]
-	switch w.r.Intn(5) {
+	switch w.r.Intn(7) {
 	case 0:
 		c = *withRoots(&c, []string{"", "garbage", someRoots()[0], someRoots()[1], someRoots()[0] + someRoots()[1]}[w.r.Intn(5)])
 	case 3:
@@ -26,6 +27,10 @@ func (w *randomWorld) changeCluster() {
 		c.Services[i] = s
 	case 4:
 		c = *withEnv(&c, "PILOT_DEBOUNCE_AFTER", []string{"", "100ms", "1s", "garbage", "1h"}[w.r.Intn(5)])
+	case 5:
+		c = *w.withAccount(&c)
+	case 6:
+		c = *withTrustDomain(&c, []string{"", c.Name + ".example", "other.example"}[w.r.Intn(3)])
 	case 1:
 		c.EndpointSlices = without(w.r, c.EndpointSlices)
 	default:
@@ -45,6 +50,43 @@ func (w *randomWorld) changeCluster() {
 	base.Clusters = slices.Clone(base.Clusters)
 	base.Clusters[at] = &c
 	w.base = &base
+}
+
+// withAccount is a cluster in which a template or a pod has another service account, or no
+// pod stands behind an endpoint any more.
+func (w *randomWorld) withAccount(c *snapshot.Cluster) *snapshot.Cluster {
+	out := *c
+	account := fmt.Sprint("account-", w.r.Intn(3))
+	switch w.r.Intn(3) {
+	case 0:
+		out.Deployments = slices.Clone(c.Deployments)
+		at := w.r.Intn(len(out.Deployments))
+		out.Deployments[at] = out.Deployments[at].DeepCopy()
+		out.Deployments[at].Spec.Template.Spec.ServiceAccountName = account
+	case 1:
+		out.Pods = slices.Clone(c.Pods)
+		at := w.r.Intn(len(out.Pods))
+		out.Pods[at] = out.Pods[at].DeepCopy()
+		out.Pods[at].Spec.ServiceAccountName = account
+	default:
+		out.Pods = without(w.r, c.Pods)
+	}
+	return &out
+}
+
+// withTrustDomain is a cluster whose meshes are of a trust domain; none is set if it is
+// empty.
+func withTrustDomain(c *snapshot.Cluster, domain string) *snapshot.Cluster {
+	out := *c
+	out.ConfigMaps = slices.Clone(c.ConfigMaps)
+	for i, m := range c.ConfigMaps {
+		if m.Name != "istio" {
+			continue
+		}
+		out.ConfigMaps[i] = m.DeepCopy()
+		out.ConfigMaps[i].Data["mesh"] = "trustDomain: " + domain + "\n"
+	}
+	return &out
 }
 
 // withEnv is a cluster whose control planes have an environment variable; none if the

@@ -41,6 +41,12 @@ type TransportSocket struct {
 		CommonTLSContext struct {
 			ALPNProtocols                  []string `json:"alpnProtocols"`
 			TLSCertificateSDSSecretConfigs []struct{ Name string }
+			// CombinedValidationContext has the names of which a server's certificate needs one.
+			CombinedValidationContext struct {
+				DefaultValidationContext struct {
+					MatchSubjectAltNames []struct{ Exact string }
+				}
+			}
 		}
 	}
 }

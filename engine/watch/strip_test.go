@@ -168,11 +168,11 @@ func TestTemplatesKeepWhatTellsWhetherPodsGetASidecar(t *testing.T) {
 	t.Parallel()
 	got := template(corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"sidecar.istio.io/inject": "false", "other": "b"}},
-		Spec:       corev1.PodSpec{HostNetwork: true, HostPID: true},
+		Spec:       corev1.PodSpec{HostNetwork: true, HostPID: true, ServiceAccountName: "sa"},
 	})
 	assert.Equal(t, corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"sidecar.istio.io/inject": "false"}},
-		Spec:       corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{}, InitContainers: []corev1.Container{}},
+		Spec:       corev1.PodSpec{HostNetwork: true, ServiceAccountName: "sa", Containers: []corev1.Container{}, InitContainers: []corev1.Container{}},
 	}, got)
 }
 

@@ -41,6 +41,7 @@ func facts(plan *snapshot.Plan, p proxy) []fact {
 	out = append(out, connectionFacts(plan, p)...)
 	out = append(out, endpointFacts(plan, p)...)
 	out = append(out, sniFacts(plan, p)...)
+	out = append(out, answerFacts(plan, p)...)
 	return append(out, accessFacts(plan, p)...)
 }
 
@@ -60,6 +61,8 @@ func differences(all []fact, config *envoy.Config) []string {
 // seen is a Destination under one of the names that a proxy's mesh has for it.
 type seen struct {
 	plan *snapshot.DestinationPlan
+	// mesh is the proxy's.
+	mesh *snapshot.MeshPlan
 	host string
 	// view is nil if the mesh has no settings for it.
 	view *snapshot.View
@@ -76,7 +79,7 @@ func visible(plan *snapshot.Plan, p proxy) []seen {
 			if mesh.Cluster != p.cluster {
 				continue
 			}
-			s := seen{plan: d, host: d.LocalFQDN, remote: d.Mesh.Cluster != p.cluster}
+			s := seen{plan: d, mesh: mesh, host: d.LocalFQDN, remote: d.Mesh.Cluster != p.cluster}
 			if s.remote {
 				s.host = d.Federation.Hostname
 			}

@@ -100,6 +100,14 @@ func mutations() map[string]mutation {
 			d.Destination = changed
 			return true
 		}},
+		"account": {fact: answers, destination: func(d *snapshot.DestinationPlan) bool {
+			if d.Federation == nil || len(d.Destination.Spec.KubeService.ServiceAccounts) == 0 {
+				return false
+			}
+			d.Destination = d.Destination.DeepCopy()
+			d.Destination.Spec.KubeService.ServiceAccounts[0] += "x"
+			return true
+		}},
 		"gateway": {fact: "endpoints of ", mesh: func(m *snapshot.MeshPlan) bool {
 			for i := range m.Gateways {
 				m.Gateways[i].Port++
