@@ -314,7 +314,7 @@ func federationDifferences() []difference {
 		{
 			"whose certificate callers of a federated service accept",
 			"Any of the common root: who can lead connections elsewhere can answer with the certificate of another workload.",
-			"Only those of the service accounts of its pods (`spec.kubeService.serviceAccounts` of the Destination, `subjectAltNames` of the ServiceEntry), in the trust domain of its mesh and that one's aliases. They are known before a rollout replaces a pod. If one is not known, any is accepted as before: an endpoint without a pod, or with one of another namespace or outside of the mesh, more than 32 accounts, no `trustDomain` in the MeshConfig, or, for a VirtualDestination, a service behind it of which this holds. `describe destination` tells. A cluster that cannot be written to does not learn of a new account.",
+			"Only those of the service accounts of its pods (`spec.kubeService.serviceAccounts` of the Destination, `subjectAltNames` of the ServiceEntry), in the trust domain of its mesh and that one's aliases. They are known before a rollout replaces a pod. If one is not known, any is accepted as before: an endpoint without a pod, or with one of another namespace or outside of the mesh, more than 32 accounts, no `trustDomain` in the MeshConfig, or, for a VirtualDestination, a service behind it of which this holds. `describe destination` tells. A cluster that cannot be written to does not learn of a new account. A hand-written DestinationRule for such a host with another TLS mode than `ISTIO_MUTUAL` has to name the `subjectAltNames` that it expects.",
 		},
 		{"gateways", "Are federated themselves, and all use the port of the last one.", "Are not federated, and each uses its own port."},
 		{
