@@ -114,6 +114,10 @@ type CACerts struct {
 	Authority *Authority
 	// Roots are those that the mesh's workloads trust; they must include one that the intermediate leads to.
 	Roots Bundle
+	// SignerFirst writes the root of Authority before the other Roots, so that root-cert.pem changes with it. An istiod with
+	// ISTIO_MULTIROOT_MESH then has workloads ask for new certificates at once; one without takes a new intermediate only
+	// while root-cert.pem stays as it is (pilot/pkg/bootstrap, handleEvent). ReadCACerts finds it out from the order.
+	SignerFirst bool
 }
 
 // Data is the data of the Secret. It has the private key. Workloads present cert-chain.pem after their own certificate;
@@ -128,8 +132,17 @@ func (c CACerts) Data() (map[string][]byte, error) {
 		return nil, err
 	}
 	return map[string][]byte{
-		CACertKey: chain[:1].PEM(), CAKeyKey: key, CAChainKey: chain.PEM(), RootCertKey: c.Roots.PEM(),
+		CACertKey: chain[:1].PEM(), CAKeyKey: key, CAChainKey: chain.PEM(), RootCertKey: c.rootsPEM(),
 	}, nil
+}
+
+// rootsPEM are the Roots in the order in which they are written.
+func (c CACerts) rootsPEM() []byte {
+	root := c.Authority.chain.Root()
+	if !c.SignerFirst || !c.Roots.Contains(root) {
+		return c.Roots.PEM()
+	}
+	return append(Chain{root}.PEM(), c.Roots.Without(root).PEM()...)
 }
 
 // ReadCACerts reads istiod's Secret cacerts, in its own form or that of kubernetes.io/tls, which istiod takes too. Its
@@ -160,5 +173,7 @@ func ReadCACerts(data map[string][]byte) (CACerts, error) {
 	if _, err := authority.chain.anchor(out.Roots); err != nil {
 		return CACerts{}, err
 	}
+	// In the order of the Bundle it may be first by chance; the bytes are the same then.
+	out.SignerFirst = certs[0].Equal(authority.chain.Root()) && !certs[0].Equal(out.Roots.certs[0])
 	return out, nil
 }

@@ -188,3 +188,25 @@ func TestRootSecretOfTheOriginal(t *testing.T) {
 	assert.Equal(t, []string{RootKeyKey, RootCertKey}, slices.Sorted(maps.Keys(data)))
 	assert.True(t, bytes.HasPrefix(data[RootKeyKey], []byte("-----BEGIN RSA PRIVATE KEY-----")))
 }
+
+// TestCACertsOrder: the order of root-cert.pem changes with the signer's root, or not at all.
+func TestCACertsOrder(t *testing.T) {
+	t.Parallel()
+	one, other := newRoot(t), newRoot(t)
+	roots := NewBundle(one.chain.Root(), other.chain.Root())
+	for _, root := range []*Authority{one, other} {
+		data, err := CACerts{Authority: newMesh(t, root, grant), Roots: roots}.Data()
+		require.NoError(t, err)
+		assert.Equal(t, roots.PEM(), data[RootCertKey], "the order of the Bundle, whoever signs")
+
+		first, err := CACerts{Authority: newMesh(t, root, grant), Roots: roots, SignerFirst: true}.Data()
+		require.NoError(t, err)
+		assert.True(t, bytes.HasPrefix(first[RootCertKey], root.chain.PEM()))
+		read, err := ReadCACerts(first)
+		require.NoError(t, err)
+		assert.True(t, read.Roots.Equal(roots))
+		again, err := read.Data()
+		require.NoError(t, err)
+		assert.Equal(t, first, again, "read and written, it stays as it was")
+	}
+}
