@@ -1,0 +1,275 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+
+	"github.com/meshctl/meshctl/certs/pki"
+)
+
+const (
+	defaultResync     = time.Minute
+	defaultLeaveAfter = time.Minute
+	// maxWrites of one mesh in a row. A mesh needs about five; more would be two agents that undo each other's work.
+	maxWrites = 20
+	// meshTimeout bounds one look at a mesh, with what follows from it. A key of 16384 bits takes minutes.
+	meshTimeout = 10 * time.Minute
+)
+
+// agent does the work of one term as the leader.
+type agent struct {
+	options Options
+	store   *store
+	clock   *clock
+	metrics *metrics
+	meshes  map[string]*mesh
+	// watched are the Secrets that the meshes use.
+	watched *watches
+}
+
+// mesh is what the agent remembers of a mesh. All of it may be lost.
+type mesh struct {
+	name string
+	// at is where its Secret is; it outlives the IssuedCertificate and its request.
+	at *record
+	// goneSince is when its IssuedCertificate was first seen to be gone; zero if it is there.
+	goneSince time.Time
+	// last is what the Verifier said last.
+	last *MeshState
+	// said is what was logged last, so that it is logged once.
+	said string
+}
+
+// withDefaults checks the options.
+func (o Options) withDefaults() (Options, error) {
+	switch {
+	case o.Config == nil || o.Log == nil:
+		return o, errors.New("the agent has no API server or no log; report it: the caller passes none")
+	case o.Namespace == "":
+		return o, errors.New("the agent has no namespace; set --namespace")
+	}
+	if o.Verifier == nil {
+		o.Verifier = blind{}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Resync == 0 {
+		o.Resync = defaultResync
+	}
+	if o.leaveAfter == 0 {
+		o.leaveAfter = defaultLeaveAfter
+	}
+	if o.newKey == nil {
+		o.newKey = func(bits int) (pki.Key, error) { return pki.NewRSAKey(rand.Reader, bits) }
+	}
+	return o, nil
+}
+
+func newAgent(o Options, m *metrics) (*agent, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	clock := &clock{now: o.Now}
+	store, err := newStore(clock.wrap(o.Config), o.Namespace, o.newKey)
+	if err != nil {
+		return nil, err
+	}
+	return &agent{options: o, store: store, clock: clock, metrics: m, meshes: map[string]*mesh{}}, nil
+}
+
+// run passes over all meshes until ctx ends: when something changes, and now and then.
+func (a *agent) run(ctx context.Context) error {
+	a.watched = newWatches(ctx, a.store.client)
+	defer a.watched.wait()
+	a.watched.follow(snapshot.IssuedCertificate, a.options.Namespace, "")
+	a.watched.follow(snapshot.CertificateRequest, a.options.Namespace, "")
+	a.watched.follow(snapshot.PodBounceDirective, a.options.Namespace, "")
+	failures := 0
+	for ctx.Err() == nil {
+		pause := a.options.Resync
+		if err := a.pass(ctx); err != nil {
+			failures++
+			pause = min(pause, kube.Jitter(kube.Backoff(time.Second, a.options.Resync, failures)))
+		} else {
+			failures = 0
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-a.watched.changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// pass looks at every mesh once. One that fails does not stop the others.
+func (a *agent) pass(ctx context.Context) error {
+	certificates, err := a.store.certificates(ctx)
+	if err != nil {
+		return a.passed(ctx, err)
+	}
+	requests, err := a.store.requests(ctx)
+	if err != nil {
+		return a.passed(ctx, err)
+	}
+	for name := range certificates {
+		a.remember(name)
+	}
+	for name := range requests {
+		a.remember(name)
+	}
+	var group sync.WaitGroup
+	errs := make([]error, len(a.meshes))
+	for i, name := range slices.Sorted(maps.Keys(a.meshes)) {
+		m := a.meshes[name]
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, meshTimeout)
+			defer cancel()
+			if caught := kube.Catch(func() { errs[i] = a.reconcile(ctx, m) }); caught != nil {
+				errs[i] = caught
+			}
+			if errs[i] != nil && ctx.Err() == nil {
+				a.say(m, errs[i].Error())
+			}
+		})
+	}
+	group.Wait()
+	maps.DeleteFunc(a.meshes, func(_ string, m *mesh) bool { return m.name == "" })
+	a.metrics.meshes.Set(float64(len(a.meshes)))
+	return a.passed(ctx, errors.Join(errs...))
+}
+
+// passed notes how a pass ended.
+func (a *agent) passed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	a.metrics.passed(a.options.Now(), err)
+	return err
+}
+
+func (a *agent) remember(name string) {
+	if a.meshes[name] == nil {
+		a.meshes[name] = &mesh{name: name}
+	}
+}
+
+// say logs what a mesh waits for, when it changes.
+func (a *agent) say(m *mesh, text string) {
+	if text != m.said && text != "" {
+		a.options.Log.Warn(text, "mesh", m.name)
+	}
+	m.said = text
+}
+
+// reconcile does for one mesh what is safe now, write by write.
+func (a *agent) reconcile(ctx context.Context, m *mesh) error {
+	for range maxWrites {
+		again, err := a.step(ctx, m)
+		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+			continue // it has changed since it was read
+		}
+		if err != nil || !again {
+			return err
+		}
+	}
+	return fmt.Errorf("mesh %s: %d writes did not bring it to rest; look for another agent or controller that changes the same objects", m.name, maxWrites)
+}
+
+// step observes, and does one write. again says that there may be more.
+func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
+	certificate, err := get(ctx, a.store, snapshot.IssuedCertificate, a.options.Namespace, m.name, &certificatesv1.IssuedCertificate{})
+	if err != nil {
+		return false, err
+	}
+	f, err := a.observe(ctx, m, certificate)
+	if err != nil {
+		return false, a.report(ctx, certificate, unreadable(certificate, err), err)
+	}
+	if f == nil {
+		return false, nil
+	}
+	d := decide(f)
+	if d.write != nil {
+		if err := a.store.perform(ctx, d.write); err != nil {
+			if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+				return true, nil
+			}
+			return false, a.report(ctx, certificate, unreadable(certificate, err), err)
+		}
+		a.options.Log.Info(d.write.String(), "mesh", m.name)
+		a.metrics.writes.Inc()
+		return true, nil
+	}
+	if d.done {
+		a.options.Log.Info("the mesh has left", "mesh", m.name)
+		a.metrics.forget(m.name)
+		*m = mesh{}
+		return false, nil
+	}
+	if certificate == nil {
+		a.say(m, d.note)
+		return false, nil
+	}
+	waiting, restartErr := a.restart(ctx, f)
+	if waiting != "" && d.status.Trust != nil && d.status.State != certificatesv1.IssuedCertificateFinished {
+		d.status.Trust.WaitingFor = waiting
+	}
+	a.say(m, d.status.Error)
+	a.metrics.observe(m.name, d.status)
+	return false, errors.Join(restartErr, a.report(ctx, certificate, d.status, nil))
+}
+
+// report writes a status if it says something new, and returns cause, or why the status could not be written.
+func (a *agent) report(ctx context.Context, certificate *certificatesv1.IssuedCertificate, status *certificatesv1.IssuedCertificateStatus, cause error) error {
+	if certificate == nil || status == nil || !differs(&certificate.Status, status) {
+		return cause
+	}
+	return errors.Join(cause, a.store.putStatus(ctx, snapshot.IssuedCertificate, certificate, status))
+}
+
+// unreadable is the status when something could not be read or written: what was known stays.
+func unreadable(certificate *certificatesv1.IssuedCertificate, err error) *certificatesv1.IssuedCertificateStatus {
+	if certificate == nil {
+		return nil
+	}
+	status := certificate.Status.DeepCopy()
+	status.ObservedGeneration, status.State, status.Error = certificate.Generation, certificatesv1.IssuedCertificateFailed, err.Error()
+	return status
+}
+
+// restart has the Restarter do the next step of the mesh's directive, if there is one.
+func (a *agent) restart(ctx context.Context, f *facts) (waiting string, err error) {
+	if a.options.Restarter == nil || f.mesh == nil {
+		return "", nil
+	}
+	directive, err := get(ctx, a.store, snapshot.PodBounceDirective, f.namespace, f.name, &certificatesv1.PodBounceDirective{})
+	if err != nil || directive == nil {
+		return "", err
+	}
+	status, waiting, err := a.options.Restarter.Restart(ctx, directive, f.target(), *f.mesh)
+	if err != nil {
+		return "", fmt.Errorf("PodBounceDirective %s: %w", f.owner(), err)
+	}
+	if equality.Semantic.DeepEqual(directive.Status, status) {
+		return waiting, nil
+	}
+	return waiting, a.store.putStatus(ctx, snapshot.PodBounceDirective, directive, status)
+}

@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+
+	"github.com/meshctl/meshctl/certs/pki"
+)
+
+// Names of objects and types (behaviour.md, section 6.1).
+const (
+	// FieldManager owns the fields that the agent applies.
+	FieldManager = "meshctl-agent"
+	// LeaseName is the Lease of the agents of a namespace.
+	LeaseName = "meshctl-agent"
+	// CACertsName is where istiod reads its CA from.
+	CACertsName = "cacerts"
+	// BackupName is the copy of the Secret cacerts that was there before.
+	BackupName = "cacerts-before-meshctl"
+	// SelfSignedName is where istiod keeps the root that it makes for itself.
+	SelfSignedName = "istio-ca-secret"
+	// KeyType and IssuedType are the types of the Secrets of a key, and of cacerts.
+	KeyType    corev1.SecretType = "certificates.mesh.gloo.solo.io/generated_private_key"
+	IssuedType corev1.SecretType = "certificates.mesh.gloo.solo.io/issued_certificate"
+
+	privateKey = "private-key"
+	// istioGenerated is the key of a cacerts that istiod made for itself.
+	istioGenerated = "istio-generated"
+)
+
+// Annotations of what the agent writes.
+const (
+	prefix = "agent.certificates.mesh.gloo.solo.io/"
+	// ownerAnnotation is the IssuedCertificate, as namespace/name, for which a Secret was written.
+	ownerAnnotation = prefix + "issued-certificate"
+	// optionsAnnotation is what a key, a request or the certificate in cacerts was made for.
+	optionsAnnotation = prefix + "options"
+	// recordAnnotation of a CertificateRequest outlives the IssuedCertificate; see record.
+	recordAnnotation = prefix + "record"
+	// contentAnnotation of cacerts is the sum of what was written, so that an edit shows.
+	contentAnnotation = prefix + "content"
+	// replacedAnnotation of cacerts names the Secret whose CA signed before.
+	replacedAnnotation = prefix + "replaced"
+	// metadataAnnotation of a backup has the labels and annotations of the original.
+	metadataAnnotation = prefix + "metadata"
+	// leftAnnotation of cacerts says why it was left when the mesh left.
+	leftAnnotation = prefix + "left"
+)
+
+// record is what has to be known of a mesh after its IssuedCertificate is gone.
+type record struct {
+	// Namespace and Name are those of the Secret cacerts.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// ControlPlane are the labels of the control plane's pods.
+	ControlPlane map[string]string `json:"controlPlane,omitempty"`
+	// RequestedAt is when the request was made, in seconds.
+	RequestedAt int64 `json:"requestedAt,omitempty"`
+}
+
+func (r record) text() string {
+	text, err := json.Marshal(r)
+	if err != nil { // strings and numbers only
+		panic(err)
+	}
+	return string(text)
+}
+
+// recordOf reads the record of a request; nil if there is none.
+func recordOf(request *certificatesv1.CertificateRequest) *record {
+	var r record
+	if request == nil || json.Unmarshal([]byte(request.Annotations[recordAnnotation]), &r) != nil || r.Namespace == "" || r.Name == "" {
+		return nil
+	}
+	return &r
+}
+
+func (r record) since(now time.Time) time.Duration {
+	since := now.Sub(time.Unix(r.RequestedAt, 0))
+	if since < 0 { // the clock was set back
+		return retryAfter
+	}
+	return since
+}
+
+// optionsSum names the options of a certificate; another sum means another certificate.
+func optionsSum(spec *certificatesv1.IssuedCertificateSpec) string {
+	hosts := slices.Clone(spec.Hosts)
+	slices.Sort(hosts)
+	domains := slices.Clone(spec.Trust.TrustDomains)
+	slices.Sort(domains)
+	var ttl uint32
+	if spec.CertOptions != nil {
+		ttl = spec.CertOptions.TtlDays
+	}
+	return sum(struct {
+		Hosts, Domains []string
+		Org, Root      string
+		Bits           int
+		TTL            uint32
+	}{slices.Compact(hosts), slices.Compact(domains), organization(spec), spec.Trust.Root, keyBits(spec), ttl})
+}
+
+// contentSum is of the certificates only: nothing is derived from the key.
+func contentSum(data map[string][]byte) string {
+	return sum([][]byte{data[pki.CACertKey], data[pki.CAChainKey], data[pki.RootCertKey]})
+}
+
+func sum(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil { // strings and numbers only
+		panic(err)
+	}
+	all := sha256.Sum256(text)
+	return hex.EncodeToString(all[:16])
+}
+
+// organization of the certificate; that of the original.
+func organization(spec *certificatesv1.IssuedCertificateSpec) string {
+	switch {
+	case spec.CertOptions != nil && spec.CertOptions.OrgName != "":
+		return spec.CertOptions.OrgName
+	case spec.Org != "":
+		return spec.Org
+	}
+	return "Istio"
+}
+
+func keyBits(spec *certificatesv1.IssuedCertificateSpec) int {
+	if spec.CertOptions != nil && spec.CertOptions.RsaKeySizeBytes != 0 {
+		return int(spec.CertOptions.RsaKeySizeBytes)
+	}
+	return certificatesv1.DefaultRsaKeySizeBits
+}
+
+func renewalRatio(spec *certificatesv1.IssuedCertificateSpec) float64 {
+	if spec.CertOptions == nil {
+		return 0
+	}
+	return spec.CertOptions.SecretRotationGracePeriodRatio
+}

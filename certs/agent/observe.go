@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+
+	"github.com/meshctl/meshctl/certs/pki"
+)
+
+// observe reads all that a decision about a mesh needs. It returns nil if the mesh is none of the agent's business.
+func (a *agent) observe(ctx context.Context, m *mesh, certificate *certificatesv1.IssuedCertificate) (*facts, error) {
+	o := observed{
+		namespace: a.options.Namespace, name: m.name, certificate: certificate,
+		now: a.options.Now(), skew: a.clock.skew(), leaveAfter: a.options.leaveAfter,
+	}
+	var err error
+	if o.request, err = get(ctx, a.store, snapshot.CertificateRequest, o.namespace, o.name, &certificatesv1.CertificateRequest{}); err != nil {
+		return nil, err
+	}
+	at := where(certificate, recordOf(o.request), m.at)
+	switch {
+	case certificate != nil:
+		m.goneSince = time.Time{}
+	case m.goneSince.IsZero():
+		m.goneSince = o.now
+	default:
+		o.gone = o.now.Sub(m.goneSince)
+	}
+	if at == nil {
+		if certificate == nil {
+			*m = mesh{} // a request of somebody else's
+		}
+		return nil, nil
+	}
+	if m.at = at; a.watched != nil {
+		a.watched.followMesh(o.namespace, o.name, *at)
+	}
+	for _, read := range []struct {
+		into            **corev1.Secret
+		namespace, name string
+	}{
+		{&o.key, o.namespace, o.name}, {&o.cacerts, at.Namespace, at.Name},
+		{&o.backup, at.Namespace, BackupName}, {&o.selfSigned, at.Namespace, SelfSignedName},
+	} {
+		if *read.into, err = a.store.secret(ctx, read.namespace, read.name); err != nil {
+			return nil, err
+		}
+	}
+	f := newFacts(o, *at)
+	state, err := a.options.Verifier.Look(ctx, f.target().since(m.last))
+	if err != nil {
+		f.meshErr = err
+		return f, nil
+	}
+	f.mesh, m.last = &state, &state
+	return f, nil
+}
+
+// where is the Secret of a mesh; nil if it has none, or another agent makes it.
+func where(certificate *certificatesv1.IssuedCertificate, recorded, remembered *record) *record {
+	if certificate == nil {
+		if recorded != nil {
+			return &record{Namespace: recorded.Namespace, Name: recorded.Name, ControlPlane: recorded.ControlPlane}
+		}
+		return remembered
+	}
+	secret := certificate.Spec.IssuedCertificateSecret
+	if secret == nil || secret.Name == "" || secret.Namespace == "" || certificate.Spec.AgentCa != nil {
+		return nil
+	}
+	at := &record{Namespace: secret.Namespace, Name: secret.Name}
+	if certificate.Spec.Trust != nil {
+		at.ControlPlane = certificate.Spec.Trust.ControlPlane
+	}
+	return at
+}
+
+// target is the mesh as the Verifier is to look at it.
+func (f *facts) target() MeshTarget {
+	target := MeshTarget{Name: f.name, Namespace: f.at.Namespace, Labels: f.at.ControlPlane}
+	if f.have != nil {
+		target.Issuer, target.Roots = f.have.Authority.Chain(), f.have.Roots
+	}
+	if f.certificate == nil {
+		return target
+	}
+	if trust := f.certificate.Spec.Trust; trust != nil {
+		target.Root = trust.Root
+		// A bundle that cannot be read is reported by the decision.
+		target.Requested, _ = pki.ReadBundle([]byte(trust.Bundle))
+	}
+	if report := f.certificate.Status.Trust; report != nil {
+		target.Signing, target.HandedOut = report.Signing, report.HandedOut
+	}
+	return target
+}
+
+// since adds what is remembered, if no report has it.
+func (t MeshTarget) since(last *MeshState) MeshTarget {
+	if last != nil && t.Signing == nil && len(t.HandedOut) == 0 {
+		t.Signing, t.HandedOut = last.Signing, last.HandedOut
+	}
+	return t
+}

@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+
+	"github.com/meshctl/meshctl/certs/pki"
+)
+
+// Options of an agent.
+type Options struct {
+	// Config reaches the API server of the agent's cluster.
+	Config *rest.Config
+	// Namespace is the agent's own: that of the IssuedCertificates.
+	Namespace string
+	// HealthBind is the address of /healthz, /readyz and /metrics; empty serves none.
+	HealthBind string
+	// Verifier says what the mesh holds. Without one the agent hands out roots, but puts no certificate of a new root to use.
+	Verifier Verifier
+	// Restarter restarts pods. Without one nothing is restarted.
+	Restarter Restarter
+	// Log is required.
+	Log *slog.Logger
+	// Resync is the longest time between two looks at everything; a minute if zero.
+	Resync time.Duration
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+	// Identity tells the processes apart that want the Lease; the host's name and a random part if empty.
+	Identity string
+	// OnListen is called with the address of the health endpoints.
+	OnListen func(address string)
+
+	// newKey makes the keys; RSA keys if nil.
+	newKey func(bits int) (pki.Key, error)
+	// leaveAfter is how long an IssuedCertificate is gone before its mesh leaves.
+	leaveAfter time.Duration
+}
+
+// Verifier says what the mesh of a control plane holds now.
+type Verifier interface {
+	// Look reports on the mesh in a namespace. An error says that it cannot be seen; then no signer is exchanged and no root
+	// dropped.
+	Look(ctx context.Context, mesh MeshTarget) (MeshState, error)
+}
+
+// MeshTarget is the mesh that is to be looked at.
+type MeshTarget struct {
+	// Name is that of the Mesh and of its IssuedCertificate.
+	Name string
+	// Namespace of the control plane, and Labels of its pods.
+	Namespace string
+	Labels    map[string]string
+	// Issuer is the chain of the certificate in the Secret cacerts, and Roots are the roots there; empty if there is no
+	// usable Secret.
+	Issuer pki.Chain
+	Roots  pki.Bundle
+	// Requested are the roots that all workloads are to trust, and Root is the fingerprint of the one that is to sign; empty
+	// while the mesh leaves.
+	Requested pki.Bundle
+	Root      string
+	// Signing and HandedOut are what the last report said.
+	Signing   *certificatesv1.RootSince
+	HandedOut []certificatesv1.RootSince
+}
+
+// MeshState is what the mesh holds. All but the last fields are described at certificatesv1.TrustReport.
+type MeshState struct {
+	ControlPlane, Namespaces, Trusting, Presenting certificatesv1.TrustProgress
+
+	Trusted, Presented []string
+
+	Signing   *certificatesv1.RootSince
+	HandedOut []certificatesv1.RootSince
+	// Known are the certificates of roots that were seen, as far as the agent could not know them otherwise.
+	Known pki.Bundle
+	// MultiRoot: istiod takes changed roots without a restart.
+	MultiRoot bool
+	// NeedsControlPlane: a restart of the control plane would help. NeedsWorkloads: one of workloads would.
+	NeedsControlPlane, NeedsWorkloads bool
+}
+
+// empty: there is nobody who could be cut off.
+func (s *MeshState) empty() bool {
+	return s.ControlPlane.Total == 0 && s.Trusting.Total == 0 && s.Presenting.Total == 0 && len(s.Presented) == 0
+}
+
+// Restarter restarts the pods of a directive.
+type Restarter interface {
+	// Restart does the next step. It returns the status that the directive is to have, and what it waits for as a sentence;
+	// empty if for nothing.
+	Restart(ctx context.Context, directive *certificatesv1.PodBounceDirective, target MeshTarget, state MeshState) (
+		status certificatesv1.PodBounceDirectiveStatus, waiting string, err error)
+}
+
+// blind is the Verifier of an agent without one.
+type blind struct{}
+
+func (blind) Look(context.Context, MeshTarget) (MeshState, error) {
+	return MeshState{}, errors.New("this agent cannot see what workloads hold; run one of a version that can")
+}
