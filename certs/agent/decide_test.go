@@ -35,7 +35,7 @@ func (w *world) assertEstablished(root *pki.Authority, bundle ...*pki.Authority)
 // TestJoinRotateLeave goes through the life of a mesh, with everything that may happen in between happening in any order.
 func TestJoinRotateLeave(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(40) {
+	for seed := range uint64(8) {
 		w := newWorld(t, seed)
 		w.multi = seed%2 == 0
 		w.selfSign()
@@ -72,17 +72,17 @@ func TestJoinRotateLeave(t *testing.T) {
 // TestComesBack: a mesh that leaves and comes back at any moment goes on from where it is.
 func TestComesBack(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range uint64(12) {
 		w := newWorld(t, seed)
 		w.multi = seed%2 == 0
 		self := w.selfSign()
 		w.start(2)
 		a := w.root("a")
 		w.ask(a, a)
-		w.churn(int(seed) * 2)
+		w.churn(int(seed) * 10)
 		gone := w.certificate
 		w.certificate = nil
-		w.churn(int(seed))
+		w.churn(int(seed) * 5)
 		if w.certificate = gone; w.request == nil && w.done {
 			w.at = nil
 		}
@@ -101,7 +101,7 @@ func TestComesBack(t *testing.T) {
 // TestUserSecret: a user's Secret is left alone, or replaced and put back byte for byte.
 func TestUserSecret(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range uint64(4) {
 		w := newWorld(t, seed)
 		user, a := w.root("user"), w.root("a")
 		original := w.userCACerts(user)
