@@ -3,6 +3,7 @@ package cmd
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/meshctl/meshctl/cmd/agent"
 	"github.com/meshctl/meshctl/cmd/cluster"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/create"
@@ -64,7 +65,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	}
 	add("try", demo.NewCmd(f, nil))
 	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), translate.NewCmd(f, nil))
-	add("manage", initialize.NewCmd(f, nil), cluster.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil))
+	add("manage", initialize.NewCmd(f, nil), cluster.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil), agent.NewCmd(f, nil))
 	add("", version.NewCmd(f, nil))
 	add("", help.NewTopics()...)
 	cmd.SetHelpCommand(help.NewCmd(f))

@@ -3,14 +3,10 @@ package serve
 
 import (
 	"context"
-	"io"
-	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/serve"
@@ -30,8 +26,7 @@ type Options struct {
 	LeaseDuration time.Duration
 	// DisallowIntersecting refuses policies that users' own objects intersect with.
 	DisallowIntersecting bool
-	LogLevel             string
-	LogFormat            string
+	Log                  cmdutil.LogFlags
 }
 
 const long = `Runs the management plane until it is interrupted. It watches the management
@@ -97,20 +92,12 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.BoolVar(&opts.LeaderElect, "leader-elect", true, "elect one instance with a Lease; the others stand by")
 	flags.DurationVar(&opts.LeaseDuration, "lease-duration", serve.DefaultLeaseDuration, "how long a leader that does not renew the Lease keeps it; longer survives longer stalls of the API server")
 	flags.BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject policies that intersect with hand-written objects of a mesh, instead of warning")
-	flags.StringVar(&opts.LogLevel, "log-level", "info", "minimum `level` of log messages: debug, info, warn, error")
-	flags.StringVar(&opts.LogFormat, "log-format", "auto", "log `format`: text, json, or auto (text on a terminal, json otherwise)")
-	for name, values := range map[string][]string{"log-level": levels(), "log-format": formats()} {
-		// An error here means that the flag does not exist; it was added above.
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
+	opts.Log.AddFlags(cmd)
 	return cmd
 }
 
-func levels() []string  { return []string{"debug", "info", "warn", "error"} }
-func formats() []string { return []string{"auto", "text", "json"} }
-
 func serveRun(ctx context.Context, opts *Options) error {
-	log, err := newLogger(opts.Streams.Err, opts.Streams.ErrTTY, opts.LogLevel, opts.LogFormat)
+	log, err := opts.Log.Logger(opts.Streams)
 	if err != nil {
 		return err
 	}
@@ -118,38 +105,9 @@ func serveRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	// Warnings and errors of client-go go to the same log.
-	warnings, err := newLogger(opts.Streams.Err, opts.Streams.ErrTTY, "warn", opts.LogFormat)
-	if err != nil {
-		return err
-	}
-	klog.SetSlogLogger(warnings)
 	return serve.Run(ctx, serve.Options{
 		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, DebugBind: opts.DebugBind,
 		LeaderElect: opts.LeaderElect, LeaseDuration: opts.LeaseDuration, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
 	})
-}
-
-// newLogger writes to out, for people or for machines.
-func newLogger(out io.Writer, terminal bool, level, format string) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{}
-	var least slog.Level
-	if err := least.UnmarshalText([]byte(level)); err != nil {
-		return nil, cmdutil.FlagErrorf("--log-level %q: must be one of %s", level, strings.Join(levels(), ", "))
-	}
-	options.Level = least
-	if format == "auto" {
-		format = "json"
-		if terminal {
-			format = "text"
-		}
-	}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(out, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(out, options)), nil
-	}
-	return nil, cmdutil.FlagErrorf("--log-format %q: must be one of %s", format, strings.Join(formats(), ", "))
 }

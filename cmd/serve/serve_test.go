@@ -1,9 +1,7 @@
 package serve
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -19,7 +17,7 @@ import (
 func TestNewCmd(t *testing.T) {
 	t.Parallel()
 	defaults := Options{Version: "dev", Namespace: "gloo-mesh", MetricsBind: "127.0.0.1:9091", DebugBind: "127.0.0.1:9092", LeaderElect: true,
-		LeaseDuration: 3500 * time.Millisecond, LogLevel: "info", LogFormat: "auto"}
+		LeaseDuration: 3500 * time.Millisecond, Log: cmdutil.LogFlags{Level: "info", Format: "auto"}}
 	cases := map[string]struct {
 		change      func(*Options)
 		wantContext string
@@ -28,7 +26,7 @@ func TestNewCmd(t *testing.T) {
 		"":                           {},
 		"--kubeconfig k --context c": {wantContext: "k c"},
 		"-n other --metrics-bind= --debug-bind= --leader-elect=false": {change: func(o *Options) { o.Namespace, o.MetricsBind, o.DebugBind, o.LeaderElect = "other", "", "", false }},
-		"--log-level debug --log-format json":                         {change: func(o *Options) { o.LogLevel, o.LogFormat = "debug", "json" }},
+		"--log-level debug --log-format json":                         {change: func(o *Options) { o.Log.Level, o.Log.Format = "debug", "json" }},
 		"x":                                                           {wantErr: "x"},
 	}
 	for line, c := range cases {
@@ -69,29 +67,11 @@ func TestRunNamesWrongFlags(t *testing.T) {
 	t.Parallel()
 	streams, _, _, _ := cmdutil.TestStreams()
 	var flag *cmdutil.FlagError
-	require.ErrorAs(t, serveRun(t.Context(), &Options{Streams: streams, LogLevel: "loud"}), &flag)
+	require.ErrorAs(t, serveRun(t.Context(), &Options{Streams: streams, Log: cmdutil.LogFlags{Level: "loud"}}), &flag)
 	require.ErrorContains(t, flag, "debug, info, warn, error")
-	require.ErrorAs(t, serveRun(t.Context(), &Options{Streams: streams, LogLevel: "info", LogFormat: "xml"}), &flag)
+	require.ErrorAs(t, serveRun(t.Context(), &Options{Streams: streams, Log: cmdutil.LogFlags{Level: "info", Format: "xml"}}), &flag)
 	require.ErrorContains(t, flag, "auto, text, json")
 	wrong := errors.New("no such context")
-	opts := &Options{Streams: streams, LogLevel: "info", LogFormat: "auto", Config: func() (*rest.Config, error) { return nil, wrong }}
+	opts := &Options{Streams: streams, Log: cmdutil.LogFlags{Level: "info", Format: "auto"}, Config: func() (*rest.Config, error) { return nil, wrong }}
 	require.ErrorIs(t, serveRun(t.Context(), opts), wrong)
-}
-
-func TestLogger(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	log, err := newLogger(&out, false, "warn", "auto")
-	require.NoError(t, err)
-	log.Info("unheard")
-	log.Warn("heard", "cluster", "west")
-	var line map[string]any
-	require.NoError(t, json.Unmarshal(out.Bytes(), &line), "elsewhere than on a terminal it is one line of JSON")
-	assert.Equal(t, "west", line["cluster"])
-
-	out.Reset()
-	log, err = newLogger(&out, true, "debug", "auto")
-	require.NoError(t, err)
-	log.Debug("heard")
-	assert.Contains(t, out.String(), "level=DEBUG msg=heard")
 }

@@ -1,0 +1,113 @@
+// Package agent is the command `meshctl agent`: the part of the management plane that runs on a managed cluster.
+package agent
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/certs/agent"
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// DefaultTokenFile is where a Pod has its token for istiod: a projected volume with the audience istio-ca.
+const DefaultTokenFile = "/var/run/secrets/tokens/istio-token" //nolint:gosec // a path
+
+// Options of the command.
+type Options struct {
+	Streams    *cmdutil.Streams
+	Config     func() (*rest.Config, error)
+	Version    string
+	Namespace  string
+	HealthBind string
+	// IstiodAddress is where istiod is asked for certificates, if not at its Service; TokenFile has the token for it.
+	IstiodAddress string
+	TokenFile     string
+	Log           cmdutil.LogFlags
+	// Parts look at the mesh and restart its pods.
+	Parts func(config *rest.Config, o *Options) (agent.Verifier, agent.Restarter, error)
+}
+
+const long = `Runs the agent of a managed cluster until it is interrupted. It gives the meshes
+of its cluster the common trust of their VirtualMesh.
+
+For each IssuedCertificate in its namespace it makes a private key, which never
+leaves the cluster, has meshctl serve sign a certificate for it, and writes it
+with the roots that the workloads are to trust to istiod's Secret cacerts. A
+certificate of a new root is put to use only when all workloads trust that root,
+and a root is dropped only when nobody presents a certificate of it. What the
+agent waits for is in the status of the IssuedCertificate:
+
+  kubectl get issuedcertificates -n gloo-mesh -o wide
+
+A Secret cacerts that a user made is left alone, unless the VirtualMesh allows
+to replace it. When a mesh leaves its VirtualMesh, the agent goes back to what
+was there before, in the same way.
+
+Of several agents in a namespace, one works and the others stand by.
+
+The address of --health-bind serves /metrics, /healthz and /readyz to everyone
+who can reach it.`
+
+const example = `  # In a Pod of the managed cluster
+  meshctl agent --health-bind :9093
+
+  # From this machine, with an istiod that runs outside of its cluster
+  meshctl agent --context cluster-1 --istiod-address 127.0.0.1:15012 --token-file ./token`
+
+// NewCmd returns the command; runF replaces the run in tests.
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: f.Streams, Version: f.Version.Version, Parts: parts}
+	kube := &cmdutil.KubeFlags{}
+	cmd := &cobra.Command{
+		Use:     "agent",
+		Short:   "Run the agent of a managed cluster",
+		Long:    long,
+		Example: example,
+		Args:    cmdutil.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts.Config = func() (*rest.Config, error) { return kube.Config(f) }
+			if opts.Namespace == "" {
+				return cmdutil.FlagErrorf("--namespace must not be empty")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return agentRun(cmd.Context(), opts)
+		},
+	}
+	kube.AddFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the agent, in which the cluster was registered")
+	flags.StringVar(&opts.HealthBind, "health-bind", agent.DefaultHealthBind, "`address` of the metrics and health endpoints; empty disables them")
+	flags.StringVar(&opts.IstiodAddress, "istiod-address", "", "`address` of istiod's CA, for a control plane outside of the cluster")
+	flags.StringVar(&opts.TokenFile, "token-file", DefaultTokenFile, "`file` with the token for istiod's CA")
+	opts.Log.AddFlags(cmd)
+	return cmd
+}
+
+// parts are those of a cluster. Until there are any, the agent hands out roots, and keeps the signer that is in use.
+func parts(*rest.Config, *Options) (agent.Verifier, agent.Restarter, error) { return nil, nil, nil }
+
+func agentRun(ctx context.Context, opts *Options) error {
+	log, err := opts.Log.Logger(opts.Streams)
+	if err != nil {
+		return err
+	}
+	config, err := opts.Config()
+	if err != nil {
+		return err
+	}
+	config = rest.CopyConfig(config)
+	config.UserAgent = "meshctl-agent/" + opts.Version
+	verifier, restarter, err := opts.Parts(config, opts)
+	if err != nil {
+		return err
+	}
+	return agent.Run(ctx, agent.Options{
+		Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier, Restarter: restarter, Log: log,
+		OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
+	})
+}
