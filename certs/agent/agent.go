@@ -13,11 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/meshctl/meshctl/certs/pki"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
-
-	"github.com/meshctl/meshctl/certs/pki"
 )
 
 const (
@@ -159,7 +158,7 @@ func (a *agent) pass(ctx context.Context) error {
 // passed notes how a pass ended.
 func (a *agent) passed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it was being stopped
 	}
 	a.metrics.passed(a.options.Now(), err)
 	return err

@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
-
 	"github.com/meshctl/meshctl/certs/pki"
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 )
 
 // requested is a world whose agent has asked for a certificate.
@@ -32,33 +31,33 @@ func requested(t *testing.T) (*world, *pki.Authority) {
 // the end the right one is used.
 func TestForgedAnswers(t *testing.T) {
 	t.Parallel()
-	otherKey := func(t *testing.T, w *world, root *pki.Authority, hosts ...string) pki.Chain {
+	otherKey := func(w *world, root *pki.Authority, hosts ...string) pki.Chain {
 		key, err := ecKey(0)
-		require.NoError(t, err)
-		return signedFor(t, w, root, key, hosts...)
+		require.NoError(w.t, err)
+		return signedFor(w, root, key, hosts...)
 	}
 	cases := map[string]struct {
-		answer func(t *testing.T, w *world, a *pki.Authority) pki.Chain
+		answer func(w *world, a *pki.Authority) pki.Chain
 		want   string
 	}{
-		"another root": {func(t *testing.T, w *world, _ *pki.Authority) pki.Chain {
-			return signed(t, w.root("other"), w.request.Spec.CertificateSigningRequest, w.now, time.Hour)
+		"another root": {func(w *world, _ *pki.Authority) pki.Chain {
+			return signed(w.t, w.root("other"), w.request.Spec.CertificateSigningRequest, w.now, time.Hour)
 		}, "missing"},
-		"another key": {func(t *testing.T, w *world, a *pki.Authority) pki.Chain { return otherKey(t, w, a, testHost) }, "is not for this private key"},
-		"other hosts": {func(t *testing.T, w *world, a *pki.Authority) pki.Chain {
-			return signedFor(t, w, a, w.facts().privateKey, "spiffe://cluster.local/ns/x/sa/y")
+		"another key": {func(w *world, a *pki.Authority) pki.Chain { return otherKey(w, a, testHost) }, "is not for this private key"},
+		"other hosts": {func(w *world, a *pki.Authority) pki.Chain {
+			return signedFor(w, a, w.facts().privateKey, "spiffe://cluster.local/ns/x/sa/y")
 		}, "is that of"},
-		"more hosts": {func(t *testing.T, w *world, a *pki.Authority) pki.Chain {
-			return signedFor(t, w, a, w.facts().privateKey, testHost, "spiffe://cluster.local/ns/x/sa/y")
+		"more hosts": {func(w *world, a *pki.Authority) pki.Chain {
+			return signedFor(w, a, w.facts().privateKey, testHost, "spiffe://cluster.local/ns/x/sa/y")
 		}, "it is for the hosts"},
-		"the root itself": {func(_ *testing.T, _ *world, a *pki.Authority) pki.Chain { return append(a.Chain(), a.Chain()...) }, "is not for this private key"},
+		"the root itself": {func(_ *world, a *pki.Authority) pki.Chain { return append(a.Chain(), a.Chain()...) }, "is not for this private key"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, a := requested(t)
 			before := w.cacerts.DeepCopy()
-			chain := c.answer(t, w, a)
+			chain := c.answer(w, a)
 			w.request.Status = certificatesv1.CertificateRequestStatus{
 				ObservedGeneration: w.request.Generation, State: certificatesv1.CertificateRequestFinished,
 				SignedCertificate: chain[:1].PEM(), SigningRootCa: chain[1:].PEM(),
@@ -75,11 +74,11 @@ func TestForgedAnswers(t *testing.T) {
 	}
 }
 
-func signedFor(t *testing.T, w *world, root *pki.Authority, key pki.Key, hosts ...string) pki.Chain {
-	t.Helper()
+func signedFor(w *world, root *pki.Authority, key pki.Key, hosts ...string) pki.Chain {
+	w.t.Helper()
 	csr, err := pki.NewRequest(crand.Reader, key, "Istio", hosts)
-	require.NoError(t, err)
-	return signed(t, root, csr, w.now, time.Hour)
+	require.NoError(w.t, err)
+	return signed(w.t, root, csr, w.now, time.Hour)
 }
 
 // TestRefused: the reason of the issuer is passed on, and no new key is made.
@@ -116,7 +115,7 @@ func TestByHand(t *testing.T) {
 		"cacerts broken":              func(w *world) { delete(w.cacerts.Data, pki.CAKeyKey) },
 		"annotations of cacerts gone": func(w *world) { w.cacerts.Annotations = nil },
 		"another CA in cacerts": func(w *world) {
-			data, err := pki.CACerts{Authority: w.root("x"), Roots: bundleOf(w.known[w.certificate.Spec.Trust.Root], w.known[print(w.root("y"))])}.Data()
+			data, err := pki.CACerts{Authority: w.root("x"), Roots: bundleOf(w.known[w.certificate.Spec.Trust.Root], w.known[rootPrint(w.root("y"))])}.Data()
 			if err == nil {
 				w.cacerts.Data = data
 			}
@@ -189,7 +188,7 @@ func (w *world) assertEmptyJoined(a *pki.Authority) {
 	require.NotNil(w.t, w.cacerts)
 	read, err := pki.ReadCACerts(w.cacerts.Data)
 	require.NoError(w.t, err)
-	assert.Equal(w.t, print(a), print(read.Authority))
+	assert.Equal(w.t, rootPrint(a), rootPrint(read.Authority))
 }
 
 // TestIstioGenerated: what istiod made for itself in cacerts needs no permission, and is put back.

@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
-
 	"github.com/meshctl/meshctl/certs/pki"
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 )
 
 // established is a world whose mesh has joined below a root.
@@ -21,14 +20,14 @@ func (w *world) assertEstablished(root *pki.Authority, bundle ...*pki.Authority)
 	assert.Empty(w.t, status.Error)
 	assert.Empty(w.t, status.Trust.WaitingFor)
 	assert.Equal(w.t, w.certificate.Generation, status.ObservedGeneration)
-	assert.Equal(w.t, print(root), status.Trust.Issuer.Root)
+	assert.Equal(w.t, rootPrint(root), status.Trust.Issuer.Root)
 	read, err := pki.ReadCACerts(w.cacerts.Data)
 	require.NoError(w.t, err)
-	assert.Equal(w.t, print(root), print(read.Authority))
+	assert.Equal(w.t, rootPrint(root), rootPrint(read.Authority))
 	assert.Equal(w.t, bundleOf(bundle...).Fingerprints(), read.Roots.Fingerprints())
 	assert.Equal(w.t, bundleOf(bundle...).Fingerprints(), status.Trust.Trusted)
 	for _, p := range w.workloads {
-		assert.Equal(w.t, print(root), p.root)
+		assert.Equal(w.t, rootPrint(root), p.root)
 	}
 }
 
@@ -93,7 +92,7 @@ func TestComesBack(t *testing.T) {
 		w.settle()
 		require.True(t, w.done, w.note)
 		for _, p := range w.workloads {
-			assert.Equal(t, print(self), p.root)
+			assert.Equal(t, rootPrint(self), p.root)
 		}
 	}
 }
@@ -146,11 +145,11 @@ func TestUserManages(t *testing.T) {
 	w.ask(a, a)
 	w.settle()
 	assert.Equal(t, certificatesv1.IssuedCertificateFinished, w.certificate.Status.State)
-	assert.Equal(t, print(a), w.certificate.Status.Trust.Issuer.Root)
+	assert.Equal(t, rootPrint(a), w.certificate.Status.Trust.Issuer.Root)
 	assert.Empty(t, w.certificate.Status.Trust.WaitingFor)
 	w.ask(a, a, b)
 	w.settle()
-	assert.Contains(t, w.certificate.Status.Trust.WaitingFor, "add the roots "+print(b)[:16])
+	assert.Contains(t, w.certificate.Status.Trust.WaitingFor, "add the roots "+rootPrint(b)[:16])
 	assert.Equal(t, original, w.cacerts)
 	assert.Empty(t, w.writes)
 }

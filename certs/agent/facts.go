@@ -7,9 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
-
 	"github.com/meshctl/meshctl/certs/pki"
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 )
 
 // observed is all that a decision about one mesh is made from. A nil object does not exist: what could not be read leads to
@@ -23,11 +22,9 @@ type observed struct {
 	certificate     *certificatesv1.IssuedCertificate
 	// gone is for how long there has been no IssuedCertificate; leaveAfter is when the mesh leaves.
 	gone, leaveAfter time.Duration
-	// record is that of the request, or what the agent remembers of it.
-	record  *record
-	key     *corev1.Secret
-	request *certificatesv1.CertificateRequest
-	cacerts *corev1.Secret
+	key              *corev1.Secret
+	request          *certificatesv1.CertificateRequest
+	cacerts          *corev1.Secret
 	// backup and selfSigned are the Secrets of these names beside cacerts.
 	backup, selfSigned *corev1.Secret
 	// mesh is what the Verifier saw; nil if it could not, and meshErr says why.

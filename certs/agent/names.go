@@ -9,9 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
-
 	"github.com/meshctl/meshctl/certs/pki"
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 )
 
 // Names of objects and types (behaviour.md, section 6.1).

@@ -6,10 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/meshctl/meshctl/certs/pki"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
-
-	"github.com/meshctl/meshctl/certs/pki"
 )
 
 // observe reads all that a decision about a mesh needs. It returns nil if the mesh is none of the agent's business.
@@ -55,7 +54,7 @@ func (a *agent) observe(ctx context.Context, m *mesh, certificate *certificatesv
 	state, err := a.options.Verifier.Look(ctx, f.target().since(m.last))
 	if err != nil {
 		f.meshErr = err
-		return f, nil
+		return f, nil //nolint:nilerr // the decision says what follows from it
 	}
 	f.mesh, m.last = &state, &state
 	return f, nil

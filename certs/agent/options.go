@@ -8,9 +8,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
-
 	"github.com/meshctl/meshctl/certs/pki"
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 )
 
 // Options of an agent.

@@ -11,9 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
-
 	"github.com/meshctl/meshctl/certs/pki"
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 )
 
 // retryAfter is how soon a new certificate is requested because the last answer cannot be used. It bounds what a management

@@ -140,11 +140,11 @@ func list(prints []string) string {
 		return "(none)"
 	}
 	text := ""
-	for i, print := range prints[:min(len(prints), 3)] {
+	for i, one := range prints[:min(len(prints), 3)] {
 		if i > 0 {
 			text += ", "
 		}
-		text += print[:min(len(print), 16)] + "..."
+		text += one[:min(len(one), 16)] + "..."
 	}
 	return text
 }

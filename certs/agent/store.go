@@ -15,11 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/certs/pki"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
-
-	"github.com/meshctl/meshctl/certs/pki"
 )
 
 // store reads and writes the objects on the agent's cluster. Every read asks the API server: what an agent decides must not
@@ -66,7 +65,7 @@ func get[T any](ctx context.Context, s *store, k snapshot.Kind, namespace, name 
 
 // named reports whether a not-found is about an object, not about its type.
 func named(err error, name string) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // client-go returns it as it is
+	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Details != nil && status.Status().Details.Name == name
 }
 

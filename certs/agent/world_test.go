@@ -16,10 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/certs/pki"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
-
-	"github.com/meshctl/meshctl/certs/pki"
 )
 
 const (
@@ -66,8 +65,8 @@ func signed(t testing.TB, root *pki.Authority, csr []byte, at time.Time, lasts t
 	return issued.Chain
 }
 
-// print is the fingerprint of the root of an authority.
-func print(a *pki.Authority) string { return pki.Fingerprint(rootOf(a)) }
+// rootPrint is the fingerprint of the root of an authority.
+func rootPrint(a *pki.Authority) string { return pki.Fingerprint(rootOf(a)) }
 
 func bundleOf(roots ...*pki.Authority) pki.Bundle {
 	var out pki.Bundle
@@ -127,7 +126,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 
 func (w *world) root(name string) *pki.Authority {
 	root := newRoot(w.t, name)
-	w.known[print(root)] = root
+	w.known[rootPrint(root)] = root
 	return root
 }
 
@@ -171,7 +170,7 @@ func (w *world) ask(root *pki.Authority, bundle ...*pki.Authority) {
 	spec := certificatesv1.IssuedCertificateSpec{
 		Hosts: []string{testHost}, IssuedCertificateSecret: &commonv1.ObjectRef{Namespace: meshNS, Name: CACertsName},
 		Trust: &certificatesv1.TrustRequest{
-			Root: print(root), Bundle: string(bundleOf(bundle...).PEM()), ControlPlane: map[string]string{"istio": "pilot"},
+			Root: rootPrint(root), Bundle: string(bundleOf(bundle...).PEM()), ControlPlane: map[string]string{"istio": "pilot"},
 		},
 	}
 	if w.certificate == nil {
@@ -204,7 +203,7 @@ func (w *world) restartIstiod() {
 	if read == nil {
 		return
 	}
-	w.istiod, w.startedWith = &party{root: print(read.Authority), trusted: read.Roots}, bytes
+	w.istiod, w.startedWith = &party{root: rootPrint(read.Authority), trusted: read.Roots}, bytes
 }
 
 // takeUp is handleEvent of istiod: what it takes without a restart.
@@ -217,7 +216,7 @@ func (w *world) takeUp() {
 	if bytes != w.startedWith && !live {
 		return
 	}
-	w.istiod, w.startedWith = &party{root: print(read.Authority), trusted: read.Roots}, bytes
+	w.istiod, w.startedWith = &party{root: rootPrint(read.Authority), trusted: read.Roots}, bytes
 }
 
 func (w *world) renew(p *party) {
@@ -255,8 +254,8 @@ func (w *world) look() *MeshState {
 		presented = append(presented, p.root)
 	}
 	m.Trusted, m.Presented = trusted, sorted(presented)
-	m.ControlPlane.Total, m.Trusting.Total, m.Presenting.Total = 1, int32(len(w.workloads)), int32(len(w.workloads)) //nolint:gosec // a few
-	if read, _ := w.source(); read != nil && print(read.Authority) == w.istiod.root && read.Roots.Equal(w.istiod.trusted) {
+	m.ControlPlane.Total, m.Trusting.Total, m.Presenting.Total = 1, int32(len(w.workloads)), int32(len(w.workloads))
+	if read, _ := w.source(); read != nil && rootPrint(read.Authority) == w.istiod.root && read.Roots.Equal(w.istiod.trusted) {
 		m.ControlPlane.Done = 1
 	}
 	m.NeedsControlPlane = m.ControlPlane.Done == 0
@@ -382,7 +381,7 @@ func (w *world) safe(after string) {
 		signs = append(signs, w.istiod.root)
 	}
 	if read, _ := w.source(); read != nil { // istiod may restart at any time
-		signs = append(signs, print(read.Authority))
+		signs = append(signs, rootPrint(read.Authority))
 		for _, p := range w.workloads {
 			require.Contains(w.t, read.Roots.Fingerprints(), p.root, "after %s: a workload that starts would not trust a running one; %s", after, strings.Join(w.writes, "\n"))
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // DefaultTokenFile is where a Pod has its token for istiod: a projected volume with the audience istio-ca.
-const DefaultTokenFile = "/var/run/secrets/tokens/istio-token" //nolint:gosec // a path
+const DefaultTokenFile = "/var/run/secrets/tokens/istio-token"
 
 // Options of the command.
 type Options struct {
