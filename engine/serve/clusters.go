@@ -32,6 +32,8 @@ type Clusters struct {
 	// all registered clusters.
 	written    map[string]*rest.Config
 	identities map[string]types.UID
+	// companions are told how to reach the clusters; nil if there are none.
+	companions *companions
 
 	// refused are the Secrets that are not used; refusedChanged says that they changed.
 	refusedChanged chan struct{}
@@ -131,9 +133,12 @@ func (h handler) Set(m cluster.Connection) {
 	h.written[m.Name] = config
 	if config == nil {
 		h.sink.Remove(m.Name)
+		h.companions.remove(m.Name)
 		return
 	}
-	h.sink.Set(m.Name, h.fence.guard(config))
+	fenced := h.fence.guard(config)
+	h.sink.Set(m.Name, fenced)
+	h.companions.set(m.Name, fenced)
 }
 
 // Renewed implements cluster.Handler.
@@ -159,6 +164,7 @@ func (h handler) Remove(name string) {
 	h.identify(name, func() { delete(h.identities, name) })
 	h.refuse(name, nil)
 	h.Source.Remove(name)
+	h.companions.remove(name)
 	if h.sink != nil {
 		h.sink.Remove(name)
 	}

@@ -45,6 +45,9 @@ type loop struct {
 	// nil if that is not asked.
 	home home
 
+	// translated, if set, is called after each translation; it does not block.
+	translated func()
+
 	// state is the latest translation; nil before the first.
 	state atomic.Pointer[snapshot.State]
 	// broken names the objects with which the translation panics; nil for none, and empty
@@ -217,6 +220,9 @@ func (l *loop) translate(memo translator, input *snapshot.Input) (changed bool, 
 	}
 	l.state.Store(state)
 	l.sink.ApplyEdited(state.Output, editsBetween(before, input))
+	if l.translated != nil {
+		l.translated()
+	}
 	level := slog.LevelDebug
 	if before == nil {
 		level = slog.LevelInfo

@@ -20,6 +20,7 @@
 //
 //	source.go   the Source: its options, and the clusters it watches
 //	start.go    what the first Input waits for; missing CRDs
+//	roots.go    the root certificates, which package certs sets
 //	input.go    building an Input that shares what did not change
 //	cluster.go  the state of a registered cluster
 //	session.go  watching one cluster with one credential

@@ -41,7 +41,7 @@ func (s *Source) Input() *snapshot.Input {
 		return cache.last
 	}
 	next := &snapshot.Input{
-		Management: s.managementView(), RefuseIntersecting: s.options.RefuseIntersecting, Version: s.options.Version,
+		Management: s.managementView(), Roots: s.roots, RefuseIntersecting: s.options.RefuseIntersecting, Version: s.options.Version,
 	}
 	if s.options.Statuses {
 		next.RefuseIntersecting = next.Management.Server().DisallowIntersectingConfig
@@ -56,7 +56,8 @@ func (s *Source) Input() *snapshot.Input {
 		if equality.Semantic.DeepEqual(last.Failures, next.Failures) {
 			next.Failures = last.Failures
 		}
-		if last.Management == next.Management && snapshot.SameSlice(last.Clusters, next.Clusters) && snapshot.SameSlice(last.Failures, next.Failures) {
+		if last.Management == next.Management && snapshot.SameSlice(last.Clusters, next.Clusters) && snapshot.SameSlice(last.Failures, next.Failures) &&
+			snapshot.SameSlice(last.Roots, next.Roots) {
 			return last
 		}
 	}

@@ -75,6 +75,7 @@ type Source struct {
 	mu       sync.Mutex
 	clusters map[string]*clusterState
 	failures []snapshot.Failure
+	roots    []*snapshot.VirtualMeshRoots
 	input    inputCache
 }
 
