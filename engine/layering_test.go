@@ -38,7 +38,7 @@ var floors = []floor{
 	{pure: true, packages: []string{"engine", "engine/explain"}},
 	{pure: true, packages: []string{"certs/pki"}},
 	{packages: []string{"engine/kube"}},
-	{packages: []string{"certs", "engine/admission", "engine/check", "engine/golden"}},
+	{packages: []string{"certs", "certs/roots", "certs/issuer", "engine/admission", "engine/check", "engine/golden"}},
 	{packages: []string{"engine/apply"}},
 	{packages: []string{"engine/relay"}},
 	{packages: []string{"engine/offline"}},

@@ -96,7 +96,7 @@ func (i *Issuer) assign(ctx context.Context, state *snapshot.State) {
 func (i *Issuer) hire(ctx context.Context, cluster string) *worker {
 	ctx, stop := context.WithCancel(ctx)
 	w := &worker{
-		Issuer: i, name: cluster, log: i.Log.With("cluster", cluster), stop: stop, wake: make(chan struct{}, 1), answers: map[snapshot.Ref]given{},
+		Issuer: i, log: i.Log.With("cluster", cluster), stop: stop, wake: make(chan struct{}, 1), answers: map[snapshot.Ref]given{},
 	}
 	i.workers[cluster] = w
 	i.group.Go(func() { defer stop(); w.run(ctx) })

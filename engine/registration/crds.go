@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/api/crds"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // hashAnnotation on a CRD tells whether it is the one of this version.
@@ -33,7 +34,7 @@ func InstallCRDs(ctx context.Context, config *rest.Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	outdated, err := s.outdatedCRDs(ctx)
+	outdated, err := s.outdatedCRDs(ctx, "")
 	if err != nil {
 		return Report{}, err
 	}
@@ -41,8 +42,14 @@ func InstallCRDs(ctx context.Context, config *rest.Config) (Report, error) {
 	return Report{Changes: changes}, err
 }
 
-// outdatedCRDs lists the types that are missing or differ.
-func (s *server) outdatedCRDs(ctx context.Context) ([]*object, error) {
+// agentGroup is the API group of what a management plane and its agents say to each other. Its
+// types are needed on registered clusters. They stay when a cluster is deregistered: another
+// management plane may use them, and with them its objects would go.
+var agentGroup = snapshot.CertificateRequest.Info().Group
+
+// outdatedCRDs lists the types of an API group that are missing or differ; of all groups if it is
+// empty.
+func (s *server) outdatedCRDs(ctx context.Context, group string) ([]*object, error) {
 	all, err := crds.All()
 	if err != nil {
 		return nil, fmt.Errorf("the custom resource types of this binary: %w", err)
@@ -59,6 +66,9 @@ func (s *server) outdatedCRDs(ctx context.Context) ([]*object, error) {
 	}
 	var out []*object
 	for _, crd := range all {
+		if group != "" && crd.Spec.Group != group {
+			continue
+		}
 		o, hash, err := crdObject(crd)
 		if err != nil {
 			return nil, err

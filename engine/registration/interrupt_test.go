@@ -87,6 +87,20 @@ func atEachWrite(t *testing.T, run func(k *killer) error) []string {
 	}
 }
 
+// keptTypes are those that a registration leaves on its cluster.
+var keptTypes = []string{
+	"CustomResourceDefinition /certificaterequests.certificates.mesh.gloo.solo.io",
+	"CustomResourceDefinition /issuedcertificates.certificates.mesh.gloo.solo.io",
+	"CustomResourceDefinition /podbouncedirectives.certificates.mesh.gloo.solo.io",
+}
+
+// withTypes adds them to names.
+func withTypes(names []string) []string {
+	names = append(names, keptTypes...)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // names are the objects of an inventory, without their versions.
 func names(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }
 
@@ -99,7 +113,7 @@ func TestDeregisterDiesAtAnyWrite(t *testing.T) {
 	_, err := registration.InstallCRDs(t.Context(), management)
 	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, management, "gloo-mesh")
-	before := [][]string{names(inventory(t, management)), names(inventory(t, remote))}
+	before := [][]string{names(inventory(t, management)), withTypes(names(inventory(t, remote)))}
 	// Which management plane it is outlives each registration.
 	before[0] = append(before[0], "ConfigMap gloo-mesh/"+cluster.PlaneName)
 	slices.Sort(before[0])
@@ -142,7 +156,7 @@ func TestDeregisterDiesAtAnyWrite(t *testing.T) {
 func TestRegisterDiesAtAnyWrite(t *testing.T) {
 	t.Parallel()
 	management, remote := pair(t)
-	remoteBefore := names(inventory(t, remote))
+	remoteBefore := withTypes(names(inventory(t, remote)))
 	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, RemoteNamespace: "mesh-agent"}
 	deregister := func() {
 		t.Helper()

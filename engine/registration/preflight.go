@@ -64,7 +64,7 @@ func (r *registration) lookAtManagement(ctx context.Context) error {
 	if r.missing.managementNamespace, err = r.management.lacksNamespace(ctx, r.MgmtNamespace); err != nil {
 		return err
 	}
-	if r.missing.crds, err = r.management.outdatedCRDs(ctx); err != nil {
+	if r.missing.crds, err = r.management.outdatedCRDs(ctx, ""); err != nil {
 		return err
 	}
 	if err := r.lookUpIdentity(ctx); err != nil {
@@ -77,6 +77,9 @@ func (r *registration) lookAtManagement(ctx context.Context) error {
 
 func (r *registration) lookAtRemote(ctx context.Context) (err error) {
 	if r.missing.remoteNamespace, err = r.remote.lacksNamespace(ctx, r.RemoteNamespace); err != nil {
+		return err
+	}
+	if r.missing.remoteCRDs, err = r.remote.outdatedCRDs(ctx, agentGroup); err != nil {
 		return err
 	}
 	r.old, err = r.remote.oldObjects(ctx, r.Name, r.RemoteNamespace)
@@ -130,6 +133,9 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 	var wanted []access
 	if r.missing.remoteNamespace {
 		wanted = append(wanted, applyVerbs(namespaces.access("", r.RemoteNamespace))...)
+	}
+	for _, crd := range r.missing.remoteCRDs {
+		wanted = append(wanted, applyVerbs(crdResource.access("", crd.name))...)
 	}
 	for _, o := range r.remoteObjects() {
 		wanted = append(wanted, applyVerbs(o.access(o.namespace, o.name))...)

@@ -26,7 +26,7 @@ type registration struct {
 	old     []*object
 	missing struct {
 		managementNamespace, remoteNamespace, identity bool
-		crds                                           []*object
+		crds, remoteCRDs                               []*object
 	}
 	leftovers bool
 	// lifetime is with what the tokens of the cluster are renewed already; zero if unknown.
@@ -85,6 +85,11 @@ func (r *registration) apply(ctx context.Context, s *server, o *object) error {
 
 func (r *registration) writeCRDs(ctx context.Context) error {
 	changes, err := r.management.applyCRDs(ctx, r.missing.crds)
+	r.report.add(changes...)
+	if err != nil || r.remote.uid == r.management.uid {
+		return err
+	}
+	changes, err = r.remote.applyCRDs(ctx, r.missing.remoteCRDs)
 	r.report.add(changes...)
 	return err
 }

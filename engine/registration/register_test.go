@@ -29,6 +29,7 @@ func TestRegisterAgainAndDeregister(t *testing.T) {
 	assert.Equal(t, []string{
 		"ClusterRole /gloomesh-remote-access-" + id,
 		"ClusterRoleBinding /cluster-2-gloomesh-remote-access-" + id,
+		"CustomResourceDefinition /certificaterequests.certificates.mesh.gloo.solo.io",
 		"Namespace /gloo-mesh",
 		"Role gloo-mesh/cluster-2-gloomesh-token-renewal",
 		"RoleBinding gloo-mesh/cluster-2-gloomesh-token-renewal",
@@ -97,7 +98,7 @@ func assertStatus(t *testing.T, options registration.Options) {
 	status, ok := kc.Object["status"].(map[string]any)
 	require.True(t, ok)
 	assert.Equal(t, "gloo-mesh", status["namespace"])
-	assert.Len(t, status["policyRules"], len(registration.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)))+1, "and which cluster it is")
+	assert.Len(t, status["policyRules"], len(registration.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)))+2, "and which cluster it is, and answers")
 }
 
 func TestRegisterTheManagementCluster(t *testing.T) {

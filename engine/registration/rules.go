@@ -21,7 +21,7 @@ var writeVerbs = []string{"create", "delete", "list", "patch", "watch"}
 
 // RemoteRules are the rules of the ClusterRole on registered clusters. They
 // follow from the kinds: what the engine watches may be read, what it
-// translates to may be written, and nothing else (no Secrets, no statuses).
+// translates to may be written, and nothing else (no Secrets; of statuses see answerRule).
 // One rule for each API group, set of verbs and set of names, ascending.
 func RemoteRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
 	byGroup := map[string]*rbacv1.PolicyRule{}
@@ -54,7 +54,13 @@ func RemoteRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
 
 // remoteRules are the rules granted today.
 func remoteRules() []rbacv1.PolicyRule {
-	return append(RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)), identityRule())
+	return append(RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)), identityRule(), answerRule())
+}
+
+// answerRule allows to answer the requests of agents for certificates, and not to make any.
+func answerRule() rbacv1.PolicyRule {
+	info := snapshot.CertificateRequest.Info()
+	return rbacv1.PolicyRule{APIGroups: []string{info.Group}, Resources: []string{info.Resource + "/status"}, Verbs: []string{"patch"}}
 }
 
 // identityRule allows to read which cluster it is, before anything else is read or written.

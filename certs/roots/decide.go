@@ -1,0 +1,254 @@
+package roots
+
+import (
+	"cmp"
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/certs/pki"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// facts are what is known of the roots of a VirtualMesh.
+type facts struct {
+	vm  *networkingv1.VirtualMesh
+	ref snapshot.Ref
+	// have are its Secrets in the management plane's namespace.
+	have []*stored
+	// user is the user's Secret; nil if the root is generated.
+	user *userSecret
+	// before is what the engine was told last; nil if nothing was.
+	before *snapshot.VirtualMeshRoots
+	// dropped are fingerprints of roots whose Secrets were deleted because nobody uses them.
+	dropped map[string]bool
+	now     time.Time
+}
+
+// userSecret is the Secret with a user's root.
+type userSecret struct {
+	// pending: it was not read yet.
+	pending bool
+	// stored is nil if it cannot be used; problem says why.
+	*stored
+	problem string
+}
+
+// decision follows from facts.
+type decision struct {
+	// roots are for the engine; nil if there is nothing to tell yet.
+	roots *snapshot.VirtualMeshRoots
+	// authorities have the keys, by the fingerprint of their roots.
+	authorities map[string]*pki.Authority
+	// make is a root to be generated; nil for none.
+	make *order
+	// records are certificates to be kept.
+	records []*x509.Certificate
+}
+
+// decider collects a decision.
+type decider struct {
+	facts
+	decision
+	roots map[string]*snapshot.Root
+	// newest is the newest usable generated root; nil if there is none.
+	newest   *stored
+	problems []string
+}
+
+// decide is a function of the facts.
+func decide(f facts) decision {
+	d := &decider{facts: f, roots: map[string]*snapshot.Root{}, decision: decision{authorities: map[string]*pki.Authority{}}}
+	slices.SortFunc(d.have, func(a, b *stored) int {
+		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.ref.Name, b.ref.Name))
+	})
+	d.addStored()
+	if d.user != nil && d.user.pending {
+		d.decision.roots = d.before
+		return d.decision
+	}
+	signs := d.addUser()
+	d.keepMissing()
+	if d.user == nil {
+		signs = d.generated()
+	}
+	signs = d.pinned(signs)
+	if len(d.roots) == 0 && len(d.problems) == 0 {
+		return d.decision
+	}
+	out := &snapshot.VirtualMeshRoots{VirtualMesh: d.ref, Signs: signs, Problem: strings.Join(d.problems, "; also, ")}
+	for _, root := range d.roots {
+		out.Roots = append(out.Roots, root)
+	}
+	slices.SortFunc(out.Roots, func(a, b *snapshot.Root) int { return strings.Compare(a.Fingerprint, b.Fingerprint) })
+	if signs == "" && out.Problem == "" {
+		out.Problem = "its root certificate is being made; wait a moment"
+	}
+	d.decision.roots = out
+	return d.decision
+}
+
+// addStored lists the roots in the store. A key that signs is preferred to a certificate alone.
+func (d *decider) addStored() {
+	for _, o := range d.have {
+		switch {
+		case o.problem != "":
+			if d.user == nil {
+				d.problems = append(d.problems, o.problem)
+			}
+		case d.dropped[pki.Fingerprint(o.root)]:
+		case o.authority == nil:
+			d.add(o.root, nil, snapshot.Ref{})
+		default:
+			d.add(o.root, o.authority, o.ref)
+			if o.expired(d.now) == "" {
+				d.newest = o
+			}
+		}
+	}
+}
+
+// add lists a root. A key replaces none.
+func (d *decider) add(cert *x509.Certificate, authority *pki.Authority, secret snapshot.Ref) string {
+	fingerprint := pki.Fingerprint(cert)
+	if d.roots[fingerprint] == nil || authority != nil {
+		d.roots[fingerprint] = &snapshot.Root{Fingerprint: fingerprint, PEM: string(pki.Chain{cert}.PEM()), NotAfter: cert.NotAfter, Secret: secret}
+	}
+	if authority != nil {
+		d.authorities[fingerprint] = authority
+	}
+	return fingerprint
+}
+
+// addUser lists the user's root, if its certificate is kept, and returns its fingerprint.
+func (d *decider) addUser() string {
+	if d.user == nil {
+		return ""
+	}
+	problem := d.user.problem
+	if problem == "" {
+		if problem = d.user.expired(d.now); problem != "" {
+			problem += "; put a valid root into it"
+		}
+	}
+	if problem != "" {
+		d.problems = append(d.problems, problem)
+		return ""
+	}
+	fingerprint := pki.Fingerprint(d.user.root)
+	if d.roots[fingerprint] == nil {
+		d.records = append(d.records, d.user.root)
+		if d.before.Find(fingerprint) == nil {
+			return signer(d.before) // until it is kept, the former one signs
+		}
+	}
+	if left := d.user.root.NotAfter.Sub(d.now); left < leastLife(d.vm, d.user.root) {
+		d.problems = append(d.problems, fmt.Sprintf("%s: its certificate expires at %s; put another root into it, or another Secret into the VirtualMesh",
+			describe(d.user.ref), d.user.root.NotAfter.UTC().Format(time.RFC3339)))
+	}
+	return d.add(d.user.root, d.user.authority, d.user.ref)
+}
+
+func signer(roots *snapshot.VirtualMeshRoots) string {
+	if roots == nil {
+		return ""
+	}
+	return roots.Signs
+}
+
+// keepMissing keeps roots whose Secret somebody else deleted: members may still present
+// certificates of them.
+func (d *decider) keepMissing() {
+	if d.before == nil {
+		return
+	}
+	for _, root := range d.before.Roots {
+		if d.roots[root.Fingerprint] != nil || d.dropped[root.Fingerprint] {
+			continue
+		}
+		certs, err := pki.ReadCertificates([]byte(root.PEM))
+		if err != nil {
+			continue // it was written by add
+		}
+		d.add(certs[0], nil, snapshot.Ref{})
+		d.records = append(d.records, certs[0])
+	}
+}
+
+// generated chooses the generated root that signs, and orders another if one is due.
+func (d *decider) generated() string {
+	if d.newest == nil {
+		d.orderFirst()
+		return ""
+	}
+	d.orderNext(d.newest, due(d.vm, d.newest, d.now))
+	return pki.Fingerprint(d.newest.root)
+}
+
+// orderFirst orders a root for a VirtualMesh that has none to sign with. One that cannot be used
+// is replaced only if that is asked for.
+func (d *decider) orderFirst() {
+	var unusable *stored
+	for _, o := range d.have {
+		if o.authority != nil && !d.dropped[pki.Fingerprint(o.root)] {
+			d.problems = append(d.problems, o.expired(d.now))
+		}
+		if o.authority != nil || o.problem != "" {
+			unusable = o
+		}
+	}
+	if unusable == nil {
+		d.make = &order{name: firstName(d.ref), cause: "the VirtualMesh has no root", options: generatedOptions(d.vm)}
+		return
+	}
+	d.problems[len(d.problems)-1] += fmt.Sprintf("; to have another root generated, annotate the VirtualMesh with %s and the time now", snapshot.TrustRotateAnnotation)
+	d.orderNext(unusable, "")
+}
+
+// orderNext orders a root that follows another, if there is a cause or the user asks for it.
+func (d *decider) orderNext(before *stored, cause string) {
+	at, problem := rotateAsked(d.vm, d.now)
+	if problem != "" {
+		d.problems = append(d.problems, problem)
+	}
+	value := ""
+	if at.After(before.created) && before.rotate != d.vm.Annotations[snapshot.TrustRotateAnnotation] {
+		value = d.vm.Annotations[snapshot.TrustRotateAnnotation]
+		cause = "annotation " + snapshot.TrustRotateAnnotation + "=" + value
+	}
+	held := d.vm.Annotations[snapshot.TrustPauseAnnotation] == "true" || d.vm.Annotations[snapshot.TrustRootAnnotation] != ""
+	if cause == "" || held {
+		return
+	}
+	if len(d.roots) >= maxRoots {
+		d.problems = append(d.problems, fmt.Sprintf("no new root is generated (%s), because there are %d already; wait until members have left the former ones", cause, len(d.roots)))
+		return
+	}
+	d.make = &order{name: laterName(d.ref, "after", string(before.uid)), cause: cause, rotate: value, options: generatedOptions(d.vm)}
+}
+
+// pinned is the root that an annotation names, or else the one that would sign without.
+func (d *decider) pinned(signs string) string {
+	value := d.vm.Annotations[snapshot.TrustRootAnnotation]
+	if value == "" {
+		return signs
+	}
+	named := strings.ToLower(strings.ReplaceAll(strings.TrimSpace(value), ":", ""))
+	why := "the VirtualMesh has no such root"
+	if d.roots[named] != nil {
+		if d.authorities[named] != nil {
+			return named
+		}
+		why = "its private key is gone"
+	}
+	d.problems = append(d.problems, fmt.Sprintf("annotation %s=%.80q cannot be followed: %s; name one of those that have a key (%s), or remove the annotation",
+		snapshot.TrustRootAnnotation, value, why, strings.Join(slices.Sorted(maps.Keys(d.authorities)), ", ")))
+	if before := signer(d.before); d.authorities[before] != nil {
+		return before
+	}
+	return signs
+}
