@@ -40,7 +40,7 @@ func (s *Store) dropUnused(ctx context.Context, v *view, unused []string) error 
 		return nil
 	}
 	for fingerprint, at := range listed {
-		if fingerprint == v.decision.roots.Signs || now.Sub(at) < unusedFor {
+		if fingerprint == v.decision.roots.Signs || now.Sub(at) < unusedFor || s.dropped[v.ref][fingerprint] {
 			continue
 		}
 		if err := s.drop(ctx, v, fingerprint); err != nil {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -103,7 +104,9 @@ func installTranslatedTypes(t *testing.T, config *rest.Config) {
 	kinds := snapshot.Kinds(snapshot.ManagedSide, snapshot.Write)
 	for _, k := range kinds {
 		_, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), anySchema(k.Info()), metav1.CreateOptions{})
-		require.NoError(t, err)
+		if !apierrors.IsAlreadyExists(err) { // by a registration
+			require.NoError(t, err)
+		}
 	}
 	objects, err := metadata.NewForConfig(config)
 	require.NoError(t, err)
