@@ -23,7 +23,8 @@ type DeregisterOptions struct {
 
 const deregisterLong = `Deregisters a cluster and removes everything that meshctl created for it: the
 objects on the cluster, meshctl's account and permissions there, and the
-objects discovered in it.
+objects discovered in it. The resource types of
+certificates.mesh.gloo.solo.io stay on the cluster: others may use them.
 
 Without --remote-context, the stored credential is used. It can remove the
 objects that meshctl wrote, but not its own permissions; this requires your

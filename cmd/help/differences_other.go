@@ -141,7 +141,7 @@ func clusterDifferences() []difference {
 		{
 			"deregistering",
 			"Deletes the CRDs, and with them every object.",
-			"Removes what belongs to the cluster, on both sides, and records what could not be removed.",
+			"Removes what belongs to the cluster, on both sides, and records what could not be removed. The CRDs stay.",
 		},
 		{
 			"a cluster that does not answer",

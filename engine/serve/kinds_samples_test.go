@@ -83,6 +83,14 @@ var samples = map[snapshot.Kind]sample{
 		seen:   map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec"},
 	},
 
+	// Agents report in the first, and answers to requests are read back.
+	snapshot.IssuedCertificate:  found(`{"spec":{"hosts":["first.example"]}}`, `{"spec":{"hosts":["edited-spec"]}}`, "edited-spec"),
+	snapshot.CertificateRequest: found(`{"spec":{"certificateSigningRequest":"Zmlyc3Q="}}`, `{"spec":{"certificateSigningRequest":"ZWRpdGVk"}}`, "ZWRpdGVk"),
+	snapshot.PodBounceDirective: {
+		object: `{"spec":{"podsToBounce":[{"namespace":"kinds","labels":{"app":"first"}}]}}`,
+		spec:   `{"spec":{"podsToBounce":[{"namespace":"kinds","labels":{"app":"edited"}}]}}`, status: generation,
+	},
+
 	snapshot.Deployment:  workload(`{"spec":{"replicas":0,` + template + `}}`),
 	snapshot.DaemonSet:   workload(`{"spec":{` + template + `}}`),
 	snapshot.StatefulSet: workload(`{"spec":{"replicas":0,"serviceName":"sample",` + template + `}}`),
