@@ -267,6 +267,16 @@ func virtualMeshDifferences() []difference {
 			"An error.",
 		},
 		{
+			"generated root certificates",
+			"Options changed later have no effect, expiry is not noticed, and a root goes at once with its VirtualMesh.",
+			"Another root follows in time, or when options change or an annotation asks for it; it goes ten minutes after its VirtualMesh.",
+		},
+		{
+			"what a cluster gets signed",
+			"What the IssuedCertificate on that cluster says.",
+			"What the management plane asks for. A request for other names is refused.",
+		},
+		{
 			"trust domains that a member does not accept",
 			"Shows when calls fail.",
 			"The VirtualMesh warns about it, and names the setting to change.",
