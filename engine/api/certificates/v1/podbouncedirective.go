@@ -24,19 +24,23 @@ type PodBounceDirective struct {
 }
 
 // PodBounceDirectiveSpec lists the pods to restart.
+//
+// Only pods of the mesh are restarted, and of these only those that hold up a new certificate. They are not deleted: their
+// controller replaces them, as after `kubectl rollout restart`.
 type PodBounceDirectiveSpec struct {
-	// PodsToBounce are restarted one entry after the other.
+	// PodsToBounce are restarted one entry after the other. A pod belongs to the first entry that selects it; one that none
+	// selects is not restarted.
 	// +kubebuilder:validation:MaxItems=10000
 	PodsToBounce []PodSelector `json:"podsToBounce,omitempty"`
 }
 
 // PodSelector selects pods of one namespace to restart together.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.namespace) && has(self.labels) && size(self.labels) > 0",message="namespace and at least one label are needed; without labels every pod of the namespace would be restarted"
+// +kubebuilder:validation:XValidation:rule="has(self.namespace) && size(self.namespace) > 0",message="namespace is needed; without labels all pods of the mesh in it are restarted"
 type PodSelector struct {
 	// Namespace of the pods.
 	Namespace string `json:"namespace,omitempty"`
-	// Labels that the pods must all have.
+	// Labels that the pods must all have; omitted for all pods of the mesh in the namespace.
 	Labels map[string]string `json:"labels,omitempty"`
 	// WaitForReplicas is how many new pods must be ready before the next entry is taken up; 0 does not wait.
 	// +kubebuilder:validation:Minimum=0
@@ -67,7 +71,7 @@ type PodBounceDirectiveStatus struct {
 
 // BouncedPodSet are the pods restarted for one entry of the spec.
 type BouncedPodSet struct {
-	// BouncedPods are the names of the pods that were deleted.
+	// BouncedPods are the names of the first pods that were restarted.
 	BouncedPods []string `json:"bouncedPods,omitempty"`
 }
 
