@@ -80,8 +80,7 @@ func envoy(t *testing.T, sidecars ...sidecar) []string {
 		listeners = append(listeners, listener(t, s, ports[i]))
 		addresses = append(addresses, net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])))
 	}
-	config, err := json.Marshal(map[string]any{"static_resources": map[string]any{"listeners": listeners, "clusters": []any{
-		map[string]any{"name": "nowhere", "type": "STATIC", "connect_timeout": "1s"}}}})
+	config, err := json.Marshal(map[string]any{"static_resources": map[string]any{"listeners": listeners}})
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "envoy.json")
 	require.NoError(t, os.WriteFile(file, config, 0o600))
@@ -104,8 +103,11 @@ func envoy(t *testing.T, sidecars ...sidecar) []string {
 
 func listener(t *testing.T, s sidecar, port int) map[string]any {
 	t.Helper()
-	chain := map[string]any{"filters": []any{map[string]any{"name": "envoy.filters.network.tcp_proxy", "typed_config": map[string]any{
-		"@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", "stat_prefix": "x", "cluster": "nowhere"}}}}
+	// A TCP proxy without an upstream would hang up before the handshake.
+	chain := map[string]any{"filters": []any{map[string]any{"name": "envoy.filters.network.http_connection_manager", "typed_config": map[string]any{
+		"@type":       "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+		"stat_prefix": "inbound", "route_config": map[string]any{"name": "none"},
+	}}}}
 	if !s.plain {
 		certs, key := workload(t, s.presents, "spiffe://cluster.local/ns/apps/sa/reviews")
 		text, err := key.PEM()
@@ -158,7 +160,7 @@ func TestGreetEnvoy(t *testing.T) {
 		{"trusts a root that is not signed with yet", addresses[1], oldMesh, sum(old), Accepted, []string{name(old), name(next)}},
 		{"accepts the next root", addresses[1], nextMesh, sum(old), Accepted, []string{name(old), name(next)}},
 		{"dropped the old root", addresses[2], oldMesh, sum(next), Refused, []string{name(next)}},
-		{"accepts in TLS 1.3", addresses[3], nextMesh, sum(old), Accepted, []string{name(old), name(next)}},
+		{"says nothing in TLS 1.3, but the names", addresses[3], nextMesh, sum(old), Undecided, []string{name(old), name(next)}},
 		{"refuses in TLS 1.3", addresses[4], nextMesh, sum(old), Refused, []string{name(old)}},
 	}
 	for _, c := range cases {
@@ -169,7 +171,7 @@ func TestGreetEnvoy(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if seen.Accepts == Undecided {
+				if seen.Accepts == Undecided && c.accepts != Undecided {
 					return fmt.Errorf("undecided: %+v", seen)
 				}
 				assert.Equal(t, c.presents, seen.Presents)

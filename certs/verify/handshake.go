@@ -17,8 +17,11 @@ import (
 	"github.com/meshctl/meshctl/certs/pki"
 )
 
-// greetTimeout bounds a handshake.
-const greetTimeout = 2 * time.Second
+// greetTimeout bounds a handshake, and refusalTimeout the wait for a refusal after one of TLS 1.3.
+const (
+	greetTimeout   = 2 * time.Second
+	refusalTimeout = 500 * time.Millisecond
+)
 
 // alpn has Envoy take a connection for one of a sidecar also where it permits plain text (pilot/pkg/networking/core,
 // filterchain_options.go).
@@ -50,7 +53,8 @@ func (t *Target) is(cert *x509.Certificate) bool {
 //
 // It offers TLS 1.2 first. There the server judges the client's certificate before the handshake ends, so that the outcome
 // is clear. In TLS 1.3 the client is done first, and a refusal comes later: then only a message that the server sends
-// after its own end of the handshake says that it accepted; that nothing comes says nothing.
+// after its own end of the handshake says that it accepted; that nothing comes says nothing. Envoy sends nothing; the names
+// of the roots that it trusts are seen all the same.
 func Greet(ctx context.Context, to Target, a *Answer, known pki.Bundle) (*Seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
 	defer cancel()
@@ -138,6 +142,9 @@ func (h *handshake) Put(string, *tls.ClientSessionState) { h.ticket = true }
 
 // later waits for what the server says after the client's end of a handshake of TLS 1.3.
 func (h *handshake) later(client *tls.Conn) Verdict {
+	if err := client.SetReadDeadline(time.Now().Add(refusalTimeout)); err != nil {
+		return Undecided
+	}
 	n, err := client.Read(make([]byte, 1))
 	if n > 0 || h.ticket {
 		return Accepted

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,9 @@ const (
 	greetingsTime = time.Minute
 	maxAsked      = 16
 )
+
+// errNoLabels: without labels, every pod of the namespace would be one of the control plane.
+var errNoLabels = errors.New("control plane: no labels of its pods are given; set them in spec.trust.controlPlane")
 
 // Options of a Looker.
 type Options struct {
@@ -75,7 +79,7 @@ func (l *Looker) Look(ctx context.Context, req Request) (Result, error) {
 
 func (l *Looker) observe(ctx context.Context, req Request) (Observed, error) {
 	if len(l.ControlPlane) == 0 {
-		return Observed{}, errors.New("control plane: no labels of its pods are given; every pod of its namespace would be asked")
+		return Observed{}, errNoLabels
 	}
 	replicas, workloads, err := l.pods(ctx)
 	if err != nil {
@@ -91,13 +95,33 @@ func (l *Looker) observe(ctx context.Context, req Request) (Observed, error) {
 	return o, ctx.Err()
 }
 
+// Pods are the pods of the control plane that run, and the workloads of its mesh that count.
+func (l *Looker) Pods(ctx context.Context) (controlPlane, workloads []Pod, err error) {
+	if len(l.ControlPlane) == 0 {
+		return nil, nil, errNoLabels
+	}
+	replicas, found, err := l.pods(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range replicas {
+		namespace, name, _ := strings.Cut(replicas[i].Name, "/")
+		controlPlane = append(controlPlane, Pod{Namespace: namespace, Name: name})
+	}
+	for i := range found {
+		w := &found[i]
+		workloads = append(workloads, Pod{w.Namespace, w.Name, w.UID, w.Gateway})
+	}
+	return controlPlane, workloads, nil
+}
+
 // pods lists all pods, and keeps of them what counts.
 func (l *Looker) pods(ctx context.Context) (replicas []Replica, workloads []Workload, err error) {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		page, err := l.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
-			return nil, nil, fmt.Errorf("pods: %w; the agent must be allowed to list them in all namespaces", err)
+			return nil, nil, fmt.Errorf("pods: %w; permission to list them in all namespaces is needed", err)
 		}
 		for i := range page.Items {
 			pod := &page.Items[i]
@@ -121,7 +145,7 @@ func (l *Looker) roots(ctx context.Context) (map[string]pki.Bundle, error) {
 	for {
 		page, err := l.Client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
-			return nil, fmt.Errorf("ConfigMaps %s: %w; the agent must be allowed to list them in all namespaces", rootConfigMap, err)
+			return nil, fmt.Errorf("ConfigMaps %s: %w; permission to list them in all namespaces is needed", rootConfigMap, err)
 		}
 		for i := range page.Items {
 			if bundle, err := pki.ReadBundle([]byte(page.Items[i].Data[pki.RootCertKey])); err == nil {
@@ -209,7 +233,7 @@ func (l *Looker) greet(ctx context.Context, req Request, o *Observed) {
 
 // holds reports whether a workload was seen to hold all that the control plane gives.
 func holds(s *Seen, a *Answer, subjects map[string]string) bool {
-	if s == nil || s.Presents != a.Root || s.Accepts != Accepted {
+	if s == nil || s.Presents != a.Root || s.Accepts == Refused {
 		return false
 	}
 	d := world{subjects: subjects}
