@@ -164,11 +164,11 @@ func (p *planner) owner(ctx context.Context, pod metav1.Object) (*metav1.OwnerRe
 		return cmp.Or(above, owner), nil
 	}
 	set, err := p.client.AppsV1().ReplicaSets(pod.GetNamespace()).Get(ctx, owner.Name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("ReplicaSet %s: %w", id, err)
+	if apierrors.IsNotFound(err) {
+		return owner, nil
 	}
 	if err != nil {
-		return owner, nil
+		return nil, fmt.Errorf("ReplicaSet %s: %w", id, err)
 	}
 	p.sets[id] = metav1.GetControllerOf(set)
 	return cmp.Or(p.sets[id], owner), nil

@@ -136,6 +136,7 @@ func TestRestart(t *testing.T) {
 }
 
 func inOrder(t *testing.T, config *rest.Config) {
+	t.Helper()
 	const namespace = "in-order"
 	sandboxtest.MakeNamespace(t, config, namespace)
 	api := sandboxtest.Clientset(t, config)
@@ -181,6 +182,7 @@ func inOrder(t *testing.T, config *rest.Config) {
 
 // stops: a quota permits no further pod, so that no new one comes before an old one goes.
 func stops(t *testing.T, config *rest.Config) {
+	t.Helper()
 	const namespace = "stops"
 	sandboxtest.MakeNamespace(t, config, namespace)
 	api := sandboxtest.Clientset(t, config)
@@ -262,6 +264,7 @@ func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // killedAtAnyWrite: each controller restarts exactly once, whenever the process ends.
 func killedAtAnyWrite(t *testing.T, config *rest.Config) {
+	t.Helper()
 	const namespace = "killed"
 	sandboxtest.MakeNamespace(t, config, namespace)
 	api := sandboxtest.Clientset(t, config)
@@ -297,6 +300,7 @@ func killedAtAnyWrite(t *testing.T, config *rest.Config) {
 }
 
 func untouched(t *testing.T, config *rest.Config) {
+	t.Helper()
 	const namespace = "untouched"
 	sandboxtest.MakeNamespace(t, config, namespace)
 	api := sandboxtest.Clientset(t, config)

@@ -54,7 +54,7 @@ func TestAskIstiod(t *testing.T) {
 		return err
 	})
 	assert.True(t, answered.Bundle.Equal(roots))
-	assert.Equal(t, roots.Fingerprints(), []string{answered.Root})
+	assert.Equal(t, []string{answered.Root}, roots.Fingerprints())
 	assert.Equal(t, "spiffe://cluster.local/ns/default/sa/default", answered.Chain[0].URIs[0].String(), "the token's identity, not the request's")
 	assert.Equal(t, answered.Root, answered.Signer, "istiod signs with a root of its own")
 
@@ -82,6 +82,7 @@ func TestAskIstiod(t *testing.T) {
 // look looks at the mesh of the cluster: istiod signs with its own root, and a workload is behind an address that nobody
 // can connect to.
 func look(t *testing.T, c *local.Cluster, server Server, answered *Answer) {
+	t.Helper()
 	config, err := c.Config()
 	require.NoError(t, err)
 	api := sandboxtest.Clientset(t, config)

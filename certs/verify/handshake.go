@@ -113,14 +113,8 @@ func (h *handshake) config(version uint16) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, MaxVersion: version, NextProtos: alpn,
 		InsecureSkipVerify: true, //nolint:gosec // nothing is sent: the certificate is what is asked for
-		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
-			for _, der := range raw {
-				cert, err := x509.ParseCertificate(der)
-				if err != nil {
-					return err
-				}
-				h.chain = append(h.chain, cert)
-			}
+		VerifyConnection: func(state tls.ConnectionState) error {
+			h.chain = state.PeerCertificates
 			return nil
 		},
 		GetClientCertificate: func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
