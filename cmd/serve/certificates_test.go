@@ -43,7 +43,7 @@ func TestServeKeepsRoots(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- serveRun(ctx, &Options{
-			Streams: streams, Namespace: "gloo-mesh", LeaderElect: true, LeaseDuration: time.Minute, LogLevel: "debug", LogFormat: "text",
+			Streams: streams, Namespace: "gloo-mesh", LeaderElect: true, LeaseDuration: time.Minute, Log: cmdutil.LogFlags{Level: "debug", Format: "text"},
 			Config: func() (*rest.Config, error) { return config, nil },
 		})
 	}()
