@@ -49,5 +49,6 @@
 //	run.go      Run, and the Lease
 //	health.go   /healthz, /readyz and /metrics
 //	metrics.go  the metrics
+//	parts.go    Parts: sees what the mesh holds, and restarts
 //	rules.go    what the agent may do
 package agent

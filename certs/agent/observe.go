@@ -81,7 +81,10 @@ func where(certificate *certificatesv1.IssuedCertificate, recorded, remembered *
 
 // target is the mesh as the Verifier is to look at it.
 func (f *facts) target() MeshTarget {
-	target := MeshTarget{Name: f.name, Namespace: f.at.Namespace, Labels: f.at.ControlPlane}
+	target := MeshTarget{Name: f.name, Namespace: f.at.Namespace, Labels: f.at.ControlPlane, Skew: f.skew}
+	if f.cacerts != nil {
+		target.Data, target.Written = f.cacerts.Data, writtenAt(f.cacerts, f.skew)
+	}
 	if f.have != nil {
 		target.Issuer, target.Roots = f.have.Authority.Chain(), f.have.Roots
 	}
@@ -94,9 +97,23 @@ func (f *facts) target() MeshTarget {
 		target.Requested, _ = pki.ReadBundle([]byte(trust.Bundle))
 	}
 	if report := f.certificate.Status.Trust; report != nil {
-		target.Signing, target.HandedOut = report.Signing, report.HandedOut
+		target.Signing, target.HandedOut, target.Earlier = report.Signing, report.HandedOut, report
 	}
 	return target
+}
+
+// writtenAt is when a Secret was written last, by a clock that is ahead of the API server's.
+func writtenAt(secret *corev1.Secret, skew time.Duration) time.Time {
+	var last time.Time
+	for _, entry := range secret.ManagedFields {
+		if entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	if last.IsZero() {
+		return last
+	}
+	return last.Add(skew)
 }
 
 // since adds what is remembered, if no report has it.

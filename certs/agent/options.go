@@ -59,13 +59,20 @@ type MeshTarget struct {
 	// usable Secret.
 	Issuer pki.Chain
 	Roots  pki.Bundle
+	// Data is that of the Secret, with its key, and Written is when it was written last, by the agent's clock; zero if that
+	// is not known.
+	Data    map[string][]byte
+	Written time.Time
 	// Requested are the roots that all workloads are to trust, and Root is the fingerprint of the one that is to sign; empty
 	// while the mesh leaves.
 	Requested pki.Bundle
 	Root      string
-	// Signing and HandedOut are what the last report said.
+	// Signing and HandedOut are what the last report said, and Earlier is all of it; nil if there is none.
 	Signing   *certificatesv1.RootSince
 	HandedOut []certificatesv1.RootSince
+	Earlier   *certificatesv1.TrustReport
+	// Skew is by how much the agent's clock is ahead of the API server's.
+	Skew time.Duration
 }
 
 // MeshState is what the mesh holds. All but the last fields are described at certificatesv1.TrustReport.

@@ -74,7 +74,16 @@ func (l *Looker) Look(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return Judge(req, o), nil
+	result := Judge(req, o)
+	for _, bundle := range o.Namespaces {
+		result.Known = result.Known.Union(bundle)
+	}
+	for i := range o.ControlPlane {
+		if answer := o.ControlPlane[i].Answer; answer != nil {
+			result.Known = result.Known.Union(answer.Bundle)
+		}
+	}
+	return result, nil
 }
 
 func (l *Looker) observe(ctx context.Context, req Request) (Observed, error) {

@@ -125,6 +125,8 @@ type Result struct {
 	// request and present a certificate of the root that is signed with. It is empty while the control plane does not sign
 	// with the Secret: a restart would be for nothing.
 	NeedsWorkloads []Pod
+	// Known are the roots that were seen in answers and ConfigMaps.
+	Known pki.Bundle
 	// Problems are what could not be asked or read, and what to do about it; at most ten.
 	Problems []string
 }

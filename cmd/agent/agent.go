@@ -3,8 +3,10 @@ package agent
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/agent"
@@ -25,7 +27,9 @@ type Options struct {
 	// IstiodAddress is where istiod is asked for certificates, if not at its Service; TokenFile has the token for it.
 	IstiodAddress string
 	TokenFile     string
-	Log           cmdutil.LogFlags
+	// ClusterID is the name by which istiod knows the cluster.
+	ClusterID string
+	Log       cmdutil.LogFlags
 	// Parts look at the mesh and restart its pods.
 	Parts func(config *rest.Config, o *Options) (agent.Verifier, agent.Restarter, error)
 }
@@ -84,12 +88,22 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.HealthBind, "health-bind", agent.DefaultHealthBind, "`address` of the metrics and health endpoints; empty disables them")
 	flags.StringVar(&opts.IstiodAddress, "istiod-address", "", "`address` of istiod's CA, for a control plane outside of the cluster")
 	flags.StringVar(&opts.TokenFile, "token-file", DefaultTokenFile, "`file` with the token for istiod's CA")
+	flags.StringVar(&opts.ClusterID, "cluster-id", "Kubernetes", "`name` by which istiod knows the cluster: its CLUSTER_ID")
 	opts.Log.AddFlags(cmd)
 	return cmd
 }
 
-// parts are those of a cluster. Until there are any, the agent hands out roots, and keeps the signer that is in use.
-func parts(*rest.Config, *Options) (agent.Verifier, agent.Restarter, error) { return nil, nil, nil }
+// parts are those of a cluster.
+func parts(config *rest.Config, o *Options) (agent.Verifier, agent.Restarter, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // API servers limit requests with priority and fairness
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the agent's API server: %w", err)
+	}
+	p := &agent.Parts{Client: client, Address: o.IstiodAddress, TokenFile: o.TokenFile, ClusterID: o.ClusterID}
+	return p, p, nil
+}
 
 func agentRun(ctx context.Context, opts *Options) error {
 	log, err := opts.Log.Logger(opts.Streams)

@@ -62,8 +62,10 @@ type TrustPlan struct {
 	// Message says what the stage waits for.
 	Message string
 	Paused  bool
-	// RootsRead: the Input has the roots of the VirtualMesh.
+	// RootsRead: the Input has the roots of the VirtualMesh. If not, nothing is known but
+	// what is Stored in its status; nil if nothing is.
 	RootsRead bool
+	Stored    *networkingv1.TrustStatus
 	// Root is the one that is to sign; nil if there is none.
 	Root *Root
 	// Roots are those that all members are asked to trust, ascending by fingerprint.

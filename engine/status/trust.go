@@ -15,8 +15,11 @@ const maxMemberTrusts = 100
 
 // trustStatus says where the trust of a VirtualMesh stands; nil if it has none.
 func trustStatus(trust *snapshot.TrustPlan) *networkingv1.TrustStatus {
-	if trust == nil {
+	switch {
+	case trust == nil:
 		return nil
+	case !trust.RootsRead:
+		return trust.Stored
 	}
 	out := &networkingv1.TrustStatus{Stage: trust.Stage, Message: clip(trust.Message), Paused: trust.Paused}
 	if trust.Root != nil {

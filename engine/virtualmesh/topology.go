@@ -280,13 +280,13 @@ func mtlsIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 			"use rootCertificateAuthority, or install a common root certificate manually",
 			"certificates of Vault are not issued yet").At("mtlsConfig.shared.intermediateCertificateAuthority").On(plan.Ref, snapshot.Ref{})}
 	case plan.Trust.Root == nil && plan.Trust.Message != "" && plan.Trust.RootsRead:
-		return []snapshot.Issue{snapshot.Errorf(snapshot.RootMissing, "`meshctl trust show "+plan.Ref.Name+"` shows the roots",
+		return []snapshot.Issue{snapshot.Errorf(snapshot.RootMissing, "correct mtlsConfig.shared.rootCertificateAuthority or what it names",
 			"there is no root to sign with: %s", plan.Trust.Message).At("mtlsConfig.shared.rootCertificateAuthority").On(plan.Ref, snapshot.Ref{})}
 	}
 	var issues []snapshot.Issue
 	for _, m := range plan.Trust.Members {
 		if m.State == certificatesv1.IssuedCertificateFailed {
-			issues = append(issues, snapshot.Errorf(snapshot.CertificateFailed, "`meshctl trust show "+plan.Ref.Name+"` shows more",
+			issues = append(issues, snapshot.Errorf(snapshot.CertificateFailed, "the status of IssuedCertificate "+m.Ref.Namespace+"/"+m.Ref.Name+" in cluster "+m.Ref.Cluster+" says more",
 				"the certificate of mesh %s: %s", m.Mesh.Name, cmp.Or(m.Error, "its agent gives no reason")).At("mtlsConfig").On(plan.Ref, m.Mesh))
 		}
 	}

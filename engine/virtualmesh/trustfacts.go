@@ -2,6 +2,7 @@ package virtualmesh
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
@@ -14,8 +15,8 @@ import (
 type TrustFacts struct {
 	roots    []*snapshot.VirtualMeshRoots
 	clusters []clusterFacts
-	// established are the members that VirtualMeshes have in their stored statuses.
-	established []stored
+	// stored are the statuses of VirtualMeshes that have any.
+	stored []stored
 }
 
 // clusterFacts are about one cluster.
@@ -31,7 +32,7 @@ type clusterFacts struct {
 
 type stored struct {
 	virtualMesh snapshot.Ref
-	meshes      []commonv1.ObjectRef
+	trust       *networkingv1.TrustStatus
 }
 
 // NewTrustFacts reads the facts of an Input.
@@ -48,8 +49,8 @@ func NewTrustFacts(in *snapshot.Input) TrustFacts {
 		})
 	}
 	for _, vm := range in.Management.VirtualMeshes {
-		if trust := vm.Status.Trust; trust != nil && len(trust.Established) > 0 {
-			facts.established = append(facts.established, stored{snapshot.RefOf(snapshot.VirtualMesh, vm), trust.Established})
+		if vm.Status.Trust != nil {
+			facts.stored = append(facts.stored, stored{snapshot.RefOf(snapshot.VirtualMesh, vm), vm.Status.Trust})
 		}
 	}
 	return facts
@@ -61,8 +62,9 @@ func (f TrustFacts) Same(o TrustFacts) bool {
 		slices.EqualFunc(f.clusters, o.clusters, func(a, b clusterFacts) bool {
 			return a.name == b.name && a.agents == b.agents && a.read == b.read && a.synced == b.synced && slices.Equal(a.certificates, b.certificates)
 		}) &&
-		slices.EqualFunc(f.established, o.established, func(a, b stored) bool {
-			return a.virtualMesh == b.virtualMesh && slices.Equal(a.meshes, b.meshes)
+		slices.EqualFunc(f.stored, o.stored, func(a, b stored) bool {
+			return a.virtualMesh == b.virtualMesh && slices.Equal(a.trust.Established, b.trust.Established) &&
+				(len(f.roots) > 0 || reflect.DeepEqual(a.trust, b.trust))
 		})
 }
 
@@ -98,10 +100,16 @@ func (c clusterFacts) certificate(mesh snapshot.Ref) *certificatesv1.IssuedCerti
 
 // wasEstablished reports whether a member has had the common trust before.
 func (f TrustFacts) wasEstablished(vm, mesh snapshot.Ref) bool {
-	for _, s := range f.established {
+	trust := f.storedTrust(vm)
+	return trust != nil && slices.Contains(trust.Established, commonv1.ObjectRef{Name: mesh.Name, Namespace: mesh.Namespace})
+}
+
+// storedTrust is what the status of a VirtualMesh says; nil if it says nothing.
+func (f TrustFacts) storedTrust(vm snapshot.Ref) *networkingv1.TrustStatus {
+	for _, s := range f.stored {
 		if s.virtualMesh == vm {
-			return slices.Contains(s.meshes, commonv1.ObjectRef{Name: mesh.Name, Namespace: mesh.Namespace})
+			return s.trust
 		}
 	}
-	return false
+	return nil
 }

@@ -102,7 +102,7 @@ func pendingIssues(plan *snapshot.VirtualMeshPlan, g *gate) []snapshot.Issue {
 			why = ": " + first.Message
 		}
 		issues = append(issues, snapshot.Warnf(snapshot.TrustPending,
-			"`meshctl trust show "+plan.Ref.Name+"` shows where it stands",
+			"status.trust of the VirtualMesh shows where it stands",
 			"mesh %s does not share its services with %s until they trust each other%s", m.Ref.Name, joinNames(from), why).
 			At("mtlsConfig").On(plan.Ref, m.Ref))
 	}

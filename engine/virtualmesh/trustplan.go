@@ -44,7 +44,7 @@ func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *
 		for _, m := range members {
 			m.keep()
 		}
-		trust.Stage, trust.Message = networkingv1.TrustWaiting, "the root certificates have not been read yet"
+		trust.Stored = facts.storedTrust(plan.Ref)
 	} else {
 		trust.Root, trust.RootsRead = roots.Find(roots.Signs), true
 		t.ask(plan, trust, roots, members)
@@ -221,7 +221,7 @@ func (m *trustee) waitsFor(root *snapshot.Root) string {
 	case m.Report == nil && m.Error != "":
 		return m.Error
 	case m.Report == nil:
-		return fmt.Sprintf("its agent has not answered: check Deployment %s/%s in cluster %s, or install it with `meshctl cluster register %[3]s`", m.facts.agents, AgentName, m.facts.name)
+		return fmt.Sprintf("its agent has not answered: `meshctl agent` has to run for namespace %s of cluster %s", m.facts.agents, m.facts.name)
 	case m.Error != "":
 		return m.Error
 	case m.Signs != root.Fingerprint:
@@ -230,6 +230,3 @@ func (m *trustee) waitsFor(root *snapshot.Root) string {
 		return m.Report.WaitingFor
 	}
 }
-
-// AgentName is the name of the agent's Deployment.
-const AgentName = "meshctl-agent"

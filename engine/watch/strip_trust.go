@@ -19,11 +19,8 @@ func dropClusterStatus(o *multiclusterv1alpha1.KubernetesCluster) {
 	o.Status = multiclusterv1alpha1.KubernetesClusterStatus{Namespace: o.Status.Namespace}
 }
 
-// dropVirtualMeshStatus keeps which members have had the common trust.
+// dropVirtualMeshStatus keeps the trust: which members have had it before and, until the
+// roots have been read, where it stands.
 func dropVirtualMeshStatus(o *networkingv1.VirtualMesh) {
-	var kept *networkingv1.TrustStatus
-	if o.Status.Trust != nil && len(o.Status.Trust.Established) > 0 {
-		kept = &networkingv1.TrustStatus{Established: o.Status.Trust.Established}
-	}
-	o.Status = networkingv1.VirtualMeshStatus{Trust: kept}
+	o.Status = networkingv1.VirtualMeshStatus{Trust: o.Status.Trust}
 }

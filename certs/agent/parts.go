@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/meshctl/meshctl/certs/pki"
+	"github.com/meshctl/meshctl/certs/restart"
+	"github.com/meshctl/meshctl/certs/verify"
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+)
+
+// Parts are the Verifier and the Restarter of a cluster: they see what its control planes sign and its workloads hold, and
+// restart them.
+type Parts struct {
+	// Client of the cluster.
+	Client kubernetes.Interface
+	// Address of a control plane that its pods cannot be asked for, because it runs elsewhere; empty to ask the pods.
+	Address string
+	// TokenFile has the token for the CA of istiod, and ClusterID is the name by which istiod knows the cluster.
+	TokenFile, ClusterID string
+
+	mu     sync.Mutex
+	meshes map[string]*seen
+}
+
+// seen is a mesh with what was seen of it last.
+type seen struct {
+	looker *verify.Looker
+	labels map[string]string
+	last   verify.Result
+	// rollers are by cause; only the last is kept.
+	roller *restart.Roller
+}
+
+// mesh returns what is known of a mesh.
+func (p *Parts) mesh(target *MeshTarget) *seen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.meshes[target.Name]
+	if m == nil || m.looker.Namespace != target.Namespace || !maps.Equal(m.labels, target.Labels) {
+		m = &seen{labels: target.Labels, looker: verify.NewLooker(verify.Options{
+			Client: p.Client, Namespace: target.Namespace, ControlPlane: target.Labels,
+			Address: p.Address, TokenFile: p.TokenFile, ClusterID: p.ClusterID,
+		})}
+		if p.meshes == nil {
+			p.meshes = map[string]*seen{}
+		}
+		p.meshes[target.Name] = m
+	}
+	return m
+}
+
+// Look implements Verifier.
+func (p *Parts) Look(ctx context.Context, target MeshTarget) (MeshState, error) {
+	m := p.mesh(&target)
+	request := verify.Request{
+		Root: target.Root, Bundle: target.Requested, SecretRoots: target.Data[pki.RootCertKey], SecretWritten: target.Written,
+		Earlier: target.Earlier, Skew: target.Skew,
+	}
+	if len(target.Data) > 0 {
+		// One that cannot be read is reported by the decision, and istiod does not start with it.
+		request.Secret, _ = pki.ReadCACerts(target.Data)
+	}
+	if request.Earlier == nil && (target.Signing != nil || len(target.HandedOut) > 0) {
+		request.Earlier = &certificatesv1.TrustReport{Signing: target.Signing, HandedOut: target.HandedOut}
+	}
+	result, err := m.looker.Look(ctx, request)
+	if err != nil {
+		return MeshState{}, err
+	}
+	if result.Blind {
+		return MeshState{}, fmt.Errorf("the control plane in namespace %s could not be asked: %s", target.Namespace, strings.Join(result.Problems, "; "))
+	}
+	m.last = result
+	return MeshState{
+		ControlPlane: result.ControlPlane, Namespaces: result.Namespaces, Trusting: result.Trusting, Presenting: result.Presenting,
+		Trusted: result.Trusted, Presented: result.Presented, Signing: result.Signing, HandedOut: result.HandedOut,
+		Known: result.Known, MultiRoot: result.MultiRoot,
+		NeedsControlPlane: result.NeedsControlPlane != "", NeedsWorkloads: len(result.NeedsWorkloads) > 0,
+	}, nil
+}
+
+// Restart implements Restarter: the control plane, if it has to take up the Secret, and else the workloads that hold
+// things up.
+func (p *Parts) Restart(ctx context.Context, directive *certificatesv1.PodBounceDirective, target MeshTarget, _ MeshState) (
+	status certificatesv1.PodBounceDirectiveStatus, waiting string, err error,
+) {
+	m := p.mesh(&target)
+	pods, err := m.toRestart(ctx)
+	if err != nil {
+		return directive.Status, "", err
+	}
+	plan, err := restart.NewPlan(ctx, p.Client, pods, directive.Spec.PodsToBounce)
+	if err != nil {
+		return directive.Status, "", err
+	}
+	if cause := restart.Cause(target.Data); m.roller == nil || m.roller.Cause != cause {
+		m.roller = &restart.Roller{Client: p.Client, Cause: cause}
+	}
+	step, err := m.roller.Step(ctx, plan)
+	after := directive.DeepCopy()
+	after.Status.ObservedGeneration = directive.Generation
+	for _, c := range step.Restarted {
+		restart.Bounced(after, c)
+	}
+	return after.Status, waitingFor(&step, plan), err
+}
+
+// toRestart are the pods that hold things up.
+func (m *seen) toRestart(ctx context.Context) ([]restart.Pod, error) {
+	var out []restart.Pod
+	if m.last.NeedsControlPlane != "" {
+		controlPlane, _, err := m.looker.Pods(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, pod := range controlPlane {
+			out = append(out, restart.Pod{Namespace: pod.Namespace, Name: pod.Name, Class: restart.ControlPlane})
+		}
+	}
+	for _, pod := range m.last.NeedsWorkloads {
+		class := restart.Workload
+		if pod.Gateway {
+			class = restart.Gateway
+		}
+		out = append(out, restart.Pod{Namespace: pod.Namespace, Name: pod.Name, Class: class})
+	}
+	return out, nil
+}
+
+// waitingFor says what restarts are under way; empty if none are.
+func waitingFor(step *restart.Progress, plan restart.Plan) string {
+	untouched := slices.Concat(plan.Untouched, step.Untouched)
+	switch {
+	case step.Stopped != "":
+		return "restarts have stopped: " + step.Stopped
+	case len(step.Restarted)+len(step.Rolling) > 0:
+		return fmt.Sprintf("restarts are under way: %d started or rolling, %d to come", len(step.Restarted)+len(step.Rolling), step.Pending)
+	case len(untouched) > 0:
+		return fmt.Sprintf("%s must be restarted by its owner: %s", untouched[0].Owner, untouched[0].Reason)
+	}
+	return ""
+}
