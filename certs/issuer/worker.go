@@ -138,15 +138,14 @@ func (w *worker) do(ctx context.Context, j *job) error {
 		return nil
 	}
 	status, refused := w.signAtATime(ctx, j, now)
-	if ctx.Err() != nil {
-		return nil
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	if !equality.Semantic.DeepEqual(status, j.request.Status) {
-		err := w.writer.write(ctx, j.request, status)
-		switch {
-		case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-			return nil // it is gone, or another one now, which will be seen
-		case err != nil:
+		if err := w.writer.write(ctx, j.request, status); err != nil {
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+				err = nil // it is gone, or another one now, which will be seen
+			}
 			return err
 		}
 		w.said(j, refused, status)
