@@ -85,7 +85,7 @@ func needsRestart(r *Replica, req Request, now time.Time) string {
 	same := texts && string(a.BundlePEM) == string(req.SecretRoots) || !texts && a.Bundle.Equal(req.Secret.Roots)
 	subset := a.Bundle.Covers(req.Secret.Roots) || req.Secret.Roots.Covers(a.Bundle)
 	switch {
-	case a.Signer == a.Root:
+	case a.Signer == a.Root && len(a.Bundle.Certificates()) == 1: // one that was put into the Secret hands out other roots, too
 		return fmt.Sprintf("%s signs with a key of its own, and reads the Secret only when it starts", r.Name)
 	case !same && !r.MultiRoot:
 		return fmt.Sprintf("%s takes up other roots only when it starts (ISTIO_MULTIROOT_MESH is not set)", r.Name)

@@ -59,7 +59,7 @@ func TestABadCredentialDoesNotTakeThePlaceOfAGoodOne(t *testing.T) {
 		}), "may not get namespaces/kube-system"},
 		{"a token that may less", withToken(accountToken(t, config, name, "less", false,
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list", "watch"}})),
-			"may not list deployments"},
+			"may not list certificaterequests"},
 	}
 	_, r := run(t, config, name)
 	members, _ := r.state()
