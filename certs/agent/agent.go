@@ -21,6 +21,8 @@ import (
 
 const (
 	defaultResync     = time.Minute
+	// waitingResync is between two looks at a mesh in which something is to happen.
+	waitingResync     = 10 * time.Second
 	defaultLeaveAfter = time.Minute
 	// maxWrites of one mesh in a row. A mesh needs about five; more would be two agents that undo each other's work.
 	maxWrites = 20
@@ -50,6 +52,8 @@ type mesh struct {
 	last *MeshState
 	// said is what was logged last, so that it is logged once.
 	said string
+	// waits: something is to happen that no watch shows.
+	waits bool
 }
 
 // withDefaults checks the options.
@@ -107,6 +111,9 @@ func (a *agent) run(ctx context.Context) error {
 		} else {
 			failures = 0
 		}
+		if a.waits() {
+			pause = min(pause, waitingResync)
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -155,6 +162,16 @@ func (a *agent) pass(ctx context.Context) error {
 	return a.passed(ctx, errors.Join(errs...))
 }
 
+// waits reports whether something is to happen in any mesh.
+func (a *agent) waits() bool {
+	for _, m := range a.meshes {
+		if m.waits {
+			return true
+		}
+	}
+	return false
+}
+
 // passed notes how a pass ended.
 func (a *agent) passed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -198,6 +215,7 @@ func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	m.waits = true
 	f, err := a.observe(ctx, m, certificate)
 	if err != nil {
 		return false, a.report(ctx, certificate, unreadable(certificate, err), err)
@@ -231,6 +249,7 @@ func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
 	if waiting != "" && d.status.Trust != nil && d.status.State != certificatesv1.IssuedCertificateFinished {
 		d.status.Trust.WaitingFor = waiting
 	}
+	m.waits = d.status.State != certificatesv1.IssuedCertificateFinished || d.status.Trust == nil || d.status.Trust.WaitingFor != ""
 	a.say(m, d.status.Error)
 	a.metrics.observe(m.name, d.status)
 	return false, errors.Join(restartErr, a.report(ctx, certificate, d.status, nil))

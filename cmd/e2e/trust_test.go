@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/meshctl/meshctl/certs/pki"
+	"github.com/meshctl/meshctl/certs/verify"
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+)
+
+// sharedTrust joins both meshes with a common root.
+const sharedTrust = `
+apiVersion: networking.mesh.gloo.solo.io/v1
+kind: VirtualMesh
+metadata: {name: virtual-mesh, namespace: gloo-mesh}
+spec:
+  meshes:
+  - {name: istiod-istio-system-cluster-1, namespace: gloo-mesh}
+  - {name: istiod-istio-system-cluster-2, namespace: gloo-mesh}
+  mtlsConfig:
+    autoRestartPods: true
+    shared:
+      rootCertificateAuthority: {generated: {rsaKeySizeBytes: 2048}}
+      intermediateCertOptions: {rsaKeySizeBytes: 2048}
+  federation: {selectors: [{}]}
+`
+
+// TestTrust: two meshes with a root each get a common one, and exchange it for another.
+// Workloads of one can verify those of the other from then on, at every moment.
+func TestTrust(t *testing.T) {
+	t.Parallel()
+	w := newEnvironment(t, withBookinfo)
+	for _, cluster := range []string{"cluster-1", "cluster-2"} {
+		w.must("cluster", "register", cluster, "--remote-context", cluster, "--mgmt-context", "cluster-1")
+	}
+	for _, c := range w.clusters {
+		w.keepIstiod(c)
+		w.startAgent(c)
+	}
+	w.startServe()
+	w.apply("cluster-1", []byte(sharedTrust))
+	first := w.awaitTrust("")
+	w.awaitState("virtualmeshes", "virtual-mesh", "ACCEPTED")
+	require.NoError(t, w.eachOther(t.Context()))
+
+	watched := w.watchTrust()
+	vms := w.dynamic["cluster-1"].Resource(kube.Policies("virtualmeshes")).Namespace(mgmt)
+	_, err := vms.Patch(t.Context(), "virtual-mesh", types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"annotations":{"trust.multicluster.solo.io/rotate":%q}}}`, time.Now().UTC().Format(time.RFC3339)), metav1.PatchOptions{})
+	require.NoError(t, err)
+	second := w.awaitTrust(first)
+	assert.NotEqual(t, first, second)
+	asked := watched()
+	t.Logf("a rotation: the two verified each other %d times", asked)
+	assert.Greater(t, asked, 10)
+}
+
+// keepIstiod is the kubelet of istiod until the test ends.
+func (w *environment) keepIstiod(c *local.Cluster) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Kubelet(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		assert.NoError(w.t, <-ended)
+	})
+}
+
+// startAgent starts `meshctl agent` for a cluster, outside of it.
+func (w *environment) startAgent(c *local.Cluster) {
+	w.t.Helper()
+	log := &sandboxtest.Buffer{}
+	cmd := exec.Command(w.binary, "agent", "--kubeconfig", w.kubeconfig, "--context", c.Name(), "--istiod-address", c.Istiod(),
+		"--token-file", w.istioToken(c), "--cluster-id", c.Name(), "--health-bind", sandboxtest.Address(w.t), "--log-level", "debug")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(w.t, cmd.Start())
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have exited
+		_ = cmd.Wait()
+		if w.t.Failed() {
+			w.t.Logf("meshctl agent of %s:\n%s", c.Name(), log.String())
+		}
+	})
+}
+
+// istioToken is a file with a token for istiod's CA.
+func (w *environment) istioToken(c *local.Cluster) string {
+	w.t.Helper()
+	file := filepath.Join(w.t.TempDir(), "token-"+c.Name())
+	config, err := c.Config()
+	require.NoError(w.t, err)
+	accounts := kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts(mgmt)
+	_, err = accounts.Create(w.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "meshctl-agent"}}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	token, err := accounts.CreateToken(w.t.Context(), "meshctl-agent",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"istio-ca"}}}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	require.NoError(w.t, os.WriteFile(file, []byte(token.Status.Token), 0o600))
+	w.istioTokens[c.Name()] = file
+	return file
+}
+
+// awaitTrust waits until the VirtualMesh has another root than before, and returns it.
+func (w *environment) awaitTrust(before string) (root string) {
+	w.t.Helper()
+	last := ""
+	w.until("the trust is established", func(ctx context.Context) error {
+		vm, err := w.clients["cluster-1"].Get(ctx, kube.Policies("virtualmeshes"), mgmt, "virtual-mesh")
+		if err != nil {
+			return err
+		}
+		root, _ = field(vm, "status", "trust", "root").(string)
+		if now := fmt.Sprint(field(vm, "status", "trust", "stage"), " ", field(vm, "status", "trust", "message")); now != last {
+			w.t.Log(time.Now().Format(time.TimeOnly), now)
+			last = now
+		}
+		if root == before || !strings.HasPrefix(last, "ESTABLISHED") && !strings.Contains(last, "no member uses any other root") {
+			return errors.New(last)
+		}
+		return nil
+	})
+	return root
+}
+
+// watchTrust lets the clusters verify each other all the time. The function that it
+// returns ends that, and says how often it was done.
+func (w *environment) watchTrust() (end func() int) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var running sync.WaitGroup
+	asked := 0
+	running.Go(func() {
+		for ctx.Err() == nil {
+			if err := w.eachOther(ctx); err != nil && ctx.Err() == nil {
+				assert.NoError(w.t, err, time.Now().Format(time.TimeOnly))
+			}
+			asked++
+			select {
+			case <-ctx.Done():
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	})
+	return func() int {
+		cancel()
+		running.Wait()
+		return asked
+	}
+}
+
+// eachOther gets a certificate from each istiod, as a sidecar does, and verifies it with
+// the roots that the other one hands out.
+func (w *environment) eachOther(ctx context.Context) error {
+	answers := make([]*verify.Answer, len(w.clusters))
+	for i, c := range w.clusters {
+		config, err := w.clients[c.Name()].Get(ctx, core("configmaps"), "istio-system", "istio-ca-root-cert")
+		if err != nil {
+			return err
+		}
+		text, _ := field(config, "data", "root-cert.pem").(string)
+		roots, err := pki.ReadBundle([]byte(text))
+		if err != nil {
+			return err
+		}
+		secret, err := w.clients[c.Name()].Get(ctx, core("secrets"), "istio-system", "cacerts")
+		if err != nil {
+			return err
+		}
+		encoded, _ := field(secret, "data", "root-cert.pem").(string)
+		ahead, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			return err
+		}
+		more, err := pki.ReadBundle(ahead)
+		if err != nil {
+			return err
+		}
+		answers[i], err = verify.Ask(ctx, time.Now(), verify.Server{
+			Address: c.Istiod(), Names: []string{"istiod.istio-system.svc"}, Roots: roots.Union(more), TokenFile: w.istioTokens[c.Name()], ClusterID: c.Name(),
+		})
+		if err != nil {
+			if strings.Contains(err.Error(), "connection refused") {
+				return nil // it starts; workloads keep what they have
+			}
+			return fmt.Errorf("%s: %w", c.Name(), err)
+		}
+	}
+	for i, a := range answers {
+		for j, b := range answers {
+			if err := pki.Verify(a.Chain, b.Bundle, time.Now(), pki.Want{Usage: pki.ForWorkload}); err != nil {
+				return fmt.Errorf("a certificate of %s in %s: %w", w.clusters[i].Name(), w.clusters[j].Name(), err)
+			}
+		}
+	}
+	return nil
+}
