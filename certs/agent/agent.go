@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	defaultResync     = time.Minute
+	defaultResync = time.Minute
 	// waitingResync is between two looks at a mesh in which something is to happen.
 	waitingResync     = 10 * time.Second
 	defaultLeaveAfter = time.Minute
