@@ -124,7 +124,7 @@ func look(t *testing.T, c *local.Cluster, server Server, answered *Answer) {
 	assert.Len(t, result.Trusting.Waiting, 2, "%+v", result.Trusting)
 	assert.Equal(t, int32(2), result.Namespaces.Done)
 	assert.Empty(t, result.Problems)
-	assert.False(t, result.MultiRoot)
+	assert.True(t, result.MultiRoot)
 	assert.False(t, result.Blind)
 	before := greeted
 	_, err = looker.Look(t.Context(), request)
