@@ -63,6 +63,7 @@ type use struct{ verb, group, resource string }
 // cluster with the audit log: every permission is used, and no request was denied.
 // Kinds of a mesh that the cluster does not have are only listed.
 func (w *environment) usesAllPermissions() {
+	w.asksForCertificates("cluster-2")
 	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-shift")
 	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-limit")
 	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "productpage")
@@ -72,6 +73,7 @@ func (w *environment) usesAllPermissions() {
 	translated := []schema.GroupVersionResource{
 		kube.Networking("serviceentries"), kube.Networking("gateways"), kube.Networking("virtualservices"),
 		kube.Networking("destinationrules"), kube.Networking("sidecars"), kube.Security("authorizationpolicies"), envoyFilters,
+		certificates("issuedcertificates"), certificates("podbouncedirectives"),
 	}
 	w.until("all translated objects are deleted", func(context.Context) error {
 		for _, cluster := range []string{"cluster-1", "cluster-2"} {

@@ -111,6 +111,7 @@ func (w *environment) resistsTenant() {
 		w.awaitTimeout(timeout)
 	}
 	edit("8s")
+	w.until("routes that waited are written, too", (&soak{environment: w}).differs)
 	before := w.generated()
 	w.until("the tenant may edit", func(ctx context.Context) error { return tenant.ApplyYAML(ctx, []byte(forgeries)) })
 	for _, word := range []string{"ControlPlaneIgnored", "osm-controller", "GatewayIgnored"} {

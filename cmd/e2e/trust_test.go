@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"crypto/elliptic"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -19,6 +21,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -214,4 +218,45 @@ func (w *environment) eachOther(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// asksForCertificates has what is asked of the agent of a cluster written, and a request
+// signed as an agent makes it.
+func (w *environment) asksForCertificates(cluster string) {
+	w.t.Helper()
+	w.apply("cluster-1", []byte(sharedTrust))
+	name := "istiod-istio-system-" + cluster
+	var hosts []string
+	w.until("the agent is asked for a certificate", func(ctx context.Context) error {
+		if _, err := w.clients[cluster].Get(ctx, certificates("podbouncedirectives"), mgmt, name); err != nil {
+			return err
+		}
+		asked, err := w.clients[cluster].Get(ctx, certificates("issuedcertificates"), mgmt, name)
+		if err == nil {
+			hosts, _, err = unstructured.NestedStringSlice(asked.Object, "spec", "hosts")
+		}
+		return err
+	})
+	key, err := pki.NewECDSAKey(rand.Reader, elliptic.P256())
+	require.NoError(w.t, err)
+	csr, err := pki.NewRequest(rand.Reader, key, "Istio", hosts)
+	require.NoError(w.t, err)
+	w.apply(cluster, fmt.Appendf(nil, `
+apiVersion: certificates.mesh.gloo.solo.io/v1
+kind: CertificateRequest
+metadata: {name: %s, namespace: gloo-mesh}
+spec: {certificateSigningRequest: %s}
+`, name, base64.StdEncoding.EncodeToString(csr)))
+	w.until("the request is signed", func(ctx context.Context) error {
+		request, err := w.clients[cluster].Get(ctx, certificates("certificaterequests"), mgmt, name)
+		if err == nil && field(request, "status", "state") != "FINISHED" {
+			err = fmt.Errorf("status: %v", field(request, "status"))
+		}
+		return err
+	})
+	w.delete(cluster, certificates("certificaterequests"), mgmt, name)
+}
+
+func certificates(plural string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "certificates.mesh.gloo.solo.io", Version: "v1", Resource: plural}
 }
