@@ -35,7 +35,7 @@ type seen struct {
 	looker *verify.Looker
 	labels map[string]string
 	last   verify.Result
-	// rollers are by cause; only the last is kept.
+	// roller is that of the last cause.
 	roller *restart.Roller
 }
 

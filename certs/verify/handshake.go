@@ -128,7 +128,7 @@ func (h *handshake) config(version uint16) *tls.Config {
 	}
 }
 
-// Get and Put make a tls.ClientSessionCache, which is told of tickets: a server sends them when it has verified the client.
+// Get and Put make a tls.ClientSessionCache, which receives tickets: a server sends them when it has verified the client.
 func (h *handshake) Get(string) (*tls.ClientSessionState, bool) { return nil, false }
 
 // Put is described at Get.

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,9 +46,15 @@ func (c *Cluster) Kubelet(ctx context.Context) error {
 	}
 }
 
-// isTransient reports that an API server did not answer.
+// isTransient reports that an API server did not answer, or that istiod did not start, as
+// without an API server.
 func isTransient(err error) bool {
 	var status apierrors.APIStatus
+	var path *fs.PathError
+	var link *os.LinkError
+	if errors.As(err, &path) || errors.As(err, &link) {
+		return false
+	}
 	return !errors.As(err, &status) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
@@ -77,12 +84,13 @@ func (c *Cluster) keepIstiod(ctx context.Context, client *kube.Client, mount *mo
 	if newest == "" || newest == *pod {
 		return nil
 	}
-	first := *pod == ""
-	*pod = newest
-	if first {
-		return nil
+	if *pod != "" { // else it is the pod that istiod was started with
+		if err := c.Restart(ctx, Istiod); err != nil {
+			return err
+		}
 	}
-	return c.Restart(ctx, Istiod)
+	*pod = newest
+	return nil
 }
 
 // mount is a folder with the data of a Secret. All of it changes at once, as in a kubelet:
