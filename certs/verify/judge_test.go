@@ -12,8 +12,6 @@ import (
 )
 
 // TestJudge: a mesh whose control plane signs with the old root and hands out both, an hour ago.
-//
-//nolint:funlen // a table
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
