@@ -42,6 +42,9 @@ type istioConfig struct {
 	// may be others which are not known here. See istioMultiRoot.
 	roots       []string
 	remoteRoots bool
+	// isStored says that these are the settings with which the mesh is stored, which do
+	// not have the roots.
+	isStored bool
 }
 
 // istioConfigMapOf is the name of the ConfigMap with the settings of a control plane.
@@ -120,7 +123,7 @@ func (x *Index) lastIstioConfig(mesh, namespace string) (istioConfig, bool) {
 		rootNamespace: cmp.Or(spec.RootNamespace, namespace), trustDomain: spec.TrustDomain, aliases: spec.TrustDomainAliases,
 		// What a variable of the control plane adds, it adds again.
 		peers:    slices.DeleteFunc(slices.Clone(spec.PeerTrustDomains), func(peer string) bool { return peer == discoveryv1.AnyTrustDomain }),
-		smartDNS: spec.SmartDnsProxyingEnabled, remoteRoots: true,
+		smartDNS: spec.SmartDnsProxyingEnabled, isStored: true,
 	}, true
 }
 

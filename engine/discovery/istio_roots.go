@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,9 +42,13 @@ func (x *Index) istioRoots(namespace string, pilot *corev1.Container, config ist
 	if unread != nil {
 		x.reportUnread(*unread, mesh, "so the roots that the mesh trusts are those that are known of it, if any")
 	}
+	var stored []string
+	if last := x.storedMesh(mesh.Name, namespace); last != nil && last.Spec.Istio != nil {
+		stored = last.Spec.Istio.RootFingerprints
+	}
 	if cm == nil {
-		if last := x.storedMesh(mesh.Name, namespace); unread != nil && last != nil && last.Spec.Istio != nil {
-			return last.Spec.Istio.RootFingerprints
+		if unread != nil {
+			return stored
 		}
 		return nil
 	}
@@ -64,7 +69,10 @@ func (x *Index) istioRoots(namespace string, pilot *corev1.Container, config ist
 	if !isSet(pilot, istioMultiRoot) {
 		return sortedSet(roots)
 	}
-	if config.remoteRoots {
+	if config.isStored && !slices.ContainsFunc(roots, func(root string) bool { return !slices.Contains(stored, root) }) {
+		return stored // nothing shows that the others are not what they were
+	}
+	if config.remoteRoots || config.isStored {
 		return nil
 	}
 	for _, text := range config.roots {

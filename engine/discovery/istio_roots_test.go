@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // newRoot makes a self-signed certificate, and its fingerprint.
@@ -102,6 +104,40 @@ func TestRootsOfTheMeshConfig(t *testing.T) {
 		assert.Equal(t, tt.want, got.Meshes[0].Spec.Istio.RootFingerprints, name)
 		assert.Equal(t, strings.HasPrefix(name, "broken"), len(got.Issues) > 0, name)
 	}
+}
+
+// TestRootsWhileTheSettingsAreUnread: istiod's Deployment is made again, and its two
+// ConfigMaps are read one after the other. What is known of the mesh stays, unless its own
+// roots are others now.
+func TestRootsWhileTheSettingsAreUnread(t *testing.T) {
+	t.Parallel()
+	own, isOwn := newRoot(t)
+	other, isOther := newRoot(t)
+	both := []string{isOwn, isOther}
+	slices.Sort(both)
+	b := newCluster("cluster-1")
+	b.istiod(istioDefault).Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: istioMultiRoot, Value: "true"}}
+	b.ConfigMaps[0].Data = map[string]string{istioConfigKey: "caCertificates:\n- pem: |\n    " + strings.ReplaceAll(other, "\n", "\n    ")}
+	roots := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: istioRootsName, Namespace: "istio-system"}, Data: map[string]string{istioRootsKey: own},
+	}
+	b.ConfigMaps = append(b.ConfigMaps, roots)
+	first := Discover(b.Cluster, Options{}).Meshes
+	require.Len(t, first, 1)
+	require.Equal(t, both, first[0].Spec.Istio.RootFingerprints)
+
+	b.Unread = []snapshot.Unread{{Ref: configMapRef("istio"), Reason: "later"}}
+	b.ConfigMaps = []*corev1.ConfigMap{roots}
+	stored := Options{Stored: &snapshot.Management{Namespace: "gloo-mesh", Meshes: first}}
+	got := Discover(b.Cluster, stored).Meshes
+	require.Len(t, got, 1)
+	assert.Equal(t, first[0].Spec, got[0].Spec)
+
+	roots.Data = map[string]string{istioRootsKey: own + other}
+	assert.Equal(t, both, Discover(b.Cluster, stored).Meshes[0].Spec.Istio.RootFingerprints, "all of them are known")
+	third, _ := newRoot(t)
+	roots.Data = map[string]string{istioRootsKey: own + third}
+	assert.Empty(t, Discover(b.Cluster, stored).Meshes[0].Spec.Istio.RootFingerprints, "nobody knows whether the others stayed")
 }
 
 func FuzzFingerprints(f *testing.F) {
