@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshctl/meshctl/certs/pki"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Names of objects and types (behaviour.md, section 6.1).
@@ -18,7 +19,7 @@ const (
 	// FieldManager owns the fields that the agent applies.
 	FieldManager = "meshctl-agent"
 	// LeaseName is the Lease of the agents of a namespace.
-	LeaseName = "meshctl-agent"
+	LeaseName = snapshot.AgentLease
 	// CACertsName is where istiod reads its CA from.
 	CACertsName = "cacerts"
 	// BackupName is the copy of the Secret cacerts that was there before.

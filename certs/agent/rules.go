@@ -1,19 +1,32 @@
 package agent
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/meshctl/meshctl/certs/restart"
+	"github.com/meshctl/meshctl/certs/verify"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
+
+// Account is what a registration gives the agent of its cluster. Image is described there.
+func Account(image string) *registration.Agent {
+	return &registration.Agent{Image: image, OwnRules: OwnRules, MeshRules: MeshRules(), ClusterRules: ClusterRules(), Limits: Limits}
+}
 
 // OwnRules are the rules of the Role in the agent's own namespace. That namespace may be the management plane's, which has the
 // keys of roots and the credentials of clusters as Secrets; so the agent may read only Secrets that have the names of its
 // meshes.
 //
-// Kubernetes cannot restrict create by name: the agent can make Secrets of other names there, which gives it nothing that it
-// does not have, and cannot read or change them afterwards.
+// Kubernetes cannot restrict create by name; Limits does.
 func OwnRules(meshes ...string) []rbacv1.PolicyRule {
 	meshes = sorted(meshes)
 	group := snapshot.IssuedCertificate.Info().Group
@@ -48,4 +61,73 @@ func secretRules(verbs []string, names ...string) []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: names, Verbs: slices.Clone(verbs)},
 	}
+}
+
+// ClusterRules are the rules of the ClusterRole: to see which workloads the meshes have and which roots they are given, and to
+// restart them. What restarts may change is for Limits to say.
+func ClusterRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{verify.RootConfigMap}, Verbs: []string{"list"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: []string{"get", "list", "patch"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: []string{"get"}},
+	}
+}
+
+// Limits are what rules cannot express, for a ValidatingAdmissionPolicy about the agent's account. Without them, who has its
+// credential could run anything as any account: patch a Deployment's image, or have the API server put a token of another
+// ServiceAccount into a Secret that the agent may read.
+func Limits(meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
+	names, err := json.Marshal(sorted(slices.Concat([]string{CACertsName, BackupName}, meshes)))
+	if err != nil {
+		panic(err) // strings can be encoded
+	}
+	writes := func(group string, resources ...string) admissionv1.NamedRuleWithOperations {
+		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources},
+		}}
+	}
+	const secret = "request.resource.resource == 'secrets'"
+	validation := func(expression, message string) admissionv1.Validation {
+		return admissionv1.Validation{Expression: expression, Message: message}
+	}
+	return admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: ptr.To(admissionv1.Fail),
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{
+			writes("", "secrets"), writes("apps", "daemonsets", "deployments", "statefulsets"),
+		}},
+		Validations: []admissionv1.Validation{
+			validation("!("+secret+") || object.metadata.name in "+string(names), "an agent of meshctl writes only the Secrets of its meshes"),
+			validation("!("+secret+") || !object.type.startsWith('kubernetes.io/service-account-token') && !object.type.startsWith('bootstrap.kubernetes.io/')",
+				"an agent of meshctl makes no tokens"),
+			validation(secret+" || "+isRestart(), "an agent of meshctl only restarts workloads: it changes nothing but the annotations that say so"),
+		},
+	}
+}
+
+// isRestart is the CEL expression of a change that only restarts.
+func isRestart() string {
+	same := func(path string, but ...string) string {
+		now, was := "object"+path, "oldObject"+path
+		if len(but) == 0 {
+			return fmt.Sprintf("(has(%[1]s) == has(%[2]s) && (!has(%[1]s) || %[1]s == %[2]s))", now, was)
+		}
+		names, err := json.Marshal(but)
+		if err != nil {
+			panic(err) // strings can be encoded
+		}
+		// Each key but those is in both, with the same value.
+		covers := func(a, b string) string {
+			return fmt.Sprintf("(!has(%[1]s) || %[1]s.all(k, k in %[3]s || has(%[2]s) && k in %[2]s && %[1]s[k] == %[2]s[k]))", a, b, names)
+		}
+		return covers(now, was) + " && " + covers(was, now)
+	}
+	return strings.Join([]string{
+		"request.operation == 'UPDATE'",
+		same(".metadata.labels", restart.CauseLabel), same(".metadata.annotations", restart.WaveAnnotation, appsv1.DeprecatedTemplateGeneration), // which the API server counts
+		same(".metadata.ownerReferences"), same(".metadata.finalizers"),
+		same(".spec", "template"), same(".spec.template", "metadata"), same(".spec.template.metadata", "annotations"),
+		same(".spec.template.metadata.annotations", restart.RestartedAt, restart.CauseAnnotation),
+	}, " && ")
 }

@@ -14,14 +14,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	authenticationv1 "k8s.io/api/authentication/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/pki"
+	"github.com/meshctl/meshctl/certs/restart"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
@@ -29,26 +32,33 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// as is a user with exactly these rules, by namespace.
+// as is a user with exactly these rules, by namespace; those of "" are for all.
 func (c *cluster) as(rules map[string][]rbacv1.PolicyRule) *rest.Config {
 	c.t.Helper()
 	account, err := c.api.CoreV1().ServiceAccounts(c.own).Create(c.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}, metav1.CreateOptions{})
 	require.NoError(c.t, err)
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.own, Name: account.Name}}
 	for namespace, rules := range rules {
 		meta := metav1.ObjectMeta{Name: "agent"}
+		if namespace == "" {
+			meta.Name = c.own
+			_, err := c.api.RbacV1().ClusterRoles().Create(c.t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+			require.NoError(c.t, err)
+			_, err = c.api.RbacV1().ClusterRoleBindings().Create(c.t.Context(), &rbacv1.ClusterRoleBinding{
+				ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}, Subjects: subjects,
+			}, metav1.CreateOptions{})
+			require.NoError(c.t, err)
+			continue
+		}
 		_, err := c.api.RbacV1().Roles(namespace).Create(c.t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
 		require.NoError(c.t, err)
 		_, err = c.api.RbacV1().RoleBindings(namespace).Create(c.t.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "agent"},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.own, Name: account.Name}},
+			Subjects: subjects,
 		}, metav1.CreateOptions{})
 		require.NoError(c.t, err)
 	}
-	request, err := c.api.CoreV1().ServiceAccounts(c.own).CreateToken(c.t.Context(), account.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	require.NoError(c.t, err)
-	config := rest.AnonymousClientConfig(c.admin)
-	config.BearerToken = request.Status.Token
-	return kube.Unlimited(config)
+	return kube.Unlimited(sandboxtest.As(c.t, c.admin, c.own, account.Name))
 }
 
 // recorder notes the requests of an agent and their answers.
@@ -168,6 +178,103 @@ func TestRunsWithItsRules(t *testing.T) {
 		_, err = user.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{})
 		assert.True(t, apierrors.IsForbidden(err), "%s: %v", namespace, err)
 	}
+}
+
+// TestLimits: with its credential, nobody can do more than the agent does: no other change of a workload than a restart, no
+// other Secret, and no token of another account.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	waittest.SkipIfShort(t, "starts an API server")
+	c := newCluster(t, "limits")
+	config := c.as(map[string][]rbacv1.PolicyRule{c.own: OwnRules(testName), c.mesh: MeshRules(), "": ClusterRules()})
+	user := sandboxtest.Clientset(t, config)
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: c.mesh}, Spec: Limits(testName)}
+	policy.Spec.MatchConditions = []admissionv1.MatchCondition{{
+		Name: "agent", Expression: "request.userInfo.username == 'system:serviceaccount:" + c.own + ":agent'"}}
+	admission := c.api.AdmissionregistrationV1()
+	_, err := admission.ValidatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, admission.ValidatingAdmissionPolicyBindings().Delete(context.Background(), c.mesh, metav1.DeleteOptions{}))
+		assert.NoError(t, admission.ValidatingAdmissionPolicies().Delete(context.Background(), c.mesh, metav1.DeleteOptions{}))
+	})
+	_, err = admission.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: c.mesh},
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: c.mesh, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"prometheus.io/scrape": "true"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+	}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
+	meta := metav1.ObjectMeta{Name: "a", Labels: map[string]string{"team": "a"}}
+	_, err = c.api.AppsV1().Deployments(c.mesh).Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	bare := template.DeepCopy()
+	bare.Annotations = nil
+	_, err = c.api.AppsV1().DaemonSets(c.mesh).Create(t.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: *bare}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	patch := func(text string) error {
+		_, err := user.AppsV1().Deployments(c.mesh).Patch(t.Context(), "a", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{})
+		return err
+	}
+	denied := func(err error, message string) bool {
+		return apierrors.IsInvalid(err) && strings.Contains(err.Error(), message)
+	}
+	create := func(namespace, name string, secretType corev1.SecretType) error {
+		_, err := user.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}}, Type: secretType,
+		}, metav1.CreateOptions{})
+		return err
+	}
+	waittest.Until(t, "the policy is in force", func() bool {
+		return denied(create(c.mesh, fmt.Sprint("early-", time.Now().UnixNano()), corev1.SecretTypeOpaque), "only the Secrets of its meshes")
+	})
+
+	for _, change := range []string{
+		`{"spec":{"replicas":7}}`,
+		`{"spec":{"paused":true}}`,
+		`{"spec":{"template":{"spec":{"serviceAccountName":"admin"}}}}`,
+		`{"spec":{"template":{"spec":{"containers":[{"name":"a","image":"evil"}]}}}}`,
+		`{"spec":{"template":{"spec":{"containers":[{"name":"b","image":"evil"}]}}}}`,
+		`{"spec":{"template":{"metadata":{"labels":{"b":"b"}}}}}`,
+		`{"spec":{"template":{"metadata":{"annotations":{"sidecar.istio.io/proxyImage":"evil"}}}}}`,
+		`{"spec":{"template":{"metadata":{"annotations":{"prometheus.io/scrape":null}}}}}`,
+		`{"spec":{"template":{"metadata":{"annotations":{"prometheus.io/scrape":"false"}}}}}`,
+		`{"metadata":{"labels":{"team":null}}}`,
+		`{"metadata":{"labels":{"team":"b"}}}`,
+		`{"metadata":{"annotations":{"a":"b"}}}`,
+		`{"metadata":{"finalizers":["a.example/b"]}}`,
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"a"}]}}`,
+	} {
+		err := patch(change)
+		assert.True(t, denied(err, "only restarts workloads"), "%s: %v", change, err)
+	}
+	roller := &restart.Roller{Client: user, Cause: "because"}
+	for _, kind := range []string{"Deployment", "DaemonSet"} {
+		controller := restart.Controller{Kind: kind, Namespace: c.mesh, Name: "a"}
+		_, err := roller.Step(t.Context(), restart.Plan{Controllers: []restart.Controller{controller}})
+		// The DaemonSet waits for the Deployment, which never becomes ready here; so it is restarted with another cause.
+		require.NoError(t, err)
+		roller.Cause = "so"
+	}
+	restarted, err := c.api.AppsV1().Deployments(c.mesh).Get(t.Context(), "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.NotEmpty(t, restarted.Spec.Template.Annotations[restart.RestartedAt])
+	rolled, err := c.api.AppsV1().DaemonSets(c.mesh).Get(t.Context(), "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.NotEmpty(t, rolled.Spec.Template.Annotations[restart.RestartedAt])
+
+	assert.True(t, denied(create(c.mesh, "other", corev1.SecretTypeOpaque), "only the Secrets of its meshes"))
+	assert.True(t, denied(create(c.mesh, CACertsName, corev1.SecretTypeServiceAccountToken), "makes no tokens"))
+	assert.NoError(t, create(c.mesh, CACertsName, IssuedType))
+	assert.NoError(t, create(c.own, testName, KeyType))
+	_, err = c.api.CoreV1().Secrets(c.mesh).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "others"}}, metav1.CreateOptions{})
+	assert.NoError(t, err, "others are not concerned")
 }
 
 func keysOf(m map[string]int) string {

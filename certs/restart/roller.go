@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// restartedAt is kubectl's annotation in a template.
-	restartedAt = "kubectl.kubernetes.io/restartedAt"
+	// RestartedAt is kubectl's annotation in a template.
+	RestartedAt = "kubectl.kubernetes.io/restartedAt"
 	// CauseAnnotation is beside it, and says what for.
 	CauseAnnotation = "certificates.mesh.gloo.solo.io/restart-cause"
 	// CauseLabel is on the controller, so that those which roll are found.
 	CauseLabel = CauseAnnotation
-	// waveAnnotation is on the controller: with which others it rolls.
-	waveAnnotation = "certificates.mesh.gloo.solo.io/restart-wave"
+	// WaveAnnotation is on the controller: with which others it rolls.
+	WaveAnnotation = "certificates.mesh.gloo.solo.io/restart-wave"
 )
 
 const (
@@ -85,7 +85,7 @@ func (r *Roller) Step(ctx context.Context, plan Plan) (Progress, error) {
 		if one.complete() {
 			continue
 		}
-		under[one.id()] = one.meta.Annotations[waveAnnotation]
+		under[one.id()] = one.meta.Annotations[WaveAnnotation]
 		p.Rolling = append(p.Rolling, one.id()+": "+one.counts())
 		if why := r.stuck(one); why != "" && p.Stopped == "" {
 			p.Stopped = why
@@ -184,10 +184,10 @@ func (r *Roller) start(ctx context.Context, pending []pendingOne, under map[stri
 func (r *Roller) restart(ctx context.Context, one *pendingOne) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
-			"resourceVersion": one.version, "labels": map[string]string{CauseLabel: r.Cause}, "annotations": map[string]string{waveAnnotation: one.wave()},
+			"resourceVersion": one.version, "labels": map[string]string{CauseLabel: r.Cause}, "annotations": map[string]string{WaveAnnotation: one.wave()},
 		},
 		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-			restartedAt: r.now().UTC().Format(time.RFC3339), CauseAnnotation: r.Cause,
+			RestartedAt: r.now().UTC().Format(time.RFC3339), CauseAnnotation: r.Cause,
 		}}}},
 	})
 	if err != nil {

@@ -150,7 +150,7 @@ func (s *Server) explain(err, refused error) error {
 	object := "istiod " + s.Address
 	switch {
 	case refused != nil && pki.ReasonOf(refused) == pki.UnknownRoot:
-		return fmt.Errorf("%s: %w; it may not have written its root to the ConfigMap %s yet, or is not the istiod of this mesh", object, refused, rootConfigMap)
+		return fmt.Errorf("%s: %w; it may not have written its root to the ConfigMap %s yet, or is not the istiod of this mesh", object, refused, RootConfigMap)
 	case refused != nil:
 		return fmt.Errorf("%s: %w", object, refused)
 	case code == codes.Unauthenticated:

@@ -39,7 +39,7 @@ func TestAskIstiod(t *testing.T) {
 	}
 	var roots pki.Bundle
 	waittest.NoError(t, "istiod writes its root", func() error {
-		m, err := api.CoreV1().ConfigMaps("istio-system").Get(t.Context(), rootConfigMap, metav1.GetOptions{})
+		m, err := api.CoreV1().ConfigMaps("istio-system").Get(t.Context(), RootConfigMap, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

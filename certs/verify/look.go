@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// rootConfigMap is where istiod writes the roots in each namespace, under the key pki.RootCertKey.
-	rootConfigMap = "istio-ca-root-cert"
+	// RootConfigMap is where istiod writes the roots in each namespace, under the key pki.RootCertKey.
+	RootConfigMap = "istio-ca-root-cert"
 	istiodPort    = "15012"
 	pageSize      = 500
 	// maxGreetings at once, and how long all of them may take. Those that were not made in time are made by the next look.
@@ -42,7 +43,7 @@ type Options struct {
 	Address string
 	// Hosts are names of the control plane in the CA_ADDR of proxies, beside istiod[-REVISION].NAMESPACE.svc.
 	Hosts []string
-	// TokenFile and ClusterID are described at Server.
+	// TokenFile and ClusterID are described at Server. If ClusterID is empty, it is what the pods of the control plane have.
 	TokenFile, ClusterID string
 	// Now is the clock.
 	Now func() time.Time
@@ -150,11 +151,11 @@ func (l *Looker) pods(ctx context.Context) (replicas []Replica, workloads []Work
 // roots reads the ConfigMaps with the roots; one that cannot be read has none.
 func (l *Looker) roots(ctx context.Context) (map[string]pki.Bundle, error) {
 	out := map[string]pki.Bundle{}
-	options := metav1.ListOptions{FieldSelector: "metadata.name=" + rootConfigMap, Limit: pageSize}
+	options := metav1.ListOptions{FieldSelector: "metadata.name=" + RootConfigMap, Limit: pageSize}
 	for {
 		page, err := l.Client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
-			return nil, fmt.Errorf("ConfigMaps %s: %w; permission to list them in all namespaces is needed", rootConfigMap, err)
+			return nil, fmt.Errorf("ConfigMaps %s: %w; permission to list them in all namespaces is needed", RootConfigMap, err)
 		}
 		for i := range page.Items {
 			if bundle, err := pki.ReadBundle([]byte(page.Items[i].Data[pki.RootCertKey])); err == nil {
@@ -172,7 +173,7 @@ func (l *Looker) ask(ctx context.Context, replicas []Replica, roots pki.Bundle) 
 	if l.Address != "" {
 		outside := Replica{Name: l.Address, MultiRoot: multiRoot(replicas)}
 		if len(replicas) == 1 {
-			outside.Started = replicas[0].Started
+			outside.Started, outside.clusterID = replicas[0].Started, replicas[0].clusterID
 		}
 		replicas = []Replica{outside}
 	}
@@ -192,7 +193,7 @@ func (l *Looker) ask(ctx context.Context, replicas []Replica, roots pki.Bundle) 
 }
 
 func (l *Looker) server(r *Replica, roots pki.Bundle) Server {
-	s := Server{Address: l.Address, Roots: roots, TokenFile: l.TokenFile, ClusterID: l.ClusterID}
+	s := Server{Address: l.Address, Roots: roots, TokenFile: l.TokenFile, ClusterID: cmp.Or(l.ClusterID, r.clusterID, defaultClusterID)}
 	name := "istiod." + l.Namespace + ".svc"
 	if r.revision != "" && r.revision != defaultRevision {
 		s.Names = append(s.Names, "istiod-"+r.revision+"."+l.Namespace+".svc")

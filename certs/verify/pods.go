@@ -19,9 +19,11 @@ const (
 	secretTTL        = "SECRET_TTL"
 	dynamicProxy     = "PROXY_CONFIG_XDS_AGENT"
 	multiRootMesh    = "ISTIO_MULTIROOT_MESH"
+	clusterID        = "CLUSTER_ID"
 	revisionLabel    = "istio.io/rev"
 	excludedPorts    = "traffic.sidecar.istio.io/excludeInboundPorts"
 	defaultRevision  = "default"
+	defaultClusterID = "Kubernetes" // pilot/pkg/features, ClusterName
 )
 
 // defaultTTL is the life of certificates if SECRET_TTL is not set (pilot-agent's default).
@@ -49,6 +51,7 @@ func newReplica(pod *corev1.Pod) Replica {
 	if c, _ := container(pod, controlContainer); c != nil {
 		value, _ := environment(c, multiRootMesh)
 		r.MultiRoot, _ = strconv.ParseBool(value)
+		r.clusterID, _ = environment(c, clusterID)
 	}
 	return r
 }

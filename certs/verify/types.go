@@ -53,8 +53,9 @@ type Replica struct {
 	// Err says why there is no Answer.
 	Err error
 
-	ip       string
-	revision string
+	ip        string
+	revision  string
+	clusterID string
 }
 
 // Workload is a pod with a proxy of the mesh.

@@ -88,7 +88,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.HealthBind, "health-bind", agent.DefaultHealthBind, "`address` of the metrics and health endpoints; empty disables them")
 	flags.StringVar(&opts.IstiodAddress, "istiod-address", "", "`address` of istiod's CA, for a control plane outside of the cluster")
 	flags.StringVar(&opts.TokenFile, "token-file", DefaultTokenFile, "`file` with the token for istiod's CA")
-	flags.StringVar(&opts.ClusterID, "cluster-id", "Kubernetes", "`name` by which istiod knows the cluster: its CLUSTER_ID")
+	flags.StringVar(&opts.ClusterID, "cluster-id", "", "`name` by which istiod knows the cluster (default: CLUSTER_ID in istiod's pod, else Kubernetes)")
 	opts.Log.AddFlags(cmd)
 	return cmd
 }

@@ -16,7 +16,7 @@ import (
 
 func TestNewCmd(t *testing.T) {
 	t.Parallel()
-	defaults := Options{Version: "dev", Namespace: "gloo-mesh", HealthBind: "127.0.0.1:9093", TokenFile: DefaultTokenFile, ClusterID: "Kubernetes",
+	defaults := Options{Version: "dev", Namespace: "gloo-mesh", HealthBind: "127.0.0.1:9093", TokenFile: DefaultTokenFile,
 		Log: cmdutil.LogFlags{Level: "info", Format: "auto"}}
 	cases := map[string]struct {
 		change      func(*Options)

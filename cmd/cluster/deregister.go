@@ -26,6 +26,10 @@ objects on the cluster, meshctl's account and permissions there, and the
 objects discovered in it. The resource types of
 certificates.mesh.gloo.solo.io stay on the cluster: others may use them.
 
+If a mesh of the cluster has certificates of a VirtualMesh, the command waits
+until the agent of the cluster has given it back those that it had before. The
+certificates would expire otherwise: nobody renews them any more.
+
 Without --remote-context, the stored credential is used. It can remove the
 objects that meshctl wrote, but not its own permissions; this requires your
 permissions.
@@ -78,6 +82,7 @@ func deregisterRun(ctx context.Context, opts *DeregisterOptions) error {
 		Name: opts.Name, MgmtConfig: mgmt, MgmtContext: opts.context, MgmtNamespace: opts.namespace,
 		RemoteContext: opts.RemoteContext, RemoteNamespace: opts.RemoteNamespace,
 		Force: opts.Force, UserAgent: opts.userAgent(),
+		Progress: func(text string) { say(opts.Streams, "%s", text) },
 	}
 	where := "stored credential"
 	if opts.RemoteContext != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/certs/agent"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/engine/cluster"
@@ -30,6 +31,7 @@ type RegisterOptions struct {
 	ClusterDomain    string
 	APIServerAddress string
 	TokenTTL         time.Duration
+	AgentImage       string
 	Renew            bool
 }
 
@@ -60,6 +62,12 @@ in a backup, usable for longer. Who steals the Secret and uses it in time can
 renew the token as serve does, until the cluster is deregistered. API servers
 accept 10m and more, and may grant less, as their flag
 --service-account-max-token-expiration says; the command says so then.
+
+For "meshctl agent", which gives the meshes of the cluster the certificates of
+their VirtualMesh, the command creates an account with the permissions that it
+needs, and a ValidatingAdmissionPolicy that limits what it may write. With
+--agent-image, it also creates its Deployment, from an image of meshctl. It is
+enough to say that once: later registrations keep the Deployment.
 
 With --renew, the command registers again, as they were, all clusters whose
 credential is expired, refused or broken. It finds the contexts of the
@@ -111,6 +119,7 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 	flags.StringVar(&opts.ClusterDomain, "cluster-domain", "cluster.local", "DNS `suffix` of the cluster's Services")
 	flags.StringVar(&opts.APIServerAddress, "api-server-address", "", "address of the API server as seen by the management plane, as `HOST[:PORT]`")
 	flags.DurationVar(&opts.TokenTTL, "token-ttl", 0, "`lifetime` of the credential, such as 168h (default: as registered before, else 24h)")
+	flags.StringVar(&opts.AgentImage, "agent-image", "", "`image` of meshctl with which to run its agent on the cluster (default: as registered before, else none)")
 	flags.BoolVar(&opts.Renew, "renew", false, "register again all clusters whose credential is expired or refused")
 	opts.Flags.AddFlags(cmd)
 	opts.completeContexts(cmd, "remote-context")
@@ -125,7 +134,7 @@ func (o *RegisterOptions) asks() bool {
 // complete rejects invalid values, and missing ones where nobody can be asked.
 func (o *RegisterOptions) complete(cmd *cobra.Command) error {
 	if o.Renew {
-		for _, flag := range []string{"remote-context", "remote-namespace", "cluster-domain", "api-server-address", "token-ttl"} {
+		for _, flag := range []string{"remote-context", "remote-namespace", "cluster-domain", "api-server-address", "token-ttl", "agent-image"} {
 			if cmd.Flags().Changed(flag) {
 				return cmdutil.FlagErrorf("--renew registers clusters as they were; it does not go with --%s", flag)
 			}
@@ -185,6 +194,7 @@ func (o *RegisterOptions) options(remote, mgmt *rest.Config) registration.Option
 		RemoteContext: o.RemoteContext, MgmtContext: o.context,
 		MgmtNamespace: o.namespace, RemoteNamespace: o.RemoteNamespace,
 		ClusterDomain: o.ClusterDomain, APIServerAddress: o.APIServerAddress, TokenTTL: o.TokenTTL,
+		Agent: agent.Account(o.AgentImage),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/meshctl/meshctl/certs/agent"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/registration"
 )
@@ -21,7 +22,7 @@ func renewRun(ctx context.Context, opts *RegisterOptions) error {
 		return err
 	}
 	done, err := registration.Renew(ctx, registration.RenewOptions{
-		MgmtConfig: mgmt, MgmtContext: opts.context, MgmtNamespace: opts.namespace, Contexts: contexts, UserAgent: opts.userAgent(),
+		MgmtConfig: mgmt, MgmtContext: opts.context, MgmtNamespace: opts.namespace, Contexts: contexts, UserAgent: opts.userAgent(), Agent: agent.Account(""),
 	})
 	if err != nil {
 		return typed(err)

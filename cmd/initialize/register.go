@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshctl/meshctl/certs/agent"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
@@ -83,6 +84,7 @@ func (r *run) registrations(members []wizards.Member) ([]registration.Options, e
 		}
 		out = append(out, registration.Options{
 			Name: m.Name, RemoteConfig: remote, MgmtConfig: r.config, RemoteContext: m.Context, MgmtContext: r.mgmt.Name, MgmtNamespace: r.MgmtNamespace,
+			Agent: agent.Account(""),
 		})
 	}
 	return out, nil

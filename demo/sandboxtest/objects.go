@@ -55,6 +55,16 @@ func Secret(t testing.TB, config *rest.Config, namespace, name string) *corev1.S
 	return secret
 }
 
+// As returns a configuration with a token of a ServiceAccount, which must exist.
+func As(t testing.TB, config *rest.Config, namespace, account string) *rest.Config {
+	t.Helper()
+	request, err := Clientset(t, config).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	user := rest.AnonymousClientConfig(config)
+	user.BearerToken = request.Status.Token
+	return user
+}
+
 // UserInfo returns the user that the API server sees in the configuration.
 func UserInfo(t testing.TB, config *rest.Config) authenticationv1.UserInfo {
 	t.Helper()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +32,10 @@ func rbacResource(plural, kind string) resource {
 	return resource{schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: plural}, kind}
 }
 
+func admissionResource(plural, kind string) resource {
+	return resource{admissionv1.SchemeGroupVersion.WithResource(plural), kind}
+}
+
 // The types that registration writes; read-only.
 var (
 	namespaces          = coreResource("namespaces", "Namespace")
@@ -42,6 +48,7 @@ var (
 	roleBindings        = rbacResource("rolebindings", "RoleBinding")
 	crdResource         = resource{schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "CustomResourceDefinition"}
+	leases             = resource{coordinationv1.SchemeGroupVersion.WithResource("leases"), "Lease"}
 	kubernetesClusters = kindResource(snapshot.KubernetesCluster)
 )
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // stored connects to a cluster with the credential in its Secret, and proves
@@ -61,30 +62,50 @@ func (d *deregistration) remoteAccess() []access {
 	for _, k := range translatedKinds() {
 		wanted = append(wanted, kindResource(k).access("", "").each("list", "delete")...)
 	}
-	bindings, rest := d.accessObjects()
-	for _, o := range slices.Concat(bindings, rest) {
+	bindings, after := d.accessObjects()
+	for _, o := range slices.Concat(bindings, after) {
 		wanted = append(wanted, o.access(o.namespace, o.name).each("get", "delete")...)
 	}
 	for _, r := range []resource{roleBindings, roles} {
 		wanted = append(wanted, r.access("", "").each("list")...)
-		wanted = append(wanted, r.access("", SettingsRoleName(d.Name, d.plane.ID)).each("get", "delete")...)
+		for _, name := range []string{SettingsRoleName(d.Name, d.plane.ID), AgentName(d.plane.ID)} {
+			wanted = append(wanted, r.access("", name).each("get", "delete")...)
+		}
 	}
+	rights, rest := d.agentObjects()
+	for _, o := range slices.Concat(rights, rest) {
+		wanted = append(wanted, o.access(o.namespace, o.name).each("get", "delete")...)
+	}
+	for _, r := range []resource{certificateRequests, issuedCertificates} {
+		wanted = append(wanted, r.access(d.RemoteNamespace, "").each("list")...)
+	}
+	wanted = append(wanted, leases.access(d.RemoteNamespace, snapshot.AgentLease).each("get", "delete")...)
 	return append(wanted, clusterRoleBindings.access("", "").each("list")...)
 }
 
 // clean removes from the cluster what was written there, and what gave access.
-// Access goes first: whatever still runs cannot write behind our back. With
-// Force, a step that fails does not keep the others from being done.
+// Access goes first: whatever still runs cannot write behind our back. But the agent
+// has work to do. With Force, a step that fails does not keep the others from being done.
 func (d *deregistration) clean(ctx context.Context) error {
 	bindings, rest := d.accessObjects()
-	steps := make([]func(context.Context) error, 0, len(bindings)+len(rest)+3)
-	for _, o := range bindings {
-		steps = append(steps, func(ctx context.Context) error { return d.remove(ctx, o) })
+	agentRights, agentRest := d.agentObjects()
+	var steps []func(context.Context) error
+	remove := func(objects []*object) {
+		for _, o := range objects {
+			steps = append(steps, func(ctx context.Context) error { return d.remove(ctx, o) })
+		}
 	}
-	steps = append(steps, d.removeSettingsAccess, d.collectTranslated)
-	for _, o := range rest {
-		steps = append(steps, func(ctx context.Context) error { return d.remove(ctx, o) })
+	removeRoles := func(name string) {
+		steps = append(steps, func(ctx context.Context) error { return d.removeRoles(ctx, name) })
 	}
+	remove(bindings)
+	removeRoles(SettingsRoleName(d.Name, d.plane.ID))
+	steps = append(steps, d.collectTranslated, d.awaitAgent)
+	removeRoles(AgentName(d.plane.ID))
+	remove(agentRights)
+	remove(agentRest)
+	steps = append(steps, d.removeAgentLease)
+	remove(rest)
 	steps = append(steps, d.removeNamespace)
 	var failed []error
 	for _, step := range steps {

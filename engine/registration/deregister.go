@@ -40,6 +40,10 @@ type DeregisterOptions struct {
 	Timeout time.Duration
 	// ServeWait bounds the wait for a running serve; DefaultServeWait if zero.
 	ServeWait time.Duration
+	// AgentWait bounds the wait for the cluster's agent; DefaultAgentWait if zero.
+	AgentWait time.Duration
+	// Progress gets a sentence for each long wait; nil for none.
+	Progress func(string)
 	// UserAgent is shown to other clusters.
 	UserAgent string
 }
@@ -74,6 +78,7 @@ func Deregister(ctx context.Context, options DeregisterOptions) (Report, error) 
 	orDefault(&d.MgmtNamespace, cluster.DefaultNamespace)
 	d.Timeout = cmp.Or(d.Timeout, DefaultTimeout)
 	d.ServeWait = cmp.Or(d.ServeWait, DefaultServeWait)
+	d.AgentWait = cmp.Or(d.AgentWait, DefaultAgentWait)
 	if err := CheckName(d.Name); err != nil {
 		return Report{}, err
 	}

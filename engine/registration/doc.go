@@ -21,6 +21,8 @@
 //	settings.go    access to the settings of meshes, in their namespaces
 //	management.go  objects on the management cluster
 //	crds.go        installing and upgrading the custom resource types
+//	agent.go       the account of the cluster's agent, and what limits it
+//	agentdeployment.go  its Deployment
 //	inspect.go     the same checks alone, for wizards
 //	renew.go       registering again all clusters whose credential is not good
 //
@@ -28,6 +30,7 @@
 //
 //	deregister.go  the order of the removals
 //	clean.go       removing what is on the cluster
+//	agentremove.go  waiting for the agent, and removing it
 //	collect.go     deleting all objects with a label
 //	elsewhere.go   objects in other clusters that refer to the cluster
 //	leftovers.go   the record of what is not removed yet, or could not be

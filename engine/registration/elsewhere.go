@@ -18,12 +18,8 @@ import (
 
 // serving reports whether a serve holds the lease and has renewed it lately.
 func (d *deregistration) serving(ctx context.Context) bool {
-	lease, err := d.management.clientset.CoordinationV1().Leases(d.MgmtNamespace).Get(ctx, cluster.LeaseName, metav1.GetOptions{})
-	if err != nil || lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil ||
-		lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-		return false
-	}
-	return time.Since(lease.Spec.RenewTime.Time) < 2*time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
+	held, err := d.management.isHeld(ctx, d.MgmtNamespace, cluster.LeaseName)
+	return err == nil && held
 }
 
 // elsewhere looks in the other clusters for objects that refer to this one. It

@@ -122,7 +122,7 @@ func TestDeregisterDiesAtAnyWrite(t *testing.T) {
 	writes := atEachWrite(t, func(k *killer) error {
 		// Not the default namespace: only the registration knows it.
 		_, err := registration.Register(t.Context(), registration.Options{
-			Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, RemoteNamespace: "mesh-agent"})
+			Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, RemoteNamespace: "mesh-agent", Agent: anAgent("meshctl")})
 		require.NoError(t, err)
 		put(t, remote, snapshot.VirtualService, "default", "ours", translated, nil)
 		put(t, remote, snapshot.ServiceEntry, "default", "ours", translated, nil)
@@ -157,7 +157,7 @@ func TestRegisterDiesAtAnyWrite(t *testing.T) {
 	t.Parallel()
 	management, remote := pair(t)
 	remoteBefore := withTypes(names(inventory(t, remote)))
-	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, RemoteNamespace: "mesh-agent"}
+	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, RemoteNamespace: "mesh-agent", Agent: anAgent("meshctl")}
 	deregister := func() {
 		t.Helper()
 		_, err := registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management})

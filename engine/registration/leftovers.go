@@ -13,6 +13,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Keys of the record of leftovers.
@@ -29,19 +30,29 @@ func (d *deregistration) commands() []string {
 	}
 	var out []string
 	bindings, rest := d.accessObjects()
-	for _, o := range bindings {
-		out = append(out, kubectl+" delete "+kubectlName(o))
+	agentRights, agentRest := d.agentObjects()
+	remove := func(objects []*object) {
+		for _, o := range objects {
+			out = append(out, kubectl+" delete "+kubectlName(o))
+		}
 	}
-	out = append(out, fmt.Sprintf("%s delete rolebindings,roles --all-namespaces --field-selector metadata.name=%s", kubectl, SettingsRoleName(d.Name, d.plane.ID)))
+	removeRoles := func(name string) {
+		out = append(out, fmt.Sprintf("%s delete rolebindings,roles --all-namespaces --field-selector metadata.name=%s", kubectl, name))
+	}
+	remove(bindings)
+	removeRoles(SettingsRoleName(d.Name, d.plane.ID))
 	for _, k := range translatedKinds() {
 		r := kindResource(k)
 		for _, selector := range translatedSelectors(d.plane, d.Name) {
 			out = append(out, fmt.Sprintf("%s delete %s.%s --all-namespaces --selector '%s'", kubectl, r.Resource, r.Group, selector))
 		}
 	}
-	for _, o := range slices.Backward(rest) {
-		out = append(out, kubectl+" delete "+kubectlName(o))
-	}
+	removeRoles(AgentName(d.plane.ID))
+	remove(agentRights)
+	remove(agentRest)
+	remove([]*object{{resource: leases, namespace: d.RemoteNamespace, name: snapshot.AgentLease}})
+	slices.Reverse(rest)
+	remove(rest)
 	return out
 }
 

@@ -58,5 +58,8 @@ func SettingsRoleName(cluster, planeID string) string {
 	return cluster + "-gloomesh-mesh-settings-" + planeID
 }
 
+// AgentName is the account of a management plane's agent on a cluster, and all else that it has.
+func AgentName(planeID string) string { return "meshctl-agent-" + planeID }
+
 // LeftoverName is the ConfigMap that records what a forced deregistration left.
 func LeftoverName(cluster string) string { return cluster + "-leftovers" }

@@ -34,6 +34,8 @@ type Options struct {
 	// TokenTTL is the lifetime to ask for, now and at each renewal; if zero, that with
 	// which the cluster was registered before, or else DefaultTokenTTL.
 	TokenTTL time.Duration
+	// Agent is what the cluster's agent gets; nil for nothing.
+	Agent *Agent
 	// Timeout bounds each server's first answer; DefaultTimeout if zero.
 	Timeout time.Duration
 	// Clock tells when a token is due; the real one if nil.

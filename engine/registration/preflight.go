@@ -36,6 +36,9 @@ func (r *registration) preflight(ctx context.Context) error {
 	if err := r.lookAtMeshes(ctx); err != nil {
 		return err
 	}
+	if err := r.lookAtAgent(ctx); err != nil {
+		return err
+	}
 	if err := both(
 		func() error { return r.management.require(ctx, r.managementAccess()) },
 		func() error { return r.remoteMayWrite(ctx) },
@@ -118,6 +121,9 @@ func (r *registration) managementAccess() []access {
 	wanted = append(wanted, applyVerbs(kubernetesClusters.access(r.MgmtNamespace, r.Name))...)
 	wanted = append(wanted, kubernetesClusters.access(r.MgmtNamespace, "").each("list")...)
 	wanted = append(wanted, settings.access("", "").each("list")...)
+	if r.Agent != nil {
+		wanted = append(wanted, meshes.access(r.MgmtNamespace, "").each("list")...)
+	}
 	status := kubernetesClusters.access(r.MgmtNamespace, r.Name)
 	status.resource += "/status"
 	wanted = append(wanted, status.each("patch")...)
@@ -161,6 +167,11 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 		}
 		grants = append(grants, more...)
 	}
+	agent, err := r.agentGrants(ctx)
+	if err != nil {
+		return err
+	}
+	grants = append(grants, agent...)
 	return r.remote.require(ctx, append(wanted, grants...))
 }
 

@@ -31,8 +31,10 @@ type registration struct {
 	leftovers bool
 	// lifetime is with what the tokens of the cluster are renewed already; zero if unknown.
 	lifetime time.Duration
-	// meshNamespaces are those with a control plane, ascending.
-	meshNamespaces []string
+	// meshNamespaces are those with a control plane, and meshNames the Meshes, ascending.
+	meshNamespaces, meshNames []string
+	// agentImage is that of the agent that runs; empty if none does.
+	agentImage string
 
 	report Report
 }

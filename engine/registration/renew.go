@@ -37,6 +37,8 @@ type RenewOptions struct {
 	MgmtNamespace string
 	// Contexts are tried in this order; which cluster is whose is asked of the servers.
 	Contexts []Context
+	// Agent is what the agents of the clusters get; nil for nothing.
+	Agent *Agent
 	// Timeout bounds each server's first answer; DefaultTimeout if zero.
 	Timeout time.Duration
 	// UserAgent is shown to the clusters.
@@ -189,7 +191,8 @@ func (r *renewing) renew(ctx context.Context, status *ClusterStatus) Renewal {
 // options are those with which the cluster was registered.
 func (r *renewing) options(kc *multiclusterv1alpha1.KubernetesCluster, c Context, health snapshot.Health) Options {
 	o := Options{
-		Name: kc.Name, RemoteConfig: c.Config, MgmtConfig: r.MgmtConfig, RemoteContext: c.Name, MgmtContext: r.MgmtContext,
+		Agent: r.Agent,
+		Name:  kc.Name, RemoteConfig: c.Config, MgmtConfig: r.MgmtConfig, RemoteContext: c.Name, MgmtContext: r.MgmtContext,
 		MgmtNamespace: r.MgmtNamespace, RemoteNamespace: kc.Status.Namespace, ClusterDomain: kc.Spec.ClusterDomain, Timeout: r.Timeout,
 	}
 	// What an invalid Secret leads to is not to be kept.

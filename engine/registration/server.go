@@ -25,8 +25,8 @@ import (
 const DefaultTimeout = 10 * time.Second
 
 // oldest is the first Kubernetes version with everything that is used here:
-// CRD validation rules and SelfSubjectReview are the youngest.
-var oldest = version.MustParseGeneric("1.29.0")
+// ValidatingAdmissionPolicies are the youngest.
+var oldest = version.MustParseGeneric("1.30.0")
 
 // server is one API server as a caller's credential sees it.
 type server struct {

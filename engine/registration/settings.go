@@ -7,15 +7,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
-	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -32,25 +29,6 @@ var (
 	webhooks    = kindResource(snapshot.MutatingWebhookConfiguration)
 	settings    = kindResource(snapshot.Settings)
 )
-
-// settingsObjects give access to the ConfigMaps of a namespace.
-func (r *registration) settingsObjects(namespace string) []*object {
-	labels := map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, snapshot.PlaneLabel: r.plane.ID, snapshot.ClusterLabel: r.Name}
-	name := SettingsRoleName(r.Name, r.plane.ID)
-	subject := rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(r.RemoteNamespace).WithName(r.Name)
-	return []*object{
-		{
-			resource: roles, namespace: namespace, name: name, foreignHint: nameHint,
-			want: rbacv1ac.Role(name, namespace).WithLabels(labels).
-				WithRules(ruleConfigurations([]rbacv1.PolicyRule{settingsRule()})...),
-		},
-		{
-			resource: roleBindings, namespace: namespace, name: name, foreignHint: nameHint,
-			want: rbacv1ac.RoleBinding(name, namespace).WithLabels(labels).WithSubjects(subject).
-				WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(name)),
-		},
-	}
-}
 
 // settingsAccess is what the account may do in the namespaces of control planes.
 func (r *registration) settingsAccess() []access {
@@ -78,19 +56,20 @@ func (r *registration) lookAtMeshes(ctx context.Context) error {
 			all = append(all, s)
 		}
 	}
-	r.meshNamespaces, err = r.remote.meshNamespaces(ctx, virtualmesh.ControlPlaneNamespaces(virtualmesh.SettingsInForce(all), r.Name))
+	r.meshNamespaces, r.meshNames, err = r.remote.istios(ctx, r.Name, virtualmesh.ControlPlaneNamespaces(virtualmesh.SettingsInForce(all), r.Name))
 	return unlessForbidden(err)
 }
 
-// meshNamespaces are those with a control plane of Istio, as discovery finds them,
-// ascending. In installed ones, everything that looks like one is one.
-func (s *server) meshNamespaces(ctx context.Context, installed []string) ([]string, error) {
+// istios are the namespaces with a control plane of Istio, as discovery finds them, and the
+// names that their Meshes get, ascending. In installed ones, everything that looks like one
+// is one.
+func (s *server) istios(ctx context.Context, name string, installed []string) (inNamespaces, names []string, err error) {
 	injectors, err := s.clientset.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx,
 		metav1.ListOptions{LabelSelector: discovery.InjectorLabel + "=" + discovery.InjectorValue})
 	if err != nil {
-		return nil, fmt.Errorf("%s: listing MutatingWebhookConfigurations: %w", s.label, err)
+		return nil, nil, fmt.Errorf("%s: listing MutatingWebhookConfigurations: %w", s.label, err)
 	}
-	seen := &snapshot.Cluster{}
+	seen := &snapshot.Cluster{Name: name}
 	for i := range injectors.Items {
 		seen.MutatingWebhookConfigurations = append(seen.MutatingWebhookConfigurations, &injectors.Items[i])
 	}
@@ -99,7 +78,7 @@ func (s *server) meshNamespaces(ctx context.Context, installed []string) ([]stri
 	for {
 		page, err := s.clientset.AppsV1().Deployments(corev1.NamespaceAll).List(ctx, options)
 		if err != nil {
-			return nil, fmt.Errorf("%s: listing Deployments: %w", s.label, err)
+			return nil, nil, fmt.Errorf("%s: listing Deployments: %w", s.label, err)
 		}
 		seen.Deployments = nil
 		for i := range page.Items {
@@ -108,18 +87,20 @@ func (s *server) meshNamespaces(ctx context.Context, installed []string) ([]stri
 		for _, mesh := range discovery.Discover(seen, discovery.Options{Installed: installed}).Meshes {
 			if mesh.Spec.Istio != nil {
 				found[mesh.Spec.Istio.Installation.Namespace] = true
+				names = append(names, mesh.Name)
 			}
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
-			return slices.Sorted(maps.Keys(found)), nil
+			slices.Sort(names)
+			return slices.Sorted(maps.Keys(found)), names, nil
 		}
 	}
 }
 
-// settingsObjects finds what gives access to the settings of meshes, the bindings first.
-func (d *deregistration) settingsObjects(ctx context.Context) ([]*object, error) {
+// rolesNamed finds Roles and their bindings in all namespaces, the bindings first.
+func (d *deregistration) rolesNamed(ctx context.Context, name string) ([]*object, error) {
 	var out []*object
-	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", SettingsRoleName(d.Name, d.plane.ID)).String()}
+	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
 	for _, r := range []resource{roleBindings, roles} {
 		list, err := d.remote.meta.Resource(r.GroupVersionResource).List(ctx, named)
 		if err != nil {
@@ -132,9 +113,9 @@ func (d *deregistration) settingsObjects(ctx context.Context) ([]*object, error)
 	return out, nil
 }
 
-// removeSettingsAccess removes what gives access to the settings of meshes.
-func (d *deregistration) removeSettingsAccess(ctx context.Context) error {
-	all, err := d.settingsObjects(ctx)
+// removeRoles removes Roles and their bindings in all namespaces.
+func (d *deregistration) removeRoles(ctx context.Context, name string) error {
+	all, err := d.rolesNamed(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ const (
 	TrustRootAnnotation = "trust.multicluster.solo.io/root"
 )
 
+// AgentLease is the Lease that the agent of a managed cluster holds, in its namespace.
+const AgentLease = "meshctl-agent"
+
 // Root is a root certificate, without its key.
 type Root struct {
 	// Fingerprint is the SHA-256 of the certificate in lower-case hexadecimal digits.

@@ -1,0 +1,137 @@
+package registration
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Agent is what the agent of a cluster needs there. It gives the meshes of the cluster their
+// certificates, with an account of its own: serve may not read Secrets.
+type Agent struct {
+	// Image of meshctl for the agent's Deployment. If it is empty, a Deployment that is there
+	// stays as it is, and none is made: the agent can run elsewhere with the account.
+	Image string
+	// OwnRules are those in the namespace of the account, for meshes of these names, MeshRules
+	// those in each namespace with a control plane, and ClusterRules those in all namespaces.
+	OwnRules                func(meshes ...string) []rbacv1.PolicyRule
+	MeshRules, ClusterRules []rbacv1.PolicyRule
+	// Limits restrict further what the account may write.
+	Limits func(meshes ...string) admissionv1.ValidatingAdmissionPolicySpec
+}
+
+var (
+	policies       = admissionResource("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
+	policyBindings = admissionResource("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding")
+	meshes         = kindResource(snapshot.Mesh)
+)
+
+// agentNamespaces are those in which the agent has a Role, with its rules.
+func (r *registration) agentNamespaces() map[string][]rbacv1.PolicyRule {
+	out := map[string][]rbacv1.PolicyRule{r.RemoteNamespace: r.Agent.OwnRules(r.meshNames...)}
+	for _, namespace := range r.meshNamespaces {
+		out[namespace] = append(out[namespace], r.Agent.MeshRules...)
+	}
+	return out
+}
+
+// agentObjects are what the agent has on its cluster, in the order in which they are written:
+// the limits come before the rights.
+func (r *registration) agentObjects() []*object {
+	if r.Agent == nil {
+		return nil
+	}
+	name, labels := AgentName(r.plane.ID), r.labels()
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: policies.kind},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)},
+		Spec:       r.Agent.Limits(r.meshNames...),
+	}
+	policy.Spec.MatchConditions = []admissionv1.MatchCondition{{
+		Name: "agent", Expression: fmt.Sprintf("request.userInfo.username == '%s'", cluster.ServiceAccountUser(r.RemoteNamespace, name)),
+	}}
+	out := []*object{
+		{
+			resource: serviceAccounts, namespace: r.RemoteNamespace, name: name, foreignHint: nameHint,
+			want: corev1ac.ServiceAccount(name, r.RemoteNamespace).WithLabels(labels).WithAutomountServiceAccountToken(false),
+		},
+		{resource: policies, name: name, foreignHint: nameHint, want: policy},
+		{resource: policyBindings, name: name, foreignHint: nameHint, want: &admissionv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: policyBindings.kind},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)},
+			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		}},
+	}
+	out = append(out, r.clusterRoleObjects(name, name, name, labels, labels, r.Agent.ClusterRules)...)
+	namespaces := r.agentNamespaces()
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		out = append(out, r.roleObjects(namespace, name, name, namespaces[namespace])...)
+	}
+	if image := cmp.Or(r.Agent.Image, r.agentImage); image != "" {
+		out = append(out, r.agentDeployment(name, image))
+	}
+	return out
+}
+
+// agentGrants are what the caller needs to hand out the agent's rights.
+func (r *registration) agentGrants(ctx context.Context) ([]access, error) {
+	if r.Agent == nil {
+		return nil, nil
+	}
+	name := AgentName(r.plane.ID)
+	grants, err := r.remote.grantAccess(ctx, clusterRoles.access("", name), ruleAccesses(r.Agent.ClusterRules))
+	if err != nil {
+		return nil, err
+	}
+	for namespace, rules := range r.agentNamespaces() {
+		wanted := ruleAccesses(rules)
+		for i := range wanted {
+			wanted[i].namespace = namespace
+		}
+		more, err := r.remote.grantAccess(ctx, roles.access(namespace, name), wanted)
+		if err != nil {
+			return nil, err
+		}
+		grants = append(grants, more...)
+	}
+	return grants, nil
+}
+
+// lookAtAgent finds the image of the agent that runs, and the names of the meshes that the
+// management plane knows already: discovery changes names that clash.
+func (r *registration) lookAtAgent(ctx context.Context) error {
+	if r.Agent == nil {
+		return nil
+	}
+	found, err := r.remote.get(ctx, deployments, r.RemoteNamespace, AgentName(r.plane.ID))
+	if unlessForbidden(err) != nil {
+		return err
+	}
+	if found != nil {
+		r.agentImage = imageOf(found)
+	}
+	list, err := r.management.client(meshes, r.MgmtNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveredSelector(r.MgmtNamespace, r.Name)})
+	if err != nil && !kube.IsAbsent(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("%s: listing Meshes: %w", r.management.label, err)
+	}
+	if list != nil {
+		for i := range list.Items {
+			r.meshNames = append(r.meshNames, list.Items[i].GetName())
+		}
+	}
+	slices.Sort(r.meshNames)
+	r.meshNames = slices.Compact(r.meshNames)
+	return nil
+}

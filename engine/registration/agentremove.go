@@ -1,0 +1,129 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// DefaultAgentWait is how long the agent of a cluster is given to bring its meshes back to the
+// certificates that they had before. It begins a minute after it was asked.
+const DefaultAgentWait = 10 * time.Minute
+
+var (
+	issuedCertificates  = kindResource(snapshot.IssuedCertificate)
+	certificateRequests = kindResource(snapshot.CertificateRequest)
+)
+
+// awaitAgent waits until the agent has brought all meshes back to what they had before they
+// got the trust of a VirtualMesh. Without that, they would go on with certificates that nobody
+// renews. A CertificateRequest without an IssuedCertificate is a mesh that leaves.
+func (d *deregistration) awaitAgent(ctx context.Context) error {
+	said := ""
+	for deadline := time.Now().Add(d.AgentWait); ; {
+		leaving, err := d.leaving(ctx)
+		if err != nil || len(leaving) == 0 {
+			return err
+		}
+		which := strings.Join(leaving, ", ")
+		live, err := d.remote.isHeld(ctx, d.RemoteNamespace, snapshot.AgentLease)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: reading Lease %s/%s: %w", d.remote.label, d.RemoteNamespace, snapshot.AgentLease, err)
+		case !live:
+			return fmt.Errorf("meshes have certificates of their VirtualMesh, and no `meshctl agent` runs in namespace %s of the cluster that could give them back their own: %s; "+
+				"start it, or say --force and exchange the Secret cacerts yourself before its certificate expires", d.RemoteNamespace, which)
+		case time.Now().After(deadline):
+			return fmt.Errorf("meshes still have certificates of their VirtualMesh after %s: %s; the log of the agent says what it waits for", d.AgentWait, which)
+		}
+		if d.Progress != nil && said != which {
+			d.Progress("Waiting until the agent has given these meshes back their own certificates (a minute or more): " + which + ".")
+			said = which
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("meshes still have certificates of their VirtualMesh: %s: %w", which, ctx.Err())
+		case <-time.After(collectPause):
+		}
+	}
+}
+
+// leaving are the names of the meshes that are not back at what they had, ascending.
+func (d *deregistration) leaving(ctx context.Context) ([]string, error) {
+	requested, err := d.agentsNames(ctx, certificateRequests)
+	if err != nil || len(requested) == 0 {
+		return nil, err
+	}
+	asked, err := d.agentsNames(ctx, issuedCertificates)
+	slices.Sort(requested)
+	return slices.DeleteFunc(requested, func(name string) bool { return slices.Contains(asked, name) }), err
+}
+
+// agentsNames are the names of objects in the namespace of the agent; none if the type is not served.
+func (d *deregistration) agentsNames(ctx context.Context, r resource) ([]string, error) {
+	list, err := d.remote.meta.Resource(r.GroupVersionResource).Namespace(d.RemoteNamespace).List(ctx, metav1.ListOptions{})
+	if kube.IsAbsent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: listing %s: %w", d.remote.label, r.Resource, err)
+	}
+	var out []string
+	for i := range list.Items {
+		out = append(out, list.Items[i].Name)
+	}
+	return out, nil
+}
+
+// removeAgentLease removes the Lease of the agent, unless another management plane asks an
+// agent in this namespace for something.
+func (d *deregistration) removeAgentLease(ctx context.Context) error {
+	asked, err := d.agentsNames(ctx, issuedCertificates)
+	if err != nil || len(asked) > 0 {
+		return err
+	}
+	changes, err := d.remote.delete(ctx, leases, d.RemoteNamespace, snapshot.AgentLease)
+	d.report.add(changes...)
+	return err
+}
+
+// isHeld reports whether a process holds a Lease and has renewed it lately.
+func (s *server) isHeld(ctx context.Context, namespace, name string) (bool, error) {
+	lease, err := s.clientset.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	spec := &lease.Spec
+	if spec.RenewTime == nil || spec.LeaseDurationSeconds == nil || spec.HolderIdentity == nil || *spec.HolderIdentity == "" {
+		return false, nil
+	}
+	return time.Since(spec.RenewTime.Time) < 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second, nil
+}
+
+// agentObjects are what the agent has on the cluster beside its Roles, in the order in which
+// they go: the limits go after the rights.
+func (d *deregistration) agentObjects() (rights, rest []*object) {
+	name := AgentName(d.plane.ID)
+	rights = []*object{
+		{resource: deployments, namespace: d.RemoteNamespace, name: name},
+		{resource: clusterRoleBindings, name: name},
+		{resource: clusterRoles, name: name},
+	}
+	rest = []*object{
+		{resource: policyBindings, name: name},
+		{resource: policies, name: name},
+		{resource: serviceAccounts, namespace: d.RemoteNamespace, name: name},
+	}
+	return rights, rest
+}
