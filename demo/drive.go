@@ -3,9 +3,11 @@ package demo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,4 +105,40 @@ func (u *up) waitServe(ctx context.Context) error {
 	})
 }
 
-func (u *up) stopServe(ctx context.Context) error { return u.state.Serve.Kill(ctx) }
+// startServing starts the management plane and the agents.
+func (u *up) startServing(ctx context.Context) error {
+	if err := u.startServe(ctx); err != nil {
+		return err
+	}
+	return u.startAgents(ctx)
+}
+
+func (u *up) stopServing(ctx context.Context) error {
+	return errors.Join(u.state.Serve.Kill(ctx), u.state.killAgents(ctx))
+}
+
+func (u *up) startAgents(ctx context.Context) error {
+	var err error
+	u.state.Agents, err = u.runtime.StartAgents(ctx, u.clusters, u.opts.Meshctl)
+	return errors.Join(err, u.state.write(u.opts.Dir))
+}
+
+// reviveAgents starts the agents again if one of them ended.
+func (u *up) reviveAgents(ctx context.Context) error {
+	if !slices.ContainsFunc(u.state.Agents, func(p proc.Process) bool { return !p.Alive() }) {
+		return nil
+	}
+	u.opts.Progress.Note("an agent had exited; all are restarted")
+	if err := u.state.killAgents(ctx); err != nil {
+		return err
+	}
+	return u.startAgents(ctx)
+}
+
+func (s state) killAgents(ctx context.Context) error {
+	var errs []error
+	for _, agent := range s.Agents {
+		errs = append(errs, agent.Kill(ctx))
+	}
+	return errors.Join(errs...)
+}

@@ -12,8 +12,8 @@ import (
 	"github.com/meshctl/meshctl/demo/manifests"
 )
 
-// enforceTimeout bounds the time from a policy to the Istio objects, which is
-// seconds on an idle machine.
+// enforceTimeout bounds the time from a policy to the Istio objects, which is a minute
+// on an idle machine: the meshes get a common root first.
 const enforceTimeout = 10 * time.Minute
 
 func (u *up) applyPolicies(ctx context.Context) error {
@@ -38,6 +38,7 @@ func (u *up) waitEnforced(ctx context.Context) error {
 	}
 	timed, cancel := context.WithTimeout(ctx, enforceTimeout)
 	defer cancel()
+	said := ""
 	err = kube.Until(timed, "waiting for the policies", func(ctx context.Context) error {
 		for _, plural := range []string{"virtualmeshes", "trafficpolicies", "accesspolicies"} {
 			policies, err := client.List(ctx, kube.Policies(plural), "gloo-mesh")
@@ -49,6 +50,10 @@ func (u *up) waitEnforced(ctx context.Context) error {
 			}
 			for _, policy := range policies {
 				if err := accepted(&policy); err != nil {
+					if waits, _, _ := unstructured.NestedString(policy.Object, "status", "trust", "message"); waits != "" && waits != said {
+						u.opts.Progress.Note("%s", waits)
+						said = waits
+					}
 					return fmt.Errorf("%s %s: %w", policy.GetKind(), policy.GetName(), err)
 				}
 			}

@@ -29,6 +29,9 @@ type Runtime interface {
 	// addresses. index, from 1, is different for each cluster of a demo. On error
 	// nothing of the cluster runs.
 	Create(ctx context.Context, name string, index int, report func(string)) (Cluster, error)
+	// StartAgents starts the agents of registered clusters that do not run as pods there,
+	// and what they need. On error, it returns those that run.
+	StartAgents(ctx context.Context, clusters []Cluster, meshctl string) ([]proc.Process, error)
 	// Open opens a cluster that Create created, completely or not, in this
 	// command or an earlier one.
 	Open(name string) (Cluster, error)

@@ -4,14 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/meshctl/meshctl/demo/helper"
+	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/proc"
 	"github.com/meshctl/meshctl/demo/proxies"
 )
+
+// agentTimeout bounds the time until the agents have their credentials, which is a second on
+// an idle machine.
+const agentTimeout = 2 * time.Minute
 
 // localRuntime is the Runtime of local processes, with a folder for each cluster,
 // and one for the proxies.
@@ -21,11 +30,10 @@ type localRuntime struct {
 	terminal bool
 	mode     ProxyMode
 
-	// What Prepare found: the programs, a root for all meshes, and why there are
-	// no proxies; empty if there are.
+	// What Prepare found: the programs, and why there are no proxies; empty if there
+	// are.
 	binary   string
 	programs proxies.Binaries
-	root     *local.Root
 	why      string
 }
 
@@ -37,9 +45,6 @@ func (r *localRuntime) Prepare(ctx context.Context, report func(string)) (err er
 	}
 	if r.binary, err = helper.Build(ctx, progress); err != nil {
 		return err
-	}
-	if r.root, err = local.NewRoot("root of the meshctl demo"); err != nil {
-		return fmt.Errorf("demo: %w", err)
 	}
 	if r.mode == ProxiesOff {
 		r.why = "proxies are off"
@@ -58,7 +63,7 @@ func (r *localRuntime) Create(ctx context.Context, name string, index int, repor
 	report("starting Kubernetes")
 	c, err := local.Start(ctx, local.Options{
 		Name: name, Dir: filepath.Join(r.dir, name), Helper: r.binary, Index: index, Guard: r.guard,
-		RealProxies: r.why == "", Root: r.root,
+		RealProxies: r.why == "",
 	})
 	if err != nil {
 		return nil, err
@@ -85,6 +90,73 @@ func (r *localRuntime) StartProxies(ctx context.Context, clusters []Cluster) (*p
 	}
 	plane, err := proxies.Start(ctx, r.guard, filepath.Join(r.dir, proxiesDir), r.programs, list)
 	return plane, "", err
+}
+
+// StartAgents starts for each cluster an agent outside of it, because its pods do not run,
+// and a kubelet for what they need.
+func (r *localRuntime) StartAgents(ctx context.Context, clusters []Cluster, meshctl string) ([]proc.Process, error) {
+	start := func(name string, args ...string) (proc.Process, error) {
+		return proc.Start(r.guard, proc.Spec{
+			Name: name, Path: meshctl, Args: args, Dir: r.dir, Log: filepath.Join(r.dir, logsDir, strings.ReplaceAll(name, " ", "-")+".log"),
+		})
+	}
+	kubelet, err := start("kubelet", "demo", "kubelet", "--dir", r.dir)
+	if err != nil {
+		return nil, err
+	}
+	started := []proc.Process{kubelet}
+	for _, c := range clusters {
+		opened, err := local.Open(filepath.Join(r.dir, c.Name()), r.guard)
+		if err != nil {
+			return started, err
+		}
+		files := opened.AgentFiles()
+		if err := r.waitCredentials(ctx, kubelet, files.Kubeconfig); err != nil {
+			return started, fmt.Errorf("cluster %s: %w", c.Name(), err)
+		}
+		agent, err := start("agent of "+c.Name(), "agent", "--kubeconfig", files.Kubeconfig, "--token-file", files.Token,
+			"--istiod-address", opened.Istiod(), "--cluster-id", c.Name(), "--health-bind=")
+		if err != nil {
+			return started, err
+		}
+		started = append(started, agent)
+	}
+	return started, nil
+}
+
+// waitCredentials waits until the kubelet has written the credentials of an agent.
+func (r *localRuntime) waitCredentials(ctx context.Context, kubelet proc.Process, file string) error {
+	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
+	defer cancel()
+	return kube.Until(ctx, "waiting for the credentials of its agent", func(context.Context) error {
+		_, err := os.Stat(file)
+		if err != nil && !kubelet.Alive() {
+			return kube.Final(fmt.Errorf("the kubelet exited; the last lines of %s:\n%s", kubelet.Log, kubelet.Tail(8)))
+		}
+		return err
+	})
+}
+
+// Kubelet does for the clusters in a folder of a demo what a kubelet does for the pods that
+// are processes here. It runs until ctx ends.
+func Kubelet(ctx context.Context, opts Options) error {
+	opts, err := opts.complete()
+	if err != nil {
+		return err
+	}
+	s, err := existing(opts)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, name := range s.Clusters {
+		c, err := local.Open(filepath.Join(opts.Dir, name), nil)
+		if err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+		group.Go(func() error { return c.Kubelet(ctx) })
+	}
+	return group.Wait()
 }
 
 // Open reads the state in the cluster's folder.

@@ -50,6 +50,8 @@ type state struct {
 	// none.
 	Proxies   proc.Process `json:"proxies,omitzero"`
 	NoProxies string       `json:"noProxies,omitempty"`
+	// Agents are those of the clusters, with what they need.
+	Agents []proc.Process `json:"agents,omitempty"`
 	// Serve is the management plane; Metrics its address, host:port.
 	Serve   proc.Process `json:"serve,omitzero"`
 	Metrics string       `json:"metrics,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -28,6 +29,8 @@ type Report struct {
 	// none.
 	Proxies   *ProcessReport `json:"proxies,omitempty"`
 	NoProxies string         `json:"noProxies,omitempty"`
+	// Agents are those of the clusters, with what they need.
+	Agents []ProcessReport `json:"agents,omitempty"`
 	// Serve is the management plane, Metrics the address it serves metrics on.
 	Serve   ProcessReport `json:"serve"`
 	Metrics string        `json:"metrics,omitempty"`
@@ -53,14 +56,11 @@ func (r Report) Healthy() bool {
 	if r.Phase != Running || !r.Serve.Alive || r.Proxies != nil && !r.Proxies.Alive {
 		return false
 	}
+	processes := slices.Clone(r.Agents)
 	for _, c := range r.Clusters {
-		for _, p := range c.Processes {
-			if !p.Alive {
-				return false
-			}
-		}
+		processes = append(processes, c.Processes...)
 	}
-	return true
+	return !slices.ContainsFunc(processes, func(p ProcessReport) bool { return !p.Alive })
 }
 
 // Status reports on the demo in opts.Dir. It returns ErrNotRunning if there is none.
@@ -81,6 +81,9 @@ func Status(_ context.Context, opts Options) (Report, error) {
 	r := Report{
 		Dir: opts.Dir, Phase: s.Phase, Runtime: s.Runtime, Created: s.Created, Versions: s.Versions, Metrics: s.Metrics,
 		Serve: reportProcess(s.Serve), NoProxies: s.NoProxies,
+	}
+	for _, agent := range s.Agents {
+		r.Agents = append(r.Agents, reportProcess(agent))
 	}
 	if s.Proxies.PID != 0 {
 		plane := reportProcess(s.Proxies)

@@ -175,6 +175,9 @@ func (r Report) Write(out io.Writer) error {
 	if r.Proxies != nil {
 		line("", *r.Proxies)
 	}
+	for _, agent := range r.Agents {
+		line("", agent)
+	}
 	if r.Serve.PID != 0 {
 		line("", r.Serve)
 	}

@@ -92,7 +92,7 @@ func (u *up) create(ctx context.Context) error {
 		}},
 		// The management cluster is registered, too, because it also runs workloads.
 		{title: "Registering both clusters", run: u.register},
-		{title: "Starting meshctl serve", run: u.startServe, undo: u.stopServe},
+		{title: "Starting meshctl serve, and an agent for each cluster", run: u.startServing, undo: u.stopServing},
 		{title: "Applying a VirtualMesh, a TrafficPolicy and two AccessPolicies", run: u.applyPolicies},
 		{title: "Waiting until the policies are enforced", run: u.waitEnforced},
 		{title: "Sending requests", run: u.sendRequests},
@@ -216,6 +216,9 @@ func (u *up) revive(ctx context.Context) error {
 		}
 	}
 	if err := u.reviveProxies(ctx); err != nil {
+		return err
+	}
+	if err := u.reviveAgents(ctx); err != nil {
 		return err
 	}
 	if err := u.waitServe(ctx); err == nil || u.state.Serve.Alive() {

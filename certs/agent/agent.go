@@ -21,8 +21,11 @@ import (
 
 const (
 	defaultResync = time.Minute
-	// waitingResync is between two looks at a mesh in which something is to happen.
+	// waitingResync is between two looks at a mesh in which something is to happen, at most. It is shorter where a look is
+	// cheap: a twentieth of the time may be spent on looking, but no more than a look a second.
 	waitingResync     = 10 * time.Second
+	minWaitingResync  = time.Second
+	waitingShare      = 20
 	defaultLeaveAfter = time.Minute
 	// maxWrites of one mesh in a row. A mesh needs about five; more would be two agents that undo each other's work.
 	maxWrites = 20
@@ -104,15 +107,20 @@ func (a *agent) run(ctx context.Context) error {
 	a.watched.follow(snapshot.PodBounceDirective, a.options.Namespace, "")
 	failures := 0
 	for ctx.Err() == nil {
-		pause := a.options.Resync
-		if err := a.pass(ctx); err != nil {
+		pause, began := a.options.Resync, time.Now()
+		err := a.pass(ctx)
+		switch {
+		case err != nil:
 			failures++
 			pause = min(pause, kube.Jitter(kube.Backoff(time.Second, a.options.Resync, failures)))
-		} else {
+			if a.waits() {
+				pause = min(pause, waitingResync)
+			}
+		case a.waits():
 			failures = 0
-		}
-		if a.waits() {
-			pause = min(pause, waitingResync)
+			pause = min(pause, waitingResync, max(minWaitingResync, waitingShare*time.Since(began)))
+		default:
+			failures = 0
 		}
 		timer := time.NewTimer(pause)
 		select {

@@ -51,7 +51,7 @@ can be had: from MESHCTL_ENVOY, from the PATH, or by Python's pip. "call" then
 sends requests.
 
 The first "up" requires Go and takes about ten minutes, because it builds
-Kubernetes and Istio; later ones take about a minute.`
+Kubernetes and Istio; later ones take about two minutes.`
 
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -68,7 +68,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   meshctl demo down`,
 	}
 	cmd.AddCommand(newCmdUp(f, runF), newCmdStatus(f, runF), newCmdKubeconfig(f, runF), newCmdDown(f, runF), newCmdPrepare(f, runF),
-		newCmdCall(f, runF), newCmdBreak(f, runF), newCmdRepair(f, runF))
+		newCmdCall(f, runF), newCmdBreak(f, runF), newCmdRepair(f, runF), newCmdKubelet(f, runF))
 	return cmd
 }
 
@@ -129,6 +129,15 @@ func newCmdPrepare(f *cmdutil.Factory, runF func(context.Context, *Options) erro
 	cmd.Flags().BoolVar(&opts.OSM, "osm", false, "also build Open Service Mesh, which only the tests of meshctl use")
 	return cmd
 }
+
+// newCmdKubelet is a process of the demo.
+func newCmdKubelet(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	cmd, _ := newSub(f, "kubelet", "Do a kubelet's work for the pods that are processes", "", kubeletRun, runF)
+	cmd.Hidden = true
+	return cmd
+}
+
+func kubeletRun(ctx context.Context, opts *Options) error { return demo.Kubelet(ctx, opts.demo()) }
 
 func upRun(ctx context.Context, opts *Options) error { return demo.Up(ctx, opts.demo()) }
 

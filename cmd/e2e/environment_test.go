@@ -41,8 +41,6 @@ type environment struct {
 	serve      *server
 	// debugger is a token that may read the debug endpoints; made when it is needed.
 	debugger string
-	// istioTokens are files with tokens for istiods, by cluster.
-	istioTokens map[string]string
 }
 
 func newEnvironment(t testing.TB, populate func(context.Context, *local.Cluster) error) *environment {
@@ -54,7 +52,7 @@ func newEnvironmentOf(t testing.TB, clusters int, populate func(context.Context,
 	t.Helper()
 	waittest.SkipIfShort(t, "starts whole clusters")
 	ctx := t.Context()
-	w := &environment{t: t, istioTokens: map[string]string{}, clients: map[string]*kube.Client{}, dynamic: map[string]dynamic.Interface{}}
+	w := &environment{t: t, clients: map[string]*kube.Client{}, dynamic: map[string]dynamic.Interface{}}
 
 	w.binary = sandboxtest.Meshctl(t)
 	var group errgroup.Group

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,13 +17,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/certs/verify"
@@ -91,12 +87,17 @@ func (w *environment) keepIstiod(c *local.Cluster) {
 	})
 }
 
-// startAgent starts `meshctl agent` for a cluster, outside of it.
+// startAgent starts `meshctl agent` for a cluster, outside of it, with the account that the registration made.
 func (w *environment) startAgent(c *local.Cluster) {
 	w.t.Helper()
+	files := c.AgentFiles()
+	w.until("the agent has its credentials", func(context.Context) error {
+		_, err := os.Stat(files.Kubeconfig)
+		return err
+	})
 	log := &sandboxtest.Buffer{}
-	cmd := exec.Command(w.binary, "agent", "--kubeconfig", w.kubeconfig, "--context", c.Name(), "--istiod-address", c.Istiod(),
-		"--token-file", w.istioToken(c), "--cluster-id", c.Name(), "--health-bind", sandboxtest.Address(w.t), "--log-level", "debug")
+	cmd := exec.Command(w.binary, "agent", "--kubeconfig", files.Kubeconfig, "--istiod-address", c.Istiod(),
+		"--token-file", files.Token, "--cluster-id", c.Name(), "--health-bind", sandboxtest.Address(w.t), "--log-level", "debug")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(w.t, cmd.Start())
@@ -107,23 +108,6 @@ func (w *environment) startAgent(c *local.Cluster) {
 			w.t.Logf("meshctl agent of %s:\n%s", c.Name(), log.String())
 		}
 	})
-}
-
-// istioToken is a file with a token for istiod's CA.
-func (w *environment) istioToken(c *local.Cluster) string {
-	w.t.Helper()
-	file := filepath.Join(w.t.TempDir(), "token-"+c.Name())
-	config, err := c.Config()
-	require.NoError(w.t, err)
-	accounts := kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts(mgmt)
-	_, err = accounts.Create(w.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "meshctl-agent"}}, metav1.CreateOptions{})
-	require.NoError(w.t, err)
-	token, err := accounts.CreateToken(w.t.Context(), "meshctl-agent",
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"istio-ca"}}}, metav1.CreateOptions{})
-	require.NoError(w.t, err)
-	require.NoError(w.t, os.WriteFile(file, []byte(token.Status.Token), 0o600))
-	w.istioTokens[c.Name()] = file
-	return file
 }
 
 // awaitTrust waits until the VirtualMesh has another root than before, and returns it.
@@ -206,7 +190,7 @@ func (w *environment) eachOther(ctx context.Context) error {
 			return err
 		}
 		answers[i], err = verify.Ask(ctx, time.Now(), verify.Server{
-			Address: c.Istiod(), Names: []string{"istiod.istio-system.svc"}, Roots: roots.Union(more), TokenFile: w.istioTokens[c.Name()], ClusterID: c.Name(),
+			Address: c.Istiod(), Names: []string{"istiod.istio-system.svc"}, Roots: roots.Union(more), TokenFile: c.AgentFiles().Token, ClusterID: c.Name(),
 		})
 		if err != nil {
 			if strings.Contains(err.Error(), "connection refused") {

@@ -46,9 +46,6 @@ type Options struct {
 	// them; until then, they are not ready. Istio is installed for Envoy as its
 	// project builds it, without the extensions that only Istio's build has.
 	RealProxies bool
-	// Root signs the certificate of Istio's authority, so that clusters with the
-	// same root trust each other. If it is nil, istiod makes its own root.
-	Root *Root
 }
 
 // Cluster is a running cluster, or a stopped one. Its methods may be called
@@ -162,11 +159,6 @@ func create(opts Options) (*Cluster, error) {
 	}
 	if err := c.pki.create(opts.Name, c.server()); err != nil {
 		return nil, err
-	}
-	if opts.Root != nil {
-		if err := opts.Root.write(c.path("istiod", "etc", "cacerts"), opts.Name); err != nil {
-			return nil, err
-		}
 	}
 	admin, err := os.ReadFile(c.pki.file("admin.kubeconfig"))
 	if err != nil {

@@ -9,6 +9,7 @@
 //	kubeconfig       for users and for meshctl; one context, named after the cluster
 //	pki/             authorities, keys, certificates, kubeconfigs of the components
 //	etcd/            the data
+//	agent/           the credentials of the mesh's agent
 //	logs/            one file for each process, and audit.log of the API server
 //
 // Package proxies runs real proxies for the pods of clusters that are started with

@@ -25,17 +25,26 @@ const (
 )
 
 // Kubelet does for the process istiod what a kubelet does for the pod: it keeps the Secret
-// cacerts in its folder, and starts it again when its pod is another. It runs until ctx ends,
-// and waits for an API server that does not answer.
+// cacerts in its folder, and starts it again when its pod is another. It also keeps the
+// tokens of the mesh's agent. It runs until ctx ends, and waits for an API server that does
+// not answer.
 func (c *Cluster) Kubelet(ctx context.Context) error {
 	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	tokens, err := newTokens(c)
 	if err != nil {
 		return err
 	}
 	mount := &mount{dir: c.path(workDir(Istiod), "etc", caSecret)}
 	pod := ""
 	for {
-		if err := c.keepIstiod(ctx, client, mount, &pod); err != nil && ctx.Err() == nil && !isTransient(err) {
+		err := c.keepIstiod(ctx, client, mount, &pod)
+		if err == nil {
+			err = tokens.keep(ctx)
+		}
+		if err != nil && ctx.Err() == nil && !isTransient(err) {
 			return fmt.Errorf("cluster %s: %w", c.Name(), err)
 		}
 		select {
