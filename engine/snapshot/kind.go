@@ -91,6 +91,9 @@ type KindInfo struct {
 	// Optional kinds come with a mesh: an API server that serves none of the
 	// kind is a healthy one that has none.
 	Optional bool
+	// Later kinds came with a version of meshctl. The account of a registration by one before
+	// may not read them; all else of its cluster is read and written as ever.
+	Later bool
 	// Names are the only objects that may be read in all namespaces; empty for all. Others
 	// are read only in the namespaces of control planes. Read-only.
 	Names []string
@@ -122,6 +125,7 @@ func kind(group, version, name, resource string, side Side, access Access) KindI
 func optional(group, version, name, resource string, access Access) KindInfo {
 	info := kind(group, version, name, resource, ManagedSide, access)
 	info.Optional = true
+	info.Later = group == certificatesGroup
 	return info
 }
 

@@ -82,6 +82,7 @@ func addUnion[T object, V any, L interface {
 		lister.Client, lister.Kind, lister.Silent = c.client, kind, func() { c.onSilence(kind) }
 		f := newFeed(lister, *listIn(seed), strip, c.onChange, func() { signal(c.failed) })
 		f.rejected = func(k key, err error) { c.onRejected(kind, k, err) }
+		f.mayBeDenied = kind.Info().Later
 		c.feeds = append(c.feeds, f)
 		all.feeds = append(all.feeds, f)
 	}
@@ -151,11 +152,11 @@ func (c *clusterCache[V]) stop() {
 	c.client.CloseIdle()
 }
 
-// isFilled reports whether every list is complete. Only who may publish the cache calls
+// isFilled reports whether every list is complete, or may not be read. Only who may publish the cache calls
 // it, and only before that.
 func (c *clusterCache[V]) isFilled() bool {
 	for _, f := range c.feeds {
-		if !f.isFilled() {
+		if !f.isFilled() && !f.isDenied() {
 			return false
 		}
 	}

@@ -1,14 +1,17 @@
 package watch_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
@@ -192,6 +195,42 @@ func TestSettingsOfRevisionsAreRead(t *testing.T) {
 	_, err := registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "west", RemoteConfig: w.config, MgmtConfig: w.management, ServeWait: time.Millisecond})
 	require.NoError(t, err)
 	assert.Empty(t, w.granted(t))
+}
+
+// TestAnAccountOfTheVersionBefore: it may not read the kinds that came with this version. All
+// else is read, and these as soon as it may.
+func TestAnAccountOfTheVersionBefore(t *testing.T) {
+	t.Parallel()
+	w := newSettingsWorld(t)
+	roles := client(t, w.config).RbacV1().ClusterRoles()
+	plane, err := cluster.PlaneID(t.Context(), client(t, w.management), "gloo-mesh")
+	require.NoError(t, err)
+	role, err := roles.Get(t.Context(), registration.RoleName(plane), metav1.GetOptions{})
+	require.NoError(t, err)
+	later := snapshot.IssuedCertificate.Info()
+	role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.APIGroups, later.Group) })
+	_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	account, err := dynamic.NewForConfig(w.account(t))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := account.Resource(snapshot.IssuedCertificate.GroupVersionResource()).List(t.Context(), metav1.ListOptions{})
+		return apierrors.IsForbidden(err)
+	}, time.Minute, 50*time.Millisecond)
+
+	w.watched = start(t, w.management, watch.Options{Namespace: "gloo-mesh"})
+	w.Set("west", "", w.account(t), nil)
+	w.has("all else", map[string]string{"istiod-istio-system-west": "first.example"})
+
+	sandboxtest.MakeNamespace(t, w.config, "gloo-mesh")
+	sandboxtest.Apply(t, w.config, []byte(`
+apiVersion: certificates.mesh.gloo.solo.io/v1
+kind: IssuedCertificate
+metadata: {name: a, namespace: gloo-mesh}
+spec: {hosts: ["spiffe://a/ns/b/sa/c"]}
+`))
+	w.register(t)
+	w.until("what it may read now", func(i *snapshot.Input) bool { return len(named(i, "west").IssuedCertificates) == 1 })
 }
 
 // role is the name of the objects that give access to the ConfigMaps of a namespace.

@@ -41,6 +41,7 @@ type feeder interface {
 	run(ctx context.Context, silence time.Duration)
 	read(ctx context.Context) error
 	isFilled() bool
+	isDenied() bool
 	kind() snapshot.Kind
 	heard() time.Time
 	persistentError() error
