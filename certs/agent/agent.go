@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -51,6 +52,8 @@ type mesh struct {
 	at *record
 	// goneSince is when its IssuedCertificate was first seen to be gone; zero if it is there.
 	goneSince time.Time
+	// undirectedSince is when its PodBounceDirective was first seen to be gone; zero if it is there.
+	undirectedSince time.Time
 	// last is what the Verifier said last.
 	last *MeshState
 	// said is what was logged last, so that it is logged once.
@@ -249,11 +252,11 @@ func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
 		*m = mesh{}
 		return false, nil
 	}
-	if certificate == nil {
-		a.say(m, d.note)
-		return false, nil
-	}
 	waiting, restartErr := a.restart(ctx, f)
+	if certificate == nil {
+		a.say(m, cmp.Or(waiting, d.note))
+		return false, restartErr
+	}
 	if waiting != "" && d.status.Trust != nil && d.status.State != certificatesv1.IssuedCertificateFinished {
 		d.status.Trust.WaitingFor = waiting
 	}
@@ -281,20 +284,20 @@ func unreadable(certificate *certificatesv1.IssuedCertificate, err error) *certi
 	return status
 }
 
-// restart has the Restarter do the next step of the mesh's directive, if there is one.
+// restart has the Restarter do the next step, if the mesh's directive allows any, or did so before the mesh began to leave.
 func (a *agent) restart(ctx context.Context, f *facts) (waiting string, err error) {
-	if a.options.Restarter == nil || f.mesh == nil {
-		return "", nil
+	directive := f.directive
+	if directive == nil && f.leaves() && len(f.at.Restart) > 0 {
+		directive = &certificatesv1.PodBounceDirective{Spec: certificatesv1.PodBounceDirectiveSpec{PodsToBounce: f.at.Restart}}
 	}
-	directive, err := get(ctx, a.store, snapshot.PodBounceDirective, f.namespace, f.name, &certificatesv1.PodBounceDirective{})
-	if err != nil || directive == nil {
-		return "", err
+	if a.options.Restarter == nil || f.mesh == nil || directive == nil {
+		return "", nil
 	}
 	status, waiting, err := a.options.Restarter.Restart(ctx, directive, f.target(), *f.mesh)
 	if err != nil {
 		return "", fmt.Errorf("PodBounceDirective %s: %w", f.owner(), err)
 	}
-	if equality.Semantic.DeepEqual(directive.Status, status) {
+	if f.directive == nil || equality.Semantic.DeepEqual(directive.Status, status) {
 		return waiting, nil
 	}
 	return waiting, a.store.putStatus(ctx, snapshot.PodBounceDirective, directive, status)

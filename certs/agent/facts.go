@@ -24,6 +24,7 @@ type observed struct {
 	gone, leaveAfter time.Duration
 	key              *corev1.Secret
 	request          *certificatesv1.CertificateRequest
+	directive        *certificatesv1.PodBounceDirective
 	cacerts          *corev1.Secret
 	// backup and selfSigned are the Secrets of these names beside cacerts.
 	backup, selfSigned *corev1.Secret

@@ -41,6 +41,11 @@ func (f *facts) leave() decision {
 	return decision{note: "certificates of the VirtualMesh are still in use: " + f.nextStep()}
 }
 
+// leaves reports whether the mesh is on its way back to what it had.
+func (f *facts) leaves() bool {
+	return f.certificate == nil && f.gone >= f.leaveAfter && f.holder == ours
+}
+
 // left: the former CA signs, and nobody presents a certificate of any other.
 func (f *facts) left(former *pki.CACerts) bool {
 	if f.mesh == nil || !same(f.signer(), former.Authority) {

@@ -61,6 +61,9 @@ type record struct {
 	Name      string `json:"name"`
 	// ControlPlane are the labels of the control plane's pods.
 	ControlPlane map[string]string `json:"controlPlane,omitempty"`
+	// Restart is which pods may be restarted, as the last PodBounceDirective said: a mesh that leaves may restart what it could
+	// to join.
+	Restart []certificatesv1.PodSelector `json:"restart,omitempty"`
 	// RequestedAt is when the request was made, in seconds.
 	RequestedAt int64 `json:"requestedAt,omitempty"`
 }
@@ -81,6 +84,9 @@ func recordOf(request *certificatesv1.CertificateRequest) *record {
 	}
 	return &r
 }
+
+// maxRestart bounds the selectors in a record. The management plane writes one for each class of pods.
+const maxRestart = 100
 
 func (r record) since(now time.Time) time.Duration {
 	since := now.Sub(time.Unix(r.RequestedAt, 0))

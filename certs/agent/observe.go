@@ -36,6 +36,10 @@ func (a *agent) observe(ctx context.Context, m *mesh, certificate *certificatesv
 		}
 		return nil, nil
 	}
+	if o.directive, err = get(ctx, a.store, snapshot.PodBounceDirective, o.namespace, o.name, &certificatesv1.PodBounceDirective{}); err != nil {
+		return nil, err
+	}
+	at.Restart = m.mayRestart(&o, at.Restart, recordOf(o.request))
 	if m.at = at; a.watched != nil {
 		a.watched.followMesh(o.namespace, o.name, *at)
 	}
@@ -60,11 +64,32 @@ func (a *agent) observe(ctx context.Context, m *mesh, certificate *certificatesv
 	return f, nil
 }
 
+// mayRestart is which pods may be restarted. The directive of a mesh that leaves goes together with its IssuedCertificate, but
+// not at once: so one that is missing counts only after a while.
+func (m *mesh) mayRestart(o *observed, remembered []certificatesv1.PodSelector, recorded *record) []certificatesv1.PodSelector {
+	switch {
+	case o.directive != nil:
+		m.undirectedSince = time.Time{}
+		if len(o.directive.Spec.PodsToBounce) > maxRestart {
+			return nil
+		}
+		return o.directive.Spec.PodsToBounce
+	case o.certificate == nil:
+		return remembered
+	case m.undirectedSince.IsZero():
+		m.undirectedSince = o.now
+	}
+	if recorded == nil || o.now.Sub(m.undirectedSince) >= o.leaveAfter {
+		return nil
+	}
+	return recorded.Restart
+}
+
 // where is the Secret of a mesh; nil if it has none, or another agent makes it.
 func where(certificate *certificatesv1.IssuedCertificate, recorded, remembered *record) *record {
 	if certificate == nil {
 		if recorded != nil {
-			return &record{Namespace: recorded.Namespace, Name: recorded.Name, ControlPlane: recorded.ControlPlane}
+			return &record{Namespace: recorded.Namespace, Name: recorded.Name, ControlPlane: recorded.ControlPlane, Restart: recorded.Restart}
 		}
 		return remembered
 	}
@@ -89,6 +114,9 @@ func (f *facts) target() MeshTarget {
 		target.Issuer, target.Roots = f.have.Authority.Chain(), f.have.Roots
 	}
 	if f.certificate == nil {
+		if former := f.former(); former != nil {
+			target.Root, target.Requested = pki.Fingerprint(rootOf(former.Authority)), former.Roots
+		}
 		return target
 	}
 	if trust := f.certificate.Spec.Trust; trust != nil {

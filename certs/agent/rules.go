@@ -13,14 +13,8 @@ import (
 
 	"github.com/meshctl/meshctl/certs/restart"
 	"github.com/meshctl/meshctl/certs/verify"
-	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
-
-// Account is what a registration gives the agent of its cluster. Image is described there.
-func Account(image string) *registration.Agent {
-	return &registration.Agent{Image: image, OwnRules: OwnRules, MeshRules: MeshRules(), ClusterRules: ClusterRules(), Limits: Limits}
-}
 
 // OwnRules are the rules of the Role in the agent's own namespace. That namespace may be the management plane's, which has the
 // keys of roots and the credentials of clusters as Secrets; so the agent may read only Secrets that have the names of its

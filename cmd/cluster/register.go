@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/meshctl/meshctl/certs/agent"
+	"github.com/meshctl/meshctl/cmd/agent"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/engine/cluster"

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/meshctl/meshctl/certs/agent"
+	"github.com/meshctl/meshctl/cmd/agent"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/registration"
 )

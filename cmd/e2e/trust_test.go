@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -74,6 +75,33 @@ func TestTrust(t *testing.T) {
 	asked := watched()
 	t.Logf("a rotation: the two verified each other %d times", asked)
 	assert.Greater(t, asked, 10)
+	w.leaves(w.clusters[1], second)
+}
+
+// leaves deregisters a cluster: its mesh goes back to the root that it had, and nothing of
+// the agent remains.
+func (w *environment) leaves(c *local.Cluster, root string) {
+	w.t.Helper()
+	out := w.must("cluster", "deregister", c.Name(), "--remote-context", c.Name(), "--mgmt-context", "cluster-1")
+	w.t.Log(out)
+	_, err := w.clients[c.Name()].Get(w.t.Context(), core("secrets"), "istio-system", "cacerts")
+	assert.True(w.t, apierrors.IsNotFound(err), "%v", err)
+	config, err := w.clients[c.Name()].Get(w.t.Context(), core("configmaps"), "istio-system", "istio-ca-root-cert")
+	require.NoError(w.t, err)
+	text, _ := field(config, "data", "root-cert.pem").(string)
+	roots, err := pki.ReadBundle([]byte(text))
+	require.NoError(w.t, err)
+	assert.NotContains(w.t, roots.Fingerprints(), root)
+	for _, gvr := range []schema.GroupVersionResource{core("serviceaccounts"), core("secrets"), certificates("certificaterequests"), certificates("issuedcertificates")} {
+		left, err := w.clients[c.Name()].List(w.t.Context(), gvr, mgmt)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		require.NoError(w.t, err)
+		for i := range left {
+			assert.Equal(w.t, "default", left[i].GetName(), gvr.Resource)
+		}
+	}
 }
 
 // keepIstiod is the kubelet of istiod until the test ends.

@@ -86,6 +86,9 @@ func (e *environment) watch() {
 	report, err := demo.Status(t.Context(), e.options)
 	require.NoError(t, err)
 	pids := []int{report.Serve.PID, report.Proxies.PID}
+	for _, agent := range report.Agents {
+		pids = append(pids, agent.PID)
+	}
 	for _, c := range report.Clusters {
 		for _, p := range c.Processes {
 			pids = append(pids, p.PID)
@@ -99,7 +102,7 @@ func (e *environment) watch() {
 func (e *environment) logs(t testing.TB) {
 	t.Helper()
 	t.Logf("meshctl describe problems: %s", e.problems())
-	for _, name := range []string{"logs/serve.log", "proxies/logs/kubelet.log"} {
+	for _, name := range []string{"logs/serve.log", "logs/kubelet.log", "logs/agent-of-cluster-1.log", "logs/agent-of-cluster-2.log", "proxies/logs/kubelet.log"} {
 		data, err := os.ReadFile(filepath.Join(e.options.Dir, name))
 		if err == nil {
 			t.Logf("the end of %s:\n%s", name, data[max(0, len(data)-4000):])

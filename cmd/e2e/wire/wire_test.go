@@ -30,8 +30,9 @@ func TestWire(t *testing.T) {
 		{"no configuration was refused", refused},
 		{"pods change", pods},
 		{"whose certificate", whose},
+		{"the root is exchanged", exchanged},
 		{"no configuration of the new proxies was refused", refused},
-		{"roots differ", roots}, // the meshes stay apart
+		{"the meshes leave their common root", apart}, // and stay apart
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, e) })
 	}

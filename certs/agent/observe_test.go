@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+)
+
+// TestWhatMayRestart: a mesh that leaves may restart what it could to join, although its
+// directive goes first, or comes last; and not what the directive did not allow any more.
+func TestWhatMayRestart(t *testing.T) {
+	t.Parallel()
+	joined, edited := []certificatesv1.PodSelector{{Namespace: "a"}}, []certificatesv1.PodSelector{{Namespace: "b"}}
+	certificate := &certificatesv1.IssuedCertificate{}
+	directive := func(pods []certificatesv1.PodSelector) *certificatesv1.PodBounceDirective {
+		return &certificatesv1.PodBounceDirective{Spec: certificatesv1.PodBounceDirectiveSpec{PodsToBounce: pods}}
+	}
+	m, now := &mesh{}, testStart
+	recorded := &record{}
+	look := func(after time.Duration, c *certificatesv1.IssuedCertificate, d *certificatesv1.PodBounceDirective) []certificatesv1.PodSelector {
+		now = now.Add(after)
+		o := &observed{now: now, certificate: c, directive: d, leaveAfter: time.Minute}
+		got := m.mayRestart(o, recorded.Restart, recorded)
+		if c != nil { // as it is written
+			recorded.Restart = got
+		}
+		return got
+	}
+	assert.Equal(t, joined, look(0, certificate, directive(joined)))
+	assert.Equal(t, edited, look(time.Second, certificate, directive(edited)))
+	assert.Equal(t, edited, look(time.Second, certificate, nil), "it is briefly missing")
+	assert.Equal(t, edited, look(59*time.Second, certificate, nil))
+	assert.Equal(t, edited, look(time.Second, nil, nil), "the mesh leaves")
+	assert.Equal(t, edited, look(time.Hour, nil, nil))
+	m = &mesh{}
+	assert.Equal(t, edited, look(time.Hour, nil, nil), "another agent")
+	assert.Equal(t, edited, look(time.Second, certificate, directive(edited)), "the mesh is back")
+	assert.Equal(t, edited, look(time.Second, certificate, nil))
+	assert.Empty(t, look(time.Minute, certificate, nil), "restarts are not allowed any more")
+	assert.Empty(t, look(time.Second, nil, nil))
+	assert.Empty(t, look(time.Second, certificate, directive(make([]certificatesv1.PodSelector, maxRestart+1))), "too much for a record")
+}
