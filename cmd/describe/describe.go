@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -156,7 +155,7 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return completeNames(cmd.Context(), opts), cobra.ShellCompDirectiveNoFileComp
+			return opts.Source.Names(cmd.Context(), opts.Kind), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
@@ -173,48 +172,12 @@ func describeRun(ctx context.Context, opts *Options) error {
 	if opts.Name == "" {
 		return list(opts, index)
 	}
-	ref, err := pick(index, opts.Kind, opts.Name)
+	ref, err := load.Pick(index, opts.Kind, opts.Name)
 	if err != nil {
 		return err
 	}
 	answer := index.Describe(ref)
-	return opts.Output.Print(opts.Streams.Out, answer, func(out io.Writer) error { return printPage(out, answer.Page()) })
-}
-
-// pick finds the one object that a name means.
-func pick(index *explain.Index, kind snapshot.Kind, name string) (snapshot.Ref, error) {
-	found := index.Find(kind, name)
-	if len(found) == 1 {
-		return found[0], nil
-	}
-	names := make([]string, 0, len(found))
-	for _, ref := range found {
-		names = append(names, ref.Name)
-	}
-	if len(found) > 1 {
-		return snapshot.Ref{}, cmdutil.FlagErrorf("%s is ambiguous; choose one of: %s", name, strings.Join(names, ", "))
-	}
-	for _, ref := range index.Refs(kind) {
-		names = append(names, ref.Name)
-	}
-	hint := "none exists"
-	if similar := closest(name, names); len(similar) > 0 {
-		hint = "did you mean " + strings.Join(similar, " or ") + "?"
-	} else if len(names) > 0 {
-		hint = "list all with: meshctl describe " + strings.ToLower(kind.String())
-	}
-	return snapshot.Ref{}, cmdutil.NotFoundErrorf("%s %q not found; %s", strings.ToLower(kind.String()), name, hint)
-}
-
-// closest lists up to three names that contain, or are contained in, the given one.
-func closest(name string, names []string) []string {
-	var similar []string
-	for _, n := range names {
-		if len(similar) < 3 && (strings.Contains(n, name) || strings.HasPrefix(name, n)) {
-			similar = append(similar, n)
-		}
-	}
-	return similar
+	return opts.Output.Print(opts.Streams.Out, answer, func(out io.Writer) error { return cmdutil.PrintPage(out, answer.Page()) })
 }
 
 // ask reads what the flags name and indexes it for questions.
@@ -225,25 +188,4 @@ func (o *Options) ask(ctx context.Context) (*explain.Index, error) {
 		return nil, err
 	}
 	return reading.Index(nil), nil
-}
-
-// completionTimeout is how long a shell may wait for names.
-const completionTimeout = 2 * time.Second
-
-// completeNames lists names for the shell; a mistake or a slow cluster gives none.
-func completeNames(ctx context.Context, opts *Options) []string {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-	defer cancel()
-	index, err := opts.ask(ctx)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, ref := range index.Refs(opts.Kind) {
-		names = append(names, ref.Name)
-	}
-	return names
 }

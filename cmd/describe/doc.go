@@ -3,6 +3,5 @@
 //
 //	describe.go  the command, its subcommands, and one object
 //	list.go      all objects of a kind, as a table
-//	page.go      an object as text
 //	problems.go  the subcommand problems
 package describe

@@ -21,12 +21,17 @@ type Source struct {
 // AddFlags adds the source's flags to cmd.
 func (s *Source) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.Dir, "dir", "", "read the manifests in this `folder` instead of a cluster")
-	cmd.Flags().StringVarP(&s.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
-	s.Kube.AddFlags(cmd)
+	s.AddClusterFlags(cmd)
 	_ = cmd.MarkFlagDirname("dir")
 	cmd.MarkFlagsMutuallyExclusive("dir", "kubeconfig")
 	cmd.MarkFlagsMutuallyExclusive("dir", "context")
 	cmd.MarkFlagsMutuallyExclusive("dir", "namespace")
+}
+
+// AddClusterFlags adds the flags that name a management cluster.
+func (s *Source) AddClusterFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&s.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
+	s.Kube.AddFlags(cmd)
 }
 
 // Read reads the folder, or what the management cluster has stored.
@@ -34,9 +39,18 @@ func (s *Source) Read(ctx context.Context) (*Reading, error) {
 	if s.Dir != "" {
 		return Folder(s.Dir)
 	}
-	config, err := s.Kube.Config(s.Factory)
+	management, err := s.Management()
 	if err != nil {
 		return nil, err
 	}
-	return Management{Config: config, Namespace: s.Namespace, Version: s.Factory.Version.Version}.Stored(ctx)
+	return management.Stored(ctx)
+}
+
+// Management is the cluster that the flags name.
+func (s *Source) Management() (Management, error) {
+	config, err := s.Kube.Config(s.Factory)
+	if err != nil {
+		return Management{}, err
+	}
+	return Management{Config: config, Namespace: s.Namespace, Version: s.Factory.Version.Version}, nil
 }

@@ -1,19 +1,18 @@
-package describe
+package cmdutil
 
 import (
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/explain"
 )
 
-// printPage paints a page: its title, each section, the issues last, where the
+// PrintPage paints a page: its title, each section, the issues last, where the
 // eye of a reader in a hurry ends up.
-func printPage(out io.Writer, page explain.Page) error {
+func PrintPage(out io.Writer, page explain.Page) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", cmdutil.Clean(page.Title))
+	fmt.Fprintf(&b, "%s\n", Clean(page.Title))
 	for _, s := range page.Sections {
 		if err := printSection(&b, s); err != nil {
 			return err
@@ -21,10 +20,10 @@ func printPage(out io.Writer, page explain.Page) error {
 	}
 	count := "none"
 	if len(page.Issues) > 0 {
-		count = cmdutil.CountIssues(page.Issues)
+		count = CountIssues(page.Issues)
 	}
 	fmt.Fprintf(&b, "\nIssues: %s\n", count)
-	if err := cmdutil.PrintIssues(&b, "  ", page.Issues); err != nil {
+	if err := PrintIssues(&b, "  ", page.Issues); err != nil {
 		return err
 	}
 	_, err := io.WriteString(out, b.String())
@@ -33,11 +32,11 @@ func printPage(out io.Writer, page explain.Page) error {
 
 func printSection(b *strings.Builder, s explain.Section) error {
 	if s.Title != "" {
-		fmt.Fprintf(b, "\n%s\n", cmdutil.Clean(s.Title))
+		fmt.Fprintf(b, "\n%s\n", Clean(s.Title))
 	}
 	if s.Text != "" {
-		fmt.Fprintf(b, "  %s\n", cmdutil.Clean(s.Text))
+		fmt.Fprintf(b, "  %s\n", Clean(s.Text))
 	}
-	table := cmdutil.Table{Header: s.Header, Rows: s.Rows, Indent: "  "}
+	table := Table{Header: s.Header, Rows: s.Rows, Indent: "  "}
 	return table.Print(b)
 }

@@ -1,0 +1,69 @@
+package load
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Pick finds the one object that a name means.
+func Pick(index *explain.Index, kind snapshot.Kind, name string) (snapshot.Ref, error) {
+	found := index.Find(kind, name)
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	names := make([]string, 0, len(found))
+	for _, ref := range found {
+		names = append(names, ref.Name)
+	}
+	if len(found) > 1 {
+		return snapshot.Ref{}, cmdutil.FlagErrorf("%s is ambiguous; choose one of: %s", name, strings.Join(names, ", "))
+	}
+	for _, ref := range index.Refs(kind) {
+		names = append(names, ref.Name)
+	}
+	hint := "none exists"
+	if similar := closest(name, names); len(similar) > 0 {
+		hint = "did you mean " + strings.Join(similar, " or ") + "?"
+	} else if len(names) > 0 {
+		hint = "list all with: meshctl describe " + strings.ToLower(kind.String())
+	}
+	return snapshot.Ref{}, cmdutil.NotFoundErrorf("%s %q not found; %s", strings.ToLower(kind.String()), name, hint)
+}
+
+// closest lists up to three names that contain, or are contained in, the given one.
+func closest(name string, names []string) []string {
+	var similar []string
+	for _, n := range names {
+		if len(similar) < 3 && (strings.Contains(n, name) || strings.HasPrefix(name, n)) {
+			similar = append(similar, n)
+		}
+	}
+	return similar
+}
+
+// completionTimeout is how long a shell may wait for names.
+const completionTimeout = 2 * time.Second
+
+// Names lists the names of all objects of a kind for the shell; a mistake or a slow
+// cluster gives none.
+func (s *Source) Names(ctx context.Context, kind snapshot.Kind) []string {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	reading, err := s.Read(ctx)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, ref := range reading.Index(nil).Refs(kind) {
+		names = append(names, ref.Name)
+	}
+	return names
+}
