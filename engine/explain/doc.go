@@ -21,6 +21,8 @@
 //	policy.go        TrafficPolicies and AccessPolicies; callers.go finds their callers
 //	dependency.go    ServiceDependencies, and the hosts of a workload's proxies
 //	virtualdestination.go
+//	trust.go         whom the members of a VirtualMesh trust; trustpage.go is it as text,
+//	                 and trustissues.go what is wrong with it
 //
 // A Table lists the objects of a kind (table.go): list_*.go has one file for each.
 // changes.go is the table of what a server wrote.

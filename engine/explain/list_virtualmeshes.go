@@ -20,9 +20,11 @@ type VirtualMeshItem struct {
 	Federated    int                             `json:"federated"`
 	GlobalAccess networkingv1.GlobalAccessPolicy `json:"globalAccessPolicy"`
 	// Trust says in words who issues the members' certificates.
-	Trust   string           `json:"trust"`
-	Created time.Time        `json:"created,omitzero"`
-	Issues  []snapshot.Issue `json:"issues"`
+	Trust string `json:"trust"`
+	// TrustStage is where a common trust stands; empty if there is none, or it is not known.
+	TrustStage networkingv1.TrustStage `json:"trustStage,omitempty"`
+	Created    time.Time               `json:"created,omitzero"`
+	Issues     []snapshot.Issue        `json:"issues"`
 
 	plan *snapshot.VirtualMeshPlan
 }
@@ -39,7 +41,7 @@ func (x *Index) virtualMeshItems() []VirtualMeshItem {
 		o := v.VirtualMesh
 		items[i] = VirtualMeshItem{
 			Ref: v.Ref, State: x.stateOf(v.Ref), Members: len(v.Members), Named: len(o.Spec.Meshes), Federated: federated[v.Ref],
-			GlobalAccess: globalAccess(o), Trust: trustText(o.Spec.MtlsConfig), Created: o.CreationTimestamp.UTC(), Issues: x.issuesOf(v.Ref), plan: v,
+			TrustStage: x.trustStatus(v).Stage, GlobalAccess: globalAccess(o), Trust: trustText(o.Spec.MtlsConfig), Created: o.CreationTimestamp.UTC(), Issues: x.issuesOf(v.Ref), plan: v,
 		}
 	}
 	return items
@@ -62,7 +64,12 @@ func (x *Index) VirtualMeshes() Table {
 		number("MEMBERS", 0, func(v *VirtualMeshItem) string { return partly(v.Members, v.Named) }),
 		number("FEDERATED", 0, func(v *VirtualMeshItem) string { return some(v.Federated) }),
 		text("GLOBAL ACCESS", 1, func(v *VirtualMeshItem) string { return string(v.GlobalAccess) }),
-		text("TRUST", 4, func(v *VirtualMeshItem) string { return v.Trust }),
+		text("TRUST", 4, func(v *VirtualMeshItem) string {
+			if v.TrustStage == "" {
+				return v.Trust
+			}
+			return string(v.TrustStage) + "; " + v.Trust
+		}),
 		since("AGE", 2, func(v *VirtualMeshItem) time.Time { return v.Created }),
 		text("ISSUES", 0, func(v *VirtualMeshItem) string { return worst(v.Issues) }),
 	}

@@ -22,8 +22,11 @@ type Mesh struct {
 	TrustDomain string `json:"trustDomain"`
 	// Roots are the SHA-256 fingerprints of the root certificates that its proxies
 	// trust; absent if they are not known.
-	Roots    []string `json:"rootFingerprints,omitempty"`
-	SmartDNS bool     `json:"smartDns"`
+	Roots []string `json:"rootFingerprints,omitempty"`
+	// CommonTrust is what it has of the trust that its VirtualMesh gives; nil if that gives
+	// none, or is not known.
+	CommonTrust *TrustMember `json:"commonTrust,omitempty"`
+	SmartDNS    bool         `json:"smartDns"`
 	// Permissive meshes let everybody call everybody, whatever policies say.
 	Permissive bool `json:"permissive,omitempty"`
 	// Frozen says why nothing is changed in the mesh's cluster; empty if something may be.
@@ -38,6 +41,8 @@ type Mesh struct {
 	Failovers []Failover       `json:"failovers,omitempty"`
 	Counts    MeshCounts       `json:"counts"`
 	Issues    []snapshot.Issue `json:"issues"`
+
+	trust *Trust
 }
 
 // Gateway lets other meshes in.
@@ -69,6 +74,9 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	if m.VirtualMesh != nil {
 		ref := snapshot.RefOf(snapshot.VirtualMesh, m.VirtualMesh)
 		out.VirtualMesh = &ref
+		if v := x.virtualMeshes[ref]; v != nil && x.trustStatus(v).Stage != "" {
+			out.setTrust(x.trust(v))
+		}
 	}
 	for _, g := range m.Gateways {
 		out.Gateways = append(out.Gateways, Gateway{Service: g.Service, Addresses: g.Addresses, Port: g.Port})
@@ -91,6 +99,15 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 		}
 	}
 	return out
+}
+
+// setTrust takes the mesh's part of the trust of its VirtualMesh.
+func (m *Mesh) setTrust(trust *Trust) {
+	for i := range trust.Members {
+		if trust.Members[i].Mesh == m.Ref {
+			m.trust, m.CommonTrust = trust, &trust.Members[i]
+		}
+	}
 }
 
 // Page implements Description.
@@ -138,6 +155,9 @@ func (m *Mesh) Page() Page {
 		})
 	}
 	page.Sections = append(page.Sections, gateways)
+	if m.CommonTrust != nil {
+		page.Sections = append(page.Sections, m.CommonTrust.facts(m.trust))
+	}
 	if len(m.Failovers) > 0 {
 		page.Sections = append(page.Sections, failoverSection("VirtualDestinations", m.Failovers))
 	}

@@ -21,6 +21,9 @@ type VirtualMesh struct {
 	GlobalAccess networkingv1.GlobalAccessPolicy `json:"globalAccessPolicy"`
 	// Trust says in words who issues the members' certificates.
 	Trust string `json:"trust"`
+	// CommonTrust is where the common trust of the members stands; nil if they are given none, or that
+	// is not known.
+	CommonTrust *Trust `json:"commonTrust,omitempty"`
 	// HostnameSuffix ends the names of federated services.
 	HostnameSuffix string `json:"hostnameSuffix"`
 	// Federated are the services that members see of each other, ascending.
@@ -69,6 +72,9 @@ func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	}
 	if f := spec.Federation; f != nil && f.HostnameSuffix != "" {
 		out.HostnameSuffix = f.HostnameSuffix
+	}
+	if x.trustStatus(v).Stage != "" {
+		out.CommonTrust = x.trust(v)
 	}
 	for _, ref := range spec.Meshes {
 		out.Members = append(out.Members, x.member(v, snapshot.Ref{Kind: snapshot.Mesh, Namespace: ref.Namespace, Name: ref.Name}))
@@ -197,6 +203,9 @@ func (v *VirtualMesh) Page() Page {
 			[2]string{"Trust", v.Trust}, [2]string{"Host suffix", v.HostnameSuffix},
 		),
 		members,
+	}
+	if v.CommonTrust != nil {
+		sections = append(sections, v.CommonTrust.inDescription()...)
 	}
 	if len(open.Rows) > 0 {
 		sections = append(sections, open)

@@ -99,6 +99,12 @@ const (
 	RootMissing Code = "RootMissing"
 	// CertificateFailed: the agent of a mesh cannot do what is asked of it.
 	CertificateFailed Code = "CertificateFailed"
+	// RootExpires: a root certificate expires soon.
+	RootExpires Code = "RootExpires"
+	// CertificateOverdue: the certificate of a mesh should have been renewed by now.
+	CertificateOverdue Code = "CertificateOverdue"
+	// AgentSilent: the agent of a mesh does not answer.
+	AgentSilent Code = "AgentSilent"
 	// TrustUnmanaged: certificates were asked for that this version does not issue.
 	TrustUnmanaged Code = "TrustUnmanaged"
 	// NotFederated: a policy needs a service in a cluster where it is not federated.

@@ -12,8 +12,13 @@ const minFingerprint = 8
 // ShortFingerprints returns a function that shortens each of the fingerprints to as
 // many digits as tell all of them apart.
 func ShortFingerprints(all []string) func(string) string {
+	return ShortFingerprintsFrom(minFingerprint, all)
+}
+
+// ShortFingerprintsFrom is ShortFingerprints with a least number of digits.
+func ShortFingerprintsFrom(least int, all []string) func(string) string {
 	sorted := slices.Sorted(slices.Values(all))
-	n := minFingerprint
+	n := least
 	for i := range sorted[:max(len(sorted), 1)-1] {
 		a, b := sorted[i], sorted[i+1]
 		same := 0
