@@ -43,7 +43,7 @@ SOAK_SEED ?=
 COUNT ?= 1
 
 # Packages with golden files; they take -update.
-GOLDEN := ./engine/offline ./cmd/describe ./cmd ./tui
+GOLDEN := ./engine/offline ./cmd/describe ./cmd/trust ./cmd ./tui
 
 .PHONY: help
 help: ## List the targets

@@ -15,6 +15,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/mesh"
 	"github.com/meshctl/meshctl/cmd/serve"
 	"github.com/meshctl/meshctl/cmd/translate"
+	"github.com/meshctl/meshctl/cmd/trust"
 	"github.com/meshctl/meshctl/cmd/version"
 )
 
@@ -66,7 +67,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	}
 	add("try", demo.NewCmd(f, nil))
 	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), translate.NewCmd(f, nil))
-	add("manage", initialize.NewCmd(f, nil), cluster.NewCmd(f), mesh.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil), agent.NewCmd(f, nil))
+	add("manage", initialize.NewCmd(f, nil), cluster.NewCmd(f), mesh.NewCmd(f), trust.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil), agent.NewCmd(f, nil))
 	add("", version.NewCmd(f, nil))
 	add("", help.NewTopics()...)
 	cmd.SetHelpCommand(help.NewCmd(f))

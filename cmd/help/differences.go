@@ -254,7 +254,7 @@ func virtualMeshDifferences() []difference {
 		{
 			"a root that changes: a new Secret, other options, its end",
 			"Intermediates are not issued again, or all workloads fail until they restart.",
-			"Members trust the new root first, then sign with it, then stop trusting the old one. The status says where that stands; it waits for members that do not answer.",
+			"Members trust the new root first, then sign with it, then stop trusting the old one. `meshctl trust show` says where that stands; it waits for members that do not answer. `meshctl trust` also pauses it, and returns to the former root.",
 		},
 		{
 			"members without a common root yet",
@@ -269,7 +269,7 @@ func virtualMeshDifferences() []difference {
 		{
 			"generated root certificates",
 			"Options changed later have no effect, expiry is not noticed, and a root goes at once with its VirtualMesh.",
-			"Another root follows in time, or when options change or an annotation asks for it; it goes ten minutes after its VirtualMesh.",
+			"Another root follows in time, or when options change or `meshctl trust rotate` asks for it; it goes ten minutes after its VirtualMesh.",
 		},
 		{
 			"what a cluster gets signed",

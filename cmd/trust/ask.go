@@ -1,0 +1,61 @@
+package trust
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/interview"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/wizards"
+)
+
+// plan says what a rotation does, step by step.
+func plan(vm *networkingv1.VirtualMesh) string {
+	var b strings.Builder
+	root := "its root"
+	if trust := vm.Status.Trust; trust != nil && trust.Root != "" {
+		root = "root " + digits(trust.Root)
+		for _, r := range trust.Roots {
+			if r.Fingerprint == trust.Root && r.NotAfter != nil {
+				root += " (expires at " + r.NotAfter.UTC().Format(time.RFC3339) + ")"
+			}
+		}
+	}
+	fmt.Fprintf(&b, "%s: %s is exchanged for a new one in these meshes:\n", name(vm), root)
+	for _, m := range vm.Spec.Meshes {
+		fmt.Fprintf(&b, "  %s/%s\n", m.Namespace, m.Name)
+	}
+	b.WriteString(`Each step waits until all members have done the one before:
+  1. A new root is made, and all workloads trust both (DISTRIBUTING).
+  2. All members get certificates of the new root, and present them (ISSUING).
+  3. All stop trusting the old root, and its key is deleted (RETIRING, ESTABLISHED).
+`)
+	fmt.Fprintf(&b, "Until its key is deleted, this can be undone: meshctl trust rollback %s\n", vm.Name)
+	if vm.Spec.MtlsConfig.AutoRestartPods {
+		b.WriteString("Control planes, gateways and workloads that take up roots or certificates only when they start are restarted (autoRestartPods).\n")
+	} else {
+		b.WriteString("No pod is restarted. Where pods must restart, the rotation waits until you run: meshctl mesh restart MESH\n")
+	}
+	return b.String()
+}
+
+// agree shows the plan and asks. No is the answer that return gives.
+func (o *Options) agree(ctx context.Context, vm *networkingv1.VirtualMesh) (bool, error) {
+	o.say("%s", plan(vm))
+	prompter := o.Prompter
+	if prompter == nil {
+		prompter = o.Flags.Prompter(ctx, o.Streams)
+	}
+	question := wizards.Question{Text: "Exchange the root of " + cmdutil.Clean(name(vm)) + "?"}
+	answer, err := prompter.Select(question, []wizards.Option{{Value: "no"}, {Value: "yes"}}, "no")
+	if err != nil {
+		return false, interview.ExitError(err)
+	}
+	if answer != "yes" {
+		o.say("Nothing was changed.\n")
+	}
+	return answer == "yes", nil
+}

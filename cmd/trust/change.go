@@ -1,0 +1,237 @@
+package trust
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/interview"
+	"github.com/meshctl/meshctl/cmd/load"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/wizards"
+)
+
+// Options of meshctl trust rotate, pause, resume and rollback.
+type Options struct {
+	Streams *cmdutil.Streams
+	Source  load.Source
+	Flags   interview.Flags
+	// Prompter replaces the one that fits the streams.
+	Prompter wizards.Prompter
+	// Now is the clock.
+	Now func() time.Time
+
+	VirtualMesh string
+	// Yes does not ask; Root is what --root says.
+	Yes  bool
+	Root string
+	// Wait waits until the trust is established again, for at most Timeout; 0 is for ever.
+	Wait    bool
+	Timeout time.Duration
+
+	action action
+	client dynamic.ResourceInterface
+	ref    snapshot.Ref
+}
+
+// action is one of the commands.
+type action struct {
+	use, short, long, example string
+	// asks before it starts; waits with --wait; takes --root.
+	asks, waits, root bool
+	decide            func(o *Options, vm *networkingv1.VirtualMesh) (*decision, error)
+}
+
+func actions() []action {
+	return []action{
+		{
+			use: "rotate", short: "Exchange the root of a VirtualMesh for a new one", asks: true, waits: true,
+			long: `Asks "meshctl serve" to make a new root and to exchange the present one for it,
+in steps of which none breaks a connection. Before it does, it shows the steps
+and asks; where there is no terminal, set --yes.
+
+It works for roots that meshctl makes. To exchange your own root, put another
+one into its Secret; to exchange one in Vault, do so there.`,
+			example: `  # Exchange the root, and wait until that is complete
+  meshctl trust rotate virtual-mesh --wait
+
+  # The same in a script, for at most a day
+  meshctl trust rotate virtual-mesh --yes --wait --timeout 24h`,
+			decide: func(o *Options, vm *networkingv1.VirtualMesh) (*decision, error) { return rotate(vm, o.Now()) },
+		},
+		{
+			use: "pause", short: "Hold a rotation where it stands",
+			long: `Holds the trust of a VirtualMesh where it stands: no member changes the root it
+signs with, no root is made and none is dropped. Certificates are still renewed.`,
+			example: `  # Hold the rotation
+  meshctl trust pause virtual-mesh`,
+			decide: func(_ *Options, vm *networkingv1.VirtualMesh) (*decision, error) { return pause(vm) },
+		},
+		{
+			use: "resume", short: "Let a rotation go on that was paused",
+			long: `Lets the trust of a VirtualMesh go on after "meshctl trust pause".`,
+			example: `  # Let the rotation go on
+  meshctl trust resume virtual-mesh`,
+			decide: func(_ *Options, vm *networkingv1.VirtualMesh) (*decision, error) { return resume(vm) },
+		},
+		{
+			use: "rollback", short: "Return to the former root during a rotation", waits: true, root: true,
+			long: `Lets the former root sign again, in the same steps as a rotation. This is
+possible until the former root is dropped at the end of the rotation. The root
+that it returns to stays until the next "meshctl trust rotate".`,
+			example: `  # Return to the former root
+  meshctl trust rollback virtual-mesh
+
+  # Choose one of several by the first digits of its fingerprint
+  meshctl trust rollback virtual-mesh --root 4f2a`,
+			decide: func(o *Options, vm *networkingv1.VirtualMesh) (*decision, error) { return rollback(vm, o.Root) },
+		},
+	}
+}
+
+func newCmdChange(f *cmdutil.Factory, a action, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: f.Streams, Now: f.Now, action: a}
+	opts.Source.Factory = f
+	cmd := &cobra.Command{
+		Use: a.use + " VIRTUALMESH", Short: a.short, Long: a.long, Example: a.example,
+		Args: cmdutil.Args("VIRTUALMESH"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.VirtualMesh = args[0]
+			if opts.Timeout < 0 {
+				return cmdutil.FlagErrorf("--timeout must be 0 or more, not %s", opts.Timeout)
+			}
+			if cmd.Flags().Changed("timeout") && !opts.Wait {
+				return cmdutil.FlagErrorf("--timeout needs --wait")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return changeRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: completion(&opts.Source),
+	}
+	opts.Source.AddClusterFlags(cmd)
+	if a.asks {
+		cmd.Flags().BoolVar(&opts.Yes, "yes", false, "do not ask")
+	}
+	if a.waits {
+		cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait until the trust is established again")
+		cmd.Flags().DurationVar(&opts.Timeout, "timeout", time.Hour, "how long to wait; 0 waits for ever")
+	}
+	if a.root {
+		cmd.Flags().StringVar(&opts.Root, "root", "", "first `digits` of the fingerprint of the root to return to")
+	}
+	return cmd
+}
+
+func (o *Options) say(format string, args ...any) {
+	_, _ = fmt.Fprint(o.Streams.Err, cmdutil.CleanLines(fmt.Sprintf(format, args...)))
+}
+
+func changeRun(ctx context.Context, opts *Options) error {
+	asks := opts.action.asks && !opts.Yes
+	if asks && opts.Prompter == nil && !interview.CanAsk(opts.Streams) {
+		return cmdutil.FlagErrorf("there is no terminal to ask on; set --yes to %s", opts.action.use)
+	}
+	if err := opts.find(ctx); err != nil {
+		return err
+	}
+	if asks {
+		vm, err := opts.get(ctx)
+		if err != nil {
+			return err
+		}
+		would, err := opts.action.decide(opts, vm)
+		if err != nil {
+			return err
+		}
+		if len(would.annotations) > 0 {
+			if agreed, err := opts.agree(ctx, vm); err != nil || !agreed {
+				return err
+			}
+		}
+	}
+	done, err := opts.change(ctx)
+	if err != nil {
+		return err
+	}
+	opts.say("%s\n", done.done)
+	switch {
+	case opts.Wait:
+		return opts.wait(ctx, done)
+	case opts.action.waits && len(done.annotations) > 0:
+		opts.say("To see how far it is: meshctl trust show %s\n", opts.ref.Name)
+	}
+	return nil
+}
+
+// find finds the VirtualMesh that the name means, and how to write it.
+func (o *Options) find(ctx context.Context) error {
+	management, err := o.Source.Management()
+	if err != nil {
+		return err
+	}
+	reading, err := management.Stored(ctx)
+	if err != nil {
+		return err
+	}
+	if o.ref, err = load.Pick(reading.Index(nil), snapshot.VirtualMesh, o.VirtualMesh); err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(management.Config)
+	if err != nil {
+		return fmt.Errorf("management cluster: %w", err)
+	}
+	o.client = client.Resource(snapshot.VirtualMesh.GroupVersionResource()).Namespace(o.ref.Namespace)
+	return nil
+}
+
+// get reads the VirtualMesh as it is now.
+func (o *Options) get(ctx context.Context) (*networkingv1.VirtualMesh, error) {
+	stored, err := o.client.Get(ctx, o.ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, cmdutil.NotFoundErrorf("VirtualMesh %s/%s: it does not exist any more; list all with: meshctl describe virtualmesh", o.ref.Namespace, o.ref.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("VirtualMesh %s/%s: %w", o.ref.Namespace, o.ref.Name, err)
+	}
+	vm := &networkingv1.VirtualMesh{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, vm); err != nil {
+		return nil, fmt.Errorf("VirtualMesh %s/%s: it cannot be read: %w", o.ref.Namespace, o.ref.Name, err)
+	}
+	return vm, nil
+}
+
+// change decides and writes. What is written was decided about the version that is replaced.
+func (o *Options) change(ctx context.Context) (*decision, error) {
+	var done *decision
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		vm, err := o.get(ctx)
+		if err != nil {
+			return err
+		}
+		if done, err = o.action.decide(o, vm); err != nil || len(done.annotations) == 0 {
+			return err
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": vm.ResourceVersion, "annotations": done.annotations}})
+		if err != nil {
+			return fmt.Errorf("%s: %w", name(vm), err)
+		}
+		if _, err := o.client.Patch(ctx, o.ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "meshctl"}); err != nil {
+			return fmt.Errorf("%s: its annotations cannot be changed: %w", name(vm), err)
+		}
+		return nil
+	})
+	return done, err
+}
