@@ -145,7 +145,7 @@ func randomScalar(random *rand.Rand, field protoreflect.FieldDescriptor) protore
 func TestObjectsOfAnyKindCanBeCompared(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, func() {})
+	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, func() {})
 	require.NoError(t, err)
 	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withStatuses, func() {})
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ const injectors = discovery.InjectorLabel + "=" + discovery.InjectorValue
 // newManagedCache prepares the feeds of a registered cluster: one line for each
 // list of snapshot.Cluster, which follows from the type of the objects. The seed is the
 // cluster with what was read of it before; the objects that the plane generated are left out.
-func newManagedCache(config *rest.Config, scheme *runtime.Scheme, plane snapshot.Plane, seed *snapshot.Cluster, changed func()) (*clusterCache[snapshot.Cluster], error) {
+func newManagedCache(config *rest.Config, scheme *runtime.Scheme, plane snapshot.Plane, seed *snapshot.Cluster, keep statuses, changed func()) (*clusterCache[snapshot.Cluster], error) {
 	client, err := newClient(config, scheme, runtime.ContentTypeProtobuf)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func newManagedCache(config *rest.Config, scheme *runtime.Scheme, plane snapshot
 		addUnion(cache, seed, byHand(plane, seed.Name), stripSidecar),
 		add(cache, seed, &kube.Lister{Labels: injectors}, stripWebhooks),
 		add(cache, seed, &kube.Lister{}, stripMeshConfig),
-		add(cache, seed, &kube.Lister{}, stripIssuedCertificate),
+		add(cache, seed, &kube.Lister{}, unless(keep, dropVerifiedAt)),
 		add(cache, seed, &kube.Lister{}, stripOwn[*certificatesv1.CertificateRequest]),
 	)
 	addConfigMaps(cache, seed)

@@ -22,6 +22,8 @@ type sessionSettings struct {
 	probeTimeout time.Duration
 	// silence is how long a watch may deliver nothing.
 	silence time.Duration
+	// keep the statuses that agents write as they are.
+	keep statuses
 }
 
 // maxFailedProbes is how many probes in a row must fail until a cluster is
@@ -46,7 +48,7 @@ type session struct {
 func (s *session) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		seed, _ := s.cluster.current()
-		cache, err := newManagedCache(s.config, s.scheme, s.plane, seed, s.cluster.onChange)
+		cache, err := newManagedCache(s.config, s.scheme, s.plane, seed, s.keep, s.cluster.onChange)
 		if err != nil {
 			// The configuration itself is unusable; only another one can help.
 			s.cluster.freeze(s, kube.Reason(s.config.Host, err))

@@ -51,8 +51,8 @@ type Options struct {
 	// objects are listed instead; kube.DefaultSilence if zero. A cluster of which for
 	// twice this time nothing came at all is frozen.
 	Silence time.Duration
-	// Statuses keeps the statuses that a server writes. The server itself leaves
-	// them out: its own writes must not notify it.
+	// Statuses keeps the statuses that a server writes, and when agents looked last. The
+	// server itself leaves them out: its own writes must not notify it.
 	Statuses bool
 }
 
@@ -152,6 +152,7 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 		settings := sessionSettings{
 			scheme: s.scheme, plane: snapshot.Plane{Namespace: s.options.Namespace, ID: s.options.PlaneID},
 			probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout, silence: s.options.Silence,
+			keep: statuses(s.options.Statuses),
 		}
 		c = newClusterState(name, settings, s.options.Log, s.notify)
 		s.clusters[name] = c

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/randfill"
 
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -78,6 +79,27 @@ func TestWritingAStatusIsNoChange(t *testing.T) {
 	kept := policy("ACCEPTED")
 	assert.True(t, unless(withStatuses, dropTrafficStatus)(kept))
 	assert.EqualValues(t, "ACCEPTED", kept.Status.State)
+}
+
+// TestVerifiedAtIsForReaders: that an agent has looked again is no change for the server,
+// and tells a reader that the agent runs.
+func TestVerifiedAtIsForReaders(t *testing.T) {
+	t.Parallel()
+	certificate := func(minute int) *certificatesv1.IssuedCertificate {
+		at := metav1.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC)
+		return &certificatesv1.IssuedCertificate{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
+			Status:     certificatesv1.IssuedCertificateStatus{Trust: &certificatesv1.TrustReport{VerifiedAt: &at}},
+		}
+	}
+	for keep, want := range map[statuses]int{withStatuses: 2, withoutStatuses: 1} {
+		changes := 0
+		c := newStore(nil, unless(keep, dropVerifiedAt), func() { changes++ })
+		require.NoError(t, c.Replace([]any{certificate(0)}, ""))
+		require.NoError(t, c.Update(certificate(5)))
+		assert.Equal(t, want, changes, "with statuses: %v", keep)
+		assert.Equal(t, bool(keep), c.list()[0].Status.Trust.VerifiedAt != nil)
+	}
 }
 
 // TestThatAPolicyWasInForceIsNotLost: what is read late, or was written by a
@@ -215,7 +237,7 @@ func TestNodesKeepTheHintOfKind(t *testing.T) {
 func TestPlanesFillEveryList(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, func() {})
+	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, func() {})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, listed(&snapshot.Cluster{}), kindsOf(feedsOf(managed)))
 	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})

@@ -6,12 +6,11 @@ import (
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 )
 
-// stripIssuedCertificate drops when the agent looked last, which changes all the time.
-func stripIssuedCertificate(o *certificatesv1.IssuedCertificate) bool {
+// dropVerifiedAt drops when the agent looked last, which changes all the time.
+func dropVerifiedAt(o *certificatesv1.IssuedCertificate) {
 	if o.Status.Trust != nil {
 		o.Status.Trust.VerifiedAt = nil
 	}
-	return stripOwn(o)
 }
 
 // dropClusterStatus keeps the namespace of the agent.
