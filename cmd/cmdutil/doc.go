@@ -1,4 +1,4 @@
 // Package cmdutil is what all commands share: the streams they talk through,
 // the factory of costly things, typed errors and their exit codes, kube flags,
-// and the painters of tables, JSON, YAML and progress.
+// and the painters of tables, pages, JSON, YAML and progress.
 package cmdutil

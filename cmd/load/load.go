@@ -6,7 +6,8 @@
 //	Following   what a watch of them last saw
 //
 // Whichever it is, the objects are translated with the options of the server
-// that works on them, and a Reading knows what may be concluded from it.
+// that works on them, and a Reading knows what may be concluded from it. Pick finds the
+// object in it that a name means.
 package load
 
 import (

@@ -175,7 +175,11 @@ func rollback(vm *networkingv1.VirtualMesh, wanted string) (*decision, error) {
 	if _, ok := vm.Annotations[snapshot.TrustRotateAnnotation]; ok {
 		out.annotations[snapshot.TrustRotateAnnotation] = nil // or it would ask for another root once this one is let go
 	}
-	out.done = fmt.Sprintf("%s: root %s is to sign again. It stays, also past its options, until the next: meshctl trust rotate %s", name(vm), digits(to), vm.Name)
+	ifThere := ""
+	if !slices.ContainsFunc(trust.Roots, func(r networkingv1.TrustedRoot) bool { return r.Fingerprint == to }) {
+		ifThere = ", if its key is still there"
+	}
+	out.done = fmt.Sprintf("%s: root %s is to sign again%s. It stays, also past its options, until the next: meshctl trust rotate %s", name(vm), digits(to), ifThere, vm.Name)
 	if paused(vm) {
 		out.done += fmt.Sprintf("\nIts trust is paused, so that nothing changes before: meshctl trust resume %s", vm.Name)
 	}

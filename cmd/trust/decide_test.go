@@ -146,6 +146,7 @@ var rollbackCases = map[string]decideCase{
 	},
 	"rollback at the end to a known root": {
 		do: "rollback", root: rootA, with: []change{stands(networkingv1.TrustRetiring, rootB, rootB)}, want: map[string]string{"root": rootA},
+		says: "is to sign again, if its key is still there.",
 	},
 	"rollback after the end to a known root": {
 		do: "rollback", root: rootB, refused: "no root begins with",

@@ -36,7 +36,7 @@ type Trust struct {
 	Members []TrustMember `json:"members"`
 	// Issues are what is wrong with the trust, worst first; absent where they are listed
 	// with those of the whole object.
-	Issues []snapshot.Issue `json:"issues,omitempty"`
+	Issues []snapshot.Issue `json:"issues,omitzero"`
 
 	generated bool
 }
@@ -81,6 +81,9 @@ type TrustMember struct {
 	Report *TrustReport `json:"report,omitempty"`
 	// Message says what it waits for; empty if for nothing.
 	Message string `json:"message,omitempty"`
+
+	// asked: its agent was asked for something, as far as is known.
+	asked bool
 }
 
 // TrustCertificate is the intermediate of a member. All but Root and NotAfter is known only
@@ -162,6 +165,7 @@ func (x *Index) trustMember(mesh *snapshot.MeshPlan, status *networkingv1.TrustS
 		if m.Mesh != (commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}) {
 			continue
 		}
+		out.asked = status.Stage != networkingv1.TrustWaiting // without a root, nothing is asked
 		out.State, out.Message = told(m.State), told(m.Message)
 		if m.Root != "" || m.NotAfter != nil {
 			out.Certificate = &TrustCertificate{Root: told(m.Root), NotAfter: timeOf(m.NotAfter)}

@@ -74,7 +74,7 @@ func TestTrustStages(t *testing.T) {
 	}{
 		"nothing written": {nil, "no stage is known (shared, root created by meshctl)", "", []string{}},
 		"waiting": {
-			&networkingv1.TrustStatus{Stage: networkingv1.TrustWaiting, Message: "no root", Members: both("")},
+			&networkingv1.TrustStatus{Stage: networkingv1.TrustWaiting, Message: "no root", Members: []networkingv1.MemberTrust{member(1, "", "", nil), member(2, "", "", nil)}},
 			"WAITING: there is no root to sign with", "", []string{},
 		},
 		"distributing": {
@@ -109,6 +109,10 @@ func TestTrustStages(t *testing.T) {
 			&networkingv1.TrustStatus{Stage: networkingv1.TrustDistributing, Root: next, Roots: roots[:1], Members: []networkingv1.MemberTrust{both(next)[0], member(2, "", "", nil)}},
 			"DISTRIBUTING: 1 of 2 meshes have certificates of root 8a0956311647187d; it expires at 2035-12-30T12:00:00Z", "SIGNS",
 			[]string{"AgentSilent istiod-istio-system-cluster-2"},
+		},
+		"more members than a status has": {
+			&networkingv1.TrustStatus{Stage: networkingv1.TrustEstablished, Root: next, Roots: roots[:1], Members: both(next)[:1]},
+			"ESTABLISHED: 2 of 2 meshes trust root 8a0956311647187d; it expires at 2035-12-30T12:00:00Z", "SIGNS", []string{},
 		},
 		// The certificates live a year, and are renewed when a tenth of that is left.
 		"a certificate that will be renewed": {

@@ -109,7 +109,7 @@ func (t *Trust) silence(m *TrustMember, now time.Time) (snapshot.Issue, bool) {
 	case m.Frozen != "":
 		return snapshot.Warnf(snapshot.AgentSilent, "check that the API server of cluster "+m.Cluster+" runs; `meshctl cluster list` shows its state",
 			"cluster %s cannot be read, so the agent of mesh %s is not heard: %s", m.Cluster, m.Mesh.Name, m.Frozen), true
-	case m.State == "" && m.Report == nil && m.Certificate == nil:
+	case m.asked && m.State == "" && m.Report == nil && m.Certificate == nil:
 		return snapshot.Warnf(snapshot.AgentSilent, hint+m.Cluster, "the agent of mesh %s has not answered", m.Mesh.Name), true
 	case m.Report != nil && !m.Report.VerifiedAt.IsZero() && now.Sub(m.Report.VerifiedAt) > silentAfter:
 		return snapshot.Warnf(snapshot.AgentSilent, hint+m.Cluster, "the agent of mesh %s has not looked since %s", m.Mesh.Name, timeText(m.Report.VerifiedAt)), true

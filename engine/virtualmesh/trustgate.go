@@ -102,7 +102,7 @@ func pendingIssues(plan *snapshot.VirtualMeshPlan, g *gate) []snapshot.Issue {
 			why = ": " + first.Message
 		}
 		issues = append(issues, snapshot.Warnf(snapshot.TrustPending,
-			"status.trust of the VirtualMesh shows where it stands",
+			"`meshctl trust show "+plan.Ref.Name+"` says what they wait for",
 			"mesh %s does not share its services with %s until they trust each other%s", m.Ref.Name, joinNames(from), why).
 			At("mtlsConfig").On(plan.Ref, m.Ref))
 	}
