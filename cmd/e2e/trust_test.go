@@ -18,10 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/certs/verify"
@@ -66,15 +64,14 @@ func TestTrust(t *testing.T) {
 	w.until("the two verify each other", w.eachOther)
 
 	watched := w.watchTrust()
-	vms := w.dynamic["cluster-1"].Resource(kube.Policies("virtualmeshes")).Namespace(mgmt)
-	_, err := vms.Patch(t.Context(), "virtual-mesh", types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata":{"annotations":{"trust.multicluster.solo.io/rotate":%q}}}`, time.Now().UTC().Format(time.RFC3339)), metav1.PatchOptions{})
-	require.NoError(t, err)
+	w.must("trust", "rotate", "virtual-mesh", "--yes", "--context", "cluster-1")
 	second := w.awaitTrust(first)
 	assert.NotEqual(t, first, second)
 	asked := watched()
 	t.Logf("a rotation: the two verified each other %d times", asked)
 	assert.Greater(t, asked, 10)
+	shown := w.must("trust", "show", "virtual-mesh", "--context", "cluster-1").stdout
+	assert.Contains(t, shown, "2 of 2 meshes trust root "+second[:16])
 	w.leaves(w.clusters[1], second)
 }
 
@@ -83,7 +80,7 @@ func TestTrust(t *testing.T) {
 func (w *environment) leaves(c *local.Cluster, root string) {
 	w.t.Helper()
 	out := w.must("cluster", "deregister", c.Name(), "--remote-context", c.Name(), "--mgmt-context", "cluster-1")
-	w.t.Log(out)
+	w.t.Logf("%s%s", out.stderr, out.stdout)
 	_, err := w.clients[c.Name()].Get(w.t.Context(), core("secrets"), "istio-system", "cacerts")
 	assert.True(w.t, apierrors.IsNotFound(err), "%v", err)
 	config, err := w.clients[c.Name()].Get(w.t.Context(), core("configmaps"), "istio-system", "istio-ca-root-cert")
