@@ -43,6 +43,8 @@ type agent struct {
 	meshes  map[string]*mesh
 	// watched are the Secrets that the meshes use.
 	watched *watches
+	// vaults are the requests that Vaults are signing.
+	vaults *vaultCalls
 }
 
 // mesh is what the agent remembers of a mesh. All of it may be lost.
@@ -82,6 +84,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.leaveAfter == 0 {
 		o.leaveAfter = defaultLeaveAfter
 	}
+	if o.tokens == "" {
+		o.tokens = defaultTokens
+	}
 	if o.newKey == nil {
 		o.newKey = func(bits int) (pki.Key, error) { return pki.NewRSAKey(rand.Reader, bits) }
 	}
@@ -98,13 +103,14 @@ func newAgent(o Options, m *metrics) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agent{options: o, store: store, clock: clock, metrics: m, meshes: map[string]*mesh{}}, nil
+	return &agent{options: o, store: store, clock: clock, metrics: m, meshes: map[string]*mesh{}, vaults: newVaultCalls()}, nil
 }
 
 // run passes over all meshes until ctx ends: when something changes, and now and then.
 func (a *agent) run(ctx context.Context) error {
 	a.watched = newWatches(ctx, a.store.client)
 	defer a.watched.wait()
+	defer a.vaults.stop()
 	a.watched.follow(snapshot.IssuedCertificate, a.options.Namespace, "")
 	a.watched.follow(snapshot.CertificateRequest, a.options.Namespace, "")
 	a.watched.follow(snapshot.PodBounceDirective, a.options.Namespace, "")
@@ -251,6 +257,9 @@ func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
 		a.metrics.forget(m.name)
 		*m = mesh{}
 		return false, nil
+	}
+	if d.sign != nil {
+		a.signByVault(d.sign)
 	}
 	waiting, restartErr := a.restart(ctx, f)
 	if certificate == nil {

@@ -12,10 +12,13 @@ import (
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 )
 
+// signers are seeds of worlds in which meshctl serve signs, and in which a Vault does.
+var signers = map[string]uint64{"": 1, " with Vault": 3}
+
 // requested is a world whose agent has asked for a certificate.
-func requested(t *testing.T) (*world, *pki.Authority) {
+func requested(t *testing.T, seed uint64) (*world, *pki.Authority) {
 	t.Helper()
-	w := newWorld(t, 1)
+	w := newWorld(t, seed)
 	w.selfSign()
 	w.start(1)
 	a := w.root("a")
@@ -50,27 +53,32 @@ func TestForgedAnswers(t *testing.T) {
 		"more hosts": {func(w *world, a *pki.Authority) pki.Chain {
 			return signedFor(w, a, w.facts().privateKey, testHost, "spiffe://cluster.local/ns/x/sa/y")
 		}, "it is for the hosts"},
+		"a DNS name more": {func(w *world, a *pki.Authority) pki.Chain {
+			return signedFor(w, a, w.facts().privateKey, testHost, "x.example")
+		}, "it is for the hosts"},
 		"the root itself": {func(_ *world, a *pki.Authority) pki.Chain { return append(a.Chain(), a.Chain()...) }, "is not for this private key"},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, a := requested(t)
-			before := w.cacerts.DeepCopy()
-			chain := c.answer(w, a)
-			w.request.Status = certificatesv1.CertificateRequestStatus{
-				ObservedGeneration: w.request.Generation, State: certificatesv1.CertificateRequestFinished,
-				SignedCertificate: chain[:1].PEM(), SigningRootCa: chain[1:].PEM(),
-			}
-			for w.step() {
-			}
-			assert.Equal(t, certificatesv1.IssuedCertificateFailed, w.certificate.Status.State)
-			assert.Contains(t, w.certificate.Status.Error, c.want)
-			assert.Equal(t, before.Data, w.cacerts.Data)
-			w.now = w.now.Add(2 * retryAfter)
-			w.settle()
-			w.assertEstablished(a, a)
-		})
+	for _, by := range signers {
+		for name, c := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w, a := requested(t, by)
+				before := w.cacerts.DeepCopy()
+				chain := c.answer(w, a)
+				w.request.Status = certificatesv1.CertificateRequestStatus{
+					ObservedGeneration: w.request.Generation, State: certificatesv1.CertificateRequestFinished,
+					SignedCertificate: chain[:1].PEM(), SigningRootCa: chain[1:].PEM(),
+				}
+				for w.step() {
+				}
+				assert.Equal(t, certificatesv1.IssuedCertificateFailed, w.certificate.Status.State)
+				assert.Contains(t, w.certificate.Status.Error, c.want)
+				assert.Equal(t, before.Data, w.cacerts.Data)
+				w.now = w.now.Add(2 * retryAfter)
+				w.settle()
+				w.assertEstablished(a, a)
+			})
+		}
 	}
 }
 
@@ -84,7 +92,14 @@ func signedFor(w *world, root *pki.Authority, key pki.Key, hosts ...string) pki.
 // TestRefused: the reason of the issuer is passed on, and no new key is made.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	w, a := requested(t)
+	for by, seed := range signers {
+		refused(t, seed, map[string]string{"": "meshctl serve", " with Vault": "Vault"}[by])
+	}
+}
+
+func refused(t *testing.T, seed uint64, by string) {
+	t.Helper()
+	w, a := requested(t, seed)
 	key := w.key.ResourceVersion
 	w.request.Status = certificatesv1.CertificateRequestStatus{
 		ObservedGeneration: w.request.Generation, State: certificatesv1.CertificateRequestFailed, Error: "no such root",
@@ -93,8 +108,9 @@ func TestRefused(t *testing.T) {
 	for w.step() {
 	}
 	assert.Equal(t, certificatesv1.IssuedCertificateFailed, w.certificate.Status.State)
-	assert.Contains(t, w.certificate.Status.Error, "failed to be signed by meshctl serve: no such root")
+	assert.Contains(t, w.certificate.Status.Error, "failed to be signed by "+by+": no such root")
 	assert.Equal(t, key, w.key.ResourceVersion)
+	assert.Equal(t, w.vault != nil, w.sign != nil, "a Vault is asked again")
 	w.request.Status = certificatesv1.CertificateRequestStatus{}
 	w.settle()
 	w.assertEstablished(a, a)
@@ -126,37 +142,39 @@ func TestByHand(t *testing.T) {
 			w.certificate.Generation++
 		},
 	}
-	for name, change := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, a := requested(t)
-			w.settle()
-			w.assertEstablished(a, a)
-			change(w)
-			w.version++
-			if w.cacerts != nil {
-				w.cacerts = w.cacerts.DeepCopy()
-			}
-			// While cacerts is broken or gone, only the agent acts: what istiod would do is the user's doing.
-			for w.step() {
-			}
-			w.issue()
-			for w.step() {
-			}
-			w.read = nil
-			w.settle()
-			w.assertEstablished(a, a)
-			w.certificate = nil
-			w.settle()
-			assert.True(t, w.done, "it can still leave: %s", w.note)
-		})
+	for _, by := range signers {
+		for name, change := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w, a := requested(t, by)
+				w.settle()
+				w.assertEstablished(a, a)
+				change(w)
+				w.version++
+				if w.cacerts != nil {
+					w.cacerts = w.cacerts.DeepCopy()
+				}
+				// While cacerts is broken or gone, only the agent acts: what istiod would do is the user's doing.
+				for w.step() {
+				}
+				w.issue()
+				for w.step() {
+				}
+				w.read = nil
+				w.settle()
+				w.assertEstablished(a, a)
+				w.certificate = nil
+				w.settle()
+				assert.True(t, w.done, "it can still leave: %s", w.note)
+			})
+		}
 	}
 }
 
 // TestNothingToGoBackTo: without a former CA, cacerts stays, and says why.
 func TestNothingToGoBackTo(t *testing.T) {
 	t.Parallel()
-	w, a := requested(t)
+	w, a := requested(t, 1)
 	w.settle()
 	w.assertEstablished(a, a)
 	have := w.cacerts.DeepCopy()

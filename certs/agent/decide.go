@@ -16,6 +16,8 @@ import (
 type decision struct {
 	// write is the next write; nil if nothing is to be written. After it, everything is observed anew: no step is stored.
 	write *write
+	// sign is the request that a Vault is to sign; nil if none is, or meshctl serve signs it.
+	sign *request
 	// status is what the IssuedCertificate is to say; nil if there is none.
 	status *certificatesv1.IssuedCertificateStatus
 	// note is what a mesh that leaves waits for, as a sentence; its IssuedCertificate cannot say it.
@@ -56,7 +58,11 @@ func (f *facts) join() decision {
 	if step == nil {
 		step, err = f.exchangeTo(e, r.sum)
 	}
-	return decision{write: step, status: r.status(e, answer, err)}
+	d := decision{write: step, status: r.status(e, answer, err)}
+	if step == nil && r.forVault() {
+		d.sign = r
+	}
+	return d
 }
 
 // exchangeTo is the next write that brings cacerts to what is safe now.

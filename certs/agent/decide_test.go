@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -216,8 +217,8 @@ func cacertsAndKeys(writes []string) []string {
 // mesh cannot be seen.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
-	for _, blind := range []bool{false, true} {
-		w := newWorld(t, 1)
+	for i, blind := range []bool{false, true, false, true} {
+		w := newWorld(t, uint64(i)) // the last two with a Vault
 		w.selfSign()
 		w.start(2)
 		a := w.root("a")
@@ -247,8 +248,9 @@ func TestRenewal(t *testing.T) {
 // goes on.
 func TestSkew(t *testing.T) {
 	t.Parallel()
-	for _, skew := range []time.Duration{-90 * time.Minute, -time.Hour, time.Hour, 400 * 24 * time.Hour} {
-		w := newWorld(t, 1)
+	skews := []time.Duration{-90 * time.Minute, -time.Hour, time.Hour, 400 * 24 * time.Hour}
+	for i, skew := range slices.Concat(skews, skews) {
+		w := newWorld(t, uint64(i)/4*2) // first without a Vault
 		w.selfSign()
 		w.start(2)
 		a := w.root("a")

@@ -30,12 +30,22 @@
 //
 // Nothing that is logged or reported has a private key, or anything that was derived from one.
 //
+// # Vault
+//
+// With agentCa.vault a HashiCorp Vault signs, and the agent takes the place of meshctl serve: it has the request signed, and
+// writes the answer into the status of the CertificateRequest. All that follows is the same. What meshctl serve could not have
+// written is not written, so that a Vault that answers wrongly costs no keys. The credential is one of the agent's own
+// namespace, or a token below /var/run/secrets: the VirtualMesh names it, and it goes to a server that the VirtualMesh names.
+// Who holds it may have any identity signed: what a cluster gets follows from Vault's policies, not from the Plan.
+//
 // # Files
 //
 //	options.go  Options; Verifier and Restarter, which look at the mesh and restart its pods
 //	names.go    names of objects, types and annotations; the record of a mesh
 //	facts.go    what the objects mean: whose cacerts is, what it has, what is valid and due
 //	request.go  key, request, and whether an answer can be used
+//	vault.go    having a request signed by a Vault
+//	credential.go  what the agent logs in to a Vault with
 //	signer.go   who is to sign and what is to be trusted: the safety rule
 //	decide.go   the next write for a mesh that has an IssuedCertificate
 //	leave.go    the next write for one that has none any more

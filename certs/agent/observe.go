@@ -94,7 +94,8 @@ func where(certificate *certificatesv1.IssuedCertificate, recorded, remembered *
 		return remembered
 	}
 	secret := certificate.Spec.IssuedCertificateSecret
-	if secret == nil || secret.Name == "" || secret.Namespace == "" || certificate.Spec.AgentCa != nil {
+	ca := certificate.Spec.AgentCa
+	if secret == nil || secret.Name == "" || secret.Namespace == "" || ca != nil && ca.Vault == nil {
 		return nil
 	}
 	at := &record{Namespace: secret.Namespace, Name: secret.Name}

@@ -35,6 +35,8 @@ type Options struct {
 	// OnListen is called with the address of the health endpoints.
 	OnListen func(address string)
 
+	// tokens is the folder with the tokens of service accounts; that of Kubernetes if empty.
+	tokens string
 	// newKey makes the keys; RSA keys if nil.
 	newKey func(bits int) (pki.Key, error)
 	// leaveAfter is how long an IssuedCertificate is gone before its mesh leaves.

@@ -19,7 +19,7 @@ import (
 // plane that always answers wrongly costs: one key a minute.
 const retryAfter = time.Minute
 
-// errUnsigned: the request waits for meshctl serve.
+// errUnsigned: the request waits to be signed.
 var errUnsigned = errors.New("the request is not signed yet")
 
 // request is what a certificate is asked for, with the parts that a join needs.
@@ -145,7 +145,7 @@ func (r *request) keepRecord() *write {
 	return &write{verb: put, what: "the record of the mesh", request: request}
 }
 
-// refusedError: the management plane refused to sign. It tries again by itself.
+// refusedError: who signs refused to. It tries again by itself.
 type refusedError struct{ message string }
 
 func (e *refusedError) Error() string { return e.message }
@@ -162,7 +162,7 @@ func (r *request) answer() (*pki.Authority, error) {
 	case status.ObservedGeneration != r.request.Generation:
 		return nil, errUnsigned
 	case status.State == certificatesv1.CertificateRequestFailed:
-		return nil, &refusedError{fmt.Sprintf("%s failed to be signed by meshctl serve: %s", object, status.Error)}
+		return nil, &refusedError{fmt.Sprintf("%s failed to be signed by %s: %s", object, r.signerName(), status.Error)}
 	case status.State != certificatesv1.CertificateRequestFinished || len(status.SignedCertificate) == 0:
 		return nil, errUnsigned
 	}
@@ -176,8 +176,8 @@ func (r *request) answer() (*pki.Authority, error) {
 	return signer, nil
 }
 
-// verified is the signer with a signed certificate: it leads to the root that was asked for, is for the key and the hosts,
-// and is a CA, at one of the clocks at least.
+// verified is the signer with a signed certificate: it leads to the root that was asked for, is for the key and the hosts
+// and for nobody else, and is a CA, at one of the clocks at least.
 func (r *request) verified(signed []byte) (*pki.Authority, error) {
 	certs, err := pki.ReadCertificates(signed)
 	if err != nil {
@@ -197,7 +197,10 @@ func (r *request) verified(signed []byte) (*pki.Authority, error) {
 		return nil, err
 	}
 	if have := hostsOf(certs[0]); !slices.Equal(have, sorted(r.spec.Hosts)) {
-		return nil, fmt.Errorf("it is for the hosts %q, not %q; check the IssuedCertificate and that meshctl serve is up to date", have, sorted(r.spec.Hosts))
+		return nil, fmt.Errorf("it is for the hosts %q, not %q; check the IssuedCertificate and that %s is up to date", have, sorted(r.spec.Hosts), r.signerName())
+	}
+	if domains := sorted(r.spec.Trust.TrustDomains); len(domains) > 0 && !slices.Equal(sorted(certs[0].PermittedURIDomains), domains) {
+		return nil, fmt.Errorf("it is for the trust domains %q, not %q; update %s to a version that restricts them", certs[0].PermittedURIDomains, domains, r.signerName())
 	}
 	return pki.NewAuthority(chain, r.privateKey)
 }
@@ -207,7 +210,10 @@ func hostsOf(cert *x509.Certificate) []string {
 	for _, uri := range cert.URIs {
 		out = append(out, uri.String())
 	}
-	return sorted(out)
+	for _, ip := range cert.IPAddresses {
+		out = append(out, ip.String())
+	}
+	return sorted(append(out, cert.EmailAddresses...))
 }
 
 func sorted(items []string) []string {

@@ -30,8 +30,9 @@ func OwnRules(meshes ...string) []rbacv1.PolicyRule {
 		{APIGroups: []string{group}, Resources: []string{certificates, directives}, Verbs: []string{"get", "list", "watch"}},
 		// A status is applied, which is a patch.
 		{APIGroups: []string{group}, Resources: []string{certificates + "/status", directives + "/status"}, Verbs: []string{"patch"}},
-		// The status of a request is the issuer's.
 		{APIGroups: []string{group}, Resources: []string{requests}, Verbs: []string{"create", "delete", "get", "list", "update", "watch"}},
+		// The status of a request is the issuer's or, if a Vault signs, the agent's.
+		{APIGroups: []string{group}, Resources: []string{requests + "/status"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{LeaseName}, Verbs: []string{"get", "update"}},
 	}
@@ -39,6 +40,26 @@ func OwnRules(meshes ...string) []rbacv1.PolicyRule {
 		return rules
 	}
 	return append(rules, secretRules([]string{"delete", "get", "list", "update", "watch"}, meshes...)...)
+}
+
+// VaultTokenRules are further rules in the agent's own namespace: to read the Secrets with tokens of Vault that VirtualMeshes
+// name (tokenSecretRef), and no others.
+func VaultTokenRules(secrets ...string) []rbacv1.PolicyRule {
+	return namedRules("secrets", "get", secrets)
+}
+
+// VaultAccountRules are further rules in the agent's own namespace: to make tokens of the service accounts that VirtualMeshes
+// name for Vault (kubernetesAuth.serviceAccountRef), and of no others.
+func VaultAccountRules(accounts ...string) []rbacv1.PolicyRule {
+	return namedRules("serviceaccounts/token", "create", accounts)
+}
+
+// namedRules allow one verb on objects with names; without names nothing, because such a rule would be about all.
+func namedRules(resource, verb string, names []string) []rbacv1.PolicyRule {
+	if len(names) == 0 {
+		return nil
+	}
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: sorted(names), Verbs: []string{verb}}}
 }
 
 // MeshRules are the rules of the Role in a namespace with a control plane. Istiod's own root is only read.

@@ -135,7 +135,7 @@ func (r *request) waitingFor(e *exchange, answer error, state certificatesv1.Iss
 	case state == certificatesv1.IssuedCertificateFinished:
 		return ""
 	case errors.Is(answer, errUnsigned) && (r.have == nil || !rootOf(r.have.Authority).Equal(r.root)) && (r.mesh == nil || e.trusted(r.root) || r.mesh.empty()):
-		return "meshctl serve has to sign CertificateRequest " + r.owner()
+		return r.signerName() + " has to sign CertificateRequest " + r.owner()
 	case r.mesh == nil:
 		return fmt.Sprintf("what the mesh holds cannot be seen: %v", r.meshErr)
 	}

@@ -103,6 +103,9 @@ type world struct {
 	workloads   []*party
 	// lasts is the life of certificates that are issued.
 	lasts time.Duration
+	// vault signs instead of meshctl serve, if it is set; sign is what the agent wants signed by it.
+	vault *certificatesv1.VaultCA
+	sign  *request
 	// blind: the Verifier fails.
 	blind bool
 	// of the agent
@@ -119,9 +122,13 @@ type world struct {
 
 func newWorld(t testing.TB, seed uint64) *world {
 	t.Helper()
-	return &world{
+	w := &world{
 		t: t, random: rand.New(rand.NewPCG(seed, 1)), now: testStart, known: map[string]*pki.Authority{}, lasts: 365 * 24 * time.Hour,
 	}
+	if seed%4 > 1 {
+		w.vault = &certificatesv1.VaultCA{Server: "https://vault.example.com"}
+	}
+	return w
 }
 
 func (w *world) root(name string) *pki.Authority {
@@ -172,6 +179,9 @@ func (w *world) ask(root *pki.Authority, bundle ...*pki.Authority) {
 		Trust: &certificatesv1.TrustRequest{
 			Root: rootPrint(root), Bundle: string(bundleOf(bundle...).PEM()), ControlPlane: map[string]string{"istio": "pilot"},
 		},
+	}
+	if w.vault != nil {
+		spec.AgentCa = &certificatesv1.AgentCA{Vault: w.vault}
 	}
 	if w.certificate == nil {
 		w.certificate = &certificatesv1.IssuedCertificate{ObjectMeta: metav1.ObjectMeta{Namespace: ownNS, Name: testName}}
@@ -225,10 +235,16 @@ func (w *world) renew(p *party) {
 	}
 }
 
-// issue signs the request, as meshctl serve does.
+// issue signs the request, as meshctl serve does, or a Vault that the agent asks.
 func (w *world) issue() {
 	if w.request == nil || w.certificate == nil || w.request.Status.ObservedGeneration == w.request.Generation {
 		return
+	}
+	if w.certificate.Spec.AgentCa != nil {
+		if w.sign == nil || w.sign.request.Generation != w.request.Generation {
+			return
+		}
+		require.Equal(w.t, w.certificate.Spec.Trust.Root, pki.Fingerprint(w.sign.root), "the agent asks for what is asked of it")
 	}
 	root := w.known[w.certificate.Spec.Trust.Root]
 	chain := signed(w.t, root, w.request.Spec.CertificateSigningRequest, w.now, w.lasts)
@@ -297,7 +313,8 @@ func (w *world) facts() *facts {
 // step is one step of the agent; it reports whether something was written.
 func (w *world) step() bool {
 	d := decide(w.facts())
-	w.done, w.note = d.done, d.note
+	w.done, w.note, w.sign = d.done, d.note, d.sign
+	require.False(w.t, d.sign != nil && (w.certificate.Spec.AgentCa == nil || d.write != nil))
 	if d.write != nil {
 		w.perform(d.write)
 		return true

@@ -38,11 +38,12 @@ const long = `Runs the agent of a managed cluster until it is interrupted. It gi
 of its cluster the common trust of their VirtualMesh.
 
 For each IssuedCertificate in its namespace it makes a private key, which never
-leaves the cluster, has meshctl serve sign a certificate for it, and writes it
-with the roots that the workloads are to trust to istiod's Secret cacerts. A
-certificate of a new root is put to use only when all workloads trust that root,
-and a root is dropped only when nobody presents a certificate of it. What the
-agent waits for is in the status of the IssuedCertificate:
+leaves the cluster, has meshctl serve or a HashiCorp Vault sign a certificate
+for it, and writes it with the roots that the workloads are to trust to istiod's
+Secret cacerts. A certificate of a new root is put to use only when all
+workloads trust that root, and a root is dropped only when nobody presents a
+certificate of it. What the agent waits for is in the status of the
+IssuedCertificate:
 
   kubectl get issuedcertificates -n gloo-mesh -o wide
 
