@@ -85,6 +85,9 @@ func jobsOf(c *snapshot.Cluster, wanted map[snapshot.Ref]asked) []job {
 		if !ok && has(c.IssuedCertificates, ref) || ok && (found.spec.Trust == nil || found.spec.Trust.Root == "") {
 			continue // it waits
 		}
+		if ok && found.spec.AgentCa != nil {
+			continue // the agent has it signed, and answers it
+		}
 		out = append(out, job{ref: ref, request: request, virtualMesh: found.virtualMesh, spec: found.spec})
 	}
 	return out

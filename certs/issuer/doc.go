@@ -21,6 +21,9 @@
 // the cluster: then the request waits. It may be that of another management plane, or of
 // ours, which has not read its roots yet.
 //
+// A request whose member has another CA sign (agentCa) is that member's agent's, and not
+// answered here.
+//
 // # Order and bounds
 //
 // Each cluster has one worker, which answers one request after the other, so that a cluster

@@ -359,3 +359,19 @@ func TestAFrozenClusterIsLeftAlone(t *testing.T) {
 	f.change(func() { f.sync = snapshot.Synced })
 	f.answer("east", certificatesv1.CertificateRequestFinished, "")
 }
+
+// TestWhatAVaultSignsIsNotAnswered: not even with the key of the root, as long as the Plan says so.
+func TestWhatAVaultSignsIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	member := memberOf("east", "gloo-mesh", "east", "00", hostEast)
+	request := &certificatesv1.CertificateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "gloo-mesh", Name: "east", Generation: 1}}
+	jobs := func() []job {
+		plan := &snapshot.Plan{VirtualMeshes: []*snapshot.VirtualMeshPlan{{Ref: vmRef, Trust: &snapshot.TrustPlan{Members: []*snapshot.MemberTrust{member}}}}}
+		return jobsOf(&snapshot.Cluster{Name: "east", Sync: snapshot.Synced, CertificateRequests: []*certificatesv1.CertificateRequest{request}}, askedFor(plan))
+	}
+	require.Len(t, jobs(), 1)
+	member.Spec.AgentCa = &certificatesv1.AgentCA{Vault: &certificatesv1.VaultCA{}}
+	assert.Empty(t, jobs())
+	request.Status = certificatesv1.CertificateRequestStatus{ObservedGeneration: 1, State: certificatesv1.CertificateRequestFailed}
+	assert.Empty(t, jobs())
+}

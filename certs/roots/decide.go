@@ -20,8 +20,10 @@ type facts struct {
 	ref snapshot.Ref
 	// have are its Secrets in the management plane's namespace.
 	have []*stored
-	// user is the user's Secret; nil if the root is generated.
+	// user is the user's Secret; nil if the root is generated, or that of a Vault.
 	user *userSecret
+	// vault is what the Vault says that signs; nil if none does.
+	vault *vaultRoot
 	// before is what the engine was told last; nil if nothing was.
 	before *snapshot.VirtualMeshRoots
 	// dropped are fingerprints of roots whose Secrets were deleted because nobody uses them.
@@ -67,13 +69,21 @@ func decide(f facts) decision {
 		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.ref.Name, b.ref.Name))
 	})
 	d.addStored()
-	if d.user != nil && d.user.pending {
+	if d.user != nil && d.user.pending || d.vault != nil && d.vault.pending {
 		d.decision.roots = d.before
 		return d.decision
 	}
-	signs := d.addUser()
-	d.keepMissing()
-	if d.user == nil {
+	var signs string
+	switch {
+	case d.user != nil:
+		signs = d.addUser()
+		d.keepMissing()
+	case d.vault != nil:
+		signs = d.addVault()
+		d.keepMissing()
+		signs = d.vaultSigns(signs)
+	default:
+		d.keepMissing()
 		signs = d.generated()
 	}
 	signs = d.pinned(signs)
@@ -97,7 +107,7 @@ func (d *decider) addStored() {
 	for _, o := range d.have {
 		switch {
 		case o.problem != "":
-			if d.user == nil {
+			if d.user == nil && d.vault == nil {
 				d.problems = append(d.problems, o.problem)
 			}
 		case d.dropped[pki.Fingerprint(o.root)]:
@@ -126,9 +136,6 @@ func (d *decider) add(cert *x509.Certificate, authority *pki.Authority, secret s
 
 // addUser lists the user's root, if its certificate is kept, and returns its fingerprint.
 func (d *decider) addUser() string {
-	if d.user == nil {
-		return ""
-	}
 	problem := d.user.problem
 	if problem == "" {
 		if problem = d.user.expired(d.now); problem != "" {
@@ -139,18 +146,24 @@ func (d *decider) addUser() string {
 		d.problems = append(d.problems, problem)
 		return ""
 	}
-	fingerprint := pki.Fingerprint(d.user.root)
-	if d.roots[fingerprint] == nil {
-		d.records = append(d.records, d.user.root)
-		if d.before.Find(fingerprint) == nil {
-			return signer(d.before) // until it is kept, the former one signs
-		}
+	if !d.kept(d.user.root) {
+		return signer(d.before)
 	}
 	if left := d.user.root.NotAfter.Sub(d.now); left < leastLife(d.vm, d.user.root) {
 		d.problems = append(d.problems, fmt.Sprintf("%s: its certificate expires at %s; put another root into it, or another Secret into the VirtualMesh",
 			describe(d.user.ref), d.user.root.NotAfter.UTC().Format(time.RFC3339)))
 	}
 	return d.add(d.user.root, d.user.authority, d.user.ref)
+}
+
+// kept reports whether the certificate of a root that was made elsewhere is kept here. Until it is, the former root signs.
+func (d *decider) kept(root *x509.Certificate) bool {
+	fingerprint := pki.Fingerprint(root)
+	if d.roots[fingerprint] != nil {
+		return true
+	}
+	d.records = append(d.records, root)
+	return d.before.Find(fingerprint) != nil
 }
 
 func signer(roots *snapshot.VirtualMeshRoots) string {
@@ -238,6 +251,13 @@ func (d *decider) pinned(signs string) string {
 		return signs
 	}
 	named := strings.ToLower(strings.ReplaceAll(strings.TrimSpace(value), ":", ""))
+	if d.vault != nil {
+		if named != signs {
+			d.problems = append(d.problems, fmt.Sprintf("annotation %s=%.80q cannot be followed: a Vault signs with the root that it has; "+
+				"change its issuer back in Vault, or name that issuer in caPath, and remove the annotation", snapshot.TrustRootAnnotation, value))
+		}
+		return signs
+	}
 	why := "the VirtualMesh has no such root"
 	if d.roots[named] != nil {
 		if d.authorities[named] != nil {

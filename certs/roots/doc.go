@@ -4,7 +4,7 @@
 //
 // # Who writes what
 //
-// Roots are for each VirtualMesh with spec.mtlsConfig.shared whose intermediates Vault does not sign.
+// Roots are for each VirtualMesh with spec.mtlsConfig.shared.
 //
 //   - A generated root is a Secret in the management plane's namespace, of type
 //     certificates.mesh.gloo.solo.io/generated_signing_cert with the keys root-cert.pem and key.pem, as in Gloo Mesh
@@ -16,10 +16,13 @@
 //     never written. Of each root that it has had the store keeps the certificate, without the
 //     key, in a Secret of its own, before anybody is asked to trust it. So it can be verified
 //     against after the user has replaced or deleted it.
+//   - The root of a HashiCorp Vault is at the end of the chain of the CA that signs there. It is read
+//     every minute, without a login, and its certificate is kept like that of a user's root. While
+//     Vault cannot be read, what is known stays.
 //
 // # Which root signs
 //
-// The newest usable generated root, or the one in the user's Secret. The annotation
+// The newest usable generated root, the one in the user's Secret, or that of the Vault. The annotation
 // trust.multicluster.solo.io/root of the VirtualMesh names another, as long as its key is there.
 // A new root is generated if the annotation trust.multicluster.solo.io/rotate asks for it, if
 // the options of the VirtualMesh ask for another organisation, size of key or life, or if the
@@ -44,4 +47,5 @@
 //	drop.go     deleting what is not used any more
 //	secret.go   the Secrets: names, contents
 //	reader.go   watching them
+//	vault.go    the root of a Vault
 package roots

@@ -58,10 +58,12 @@ type Store struct {
 	// users, by Ref.
 	generated *reader
 	users     map[snapshot.Ref]*reader
-	before    map[snapshot.Ref]*snapshot.VirtualMeshRoots
-	unused    map[snapshot.Ref]map[string]time.Time
-	dropped   map[snapshot.Ref]map[string]bool
-	gone      map[snapshot.Ref]time.Time
+	// vaults read the CA certificates of Vaults, by VirtualMesh.
+	vaults  map[snapshot.Ref]*vaultReader
+	before  map[snapshot.Ref]*snapshot.VirtualMeshRoots
+	unused  map[snapshot.Ref]map[string]time.Time
+	dropped map[snapshot.Ref]map[string]bool
+	gone    map[snapshot.Ref]time.Time
 	// said are the problems that were logged last.
 	said map[snapshot.Ref]string
 
@@ -80,7 +82,7 @@ func New(o Options) (*Store, error) {
 	}
 	s := &Store{
 		Options: o, woken: make(chan struct{}, 1), turns: make(chan struct{}, 1),
-		users: map[snapshot.Ref]*reader{}, before: map[snapshot.Ref]*snapshot.VirtualMeshRoots{},
+		users: map[snapshot.Ref]*reader{}, vaults: map[snapshot.Ref]*vaultReader{}, before: map[snapshot.Ref]*snapshot.VirtualMeshRoots{},
 		unused: map[snapshot.Ref]map[string]time.Time{}, dropped: map[snapshot.Ref]map[string]bool{},
 		gone: map[snapshot.Ref]time.Time{}, said: map[snapshot.Ref]string{}, making: map[snapshot.Ref]*making{},
 		authorities: map[snapshot.Ref]map[string]*pki.Authority{},
@@ -178,12 +180,13 @@ func (s *Store) sync(ctx context.Context) error {
 		by[o.virtualMesh] = append(by[o.virtualMesh], o)
 	}
 	s.readUsers(ctx, state)
+	s.readVaults(ctx, state)
 	var views []*view
 	for _, vm := range state.Input.Management.VirtualMeshes {
 		ref := snapshot.RefOf(snapshot.VirtualMesh, vm)
 		known[ref] = true
 		if Keeps(vm) {
-			v := &view{facts: facts{vm: vm, ref: ref, have: by[ref], user: s.userOf(vm), before: s.before[ref], dropped: s.dropped[ref], now: s.Now()}}
+			v := &view{facts: facts{vm: vm, ref: ref, have: by[ref], user: s.userOf(vm), vault: s.vaultOf(vm), before: s.before[ref], dropped: s.dropped[ref], now: s.Now()}}
 			if err := kube.Catch(func() { v.decision = decide(v.facts) }); err != nil {
 				s.Log.Error("the roots of a VirtualMesh stay as they are. This is a bug in meshctl, please report it", "virtualMesh", ref.Namespace+"/"+ref.Name, "error", err)
 				v.decision = decision{roots: v.before, authorities: s.keys(ref)}
@@ -207,7 +210,7 @@ func (s *Store) sync(ctx context.Context) error {
 // Keeps reports whether the roots of a VirtualMesh are kept here.
 func Keeps(vm *networkingv1.VirtualMesh) bool {
 	mtls := vm.Spec.MtlsConfig
-	return mtls != nil && mtls.Shared != nil && (mtls.Shared.IntermediateCertificateAuthority == nil || mtls.Shared.IntermediateCertificateAuthority.Vault == nil)
+	return mtls != nil && mtls.Shared != nil
 }
 
 // act makes what was decided to be made.
@@ -265,6 +268,8 @@ func (s *Store) report(v *view, roots *snapshot.VirtualMeshRoots) {
 			log.Warn("no root certificate can sign", "problem", roots.Problem)
 		case v.user != nil:
 			log.Info("the user's root certificate is to sign", "fingerprint", roots.Signs, "secret", describe(secretOf(v.vm)))
+		case v.vault != nil:
+			log.Info("the root certificate of a Vault is to sign", "fingerprint", roots.Signs, "vault", v.vault.name)
 		default:
 			log.Info("a generated root certificate is to sign", "fingerprint", roots.Signs)
 		}
@@ -288,9 +293,9 @@ func unusedIn(plan *snapshot.Plan, vm snapshot.Ref) []string {
 	return nil
 }
 
-// secretOf names the user's Secret with the root of a VirtualMesh; zero if it is generated.
+// secretOf names the user's Secret with the root of a VirtualMesh; zero if there is none.
 func secretOf(vm *networkingv1.VirtualMesh) snapshot.Ref {
-	if !Keeps(vm) {
+	if !Keeps(vm) || vaultCA(vm) != nil {
 		return snapshot.Ref{}
 	}
 	ca := vm.Spec.MtlsConfig.Shared.RootCertificateAuthority
@@ -325,7 +330,7 @@ func (s *Store) readUsers(ctx context.Context, state *snapshot.State) {
 	}
 }
 
-// userOf is the user's Secret of a VirtualMesh; nil if the root is generated.
+// userOf is the user's Secret of a VirtualMesh; nil if it names none.
 func (s *Store) userOf(vm *networkingv1.VirtualMesh) *userSecret {
 	ref := secretOf(vm)
 	if ref.Name == "" {
