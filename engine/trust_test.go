@@ -16,6 +16,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -31,6 +32,8 @@ type trustWorld struct {
 	in         *snapshot.Input
 	roots      *snapshot.VirtualMeshRoots
 	made       int
+	// vault signs with the newest root, if it is set.
+	vault *certificatesv1.VaultCA
 	// patience: agents report every so many times that they could.
 	patience int
 	agents   []*simulatedAgent
@@ -109,11 +112,28 @@ func rootsIn(bundle string) []string {
 	return out
 }
 
-// rotate makes a new root that is to sign.
+// signedBy has a Vault sign from now on, or meshctl serve if it is nil.
+func (w *trustWorld) signedBy(vault *certificatesv1.VaultCA) {
+	w.vault = vault
+	vm := *w.in.Management.VirtualMeshes[0]
+	shared := &networkingv1.SharedTrust{}
+	if vault != nil {
+		shared.IntermediateCertificateAuthority = &networkingv1.IntermediateCertificateAuthority{Vault: vault}
+	}
+	vm.Spec.MtlsConfig = &networkingv1.MTLSConfig{Shared: shared}
+	management := *w.in.Management
+	management.VirtualMeshes = []*networkingv1.VirtualMesh{&vm}
+	w.in.Management = &management
+}
+
+// rotate makes a new root that is to sign. That of a Vault has no Secret.
 func (w *trustWorld) rotate() {
 	text := someRoots()[len(w.agents)+w.made]
 	w.made++
 	root := &snapshot.Root{Fingerprint: fingerprintOf(text), PEM: text}
+	if w.vault == nil {
+		root.Secret = snapshot.Ref{Kind: snapshot.Secret, Namespace: snapshot.DefaultNamespace, Name: fmt.Sprint("root-", w.made)}
+	}
 	next := *w.roots
 	next.Roots = append(slices.Clone(next.Roots), root)
 	slices.SortFunc(next.Roots, func(a, b *snapshot.Root) int { return strings.Compare(a.Fingerprint, b.Fingerprint) })
@@ -176,9 +196,28 @@ func (w *trustWorld) translate() {
 	for o := range w.state.Output.Objects {
 		for i, a := range w.agents {
 			if o.Ref.Kind == snapshot.IssuedCertificate && o.Ref.Cluster == enginetest.Cluster(i) && !a.away {
+				w.checkSigner(o.Content.Spec.(*certificatesv1.IssuedCertificateSpec))
 				a.write(o.Content.Spec.(*certificatesv1.IssuedCertificateSpec))
 			}
 		}
+	}
+}
+
+// checkSigner: who signs is who has the key of the root, if anybody has.
+func (w *trustWorld) checkSigner(spec *certificatesv1.IssuedCertificateSpec) {
+	w.t.Helper()
+	root := w.roots.Find(spec.Trust.Root)
+	switch {
+	case root == nil: // the store has lost it: what was asked for stays
+	case root.Secret.Name != "":
+		require.Nil(w.t, spec.AgentCa)
+		require.Equal(w.t, root.Secret.Name, spec.GlooMeshCa.SigningCertificateSecret.Name)
+	case w.vault != nil:
+		require.Equal(w.t, w.vault, spec.AgentCa.Vault)
+		require.Nil(w.t, spec.GlooMeshCa)
+		require.Nil(w.t, spec.SigningCertificateSecret)
+	default:
+		require.True(w.t, spec.AgentCa == nil && spec.GlooMeshCa == nil)
 	}
 }
 
@@ -300,6 +339,8 @@ func (w *trustWorld) settle() {
 	w.translate()
 }
 
+var aVault = &certificatesv1.VaultCA{Server: "https://vault.example.com", CaPath: "pki/root/sign-intermediate"}
+
 // TestTrustIsNeverBroken: whatever happens in whatever order, no request within a mesh or
 // between meshes that share services fails, and in the end all members have one root.
 func TestTrustIsNeverBroken(t *testing.T) {
@@ -308,6 +349,9 @@ func TestTrustIsNeverBroken(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newTrustWorld(t, 2+int(seed%3), rand.New(rand.NewPCG(seed, 0)))
+			if seed%8 > 3 {
+				w.signedBy(aVault)
+			}
 			w.patience = 1 + int(seed%4)*2
 			w.translate()
 			if seed%2 == 0 {
@@ -342,6 +386,9 @@ func (w *trustWorld) step() {
 		switch w.random.IntN(10) {
 		case 0, 1:
 			if len(w.roots.Roots) < 5 && w.made < 30 {
+				if w.random.IntN(3) == 0 { // the root comes from elsewhere
+					w.signedBy([]*certificatesv1.VaultCA{nil, aVault}[w.random.IntN(2)])
+				}
 				w.rotate()
 			}
 		case 2, 8, 9:
@@ -370,5 +417,58 @@ func (w *trustWorld) step() {
 		}
 	default:
 		w.translate()
+	}
+}
+
+// TestVaultIssues: what is said of a VirtualMesh whose intermediates a Vault signs.
+func TestVaultIssues(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change  func(*certificatesv1.VaultCA)
+		problem string
+		lost    bool
+		want    []string
+		state   commonv1.ApprovalState
+	}{
+		"nothing":   {state: commonv1.ApprovalStateAccepted},
+		"csrPath":   {change: func(ca *certificatesv1.VaultCA) { ca.CsrPath = "pki_int/intermediate/generate/exported" }, want: []string{"csrPath has no effect"}, state: commonv1.ApprovalStateAccepted},
+		"plain":     {change: func(ca *certificatesv1.VaultCA) { ca.Server = "http://vault:8200" }, want: []string{"is not encrypted"}, state: commonv1.ApprovalStateAccepted},
+		"is down":   {problem: "Vault is sealed", want: []string{"Vault is sealed"}, state: commonv1.ApprovalStateAccepted},
+		"never was": {problem: "Vault is sealed", lost: true, want: []string{"there is no root to sign with: Vault is sealed"}, state: commonv1.ApprovalStateInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTrustWorld(t, 2, rand.New(rand.NewPCG(1, 0)))
+			ca := *aVault
+			if c.change != nil {
+				c.change(&ca)
+			}
+			w.signedBy(&ca)
+			w.rotate()
+			w.translate()
+			w.settle()
+			next := *w.roots
+			if next.Problem = c.problem; c.lost {
+				next.Roots, next.Signs = nil, ""
+			}
+			w.roots = &next
+			w.translate()
+			var said []string
+			for _, issue := range w.state.Plan.VirtualMeshes[0].Issues {
+				if strings.HasPrefix(issue.Field, "mtlsConfig.shared") {
+					said = append(said, issue.Message)
+					assert.True(t, strings.HasPrefix(issue.Field, "mtlsConfig.shared.intermediateCertificateAuthority"), issue.Field)
+				}
+			}
+			require.Len(t, said, len(c.want), "%v", said)
+			for i, want := range c.want {
+				assert.Contains(t, said[i], want)
+			}
+			for s := range w.state.Output.Statuses.All() {
+				if s.Ref.Kind == snapshot.VirtualMesh {
+					assert.Equal(t, c.state, s.Value.(*networkingv1.VirtualMeshStatus).State, "%+v", s.Value)
+				}
+			}
+		})
 	}
 }

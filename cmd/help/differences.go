@@ -272,6 +272,11 @@ func virtualMeshDifferences() []difference {
 			"Another root follows in time, or when options change or `meshctl trust rotate` asks for it; it goes ten minutes after its VirtualMesh.",
 		},
 		{
+			"certificates signed by a Vault",
+			"Enterprise only. Vault makes the private key (`csrPath`), and a sidecar of istiod keeps it in memory. A root that changes in Vault is not noticed.",
+			"The agent of each cluster makes the key, and has Vault sign at `caPath`; `csrPath` has no effect. The result is in the Secret cacerts. A new root in Vault is exchanged like any other. The agent uses only credentials in its own namespace or below /var/run/secrets.",
+		},
+		{
 			"what a cluster gets signed",
 			"What the IssuedCertificate on that cluster says.",
 			"What the management plane asks for. A request for other names is refused.",

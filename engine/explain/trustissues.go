@@ -21,7 +21,7 @@ const (
 // trustCodes are of issues about trust.
 var trustCodes = []snapshot.Code{
 	snapshot.RootsDiffer, snapshot.RootsUnknown, snapshot.RootMissing, snapshot.TrustPending, snapshot.TrustDomainForeign,
-	snapshot.TrustUnmanaged, snapshot.CertificateFailed,
+	snapshot.RootProblem, snapshot.CertificateFailed,
 }
 
 // trustIssues are what is wrong with the trust of a VirtualMesh, worst first. Those that

@@ -105,8 +105,9 @@ const (
 	CertificateOverdue Code = "CertificateOverdue"
 	// AgentSilent: the agent of a mesh does not answer.
 	AgentSilent Code = "AgentSilent"
-	// TrustUnmanaged: certificates were asked for that this version does not issue.
-	TrustUnmanaged Code = "TrustUnmanaged"
+	// RootProblem: a VirtualMesh has a root certificate to sign with, and something is wrong
+	// with it or with where it comes from.
+	RootProblem Code = "RootProblem"
 	// NotFederated: a policy needs a service in a cluster where it is not federated.
 	NotFederated Code = "NotFederated"
 	// FederationLarge: a VirtualMesh adds more to each proxy than the Settings allow

@@ -32,7 +32,8 @@ type Root struct {
 	PEM string
 	// NotAfter is when it expires.
 	NotAfter time.Time
-	// Secret has its key, on the management cluster; zero if there is none any more.
+	// Secret has its key, on the management cluster; zero if there is none any more, or if
+	// a Vault has it.
 	Secret Ref
 }
 
@@ -71,6 +72,9 @@ type TrustPlan struct {
 	Stored    *networkingv1.TrustStatus
 	// Root is the one that is to sign; nil if there is none.
 	Root *Root
+	// Problem is what is wrong with it or with another root, as its store says; empty if
+	// nothing is.
+	Problem string
 	// Roots are those that all members are asked to trust, ascending by fingerprint.
 	Roots []*Root
 	// Unused are the fingerprints of roots that no member presents and none is asked to

@@ -35,15 +35,27 @@ func certificateSpec(vm *networkingv1.VirtualMesh, member *snapshot.MeshPlan, ag
 			ControlPlane: member.Mesh.Spec.Istio.Installation.PodLabels,
 		},
 	}
-	if signs.Secret != (snapshot.Ref{}) {
+	switch ca := vaultCA(vm); {
+	case signs.Secret != (snapshot.Ref{}): // also after a change to a Vault, until all trust its root
 		secret := commonv1.ObjectRef{Name: signs.Secret.Name, Namespace: signs.Secret.Namespace}
 		spec.SigningCertificateSecret = &secret
 		spec.GlooMeshCa = &certificatesv1.GlooMeshCA{SigningCertificateSecret: &secret}
+	case ca != nil:
+		spec.AgentCa = &certificatesv1.AgentCA{Vault: ca}
 	}
 	if mtls.AutoRestartPods {
 		spec.PodBounceDirective = &commonv1.ObjectRef{Name: member.Ref.Name, Namespace: agents}
 	}
 	return spec
+}
+
+// vaultCA is the Vault that signs for a VirtualMesh; nil if none does.
+func vaultCA(vm *networkingv1.VirtualMesh) *certificatesv1.VaultCA {
+	mtls := vm.Spec.MtlsConfig
+	if mtls == nil || mtls.Shared == nil || mtls.Shared.IntermediateCertificateAuthority == nil {
+		return nil
+	}
+	return mtls.Shared.IntermediateCertificateAuthority.Vault
 }
 
 // istiodIdentity is the SPIFFE identity of a control plane.

@@ -275,15 +275,8 @@ func mtlsIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	case mtls.Shared == nil:
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set mtlsConfig.shared: {}, or omit mtlsConfig",
 			"mtlsConfig names no trust model, so certificates are not managed").At("mtlsConfig").On(plan.Ref, snapshot.Ref{})}
-	case plan.Trust == nil:
-		return []snapshot.Issue{snapshot.Warnf(snapshot.TrustUnmanaged,
-			"use rootCertificateAuthority, or install a common root certificate manually",
-			"certificates of Vault are not issued yet").At("mtlsConfig.shared.intermediateCertificateAuthority").On(plan.Ref, snapshot.Ref{})}
-	case plan.Trust.Root == nil && plan.Trust.Message != "" && plan.Trust.RootsRead:
-		return []snapshot.Issue{snapshot.Errorf(snapshot.RootMissing, "correct mtlsConfig.shared.rootCertificateAuthority or what it names",
-			"there is no root to sign with: %s", plan.Trust.Message).At("mtlsConfig.shared.rootCertificateAuthority").On(plan.Ref, snapshot.Ref{})}
 	}
-	var issues []snapshot.Issue
+	issues := append(vaultIssues(plan), rootIssues(plan)...)
 	for _, m := range plan.Trust.Members {
 		if m.State == certificatesv1.IssuedCertificateFailed {
 			issues = append(issues, snapshot.Errorf(snapshot.CertificateFailed, "the status of IssuedCertificate "+m.Ref.Namespace+"/"+m.Ref.Name+" in cluster "+m.Ref.Cluster+" says more",

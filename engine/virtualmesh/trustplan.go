@@ -34,7 +34,7 @@ type trustee struct {
 // planTrust plans the common trust of a VirtualMesh; nil if it asks for none.
 func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *snapshot.TrustPlan {
 	mtls := plan.VirtualMesh.Spec.MtlsConfig
-	if mtls == nil || mtls.Shared == nil || mtls.Shared.IntermediateCertificateAuthority != nil {
+	if mtls == nil || mtls.Shared == nil {
 		return nil
 	}
 	roots := facts.rootsOf(plan.VirtualMesh)
@@ -46,7 +46,7 @@ func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *
 		}
 		trust.Stored = facts.storedTrust(plan.Ref)
 	} else {
-		trust.Root, trust.RootsRead = roots.Find(roots.Signs), true
+		trust.Root, trust.Problem, trust.RootsRead = roots.Find(roots.Signs), roots.Problem, true
 		t.ask(plan, trust, roots, members)
 		trust.Stage, trust.Message = stageOf(trust, roots, members)
 	}

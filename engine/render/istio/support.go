@@ -224,7 +224,9 @@ func virtualMeshFields() []snapshot.Support {
 			"federation.permissive", "federation.selectors.destinationSelectors", "federation.selectors.meshes"),
 		snapshot.Declare(kind, snapshot.Enforced, "the agent of the cluster takes care of it", "mtlsConfig.shared", "mtlsConfig.autoRestartPods",
 			"mtlsConfig.replaceUserCertificates"),
-		snapshot.Declare(kind, snapshot.NotExpressible, notYet, "mtlsConfig.limited", "mtlsConfig.shared.intermediateCertificateAuthority"),
+		snapshot.Declare(kind, snapshot.NotExpressible, notYet, "mtlsConfig.limited"),
+		snapshot.Declare(kind, snapshot.NotExpressible, "the private key is made by the agent, and never leaves its cluster",
+			"mtlsConfig.shared.intermediateCertificateAuthority.vault.csrPath"),
 	)
 }
 

@@ -37,9 +37,11 @@ type CommonCertOptions struct {
 // +kubebuilder:validation:XValidation:rule="[has(self.tokenSecretRef), has(self.kubernetesAuth)].filter(x, x).size() == 1",message="say how to log in to Vault: set exactly one of tokenSecretRef and kubernetesAuth"
 // +kubebuilder:validation:XValidation:rule="has(self.server) && has(self.caPath)",message="server (the URL of Vault) and caPath (its sign endpoint, for example pki/root/sign-intermediate) are both needed"
 type VaultCA struct {
-	// CaPath is Vault's endpoint that signs, for example pki/root/sign-intermediate.
+	// CaPath is Vault's endpoint that signs: MOUNT/root/sign-intermediate or MOUNT/issuer/NAME/sign-intermediate, for example
+	// pki/root/sign-intermediate.
 	CaPath string `json:"caPath,omitempty"`
-	// CsrPath is Vault's endpoint that generates a request, for example pki_int/intermediate/generate/exported.
+	// CsrPath is Vault's endpoint that generates a request, for example pki_int/intermediate/generate/exported. It has no
+	// effect: the agent makes the key, which never leaves its cluster.
 	CsrPath string `json:"csrPath,omitempty"`
 	// Server is the URL of Vault.
 	// +kubebuilder:validation:MaxLength=2048
@@ -49,7 +51,8 @@ type VaultCA struct {
 	CaBundle []byte `json:"caBundle,omitempty"`
 	// Namespace is the Vault namespace.
 	Namespace string `json:"namespace,omitempty"`
-	// TokenSecretRef is the Secret that has the Vault token.
+	// TokenSecretRef is the Secret that has the Vault token under the key "token". It must be in the agent's namespace of each
+	// managed cluster.
 	TokenSecretRef *commonv1.ObjectRef `json:"tokenSecretRef,omitempty"`
 	// KubernetesAuth logs in with a Kubernetes service account.
 	KubernetesAuth *VaultKubernetesAuth `json:"kubernetesAuth,omitempty"`
@@ -65,11 +68,12 @@ type VaultKubernetesAuth struct {
 	// Role is the Vault role to log in as.
 	// +kubebuilder:validation:MaxLength=512
 	Role string `json:"role,omitempty"`
-	// SecretTokenKey is the key of the token in the service account's Secret or folder; "token" if omitted.
+	// SecretTokenKey is the name of the file with the token in mountedSaPath; "token" if omitted.
 	SecretTokenKey string `json:"secretTokenKey,omitempty"`
-	// ServiceAccountRef is the service account whose token is used.
+	// ServiceAccountRef is the service account that logs in, with a token that the agent makes of it. It must be in the
+	// agent's namespace of each managed cluster.
 	ServiceAccountRef *commonv1.ObjectRef `json:"serviceAccountRef,omitempty"`
-	// MountedSaPath is the folder of a mounted service-account token; /var/run/secrets/kubernetes.io/serviceaccount if
-	// omitted.
+	// MountedSaPath is the folder of a mounted service-account token, below /var/run/secrets;
+	// /var/run/secrets/kubernetes.io/serviceaccount if omitted.
 	MountedSaPath string `json:"mountedSaPath,omitempty"`
 }
