@@ -99,7 +99,7 @@ func (t *Topology) ask(plan *snapshot.VirtualMeshPlan, trust *snapshot.TrustPlan
 		m.Signs = signs(m, trust, roots, members)
 	}
 	for _, root := range roots.Roots {
-		if root == trust.Root || trust.Paused || trust.Root == nil || slices.ContainsFunc(members, func(m *trustee) bool { return m.needs(root.Fingerprint) }) {
+		if root == trust.Root || trust.Paused || trust.Root == nil || slices.ContainsFunc(members, func(m *trustee) bool { return m.needs(root) }) {
 			trust.Roots = append(trust.Roots, root)
 		} else {
 			trust.Unused = append(trust.Unused, root.Fingerprint)
@@ -142,22 +142,28 @@ func signs(m *trustee, trust *snapshot.TrustPlan, roots *snapshot.VirtualMeshRoo
 // trusts reports whether all of a member trusts a root and will go on to: it says so, and it
 // is asked to.
 func (m *trustee) trusts(root *snapshot.Root) bool {
-	return m.Current && slices.Contains(m.Report.Trusted, root.Fingerprint) &&
-		m.asked.Trust != nil && strings.Contains(m.asked.Trust.Bundle, strings.TrimRight(root.PEM, "\n"))
+	return m.Current && slices.Contains(m.Report.Trusted, root.Fingerprint) && m.isAsked(root)
 }
 
 // needs reports whether a root has to stay trusted because of a member: it presents it, is
-// asked to, or may do so for all that is known.
-func (m *trustee) needs(root string) bool {
+// asked to, or may do so for all that is known. What it was not asked to trust any more was
+// not presented then, and nobody asked it to since: as long as it has not answered to that,
+// nothing is known that speaks for asking it again.
+func (m *trustee) needs(root *snapshot.Root) bool {
 	switch {
-	case m.Signs == root || m.asked != nil && m.asked.Trust != nil && m.asked.Trust.Root == root:
+	case m.Signs == root.Fingerprint || m.asked != nil && m.asked.Trust != nil && m.asked.Trust.Root == root.Fingerprint:
 		return true
 	case !m.takesPart && m.asked == nil:
 		return false
 	case !m.Current:
-		return true
+		return m.asked == nil || m.isAsked(root)
 	}
-	return slices.Contains(m.Report.Presented, root) || m.Report.Issuer != nil && m.Report.Issuer.Root == root
+	return slices.Contains(m.Report.Presented, root.Fingerprint) || m.Report.Issuer != nil && m.Report.Issuer.Root == root.Fingerprint
+}
+
+// isAsked reports whether a member was asked to trust a root.
+func (m *trustee) isAsked(root *snapshot.Root) bool {
+	return m.asked.Trust != nil && strings.Contains(m.asked.Trust.Bundle, strings.TrimRight(root.PEM, "\n"))
 }
 
 // stageOf says where the trust stands, and sets what each member waits for.

@@ -13,8 +13,8 @@ import (
 // that is known of it.
 func TestNeeds(t *testing.T) {
 	t.Parallel()
-	const root = "old"
-	asked := &certificatesv1.IssuedCertificateSpec{Trust: &certificatesv1.TrustRequest{Root: "new"}}
+	root := &snapshot.Root{Fingerprint: "old", PEM: "PEM of old\n"}
+	asked := &certificatesv1.IssuedCertificateSpec{Trust: &certificatesv1.TrustRequest{Root: "new", Bundle: "PEM of new\nPEM of old\n"}}
 	gone := func() *trustee {
 		return &trustee{asked: asked, takesPart: true, MemberTrust: &snapshot.MemberTrust{
 			Signs: "new", Current: true, Report: &certificatesv1.TrustReport{
@@ -24,11 +24,11 @@ func TestNeeds(t *testing.T) {
 	}
 	assert.False(t, gone().needs(root))
 	for name, change := range map[string]func(*trustee){
-		"it presents it":      func(m *trustee) { m.Report.Presented = []string{"new", root} },
-		"it is in its Secret": func(m *trustee) { m.Report.Issuer.Root = root },
-		"it is to sign":       func(m *trustee) { m.Signs = root },
+		"it presents it":      func(m *trustee) { m.Report.Presented = []string{"new", "old"} },
+		"it is in its Secret": func(m *trustee) { m.Report.Issuer.Root = "old" },
+		"it is to sign":       func(m *trustee) { m.Signs = "old" },
 		"it was asked for last": func(m *trustee) {
-			m.asked = &certificatesv1.IssuedCertificateSpec{Trust: &certificatesv1.TrustRequest{Root: root}}
+			m.asked = &certificatesv1.IssuedCertificateSpec{Trust: &certificatesv1.TrustRequest{Root: "old"}}
 		},
 		"its report is out of date":   func(m *trustee) { m.Current = false },
 		"its agent does not answer":   func(m *trustee) { m.Current, m.Report = false, nil },
@@ -38,6 +38,10 @@ func TestNeeds(t *testing.T) {
 		change(m)
 		assert.True(t, m.needs(root), name)
 	}
+	dropped := gone()
+	dropped.asked = &certificatesv1.IssuedCertificateSpec{Trust: &certificatesv1.TrustRequest{Root: "new", Bundle: "PEM of new\n"}}
+	dropped.Current = false
+	assert.False(t, dropped.needs(root), "it was asked to drop it, and has not answered yet")
 	assert.False(t, (&trustee{MemberTrust: &snapshot.MemberTrust{}}).needs(root), "a member that was never asked")
 }
 
