@@ -24,13 +24,12 @@ func (f *facts) leave() decision {
 		return f.stay()
 	}
 	e := &exchange{facts: f, bundle: former.Roots, next: former.Authority}
-	if f.left(former) {
-		return decision{write: f.restore()}
-	}
 	step, err := f.exchangeTo(e, "")
 	switch {
 	case step != nil:
 		return decision{write: step}
+	case err == nil && f.left(former):
+		return decision{write: f.restore()}
 	case err != nil:
 		return decision{note: err.Error()}
 	case f.mesh == nil:
@@ -46,9 +45,10 @@ func (f *facts) leaves() bool {
 	return f.certificate == nil && f.gone >= f.leaveAfter && f.holder == ours
 }
 
-// left: the former CA signs, and nobody presents a certificate of any other.
+// left: the former CA signs, the control plane hands out no other roots than before, and nobody presents a certificate of any
+// other CA. When cacerts is deleted, the control plane goes on with what it has.
 func (f *facts) left(former *pki.CACerts) bool {
-	if f.mesh == nil || !same(f.signer(), former.Authority) {
+	if f.mesh == nil || !same(f.signer(), former.Authority) || f.mesh.ControlPlane.Done < f.mesh.ControlPlane.Total {
 		return false
 	}
 	return !slices.ContainsFunc(f.mesh.Presented, func(root string) bool { return !slices.Contains(former.Roots.Fingerprints(), root) })

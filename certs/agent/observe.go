@@ -125,9 +125,7 @@ func (f *facts) target() MeshTarget {
 		// A bundle that cannot be read is reported by the decision.
 		target.Requested, _ = pki.ReadBundle([]byte(trust.Bundle))
 	}
-	if report := f.certificate.Status.Trust; report != nil {
-		target.Signing, target.HandedOut, target.Earlier = report.Signing, report.HandedOut, report
-	}
+	target.Earlier = f.certificate.Status.Trust
 	return target
 }
 
@@ -145,10 +143,11 @@ func writtenAt(secret *corev1.Secret, skew time.Duration) time.Time {
 	return last.Add(skew)
 }
 
-// since adds what is remembered, if no report has it.
+// since adds what is remembered, if no report has it. Without what workloads presented and trusted last, it would seem that
+// all of them changed with the control plane.
 func (t MeshTarget) since(last *MeshState) MeshTarget {
-	if last != nil && t.Signing == nil && len(t.HandedOut) == 0 {
-		t.Signing, t.HandedOut = last.Signing, last.HandedOut
+	if last != nil && t.Earlier == nil {
+		t.Earlier = &certificatesv1.TrustReport{Signing: last.Signing, HandedOut: last.HandedOut, Presented: last.Presented, Trusted: last.Trusted}
 	}
 	return t
 }

@@ -43,3 +43,15 @@ func TestWhatMayRestart(t *testing.T) {
 	assert.Empty(t, look(time.Second, nil, nil))
 	assert.Empty(t, look(time.Second, certificate, directive(make([]certificatesv1.PodSelector, maxRestart+1))), "too much for a record")
 }
+
+// TestWhatWasSeenLast: without a report, as of a mesh that leaves, it is what the last look
+// saw, with what workloads presented then.
+func TestWhatWasSeenLast(t *testing.T) {
+	t.Parallel()
+	last := &MeshState{Presented: []string{"a"}, Trusted: []string{"b"}, Signing: &certificatesv1.RootSince{Root: "c"}, HandedOut: []certificatesv1.RootSince{{Root: "d"}}}
+	assert.Equal(t, &certificatesv1.TrustReport{Presented: last.Presented, Trusted: last.Trusted, Signing: last.Signing, HandedOut: last.HandedOut},
+		MeshTarget{}.since(last).Earlier)
+	assert.Nil(t, MeshTarget{}.since(nil).Earlier, "nothing was seen, so that anything may be presented")
+	reported := &certificatesv1.TrustReport{}
+	assert.Same(t, reported, MeshTarget{Earlier: reported}.since(last).Earlier)
+}

@@ -69,10 +69,8 @@ type MeshTarget struct {
 	// while the mesh leaves.
 	Requested pki.Bundle
 	Root      string
-	// Signing and HandedOut are what the last report said, and Earlier is all of it; nil if there is none.
-	Signing   *certificatesv1.RootSince
-	HandedOut []certificatesv1.RootSince
-	Earlier   *certificatesv1.TrustReport
+	// Earlier is what the last report said, or the last look saw; nil if there was none.
+	Earlier *certificatesv1.TrustReport
 	// Skew is by how much the agent's clock is ahead of the API server's.
 	Skew time.Duration
 }

@@ -68,9 +68,6 @@ func (p *Parts) Look(ctx context.Context, target MeshTarget) (MeshState, error) 
 		// One that cannot be read is reported by the decision, and istiod does not start with it.
 		request.Secret, _ = pki.ReadCACerts(target.Data)
 	}
-	if request.Earlier == nil && (target.Signing != nil || len(target.HandedOut) > 0) {
-		request.Earlier = &certificatesv1.TrustReport{Signing: target.Signing, HandedOut: target.HandedOut}
-	}
 	result, err := m.looker.Look(ctx, request)
 	if err != nil {
 		return MeshState{}, err
