@@ -394,6 +394,41 @@ func TestTrustIsNeverBroken(t *testing.T) {
 	}
 }
 
+// TestARetiredRootStaysAway: a root that nobody uses leaves the bundles once. That the agents have not answered to that yet
+// brings it back to none, whoever translates; else it comes and goes, and control planes that take up roots only when they
+// start restart each time.
+func TestARetiredRootStaysAway(t *testing.T) {
+	t.Parallel()
+	w := newTrustWorld(t, 2, rand.New(rand.NewPCG(1, 0)))
+	w.translate()
+	w.settle()
+	former := w.roots.Signs
+	w.rotate()
+	asks := func(a *simulatedAgent) bool { return slices.Contains(rootsIn(a.asked.Trust.Bundle), former) }
+	for range 20 {
+		w.translate()
+		if !asks(w.agents[0]) {
+			break
+		}
+		for _, a := range w.agents {
+			a.fill()
+			a.takeUp()
+			for i := range a.workloads {
+				a.renew(i)
+			}
+			a.report()
+		}
+	}
+	require.False(t, asks(w.agents[0]), "nobody uses it")
+	for range 3 {
+		w.restart()
+		w.translate()
+		for _, a := range w.agents {
+			assert.False(t, asks(a), "cluster %d is asked to trust the former root again", a.cluster)
+		}
+	}
+}
+
 // step does one thing. What an operator does is rare, or nothing would ever get far.
 func (w *trustWorld) step() {
 	a := w.agents[w.random.IntN(len(w.agents))]

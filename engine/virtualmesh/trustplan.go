@@ -142,28 +142,28 @@ func signs(m *trustee, trust *snapshot.TrustPlan, roots *snapshot.VirtualMeshRoo
 // trusts reports whether all of a member trusts a root and will go on to: it says so, and it
 // is asked to.
 func (m *trustee) trusts(root *snapshot.Root) bool {
-	return m.Current && slices.Contains(m.Report.Trusted, root.Fingerprint) && m.isAsked(root)
+	return m.Current && slices.Contains(m.Report.Trusted, root.Fingerprint) && m.isAskedToTrust(root)
+}
+
+// isAskedToTrust reports whether a root is in the bundle that was asked of a member last.
+func (m *trustee) isAskedToTrust(root *snapshot.Root) bool {
+	return m.asked.Trust != nil && strings.Contains(m.asked.Trust.Bundle, strings.TrimRight(root.PEM, "\n"))
 }
 
 // needs reports whether a root has to stay trusted because of a member: it presents it, is
-// asked to, or may do so for all that is known. What it was not asked to trust any more was
-// not presented then, and nobody asked it to since: as long as it has not answered to that,
-// nothing is known that speaks for asking it again.
+// asked to, or may do so for all that is known. A root that has left the bundle of a member
+// did so when nobody needed it; that the agent has not answered to that yet does not bring it back,
+// or the answer would never be awaited.
 func (m *trustee) needs(root *snapshot.Root) bool {
 	switch {
 	case m.Signs == root.Fingerprint || m.asked != nil && m.asked.Trust != nil && m.asked.Trust.Root == root.Fingerprint:
 		return true
 	case !m.takesPart && m.asked == nil:
 		return false
-	case !m.Current:
-		return m.asked == nil || m.isAsked(root)
+	case m.Report == nil || !m.Current && m.isAskedToTrust(root):
+		return true
 	}
 	return slices.Contains(m.Report.Presented, root.Fingerprint) || m.Report.Issuer != nil && m.Report.Issuer.Root == root.Fingerprint
-}
-
-// isAsked reports whether a member was asked to trust a root.
-func (m *trustee) isAsked(root *snapshot.Root) bool {
-	return m.asked.Trust != nil && strings.Contains(m.asked.Trust.Bundle, strings.TrimRight(root.PEM, "\n"))
 }
 
 // stageOf says where the trust stands, and sets what each member waits for.

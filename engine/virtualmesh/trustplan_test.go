@@ -15,6 +15,7 @@ func TestNeeds(t *testing.T) {
 	t.Parallel()
 	root := &snapshot.Root{Fingerprint: "old", PEM: "PEM of old\n"}
 	asked := &certificatesv1.IssuedCertificateSpec{Trust: &certificatesv1.TrustRequest{Root: "new", Bundle: "PEM of new\nPEM of old\n"}}
+	left := &certificatesv1.IssuedCertificateSpec{Trust: &certificatesv1.TrustRequest{Root: "new", Bundle: "PEM of new\n"}}
 	gone := func() *trustee {
 		return &trustee{asked: asked, takesPart: true, MemberTrust: &snapshot.MemberTrust{
 			Signs: "new", Current: true, Report: &certificatesv1.TrustReport{
@@ -23,25 +24,27 @@ func TestNeeds(t *testing.T) {
 		}}
 	}
 	assert.False(t, gone().needs(root))
+	answered := gone()
+	answered.asked, answered.Current = left, false
+	assert.False(t, answered.needs(root), "it has left, and the agent has not answered to that yet")
 	for name, change := range map[string]func(*trustee){
-		"it presents it":      func(m *trustee) { m.Report.Presented = []string{"new", "old"} },
-		"it is in its Secret": func(m *trustee) { m.Report.Issuer.Root = "old" },
-		"it is to sign":       func(m *trustee) { m.Signs = "old" },
+		"it presents it":      func(m *trustee) { m.Report.Presented = []string{"new", root.Fingerprint} },
+		"it is in its Secret": func(m *trustee) { m.Report.Issuer.Root = root.Fingerprint },
+		"it is to sign":       func(m *trustee) { m.Signs = root.Fingerprint },
 		"it was asked for last": func(m *trustee) {
-			m.asked = &certificatesv1.IssuedCertificateSpec{Trust: &certificatesv1.TrustRequest{Root: "old"}}
+			m.asked = &certificatesv1.IssuedCertificateSpec{Trust: &certificatesv1.TrustRequest{Root: root.Fingerprint}}
 		},
-		"its report is out of date":   func(m *trustee) { m.Current = false },
-		"its agent does not answer":   func(m *trustee) { m.Current, m.Report = false, nil },
-		"its certificate was deleted": func(m *trustee) { m.asked, m.Current, m.Report = nil, false, nil },
+		"its report is out of date":                       func(m *trustee) { m.Current = false },
+		"its agent does not answer":                       func(m *trustee) { m.Current, m.Report = false, nil },
+		"it has left, and the agent never answered":       func(m *trustee) { m.asked, m.Current, m.Report = left, false, nil },
+		"it has left, and the last answer presents it":    func(m *trustee) { m.asked, m.Current, m.Report.Presented = left, false, []string{"old"} },
+		"it has left, and was in the Secret at that time": func(m *trustee) { m.asked, m.Current, m.Report.Issuer.Root = left, false, "old" },
+		"its certificate was deleted":                     func(m *trustee) { m.asked, m.Current, m.Report = nil, false, nil },
 	} {
 		m := gone()
 		change(m)
 		assert.True(t, m.needs(root), name)
 	}
-	dropped := gone()
-	dropped.asked = &certificatesv1.IssuedCertificateSpec{Trust: &certificatesv1.TrustRequest{Root: "new", Bundle: "PEM of new\n"}}
-	dropped.Current = false
-	assert.False(t, dropped.needs(root), "it was asked to drop it, and has not answered yet")
 	assert.False(t, (&trustee{MemberTrust: &snapshot.MemberTrust{}}).needs(root), "a member that was never asked")
 }
 
