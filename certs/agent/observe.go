@@ -109,7 +109,7 @@ func where(certificate *certificatesv1.IssuedCertificate, recorded, remembered *
 func (f *facts) target() MeshTarget {
 	target := MeshTarget{Name: f.name, Namespace: f.at.Namespace, Labels: f.at.ControlPlane, Skew: f.skew}
 	if f.cacerts != nil {
-		target.Data, target.Written = f.cacerts.Data, writtenAt(f.cacerts, f.skew)
+		target.UID, target.Data, target.Written = f.cacerts.UID, f.cacerts.Data, writtenAt(f.cacerts, f.skew)
 	}
 	if f.have != nil {
 		target.Issuer, target.Roots = f.have.Authority.Chain(), f.have.Roots

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/pki"
@@ -61,8 +62,9 @@ type MeshTarget struct {
 	// usable Secret.
 	Issuer pki.Chain
 	Roots  pki.Bundle
-	// Data is that of the Secret, with its key, and Written is when it was written last, by the agent's clock; zero if that
-	// is not known.
+	// UID is that of the Secret, Data what it has, with its key, and Written is when it was written last, by the agent's
+	// clock; zero if that is not known.
+	UID     types.UID
 	Data    map[string][]byte
 	Written time.Time
 	// Requested are the roots that all workloads are to trust, and Root is the fingerprint of the one that is to sign; empty

@@ -98,7 +98,7 @@ func (p *Parts) Restart(ctx context.Context, directive *certificatesv1.PodBounce
 	if err != nil {
 		return directive.Status, "", err
 	}
-	if cause := restart.Cause(target.Data); m.roller == nil || m.roller.Cause != cause {
+	if cause := restart.Cause(target.UID, target.Data); m.roller == nil || m.roller.Cause != cause {
 		m.roller = &restart.Roller{Client: p.Client, Cause: cause}
 	}
 	step, err := m.roller.Step(ctx, plan)

@@ -216,16 +216,20 @@ func (w *world) restartIstiod() {
 	w.istiod, w.startedWith = &party{root: rootPrint(read.Authority), trusted: read.Roots}, bytes
 }
 
-// takeUp is handleEvent of istiod: what it takes without a restart.
-func (w *world) takeUp() {
+// takesUp is handleEvent of istiod: whether it takes up cacerts without a restart.
+func (w *world) takesUp() bool {
 	read, bytes := w.source()
 	if w.istiod == nil || bytes == "self-signed" || w.startedWith == "self-signed" {
+		return false
+	}
+	return bytes == w.startedWith || w.multi && (read.Roots.Covers(w.istiod.trusted) || w.istiod.trusted.Covers(read.Roots))
+}
+
+func (w *world) takeUp() {
+	if !w.takesUp() {
 		return
 	}
-	live := w.multi && (read.Roots.Covers(w.istiod.trusted) || w.istiod.trusted.Covers(read.Roots))
-	if bytes != w.startedWith && !live {
-		return
-	}
+	read, bytes := w.source()
 	w.istiod, w.startedWith = &party{root: rootPrint(read.Authority), trusted: read.Roots}, bytes
 }
 
@@ -274,16 +278,16 @@ func (w *world) look() *MeshState {
 	if read, _ := w.source(); read != nil && rootPrint(read.Authority) == w.istiod.root && read.Roots.Equal(w.istiod.trusted) {
 		m.ControlPlane.Done = 1
 	}
-	m.NeedsControlPlane = m.ControlPlane.Done == 0
+	m.NeedsControlPlane = m.ControlPlane.Done == 0 && !w.takesUp()
 	for _, p := range w.workloads {
-		if p.trusted.Equal(w.istiod.trusted) {
+		if p.trusted.Covers(w.istiod.trusted) { // as verify.Judge: nobody restarts to forget a root
 			m.Trusting.Done++
 		}
 		if p.root == w.istiod.root {
 			m.Presenting.Done++
 		}
 	}
-	m.NeedsWorkloads = !m.NeedsControlPlane && m.Trusting.Done+m.Presenting.Done < m.Trusting.Total+m.Presenting.Total
+	m.NeedsWorkloads = m.ControlPlane.Done == 1 && m.Trusting.Done+m.Presenting.Done < m.Trusting.Total+m.Presenting.Total
 	return m
 }
 

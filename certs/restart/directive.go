@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/meshctl/meshctl/certs/pki"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
@@ -47,9 +48,12 @@ func Bounced(directive *certificatesv1.PodBounceDirective, c Controller) bool {
 	return changed
 }
 
-// Cause names what is in cacerts, without its key: pods restart once for each.
-func Cause(cacerts map[string][]byte) string {
+// Cause names what is in the Secret cacerts, without its key: pods restart once for each. A Secret that was deleted and
+// created again is another one, also if it has the same: when a mesh leaves its VirtualMesh and comes back, its pods have
+// taken up something else meanwhile.
+func Cause(secret types.UID, cacerts map[string][]byte) string {
 	h := sha256.New()
+	h.Write([]byte(secret))
 	for _, key := range []string{pki.CACertKey, pki.CAChainKey, pki.RootCertKey, pki.TLSCertKey, pki.TLSRootKey} {
 		sum := sha256.Sum256(cacerts[key])
 		h.Write(sum[:])

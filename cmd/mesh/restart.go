@@ -172,7 +172,7 @@ func (o *RestartOptions) cause(ctx context.Context, client kubernetes.Interface,
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("Secret %s/%s: %w; it says what has been restarted for it", mesh.Installation.Namespace, cacerts, err)
 	}
-	cause := restart.Cause(secret.Data)
+	cause := restart.Cause(secret.UID, secret.Data)
 	if o.Force {
 		cause += "-" + strconv.FormatInt(o.factory.Now().Unix(), 10)
 	}
