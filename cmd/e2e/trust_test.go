@@ -72,6 +72,7 @@ func TestTrust(t *testing.T) {
 	assert.Greater(t, asked, 10)
 	shown := w.must("trust", "show", "virtual-mesh", "--context", "cluster-1").stdout
 	assert.Contains(t, shown, "2 of 2 meshes trust root "+second[:16])
+	w.assertNoKeys() // while both have their keys
 	w.leaves(w.clusters[1], second)
 }
 
