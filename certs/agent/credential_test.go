@@ -68,7 +68,8 @@ func (s *story) register() *rest.Config {
 	_, err = client.Resource(snapshot.Mesh.GroupVersionResource()).Namespace(s.namespace).Create(s.t.Context(), mesh, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	_, err = registration.Register(s.t.Context(), registration.Options{
-		Name: m.name, RemoteConfig: m.admin, MgmtConfig: s.management, MgmtNamespace: s.namespace, RemoteNamespace: s.namespace, Agent: Account(""),
+		Name: m.name, RemoteConfig: m.admin, MgmtConfig: s.management, MgmtNamespace: s.namespace, RemoteNamespace: s.namespace,
+		Agent: &registration.Agent{OwnRules: OwnRules, MeshRules: MeshRules(), ClusterRules: ClusterRules(), Limits: Limits},
 	})
 	require.NoError(s.t, err)
 	accounts, err := m.api.CoreV1().ServiceAccounts(s.namespace).List(s.t.Context(), metav1.ListOptions{})
