@@ -204,17 +204,6 @@ func (m *storyMesh) live() {
 	m.story.check(m.name + ": istiod takes up")
 	m.follow()
 	m.roll()
-	if m.certificate() == nil {
-		m.restartByHand()
-	}
-}
-
-// restartByHand is what a user does while a mesh leaves, for which no directive asks.
-func (m *storyMesh) restartByHand() {
-	m.t.Helper()
-	for _, name := range m.deployments() {
-		m.replace(name)
-	}
 }
 
 // follow has workloads take what istiod pushes.
