@@ -22,9 +22,22 @@ import (
 )
 
 // exchanged exchanges the common root of the meshes while workloads call each other, within
-// clusters and between them. All of their pods are replaced, and no request is lost.
+// clusters and between them. All pods are replaced, also those of gateways, and no request
+// is lost. A gateway that ends cuts the connections that pass through it, and with them the
+// requests that are on their way; those to another cluster are tried again.
 func exchanged(t *testing.T, e *environment) {
 	t.Helper()
+	e.during(t, `apiVersion: networking.mesh.gloo.solo.io/v1
+kind: TrafficPolicy
+metadata: {name: exchange, namespace: gloo-mesh}
+spec:
+  destinationSelector:
+  - kubeServiceRefs:
+      services:
+      - {name: reviews, namespace: bookinfo, clusterName: cluster-1}
+      - {name: ratings, namespace: bookinfo, clusterName: cluster-2}
+  policy: {retries: {attempts: 2, perTryTimeout: 2s}}
+`)
 	before, _ := e.trust(t)
 	require.NotEmpty(t, before)
 	var all []*roaming
