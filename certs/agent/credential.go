@@ -56,7 +56,7 @@ func (a *agent) vaultToken(ctx context.Context, ref *commonv1.ObjectRef) (string
 	}
 	secret, err := a.store.secret(ctx, a.options.Namespace, ref.Name)
 	if err != nil {
-		return "", fmt.Errorf("the token of Vault: %w; allow the agent to get it", err)
+		return "", fmt.Errorf("the token of Vault: %w; if the agent may not read it, register the cluster again with --vault-token-secret %s", err, ref.Name)
 	}
 	object := "Secret " + a.options.Namespace + "/" + ref.Name
 	if secret == nil {
@@ -128,7 +128,7 @@ func (s *store) makeToken(ctx context.Context, account string) (string, error) {
 	answer := &authenticationv1.TokenRequest{}
 	err := s.client.Post().AbsPath("/api/v1", "namespaces", s.namespace, "serviceaccounts", account, "token").Body(request).Do(ctx).Into(answer)
 	if err != nil {
-		return "", fmt.Errorf("ServiceAccount %s/%s: no token for Vault is made: %w; create it, and allow the agent to make tokens of it", s.namespace, account, sentence(err))
+		return "", fmt.Errorf("ServiceAccount %s/%s: no token for Vault is made: %w; create it, and register the cluster again with --vault-service-account %s", s.namespace, account, sentence(err), account)
 	}
 	return usable("ServiceAccount "+s.namespace+"/"+account, []byte(answer.Status.Token))
 }

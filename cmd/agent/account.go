@@ -1,6 +1,10 @@
 package agent
 
 import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/meshctl/meshctl/certs/agent"
 	"github.com/meshctl/meshctl/engine/registration"
 )
@@ -10,4 +14,9 @@ func Account(image string) *registration.Agent {
 	return &registration.Agent{
 		Image: image, OwnRules: agent.OwnRules, MeshRules: agent.MeshRules(), ClusterRules: agent.ClusterRules(), Limits: agent.Limits,
 	}
+}
+
+// VaultRules are further rules, to use these Secrets and ServiceAccounts of the agent's namespace to log in to Vault.
+func VaultRules(secrets, accounts []string) []rbacv1.PolicyRule {
+	return slices.Concat(agent.VaultTokenRules(secrets...), agent.VaultAccountRules(accounts...))
 }

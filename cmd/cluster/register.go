@@ -32,6 +32,8 @@ type RegisterOptions struct {
 	APIServerAddress string
 	TokenTTL         time.Duration
 	AgentImage       string
+	VaultSecrets     []string
+	VaultAccounts    []string
 	Renew            bool
 }
 
@@ -67,7 +69,9 @@ For "meshctl agent", which gives the meshes of the cluster the certificates of
 their VirtualMesh, the command creates an account with the permissions that it
 needs, and a ValidatingAdmissionPolicy that limits what it may write. With
 --agent-image, it also creates its Deployment, from an image of meshctl. It is
-enough to say that once: later registrations keep the Deployment.
+enough to say that once: later registrations keep the Deployment. The agent may
+not use other credentials of its namespace to log in to a Vault than those that
+--vault-token-secret and --vault-service-account name.
 
 With --renew, the command registers again, as they were, all clusters whose
 credential is expired, refused or broken. It finds the contexts of the
@@ -120,6 +124,8 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 	flags.StringVar(&opts.APIServerAddress, "api-server-address", "", "address of the API server as seen by the management plane, as `HOST[:PORT]`")
 	flags.DurationVar(&opts.TokenTTL, "token-ttl", 0, "`lifetime` of the credential, such as 168h (default: as registered before, else 24h)")
 	flags.StringVar(&opts.AgentImage, "agent-image", "", "`image` of meshctl with which to run its agent on the cluster (default: as registered before, else none)")
+	flags.StringSliceVar(&opts.VaultSecrets, "vault-token-secret", nil, "`Secret` in the namespace of the agent with a token of Vault, which VirtualMeshes may name")
+	flags.StringSliceVar(&opts.VaultAccounts, "vault-service-account", nil, "`ServiceAccount` in the namespace of the agent that logs in to Vault, which VirtualMeshes may name")
 	flags.BoolVar(&opts.Renew, "renew", false, "register again all clusters whose credential is expired or refused")
 	opts.Flags.AddFlags(cmd)
 	opts.completeContexts(cmd, "remote-context")
@@ -134,7 +140,7 @@ func (o *RegisterOptions) asks() bool {
 // complete rejects invalid values, and missing ones where nobody can be asked.
 func (o *RegisterOptions) complete(cmd *cobra.Command) error {
 	if o.Renew {
-		for _, flag := range []string{"remote-context", "remote-namespace", "cluster-domain", "api-server-address", "token-ttl", "agent-image"} {
+		for _, flag := range []string{"remote-context", "remote-namespace", "cluster-domain", "api-server-address", "token-ttl", "agent-image", "vault-token-secret", "vault-service-account"} {
 			if cmd.Flags().Changed(flag) {
 				return cmdutil.FlagErrorf("--renew registers clusters as they were; it does not go with --%s", flag)
 			}
@@ -194,8 +200,15 @@ func (o *RegisterOptions) options(remote, mgmt *rest.Config) registration.Option
 		RemoteContext: o.RemoteContext, MgmtContext: o.context,
 		MgmtNamespace: o.namespace, RemoteNamespace: o.RemoteNamespace,
 		ClusterDomain: o.ClusterDomain, APIServerAddress: o.APIServerAddress, TokenTTL: o.TokenTTL,
-		Agent: agent.Account(o.AgentImage),
+		Agent: o.agent(),
 	}
+}
+
+// agent is what the agent of the cluster gets.
+func (o *RegisterOptions) agent() *registration.Agent {
+	account := agent.Account(o.AgentImage)
+	account.MoreRules = agent.VaultRules(o.VaultSecrets, o.VaultAccounts)
+	return account
 }
 
 // say writes a message to the error stream. Failing to do so is no error.

@@ -28,6 +28,9 @@ type Agent struct {
 	// those in each namespace with a control plane, and ClusterRules those in all namespaces.
 	OwnRules                func(meshes ...string) []rbacv1.PolicyRule
 	MeshRules, ClusterRules []rbacv1.PolicyRule
+	// MoreRules are further ones in the namespace of the account, for what an administrator names. Those of a registration
+	// before stay if there are none.
+	MoreRules []rbacv1.PolicyRule
 	// Limits restrict further what the account may write.
 	Limits func(meshes ...string) admissionv1.ValidatingAdmissionPolicySpec
 }
@@ -79,6 +82,9 @@ func (r *registration) agentObjects() []*object {
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
 		out = append(out, r.roleObjects(namespace, name, name, namespaces[namespace])...)
 	}
+	if len(r.Agent.MoreRules) > 0 {
+		out = append(out, r.roleObjects(r.RemoteNamespace, moreName(r.plane.ID), name, r.Agent.MoreRules)...)
+	}
 	if image := cmp.Or(r.Agent.Image, r.agentImage); image != "" {
 		out = append(out, r.agentDeployment(name, image))
 	}
@@ -95,7 +101,9 @@ func (r *registration) agentGrants(ctx context.Context) ([]access, error) {
 	if err != nil {
 		return nil, err
 	}
-	for namespace, rules := range r.agentNamespaces() {
+	namespaces := r.agentNamespaces()
+	namespaces[r.RemoteNamespace] = slices.Concat(namespaces[r.RemoteNamespace], r.Agent.MoreRules)
+	for namespace, rules := range namespaces {
 		wanted := ruleAccesses(rules)
 		for i := range wanted {
 			wanted[i].namespace = namespace

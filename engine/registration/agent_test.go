@@ -120,8 +120,15 @@ func TestAgent(t *testing.T) {
 	assert.Equal(t, "registry.example/meshctl:v2", deployment.Spec.Template.Spec.Containers[0].Image)
 	assert.Equal(t, name, deployment.Spec.Template.Spec.ServiceAccountName)
 
+	options.Agent = anAgent("")
+	options.Agent.MoreRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"vault-token"}, Verbs: []string{"get"}}}
+	_, err = registration.Register(t.Context(), options)
+	require.NoError(t, err)
+	repeated = register("", 1)
+	assert.True(t, repeated.Unchanged(), "what an administrator named stays: %+v", repeated.Changes)
+
 	agent := agentToken(t, remote, "gloo-mesh", id)
-	for _, mesh := range []string{"istiod-istio-system-cluster-2", "known-already"} {
+	for _, mesh := range []string{"istiod-istio-system-cluster-2", "known-already", "vault-token"} {
 		createSecret(t, remote, mesh, corev1.SecretTypeOpaque, nil)
 		_, err := agent.CoreV1().Secrets("gloo-mesh").Get(t.Context(), mesh, metav1.GetOptions{})
 		require.NoError(t, err, mesh)

@@ -117,6 +117,8 @@ func (d *deregistration) agentObjects() (rights, rest []*object) {
 	name := AgentName(d.plane.ID)
 	rights = []*object{
 		{resource: deployments, namespace: d.RemoteNamespace, name: name},
+		{resource: roleBindings, namespace: d.RemoteNamespace, name: moreName(d.plane.ID)},
+		{resource: roles, namespace: d.RemoteNamespace, name: moreName(d.plane.ID)},
 		{resource: clusterRoleBindings, name: name},
 		{resource: clusterRoles, name: name},
 	}

@@ -61,5 +61,8 @@ func SettingsRoleName(cluster, planeID string) string {
 // AgentName is the account of a management plane's agent on a cluster, and all else that it has.
 func AgentName(planeID string) string { return "meshctl-agent-" + planeID }
 
+// moreName is the Role, and the RoleBinding, of Agent.MoreRules.
+func moreName(planeID string) string { return AgentName(planeID) + "-more" }
+
 // LeftoverName is the ConfigMap that records what a forced deregistration left.
 func LeftoverName(cluster string) string { return cluster + "-leftovers" }
