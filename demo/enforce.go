@@ -21,7 +21,7 @@ func (u *up) applyPolicies(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, documents := range [][]byte{manifests.VirtualMesh(), manifests.Policies()} {
+	for _, documents := range [][]byte{manifests.SharedVirtualMesh(), manifests.Policies()} {
 		if err := client.ApplyYAML(ctx, documents); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 package manifests
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"fmt"
@@ -41,8 +42,20 @@ func InstallBookinfo(ctx context.Context, client *kube.Client, cluster string) e
 	return client.WaitInjected(ctx, "bookinfo")
 }
 
-// VirtualMesh returns the VirtualMesh that joins both clusters.
+// VirtualMesh returns the VirtualMesh that joins both clusters. It leaves their roots as they
+// are.
 func VirtualMesh() []byte { return read("virtual-mesh.yaml") }
+
+// SharedVirtualMesh returns it with a common root, which agents give to the meshes.
+func SharedVirtualMesh() []byte {
+	const federation = "  federation:\n"
+	return bytes.Replace(VirtualMesh(), []byte(federation), []byte(`  mtlsConfig:
+    autoRestartPods: true
+    shared:
+      rootCertificateAuthority:
+        generated: {}
+`+federation), 1)
+}
 
 // Policies returns the TrafficPolicy and the AccessPolicies.
 func Policies() []byte { return read("policies.yaml") }

@@ -39,7 +39,7 @@ func TestBookinfo(t *testing.T) {
 func TestPoliciesAreComplete(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, data := range [][]byte{manifests.VirtualMesh(), manifests.Policies()} {
+	for _, data := range [][]byte{manifests.VirtualMesh(), manifests.SharedVirtualMesh(), manifests.Policies()} {
 		objects, err := kube.Decode(data)
 		require.NoError(t, err)
 		for _, obj := range objects {
@@ -47,7 +47,7 @@ func TestPoliciesAreComplete(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{
-		"VirtualMesh gloo-mesh/virtual-mesh", "TrafficPolicy gloo-mesh/reviews-shift",
+		"VirtualMesh gloo-mesh/virtual-mesh", "VirtualMesh gloo-mesh/virtual-mesh", "TrafficPolicy gloo-mesh/reviews-shift",
 		"AccessPolicy gloo-mesh/productpage", "AccessPolicy gloo-mesh/reviews",
 	}, got)
 }

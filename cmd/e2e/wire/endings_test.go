@@ -26,13 +26,13 @@ func membership(t *testing.T, e *environment) {
 	t.Helper()
 	from := e.pod(t, "cluster-1", "productpage-v1")
 	t.Cleanup(func() {
-		e.apply(t, string(manifests.VirtualMesh()))
+		e.apply(t, string(manifests.SharedVirtualMesh()))
 		e.apply(t, shift(75, 15, 10))
 		e.remove(t, farReviews)
 		e.without(t, "reviews.global")
 	})
-	again := func() { e.apply(t, string(manifests.VirtualMesh())) }
-	without := func() { e.remove(t, string(manifests.VirtualMesh())) }
+	again := func() { e.apply(t, string(manifests.SharedVirtualMesh())) }
+	without := func() { e.remove(t, string(manifests.SharedVirtualMesh())) }
 	for _, c := range []struct {
 		name             string
 		set, leave, back func()
@@ -136,6 +136,7 @@ spec:
   meshes:
   - {name: istiod-istio-system-cluster-1, namespace: gloo-mesh}
   - {name: istiod-istio-system-cluster-2, namespace: gloo-mesh}
+  mtlsConfig: {autoRestartPods: true, shared: {rootCertificateAuthority: {generated: {}}}}
   federation:
     selectors:
     - destinationSelectors:
