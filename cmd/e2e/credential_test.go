@@ -147,14 +147,14 @@ func (w *environment) absent(cluster string) map[string]bool {
 	return out
 }
 
-// rules are those of the roles that meshctl created.
+// rules are those of the roles that meshctl created for its account. The agent has another.
 func (w *environment) rules(cluster, kind string) []rbacv1.PolicyRule {
 	w.t.Helper()
 	roles, err := w.clients[cluster].List(w.t.Context(), schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: kind}, "")
 	require.NoError(w.t, err)
 	var out []rbacv1.PolicyRule
 	for _, role := range roles {
-		if role.GetLabels()["app.kubernetes.io/managed-by"] != "meshctl" {
+		if role.GetLabels()["app.kubernetes.io/managed-by"] != "meshctl" || strings.HasPrefix(role.GetName(), "meshctl-agent-") {
 			continue
 		}
 		for _, raw := range role.Object["rules"].([]any) {

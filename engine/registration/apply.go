@@ -122,6 +122,10 @@ func (s *server) apply(ctx context.Context, o *object) (Change, error) {
 	if err != nil {
 		return change, fmt.Errorf("%s: %s: encoding: %w", s.label, o.describe(), err)
 	}
+	// An empty status would be taken from the controller that has written it since.
+	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {
+		delete(content, "status")
+	}
 	after, err := s.client(o.resource, o.namespace).Apply(ctx, o.name, &unstructured.Unstructured{Object: content},
 		metav1.ApplyOptions{FieldManager: snapshot.FieldManager, Force: true})
 	if err != nil {
