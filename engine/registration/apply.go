@@ -7,6 +7,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -122,10 +123,6 @@ func (s *server) apply(ctx context.Context, o *object) (Change, error) {
 	if err != nil {
 		return change, fmt.Errorf("%s: %s: encoding: %w", s.label, o.describe(), err)
 	}
-	// An empty status would be taken from the controller that has written it since.
-	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {
-		delete(content, "status")
-	}
 	after, err := s.client(o.resource, o.namespace).Apply(ctx, o.name, &unstructured.Unstructured{Object: content},
 		metav1.ApplyOptions{FieldManager: snapshot.FieldManager, Force: true})
 	if err != nil {
@@ -144,8 +141,17 @@ func action(before, after *unstructured.Unstructured) Action {
 	switch {
 	case before == nil:
 		return Created
-	case before.GetResourceVersion() == after.GetResourceVersion():
+	case before.GetResourceVersion() == after.GetResourceVersion(), equality.Semantic.DeepEqual(contentOf(before), contentOf(after)):
 		return Unchanged
 	}
 	return Updated
+}
+
+// contentOf is an object without what the API server and controllers note in it: who wrote
+// what is noted anew when a controller has written the status of a ValidatingAdmissionPolicy.
+func contentOf(o *unstructured.Unstructured) map[string]any {
+	o = o.DeepCopy()
+	o.SetManagedFields(nil)
+	o.SetResourceVersion("")
+	return o.Object
 }
