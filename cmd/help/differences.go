@@ -262,6 +262,11 @@ func virtualMeshDifferences() []difference {
 			"Are federated when they trust each other; until then the VirtualMesh is PENDING and says what is missing.",
 		},
 		{
+			"callers of two clusters with the same namespace and service account",
+			"Are one, also where a policy names the cluster.",
+			"Can be told apart with a trust domain for each mesh, which `mtlsConfig.shared.trustDomainPerMesh` requires; the CA of a cluster then cannot sign for another one. Without it, AccessPolicies that allow more than they name say so.",
+		},
+		{
 			"`mtlsConfig` without a trust model",
 			"An error for each mesh.",
 			"An error.",

@@ -46,7 +46,8 @@ func InstallBookinfo(ctx context.Context, client *kube.Client, cluster string) e
 // are.
 func VirtualMesh() []byte { return read("virtual-mesh.yaml") }
 
-// SharedVirtualMesh returns it with a common root, which agents give to the meshes.
+// SharedVirtualMesh returns it with a common root, which agents give to the meshes, and a
+// trust domain for each of them.
 func SharedVirtualMesh() []byte {
 	const federation = "  federation:\n"
 	return bytes.Replace(VirtualMesh(), []byte(federation), []byte(`  mtlsConfig:
@@ -54,6 +55,7 @@ func SharedVirtualMesh() []byte {
     shared:
       rootCertificateAuthority:
         generated: {}
+      trustDomainPerMesh: true
 `+federation), 1)
 }
 

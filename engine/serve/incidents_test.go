@@ -178,6 +178,10 @@ func (n *incidents) secondClusterJoins() {
 	n.keeps(before)
 	require.NoError(n, n.client.ApplyYAML(n.Context(), manifests.VirtualMesh()))
 	until(n.T, "routes to the other cluster", func() bool { return len(routes(n.T, n.client)) == 3 })
+	until(n.T, "the routes are known there", func() bool { // after the rules that they need
+		_, err := n.other.Get(n.Context(), kube.Networking("virtualservices"), "istio-system", "reviews-bookinfo-cluster-1")
+		return err == nil
+	})
 	n.synced()
 	n.keeps(before)
 }

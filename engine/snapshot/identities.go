@@ -15,11 +15,11 @@ import (
 // same ones (Istio, spiffe.ExpandWithTrustDomains). An assumed trust domain is not used:
 // callers would refuse every answer if it were wrong.
 func (m *MeshPlan) Identities(service *discoveryv1.KubeService) []string {
-	if service == nil || !m.Dialect.SPIFFE || !m.TrustDomainSet {
+	if service == nil || !m.Dialect.SPIFFE {
 		return nil
 	}
 	var out []string
-	for _, domain := range append([]string{m.TrustDomain}, m.TrustAliases...) {
+	for _, domain := range m.OwnTrustDomains() {
 		for _, account := range service.ServiceAccounts {
 			out = append(out, m.Dialect.Principal(domain, service.Ref.Namespace, account))
 		}

@@ -150,6 +150,26 @@ func (m *MeshPlan) SameTrustDomain(a, b string) bool {
 	return a == b || m.isOwnTrustDomain(a) && m.isOwnTrustDomain(b)
 }
 
+// OwnTrustDomains are those in which the control plane issues certificates, now or before,
+// ascending; nil if its settings do not name any.
+func (m *MeshPlan) OwnTrustDomains() []string {
+	if !m.TrustDomainSet {
+		return nil
+	}
+	out := append([]string{m.TrustDomain}, m.TrustAliases...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// CommonTrustDomains are those that two meshes both treat as their own, ascending: policies
+// cannot tell apart who presents one of them.
+func (m *MeshPlan) CommonTrustDomains(o *MeshPlan) []string {
+	own := append([]string{m.TrustDomain}, m.TrustAliases...)
+	own = slices.DeleteFunc(own, func(domain string) bool { return !o.isOwnTrustDomain(domain) })
+	slices.Sort(own)
+	return slices.Compact(own)
+}
+
 func (m *MeshPlan) isOwnTrustDomain(trustDomain string) bool {
 	return trustDomain == m.TrustDomain || slices.Contains(m.TrustAliases, trustDomain)
 }

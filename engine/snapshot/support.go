@@ -109,8 +109,9 @@ type Dialect struct {
 	Principal func(trustDomain, namespace, account string) string
 	// ResolveHint says how to make callers of a mesh resolve any host name.
 	ResolveHint string
-	// TrustHint says how to make a mesh accept callers of other trust domains.
-	TrustHint func(mesh, trustDomains string) string
+	// TrustHint says how to make a mesh accept callers of other trust domains; apart: and
+	// tell them from its own.
+	TrustHint func(mesh, trustDomains string, apart bool) string
 
 	// RootHint says how to give meshes a common root, and RootUnknownHint where the
 	// roots of a mesh are read.

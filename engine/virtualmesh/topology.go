@@ -195,6 +195,7 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh, facts TrustFacts
 	plan.Trust = t.planTrust(plan, facts)
 	plan.Issues = append(plan.Issues, mtlsIssues(plan)...)
 	plan.Issues = append(plan.Issues, trustDomainIssues(plan)...)
+	plan.Issues = append(plan.Issues, distinctIssues(plan)...)
 	compareRoots(plan)
 	plan.Issues = append(plan.Issues, t.gatewaySelectorIssues(plan)...)
 	return plan

@@ -28,8 +28,49 @@ func trustDomainIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 		if len(domains) == 0 {
 			continue
 		}
-		issues = append(issues, snapshot.Warnf(snapshot.TrustDomainForeign, to.Dialect.TrustHint(to.Ref.Name, joinNames(domains)),
+		issues = append(issues, snapshot.Warnf(snapshot.TrustDomainForeign, to.Dialect.TrustHint(to.Ref.Name, joinNames(domains), asksForTrustDomains(plan)),
 			"mesh %s accepts no callers of trust domain %s, so connections from %s fail", to.Ref.Name, joinNames(domains), joinNames(from)).On(plan.Ref, to.Ref))
+	}
+	return issues
+}
+
+// asksForTrustDomains reports whether a VirtualMesh requires a trust domain for each mesh.
+func asksForTrustDomains(plan *snapshot.VirtualMeshPlan) bool {
+	mtls := plan.VirtualMesh.Spec.MtlsConfig
+	return mtls != nil && mtls.Shared != nil && mtls.Shared.TrustDomainPerMesh
+}
+
+// isApart reports whether policies can tell the callers of two members apart.
+func isApart(a, b *snapshot.MeshPlan) bool {
+	return !a.Dialect.SPIFFE || !sees(a, b) || len(a.CommonTrustDomains(b)) == 0
+}
+
+// isDistinct reports whether a member is what a VirtualMesh requires of trust domains.
+func isDistinct(plan *snapshot.VirtualMeshPlan, m *snapshot.MeshPlan) bool {
+	return !asksForTrustDomains(plan) || !slices.ContainsFunc(plan.Members, func(o *snapshot.MeshPlan) bool { return !isApart(m, o) })
+}
+
+// distinctIssues report members whose callers cannot be told apart although the VirtualMesh
+// requires it.
+func distinctIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
+	if !asksForTrustDomains(plan) {
+		return nil
+	}
+	const field = "mtlsConfig.shared.trustDomainPerMesh"
+	var issues []snapshot.Issue
+	for _, m := range plan.Members {
+		var others, domains []string
+		for _, o := range plan.Members {
+			if !isApart(m, o) {
+				others, domains = append(others, o.Ref.Name), append(domains, m.CommonTrustDomains(o)...)
+			}
+		}
+		if len(others) > 0 {
+			issues = append(issues, snapshot.Errorf(snapshot.IdentityShared,
+				"give it a trust domain that is neither that of another member nor an alias of it, or remove "+field,
+				"mesh %s has trust domain %s in common with %s, so they do not begin to share services: callers could not be told apart",
+				m.Ref.Name, joinNames(domains), joinNames(others)).At(field).On(plan.Ref, m.Ref))
+		}
 	}
 	return issues
 }

@@ -17,13 +17,15 @@ type gate struct {
 	// first is the mesh whose certificates a member has: itself, or another revision of its
 	// control plane.
 	first map[snapshot.Ref]*snapshot.MemberTrust
+	// distinct: only members whose callers can be told apart.
+	distinct bool
 }
 
 func newGate(plan *snapshot.VirtualMeshPlan) *gate {
 	if plan.Trust == nil {
 		return nil
 	}
-	g := &gate{trust: plan.Trust, first: map[snapshot.Ref]*snapshot.MemberTrust{}}
+	g := &gate{trust: plan.Trust, first: map[snapshot.Ref]*snapshot.MemberTrust{}, distinct: asksForTrustDomains(plan)}
 	for _, m := range plan.Members {
 		for _, o := range plan.Members {
 			if o.Trust != nil && o.Cluster == m.Cluster && o.Namespace == m.Namespace {
@@ -45,6 +47,8 @@ func (g *gate) opens(a, b *snapshot.MeshPlan) bool {
 		return true
 	case slices.Contains(g.trust.Established, x.Mesh) && slices.Contains(g.trust.Established, y.Mesh):
 		return true
+	case g.distinct && !isApart(a, b):
+		return false
 	}
 	return covers(trustedBy(a, x), presentedBy(b, y)) && covers(trustedBy(b, y), presentedBy(a, x))
 }
@@ -90,7 +94,7 @@ func pendingIssues(plan *snapshot.VirtualMeshPlan, g *gate) []snapshot.Issue {
 	for _, m := range plan.Members {
 		var from []string
 		for _, o := range plan.Members {
-			if sees(o, m) && !g.opens(m, o) {
+			if sees(o, m) && !g.opens(m, o) && (!g.distinct || isApart(m, o)) {
 				from = append(from, o.Ref.Name)
 			}
 		}

@@ -53,7 +53,7 @@ func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *
 	for _, m := range members {
 		trust.Members = append(trust.Members, m.MemberTrust)
 		m.mesh.Trust = m.MemberTrust
-		if m.Established || facts.wasEstablished(plan.Ref, m.Mesh) {
+		if m.Established && isDistinct(plan, m.mesh) || facts.wasEstablished(plan.Ref, m.Mesh) {
 			trust.Established = append(trust.Established, m.Mesh)
 		}
 	}

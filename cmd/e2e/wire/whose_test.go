@@ -56,8 +56,10 @@ func foreign(t *testing.T, e *environment) {
 	waittest.NoError(t, "the service answers again", func() error { return e.allAre(t.Context(), from, call, right) })
 }
 
-// identity is that of a service account of the demo.
-func identity(account string) string { return "spiffe://cluster.local/ns/bookinfo/sa/" + account }
+// identity is that of a service account of the demo's second cluster.
+func identity(account string) string {
+	return "spiffe://cluster-2.example/ns/bookinfo/sa/" + account
+}
 
 // patchEntry changes a value in the ServiceEntry of the service in a cluster: in its own,
 // it is for gateways, and in the other one for callers.

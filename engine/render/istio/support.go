@@ -23,7 +23,10 @@ var dialect = &snapshot.Dialect{
 		return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
 	},
 	ResolveHint: "set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata",
-	TrustHint: func(mesh, trustDomains string) string {
+	TrustHint: func(mesh, trustDomains string, apart bool) string {
+		if apart {
+			return "run the istiod of mesh " + mesh + " with PILOT_SKIP_VALIDATE_TRUST_DOMAIN=true; as trustDomainAliases, they could not be told apart"
+		}
 		return "add " + trustDomains + " to trustDomainAliases in the meshConfig of mesh " + mesh +
 			", or, to have AccessPolicies tell the identities apart, run its istiod with PILOT_SKIP_VALIDATE_TRUST_DOMAIN=true"
 	},
@@ -223,7 +226,7 @@ func virtualMeshFields() []snapshot.Support {
 		snapshot.Declare(kind, snapshot.Enforced, "without a flat network, gateways balance connections, not requests: all requests of a connection reach the same pod",
 			"federation.permissive", "federation.selectors.destinationSelectors", "federation.selectors.meshes"),
 		snapshot.Declare(kind, snapshot.Enforced, "the agent of the cluster takes care of it", "mtlsConfig.shared", "mtlsConfig.autoRestartPods",
-			"mtlsConfig.replaceUserCertificates"),
+			"mtlsConfig.replaceUserCertificates", "mtlsConfig.shared.trustDomainPerMesh"),
 		snapshot.Declare(kind, snapshot.NotExpressible, notYet, "mtlsConfig.limited"),
 		snapshot.Declare(kind, snapshot.NotExpressible, "the private key is made by the agent, and never leaves its cluster",
 			"mtlsConfig.shared.intermediateCertificateAuthority.vault.csrPath"),

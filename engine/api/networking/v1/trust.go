@@ -32,6 +32,12 @@ type SharedTrust struct {
 	RootCertificateAuthority *RootCertificateAuthority `json:"rootCertificateAuthority,omitempty"`
 	// IntermediateCertificateAuthority is a CA elsewhere that signs the intermediates.
 	IntermediateCertificateAuthority *IntermediateCertificateAuthority `json:"intermediateCertificateAuthority,omitempty"`
+	// TrustDomainPerMesh requires that no two members have a trust domain in common, also not as an alias, so that policies
+	// tell the callers of clusters apart. The CA of a member can then sign for its own trust domain and its aliases only (RFC
+	// 5280, 4.2.1.10), and members that cannot be told apart do not begin to share services. Before a member moves to another
+	// trust domain, add that to its trustDomainAliases. Not for members in ambient mode: ztunnel does not know such
+	// restrictions. Not part of Gloo Mesh 1.x.
+	TrustDomainPerMesh bool `json:"trustDomainPerMesh,omitempty"`
 	// IntermediateCertOptions are the properties of the intermediates.
 	IntermediateCertOptions *certificatesv1.CommonCertOptions `json:"intermediateCertOptions,omitempty"`
 }
