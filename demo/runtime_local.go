@@ -69,7 +69,7 @@ func (r *localRuntime) Create(ctx context.Context, name string, index int, repor
 		return nil, err
 	}
 	report("Kubernetes is ready, installing Istio")
-	if err := c.InstallIstio(ctx, local.OwnTrustDomain(name)); err != nil {
+	if err := c.InstallIstio(ctx, local.IstioOptions{TrustDomain: name + ".example"}); err != nil {
 		return nil, stopAfter(ctx, c, err)
 	}
 	return c, nil

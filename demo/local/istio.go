@@ -26,15 +26,6 @@ type IstioOptions struct {
 	Set []string
 }
 
-// OwnTrustDomain gives a mesh a trust domain that no other one has, and lets it accept
-// callers of others.
-func OwnTrustDomain(cluster string) IstioOptions {
-	return IstioOptions{
-		TrustDomain: cluster + ".example",
-		Set:         []string{"values.pilot.env.PILOT_SKIP_VALIDATE_TRUST_DOMAIN=true"},
-	}
-}
-
 // InstallIstio applies the objects that Istio's own installer renders, starts
 // istiod outside the cluster, and returns when istiod injects sidecars and
 // validates objects, and the gateways have an address.

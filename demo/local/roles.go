@@ -107,7 +107,7 @@ func (c *Cluster) istiodEnv() []string {
 		"INJECTION_WEBHOOK_CONFIG_NAME=" + injectorWebhook, "VALIDATION_WEBHOOK_CONFIG_NAME=" + validatorWebhook,
 		// There is one process; after a kill, a lease would only delay the next one.
 		"ENABLE_LEADER_ELECTION=false",
-		"ISTIO_MULTIROOT_MESH=true", // as in the pod template
+		"ISTIO_MULTIROOT_MESH=true", "PILOT_SKIP_VALIDATE_TRUST_DOMAIN=true", // as in the pod template
 	}
 	if c.state.RealProxies {
 		// Envoy as its project builds it does not have these extensions, and
