@@ -32,8 +32,7 @@ func services() []service {
 }
 
 // access calls every service from every workload: productpage may call all, reviews
-// may call ratings, and nobody else anything. Reviews of the second cluster have the
-// identity of those in the first: the meshes share a trust domain.
+// may call ratings, and nobody else anything.
 func access(t *testing.T, e *environment) {
 	t.Helper()
 	pods, err := e.plane.Pods(t.Context())
@@ -68,8 +67,9 @@ func access(t *testing.T, e *environment) {
 	restricted(t, e)
 }
 
-// restricted allows callers in the namespace of details to call ratings of both
-// clusters, with one method, below one path; then those in another namespace.
+// restricted allows callers in the namespace of details, of the first cluster, to call
+// ratings of both clusters, with one method, below one path; then those in another namespace.
+// Those of the second cluster are not let in: their trust domain tells them apart.
 func restricted(t *testing.T, e *environment) {
 	t.Helper()
 	from := e.pod(t, "cluster-1", "details-v1")
@@ -97,6 +97,15 @@ spec:
 				s.want(t.Context(), 403, proxies.Call{URL: "/closed", Method: "GET"}),
 			)
 		})
+	}
+	for _, from := range []proxies.Pod{e.pod(t, "cluster-2", "ratings-v1"), e.pod(t, "cluster-2", "reviews-v1")} {
+		for _, to := range []service{{"cluster-1", "ratings"}, {"cluster-2", "ratings"}} {
+			status := 403
+			if from.Workload == "reviews-v1" {
+				status = 200 // by the policy for reviews
+			}
+			require.NoError(t, target{e, from, "http://" + to.host("cluster-2")}.want(t.Context(), status, proxies.Call{URL: "/open/1", Method: "GET"}))
+		}
 	}
 	e.apply(t, strings.Replace(policy, "[bookinfo]", "[elsewhere]", 1))
 	waittest.NoError(t, "callers in another namespace have access", func() error {
