@@ -24,6 +24,14 @@ const (
 // AgentLease is the Lease that the agent of a managed cluster holds, in its namespace.
 const AgentLease = "meshctl-agent"
 
+// GatewaySecret is the Secret, in a mesh's namespace, from which its east-west gateways load
+// the certificate that they present to those of other meshes, and the roots that they trust.
+const GatewaySecret = "meshctl-gateways"
+
+// GatewayCertificateName is the name of the IssuedCertificate for the gateways of a mesh, and of
+// what its agent makes for it, by the name of the Mesh object.
+func GatewayCertificateName(mesh string) string { return mesh + "-gateways" }
+
 // Root is a root certificate, without its key.
 type Root struct {
 	// Fingerprint is the SHA-256 of the certificate in lower-case hexadecimal digits.

@@ -6,8 +6,9 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 )
 
-// IssuedCertificate asks the agent of its cluster for an intermediate CA certificate, signed by the mesh's root. The
-// private key is made by the agent and never leaves the cluster.
+// IssuedCertificate asks the agent of its cluster for a certificate, signed by a root of a VirtualMesh: an intermediate CA for
+// a mesh, or a certificate for its gateways (spec.trust.usage). The private key is made by the agent and never leaves the
+// cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -2,11 +2,30 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// TrustRequest is what the workloads of a mesh are to trust, and how the agent may get there. Roots are named by the SHA-256
-// fingerprint of their certificate, in lower-case hexadecimal digits.
+// TrustUsage is what a certificate is for.
+//
+// +kubebuilder:validation:Enum="";Gateway
+type TrustUsage string
+
+const (
+	// TrustUsageCA is an intermediate CA, with which the control plane of a mesh signs the certificates of workloads. It is
+	// written to istiod's Secret cacerts.
+	TrustUsageCA TrustUsage = ""
+	// TrustUsageGateway is a certificate that the east-west gateways of a mesh present to those of other meshes, as servers and
+	// as clients; it signs nothing. It is written, with the roots to trust, to a Secret of type kubernetes.io/tls.
+	TrustUsageGateway TrustUsage = "Gateway"
+)
+
+// TrustRequest is what the workloads of a mesh, or its gateways, are to trust, and how the agent may get there. Roots are named
+// by the SHA-256 fingerprint of their certificate, in lower-case hexadecimal digits.
 type TrustRequest struct {
+	// Usage is what the certificate is for: omitted, a CA for the control plane of the mesh; Gateway, a certificate for its
+	// east-west gateways. It stays what it was as long as the IssuedCertificate exists. With Gateway, only root and bundle
+	// count besides it.
+	Usage TrustUsage `json:"usage,omitempty"`
 	// Root is the root that is to sign the certificate. The agent puts a certificate of it to use only when all workloads of
-	// the mesh trust it.
+	// the mesh trust it. A certificate of gateways is put to use at once: who asks for it has seen that all who verify it trust
+	// the root.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9a-f]{64}$')",message="must be the SHA-256 fingerprint of a certificate: 64 lower-case hexadecimal digits"
 	Root string `json:"root,omitempty"`
@@ -27,16 +46,18 @@ type TrustRequest struct {
 // TrustReport is what the agent found. Roots are named by fingerprint, as in a TrustRequest.
 type TrustReport struct {
 	// Issuer is the certificate in the Secret, with which the control plane signs as soon as it has taken it up. Omitted if
-	// there is none: the control plane signs with a root of its own.
+	// there is none: the control plane signs with a root of its own. With usage Gateway it is that of the gateways.
 	Issuer *CertificateInfo `json:"issuer,omitempty"`
 	// UserSecret says that a user made the Secret, so that the agent leaves it alone.
 	UserSecret bool `json:"userSecret,omitempty"`
 	// Trusted are the roots that the control plane hands out, that are in the ConfigMap istio-ca-root-cert of every namespace
-	// with workloads, and that all workloads trust; ascending.
+	// with workloads, and that all workloads trust; ascending. With usage Gateway, those that all gateways trust: what they have
+	// loaded cannot be seen, so that a root counts when it has been in the Secret for a minute.
 	// +kubebuilder:validation:MaxItems=64
 	Trusted []string `json:"trusted,omitempty"`
 	// Presented are the roots of the certificates that the control plane signs and that workloads present or may still
-	// present; ascending.
+	// present; ascending. With usage Gateway, the root of Issuer, and, until a minute after it came into the Secret, those
+	// before it.
 	// +kubebuilder:validation:MaxItems=64
 	Presented []string `json:"presented,omitempty"`
 	// ControlPlane counts the pods of the control plane that sign with Issuer and hand out the roots of the Secret.
