@@ -68,6 +68,11 @@ func (b Bundle) Fingerprints() []string {
 // PEM is the set as text.
 func (b Bundle) PEM() []byte { return Chain(b.certs).PEM() }
 
+// pemFrom is the set as text, with one of its roots before the others.
+func (b Bundle) pemFrom(first *x509.Certificate) []byte {
+	return append(Chain{first}.PEM(), b.Without(first).PEM()...)
+}
+
 // pool is the set for crypto/x509. It is never nil, which would mean the roots of the system.
 func (b Bundle) pool() *x509.CertPool {
 	pool := x509.NewCertPool()

@@ -78,7 +78,8 @@ func NewChain(first *x509.Certificate, others ...*x509.Certificate) (Chain, erro
 	return chain, nil
 }
 
-// findIssuer finds the certificate that signed another; roots come first, so that the chain is short.
+// findIssuer finds the certificate that signed another; roots come first, so that the chain is short. Of roots with the same key
+// it is the first.
 func findIssuer(cert *x509.Certificate, among []*x509.Certificate) (*x509.Certificate, error) {
 	var found, sameName *x509.Certificate
 	for _, candidate := range among {
@@ -86,7 +87,7 @@ func findIssuer(cert *x509.Certificate, among []*x509.Certificate) (*x509.Certif
 		case !bytes.Equal(cert.RawIssuer, candidate.RawSubject):
 		case !signedBy(cert, candidate):
 			sameName = candidate
-		case found == nil || selfSigned(candidate):
+		case found == nil || !selfSigned(found) && selfSigned(candidate):
 			found = candidate
 		}
 	}

@@ -7,6 +7,10 @@
 //	intermediate   of one mesh; its key stays in the mesh's cluster         NewRequest, ReadRequest, Authority.Sign
 //	workload       signed by istiod with the intermediate                   Verify
 //
+// Gateways between meshes that keep their own roots have a certificate that a root of their VirtualMesh signs itself:
+//
+//	gateway        of the gateways of one mesh; its key stays there         Authority.SignLeaf, GatewayTLS
+//
 // A cluster makes a Key and a request; whoever holds the root's Authority signs it, for the identities in a Grant and no
 // others. The cluster puts the result into istiod's Secret cacerts (CACerts), beside the Bundle of roots that its
 // workloads trust. While a root is exchanged, the Bundle is the Union of both roots.
@@ -55,6 +59,7 @@
 //	chain.go      certificates in PEM; Chain, from a certificate to its root
 //	bundle.go     Bundle: a set of roots
 //	secret.go     the data of Secrets: a root's, and istiod's cacerts
+//	gateway.go    the data of the Secret of gateways
 //	verify.go     Verify: whether a chain is trusted at a time for a purpose
 //	names.go      the part of Verify that is about names
 //	errors.go     Error and the Reasons

@@ -142,7 +142,7 @@ func (c CACerts) rootsPEM() []byte {
 	if !c.SignerFirst || !c.Roots.Contains(root) {
 		return c.Roots.PEM()
 	}
-	return append(Chain{root}.PEM(), c.Roots.Without(root).PEM()...)
+	return c.Roots.pemFrom(root)
 }
 
 // ReadCACerts reads istiod's Secret cacerts, in its own form or that of kubernetes.io/tls, which istiod takes too. Its

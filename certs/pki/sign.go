@@ -3,6 +3,7 @@ package pki
 import (
 	"crypto"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -21,7 +22,7 @@ const rootPathLength = 1
 // maxName is in bytes, of each part of a subject (X.520, upper bounds).
 const maxName = 64
 
-// Subject says whose a CA certificate is. Its serial number attribute is added: it tells apart the roots that follow one
+// Subject says whose a certificate is. Its serial number attribute is added: it tells apart the roots that follow one
 // another, and an intermediate from a root of the same name.
 type Subject struct {
 	// Organization is required: istiod reads it.
@@ -96,8 +97,8 @@ type Grant struct {
 	Life Life
 	// PathLength is how many CAs may stand below it; 0 is right for a mesh's intermediate.
 	PathLength int
-	// TrustDomains restrict the identities below the certificate (see Name constraints in the package's comment); empty
-	// for no restriction.
+	// TrustDomains restrict the identities of the certificate and those below it (see Name constraints in the package's
+	// comment); empty for no restriction.
 	TrustDomains []string
 }
 
@@ -112,14 +113,24 @@ type Issued struct {
 
 // Sign makes an intermediate CA certificate for the request's key and names, if the grant has these names.
 func (a *Authority) Sign(random io.Reader, now time.Time, req *Request, grant Grant) (Issued, error) {
-	if err := a.permits(req, grant); err != nil {
+	return a.sign(random, now, req, grant, ForCA)
+}
+
+// SignLeaf makes a certificate for both ends of mutual TLS, by the same rules as Sign. It signs nothing: no CA stands below it,
+// and a trust domain of the grant restricts only its own names.
+func (a *Authority) SignLeaf(random io.Reader, now time.Time, req *Request, grant Grant) (Issued, error) {
+	return a.sign(random, now, req, grant, ForWorkload)
+}
+
+func (a *Authority) sign(random io.Reader, now time.Time, req *Request, grant Grant, usage Usage) (Issued, error) {
+	if err := a.permits(req, grant, usage); err != nil {
 		return Issued{}, err
 	}
 	span, err := grant.Life.within(requestObject, now, a.chain)
 	if err != nil {
 		return Issued{}, err
 	}
-	template, err := caTemplate(random, req.public, grant.Subject, span, grant.PathLength)
+	template, err := grant.template(random, req.public, span, usage)
 	if err != nil {
 		return Issued{}, err
 	}
@@ -128,21 +139,19 @@ func (a *Authority) Sign(random io.Reader, now time.Time, req *Request, grant Gr
 		return Issued{}, err
 	}
 	template.URIs, template.DNSNames = names.uris, names.dns
-	template.PermittedURIDomains = sorted(grant.TrustDomains)
-	template.PermittedDNSDomainsCritical = true // of the whole extension, despite its name
 	cert, err := create(random, template, a.chain[0], req.public, a.key)
 	if err != nil {
 		return Issued{}, err
 	}
 	chain := append(Chain{cert}, a.chain...)
-	if err := Verify(chain, NewBundle(chain.Root()), now, Want{Usage: ForCA, Hosts: req.hosts}); err != nil {
+	if err := Verify(chain, NewBundle(chain.Root()), now, Want{Usage: usage, Hosts: req.hosts}); err != nil {
 		return Issued{}, err
 	}
 	return Issued{Chain: chain, CutBy: span.cutBy}, nil
 }
 
 // permits says why a request is refused.
-func (a *Authority) permits(req *Request, grant Grant) error {
+func (a *Authority) permits(req *Request, grant Grant, usage Usage) error {
 	if more := without(req.hosts, grant.Hosts); len(more) > 0 || len(req.hosts) == 0 {
 		return &Error{
 			Object: requestObject, Reason: NotAllowed, Have: req.hosts, Want: sorted(grant.Hosts),
@@ -164,18 +173,25 @@ func (a *Authority) permits(req *Request, grant Grant) error {
 	if err := checkTrustDomains(requestObject, req.hosts, grant.TrustDomains); err != nil {
 		return err
 	}
-	if grant.PathLength < 0 {
+	cas := grant.PathLength // with the certificate itself
+	switch {
+	case grant.PathLength < 0:
 		return &Error{Object: requestObject, Reason: Unsupported, Problem: "has a negative path length", Next: "use 0"}
+	case usage == ForCA:
+		cas++
+	case grant.PathLength > 0:
+		return &Error{Object: requestObject, Reason: Unsupported, Problem: "has CAs below a certificate that is none", Next: "use the path length 0"}
 	}
 	for below, cert := range a.chain {
-		if err := checkPathLength(cert, below+1+grant.PathLength); err != nil {
+		if err := checkPathLength(cert, below+cas); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func caTemplate(random io.Reader, public crypto.PublicKey, subject Subject, span span, pathLength int) (*x509.Certificate, error) {
+// newTemplate has what a CA and a leaf have in common.
+func newTemplate(random io.Reader, public crypto.PublicKey, subject Subject, span span) (*x509.Certificate, error) {
 	if subject.Organization == "" || len(subject.Organization) > maxName || len(subject.CommonName) > maxName {
 		return nil, &Error{
 			Object: "subject " + shown(subject.Organization), Reason: Unsupported,
@@ -199,9 +215,45 @@ func caTemplate(random io.Reader, public crypto.PublicKey, subject Subject, span
 		},
 		SubjectKeyId: sum[:20], // RFC 7093, section 2, method 4
 		NotBefore:    span.notBefore, NotAfter: span.notAfter,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-		BasicConstraintsValid: true, IsCA: true, MaxPathLen: pathLength, MaxPathLenZero: pathLength == 0,
+		BasicConstraintsValid: true,
 	}, nil
+}
+
+// template is the certificate that is granted, without its names.
+func (g *Grant) template(random io.Reader, public crypto.PublicKey, span span, usage Usage) (*x509.Certificate, error) {
+	if usage == ForWorkload {
+		return leafTemplate(random, public, g.Subject, span)
+	}
+	template, err := caTemplate(random, public, g.Subject, span, g.PathLength)
+	if err != nil {
+		return nil, err
+	}
+	template.PermittedURIDomains = sorted(g.TrustDomains)
+	template.PermittedDNSDomainsCritical = true // of the whole extension, despite its name
+	return template, nil
+}
+
+func caTemplate(random io.Reader, public crypto.PublicKey, subject Subject, span span, pathLength int) (*x509.Certificate, error) {
+	template, err := newTemplate(random, public, subject, span)
+	if err != nil {
+		return nil, err
+	}
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	template.IsCA, template.MaxPathLen, template.MaxPathLenZero = true, pathLength, pathLength == 0
+	return template, nil
+}
+
+func leafTemplate(random io.Reader, public crypto.PublicKey, subject Subject, span span) (*x509.Certificate, error) {
+	template, err := newTemplate(random, public, subject, span)
+	if err != nil {
+		return nil, err
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	if _, ok := public.(*rsa.PublicKey); ok { // for key exchange by RSA, which TLS 1.2 still has
+		template.KeyUsage |= x509.KeyUsageKeyEncipherment
+	}
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	return template, nil
 }
 
 // newSerial draws 128 bits.
