@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// intermediateOrg is the organisation of an intermediate whose spec has none.
-	intermediateOrg = "Istio"
+	// defaultOrg is the organisation of a certificate whose spec has none.
+	defaultOrg = "Istio"
 	// backdate is for machines whose clocks are slow.
 	backdate = time.Hour
 	// maxCommonName is in bytes (X.520, upper bounds).
@@ -133,7 +133,14 @@ func (j *job) sign(roots Roots, now time.Time) (pki.Issued, error) {
 	if authority == nil {
 		return pki.Issued{}, j.rootless()
 	}
-	return authority.Sign(rand.Reader, now, request, j.grant()) //nolint:wrapcheck // a whole sentence
+	switch usage := j.spec.Trust.Usage; usage {
+	case certificatesv1.TrustUsageCA:
+		return authority.Sign(rand.Reader, now, request, j.grant()) //nolint:wrapcheck // a whole sentence
+	case certificatesv1.TrustUsageGateway:
+		return authority.SignLeaf(rand.Reader, now, request, j.grant()) //nolint:wrapcheck // a whole sentence
+	default:
+		return pki.Issued{}, &refusal{pki.Unsupported, fmt.Sprintf("a certificate for the usage %q cannot be signed; report it: the Plan asks for it", usage)}
+	}
 }
 
 // grant is what the Plan lets the member have.
@@ -144,7 +151,7 @@ func (j *job) grant() pki.Grant {
 	}
 	name := j.ref.Name
 	return pki.Grant{
-		Subject: pki.Subject{Organization: cmp.Or(org, intermediateOrg), CommonName: name[:min(len(name), maxCommonName)]},
+		Subject: pki.Subject{Organization: cmp.Or(org, defaultOrg), CommonName: name[:min(len(name), maxCommonName)]},
 		Hosts:   j.spec.Hosts, TrustDomains: j.spec.Trust.TrustDomains,
 		Life: pki.Life{Lasts: time.Duration(cmp.Or(days, certificatesv1.DefaultTtlDays)) * 24 * time.Hour, Backdate: backdate},
 	}
@@ -171,7 +178,7 @@ func reasonOf(err error) pki.Reason {
 func (j *job) unasked() error {
 	return &refusal{notAsked, fmt.Sprintf(
 		"failed to find issued certificate matching certificate request: no VirtualMesh asks for a certificate %s/%s in cluster %s; "+
-			"make the mesh a member of a VirtualMesh with mtlsConfig.shared, or delete the request", j.ref.Namespace, j.ref.Name, j.ref.Cluster)}
+			"make the mesh a member of a VirtualMesh with mtlsConfig, or delete the request", j.ref.Namespace, j.ref.Name, j.ref.Cluster)}
 }
 
 func (j *job) rootless() error {

@@ -7,7 +7,8 @@
 // hosts, options and root are those of its Spec as it is in the Plan. The IssuedCertificate on the
 // cluster does not count: whoever administers the cluster may edit it. So a cluster gets
 // certificates for the meshes in it that are members of a VirtualMesh, and for nothing else,
-// whatever it asks for; which key they are for is its own business.
+// whatever it asks for; which key they are for is its own business. Whether it gets a CA or a certificate
+// for gateways, which signs nothing, follows from the Spec, too (trust.usage).
 //
 // # Who writes what
 //

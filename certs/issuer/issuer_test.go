@@ -375,3 +375,39 @@ func TestWhatAVaultSignsIsNotAnswered(t *testing.T) {
 	request.Status = certificatesv1.CertificateRequestStatus{ObservedGeneration: 1, State: certificatesv1.CertificateRequestFailed}
 	assert.Empty(t, jobs())
 }
+
+// TestUsage: a request for gateways gets no CA, and no other gets a leaf, whatever is requested.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	root, _ := newRoot(t)
+	roots := &keyring{keys: map[string]*pki.Authority{fingerprint(root): root}}
+	key := newKey(t)
+	for usage, fits := range map[certificatesv1.TrustUsage]pki.Usage{
+		certificatesv1.TrustUsageCA: pki.ForCA, certificatesv1.TrustUsageGateway: pki.ForWorkload, "Other": pki.AnyUsage,
+	} {
+		member := memberOf("east", "gloo-mesh", "east-gateways", fingerprint(root), hostEast)
+		member.Spec.Trust.Usage = usage
+		asked := &certificatesv1.CertificateRequest{Spec: certificatesv1.CertificateRequestSpec{CertificateSigningRequest: request(t, key, hostEast)}}
+		j := &job{ref: member.Ref, request: asked, virtualMesh: vmRef, spec: member.Spec}
+		status, refused := j.answer(roots, time.Now())
+		if fits == pki.AnyUsage {
+			assert.Equal(t, pki.Unsupported, refused)
+			assert.Empty(t, status.SignedCertificate)
+			assert.Contains(t, status.Error, `usage "Other" cannot be signed`)
+			continue
+		}
+		require.Empty(t, refused, status.Error)
+		certs, err := pki.ReadCertificates(status.SignedCertificate)
+		require.NoError(t, err)
+		chain, err := pki.NewChain(certs[0], root.Chain()...)
+		require.NoError(t, err)
+		for _, want := range []pki.Usage{pki.ForCA, pki.ForWorkload} {
+			err := pki.Verify(chain, pki.NewBundle(root.Chain().Root()), time.Now(), pki.Want{Usage: want, Hosts: []string{hostEast}, Key: key})
+			if want == fits {
+				assert.NoError(t, err)
+				continue
+			}
+			assert.Contains(t, []pki.Reason{pki.NotCA, pki.WrongUsage}, pki.ReasonOf(err), "%q", usage)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package issuer
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -175,7 +176,7 @@ func (w *worker) said(j *job, refused pki.Reason, status certificatesv1.Certific
 		return
 	}
 	w.metrics.signed.Inc()
-	w.log.Info("signed the intermediate certificate of a mesh", "request", request,
+	w.log.Info("signed a certificate of a mesh", "request", request, "usage", cmp.Or(string(j.spec.Trust.Usage), "CA"),
 		"virtualMesh", j.virtualMesh.Namespace+"/"+j.virtualMesh.Name, "root", j.spec.Trust.Root)
 }
 
