@@ -84,6 +84,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.leaveAfter == 0 {
 		o.leaveAfter = defaultLeaveAfter
 	}
+	if o.settleAfter == 0 {
+		o.settleAfter = defaultSettleAfter
+	}
 	if o.tokens == "" {
 		o.tokens = defaultTokens
 	}

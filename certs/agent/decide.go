@@ -28,7 +28,17 @@ type decision struct {
 
 // decide is pure: it depends on nothing but the facts.
 func decide(f *facts) decision {
-	if f.certificate == nil {
+	err, gone := f.usageObstacle(), f.certificate == nil
+	switch {
+	case err != nil && gone:
+		return decision{note: err.Error()}
+	case err != nil:
+		return f.failed(err)
+	case f.at.forGateways() && gone:
+		return f.withdrawGateways()
+	case f.at.forGateways():
+		return f.provideGateways()
+	case gone:
 		return f.leave()
 	}
 	return f.join()
@@ -46,7 +56,7 @@ func (f *facts) join() decision {
 	if err != nil {
 		return f.failed(fmt.Errorf("IssuedCertificate %s: %w", f.owner(), err))
 	}
-	signer, answer := r.answer()
+	signer, answer := r.signer()
 	e := &exchange{facts: f, bundle: r.bundle, next: signer}
 	if r.inHand() {
 		e.next, answer = f.have.Authority, nil
@@ -63,6 +73,15 @@ func (f *facts) join() decision {
 		d.sign = r
 	}
 	return d
+}
+
+// signer is what signs with the answer.
+func (r *request) signer() (*pki.Authority, error) {
+	chain, err := r.answer()
+	if err != nil {
+		return nil, err
+	}
+	return pki.NewAuthority(chain, r.privateKey)
 }
 
 // exchangeTo is the next write that brings cacerts to what is safe now.
@@ -110,6 +129,11 @@ func (f *facts) obstacle() error {
 		return fmt.Errorf("IssuedCertificate %s does not say what the mesh is to trust (spec.trust); update meshctl serve", f.owner())
 	case f.holder == others:
 		return fmt.Errorf("%s is managed for IssuedCertificate %s; a mesh can be in one VirtualMesh: take it out of one of them", object, f.cacerts.Annotations[ownerAnnotation])
+	case f.at.forGateways() && spec.AgentCa != nil:
+		return fmt.Errorf("IssuedCertificate %s asks for a certificate of gateways that the agent has signed (spec.agentCa), and only meshctl serve signs them; "+
+			"update meshctl serve", f.owner())
+	case f.at.forGateways() && f.holder != ours && f.holder != nobodys:
+		return fmt.Errorf("%s was made by somebody else, and is not replaced; the gateways of the mesh need its name for their certificate: rename or delete it", object)
 	case f.holder == users && !spec.Trust.ReplaceUserSecret:
 		return fmt.Errorf("%s was made by a user, and its root is not that of the VirtualMesh; set mtlsConfig.replaceUserCertificates in the VirtualMesh to have it "+
 			"replaced (a copy is kept), or sign its certificate with the root of the VirtualMesh", object)

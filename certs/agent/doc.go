@@ -1,5 +1,5 @@
 // Package agent gives the meshes of a managed cluster the common trust of their VirtualMesh. One agent works in a cluster; it
-// is the only part that writes istiod's Secret cacerts and that has the private keys of intermediates.
+// is the only part that writes istiod's Secret cacerts, or that of gateways, and that has the private keys of both.
 //
 // # What it does
 //
@@ -30,6 +30,19 @@
 //
 // Nothing that is logged or reported has a private key, or anything that was derived from one.
 //
+// # Gateways
+//
+// Where each mesh keeps its own root, only the gateways between meshes trust each other. An IssuedCertificate with usage Gateway
+// asks for a certificate for those of one mesh. It has the same key and request, and goes into a Secret of type
+// kubernetes.io/tls (snapshot.GatewaySecret), which istiod pushes to the gateways whenever it changes: nothing restarts.
+//
+// The agent writes what is asked for at once: who may be cut off are gateways of other meshes, and who asks knows what these
+// trust. What gateways have loaded cannot be seen, so that a change counts a minute after it was made (loaded): only then is
+// another root reported as trusted, and the former one as presented no more.
+//
+// A Secret of that name that somebody else made is never replaced. When the IssuedCertificate has been gone for a minute, all
+// of it is deleted.
+//
 // # Vault
 //
 // With agentCa.vault a HashiCorp Vault signs, and the agent takes the place of meshctl serve: it has the request signed, and
@@ -49,6 +62,8 @@
 //	signer.go   who is to sign and what is to be trusted: the safety rule
 //	decide.go   the next write for a mesh that has an IssuedCertificate
 //	leave.go    the next write for one that has none any more
+//	gateway.go  both, for gateways
+//	loaded.go   what gateways may have loaded of what their Secret had
 //	write.go    a write; cacerts
 //	status.go   what the IssuedCertificate says
 //	store.go    reading and writing at the API server

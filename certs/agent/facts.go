@@ -25,7 +25,10 @@ type observed struct {
 	key              *corev1.Secret
 	request          *certificatesv1.CertificateRequest
 	directive        *certificatesv1.PodBounceDirective
-	cacerts          *corev1.Secret
+	// settleAfter is how long after a change of their Secret gateways are taken to have loaded it.
+	settleAfter time.Duration
+	// cacerts is the Secret that the certificate goes to: cacerts, or that of gateways.
+	cacerts *corev1.Secret
 	// backup and selfSigned are the Secrets of these names beside cacerts.
 	backup, selfSigned *corev1.Secret
 	// mesh is what the Verifier saw; nil if it could not, and meshErr says why.
@@ -54,6 +57,10 @@ type facts struct {
 	// have is what is in cacerts; nil if there is none or haveErr.
 	have    *pki.CACerts
 	haveErr error
+	// gateways is what is in the Secret of gateways; nil if it cannot be read.
+	gateways *pki.GatewayTLS
+	// chain is the certificate of either, up to its root; nil if there is none that could be ours.
+	chain pki.Chain
 	// edited: somebody else changed what the agent wrote.
 	edited bool
 	// before is what was in cacerts before, from the backup. self is istiod's own root.
@@ -71,7 +78,14 @@ func newFacts(o observed, at record) *facts {
 		f.privateKey, _ = pki.ReadKey(o.key.Data[privateKey])
 	}
 	f.holder = f.whose(o.cacerts)
+	if at.forGateways() {
+		f.readGateways()
+		return f
+	}
 	f.have, f.haveErr = readCACerts(o.cacerts)
+	if f.have != nil {
+		f.chain = f.have.Authority.Chain()
+	}
 	f.edited = f.holder == ours && (f.have == nil || o.cacerts.Annotations[contentAnnotation] != contentSum(o.cacerts.Data))
 	if f.isOurs(o.backup) {
 		f.before, _ = readCACerts(o.backup) // leave says if it is needed and cannot be read
@@ -99,7 +113,11 @@ func (f *facts) whose(secret *corev1.Secret) holder {
 		return istios
 	}
 	// Somebody removed the annotation: what has our key is not a user's.
-	if certs, err := pki.ReadCertificates(secret.Data[pki.CACertKey]); err == nil && f.privateKey.Check(certs[0]) == nil {
+	certificate := pki.CACertKey
+	if f.at.forGateways() {
+		certificate = pki.TLSCertKey
+	}
+	if certs, err := pki.ReadCertificates(secret.Data[certificate]); err == nil && f.privateKey.Check(certs[0]) == nil {
 		return ours
 	}
 	return users
@@ -150,10 +168,10 @@ func (f *facts) former() *pki.CACerts {
 // used only when it is valid by both.
 func (o *observed) serverNow() time.Time { return o.now.Add(-o.skew) }
 
-// valid says why a signer cannot be used now, by either clock.
-func (o *observed) valid(signer *pki.Authority, roots pki.Bundle) error {
+// valid says why a certificate cannot be used now, by either clock.
+func (o *observed) valid(chain pki.Chain, roots pki.Bundle, usage pki.Usage) error {
 	for _, at := range []time.Time{o.now, o.serverNow()} {
-		if err := pki.Verify(signer.Chain(), roots, at, pki.Want{Usage: pki.ForCA}); err != nil {
+		if err := pki.Verify(chain, roots, at, pki.Want{Usage: usage}); err != nil {
 			return err
 		}
 	}

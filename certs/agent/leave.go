@@ -79,17 +79,24 @@ func (f *facts) stay() decision {
 	return decision{write: &write{verb: put, what: why, secret: secret}}
 }
 
-// cleanUp removes the rest, when cacerts is not ours any more. The request goes last: it is the record.
+// cleanUp removes the rest, when cacerts is not ours any more.
 func (f *facts) cleanUp() decision {
 	switch {
 	case f.holder == nobodys && f.isOurs(f.backup):
 		return decision{write: f.restore()}
 	case f.holder != ours && f.isOurs(f.backup) && sameData(f.backup, f.cacerts):
 		return decision{write: &write{verb: remove, what: "it was put back", secret: f.backup}}
+	}
+	return f.forget("the mesh has left")
+}
+
+// forget removes the key and then the request, which is the record.
+func (f *facts) forget(why string) decision {
+	switch {
 	case f.key != nil && f.key.Type == KeyType && f.isOurs(f.key):
-		return decision{write: &write{verb: remove, what: "the mesh has left", secret: f.key}}
+		return decision{write: &write{verb: remove, what: why, secret: f.key}}
 	case f.request != nil:
-		return decision{write: &write{verb: remove, what: "the mesh has left", request: f.request}}
+		return decision{write: &write{verb: remove, what: why, request: f.request}}
 	}
 	return decision{done: true}
 }

@@ -20,7 +20,7 @@ const (
 	FieldManager = "meshctl-agent"
 	// LeaseName is the Lease of the agents of a namespace.
 	LeaseName = snapshot.AgentLease
-	// CACertsName is where istiod reads its CA from.
+	// CACertsName is where istiod reads its CA from. Gateways load theirs from snapshot.GatewaySecret.
 	CACertsName = "cacerts"
 	// BackupName is the copy of the Secret cacerts that was there before.
 	BackupName = "cacerts-before-meshctl"
@@ -44,19 +44,23 @@ const (
 	optionsAnnotation = prefix + "options"
 	// recordAnnotation of a CertificateRequest outlives the IssuedCertificate; see record.
 	recordAnnotation = prefix + "record"
-	// contentAnnotation of cacerts is the sum of what was written, so that an edit shows.
+	// contentAnnotation of cacerts, or the Secret of gateways, is the sum of what was written, so that an edit shows.
 	contentAnnotation = prefix + "content"
 	// replacedAnnotation of cacerts names the Secret whose CA signed before.
 	replacedAnnotation = prefix + "replaced"
 	// metadataAnnotation of a backup has the labels and annotations of the original.
 	metadataAnnotation = prefix + "metadata"
+	// loadedAnnotation of the Secret of gateways is what they may still have loaded besides its content; see loaded.
+	loadedAnnotation = prefix + "loaded"
 	// leftAnnotation of cacerts says why it was left when the mesh left.
 	leftAnnotation = prefix + "left"
 )
 
 // record is what has to be known of a mesh after its IssuedCertificate is gone.
 type record struct {
-	// Namespace and Name are those of the Secret cacerts.
+	// Usage is what the certificate is for.
+	Usage certificatesv1.TrustUsage `json:"usage,omitempty"`
+	// Namespace and Name are those of the Secret cacerts, or of that of gateways.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// ControlPlane are the labels of the control plane's pods.
@@ -67,6 +71,9 @@ type record struct {
 	// RequestedAt is when the request was made, in seconds.
 	RequestedAt int64 `json:"requestedAt,omitempty"`
 }
+
+// forGateways: the certificate is for gateways, not for the control plane.
+func (r record) forGateways() bool { return r.Usage == certificatesv1.TrustUsageGateway }
 
 func (r record) text() string {
 	text, err := json.Marshal(r)
@@ -117,6 +124,11 @@ func optionsSum(spec *certificatesv1.IssuedCertificateSpec) string {
 // contentSum is of the certificates only: nothing is derived from the key.
 func contentSum(data map[string][]byte) string {
 	return sum([][]byte{data[pki.CACertKey], data[pki.CAChainKey], data[pki.RootCertKey]})
+}
+
+// gatewaySum is the same for the Secret of gateways.
+func gatewaySum(data map[string][]byte) string {
+	return sum([][]byte{data[pki.TLSCertKey], data[pki.TLSRootKey]})
 }
 
 func sum(value any) string {

@@ -15,7 +15,7 @@ import (
 func (a *agent) observe(ctx context.Context, m *mesh, certificate *certificatesv1.IssuedCertificate) (*facts, error) {
 	o := observed{
 		namespace: a.options.Namespace, name: m.name, certificate: certificate,
-		now: a.options.Now(), skew: a.clock.skew(), leaveAfter: a.options.leaveAfter,
+		now: a.options.Now(), skew: a.clock.skew(), leaveAfter: a.options.leaveAfter, settleAfter: a.options.settleAfter,
 	}
 	var err error
 	if o.request, err = get(ctx, a.store, snapshot.CertificateRequest, o.namespace, o.name, &certificatesv1.CertificateRequest{}); err != nil {
@@ -36,25 +36,22 @@ func (a *agent) observe(ctx context.Context, m *mesh, certificate *certificatesv
 		}
 		return nil, nil
 	}
-	if o.directive, err = get(ctx, a.store, snapshot.PodBounceDirective, o.namespace, o.name, &certificatesv1.PodBounceDirective{}); err != nil {
-		return nil, err
+	if !at.forGateways() {
+		if o.directive, err = get(ctx, a.store, snapshot.PodBounceDirective, o.namespace, o.name, &certificatesv1.PodBounceDirective{}); err != nil {
+			return nil, err
+		}
+		at.Restart = m.mayRestart(&o, at.Restart, recordOf(o.request))
 	}
-	at.Restart = m.mayRestart(&o, at.Restart, recordOf(o.request))
 	if m.at = at; a.watched != nil {
 		a.watched.followMesh(o.namespace, o.name, *at)
 	}
-	for _, read := range []struct {
-		into            **corev1.Secret
-		namespace, name string
-	}{
-		{&o.key, o.namespace, o.name}, {&o.cacerts, at.Namespace, at.Name},
-		{&o.backup, at.Namespace, BackupName}, {&o.selfSigned, at.Namespace, SelfSignedName},
-	} {
-		if *read.into, err = a.store.secret(ctx, read.namespace, read.name); err != nil {
-			return nil, err
-		}
+	if err := a.readSecrets(ctx, &o, at); err != nil {
+		return nil, err
 	}
 	f := newFacts(o, *at)
+	if at.forGateways() { // what they have loaded cannot be seen
+		return f, nil
+	}
 	state, err := a.options.Verifier.Look(ctx, f.target().since(m.last))
 	if err != nil {
 		f.meshErr = err
@@ -62,6 +59,21 @@ func (a *agent) observe(ctx context.Context, m *mesh, certificate *certificatesv
 	}
 	f.mesh, m.last = &state, &state
 	return f, nil
+}
+
+// readSecrets reads those of a mesh.
+func (a *agent) readSecrets(ctx context.Context, o *observed, at *record) (err error) {
+	if o.key, err = a.store.secret(ctx, o.namespace, o.name); err != nil {
+		return err
+	}
+	if o.cacerts, err = a.store.secret(ctx, at.Namespace, at.Name); err != nil || at.forGateways() {
+		return err
+	}
+	if o.backup, err = a.store.secret(ctx, at.Namespace, BackupName); err != nil {
+		return err
+	}
+	o.selfSigned, err = a.store.secret(ctx, at.Namespace, SelfSignedName)
+	return err
 }
 
 // mayRestart is which pods may be restarted. The directive of a mesh that leaves goes together with its IssuedCertificate, but
@@ -89,7 +101,9 @@ func (m *mesh) mayRestart(o *observed, remembered []certificatesv1.PodSelector, 
 func where(certificate *certificatesv1.IssuedCertificate, recorded, remembered *record) *record {
 	if certificate == nil {
 		if recorded != nil {
-			return &record{Namespace: recorded.Namespace, Name: recorded.Name, ControlPlane: recorded.ControlPlane, Restart: recorded.Restart}
+			return &record{
+				Usage: recorded.Usage, Namespace: recorded.Namespace, Name: recorded.Name, ControlPlane: recorded.ControlPlane, Restart: recorded.Restart,
+			}
 		}
 		return remembered
 	}
@@ -100,7 +114,7 @@ func where(certificate *certificatesv1.IssuedCertificate, recorded, remembered *
 	}
 	at := &record{Namespace: secret.Namespace, Name: secret.Name}
 	if certificate.Spec.Trust != nil {
-		at.ControlPlane = certificate.Spec.Trust.ControlPlane
+		at.Usage, at.ControlPlane = certificate.Spec.Trust.Usage, certificate.Spec.Trust.ControlPlane
 	}
 	return at
 }

@@ -42,6 +42,8 @@ type Options struct {
 	newKey func(bits int) (pki.Key, error)
 	// leaveAfter is how long an IssuedCertificate is gone before its mesh leaves.
 	leaveAfter time.Duration
+	// settleAfter is how long after a change of their Secret gateways are taken to have loaded it.
+	settleAfter time.Duration
 }
 
 // Verifier says what the mesh of a control plane holds now.

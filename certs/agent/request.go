@@ -49,10 +49,14 @@ func newRequest(f *facts) (*request, error) {
 	return r, nil
 }
 
-// inHand: the certificate in cacerts is what is asked for, and is not to be renewed.
+// inHand: the certificate in the Secret is what is asked for, and is not to be renewed.
 func (r *request) inHand() bool {
-	return r.holder == ours && r.have != nil && r.cacerts.Annotations[optionsAnnotation] == r.sum &&
-		rootOf(r.have.Authority).Equal(r.root) && !r.due(r.have.Authority.Chain()[0], renewalRatio(r.spec))
+	return r.inUse() && r.cacerts.Annotations[optionsAnnotation] == r.sum && !r.due(r.chain[0], renewalRatio(r.spec))
+}
+
+// inUse: the certificate in the Secret is ours, and of the root that is asked for.
+func (r *request) inUse() bool {
+	return r.holder == ours && r.chain != nil && r.chain.Root().Equal(r.root)
 }
 
 // next is the next write that is needed for a certificate, if any: first a key, then a request for it.
@@ -81,7 +85,7 @@ func (r *request) keyServes(answer error) bool {
 		return true // only the record is missing
 	case r.key.Annotations[optionsAnnotation] != r.sum:
 		return false
-	case r.have != nil && r.privateKey.Check(r.have.Authority.Chain()[0]) == nil:
+	case r.chain != nil && r.privateKey.Check(r.chain[0]) == nil:
 		return false // a new certificate gets a new key
 	case r.request == nil || answer == nil || errors.Is(answer, errUnsigned) || pki.ReasonOf(answer) == pki.NotYetValid:
 		return true
@@ -152,7 +156,7 @@ func (e *refusedError) Error() string { return e.message }
 
 // answer is the certificate that was signed for the key, or why there is none that can be used. Nothing is taken from the
 // status without being verified: who may write it must not be able to slip in a CA.
-func (r *request) answer() (*pki.Authority, error) {
+func (r *request) answer() (pki.Chain, error) {
 	if r.request == nil || r.privateKey.IsZero() || !r.requestServes() || r.request.Annotations[optionsAnnotation] != r.sum {
 		return nil, errUnsigned
 	}
@@ -166,28 +170,27 @@ func (r *request) answer() (*pki.Authority, error) {
 	case status.State != certificatesv1.CertificateRequestFinished || len(status.SignedCertificate) == 0:
 		return nil, errUnsigned
 	}
-	signer, err := r.verified(status.SignedCertificate)
+	chain, err := r.verified(status.SignedCertificate)
 	if err != nil {
 		return nil, fmt.Errorf("%s: the signed certificate cannot be used: %w", object, err)
 	}
-	if r.due(signer.Chain()[0], renewalRatio(r.spec)) {
-		return nil, fmt.Errorf("%s: the signed certificate ends at %s and is to be renewed", object, signer.Chain()[0].NotAfter.UTC().Format(time.RFC3339))
+	if r.due(chain[0], renewalRatio(r.spec)) {
+		return nil, fmt.Errorf("%s: the signed certificate ends at %s and is to be renewed", object, chain[0].NotAfter.UTC().Format(time.RFC3339))
 	}
-	return signer, nil
+	return chain, nil
 }
 
-// verified is the signer with a signed certificate: it leads to the root that was asked for, is for the key and the hosts
-// and for nobody else, and is a CA, at one of the clocks at least.
-func (r *request) verified(signed []byte) (*pki.Authority, error) {
-	certs, err := pki.ReadCertificates(signed)
-	if err != nil {
-		return nil, err
-	}
-	chain, err := pki.NewChain(certs[0], append(slices.Clone(certs[1:]), r.root)...)
+// verified is a signed certificate up to its root: it leads to the root that was asked for, is for the key and the hosts and for
+// nobody else, and is a CA, or for gateways none, at one of the clocks at least.
+func (r *request) verified(signed []byte) (pki.Chain, error) {
+	chain, err := r.chainOf(signed)
 	if err != nil {
 		return nil, err
 	}
 	want := pki.Want{Usage: pki.ForCA, Hosts: r.spec.Hosts, Key: r.privateKey}
+	if r.at.forGateways() {
+		want.Usage = pki.ForWorkload
+	}
 	for _, at := range []time.Time{r.now, r.serverNow()} {
 		if err = pki.Verify(chain, pki.NewBundle(r.root), at, want); err == nil {
 			break
@@ -196,13 +199,23 @@ func (r *request) verified(signed []byte) (*pki.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	if have := hostsOf(certs[0]); !slices.Equal(have, sorted(r.spec.Hosts)) {
+	if have := hostsOf(chain[0]); !slices.Equal(have, sorted(r.spec.Hosts)) {
 		return nil, fmt.Errorf("it is for the hosts %q, not %q; check the IssuedCertificate and that %s is up to date", have, sorted(r.spec.Hosts), r.signerName())
 	}
-	if domains := sorted(r.spec.Trust.TrustDomains); len(domains) > 0 && !slices.Equal(sorted(certs[0].PermittedURIDomains), domains) {
-		return nil, fmt.Errorf("it is for the trust domains %q, not %q; update %s to a version that restricts them", certs[0].PermittedURIDomains, domains, r.signerName())
+	domains := sorted(r.spec.Trust.TrustDomains)
+	if want.Usage == pki.ForCA && len(domains) > 0 && !slices.Equal(sorted(chain[0].PermittedURIDomains), domains) {
+		return nil, fmt.Errorf("it is for the trust domains %q, not %q; update %s to a version that restricts them", chain[0].PermittedURIDomains, domains, r.signerName())
 	}
-	return pki.NewAuthority(chain, r.privateKey)
+	return chain, nil
+}
+
+// chainOf is a signed certificate with those above it. Of roots with one key, it is that which was asked for.
+func (r *request) chainOf(signed []byte) (pki.Chain, error) {
+	certs, err := pki.ReadCertificates(signed)
+	if err != nil {
+		return nil, err
+	}
+	return pki.NewChain(certs[0], append([]*x509.Certificate{r.root}, certs[1:]...)...)
 }
 
 func hostsOf(cert *x509.Certificate) []string {

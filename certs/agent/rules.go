@@ -22,7 +22,6 @@ import (
 //
 // Kubernetes cannot restrict create by name; Limits does.
 func OwnRules(meshes ...string) []rbacv1.PolicyRule {
-	meshes = sorted(meshes)
 	group := snapshot.IssuedCertificate.Info().Group
 	certificates, requests := snapshot.IssuedCertificate.Info().Resource, snapshot.CertificateRequest.Info().Resource
 	directives := snapshot.PodBounceDirective.Info().Resource
@@ -39,7 +38,16 @@ func OwnRules(meshes ...string) []rbacv1.PolicyRule {
 	if len(meshes) == 0 { // without names the rule would be about all Secrets
 		return rules
 	}
-	return append(rules, secretRules([]string{"delete", "get", "list", "update", "watch"}, meshes...)...)
+	return append(rules, secretRules([]string{"delete", "get", "list", "update", "watch"}, keyNames(meshes)...)...)
+}
+
+// keyNames are those of the Secrets with the keys of meshes, and of their gateways, ascending.
+func keyNames(meshes []string) []string {
+	names := slices.Clone(meshes)
+	for _, mesh := range meshes {
+		names = append(names, snapshot.GatewayCertificateName(mesh))
+	}
+	return sorted(names)
 }
 
 // VaultTokenRules are further rules in the agent's own namespace: to read the Secrets with tokens of Vault that VirtualMeshes
@@ -64,7 +72,7 @@ func namedRules(resource, verb string, names []string) []rbacv1.PolicyRule {
 
 // MeshRules are the rules of the Role in a namespace with a control plane. Istiod's own root is only read.
 func MeshRules() []rbacv1.PolicyRule {
-	return append(secretRules([]string{"delete", "get", "list", "update", "watch"}, CACertsName, BackupName),
+	return append(secretRules([]string{"delete", "get", "list", "update", "watch"}, CACertsName, BackupName, snapshot.GatewaySecret),
 		rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{SelfSignedName}, Verbs: []string{"get", "list", "watch"},
 		})
@@ -93,7 +101,7 @@ func ClusterRules() []rbacv1.PolicyRule {
 // credential could run anything as any account: patch a Deployment's image, or have the API server put a token of another
 // ServiceAccount into a Secret that the agent may read.
 func Limits(meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
-	names, err := json.Marshal(sorted(slices.Concat([]string{CACertsName, BackupName}, meshes)))
+	names, err := json.Marshal(sorted(append(keyNames(meshes), CACertsName, BackupName, snapshot.GatewaySecret)))
 	if err != nil {
 		panic(err) // strings can be encoded
 	}

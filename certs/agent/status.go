@@ -30,8 +30,12 @@ func (f *facts) baseStatus() *certificatesv1.IssuedCertificateStatus {
 		report = last.DeepCopy()
 	}
 	report.UserSecret, report.WaitingFor, report.Issuer = f.holder == users, "", nil
-	if f.have != nil {
-		report.Issuer = info(f.have.Authority)
+	if f.chain != nil {
+		report.Issuer = info(f.chain)
+	}
+	if f.at.forGateways() {
+		trusted, presented := f.held()
+		report.Trusted, report.Presented = bounded(trusted), bounded(presented)
 	}
 	report.ClockSkewSeconds = 0
 	if f.skew.Abs() > skewShown {
@@ -56,27 +60,26 @@ func bounded(roots []string) []string {
 	return roots[:min(len(roots), maxItems)]
 }
 
-func info(signer *pki.Authority) *certificatesv1.CertificateInfo {
-	cert := signer.Chain()[0]
+func info(chain pki.Chain) *certificatesv1.CertificateInfo {
+	cert := chain[0]
 	return &certificatesv1.CertificateInfo{
-		Fingerprint: pki.Fingerprint(cert), Root: pki.Fingerprint(rootOf(signer)), SerialNumber: fmt.Sprintf("%x", cert.SerialNumber),
+		Fingerprint: pki.Fingerprint(cert), Root: pki.Fingerprint(chain.Root()), SerialNumber: fmt.Sprintf("%x", cert.SerialNumber),
 		NotBefore: &metav1.Time{Time: cert.NotBefore}, NotAfter: &metav1.Time{Time: cert.NotAfter},
 	}
 }
 
-// status says where a certificate stands that the agent cares for. answer is why there is no new certificate, err why
-// cacerts is not what it is to be.
+// status says where a certificate stands that the agent cares for. answer is why there is no new certificate, err why the
+// Secret is not what it is to be; e is nil for gateways.
 func (r *request) status(e *exchange, answer, err error) *certificatesv1.IssuedCertificateStatus {
 	status := r.baseStatus()
-	inUse := r.holder == ours && r.have != nil && rootOf(r.have.Authority).Equal(r.root)
 	switch {
 	case !isWaiting(err):
 		return withError(status, err)
 	case !isWaiting(answer) && pki.ReasonOf(answer) != pki.NotYetValid:
 		return withError(status, answer)
-	case inUse && r.complete():
+	case r.inUse() && r.complete():
 		status.State = certificatesv1.IssuedCertificateFinished
-	case inUse:
+	case r.inUse():
 		status.State = certificatesv1.IssuedCertificateIssued
 	case r.request != nil:
 		status.State = certificatesv1.IssuedCertificateRequested
@@ -109,6 +112,9 @@ func (f *facts) userStatus() *certificatesv1.IssuedCertificateStatus {
 
 // complete: everybody trusts all roots that are asked for, and presents a certificate of the one that signs.
 func (r *request) complete() bool {
+	if r.at.forGateways() {
+		return r.loadedByAll()
+	}
 	m := r.mesh
 	if m == nil {
 		// What was seen to be complete stays so until something else is seen.
@@ -134,8 +140,10 @@ func (r *request) waitingFor(e *exchange, answer error, state certificatesv1.Iss
 		return answer.Error()
 	case state == certificatesv1.IssuedCertificateFinished:
 		return ""
-	case errors.Is(answer, errUnsigned) && (r.have == nil || !rootOf(r.have.Authority).Equal(r.root)) && (r.mesh == nil || e.trusted(r.root) || r.mesh.empty()):
+	case errors.Is(answer, errUnsigned) && !r.inUse() && (r.at.forGateways() || r.mesh == nil || e.trusted(r.root) || r.mesh.empty()):
 		return r.signerName() + " has to sign CertificateRequest " + r.owner()
+	case r.at.forGateways():
+		return fmt.Sprintf("gateways load Secret %s/%s; that counts as done %s after it has changed", r.at.Namespace, r.at.Name, r.settleAfter)
 	case r.mesh == nil:
 		return fmt.Sprintf("what the mesh holds cannot be seen: %v", r.meshErr)
 	}

@@ -194,9 +194,9 @@ func (a *agent) signedByVault(ctx context.Context, r *request) (pki.Chain, error
 	if err != nil {
 		return nil, err
 	}
-	signer, err := r.verified(text)
+	signed, err := r.verified(text)
 	if err == nil {
-		return signer.Chain(), nil
+		return signed, nil
 	}
 	if pki.ReasonOf(err) == pki.NotYetValid { // it can be used when the clocks agree
 		return r.chainOf(text)
@@ -227,13 +227,4 @@ func (r *request) life(client *vault.Client, above pki.Chain) (time.Duration, er
 		return 0, fmt.Errorf("the CA of %s is about to expire; renew it in Vault", client)
 	}
 	return lasts, nil
-}
-
-// chainOf is a signed certificate with those above it, which verified has refused only for its time.
-func (r *request) chainOf(text []byte) (pki.Chain, error) {
-	certs, err := pki.ReadCertificates(text)
-	if err != nil {
-		return nil, err
-	}
-	return pki.NewChain(certs[0], append(certs[1:], r.root)...)
 }

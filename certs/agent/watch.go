@@ -45,7 +45,11 @@ func (w *watches) follow(k snapshot.Kind, namespace, name string) {
 // followMesh watches the Secrets of a mesh. They are few, and stay watched: a mesh that left may come back.
 func (w *watches) followMesh(namespace, name string, at record) {
 	w.follow(snapshot.Secret, namespace, name)
-	for _, secret := range []string{at.Name, BackupName, SelfSignedName} {
+	w.follow(snapshot.Secret, at.Namespace, at.Name)
+	if at.forGateways() {
+		return
+	}
+	for _, secret := range []string{BackupName, SelfSignedName} {
 		w.follow(snapshot.Secret, at.Namespace, secret)
 	}
 }

@@ -84,7 +84,7 @@ func (f *facts) putCACerts(want pki.CACerts, sum, what string) (*write, error) {
 		return nil, nil
 	}
 	secret.Data, secret.StringData = data, nil
-	if err := f.valid(want.Authority, want.Roots); err != nil {
+	if err := f.valid(want.Authority.Chain(), want.Roots, pki.ForCA); err != nil {
 		return nil, fmt.Errorf("%s is not written: %w", object, err)
 	}
 	return &write{verb: put, what: what, secret: secret}, nil
