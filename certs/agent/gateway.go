@@ -51,7 +51,13 @@ func (f *facts) provideGateways() decision {
 	if r.inHand() {
 		next, answer = nil, nil
 	}
-	step, err := r.next(answer)
+	var step *write
+	switch {
+	case next == nil && f.holder == ours && !f.isOurs(f.cacerts):
+		step, err = r.putGateways(nil) // before there is another key: it is known to be ours only by this one
+	case next == nil:
+		step, err = r.next(answer)
+	}
 	if err != nil {
 		return f.failed(err)
 	}

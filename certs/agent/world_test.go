@@ -4,6 +4,7 @@ import (
 	"crypto/elliptic"
 	crand "crypto/rand"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/meshctl/meshctl/certs/pki"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 const (
@@ -56,9 +58,20 @@ func newIntermediate(t testing.TB, root *pki.Authority, at time.Time) *pki.Autho
 
 func signed(t testing.TB, root *pki.Authority, csr []byte, at time.Time, lasts time.Duration) pki.Chain {
 	t.Helper()
+	return signedBy(t, root.Sign, csr, at, lasts)
+}
+
+// signedLeaf is for gateways.
+func signedLeaf(t testing.TB, root *pki.Authority, csr []byte, at time.Time, lasts time.Duration) pki.Chain {
+	t.Helper()
+	return signedBy(t, root.SignLeaf, csr, at, lasts)
+}
+
+func signedBy(t testing.TB, sign func(io.Reader, time.Time, *pki.Request, pki.Grant) (pki.Issued, error), csr []byte, at time.Time, lasts time.Duration) pki.Chain {
+	t.Helper()
 	request, err := pki.ReadRequest(csr)
 	require.NoError(t, err)
-	issued, err := root.Sign(crand.Reader, at, request, pki.Grant{
+	issued, err := sign(crand.Reader, at, request, pki.Grant{
 		Subject: pki.Subject{Organization: "Istio", CommonName: "mesh"}, Hosts: request.Hosts(), Life: pki.Life{Lasts: lasts, Backdate: time.Hour},
 	})
 	require.NoError(t, err)
@@ -252,6 +265,9 @@ func (w *world) issue() {
 	}
 	root := w.known[w.certificate.Spec.Trust.Root]
 	chain := signed(w.t, root, w.request.Spec.CertificateSigningRequest, w.now, w.lasts)
+	if w.certificate.Spec.Trust.Usage == certificatesv1.TrustUsageGateway {
+		chain = signedLeaf(w.t, root, w.request.Spec.CertificateSigningRequest, w.now, w.lasts)
+	}
 	w.request.Status = certificatesv1.CertificateRequestStatus{
 		ObservedGeneration: w.request.Generation, State: certificatesv1.CertificateRequestFinished,
 		SignedCertificate: chain[:1].PEM(), SigningRootCa: chain[1:].PEM(),
@@ -294,7 +310,7 @@ func (w *world) look() *MeshState {
 func (w *world) facts() *facts {
 	o := observed{
 		now: w.now.Add(w.skew), skew: w.skew, namespace: ownNS, name: testName, certificate: w.certificate, request: w.request, key: w.key,
-		cacerts: w.cacerts, backup: w.backup, selfSigned: w.selfSigned, leaveAfter: time.Minute,
+		cacerts: w.cacerts, backup: w.backup, selfSigned: w.selfSigned, leaveAfter: time.Minute, settleAfter: time.Minute,
 	}
 	if w.certificate != nil {
 		w.goneSince = time.Time{}
@@ -344,7 +360,7 @@ func (w *world) perform(d *write) {
 	case object.GetNamespace() == ownNS:
 		slot = &w.key
 	default:
-		slot = map[string]**corev1.Secret{CACertsName: &w.cacerts, BackupName: &w.backup}[object.GetName()]
+		slot = map[string]**corev1.Secret{CACertsName: &w.cacerts, snapshot.GatewaySecret: &w.cacerts, BackupName: &w.backup}[object.GetName()]
 	}
 	require.NotNil(w.t, slot, "the agent must not write %s", object.GetName())
 	have := ""
