@@ -105,6 +105,11 @@ func (s *story) triesObjects(t *testing.T, user dynamic.Interface) {
 	secrets := user.Resource(snapshot.Secret.GroupVersionResource()).Namespace(s.namespace)
 	_, err := secrets.Get(ctx, m.mesh, metav1.GetOptions{})
 	require.NoError(t, err, "its own key: the account is in force")
+	for namespace, name := range map[string]string{s.namespace: snapshot.GatewayCertificateName(m.mesh), m.istio: snapshot.GatewaySecret} {
+		own := user.Resource(snapshot.Secret.GroupVersionResource()).Namespace(namespace)
+		_, err := own.Get(ctx, name, metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%s is its own, too: %v", name, err)
+	}
 	type place struct {
 		kind            snapshot.Kind
 		namespace, name string
@@ -116,6 +121,9 @@ func (s *story) triesObjects(t *testing.T, user dynamic.Interface) {
 		"the VirtualMesh":                     {snapshot.VirtualMesh, s.namespace, "vm"},
 		"a mesh":                              {snapshot.Mesh, s.namespace, m.mesh},
 		"a key that another mesh could have":  {snapshot.Secret, s.namespace, s.meshes[1].mesh},
+		"a key of another mesh's gateways":    {snapshot.Secret, s.namespace, snapshot.GatewayCertificateName(s.meshes[1].mesh)},
+		"a certificate of other gateways":     {snapshot.Secret, m.istio, snapshot.GatewaySecret + "-mine"},
+		"gateways of another namespace":       {snapshot.Secret, "default", snapshot.GatewaySecret},
 		"an IssuedCertificate in a namespace": {snapshot.IssuedCertificate, "default", m.mesh},
 		"a request in a namespace":            {snapshot.CertificateRequest, "default", m.mesh},
 	}

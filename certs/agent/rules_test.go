@@ -273,6 +273,16 @@ func TestLimits(t *testing.T) {
 	assert.True(t, denied(create(c.mesh, CACertsName, corev1.SecretTypeServiceAccountToken), "makes no tokens"))
 	assert.NoError(t, create(c.mesh, CACertsName, IssuedType))
 	assert.NoError(t, create(c.own, testName, KeyType))
+	gateways := snapshot.GatewayCertificateName(testName)
+	assert.NoError(t, create(c.own, gateways, KeyType))
+	assert.True(t, denied(create(c.own, gateways+"-2", KeyType), "only the Secrets of its meshes"))
+	tlsData := map[string][]byte{pki.TLSCertKey: {}, pki.TLSKeyKey: {}}
+	_, err = user.CoreV1().Secrets(c.mesh).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: snapshot.GatewaySecret}, Type: corev1.SecretTypeTLS, Data: tlsData}, metav1.CreateOptions{})
+	assert.NoError(t, err)
+	_, err = user.CoreV1().Secrets(c.mesh).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "ingress"}, Type: corev1.SecretTypeTLS, Data: tlsData}, metav1.CreateOptions{})
+	assert.True(t, denied(err, "only the Secrets of its meshes"), "%v", err)
 	_, err = c.api.CoreV1().Secrets(c.mesh).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "others"}}, metav1.CreateOptions{})
 	assert.NoError(t, err, "others are not concerned")
 }
