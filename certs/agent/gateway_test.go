@@ -103,6 +103,24 @@ func TestGatewaysSettle(t *testing.T) {
 	w.assertEstablished(b, b)
 }
 
+// TestGatewaysSecretDeleted: gateways keep what they have loaded when their Secret is deleted. One that is written instead is not
+// the first.
+func TestGatewaysSecretDeleted(t *testing.T) {
+	t.Parallel()
+	w := newGatewayWorld(t, 1, 1)
+	a, b := w.root("a"), w.root("b")
+	w.ask(a, a)
+	w.settle()
+	w.cacerts = nil
+	w.ask(b, b)
+	w.work()
+	assert.Equal(t, sorted([]string{rootPrint(a), rootPrint(b)}), w.certificate.Status.Trust.Presented)
+	assert.Empty(t, w.certificate.Status.Trust.Trusted)
+	w.honest("it was written again")
+	w.settle()
+	w.assertEstablished(b, b)
+}
+
 // TestGatewaysWaitForTheSignature: other roots are written at once, with the certificate that is there.
 func TestGatewaysWaitForTheSignature(t *testing.T) {
 	t.Parallel()

@@ -318,20 +318,22 @@ func TestForgedRequestsAreRefused(t *testing.T) {
 		assert.Less(t, len(got.Error), 1000)
 		t.Log(got.Error)
 	}
-	refused := 0.0
-	families, err := f.metrics.Gather()
-	require.NoError(t, err)
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if family.GetName() == "meshctl_certificate_requests_refused_total" {
-				refused += m.GetCounter().GetValue()
+	waittest.Until(t, "seven refusals are counted", func() bool { // each after its answer was written
+		refused := 0.0
+		families, err := f.metrics.Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				if family.GetName() == "meshctl_certificate_requests_refused_total" {
+					refused += m.GetCounter().GetValue()
+				}
 			}
 		}
-	}
-	assert.InDelta(t, 7, refused, 0)
+		return refused == 7
+	})
 
 	// An IssuedCertificate that the cluster's administrator wrote grants nothing; the request waits.
-	_, err = f.objects(snapshot.IssuedCertificate).Create(t.Context(), f.object(snapshot.IssuedCertificate, "forged", map[string]any{"hosts": []any{hostWest}}), metav1.CreateOptions{})
+	_, err := f.objects(snapshot.IssuedCertificate).Create(t.Context(), f.object(snapshot.IssuedCertificate, "forged", map[string]any{"hosts": []any{hostWest}}), metav1.CreateOptions{})
 	require.NoError(t, err)
 	f.ask("forged", request(t, pki.Key{}, hostWest))
 	f.ask("last", request(t, pki.Key{}, hostEast))
