@@ -249,6 +249,15 @@ func TestGatewaysByHand(t *testing.T) {
 			require.NoError(w.t, err)
 			w.cacerts.Data = data
 		},
+		"another member's certificate, of the same root": func(w *gatewayWorld) {
+			key, err := ecKey(0)
+			require.NoError(w.t, err)
+			root := w.known[w.certificate.Spec.Trust.Root]
+			roots, err := pki.ReadBundle(w.cacerts.Data[pki.TLSRootKey])
+			require.NoError(w.t, err)
+			w.cacerts.Data, err = pki.GatewayTLS{Chain: signedForLeaf(w.world, root, key, testHost), Key: key, Roots: roots}.Data()
+			require.NoError(w.t, err)
+		},
 		"no time":               annotation(""),
 		"a time that is none":   annotation(`{"since":"x"}`),
 		"a time without an end": annotation(`{"since":99999999999}`),
