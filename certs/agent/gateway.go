@@ -90,12 +90,10 @@ func (r *request) putGateways(next pki.Chain) (*write, error) {
 	secret.Namespace, secret.Name = r.at.Namespace, r.at.Name
 	same := maps.EqualFunc(data, secret.Data, func(a, b []byte) bool { return string(a) == string(b) })
 	annotate(secret, map[string]string{ownerAnnotation: r.owner(), contentAnnotation: gatewaySum(data), optionsAnnotation: sum})
-	if !same || r.loaded() == nil {
-		annotate(secret, map[string]string{loadedAnnotation: r.loading(want.Roots).text()})
-	}
-	if same && maps.Equal(secret.Annotations, r.cacerts.Annotations) {
+	if same && r.loaded() != nil && maps.Equal(secret.Annotations, r.cacerts.Annotations) {
 		return nil, nil
 	}
+	annotate(secret, map[string]string{loadedAnnotation: r.loading(want.Roots).text()})
 	if err := r.valid(want.Chain, want.Roots, pki.ForWorkload); err != nil {
 		return nil, fmt.Errorf("%s is not written: %w", object, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/meshctl/meshctl/certs/pki"
@@ -329,6 +330,34 @@ func TestGatewaysClockSetBack(t *testing.T) {
 	w.pass(time.Second)
 	w.work()
 	w.assertEstablished(a, a, b)
+}
+
+// TestGatewaysSlowWrite: a write that took long counts from when the API server did it. What others write, and times that it
+// cannot be yet, hold up nothing.
+func TestGatewaysSlowWrite(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		manager string
+		later   time.Duration
+		waits   bool
+	}{
+		"its own": {FieldManager, 40 * time.Second, true}, "another's": {"kubectl", 40 * time.Second, false},
+		"of tomorrow": {FieldManager, 24 * time.Hour, false},
+	} {
+		w := newGatewayWorld(t, 1, 0)
+		a, b := w.root("a"), w.root("b")
+		w.ask(a, a)
+		w.settle()
+		w.ask(a, a, b)
+		w.work()
+		w.cacerts.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: c.manager, Time: ptr.To(metav1.NewTime(w.now.Add(c.later)))}}
+		w.pass(time.Minute)
+		w.work()
+		assert.Equal(t, !c.waits, w.established(a, a, b), name)
+		w.pass(c.later)
+		w.work()
+		w.assertEstablished(a, a, b)
+	}
 }
 
 // TestGatewaysSkew: with a clock that is wrong, nothing is written that cannot be used, and it is said.

@@ -17,7 +17,7 @@ const defaultSettleAfter = time.Minute
 // loaded is what gateways may have loaded besides what their Secret has, as an annotation of the Secret. Who may edit it may
 // exchange the certificate, too: it is believed as far as the Secret is.
 type loaded struct {
-	// Since is when the Secret got its content, in seconds by the agent's clock.
+	// Since is when the Secret was to be written with its content, in seconds by the agent's clock.
 	Since int64 `json:"since"`
 	// Trusted are the roots that all gateways trusted until then, and Presented those whose certificates any of them may have
 	// presented.
@@ -58,7 +58,7 @@ func (f *facts) held() (trusted, presented []string) {
 	if f.holder != ours {
 		return trusted, presented
 	}
-	settled := f.now.Sub(time.Unix(l.Since, 0)) >= f.settleAfter
+	settled := f.now.Sub(f.since(l)) >= f.settleAfter
 	// Gateways refuse roots that cannot be read, and keep those that they have.
 	if roots, err := pki.ReadBundle(f.cacerts.Data[pki.TLSRootKey]); err == nil {
 		trusted = slices.DeleteFunc(roots.Fingerprints(), func(root string) bool { return !settled && !slices.Contains(l.Trusted, root) })
@@ -69,6 +69,16 @@ func (f *facts) held() (trusted, presented []string) {
 		presented = sorted(append(presented, root))
 	}
 	return trusted, presented
+}
+
+// since is when the Secret got its content: a write may have taken long. What the API server says counts if its clock can be
+// right, and only for what the agent wrote: others may write labels without an end.
+func (f *facts) since(l *loaded) time.Time {
+	since := time.Unix(l.Since, 0)
+	if written := writtenAt(f.cacerts, f.skew, FieldManager); written.After(since) && !written.After(f.now) {
+		return written
+	}
+	return since
 }
 
 // loading is what gateways may have loaded when the Secret gets other content now, with these roots. While there has been

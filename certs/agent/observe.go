@@ -123,7 +123,7 @@ func where(certificate *certificatesv1.IssuedCertificate, recorded, remembered *
 func (f *facts) target() MeshTarget {
 	target := MeshTarget{Name: f.name, Namespace: f.at.Namespace, Labels: f.at.ControlPlane, Skew: f.skew}
 	if f.cacerts != nil {
-		target.UID, target.Data, target.Written = f.cacerts.UID, f.cacerts.Data, writtenAt(f.cacerts, f.skew)
+		target.UID, target.Data, target.Written = f.cacerts.UID, f.cacerts.Data, writtenAt(f.cacerts, f.skew, "")
 	}
 	if f.have != nil {
 		target.Issuer, target.Roots = f.have.Authority.Chain(), f.have.Roots
@@ -143,11 +143,12 @@ func (f *facts) target() MeshTarget {
 	return target
 }
 
-// writtenAt is when a Secret was written last, by a clock that is ahead of the API server's.
-func writtenAt(secret *corev1.Secret, skew time.Duration) time.Time {
+// writtenAt is when a Secret was written last, by a clock that is ahead of the API server's: by this manager, or by anybody if it
+// is empty.
+func writtenAt(secret *corev1.Secret, skew time.Duration, manager string) time.Time {
 	var last time.Time
 	for _, entry := range secret.ManagedFields {
-		if entry.Time != nil && entry.Time.After(last) {
+		if entry.Time != nil && entry.Time.After(last) && (manager == "" || entry.Manager == manager) {
 			last = entry.Time.Time
 		}
 	}
