@@ -52,7 +52,6 @@ type gatewayMember struct {
 	own, mesh string
 	admin     *rest.Config
 	reader    *store
-	client    *kube.Client
 	process   *process
 	agent     *agent
 	nth       int
@@ -156,10 +155,11 @@ func (u *undated) RoundTrip(r *http.Request) (*http.Response, error) {
 // refresh reads what the model of the gateways needs.
 func (m *gatewayMember) refresh() {
 	m.t.Helper()
-	ctx, err := context.Background(), error(nil)
+	ctx := context.Background()
 	m.now = m.story.time()
-	m.cacerts, err = m.reader.secret(ctx, m.mesh, snapshot.GatewaySecret)
+	secret, err := m.reader.secret(ctx, m.mesh, snapshot.GatewaySecret)
 	require.NoError(m.t, err)
+	m.cacerts = secret
 	all, err := m.reader.certificates(ctx)
 	require.NoError(m.t, err)
 	m.certificate = all[m.name()]

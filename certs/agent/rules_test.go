@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/pki"
@@ -218,16 +219,13 @@ func TestLimits(t *testing.T) {
 	_, err = c.api.AppsV1().DaemonSets(c.mesh).Create(t.Context(), &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: *bare}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	patch := func(text string) error {
-		_, err := user.AppsV1().Deployments(c.mesh).Patch(t.Context(), "a", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{})
-		return err
-	}
 	denied := func(err error, message string) bool {
 		return apierrors.IsInvalid(err) && strings.Contains(err.Error(), message)
 	}
 	create := func(namespace, name string, secretType corev1.SecretType) error {
 		_, err := user.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}}, Type: secretType,
+			Data: map[string][]byte{pki.TLSCertKey: {}, pki.TLSKeyKey: {}}, // which one of type kubernetes.io/tls must have
 		}, metav1.CreateOptions{})
 		return err
 	}
@@ -235,6 +233,37 @@ func TestLimits(t *testing.T) {
 		return denied(create(c.mesh, fmt.Sprint("early-", time.Now().UnixNano()), corev1.SecretTypeOpaque), "only the Secrets of its meshes")
 	})
 
+	c.triesWorkloads(user, func(err error) bool { return denied(err, "only restarts workloads") })
+	const others = "only the Secrets of its meshes"
+	gateways := snapshot.GatewayCertificateName(testName)
+	for _, tt := range []struct {
+		namespace, name string
+		secretType      corev1.SecretType
+		denied          string
+	}{
+		{c.mesh, "other", corev1.SecretTypeOpaque, others},
+		{c.mesh, CACertsName, corev1.SecretTypeServiceAccountToken, "makes no tokens"},
+		{c.mesh, CACertsName, IssuedType, ""},
+		{c.own, testName, KeyType, ""},
+		{c.own, gateways, KeyType, ""},
+		{c.own, gateways + "-2", KeyType, others},
+		{c.mesh, snapshot.GatewaySecret, corev1.SecretTypeTLS, ""},
+		{c.mesh, "ingress", corev1.SecretTypeTLS, others},
+	} {
+		err := create(tt.namespace, tt.name, tt.secretType)
+		assert.True(t, tt.denied == "" && err == nil || tt.denied != "" && denied(err, tt.denied), "%+v: %v", tt, err)
+	}
+	_, err = c.api.CoreV1().Secrets(c.mesh).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "others"}}, metav1.CreateOptions{})
+	assert.NoError(t, err, "others are not concerned")
+}
+
+// triesWorkloads changes what a Deployment and a DaemonSet run, and restarts them.
+func (c *cluster) triesWorkloads(user kubernetes.Interface, denied func(error) bool) {
+	c.t.Helper()
+	patch := func(text string) error {
+		_, err := user.AppsV1().Deployments(c.mesh).Patch(c.t.Context(), "a", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{})
+		return err
+	}
 	for _, change := range []string{
 		`{"spec":{"replicas":7}}`,
 		`{"spec":{"paused":true}}`,
@@ -252,39 +281,22 @@ func TestLimits(t *testing.T) {
 		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"a"}]}}`,
 	} {
 		err := patch(change)
-		assert.True(t, denied(err, "only restarts workloads"), "%s: %v", change, err)
+		assert.True(c.t, denied(err), "%s: %v", change, err)
 	}
 	roller := &restart.Roller{Client: user, Cause: "because"}
 	for _, kind := range []string{"Deployment", "DaemonSet"} {
 		controller := restart.Controller{Kind: kind, Namespace: c.mesh, Name: "a"}
-		_, err := roller.Step(t.Context(), restart.Plan{Controllers: []restart.Controller{controller}})
+		_, err := roller.Step(c.t.Context(), restart.Plan{Controllers: []restart.Controller{controller}})
 		// The DaemonSet waits for the Deployment, which never becomes ready here; so it is restarted with another cause.
-		require.NoError(t, err)
+		require.NoError(c.t, err)
 		roller.Cause = "so"
 	}
-	restarted, err := c.api.AppsV1().Deployments(c.mesh).Get(t.Context(), "a", metav1.GetOptions{})
-	require.NoError(t, err)
-	assert.NotEmpty(t, restarted.Spec.Template.Annotations[restart.RestartedAt])
-	rolled, err := c.api.AppsV1().DaemonSets(c.mesh).Get(t.Context(), "a", metav1.GetOptions{})
-	require.NoError(t, err)
-	assert.NotEmpty(t, rolled.Spec.Template.Annotations[restart.RestartedAt])
-
-	assert.True(t, denied(create(c.mesh, "other", corev1.SecretTypeOpaque), "only the Secrets of its meshes"))
-	assert.True(t, denied(create(c.mesh, CACertsName, corev1.SecretTypeServiceAccountToken), "makes no tokens"))
-	assert.NoError(t, create(c.mesh, CACertsName, IssuedType))
-	assert.NoError(t, create(c.own, testName, KeyType))
-	gateways := snapshot.GatewayCertificateName(testName)
-	assert.NoError(t, create(c.own, gateways, KeyType))
-	assert.True(t, denied(create(c.own, gateways+"-2", KeyType), "only the Secrets of its meshes"))
-	tlsData := map[string][]byte{pki.TLSCertKey: {}, pki.TLSKeyKey: {}}
-	_, err = user.CoreV1().Secrets(c.mesh).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: snapshot.GatewaySecret}, Type: corev1.SecretTypeTLS, Data: tlsData}, metav1.CreateOptions{})
-	assert.NoError(t, err)
-	_, err = user.CoreV1().Secrets(c.mesh).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "ingress"}, Type: corev1.SecretTypeTLS, Data: tlsData}, metav1.CreateOptions{})
-	assert.True(t, denied(err, "only the Secrets of its meshes"), "%v", err)
-	_, err = c.api.CoreV1().Secrets(c.mesh).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "others"}}, metav1.CreateOptions{})
-	assert.NoError(t, err, "others are not concerned")
+	restarted, err := c.api.AppsV1().Deployments(c.mesh).Get(c.t.Context(), "a", metav1.GetOptions{})
+	require.NoError(c.t, err)
+	assert.NotEmpty(c.t, restarted.Spec.Template.Annotations[restart.RestartedAt])
+	rolled, err := c.api.AppsV1().DaemonSets(c.mesh).Get(c.t.Context(), "a", metav1.GetOptions{})
+	require.NoError(c.t, err)
+	assert.NotEmpty(c.t, rolled.Spec.Template.Annotations[restart.RestartedAt])
 }
 
 func keysOf(m map[string]int) string {

@@ -209,19 +209,19 @@ func TestGatewaysMeet(t *testing.T) {
 	meet := func(client, server *tls.Config) error {
 		listener, err := tls.Listen("tcp", "127.0.0.1:0", server)
 		require.NoError(t, err)
-		defer listener.Close()
+		defer func() { _ = listener.Close() }()
 		theirs := make(chan error, 1)
 		go func() {
 			conn, err := listener.Accept()
 			if err == nil {
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				_, err = conn.Write([]byte("x")) // after its handshake
 			}
 			theirs <- err
 		}()
 		conn, err := tls.Dial("tcp", listener.Addr().String(), client)
 		if err == nil {
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 		}
 		return cmp.Or(err, <-theirs)
 	}
