@@ -199,6 +199,9 @@ func (d *decider) generated() string {
 		return ""
 	}
 	d.orderNext(d.newest, due(d.vm, d.newest, d.now))
+	if d.newest.forGateways() != (d.vm.Spec.MtlsConfig.Limited != nil) {
+		return "" // who has a CA of a shared root must not speak for gateways
+	}
 	return pki.Fingerprint(d.newest.root)
 }
 

@@ -30,11 +30,22 @@ type order struct {
 	options       certificatesv1.CommonCertOptions
 }
 
+// gatewayOrg is the organization of roots for gateways, which tells them from shared ones.
+const gatewayOrg = certificatesv1.DefaultOrgName + "-gateways"
+
+// forGateways reports whether a root was made for gateways.
+func (s *stored) forGateways() bool {
+	return s.ours && len(s.root.Subject.Organization) == 1 && s.root.Subject.Organization[0] == gatewayOrg
+}
+
 // generatedOptions are the options of a generated root with their defaults.
 func generatedOptions(vm *networkingv1.VirtualMesh) certificatesv1.CommonCertOptions {
 	out := certificatesv1.CommonCertOptions{}
-	if ca := vm.Spec.MtlsConfig.Shared.RootCertificateAuthority; ca != nil && ca.Generated != nil {
+	if ca := vm.Spec.MtlsConfig.Issued().RootCertificateAuthority; ca != nil && ca.Generated != nil {
 		out = *ca.Generated
+	}
+	if vm.Spec.MtlsConfig.Limited != nil {
+		out.OrgName = gatewayOrg
 	}
 	out.OrgName = cmp.Or(out.OrgName, certificatesv1.DefaultOrgName)
 	out.TtlDays = cmp.Or(out.TtlDays, certificatesv1.DefaultTtlDays)
@@ -98,7 +109,7 @@ func leastLife(vm *networkingv1.VirtualMesh, root *x509.Certificate) time.Durati
 	life := root.NotAfter.Sub(root.NotBefore)
 	least := share(life, generatedOptions(vm).SecretRotationGracePeriodRatio, 0.9)
 	ttl, ratio := uint32(certificatesv1.DefaultTtlDays), certificatesv1.DefaultSecretRotationGracePeriodRatio
-	if o := vm.Spec.MtlsConfig.Shared.IntermediateCertOptions; o != nil {
+	if o := vm.Spec.MtlsConfig.Issued().IntermediateCertOptions; o != nil {
 		ttl, ratio = cmp.Or(o.TtlDays, ttl), cmp.Or(o.SecretRotationGracePeriodRatio, ratio)
 	}
 	intermediate := min(time.Duration(ttl)*day, life)

@@ -209,8 +209,7 @@ func (s *Store) sync(ctx context.Context) error {
 
 // Keeps reports whether the roots of a VirtualMesh are kept here.
 func Keeps(vm *networkingv1.VirtualMesh) bool {
-	mtls := vm.Spec.MtlsConfig
-	return mtls != nil && mtls.Shared != nil
+	return vm.Spec.MtlsConfig.Issued() != nil
 }
 
 // act makes what was decided to be made.
@@ -298,7 +297,7 @@ func secretOf(vm *networkingv1.VirtualMesh) snapshot.Ref {
 	if !Keeps(vm) || vaultCA(vm) != nil {
 		return snapshot.Ref{}
 	}
-	ca := vm.Spec.MtlsConfig.Shared.RootCertificateAuthority
+	ca := vm.Spec.MtlsConfig.Issued().RootCertificateAuthority
 	if ca == nil || ca.Secret == nil {
 		return snapshot.Ref{}
 	}

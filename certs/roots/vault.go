@@ -27,10 +27,10 @@ const (
 
 // vaultCA is the Vault that signs for a VirtualMesh; nil if none does.
 func vaultCA(vm *networkingv1.VirtualMesh) *certificatesv1.VaultCA {
-	if !Keeps(vm) || vm.Spec.MtlsConfig.Shared.IntermediateCertificateAuthority == nil {
+	if !Keeps(vm) || vm.Spec.MtlsConfig.Issued().IntermediateCertificateAuthority == nil {
 		return nil
 	}
-	return vm.Spec.MtlsConfig.Shared.IntermediateCertificateAuthority.Vault
+	return vm.Spec.MtlsConfig.Issued().IntermediateCertificateAuthority.Vault
 }
 
 // vaultRoot is what a Vault said last.

@@ -267,6 +267,11 @@ func virtualMeshDifferences() []difference {
 			"Can be told apart with a trust domain for each mesh, which `mtlsConfig.shared.trustDomainPerMesh` requires; the CA of a cluster then cannot sign for another one. Without it, AccessPolicies that allow more than they name say so.",
 		},
 		{
+			"`mtlsConfig.limited`",
+			"An error.",
+			"Each mesh keeps its root. Requests to other members pass a gateway of both meshes, which trust each other by certificates of a root of the VirtualMesh. Callers are checked by the gateways, and requests by the service: policies on a service must allow callers of other members the same requests. VirtualDestinations leave out services of other members.",
+		},
+		{
 			"`mtlsConfig` without a trust model",
 			"An error for each mesh.",
 			"An error.",

@@ -38,7 +38,7 @@ func refuse(vm *networkingv1.VirtualMesh, format string, args ...any) error {
 
 // shared is an error if a VirtualMesh gives its members no common root.
 func shared(vm *networkingv1.VirtualMesh) error {
-	if mtls := vm.Spec.MtlsConfig; mtls == nil || mtls.Shared == nil {
+	if vm.Spec.MtlsConfig.Issued() == nil {
 		return refuse(vm, "its meshes have no shared trust; set spec.mtlsConfig.shared to give them one")
 	}
 	return nil
@@ -49,7 +49,7 @@ func generated(vm *networkingv1.VirtualMesh) error {
 	if err := shared(vm); err != nil {
 		return err
 	}
-	s := vm.Spec.MtlsConfig.Shared
+	s := vm.Spec.MtlsConfig.Issued()
 	if s.IntermediateCertificateAuthority != nil {
 		return refuse(vm, "Vault signs for it; exchange the root in Vault")
 	}

@@ -139,7 +139,7 @@ func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
 		return false, nil
 	}
-	if mesh.Ref != d.Mesh.Ref && d.Mesh.Dialect.SPIFFE && !d.Mesh.Accepts(mesh.TrustDomain) {
+	if mesh.Ref != d.Mesh.Ref && d.Mesh.Dialect.SPIFFE && !d.Mesh.Limited && !d.Mesh.Accepts(mesh.TrustDomain) {
 		return false, nil // its certificate is not accepted
 	}
 	if d.Mesh.DenyByDefault == nil && len(d.Access) == 0 || isOpenGateway(d) || d.Mesh.Open {
@@ -147,7 +147,11 @@ func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 	}
 	var by []snapshot.Ref
 	identified := d.WithoutIdentity(mesh) == nil
-	for _, rule := range d.Allowed() {
+	allowed := d.Allowed()
+	if mesh.Ref != d.Mesh.Ref && d.Mesh.Limited {
+		allowed, _ = d.RelayedAccess()
+	}
+	for _, rule := range allowed {
 		if rule.Anyone || identified && slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, d.Mesh, mesh, workload) }) {
 			by = append(append(by, rule.Policy), rule.With...)
 		}
@@ -179,7 +183,7 @@ func names(s snapshot.Source, to, mesh *snapshot.MeshPlan, workload *discoveryv1
 		return false
 	}
 	return len(s.Identities) == 0 || slices.ContainsFunc(s.Identities, func(i snapshot.Identity) bool {
-		return to.SameTrustDomain(i.TrustDomain, mesh.TrustDomain) &&
+		return to.SameTrustDomain(i.TrustDomain, mesh.IdentityDomain()) &&
 			(i.Namespace == "" || i.Namespace == k.Controller.Namespace) &&
 			(i.ServiceAccount == "" || i.ServiceAccount == account(workload))
 	})
@@ -235,13 +239,18 @@ func identityText(i snapshot.Identity) string {
 	if i.TrustDomain == snapshot.NoTrustDomain {
 		return "service account " + orAny(i.Namespace) + "/" + orAny(i.ServiceAccount) + " of cluster " + i.Cluster
 	}
+	domain, cluster := i.InCluster()
+	in := ""
+	if cluster != "" {
+		in = " in " + cluster
+	}
 	switch {
 	case i.Namespace == "":
-		return "spiffe://" + i.TrustDomain + "/*"
+		return "spiffe://" + domain + "/*" + in
 	case i.ServiceAccount == "":
-		return "spiffe://" + i.TrustDomain + "/ns/" + i.Namespace + "/*"
+		return "spiffe://" + domain + "/ns/" + i.Namespace + "/*" + in
 	}
-	return principal(i.TrustDomain, i.Namespace, i.ServiceAccount)
+	return principal(domain, i.Namespace, i.ServiceAccount) + in
 }
 
 // principal is the identity in a workload's certificate.

@@ -53,6 +53,8 @@ type Federation struct {
 	To       []snapshot.Ref `json:"to"`
 	// Flat networks need no gateway.
 	Flat bool `json:"flatNetwork,omitempty"`
+	// Limited: gateways of both meshes end the TLS sessions, and check callers.
+	Limited bool `json:"limitedTrust,omitempty"`
 	// Answers are the identities with which it may answer; none if callers accept every
 	// certificate of a root that they trust.
 	Answers []string        `json:"answers,omitempty"`
@@ -97,7 +99,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	}
 	out.NotFederated = d.NotFederated()
 	if f := d.Federation; f != nil {
-		out.Federation = &Federation{Hostname: f.Hostname, Address: f.Address, Flat: f.Flat, Origin: f.Origin,
+		out.Federation = &Federation{Hostname: f.Hostname, Address: f.Address, Flat: f.Flat, Limited: f.Limited, Origin: f.Origin,
 			Answers: d.Mesh.Identities(d.Destination.Spec.KubeService)}
 		for _, m := range f.To {
 			out.Federation.To = append(out.Federation.To, m.Ref)
@@ -243,8 +245,11 @@ func (d *Destination) federationSection() Section {
 		to[i] = shortName(ref)
 	}
 	through := "east-west gateway, which balances connections, not requests"
-	if f.Flat {
+	switch {
+	case f.Flat:
 		through = "direct (flat network)"
+	case f.Limited:
+		through = "east-west gateways of both meshes, which check callers and balance connections, not requests"
 	}
 	return facts("Federation",
 		[2]string{"Host", f.Hostname}, [2]string{"Address", f.Address}, [2]string{"To", strings.Join(to, ", ")},

@@ -129,9 +129,10 @@ func (x *Index) Trust(ref snapshot.Ref, now time.Time) *Trust {
 // trust describes the trust of a VirtualMesh, without Issues.
 func (x *Index) trust(v *snapshot.VirtualMeshPlan) *Trust {
 	mtls := v.VirtualMesh.Spec.MtlsConfig
-	out := &Trust{VirtualMesh: v.Ref, Shared: mtls != nil && mtls.Shared != nil, Model: trustText(mtls), Roots: []TrustRoot{}, Members: []TrustMember{}}
-	out.generated = out.Shared && mtls.Shared.IntermediateCertificateAuthority == nil &&
-		(mtls.Shared.RootCertificateAuthority == nil || mtls.Shared.RootCertificateAuthority.Secret == nil)
+	issued := mtls.Issued()
+	out := &Trust{VirtualMesh: v.Ref, Shared: issued != nil, Model: trustText(mtls), Roots: []TrustRoot{}, Members: []TrustMember{}}
+	out.generated = out.Shared && issued.IntermediateCertificateAuthority == nil &&
+		(issued.RootCertificateAuthority == nil || issued.RootCertificateAuthority.Secret == nil)
 	status := x.trustStatus(v)
 	out.Stage, out.Message, out.Paused = status.Stage, told(status.Message), status.Paused
 	if out.Shared && v.VirtualMesh.Annotations[snapshot.TrustPauseAnnotation] == "true" {
@@ -263,7 +264,7 @@ func rootSecret(v *snapshot.VirtualMeshPlan, root *TrustRoot) *snapshot.Ref {
 			return &snapshot.Ref{Kind: snapshot.Secret, Namespace: s.Namespace, Name: s.Name}
 		}
 	}
-	if ca := v.VirtualMesh.Spec.MtlsConfig.Shared.RootCertificateAuthority; root.Use == RootSigns && ca != nil && ca.Secret != nil &&
+	if ca := v.VirtualMesh.Spec.MtlsConfig.Issued().RootCertificateAuthority; root.Use == RootSigns && ca != nil && ca.Secret != nil &&
 		v.VirtualMesh.Annotations[snapshot.TrustRootAnnotation] == "" {
 		return &snapshot.Ref{Kind: snapshot.Secret, Namespace: ca.Secret.Namespace, Name: ca.Secret.Name}
 	}

@@ -82,7 +82,7 @@ func overdue(v *snapshot.VirtualMeshPlan, m *TrustMember, now time.Time) (snapsh
 		return snapshot.Issue{}, false
 	}
 	options := certificatesv1.CommonCertOptions{}
-	if o := v.VirtualMesh.Spec.MtlsConfig.Shared.IntermediateCertOptions; o != nil {
+	if o := v.VirtualMesh.Spec.MtlsConfig.Issued().IntermediateCertOptions; o != nil {
 		options = *o
 	}
 	life := time.Duration(cmp.Or(options.TtlDays, certificatesv1.DefaultTtlDays)) * 24 * time.Hour

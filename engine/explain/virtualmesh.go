@@ -128,7 +128,7 @@ func trustText(m *networkingv1.MTLSConfig) string {
 	case m == nil:
 		return "each mesh keeps its own certificates"
 	case m.Limited != nil:
-		return "limited trust (not available)"
+		return "limited: each mesh keeps its root, and only gateways trust each other"
 	case m.Shared == nil:
 		return "not configured"
 	}

@@ -137,7 +137,10 @@ func identityIssues(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapsh
 					"callers in cluster %s are not allowed: their mesh gives them no SPIFFE identities, and mesh %s cannot verify their identity",
 					id.Cluster, mesh.Ref.Name).At("sourceSelector")}
 			}
-			if !id.ExpressibleIn(mesh.TrustDomain) {
+			if _, cluster := id.InCluster(); cluster != "" {
+				continue // gateways know it, or it cannot connect
+			}
+			if _, ok := mesh.Names(id); !ok {
 				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 					"give the mesh of cluster "+id.Cluster+" a trust domain of its own in its meshConfig",
 					"callers in cluster %s are not allowed: mesh %s reads their trust domain %s as its own, which is %s",
@@ -146,6 +149,21 @@ func identityIssues(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapsh
 		}
 	}
 	return nil
+}
+
+// relayIssues warns of a policy that does not hold for callers of other members of a Limited
+// mesh.
+func relayIssues(d *snapshot.DestinationPlan, policy snapshot.Ref) []snapshot.Issue {
+	if d.Mesh == nil || !d.Mesh.Limited {
+		return nil
+	}
+	if _, dropped := d.RelayedAccess(); !slices.Contains(dropped, policy) {
+		return nil
+	}
+	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
+		"give all policies on the service that allow callers of other members the same allowedPaths, allowedMethods and allowedPorts",
+		"callers of other members are not allowed by it: policies on service %s allow them different requests, and with limited trust the service cannot tell them apart",
+		inventory.ServiceName(d.Destination.Spec.KubeService.Ref)).At("sourceSelector")}
 }
 
 func compareIdentities(a, b snapshot.Identity) int {

@@ -193,6 +193,9 @@ func path(viewer *snapshot.MeshPlan, t *snapshot.BackingPlan) ([]snapshot.Gatewa
 	case f == nil:
 		return not(snapshot.NotFederated, "add `federation: {}` to the VirtualMesh, so that the gateways are found, or set federation.flatNetwork",
 			"VirtualMesh %s has no federation", viewer.VirtualMesh.Name)
+	case viewer.Limited:
+		return not(snapshot.FieldUnsupported, "use mtlsConfig.shared in the VirtualMesh, or a TrafficPolicy with a trafficShift to the service",
+			"with limited trust, gateways know services of other members by their own names only")
 	case f.FlatNetwork:
 		return nil, nil
 	case len(t.Mesh.Gateways) == 0:

@@ -100,6 +100,9 @@ type Federation struct {
 	To []*MeshPlan
 	// Flat: pods are reached without gateways.
 	Flat bool
+	// Limited: callers connect to gateways of their own mesh, these to gateways of the
+	// service's mesh, and these to the pods. Each connection has its own TLS.
+	Limited bool
 	// KeepAlive is set on connections between clusters; nil for the default of the mesh.
 	KeepAlive *WithOrigin[KeepAlive]
 	// Origin is the VirtualMesh's federation.

@@ -11,7 +11,8 @@
 //   - discovered.go: what discovery finds in a cluster
 //   - plan.go: State, Plan, and the verdicts on policies; mesh.go, destination.go,
 //     access.go, virtualdestination.go and dependency.go: the parts of a Plan;
-//     identities.go: who may answer for a service
+//     identities.go: who may answer for a service; limited.go: trust between gateways
+//     only
 //   - support.go: what a kind of mesh can express
 //   - plane.go: whose objects are ours
 //   - output.go: Output; issue.go and codes.go: Issue; labels.go: what generated

@@ -79,6 +79,9 @@ type MeshPlan struct {
 	HostnameSuffix string
 	// Gateways are where other meshes of the VirtualMesh connect.
 	Gateways []GatewayPlan
+	// Limited: the trust of the VirtualMesh is that of gateways. Callers of the mesh reach
+	// other members through its own gateways, too.
+	Limited bool
 	// OpenGateways stay reachable where access is denied by default.
 	OpenGateways []OpenGateway
 	// DenyByDefault is set where only what an AccessPolicy names is allowed.
@@ -109,6 +112,9 @@ type GatewayPlan struct {
 	ContainerPort uint32
 	// Shared gateways belong to another revision of the control plane.
 	Shared bool
+	// Pods are the addresses of its pods, and Identities what they present to their own
+	// mesh, as SPIFFE IDs, ascending; only if the mesh is Limited.
+	Pods, Identities []string
 }
 
 // OpenGateway is a gateway that a global access policy must not close.

@@ -70,6 +70,8 @@ func (r *VirtualMeshRoots) Find(fingerprint string) *Root {
 // TrustPlan is the common trust of a VirtualMesh: what every member is to trust, with which
 // root each signs, and where that stands.
 type TrustPlan struct {
+	// Usage is what the members' certificates are for.
+	Usage certificatesv1.TrustUsage
 	Stage networkingv1.TrustStage
 	// Message says what the stage waits for.
 	Message string

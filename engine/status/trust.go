@@ -21,7 +21,7 @@ func trustStatus(trust *snapshot.TrustPlan) *networkingv1.TrustStatus {
 	case !trust.RootsRead:
 		return trust.Stored
 	}
-	out := &networkingv1.TrustStatus{Stage: trust.Stage, Message: clip(trust.Message), Paused: trust.Paused}
+	out := &networkingv1.TrustStatus{Usage: trust.Usage, Stage: trust.Stage, Message: clip(trust.Message), Paused: trust.Paused}
 	if trust.Root != nil {
 		out.Root = trust.Root.Fingerprint
 	}

@@ -25,4 +25,5 @@
 //	trustplan.go    what members are to trust, and with which root each signs
 //	trustgate.go    members that cannot verify each other yet share no services
 //	certificates.go what is asked of the agent of a member
+//	limited.go      trust between gateways only
 package virtualmesh

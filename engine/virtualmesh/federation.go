@@ -72,7 +72,7 @@ func (e *exporter) reachable(mesh *snapshot.MeshPlan) bool {
 	if _, federates := e.otherMeshes[mesh]; !federates {
 		return false
 	}
-	return e.plan.VirtualMesh.Spec.Federation.FlatNetwork || len(mesh.Gateways) > 0
+	return isFlat(e.plan.VirtualMesh) || len(mesh.Gateways) > 0
 }
 
 // warnOfGateway warns if a selector names a gateway, which is not federated.
@@ -121,7 +121,7 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 	plan.Issues = append(plan.Issues, pendingIssues(plan, e.gate)...)
 	// Only meshes that can render and resolve a federated name take part.
 	able := slices.DeleteFunc(slices.Clone(plan.Members), func(m *snapshot.MeshPlan) bool {
-		return !canFederate(m) || !resolvesSuffix(m)
+		return !canFederate(m) || !resolvesSuffix(m) || m.Limited && len(m.Gateways) == 0
 	})
 	for i, s := range f.Selectors {
 		rule := exportRule{selectors: s.DestinationSelectors, field: "federation.selectors[" + strconv.Itoa(i) + "]"}
@@ -206,7 +206,8 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 	return &snapshot.Federation{
 		Hostname:  service.Name + "." + service.Namespace + ".svc." + service.ClusterName + "." + mesh.HostnameSuffix,
 		To:        to,
-		Flat:      e.plan.VirtualMesh.Spec.Federation.FlatNetwork,
+		Flat:      isFlat(e.plan.VirtualMesh),
+		Limited:   mesh.Limited,
 		KeepAlive: e.keepAlive,
 		Origin:    snapshot.Origin{Ref: e.plan.Ref, Field: field},
 		Issues:    issues,
@@ -217,6 +218,6 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 func CompareMeshes(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) }
 
 func sameFederation(a, b *snapshot.Federation) bool {
-	return a.Hostname == b.Hostname && a.Address == b.Address && a.Flat == b.Flat && a.Origin == b.Origin &&
+	return a.Hostname == b.Hostname && a.Address == b.Address && a.Flat == b.Flat && a.Limited == b.Limited && a.Origin == b.Origin &&
 		slices.Equal(a.To, b.To) && slices.Equal(a.Issues, b.Issues) && (a.KeepAlive == b.KeepAlive || (a.KeepAlive != nil && b.KeepAlive != nil && *a.KeepAlive == *b.KeepAlive))
 }

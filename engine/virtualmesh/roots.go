@@ -23,6 +23,9 @@ func compareRoots(plan *snapshot.VirtualMeshPlan) {
 	if plan.VirtualMesh.Spec.Federation == nil && plan.VirtualMesh.Spec.MtlsConfig == nil {
 		return // nothing makes members call each other
 	}
+	if isLimited(plan.VirtualMesh) {
+		return // their roots differ
+	}
 	groups, unknown := groupByRoots(plan.Members)
 	if len(groups) > 0 && len(unknown) > 0 {
 		names := make([]string, len(unknown))
@@ -55,7 +58,7 @@ func compareRoots(plan *snapshot.VirtualMeshPlan) {
 // RootsApart is the issue with requests from one mesh to another if the two share no
 // root; false if they do, or may do so.
 func RootsApart(from, to *snapshot.MeshPlan) (snapshot.Issue, bool) {
-	if from.Dialect != to.Dialect || from.MayShareRoot(to) {
+	if from.Dialect != to.Dialect || from.Limited && to.Limited || from.MayShareRoot(to) {
 		return snapshot.Issue{}, false
 	}
 	return snapshot.Warnf(snapshot.RootsDiffer, from.Dialect.RootHint, "%s", rootsText([]rootGroup{{from}, {to}})), true

@@ -65,6 +65,7 @@ func New(
 	for _, vm := range t.VirtualMeshes {
 		t.openGateways(vm)
 	}
+	t.addTrustDomains()
 	t.reuseMeshes(before)
 	t.federate(stored, before)
 	t.countLoads()
@@ -83,8 +84,14 @@ func (t *Topology) addMeshes(dialects []*snapshot.Dialect) {
 		plan.SharesRootNamespace, roots[root] = roots[root], true
 		t.Meshes = append(t.Meshes, plan)
 		t.byRef[commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}] = plan
-		if plan.Dialect.SPIFFE && !slices.Contains(t.trustDomains[plan.Cluster], plan.TrustDomain) {
-			t.trustDomains[plan.Cluster] = append(t.trustDomains[plan.Cluster], plan.TrustDomain)
+	}
+}
+
+// addTrustDomains notes the trust domains of each cluster, as policies see them.
+func (t *Topology) addTrustDomains() {
+	for _, plan := range t.Meshes {
+		if domain := plan.IdentityDomain(); plan.Dialect.SPIFFE && !slices.Contains(t.trustDomains[plan.Cluster], domain) {
+			t.trustDomains[plan.Cluster] = append(t.trustDomains[plan.Cluster], domain)
 		}
 	}
 	for _, plan := range t.Meshes {
@@ -204,6 +211,7 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh, facts TrustFacts
 // configureMember sets what a member gets from its VirtualMesh.
 func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan) {
 	spec := &plan.VirtualMesh.Spec
+	member.Limited = isLimited(plan.VirtualMesh) && canFederate(member)
 	add := func(issues ...snapshot.Issue) {
 		for _, issue := range issues {
 			plan.Issues = append(plan.Issues, issue.On(plan.Ref, member.Ref))
@@ -221,10 +229,11 @@ func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snaps
 	if spec.Federation != nil && spec.Federation.HostnameSuffix != "" {
 		member.HostnameSuffix = spec.Federation.HostnameSuffix
 	}
-	if spec.Federation != nil && !spec.Federation.FlatNetwork && hasPeers(plan, member) {
+	if spec.Federation != nil && !isFlat(plan.VirtualMesh) && hasPeers(plan, member) {
 		gateways, issues := t.findGateways(spec.Federation, member)
 		member.Gateways = gateways
 		add(issues...)
+		add(t.limitGateways(member)...)
 		add(t.ignoredGateways(spec.Federation.EastWestIngressGatewaySelectors, member)...)
 	} else if member.DenyByDefault != nil {
 		add(t.ignoredGateways(nil, member)...)
@@ -269,15 +278,11 @@ func mtlsIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	switch {
 	case mtls == nil:
 		return nil
-	case mtls.Limited != nil:
-		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported,
-			"use mtlsConfig.shared, or manage the trust between the meshes yourself and omit mtlsConfig",
-			"mtlsConfig.limited is not available").At("mtlsConfig.limited").On(plan.Ref, snapshot.Ref{})}
-	case mtls.Shared == nil:
+	case mtls.Issued() == nil:
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "set mtlsConfig.shared: {}, or omit mtlsConfig",
 			"mtlsConfig names no trust model, so certificates are not managed").At("mtlsConfig").On(plan.Ref, snapshot.Ref{})}
 	}
-	issues := append(vaultIssues(plan), rootIssues(plan)...)
+	issues := slices.Concat(limitedIssues(plan), vaultIssues(plan), rootIssues(plan))
 	for _, m := range plan.Trust.Members {
 		if m.State == certificatesv1.IssuedCertificateFailed {
 			issues = append(issues, snapshot.Errorf(snapshot.CertificateFailed, "the status of IssuedCertificate "+m.Ref.Namespace+"/"+m.Ref.Name+" in cluster "+m.Ref.Cluster+" says more",

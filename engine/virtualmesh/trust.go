@@ -14,7 +14,7 @@ const maxNamed = 10
 // root: proxies accept callers only if their trust domain is one that the mesh
 // accepts.
 func trustDomainIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
-	if plan.VirtualMesh.Spec.Federation == nil {
+	if plan.VirtualMesh.Spec.Federation == nil || isLimited(plan.VirtualMesh) {
 		return nil
 	}
 	var issues []snapshot.Issue
@@ -113,7 +113,7 @@ func (t *Topology) SharedIdentityIssues(rule *snapshot.AccessRule, in []*snapsho
 		for _, other := range t.sharingRoot(mesh) {
 			for key, of := range clusters {
 				id := snapshot.Identity{TrustDomain: key.trustDomain}
-				if id.ExpressibleIn(mesh.TrustDomain) && mesh.SameTrustDomain(key.trustDomain, other.TrustDomain) && !isNamed(other.Cluster, key) {
+				if id.ExpressibleIn(mesh.TrustDomain) && mesh.SameTrustDomain(key.trustDomain, other.IdentityDomain()) && !isNamed(other.Cluster, key) {
 					named, also, by = append(named, of...), append(also, other.Cluster), append(by, mesh.Ref.Name)
 				}
 			}
@@ -136,7 +136,7 @@ func (t *Topology) sharingRoot(mesh *snapshot.MeshPlan) []*snapshot.MeshPlan {
 	}
 	var out []*snapshot.MeshPlan
 	for _, other := range t.Meshes {
-		if other == mesh || other.Dialect == mesh.Dialect && mesh.VirtualMesh != nil && other.VirtualMesh == mesh.VirtualMesh {
+		if other == mesh || !mesh.Limited && other.Dialect == mesh.Dialect && mesh.VirtualMesh != nil && other.VirtualMesh == mesh.VirtualMesh {
 			out = append(out, other)
 		}
 	}

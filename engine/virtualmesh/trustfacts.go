@@ -63,7 +63,7 @@ func (f TrustFacts) Same(o TrustFacts) bool {
 			return a.name == b.name && a.agents == b.agents && a.read == b.read && a.synced == b.synced && slices.Equal(a.certificates, b.certificates)
 		}) &&
 		slices.EqualFunc(f.stored, o.stored, func(a, b stored) bool {
-			return a.virtualMesh == b.virtualMesh && slices.Equal(a.trust.Established, b.trust.Established) &&
+			return a.virtualMesh == b.virtualMesh && a.trust.Usage == b.trust.Usage && slices.Equal(a.trust.Established, b.trust.Established) &&
 				(len(f.roots) > 0 || reflect.DeepEqual(a.trust, b.trust))
 		})
 }
@@ -88,20 +88,20 @@ func (f TrustFacts) cluster(name string) clusterFacts {
 	return clusterFacts{name: name}
 }
 
-// certificate finds the IssuedCertificate of a mesh; nil if there is none.
-func (c clusterFacts) certificate(mesh snapshot.Ref) *certificatesv1.IssuedCertificate {
+// certificate finds an IssuedCertificate; nil if there is none.
+func (c clusterFacts) certificate(name string) *certificatesv1.IssuedCertificate {
 	for _, o := range c.certificates {
-		if o.Namespace == c.agents && o.Name == mesh.Name {
+		if o.Namespace == c.agents && o.Name == name {
 			return o
 		}
 	}
 	return nil
 }
 
-// wasEstablished reports whether a member has had the common trust before.
-func (f TrustFacts) wasEstablished(vm, mesh snapshot.Ref) bool {
-	trust := f.storedTrust(vm)
-	return trust != nil && slices.Contains(trust.Established, commonv1.ObjectRef{Name: mesh.Name, Namespace: mesh.Namespace})
+// wasEstablished reports whether a member has had the common trust before, of the same model.
+func (f TrustFacts) wasEstablished(vm *snapshot.VirtualMeshPlan, mesh snapshot.Ref) bool {
+	trust := f.storedTrust(vm.Ref)
+	return trust != nil && trust.Usage == usageOf(vm.VirtualMesh) && slices.Contains(trust.Established, commonv1.ObjectRef{Name: mesh.Name, Namespace: mesh.Namespace})
 }
 
 // storedTrust is what the status of a VirtualMesh says; nil if it says nothing.

@@ -3,6 +3,7 @@ package virtualmesh
 import (
 	"slices"
 
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -56,17 +57,25 @@ func (g *gate) opens(a, b *snapshot.MeshPlan) bool {
 // presentedBy are the roots that a mesh presents: as its agent says or, without one, at most
 // those that it hands out. Nil if they are not known and no agent was asked for them.
 func presentedBy(mesh *snapshot.MeshPlan, m *snapshot.MemberTrust) []string {
-	if m.Report != nil {
-		return append([]string{}, m.Report.Presented...)
+	if m.Report != nil || mesh.Limited {
+		return append([]string{}, reported(m).Presented...)
 	}
 	return mesh.Roots
 }
 
 func trustedBy(mesh *snapshot.MeshPlan, m *snapshot.MemberTrust) []string {
-	if m.Report != nil {
-		return append([]string{}, m.Report.Trusted...)
+	if m.Report != nil || mesh.Limited {
+		return append([]string{}, reported(m).Trusted...)
 	}
 	return mesh.Roots
+}
+
+// reported is what an agent says; without one, that there is nothing.
+func reported(m *snapshot.MemberTrust) certificatesv1.TrustReport {
+	if m.Report == nil {
+		return certificatesv1.TrustReport{}
+	}
+	return *m.Report
 }
 
 // covers reports whether all of some roots are trusted, or may be for all that is known. An

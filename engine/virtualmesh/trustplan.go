@@ -33,12 +33,11 @@ type trustee struct {
 
 // planTrust plans the common trust of a VirtualMesh; nil if it asks for none.
 func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *snapshot.TrustPlan {
-	mtls := plan.VirtualMesh.Spec.MtlsConfig
-	if mtls == nil || mtls.Shared == nil {
+	if plan.VirtualMesh.Spec.MtlsConfig.Issued() == nil {
 		return nil
 	}
 	roots := facts.rootsOf(plan.VirtualMesh)
-	trust := &snapshot.TrustPlan{Paused: plan.VirtualMesh.Annotations[snapshot.TrustPauseAnnotation] == "true"}
+	trust := &snapshot.TrustPlan{Usage: usageOf(plan.VirtualMesh), Paused: plan.VirtualMesh.Annotations[snapshot.TrustPauseAnnotation] == "true"}
 	members := t.trustees(plan, facts, roots)
 	if roots == nil {
 		for _, m := range members {
@@ -53,7 +52,7 @@ func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *
 	for _, m := range members {
 		trust.Members = append(trust.Members, m.MemberTrust)
 		m.mesh.Trust = m.MemberTrust
-		if m.Established && isDistinct(plan, m.mesh) || facts.wasEstablished(plan.Ref, m.Mesh) {
+		if m.Established && isDistinct(plan, m.mesh) || facts.wasEstablished(plan, m.Mesh) {
 			trust.Established = append(trust.Established, m.Mesh)
 		}
 	}
@@ -70,10 +69,13 @@ func (t *Topology) trustees(plan *snapshot.VirtualMeshPlan, facts TrustFacts, ro
 		}
 		m := &trustee{
 			MemberTrust: &snapshot.MemberTrust{Mesh: mesh.Ref}, mesh: mesh, facts: facts.cluster(mesh.Cluster),
-			takesPart: facts.wasEstablished(plan.Ref, mesh.Ref),
+			takesPart: facts.wasEstablished(plan, mesh.Ref),
 		}
 		m.Ref = snapshot.Ref{Kind: snapshot.IssuedCertificate, Cluster: mesh.Cluster, Namespace: m.facts.agents, Name: mesh.Ref.Name}
-		if o := m.facts.certificate(mesh.Ref); o != nil {
+		if isLimited(plan.VirtualMesh) {
+			m.Ref.Name = snapshot.GatewayCertificateName(mesh.Ref.Name)
+		}
+		if o := m.facts.certificate(m.Ref.Name); o != nil {
 			m.asked = &o.Spec
 			m.State, m.Error, m.Report = o.Status.State, o.Status.Error, o.Status.Trust
 			m.Current = m.Report != nil && m.facts.synced && o.Status.ObservedGeneration == o.Generation
@@ -109,6 +111,10 @@ func (t *Topology) ask(plan *snapshot.VirtualMeshPlan, trust *snapshot.TrustPlan
 		root := roots.Find(m.Signs)
 		if root == nil {
 			m.keep() // there is no root, or the store has lost it
+			continue
+		}
+		if isLimited(plan.VirtualMesh) {
+			m.Spec = gatewayCertificateSpec(plan, m.mesh, root, trust.Roots)
 			continue
 		}
 		m.Spec = certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
@@ -160,8 +166,10 @@ func (m *trustee) needs(root *snapshot.Root) bool {
 		return true
 	case !m.takesPart && m.asked == nil:
 		return false
-	case m.Report == nil || !m.Current && m.isAskedToTrust(root):
+	case m.Report == nil && (m.asked == nil || m.asked.Trust == nil), (m.Report == nil || !m.Current) && m.isAskedToTrust(root):
 		return true
+	case m.Report == nil:
+		return false
 	}
 	return slices.Contains(m.Report.Presented, root.Fingerprint) || m.Report.Issuer != nil && m.Report.Issuer.Root == root.Fingerprint
 }

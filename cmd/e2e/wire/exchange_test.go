@@ -189,13 +189,7 @@ func (r *roaming) isRunning(ctx context.Context, pod proxies.Pod) (bool, error) 
 // request between the clusters passes, and meshctl says so.
 func apart(t *testing.T, e *environment) {
 	t.Helper()
-	vm, err := e.management.Get(t.Context(), kube.Policies("virtualmeshes"), "gloo-mesh", "virtual-mesh")
-	require.NoError(t, err)
-	without := vm.DeepCopy()
-	without.Object = map[string]any{"apiVersion": vm.GetAPIVersion(), "kind": vm.GetKind(),
-		"metadata": map[string]any{"name": vm.GetName(), "namespace": vm.GetNamespace()}, "spec": vm.Object["spec"]}
-	unstructured.RemoveNestedField(without.Object, "spec", "mtlsConfig")
-	require.NoError(t, e.management.Apply(t.Context(), without))
+	e.trustModel(t, nil)
 	e.reports(t, snapshot.RootsDiffer)
 	waittest.NoError(t, "requests pass within each cluster, and not between them", func() error {
 		pods, err := e.plane.Pods(t.Context())

@@ -33,6 +33,8 @@ func TestWire(t *testing.T) {
 		{"the root is exchanged", exchanged},
 		{"no configuration of the new proxies was refused", refused},
 		{"the meshes leave their common root", apart}, // and stay apart
+		{"gateways trust each other", limited},
+		{"no configuration of any proxy was refused", refused},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, e) })
 	}

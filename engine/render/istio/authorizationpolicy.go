@@ -25,11 +25,12 @@ func (r *builder) authorizationPolicy() {
 	var policies []snapshot.Ref
 	for _, rule := range r.plan.Allowed() {
 		policies = append(append(policies, rule.Policy), rule.With...)
-		out := accessRule(&rule, r.plan.Mesh.TrustDomain)
+		out := accessRule(&rule, r.plan.Mesh)
 		if rule.Anyone || len(out.From) > 0 {
 			spec.Rules = append(spec.Rules, out)
 		}
 	}
+	spec.Rules = append(spec.Rules, r.relayedRules()...)
 	for _, rule := range r.plan.Access {
 		policies = append(policies, rule.Origin.Ref) // also those that allow nobody
 	}
@@ -40,36 +41,49 @@ func (r *builder) authorizationPolicy() {
 	r.add(ref, r.content(spec, false, r.parents(false, policies...)))
 }
 
-func accessRule(rule *snapshot.JointRule, trustDomain string) *security.Rule {
+func accessRule(rule *snapshot.JointRule, mesh *snapshot.MeshPlan) *security.Rule {
 	out := &security.Rule{}
 	for _, s := range rule.Sources {
-		source := &security.Source{}
-		for _, id := range s.Identities {
-			if id.ExpressibleIn(trustDomain) {
-				source.Principals = append(source.Principals, principal(id))
-			}
-		}
+		source := &security.Source{Principals: principals(s, mesh)}
 		if len(s.Identities) > 0 && len(source.Principals) == 0 {
 			continue // none can be named: without them the namespaces would be all of theirs
 		}
-		slices.Sort(source.Principals)
-		source.Principals, source.Namespaces = slices.Compact(source.Principals), s.Namespaces
+		source.Namespaces = s.Namespaces
 		out.From = append(out.From, &security.Rule_From{Source: source})
 	}
-	if len(rule.Paths)+len(rule.Methods)+len(rule.PodPorts) > 0 {
-		var ports []string
-		for _, port := range rule.PodPorts {
-			ports = append(ports, strconv.FormatUint(uint64(port), 10))
-		}
-		out.To = []*security.Rule_To{{Operation: &security.Operation{Paths: rule.Paths, Methods: rule.Methods, Ports: ports}}}
-	}
+	out.To = conditions(rule)
 	return out
+}
+
+// conditions are those of a rule on requests; nil if it has none.
+func conditions(rule *snapshot.JointRule) []*security.Rule_To {
+	if len(rule.Paths)+len(rule.Methods)+len(rule.PodPorts) == 0 {
+		return nil
+	}
+	var ports []string
+	for _, port := range rule.PodPorts {
+		ports = append(ports, strconv.FormatUint(uint64(port), 10))
+	}
+	return []*security.Rule_To{{Operation: &security.Operation{Paths: rule.Paths, Methods: rule.Methods, Ports: ports}}}
+}
+
+// principals are the identities of a source that the configuration of a mesh can name,
+// ascending.
+func principals(s snapshot.Source, mesh *snapshot.MeshPlan) []string {
+	var out []string
+	for _, id := range s.Identities {
+		if domain, ok := mesh.Names(id); ok {
+			out = append(out, principal(domain, id))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // principal is an identity as Istio's pattern for source.principals: a
 // SPIFFE ID without its scheme, with * at the end for "any".
-func principal(id snapshot.Identity) string {
-	out := id.TrustDomain + "/ns/"
+func principal(trustDomain string, id snapshot.Identity) string {
+	out := trustDomain + "/ns/"
 	switch {
 	case id.Namespace == "":
 		return out + "*"

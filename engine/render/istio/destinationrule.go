@@ -23,8 +23,9 @@ func (r *builder) destinationRule(view *snapshot.View, remote bool) {
 		callers.Outlier = nil
 		view = &callers
 	}
+	relayed := remote && r.plan.Federation.Limited
 	policy := trafficPolicy(view)
-	if policy == nil && len(view.Subsets) == 0 {
+	if policy == nil && len(view.Subsets) == 0 && !relayed {
 		return
 	}
 	ref := r.place(snapshot.DestinationRule, view, remote)
@@ -37,6 +38,9 @@ func (r *builder) destinationRule(view *snapshot.View, remote bool) {
 		}
 	}
 	spec := &networking.DestinationRule{Host: view.Host, TrafficPolicy: policy, Subsets: subsetsOf(view.Subsets)}
+	if relayed {
+		r.nameToGateways(spec, &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_ISTIO_MUTUAL})
+	}
 	content := r.content(spec, remote, r.parents(remote, r.ruleOrigins(view)...))
 	if remote {
 		r.rules = append(r.rules, sharedRule{view, content})

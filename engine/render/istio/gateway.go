@@ -13,7 +13,7 @@ func gateways(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 	var out []*snapshot.Object
 	vm := snapshot.RefOf(snapshot.VirtualMesh, plan.VirtualMesh)
 	for _, gw := range plan.Gateways {
-		if gw.Shared {
+		if gw.Shared || plan.Limited {
 			continue
 		}
 		spec := &networking.Gateway{

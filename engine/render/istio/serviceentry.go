@@ -31,6 +31,10 @@ func (r *builder) serviceEntries() {
 	}
 	service := r.plan.Destination.Spec.KubeService
 	ports := servicePorts(service)
+	if f.Limited {
+		r.relays(f, service, ports)
+		return
+	}
 	remote := &networking.ServiceEntry{
 		Hosts: []string{f.Hostname}, Addresses: []string{f.Address},
 		Location: networking.ServiceEntry_MESH_INTERNAL, Ports: ports,
@@ -97,10 +101,11 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 		Endpoints: podEndpoints(service), ExportTo: gatewayNamespaces(r.plan.Mesh),
 	}
 	home.Resolution = resolution(home.Endpoints)
+	if f.Limited {
+		home.SubjectAltNames = r.plan.Mesh.Identities(service)
+	}
 	r.add(entryRef(f, r.plan.Mesh), r.content(home, true, []snapshot.Ref{f.Origin.Ref}))
 
-	// No TLS mode: a gateway that passes connections on does not encrypt them, and with
-	// any mode but mutual TLS it would leave out all endpoints.
 	var gateway snapshot.View
 	for _, view := range r.plan.Views {
 		if r.plan.ThroughGateways(view.Mesh) {
@@ -111,7 +116,15 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 		}
 	}
 	policy := trafficPolicy(&gateway)
-	if len(gateway.Subsets) == 0 && policy == nil {
+	switch {
+	case f.Limited:
+		if policy == nil {
+			policy = &networking.TrafficPolicy{}
+		}
+		policy.Tls = &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_ISTIO_MUTUAL}
+	// No TLS mode: a gateway that passes connections on does not encrypt them, and with
+	// any mode but mutual TLS it would leave out all endpoints.
+	case len(gateway.Subsets) == 0 && policy == nil:
 		return
 	}
 	spec := &networking.DestinationRule{Host: f.Hostname, Subsets: subsetsOf(gateway.Subsets), TrafficPolicy: policy, ExportTo: home.ExportTo}

@@ -227,7 +227,8 @@ func virtualMeshFields() []snapshot.Support {
 			"federation.permissive", "federation.selectors.destinationSelectors", "federation.selectors.meshes"),
 		snapshot.Declare(kind, snapshot.Enforced, "the agent of the cluster takes care of it", "mtlsConfig.shared", "mtlsConfig.autoRestartPods",
 			"mtlsConfig.replaceUserCertificates", "mtlsConfig.shared.trustDomainPerMesh"),
-		snapshot.Declare(kind, snapshot.NotExpressible, notYet, "mtlsConfig.limited"),
+		snapshot.Declare(kind, snapshot.Enforced, "gateways pass connections on and read no requests: policies on a service must allow callers of other members the same requests; VirtualDestinations leave out services of other members",
+			"mtlsConfig.limited"),
 		snapshot.Declare(kind, snapshot.NotExpressible, "the private key is made by the agent, and never leaves its cluster",
 			"mtlsConfig.shared.intermediateCertificateAuthority.vault.csrPath"),
 	)

@@ -19,7 +19,7 @@ func TestPrincipal(t *testing.T) {
 		{snapshot.Identity{TrustDomain: "east", Namespace: "shop"}, "east/ns/shop/sa/*"},
 		{snapshot.Identity{TrustDomain: "east"}, "east/ns/*"},
 	} {
-		assert.Equal(t, tt.want, principal(tt.id))
+		assert.Equal(t, tt.want, principal(tt.id.TrustDomain, tt.id))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 type MTLSConfig struct {
 	// Shared gives all members intermediates of one root.
 	Shared *SharedTrust `json:"shared,omitempty"`
-	// Limited lets each member keep its own root. It is not available: a VirtualMesh that asks for it is INVALID.
+	// Limited lets each member keep its own root: only the gateways trust each other.
 	Limited *LimitedTrust `json:"limited,omitempty"`
 	// AutoRestartPods restarts the control plane and the sidecars once they need to pick up new certificates.
 	AutoRestartPods bool `json:"autoRestartPods,omitempty"`
@@ -21,7 +21,21 @@ type MTLSConfig struct {
 	ReplaceUserCertificates bool `json:"replaceUserCertificates,omitempty"`
 }
 
-// LimitedTrust lets each member keep its own root.
+// Issued is what is asked of the root of the certificates that members, or their gateways, are given; nil if they are given
+// none. With Limited there are no options.
+func (m *MTLSConfig) Issued() *SharedTrust {
+	switch {
+	case m == nil:
+		return nil
+	case m.Limited != nil:
+		return &SharedTrust{}
+	}
+	return m.Shared
+}
+
+// LimitedTrust lets each member keep its own root. Requests to another member pass a gateway of the caller's mesh and one of
+// the other mesh. The gateways have certificates of a root that is made for the VirtualMesh; callers and services see gateways
+// of their own mesh only. So it is the gateways that tell callers of other members apart, for a connection as a whole.
 type LimitedTrust struct{}
 
 // SharedTrust gives all members intermediates of one root. Without a CA the root is made here and signs itself.

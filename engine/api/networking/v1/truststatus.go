@@ -3,6 +3,7 @@ package v1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 )
 
@@ -29,6 +30,8 @@ const (
 // TrustStatus is where the common trust of a VirtualMesh stands. Roots are named by the SHA-256 fingerprint of their
 // certificate, in lower-case hexadecimal digits.
 type TrustStatus struct {
+	// Usage is what the members' certificates are for: omitted, CAs for their control planes; Gateway, with limited trust.
+	Usage certificatesv1.TrustUsage `json:"usage,omitempty"`
 	// Stage is where it stands.
 	Stage TrustStage `json:"stage,omitempty"`
 	// Message says what the stage waits for, and who has to act if that is a user.
