@@ -130,6 +130,11 @@ func TestByHand(t *testing.T) {
 		},
 		"cacerts broken":              func(w *world) { delete(w.cacerts.Data, pki.CAKeyKey) },
 		"annotations of cacerts gone": func(w *world) { w.cacerts.Annotations = nil },
+		"annotations of cacerts gone before another key is made": func(w *world) {
+			w.cacerts.Annotations = nil
+			w.certificate.Spec.Hosts = []string{"spiffe://new.example/ns/istio-system/sa/istiod"}
+			w.certificate.Generation++
+		},
 		"another CA in cacerts": func(w *world) {
 			data, err := pki.CACerts{Authority: w.root("x"), Roots: bundleOf(w.known[w.certificate.Spec.Trust.Root], w.known[rootPrint(w.root("y"))])}.Data()
 			if err == nil {
@@ -163,6 +168,7 @@ func TestByHand(t *testing.T) {
 				w.read = nil
 				w.settle()
 				w.assertEstablished(a, a)
+				assert.False(t, w.certificate.Status.Trust.UserSecret, "it is renewed")
 				w.certificate = nil
 				w.settle()
 				assert.True(t, w.done, "it can still leave: %s", w.note)

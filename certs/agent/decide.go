@@ -61,9 +61,14 @@ func (f *facts) join() decision {
 	if r.inHand() {
 		e.next, answer = f.have.Authority, nil
 	}
-	step, err := r.next(answer)
-	if err != nil {
-		return f.failed(err)
+	var step *write
+	if f.holder == ours && !f.isOurs(f.cacerts) { // before there is another key: it is known to be ours only by this one
+		step, err = f.exchangeTo(e, r.sum)
+	}
+	if step == nil {
+		if step, err = r.next(answer); err != nil {
+			return f.failed(err)
+		}
 	}
 	if step == nil {
 		step, err = f.exchangeTo(e, r.sum)

@@ -88,7 +88,7 @@ func (e *exchange) isKnown(signer *pki.Authority) bool {
 			return true
 		}
 	}
-	return same(signer, e.next)
+	return same(signer, e.next) || e.privateKey.Check(signer.Chain()[0]) == nil && e.bundle.Contains(rootOf(signer))
 }
 
 // presented are the roots that certificates in use lead to. What cannot be seen may be in use.
