@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // assertNoKeys searches all that the run has put out for all private keys in Secrets: logs, metrics, the debug endpoint, what
@@ -69,7 +70,9 @@ func (w *environment) mayHold(cluster string, secret *unstructured.Unstructured)
 	switch place := secret.GetNamespace() + "/" + secret.GetName(); place {
 	case "istio-system/istio-ca-secret", "istio-system/cacerts", "istio-system/cacerts-before-meshctl":
 		return true // what istiod signs with, or signed with
-	case mgmt + "/istiod-istio-system-" + cluster:
+	case "istio-system/" + snapshot.GatewaySecret:
+		return true // what gateways present
+	case mgmt + "/istiod-istio-system-" + cluster, mgmt + "/istiod-istio-system-" + cluster + "-gateways":
 		return secret.Object["type"] == "certificates.mesh.gloo.solo.io/generated_private_key"
 	}
 	// Roots are nowhere but in the management cluster.

@@ -26,6 +26,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // sharedTrust joins both meshes with a common root.
@@ -45,17 +46,32 @@ spec:
   federation: {selectors: [{}]}
 `
 
+// limitedTrust is the same VirtualMesh, whose gateways alone trust each other.
+var limitedTrust = strings.Replace(sharedTrust, `    autoRestartPods: true
+    shared:
+      rootCertificateAuthority: {generated: {rsaKeySizeBytes: 2048}}
+      intermediateCertOptions: {rsaKeySizeBytes: 2048}
+`, "    limited: {}\n", 1)
+
 // TestTrust: two meshes with a root each get a common one, and exchange it for another.
-// Workloads of one can verify those of the other from then on, at every moment.
+// Workloads of one can verify those of the other from then on, at every moment. Then each
+// goes back to its own, and their gateways get certificates.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	w := newEnvironment(t, withBookinfo)
 	for _, cluster := range []string{"cluster-1", "cluster-2"} {
 		w.must("cluster", "register", cluster, "--remote-context", cluster, "--mgmt-context", "cluster-1")
 	}
+	var agents []*sandboxtest.Buffer
 	for _, c := range w.clusters {
 		w.keepIstiod(c)
-		w.startAgent(c)
+		agents = append(agents, w.startAgent(c))
+	}
+	said := func() (out []string) {
+		for _, log := range agents {
+			out = append(out, log.String())
+		}
+		return out
 	}
 	w.startServe()
 	w.apply("cluster-1", []byte(sharedTrust))
@@ -72,8 +88,34 @@ func TestTrust(t *testing.T) {
 	assert.Greater(t, asked, 10)
 	shown := w.must("trust", "show", "virtual-mesh", "--context", "cluster-1").stdout
 	assert.Contains(t, shown, "2 of 2 meshes trust root "+second[:16])
-	w.assertNoKeys() // while both have their keys
-	w.leaves(w.clusters[1], second)
+	w.assertNoKeys(said()...) // while both have their keys
+
+	w.apply("cluster-1", []byte(limitedTrust))
+	third := w.awaitTrust(second)
+	w.until("each mesh is back at its own root", func(context.Context) error {
+		for _, c := range w.clusters {
+			if err := w.hasLeft(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	shown = w.must("trust", "show", "virtual-mesh", "--context", "cluster-1").stdout
+	assert.Contains(t, shown, "2 of 2 meshes trust root "+third[:16])
+	w.assertNoKeys(said()...)
+	w.leaves(w.clusters[1], third)
+}
+
+// hasLeft is an error as long as istiod has a CA that the agent gave it.
+func (w *environment) hasLeft(c *local.Cluster) error {
+	_, err := w.clients[c.Name()].Get(w.t.Context(), core("secrets"), "istio-system", "cacerts")
+	if err == nil {
+		return fmt.Errorf("%s: Secret cacerts is still there", c.Name())
+	}
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
 }
 
 // leaves deregisters a cluster: its mesh goes back to the root that it had, and nothing of
@@ -82,7 +124,8 @@ func (w *environment) leaves(c *local.Cluster, root string) {
 	w.t.Helper()
 	out := w.must("cluster", "deregister", c.Name(), "--remote-context", c.Name(), "--mgmt-context", "cluster-1")
 	w.t.Logf("%s%s", out.stderr, out.stdout)
-	_, err := w.clients[c.Name()].Get(w.t.Context(), core("secrets"), "istio-system", "cacerts")
+	require.NoError(w.t, w.hasLeft(c))
+	_, err := w.clients[c.Name()].Get(w.t.Context(), core("secrets"), "istio-system", snapshot.GatewaySecret)
 	assert.True(w.t, apierrors.IsNotFound(err), "%v", err)
 	config, err := w.clients[c.Name()].Get(w.t.Context(), core("configmaps"), "istio-system", "istio-ca-root-cert")
 	require.NoError(w.t, err)
@@ -113,8 +156,9 @@ func (w *environment) keepIstiod(c *local.Cluster) {
 	})
 }
 
-// startAgent starts `meshctl agent` for a cluster, outside of it, with the account that the registration made.
-func (w *environment) startAgent(c *local.Cluster) {
+// startAgent starts `meshctl agent` for a cluster, outside of it, with the account that the registration made, and returns
+// its log.
+func (w *environment) startAgent(c *local.Cluster) *sandboxtest.Buffer {
 	w.t.Helper()
 	files := c.AgentFiles()
 	w.until("the agent has its credentials", func(context.Context) error {
@@ -134,6 +178,7 @@ func (w *environment) startAgent(c *local.Cluster) {
 			w.t.Logf("meshctl agent of %s:\n%s", c.Name(), log.String())
 		}
 	})
+	return log
 }
 
 // awaitTrust waits until the VirtualMesh has another root than before, and returns it.
