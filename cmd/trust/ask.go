@@ -28,15 +28,22 @@ func plan(vm *networkingv1.VirtualMesh) string {
 	for _, m := range vm.Spec.Meshes {
 		fmt.Fprintf(&b, "  %s/%s\n", m.Namespace, m.Name)
 	}
-	b.WriteString(`Each step waits until all members have done the one before:
-  1. A new root is made, and all workloads trust both (DISTRIBUTING).
+	who, limited := "workloads", vm.Spec.MtlsConfig.Limited != nil
+	if limited {
+		who = "gateways"
+	}
+	fmt.Fprintf(&b, `Each step waits until all members have done the one before:
+  1. A new root is made, and all %s trust both (DISTRIBUTING).
   2. All members get certificates of the new root, and present them (ISSUING).
   3. All stop trusting the old root, and its key is deleted (RETIRING, ESTABLISHED).
-`)
+`, who)
 	fmt.Fprintf(&b, "Until its key is deleted, this can be undone: meshctl trust rollback %s\n", vm.Name)
-	if vm.Spec.MtlsConfig.AutoRestartPods {
+	switch {
+	case limited:
+		b.WriteString("No pod has to restart: gateways load certificates while they run.\n")
+	case vm.Spec.MtlsConfig.AutoRestartPods:
 		b.WriteString("Control planes, gateways and workloads that take up roots or certificates only when they start are restarted (autoRestartPods).\n")
-	} else {
+	default:
 		b.WriteString("No pod is restarted. Where pods must restart, the rotation waits until you run: meshctl mesh restart MESH\n")
 	}
 	return b.String()
