@@ -39,6 +39,8 @@ type Trust struct {
 	Issues []snapshot.Issue `json:"issues,omitzero"`
 
 	generated bool
+	// limited: the certificates are those of gateways.
+	limited bool
 }
 
 // RootUse is what a root is used for.
@@ -131,6 +133,7 @@ func (x *Index) trust(v *snapshot.VirtualMeshPlan) *Trust {
 	mtls := v.VirtualMesh.Spec.MtlsConfig
 	issued := mtls.Issued()
 	out := &Trust{VirtualMesh: v.Ref, Shared: issued != nil, Model: trustText(mtls), Roots: []TrustRoot{}, Members: []TrustMember{}}
+	out.limited = mtls != nil && mtls.Limited != nil
 	out.generated = out.Shared && issued.IntermediateCertificateAuthority == nil &&
 		(issued.RootCertificateAuthority == nil || issued.RootCertificateAuthority.Secret == nil)
 	status := x.trustStatus(v)

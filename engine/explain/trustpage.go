@@ -101,7 +101,7 @@ func (t *Trust) sections(short func(string) string) []Section {
 	}
 	counts := Section{Title: "What agents count", Header: []string{"MESH", "CONTROL PLANE", "NAMESPACES", "TRUSTING", "PRESENTING", "AS OF"}}
 	for _, m := range t.Members {
-		if r := m.Report; r != nil {
+		if r := m.Report; r != nil && !t.limited { // what gateways hold cannot be counted
 			counts.Rows = append(counts.Rows, []string{
 				shortName(m.Mesh), countText(r.ControlPlane), countText(r.Namespaces), countText(r.Trusting), countText(r.Presenting), timeText(r.VerifiedAt),
 			})
