@@ -338,9 +338,16 @@ const (
 func (w *environment) awaitsCluster() {
 	w.patchPolicy(shiftToV1)
 	w.awaitState("trafficpolicies", "reviews-shift", "FAILED")
-	o, err := w.object("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-shift")
-	require.NoError(w.t, err)
-	assert.Contains(w.t, fmt.Sprint(field(o, "status", "errors")), "it waits for cluster cluster-2")
+	w.until("the policy says so", func(context.Context) error { // that the cluster is away may stand there before
+		o, err := w.object("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-shift")
+		if err != nil {
+			return err
+		}
+		if errors := fmt.Sprint(field(o, "status", "errors")); !strings.Contains(errors, "it waits for cluster cluster-2") {
+			return fmt.Errorf("%s", errors)
+		}
+		return nil
+	})
 	text := w.must("describe", "trafficpolicy", "reviews-shift", "--context", "cluster-1").stdout
 	assert.Contains(w.t, text, "it waits for cluster cluster-2")
 	w.awaitRoutes(shifted)
