@@ -21,8 +21,9 @@ import (
 func limited(t *testing.T, e *environment) {
 	t.Helper()
 	e.trustModel(t, map[string]any{"limited": map[string]any{}})
-	from := e.pod(t, "cluster-1", "productpage-v1")
-	waittest.NoError(t, "requests pass between the clusters", func() error { return e.shares(t.Context(), from) })
+	waittest.NoError(t, "requests pass between the clusters", func() error { // pods may still be replaced
+		return e.shares(t.Context(), e.pod(t, "cluster-1", "productpage-v1"))
+	})
 	waittest.NoError(t, "access of all pairs", func() error { return e.betweenClusters(t) })
 	t.Run("gRPC and TCP", func(t *testing.T) {
 		e.withEcho(t)
