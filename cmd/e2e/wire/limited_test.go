@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proxies"
@@ -20,6 +21,19 @@ import (
 // the clusters pass and are split as before, and gateways refuse what policies do not allow.
 func limited(t *testing.T, e *environment) {
 	t.Helper()
+	requests := schema.GroupVersionResource{Group: "certificates.mesh.gloo.solo.io", Version: "v1", Resource: "certificaterequests"}
+	waittest.NoError(t, "the meshes have left, and restart nothing any more", func() error {
+		for name, c := range e.clusters {
+			client, err := c.Client()
+			if err != nil {
+				return err
+			}
+			if left, err := client.List(t.Context(), requests, "gloo-mesh"); err != nil || len(left) > 0 {
+				return fmt.Errorf("%s: %d requests: %w", name, len(left), err)
+			}
+		}
+		return nil
+	})
 	e.trustModel(t, map[string]any{"limited": map[string]any{}})
 	waittest.NoError(t, "requests pass between the clusters", func() error { // pods may still be replaced
 		return e.shares(t.Context(), e.pod(t, "cluster-1", "productpage-v1"))
