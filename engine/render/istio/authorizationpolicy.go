@@ -48,7 +48,7 @@ func accessRule(rule *snapshot.JointRule, mesh *snapshot.MeshPlan) *security.Rul
 		if len(s.Identities) > 0 && len(source.Principals) == 0 {
 			continue // none can be named: without them the namespaces would be all of theirs
 		}
-		source.Namespaces = s.Namespaces
+		source.Namespaces, source.NotPrincipals = s.Namespaces, gatewaysAmong(s, mesh)
 		out.From = append(out.From, &security.Rule_From{Source: source})
 	}
 	out.To = conditions(rule)

@@ -21,12 +21,7 @@ func (r *builder) relayedRules() []*security.Rule {
 	if r.plan.Federation == nil || !r.plan.Federation.Limited {
 		return nil
 	}
-	var gateways []string
-	for _, gw := range r.plan.Mesh.Gateways {
-		gateways = append(gateways, withoutScheme(gw.Identities)...)
-	}
-	slices.Sort(gateways)
-	gateways = slices.Compact(gateways)
+	gateways := gatewayPrincipals(r.plan.Mesh)
 	allowed, _ := r.plan.RelayedAccess()
 	var out []*security.Rule
 	for i := range allowed {
@@ -38,6 +33,33 @@ func (r *builder) relayedRules() []*security.Rule {
 		})
 	}
 	return out[:min(len(out), 1)] // they have the same conditions
+}
+
+// gatewayPrincipals are what the gateways of a mesh present to its services, ascending.
+func gatewayPrincipals(mesh *snapshot.MeshPlan) []string {
+	var out []string
+	for _, gw := range mesh.Gateways {
+		out = append(out, withoutScheme(gw.Identities)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// gatewaysAmong are the gateways that a source for callers of the mesh itself would let in:
+// with them come callers of other members, which it does not name.
+func gatewaysAmong(s snapshot.Source, mesh *snapshot.MeshPlan) []string {
+	if !mesh.Limited {
+		return nil
+	}
+	return slices.DeleteFunc(gatewayPrincipals(mesh), func(principal string) bool {
+		_, path, _ := strings.Cut(principal, "/ns/")
+		namespace, account, _ := strings.Cut(path, "/sa/")
+		among := len(s.Identities) == 0 || slices.ContainsFunc(s.Identities, func(id snapshot.Identity) bool {
+			_, ok := mesh.Names(id)
+			return ok && (id.Namespace == "" || id.Namespace == namespace) && (id.ServiceAccount == "" || id.ServiceAccount == account)
+		})
+		return !among || len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, namespace)
+	})
 }
 
 // admitted makes the gateways of a mesh refuse connections for the service that no

@@ -35,7 +35,8 @@ func (m *MTLSConfig) Issued() *SharedTrust {
 
 // LimitedTrust lets each member keep its own root. Requests to another member pass a gateway of the caller's mesh and one of
 // the other mesh. The gateways have certificates of a root that is made for the VirtualMesh; callers and services see gateways
-// of their own mesh only. So it is the gateways that tell callers of other members apart, for a connection as a whole.
+// of their own mesh only. So it is the gateways that tell callers of other members apart, for a connection as a whole; to
+// hand-written policies, such callers are gateways.
 type LimitedTrust struct{}
 
 // SharedTrust gives all members intermediates of one root. Without a CA the root is made here and signs itself.
