@@ -126,7 +126,9 @@ func (d *decider) addStored() {
 func (d *decider) add(cert *x509.Certificate, authority *pki.Authority, secret snapshot.Ref) string {
 	fingerprint := pki.Fingerprint(cert)
 	if d.roots[fingerprint] == nil || authority != nil {
-		d.roots[fingerprint] = &snapshot.Root{Fingerprint: fingerprint, PEM: string(pki.Chain{cert}.PEM()), NotAfter: cert.NotAfter, Secret: secret}
+		d.roots[fingerprint] = &snapshot.Root{
+			Fingerprint: fingerprint, PEM: string(pki.Chain{cert}.PEM()), NotAfter: cert.NotAfter, Secret: secret, Gateways: d.user == nil && d.vault == nil && forGateways(cert),
+		}
 	}
 	if authority != nil {
 		d.authorities[fingerprint] = authority
@@ -198,12 +200,23 @@ func (d *decider) generated() string {
 		d.orderFirst()
 		return ""
 	}
-	d.orderNext(d.newest, due(d.vm, d.newest, d.now))
-	if d.newest.forGateways() != (d.vm.Spec.MtlsConfig.Limited != nil) {
-		return "" // who has a CA of a shared root must not speak for gateways
+	if !d.fits(d.newest.root) { // who has a CA of a shared root must not speak for gateways
+		d.orderNext(d.newest, "the VirtualMesh asks for another trust model")
+		if d.make == nil && len(d.problems) == 0 {
+			d.problems = append(d.problems, fmt.Sprintf("a root for its trust model is not made while annotation %s or %s is set; remove it",
+				snapshot.TrustPauseAnnotation, snapshot.TrustRootAnnotation))
+		}
+		return ""
 	}
+	d.orderNext(d.newest, due(d.vm, d.newest, d.now))
 	return pki.Fingerprint(d.newest.root)
 }
+
+// limited: the root is for gateways only.
+func (d *decider) limited() bool { return d.vm.Spec.MtlsConfig.Limited != nil }
+
+// fits reports whether a root is for what the VirtualMesh asks for.
+func (d *decider) fits(root *x509.Certificate) bool { return forGateways(root) == d.limited() }
 
 // orderFirst orders a root for a VirtualMesh that has none to sign with. One that cannot be used
 // is replaced only if that is asked for.
@@ -262,11 +275,15 @@ func (d *decider) pinned(signs string) string {
 		return signs
 	}
 	why := "the VirtualMesh has no such root"
-	if d.roots[named] != nil {
-		if d.authorities[named] != nil {
+	if root := d.roots[named]; root != nil {
+		switch {
+		case root.Gateways != d.limited():
+			why = "it was made for another trust model"
+		case d.authorities[named] != nil:
 			return named
+		default:
+			why = "its private key is gone"
 		}
-		why = "its private key is gone"
 	}
 	d.problems = append(d.problems, fmt.Sprintf("annotation %s=%.80q cannot be followed: %s; name one of those that have a key (%s), or remove the annotation",
 		snapshot.TrustRootAnnotation, value, why, strings.Join(slices.Sorted(maps.Keys(d.authorities)), ", ")))

@@ -127,6 +127,49 @@ func TestRotationsEnd(t *testing.T) {
 	assert.NotEmpty(t, got.roots.Signs)
 }
 
+// TestTrustModelsShareNoRoot: who had a CA of the shared root must not speak for gateways, and a root of
+// gateways signs no CA.
+func TestTrustModelsShareNoRoot(t *testing.T) {
+	t.Parallel()
+	limited := func(vm *networkingv1.VirtualMesh) {
+		vm.Spec.MtlsConfig = &networkingv1.MTLSConfig{Limited: &networkingv1.LimitedTrust{}}
+	}
+	decided := func(have []*stored, change ...func(*networkingv1.VirtualMesh)) decision {
+		vm := virtualMesh("ns", "vm", change...)
+		return decide(facts{vm: vm, ref: snapshot.RefOf(snapshot.VirtualMesh, vm), have: have, now: now})
+	}
+	shared := generatedAt(t, "vm.ns", 0, now.Add(-2*day), 365*day)
+	root := newRoot(t, 1, now.Add(-day), gatewayOrg, 365*day)
+	gateways := &stored{ref: snapshot.Ref{Kind: snapshot.Secret, Namespace: "ns", Name: "vm.ns.2"}, created: now.Add(-day), ours: true, root: root.Chain().Root(), authority: root}
+
+	for name, have := range map[string]*stored{"ours": shared, "of Gloo Mesh": foreign(generatedAt(t, "vm.ns", 0, now.Add(-2*day), 365*day))} {
+		got := decided([]*stored{have}, limited)
+		assert.Empty(t, got.roots.Signs, name)
+		if assert.NotNil(t, got.make, name) {
+			assert.Equal(t, gatewayOrg, got.make.options.OrgName)
+		}
+		held := decided([]*stored{have}, limited, annotated(snapshot.TrustPauseAnnotation, "true"))
+		assert.Nil(t, held.make)
+		assert.Empty(t, held.roots.Signs)
+		assert.Contains(t, held.roots.Problem, "remove it")
+	}
+
+	both := []*stored{shared, gateways}
+	got := decided(both, limited) // a test's keys are smaller than those that are made, so that another follows
+	assert.Equal(t, pki.Fingerprint(gateways.root), got.roots.Signs)
+	assert.True(t, got.roots.Find(got.roots.Signs).Gateways)
+	assert.False(t, got.roots.Find(pki.Fingerprint(shared.root)).Gateways)
+	pinned := decided(both, limited, annotated(snapshot.TrustRootAnnotation, pki.Fingerprint(shared.root)))
+	assert.NotEqual(t, pki.Fingerprint(shared.root), pinned.roots.Signs)
+	assert.Contains(t, pinned.roots.Problem, "made for another trust model")
+
+	back := decided(both)
+	assert.Empty(t, back.roots.Signs)
+	if assert.NotNil(t, back.make) {
+		assert.Equal(t, certificatesv1.DefaultOrgName, back.make.options.OrgName)
+	}
+}
+
 // TestNamesDoNotCollide: names have dots, and may be as long as objects' names may be.
 func TestNamesDoNotCollide(t *testing.T) {
 	t.Parallel()

@@ -34,8 +34,8 @@ type order struct {
 const gatewayOrg = certificatesv1.DefaultOrgName + "-gateways"
 
 // forGateways reports whether a root was made for gateways.
-func (s *stored) forGateways() bool {
-	return s.ours && len(s.root.Subject.Organization) == 1 && s.root.Subject.Organization[0] == gatewayOrg
+func forGateways(root *x509.Certificate) bool {
+	return len(root.Subject.Organization) == 1 && root.Subject.Organization[0] == gatewayOrg
 }
 
 // generatedOptions are the options of a generated root with their defaults.

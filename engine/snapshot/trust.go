@@ -40,6 +40,8 @@ type Root struct {
 	PEM string
 	// NotAfter is when it expires.
 	NotAfter time.Time
+	// Gateways: it was made for gateways, and for nothing else.
+	Gateways bool
 	// Secret has its key, on the management cluster; zero if there is none any more, or if
 	// a Vault has it.
 	Secret Ref

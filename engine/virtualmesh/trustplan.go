@@ -101,7 +101,9 @@ func (t *Topology) ask(plan *snapshot.VirtualMeshPlan, trust *snapshot.TrustPlan
 		m.Signs = signs(m, trust, roots, members)
 	}
 	for _, root := range roots.Roots {
-		if root == trust.Root || trust.Paused || trust.Root == nil || slices.ContainsFunc(members, func(m *trustee) bool { return m.needs(root) }) {
+		isNeeded := func() bool { return slices.ContainsFunc(members, func(m *trustee) bool { return m.needs(root) }) }
+		// Gateways never trust a root of which members have CAs, and the other way round.
+		if root.Gateways == isLimited(plan.VirtualMesh) && (root == trust.Root || trust.Paused || trust.Root == nil || isNeeded()) {
 			trust.Roots = append(trust.Roots, root)
 		} else {
 			trust.Unused = append(trust.Unused, root.Fingerprint)
@@ -166,10 +168,8 @@ func (m *trustee) needs(root *snapshot.Root) bool {
 		return true
 	case !m.takesPart && m.asked == nil:
 		return false
-	case m.Report == nil && (m.asked == nil || m.asked.Trust == nil), (m.Report == nil || !m.Current) && m.isAskedToTrust(root):
+	case m.Report == nil || !m.Current && m.isAskedToTrust(root):
 		return true
-	case m.Report == nil:
-		return false
 	}
 	return slices.Contains(m.Report.Presented, root.Fingerprint) || m.Report.Issuer != nil && m.Report.Issuer.Root == root.Fingerprint
 }
