@@ -144,9 +144,15 @@ func gatewayRoot(t *testing.T, e *environment) {
 	t.Helper()
 	before, _ := e.trust(t)
 	require.NotEmpty(t, before)
-	there, err := e.plane.Pods(t.Context())
-	require.NoError(t, err)
-	l := e.under(t, e.pod(t, "cluster-1", "productpage-v1"), "http://"+ratingsElsewhere+":9080", 200)
+	from, call := e.pod(t, "cluster-1", "productpage-v1"), proxies.Call{URL: "http://" + ratingsElsewhere + ":9080", Count: 50}
+	var there []proxies.Pod
+	waittest.NoError(t, "all is as before the other cases", func() (err error) {
+		if there, err = e.plane.Pods(t.Context()); err == nil && len(there) != 13 {
+			err = fmt.Errorf("%d pods", len(there))
+		}
+		return errors.Join(err, e.allAre(t.Context(), from, call, "cluster-2 ratings-v1"))
+	})
+	l := e.under(t, from, call.URL, 200)
 	e.rotate(t)
 	waittest.NoError(t, "the root is another", func() error {
 		root, stands := e.trust(t)
