@@ -34,6 +34,7 @@ func limited(t *testing.T, e *environment) {
 		}
 		return nil
 	})
+	e.apply(t, shift(75, 15, 10))
 	e.trustModel(t, map[string]any{"limited": map[string]any{}})
 	waittest.NoError(t, "requests pass between the clusters", func() error { // pods may still be replaced
 		return e.shares(t.Context(), e.pod(t, "cluster-1", "productpage-v1"))
