@@ -38,6 +38,10 @@ type cluster struct {
 	// able is true while the cluster is writable, and silent while it is not and that
 	// will not change in a moment; for others that hold no lock.
 	able, silent atomic.Bool
+	// unread are the objects of earlier processes to be read; counted is true while the
+	// ledger counts the cluster as one that is reading.
+	unread  map[id]bool
+	counted bool
 
 	batch    *batch
 	failures map[id]snapshot.Failure
@@ -74,7 +78,7 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		shared: s, name: name, kinds: kinds, ctx: ctx, group: group,
 		items: map[id]*item{}, queue: newQueue(kinds), failures: map[id]snapshot.Failure{},
 		withdrawals: withdrawals{pending: map[id]*withdrawal{}},
-		outages:     map[area]*outage{},
+		outages:     map[area]*outage{}, unread: map[id]bool{},
 	}
 	c.wake = sync.NewCond(&c.mu)
 	c.gauges = s.metrics.gauges(name)
@@ -122,6 +126,7 @@ func (c *cluster) disconnect() {
 	c.drop(c.conn)
 	c.drop(c.next)
 	c.conn, c.next = nil, nil
+	clear(c.unread)
 	c.forgive()
 	c.flush()
 	c.problem, c.unmet, c.met = snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}
@@ -149,6 +154,7 @@ func (c *cluster) stop() {
 	c.mu.Lock()
 	defer c.unlock()
 	c.closed = true
+	clear(c.unread)
 	c.wake.Broadcast()
 	c.forgive()
 	c.flush()
@@ -165,6 +171,7 @@ func (c *cluster) armed() bool {
 func (c *cluster) unlock() {
 	c.able.Store(c.writable())
 	c.silent.Store(c.gate.armed && !c.writable() && !c.connecting())
+	c.countReading()
 	done := c.closeBatch()
 	c.measure()
 	if done != nil {
@@ -318,7 +325,11 @@ func (c *cluster) enqueue(i *item, fresh bool) {
 
 // sweep queues everything.
 func (c *cluster) sweep(fresh bool) {
-	for _, i := range c.items {
+	clear(c.unread)
+	for of, i := range c.items {
+		if c.writable() {
+			c.learn(of)
+		}
 		c.enqueue(i, fresh)
 	}
 	c.sweepGarbage()
@@ -330,6 +341,7 @@ func (c *cluster) sweepGarbage() {
 	}
 	for of, l := range c.conn.objects {
 		if i := c.items[of]; (i == nil || i.object == nil) && c.garbage(of, l) {
+			c.learn(of)
 			c.collect(of, true)
 		}
 	}

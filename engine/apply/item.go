@@ -19,9 +19,6 @@ type item struct {
 	// current is the content that is written; nil if it is not known. wide is the
 	// wanted content with what current provides.
 	current, wide *content
-	// adopted is when current was read from the cluster, because an earlier process
-	// has written it.
-	adopted time.Time
 	// blocked: it waits for proxies, since blockedAt.
 	blocked   bool
 	blockedAt time.Time

@@ -3,6 +3,7 @@ package apply
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -17,6 +18,8 @@ import (
 // to its proxies, which takes Push at most.
 type ledger struct {
 	Pace
+	// reading counts the clusters with objects of earlier processes that were not read yet.
+	reading atomic.Int32
 
 	mu sync.Mutex
 	// debounces are those of clusters whose control planes have others than Pace.

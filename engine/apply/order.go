@@ -129,7 +129,41 @@ func (c *cluster) used(i *item, names []string) bool {
 		return true
 	}
 	// What an earlier process has written is read in all clusters first.
-	return c.patient(i) && (used || time.Since(i.adopted) < c.ledger.settled())
+	return c.patient(i) && (used || c.ledger.reading.Load() > 0)
+}
+
+// learn enters that an object is to be read, because an earlier process may have written it
+// and proxies use what it has.
+func (c *cluster) learn(of id) {
+	if c.name == "" || !snapshot.Relates(of.kind) {
+		return
+	}
+	if l, exists := c.conn.objects[of]; exists && l.ours && l.here && !l.going {
+		if i := c.items[of]; i == nil || i.current == nil {
+			c.unread[of] = true
+		}
+	}
+}
+
+// reading reports whether it may have routes of an earlier process that were not read yet.
+func (c *cluster) reading() bool {
+	if c.name == "" || c.closed || c.gate.armed && !c.gate.open() || c.problem.Code != "" || c.conn != nil && c.conn.suspect {
+		return false
+	}
+	return len(c.unread) > 0 || c.conn == nil && c.next != nil
+}
+
+// countReading makes reading known to other clusters.
+func (c *cluster) countReading() {
+	reading := c.reading()
+	switch {
+	case reading == c.counted:
+	case reading:
+		c.ledger.reading.Add(1)
+	default:
+		c.ledger.reading.Add(-1)
+	}
+	c.counted = reading
 }
 
 // adopt reads an object that an earlier process has written and that is not as it is
@@ -163,7 +197,7 @@ func (c *cluster) adopt(i *item) {
 	}
 	c.mu.Lock()
 	defer c.unlock()
-	i.current, i.adopted = current, time.Now()
+	i.current = current
 	c.ledger.intend(i, nil, current.needs(c.name), nil)
 }
 

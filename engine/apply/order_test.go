@@ -1,8 +1,11 @@
 package apply_test
 
 import (
+	"net/http"
+	"path"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -79,6 +83,73 @@ func TestRoutesAreWrittenAfterWhatTheyNeed(t *testing.T) {
 	assert.GreaterOrEqual(t, time.Since(began), time.Second)
 	assert.Greater(t, version(snapshot.VirtualService, "route"), version(snapshot.DestinationRule, "near"))
 }
+
+// TestSubsetStaysUntilRoutesAreRead: of an earlier process, in all clusters, also if one
+// takes longer to answer than control planes take to pass on a change.
+func TestSubsetStaysUntilRoutesAreRead(t *testing.T) {
+	t.Parallel()
+	const two, host, debounce = "cluster-2", "a.global", 20 * time.Millisecond
+	inCluster := func(r *http.Request) bool { return path.Base(r.URL.Path) == "virtualservices" }
+	for name, slow := range map[string]func(*http.Request) bool{
+		"routes are listed slowly":    func(r *http.Request) bool { return inCluster(r) && r.URL.Query().Get("fieldSelector") == "" },
+		"a route is read slowly":      func(r *http.Request) bool { return inCluster(r) && r.URL.Query().Get("fieldSelector") != "" },
+		"the route is written slowly": func(r *http.Request) bool { return path.Base(r.URL.Path) == "route" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			wanted := func(route string, subsets ...string) *snapshot.Output {
+				rule := &networking.DestinationRule{Host: host}
+				for _, s := range subsets {
+					rule.Subsets = append(rule.Subsets, &networking.Subset{Name: s})
+				}
+				return output([]string{one, two}, w.object(snapshot.DestinationRule, one, "rule", rule),
+					w.object(snapshot.VirtualService, two, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{
+						Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Subset: route}}},
+					}}}))
+			}
+			pace := func(o *apply.Options) { o.Pace = apply.Pace{Debounce: debounce, Push: debounce} }
+			sink, stop := w.run(pace)
+			sink.Set(one, w.config)
+			sink.Set(two, w.config)
+			sink.apply(wanted("v2", "v1", "v2"))
+			stop()
+
+			ruleWritten := make(chan struct{})
+			var once sync.Once
+			fast, delayed := rest.CopyConfig(w.config), rest.CopyConfig(w.config)
+			fast.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return roundTrip(func(r *http.Request) (*http.Response, error) {
+					if path.Base(r.URL.Path) == "rule" && r.Method == http.MethodPatch {
+						once.Do(func() { close(ruleWritten) })
+					}
+					return next.RoundTrip(r)
+				})
+			})
+			delayed.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return roundTrip(func(r *http.Request) (*http.Response, error) {
+					if slow(r) {
+						select {
+						case <-ruleWritten: // too early
+						case <-time.After(20 * debounce):
+						}
+					}
+					return next.RoundTrip(r)
+				})
+			})
+			again, _ := w.run(pace)
+			again.Set(one, fast)
+			again.Set(two, delayed)
+			again.apply(wanted("v1", "v1"))
+			assert.Equal(t, []string{"v1"}, namesOf(t, w.get(snapshot.DestinationRule, "rule")))
+			assert.Greater(t, versionOf(t, w.get(snapshot.DestinationRule, "rule")), versionOf(t, w.get(snapshot.VirtualService, "route")))
+		})
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestRouteWaitsForAClusterThatDoesNotAnswer: as long as that takes, because all requests
 // on it would fail. The policy says why, and nothing else waits.
