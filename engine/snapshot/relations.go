@@ -12,8 +12,8 @@ import (
 // needs hosts, subsets and gateways. A host whose connections are passed on under
 // another name needs that its DestinationRule asks gateways for it, and that
 // DestinationRule needs the gateways that pass it on. A name is a host, a host and a
-// subset joined by a slash, the wildcard of the hosts that a gateway passes on, or the
-// connections to a host.
+// subset joined by a slash, the wildcard of the hosts or the SNI that a gateway passes on, or
+// the connections to a host.
 
 // Relates reports whether objects of a kind may need or provide names.
 func Relates(kind Kind) bool {
@@ -68,10 +68,26 @@ func Provides(spec any) []string {
 		}
 	case *networking.Gateway:
 		for _, server := range spec.Servers {
-			names = append(names, server.Hosts...)
+			for _, host := range server.Hosts {
+				names = append(names, strings.TrimPrefix(host, sameNamespace))
+			}
+		}
+	case *networking.VirtualService:
+		if ofGateways(spec) {
+			names = spec.Hosts
 		}
 	}
 	return names
+}
+
+// sameNamespace begins the hosts of a Gateway that take VirtualServices of its own namespace
+// only (istio.io: Server.hosts).
+const sameNamespace = "./"
+
+// ofGateways reports whether a VirtualService says what gateways do with connections that they
+// do not read.
+func ofGateways(service *networking.VirtualService) bool {
+	return len(service.Gateways) > 0 && len(service.Http) == 0
 }
 
 // Needs lists what an object with this spec needs of others, ascending.
@@ -81,6 +97,9 @@ func Needs(spec any) []string {
 	case *networking.VirtualService:
 		for _, d := range destinations(spec) {
 			names = append(names, reach(d.GetHost(), d.GetSubset())...)
+			if _, federated, _ := strings.Cut(d.GetHost(), ".svc."); federated != "" && federated != localDomain && d.GetPort() != nil && !ofGateways(spec) {
+				names = append(names, RelayedSNI(d.GetHost(), d.GetPort().GetNumber(), d.GetSubset()))
+			}
 		}
 	case *networking.DestinationRule:
 		for _, sni := range askedFor(spec) {
@@ -171,19 +190,30 @@ func subsetName(host, subset string) string { return host + "/" + subset }
 // Widen returns the spec after with all that only before provides, or nil if no spec
 // of this kind can have both.
 func Widen(before, after any) any {
-	from, ok := before.(*networking.DestinationRule)
-	if !ok {
-		return nil
-	}
-	to, ok := after.(*networking.DestinationRule)
-	if !ok || from.Host != to.Host {
-		return nil
-	}
-	wide := to.DeepCopy()
-	for _, s := range from.Subsets {
-		if !slices.ContainsFunc(to.Subsets, func(o *networking.Subset) bool { return o.Name == s.Name }) {
-			wide.Subsets = append(wide.Subsets, s.DeepCopy())
+	switch to := after.(type) {
+	case *networking.DestinationRule:
+		if from, ok := before.(*networking.DestinationRule); ok && from.Host == to.Host {
+			wide := to.DeepCopy()
+			wide.Subsets = union(wide.Subsets, from.Subsets, (*networking.Subset).GetName)
+			return wide
+		}
+	case *networking.Gateway:
+		if from, ok := before.(*networking.Gateway); ok {
+			wide := to.DeepCopy()
+			// The names of a Gateway's ports are unique.
+			wide.Servers = union(wide.Servers, from.Servers, func(s *networking.Server) string { return s.GetPort().GetName() })
+			return wide
 		}
 	}
-	return wide
+	return nil
+}
+
+// union appends the values of more with names that values has not.
+func union[T any](values, more []T, name func(T) string) []T {
+	for _, m := range more {
+		if !slices.ContainsFunc(values, func(v T) bool { return name(v) == name(m) }) {
+			values = append(values, m)
+		}
+	}
+	return values
 }

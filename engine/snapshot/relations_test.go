@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -19,6 +20,9 @@ func TestRelations(t *testing.T) {
 	}
 	to := func(host, subset string) *networking.Destination {
 		return &networking.Destination{Host: host, Subset: subset}
+	}
+	onPort := func(host, subset string) *networking.Destination {
+		return &networking.Destination{Host: host, Subset: subset, Port: &networking.PortSelector{Number: 80}}
 	}
 	for name, c := range map[string]struct {
 		spec            any
@@ -59,6 +63,30 @@ func TestRelations(t *testing.T) {
 			spec:     &networking.Gateway{Servers: []*networking.Server{{Hosts: []string{"*.svc.cluster-2.global", "*.virtualdestination.global"}}}},
 			provides: []string{"*.svc.cluster-2.global", "*.virtualdestination.global"},
 		},
+		"route to a port of a service elsewhere": {
+			spec: &networking.VirtualService{Http: []*networking.HTTPRoute{{
+				Route: []*networking.HTTPRouteDestination{{Destination: onPort("cart.shop.svc.cluster-2.global", "v1")}},
+			}}},
+			needs: []string{"*.svc.cluster-2.global", "cart.shop.svc.cluster-2.global", "cart.shop.svc.cluster-2.global/v1", "v1.p80.cart.shop.svc.cluster-2.global"},
+		},
+		"route to a port here": {
+			spec: &networking.VirtualService{Http: []*networking.HTTPRoute{{
+				Route: []*networking.HTTPRouteDestination{{Destination: onPort("cart.shop.svc.cluster.local", "")}},
+			}}},
+			needs: []string{"*.svc.cluster.local", "cart.shop.svc.cluster.local"},
+		},
+		"route of gateways": {
+			spec: &networking.VirtualService{
+				Hosts: []string{"v1.p80.cart.shop.svc.cluster-2.global"}, Gateways: []string{"cart"},
+				Tcp: []*networking.TCPRoute{{Route: []*networking.RouteDestination{{Destination: onPort("cart.shop.svc.cluster-2.relayed.global", "v1")}}}},
+			},
+			needs:    []string{"*.svc.cluster-2.relayed.global", "cart.shop.svc.cluster-2.relayed.global", "cart.shop.svc.cluster-2.relayed.global/v1"},
+			provides: []string{"v1.p80.cart.shop.svc.cluster-2.global"},
+		},
+		"gateway of one namespace": {
+			spec:     &networking.Gateway{Servers: []*networking.Server{{Hosts: []string{"./v1.p80.cart.shop.svc.cluster-2.global"}}}},
+			provides: []string{"v1.p80.cart.shop.svc.cluster-2.global"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,5 +112,31 @@ func TestIsIn(t *testing.T) {
 		for _, cluster := range []string{"cluster", "cluster-2", "eu.west", "west"} {
 			assert.Equal(t, cluster == want, snapshot.IsIn(name, cluster), "%s in %s", name, cluster)
 		}
+	}
+}
+
+// TestWiden: a Gateway has the servers of both, as long as they can stand side by side.
+func TestWiden(t *testing.T) {
+	t.Parallel()
+	server := func(port, host string) *networking.Server {
+		return &networking.Server{Port: &networking.Port{Name: port, Number: 15443}, Hosts: []string{host}}
+	}
+	gateway := func(servers ...*networking.Server) *networking.Gateway {
+		return &networking.Gateway{Servers: servers}
+	}
+	for name, c := range map[string]struct{ before, after, want proto.Message }{
+		"another server": {
+			gateway(server("tls-a", "./a"), server("tls-b", "./b")), gateway(server("tls-c", "./c"), server("tls-a", "./a")),
+			gateway(server("tls-c", "./c"), server("tls-a", "./a"), server("tls-b", "./b")),
+		},
+		"the names of ports are unique": {gateway(server("tls", "./a")), gateway(server("tls", "./b")), gateway(server("tls", "./b"))},
+		"another kind":                  {&networking.DestinationRule{}, gateway(), nil},
+		"no kind that can have both":    {&networking.VirtualService{}, &networking.VirtualService{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wide, _ := snapshot.Widen(c.before, c.after).(proto.Message)
+			assert.True(t, proto.Equal(c.want, wide), "%v", wide)
+		})
 	}
 }

@@ -74,9 +74,13 @@ spec:
 // load: no request fails.
 func transitions(t *testing.T, e *environment) {
 	t.Helper()
+	e.transitions(t, 34)
+}
+
+func (e *environment) transitions(t *testing.T, rounds int) {
+	t.Helper()
 	from := e.pod(t, "cluster-1", "productpage-v1")
 	l := e.under(t, from, reviews, 400)
-	const rounds = 34
 	for range rounds {
 		require.NoError(t, e.management.Delete(t.Context(), kube.Policies("trafficpolicies"), "gloo-mesh", "reviews-shift"))
 		// Without the shift, requests stay in the cluster.
