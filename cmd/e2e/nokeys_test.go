@@ -76,7 +76,8 @@ func (w *environment) mayHold(cluster string, secret *unstructured.Unstructured)
 		return secret.Object["type"] == "certificates.mesh.gloo.solo.io/generated_private_key"
 	}
 	// Roots are nowhere but in the management cluster.
-	return cluster == "cluster-1" && secret.GetNamespace() == mgmt && secret.Object["type"] == "certificates.mesh.gloo.solo.io/generated_signing_cert"
+	generated := secret.Object["type"] == "certificates.mesh.gloo.solo.io/generated_signing_cert"
+	return cluster == "cluster-1" && secret.GetNamespace() == mgmt && (generated || secret.GetName() == usersRoot)
 }
 
 // outputs are what the run has put out.

@@ -46,6 +46,11 @@ spec:
   federation: {selectors: [{}]}
 `
 
+// usersTrust is the same VirtualMesh with the root that userRoot stores.
+var usersTrust = strings.Replace(sharedTrust, "generated: {rsaKeySizeBytes: 2048}", "secret: {name: "+usersRoot+", namespace: gloo-mesh}", 1)
+
+const usersRoot = "corporate-root"
+
 // limitedTrust is the same VirtualMesh, whose gateways alone trust each other.
 var limitedTrust = strings.Replace(sharedTrust, `    autoRestartPods: true
     shared:
@@ -83,9 +88,17 @@ func TestTrust(t *testing.T) {
 	w.must("trust", "rotate", "virtual-mesh", "--yes", "--context", "cluster-1")
 	second := w.awaitTrust(first)
 	assert.NotEqual(t, first, second)
+
+	// The user has a root, and then another one.
+	secret := w.userRoot(pki.RootCertKey, pki.RootKeyKey)
+	w.apply("cluster-1", []byte(usersTrust))
+	assert.Equal(t, secret, w.awaitTrust(second))
+	second, secret = secret, w.userRoot(pki.TLSCertKey, pki.TLSKeyKey) // as cert-manager writes it
+	assert.Equal(t, secret, w.awaitTrust(second))
+	second = secret
 	asked := watched()
-	t.Logf("a rotation: the two verified each other %d times", asked)
-	assert.Greater(t, asked, 10)
+	t.Logf("three rotations: the two verified each other %d times", asked)
+	assert.Greater(t, asked, 30)
 	shown := w.must("trust", "show", "virtual-mesh", "--context", "cluster-1").stdout
 	assert.Contains(t, shown, "2 of 2 meshes trust root "+second[:16])
 	w.assertNoKeys(said()...) // while both have their keys
@@ -104,6 +117,25 @@ func TestTrust(t *testing.T) {
 	assert.Contains(t, shown, "2 of 2 meshes trust root "+third[:16])
 	w.assertNoKeys(said()...)
 	w.leaves(w.clusters[1], third)
+}
+
+// userRoot stores a new root of the user's in a Secret, under these keys, and returns its
+// fingerprint.
+func (w *environment) userRoot(certKey, keyKey string) string {
+	w.t.Helper()
+	key, err := pki.NewECDSAKey(rand.Reader, elliptic.P256())
+	require.NoError(w.t, err)
+	root, err := pki.NewRoot(rand.Reader, time.Now(), key, pki.Subject{Organization: "Example Corp"}, pki.Life{Lasts: 365 * 24 * time.Hour, Backdate: time.Hour})
+	require.NoError(w.t, err)
+	text, err := key.PEM()
+	require.NoError(w.t, err)
+	w.apply("cluster-1", fmt.Appendf(nil, `
+apiVersion: v1
+kind: Secret
+metadata: {name: %s, namespace: gloo-mesh}
+data: {%s: %s, %s: %s}
+`, usersRoot, certKey, base64.StdEncoding.EncodeToString(root.Chain().PEM()), keyKey, base64.StdEncoding.EncodeToString(text)))
+	return pki.Fingerprint(root.Chain()[0])
 }
 
 // hasLeft is an error as long as istiod has a CA that the agent gave it.

@@ -36,8 +36,8 @@ func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *
 	if plan.VirtualMesh.Spec.MtlsConfig.Issued() == nil {
 		return nil
 	}
-	roots := facts.rootsOf(plan.VirtualMesh)
-	trust := &snapshot.TrustPlan{Usage: usageOf(plan.VirtualMesh), Paused: plan.VirtualMesh.Annotations[snapshot.TrustPauseAnnotation] == "true"}
+	roots, unused := rootsFor(plan.VirtualMesh, facts.rootsOf(plan.VirtualMesh))
+	trust := &snapshot.TrustPlan{Usage: usageOf(plan.VirtualMesh), Paused: plan.VirtualMesh.Annotations[snapshot.TrustPauseAnnotation] == "true", Unused: unused}
 	members := t.trustees(plan, facts, roots)
 	if roots == nil {
 		for _, m := range members {
@@ -57,6 +57,32 @@ func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *
 		}
 	}
 	return trust
+}
+
+// rootsFor leaves out the roots of the other trust model, and lists them as unused: gateways
+// never trust a root of which members have CAs, and the other way round. The store learns
+// later than the engine that the VirtualMesh asks for another model.
+func rootsFor(vm *networkingv1.VirtualMesh, all *snapshot.VirtualMeshRoots) (roots *snapshot.VirtualMeshRoots, unused []string) {
+	fits := func(r *snapshot.Root) bool { return r.Gateways == isLimited(vm) }
+	if all == nil || !slices.ContainsFunc(all.Roots, func(r *snapshot.Root) bool { return !fits(r) }) {
+		return all, nil
+	}
+	roots = &snapshot.VirtualMeshRoots{VirtualMesh: all.VirtualMesh, Problem: all.Problem}
+	for _, root := range all.Roots {
+		switch {
+		case !fits(root):
+			unused = append(unused, root.Fingerprint)
+		case root.Fingerprint == all.Signs:
+			roots.Signs = all.Signs
+			fallthrough
+		default:
+			roots.Roots = append(roots.Roots, root)
+		}
+	}
+	if roots.Signs == "" && roots.Problem == "" {
+		roots.Problem = "its root certificate is being made; wait a moment"
+	}
+	return roots, unused
 }
 
 // trustees are the members that have certificates of their own. Revisions of a control
@@ -101,9 +127,7 @@ func (t *Topology) ask(plan *snapshot.VirtualMeshPlan, trust *snapshot.TrustPlan
 		m.Signs = signs(m, trust, roots, members)
 	}
 	for _, root := range roots.Roots {
-		isNeeded := func() bool { return slices.ContainsFunc(members, func(m *trustee) bool { return m.needs(root) }) }
-		// Gateways never trust a root of which members have CAs, and the other way round.
-		if root.Gateways == isLimited(plan.VirtualMesh) && (root == trust.Root || trust.Paused || trust.Root == nil || isNeeded()) {
+		if root == trust.Root || trust.Paused || trust.Root == nil || slices.ContainsFunc(members, func(m *trustee) bool { return m.needs(root) }) {
 			trust.Roots = append(trust.Roots, root)
 		} else {
 			trust.Unused = append(trust.Unused, root.Fingerprint)

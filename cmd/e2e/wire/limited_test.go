@@ -53,7 +53,7 @@ func limited(t *testing.T, e *environment) {
 			})
 		}
 	})
-	t.Run("transitions of a shift", func(t *testing.T) { e.transitions(t, 10) })
+	t.Run("transitions of a shift", func(t *testing.T) { e.transitions(t, 30) })
 	t.Run("requests that a policy restricts", func(t *testing.T) { restrictedAlike(t, e) })
 	t.Run("the root of the gateways is exchanged", func(t *testing.T) { gatewayRoot(t, e) })
 }
