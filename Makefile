@@ -10,14 +10,16 @@ BIN := $(CURDIR)/.bin
 # Versions of the tools.
 GOLANGCI_LINT := $(BIN)/golangci-lint-v2.15.0
 CONTROLLER_GEN := $(BIN)/controller-gen-v0.23.0
+HELM := $(BIN)/helm-v3.22.0
 BENCHSTAT := $(BIN)/benchstat-v0.0.0-20260908200009-22c9c6c9d4da
 
 $(GOLANGCI_LINT): PKG := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 $(CONTROLLER_GEN): PKG := sigs.k8s.io/controller-tools/cmd/controller-gen
+$(HELM): PKG := helm.sh/helm/v3/cmd/helm
 $(BENCHSTAT): PKG := golang.org/x/perf/cmd/benchstat
 
 # The name of the binary contains its version, so that a new version is installed.
-$(GOLANGCI_LINT) $(CONTROLLER_GEN) $(BENCHSTAT):
+$(GOLANGCI_LINT) $(CONTROLLER_GEN) $(HELM) $(BENCHSTAT):
 	@mkdir -p $(BIN)
 	GOBIN=$(BIN) go install $(PKG)@$(patsubst $(notdir $(PKG))-%,%,$(notdir $@))
 	@mv $(BIN)/$(notdir $(PKG)) $@
@@ -43,7 +45,7 @@ SOAK_SEED ?=
 COUNT ?= 1
 
 # Packages with golden files; they take -update.
-GOLDEN := ./engine/offline ./cmd/describe ./cmd/trust ./cmd ./tui
+GOLDEN := ./engine/offline ./cmd/describe ./cmd/install ./cmd/trust ./cmd ./tui
 
 .PHONY: help
 help: ## List the targets
@@ -67,7 +69,7 @@ sandbox: build ## Build Kubernetes, Istio, Open Service Mesh and the proxies' ag
 	./meshctl demo prepare --osm
 
 .PHONY: test
-test: sandbox ## Run all tests, including those with real API servers
+test: sandbox $(HELM) ## Run all tests, including those with real API servers
 	@# -count=1: tests that run the binary depend on more than the test cache knows.
 	go test $(RACE) -count=1 -timeout 30m $(RACY)
 	go test -count=1 -timeout 30m $$(go list ./... | grep -vxF -f <(go list $(RACY)))

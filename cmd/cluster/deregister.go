@@ -95,7 +95,7 @@ func deregisterRun(ctx context.Context, opts *DeregisterOptions) error {
 	report, err := registration.Deregister(ctx, options)
 	// What was done before an error is still to be known.
 	if len(report.Changes) > 0 || err == nil {
-		if printErr := printReport(opts.Streams, &opts.Output, &report); err == nil {
+		if printErr := PrintReport(opts.Streams, &opts.Output, &report); err == nil {
 			err = printErr
 		}
 	}

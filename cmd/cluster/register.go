@@ -183,7 +183,7 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 	if err != nil {
 		return typed(err)
 	}
-	if err := printReport(opts.Streams, &opts.Output, &report); err != nil {
+	if err := PrintReport(opts.Streams, &opts.Output, &report); err != nil {
 		return err
 	}
 	if report.Unchanged() {

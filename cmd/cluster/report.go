@@ -9,8 +9,8 @@ import (
 	"github.com/meshctl/meshctl/engine/registration"
 )
 
-// printReport prints what was done, and the notes for the user.
-func printReport(s *cmdutil.Streams, output *cmdutil.OutputFlag, report *registration.Report) error {
+// PrintReport prints what was done, and the notes for the user.
+func PrintReport(s *cmdutil.Streams, output *cmdutil.OutputFlag, report *registration.Report) error {
 	for _, note := range report.Notes {
 		say(s, "Note: %s.", note)
 	}

@@ -21,12 +21,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine/registration"
 )
 
 // environment has clusters with a mesh and an application, and the binary under
@@ -39,6 +42,8 @@ type environment struct {
 	clients    map[string]*kube.Client
 	dynamic    map[string]dynamic.Interface
 	serve      *server
+	// account is a kubeconfig with the account that meshctl serve gets; made when it is needed.
+	account string
 	// debugger is a token that may read the debug endpoints; made when it is needed.
 	debugger string
 }
@@ -129,12 +134,30 @@ type server struct {
 	exited         chan error
 }
 
+// serveAccount installs meshctl, and returns a kubeconfig with its account: serve runs outside of the cluster, and may do
+// what it may do inside.
+func (w *environment) serveAccount() string {
+	w.t.Helper()
+	if w.account != "" {
+		return w.account
+	}
+	w.must("install", "--context", "cluster-1", "--image", "meshctl/meshctl:tested")
+	config, err := w.cluster("cluster-1").Config()
+	require.NoError(w.t, err)
+	raw, err := clientcmd.LoadFromFile(w.cluster("cluster-1").Kubeconfig())
+	require.NoError(w.t, err)
+	raw.AuthInfos = map[string]*clientcmdapi.AuthInfo{raw.Contexts[raw.CurrentContext].AuthInfo: {Token: sandboxtest.As(w.t, config, mgmt, registration.ServeName).BearerToken}}
+	w.account = filepath.Join(w.t.TempDir(), "kubeconfig")
+	require.NoError(w.t, clientcmd.WriteToFile(*raw, w.account))
+	return w.account
+}
+
 // startServe starts the management plane, with more flags, and waits until it is ready.
 func (w *environment) startServe(flags ...string) {
 	w.t.Helper()
 	metrics, debug := sandboxtest.Address(w.t), sandboxtest.Address(w.t)
 	s := &server{log: &sandboxtest.Buffer{}, metrics: "http://" + metrics, debug: "http://" + debug, exited: make(chan error, 1)}
-	arguments := []string{"serve", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "--metrics-bind", metrics, "--debug-bind", debug, "--lease-duration", "20s"}
+	arguments := []string{"serve", "--kubeconfig", w.serveAccount(), "--metrics-bind", metrics, "--debug-bind", debug, "--lease-duration", "20s"}
 	s.cmd = exec.Command(w.binary, append(arguments, flags...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

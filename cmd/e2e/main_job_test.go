@@ -70,6 +70,7 @@ func TestMainJob(t *testing.T) {
 	w.renewsCredentials()
 	w.usesAllPermissions()
 	w.deregisters()
+	w.serveUsesAllPermissions()
 	w.stopServe()
 }
 

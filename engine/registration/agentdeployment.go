@@ -42,15 +42,13 @@ func (r *registration) agentDeployment(name, image string) *object {
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resourceapi.MustParse("10m"), corev1.ResourceMemory: resourceapi.MustParse("64Mi")}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resourceapi.MustParse("256Mi")})).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName("istio-token").WithMountPath(istioTokens).WithReadOnly(true)).
-		WithSecurityContext(corev1ac.SecurityContext().WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).
-			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
+		WithSecurityContext(restricted())
 	// A pod of the mesh asks istiod with such a token, too.
 	token := corev1ac.Volume().WithName("istio-token").WithProjected(corev1ac.ProjectedVolumeSource().WithSources(
 		corev1ac.VolumeProjection().WithServiceAccountToken(corev1ac.ServiceAccountTokenProjection().
 			WithAudience("istio-ca").WithExpirationSeconds(43200).WithPath("istio-token"))))
 	spec := corev1ac.PodSpec().WithServiceAccountName(name).WithAutomountServiceAccountToken(true).
-		WithSecurityContext(corev1ac.PodSecurityContext().WithRunAsNonRoot(true).WithRunAsUser(nonRoot).WithRunAsGroup(nonRoot).
-			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithSecurityContext(nonRootPod()).
 		WithContainers(container).WithVolumes(token)
 	labels := r.labels()
 	labels["app.kubernetes.io/name"] = selector["app.kubernetes.io/name"]

@@ -40,6 +40,15 @@
 //	list.go        all clusters, with their meshes
 //	check.go       the health of one cluster
 //
+// Install and upgrade:
+//
+//	install.go         the order of the writes, and what is checked before
+//	installoptions.go  what to install, and what stays as it was installed
+//	installobjects.go  the objects beside the custom resource types
+//	installrules.go    the permissions of serve
+//	installtypes.go    no older meshctl drops what a newer one has stored
+//	installwait.go     waiting until serve runs
+//
 // Release:
 //
 //	release.go     letting serve delete what no edit explains

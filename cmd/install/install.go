@@ -1,0 +1,223 @@
+// Package install are the commands `meshctl install` and `meshctl upgrade`: running the management
+// plane in a cluster.
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/cmd/cluster"
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Options of the commands.
+type Options struct {
+	Streams *cmdutil.Streams
+	Config  func() (*rest.Config, error)
+	Output  cmdutil.OutputFlag
+	Context string
+
+	Install        registration.InstallOptions
+	ServiceMonitor bool
+	Replicas       int32
+	DryRun         bool
+	Wait           bool
+	Timeout        time.Duration
+}
+
+const long = `Runs "meshctl serve" in the management cluster, with two replicas of which one
+works and the other stands by.
+
+The command creates the namespace, the custom resource types, a ServiceAccount
+with the permissions that serve uses and no others, a Deployment that meets the
+restricted Pod Security Standard, a PodDisruptionBudget, a NetworkPolicy that
+lets only requests for metrics in, and a Service for these.
+
+It first checks your permissions and what is there; if a check fails, nothing is
+written. Installing again changes what differs. What no flag sets stays as it
+was installed before.
+
+With --dry-run, the command prints the manifests and does not need a cluster:
+for GitOps, or to read them.`
+
+const upgradeLong = `Brings what "meshctl install" installed to the version of this meshctl: first
+the custom resource types, then the permissions, then the Deployment, whose pods
+are replaced one after the other. No object is deleted at any time, and what was
+set when meshctl was installed stays, unless a flag sets it anew.
+
+An older meshctl refuses to go back where its types would drop what a newer one
+has stored: it lists the fields.`
+
+// NewCmd returns the command `meshctl install`; runF replaces its run in tests.
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts, kube := newOptions(f)
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Run the management plane in a cluster",
+		Long:  long,
+		Example: `  # Install in the cluster of a context, and wait until it runs
+  meshctl install --context cluster-1
+
+  # Use images of your own registry
+  meshctl install --context cluster-1 --registry registry.example.com/mirror
+
+  # Print the manifests, for GitOps
+  meshctl install --dry-run -o yaml`,
+		Args: cmdutil.NoArgs,
+		RunE: opts.run(kube, f, runF),
+	}
+	opts.addFlags(cmd, kube)
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "print the manifests, without reading or writing anything")
+	return cmd
+}
+
+// NewUpgradeCmd returns the command `meshctl upgrade`; runF replaces its run in tests.
+func NewUpgradeCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts, kube := newOptions(f)
+	opts.Install.Upgrade = true
+	cmd := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Upgrade the management plane in a cluster",
+		Long:  upgradeLong,
+		Example: `  # Upgrade to the version of this meshctl, and wait until it runs
+  meshctl upgrade --context cluster-1`,
+		Args: cmdutil.NoArgs,
+		RunE: opts.run(kube, f, runF),
+	}
+	opts.addFlags(cmd, kube)
+	return cmd
+}
+
+func newOptions(f *cmdutil.Factory) (*Options, *cmdutil.KubeFlags) {
+	return &Options{Streams: f.Streams, Install: registration.InstallOptions{Version: tagOf(f.Version.Version)}}, &cmdutil.KubeFlags{}
+}
+
+func (o *Options) addFlags(cmd *cobra.Command, kube *cmdutil.KubeFlags) {
+	o.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	kube.AddFlags(cmd)
+	usual := registration.DefaultResources()
+	flags := cmd.Flags()
+	flags.StringVarP(&o.Install.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
+	flags.StringVar(&o.Install.Image, "image", "", "`image` of meshctl (default: that of this version)")
+	flags.StringVar(&o.Install.Registry, "registry", "", "`registry` that has "+registration.DefaultRepository+", with a path if it has one")
+	flags.StringSliceVar(&o.Install.PullSecrets, "image-pull-secret", nil, "`Secret` in the namespace with which to pull the image; may be repeated")
+	flags.Int32Var(&o.Replicas, "replicas", 0, fmt.Sprintf("`number` of replicas: one works, the others stand by (default: as installed before, else %d)", registration.DefaultReplicas))
+	flags.StringVar(&o.Install.Resources.CPURequest, "cpu-request", "", "CPU that a replica requests (default: as installed before, else "+usual.CPURequest+")")
+	flags.StringVar(&o.Install.Resources.MemoryRequest, "memory-request", "", "memory that a replica requests (default: as installed before, else "+usual.MemoryRequest+")")
+	flags.StringVar(&o.Install.Resources.MemoryLimit, "memory-limit", "", "memory that a replica may use (default: as installed before, else "+usual.MemoryLimit+")")
+	flags.BoolVar(&o.ServiceMonitor, "service-monitor", false, "create a ServiceMonitor for the Prometheus operator (default: as installed before)")
+	flags.BoolVar(&o.Wait, "wait", true, "wait until all replicas run")
+	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long to wait")
+	cmd.MarkFlagsMutuallyExclusive("image", "registry")
+}
+
+func (o *Options) run(kube *cmdutil.KubeFlags, f *cmdutil.Factory, runF func(context.Context, *Options) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		o.Config = func() (*rest.Config, error) { return kube.Config(f) }
+		o.Install.Context = kube.Context
+		if cmd.Flags().Changed("service-monitor") {
+			o.Install.ServiceMonitor = &o.ServiceMonitor
+		}
+		if cmd.Flags().Changed("replicas") {
+			if o.Replicas < 1 {
+				return cmdutil.FlagErrorf("--replicas must be at least 1")
+			}
+			o.Install.Replicas = o.Replicas
+		}
+		if o.Wait {
+			o.Install.Wait = o.Timeout
+		}
+		if runF != nil {
+			return runF(cmd.Context(), o)
+		}
+		if o.DryRun {
+			return printManifests(o)
+		}
+		return installRun(cmd.Context(), o)
+	}
+}
+
+// release is a version of which there are images: that of a build from a tag.
+var release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$`)
+
+// tagOf is the tag of the image of a version; empty if it has none.
+func tagOf(version string) string {
+	if !release.MatchString(version) {
+		return ""
+	}
+	return version
+}
+
+// printManifests prints what would be written at first.
+func printManifests(o *Options) error {
+	manifests, err := registration.InstallManifests(o.Install)
+	if err != nil {
+		return invalid(err)
+	}
+	if o.Output.Format == cmdutil.FormatJSON {
+		return cmdutil.PrintJSON(o.Streams.Out, map[string]any{"apiVersion": "v1", "kind": "List", "items": manifests})
+	}
+	for _, manifest := range manifests {
+		if _, err := io.WriteString(o.Streams.Out, "---\n"); err != nil {
+			return fmt.Errorf("print manifests: %w", err)
+		}
+		if err := cmdutil.PrintYAML(o.Streams.Out, manifest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func installRun(ctx context.Context, o *Options) error {
+	config, err := o.Config()
+	if err != nil {
+		return err
+	}
+	o.Install.Config = config
+	progress := cmdutil.NewProgress(o.Streams)
+	progress.Start("Installing meshctl in namespace " + o.Install.Namespace + " of " + config.Host)
+	o.Install.Progress = func(text string) { progress.Note("%s", text) }
+	report, err := registration.Install(ctx, o.Install)
+	progress.End(err)
+	if len(report.Changes) > 0 {
+		err = errors.Join(err, cluster.PrintReport(o.Streams, &o.Output, &report))
+	}
+	if err != nil {
+		return invalid(err)
+	}
+	if report.Unchanged() {
+		say(o.Streams, "Nothing changed: it is installed as asked for.")
+		return nil
+	}
+	say(o.Streams, "Installed. Register clusters with `meshctl cluster register`, and see them with `meshctl cluster list`.")
+	return nil
+}
+
+// invalid gives errors the types that become exit codes.
+func invalid(err error) error {
+	var (
+		unreachable *registration.UnreachableError
+		absent      *registration.NotInstalledError
+	)
+	switch {
+	case errors.As(err, &unreachable):
+		return &cmdutil.UnreachableError{Err: err}
+	case errors.As(err, &absent):
+		return &cmdutil.NotFoundError{Err: err}
+	}
+	return err
+}
+
+// say writes a message to the error stream. Failing to do so is no error.
+func say(s *cmdutil.Streams, format string, args ...any) {
+	_, _ = fmt.Fprintln(s.Err, cmdutil.Clean(fmt.Sprintf(format, args...)))
+}
