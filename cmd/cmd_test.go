@@ -33,7 +33,7 @@ func TestExitCodes(t *testing.T) {
 		args []string
 		want int
 	}{
-		"done":             {[]string{"version"}, 0},
+		"done":             {[]string{"version", "--client"}, 0},
 		"help":             {[]string{"describe", "mesh", "--help"}, 0},
 		"failed":           {[]string{"translate", "../testdata"}, 1},
 		"unknown command":  {[]string{"nope"}, 2},

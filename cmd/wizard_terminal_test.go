@@ -144,7 +144,7 @@ func TestAWizardWithoutACursor(t *testing.T) {
 // libraries ask as the program starts, and others answer after it has ended.
 func TestStartingAsksTheTerminalNothing(t *testing.T) {
 	t.Parallel()
-	x, _ := meshctl(t, 118, 40, nil, "version")
+	x, _ := meshctl(t, 118, 40, nil, "version", "--client")
 	x.Ends(0)
 	assert.Regexp(t, `^Version [^\x1b]+$`, strings.TrimSuffix(x.Raw(), terminaltest.EndMark))
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,7 +97,7 @@ func NewUpgradeCmd(f *cmdutil.Factory, runF func(context.Context, *Options) erro
 }
 
 func newOptions(f *cmdutil.Factory) (*Options, *cmdutil.KubeFlags) {
-	return &Options{Streams: f.Streams, Install: registration.InstallOptions{Version: tagOf(f.Version.Version)}}, &cmdutil.KubeFlags{}
+	return &Options{Streams: f.Streams, Install: registration.InstallOptions{Version: f.Version.Tag()}}, &cmdutil.KubeFlags{}
 }
 
 func (o *Options) addFlags(cmd *cobra.Command, kube *cmdutil.KubeFlags) {
@@ -144,17 +143,6 @@ func (o *Options) run(kube *cmdutil.KubeFlags, f *cmdutil.Factory, runF func(con
 		}
 		return installRun(cmd.Context(), o)
 	}
-}
-
-// release is a version of which there are images: that of a build from a tag.
-var release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$`)
-
-// tagOf is the tag of the image of a version; empty if it has none.
-func tagOf(version string) string {
-	if !release.MatchString(version) {
-		return ""
-	}
-	return version
 }
 
 // printManifests prints what would be written at first.

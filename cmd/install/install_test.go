@@ -46,15 +46,6 @@ func TestNewCmd(t *testing.T) {
 	}
 }
 
-func TestTagOf(t *testing.T) {
-	t.Parallel()
-	for version, want := range map[string]string{
-		"v1.2.3": "v1.2.3", "v1.2.3-rc.1": "v1.2.3-rc.1", "dev": "", "v1.2.3-0.20260101000000-0123456789ab": "", "v1.2.3+dirty": "",
-	} {
-		assert.Equal(t, want, tagOf(version), version)
-	}
-}
-
 // TestDryRun: it needs no cluster, and says what is missing.
 func TestDryRun(t *testing.T) {
 	t.Parallel()

@@ -2,61 +2,134 @@
 package version
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Options of the command.
 type Options struct {
-	Streams *cmdutil.Streams
-	Version cmdutil.Version
-	Output  cmdutil.OutputFlag
+	Streams   *cmdutil.Streams
+	Version   cmdutil.Version
+	Output    cmdutil.OutputFlag
+	Config    func() (*rest.Config, error)
+	Context   string
+	Namespace string
+	// Client: ask no cluster.
+	Client bool
 }
 
+const long = `Prints the version of meshctl and, if the management cluster answers, what is
+installed there: the version of "meshctl serve", the custom resource types, and
+whether the accounts of the registered clusters have the permissions that this
+version needs. Where versions differ, it says what to do.`
+
+// timeout bounds the wait for a cluster: this is the first command that many people run.
+const timeout = 3 * time.Second
+
 // NewCmd returns the command; runF replaces the run in tests.
-func NewCmd(f *cmdutil.Factory, runF func(*Options) error) *cobra.Command {
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	opts := &Options{Streams: f.Streams, Version: f.Version}
+	kube := &cmdutil.KubeFlags{}
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of meshctl",
-		Example: `  # Print the version as JSON
-  meshctl version -o json`,
+		Short: "Print the versions of meshctl and of what is installed",
+		Long:  long,
+		Example: `  # Print the versions of this meshctl, and of what runs in a cluster
+  meshctl version --context cluster-1
+
+  # Print the version of this meshctl only
+  meshctl version --client -o json`,
 		Args: cmdutil.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts.Config, opts.Context = func() (*rest.Config, error) { return kube.Config(f) }, kube.Context
 			if runF != nil {
-				return runF(opts)
+				return runF(cmd.Context(), opts)
 			}
-			return versionRun(opts)
+			return versionRun(cmd.Context(), opts)
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	kube.AddFlags(cmd)
+	cmd.Flags().StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
+	cmd.Flags().BoolVar(&opts.Client, "client", false, "print the version of this meshctl only")
 	return cmd
 }
 
 // answer has the shape of Gloo Mesh's.
 type answer struct {
-	Client cmdutil.Version `json:"client"`
+	Client cmdutil.Version                 `json:"client"`
+	Server *registration.InstalledVersions `json:"server,omitempty"`
+	// Skew are the next steps where versions differ.
+	Skew []string `json:"skew,omitempty"`
 }
 
-func versionRun(opts *Options) error {
-	return opts.Output.Print(opts.Streams.Out, answer{Client: opts.Version}, func(out io.Writer) error {
-		v := opts.Version
-		commit := v.Commit
-		if v.Modified {
-			commit += " (modified)"
+func versionRun(ctx context.Context, opts *Options) error {
+	a := answer{Client: opts.Version}
+	if !opts.Client {
+		installed, err := installed(ctx, opts)
+		if err != nil {
+			// The own version is printed all the same: it is what a report of a problem needs.
+			_, _ = fmt.Fprintln(opts.Streams.Err, cmdutil.Clean("What is installed is not known: "+err.Error()))
+		} else {
+			a.Server, a.Skew = installed, installed.Skew(opts.Version.Tag())
 		}
-		t := cmdutil.Table{}
-		t.Add("Version", v.Version)
-		t.Add("Commit", commit)
-		t.Add("Go", v.Go)
-		t.Add("Platform", v.Platform)
-		if err := t.Print(out); err != nil {
-			return fmt.Errorf("version: %w", err)
+	}
+	return opts.Output.Print(opts.Streams.Out, a, func(out io.Writer) error { return a.print(out) })
+}
+
+func installed(ctx context.Context, opts *Options) (*registration.InstalledVersions, error) {
+	config, err := opts.Config()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*timeout)
+	defer cancel()
+	return registration.Versions(ctx, registration.VersionsOptions{Config: config, Context: opts.Context, Namespace: opts.Namespace, Timeout: timeout})
+}
+
+func (a *answer) print(out io.Writer) error {
+	commit := a.Client.Commit
+	if a.Client.Modified {
+		commit += " (modified)"
+	}
+	t := cmdutil.Table{}
+	t.Add("Version", a.Client.Version)
+	t.Add("Commit", commit)
+	t.Add("Go", a.Client.Go)
+	t.Add("Platform", a.Client.Platform)
+	if s := a.Server; s != nil {
+		serve := "not installed in the cluster"
+		if s.Served != "" {
+			serve += "; one of version " + s.Served + " has run"
 		}
-		return nil
-	})
+		if s.Server != nil {
+			serve = fmt.Sprintf("%s, %d of %d replicas are ready", s.Server.Image, s.Server.Ready, s.Server.Replicas)
+		}
+		t.Add("Kubernetes", s.Kubernetes)
+		t.Add("Serve", serve)
+		t.Add("Types", fmt.Sprintf("%d of this version, %d of another, %d missing", s.Types.Current, len(s.Types.Other), len(s.Types.Missing)))
+		current := 0
+		for _, c := range s.Clusters {
+			if c.Current {
+				current++
+			}
+		}
+		t.Add("Clusters", fmt.Sprintf("%d registered, %d with the permissions of this version", len(s.Clusters), current))
+	}
+	for _, step := range a.Skew {
+		t.Add("Skew", step)
+	}
+	if err := t.Print(out); err != nil {
+		return fmt.Errorf("version: %w", err)
+	}
+	return nil
 }

@@ -48,6 +48,7 @@
 //	installrules.go    the permissions of serve
 //	installtypes.go    no older meshctl drops what a newer one has stored
 //	installwait.go     waiting until serve runs
+//	versions.go        what is installed, and how it differs from this meshctl
 //
 // Release:
 //
