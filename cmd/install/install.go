@@ -1,4 +1,4 @@
-// Package install are the commands `meshctl install` and `meshctl upgrade`: running the management
+// Package install are the commands `meshctl install`, `upgrade` and `uninstall`: running the management
 // plane in a cluster.
 package install
 

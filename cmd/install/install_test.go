@@ -8,8 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/wizards"
 )
 
 func TestNewCmd(t *testing.T) {
@@ -67,4 +72,53 @@ func TestDryRun(t *testing.T) {
 	text, err = run("dev", cmdutil.FormatYAML)
 	require.ErrorContains(t, err, "--image")
 	assert.Empty(t, text)
+}
+
+// answers gives the same answer to each question.
+type answers struct {
+	wizards.Prompter
+	answer string
+}
+
+func (a answers) Select(wizards.Question, []wizards.Option, string) (string, error) {
+	return a.answer, nil
+}
+
+func TestUninstall(t *testing.T) {
+	t.Parallel()
+	streams, _, _, _ := cmdutil.TestStreams()
+	cmd := NewUninstallCmd(cmdutil.NewFactory(streams), nil)
+	cmd.SetArgs(nil)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(t.Context())
+	assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err), "%v", err)
+	require.ErrorContains(t, err, "--yes")
+
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
+	require.NoError(t, err)
+	run := func(change func(*UninstallOptions)) (out, errs string) {
+		streams, _, stdout, stderr := cmdutil.TestStreams()
+		f := cmdutil.NewFactory(streams)
+		f.Config = func(string, string) (*rest.Config, error) { return config, nil }
+		o := &UninstallOptions{Streams: streams, Namespace: snapshot.DefaultNamespace, Output: cmdutil.OutputFlag{Format: cmdutil.FormatTable}, factory: f}
+		change(o)
+		require.NoError(t, uninstallRun(t.Context(), o))
+		return stdout.String(), stderr.String()
+	}
+	_, errs := run(func(o *UninstallOptions) { o.Yes = true })
+	assert.Contains(t, errs, "Nothing to remove")
+
+	_, err = registration.Install(t.Context(), registration.InstallOptions{Config: config, Image: "meshctl:1"})
+	require.NoError(t, err)
+	out, errs := run(func(o *UninstallOptions) { o.DryRun = true })
+	assert.Contains(t, out, "serve ends (meshctl:1, 0 of 2 replicas are ready)")
+	assert.Empty(t, errs)
+	_, errs = run(func(o *UninstallOptions) { o.Prompter = answers{answer: "no"} })
+	assert.Contains(t, errs, "serve ends (meshctl:1")
+	assert.Contains(t, errs, "Nothing was removed")
+	out, errs = run(func(o *UninstallOptions) { o.Prompter = answers{answer: "yes"} })
+	assert.Contains(t, out, "Deployment")
+	assert.Contains(t, errs, "Uninstalled.")
+	_, errs = run(func(o *UninstallOptions) { o.Yes = true })
+	assert.Contains(t, errs, "Nothing to remove")
 }

@@ -61,6 +61,9 @@ func (d *deregistration) remoteAccess() []access {
 	var wanted []access
 	for _, k := range translatedKinds() {
 		wanted = append(wanted, kindResource(k).access("", "").each("list", "delete")...)
+		if d.KeepTraffic {
+			wanted = append(wanted, kindResource(k).access("", "").each("patch")...)
+		}
 	}
 	bindings, after := d.accessObjects()
 	for _, o := range slices.Concat(bindings, after) {
@@ -100,10 +103,17 @@ func (d *deregistration) clean(ctx context.Context) error {
 	}
 	remove(bindings)
 	removeRoles(SettingsRoleName(d.Name, d.plane.ID))
-	steps = append(steps, d.collectTranslated, d.awaitAgent)
+	if d.KeepTraffic {
+		steps = append(steps, d.disown)
+	} else {
+		steps = append(steps, d.collectTranslated, d.awaitAgent)
+	}
 	removeRoles(AgentName(d.plane.ID))
 	remove(agentRights)
 	remove(agentRest)
+	if d.KeepTraffic {
+		steps = append(steps, d.collectTranslated, d.removeAgentState)
+	}
 	steps = append(steps, d.removeAgentLease)
 	remove(rest)
 	steps = append(steps, d.removeNamespace)
@@ -174,25 +184,31 @@ func (s *server) roleUsed(ctx context.Context, role string) (bool, error) {
 	return false, nil
 }
 
-// removeNamespace deletes the namespace if registration created it and it is empty.
-// If that cannot be checked, it is kept.
 func (d *deregistration) removeNamespace(ctx context.Context) error {
-	ns, err := d.remote.get(ctx, namespaces, "", d.RemoteNamespace)
-	if err != nil || ns == nil || ns.GetAnnotations()[CreatedAnnotation] == "" {
-		return unlessForbidden(err)
-	}
-	inhabitant, err := d.remote.inhabitant(ctx, d.RemoteNamespace)
-	if err != nil {
-		d.report.note(fmt.Sprintf("namespace %s on %s is kept: cannot check whether it is empty: %s", d.RemoteNamespace, d.remote.label, err))
-		return nil
-	}
-	if inhabitant != "" {
-		d.report.note(fmt.Sprintf("namespace %s on %s is kept: it contains %s", d.RemoteNamespace, d.remote.label, inhabitant))
-		return nil
-	}
-	changes, err := d.remote.delete(ctx, namespaces, "", d.RemoteNamespace)
+	changes, note, err := d.remote.removeCreatedNamespace(ctx, d.RemoteNamespace)
 	d.report.add(changes...)
+	if note != "" {
+		d.report.note(note)
+	}
 	return err
+}
+
+// removeCreatedNamespace deletes a namespace if meshctl created it and it is empty. If that
+// cannot be checked, it is kept, and the note says so.
+func (s *server) removeCreatedNamespace(ctx context.Context, name string) (changes []Change, note string, err error) {
+	ns, err := s.get(ctx, namespaces, "", name)
+	if err != nil || ns == nil || ns.GetAnnotations()[CreatedAnnotation] == "" {
+		return nil, "", unlessForbidden(err)
+	}
+	inhabitant, err := s.inhabitant(ctx, name)
+	switch {
+	case err != nil:
+		return nil, fmt.Sprintf("namespace %s on %s is kept: cannot check whether it is empty: %s", name, s.label, err), nil
+	case inhabitant != "":
+		return nil, fmt.Sprintf("namespace %s on %s is kept: it contains %s", name, s.label, inhabitant), nil
+	}
+	changes, err = s.delete(ctx, namespaces, "", name)
+	return changes, "", err
 }
 
 // natives are in every namespace; Kubernetes and Istio put them there.

@@ -36,6 +36,9 @@ type DeregisterOptions struct {
 	// Force deregisters the cluster even if it cannot be cleaned; what remains there
 	// is recorded with the commands that remove it.
 	Force bool
+	// KeepTraffic leaves on the cluster what was written for its mesh, without its labels, so that requests go
+	// on as they do; no serve may run. It keeps the certificates of meshes, which nobody renews then.
+	KeepTraffic bool
 	// Timeout bounds each server's first answer; DefaultTimeout if zero.
 	Timeout time.Duration
 	// ServeWait bounds the wait for a running serve; DefaultServeWait if zero.

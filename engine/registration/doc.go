@@ -50,6 +50,11 @@
 //	installwait.go     waiting until serve runs
 //	versions.go        what is installed, and how it differs from this meshctl
 //
+// Uninstall:
+//
+//	uninstall.go   finding and removing all of a management plane
+//	disown.go      leaving on a cluster what its mesh uses
+//
 // Release:
 //
 //	release.go     letting serve delete what no edit explains

@@ -66,9 +66,11 @@ func (o *InstallOptions) objects() []*object {
 const installHint = "delete it if nobody needs it, or choose another --namespace"
 
 func (o *InstallOptions) namespaceObject() *object {
-	return &object{resource: namespaces, name: o.Namespace, want: corev1ac.Namespace(o.Namespace).WithLabels(map[string]string{
-		"pod-security.kubernetes.io/enforce": "restricted",
-	})}
+	return &object{
+		resource: namespaces, name: o.Namespace,
+		want: corev1ac.Namespace(o.Namespace).WithLabels(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}).
+			WithAnnotations(map[string]string{CreatedAnnotation: "true"}),
+	}
 }
 
 func (o *InstallOptions) accountObject() *object {

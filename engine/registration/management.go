@@ -16,7 +16,7 @@ import (
 )
 
 func namespaceObject(name string) *object {
-	return &object{resource: namespaces, name: name, want: corev1ac.Namespace(name)}
+	return &object{resource: namespaces, name: name, want: corev1ac.Namespace(name).WithAnnotations(map[string]string{CreatedAnnotation: "true"})}
 }
 
 // writeKubernetesCluster writes the object and, under a manager of its own, the

@@ -129,28 +129,35 @@ func (r *renewing) look(ctx context.Context) error {
 	for _, kc := range all {
 		r.clusters[kc.Name] = kc
 	}
-	uids := make([]string, len(r.Contexts))
+	r.contexts, r.unusable, err = contextsByUID(ctx, r.Contexts, r.Timeout)
+	return err
+}
+
+// contextsByUID asks the server of each context which cluster it is: the contexts by the UID of
+// its kube-system, and the names of those that lead nowhere.
+func contextsByUID(ctx context.Context, contexts []Context, timeout time.Duration) (byUID map[string][]Context, unusable []string, err error) {
+	uids := make([]string, len(contexts))
 	var group errgroup.Group
 	group.SetLimit(parallelChecks)
-	for i, c := range r.Contexts {
+	for i, c := range contexts {
 		group.Go(func() error {
 			// One that cannot be used is named where it may have been the one.
-			if s, err := newServer(remoteSide, c.Name, c.Config, r.Timeout); err == nil && s.probe(ctx) == nil {
+			if s, err := newServer(remoteSide, c.Name, c.Config, timeout); err == nil && s.probe(ctx) == nil {
 				uids[i] = string(s.uid)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // the functions above return nil
-	r.contexts = map[string][]Context{}
-	for i, c := range r.Contexts {
+	byUID = map[string][]Context{}
+	for i, c := range contexts {
 		if uids[i] == "" {
-			r.unusable = append(r.unusable, c.Name)
+			unusable = append(unusable, c.Name)
 			continue
 		}
-		r.contexts[uids[i]] = append(r.contexts[uids[i]], c)
+		byUID[uids[i]] = append(byUID[uids[i]], c)
 	}
-	return ctx.Err()
+	return byUID, unusable, ctx.Err()
 }
 
 // renew registers one cluster again, with the first context that may do so.
