@@ -142,13 +142,14 @@ unchain() {
   local command table chain rule
   for command in iptables ip6tables; do
     for table in filter nat; do
-      "$command" -t "$table" -S 2>/dev/null | grep -E '^-A .*(DOCKER|[io] br-)' | sed 's/^-A/-D/' | while read -r rule; do
-        eval "$command -t $table $rule" 2>/dev/null || true # eval: the rules are quoted for a shell
+      # -S quotes rules for a shell, and the rules of a chain that goes need no deletion.
+      "$command" -t "$table" -S | sed -nE '/^-A DOCKER/d; s/^-A (.*DOCKER.*)/-D \1/p' | while read -r rule; do
+        eval "$command -t $table $rule"
       done
-      for chain in $("$command" -t "$table" -S 2>/dev/null | sed -n 's/^-N \(DOCKER[^ ]*\)$/\1/p'); do
+      for chain in $("$command" -t "$table" -S | sed -n 's/^-N \(DOCKER[^ ]*\)$/\1/p'); do
         "$command" -t "$table" -F "$chain"
       done
-      for chain in $("$command" -t "$table" -S 2>/dev/null | sed -n 's/^-N \(DOCKER[^ ]*\)$/\1/p'); do
+      for chain in $("$command" -t "$table" -S | sed -n 's/^-N \(DOCKER[^ ]*\)$/\1/p'); do
         "$command" -t "$table" -X "$chain" || say "iptables: the chain $chain of the table $table stays; a rule still uses it"
       done
     done
@@ -173,6 +174,7 @@ stop() {
     sysctl -q -p "$STATE/sysctls"
     rm -f "$STATE/sysctls" "$STATE/forward"
   fi
+  rm -rf --one-file-system "$EXEC_ROOT"
 }
 
 case ${1:-} in
