@@ -38,7 +38,7 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/mesh.sh"
 
 # Another project's flags must not change the builds.
-export GOFLAGS= GOWORK=off
+export GOFLAGS='' GOWORK=off
 
 # go_build MODULE OUTPUT FLAGS... builds static binaries in a module of demo. The
 # flags are those of demo/helper, so that packages are shared in the build cache.
@@ -140,7 +140,7 @@ clean() {
 }
 trap clean EXIT
 
-docker version >/dev/null 2>&1 || fail 'Docker does not answer; run eval "$(demo/nodeimage/docker.sh start)" first'
+docker version >/dev/null 2>&1 || fail "Docker does not answer; run docker.sh start, and export the DOCKER_HOST that it prints"
 mkdir -p "$CACHE/images"
 exec 9>"$CACHE/images/lock"
 flock 9 # two builds at once would do the same

@@ -21,7 +21,8 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 STATE=$CACHE/docker
 SOCKET=$STATE/docker.sock
 PIDFILE=$STATE/dockerd.pid
-EXEC_ROOT=/run/meshctl-docker
+# Not in STATE, as the paths of sockets must be short.
+EXEC_ROOT=/run/meshctl-docker-$(echo "$STATE" | sha256sum | cut -c 1-8)
 # Changed by dockerd (the last one) and by the kubelets of nodes.
 SYSCTLS="kernel.panic kernel.panic_on_oops vm.overcommit_memory vm.panic_on_oom kernel.keys.root_maxkeys kernel.keys.root_maxbytes net.ipv4.ip_forward"
 
@@ -172,9 +173,9 @@ stop() {
   if [ -e "$STATE/sysctls" ]; then
     unchain
     sysctl -q -p "$STATE/sysctls"
+    rm -rf --one-file-system "$EXEC_ROOT"
     rm -f "$STATE/sysctls" "$STATE/forward"
   fi
-  rm -rf --one-file-system "$EXEC_ROOT"
 }
 
 case ${1:-} in

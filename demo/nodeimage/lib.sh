@@ -1,5 +1,5 @@
 # What the scripts of this folder share; sourced, not run.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # used by those that source it
 
 # CACHE is where everything that is built or runs here is kept.
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/meshctl

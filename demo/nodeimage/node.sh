@@ -24,7 +24,7 @@ debian() {
   if [ ! -e "$kept" ]; then
     nice -n 15 debootstrap --variant=minbase --include="$PACKAGES" "$DEBIAN" "$1" http://deb.debian.org/debian >"$WORK/debootstrap.log" ||
       fail "debootstrap: $(tail -n 3 "$WORK/debootstrap.log")"
-    rm -rf "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/* "$1"/var/log/* "$1"/usr/share/{doc,man,locale}/* "$1"/dev/*
+    rm -rf "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/* "$1"/var/log/* "$1"/usr/share/{doc,man,locale}/* "${1:?}"/dev/*
     tar -C "$1" --numeric-owner -cf "$kept.new" .
     mv "$kept.new" "$kept"
   else
@@ -82,7 +82,9 @@ iptables_into() {
   for library in bin sbin lib lib64; do ln -s "usr/$library" "$to/$library"; done
   cp -a "$from/usr/lib/x86_64-linux-gnu/xtables" "$to/usr/lib/x86_64-linux-gnu/"
   cp -a "${programs[@]/#/$from}" "$to/usr/sbin/"
-  libraries_into "$to" "$from" "${programs[@]}" $(cd "${from%/}/" && echo usr/lib/x86_64-linux-gnu/xtables/*.so)
+  (cd "$from" && printf '%s\n' usr/lib/x86_64-linux-gnu/xtables/*.so) >"$WORK/extensions"
+  mapfile -t -O ${#programs[@]} programs <"$WORK/extensions"
+  libraries_into "$to" "$from" "${programs[@]}"
   for library in iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore; do
     ln -s xtables-nft-multi "$to/usr/sbin/$library"
     ln -s xtables-nft-multi "$to/usr/sbin/${library/tables/tables-nft}"
