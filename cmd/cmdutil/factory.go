@@ -1,8 +1,6 @@
 package cmdutil
 
 import (
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -42,35 +40,4 @@ func NewFactory(streams *Streams) *Factory {
 		return config, nil
 	}
 	return f
-}
-
-// Version says which meshctl this is.
-type Version struct {
-	// Version is a tag, or "dev".
-	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified,omitempty"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-}
-
-// buildVersion reads what the Go toolchain wrote into the binary.
-func buildVersion() Version {
-	v := Version{Version: "dev", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	if info.Main.Version != "" && info.Main.Version != "(devel)" {
-		v.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			v.Commit = s.Value
-		case "vcs.modified":
-			v.Modified = s.Value == "true"
-		}
-	}
-	return v
 }
