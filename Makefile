@@ -12,14 +12,16 @@ GOLANGCI_LINT := $(BIN)/golangci-lint-v2.15.0
 CONTROLLER_GEN := $(BIN)/controller-gen-v0.23.0
 HELM := $(BIN)/helm-v3.22.0
 BENCHSTAT := $(BIN)/benchstat-v0.0.0-20260908200009-22c9c6c9d4da
+CYCLONEDX := $(BIN)/cyclonedx-gomod-v1.10.0
 
 $(GOLANGCI_LINT): PKG := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 $(CONTROLLER_GEN): PKG := sigs.k8s.io/controller-tools/cmd/controller-gen
 $(HELM): PKG := helm.sh/helm/v3/cmd/helm
 $(BENCHSTAT): PKG := golang.org/x/perf/cmd/benchstat
+$(CYCLONEDX): PKG := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 
 # The name of the binary contains its version, so that a new version is installed.
-$(GOLANGCI_LINT) $(CONTROLLER_GEN) $(HELM) $(BENCHSTAT):
+$(GOLANGCI_LINT) $(CONTROLLER_GEN) $(HELM) $(BENCHSTAT) $(CYCLONEDX):
 	@mkdir -p $(BIN)
 	GOBIN=$(BIN) go install $(PKG)@$(patsubst $(notdir $(PKG))-%,%,$(notdir $@))
 	@mv $(BIN)/$(notdir $(PKG)) $@
@@ -47,6 +49,12 @@ COUNT ?= 1
 # Packages with golden files; they take -update.
 GOLDEN := ./engine/offline ./cmd/describe ./cmd/install ./cmd/trust ./cmd ./tui
 
+# The version of an image or a release, where it is not that of the commit; and the
+# platforms, where not all are wanted: PLATFORMS=linux/amd64,linux/arm64.
+VERSION ?=
+PLATFORMS ?=
+RELEASE := go -C .release run . -version '$(VERSION)' -platforms '$(PLATFORMS)'
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +63,20 @@ help: ## List the targets
 build: ## Build ./meshctl, as for a release
 	@# Without symbols and debugging data, it is 70 MB instead of 100; stack traces stay.
 	go build -trimpath -ldflags '-s -w' -o meshctl .
+
+.PHONY: image
+image: ## Build the container image in dist/, and load it into docker if its engine runs
+	@# No engine is needed: dist/image is an OCI layout of all platforms.
+	$(RELEASE) image
+	@if docker info >/dev/null 2>&1; then \
+		docker load -i dist/meshctl_image_linux_$$(docker version -f '{{.Server.Arch}}').tar; \
+	else \
+		echo "no docker engine runs here: load dist/meshctl_image_linux_ARCH.tar, or push dist/image"; \
+	fi
+
+.PHONY: release
+release: $(CYCLONEDX) ## Build the archives, checksums, SBOMs and krew manifest of a release in dist/
+	$(RELEASE) -cyclonedx-gomod $(CYCLONEDX) archives
 
 .PHONY: demo
 demo: build ## Start the demo: two clusters with Istio on this machine, joined
@@ -73,6 +95,7 @@ test: sandbox $(HELM) ## Run all tests, including those with real API servers
 	@# -count=1: tests that run the binary depend on more than the test cache knows.
 	go test $(RACE) -count=1 -timeout 30m $(RACY)
 	go test -count=1 -timeout 30m $$(go list ./... | grep -vxF -f <(go list $(RACY)))
+	go -C .release test -count=1 ./...
 	$(MAKE) fuzz
 
 .PHONY: soak
@@ -113,10 +136,12 @@ generate: $(CONTROLLER_GEN) ## Generate deep copies, CRDs and the archives of th
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters of .golangci.yml
 	$(GOLANGCI_LINT) run ./...
+	cd .release && $(GOLANGCI_LINT) run -c ../.golangci.yml ./...
 
 .PHONY: verify
 verify: generate golden ## Fail if a generated file differs from the committed one
 	go mod tidy -diff
+	go -C .release mod tidy -diff
 	@if [ -n "$$(git status --porcelain)" ]; then \
 		git status --short; git --no-pager diff; \
 		echo "verify: the tree is dirty; commit what 'make generate golden' writes"; exit 1; \
@@ -124,4 +149,4 @@ verify: generate golden ## Fail if a generated file differs from the committed o
 
 .PHONY: clean
 clean: ## Remove the binaries in this folder; the sandbox in the cache folder stays
-	rm -rf $(BIN) meshctl bench.out bench-live.out
+	rm -rf $(BIN) dist meshctl bench.out bench-live.out
