@@ -13,10 +13,15 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
+
+	"github.com/meshctl/meshctl/demo/proc"
 )
 
 // binary returns the path of the binary, building it if it is not in the cache.
 func (m module) binary(ctx context.Context, progress Progress) (string, error) {
+	if err := proc.Supported(runtime.GOOS); err != nil {
+		return "", fmt.Errorf("helper binary: %w", err)
+	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("helper binary: finding the cache folder: %w; set HOME or XDG_CACHE_HOME", err)

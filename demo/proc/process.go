@@ -13,7 +13,17 @@ import (
 )
 
 // ErrUnsupported is returned where processes cannot be grouped and guarded.
-var ErrUnsupported = errors.New("local processes need Linux or macOS")
+var ErrUnsupported = errors.New("local processes need Linux or macOS; on Windows, run meshctl in WSL")
+
+// Supported returns ErrUnsupported where Start fails, which is where goos is not a
+// Unix: what takes long, such as building the programs, asks before it begins.
+func Supported(goos string) error {
+	switch goos {
+	case "windows", "plan9", "js", "wasip1":
+		return fmt.Errorf("%s: %w", goos, ErrUnsupported)
+	}
+	return nil
+}
 
 // Spec says how to start a process, and how to start it again.
 type Spec struct {
