@@ -35,7 +35,7 @@ func archives(ctx context.Context, o options) error {
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	manual := filepath.Join(work, "manual")
-	command := exec.CommandContext(ctx, "go", "run", "./cmd/manual", manual) //nolint:gosec // a folder made above
+	command := exec.CommandContext(ctx, "go", "run", "./cmd/manual", manual)
 	command.Dir, command.Stderr = o.source, os.Stderr
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("archives: writing the man pages: %w", err)
@@ -106,7 +106,7 @@ func packBuild(o options, shared []entry, b build) (packed, error) {
 // writeSBOM lists the modules in the binary, as CycloneDX.
 func writeSBOM(ctx context.Context, o options, b build, path string) error {
 	// Neither a serial number nor the time: the same binary gives the same bytes.
-	command := exec.CommandContext(ctx, o.sbom, "bin", "-json", "-std", "-noserial", "-notimestamp", //nolint:gosec // a tool of the Makefile
+	command := exec.CommandContext(ctx, o.sbom, "bin", "-json", "-std", "-noserial", "-notimestamp",
 		"-version", b.version, "-output", path, b.path)
 	if said, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("writing its SBOM: %w: %s", err, strings.TrimSpace(string(said)))
@@ -115,7 +115,7 @@ func writeSBOM(ctx context.Context, o options, b build, path string) error {
 }
 
 func checksum(path string) (string, error) {
-	file, err := os.Open(path)
+	file, err := os.Open(path) //nolint:gosec // a file that this program wrote
 	if err != nil {
 		return "", fmt.Errorf("checksum: %w", err)
 	}

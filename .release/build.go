@@ -40,7 +40,7 @@ func compile(ctx context.Context, o options, dir, platform string) (build, error
 	if o.version != "" {
 		linker += " -X " + versionVar + "=" + o.version
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=auto", "-ldflags", linker, "-o", path, ".") //nolint:gosec // flags of the developer
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=auto", "-ldflags", linker, "-o", path, ".")
 	command.Dir = o.source
 	// Without cgo the binary needs no C library, which the image does not have.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch)
@@ -62,7 +62,7 @@ func (b *build) inspect() error {
 		b.version = info.Main.Version
 	}
 	if b.version == "" || b.version == "(devel)" {
-		return errors.New("release: no version is known, since git does not tell the commit; set one, as in VERSION=v1.2.3")
+		return errors.New("release: no version is known, because Go finds no git repository, or finds a linked worktree, which it does not read; set one: make release VERSION=v1.2.3")
 	}
 	b.time = time.Unix(0, 0).UTC()
 	for _, s := range info.Settings {

@@ -85,7 +85,7 @@ func writeImage(out string, builds []build) error {
 	if err != nil {
 		return fmt.Errorf("image: %w", err)
 	}
-	_, err = fmt.Printf("%s\t%s\t%s\n", digest, folder, tagOf(builds[0]))
+	_, err = fmt.Fprintf(os.Stdout, "%s\t%s\t%s\n", digest, folder, tagOf(builds[0]))
 	return err
 }
 

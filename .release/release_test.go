@@ -6,13 +6,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -117,7 +117,7 @@ func untar(t *testing.T, from io.Reader) map[string]string {
 	all := map[string]string{}
 	for r := tar.NewReader(from); ; {
 		header, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestArchives(t *testing.T) {
 
 	for _, b := range builds {
 		name := "/meshctl_v1.2.3_" + b.os + "_" + b.arch
-		content := map[string]string{}
+		var content map[string]string
 		if b.os == "windows" {
 			content = unzip(t, written[name+".zip"])
 		} else {
@@ -208,7 +208,7 @@ func assertKrew(t *testing.T, out string, want int) {
 	assert.Equal(t, "Plugin", p.Kind)
 	assert.Equal(t, strings.TrimSuffix(krewFile, ".yaml"), p.Metadata.Name)
 	// Krew parses what follows the v as a semantic version.
-	assert.Regexp(t, regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`), p.Spec.Version)
+	assert.Regexp(t, `^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`, p.Spec.Version)
 	assert.NotEmpty(t, p.Spec.ShortDescription)
 	assert.NotContains(t, p.Spec.ShortDescription, "\n")
 	require.Len(t, p.Spec.Platforms, want)
@@ -240,7 +240,7 @@ func TestCompile(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "v9.8.7", b.version)
 	var out bytes.Buffer
-	command := exec.CommandContext(t.Context(), b.path, "version") //nolint:gosec // built above
+	command := exec.CommandContext(t.Context(), b.path, "version")
 	command.Stdout = &out
 	require.NoError(t, command.Run())
 	assert.Contains(t, out.String(), "v9.8.7\n")
