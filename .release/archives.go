@@ -34,12 +34,6 @@ func archives(ctx context.Context, o options) error {
 		return fmt.Errorf("archives: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	manual := filepath.Join(work, "manual")
-	command := exec.CommandContext(ctx, "go", "run", "./cmd/manual", manual)
-	command.Dir, command.Stderr = o.source, os.Stderr
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("archives: writing the man pages: %w", err)
-	}
 	var builds []build
 	for _, platform := range platformsOr(o, archivePlatforms) {
 		b, err := compile(ctx, o, work, platform)
@@ -47,6 +41,13 @@ func archives(ctx context.Context, o options) error {
 			return fmt.Errorf("archives: %w", err)
 		}
 		builds = append(builds, b)
+	}
+	manual := filepath.Join(work, "manual")
+	command := exec.CommandContext(ctx, "go", "run", "./cmd/manual", manual)
+	command.Dir, command.Stderr = o.source, os.Stderr
+	command.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", builds[0].time.Unix()))
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("archives: writing the man pages: %w", err)
 	}
 	return writeRelease(ctx, o, manual, builds)
 }

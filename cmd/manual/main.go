@@ -3,6 +3,7 @@
 //
 //	go run ./cmd/manual FOLDER
 //
+// SOURCE_DATE_EPOCH is the date of the pages, in seconds since 1970.
 // It is no part of meshctl, which so needs no Markdown processor.
 package main
 
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,20 +33,28 @@ func run(args []string) error {
 	if len(args) != 1 {
 		return errors.New("manual: name the folder to write to, and nothing else")
 	}
-	return write(args[0], cmd.NewCmdRoot(cmdutil.NewFactory(cmdutil.System())))
+	day := time.Unix(0, 0).UTC()
+	if epoch := os.Getenv("SOURCE_DATE_EPOCH"); epoch != "" {
+		seconds, err := strconv.ParseInt(epoch, 10, 64)
+		if err != nil {
+			return fmt.Errorf("manual: SOURCE_DATE_EPOCH: %w; set it to seconds since 1970", err)
+		}
+		day = time.Unix(seconds, 0).UTC()
+	}
+	return write(args[0], day, cmd.NewCmdRoot(cmdutil.NewFactory(cmdutil.System())))
 }
 
-// write writes dir/man/man1/*.1 and dir/completions/*.
-func write(dir string, root *cobra.Command) error {
-	// Neither the version nor the day of the build stands in them: the same
-	// commands give the same bytes.
+// write writes dir/man/man1/*.1, which show the month of day, and dir/completions/*.
+func write(dir string, day time.Time, root *cobra.Command) error {
+	// The day of the build does not stand in them: the same commit gives the same
+	// bytes.
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd()
 	pages := filepath.Join(dir, "man", "man1")
 	if err := os.MkdirAll(pages, 0o755); err != nil { //nolint:gosec // what a release contains is public
 		return fmt.Errorf("manual: creating the folder of the pages: %w", err)
 	}
-	header := &doc.GenManHeader{Section: "1", Source: "meshctl", Manual: "meshctl", Date: &time.Time{}}
+	header := &doc.GenManHeader{Section: "1", Source: "meshctl", Manual: "meshctl", Date: &day}
 	if err := doc.GenManTree(root, header, pages); err != nil {
 		return fmt.Errorf("manual: writing the man pages: %w", err)
 	}
