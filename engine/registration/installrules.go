@@ -1,6 +1,8 @@
 package registration
 
 import (
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,25 +16,13 @@ import (
 
 // serveClusterRules are the rules in all namespaces.
 func serveClusterRules(namespace string) []rbacv1.PolicyRule {
-	var statuses []snapshot.Kind
-	read := map[string][]string{}
-	var groups []string
-	for _, k := range snapshot.Kinds(snapshot.ManagementSide, snapshot.Watch|snapshot.Write|snapshot.WriteStatus) {
-		info := k.Info()
-		if read[info.Group] == nil {
-			groups = append(groups, info.Group)
-		}
-		read[info.Group] = append(read[info.Group], info.Resource)
-		if info.Access&snapshot.WriteStatus != 0 && info.Access&snapshot.Write == 0 {
-			statuses = append(statuses, k)
-		}
-	}
-	var rules []rbacv1.PolicyRule
-	for _, group := range groups {
-		rules = append(rules, rule(group, read[group], readVerbs...))
-	}
-	rules = append(rules, statusRules(statuses)...)
-	return append(rules,
+	asked := snapshot.Kinds(snapshot.ManagementSide, snapshot.WriteStatus)
+	asked = slices.DeleteFunc(asked, func(k snapshot.Kind) bool { return k.Info().Access&snapshot.Write != 0 })
+	return append(
+		slices.Concat(
+			groupRules(snapshot.Kinds(snapshot.ManagementSide, snapshot.Watch|snapshot.Write), "", readVerbs...),
+			groupRules(asked, "/status", "patch"),
+		),
 		named(rule("", []string{"namespaces"}, "get"), metav1.NamespaceSystem, namespace),
 		// A type that is deleted takes what users asked for with it.
 		named(rule(crdResource.Group, []string{crdResource.Resource}, "get"), userTypes()...),
@@ -46,21 +36,8 @@ func serveClusterRules(namespace string) []rbacv1.PolicyRule {
 // serveRules are the rules in the namespace of the management plane.
 func serveRules() []rbacv1.PolicyRule {
 	discovered := snapshot.Kinds(snapshot.ManagementSide, snapshot.Write)
-	byGroup := map[string][]string{}
-	var groups []string
-	for _, k := range discovered {
-		info := k.Info()
-		if byGroup[info.Group] == nil {
-			groups = append(groups, info.Group)
-		}
-		byGroup[info.Group] = append(byGroup[info.Group], info.Resource)
-	}
-	var rules []rbacv1.PolicyRule
-	for _, group := range groups {
-		rules = append(rules, rule(group, byGroup[group], "create", "delete", "patch"))
-	}
-	rules = append(rules, statusRules(discovered)...)
-	return append(rules,
+	return append(
+		slices.Concat(groupRules(discovered, "", "create", "delete", "patch"), groupRules(discovered, "/status", "patch")),
 		// Credentials of clusters are renewed, roots are made and dropped.
 		rule("", []string{secrets.Resource}, "create", "delete", "get", "list", "patch", "watch"),
 		named(rule("", []string{configMaps.Resource}, "get"), cluster.PlaneName),
@@ -70,16 +47,16 @@ func serveRules() []rbacv1.PolicyRule {
 	)
 }
 
-// statusRules allow to write the statuses of kinds.
-func statusRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
-	var rules []rbacv1.PolicyRule
+// groupRules allow verbs on kinds, or a subresource of them: one rule for each API group, in the
+// order of the kinds.
+func groupRules(kinds []snapshot.Kind, subresource string, verbs ...string) (rules []rbacv1.PolicyRule) {
 	for _, k := range kinds {
 		info := k.Info()
-		if n := len(rules); n > 0 && rules[n-1].APIGroups[0] == info.Group {
-			rules[n-1].Resources = append(rules[n-1].Resources, info.Resource+"/status")
-			continue
+		i := slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool { return r.APIGroups[0] == info.Group })
+		if i < 0 {
+			i, rules = len(rules), append(rules, rule(info.Group, nil, verbs...))
 		}
-		rules = append(rules, rule(info.Group, []string{info.Resource + "/status"}, "patch"))
+		rules[i].Resources = append(rules[i].Resources, info.Resource+subresource)
 	}
 	return rules
 }

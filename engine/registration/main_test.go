@@ -38,6 +38,14 @@ func pair(t *testing.T) (management, remote *rest.Config) {
 	return management, remote
 }
 
+// single is an API server of the test's own.
+func single(t *testing.T) *rest.Config {
+	t.Helper()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
+	require.NoError(t, err)
+	return config
+}
+
 // inventory is the resource version of every object of a server, but for those
 // that a server keeps by itself.
 func inventory(t *testing.T, config *rest.Config) map[string]string {

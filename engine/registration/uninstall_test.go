@@ -21,7 +21,7 @@ import (
 func TestUninstall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ registerFirst, inhabited bool }{
-		"installed first": {}, "registered first": {registerFirst: true}, "with an object of a user": {inhabited: true},
+		"registered first": {registerFirst: true}, "installed first, and with an object of a user": {inhabited: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +123,7 @@ func TestUninstallKeepsTraffic(t *testing.T) {
 // TestUninstallOneOfTwo: the types and all policies stay for the other management plane.
 func TestUninstallOneOfTwo(t *testing.T) {
 	t.Parallel()
-	management, _ := pair(t)
+	management := single(t)
 	for _, namespace := range []string{"one", "two"} {
 		_, err := registration.Install(t.Context(), registration.InstallOptions{Config: management, Namespace: namespace, Image: "meshctl:1"})
 		require.NoError(t, err)
