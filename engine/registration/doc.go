@@ -52,8 +52,9 @@
 //
 // Uninstall:
 //
-//	uninstall.go   finding and removing all of a management plane
-//	disown.go      leaving on a cluster what its mesh uses
+//	uninstallplan.go  finding what there is of a management plane
+//	uninstall.go      removing it
+//	disown.go         leaving on a cluster what its mesh uses
 //
 // Release:
 //
