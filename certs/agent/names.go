@@ -27,7 +27,7 @@ const (
 	// SelfSignedName is where istiod keeps the root that it makes for itself.
 	SelfSignedName = "istio-ca-secret"
 	// KeyType and IssuedType are the types of the Secrets of a key, and of cacerts.
-	KeyType    corev1.SecretType = "certificates.mesh.gloo.solo.io/generated_private_key"
+	KeyType    corev1.SecretType = snapshot.KeySecretType
 	IssuedType corev1.SecretType = "certificates.mesh.gloo.solo.io/issued_certificate"
 
 	privateKey = "private-key"

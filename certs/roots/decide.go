@@ -96,7 +96,7 @@ func decide(f facts) decision {
 	}
 	slices.SortFunc(out.Roots, func(a, b *snapshot.Root) int { return strings.Compare(a.Fingerprint, b.Fingerprint) })
 	if signs == "" && out.Problem == "" {
-		out.Problem = "its root certificate is being made; wait a moment"
+		out.Problem = snapshot.RootPending
 	}
 	d.decision.roots = out
 	return d.decision

@@ -19,7 +19,7 @@ import (
 
 // SecretType is that of generated roots (behaviour.md, section 6.1), and of the certificates of
 // users' roots.
-const SecretType corev1.SecretType = "certificates.mesh.gloo.solo.io/generated_signing_cert"
+const SecretType corev1.SecretType = snapshot.RootSecretType
 
 // Annotations of the Secrets.
 const (

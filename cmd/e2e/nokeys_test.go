@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -123,6 +124,21 @@ func (w *environment) outputs() map[string]string {
 
 // allObjects are all objects of a cluster but Secrets, as JSON.
 func allObjects(t requireT, c *local.Cluster) string {
+	var text strings.Builder
+	listed := 0
+	eachObject(t, c, func(kind schema.GroupVersionResource) bool { return kind != core("secrets") }, func(_ schema.GroupVersionResource, o *unstructured.Unstructured) {
+		line, err := json.Marshal(o.Object)
+		require.NoError(t, err)
+		text.Write(line)
+		text.WriteByte('\n')
+		listed++
+	})
+	require.Greater(t, listed, 100, "all objects of %s", c.Name())
+	return text.String()
+}
+
+// eachObject yields the objects of a cluster of the kinds that are wanted.
+func eachObject(t requireT, c *local.Cluster, wanted func(schema.GroupVersionResource) bool, yield func(schema.GroupVersionResource, *unstructured.Unstructured)) {
 	config, err := c.Config()
 	require.NoError(t, err)
 	client, err := discovery.NewDiscoveryClientForConfig(config)
@@ -131,29 +147,25 @@ func allObjects(t requireT, c *local.Cluster) string {
 	require.NoError(t, err)
 	objects, err := c.Client()
 	require.NoError(t, err)
-	var text strings.Builder
-	listed := 0
 	for _, list := range kinds {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)
 		require.NoError(t, err)
 		for i := range list.APIResources {
 			resource := &list.APIResources[i]
-			if !strings.Contains(resource.Verbs.String(), "list") || group.Group == "" && resource.Name == "secrets" {
+			kind := group.WithResource(resource.Name)
+			if !strings.Contains(resource.Verbs.String(), "list") || !wanted(kind) {
 				continue
 			}
-			items, err := objects.List(t.Context(), group.WithResource(resource.Name), metav1.NamespaceAll)
+			items, err := objects.List(t.Context(), kind, metav1.NamespaceAll)
+			if apierrors.IsNotFound(err) {
+				continue // its type has just been deleted
+			}
 			require.NoError(t, err, resource.Name)
-			listed += len(items)
 			for j := range items {
-				line, err := json.Marshal(items[j].Object)
-				require.NoError(t, err)
-				text.Write(line)
-				text.WriteByte('\n')
+				yield(kind, &items[j])
 			}
 		}
 	}
-	require.Greater(t, listed, 100, "all objects of %s", c.Name())
-	return text.String()
 }
 
 // requireT is a test that ends.

@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
@@ -78,35 +76,10 @@ func TestUninstall(t *testing.T) {
 
 // namesOfAll are the objects of a cluster but for those that its controllers make anew all the time.
 func namesOfAll(t requireT, c *local.Cluster) (out []string) {
-	config, err := c.Config()
-	require.NoError(t, err)
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	require.NoError(t, err)
-	kinds, err := discovery.ServerPreferredResources(client)
-	require.NoError(t, err)
-	objects, err := c.Client()
-	require.NoError(t, err)
-	for _, list := range kinds {
-		group, err := schema.ParseGroupVersion(list.GroupVersion)
-		require.NoError(t, err)
-		for i := range list.APIResources {
-			resource := &list.APIResources[i]
-			switch resource.Name {
-			case "events", "pods", "replicasets", "endpointslices", "endpoints", "leases", "componentstatuses":
-				continue
-			}
-			if !strings.Contains(resource.Verbs.String(), "list") || strings.HasSuffix(group.Group, "apiregistration.k8s.io") {
-				continue
-			}
-			items, err := objects.List(t.Context(), group.WithResource(resource.Name), metav1.NamespaceAll)
-			if apierrors.IsNotFound(err) {
-				continue // its type has just been deleted
-			}
-			require.NoError(t, err, resource.Name)
-			for j := range items {
-				out = append(out, resource.Name+"."+group.Group+" "+items[j].GetNamespace()+"/"+items[j].GetName())
-			}
-		}
-	}
+	ofControllers := []string{"events", "pods", "replicasets", "endpointslices", "endpoints", "leases", "componentstatuses", "apiservices"}
+	eachObject(t, c, func(kind schema.GroupVersionResource) bool { return !slices.Contains(ofControllers, kind.Resource) },
+		func(kind schema.GroupVersionResource, o *unstructured.Unstructured) {
+			out = append(out, kind.GroupResource().String()+" "+o.GetNamespace()+"/"+o.GetName())
+		})
 	return out
 }

@@ -337,7 +337,7 @@ func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 func (c *cluster) finish(i *item, s step, first bool) {
 	c.mu.Lock()
 	defer c.unlock()
-	delete(c.unread, i.id) // it was read, or will be when the cluster answers
+	delete(c.unread, i.id) // it was read, if that was possible
 	switch s.verb {
 	case fail:
 		c.setFailure(i, s, s.code, s.message)

@@ -17,9 +17,6 @@ import (
 
 // This file leaves on a cluster what its mesh uses, as if somebody had written it by hand.
 
-// privateKeySecretType is that of the Secrets in which agents keep keys.
-const privateKeySecretType = "certificates.mesh.gloo.solo.io/generated_private_key"
-
 // disown removes the labels of meshctl from what was written for the mesh of the cluster. Requests to the
 // agent are not part of that.
 func (d *deregistration) disown(ctx context.Context) error {
@@ -88,7 +85,7 @@ func (d *deregistration) removeAgentState(ctx context.Context) error {
 	for _, name := range names {
 		remove(certificateRequests, name)
 	}
-	list, err := d.remote.clientset.CoreV1().Secrets(d.RemoteNamespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + privateKeySecretType})
+	list, err := d.remote.clientset.CoreV1().Secrets(d.RemoteNamespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + snapshot.KeySecretType})
 	if err != nil {
 		return fmt.Errorf("%s: listing Secrets of namespace %s: %w", d.remote.label, d.RemoteNamespace, err)
 	}

@@ -49,27 +49,27 @@ const mostLosses = 10
 // loseNothing returns a *LossError if one of the types has no version in which objects are stored,
 // or no field that an object has: the API server drops unknown fields at the next write.
 func (s *server) loseNothing(ctx context.Context, types []*object) error {
+	all, err := crds.All()
+	if err != nil {
+		return fmt.Errorf("the custom resource types of this binary: %w", err)
+	}
 	var losses []string
-	for _, o := range types {
-		found, err := s.get(ctx, crdResource, "", o.name)
+	for _, wanted := range all {
+		if !slices.ContainsFunc(types, func(o *object) bool { return o.name == wanted.Name }) {
+			continue
+		}
+		found, err := s.get(ctx, crdResource, "", wanted.Name)
 		if err != nil {
 			return err
 		}
 		if found == nil {
 			continue
 		}
-		var stored, wanted apiextensionsv1.CustomResourceDefinition
+		var stored apiextensionsv1.CustomResourceDefinition
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, &stored); err != nil {
-			return fmt.Errorf("CustomResourceDefinition %s: decoding: %w", o.name, err)
+			return fmt.Errorf("CustomResourceDefinition %s: decoding: %w", wanted.Name, err)
 		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.want)
-		if err != nil {
-			return fmt.Errorf("CustomResourceDefinition %s: encoding: %w", o.name, err)
-		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &wanted); err != nil {
-			return fmt.Errorf("CustomResourceDefinition %s: decoding: %w", o.name, err)
-		}
-		more, err := s.losses(ctx, &stored, &wanted)
+		more, err := s.losses(ctx, &stored, wanted)
 		if err != nil {
 			return err
 		}

@@ -192,7 +192,7 @@ func (u *Uninstallation) removeAll(ctx context.Context, s *server, types []*obje
 func (u *Uninstallation) removeState(ctx context.Context) error {
 	ns := u.options.Namespace
 	var failed []error
-	list, err := u.server.clientset.CoreV1().Secrets(ns).List(ctx, metav1.ListOptions{FieldSelector: "type=" + rootSecretType})
+	list, err := u.server.clientset.CoreV1().Secrets(ns).List(ctx, metav1.ListOptions{FieldSelector: "type=" + snapshot.RootSecretType})
 	if err != nil {
 		return fmt.Errorf("%s: listing Secrets of namespace %s: %w", u.server.label, ns, err)
 	}
@@ -208,9 +208,6 @@ func (u *Uninstallation) removeState(ctx context.Context) error {
 	remove(leases, cluster.LeaseName)
 	return errors.Join(failed...)
 }
-
-// rootSecretType is that of the roots that serve has made for VirtualMeshes.
-const rootSecretType = "certificates.mesh.gloo.solo.io/generated_signing_cert"
 
 func (u *Uninstallation) removeObjects(ctx context.Context) error {
 	for _, o := range u.objects() {

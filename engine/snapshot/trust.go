@@ -24,6 +24,17 @@ const (
 // AgentLease is the Lease that the agent of a managed cluster holds, in its namespace.
 const AgentLease = "meshctl-agent"
 
+// Types of Secrets (behaviour.md, section 6.1).
+const (
+	// RootSecretType is that of roots made for VirtualMeshes, and of the certificates of users' roots.
+	RootSecretType = "certificates.mesh.gloo.solo.io/generated_signing_cert"
+	// KeySecretType is that of the private keys of meshes, which agents make.
+	KeySecretType = "certificates.mesh.gloo.solo.io/generated_private_key"
+)
+
+// RootPending is the Problem of a VirtualMesh whose root is being made.
+const RootPending = "its root certificate is being made; wait a moment"
+
 // GatewaySecret is the Secret, in a mesh's namespace, from which its east-west gateways load
 // the certificate that they present to those of other meshes, and the roots that they trust.
 const GatewaySecret = "meshctl-gateways"

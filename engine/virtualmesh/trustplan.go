@@ -1,6 +1,7 @@
 package virtualmesh
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,24 +64,19 @@ func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *
 // never trust a root of which members have CAs, and the other way round. The store learns
 // later than the engine that the VirtualMesh asks for another model.
 func rootsFor(vm *networkingv1.VirtualMesh, all *snapshot.VirtualMeshRoots) (roots *snapshot.VirtualMeshRoots, unused []string) {
-	fits := func(r *snapshot.Root) bool { return r.Gateways == isLimited(vm) }
-	if all == nil || !slices.ContainsFunc(all.Roots, func(r *snapshot.Root) bool { return !fits(r) }) {
-		return all, nil
+	if all == nil {
+		return nil, nil
 	}
-	roots = &snapshot.VirtualMeshRoots{VirtualMesh: all.VirtualMesh, Problem: all.Problem}
+	roots = &snapshot.VirtualMeshRoots{VirtualMesh: all.VirtualMesh, Signs: all.Signs, Problem: all.Problem}
 	for _, root := range all.Roots {
-		switch {
-		case !fits(root):
-			unused = append(unused, root.Fingerprint)
-		case root.Fingerprint == all.Signs:
-			roots.Signs = all.Signs
-			fallthrough
-		default:
+		if root.Gateways == isLimited(vm) {
 			roots.Roots = append(roots.Roots, root)
+		} else {
+			unused = append(unused, root.Fingerprint)
 		}
 	}
-	if roots.Signs == "" && roots.Problem == "" {
-		roots.Problem = "its root certificate is being made; wait a moment"
+	if slices.Contains(unused, roots.Signs) {
+		roots.Signs, roots.Problem = "", cmp.Or(roots.Problem, snapshot.RootPending)
 	}
 	return roots, unused
 }
