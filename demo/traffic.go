@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proxies"
 )
@@ -44,8 +45,8 @@ type Answer struct {
 // Send sends requests as a workload of the demo in opts.Dir, and passes what became
 // of them to report: at the end, also if ctx ends before, or each call.EveryMs
 // milliseconds. The name is that of the Workload object, or the beginning of one.
-func Send(ctx context.Context, opts Options, workload string, call proxies.Call, report func(Traffic)) error {
-	plane, err := Plane(opts)
+func Send(ctx context.Context, opts Options, workload string, call app.Call, report func(Traffic)) error {
+	plane, err := openPlane(opts)
 	if err != nil {
 		return err
 	}
@@ -58,11 +59,11 @@ func Send(ctx context.Context, opts Options, workload string, call proxies.Call,
 		return err
 	}
 	if call.EveryMs != 0 {
-		return plane.Send(ctx, from, call, func(all []proxies.Outcome) { report(summarize(all)) })
+		return plane.Send(ctx, from, call, func(all []app.Outcome) { report(summarize(all)) })
 	}
 	call.EveryMs = partialMs
-	var all []proxies.Outcome
-	if err := plane.Send(ctx, from, call, func(more []proxies.Outcome) { all = merge(all, more) }); err != nil {
+	var all []app.Outcome
+	if err := plane.Send(ctx, from, call, func(more []app.Outcome) { all = merge(all, more) }); err != nil {
 		return err
 	}
 	report(summarize(all))
@@ -74,9 +75,9 @@ func Send(ctx context.Context, opts Options, workload string, call proxies.Call,
 const partialMs = 200
 
 // merge adds outcomes to those with the same end.
-func merge(all, more []proxies.Outcome) []proxies.Outcome {
+func merge(all, more []app.Outcome) []app.Outcome {
 	for _, o := range more {
-		same := func(a proxies.Outcome) bool {
+		same := func(a app.Outcome) bool {
 			return a.Identity == o.Identity && a.Status == o.Status && a.Error == o.Error
 		}
 		if i := slices.IndexFunc(all, same); i >= 0 {
@@ -93,7 +94,7 @@ const senderTimeout = 20 * time.Second
 
 // waitSender chooses the pod of a workload that sends requests. One that starts, as
 // after a repair, needs a moment.
-func waitSender(ctx context.Context, plane *proxies.Plane, pods []proxies.Pod) (from proxies.Pod, err error) {
+func waitSender(ctx context.Context, plane dataPlane, pods []proxies.Pod) (from proxies.Pod, err error) {
 	timed, cancel := context.WithTimeout(ctx, senderTimeout)
 	defer cancel()
 	if from, err = sender(pods); err == nil || pods[0].Fault.Killed {
@@ -127,7 +128,7 @@ func sender(pods []proxies.Pod) (proxies.Pod, error) {
 // Break gives a workload of the demo a fault; an empty one repairs it. Without a
 // name, all workloads get it.
 func Break(ctx context.Context, opts Options, workload string, fault proxies.Fault) (names []string, err error) {
-	plane, err := Plane(opts)
+	plane, err := openPlane(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func Break(ctx context.Context, opts Options, workload string, fault proxies.Fau
 	if err != nil {
 		return nil, err
 	}
-	done := map[proxies.Identity]bool{}
+	done := map[app.Identity]bool{}
 	for _, p := range pods {
 		owner := p.Identity
 		owner.Pod = ""
@@ -151,24 +152,40 @@ func Break(ctx context.Context, opts Options, workload string, fault proxies.Fau
 	return names, nil
 }
 
-// Plane opens the data plane of the running demo in opts.Dir.
+// Plane opens the data plane of the running demo in opts.Dir, whose clusters are local.
 func Plane(opts Options) (*proxies.Plane, error) {
-	opts, err := opts.complete()
+	_, s, err := running(opts)
 	if err != nil {
 		return nil, err
 	}
-	s, err := existing(opts)
-	switch {
-	case err != nil:
+	return localPlane(s)
+}
+
+// openPlane opens the data plane of the running demo in opts.Dir.
+func openPlane(opts Options) (dataPlane, error) {
+	opts, s, err := running(opts)
+	if err != nil {
 		return nil, err
-	case s.Phase != Running:
-		return nil, fmt.Errorf("demo: the demo in %s is %s: %w", opts.Dir, s.Phase, ErrNotRunning)
-	case s.Proxies.PID == 0:
-		return nil, fmt.Errorf("demo: %w: %s; `meshctl demo down` and `meshctl demo up --proxies=on` start it with them", ErrNoProxies, s.NoProxies)
-	case !s.Proxies.Alive():
-		return nil, fmt.Errorf("demo: its proxies have exited; restart them with `meshctl demo up`; the last lines of %s:\n%s", s.Proxies.Log, s.Proxies.Tail(8))
 	}
-	return proxies.Open(s.Proxies), nil
+	opts.Runtime = s.Runtime
+	runtime, err := newRuntime(opts, nil)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.plane(s)
+}
+
+// running returns the options and the state of a demo that is running.
+func running(opts Options) (Options, state, error) {
+	opts, err := opts.complete()
+	if err != nil {
+		return opts, state{}, err
+	}
+	s, err := existing(opts)
+	if err == nil && s.Phase != Running {
+		err = fmt.Errorf("demo: the demo in %s is %s: %w", opts.Dir, s.Phase, ErrNotRunning)
+	}
+	return opts, s, err
 }
 
 // objectName is the name of the Workload object that discovery makes for the owner
@@ -179,7 +196,7 @@ func objectName(p proxies.Pod) string {
 
 // find returns the pods of the one workload with a name, or whose name begins with
 // it; without a name, all pods with an application.
-func find(ctx context.Context, plane *proxies.Plane, workload string) ([]proxies.Pod, error) {
+func find(ctx context.Context, plane dataPlane, workload string) ([]proxies.Pod, error) {
 	pods, err := plane.Pods(ctx)
 	if err != nil {
 		return nil, err
@@ -219,7 +236,7 @@ func find(ctx context.Context, plane *proxies.Plane, workload string) ([]proxies
 }
 
 // summarize counts outcomes, the most frequent first.
-func summarize(outcomes []proxies.Outcome) Traffic {
+func summarize(outcomes []app.Outcome) Traffic {
 	t := Traffic{Answers: []Answer{}}
 	for _, o := range outcomes {
 		slices.Sort(o.Micros)
@@ -254,12 +271,15 @@ func (u *up) sendRequests(ctx context.Context) error {
 		u.opts.Progress.Note("none: %s", u.state.NoProxies)
 		return nil
 	}
-	plane := proxies.Open(u.state.Proxies)
+	plane, err := u.runtime.plane(u.state)
+	if err != nil {
+		return err
+	}
 	timed, cancel := context.WithTimeout(ctx, enforceTimeout)
 	defer cancel()
 	// Istio has the objects now; its proxies have them when a request gets what
 	// the policies say.
-	err := kube.Until(timed, "waiting for the proxies", func(ctx context.Context) error {
+	err = kube.Until(timed, "waiting for the proxies", func(ctx context.Context) error {
 		shifted, err := sample(ctx, plane, "productpage-v1", "http://reviews:9080/reviews/1", 20)
 		if err != nil {
 			return err
@@ -296,13 +316,13 @@ func (u *up) sendRequests(ctx context.Context) error {
 }
 
 // sample sends requests and returns what became of them.
-func sample(ctx context.Context, plane *proxies.Plane, from, url string, count int) (Traffic, error) {
+func sample(ctx context.Context, plane dataPlane, from, url string, count int) (Traffic, error) {
 	pods, err := find(ctx, plane, from)
 	if err != nil {
 		return Traffic{}, err
 	}
 	var t Traffic
-	err = plane.Send(ctx, pods[0], proxies.Call{URL: url, Count: count, Parallel: min(count, 10), TimeoutMs: int(10 * time.Second / time.Millisecond)}, func(all []proxies.Outcome) { t = summarize(all) })
+	err = plane.Send(ctx, pods[0], app.Call{URL: url, Count: count, Parallel: min(count, 10), TimeoutMs: int(10 * time.Second / time.Millisecond)}, func(all []app.Outcome) { t = summarize(all) })
 	return t, err
 }
 

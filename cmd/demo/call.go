@@ -17,7 +17,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo"
-	"github.com/meshctl/meshctl/demo/proxies"
+	"github.com/meshctl/meshctl/demo/app"
 )
 
 // callOptions of `demo call`.
@@ -86,25 +86,25 @@ func callRun(ctx context.Context, opts *Options) error {
 }
 
 // requests checks the flags.
-func (c *callOptions) requests(target string) (proxies.Call, error) {
+func (c *callOptions) requests(target string) (app.Call, error) {
 	if c.count < 1 || c.callers < 1 || c.rate < 0 || c.timeout <= 0 {
-		return proxies.Call{}, cmdutil.FlagErrorf("--requests, --callers and --timeout must be positive, --rate must not be negative")
+		return app.Call{}, cmdutil.FlagErrorf("--requests, --callers and --timeout must be positive, --rate must not be negative")
 	}
 	if !validURL(target) {
-		return proxies.Call{}, cmdutil.FlagErrorf("URL %q: want http://HOST:PORT/PATH, grpc://HOST:PORT or tcp://HOST:PORT", target)
+		return app.Call{}, cmdutil.FlagErrorf("URL %q: want http://HOST:PORT/PATH, grpc://HOST:PORT or tcp://HOST:PORT", target)
 	}
 	if _, err := http.NewRequest(c.method, "http://host", nil); err != nil {
-		return proxies.Call{}, cmdutil.FlagErrorf("--method %q is not an HTTP method", c.method)
+		return app.Call{}, cmdutil.FlagErrorf("--method %q is not an HTTP method", c.method)
 	}
 	headers := http.Header{}
 	for _, h := range c.headers {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok || strings.TrimSpace(name) == "" {
-			return proxies.Call{}, cmdutil.FlagErrorf("--header %q: want 'NAME: VALUE'", h)
+			return app.Call{}, cmdutil.FlagErrorf("--header %q: want 'NAME: VALUE'", h)
 		}
 		headers.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
-	call := proxies.Call{
+	call := app.Call{
 		URL: target, Method: c.method, Headers: headers, Count: c.count, Parallel: min(c.callers, c.count),
 		Rate: c.rate, TimeoutMs: int(c.timeout.Milliseconds()),
 	}
@@ -125,7 +125,7 @@ func validURL(text string) bool {
 }
 
 // watchRun prints the shares of each interval until ctx ends.
-func watchRun(ctx context.Context, opts *Options, call proxies.Call) error {
+func watchRun(ctx context.Context, opts *Options, call app.Call) error {
 	var writeErr error
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

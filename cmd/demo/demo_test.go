@@ -12,7 +12,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo"
-	"github.com/meshctl/meshctl/demo/proxies"
+	"github.com/meshctl/meshctl/demo/app"
 )
 
 func TestNewCmd(t *testing.T) {
@@ -90,7 +90,7 @@ func TestCallFlags(t *testing.T) {
 	valid := callOptions{count: 10, callers: 20, timeout: time.Second, method: "POST", headers: []string{"End-User: jason", "A:b:c"}}
 	call, err := valid.requests("http://reviews:9080")
 	require.NoError(t, err)
-	assert.Equal(t, proxies.Call{
+	assert.Equal(t, app.Call{
 		URL: "http://reviews:9080", Method: "POST", Count: 10, Parallel: 10, TimeoutMs: 1000,
 		Headers: http.Header{"End-User": {"jason"}, "A": {"b:c"}},
 	}, call)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -21,6 +22,14 @@ import (
 const controlSocket = "control.sock"
 
 func listenUnix(path string) (net.Listener, error) { return net.Listen("unix", path) }
+
+// identity says which pod it is.
+type identity struct {
+	Cluster   string `json:"cluster"`
+	Namespace string `json:"namespace"`
+	Workload  string `json:"workload"`
+	Pod       string `json:"pod"`
+}
 
 // podReport is a pod in the answer to GET /pods.
 type podReport struct {
@@ -106,6 +115,23 @@ func (n *node) report() []podReport {
 	return reports
 }
 
+// answerJSON writes a value as JSON.
+func answerJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(value); err != nil {
+		// The status is already sent.
+		log.Printf("answering: %v", err)
+	}
+}
+
+// faultSettings is what an application takes at PUT /faults.
+type faultSettings struct {
+	// Status is answered instead of 200; 0 means none.
+	Status int `json:"status,omitempty"`
+	// DelayMs delays each answer, in milliseconds.
+	DelayMs int `json:"delayMs,omitempty"`
+}
+
 // fault is what is wrong with a workload because the user asked for it.
 type fault struct {
 	faultSettings
@@ -150,7 +176,7 @@ func (b *breaks) set(r faultRequest) {
 func (n *node) setFault(w http.ResponseWriter, r *http.Request) {
 	var request faultRequest
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
-		badRequest(w, err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	found := false

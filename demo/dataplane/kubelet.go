@@ -28,6 +28,9 @@ type configuration struct {
 	// configuration.
 	Envoy     string `json:"envoy"`
 	Bootstrap string `json:"bootstrap"`
+	// Application is the path of meshctl, whose role `demo app` is the application in
+	// the pods.
+	Application string `json:"application"`
 	// TokenSeconds is the time between two tokens of a pod; 0 means an hour.
 	TokenSeconds int             `json:"tokenSeconds"`
 	Clusters     []clusterConfig `json:"clusters"`

@@ -26,7 +26,6 @@ func roles() map[string]func(args []string) int {
 		"check":   check,
 		"kubelet": kubelet,
 		"agent":   agent,
-		"app":     app,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -31,6 +32,17 @@ const (
 	readyProbeTimeout = 3 * time.Second
 	failuresAllowed   = 3
 )
+
+// An application that was asked to end serves until no request has arrived for a
+// while, at most drainLimit. drainTime is that of a proxy.
+const (
+	drainTime  = time.Second
+	drainLimit = 10 * time.Second
+)
+
+// appSocket is where the application is controlled, in its working directory: only
+// the kubelet reaches it.
+const appSocket = "app.sock"
 
 // pod is a pod that runs: a network namespace, an application unless it is a
 // gateway, and a proxy.
@@ -170,8 +182,14 @@ func (p *pod) appCommand(spec *corev1.Pod) func() *exec.Cmd {
 	http, tcp := appPorts(spec)
 	return func() *exec.Cmd {
 		_ = os.Remove(filepath.Join(p.folder, appSocket)) // of an earlier process
-		command := exec.Command("/proc/self/exe", "app", "--cluster", p.Cluster, "--namespace", p.Namespace,
-			"--workload", p.Workload, "--pod", p.Pod, "--http", http, "--tcp", tcp)
+		command := exec.Command(p.node.Application, "demo", "app", "--cluster", p.Cluster, "--namespace", p.Namespace,
+			"--workload", p.Workload, "--pod", p.Pod,
+			"--control", appSocket, "--mark", strconv.Itoa(appMark), "--dns", strconv.Itoa(dnsPort))
+		for flag, ports := range map[string]string{"--http": http, "--tcp": tcp} {
+			if ports != "" {
+				command.Args = append(command.Args, flag, ports)
+			}
+		}
 		command.Env = []string{"GOMAXPROCS=1"}
 		return command
 	}

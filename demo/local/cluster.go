@@ -95,6 +95,9 @@ func (c *Cluster) Istiod() string { return c.address("istiod-grpcs") }
 // Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.state.Name }
 
+// Context returns the name of its context in kubeconfigs.
+func (c *Cluster) Context() string { return c.Name() }
+
 // Kubeconfig returns the path of the administrator's kubeconfig file.
 func (c *Cluster) Kubeconfig() string { return c.path("kubeconfig") }
 

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -64,7 +63,7 @@ func (c *Cluster) startIstio(ctx context.Context, client *kube.Client, objects [
 	if err := c.waitIstiod(ctx); err != nil {
 		return err
 	}
-	return c.waitWebhooks(ctx, client)
+	return client.WaitWebhooks(ctx)
 }
 
 func (c *Cluster) renderIstio(ctx context.Context, opts IstioOptions) ([]*unstructured.Unstructured, error) {
@@ -135,56 +134,6 @@ func (c *Cluster) assignAddresses(ctx context.Context, client *kube.Client, obje
 		}}); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// waitWebhooks waits until istiod has set its CA and the failure policy Fail in
-// its webhook configurations.
-func (c *Cluster) waitWebhooks(ctx context.Context, client *kube.Client) error {
-	what := fmt.Sprintf("cluster %s: waiting for istiod's webhooks", c.Name())
-	return kube.Until(ctx, what, func(ctx context.Context) error {
-		for _, kind := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
-			configs, err := client.List(ctx, kube.Webhooks(kind), "")
-			if err != nil {
-				return err
-			}
-			if len(configs) == 0 {
-				return fmt.Errorf("no %s", kind)
-			}
-			for _, config := range configs {
-				if err := webhooksReady(&config); err != nil {
-					return fmt.Errorf("%s: %w", config.GetName(), err)
-				}
-			}
-		}
-		return nil
-	})
-}
-
-func webhooksReady(config *unstructured.Unstructured) error {
-	webhooks, _, err := unstructured.NestedSlice(config.Object, "webhooks")
-	if err != nil {
-		return err
-	}
-	for _, webhook := range webhooks {
-		if err := webhookReady(webhook); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func webhookReady(webhook any) error {
-	config, ok := webhook.(map[string]any)
-	if !ok {
-		return errors.New("a webhook is not an object")
-	}
-	if ca, _, _ := unstructured.NestedString(config, "clientConfig", "caBundle"); ca == "" {
-		return errors.New("it does not have a CA yet")
-	}
-	if config["failurePolicy"] != "Fail" {
-		return errors.New("its failurePolicy is not Fail yet")
 	}
 	return nil
 }

@@ -12,19 +12,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-)
 
-// Identity says which pod it is.
-type Identity struct {
-	Cluster   string `json:"cluster"`
-	Namespace string `json:"namespace"`
-	Workload  string `json:"workload"`
-	Pod       string `json:"pod"`
-}
+	"github.com/meshctl/meshctl/demo/app"
+)
 
 // Pod is a pod that runs.
 type Pod struct {
-	Identity
+	app.Identity
 	UID     string `json:"uid"`
 	IP      string `json:"ip"`
 	Gateway bool   `json:"gateway,omitempty"`
@@ -67,9 +61,9 @@ func (p *Plane) Ready(ctx context.Context) error {
 
 // Break gives all pods of a workload a fault, also those that start later; an empty
 // fault repairs it.
-func (p *Plane) Break(ctx context.Context, workload Identity, fault Fault) error {
+func (p *Plane) Break(ctx context.Context, workload app.Identity, fault Fault) error {
 	return p.do(ctx, http.MethodPut, "faults", struct {
-		Identity
+		app.Identity
 		Fault Fault `json:"fault"`
 	}{workload, fault}, nil)
 }

@@ -26,9 +26,10 @@ type Cluster struct {
 
 // configuration is the file that the process reads.
 type configuration struct {
-	Envoy     string    `json:"envoy"`
-	Bootstrap string    `json:"bootstrap"`
-	Clusters  []Cluster `json:"clusters"`
+	Envoy       string    `json:"envoy"`
+	Bootstrap   string    `json:"bootstrap"`
+	Application string    `json:"application"`
+	Clusters    []Cluster `json:"clusters"`
 }
 
 // Files in the folder of a Plane.
@@ -48,13 +49,14 @@ type Plane struct {
 }
 
 // Start starts a data plane with its files in a folder. Pods get their proxies from
-// then on; Kubernetes reports them as ready when they are. Guard ends the process if
+// then on; Kubernetes reports them as ready when they are. meshctl is the path of the
+// binary whose role is their application. Guard ends the process if
 // the caller dies.
-func Start(ctx context.Context, guard *proc.Guard, dir string, binaries Binaries, clusters []Cluster) (*Plane, error) {
+func Start(ctx context.Context, guard *proc.Guard, dir string, binaries Binaries, meshctl string, clusters []Cluster) (*Plane, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("proxies: %w", err)
 	}
-	data, err := json.MarshalIndent(configuration{binaries.Envoy, binaries.bootstrap(), clusters}, "", "  ")
+	data, err := json.MarshalIndent(configuration{binaries.Envoy, binaries.bootstrap(), meshctl, clusters}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("proxies: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
@@ -49,7 +50,7 @@ func access(t *testing.T, e *environment) {
 				if to.cluster == "cluster-1" && to.name == "reviews" {
 					continue // its requests are shifted; shares looks at them
 				}
-				all, err := e.send(t.Context(), from, proxies.Call{URL: "http://" + to.host(from.Cluster), Count: 10, Parallel: 2})
+				all, err := e.send(t.Context(), from, app.Call{URL: "http://" + to.host(from.Cluster), Count: 10, Parallel: 2})
 				if err != nil {
 					return err
 				}
@@ -92,9 +93,9 @@ spec:
 		s := target{e, from, "http://" + to.host("cluster-1")}
 		waittest.NoError(t, "restricted access", func() error {
 			return errors.Join(
-				s.want(t.Context(), 200, proxies.Call{URL: "/open/1", Method: "GET"}),
-				s.want(t.Context(), 403, proxies.Call{URL: "/open/1", Method: "POST"}),
-				s.want(t.Context(), 403, proxies.Call{URL: "/closed", Method: "GET"}),
+				s.want(t.Context(), 200, app.Call{URL: "/open/1", Method: "GET"}),
+				s.want(t.Context(), 403, app.Call{URL: "/open/1", Method: "POST"}),
+				s.want(t.Context(), 403, app.Call{URL: "/closed", Method: "GET"}),
 			)
 		})
 	}
@@ -104,11 +105,11 @@ spec:
 			if from.Workload == "reviews-v1" {
 				status = 200 // by the policy for reviews
 			}
-			require.NoError(t, target{e, from, "http://" + to.host("cluster-2")}.want(t.Context(), status, proxies.Call{URL: "/open/1", Method: "GET"}))
+			require.NoError(t, target{e, from, "http://" + to.host("cluster-2")}.want(t.Context(), status, app.Call{URL: "/open/1", Method: "GET"}))
 		}
 	}
 	e.apply(t, strings.Replace(policy, "[bookinfo]", "[elsewhere]", 1))
 	waittest.NoError(t, "callers in another namespace have access", func() error {
-		return target{e, from, "http://ratings:9080"}.want(t.Context(), 403, proxies.Call{URL: "/open/1"})
+		return target{e, from, "http://ratings:9080"}.want(t.Context(), 403, app.Call{URL: "/open/1"})
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/meshctl/meshctl/demo/proxies"
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
@@ -17,13 +17,13 @@ func dependencies(t *testing.T, e *environment) {
 		return func() error {
 			// Requests for reviews are shifted to the other cluster, which the proxy
 			// needs to know, too.
-			shifted, err := e.send(t.Context(), from, proxies.Call{URL: reviews, Count: 20})
+			shifted, err := e.send(t.Context(), from, app.Call{URL: reviews, Count: 20})
 			if err == nil && (shifted[remoteV3] == 0 || len(shifted.failed()) > 0) {
 				err = fmt.Errorf("reviews: %v", shifted)
 			}
-			err = errors.Join(err, e.allAre(t.Context(), from, proxies.Call{URL: "http://ratings.bookinfo.svc.cluster-2.global:9080", Count: 5}, "cluster-2 ratings-v1"))
+			err = errors.Join(err, e.allAre(t.Context(), from, app.Call{URL: "http://ratings.bookinfo.svc.cluster-2.global:9080", Count: 5}, "cluster-2 ratings-v1"))
 			for url, outcome := range map[string]string{"http://details:9080": "cluster-1 details-v1", "http://ratings:9080": "cluster-1 ratings-v1"} {
-				call := proxies.Call{URL: url, Count: 5}
+				call := app.Call{URL: url, Count: 5}
 				if limited {
 					err = errors.Join(err, e.noneAnswered(t.Context(), from, call))
 				} else {

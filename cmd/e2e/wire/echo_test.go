@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
@@ -88,8 +89,8 @@ func protocols(t *testing.T, e *environment) {
 		for _, url := range []string{"grpc://" + host + ":9090", "tcp://" + host + ":9000"} {
 			waittest.NoError(t, url, func() error {
 				return errors.Join(
-					e.allAre(t.Context(), allowed, proxies.Call{URL: url, Count: 20}, cluster+" echo-v1"),
-					e.noneAnswered(t.Context(), refused, proxies.Call{URL: url, Count: 10}),
+					e.allAre(t.Context(), allowed, app.Call{URL: url, Count: 20}, cluster+" echo-v1"),
+					e.noneAnswered(t.Context(), refused, app.Call{URL: url, Count: 10}),
 				)
 			})
 		}
@@ -123,8 +124,8 @@ spec:
 	for cluster, host := range echoHosts() {
 		waittest.NoError(t, "one port of "+host, func() error {
 			return errors.Join(
-				e.allAre(t.Context(), from, proxies.Call{URL: "grpc://" + host + ":9090", Count: 10}, cluster+" echo-v1"),
-				e.noneAnswered(t.Context(), from, proxies.Call{URL: "tcp://" + host + ":9000", Count: 10}),
+				e.allAre(t.Context(), from, app.Call{URL: "grpc://" + host + ":9090", Count: 10}, cluster+" echo-v1"),
+				e.noneAnswered(t.Context(), from, app.Call{URL: "tcp://" + host + ":9000", Count: 10}),
 			)
 		})
 	}
@@ -145,24 +146,24 @@ spec:
 	const url = "grpc://echo:9090"
 	for spec, check := range map[string]func() error{
 		"{retries: {attempts: 2}}": func() error {
-			return e.allAre(t.Context(), from, proxies.Call{URL: url, Count: 1, Headers: fails(503, 2)}, "cluster-1 echo-v1")
+			return e.allAre(t.Context(), from, app.Call{URL: url, Count: 1, Headers: fails(503, 2)}, "cluster-1 echo-v1")
 		},
 		"{requestTimeout: 300ms}": func() error {
-			x, err := e.one(t.Context(), from, proxies.Call{URL: url, Headers: header("X-App-Delay", "3s")})
+			x, err := e.one(t.Context(), from, app.Call{URL: url, Headers: header("X-App-Delay", "3s")})
 			if err == nil && x.status == 0 {
 				err = fmt.Errorf("it is answered after %s", x.took)
 			}
 			return err
 		},
 		"{faultInjection: {abort: {httpStatus: 503}}}": func() error {
-			x, err := e.one(t.Context(), from, proxies.Call{URL: url})
+			x, err := e.one(t.Context(), from, app.Call{URL: url})
 			if err == nil && x.status != grpcUnavailable {
 				err = fmt.Errorf("status %d %s, want %d", x.status, x.error, grpcUnavailable)
 			}
 			return err
 		},
 		"{trafficShift: {destinations: [{kubeService: {name: echo, namespace: bookinfo, clusterName: cluster-2, port: 9090}, weight: 30}, {kubeService: {name: echo, namespace: bookinfo, clusterName: cluster-1, port: 9090}, weight: 70}]}}": func() error {
-			all, err := e.send(t.Context(), from, proxies.Call{URL: url, Count: 800})
+			all, err := e.send(t.Context(), from, app.Call{URL: url, Count: 800})
 			if err != nil {
 				return err
 			}
@@ -181,7 +182,7 @@ spec:
 const grpcUnavailable = 14
 
 // allAre returns an error unless all requests have one outcome.
-func (e *environment) allAre(ctx context.Context, from proxies.Pod, call proxies.Call, outcome string) error {
+func (e *environment) allAre(ctx context.Context, from proxies.Pod, call app.Call, outcome string) error {
 	all, err := e.send(ctx, from, call)
 	if err == nil && (all[outcome] != call.Count || all.total() != call.Count) {
 		err = fmt.Errorf("%s from %s: %v, want %d %s", call.URL, from.Workload, all, call.Count, outcome)
@@ -190,7 +191,7 @@ func (e *environment) allAre(ctx context.Context, from proxies.Pod, call proxies
 }
 
 // noneAnswered returns an error if an application answers a request.
-func (e *environment) noneAnswered(ctx context.Context, from proxies.Pod, call proxies.Call) error {
+func (e *environment) noneAnswered(ctx context.Context, from proxies.Pod, call app.Call) error {
 	all, err := e.send(ctx, from, call)
 	if failed := len(all.failed()); err == nil && (failed == 0 || failed != len(all)) {
 		err = fmt.Errorf("%s from %s: %v, want no answer", call.URL, from.Workload, all)

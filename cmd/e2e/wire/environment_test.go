@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/demo"
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/proxies"
@@ -161,13 +162,13 @@ func (e *environment) remove(t testing.TB, documents string) {
 // answer of an application that reports no error, else the status and who answered.
 type counts map[string]int
 
-func (c counts) add(outcomes []proxies.Outcome) {
+func (c counts) add(outcomes []app.Outcome) {
 	for _, o := range outcomes {
 		c[name(o)] += len(o.Micros)
 	}
 }
 
-func name(o proxies.Outcome) string {
+func name(o app.Outcome) string {
 	who := strings.TrimSpace(o.Cluster + " " + o.Workload)
 	switch {
 	case who != "" && (o.Status == 200 || o.Status == 0): // 0 is success of gRPC and TCP
@@ -194,7 +195,7 @@ func (c counts) failed() counts {
 }
 
 // send sends requests and counts what became of them.
-func (e *environment) send(ctx context.Context, from proxies.Pod, call proxies.Call) (counts, error) {
+func (e *environment) send(ctx context.Context, from proxies.Pod, call app.Call) (counts, error) {
 	if call.Parallel == 0 {
 		call.Parallel = min(call.Count, 10)
 	}
@@ -224,18 +225,18 @@ type failure struct {
 // under starts requests at a rate, until stop.
 func (e *environment) under(t testing.TB, from proxies.Pod, url string, rate int) *load {
 	t.Helper()
-	return e.load(t, from, proxies.Call{URL: url, Rate: rate, Parallel: 20})
+	return e.load(t, from, app.Call{URL: url, Rate: rate, Parallel: 20})
 }
 
 // load starts requests, until stop.
-func (e *environment) load(t testing.TB, from proxies.Pod, call proxies.Call) *load {
+func (e *environment) load(t testing.TB, from proxies.Pod, call app.Call) *load {
 	t.Helper()
 	call.TimeoutMs, call.EveryMs = 5000, 20
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &load{all: counts{}}
 	done := make(chan error, 1)
 	go func() {
-		done <- e.plane.Send(ctx, from, call, func(outcomes []proxies.Outcome) {
+		done <- e.plane.Send(ctx, from, call, func(outcomes []app.Outcome) {
 			now := counts{}
 			now.add(outcomes)
 			l.mu.Lock()
@@ -275,7 +276,7 @@ func (l *load) watch(see func(name string)) {
 func (e *environment) staysHome(t testing.TB, from proxies.Pod) {
 	t.Helper()
 	waittest.Until(t, "no request goes to cluster-2", func() bool {
-		all, err := e.send(t.Context(), from, proxies.Call{URL: reviews, Count: 20})
+		all, err := e.send(t.Context(), from, app.Call{URL: reviews, Count: 20})
 		require.NoError(t, err)
 		return all[remoteV3] == 0
 	})
@@ -332,9 +333,9 @@ type exchange struct {
 }
 
 // one sends one request.
-func (e *environment) one(ctx context.Context, from proxies.Pod, call proxies.Call) (x exchange, err error) {
+func (e *environment) one(ctx context.Context, from proxies.Pod, call app.Call) (x exchange, err error) {
 	call.Count, call.Parallel, call.TimeoutMs = 1, 1, 10_000
-	err = e.plane.Send(ctx, from, call, func(all []proxies.Outcome) {
+	err = e.plane.Send(ctx, from, call, func(all []app.Outcome) {
 		for _, o := range all {
 			x.status, x.headers, x.error = o.Status, o.Headers, o.Error
 			x.took = time.Duration(o.Micros[0]) * time.Microsecond

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
@@ -108,7 +109,7 @@ func (e *environment) roam(t *testing.T, cluster, workload, url string, rate int
 	var running sync.WaitGroup
 	running.Go(func() {
 		// As long as a pod has to end, which is the time for which it still sends.
-		call := proxies.Call{URL: url, Rate: rate, Parallel: 10, Count: rate / 2, TimeoutMs: 5000}
+		call := app.Call{URL: url, Rate: rate, Parallel: 10, Count: rate / 2, TimeoutMs: 5000}
 		for ctx.Err() == nil {
 			if err := r.turn(ctx, cluster, workload, call); err != nil && ctx.Err() == nil {
 				t.Errorf("%s: %v", r.what, err)
@@ -125,7 +126,7 @@ func (e *environment) roam(t *testing.T, cluster, workload, url string, rate int
 }
 
 // turn sends some requests from one pod.
-func (r *roaming) turn(ctx context.Context, cluster, workload string, call proxies.Call) error {
+func (r *roaming) turn(ctx context.Context, cluster, workload string, call app.Call) error {
 	pod, err := r.running(ctx, cluster, workload)
 	if err != nil {
 		return err
@@ -200,11 +201,11 @@ func apart(t *testing.T, e *environment) {
 			if from.Workload != "reviews-v1" {
 				continue
 			}
-			if err := e.allAre(t.Context(), from, proxies.Call{URL: "http://ratings:9080", Count: 5}, from.Cluster+" ratings-v1"); err != nil {
+			if err := e.allAre(t.Context(), from, app.Call{URL: "http://ratings:9080", Count: 5}, from.Cluster+" ratings-v1"); err != nil {
 				return err
 			}
 		}
-		all, err := e.send(t.Context(), e.pod(t, "cluster-1", "productpage-v1"), proxies.Call{URL: "http://" + ratingsElsewhere + ":9080", Count: 10})
+		all, err := e.send(t.Context(), e.pod(t, "cluster-1", "productpage-v1"), app.Call{URL: "http://" + ratingsElsewhere + ":9080", Count: 10})
 		if n := countIf(all, func(name string) bool { return strings.Contains(name, "remote connection failure") }); err == nil && n != 10 {
 			err = fmt.Errorf("between clusters: %v", all)
 		}

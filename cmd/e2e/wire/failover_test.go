@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
@@ -72,7 +73,7 @@ func failover(t *testing.T, e *environment, name, protocol string, port int, out
 	url := fmt.Sprintf("%s://%s.global:%d", protocol, name, port)
 	only := func(cluster string) func() error {
 		return func() error {
-			all, err := e.send(t.Context(), from, proxies.Call{URL: url, Count: 20})
+			all, err := e.send(t.Context(), from, app.Call{URL: url, Count: 20})
 			for outcome := range all {
 				if !strings.HasPrefix(outcome, cluster+" ") {
 					return fmt.Errorf("%v, want only %s", all, cluster)
@@ -84,7 +85,7 @@ func failover(t *testing.T, e *environment, name, protocol string, port int, out
 	waittest.NoError(t, url+" is answered in the caller's cluster", only("cluster-1"))
 	workloads := e.workloads(t, "cluster-1", name)
 	for _, o := range outages {
-		l := e.load(t, from, proxies.Call{URL: url, Rate: failoverRate, Parallel: failoverParallel})
+		l := e.load(t, from, app.Call{URL: url, Rate: failoverRate, Parallel: failoverParallel})
 		begin := time.Now()
 		e.breakAll(t, workloads, o.fault)
 		waittest.NoError(t, o.name, only("cluster-2"))
@@ -101,22 +102,22 @@ func failover(t *testing.T, e *environment, name, protocol string, port int, out
 }
 
 // breakAll gives workloads a fault.
-func (e *environment) breakAll(t *testing.T, workloads []proxies.Identity, fault proxies.Fault) {
+func (e *environment) breakAll(t *testing.T, workloads []app.Identity, fault proxies.Fault) {
 	t.Helper()
 	for _, w := range workloads {
 		require.NoError(t, e.plane.Break(t.Context(), w, fault))
 	}
 }
 
-// workloads are those of an app that have pods in a cluster.
-func (e *environment) workloads(t *testing.T, cluster, app string) []proxies.Identity {
+// workloads are those of a service that have pods in a cluster.
+func (e *environment) workloads(t *testing.T, cluster, service string) []app.Identity {
 	t.Helper()
 	pods, err := e.plane.Pods(t.Context())
 	require.NoError(t, err)
-	var all []proxies.Identity
+	var all []app.Identity
 	for _, p := range pods {
-		if p.Cluster == cluster && strings.HasPrefix(p.Workload, app+"-") {
-			all = append(all, proxies.Identity{Cluster: cluster, Namespace: p.Namespace, Workload: p.Workload})
+		if p.Cluster == cluster && strings.HasPrefix(p.Workload, service+"-") {
+			all = append(all, app.Identity{Cluster: cluster, Namespace: p.Namespace, Workload: p.Workload})
 		}
 	}
 	require.NotEmpty(t, all)

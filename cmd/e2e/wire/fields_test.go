@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
@@ -32,13 +33,13 @@ type target struct {
 	url  string
 }
 
-func (s target) get(ctx context.Context, call proxies.Call) (exchange, error) {
+func (s target) get(ctx context.Context, call app.Call) (exchange, error) {
 	call.URL = s.url + call.URL
 	return s.one(ctx, s.from, call)
 }
 
 // want sends a request and checks the status of its answer.
-func (s target) want(ctx context.Context, status int, call proxies.Call) error {
+func (s target) want(ctx context.Context, status int, call app.Call) error {
 	x, err := s.get(ctx, call)
 	if err == nil && x.status != status {
 		err = fmt.Errorf("%s %s %v: status %d, want %d: %s", call.Method, call.URL, call.Headers, x.status, status, x.error)
@@ -50,20 +51,20 @@ func fields() []field {
 	return []field{
 		{"requestTimeout", `policy: {requestTimeout: 300ms}`, func(ctx context.Context, s target) error {
 			return errors.Join(
-				s.want(ctx, 504, proxies.Call{Headers: header("X-App-Delay", "3s")}),
-				s.want(ctx, 200, proxies.Call{}),
+				s.want(ctx, 504, app.Call{Headers: header("X-App-Delay", "3s")}),
+				s.want(ctx, 200, app.Call{}),
 			)
 		}},
 		{"retries", `policy: {retries: {attempts: 2, perTryTimeout: 400ms}}`, retries},
 		{"faultInjection.abort", `policy: {faultInjection: {abort: {httpStatus: 418}, percentage: 25}}`, func(ctx context.Context, s target) error {
-			all, err := s.send(ctx, s.from, proxies.Call{URL: s.url, Count: 800})
+			all, err := s.send(ctx, s.from, app.Call{URL: s.url, Count: 800})
 			if err != nil {
 				return err
 			}
 			return withinFourSigma(countOf(all, "418"), 800, 0.25)
 		}},
 		{"faultInjection.fixedDelay", `policy: {faultInjection: {fixedDelay: 300ms}}`, func(ctx context.Context, s target) error {
-			x, err := s.get(ctx, proxies.Call{})
+			x, err := s.get(ctx, app.Call{})
 			if err == nil && (x.took < 300*time.Millisecond || x.status != 200) {
 				err = fmt.Errorf("status %d after %s", x.status, x.took)
 			}
@@ -71,11 +72,11 @@ func fields() []field {
 		}},
 		{"headerManipulation", `policy: {headerManipulation: {appendRequestHeaders: {x-added: one}, removeRequestHeaders: [x-secret], appendResponseHeaders: {x-answer: two}, removeResponseHeaders: [content-type]}}`, headers},
 		{"corsPolicy", `policy: {corsPolicy: {allowOrigins: [{exact: http://shop.example}], allowMethods: [POST], maxAge: 1h}}`, func(ctx context.Context, s target) error {
-			x, err := s.get(ctx, proxies.Call{Method: "OPTIONS", Headers: header("Origin", "http://shop.example", "Access-Control-Request-Method", "POST")})
+			x, err := s.get(ctx, app.Call{Method: "OPTIONS", Headers: header("Origin", "http://shop.example", "Access-Control-Request-Method", "POST")})
 			if err != nil {
 				return err
 			}
-			other, err := s.get(ctx, proxies.Call{Method: "OPTIONS", Headers: header("Origin", "http://other.example", "Access-Control-Request-Method", "POST")})
+			other, err := s.get(ctx, app.Call{Method: "OPTIONS", Headers: header("Origin", "http://other.example", "Access-Control-Request-Method", "POST")})
 			if err != nil {
 				return err
 			}
@@ -88,13 +89,13 @@ func fields() []field {
 		{"mirror", `policy: {mirror: {kubeService: {name: ratings, namespace: bookinfo, clusterName: cluster-1}, percentage: 100}}`, mirror},
 		{"csrf", `policy: {csrf: {filterEnabled: true, additionalOrigins: [{exact: friend.example}]}}`, func(ctx context.Context, s target) error {
 			return errors.Join(
-				s.want(ctx, 403, proxies.Call{Method: "POST", Headers: header("Origin", "http://evil.example")}),
-				s.want(ctx, 200, proxies.Call{Method: "POST", Headers: header("Origin", "http://friend.example")}),
-				s.want(ctx, 200, proxies.Call{Headers: header("Origin", "http://evil.example")}),
+				s.want(ctx, 403, app.Call{Method: "POST", Headers: header("Origin", "http://evil.example")}),
+				s.want(ctx, 200, app.Call{Method: "POST", Headers: header("Origin", "http://friend.example")}),
+				s.want(ctx, 200, app.Call{Headers: header("Origin", "http://evil.example")}),
 			)
 		}},
 		{"rateLimit", `policy: {rateLimit: {basic: {anonymousLimits: {unit: HOUR, requestsPerUnit: 5}}}}`, func(ctx context.Context, s target) error {
-			all, err := s.send(ctx, s.from, proxies.Call{URL: s.url, Count: 20})
+			all, err := s.send(ctx, s.from, app.Call{URL: s.url, Count: 20})
 			if err != nil {
 				return err
 			}
@@ -106,13 +107,13 @@ func fields() []field {
 		{"mtls.istio.tlsMode", `policy: {mtls: {istio: {tlsMode: DISABLE}}}`, func(ctx context.Context, s target) error {
 			if strings.HasSuffix(s.url, ".global:9080") {
 				// Gateways pass nothing but mutual TLS, so callers keep using it.
-				return s.want(ctx, 200, proxies.Call{})
+				return s.want(ctx, 200, app.Call{})
 			}
 			if problems := s.problems(); !strings.Contains(problems, "("+string(snapshot.CallersUnidentified)+")") {
 				return errors.New(problems)
 			}
 			// In plain text the caller has no identity that an AccessPolicy could allow.
-			return s.want(ctx, 403, proxies.Call{})
+			return s.want(ctx, 403, app.Call{})
 		}},
 		{"httpRequestMatchers", `httpRequestMatchers:
   - uri: {prefix: /teapot}
@@ -122,11 +123,11 @@ func fields() []field {
   policy: {faultInjection: {abort: {httpStatus: 418}}}`, func(ctx context.Context, s target) error {
 			user := header("X-User", "jason")
 			return errors.Join(
-				s.want(ctx, 418, proxies.Call{URL: "/teapot/1?debug=1", Method: "PUT", Headers: user}),
-				s.want(ctx, 200, proxies.Call{URL: "/pot?debug=1", Method: "PUT", Headers: user}),
-				s.want(ctx, 200, proxies.Call{URL: "/teapot/1?debug=1", Method: "POST", Headers: user}),
-				s.want(ctx, 200, proxies.Call{URL: "/teapot/1?debug=1", Method: "PUT", Headers: header("X-User", "42")}),
-				s.want(ctx, 200, proxies.Call{URL: "/teapot/1?debug=2", Method: "PUT", Headers: user}),
+				s.want(ctx, 418, app.Call{URL: "/teapot/1?debug=1", Method: "PUT", Headers: user}),
+				s.want(ctx, 200, app.Call{URL: "/pot?debug=1", Method: "PUT", Headers: user}),
+				s.want(ctx, 200, app.Call{URL: "/teapot/1?debug=1", Method: "POST", Headers: user}),
+				s.want(ctx, 200, app.Call{URL: "/teapot/1?debug=1", Method: "PUT", Headers: header("X-User", "42")}),
+				s.want(ctx, 200, app.Call{URL: "/teapot/1?debug=2", Method: "PUT", Headers: user}),
 			)
 		}},
 	}
@@ -153,19 +154,19 @@ func retries(ctx context.Context, s target) error {
 		for i := 0; i < len(request.headers); i += 2 {
 			h.Set(request.headers[i], request.headers[i+1])
 		}
-		if err := s.want(ctx, request.want, proxies.Call{Method: request.method, Headers: h}); err != nil {
+		if err := s.want(ctx, request.want, app.Call{Method: request.method, Headers: h}); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	x, err := s.get(ctx, proxies.Call{Headers: fails(503, 2)})
+	x, err := s.get(ctx, app.Call{Headers: fails(503, 2)})
 	if err == nil && x.echo.Attempt != 3 {
 		err = fmt.Errorf("the third try succeeds, but there were %d", x.echo.Attempt)
 	}
-	return errors.Join(err, s.want(ctx, 503, proxies.Call{Headers: fails(503, 3)}))
+	return errors.Join(err, s.want(ctx, 503, app.Call{Headers: fails(503, 3)}))
 }
 
 func headers(ctx context.Context, s target) error {
-	x, err := s.get(ctx, proxies.Call{Headers: header("X-Secret", "hidden", "X-Kept", "yes")})
+	x, err := s.get(ctx, app.Call{Headers: header("X-Secret", "hidden", "X-Kept", "yes")})
 	if err != nil {
 		return err
 	}
@@ -202,7 +203,7 @@ func mirror(ctx context.Context, s target) error {
 	if err != nil {
 		return err
 	}
-	if err := s.want(ctx, 200, proxies.Call{}); err != nil {
+	if err := s.want(ctx, 200, app.Call{}); err != nil {
 		return err
 	}
 	timed, cancel := context.WithTimeout(ctx, 2*time.Second)

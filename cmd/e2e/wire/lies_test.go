@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/meshctl/meshctl/demo"
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
-	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
@@ -59,7 +59,7 @@ spec:
 			"anyone", kube.Security("authorizationpolicies"), "ratings",
 			`[{"op": "remove", "path": "/spec/rules/0/from"}]`,
 			func(ctx context.Context) error {
-				return target{e, details, "http://ratings:9080"}.want(ctx, 403, proxies.Call{})
+				return target{e, details, "http://ratings:9080"}.want(ctx, 403, app.Call{})
 			},
 			`status 200, want 403`,
 		},

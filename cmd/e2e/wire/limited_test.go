@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
@@ -47,8 +48,8 @@ func limited(t *testing.T, e *environment) {
 		for _, url := range []string{"grpc://" + host + ":9090", "tcp://" + host + ":9000"} {
 			waittest.NoError(t, url, func() error {
 				return errors.Join(
-					e.allAre(t.Context(), allowed, proxies.Call{URL: url, Count: 20}, "cluster-2 echo-v1"),
-					e.noneAnswered(t.Context(), refused, proxies.Call{URL: url, Count: 10}),
+					e.allAre(t.Context(), allowed, app.Call{URL: url, Count: 20}, "cluster-2 echo-v1"),
+					e.noneAnswered(t.Context(), refused, app.Call{URL: url, Count: 10}),
 				)
 			})
 		}
@@ -87,7 +88,7 @@ func (e *environment) betweenClusters(t *testing.T) error {
 				continue
 			}
 			allowed := from.Workload == "productpage-v1" || strings.HasPrefix(from.Workload, "reviews-") && to.name == "ratings"
-			all, err := e.send(t.Context(), from, proxies.Call{URL: "http://" + to.host(from.Cluster), Count: 10, Parallel: 2})
+			all, err := e.send(t.Context(), from, app.Call{URL: "http://" + to.host(from.Cluster), Count: 10, Parallel: 2})
 			if err != nil {
 				return err
 			}
@@ -124,8 +125,8 @@ func restrictedAlike(t *testing.T, e *environment) {
 		to := target{e, e.pod(t, "cluster-1", c.workload), "http://" + ratingsElsewhere + ":9080"}
 		waittest.NoError(t, c.workload, func() error {
 			return errors.Join(
-				to.want(t.Context(), c.open, proxies.Call{URL: "/open/1"}),
-				to.want(t.Context(), c.closed, proxies.Call{URL: "/closed"}),
+				to.want(t.Context(), c.open, app.Call{URL: "/open/1"}),
+				to.want(t.Context(), c.closed, app.Call{URL: "/closed"}),
 			)
 		})
 	}
@@ -146,7 +147,7 @@ func gatewayRoot(t *testing.T, e *environment) {
 	t.Helper()
 	before, _ := e.trust(t)
 	require.NotEmpty(t, before)
-	from, call := e.pod(t, "cluster-1", "productpage-v1"), proxies.Call{URL: "http://" + ratingsElsewhere + ":9080", Count: 50}
+	from, call := e.pod(t, "cluster-1", "productpage-v1"), app.Call{URL: "http://" + ratingsElsewhere + ":9080", Count: 50}
 	var there []proxies.Pod
 	waittest.NoError(t, "all is as before the other cases", func() (err error) {
 		if there, err = e.plane.Pods(t.Context()); err == nil && len(there) != 13 {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
@@ -28,22 +29,22 @@ spec:
   - kubeServiceMatcher: {labels: {app: reviews}}
   policy: {outlierDetection: {consecutiveErrors: %d, interval: 1s, baseEjectionTime: 5s, maxEjectionPercent: 100}}
 `, errorsAllowed))
-	own := proxies.Identity{Cluster: "cluster-1", Namespace: "bookinfo", Workload: "reviews-v2"}
+	own := app.Identity{Cluster: "cluster-1", Namespace: "bookinfo", Workload: "reviews-v2"}
 	require.NoError(t, e.plane.Break(t.Context(), own, proxies.Fault{Status: 503}))
 	waittest.NoError(t, "the pod that fails is excluded", func() error {
-		return e.allAre(t.Context(), from, proxies.Call{URL: reviews, Count: 20}, localV1)
+		return e.allAre(t.Context(), from, app.Call{URL: reviews, Count: 20}, localV1)
 	})
 	require.NoError(t, e.plane.Break(t.Context(), own, proxies.Fault{}))
 	waittest.Until(t, "the pod is used again", func() bool {
-		all, err := e.send(t.Context(), from, proxies.Call{URL: reviews, Count: 20})
+		all, err := e.send(t.Context(), from, app.Call{URL: reviews, Count: 20})
 		require.NoError(t, err)
 		return all[localV2] > 0 && len(all.failed()) == 0
 	})
 
-	far := proxies.Identity{Cluster: "cluster-2", Namespace: "bookinfo", Workload: "reviews-v3"}
+	far := app.Identity{Cluster: "cluster-2", Namespace: "bookinfo", Workload: "reviews-v3"}
 	require.NoError(t, e.plane.Break(t.Context(), far, proxies.Fault{Status: 503}))
 	// Each request has a connection of its own, which the gateway passes to any pod.
-	all, err := e.send(t.Context(), from, proxies.Call{URL: "http://reviews.bookinfo.svc.cluster-2.global:9080", Count: 600, Parallel: 20})
+	all, err := e.send(t.Context(), from, app.Call{URL: "http://reviews.bookinfo.svc.cluster-2.global:9080", Count: 600, Parallel: 20})
 	require.NoError(t, err)
 	require.NoError(t, e.plane.Break(t.Context(), far, proxies.Fault{}))
 	t.Logf("with one of three pods broken behind a gateway: %v", all)

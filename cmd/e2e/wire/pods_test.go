@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/meshctl/meshctl/demo"
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/files"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
@@ -202,7 +203,7 @@ func emptied(t *testing.T, e *environment) {
 	require.NoError(t, err)
 	assert.Equal(t, address, after.IP)
 	waittest.NoError(t, "the new pod gets its tenth of the requests for reviews", func() error {
-		all, err := e.send(t.Context(), e.pod(t, "cluster-1", "productpage-v1"), proxies.Call{URL: reviews, Count: 100})
+		all, err := e.send(t.Context(), e.pod(t, "cluster-1", "productpage-v1"), app.Call{URL: reviews, Count: 100})
 		if err == nil && (len(all.failed()) > 0 || all[localV2] == 0) {
 			err = fmt.Errorf("%v", all)
 		}
@@ -219,14 +220,14 @@ func broken(t *testing.T, e *environment) {
 	s := target{e, e.pod(t, "cluster-1", "productpage-v1"), "http://ratings:9080"}
 	const ratings = "ratings-v1-bookinfo-cluster-1"
 	sending := func() error {
-		return demo.Send(ctx, e.options, ratings, proxies.Call{URL: "http://details:9080", Count: 1}, func(demo.Traffic) {})
+		return demo.Send(ctx, e.options, ratings, app.Call{URL: "http://details:9080", Count: 1}, func(demo.Traffic) {})
 	}
 	for _, fault := range []proxies.Fault{{Unready: true}, {Killed: true}} {
 		names, err := demo.Break(ctx, e.options, ratings, fault)
 		require.NoError(t, err)
 		require.Len(t, names, 1)
 		waittest.NoError(t, fmt.Sprintf("%+v", fault), func() error {
-			x, err := s.get(ctx, proxies.Call{})
+			x, err := s.get(ctx, app.Call{})
 			if err == nil && (x.status != 503 || x.error != "no healthy upstream") {
 				err = fmt.Errorf("status %d %s, but it should not be an endpoint", x.status, x.error)
 			}
@@ -238,7 +239,7 @@ func broken(t *testing.T, e *environment) {
 		_, err = demo.Break(ctx, e.options, ratings, proxies.Fault{})
 		require.NoError(t, err)
 		require.NoError(t, sending(), "it waits until the pod is ready")
-		waittest.NoError(t, "repaired", func() error { return s.want(ctx, 200, proxies.Call{}) })
+		waittest.NoError(t, "repaired", func() error { return s.want(ctx, 200, app.Call{}) })
 	}
 	pod := w.become(t, 1)[0]
 	first := programs(t, e.folder(pod))["app"]
@@ -250,7 +251,7 @@ func broken(t *testing.T, e *environment) {
 		again := programs(t, e.folder(pod))["app"]
 		return again != 0 && again != first
 	})
-	waittest.NoError(t, "after a crash", func() error { return s.want(ctx, 200, proxies.Call{}) })
+	waittest.NoError(t, "after a crash", func() error { return s.want(ctx, 200, app.Call{}) })
 }
 
 // sendingFrom sends requests as a pod, and returns how that ends.
@@ -258,7 +259,7 @@ func (e *environment) sendingFrom(t *testing.T, pod proxies.Pod) <-chan error {
 	t.Helper()
 	ended, reported := make(chan error, 1), make(chan bool, 1)
 	go func() {
-		ended <- e.plane.Send(t.Context(), pod, proxies.Call{URL: "http://details:9080", Rate: 20, EveryMs: 20}, func([]proxies.Outcome) {
+		ended <- e.plane.Send(t.Context(), pod, app.Call{URL: "http://details:9080", Rate: 20, EveryMs: 20}, func([]app.Outcome) {
 			select {
 			case reported <- true:
 			default:
@@ -316,13 +317,13 @@ func killed(t *testing.T, e *environment) {
 	// Istio may need a moment more to tell them of each other.
 	from := e.pod(t, "cluster-1", "productpage-v1")
 	waittest.NoError(t, "requests pass", func() error {
-		all, err := e.send(ctx, from, proxies.Call{URL: reviews, Count: 40})
+		all, err := e.send(ctx, from, app.Call{URL: reviews, Count: 40})
 		if err == nil && len(all.failed()) > 0 {
 			err = fmt.Errorf("%v", all)
 		}
 		return err
 	})
-	sent, err := e.send(ctx, from, proxies.Call{URL: reviews, Count: 200})
+	sent, err := e.send(ctx, from, app.Call{URL: reviews, Count: 200})
 	require.NoError(t, err)
 	assert.Empty(t, sent.failed())
 	e.renewed(t)
@@ -365,7 +366,7 @@ func (e *environment) renewed(t *testing.T) {
 		if again := programs(t, e.folder(pod))["agent"]; again == 0 || again == agent {
 			return fmt.Errorf("agent %d", again)
 		}
-		return s.want(t.Context(), 200, proxies.Call{})
+		return s.want(t.Context(), 200, app.Call{})
 	})
 }
 

@@ -16,7 +16,7 @@ type running struct {
 	folder string
 	// network and pids are its namespaces, see namespaces(7).
 	network, pids string
-	// role is the first argument of the data plane's program.
+	// role is the first argument of the data plane's program, or the command of meshctl's demo.
 	role string
 }
 
@@ -44,7 +44,11 @@ func working(t *testing.T, folder string) (list []running) {
 		p.network, _ = os.Readlink(filepath.Join(dir, "ns/net"))
 		p.pids, _ = os.Readlink(filepath.Join(dir, "ns/pid"))
 		if line, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil {
-			if arguments := strings.Split(string(line), "\x00"); len(arguments) > 1 {
+			arguments := strings.Split(string(line), "\x00")
+			if len(arguments) > 2 && arguments[1] == "demo" {
+				arguments = arguments[1:]
+			}
+			if len(arguments) > 1 {
 				p.role = arguments[1]
 			}
 		}

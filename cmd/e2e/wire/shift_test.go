@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proxies"
 )
@@ -37,7 +38,7 @@ func (e *environment) shares(ctx context.Context, from proxies.Pod) error {
 // share.
 func (e *environment) divided(ctx context.Context, from proxies.Pod, shares map[string]float64) error {
 	const count = 2000
-	all, err := e.send(ctx, from, proxies.Call{URL: reviews, Count: count, Parallel: 20})
+	all, err := e.send(ctx, from, app.Call{URL: reviews, Count: count, Parallel: 20})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/proxies"
@@ -44,7 +45,7 @@ func noPods(t *testing.T, e *environment, from proxies.Pod) {
 			t.Cleanup(func() { e.scale(t, "cluster-2", w, 1) })
 		}
 		waittest.NoError(t, "the target's share fails", func() error {
-			all, err := e.send(t.Context(), from, proxies.Call{URL: reviews, Count: count})
+			all, err := e.send(t.Context(), from, app.Call{URL: reviews, Count: count})
 			if err != nil {
 				return err
 			}
@@ -60,7 +61,7 @@ func noPods(t *testing.T, e *environment, from proxies.Pod) {
 	e.apply(t, strings.Replace(shift(75, 15, 10), "kubeService: {name: reviews, namespace: bookinfo, clusterName: cluster-2, subset: {version: v3}}", "virtualDestination: {name: reviews, namespace: gloo-mesh}", 1))
 	t.Cleanup(func() { e.apply(t, shift(75, 15, 10)) })
 	waittest.NoError(t, "no request fails with a VirtualDestination", func() error {
-		all, err := e.send(t.Context(), from, proxies.Call{URL: reviews, Count: count})
+		all, err := e.send(t.Context(), from, app.Call{URL: reviews, Count: count})
 		if err == nil && len(all.failed()) > 0 {
 			err = fmt.Errorf("%v", all)
 		}
@@ -80,7 +81,7 @@ func frozen(t *testing.T, e *environment, from proxies.Pod) {
 	for _, share := range []int{25, 75} {
 		e.apply(t, shift(share, 60, 40))
 		waittest.NoError(t, fmt.Sprintf("a share of %d", share), func() error {
-			all, err := e.send(t.Context(), from, proxies.Call{URL: reviews, Count: 400})
+			all, err := e.send(t.Context(), from, app.Call{URL: reviews, Count: 400})
 			if err != nil {
 				return err
 			}
@@ -110,7 +111,7 @@ func noService(t *testing.T, e *environment, from proxies.Pod) {
 	back := func() { require.NoError(t, client.Apply(context.WithoutCancel(t.Context()), service)) }
 	t.Cleanup(back)
 	waittest.NoError(t, "the others get its share", func() error {
-		all, err := e.send(t.Context(), from, proxies.Call{URL: reviews, Count: 2000})
+		all, err := e.send(t.Context(), from, app.Call{URL: reviews, Count: 2000})
 		if err != nil {
 			return err
 		}

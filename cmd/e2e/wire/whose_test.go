@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
-	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
@@ -37,7 +37,7 @@ func foreign(t *testing.T, e *environment) {
 	t.Helper()
 	from := e.pod(t, "cluster-1", "productpage-v1")
 	const right, wrong = "cluster-2 ratings-v1", "cluster-2 reviews-v1"
-	call := proxies.Call{URL: "http://" + ratingsElsewhere + ":9080", Count: 20}
+	call := app.Call{URL: "http://" + ratingsElsewhere + ":9080", Count: 20}
 	waittest.NoError(t, "the service answers", func() error { return e.allAre(t.Context(), from, call, right) })
 	written := e.named(t, ratingsElsewhere)
 	e.pause(t)

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -25,15 +24,15 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// callRequest says which requests an application sends.
-type callRequest struct {
+// Call says which requests a workload sends.
+type Call struct {
 	// URL has the scheme http, grpc or tcp. The path of a gRPC URL is the method.
 	URL    string `json:"url"`
 	Method string `json:"method,omitempty"`
 	// Headers are sent with each request; Host sets the authority.
 	Headers http.Header `json:"headers,omitempty"`
 	Body    string      `json:"body,omitempty"`
-	// Count is the number of requests; 0 means until the caller goes away.
+	// Count is the number of requests; 0 means until the context ends.
 	Count int `json:"count,omitempty"`
 	// Parallel is the number of callers, each with connections of its own.
 	Parallel int `json:"parallel,omitempty"`
@@ -48,29 +47,29 @@ type callRequest struct {
 	Fresh bool `json:"fresh,omitempty"`
 }
 
-// callReport is a line of the answer: the requests that ended since the last one.
-type callReport struct {
-	Groups []*callGroup `json:"groups"`
-}
-
-// callGroup are the requests with the same outcome.
-type callGroup struct {
-	identity
-	// Status is that of HTTP, or the code of gRPC, 0 for an answer over TCP and
-	// for a request without an answer.
+// Outcome are the requests with the same end.
+type Outcome struct {
+	// Identity is the pod that answered; empty if a proxy did, or nobody.
+	Identity
+	// Status is the HTTP status or gRPC code; 0 for TCP and without an answer.
 	Status int `json:"status"`
-	// Error says why there is no answer of the application.
+	// Error is why the application did not answer.
 	Error string `json:"error,omitempty"`
 	// Micros are the latencies, in microseconds.
 	Micros []int64 `json:"micros"`
-	// Headers and Body are those of the first answer.
+	// Headers and Body are those of one of the answers.
 	Headers http.Header `json:"headers,omitempty"`
 	Body    string      `json:"body,omitempty"`
 }
 
+// Report are the requests that ended since the last one: a line of JSON.
+type Report struct {
+	Groups []Outcome `json:"groups"`
+}
+
 // outcome is one answer.
 type outcome struct {
-	identity identity
+	identity Identity
 	status   int
 	err      string
 	headers  http.Header
@@ -79,26 +78,53 @@ type outcome struct {
 
 // groupKey distinguishes outcomes.
 type groupKey struct {
-	identity identity
+	identity Identity
 	status   int
 	err      string
 }
 
 // call sends requests as the application, and reports the outcomes as lines of
 // JSON.
-func call(w http.ResponseWriter, r *http.Request) {
-	var request callRequest
+func (a *application) call(w http.ResponseWriter, r *http.Request) {
+	var request Call
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		badRequest(w, err)
 		return
 	}
-	connect, err := request.sender()
+	send, err := newCaller(request, a.Dial)
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
-	c := &caller{request: request, connect: connect, groups: map[groupKey]*callGroup{}}
-	ctx, cancel := context.WithCancel(r.Context())
+	_ = send.reports(r.Context(), func(report Report) error { // the caller may be gone
+		if err := json.NewEncoder(w).Encode(report); err != nil {
+			return err
+		}
+		return http.NewResponseController(w).Flush()
+	})
+}
+
+// Send sends requests until they are done or ctx ends, and passes the outcomes of each
+// interval to report. An error of report ends it.
+func Send(ctx context.Context, call Call, dial Dial, report func(Report) error) error {
+	c, err := newCaller(call, dial)
+	if err != nil {
+		return err
+	}
+	return c.reports(ctx, report)
+}
+
+func newCaller(request Call, dial Dial) (*caller, error) {
+	connect, err := sending{request, dial}.sender()
+	if err != nil {
+		return nil, err
+	}
+	return &caller{request: request, connect: connect, groups: map[groupKey]*Outcome{}}, nil
+}
+
+// reports sends the requests and reports their outcomes.
+func (c *caller) reports(ctx context.Context, report func(Report) error) error {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
@@ -106,32 +132,31 @@ func call(w http.ResponseWriter, r *http.Request) {
 		c.run(ctx)
 	}()
 	every := make(<-chan time.Time)
-	if request.EveryMs > 0 {
-		tick := time.NewTicker(time.Duration(request.EveryMs) * time.Millisecond)
+	if c.request.EveryMs > 0 {
+		tick := time.NewTicker(time.Duration(c.request.EveryMs) * time.Millisecond)
 		defer tick.Stop()
 		every = tick.C
 	}
 	for {
 		select {
 		case <-every:
-			if err := c.report(w); err != nil {
-				return
+			if err := report(c.report()); err != nil {
+				return err
 			}
 		case <-done:
-			_ = c.report(w) // the caller may be gone
-			return
+			return report(c.report())
 		}
 	}
 }
 
 // caller sends the requests of one call.
 type caller struct {
-	request callRequest
+	request Call
 	connect func() sender
 	sent    atomic.Int64
 
 	mu     sync.Mutex
-	groups map[groupKey]*callGroup
+	groups map[groupKey]*Outcome
 }
 
 // sender sends requests over connections of its own.
@@ -187,30 +212,33 @@ func (c *caller) one(ctx context.Context, sender sender) {
 	key := groupKey{o.identity, o.status, o.err}
 	group := c.groups[key]
 	if group == nil {
-		group = &callGroup{identity: o.identity, Status: o.status, Error: o.err, Headers: o.headers, Body: o.body}
+		group = &Outcome{Identity: o.identity, Status: o.status, Error: o.err, Headers: o.headers, Body: o.body}
 		c.groups[key] = group
 	}
 	group.Micros = append(group.Micros, taken.Microseconds())
 }
 
-// report writes a line with the outcomes since the last one.
-func (c *caller) report(w http.ResponseWriter) error {
+// report returns the outcomes since the last one.
+func (c *caller) report() Report {
 	c.mu.Lock()
 	groups := c.groups
-	c.groups = map[groupKey]*callGroup{}
+	c.groups = map[groupKey]*Outcome{}
 	c.mu.Unlock()
-	report := callReport{Groups: []*callGroup{}}
+	report := Report{Groups: []Outcome{}}
 	for _, g := range groups {
-		report.Groups = append(report.Groups, g)
+		report.Groups = append(report.Groups, *g)
 	}
-	if err := json.NewEncoder(w).Encode(report); err != nil {
-		return err
-	}
-	return http.NewResponseController(w).Flush()
+	return report
+}
+
+// sending is a call, and how it connects.
+type sending struct {
+	Call
+	dial Dial
 }
 
 // sender returns what makes a sender for each of the parallel callers.
-func (r callRequest) sender() (func() sender, error) {
+func (r sending) sender() (func() sender, error) {
 	target, err := url.Parse(r.URL)
 	if err != nil {
 		return nil, err
@@ -228,9 +256,9 @@ func (r callRequest) sender() (func() sender, error) {
 }
 
 // http sends requests over HTTP/1.1.
-func (r callRequest) http() sender {
+func (r sending) http() sender {
 	client := &http.Client{
-		Transport:     &http.Transport{DialContext: dialer().DialContext, DisableCompression: true, DisableKeepAlives: r.Fresh},
+		Transport:     &http.Transport{DialContext: r.dial.dialer().DialContext, DisableCompression: true, DisableKeepAlives: r.Fresh},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	send := func(ctx context.Context) outcome {
@@ -262,11 +290,11 @@ func (r callRequest) http() sender {
 }
 
 // grpc calls the method in the path of the URL.
-func (r callRequest) grpc(target *url.URL) sender {
+func (r sending) grpc(target *url.URL) sender {
 	// passthrough: the dialer resolves the name.
 	connection, err := grpc.NewClient("passthrough:///"+target.Host, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return dialer().DialContext(ctx, "tcp4", address)
+			return r.dial.dialer().DialContext(ctx, "tcp4", address)
 		}))
 	if err != nil {
 		return sender{func(context.Context) outcome { return outcome{err: err.Error()} }, func() {}}
@@ -296,9 +324,9 @@ func (r callRequest) grpc(target *url.URL) sender {
 }
 
 // tcp sends a line over a new connection, and reads the answer.
-func (r callRequest) tcp(target *url.URL) sender {
+func (r sending) tcp(target *url.URL) sender {
 	send := func(ctx context.Context) outcome {
-		connection, err := dialer().DialContext(ctx, "tcp4", target.Host)
+		connection, err := r.dial.dialer().DialContext(ctx, "tcp4", target.Host)
 		if err != nil {
 			return outcome{err: brief(err)}
 		}
@@ -314,7 +342,7 @@ func (r callRequest) tcp(target *url.URL) sender {
 		if err := json.NewDecoder(connection).Decode(&answer); err != nil {
 			return outcome{err: brief(err)}
 		}
-		return outcome{identity: answer.identity}
+		return outcome{identity: answer.Identity}
 	}
 	return sender{send, func() {}}
 }
@@ -338,24 +366,5 @@ func brief(err error) string {
 			return err.Error()
 		}
 		err = inner
-	}
-}
-
-// dialer connects as the application: its packets are marked, so that they are
-// redirected to the proxy, and the agent resolves names.
-func dialer() *net.Dialer {
-	return &net.Dialer{
-		Control: func(_, _ string, raw syscall.RawConn) error {
-			var err error
-			if controlErr := raw.Control(func(fd uintptr) {
-				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, appMark)
-			}); controlErr != nil {
-				return controlErr
-			}
-			return err
-		},
-		Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, fmt.Sprintf("127.0.0.1:%d", dnsPort))
-		}},
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"bufio"
@@ -36,7 +36,7 @@ const (
 
 // echo is the answer to an HTTP request: who answers, and what arrived.
 type echo struct {
-	identity
+	Identity
 	Protocol string              `json:"protocol"`
 	Method   string              `json:"method"`
 	Host     string              `json:"host"`
@@ -155,7 +155,7 @@ func (a *application) answer(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(answer)
 	_ = json.NewEncoder(w).Encode(echo{ // the caller may be gone
-		identity: a.identity, Protocol: r.Proto, Method: r.Method, Host: r.Host, Path: r.URL.RequestURI(), Headers: r.Header, Attempt: attempt,
+		Identity: a.Identity, Protocol: r.Proto, Method: r.Method, Host: r.Host, Path: r.URL.RequestURI(), Headers: r.Header, Attempt: attempt,
 	})
 }
 
@@ -236,7 +236,7 @@ func (a *application) answerGRPC(_ any, stream grpc.ServerStream) error {
 		return err
 	}
 	host := strings.Join(incoming.Get(":authority"), "")
-	data, err := json.Marshal(echo{identity: a.identity, Protocol: "gRPC", Host: host, Headers: header})
+	data, err := json.Marshal(echo{Identity: a.Identity, Protocol: "gRPC", Host: host, Headers: header})
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (a *application) serveTCP(listener net.Listener) error {
 				if broken.Status != 0 {
 					return
 				}
-				if err := json.NewEncoder(connection).Encode(echo{identity: a.identity, Protocol: "TCP", Path: lines.Text()}); err != nil {
+				if err := json.NewEncoder(connection).Encode(echo{Identity: a.Identity, Protocol: "TCP", Path: lines.Text()}); err != nil {
 					return
 				}
 			}
