@@ -63,7 +63,7 @@ func (r *Registry) consider(ctx context.Context, e *entry, stored *Credential) (
 			return nil // prove refuses it; the one in use is known as before
 		}
 		return accept(server, uid)
-	})
+	}, r.around(e, stored))
 	if err != nil {
 		return nil, err
 	}

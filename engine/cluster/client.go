@@ -42,13 +42,21 @@ type Client struct {
 // NewClient builds a client from known fields only: of the stored kubeconfig,
 // client-go gets only what is in a Credential.
 func NewClient(c *Credential, userAgent string) (*Client, error) {
-	return newClient(c, userAgent, nil)
+	return newClient(c, userAgent, nil, nil)
+}
+
+// NewClientAt is NewClient for a server that is dialled at another address, as HOST:PORT, than the
+// stored one; see Detour.
+func NewClientAt(c *Credential, userAgent, address string) (*Client, error) {
+	return newClient(c, userAgent, nil, func(dial dialFunc) dialFunc {
+		return func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, address) }
+	})
 }
 
 // newClient builds a client that connects only to clusters that accept allows, given
 // the server and the UID of its kube-system, which is empty if the credential may not read
-// it; nil allows all.
-func newClient(c *Credential, userAgent string, accept func(string, types.UID) error) (*Client, error) {
+// it; nil allows all. Around changes how connections are made; nil leaves it.
+func newClient(c *Credential, userAgent string, accept func(string, types.UID) error, around func(dialFunc) dialFunc) (*Client, error) {
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if len(c.CA) > 0 {
 		tlsConfig.RootCAs = x509.NewCertPool()
@@ -57,7 +65,11 @@ func newClient(c *Credential, userAgent string, accept func(string, types.UID) e
 		}
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second, Control: refuseLinkLocal}
-	transport := newTransport(tlsConfig, dialer.DialContext)
+	dial := dialFunc(dialer.DialContext)
+	if around != nil {
+		dial = around(dial)
+	}
+	transport := newTransport(tlsConfig, dial)
 	token := &atomic.Pointer[string]{}
 	token.Store(&c.Token)
 	client := &Client{
@@ -76,7 +88,7 @@ func newClient(c *Credential, userAgent string, accept func(string, types.UID) e
 	if accept == nil {
 		return client, nil
 	}
-	asking := newTransport(tlsConfig.Clone(), dialer.DialContext)
+	asking := newTransport(tlsConfig.Clone(), dial)
 	asking.DisableKeepAlives = true
 	var err error
 	client.guard, err = newGuard(c.Server, userAgent, &bearer{token: token, base: kube.RefuseRedirects(asking)}, accept)
@@ -84,7 +96,7 @@ func newClient(c *Credential, userAgent string, accept func(string, types.UID) e
 		if err := client.guard.check(ctx); err != nil {
 			return nil, err
 		}
-		return dialer.DialContext(ctx, network, address)
+		return dial(ctx, network, address)
 	}
 	return client, err
 }

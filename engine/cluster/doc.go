@@ -20,6 +20,7 @@
 //	prove.go       what a changed Secret has to prove before it is used
 //	renew.go       renewing tokens
 //	plane.go       the identity of the management plane
+//	detour.go      other addresses for those who cannot dial the stored one
 //	client.go      a client with a token that can be replaced
 //	credential.go  the content of a kubeconfig, and the lifetime of its token
 //	kubeconfig.go  the allow-list

@@ -74,6 +74,8 @@ type entry struct {
 	unknown bool
 	// renewed: the client has another token, and the handler does not know yet.
 	renewed bool
+	// judged is the fingerprint with which the handler was called.
+	judged string
 }
 
 // Registrations returns the registered clusters by name: a cluster is registered
@@ -117,6 +119,9 @@ func (r *Registry) resync(ctx context.Context, handler Handler) error {
 		}
 		if r.takeRenewed(name) {
 			handler.Renewed(name)
+		}
+		if fingerprint, changed := r.takeJudged(name); changed {
+			handler.Judged(name, fingerprint)
 		}
 	}
 	return nil
@@ -192,6 +197,20 @@ func (r *Registry) takeRenewed(name string) bool {
 	return renewed
 }
 
+// takeJudged returns the fingerprint of the Secret that the connection is about, and reports
+// whether it is another one. While a changed Secret is being checked, it is the one before.
+func (r *Registry) takeJudged(name string) (string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[name]
+	now := Fingerprint(e.secret)
+	if now == e.judged || e.next != nil && e.next.err == nil {
+		return e.judged, false
+	}
+	e.judged = now
+	return now, true
+}
+
 // readSecret updates the entry from the Secret; an error says why it cannot be used. The
 // client is kept then, and used again if the next credential is for the same server.
 func (r *Registry) readSecret(ctx context.Context, e *entry, secret *corev1.Secret) error {
@@ -216,7 +235,7 @@ func (r *Registry) readSecret(ctx context.Context, e *entry, secret *corev1.Secr
 		e.client.setToken(credential.Token)
 		e.renewed = true
 		e.use(e.client, credential, life)
-	} else if client, err := newClient(credential, r.userAgent, r.acceptFor(e)); err != nil {
+	} else if client, err := newClient(credential, r.userAgent, r.acceptFor(e), r.around(e, credential)); err != nil {
 		return err
 	} else {
 		e.use(client, credential, life)

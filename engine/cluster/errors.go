@@ -63,6 +63,10 @@ func OfCredential(message string) bool {
 	return strings.HasPrefix(message, cannotRenew) || strings.HasPrefix(message, notSwitched)
 }
 
+// Reached reports whether a message in the status of a KubernetesCluster whose state is FAILED is
+// about something else than a cluster that serve cannot use: its token cannot be renewed.
+func Reached(message string) bool { return strings.HasPrefix(message, cannotRenew) }
+
 // ShortenedError says that an API server grants tokens of a shorter lifetime than asked for.
 type ShortenedError struct{ Granted, Wanted time.Duration }
 

@@ -53,6 +53,9 @@ type Handler interface {
 	// Renewed says that the Config of a cluster has another token: what the server refused
 	// may be tried again at once.
 	Renewed(name string)
+	// Judged says which Secret, by its Fingerprint, the calls before are about: one that was
+	// changed only when it is known whether it is used.
+	Judged(name, fingerprint string)
 	// Remove removes a cluster that has neither a Secret nor a KubernetesCluster.
 	Remove(name string)
 }
@@ -63,6 +66,8 @@ type Registry struct {
 	namespace string
 	userAgent string
 	log       *slog.Logger
+	// detour is nil where the stored addresses are the only ones.
+	detour Detour
 
 	secretFactory  informers.SharedInformerFactory
 	clusterFactory dynamicinformer.DynamicSharedInformerFactory
@@ -81,8 +86,8 @@ type Registry struct {
 }
 
 // NewRegistry builds a registry and does no I/O. Config reaches the management
-// cluster; userAgent is shown to the registered ones.
-func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Logger) (*Registry, error) {
+// cluster; userAgent is shown to the registered ones. Detour may be nil.
+func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Logger, detour Detour) (*Registry, error) {
 	clientset, err := kubernetes.NewForConfig(kube.Unlimited(config))
 	if err != nil {
 		return nil, fmt.Errorf("cluster registry: building a client: %w", err)
@@ -92,7 +97,7 @@ func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Log
 		return nil, fmt.Errorf("cluster registry: building a client: %w", err)
 	}
 	r := &Registry{
-		namespace: namespace, userAgent: userAgent, log: log,
+		namespace: namespace, userAgent: userAgent, log: log, detour: detour,
 		changed: make(chan struct{}, 1), synced: make(chan struct{}), entries: map[string]*entry{},
 	}
 	r.secretFactory = informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(namespace),

@@ -30,6 +30,7 @@ type recorder struct {
 	mu      sync.Mutex
 	members map[string]cluster.Connection
 	events  []string
+	judged  map[string]string
 }
 
 func (r *recorder) Set(m cluster.Connection) {
@@ -50,6 +51,21 @@ func (r *recorder) Renewed(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, "renewed "+name)
+}
+
+func (r *recorder) Judged(name, fingerprint string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.judged == nil {
+		r.judged = map[string]string{}
+	}
+	r.judged[name] = fingerprint
+}
+
+func (r *recorder) judgedOf(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.judged[name]
 }
 
 func (r *recorder) Remove(name string) {
@@ -94,7 +110,7 @@ func run(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry
 func runLogged(t *testing.T, config *rest.Config, namespace string) (*cluster.Registry, *recorder, *sandboxtest.Buffer) {
 	t.Helper()
 	log := &sandboxtest.Buffer{}
-	registry, err := cluster.NewRegistry(config, namespace, "meshctl/test", slog.New(slog.NewTextHandler(log, nil)))
+	registry, err := cluster.NewRegistry(config, namespace, "meshctl/test", slog.New(slog.NewTextHandler(log, nil)), nil)
 	require.NoError(t, err)
 	r := &recorder{members: map[string]cluster.Connection{}}
 	ctx, cancel := context.WithCancel(context.Background())

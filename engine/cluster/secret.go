@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -47,6 +49,16 @@ func ParseSecret(secret *corev1.Secret) (*Credential, Lifetime, error) {
 		return nil, Lifetime{}, err
 	}
 	return c, secretLifetime(secret, c.Token), nil
+}
+
+// Fingerprint identifies the kubeconfig in a Secret, and reveals nothing of it; empty if there
+// is none.
+func Fingerprint(secret *corev1.Secret) string {
+	if secret == nil || len(secret.Data[SecretKey]) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(secret.Data[SecretKey])
+	return hex.EncodeToString(sum[:8])
 }
 
 // writeToken replaces the token in a Secret that is still as it was read: a

@@ -224,7 +224,8 @@ func (x *Index) storedFrozenReason(cluster string) string {
 		return ""
 	}
 	for _, s := range registration.Status.Status {
-		if s.State == multiclusterv1alpha1.ClusterStateFailed || s.State == multiclusterv1alpha1.ClusterStateInvalid {
+		switch s.State {
+		case multiclusterv1alpha1.ClusterStateFailed, multiclusterv1alpha1.ClusterStateInvalid, multiclusterv1alpha1.ClusterStateProcessing:
 			return strings.ToLower(string(s.State)) + prefixed(": ", s.Message)
 		}
 	}

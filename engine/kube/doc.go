@@ -5,6 +5,7 @@
 //	lister.go    listing and watching a kind, which the server may not serve
 //	silence.go   watches that deliver nothing
 //	probe.go     asking whether a server is ready
+//	reached.go   whether an address leads to a server at all
 //	reason.go    why a server or a request failed, in stable sentences
 //	backoff.go   pauses between attempts
 //	panic.go     turning a panic over one object into an error

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -38,7 +37,14 @@ type Clusters struct {
 	// refused are the Secrets that are not used; refusedChanged says that they changed.
 	refusedChanged chan struct{}
 	mu             sync.Mutex
-	refused        map[string]snapshot.Failure
+	refused        map[string]refusal
+}
+
+// refusal is a Secret that is not used.
+type refusal struct {
+	why snapshot.Failure
+	// credential is its fingerprint.
+	credential string
 }
 
 // ClusterOptions configure Clusters.
@@ -48,6 +54,8 @@ type ClusterOptions struct {
 	UserAgent string
 	// Sink writes to all clusters; nil where nothing is written.
 	Sink *apply.Sink
+	// Detour is for those who only read, from elsewhere than serve; nil for none.
+	Detour cluster.Detour
 
 	// fence is what writes to registered clusters go through; nil if there is none.
 	fence *fence
@@ -55,7 +63,7 @@ type ClusterOptions struct {
 
 // NewClusters prepares the connections without I/O.
 func NewClusters(o ClusterOptions) (*Clusters, error) {
-	registry, err := cluster.NewRegistry(o.Management, o.Namespace, o.UserAgent, o.Log)
+	registry, err := cluster.NewRegistry(o.Management, o.Namespace, o.UserAgent, o.Log, o.Detour)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +75,7 @@ func NewClusters(o ClusterOptions) (*Clusters, error) {
 	return &Clusters{
 		Source: source, namespace: o.Namespace, management: o.Management, registry: registry, sink: o.Sink, fence: o.fence, written: map[string]*rest.Config{},
 		identities:     map[string]types.UID{},
-		refusedChanged: make(chan struct{}, 1), refused: map[string]snapshot.Failure{},
+		refusedChanged: make(chan struct{}, 1), refused: map[string]refusal{},
 	}, nil
 }
 
@@ -86,25 +94,58 @@ func (c *Clusters) Run(ctx context.Context) error {
 // Credentials returns the lifetimes of the stored credentials, ascending by cluster.
 func (c *Clusters) Credentials() []cluster.CredentialStatus { return c.registry.Credentials() }
 
-// Refused lists the Secrets that are not used, while what they led to before is.
-func (c *Clusters) Refused() []snapshot.Failure {
+// setFailures passes on the Secrets that are not used, while what they led to before is, and
+// other failures. Only then it says whose turn it was: the other way round, those Secrets would
+// seem to be in use for a moment.
+func (c *Clusters) setFailures(others []snapshot.Failure) {
+	c.mu.Lock()
+	refused := maps.Clone(c.refused)
+	c.mu.Unlock()
+	for _, r := range refused {
+		others = append(others, r.why)
+	}
+	c.Source.SetFailures(others)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.refused))
+	for name, r := range refused {
+		if now := c.refused[name]; r.credential != "" && now.credential == r.credential && now.why.Message == r.why.Message {
+			c.Source.SetCredential(name, r.credential)
+		}
+	}
 }
 
 // refuse notes why the Secret of a cluster is not used; nil if it is.
 func (c *Clusters) refuse(name string, why error) {
 	c.mu.Lock()
+	before := c.refused[name]
 	delete(c.refused, name)
 	if why != nil {
-		c.refused[name] = c.failure(name, snapshot.SecretRefused, why)
+		c.refused[name] = refusal{c.failure(name, snapshot.SecretRefused, why), before.credential}
 	}
 	c.mu.Unlock()
+	c.notifyRefused()
+}
+
+func (c *Clusters) notifyRefused() {
 	select {
 	case c.refusedChanged <- struct{}{}:
 	default:
 	}
+}
+
+// judge notes which Secret the state of a cluster is about. If that is refused, the Source is
+// told with the failure.
+func (c *Clusters) judge(name, credential string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, refused := c.refused[name]
+	if !refused {
+		c.Source.SetCredential(name, credential)
+		return
+	}
+	r.credential = credential
+	c.refused[name] = r
+	c.notifyRefused()
 }
 
 // failure is what is wrong with a registered cluster.
@@ -148,6 +189,9 @@ func (h handler) Renewed(name string) {
 		h.sink.Renewed(name)
 	}
 }
+
+// Judged implements cluster.Handler.
+func (h handler) Judged(name, fingerprint string) { h.judge(name, fingerprint) }
 
 // identify passes on the identities of the registered clusters if one changes.
 func (h handler) identify(name string, change func()) {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -16,8 +17,8 @@ const lookTimeout = 40 * time.Second
 
 // Look reads the management cluster and every registered cluster once, as a server
 // does, and writes nothing. A cluster that does not answer is in the Input, with
-// the reason. Statuses and options are those that the last server wrote.
-func Look(ctx context.Context, o Options) (*snapshot.Input, error) {
+// the reason. Statuses and options are those that the last server wrote. Detour may be nil.
+func Look(ctx context.Context, o Options, detour cluster.Detour) (*snapshot.Input, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func Look(ctx context.Context, o Options) (*snapshot.Input, error) {
 		return nil, err
 	}
 	options := o.clusters(id, nil, nil)
-	options.Statuses = true
+	options.Statuses, options.Detour = true, detour
 	clusters, err := NewClusters(options)
 	if err != nil {
 		return nil, err

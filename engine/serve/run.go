@@ -205,7 +205,7 @@ func (w *worker) reportFailures(ctx context.Context) {
 		case <-w.clusters.refusedChanged:
 		case <-w.renewer.Changed():
 		}
-		w.clusters.Source.SetFailures(slices.Concat(w.sink.Failures(), w.clusters.Refused(), w.notRenewed()))
+		w.clusters.setFailures(slices.Concat(w.sink.Failures(), w.notRenewed()))
 	}
 }
 

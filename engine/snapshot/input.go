@@ -54,6 +54,9 @@ type Cluster struct {
 	// Reason says, for people, why Sync is not Synced. It names no time, which would
 	// make it change all the time.
 	Reason string
+	// Credential is the fingerprint of the stored credential that Sync and Reason are about;
+	// empty if there is none. See cluster.Fingerprint.
+	Credential string
 
 	Deployments    []*appsv1.Deployment
 	DaemonSets     []*appsv1.DaemonSet
@@ -111,6 +114,9 @@ const (
 	// Synced: the lists are complete and current.
 	Synced
 )
+
+// Reading is the Reason of a Cluster that has a new connection, of which nothing is known yet.
+const Reading = "its objects are still being read"
 
 // String returns "unsynced", "stale" or "synced".
 func (s Sync) String() string { return [...]string{"unsynced", "stale", "synced"}[s] }

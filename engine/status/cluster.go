@@ -83,6 +83,9 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 	said := multiclusterv1alpha1.ClusterStatus{
 		State: multiclusterv1alpha1.ClusterStateAccepted, ObservedGeneration: o.Generation, Owner: clusterOwner,
 	}
+	if c != nil {
+		said.Credential = c.Credential
+	}
 	switch {
 	case c == nil:
 		said.State, said.Message = multiclusterv1alpha1.ClusterStatePending, "it is not connected yet"
@@ -93,6 +96,8 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 		}
 		if failures.held != "" {
 			said.Message += "; " + failures.held
+		} else if c.Reason == snapshot.Reading {
+			said.State = multiclusterv1alpha1.ClusterStateProcessing
 		}
 	case failures.held != "":
 		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, failures.held

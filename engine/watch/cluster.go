@@ -62,7 +62,7 @@ func (r *runningSession) stop() {
 func newClusterState(name string, settings sessionSettings, log *slog.Logger, notify func()) *clusterState {
 	return &clusterState{
 		settings: settings, log: log.With("cluster", name), notify: notify, dirty: true,
-		next: snapshot.Cluster{Name: name, Reason: reading},
+		next: snapshot.Cluster{Name: name, Reason: snapshot.Reading},
 	}
 }
 
@@ -82,6 +82,7 @@ func (c *clusterState) connect(ctx context.Context, group *sync.WaitGroup, domai
 		c.candidate = &runningSession{session: s, cancel: cancel}
 		if c.next.Sync != snapshot.Synced {
 			c.promote()
+			c.next.Reason = snapshot.Reading // why the old one failed says nothing about the new one
 		}
 		return true
 	})
@@ -97,6 +98,12 @@ func (c *clusterState) connect(ctx context.Context, group *sync.WaitGroup, domai
 
 // hurry makes the sessions that wait for their API server ask it at once.
 func (c *clusterState) hurry() {
+	c.update(func() bool {
+		if c.next.Sync != snapshot.Synced {
+			c.next.Reason = snapshot.Reading
+		}
+		return true
+	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, running := range []*runningSession{c.active, c.candidate} {
@@ -104,6 +111,14 @@ func (c *clusterState) hurry() {
 			signal(running.session.hurry)
 		}
 	}
+}
+
+// setCredential notes which credential the state is about.
+func (c *clusterState) setCredential(fingerprint string) {
+	c.update(func() bool {
+		c.next.Credential = fingerprint
+		return true
+	})
 }
 
 // newest is the session with the newest credential, if any.
@@ -207,7 +222,7 @@ func (c *clusterState) update(f func() bool) {
 	before, cache := c.next, c.cache
 	changed := f()
 	newState := c.next.Sync != before.Sync || c.next.Reason != before.Reason
-	changed = changed && (newState || c.next.Domain != before.Domain || c.cache != cache)
+	changed = changed && (newState || c.next.Domain != before.Domain || c.next.Credential != before.Credential || c.cache != cache)
 	if newState && c.settled {
 		c.logState()
 	}
@@ -241,7 +256,8 @@ func (c *clusterState) current() (*snapshot.Cluster, []snapshot.Failure) {
 		return c.view, c.failures
 	}
 	c.dirty = false
-	changed := c.view == nil || c.view.Domain != c.next.Domain || c.view.Sync != c.next.Sync || c.view.Reason != c.next.Reason
+	changed := c.view == nil || c.view.Domain != c.next.Domain || c.view.Sync != c.next.Sync || c.view.Reason != c.next.Reason ||
+		c.view.Credential != c.next.Credential
 	if c.cache != nil {
 		changed = c.cache.copyTo(&c.next) || changed
 		c.failures = c.cache.failures(c.next.Name)

@@ -30,9 +30,6 @@ type sessionSettings struct {
 // frozen: one lost answer is no outage.
 const maxFailedProbes = 2
 
-// reading is the reason while a cluster that answers has not been read yet.
-const reading = "its objects are still being read"
-
 // session watches one cluster with one credential until it is stopped: it waits
 // until the API server is ready, reads everything, watches, and freezes the
 // cluster and starts again when the API server stops answering. It reports to
@@ -99,7 +96,7 @@ func (s *session) watch(ctx context.Context, cache *clusterCache[snapshot.Cluste
 		case cache.isFilled():
 			s.cluster.publish(s, cache)
 		default:
-			s.cluster.setReason(s, reading)
+			s.cluster.setReason(s, snapshot.Reading)
 		}
 		select {
 		case <-ctx.Done():

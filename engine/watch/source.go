@@ -178,6 +178,18 @@ func (s *Source) Renewed(name string) {
 	}
 }
 
+// SetCredential says which stored credential the last Set or Renewed was about; it is that of
+// the snapshot.Cluster. Call it after them: what is said of a cluster must not be taken for
+// what follows from a newer credential.
+func (s *Source) SetCredential(name, fingerprint string) {
+	s.mu.Lock()
+	c := s.clusters[name]
+	s.mu.Unlock()
+	if c != nil {
+		c.setCredential(fingerprint)
+	}
+}
+
 // Remove removes a cluster.
 func (s *Source) Remove(name string) {
 	s.mu.Lock()

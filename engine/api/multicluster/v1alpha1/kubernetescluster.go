@@ -105,6 +105,8 @@ type ClusterStatus struct {
 	Message string `json:"message,omitempty"`
 	// ObservedGeneration is the generation of the spec that this is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Credential is the fingerprint of the stored credential that this is about.
+	Credential string `json:"credential,omitempty"`
 	// ProcessingTime is when the state last changed.
 	ProcessingTime *metav1.Time `json:"processingTime,omitempty"`
 	// Owner is the component that says so.
