@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/registration"
 )
 
@@ -28,9 +29,16 @@ credential, its Kubernetes version, the meshes discovered in it, and the age of
 the credential. Clusters are queried in parallel, so that one that does not
 answer does not delay the others.
 
-HEALTH is one of: healthy; degraded (it answers, but see PROBLEM); denied (it
-rejects the credential); unreachable; invalid (the stored credential is broken
-or missing); leftover (deregistered with --force and not cleaned yet).`
+HEALTH is as seen from here, and one of: healthy; degraded (it answers, but see
+PROBLEM); denied (it rejects the credential); unreachable; invalid (the stored
+credential is broken or missing); leftover (deregistered with --force and not
+cleaned yet).
+
+SERVE is what "meshctl serve" says, if one runs: ok (it reaches the cluster),
+fails, or waits (it has not said yet). If serve runs in the management cluster,
+it may reach addresses that lead nowhere from here. Then the command looks for a
+context of the kubeconfig that leads to the same cluster, and asks there with
+the stored credential.`
 
 func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	opts := &ListOptions{Streams: f.Streams, Now: f.Now, management: management{factory: f}}
@@ -66,25 +74,36 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	if err != nil {
 		return err
 	}
+	detours := load.Detours(opts.factory, opts.kubeconfig)
 	found, err := registration.List(ctx, registration.ListOptions{
 		MgmtConfig: mgmt, MgmtContext: opts.context, MgmtNamespace: opts.namespace,
-		Timeout: opts.Timeout, UserAgent: opts.userAgent(),
+		Timeout: opts.Timeout, UserAgent: opts.userAgent(), Detours: detours,
 	})
 	if err != nil {
 		return typed(err)
+	}
+	for _, note := range detours.Notes() {
+		say(opts.Streams, "Note: %s.", note)
 	}
 	return opts.Output.Print(opts.Streams.Out, found, func(out io.Writer) error {
 		if len(found) == 0 {
 			say(opts.Streams, "No cluster is registered in namespace %s of %s. Register one with `meshctl cluster register`.", opts.namespace, mgmt.Host)
 			return nil
 		}
-		table := cmdutil.Table{Header: []string{"NAME", "HEALTH", "VERSION", "MESHES", "LATENCY", "CREDENTIAL", "EXPIRES", "PROBLEM"}}
-		for i := range found {
-			table.Add(row(&found[i], opts.Now())...)
-		}
-		return table.Print(out)
+		return listTable(found, opts.Now()).Print(out)
 	})
 }
+
+func listTable(found []registration.ClusterStatus, now time.Time) *cmdutil.Table {
+	table := &cmdutil.Table{Header: []string{"NAME", "HEALTH", "SERVE", "VERSION", "MESHES", "LATENCY", "CREDENTIAL", "EXPIRES", "PROBLEM"}}
+	for i := range found {
+		table.Add(row(&found[i], now)...)
+	}
+	return table
+}
+
+// serveWords are short, so that the table fits a terminal.
+var serveWords = map[registration.ServeSays]string{registration.ServeReaches: "ok", registration.ServeFails: "fails", registration.ServePending: "waits"}
 
 // row is one cluster in the table; CREDENTIAL is its age.
 func row(status *registration.ClusterStatus, now time.Time) []string {
@@ -110,5 +129,5 @@ func row(status *registration.ClusterStatus, now time.Time) []string {
 			expires = duration.HumanDuration(left)
 		}
 	}
-	return []string{status.Name, string(status.Health), status.Version, strings.Join(meshes, ", "), latency, age, expires, status.Reason}
+	return []string{status.Name, string(status.Health), serveWords[status.Serve], status.Version, strings.Join(meshes, ", "), latency, age, expires, status.Reason}
 }

@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,6 +55,17 @@ the clusters behind them.
 With --api-server-address, the management plane uses this address of the API
 server instead of the one in your kubeconfig. The certificate of the server is
 still verified: it must be valid for this address or for the original one.
+
+If serve runs in the management cluster, as after "meshctl install", its pods
+use the address that is stored, and not you. An address of your own machine,
+such as the 127.0.0.1 of kind and minikube, is refused then, and the error says
+which one to use instead. The management cluster itself is stored as
+https://kubernetes.default.svc. An --api-server-address that only the pods can
+reach is accepted.
+
+If serve runs, the command waits up to 20 seconds until serve says whether it
+reaches the cluster. It fails with the reason of serve if not; the cluster stays
+registered, and serve goes on trying.
 
 The credential is a token with a limited lifetime (--token-ttl), which is kept
 for renewals. "meshctl serve" renews it after a third of this time, so that
@@ -179,18 +190,29 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 	}
 	// Show which server the name stands for before anything is done to it.
 	say(opts.Streams, "Registering cluster %s (%s) with the management plane in %s.", opts.Name, remote.Host, mgmt.Host)
-	report, err := registration.Register(ctx, opts.options(remote, mgmt))
-	if err != nil {
+	options := opts.options(remote, mgmt)
+	options.ServeWait = registration.DefaultRegisterWait
+	options.Progress = func(text string) { say(opts.Streams, "%s ...", text) }
+	report, err := registration.Register(ctx, options)
+	// What was written before an error is still to be known.
+	var unusable *registration.ServeError
+	if err != nil && !errors.As(err, &unusable) {
 		return typed(err)
 	}
-	if err := PrintReport(opts.Streams, &opts.Output, &report); err != nil {
+	if printErr := PrintReport(opts.Streams, &opts.Output, &report); err == nil {
+		err = printErr
+	}
+	if err != nil {
 		return err
 	}
+	done, next := "is registered", " Check its health with `meshctl cluster list`."
 	if report.Unchanged() {
-		say(opts.Streams, "Cluster %s is already registered; nothing changed.", opts.Name)
-		return nil
+		done, next = "is already registered; nothing changed", ""
 	}
-	say(opts.Streams, "Cluster %s is registered. Check its health with `meshctl cluster list`.", opts.Name)
+	if report.Serve == registration.ServeReaches {
+		next = " meshctl serve reaches it."
+	}
+	say(opts.Streams, "Cluster %s %s.%s", opts.Name, done, next)
 	return nil
 }
 
@@ -211,7 +233,4 @@ func (o *RegisterOptions) agent() *registration.Agent {
 	return account
 }
 
-// say writes a message to the error stream. Failing to do so is no error.
-func say(s *cmdutil.Streams, format string, args ...any) {
-	_, _ = fmt.Fprintln(s.Err, cmdutil.Clean(fmt.Sprintf(format, args...)))
-}
+func say(s *cmdutil.Streams, format string, args ...any) { cmdutil.Say(s, format, args...) }

@@ -2,6 +2,7 @@ package cmdutil
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 
@@ -39,6 +40,11 @@ func System() *Streams {
 	// https://no-color.org: any non-empty value means no.
 	s.Colour = s.OutTTY && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
+}
+
+// Say writes a message to the error stream. Failing to do so is no error.
+func Say(s *Streams, format string, args ...any) {
+	_, _ = fmt.Fprintln(s.Err, Clean(fmt.Sprintf(format, args...)))
 }
 
 // TestStreams returns streams on buffers, as seen by a script: no terminal.

@@ -111,7 +111,8 @@ func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.Flags.Discovered(ctx, o.Streams, load.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version})
+	return o.Flags.Discovered(ctx, o.Streams, load.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version,
+		Detours: load.Detours(o.Factory, o.Kube.Kubeconfig)})
 }
 
 // outcome asks, or uses what the flags say.

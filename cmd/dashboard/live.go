@@ -118,7 +118,9 @@ func (l *live) start(ctx context.Context) error {
 		l.watch = source
 		group.Go(func() error { return source.Run(ctx) })
 	} else {
-		clusters, err := serve.NewClusters(serve.ClusterOptions{Options: options, UserAgent: l.config.UserAgent})
+		clusters, err := serve.NewClusters(serve.ClusterOptions{
+			Options: options, UserAgent: l.config.UserAgent, Detour: load.Detours(l.opts.factory, l.opts.Kube.Kubeconfig).Find,
+		})
 		if err != nil {
 			return err
 		}

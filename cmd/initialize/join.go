@@ -46,7 +46,8 @@ func (r *run) join(ctx context.Context) error {
 
 // management is the management cluster to read.
 func (r *run) management() load.Management {
-	return load.Management{Config: r.config, Namespace: r.MgmtNamespace, Version: r.factory.Version.Version}
+	return load.Management{Config: r.config, Namespace: r.MgmtNamespace, Version: r.factory.Version.Version,
+		Detours: load.Detours(r.factory, r.Kubeconfig)}
 }
 
 // reportDiscovered prints what was discovered in each cluster.

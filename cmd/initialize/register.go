@@ -84,7 +84,7 @@ func (r *run) registrations(members []wizards.Member) ([]registration.Options, e
 		}
 		out = append(out, registration.Options{
 			Name: m.Name, RemoteConfig: remote, MgmtConfig: r.config, RemoteContext: m.Context, MgmtContext: r.mgmt.Name, MgmtNamespace: r.MgmtNamespace,
-			Agent: agent.Account(""),
+			Agent: agent.Account(""), ServeWait: registration.DefaultRegisterWait,
 		})
 	}
 	return out, nil
@@ -138,6 +138,7 @@ func (r *run) register(ctx context.Context, options []registration.Options) (int
 	for i := range options {
 		o := &options[i]
 		progress.Start("Registering " + o.Name)
+		o.Progress = func(text string) { progress.Note("%s", text) }
 		report, err := registration.Register(ctx, *o)
 		if err != nil {
 			progress.End(err)
@@ -145,6 +146,9 @@ func (r *run) register(ctx context.Context, options []registration.Options) (int
 		}
 		if report.Unchanged() {
 			progress.Note("already registered; nothing changed")
+		}
+		if report.Serve == registration.ServeReaches {
+			progress.Note("meshctl serve reaches it")
 		}
 		notes = append(notes, report.Notes...)
 		if _, known := r.mgmt.Members[o.Name]; !known {

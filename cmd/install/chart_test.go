@@ -36,7 +36,7 @@ var placeholders = strings.NewReplacer(
 
 func placeholderOptions() registration.InstallOptions {
 	return registration.InstallOptions{
-		Namespace: "placeholder-namespace", Image: "placeholder/image:0", Replicas: 4242, PullSecrets: []string{"placeholder-secret"},
+		Namespace: "placeholder-namespace", Image: "placeholder/image:0", Replicas: ptr.To[int32](4242), PullSecrets: []string{"placeholder-secret"},
 		Resources:      registration.Resources{CPURequest: "4242m", MemoryRequest: "4242Mi", MemoryLimit: "4243Mi"},
 		ServiceMonitor: ptr.To(true),
 	}
@@ -138,7 +138,7 @@ func TestChartIsWhatInstallWrites(t *testing.T) {
 		"everything": {
 			`{image: "registry.example:5000/meshctl@sha256:00", imagePullSecrets: [a, b], replicas: 3, serviceMonitor: true, resources: {cpuRequest: "1", memoryRequest: 2Gi, memoryLimit: 3Gi}}`,
 			registration.InstallOptions{
-				Namespace: "mesh", Image: "registry.example:5000/meshctl@sha256:00", PullSecrets: []string{"a", "b"}, Replicas: 3, ServiceMonitor: ptr.To(true),
+				Namespace: "mesh", Image: "registry.example:5000/meshctl@sha256:00", PullSecrets: []string{"a", "b"}, Replicas: ptr.To[int32](3), ServiceMonitor: ptr.To(true),
 				Resources: registration.Resources{CPURequest: "1", MemoryRequest: "2Gi", MemoryLimit: "3Gi"},
 			},
 		},

@@ -130,7 +130,7 @@ func (o *Options) run(kube *cmdutil.KubeFlags, f *cmdutil.Factory, runF func(con
 			if o.Replicas < 1 {
 				return cmdutil.FlagErrorf("--replicas must be at least 1")
 			}
-			o.Install.Replicas = o.Replicas
+			o.Install.Replicas = &o.Replicas
 		}
 		if o.Wait {
 			o.Install.Wait = o.Timeout
@@ -205,7 +205,4 @@ func invalid(err error) error {
 	return err
 }
 
-// say writes a message to the error stream. Failing to do so is no error.
-func say(s *cmdutil.Streams, format string, args ...any) {
-	_, _ = fmt.Fprintln(s.Err, cmdutil.Clean(fmt.Sprintf(format, args...)))
-}
+func say(s *cmdutil.Streams, format string, args ...any) { cmdutil.Say(s, format, args...) }

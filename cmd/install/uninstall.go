@@ -16,6 +16,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cluster"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
@@ -98,7 +99,7 @@ func uninstallRun(ctx context.Context, o *UninstallOptions) error {
 	}
 	progress := cmdutil.NewProgress(o.Streams)
 	found, err := registration.PlanUninstall(ctx, registration.UninstallOptions{
-		Config: config, Context: o.Kube.Context, Namespace: o.Namespace, Contexts: o.contexts(), Force: o.Force, KeepTraffic: o.KeepTraffic,
+		Config: config, Context: o.Kube.Context, Namespace: o.Namespace, Contexts: load.Contexts(o.factory, o.Kube.Kubeconfig), Force: o.Force, KeepTraffic: o.KeepTraffic,
 		Progress: func(text string) { progress.Note("%s", text) }, UserAgent: "meshctl/" + o.factory.Version.Version,
 	})
 	if err != nil {
@@ -134,20 +135,6 @@ func uninstallRun(ctx context.Context, o *UninstallOptions) error {
 	}
 	say(o.Streams, "Uninstalled.")
 	return nil
-}
-
-// contexts are those of the kubeconfig; one that cannot be read leads nowhere.
-func (o *UninstallOptions) contexts() (out []registration.Context) {
-	names, err := cmdutil.Contexts(o.Kube.Kubeconfig)
-	if err != nil {
-		return nil // the management cluster was reached without a kubeconfig
-	}
-	for _, name := range names {
-		if config, err := o.factory.Config(o.Kube.Kubeconfig, name); err == nil {
-			out = append(out, registration.Context{Name: name, Config: config})
-		}
-	}
-	return out
 }
 
 // plan says what will go.

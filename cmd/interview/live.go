@@ -36,5 +36,8 @@ func (f *Flags) ReadClusters(ctx context.Context, s *cmdutil.Streams, m load.Man
 	if err != nil {
 		return nil, err
 	}
+	for _, note := range reading.Notes {
+		cmdutil.Say(s, "Note: %s.", note)
+	}
 	return reading.Input, nil
 }

@@ -8,6 +8,9 @@
 // Whichever it is, the objects are translated with the options of the server
 // that works on them, and a Reading knows what may be concluded from it. Pick finds the
 // object in it that a name means.
+//
+// Serve may reach the registered clusters at addresses that lead nowhere from here. Then Clusters goes by the
+// addresses of the contexts of the kubeconfig, with the credentials that serve has.
 package load
 
 import (
@@ -22,6 +25,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/serve"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -32,6 +36,8 @@ type Reading struct {
 	Input *snapshot.Input
 	// Issues tell what was left out.
 	Issues []snapshot.Issue
+	// Notes are sentences on how it was read, for the user.
+	Notes []string
 
 	// index makes a State ready for questions, as the way of reading allows.
 	index func(*snapshot.State) *explain.Index
@@ -70,6 +76,8 @@ type Management struct {
 	Namespace string
 	// Version of this program.
 	Version string
+	// Detours lead to clusters whose stored address cannot be dialled from here; nil for none.
+	Detours *registration.Detours
 }
 
 // Stored reads the management cluster alone: what was discovered, and what a
@@ -88,11 +96,13 @@ func (m Management) Stored(ctx context.Context) (*Reading, error) {
 func (m Management) Clusters(ctx context.Context) (*Reading, error) {
 	input, err := serve.Look(ctx, serve.Options{
 		Management: m.Config, Namespace: m.Namespace, Version: m.Version, UserAgent: m.Config.UserAgent, Log: slog.New(slog.DiscardHandler),
-	})
+	}, m.Detours.Find)
 	if err != nil {
 		return nil, err
 	}
-	return Following(input, false), nil
+	reading := Following(input, false)
+	reading.Notes = m.Detours.Notes()
+	return reading, nil
 }
 
 // Following is what a watch last saw. It must keep statuses; see watch.Options.

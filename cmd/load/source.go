@@ -52,5 +52,5 @@ func (s *Source) Management() (Management, error) {
 	if err != nil {
 		return Management{}, err
 	}
-	return Management{Config: config, Namespace: s.Namespace, Version: s.Factory.Version.Version}, nil
+	return Management{Config: config, Namespace: s.Namespace, Version: s.Factory.Version.Version, Detours: Detours(s.Factory, s.Kube.Kubeconfig)}, nil
 }

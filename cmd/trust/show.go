@@ -130,7 +130,14 @@ func (o *ShowOptions) read(ctx context.Context) (*load.Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	return management.Clusters(ctx)
+	reading, err := management.Clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range reading.Notes {
+		cmdutil.Say(o.Streams, "Note: %s.", note)
+	}
+	return reading, nil
 }
 
 func (o *ShowOptions) print(out io.Writer, answer *explain.Trust) error {

@@ -2,9 +2,11 @@
 package version
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,6 +115,9 @@ func (a *answer) print(out io.Writer) error {
 		}
 		if s.Server != nil {
 			serve = fmt.Sprintf("%s, %d of %d replicas are ready", s.Server.Image, s.Server.Ready, s.Server.Replicas)
+			if served := cmp.Or(s.Served, s.Server.Version); served != "" && !strings.HasSuffix(s.Server.Image, ":"+served) {
+				serve = served + ", " + serve // an image need not say its version
+			}
 		}
 		t.Add("Kubernetes", s.Kubernetes)
 		t.Add("Serve", serve)

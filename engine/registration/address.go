@@ -1,51 +1,85 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
-// endpoint is what the stored kubeconfig will say about the server: the
-// caller's own way to it, or else the given address. The certificate is always
-// verified: if it does not cover the address, the name that it does cover is
-// expected there instead, and the note says so.
-func endpoint(ctx context.Context, config *rest.Config, address string, timeout time.Duration) (c *cluster.Credential, note string, err error) {
-	own, err := ownEndpoint(config)
-	if err != nil {
-		return nil, "", err
+// findEndpoint finds what the stored kubeconfig will say about the server, and how the caller
+// reaches it: by its own way, or else at the given address. The certificate is always verified:
+// if it does not cover the address, the name that it does cover is expected there instead, and
+// a note says so.
+func (r *registration) findEndpoint(ctx context.Context) error {
+	if r.inside {
+		return r.findInside(ctx)
 	}
-	c = own
-	if address != "" {
-		if c, err = moved(own, address); err != nil {
-			return nil, "", err
+	own, err := ownEndpoint(r.RemoteConfig)
+	if err != nil {
+		return err
+	}
+	stored := own
+	if r.APIServerAddress != "" {
+		if stored, err = moved(own, r.APIServerAddress); err != nil {
+			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	err = cluster.Handshake(ctx, c)
+	_, err = r.dialStored(ctx, own, stored)
+	return err
+}
+
+// dialStored connects to what will be stored, as the one who will use it would. It reports whether
+// the server was reached; an error says that it was not, or is the wrong one.
+func (r *registration) dialStored(ctx context.Context, own, stored *cluster.Credential) (reached bool, err error) {
+	r.endpoint, r.dialled = stored, stored
+	reached, err = r.handshake(ctx, stored)
 	var wrongName x509.HostnameError
-	if errors.As(err, &wrongName) && address != "" {
-		c.ServerName = hostOf(own.ServerName, own.Server)
-		note = fmt.Sprintf("the certificate of %s does not cover that name; it is expected to cover %s instead (tls-server-name)", c.Server, c.ServerName)
-		err = cluster.Handshake(ctx, c)
+	if errors.As(err, &wrongName) && stored != own {
+		r.expectName(own)
+		_, err = r.handshake(ctx, stored)
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return nil, "", &UnreachableError{Server: "the address to store (" + c.Server + ")", Err: err}
+		return reached, &UnreachableError{Server: "the address to store (" + stored.Server + ")", Err: err}
 	}
-	return c, note, nil
+	return true, nil
+}
+
+// expectName makes whoever uses the stored address expect the name of the caller's way there.
+func (r *registration) expectName(own *cluster.Credential) {
+	r.endpoint.ServerName = hostOf(own.ServerName, own.Server)
+	r.report.note(fmt.Sprintf("the certificate of %s does not cover that name; it is expected to cover %s instead (tls-server-name)",
+		r.endpoint.Server, r.endpoint.ServerName))
+}
+
+// handshake is cluster.Handshake within the time for a first answer. It reports whether a server
+// was reached, whichever that is.
+func (r *registration) handshake(ctx context.Context, c *cluster.Credential) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	ctx, reached := kube.WithReached(ctx)
+	err := cluster.Handshake(ctx, c)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return reached(), err
+}
+
+// with is the way on which the caller reaches the server, with the token of a credential.
+func (r *registration) with(c *cluster.Credential) *cluster.Credential {
+	out := *r.dialled
+	out.Token = c.Token
+	return &out
 }
 
 // ownEndpoint reads server, server name and CA from the caller's configuration.
@@ -88,4 +122,24 @@ func moved(c *cluster.Credential, address string) (*cluster.Credential, error) {
 		return nil, fmt.Errorf("--api-server-address %q: %s", address, strings.TrimPrefix(reason, "its "))
 	}
 	return &cluster.Credential{Server: server, ServerName: c.ServerName, CA: c.CA}, nil
+}
+
+// isLoopback reports whether a host name stands for the machine that uses it.
+func isLoopback(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true // RFC 6761, 6.3
+	}
+	addr, err := netip.ParseAddr(host)
+	addr = addr.Unmap()
+	return err == nil && (addr.IsLoopback() || addr.IsUnspecified())
+}
+
+// hostPort is the HOST:PORT of a server; empty if it is not a URL.
+func hostPort(server string) string {
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443"))
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -36,22 +37,52 @@ func (o *ListOptions) check(ctx context.Context, known cluster.Registration, sec
 		status.Reason = err.Error()
 		return status
 	}
-	defer client.Close()
-	s, err := newServer(remoteSide, "", client.Config, o.Timeout)
-	if err != nil {
-		status.Reason = err.Error()
-		return status
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
-	defer cancel()
-	s.check(ctx, &status)
-	if status.Health == snapshot.Healthy {
-		s.checkIdentity(ctx, &status, known.UID)
+	if reached := o.checkAt(ctx, client, &status, known.UID); status.Health == snapshot.HealthUnreachable && !reached {
+		o.checkDetours(ctx, credential, &status, known.UID)
 	}
 	if status.Health == snapshot.Healthy || status.Health == snapshot.HealthDenied {
 		o.checkLife(&status, life)
 	}
 	return status
+}
+
+// checkDetours checks the cluster at other addresses, with the stored credential. The status stays if
+// none leads there.
+func (o *ListOptions) checkDetours(ctx context.Context, credential *cluster.Credential, status *ClusterStatus, uid types.UID) {
+	asking, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	for _, address := range o.Detours.Find(asking, credential.Server, uid) {
+		client, err := cluster.NewClientAt(credential, o.UserAgent, address)
+		if err != nil {
+			return
+		}
+		there := *status
+		o.checkAt(ctx, client, &there, uid)
+		if there.Health != snapshot.HealthUnreachable {
+			there.Detour = address
+			*status = there
+			return
+		}
+	}
+}
+
+// checkAt checks the cluster to which a client leads, and reports whether any server was reached.
+func (o *ListOptions) checkAt(ctx context.Context, client *cluster.Client, status *ClusterStatus, uid types.UID) bool {
+	defer client.Close()
+	s, err := newServer(remoteSide, "", client.Config, o.Timeout)
+	if err != nil {
+		status.Reason = err.Error()
+		return true
+	}
+	status.Reason = ""
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	ctx, reached := kube.WithReached(ctx)
+	s.check(ctx, status)
+	if status.Health == snapshot.Healthy {
+		s.checkIdentity(ctx, status, uid)
+	}
+	return reached()
 }
 
 // check makes requests to the cluster and sets its health. The first that fails

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 
 	"github.com/meshctl/meshctl/engine/cluster"
@@ -193,17 +194,31 @@ func (d *deregistration) removeNamespace(ctx context.Context) error {
 	return err
 }
 
+// lookPause is the time between two looks at everything in a namespace, which is a request for each type.
+const lookPause = 2 * time.Second
+
 // removeCreatedNamespace deletes a namespace if meshctl created it and it is empty. If that
-// cannot be checked, it is kept, and the note says so.
+// cannot be checked, it is kept, and the note says so. What ends by itself, as the pods of a Deployment
+// that was deleted, gets the time to do so.
 func (s *server) removeCreatedNamespace(ctx context.Context, name string) (changes []Change, note string, err error) {
 	ns, err := s.get(ctx, namespaces, "", name)
 	if err != nil || ns == nil || ns.GetAnnotations()[CreatedAnnotation] == "" {
 		return nil, "", unlessForbidden(err)
 	}
-	inhabitant, err := s.inhabitant(ctx, name)
+	var inhabitant string
+	var unknown error
+	// Whatever ends the wait, the last look says what is there.
+	_ = wait.PollUntilContextTimeout(ctx, lookPause, collectTimeout, true, func(context.Context) (bool, error) {
+		var ends bool
+		// ctx, so that a look is not cut off: what was not seen must not count as not there.
+		inhabitant, ends, unknown = s.inhabitant(ctx, name)
+		return !ends || unknown != nil, nil
+	})
 	switch {
-	case err != nil:
-		return nil, fmt.Sprintf("namespace %s on %s is kept: cannot check whether it is empty: %s", name, s.label, err), nil
+	case ctx.Err() != nil:
+		return nil, "", ctx.Err()
+	case unknown != nil:
+		return nil, fmt.Sprintf("namespace %s on %s is kept: cannot check whether it is empty: %s", name, s.label, unknown), nil //nolint:nilerr // the note says it
 	case inhabitant != "":
 		return nil, fmt.Sprintf("namespace %s on %s is kept: it contains %s", name, s.label, inhabitant), nil
 	}
@@ -217,43 +232,52 @@ var natives = map[string]string{
 	"serviceaccounts": "default",
 }
 
-// inhabitant names one object that lives in a namespace, if any does.
-func (s *server) inhabitant(ctx context.Context, namespace string) (string, error) {
+// inhabitant names one object that lives in a namespace, if any does; one that ends by itself only if
+// no other does: it is being deleted, or belongs to another object.
+func (s *server) inhabitant(ctx context.Context, namespace string) (name string, ends bool, err error) {
 	lists, err := s.clientset.Discovery().ServerPreferredNamespacedResources()
 	if err != nil {
-		return "", fmt.Errorf("listing the types of objects: %w", err)
+		return "", false, fmt.Errorf("listing the types of objects: %w", err)
 	}
 	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
 	for _, list := range lists {
 		for i := range list.APIResources {
-			found, err := s.inhabitantOf(ctx, list, &list.APIResources[i], namespace)
-			if err != nil || found != "" {
-				return found, err
+			found, passing, err := s.inhabitantOf(ctx, list, &list.APIResources[i], namespace)
+			if err != nil || found != "" && !passing {
+				return found, false, err
+			}
+			if found != "" {
+				name, ends = found, true
 			}
 		}
 	}
-	return "", nil
+	return name, ends, nil
 }
 
-func (s *server) inhabitantOf(ctx context.Context, list *metav1.APIResourceList, r *metav1.APIResource, namespace string) (string, error) {
+func (s *server) inhabitantOf(ctx context.Context, list *metav1.APIResourceList, r *metav1.APIResource, namespace string) (name string, ends bool, err error) {
 	if r.Name == "events" {
-		return "", nil
+		return "", false, nil
 	}
 	gvr, err := groupVersionResource(list.GroupVersion, r.Name)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	objects, err := s.meta.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 20})
 	if kube.IsAbsent(err) {
-		return "", nil
+		return "", false, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("listing %s: %w", r.Name, err)
+		return "", false, fmt.Errorf("listing %s: %w", r.Name, err)
 	}
 	for i := range objects.Items {
-		if !isNative(r.Name, objects.Items[i].Name) {
-			return r.Kind + " " + objects.Items[i].Name, nil
+		o := &objects.Items[i]
+		if isNative(r.Name, o.Name) {
+			continue
+		}
+		name, ends = r.Kind+" "+o.Name, o.DeletionTimestamp != nil || len(o.OwnerReferences) > 0
+		if !ends {
+			break
 		}
 	}
-	return "", nil
+	return name, ends, nil
 }

@@ -15,6 +15,8 @@
 //	register.go    the order of the writes
 //	preflight.go   what is checked before the first write
 //	address.go     the address and the certificate to store
+//	inside.go      the same where serve runs in the management cluster
+//	servesays.go   waiting until serve says whether it reaches the cluster
 //	remote.go      objects on the registered cluster
 //	planes.go      other management planes on the same cluster
 //	rules.go       the permissions granted there
@@ -39,6 +41,7 @@
 //
 //	list.go        all clusters, with their meshes
 //	check.go       the health of one cluster
+//	detours.go     ways to clusters whose stored address cannot be dialled from here
 //
 // Install and upgrade:
 //

@@ -31,7 +31,7 @@ func TestInstall(t *testing.T) {
 	config := single(t)
 	before := inventory(t, config)
 	options := registration.InstallOptions{
-		Config: config, Namespace: "mesh", Image: "registry.example:5000/mirror/meshctl:v1.0.0", Version: "v1.0.0", Replicas: 3,
+		Config: config, Namespace: "mesh", Image: "registry.example:5000/mirror/meshctl:v1.0.0", Version: "v1.0.0", Replicas: ptr.To[int32](3),
 		PullSecrets: []string{"pull"}, Resources: registration.Resources{MemoryLimit: "2Gi"},
 	}
 	_, err := registration.Install(t.Context(), registration.InstallOptions{Config: config, Namespace: "mesh", Upgrade: true, Version: "v1.0.0"})
@@ -157,6 +157,13 @@ func TestInstallRefuses(t *testing.T) {
 	_, err = registration.Install(t.Context(), registration.InstallOptions{Config: config, Image: "meshctl:1"})
 	require.NoError(t, err)
 	d := deploymentOf(t, config, snapshot.DefaultNamespace)
+	d.Spec.Replicas = ptr.To[int32](0)
+	_, err = clientset.AppsV1().Deployments(d.Namespace).Update(t.Context(), d, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	_, err = registration.Install(t.Context(), registration.InstallOptions{Config: config, Image: "meshctl:2", Upgrade: true})
+	require.NoError(t, err)
+	d = deploymentOf(t, config, snapshot.DefaultNamespace)
+	assert.Zero(t, *d.Spec.Replicas, "who has stopped serve does not want it started")
 	d.Labels["app.kubernetes.io/managed-by"] = "Helm"
 	d, err = clientset.AppsV1().Deployments(d.Namespace).Update(t.Context(), d, metav1.UpdateOptions{})
 	require.NoError(t, err)
@@ -166,7 +173,7 @@ func TestInstallRefuses(t *testing.T) {
 	_, err = clientset.AppsV1().Deployments(d.Namespace).Update(t.Context(), d, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	before = inventory(t, config)
-	_, err = registration.Install(t.Context(), registration.InstallOptions{Config: config, Image: "meshctl:2", Replicas: 1, ServiceMonitor: ptr.To(false)})
+	_, err = registration.Install(t.Context(), registration.InstallOptions{Config: config, Image: "meshctl:2", Replicas: ptr.To[int32](1), ServiceMonitor: ptr.To(false)})
 	var foreign *registration.ForeignObjectError
 	require.ErrorAs(t, err, &foreign)
 	assert.Equal(t, before, inventory(t, config))

@@ -179,7 +179,7 @@ func (o *InstallOptions) deploymentObject() *object {
 	return &object{
 		resource: deployments, namespace: o.Namespace, name: ServeName, foreignHint: installHint,
 		want: appsv1ac.Deployment(ServeName, o.Namespace).WithLabels(labels).WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(o.Replicas).WithSelector(metav1ac.LabelSelector().WithMatchLabels(selected())).
+			WithReplicas(*o.Replicas).WithSelector(metav1ac.LabelSelector().WithMatchLabels(selected())).
 			WithStrategy(appsv1ac.DeploymentStrategy().WithType("RollingUpdate").WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
 			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(pod).WithSpec(spec))),

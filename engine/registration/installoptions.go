@@ -12,6 +12,7 @@ import (
 	resourceapi "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/meshctl/meshctl/engine/cluster"
 )
@@ -33,8 +34,9 @@ type InstallOptions struct {
 	PullSecrets []string
 	// Version is that of this meshctl: a tag of its images. Empty for a build that has none.
 	Version string
-	// Replicas of serve: one works and the others stand by; DefaultReplicas at first.
-	Replicas  int32
+	// Replicas of serve: one works and the others stand by; DefaultReplicas at first. 0 of what is
+	// installed is not taken for unset: somebody has stopped serve.
+	Replicas  *int32
 	Resources Resources
 	// ServiceMonitor has the Prometheus operator scrape serve.
 	ServiceMonitor *bool
@@ -101,7 +103,9 @@ func (r *Resources) complete() error {
 // complete sets defaults and rejects invalid values.
 func (o *InstallOptions) complete() error {
 	orDefault(&o.Namespace, cluster.DefaultNamespace)
-	o.Replicas = cmp.Or(o.Replicas, DefaultReplicas)
+	if o.Replicas == nil {
+		o.Replicas = ptr.To[int32](DefaultReplicas)
+	}
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -109,8 +113,8 @@ func (o *InstallOptions) complete() error {
 	switch {
 	case len(validation.IsDNS1123Label(o.Namespace)) > 0:
 		return fmt.Errorf("namespace %q: want lower-case letters, digits and hyphens, at most 63", o.Namespace)
-	case o.Replicas < 0:
-		return fmt.Errorf("replicas %d: want 1 or more", o.Replicas)
+	case *o.Replicas < 0:
+		return fmt.Errorf("replicas %d: want 1 or more", *o.Replicas)
 	case o.Image != "" && (strings.ContainsAny(o.Image, " \t\n") || o.Registry != ""):
 		return fmt.Errorf("image %q: want a reference such as %s:1.0.0, and no registry beside it", o.Image, DefaultRepository)
 	case len(validation.IsValidLabelValue(o.Version)) > 0:
@@ -140,8 +144,8 @@ func (o *InstallOptions) completeImage() error {
 
 // inherit takes what is not set from what is installed.
 func (o *InstallOptions) inherit(d *appsv1.Deployment, monitored bool) {
-	if d.Spec.Replicas != nil {
-		o.Replicas = cmp.Or(o.Replicas, *d.Spec.Replicas)
+	if o.Replicas == nil {
+		o.Replicas = d.Spec.Replicas
 	}
 	for n := range d.Spec.Template.Spec.Containers {
 		c := &d.Spec.Template.Spec.Containers[n]

@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -45,6 +46,13 @@ type ClusterStatus struct {
 	Expires *time.Time `json:"credentialExpires,omitempty"`
 	// Reason says why it is not healthy, and the next step.
 	Reason string `json:"reason,omitempty"`
+	// Serve is whether the serve that runs reaches it, and ServeMessage what it says; empty if
+	// none runs. The rest is as seen from here.
+	Serve        ServeSays `json:"serve,omitempty"`
+	ServeMessage string    `json:"serveMessage,omitempty"`
+	// Detour: its Server could not be dialled from here, and was reached at this address of a
+	// context.
+	Detour string `json:"detour,omitempty"`
 }
 
 // MeshStatus is a mesh that was discovered in a cluster.
@@ -65,6 +73,8 @@ type ListOptions struct {
 	Timeout time.Duration
 	// UserAgent is shown to the clusters.
 	UserAgent string
+	// Detours lead to clusters whose stored address cannot be dialled from here; nil for none.
+	Detours *Detours
 	// Clock is compared with the expiry of credentials; the real one if nil.
 	Clock clock.PassiveClock
 }
@@ -95,6 +105,10 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
+	verdicts, err := s.verdicts(ctx, o.MgmtNamespace, secrets)
+	if err != nil {
+		return nil, err
+	}
 	names := slices.Sorted(maps.Keys(known))
 	out := make([]ClusterStatus, len(names))
 	var group errgroup.Group
@@ -104,6 +118,7 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 			out[i] = o.check(ctx, known[name], secrets[known[name].SecretName])
 			out[i].Meshes = meshes[name]
 			out[i].add(said[name])
+			out[i].addVerdict(verdicts[name])
 			return nil
 		})
 	}
@@ -129,6 +144,51 @@ func (s *ClusterStatus) add(said string) {
 		}
 	case cluster.OfCredential(said):
 		s.Reason += "; serve says: " + said
+	}
+}
+
+// verdict is what the serve that runs says of a cluster.
+type verdict struct {
+	serve   ServeSays
+	message string
+}
+
+// verdicts are those on all clusters; none if no serve runs.
+func (s *server) verdicts(ctx context.Context, namespace string, secrets map[string]*corev1.Secret) (map[string]verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	held, err := s.isHeld(ctx, namespace, cluster.LeaseName)
+	if unlessForbidden(err) != nil {
+		return nil, fmt.Errorf("%s: reading Lease %s/%s: %w", s.label, namespace, cluster.LeaseName, err)
+	}
+	if !held && err == nil {
+		return nil, nil
+	}
+	all, err := s.listKubernetesClusters(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]verdict{}
+	for _, kc := range all {
+		fingerprint := cluster.Fingerprint(secrets[cmp.Or(kc.Spec.SecretName, kc.Name)])
+		says, message := serveSays(kc, fingerprint)
+		if said := kc.Status.Status; says == ServePending && len(said) > 0 && said[0].Credential == "" {
+			says, message = serveSays(kc, "") // an older serve does not say of which credential
+		}
+		out[kc.Name] = verdict{says, message}
+	}
+	return out, nil
+}
+
+// addVerdict adds what serve says to what was seen from here: what cannot be reached from here is no
+// outage if serve reaches it.
+func (s *ClusterStatus) addVerdict(v verdict) {
+	s.Serve, s.ServeMessage = v.serve, v.message
+	switch {
+	case v.serve == ServeReaches && s.Health == snapshot.HealthUnreachable:
+		s.Reason = "meshctl serve reaches it; from here: " + s.Reason
+	case v.serve == ServeFails && s.Health == snapshot.Healthy:
+		s.Health, s.Reason = snapshot.HealthDegraded, "meshctl serve does not reach it: "+v.message
 	}
 }
 

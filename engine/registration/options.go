@@ -38,6 +38,11 @@ type Options struct {
 	Agent *Agent
 	// Timeout bounds each server's first answer; DefaultTimeout if zero.
 	Timeout time.Duration
+	// ServeWait bounds the wait until a running serve has said whether it reaches the cluster;
+	// zero does not wait.
+	ServeWait time.Duration
+	// Progress gets a sentence for each long wait; nil for none.
+	Progress func(string)
 	// Clock tells when a token is due; the real one if nil.
 	Clock clock.PassiveClock
 }
@@ -67,6 +72,9 @@ func (o *Options) complete() error {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
 	}
 	return nil
 }

@@ -19,12 +19,13 @@ func (r *registration) preflight(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
-	var note string
 	var err error
-	if r.endpoint, note, err = endpoint(ctx, r.RemoteConfig, r.APIServerAddress, r.Timeout); err != nil {
+	if r.inside, err = r.management.servesInside(ctx, r.MgmtNamespace); unlessForbidden(err) != nil {
+		return err
+	}
+	if err := r.findEndpoint(ctx); err != nil {
 		return fmt.Errorf("cluster %s: %w", r.Name, err)
 	}
-	r.report.note(note)
 	// What is there decides which permissions are needed. What may not be
 	// read counts as absent: the permission to read it is on the list, too.
 	if err := both(
@@ -121,6 +122,10 @@ func (r *registration) managementAccess() []access {
 	wanted = append(wanted, applyVerbs(kubernetesClusters.access(r.MgmtNamespace, r.Name))...)
 	wanted = append(wanted, kubernetesClusters.access(r.MgmtNamespace, "").each("list")...)
 	wanted = append(wanted, settings.access("", "").each("list")...)
+	wanted = append(wanted, deployments.access(r.MgmtNamespace, ServeName).each("get")...)
+	if r.ServeWait > 0 {
+		wanted = append(wanted, leases.access(r.MgmtNamespace, cluster.LeaseName).each("get")...)
+	}
 	if r.Agent != nil {
 		wanted = append(wanted, meshes.access(r.MgmtNamespace, "").each("list")...)
 	}

@@ -240,7 +240,12 @@ func silentPort(t *testing.T) string {
 // forward makes a server answer at an address that its certificate does not cover.
 func forward(t *testing.T, to string) string {
 	t.Helper()
-	listener := sandboxtest.Listen(t, "127.0.0.2:0")
+	return forwardFrom(t, "127.0.0.2:0", to)
+}
+
+func forwardFrom(t *testing.T, from, to string) string {
+	t.Helper()
+	listener := sandboxtest.Listen(t, from)
 	go func() {
 		for {
 			in, err := listener.Accept()

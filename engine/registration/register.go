@@ -18,10 +18,13 @@ type registration struct {
 	Options
 	management, remote *server
 
-	// What preflight finds out.
-	endpoint *cluster.Credential
-	secret   *corev1.Secret
-	plane    snapshot.Plane
+	// What preflight finds out. The endpoint is stored; dialled is how the caller reaches the
+	// same server: another only where the caller cannot dial the first.
+	endpoint, dialled *cluster.Credential
+	secret            *corev1.Secret
+	plane             snapshot.Plane
+	// inside: serve runs in the management cluster.
+	inside bool
 	// old are objects of names that registrations before had.
 	old     []*object
 	missing struct {
@@ -52,7 +55,9 @@ func Register(ctx context.Context, options Options) (Report, error) {
 	if err := r.preflight(ctx); err != nil {
 		return Report{}, err
 	}
-	err = r.write(ctx)
+	if err = r.write(ctx); err == nil {
+		err = r.awaitServe(ctx)
+	}
 	return r.report, err
 }
 
@@ -159,11 +164,11 @@ func (r *registration) writeCredential(ctx context.Context) error {
 	if granted := life.Granted(); granted != r.ttl() {
 		r.report.note((&cluster.ShortenedError{Granted: granted, Wanted: r.ttl()}).Error())
 	}
-	if err := cluster.Verify(ctx, r.Name, &c, user, uid); err != nil {
+	if err := cluster.Verify(ctx, r.Name, r.with(&c), user, uid); err != nil {
 		return err
 	}
 	own := access{verb: "create", resource: "serviceaccounts/token", name: r.Name, namespace: r.RemoteNamespace}
-	if err := verifyGrants(ctx, r.Name, &c, slices.Concat(ruleAccesses(remoteRules()), r.settingsAccess(), []access{own})); err != nil {
+	if err := verifyGrants(ctx, r.Name, r.with(&c), slices.Concat(ruleAccesses(remoteRules()), r.settingsAccess(), []access{own})); err != nil {
 		return err
 	}
 	if o.want, err = cluster.NewSecret(r.MgmtNamespace, r.Name, r.remote.uid, &c, life); err != nil {
@@ -186,7 +191,7 @@ func (r *registration) keepStored(ctx context.Context, user, uid string) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	return cluster.Verify(ctx, r.Name, stored, user, uid) == nil
+	return cluster.Verify(ctx, r.Name, r.with(stored), user, uid) == nil
 }
 
 func (r *registration) forgetLeftovers(ctx context.Context) error {

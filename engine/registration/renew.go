@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +74,8 @@ func Renew(ctx context.Context, o RenewOptions) ([]Renewal, error) {
 	orDefault(&o.MgmtNamespace, cluster.DefaultNamespace)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	r := &renewing{RenewOptions: o, clusters: map[string]*multiclusterv1alpha1.KubernetesCluster{}}
-	all, err := List(ctx, ListOptions{MgmtConfig: o.MgmtConfig, MgmtContext: o.MgmtContext, MgmtNamespace: o.MgmtNamespace, UserAgent: o.UserAgent})
+	all, err := List(ctx, ListOptions{MgmtConfig: o.MgmtConfig, MgmtContext: o.MgmtContext, MgmtNamespace: o.MgmtNamespace, UserAgent: o.UserAgent,
+		Detours: NewDetours(func() []Context { return o.Contexts }, o.Timeout)})
 	if err != nil {
 		return nil, err
 	}
@@ -219,9 +218,5 @@ func storedAddress(secret *corev1.Secret, contextHost string) string {
 	if err != nil || stored.Server == strings.TrimSuffix(contextHost, "/") {
 		return ""
 	}
-	u, err := url.Parse(stored.Server)
-	if err != nil {
-		return ""
-	}
-	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443"))
+	return hostPort(stored.Server)
 }

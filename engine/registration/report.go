@@ -34,6 +34,9 @@ type Report struct {
 	Changes []Change `json:"changes"`
 	// Notes are sentences that the user should read.
 	Notes []string `json:"notes,omitempty"`
+	// Serve is whether a running serve reaches the registered cluster; empty if that was not
+	// asked.
+	Serve ServeSays `json:"serve,omitempty"`
 	// Leftovers are commands that finish what could not be done.
 	Leftovers []string `json:"leftovers,omitempty"`
 }

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
@@ -21,7 +24,7 @@ import (
 // in the order in which they go.
 func (u *Uninstallation) objects() []*object {
 	monitored := true
-	o := InstallOptions{Namespace: u.options.Namespace, Image: "any", Replicas: 1, Resources: DefaultResources(), ServiceMonitor: &monitored}
+	o := InstallOptions{Namespace: u.options.Namespace, Image: "any", Replicas: ptr.To[int32](1), Resources: DefaultResources(), ServiceMonitor: &monitored}
 	out := o.objects()
 	slices.Reverse(out)
 	return slices.DeleteFunc(out, func(o *object) bool { return o.resource == namespaces })
@@ -80,49 +83,68 @@ func (u *Uninstallation) Run(ctx context.Context) (Report, error) {
 	return u.report, nil
 }
 
+// deregister deregisters all clusters side by side: each may wait minutes for its meshes.
 func (u *Uninstallation) deregister(ctx context.Context) error {
-	for _, c := range u.Clusters {
-		u.options.Progress("deregistering cluster " + c.Name)
-		report, err := Deregister(ctx, DeregisterOptions{
-			Name: c.Name, MgmtConfig: u.options.Config, MgmtContext: u.options.Context, MgmtNamespace: u.options.Namespace,
-			RemoteConfig: c.config, RemoteContext: c.Context, Force: u.options.Force, KeepTraffic: u.options.KeepTraffic, Timeout: u.options.Timeout,
-			Progress: u.options.Progress, UserAgent: u.options.UserAgent,
+	var mu sync.Mutex
+	progress := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		u.options.Progress(text)
+	}
+	reports := make([]Report, len(u.Clusters))
+	errs := make([]error, len(u.Clusters))
+	var group errgroup.Group
+	group.SetLimit(parallelRenewals)
+	for i, c := range u.Clusters {
+		group.Go(func() error {
+			progress("deregistering cluster " + c.Name)
+			reports[i], errs[i] = u.deregisterOne(ctx, c, progress)
+			return nil
 		})
+	}
+	_ = group.Wait() // the functions above return nil
+	for _, report := range reports {
 		u.report.add(report.Changes...)
 		u.report.Notes = append(u.report.Notes, report.Notes...)
 		u.report.Leftovers = append(u.report.Leftovers, report.Leftovers...)
-		if err != nil {
-			return err
-		}
-		if c.config != nil {
-			if err := u.removeAgentTypes(ctx, c); err != nil {
-				return err
-			}
-		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+func (u *Uninstallation) deregisterOne(ctx context.Context, c UninstalledCluster, progress func(string)) (Report, error) {
+	report, err := Deregister(ctx, DeregisterOptions{
+		Name: c.Name, MgmtConfig: u.options.Config, MgmtContext: u.options.Context, MgmtNamespace: u.options.Namespace,
+		RemoteConfig: c.config, RemoteContext: c.Context, Force: u.options.Force, KeepTraffic: u.options.KeepTraffic, Timeout: u.options.Timeout,
+		Progress: progress, UserAgent: u.options.UserAgent,
+	})
+	if err == nil && c.config != nil {
+		var changes []Change
+		changes, err = u.removeAgentTypes(ctx, c)
+		report.add(changes...)
+	}
+	return report, err
 }
 
 // removeAgentTypes removes from a cluster the types of what agents are asked, unless another management
 // plane has registered it.
-func (u *Uninstallation) removeAgentTypes(ctx context.Context, c UninstalledCluster) error {
+func (u *Uninstallation) removeAgentTypes(ctx context.Context, c UninstalledCluster) ([]Change, error) {
 	s, err := newServer(remoteSide, c.Context, c.config, u.options.Timeout)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.probe(ctx); err != nil || s.uid == u.server.uid {
-		return err // those of the management cluster go with all others
+		return nil, err // those of the management cluster go with all others
 	}
 	used := false
 	selector := labels.Set{cluster.ManagedByLabel: cluster.ManagedBy}.String() + "," + snapshot.PlaneLabel
 	if err := s.each(ctx, clusterRoles, selector, func(*metav1.PartialObjectMetadata) { used = true }); err != nil || used {
-		return err
+		return nil, err
 	}
 	types, err := s.writtenTypes(ctx, agentGroup)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return u.removeAll(ctx, s, types)
+	return s.removeAll(ctx, types)
 }
 
 // endTimeout bounds the wait until serve has ended: it gets 30 s for that.
@@ -164,16 +186,18 @@ func (u *Uninstallation) removeTypes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return u.removeAll(ctx, u.server, types)
+	changes, err := u.server.removeAll(ctx, types)
+	u.report.add(changes...)
+	return err
 }
 
 // removeAll removes types, and waits until their objects are gone with them.
-func (u *Uninstallation) removeAll(ctx context.Context, s *server, types []*object) error {
+func (s *server) removeAll(ctx context.Context, types []*object) (done []Change, err error) {
 	for _, o := range types {
 		changes, err := s.delete(ctx, o.resource, "", o.name)
-		u.report.add(changes...)
+		done = append(done, changes...)
 		if err != nil {
-			return err
+			return done, err
 		}
 	}
 	for _, o := range types {
@@ -182,10 +206,10 @@ func (u *Uninstallation) removeAll(ctx context.Context, s *server, types []*obje
 			return found == nil, err
 		})
 		if err != nil {
-			return fmt.Errorf("%s: waiting until %s is gone: %w", s.label, o.describe(), err)
+			return done, fmt.Errorf("%s: waiting until %s is gone: %w", s.label, o.describe(), err)
 		}
 	}
-	return nil
+	return done, nil
 }
 
 // removeState removes what serve keeps in its namespace.

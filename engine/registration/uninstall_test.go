@@ -36,7 +36,11 @@ func TestUninstall(t *testing.T) {
 				install()
 			}
 			for name, config := range map[string]*rest.Config{"here": management, "there": remote} {
-				_, err := registration.Register(t.Context(), registration.Options{Name: name, RemoteConfig: config, MgmtConfig: management, Agent: anAgent("")})
+				o := registration.Options{Name: name, RemoteConfig: config, MgmtConfig: management, Agent: anAgent("")}
+				if config == remote && !c.registerFirst {
+					o.APIServerAddress = "there.invalid:6443" // the pods of serve do not reach this machine
+				}
+				_, err := registration.Register(t.Context(), o)
 				require.NoError(t, err)
 			}
 			install()

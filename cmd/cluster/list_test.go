@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// TestListTable: what serve says stands beside what is seen from here, and the table fits a terminal of 100 columns but for
+// its problems.
+func TestListTable(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	issued, expires := now.Add(-7*time.Hour), now.Add(17*time.Hour)
+	istio := []registration.MeshStatus{{Type: "istio", Version: "1.31.1"}}
+	table := listTable([]registration.ClusterStatus{
+		{Name: "cluster-1", Health: snapshot.Healthy, Serve: registration.ServeReaches, Server: "https://kubernetes.default.svc", Version: "v1.36.3",
+			Latency: 123 * time.Millisecond, Meshes: istio, Issued: &issued, Expires: &expires},
+		{Name: "cluster-2", Health: snapshot.HealthUnreachable, Serve: registration.ServeReaches, Server: "https://cluster-2-control-plane:6443",
+			Meshes: istio, Issued: &issued, Expires: &expires, Reason: "meshctl serve reaches it; from here: no route"},
+		{Name: "cluster-3", Health: snapshot.HealthDegraded, Serve: registration.ServeFails, Version: "v1.36.3", Latency: time.Millisecond,
+			Reason: "meshctl serve does not reach it: no route"},
+		{Name: "cluster-4", Health: snapshot.Healthy, Serve: registration.ServePending, Version: "v1.36.3", Latency: time.Millisecond},
+		{Name: "cluster-5", Health: snapshot.HealthLeftover, Reason: "deregistered"},
+	}, now)
+	var out bytes.Buffer
+	require.NoError(t, table.Print(&out))
+	assert.Equal(t, `NAME        HEALTH        SERVE   VERSION   MESHES         LATENCY   CREDENTIAL   EXPIRES   PROBLEM
+cluster-1   healthy       ok      v1.36.3   istio 1.31.1   123ms     7h           17h       -
+cluster-2   unreachable   ok      -         istio 1.31.1   -         7h           17h       meshctl serve reaches it; from here: no route
+cluster-3   degraded      fails   v1.36.3   -              1ms       -            -         meshctl serve does not reach it: no route
+cluster-4   healthy       waits   v1.36.3   -              1ms       -            -         -
+cluster-5   leftover      -       -         -              -         -            -         deregistered
+`, out.String())
+	head, _, _ := strings.Cut(out.String(), "\n")
+	assert.LessOrEqual(t, len(head), 100)
+}
