@@ -17,9 +17,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -134,14 +136,17 @@ type server struct {
 	exited         chan error
 }
 
-// serveAccount installs meshctl, and returns a kubeconfig with its account: serve runs outside of the cluster, and may do
-// what it may do inside.
+// serveAccount is a kubeconfig with the account that installing meshctl gives serve, which runs outside of the cluster
+// here, and may do what it may do inside. Unless meshctl is installed, it is now.
 func (w *environment) serveAccount() string {
 	w.t.Helper()
 	if w.account != "" {
 		return w.account
 	}
-	w.must("install", "--context", "cluster-1", "--image", "meshctl/meshctl:tested")
+	if _, err := w.object("cluster-1", kube.Deployments(), mgmt, registration.ServeName); apierrors.IsNotFound(err) {
+		w.must("install", "--context", "cluster-1", "--image", "meshctl/meshctl:tested")
+	}
+	w.scaleServe(0) // it does not run inside
 	config, err := w.cluster("cluster-1").Config()
 	require.NoError(w.t, err)
 	raw, err := clientcmd.LoadFromFile(w.cluster("cluster-1").Kubeconfig())
@@ -150,6 +155,14 @@ func (w *environment) serveAccount() string {
 	w.account = filepath.Join(w.t.TempDir(), "kubeconfig")
 	require.NoError(w.t, clientcmd.WriteToFile(*raw, w.account))
 	return w.account
+}
+
+// scaleServe says how many pods serve is to have in the cluster. None of them really runs.
+func (w *environment) scaleServe(replicas int) {
+	w.t.Helper()
+	_, err := w.dynamic["cluster-1"].Resource(kube.Deployments()).Namespace(mgmt).Patch(w.t.Context(), registration.ServeName,
+		types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+	require.NoError(w.t, err)
 }
 
 // startServe starts the management plane, with more flags, and waits until it is ready.
@@ -176,16 +189,22 @@ func (w *environment) startServe(flags ...string) {
 	})
 }
 
-// stopServe sends SIGTERM to the management plane, which must exit soon and without
-// an error.
+// stopServe stops the management plane.
 func (w *environment) stopServe() {
 	w.t.Helper()
-	require.NoError(w.t, w.serve.cmd.Process.Signal(syscall.SIGTERM))
+	w.stop(w.serve)
+}
+
+// stop sends SIGTERM to a process of the management plane, which must exit soon and without
+// an error.
+func (w *environment) stop(s *server) {
+	w.t.Helper()
+	require.NoError(w.t, s.cmd.Process.Signal(syscall.SIGTERM))
 	select {
-	case err := <-w.serve.exited:
-		require.NoError(w.t, err, "%s", w.serve.log.String())
+	case err := <-s.exited:
+		require.NoError(w.t, err, "%s", s.log.String())
 	case <-time.After(30 * time.Second):
-		w.t.Fatalf("meshctl serve did not exit before Kubernetes would kill it:\n%s", w.serve.log.String())
+		w.t.Fatalf("meshctl serve did not exit before Kubernetes would kill it:\n%s", s.log.String())
 	}
 }
 

@@ -11,11 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -139,33 +136,9 @@ func allObjects(t requireT, c *local.Cluster) string {
 
 // eachObject yields the objects of a cluster of the kinds that are wanted.
 func eachObject(t requireT, c *local.Cluster, wanted func(schema.GroupVersionResource) bool, yield func(schema.GroupVersionResource, *unstructured.Unstructured)) {
-	config, err := c.Config()
-	require.NoError(t, err)
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	require.NoError(t, err)
-	kinds, err := discovery.ServerPreferredResources(client)
-	require.NoError(t, err)
 	objects, err := c.Client()
 	require.NoError(t, err)
-	for _, list := range kinds {
-		group, err := schema.ParseGroupVersion(list.GroupVersion)
-		require.NoError(t, err)
-		for i := range list.APIResources {
-			resource := &list.APIResources[i]
-			kind := group.WithResource(resource.Name)
-			if !strings.Contains(resource.Verbs.String(), "list") || !wanted(kind) {
-				continue
-			}
-			items, err := objects.List(t.Context(), kind, metav1.NamespaceAll)
-			if apierrors.IsNotFound(err) {
-				continue // its type has just been deleted
-			}
-			require.NoError(t, err, resource.Name)
-			for j := range items {
-				yield(kind, &items[j])
-			}
-		}
-	}
+	require.NoError(t, objects.Each(t.Context(), wanted, yield))
 }
 
 // requireT is a test that ends.

@@ -109,6 +109,27 @@ func TestReadyContainers(t *testing.T) {
 	}
 }
 
+// TestStuck: an image that cannot be pulled ends the wait, with the reason.
+func TestStuck(t *testing.T) {
+	t.Parallel()
+	pod := func(reason string) unstructured.Unstructured {
+		return unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "a-1"},
+			"status": map[string]any{"containerStatuses": []any{map[string]any{
+				"image": "a:1", "state": map[string]any{"waiting": map[string]any{"reason": reason, "message": "no such host"}},
+			}}},
+		}}
+	}
+	require.NoError(t, stuck([]unstructured.Unstructured{pod("ContainerCreating")}))
+	asked := 0
+	err := Until(t.Context(), "waiting", func(context.Context) error {
+		asked++
+		return errors.Join(errors.New("0 of 1 pods ready"), stuck([]unstructured.Unstructured{pod("ContainerCreating"), pod("ImagePullBackOff")}))
+	})
+	require.ErrorContains(t, err, "pod a-1: image a:1 cannot be pulled: no such host")
+	assert.Equal(t, 1, asked)
+}
+
 func TestMergeKubeconfigs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

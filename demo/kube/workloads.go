@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,18 +16,7 @@ const sidecar = "istio-proxy"
 func (c *Client) WaitInjected(ctx context.Context, namespace string) error {
 	what := fmt.Sprintf("cluster %s: waiting for the pods of namespace %s", c.name, namespace)
 	return Until(ctx, what, func(ctx context.Context) error {
-		deployments, err := c.List(ctx, Deployments(), namespace)
-		if err != nil {
-			return err
-		}
-		for _, d := range deployments {
-			want, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas")
-			ready, _, _ := unstructured.NestedInt64(d.Object, "status", "readyReplicas")
-			if ready < want {
-				return fmt.Errorf("deployment %s: %d of %d pods ready", d.GetName(), ready, want)
-			}
-		}
-		pods, err := c.List(ctx, Pods(), namespace)
+		pods, err := c.deployed(ctx, namespace)
 		if err != nil {
 			return err
 		}
@@ -37,6 +27,56 @@ func (c *Client) WaitInjected(ctx context.Context, namespace string) error {
 		}
 		return nil
 	})
+}
+
+// WaitDeployments waits until every Deployment of the namespace has all its pods running.
+func (c *Client) WaitDeployments(ctx context.Context, namespace string) error {
+	what := fmt.Sprintf("cluster %s: waiting for the pods of namespace %s", c.name, namespace)
+	return Until(ctx, what, func(ctx context.Context) error {
+		_, err := c.deployed(ctx, namespace)
+		return err
+	})
+}
+
+// deployed returns the pods of a namespace, if all those of its Deployments are ready. The error
+// says what keeps one from running.
+func (c *Client) deployed(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
+	deployments, err := c.List(ctx, Deployments(), namespace)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := c.List(ctx, Pods(), namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range deployments {
+		want, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas")
+		ready, _, _ := unstructured.NestedInt64(d.Object, "status", "readyReplicas")
+		if ready < want {
+			return nil, errors.Join(fmt.Errorf("deployment %s: %d of %d pods ready", d.GetName(), ready, want), stuck(pods))
+		}
+	}
+	return pods, nil
+}
+
+// stuck says which image cannot be pulled, which is final: Kubernetes has tried it twice then.
+func stuck(pods []unstructured.Unstructured) error {
+	for _, pod := range pods {
+		for _, field := range []string{"initContainerStatuses", "containerStatuses"} {
+			statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", field)
+			for _, one := range statuses {
+				status, ok := one.(map[string]any)
+				if !ok {
+					continue
+				}
+				if reason, _, _ := unstructured.NestedString(status, "state", "waiting", "reason"); reason == "ImagePullBackOff" {
+					message, _, _ := unstructured.NestedString(status, "state", "waiting", "message")
+					return Final(fmt.Errorf("pod %s: image %v cannot be pulled: %s", pod.GetName(), status["image"], message))
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // hasSidecar looks in both places: a container, or an init container that keeps
