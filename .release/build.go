@@ -45,6 +45,7 @@ func compile(ctx context.Context, o options, dir, platform string) (build, error
 	// Without cgo the binary needs no C library, which the image does not have.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch)
 	command.Stderr = os.Stderr
+	_, _ = fmt.Fprintf(os.Stderr, "compiling for %s\n", platform) // minutes, the first time
 	if err := command.Run(); err != nil {
 		return build{}, fmt.Errorf("platform %s: go build: %w", platform, err)
 	}
