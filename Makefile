@@ -26,11 +26,21 @@ $(GOLANGCI_LINT) $(CONTROLLER_GEN) $(HELM) $(BENCHSTAT) $(CYCLONEDX):
 	GOBIN=$(BIN) go install $(PKG)@$(patsubst $(notdir $(PKG))-%,%,$(notdir $@))
 	@mv $(BIN)/$(notdir $(PKG)) $@
 
+# The race detector needs cgo, which Go turns off without a C compiler.
+RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+# Everything else is built as a release is: without cgo, and without the names of folders. So
+# that all targets share what is compiled, which is most of the time with an empty cache.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
+
+# -count=1: tests that run the binary depend on more than the test cache knows.
+# -vet=off: the linters include all of vet.
+GOTEST := go test -count=1 -vet=off -timeout 30m
+
 # Packages where goroutines share data: these are tested with the race detector.
 # It is not used elsewhere, because it makes clusters and scripts slow.
 RACY := ./cmd/cmdutil/... ./demo/proc/... ./engine/apply/... ./engine/cluster/... ./engine/registration/... ./engine/serve/... ./engine/watch/...
-# The detector needs a C compiler; without one, Go turns cgo off.
-RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 # The fuzz targets, and how long each one runs. Inputs that once failed are in the
 # testdata of the target, and also run as plain tests.
@@ -62,7 +72,7 @@ help: ## List the targets
 .PHONY: build
 build: ## Build ./meshctl, as for a release
 	@# Without symbols and debugging data, it is 78 MB instead of 111; stack traces stay.
-	go build -trimpath -ldflags '-s -w' -o meshctl .
+	go build -ldflags '-s -w' -o meshctl .
 
 .PHONY: image
 image: ## Build the container image in dist/, and load it into docker if its engine runs
@@ -92,11 +102,15 @@ sandbox: build ## Build Kubernetes, Istio, Open Service Mesh and the proxies' ag
 
 .PHONY: test
 test: sandbox $(HELM) ## Run all tests, including those with real API servers
-	@# -count=1: tests that run the binary depend on more than the test cache knows.
-	go test $(RACE) -count=1 -timeout 30m $(RACY)
-	go test -count=1 -timeout 30m $$(go list ./... | grep -vxF -f <(go list $(RACY)))
-	go -C .release test -count=1 ./...
+	$(if $(RACE),CGO_ENABLED=1) $(GOTEST) $(RACE) $(RACY)
+	$(GOTEST) $$(go list ./... | grep -vxF -f <(go list $(RACY)))
+	cd .release && $(GOTEST) ./...
 	$(MAKE) fuzz
+
+.PHONY: test-kind
+test-kind: ## Run the demo in kind clusters, and test it there; needs a Docker engine, or Debian and root
+	@# Without a registry: the images of nodes and of Istio are built, about 15 minutes once.
+	demo/nodeimage/run.sh $(GOTEST) -v ./cmd/e2e/kind
 
 .PHONY: soak
 soak: sandbox ## Edit two clusters and make faults for SOAK; SOAK_SEED repeats an earlier run
@@ -106,7 +120,7 @@ soak: sandbox ## Edit two clusters and make faults for SOAK; SOAK_SEED repeats a
 fuzz: ## Run each fuzz target for FUZZTIME
 	@set -e; for target in $(FUZZED); do \
 		echo "fuzz $$target for $(FUZZTIME)"; \
-		go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${target%:*}; \
+		go test -vet=off -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$${target%:*}; \
 	done
 
 .PHONY: bench
@@ -120,12 +134,12 @@ bench-live: sandbox ## Measure convergence, edits and writes per second on real 
 
 .PHONY: golden
 golden: ## Rewrite the golden files
-	go test $(GOLDEN) -run 'TestGolden|TestScript' -update
+	go test -vet=off $(GOLDEN) -run 'TestGolden|TestScript' -update
 	$(MAKE) --no-print-directory screens
 
 .PHONY: screens
 screens: ## Rewrite the dashboard's screen in README.md
-	go test ./tui -run TestScreensInReadme -update
+	go test -vet=off ./tui -run TestScreensInReadme -update
 
 .PHONY: generate
 generate: $(CONTROLLER_GEN) ## Generate deep copies, CRDs and the archives of the sandbox's sources

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/demo"
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/helper"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
@@ -160,7 +161,7 @@ func TestUpUpDown(t *testing.T) {
 	sendsRequests(t, opts, out.String())
 	require.NoError(t, demo.Up(ctx, other))
 	assert.Contains(t, outOfOther.String(), "no requests can be sent: proxies are off")
-	require.ErrorIs(t, demo.Send(ctx, other, "productpage-v1", proxies.Call{}, nil), demo.ErrNoProxies)
+	require.ErrorIs(t, demo.Send(ctx, other, "productpage-v1", app.Call{}, nil), demo.ErrNoProxies)
 
 	crashServe(t, opts)
 	taken, err := net.Listen("tcp", before.Metrics)
@@ -200,7 +201,7 @@ func sendsRequests(t *testing.T, opts demo.Options, printed string) {
 	assert.Contains(t, printed, "\n  200 requests details-v1 to ratings: 200 refused\n")
 	assert.Regexp(t, `Envoy \d+\.\d+\.\d+`, printed)
 
-	call := proxies.Call{URL: "http://details:9080", Count: 20, Parallel: 2}
+	call := app.Call{URL: "http://details:9080", Count: 20, Parallel: 2}
 	answers := func() (all []demo.Answer) {
 		require.NoError(t, demo.Send(ctx, opts, "productpage-v1", call, func(traffic demo.Traffic) { all = traffic.Answers }))
 		return all

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,7 +51,12 @@ func (u *up) waitEnforced(ctx context.Context) error {
 			}
 			for _, policy := range policies {
 				if err := accepted(&policy); err != nil {
-					if waits, _, _ := unstructured.NestedString(policy.Object, "status", "trust", "message"); waits != "" && waits != said {
+					waits, _, _ := unstructured.NestedString(policy.Object, "status", "trust", "message")
+					if !u.opts.Terminal {
+						// Each note is a line then, so without the details that change all the time.
+						waits, _, _ = strings.Cut(waits, ";")
+					}
+					if waits != "" && waits != said {
 						u.opts.Progress.Note("%s", waits)
 						said = waits
 					}
@@ -61,7 +67,7 @@ func (u *up) waitEnforced(ctx context.Context) error {
 		return shifted(ctx, client)
 	})
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w; the last lines of %s:\n%s", err, u.state.Serve.Log, u.state.Serve.Tail(8))
+		return fmt.Errorf("%w; %s", err, u.runtime.serveLog(ctx, u.state))
 	}
 	return err
 }

@@ -15,6 +15,10 @@ type Options struct {
 	Dir string
 	// Runtime is the kind of clusters; empty means RuntimeLocal.
 	Runtime string
+	// NodeImage is the image of the nodes of kind clusters; empty means that of kind.
+	NodeImage string
+	// Image is that of meshctl in kind clusters; empty means one of the binary.
+	Image string
 	// Proxies says whether pods have real proxies; empty means ProxiesAuto.
 	Proxies ProxyMode
 	// Meshctl is the path of the meshctl binary to run; empty means the running

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/meshctl/meshctl/demo/helper"
 	"github.com/meshctl/meshctl/demo/kube"
@@ -26,6 +27,7 @@ const agentTimeout = 2 * time.Minute
 // and one for the proxies.
 type localRuntime struct {
 	dir      string
+	meshctl  string
 	guard    *proc.Guard
 	terminal bool
 	mode     ProxyMode
@@ -88,16 +90,16 @@ func (r *localRuntime) StartProxies(ctx context.Context, clusters []Cluster) (*p
 		}
 		list = append(list, proxies.Cluster{Name: c.Name(), Index: opened.Index(), Kubeconfig: c.Kubeconfig(), Istiod: opened.Istiod()})
 	}
-	plane, err := proxies.Start(ctx, r.guard, filepath.Join(r.dir, proxiesDir), r.programs, list)
+	plane, err := proxies.Start(ctx, r.guard, filepath.Join(r.dir, proxiesDir), r.programs, r.meshctl, list)
 	return plane, "", err
 }
 
-// StartAgents starts for each cluster an agent outside of it, because its pods do not run,
-// and a kubelet for what they need.
-func (r *localRuntime) StartAgents(ctx context.Context, clusters []Cluster, meshctl string) ([]proc.Process, error) {
+// runAgents starts for each cluster an agent outside of it, because its pods do not run,
+// and a kubelet for what they need. On error, it returns those that run.
+func (r *localRuntime) runAgents(ctx context.Context, clusters []Cluster) ([]proc.Process, error) {
 	start := func(name string, args ...string) (proc.Process, error) {
 		return proc.Start(r.guard, proc.Spec{
-			Name: name, Path: meshctl, Args: args, Dir: r.dir, Log: filepath.Join(r.dir, logsDir, strings.ReplaceAll(name, " ", "-")+".log"),
+			Name: name, Path: r.meshctl, Args: args, Dir: r.dir, Log: filepath.Join(r.dir, logsDir, strings.ReplaceAll(name, " ", "-")+".log"),
 		})
 	}
 	kubelet, err := start("kubelet", "demo", "kubelet", "--dir", r.dir)
@@ -122,6 +124,71 @@ func (r *localRuntime) StartAgents(ctx context.Context, clusters []Cluster, mesh
 		started = append(started, agent)
 	}
 	return started, nil
+}
+
+// Adapt changes nothing: the pods are processes, whatever their images.
+func (r *localRuntime) Adapt([]*unstructured.Unstructured, string) error { return nil }
+
+func (r *localRuntime) manage(u *up) []step {
+	return []step{
+		// The management cluster is registered, too, because it also runs workloads.
+		{title: "Registering both clusters", run: u.register},
+		{title: "Starting meshctl serve, and an agent for each cluster", run: func(ctx context.Context) error { return r.startServing(ctx, u) }, undo: u.stopServing},
+	}
+}
+
+func (r *localRuntime) revive(ctx context.Context, u *up) error {
+	if err := u.reviveProxies(ctx); err != nil {
+		return err
+	}
+	if err := r.reviveAgents(ctx, u); err != nil {
+		return err
+	}
+	if err := u.waitServe(ctx); err == nil || u.state.Serve.Alive() {
+		return err
+	}
+	u.opts.Progress.Note("meshctl serve had exited and is restarted")
+	return u.startServe(ctx)
+}
+
+func (r *localRuntime) serveLog(_ context.Context, s state) string {
+	return fmt.Sprintf("the last lines of %s:\n%s", s.Serve.Log, s.Serve.Tail(8))
+}
+
+// saveLogs does nothing: the logs stay in the folder.
+func (r *localRuntime) saveLogs(state) {}
+
+func (r *localRuntime) plane(s state) (dataPlane, error) { return localPlane(s) }
+
+func (r *localRuntime) report(_ context.Context, s state, report *Report) {
+	report.Serve, report.NoProxies, report.Metrics = reportProcess(s.Serve), s.NoProxies, s.Metrics
+	for _, agent := range s.Agents {
+		report.Agents = append(report.Agents, reportProcess(agent))
+	}
+	if s.Proxies.PID != 0 {
+		plane := reportProcess(s.Proxies)
+		report.Proxies = &plane
+	}
+	for i := range report.Clusters {
+		c, err := local.Open(filepath.Join(r.dir, report.Clusters[i].Name), nil)
+		if err != nil {
+			continue // it was there a moment ago
+		}
+		for _, p := range c.Processes() {
+			report.Clusters[i].Processes = append(report.Clusters[i].Processes, reportProcess(p))
+		}
+	}
+}
+
+// localPlane opens the data plane of processes.
+func localPlane(s state) (*proxies.Plane, error) {
+	switch {
+	case s.Proxies.PID == 0:
+		return nil, fmt.Errorf("demo: %w: %s; `meshctl demo down` and `meshctl demo up --proxies=on` start it with them", ErrNoProxies, s.NoProxies)
+	case !s.Proxies.Alive():
+		return nil, fmt.Errorf("demo: its proxies have exited; restart them with `meshctl demo up`; the last lines of %s:\n%s", s.Proxies.Log, s.Proxies.Tail(8))
+	}
+	return proxies.Open(s.Proxies), nil
 }
 
 // waitCredentials waits until the kubelet has written the credentials of an agent.
@@ -165,7 +232,7 @@ func (r *localRuntime) Open(name string) (Cluster, error) {
 }
 
 // Versions are those of the helper's modules and, once prepared, of Envoy.
-func (r *localRuntime) Versions() (map[string]string, error) {
+func (r *localRuntime) Versions([]Cluster) (map[string]string, error) {
 	v, err := helper.ReadVersions()
 	if err != nil {
 		return nil, fmt.Errorf("demo: %w", err)

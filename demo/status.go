@@ -43,12 +43,14 @@ type ClusterReport struct {
 	Processes []ProcessReport `json:"processes"`
 }
 
-// ProcessReport is one process of a Report.
+// ProcessReport is one process of a Report, or a container or Deployment.
 type ProcessReport struct {
-	Name  string `json:"name"`
-	PID   int    `json:"pid"`
-	Alive bool   `json:"alive"`
-	Log   string `json:"log"`
+	Name string `json:"name"`
+	// PID is 0 for what is no process of this machine's user.
+	PID   int  `json:"pid,omitempty"`
+	Alive bool `json:"alive"`
+	// Log is a file, or the command that prints the log.
+	Log string `json:"log"`
 }
 
 // Healthy reports whether the demo is up and all of its processes run.
@@ -64,7 +66,7 @@ func (r Report) Healthy() bool {
 }
 
 // Status reports on the demo in opts.Dir. It returns ErrNotRunning if there is none.
-func Status(_ context.Context, opts Options) (Report, error) {
+func Status(ctx context.Context, opts Options) (Report, error) {
 	opts, err := opts.complete()
 	if err != nil {
 		return Report{}, err
@@ -79,15 +81,7 @@ func Status(_ context.Context, opts Options) (Report, error) {
 		return Report{}, err
 	}
 	r := Report{
-		Dir: opts.Dir, Phase: s.Phase, Runtime: s.Runtime, Created: s.Created, Versions: s.Versions, Metrics: s.Metrics,
-		Serve: reportProcess(s.Serve), NoProxies: s.NoProxies,
-	}
-	for _, agent := range s.Agents {
-		r.Agents = append(r.Agents, reportProcess(agent))
-	}
-	if s.Proxies.PID != 0 {
-		plane := reportProcess(s.Proxies)
-		r.Proxies = &plane
+		Dir: opts.Dir, Phase: s.Phase, Runtime: s.Runtime, Created: s.Created, Versions: s.Versions,
 	}
 	if s.Phase == Starting && !s.busy() {
 		// Up was killed, and its guard has killed the processes.
@@ -106,6 +100,7 @@ func Status(_ context.Context, opts Options) (Report, error) {
 		}
 		r.Clusters = append(r.Clusters, reportCluster(c))
 	}
+	runtime.report(ctx, s, &r)
 	return r, nil
 }
 
@@ -113,9 +108,6 @@ func reportCluster(c Cluster) ClusterReport {
 	report := ClusterReport{Name: c.Name()}
 	if config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err == nil {
 		report.Server = config.Host
-	}
-	for _, p := range c.Processes() {
-		report.Processes = append(report.Processes, reportProcess(p))
 	}
 	return report
 }
@@ -127,16 +119,9 @@ func reportProcess(p proc.Process) ProcessReport {
 // Kubeconfig returns the path of the kubeconfig file with a context for each
 // cluster of the running demo; that of the management cluster is the current one.
 func Kubeconfig(_ context.Context, opts Options) (string, error) {
-	opts, err := opts.complete()
+	opts, _, err := running(opts)
 	if err != nil {
 		return "", err
-	}
-	s, err := existing(opts)
-	if err != nil {
-		return "", err
-	}
-	if s.Phase != Running {
-		return "", fmt.Errorf("demo: the demo in %s is %s: %w", opts.Dir, s.Phase, ErrNotRunning)
 	}
 	return filepath.Join(opts.Dir, kubeconfigFile), nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -54,13 +55,20 @@ func (u *up) conclude(ctx context.Context, reused bool) error {
 	if u.traffic != "" {
 		_, _ = fmt.Fprintf(&b, "\n%s\n", u.traffic)
 	}
-	_, _ = fmt.Fprintf(&b, "\n%s\nmeshctl serve: process %d, http://%s/metrics, log %s\nfiles and logs: %s\n\nTry next:\n\n",
-		versionsText(report.Versions, report.NoProxies), report.Serve.PID, report.Metrics, report.Serve.Log, u.opts.Dir)
+	_, _ = fmt.Fprintf(&b, "\n%s\n%s\nfiles and logs: %s\n\nTry next:\n\n", versionsText(report.Versions, report.NoProxies), serveText(report), u.opts.Dir)
 	if err := u.writeNextCommands(&b); err != nil {
 		return err
 	}
 	_, err = io.WriteString(u.opts.Out, b.String())
 	return err
+}
+
+// serveText says where the management plane runs.
+func serveText(r Report) string {
+	if r.Serve.PID == 0 {
+		return fmt.Sprintf("meshctl serve: %s, log: %s", r.Serve.Name, r.Serve.Log)
+	}
+	return fmt.Sprintf("meshctl serve: process %d, http://%s/metrics, log %s", r.Serve.PID, r.Metrics, r.Serve.Log)
 }
 
 // versionsText names the components, and why there are no proxies.
@@ -69,7 +77,10 @@ func versionsText(versions map[string]string, noProxies string) string {
 	if noProxies != "" {
 		return text + "; no requests can be sent: " + noProxies
 	}
-	return text + ", Envoy " + versions["envoy"]
+	if versions["envoy"] != "" {
+		text += ", Envoy " + versions["envoy"]
+	}
+	return text
 }
 
 func (u *up) writeCounts(ctx context.Context, out io.Writer) error {
@@ -165,7 +176,11 @@ func (r Report) Write(out io.Writer) error {
 		if p.Alive {
 			state = "running"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", where, p.Name, p.PID, state, p.Log)
+		pid := "-"
+		if p.PID != 0 {
+			pid = strconv.Itoa(p.PID)
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", where, p.Name, pid, state, p.Log)
 	}
 	for _, c := range r.Clusters {
 		for _, p := range c.Processes {
@@ -178,7 +193,7 @@ func (r Report) Write(out io.Writer) error {
 	for _, agent := range r.Agents {
 		line("", agent)
 	}
-	if r.Serve.PID != 0 {
+	if r.Serve.Name != "" {
 		line("", r.Serve)
 	}
 	if err := table.Flush(); err != nil {

@@ -7,23 +7,21 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/proc"
-	"github.com/meshctl/meshctl/demo/proxies"
 )
 
 // clusterNames are the clusters of a demo; the first one is the management
 // cluster.
 func clusterNames() []string { return []string{"cluster-1", "cluster-2"} }
 
-// Up starts a demo. If the demo is already running, Up restarts processes that
-// exited and prints the summary. If Up fails, or ctx ends (ctrl-c), or its process
-// is killed, none of the processes that it started keeps running.
+// Up starts a demo. If the demo is already running, Up restarts what ended and prints
+// the summary. If Up fails or ctx ends (ctrl-c), nothing that it started keeps running;
+// if its process is killed, only kind clusters do, until the next Up or Down.
 func Up(ctx context.Context, opts Options) error {
 	opts, err := opts.complete()
 	if err != nil {
@@ -83,23 +81,26 @@ type up struct {
 
 // create starts the demo, step by step.
 func (u *up) create(ctx context.Context) error {
-	err := runSteps(ctx, u.opts.Progress, []step{
-		// The binary with Kubernetes and Istio; takes minutes the first time only.
+	steps := []step{
+		// What takes minutes the first time only.
 		{title: "Preparing Kubernetes and Istio", run: u.prepare},
 		// Two clusters with Istio and the application, in parallel.
-		{title: "Starting cluster-1 and cluster-2 with Istio and bookinfo", run: u.createClusters, undo: func(ctx context.Context) error {
-			return errors.Join(u.state.Proxies.Kill(ctx), stopClusters(ctx, u.runtime, u.state.Clusters))
+		{title: "Starting cluster-1 and cluster-2 with Istio and bookinfo", run: u.createClusters, undo: func(clean context.Context) error {
+			if ctx.Err() == nil { // nobody waits for logs who has interrupted it
+				u.runtime.saveLogs(u.state)
+			}
+			return errors.Join(u.state.Proxies.Kill(clean), stopClusters(clean, u.runtime, u.state.Clusters))
 		}},
-		// The management cluster is registered, too, because it also runs workloads.
-		{title: "Registering both clusters", run: u.register},
-		{title: "Starting meshctl serve, and an agent for each cluster", run: u.startServing, undo: u.stopServing},
+	}
+	steps = append(steps, u.runtime.manage(u)...)
+	steps = append(steps, []step{
 		{title: "Applying a VirtualMesh, a TrafficPolicy and two AccessPolicies", run: u.applyPolicies},
 		{title: "Waiting until the policies are enforced", run: u.waitEnforced},
 		{title: "Sending requests", run: u.sendRequests},
-	})
-	if err != nil {
+	}...)
+	if err := runSteps(ctx, u.opts.Progress, steps); err != nil {
 		if ctx.Err() == nil {
-			err = fmt.Errorf("%w; all processes were stopped, and their logs are in %s", err, u.opts.Dir)
+			err = fmt.Errorf("%w; everything was stopped, and the logs are in %s", err, u.opts.Dir)
 		}
 		return errors.Join(fmt.Errorf("demo: %w", err), u.fail())
 	}
@@ -110,17 +111,12 @@ func (u *up) create(ctx context.Context) error {
 // reuse restarts the processes that exited.
 func (u *up) reuse(ctx context.Context) error {
 	return runSteps(ctx, u.opts.Progress, []step{
-		{title: "A demo is here already; looking after its processes", run: u.revive},
+		{title: "A demo is here already; looking after it", run: u.revive},
 	})
 }
 
 func (u *up) prepare(ctx context.Context) error {
-	err := u.runtime.Prepare(ctx, func(message string) { u.opts.Progress.Note("%s", message) })
-	if err != nil {
-		return err
-	}
-	u.state.Versions, err = u.runtime.Versions()
-	return err
+	return u.runtime.Prepare(ctx, func(message string) { u.opts.Progress.Note("%s", message) })
 }
 
 func (u *up) createClusters(ctx context.Context) error {
@@ -134,6 +130,10 @@ func (u *up) createClusters(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	var err error
+	if u.state.Versions, err = u.runtime.Versions(u.clusters); err != nil {
+		return err
+	}
 	if err := u.startProxies(ctx); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (u *up) createClusters(ctx context.Context) error {
 	for _, c := range u.clusters {
 		group.Go(func() error {
 			u.opts.Progress.Note("%s: Istio is ready, starting bookinfo", c.Name())
-			if err := installBookinfo(installed, c); err != nil {
+			if err := u.installBookinfo(installed, c); err != nil {
 				return err
 			}
 			u.opts.Progress.Note("%s: bookinfo is ready, every pod with its sidecar", c.Name())
@@ -171,12 +171,26 @@ func (u *up) startProxies(ctx context.Context) error {
 	return u.state.write(u.opts.Dir)
 }
 
-func installBookinfo(ctx context.Context, c Cluster) error {
+func (u *up) installBookinfo(ctx context.Context, c Cluster) error {
 	client, err := c.Client()
 	if err != nil {
 		return err
 	}
-	return manifests.InstallBookinfo(ctx, client, c.Name())
+	bookinfo, err := manifests.Bookinfo(c.Name())
+	if err != nil {
+		return err
+	}
+	objects, err := kube.Decode(bookinfo)
+	if err != nil {
+		return fmt.Errorf("bookinfo of %s: %w", c.Name(), err)
+	}
+	if err := u.runtime.Adapt(objects, c.Name()); err != nil {
+		return fmt.Errorf("bookinfo of %s: %w", c.Name(), err)
+	}
+	if err := client.Apply(ctx, objects...); err != nil {
+		return err
+	}
+	return client.WaitInjected(ctx, "bookinfo")
 }
 
 // stopClusters stops the existing clusters in parallel.
@@ -215,46 +229,7 @@ func (u *up) revive(ctx context.Context) error {
 			u.opts.Progress.Note("%s: %s had exited and was restarted", name, role)
 		}
 	}
-	if err := u.reviveProxies(ctx); err != nil {
-		return err
-	}
-	if err := u.reviveAgents(ctx); err != nil {
-		return err
-	}
-	if err := u.waitServe(ctx); err == nil || u.state.Serve.Alive() {
-		return err
-	}
-	u.opts.Progress.Note("meshctl serve had exited and is restarted")
-	return u.startServe(ctx)
-}
-
-// reviveTimeout bounds the time until all proxies work again, which is seconds on an
-// idle machine. A pod of the user's own may never become ready.
-const reviveTimeout = 2 * time.Minute
-
-// reviveProxies starts the proxies again if they ended, and waits until they work.
-func (u *up) reviveProxies(ctx context.Context) error {
-	if u.state.Proxies.PID == 0 || u.state.Proxies.Alive() {
-		return nil
-	}
-	u.opts.Progress.Note("the proxies had exited and are restarted")
-	plane := proxies.Open(u.state.Proxies)
-	if err := plane.Restart(ctx, u.guard); err != nil {
-		return err
-	}
-	u.state.Proxies = plane.Process()
-	if err := u.state.write(u.opts.Dir); err != nil {
-		return err
-	}
-	timed, cancel := context.WithTimeout(ctx, reviveTimeout)
-	defer cancel()
-	if err := kube.Until(timed, "waiting for the proxies", plane.Ready); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		u.opts.Progress.Note("%v", err)
-	}
-	return nil
+	return u.runtime.revive(ctx, u)
 }
 
 // fail stores that the demo failed, and removes everything but the logs.

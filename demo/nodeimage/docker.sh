@@ -36,14 +36,15 @@ ours() {
 
 answers() { docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
-# privileged tries a container of one program that does nothing.
+# privileged tries a container of one program that does nothing, in a network as nodes have it.
 privileged() {
   local dir result=0
   dir=$(mktemp -d)
   echo 'int main(void) { return 0; }' | gcc -static -x c -o "$dir/true" - &&
     tar -C "$dir" -c true | docker import - meshctl.local/true:latest >/dev/null &&
-    docker run --rm --privileged --network=none meshctl.local/true:latest /true >"$dir/out" 2>&1 || result=1
+    { docker network create meshctl-true && docker run --rm --privileged --network=meshctl-true meshctl.local/true:latest /true; } >"$dir/out" 2>&1 || result=1
   [ "$result" = 0 ] || cat "$dir/out" >&2
+  docker network rm meshctl-true >/dev/null 2>&1 || true
   docker rmi meshctl.local/true:latest >/dev/null 2>&1 || true
   rm -rf "$dir"
   return "$result"
@@ -97,7 +98,7 @@ configuration() {
 start() {
   if ! ours && command -v docker >/dev/null && answers; then
     install_packages # debootstrap and gcc
-    privileged || fail "the Docker daemon that runs here cannot run privileged containers; end it, or set DOCKER_HOST to another"
+    privileged || fail "the Docker daemon that runs here cannot run privileged containers in a network of their own; end it, or set DOCKER_HOST to another"
     say "a Docker daemon runs already; it is used"
     [ -z "${DOCKER_HOST:-}" ] || echo "export DOCKER_HOST=$DOCKER_HOST"
     return
@@ -121,6 +122,7 @@ start() {
       >"$STATE/dockerd.log" 2>&1 </dev/null &
   fi
   wait_for 60 answers || fail "dockerd does not answer on $SOCKET: $(tail -n 3 "$STATE/dockerd.log"); the rest is in $STATE/dockerd.log"
+  privileged || fail "Docker cannot run privileged containers in a network of their own on this machine; see above and $STATE/dockerd.log"
   echo "export DOCKER_HOST=$DOCKER_HOST"
 }
 

@@ -7,8 +7,6 @@ CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/meshctl
 NODE_VERSION=v1.36.3
 ISTIO_VERSION=1.31.1
 NODE_IMAGE=kindest/node:$NODE_VERSION-meshctl
-# APP_IMAGE is the application that stands in for bookinfo's services.
-APP_IMAGE=meshctl.local/app:v1
 # Nodes get a network of their own, apart from kind clusters of another user.
 export KIND_EXPERIMENTAL_DOCKER_NETWORK=${KIND_EXPERIMENTAL_DOCKER_NETWORK:-meshctl-kind}
 

@@ -1,4 +1,4 @@
-# The images of the mesh and of its applications. Sourced by build.sh.
+# The images of the mesh. Sourced by build.sh.
 # shellcheck shell=bash
 
 ISTIO_LINKER="-X istio.io/istio/pkg/version.buildVersion=$ISTIO_VERSION -X istio.io/istio/pkg/version.buildHub=docker.io/istio -X istio.io/istio/pkg/version.buildTag=$ISTIO_VERSION"
@@ -52,26 +52,4 @@ envoy() {
     mv "$path.new" "$path"
   fi
   echo "$path"
-}
-
-bookinfo_images() { sed -n 's/^ *image: //p' "$HERE"/../manifests/bookinfo-*.yaml | sort -u; }
-
-app_names() {
-  echo "$APP_IMAGE"
-  bookinfo_images
-}
-
-# build_app builds the application of demo/dataplane, which answers who it is. Under
-# the names of bookinfo's images it says which workload it is; a pod adds the rest as
-# arguments: -cluster, -namespace, -pod.
-build_app() {
-  local folder=$WORK/app name workload
-  empty "$folder"
-  go_build dataplane "$folder/dataplane" "" .
-  go_build nodeimage/get "$folder/get" "" .
-  import "$folder" "$APP_IMAGE" 'ENTRYPOINT ["/dataplane", "app", "-http=9080"]' 'WORKDIR /tmp'
-  for name in $(bookinfo_images); do
-    workload=${name##*/examples-bookinfo-}
-    import "$folder" "$name" "ENTRYPOINT [\"/dataplane\", \"app\", \"-http=9080\", \"-workload=${workload%:*}\"]" 'WORKDIR /tmp'
-  done
 }

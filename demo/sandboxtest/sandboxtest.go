@@ -83,7 +83,10 @@ func Meshctl(t testing.TB) string {
 	defer sandbox.mu.Unlock()
 	if sandbox.meshctl == "" {
 		path := filepath.Join(folder(t), "meshctl")
-		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/meshctl/meshctl").CombinedOutput()
+		command := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/meshctl/meshctl")
+		// As a release, which also runs in an empty container.
+		command.Env = append(os.Environ(), "CGO_ENABLED=0")
+		out, err := command.CombinedOutput()
 		require.NoError(t, err, "building meshctl: %s", out)
 		sandbox.meshctl = path
 	}

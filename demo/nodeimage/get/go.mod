@@ -1,3 +1,0 @@
-module github.com/meshctl/meshctl/demo/nodeimage/get
-
-go 1.26.0
