@@ -59,8 +59,9 @@ The first "up" requires Go and takes about ten minutes, because it builds
 Kubernetes and Istio; later ones take about two minutes.
 
 With --runtime kind, the clusters are containers of Docker or Podman, which need
-4 GiB of memory. All pods are real, and meshctl itself runs in the first cluster,
-as "meshctl install" has it. Images that the engine does not have are pulled.`
+4 GiB of memory. All pods are real, and meshctl itself runs in the first
+cluster, as "meshctl install" has it. Images that the engine does not have are
+pulled.`
 
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
