@@ -15,7 +15,7 @@ import (
 // +kubebuilder:resource:path=issuedcertificates,scope=Namespaced,shortName=icert,categories={meshctl,mesh-certs}
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Where the certificate stands"
 // +kubebuilder:printcolumn:name="Secret",type=string,JSONPath=`.spec.issuedCertificateSecret.name`,description="Where the result is written"
-// +kubebuilder:printcolumn:name="Expires",type=date,JSONPath=`.status.trust.issuer.notAfter`,description="When the certificate in the Secret expires"
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.trust.issuer.notAfter`,description="When the certificate in the Secret expires"
 // +kubebuilder:printcolumn:name="Waiting-For",type=string,JSONPath=`.status.trust.waitingFor`,priority=1,description="What has to happen next"
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hosts[0]`,priority=1,description="Its first subject alternative name"
 // +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.error`,description="Why the last attempt failed"
