@@ -139,6 +139,11 @@ func clusterDifferences() []difference {
 			"A token with a limited lifetime that is renewed in time, and only the verbs that are used; a test compares them with the audit log of the API server. No Secrets, and no ConfigMaps but those named istio and istio-ca-root-cert, and those in the namespaces of control planes.",
 		},
 		{
+			"addresses of API servers",
+			"Stored as the kubeconfig has them, or as a flag does, whether or not they lead anywhere from the pods of the server.",
+			"Where serve runs in a cluster, one of the caller's own machine is refused, with what to use instead; the management cluster is stored under its name in the cluster. The command waits until serve says whether it reaches the cluster, and fails with the reason.",
+		},
+		{
 			"deregistering",
 			"Deletes the CRDs, and with them every object.",
 			"Removes what belongs to the cluster, on both sides, and records what could not be removed. The CRDs stay.",
