@@ -8,7 +8,10 @@ import (
 )
 
 // Condition is a permission or a principal of an RBAC policy.
-type Condition struct{ text string }
+type Condition struct {
+	text string
+	tree map[string]any
+}
 
 // UnmarshalJSON formats the condition as text, with sorted lists:
 // and(or(path=/a, path=/b), port=9080).
@@ -17,7 +20,7 @@ func (c *Condition) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &tree); err != nil {
 		return err
 	}
-	c.text = condition(tree)
+	c.text, c.tree = condition(tree), tree
 	return nil
 }
 

@@ -1,0 +1,90 @@
+package envoy_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo/envoy"
+)
+
+func TestRouteFor(t *testing.T) {
+	t.Parallel()
+	var host envoy.VirtualHost
+	require.NoError(t, json.Unmarshal([]byte(`{"routes": [
+		{"name": "exact", "match": {"path": "/A", "caseSensitive": false}},
+		{"name": "separated", "match": {"pathSeparatedPrefix": "/b"}},
+		{"name": "regex", "match": {"safeRegex": {"regex": "/c[0-9]"}}},
+		{"name": "present", "match": {"prefix": "/d", "headers": [{"name": "x", "presentMatch": true}]}},
+		{"name": "absent", "match": {"prefix": "/d", "headers": [{"name": "y", "presentMatch": true, "invertMatch": true}]}},
+		{"name": "not it", "match": {"prefix": "/e", "headers": [{"name": "y", "stringMatch": {"exact": "1"}, "invertMatch": true, "treatMissingHeaderAsEmpty": true}]}},
+		{"name": "query", "match": {"prefix": "/f", "queryParameters": [{"name": "q", "stringMatch": {"prefix": "ab", "ignoreCase": true}}]}},
+		{"name": "method", "match": {"prefix": "/", "headers": [{"name": ":method", "safeRegexMatch": {"regex": "PUT|POST"}}]}}
+	]}`), &host))
+	for _, tt := range []struct {
+		request envoy.Request
+		want    string
+	}{
+		{envoy.Request{Path: "/a?x"}, "exact"},
+		{envoy.Request{Path: "/b/more"}, "separated"},
+		{envoy.Request{Path: "/bmore"}, ""},
+		{envoy.Request{Path: "/c1"}, "regex"},
+		{envoy.Request{Path: "/c12"}, ""},
+		{envoy.Request{Path: "/d", Headers: map[string]string{"x": ""}}, "present"},
+		{envoy.Request{Path: "/d"}, "absent"},
+		{envoy.Request{Path: "/d", Headers: map[string]string{"y": ""}}, ""},
+		{envoy.Request{Path: "/e"}, "not it"},
+		{envoy.Request{Path: "/e", Headers: map[string]string{"y": "1"}}, ""},
+		{envoy.Request{Path: "/f?p=1&q=ABC"}, "query"},
+		{envoy.Request{Path: "/f?q=x"}, ""},
+		{envoy.Request{Path: "/", Method: "POST"}, "method"},
+	} {
+		got := ""
+		if route := host.RouteFor(tt.request); route != nil {
+			got = route.Name
+		}
+		assert.Equal(t, tt.want, got, "%+v", tt.request)
+	}
+}
+
+func TestAdmits(t *testing.T) {
+	t.Parallel()
+	var rules envoy.RBAC
+	require.NoError(t, json.Unmarshal([]byte(`{"policies": {
+		"reads": {
+			"permissions": [{"andRules": {"rules": [
+				{"orRules": {"rules": [{"urlPath": {"path": {"prefix": "/b"}}}, {"urlPath": {"path": {"suffix": ".json"}}}, {"uriTemplate": {"typedConfig": {"pathTemplate": "/c/*"}}}]}},
+				{"header": {"name": ":method", "stringMatch": {"exact": "GET"}}}, {"destinationPort": 9080}
+			]}}],
+			"principals": [{"andIds": {"ids": [
+				{"authenticated": {"principalName": {"safeRegex": {"regex": ".*/ns/a/.*"}}}}, {"notId": {"filterState": {"key": "peer", "stringMatch": {"exact": "spiffe://d/ns/a/sa/b"}}}}
+			]}}]
+		},
+		"all of one": {"permissions": [{"any": true}], "principals": [{"authenticated": {"principalName": {"exact": "spiffe://d/ns/x/sa/y"}}}]}
+	}}`), &rules))
+	ask := func(method, path, principal string, port uint32) bool {
+		return rules.Admits(envoy.Request{Method: method, Path: path, Principal: principal, Port: port})
+	}
+	const caller = "spiffe://d/ns/a/sa/c"
+	assert.True(t, ask("GET", "/b/1", caller, 9080))
+	assert.True(t, ask("GET", "/x.json?y", caller, 9080))
+	assert.True(t, ask("GET", "/c/1", caller, 9080))
+	assert.False(t, ask("GET", "/c/1/2", caller, 9080))
+	assert.False(t, ask("POST", "/b/1", caller, 9080))
+	assert.False(t, ask("GET", "/b/1", caller, 80))
+	assert.False(t, ask("GET", "/b/1", "spiffe://d/ns/a/sa/b", 9080), "not this one")
+	assert.False(t, ask("GET", "/b/1", "", 9080), "nobody")
+	assert.True(t, ask("PUT", "/", "spiffe://d/ns/x/sa/y", 1))
+	rules.Action = "DENY"
+	assert.False(t, ask("GET", "/b/1", caller, 9080))
+	assert.True(t, ask("POST", "/b/1", caller, 9080))
+	assert.True(t, (*envoy.RBAC)(nil).Admits(envoy.Request{}))
+	assert.False(t, (&envoy.RBAC{}).Admits(envoy.Request{}))
+	assert.Panics(t, func() {
+		rules.Policies = map[string]envoy.RBACPolicy{}
+		require.NoError(t, json.Unmarshal([]byte(`{"policies": {"p": {"permissions": [{"newer": {"than": "this"}}], "principals": [{"any": true}]}}}`), &rules))
+		ask("GET", "/", caller, 1)
+	})
+}
