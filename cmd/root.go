@@ -18,6 +18,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/translate"
 	"github.com/meshctl/meshctl/cmd/trust"
 	"github.com/meshctl/meshctl/cmd/version"
+	"github.com/meshctl/meshctl/cmd/why"
 )
 
 const rootLong = `meshctl manages many service meshes in many clusters as one: it discovers them,
@@ -67,7 +68,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 		}
 	}
 	add("try", demo.NewCmd(f, nil))
-	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), translate.NewCmd(f, nil))
+	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), why.NewCmd(f, nil), translate.NewCmd(f, nil))
 	add("manage", initialize.NewCmd(f, nil), install.NewCmd(f, nil), install.NewUpgradeCmd(f, nil), install.NewUninstallCmd(f, nil), cluster.NewCmd(f), mesh.NewCmd(f), trust.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil), agent.NewCmd(f, nil))
 	add("", version.NewCmd(f, nil))
 	add("", help.NewTopics()...)

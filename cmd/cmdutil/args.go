@@ -17,11 +17,11 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Args requires one argument for each name; a last name in brackets, such as
-// "[NAME]", is optional.
+// Args requires one argument for each name; the last names in brackets, such as
+// "[NAME]", are optional.
 func Args(names ...string) cobra.PositionalArgs {
 	need := len(names)
-	if need > 0 && strings.HasPrefix(names[need-1], "[") {
+	for need > 0 && strings.HasPrefix(names[need-1], "[") {
 		need--
 	}
 	return func(cmd *cobra.Command, args []string) error {

@@ -27,7 +27,8 @@ const ExitCodesHelp = `Exit codes of meshctl:
   2    invalid command, flag or argument
   3    the object, file or folder does not exist
   4    a cluster cannot be reached, or the kubeconfig does not say how
-  5    success, but problems were found (see: meshctl translate --fail-on)
+  5    success, but problems were found (see: meshctl translate --fail-on), or
+       the request is not allowed (meshctl why)
   130  interrupted by ctrl-c or SIGTERM`
 
 // ErrSilent fails a command that has already said why.

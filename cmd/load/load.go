@@ -52,6 +52,18 @@ func (r *Reading) Index(translator *engine.Translator) *explain.Index {
 	return r.index(translator.Translate(r.Input))
 }
 
+// Why is that of an Index of the reading, by the same Translator; what the answer says would allow the
+// request is tried.
+func (r *Reading) Why(translator *engine.Translator, index *explain.Index, from, to snapshot.Ref, request explain.Request) (*explain.Why, error) {
+	why := index.Why(from, to, request)
+	changed, err := why.Changed(r.Input)
+	if err != nil || changed == nil {
+		return why, err
+	}
+	why.Verify(explain.New(translator.Translate(changed)))
+	return why, nil
+}
+
 // Folder reads the manifests in a folder. Statuses in them are not those of a
 // server that works on them, so all answers say what follows.
 func Folder(dir string) (*Reading, error) {

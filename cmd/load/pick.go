@@ -12,10 +12,20 @@ import (
 
 // Pick finds the one object that a name means.
 func Pick(index *explain.Index, kind snapshot.Kind, name string) (snapshot.Ref, error) {
-	found := index.Find(kind, name)
+	return one(index, []snapshot.Kind{kind}, name, index.Find(kind, name))
+}
+
+// Called finds what the callers of a workload mean by a name.
+func Called(index *explain.Index, from snapshot.Ref, name string) (snapshot.Ref, error) {
+	return one(index, []snapshot.Kind{snapshot.Destination, snapshot.VirtualDestination}, name, index.FindCalled(from, name))
+}
+
+// one is the only object that was found; the error is about a name of some kinds.
+func one(index *explain.Index, kinds []snapshot.Kind, name string, found []snapshot.Ref) (snapshot.Ref, error) {
 	if len(found) == 1 {
 		return found[0], nil
 	}
+	kind := strings.ToLower(kinds[0].String())
 	names := make([]string, 0, len(found))
 	for _, ref := range found {
 		names = append(names, ref.Name)
@@ -23,16 +33,18 @@ func Pick(index *explain.Index, kind snapshot.Kind, name string) (snapshot.Ref, 
 	if len(found) > 1 {
 		return snapshot.Ref{}, cmdutil.FlagErrorf("%s is ambiguous; choose one of: %s", name, strings.Join(names, ", "))
 	}
-	for _, ref := range index.Refs(kind) {
-		names = append(names, ref.Name)
+	for _, kind := range kinds {
+		for _, ref := range index.Refs(kind) {
+			names = append(names, ref.Name)
+		}
 	}
 	hint := "none exists"
 	if similar := closest(name, names); len(similar) > 0 {
 		hint = "did you mean " + strings.Join(similar, " or ") + "?"
 	} else if len(names) > 0 {
-		hint = "list all with: meshctl describe " + strings.ToLower(kind.String())
+		hint = "list all with: meshctl describe " + kind
 	}
-	return snapshot.Ref{}, cmdutil.NotFoundErrorf("%s %q not found; %s", strings.ToLower(kind.String()), name, hint)
+	return snapshot.Ref{}, cmdutil.NotFoundErrorf("%s %q not found; %s", kind, name, hint)
 }
 
 // closest lists up to three names that contain, or are contained in, the given one.

@@ -136,28 +136,45 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 // path at least, and which policies allow that; none if all callers are allowed.
 func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationPlan) (bool, []snapshot.Ref) {
 	mesh := x.meshOf(workload)
-	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
+	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) || !trusts(d.Mesh, mesh) {
 		return false, nil
 	}
-	if mesh.Ref != d.Mesh.Ref && d.Mesh.Dialect.SPIFFE && !d.Mesh.Limited && !d.Mesh.Accepts(mesh.TrustDomain) {
-		return false, nil // its certificate is not accepted
-	}
-	if d.Mesh.DenyByDefault == nil && len(d.Access) == 0 || isOpenGateway(d) || d.Mesh.Open {
+	if isOpen(d) {
 		return true, nil
 	}
 	var by []snapshot.Ref
 	identified := d.WithoutIdentity(mesh) == nil
-	allowed := d.Allowed()
-	if mesh.Ref != d.Mesh.Ref && d.Mesh.Limited {
-		allowed, _ = d.RelayedAccess()
-	}
-	for _, rule := range allowed {
-		if rule.Anyone || identified && slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, d.Mesh, mesh, workload) }) {
+	for _, rule := range rulesFor(mesh, d) {
+		if allowsCaller(&rule, identified, d.Mesh, mesh, workload) {
 			by = append(append(by, rule.Policy), rule.With...)
 		}
 	}
 	slices.SortFunc(by, snapshot.Ref.Compare)
 	return len(by) > 0, slices.Compact(by)
+}
+
+// trusts reports whether services of a mesh accept the certificates of callers of another one.
+func trusts(of, callers *snapshot.MeshPlan) bool {
+	return of.Ref == callers.Ref || !of.Dialect.SPIFFE || of.Limited || of.Accepts(callers.TrustDomain)
+}
+
+// isOpen reports whether a Destination lets all callers in.
+func isOpen(d *snapshot.DestinationPlan) bool {
+	return d.Mesh.DenyByDefault == nil && len(d.Access) == 0 || isOpenGateway(d) || d.Mesh.Open
+}
+
+// rulesFor are the rules to which a Destination holds the callers of a mesh.
+func rulesFor(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.JointRule {
+	if mesh.Ref != d.Mesh.Ref && d.Mesh.Limited {
+		relayed, _ := d.RelayedAccess()
+		return relayed
+	}
+	return d.Allowed()
+}
+
+// allowsCaller reports whether a rule is for the callers of a workload, whatever they ask for.
+func allowsCaller(rule *snapshot.JointRule, identified bool, to, mesh *snapshot.MeshPlan, workload *discoveryv1.Workload) bool {
+	return rule.Anyone || identified && slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, to, mesh, workload) })
 }
 
 // isOpenGateway reports whether a Destination is a gateway that a global access

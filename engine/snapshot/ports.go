@@ -1,7 +1,9 @@
 package snapshot
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
@@ -41,4 +43,39 @@ func PodPorts(service *discoveryv1.KubeService, ports []uint32) []uint32 {
 		}
 	}
 	return out
+}
+
+// protocols are the names that Istio accepts
+// (istio.io/latest/docs/ops/configuration/traffic-management/protocol-selection).
+var protocols = map[string]string{
+	"tcp": "TCP", "udp": "UDP", "http": "HTTP", "http2": "HTTP2", "https": "HTTPS", "tls": "TLS",
+	"grpc": "GRPC", "grpc-web": "GRPC-Web", "mongo": "Mongo", "mysql": "MySQL", "redis": "Redis",
+	"kubernetes.io/h2c": "HTTP2", "kubernetes.io/ws": "HTTP", "kubernetes.io/wss": "HTTPS",
+}
+
+// serverFirst are ports on which the server sends first: sniffing them would hang.
+var serverFirst = map[uint32]bool{25: true, 53: true, 3306: true, 27017: true}
+
+// PortProtocol is the protocol of a Service's port, chosen like Istio does: the appProtocol,
+// else the prefix of the port's name, else none, and proxies detect it. If it were called TCP,
+// the port would lose its HTTP routes in other clusters only.
+func PortProtocol(p discoveryv1.KubeServicePort) string {
+	if p.Protocol == "UDP" {
+		return "UDP"
+	}
+	name := strings.ToLower(cmp.Or(p.AppProtocol, p.Name))
+	if strings.HasPrefix(name, "grpc-web") {
+		return "GRPC-Web"
+	}
+	if known, ok := protocols[name]; ok {
+		return known
+	}
+	name, _, _ = strings.Cut(name, "-")
+	if known, ok := protocols[name]; ok {
+		return known
+	}
+	if serverFirst[p.Port] {
+		return "TCP"
+	}
+	return ""
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -37,6 +38,10 @@ type environment struct {
 	source *watch.Source
 	memo   *engine.Translator
 	sink   *apply.Sink
+	// state is what was translated last.
+	state *snapshot.State
+	// asked counts the requests of which why was compared with what proxies do.
+	asked map[explain.Verdict]int
 }
 
 func newEnvironment(t *testing.T) *environment {
@@ -49,7 +54,7 @@ func newEnvironment(t *testing.T) *environment {
 	}
 	require.NoError(t, group.Wait())
 
-	w := &environment{clusters: map[string]*local.Cluster{}, written: map[string]int64{}, memo: engine.New(engine.Options{})}
+	w := &environment{clusters: map[string]*local.Cluster{}, written: map[string]int64{}, asked: map[explain.Verdict]int{}, memo: engine.New(engine.Options{})}
 	configs := map[string]*rest.Config{}
 	for _, c := range clusters {
 		config, err := c.Config()
@@ -111,15 +116,44 @@ func (w *environment) translate(ctx context.Context) (*snapshot.Plan, error) {
 	if !maps.Equal(read, w.written) {
 		return nil, fmt.Errorf("read generations %v, wrote %v", read, w.written)
 	}
-	state := w.memo.Translate(input)
-	w.sink.Apply(state.Output)
+	w.state = w.memo.Translate(input)
+	w.sink.Apply(w.state.Output)
 	if err := w.sink.Settled(ctx); err != nil {
 		return nil, err
 	}
 	for _, f := range w.sink.Failures() {
 		return nil, kube.Final(fmt.Errorf("%s: %s", f.Ref, f.Message))
 	}
-	return state.Plan, nil
+	return w.state.Plan, nil
+}
+
+// generation is that of a stored policy.
+func (w *environment) generation(t *testing.T, kind, name string) int64 {
+	t.Helper()
+	plural := map[string]string{"TrafficPolicy": "trafficpolicies", "AccessPolicy": "accesspolicies"}[kind]
+	stored, err := w.management.Get(t.Context(), kube.Policies(plural), "gloo-mesh", name)
+	require.NoError(t, err)
+	return stored.GetGeneration()
+}
+
+// readPolicies returns an error if a policy has not been read yet in the generation that was
+// written; the keys are kinds and names.
+func readPolicies(plan *snapshot.Plan, written map[string]int64) error {
+	read := 0
+	for _, p := range plan.Policies {
+		want, ok := written[p.Ref.Kind.String()+" "+p.Ref.Name]
+		if !ok {
+			continue
+		}
+		if got := p.Policy.GetGeneration(); got != want {
+			return fmt.Errorf("%s: generation %d has been read, not %d", p.Ref, got, want)
+		}
+		read++
+	}
+	if read != len(written) {
+		return errors.New("not all policies have been read yet")
+	}
+	return nil
 }
 
 // accepted returns an error if one of the policies is not accepted.
@@ -192,9 +226,8 @@ func (w *environment) ask(ctx context.Context, plan *snapshot.Plan) (configs map
 // atOnce bounds how many configurations are read in parallel: each needs a process.
 const atOnce = 3
 
-// converge waits until the named policies are in force and every proxy matches the
-// Plan.
-func (w *environment) converge(t *testing.T, policies []string) (plan *snapshot.Plan, configs map[string]*envoy.Config, count int) {
+// converge waits until ready returns nil and every proxy matches the Plan.
+func (w *environment) converge(t *testing.T, ready func(*snapshot.Plan) error) (plan *snapshot.Plan, configs map[string]*envoy.Config, count int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 	defer cancel()
@@ -202,7 +235,7 @@ func (w *environment) converge(t *testing.T, policies []string) (plan *snapshot.
 		if plan, err = w.translate(ctx); err != nil {
 			return err
 		}
-		if err = accepted(plan, policies); err != nil {
+		if err = ready(plan); err != nil {
 			return err
 		}
 		configs, count, err = w.ask(ctx, plan)

@@ -114,10 +114,7 @@ func (w *environment) proveOSM(t *testing.T, name string, documents []byte) (*sn
 	require.NoError(t, w.management.Apply(t.Context(), objects...), name)
 	written := map[string]int64{}
 	for _, o := range objects {
-		plural := map[string]string{"TrafficPolicy": "trafficpolicies", "AccessPolicy": "accesspolicies"}[o.GetKind()]
-		stored, err := w.management.Get(t.Context(), kube.Policies(plural), o.GetNamespace(), o.GetName())
-		require.NoError(t, err, name)
-		written[o.GetKind()+" "+o.GetName()] = stored.GetGeneration()
+		written[o.GetKind()+" "+o.GetName()] = w.generation(t, o.GetKind(), o.GetName())
 	}
 	return w.convergeOSM(t, name, func(plan *snapshot.Plan) error { return osmAccepted(plan, written) })
 }
@@ -125,19 +122,13 @@ func (w *environment) proveOSM(t *testing.T, name string, documents []byte) (*sn
 // osmAccepted returns an error if a policy has not been read yet, or is not
 // accepted.
 func osmAccepted(plan *snapshot.Plan, written map[string]int64) error {
-	var names []string
-	for _, p := range plan.Policies {
-		want, ok := written[p.Ref.Kind.String()+" "+p.Ref.Name]
-		if !ok {
-			continue
-		}
-		if got := p.Policy.GetGeneration(); got != want {
-			return fmt.Errorf("%s: generation %d has been read, not %d", p.Ref, got, want)
-		}
-		names = append(names, p.Ref.Name)
+	if err := readPolicies(plan, written); err != nil {
+		return err
 	}
-	if len(names) != len(written) {
-		return errors.New("not all policies have been read yet")
+	var names []string
+	for policy := range written {
+		_, name, _ := strings.Cut(policy, " ")
+		names = append(names, name)
 	}
 	return accepted(plan, names)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -32,6 +33,7 @@ func TestProxiesMatchPlan(t *testing.T) {
 	}
 	prove := func(name string, documents []byte) {
 		plan, configs := w.prove(t, name, documents)
+		w.askWhy(t, name, configs)
 		undetected = w.undetected(t, name, plan, configs, undetected)
 	}
 	prove("joined", slices.Concat(manifests.VirtualMesh(), []byte("\n---\n"+sideDoor)))
@@ -48,6 +50,12 @@ func TestProxiesMatchPlan(t *testing.T) {
 		prove(strings.TrimSuffix(filepath.Base(file), ".yaml"), documents)
 	}
 	assert.Empty(t, slices.Sorted(maps.Keys(undetected)), "changes that would not be detected")
+	for round := range randomWorlds {
+		w.proveRandom(t, round)
+	}
+	assert.Greater(t, w.asked[explain.Allowed], 1000, "%v", w.asked)
+	assert.Greater(t, w.asked[explain.Refused], 1000, "%v", w.asked)
+	t.Logf("what why said, and proxies do: %v", w.asked)
 }
 
 // sideDoor names the namespace of a gateway that is not beside its control plane.
@@ -82,7 +90,7 @@ func (w *environment) prove(t *testing.T, name string, documents []byte) (*snaps
 			w.written[o.GetKind()] = written.GetGeneration()
 		}
 	}
-	plan, configs, count := w.converge(t, policies)
+	plan, configs, count := w.converge(t, func(plan *snapshot.Plan) error { return accepted(plan, policies) })
 	assert.Greater(t, count, 100, "%s: the facts have gone", name)
 	t.Logf("%s: %d facts in %d proxies hold after %s", name, count, len(configs), time.Since(started).Round(10*time.Millisecond))
 	return plan, configs

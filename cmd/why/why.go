@@ -1,0 +1,201 @@
+// Package why is the command `meshctl why`: what becomes of a request, and because of what.
+package why
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Options of the command.
+type Options struct {
+	Streams *cmdutil.Streams
+	Output  cmdutil.OutputFlag
+	Source  load.Source
+	// From is the name of a workload, and To that of a service or its host.
+	From, To string
+	Request  explain.Request
+	// headers are the values of --header.
+	headers []string
+}
+
+const long = `Says what becomes of a request of a workload to a service: whether it is allowed
+or refused and by which policy, which route it takes, where it ends, and what is
+done with it on the way. For a refused request, the smallest change that would
+allow it is shown.
+
+FROM is a workload and TO a service, named as for "meshctl describe", or a host
+name, with a port or without, as FROM calls it. A short name leads to the
+service that FROM would reach by it. METHOD is GET and PATH is / unless they are
+given.
+
+The answer follows from the objects that were discovered and from the policies:
+no request is sent. It comes from the management cluster or, with --dir, from a
+folder of manifests. The exit code is 5 if not all requests are allowed.`
+
+const example = `  # Say whether productpage may read a review, and which reviews it gets
+  meshctl why productpage-v1 reviews GET /reviews/1
+
+  # The same for the requests of a user
+  meshctl why productpage-v1 reviews GET /reviews/1 --header 'end-user: jason'
+
+  # A service of another cluster, by its host name, as JSON
+  meshctl why productpage-v1 reviews.bookinfo.svc.cluster-2.global -o json`
+
+// NewCmd returns the command; runF replaces the run in tests.
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: f.Streams}
+	opts.Source.Factory = f
+	cmd := &cobra.Command{
+		Use:     "why FROM TO [METHOD] [PATH]",
+		Short:   "Say what becomes of a request, and because of what",
+		Long:    long,
+		Example: example,
+		Args:    cmdutil.Args("FROM", "TO", "[METHOD]", "[PATH]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.complete(args); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return run(cmd.Context(), opts)
+		},
+		ValidArgsFunction: opts.names,
+	}
+	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Source.AddFlags(cmd)
+	cmd.Flags().StringArrayVar(&opts.headers, "header", nil, "a `header` of the request, as 'NAME: VALUE' or NAME=VALUE; may be repeated")
+	cmd.Flags().Uint32Var(&opts.Request.Port, "port", 0, "`port` of the service (default: its first one for HTTP)")
+	return cmd
+}
+
+// names completes FROM, TO and METHOD.
+func (o *Options) names(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return o.Source.Names(cmd.Context(), snapshot.Workload), cobra.ShellCompDirectiveNoFileComp
+	case 1:
+		names := o.Source.Names(cmd.Context(), snapshot.Destination)
+		return append(names, o.Source.Names(cmd.Context(), snapshot.VirtualDestination)...), cobra.ShellCompDirectiveNoFileComp
+	case 2:
+		return methods(), cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// methods are those of HTTP (RFC 9110, RFC 5789).
+func methods() []string {
+	return []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect}
+}
+
+// complete takes the arguments and flags.
+func (o *Options) complete(args []string) error {
+	o.From, o.To = args[0], args[1]
+	if host, port, found := strings.Cut(o.To, ":"); found {
+		number, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || o.Request.Port != 0 {
+			return cmdutil.FlagErrorf("TO %q: want a service, a host, or HOST:PORT without --port", o.To)
+		}
+		o.To, o.Request.Port = host, uint32(number)
+	}
+	rest := args[2:]
+	if len(rest) > 0 && !strings.HasPrefix(rest[0], "/") {
+		o.Request.Method, rest = rest[0], rest[1:]
+	}
+	if len(rest) > 1 {
+		return cmdutil.FlagErrorf("METHOD %q: want a method such as GET before the path %s", rest[0], rest[1])
+	}
+	if len(rest) == 1 {
+		o.Request.Path = rest[0]
+	}
+	if m := o.Request.Method; m != strings.ToUpper(m) {
+		return cmdutil.FlagErrorf("METHOD %q: methods are in upper case; want %s", m, strings.ToUpper(m))
+	}
+	if err := checkPath(o.Request.Path); err != nil {
+		return err
+	}
+	o.Request.Headers = map[string]string{}
+	for _, h := range o.headers {
+		name, value, ok := cutHeader(h)
+		if !ok {
+			return cmdutil.FlagErrorf("--header %q: want 'NAME: VALUE'", h)
+		}
+		name = strings.ToLower(name)
+		if before, repeated := o.Request.Headers[name]; repeated {
+			value = before + "," + value
+		}
+		o.Request.Headers[name] = value
+	}
+	return nil
+}
+
+// checkPath rejects what proxies would change before they look at it (istio.io: authorization
+// policy normalization).
+func checkPath(p string) error {
+	p, _, _ = strings.Cut(p, "?")
+	switch {
+	case p == "":
+		return nil
+	case !strings.HasPrefix(p, "/"):
+		return cmdutil.FlagErrorf("PATH %q: want one that begins with /", p)
+	case strings.Contains(p, "#"):
+		return cmdutil.FlagErrorf("PATH %q: a fragment is not sent; leave out # and what follows", p)
+	}
+	for part := range strings.SplitSeq(p, "/") {
+		if part == "." || part == ".." {
+			return cmdutil.FlagErrorf("PATH %q: proxies resolve it to %s; ask for that", p, path.Clean(p))
+		}
+	}
+	return nil
+}
+
+func cutHeader(text string) (name, value string, ok bool) {
+	at := strings.IndexAny(text, ":=")
+	if at <= 0 {
+		return "", "", false
+	}
+	return strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:]), true
+}
+
+func run(ctx context.Context, o *Options) error {
+	reading, err := o.Source.Read(ctx)
+	if err != nil {
+		return err
+	}
+	translator := engine.New(engine.Options{})
+	index := reading.Index(translator)
+	from, err := load.Pick(index, snapshot.Workload, o.From)
+	if err != nil {
+		return err
+	}
+	to, err := load.Called(index, from, o.To)
+	if err != nil {
+		return err
+	}
+	answer, err := reading.Why(translator, index, from, to, o.Request)
+	if err != nil {
+		return err
+	}
+	if answer == nil {
+		return cmdutil.NotFoundErrorf("workload %s: its mesh was not found; see: meshctl describe workload %s", from.Name, from.Name)
+	}
+	if err := o.Output.Print(o.Streams.Out, answer, func(out io.Writer) error { return cmdutil.PrintPage(out, answer.Page()) }); err != nil {
+		return err
+	}
+	if answer.Verdict != explain.Allowed {
+		return cmdutil.ErrFindings
+	}
+	return nil
+}

@@ -1,0 +1,427 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Verdict is what becomes of requests.
+type Verdict string
+
+const (
+	// Allowed: all of them reach a pod, as far as that is known.
+	Allowed Verdict = "ALLOWED"
+	// Refused: none of them is let in, because of who sends them or what they ask for.
+	Refused Verdict = "REFUSED"
+	// Unreachable: none of them reaches a pod.
+	Unreachable Verdict = "UNREACHABLE"
+	// Partly: some of them are let in by a pod, and some are not.
+	Partly Verdict = "PARTLY"
+)
+
+// Why says what becomes of the requests of a workload to a service, and because of what.
+type Why struct {
+	From snapshot.Ref `json:"from"`
+	// Identity is the SPIFFE ID of the callers; empty if the mesh gives none.
+	Identity string `json:"identity,omitempty"`
+	// To is a Destination or a VirtualDestination.
+	To snapshot.Ref `json:"to"`
+	// Host is the name by which the callers know it; empty if they know none.
+	Host    string  `json:"host,omitempty"`
+	Request Request `json:"request"`
+	// Protocol is that of the port, as its Service names it; empty if proxies detect it.
+	Protocol string  `json:"protocol,omitempty"`
+	Verdict  Verdict `json:"verdict"`
+	// Reason is the verdict in a sentence, with what it follows from.
+	Reason string `json:"reason"`
+	// Route is the one that the requests take; nil if no policy routes them.
+	Route *Route `json:"route,omitempty"`
+	// Settings hold for all requests to the service.
+	Settings []Setting `json:"settings,omitempty"`
+	// Outcomes are where requests end, the largest share first.
+	Outcomes []Outcome `json:"outcomes"`
+	// Notes are sentences on what else decides.
+	Notes  []string         `json:"notes,omitempty"`
+	Issues []snapshot.Issue `json:"issues"`
+}
+
+// Outcome is where some of the requests end.
+type Outcome struct {
+	// Share of the requests, in percent; nil where endpoints decide.
+	Share *float64 `json:"share,omitempty"`
+	// Priority counts from 1 where requests go to the next outcome only if those before it have
+	// no healthy endpoints; else 0. Idle is set if it gets none because of that.
+	Priority int  `json:"priority,omitempty"`
+	Idle     bool `json:"idle,omitempty"`
+	// Destination is zero for what is outside of all clusters.
+	Destination snapshot.Ref `json:"destination"`
+	// Host and Port are what callers connect to, and ServicePort is the port of the service behind a
+	// VirtualDestination; else 0.
+	Host        string `json:"host"`
+	Port        uint32 `json:"port"`
+	ServicePort uint32 `json:"servicePort,omitempty"`
+	Cluster     string `json:"cluster,omitempty"`
+	Subset      string `json:"subset,omitempty"`
+	// Headers says which are changed for this outcome only.
+	Headers string `json:"headers,omitempty"`
+	// Hops are the connections on the way, in order.
+	Hops []Hop `json:"hops,omitempty"`
+	// Endpoints is how many pods are ready; nil if not known.
+	Endpoints *int `json:"endpoints,omitempty"`
+	// Verdict is never Partly.
+	Verdict Verdict `json:"verdict"`
+	// By are the policies that let the requests in; none if access is open, or if nobody does.
+	By []snapshot.Ref `json:"by,omitempty"`
+	// Reason is the verdict in a sentence.
+	Reason string `json:"reason"`
+	// service is that of the Destination; nil if it has none.
+	service *commonv1.ClusterObjectRef
+
+	// Change is the smallest change of policies after which the requests are let in; nil if they
+	// are, or if it is not one of policies.
+	Change *Addition `json:"change,omitempty"`
+}
+
+// Addition is what would have to be added to a policy.
+type Addition struct {
+	// Policy is zero where no AccessPolicy selects the service, and one has to be created.
+	Policy snapshot.Ref `json:"policy,omitzero"`
+	// Caller is for spec.sourceSelector, Method for spec.allowedMethods, Path for
+	// spec.allowedPaths and Port for spec.allowedPorts; what is zero need not be added.
+	Caller commonv1.ClusterObjectRef `json:"caller,omitzero"`
+	Method string                    `json:"method,omitempty"`
+	Path   string                    `json:"path,omitempty"`
+	Port   uint32                    `json:"port,omitempty"`
+	// Text is the same as a sentence.
+	Text string `json:"text"`
+	// NotEnough says why the requests are not let in even then; empty if they are. See Why.Verify.
+	NotEnough string `json:"notEnough,omitempty"`
+}
+
+// Hop is one connection on the way to a pod.
+type Hop struct {
+	// To says in words what is connected to.
+	To      string `json:"to"`
+	Cluster string `json:"cluster,omitempty"`
+	// Addresses are those of gateways; none for pods.
+	Addresses []string `json:"addresses,omitempty"`
+	// Identity is what the client presents, as a SPIFFE ID; empty if it presents none.
+	Identity string `json:"identity,omitempty"`
+	// SNI is the name by which a gateway finds the way.
+	SNI string `json:"sni,omitempty"`
+}
+
+// whole is the share of an outcome that gets all requests.
+const whole = 100.0
+
+// asking is a question that is being answered.
+type asking struct {
+	*Index
+	request  Request
+	workload *discoveryv1.Workload
+	mesh     *snapshot.MeshPlan
+	identity string
+}
+
+// Why says what becomes of a request of a workload to a Destination or VirtualDestination; nil
+// if there is none of these, or if the workload is part of no mesh.
+func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
+	a := asking{Index: x, request: request.complete(), workload: x.workloads[from]}
+	if a.workload == nil {
+		return nil
+	}
+	if a.mesh = x.meshOf(a.workload); a.mesh == nil {
+		return nil
+	}
+	if k := a.workload.Spec.Kubernetes; k != nil && a.mesh.Dialect.Principal != nil {
+		a.identity = a.mesh.Dialect.Principal(a.mesh.TrustDomain, k.Controller.Namespace, account(a.workload))
+	}
+	out := &Why{From: from, To: to, Identity: a.identity, Outcomes: []Outcome{}, Issues: []snapshot.Issue{}}
+	switch {
+	case x.destinations[to] != nil:
+		a.service(out, x.destinations[to])
+	case x.virtualDestinations[to] != nil:
+		a.virtual(out, x.virtualDestinations[to])
+	default:
+		return nil
+	}
+	out.Request = a.request
+	out.Notes = append(out.Notes, a.notes(out)...)
+	out.conclude()
+	return out
+}
+
+// service answers for a Destination.
+func (a *asking) service(out *Why, d *snapshot.DestinationPlan) {
+	port := a.choosePort(d)
+	if port != nil {
+		out.Protocol = snapshot.PortProtocol(*port)
+	}
+	out.Issues = a.issuesOf(d.Ref)
+	switch {
+	case d.Mesh == nil:
+		out.Verdict, out.Reason = Unreachable, "nothing is known of the mesh of "+d.Ref.Name
+		return
+	case !reaches(a.mesh, d):
+		out.Verdict, out.Reason = Unreachable, a.unknown(d)
+		return
+	}
+	out.Host = hostFrom(a.mesh, d)
+	if port == nil {
+		out.Verdict = Unreachable
+		out.Reason = fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, a.request.Port, portsText(d))
+		return
+	}
+	if reason := a.withheld(d.Ref, out.Host); reason != "" {
+		out.Verdict, out.Reason = Unreachable, reason
+		return
+	}
+	view, route := a.routeTo(d)
+	if view != nil {
+		out.Settings = viewSettings(d, view)
+	}
+	if !isHTTP(*port) {
+		route = nil
+		if view != nil && len(view.Routes) > 0 {
+			out.Notes = append(out.Notes, fmt.Sprintf("port %d is for %s: no route and no setting for requests applies", port.Port, snapshot.PortProtocol(*port)))
+		}
+	}
+	if route != nil {
+		r := a.route(route)
+		// Of a request, the method is known, on which retries may depend.
+		r.Settings = actionSettings(&snapshot.Route{Match: snapshot.Match{Request: &networkingv1.HttpMatcher{Method: a.request.Method}}, Action: route.Action})
+		out.Route = &r
+	}
+	if route == nil || route.Action.Targets == nil {
+		out.Outcomes = divide([]Outcome{a.to(d, a.request.Port, "")}, whole)
+		return
+	}
+	for i, target := range route.Action.Targets.Value {
+		if described := &out.Route.Targets[i]; described.Share > 0 {
+			out.Outcomes = append(out.Outcomes, a.targetOutcomes(target, described)...)
+		}
+	}
+	slices.SortStableFunc(out.Outcomes, func(a, b Outcome) int { return cmp.Compare(shareOf(b), shareOf(a)) })
+}
+
+func shareOf(o Outcome) float64 {
+	if o.Share == nil {
+		return 0
+	}
+	return *o.Share
+}
+
+// targetOutcomes are where the requests for one target of a route end.
+func (a *asking) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
+	var out []Outcome
+	switch d, v := a.destinations[t.Destination], a.virtualDestinations[t.Destination]; {
+	case d != nil && !t.External:
+		out = []Outcome{a.to(d, t.Port, t.Subset)}
+	case v != nil:
+		out = a.behindVirtual(v, t.Subset)
+	default:
+		out = []Outcome{{Verdict: Allowed, Destination: t.Destination, Port: t.Port, Reason: "it is outside of all clusters: what becomes of the requests is not known"}}
+	}
+	for i := range out {
+		out[i].Host, out[i].Headers = t.Host, described.Headers
+	}
+	return divide(out, described.Share)
+}
+
+// choosePort sets the port of the request, and returns it; nil if the service has none of that
+// number.
+func (a *asking) choosePort(d *snapshot.DestinationPlan) *discoveryv1.KubeServicePort {
+	k := d.Destination.Spec.KubeService
+	if k == nil {
+		return nil
+	}
+	if a.request.Port == 0 && len(k.Ports) > 0 {
+		a.request.Port = k.Ports[0].Port
+		if i := slices.IndexFunc(k.Ports, isHTTP); i >= 0 {
+			a.request.Port = k.Ports[i].Port
+		}
+	}
+	return portOf(d, a.request.Port)
+}
+
+// portOf is a port of a service; nil if it has none of that number.
+func portOf(d *snapshot.DestinationPlan, number uint32) *discoveryv1.KubeServicePort {
+	k := d.Destination.Spec.KubeService
+	if k == nil {
+		return nil
+	}
+	i := slices.IndexFunc(k.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == number && p.Protocol != "UDP" })
+	if i < 0 {
+		return nil
+	}
+	return &k.Ports[i]
+}
+
+func portsText(d *snapshot.DestinationPlan) string {
+	var ports []uint32
+	if k := d.Destination.Spec.KubeService; k != nil {
+		for _, p := range k.Ports {
+			ports = append(ports, p.Port)
+		}
+	}
+	if len(ports) == 0 {
+		return "none"
+	}
+	return numbers(ports)
+}
+
+// isHTTP reports whether proxies see requests on a port; where they detect the protocol, that is
+// taken for granted.
+func isHTTP(p discoveryv1.KubeServicePort) bool {
+	switch snapshot.PortProtocol(p) {
+	case "HTTP", "HTTP2", "GRPC", "GRPC-Web", "":
+		return p.Protocol != "UDP" && p.Protocol != "SCTP"
+	}
+	return false
+}
+
+// routeTo finds the view of a Destination that the callers have, and the route that takes the
+// request; nil where there is none.
+func (a *asking) routeTo(d *snapshot.DestinationPlan) (*snapshot.View, *snapshot.Route) {
+	for _, v := range d.Views {
+		if v.Mesh != a.mesh {
+			continue
+		}
+		for _, r := range v.Routes {
+			if takes(r.Match, a.workload) && a.request.matches(r.Match.Request) {
+				return v, r
+			}
+		}
+		return v, nil
+	}
+	return nil, nil
+}
+
+// unknown says why the callers have no name for a Destination.
+func (a *asking) unknown(d *snapshot.DestinationPlan) string {
+	why := d.NotFederated()
+	switch {
+	case why != "":
+	case a.mesh.VirtualMesh == nil:
+		why = "mesh " + a.mesh.Ref.Name + " is in no VirtualMesh; join it with that of the service: meshctl create virtualmesh"
+	case a.mesh.VirtualMesh != d.Mesh.VirtualMesh:
+		why = fmt.Sprintf("meshes %s and %s are in different VirtualMeshes", a.mesh.Ref.Name, d.Mesh.Ref.Name)
+	default:
+		why = fmt.Sprintf("VirtualMesh %s/%s does not federate it to them; select it in spec.federation.selectors", a.mesh.VirtualMesh.Namespace, a.mesh.VirtualMesh.Name)
+	}
+	return fmt.Sprintf("callers in mesh %s have no name for %s: %s", a.mesh.Ref.Name, d.Ref.Name, why)
+}
+
+// withheld says why the proxies of the callers do not know a host; empty if they do.
+func (a *asking) withheld(to snapshot.Ref, host string) string {
+	egress := a.egress(snapshot.RefOf(snapshot.Workload, a.workload))
+	if egress == nil || egress.Everything || slices.ContainsFunc(egress.Hosts, func(h EgressHost) bool {
+		rest, isPattern := strings.CutPrefix(h.Host, "*")
+		return h.Destination != nil && *h.Destination == to || h.Host == host || isPattern && strings.HasSuffix(host, rest)
+	}) {
+		return ""
+	}
+	by := make([]string, len(egress.Dependencies))
+	for i, ref := range egress.Dependencies {
+		by[i] = shortName(ref)
+	}
+	return fmt.Sprintf("the proxies of the callers are not configured with %s: ServiceDependency %s names what they need; add it there", host, firstOf(by))
+}
+
+// notes are about the route that was found.
+func (a *asking) notes(out *Why) []string {
+	var notes []string
+	if r := out.Route; r != nil {
+		for _, s := range r.Settings {
+			if s.Name == "abort" {
+				notes = append(notes, "the proxies of the callers answer "+s.Value+" themselves ("+kindAndName(s.Origin.Ref)+")")
+			}
+		}
+		for _, m := range r.Missing {
+			notes = append(notes, m.Name+" gets none of the requests that "+kindAndName(r.TargetsOrigin.Ref)+" sends to it, as it cannot be reached")
+		}
+	}
+	clusters := []string{a.clusterOfWorkload(out.From)}
+	for _, o := range out.Outcomes {
+		if !slices.Contains(clusters, o.Cluster) && o.Cluster != "" {
+			clusters = append(clusters, o.Cluster)
+		}
+	}
+	for _, c := range clusters {
+		if reason := a.frozenReason(c); reason != "" {
+			notes = append(notes, fmt.Sprintf("cluster %s is not watched (%s): this is what was last seen of it", c, reason))
+		}
+	}
+	for _, ref := range a.deciding(out) {
+		if a.pending[ref] {
+			notes = append(notes, kindAndName(ref)+" was edited, and no server has processed that yet")
+		}
+	}
+	return notes
+}
+
+// deciding are the policies from which the answer follows, ascending.
+func (a *asking) deciding(out *Why) []snapshot.Ref {
+	var refs []snapshot.Ref
+	if out.Route != nil {
+		refs = append(refs, out.Route.Policies...)
+	}
+	for _, o := range out.Outcomes {
+		refs = append(refs, o.By...)
+	}
+	slices.SortFunc(refs, snapshot.Ref.Compare)
+	return slices.Compact(refs)
+}
+
+// conclude sets the verdict that follows from the outcomes.
+func (w *Why) conclude() {
+	if w.Verdict != "" {
+		return
+	}
+	counts := map[Verdict]int{}
+	var bad *Outcome
+	considered := 0
+	for i := range w.Outcomes {
+		o := &w.Outcomes[i]
+		if o.Idle {
+			continue
+		}
+		considered++
+		counts[o.Verdict]++
+		if o.Verdict != Allowed && bad == nil {
+			bad = o
+		}
+	}
+	switch {
+	case considered == 0:
+		w.Verdict, w.Reason = Unreachable, "no service is behind it that the callers can reach"
+	case bad == nil:
+		w.Verdict, w.Reason = Allowed, w.Outcomes[slices.IndexFunc(w.Outcomes, func(o Outcome) bool { return !o.Idle })].Reason
+	case counts[Allowed] > 0:
+		w.Verdict, w.Reason = Partly, bad.text()+": "+bad.Reason
+	default:
+		w.Verdict, w.Reason = bad.Verdict, bad.Reason
+	}
+}
+
+// text says in a few words which outcome it is: "75% to reviews in cluster-2, v3".
+func (o *Outcome) text() string {
+	where := o.Host
+	if o.Destination != (snapshot.Ref{}) {
+		where = o.Destination.Name
+	}
+	if o.Subset != "" {
+		where += ", " + o.Subset
+	}
+	if o.Share == nil {
+		return where
+	}
+	return snapshot.Percent(*o.Share) + " to " + where
+}

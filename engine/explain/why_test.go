@@ -1,0 +1,120 @@
+package explain_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// TestWhyAgrees asks why of every pair of every case: it agrees with what the pages of both say,
+// and what it says would allow a request does.
+func TestWhyAgrees(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir(cases)
+	require.NoError(t, err)
+	for _, entry := range entries {
+		t.Run(entry.Name(), func(t *testing.T) {
+			t.Parallel()
+			index := explain.New(engine.Translate(load(t, entry.Name())))
+			called := append(index.Refs(snapshot.Destination), index.Refs(snapshot.VirtualDestination)...)
+			tried := map[string]bool{}
+			for _, from := range index.Refs(snapshot.Workload) {
+				calls := map[snapshot.Ref]explain.Call{}
+				for _, c := range index.Describe(from).(*explain.Workload).Calls {
+					calls[c.Destination] = c
+				}
+				for _, to := range called {
+					for _, request := range []explain.Request{{}, {Method: "POST", Path: "/admin?x=y"}} {
+						why := index.Why(from, to, request)
+						if why == nil {
+							assert.Nil(t, index.Describe(from).(*explain.Workload).Mesh, "%s to %s", from, to)
+							continue
+						}
+						wellFormed(t, why)
+						agrees(t, why, calls)
+						changeAllows(t, entry.Name(), why, tried)
+					}
+				}
+			}
+		})
+	}
+}
+
+func wellFormed(t *testing.T, why *explain.Why) {
+	t.Helper()
+	assert.NotEmpty(t, why.Verdict)
+	assert.NotEmpty(t, why.Reason, "%s to %s", why.From, why.To)
+	for _, s := range why.Page().Sections {
+		for _, row := range s.Rows {
+			want := 2
+			if s.Header != nil {
+				want = len(s.Header)
+			}
+			assert.Len(t, row, want, "section %q", s.Title)
+		}
+		if s.Refs != nil {
+			assert.Len(t, s.Refs, len(s.Rows), "section %q", s.Title)
+		}
+	}
+	_, err := json.Marshal(why)
+	require.NoError(t, err)
+}
+
+// agrees compares an answer with what the page of the workload says.
+func agrees(t *testing.T, why *explain.Why, calls map[snapshot.Ref]explain.Call) {
+	t.Helper()
+	about := why.From.String() + " to " + why.To.String()
+	if why.To.Kind == snapshot.Destination && why.Host != "" {
+		assert.Equal(t, calls[why.To].Host, why.Host, about)
+	}
+	for _, o := range why.Outcomes {
+		if why.To.Kind != snapshot.Destination || o.Destination.Kind != snapshot.Destination {
+			continue
+		}
+		call, known := calls[o.Destination]
+		if !known {
+			continue // a service behind a VirtualDestination
+		}
+		if o.Verdict == explain.Allowed {
+			assert.True(t, call.Allowed, "%s ends at %s", about, o.Destination)
+		}
+		for _, ref := range o.By {
+			assert.Contains(t, call.Policies, ref, "%s ends at %s", about, o.Destination)
+		}
+		if !call.Allowed {
+			assert.NotEqual(t, explain.Allowed, o.Verdict, "%s ends at %s", about, o.Destination)
+		}
+	}
+}
+
+// changeAllows makes the change, and asks again.
+func changeAllows(t *testing.T, name string, why *explain.Why, tried map[string]bool) {
+	t.Helper()
+	const enough = 20 // each is a translation
+	if len(why.Outcomes) != 1 || why.Outcomes[0].Change == nil || tried[why.Outcomes[0].Change.Text] || len(tried) == enough {
+		return
+	}
+	change := why.Outcomes[0].Change
+	tried[change.Text] = true
+	changed, err := why.Changed(load(t, name))
+	require.NoError(t, err)
+	if changed == nil {
+		assert.Contains(t, change.Text, "TLS mode")
+		return
+	}
+	why.Verify(explain.New(engine.Translate(changed)))
+	switch {
+	case name == "pods-shared" || name == "osm-pods-shared": // the policies on other services have to allow it, too
+	case strings.HasPrefix(name, "osm"): // what the mesh cannot express is refused
+	default:
+		assert.Empty(t, change.NotEnough, "%s to %s: %s", why.From, why.To, change.Text)
+	}
+}

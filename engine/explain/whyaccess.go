@@ -1,0 +1,341 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// to is where requests for a port and subset of a Destination end.
+func (a *asking) to(d *snapshot.DestinationPlan, port uint32, subset string) Outcome {
+	out := Outcome{
+		Destination: d.Ref, Host: d.LocalFQDN, Port: port, Cluster: a.clusterOf(d.Ref), Subset: subset,
+		Endpoints: a.behind(snapshot.Target{Destination: d.Ref, Subset: subset}), service: serviceRef(d),
+	}
+	if d.Mesh == nil || !reaches(a.mesh, d) {
+		out.Verdict, out.Reason = Unreachable, "callers in mesh "+a.mesh.Ref.Name+" have no name for it"
+		return out
+	}
+	out.Host = hostFrom(a.mesh, d)
+	out.Hops = a.hops(d, port, subset)
+	if reason := a.distrust(d); reason != "" {
+		out.Verdict, out.Reason = Unreachable, reason
+		return out
+	}
+	a.admit(&out, d, port)
+	if out.Verdict == Allowed && out.Endpoints != nil && *out.Endpoints == 0 {
+		out.Verdict, out.Reason = Unreachable, "no pod of "+out.text()+" is ready"
+	}
+	return out
+}
+
+// distrust says why a service does not take the certificates of the callers, or they not its;
+// empty if they do.
+func (a *asking) distrust(d *snapshot.DestinationPlan) string {
+	switch {
+	case a.mesh.Ref == d.Mesh.Ref || !d.Mesh.Dialect.SPIFFE || d.Mesh.Limited:
+		return ""
+	case !d.Mesh.Accepts(a.mesh.TrustDomain):
+		return fmt.Sprintf("mesh %s does not accept callers of trust domain %s; add it to the mesh's trustDomainAliases, or federate the trust domains", d.Mesh.Ref.Name, a.mesh.TrustDomain)
+	case !a.mesh.MayShareRoot(d.Mesh):
+		return fmt.Sprintf("meshes %s and %s trust no common root: meshctl trust show", a.mesh.Ref.Name, d.Mesh.Ref.Name)
+	}
+	return ""
+}
+
+// admit sets the verdict of the access policies on a Destination.
+func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32) {
+	switch {
+	case isOpenGateway(d):
+		out.Verdict, out.Reason = Allowed, "it is a gateway, and stays open where access is denied by default"
+		return
+	case d.Mesh.Open:
+		out.Verdict, out.Reason = Allowed, "its mesh allows all calls, whatever policies say"
+		return
+	case isOpen(d):
+		out.Verdict, out.Reason = Allowed, "no AccessPolicy selects "+d.Ref.Name+", and access is open by default"
+		return
+	}
+	identified := d.WithoutIdentity(a.mesh)
+	var nearest *refusal
+	for _, rule := range rulesFor(a.mesh, d) {
+		var missing []Obstacle
+		if !allowsCaller(&rule, identified == nil, d.Mesh, a.mesh, a.workload) {
+			missing = append(missing, WrongCaller)
+		}
+		missing = append(missing, a.request.obstacles(&rule, podPortOf(d, port), isHTTPPort(d, port))...)
+		if len(missing) == 0 {
+			out.By = append(append(out.By, rule.Policy), rule.With...)
+			continue
+		}
+		if nearest == nil || len(missing) < len(nearest.missing) {
+			nearest = &refusal{rule: rule, missing: missing}
+		}
+	}
+	if len(out.By) > 0 {
+		slices.SortFunc(out.By, snapshot.Ref.Compare)
+		out.By = slices.Compact(out.By)
+		out.Verdict, out.Reason = Allowed, policiesText(out.By)+verb(len(out.By), " allows it", " allow it")
+		return
+	}
+	out.Verdict = Refused
+	switch {
+	case identified != nil:
+		out.Reason = fmt.Sprintf("the callers present no identity, as %s sets TLS mode %s, and no policy on %s is for anyone", kindAndName(identified.Origin.Ref), identified.Value, d.Ref.Name)
+		out.Change = &Addition{Policy: identified.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(identified.Origin.Ref)}
+	case nearest != nil:
+		out.Reason, out.Change = a.near(d, nearest, port)
+	case d.Shared != nil:
+		out.Reason = "the pods of " + d.Ref.Name + " are also those of " + services(d.Shared.With) + ", and the policies on these services together allow no call; allow the same callers in all of them"
+	case len(d.Access) > 0:
+		out.Reason = "the policies on " + d.Ref.Name + " allow nobody who comes from mesh " + a.mesh.Ref.Name
+		out.Change = &Addition{Policy: d.Access[0].Origin.Ref, Caller: a.account(), Text: "in " + kindAndName(d.Access[0].Origin.Ref) + ", add " + a.caller() + " to spec.sourceSelector"}
+	default:
+		out.Reason = fmt.Sprintf("no AccessPolicy selects %s, and %s denies access by default", d.Ref.Name, kindAndName(d.Mesh.DenyByDefault.Ref))
+		out.Change = &Addition{Caller: a.account(), Text: "create an AccessPolicy: " + a.command(d)}
+	}
+}
+
+// refusal is a rule that does not allow a request, and why.
+type refusal struct {
+	rule    snapshot.JointRule
+	missing []Obstacle
+}
+
+// near says why the rule that comes nearest to allowing the request does not, and what would
+// have to be changed in it; nil if that is not an addition.
+func (a *asking) near(d *snapshot.DestinationPlan, n *refusal, port uint32) (reason string, change *Addition) {
+	name, text := kindAndName(n.rule.Policy), strconv.FormatUint(uint64(port), 10)
+	if !isHTTPPort(d, port) && slices.ContainsFunc(n.missing, func(o Obstacle) bool { return o == WrongMethod || o == WrongPath }) {
+		return fmt.Sprintf("%s allows methods or paths only, and proxies see no requests on port %d; allow the port in a policy without allowedMethods and allowedPaths", name, port), nil
+	}
+	change = &Addition{Policy: n.rule.Policy}
+	var not, add []string
+	for _, obstacle := range n.missing {
+		switch obstacle {
+		case WrongCaller:
+			change.Caller = a.account()
+			not, add = append(not, a.caller()), append(add, "add "+a.caller()+" to spec.sourceSelector")
+		case WrongMethod:
+			change.Method = a.request.Method
+			not, add = append(not, "method "+a.request.Method), append(add, "add "+a.request.Method+" to spec.allowedMethods")
+		case WrongPath:
+			change.Path = a.request.path()
+			not, add = append(not, "path "+a.request.path()), append(add, "add "+a.request.path()+" to spec.allowedPaths")
+		case WrongPort:
+			change.Port = port
+			not, add = append(not, "port "+text), append(add, "add "+text+" to spec.allowedPorts")
+		}
+	}
+	change.Text = "in " + name + ", " + strings.Join(add, " and ")
+	if len(n.rule.With) > 0 {
+		change.Text += "; the same pods are also behind other services, so allow it in " + policiesText(n.rule.With) + ", too"
+	}
+	return fmt.Sprintf("no AccessPolicy on %s allows it; the nearest is %s, which does not allow %s", d.Ref.Name, name, strings.Join(not, " and ")), change
+}
+
+// account is the service account of the callers; zero if they have none.
+func (a *asking) account() commonv1.ClusterObjectRef {
+	k := a.workload.Spec.Kubernetes
+	if k == nil {
+		return commonv1.ClusterObjectRef{}
+	}
+	return commonv1.ClusterObjectRef{Name: account(a.workload), Namespace: k.Controller.Namespace, ClusterName: k.Controller.ClusterName}
+}
+
+// caller is the service account of the callers, in words.
+func (a *asking) caller() string {
+	k := a.workload.Spec.Kubernetes
+	if k == nil {
+		return a.workload.Name
+	}
+	return fmt.Sprintf("service account %s/%s of %s", k.Controller.Namespace, account(a.workload), k.Controller.ClusterName)
+}
+
+// command creates a policy that allows the callers on a Destination.
+func (a *asking) command(d *snapshot.DestinationPlan) string {
+	from, to := a.workload.Spec.Kubernetes, d.Destination.Spec.KubeService
+	if from == nil || to == nil {
+		return "meshctl create accesspolicy"
+	}
+	return fmt.Sprintf("meshctl create accesspolicy %s --source-account %s.%s.%s --destination %s.%s.%s",
+		to.Ref.Name, account(a.workload), from.Controller.Namespace, from.Controller.ClusterName, to.Ref.Name, to.Ref.Namespace, to.Ref.ClusterName)
+}
+
+// policiesText names policies: "AccessPolicy a/b", or with more of them "AccessPolicies a/b, c/d".
+func policiesText(refs []snapshot.Ref) string {
+	names := make([]string, len(refs))
+	for i, ref := range refs {
+		names[i] = shortName(ref)
+	}
+	return verb(len(refs), "AccessPolicy ", "AccessPolicies ") + firstOf(names)
+}
+
+func verb(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+// podPortOf is where the pods of a service listen for one of its ports.
+func podPortOf(d *snapshot.DestinationPlan, port uint32) uint32 {
+	if ports := snapshot.PodPorts(d.Destination.Spec.KubeService, []uint32{port}); len(ports) > 0 {
+		return ports[0]
+	}
+	return port
+}
+
+func isHTTPPort(d *snapshot.DestinationPlan, port uint32) bool {
+	p := portOf(d, port)
+	return p == nil || isHTTP(*p)
+}
+
+// hops are the connections on the way to the pods of a Destination.
+func (a *asking) hops(d *snapshot.DestinationPlan, port uint32, subset string) []Hop {
+	identity := a.identity
+	if d.WithoutIdentity(a.mesh) != nil {
+		identity = ""
+	}
+	pods := Hop{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster, Identity: identity}
+	if !d.ThroughGateways(a.mesh) {
+		return []Hop{pods}
+	}
+	gateway := Hop{
+		To: "east-west gateway of " + d.Mesh.Cluster, Cluster: d.Mesh.Cluster, Identity: identity, Addresses: addressesOf(d.Mesh.Gateways),
+		SNI: fmt.Sprintf("outbound_.%d_.%s_.%s", port, subset, d.Federation.Hostname),
+	}
+	if !d.Federation.Limited {
+		return []Hop{gateway, pods} // the gateway passes on the callers' own TLS session
+	}
+	sni := snapshot.RelayedSNI(d.Federation.Hostname, port, subset)
+	own := Hop{To: "east-west gateway of " + a.mesh.Cluster, Cluster: a.mesh.Cluster, Identity: identity, SNI: sni}
+	gateway.Identity, gateway.SNI = snapshot.GatewayIdentity(d.Federation.Origin.Ref, a.mesh), sni
+	pods.Identity = ""
+	for _, gw := range d.Mesh.Gateways {
+		if len(gw.Identities) > 0 {
+			pods.Identity = gw.Identities[0]
+			break
+		}
+	}
+	return []Hop{own, gateway, pods}
+}
+
+func addressesOf(gateways []snapshot.GatewayPlan) []string {
+	var out []string
+	for _, gw := range gateways {
+		for _, address := range gw.Addresses {
+			out = append(out, address+":"+strconv.FormatUint(uint64(gw.Port), 10))
+		}
+	}
+	return out
+}
+
+// virtual answers for a VirtualDestination.
+func (a *asking) virtual(out *Why, v *snapshot.VirtualDestinationPlan) {
+	out.Protocol, out.Issues, out.Host = v.Protocol, a.issuesOf(v.Ref), v.Hostname
+	if a.request.Port == 0 {
+		a.request.Port = v.Port
+	}
+	switch {
+	case a.request.Port != v.Port:
+		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s has no port %d; it has %d", shortName(v.Ref), a.request.Port, v.Port)
+		return
+	case !v.Sees(a.mesh):
+		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s is not for callers in mesh %s; see meshctl describe virtualdestination %s", shortName(v.Ref), a.mesh.Ref.Name, v.Ref.Name)
+		return
+	}
+	if reason := a.withheld(v.Ref, v.Hostname); reason != "" {
+		out.Verdict, out.Reason = Unreachable, reason
+		return
+	}
+	out.Outcomes = divide(a.behindVirtual(v, ""), whole)
+}
+
+// behindVirtual are the services behind a VirtualDestination, in the order of failover.
+func (a *asking) behindVirtual(v *snapshot.VirtualDestinationPlan, subset string) []Outcome {
+	var out []Outcome
+	var with map[string]string
+	for _, s := range v.Subsets {
+		if s.Name == subset {
+			with = s.Labels
+		}
+	}
+	for _, view := range v.Views {
+		if view.Mesh != a.mesh {
+			continue
+		}
+		for i, priority := range view.Priorities {
+			for _, target := range priority.Targets {
+				d := a.destinations[target.Backing.Ref]
+				if d == nil || d.Mesh == nil {
+					continue
+				}
+				outcome := a.toBacking(d, &target, subset, with)
+				outcome.Host, outcome.Port, outcome.Priority = v.Hostname, v.Port, i+1
+				out = append(out, outcome)
+			}
+		}
+	}
+	return markIdle(out)
+}
+
+// toBacking is where requests for a service behind a VirtualDestination end: its mesh need not
+// federate the service itself.
+func (a *asking) toBacking(d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) Outcome {
+	port := target.Backing.Port.Port
+	ready := len(endpointsOf(d, with))
+	out := Outcome{Destination: d.Ref, ServicePort: port, Cluster: a.clusterOf(d.Ref), Subset: subset, Endpoints: &ready, service: serviceRef(d)}
+	pods := Hop{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster, Identity: a.identity}
+	if len(target.Through) > 0 {
+		out.Hops = append(out.Hops, Hop{To: "east-west gateway of " + d.Mesh.Cluster, Cluster: d.Mesh.Cluster, Identity: a.identity, Addresses: addressesOf(target.Through)})
+	}
+	out.Hops = append(out.Hops, pods)
+	if reason := a.distrust(d); reason != "" {
+		out.Verdict, out.Reason = Unreachable, reason
+		return out
+	}
+	a.admit(&out, d, port)
+	if out.Verdict == Allowed && out.Endpoints != nil && *out.Endpoints == 0 {
+		out.Verdict, out.Reason = Unreachable, "no pod of "+out.text()+" is ready"
+	}
+	return out
+}
+
+// serviceRef names the Service of a Destination; nil if it has none.
+func serviceRef(d *snapshot.DestinationPlan) *commonv1.ClusterObjectRef {
+	if k := d.Destination.Spec.KubeService; k != nil {
+		return &k.Ref
+	}
+	return nil
+}
+
+// markIdle marks the outcomes that get no requests now: those without ready pods, and those
+// after the first priority that has some. Without any such, none is marked.
+func markIdle(list []Outcome) []Outcome {
+	empty := func(o Outcome) bool { return o.Endpoints != nil && *o.Endpoints == 0 }
+	first := slices.IndexFunc(list, func(o Outcome) bool { return !empty(o) })
+	for i := range list {
+		list[i].Idle = first >= 0 && (empty(list[i]) || list[i].Priority > list[first].Priority)
+	}
+	return list
+}
+
+// divide gives a share to outcomes of which pods decide which one gets how much: to the only one
+// that gets any.
+func divide(list []Outcome, share float64) []Outcome {
+	var busy []*Outcome
+	for i := range list {
+		if !list[i].Idle {
+			busy = append(busy, &list[i])
+		}
+	}
+	if len(busy) == 1 {
+		busy[0].Share = &share
+	}
+	return list
+}
