@@ -19,8 +19,9 @@ const maxEgress = 5000
 type egress struct {
 	mesh     *snapshot.MeshPlan
 	bindings []*dependencyBinding // ascending by ref
-	// routed are the hosts to which policies route requests for each Destination, by
-	// its index.
+	// routed are the hosts to which policies route requests for each Destination, by its
+	// index: for those of the dependencies, and in turn for those that are routed to. Proxies
+	// are configured with all routes of a host that they know (istio.io Sidecar.egress).
 	routed map[int][]snapshot.EgressHost
 	plan   *snapshot.Egress
 }
@@ -84,14 +85,7 @@ func (d *dependencies) rebuildEgress(r *reconciler, before map[string]*egress, d
 			d.refreshOne(r, e, dirty)
 			continue
 		}
-		e.routed = map[int][]snapshot.EgressHost{}
-		for _, b := range e.bindings {
-			for _, i := range b.destinations {
-				if _, done := e.routed[i]; !done {
-					e.routed[i] = r.routedHosts(i, e.mesh)
-				}
-			}
-		}
+		e.route(r, func(int) bool { return false })
 		e.plan = e.hosts(r.env)
 		if was := before[name]; was != nil && reflect.DeepEqual(was.plan, e.plan) {
 			e.plan = was.plan
@@ -131,28 +125,51 @@ func (d *dependencies) refreshOne(r *reconciler, e *egress, dirty map[inventory.
 }
 
 func (e *egress) updateHosts(r *reconciler) bool {
-	changed := false
-	update := func(i int) {
-		if now := r.routedHosts(i, e.mesh); !reflect.DeepEqual(e.routed[i], now) {
-			e.routed[i] = now
-			changed = true
-		}
-	}
+	var changed bool
 	if r.resolved {
-		for i := range e.routed {
-			update(i)
-		}
+		changed = e.route(r, func(int) bool { return false })
 	} else {
+		selected := false
 		for i := range r.changed {
-			if _, selected := e.routed[i]; selected {
-				update(i)
+			if _, selected = e.routed[i]; selected {
+				break
 			}
 		}
+		changed = selected && e.route(r, func(i int) bool { _, new := r.changed[i]; return !new })
 	}
 	if changed {
 		e.plan = e.hosts(r.env)
 	}
 	return changed
+}
+
+// route finds what is routed, and reports whether that has changed. What is routed for a Destination
+// that same reports is as before.
+func (e *egress) route(r *reconciler, same func(i int) bool) bool {
+	before := e.routed
+	e.routed = make(map[int][]snapshot.EgressHost, len(before))
+	var visit func(i int)
+	visit = func(i int) {
+		if _, done := e.routed[i]; done {
+			return
+		}
+		hosts, known := before[i]
+		if !known || !same(i) {
+			hosts = r.routedHosts(i, e.mesh)
+		}
+		e.routed[i] = hosts
+		for _, h := range hosts {
+			if next, found := r.env.inv.IndexOf(h.Destination); found && h.Destination.Kind == snapshot.Destination {
+				visit(next)
+			}
+		}
+	}
+	for _, b := range e.bindings {
+		for _, i := range b.destinations {
+			visit(i)
+		}
+	}
+	return !reflect.DeepEqual(before, e.routed)
 }
 
 // hosts lists the hosts for the proxies.
@@ -174,9 +191,11 @@ func (e *egress) hosts(env *environment) *snapshot.Egress {
 			if host, ok := env.topology.Host(i, e.mesh); ok {
 				add(snapshot.EgressHost{Host: host, Destination: inventory.DestinationRef(env.inv.Destinations[i]), Origins: origin})
 			}
-			for _, h := range e.routed[i] {
-				add(h)
-			}
+		}
+	}
+	for _, hosts := range e.routed {
+		for _, h := range hosts {
+			add(h)
 		}
 	}
 	if out.Everything {
