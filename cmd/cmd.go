@@ -40,6 +40,7 @@ func run(ctx context.Context, f *cmdutil.Factory, args []string) int {
 		// Whatever broke, it broke because of the interruption.
 		err = ctx.Err()
 	}
+	err = cmdutil.Failure(executed, err)
 	report(f.Streams, executed, err)
 	return cmdutil.ExitCode(err)
 }

@@ -31,7 +31,7 @@ func NewCatalog(in *snapshot.Input, now time.Time) *Catalog {
 
 // Preview is what an object would change.
 type Preview struct {
-	*explain.Comparison
+	*explain.Planned
 
 	ref snapshot.Ref
 	// unread are clusters that were not read, although hand-written objects in
@@ -63,11 +63,11 @@ func (c *Catalog) Preview(object *unstructured.Unstructured) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	comparison, err := explain.Compare(c.Output, c.translator.Translate(in).Output)
+	planned, err := explain.Plan(explain.New(c.State), explain.New(c.translator.Translate(in)), nil)
 	if err != nil {
 		return nil, err
 	}
-	p := &Preview{Comparison: comparison, ref: ref}
+	p := &Preview{Planned: planned, ref: ref}
 	for _, c := range in.Clusters {
 		if in.RefuseIntersecting && c.Sync == snapshot.Unsynced {
 			p.unread = append(p.unread, c.Name)
@@ -88,13 +88,18 @@ func (p *Preview) Issues() (own, others []snapshot.Issue) {
 	return own, others
 }
 
-// maxObjects bounds the objects of a cluster that a summary lists.
-const maxObjects = 8
+// maxObjects bounds the objects of a cluster that a summary lists, and maxEffects what it says
+// about traffic.
+const (
+	maxObjects = 8
+	maxEffects = 12
+)
 
-// Summary says in a few lines what the object would change in each cluster,
-// and which issues would appear and disappear.
+// Summary says in a few lines what the object would do to traffic, what it would change in each
+// cluster, and which issues would appear and disappear.
 func (p *Preview) Summary() string {
 	var b strings.Builder
+	p.writeEffects(&b)
 	if len(p.Clusters) == 0 {
 		b.WriteString("No object would change in any cluster.\n")
 	}
@@ -121,6 +126,19 @@ func (p *Preview) Summary() string {
 	writeIssues(&b, "New issues of other objects:", others)
 	writeIssues(&b, "Issues that this fixes:", p.FixedIssues)
 	return clean(b.String())
+}
+
+func (p *Preview) writeEffects(b *strings.Builder) {
+	for i := range p.Effects {
+		switch {
+		case i == 0:
+			b.WriteString("What it does to traffic:\n")
+		case i == maxEffects:
+			fmt.Fprintf(b, "  … and %d more\n", len(p.Effects)-i)
+			return
+		}
+		fmt.Fprintf(b, "  %s %s\n", p.Effects[i].Mark(), p.Effects[i].Text())
+	}
 }
 
 func writeIssues(b *strings.Builder, title string, issues []snapshot.Issue) {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
 )
 
 // Exit codes. They are promised to scripts: `meshctl help exit-codes` lists them.
@@ -29,7 +32,10 @@ const ExitCodesHelp = `Exit codes of meshctl:
   4    a cluster cannot be reached, or the kubeconfig does not say how
   5    success, but problems were found (see: meshctl translate --fail-on), or
        the request is not allowed (meshctl why)
-  130  interrupted by ctrl-c or SIGTERM`
+  130  interrupted by ctrl-c or SIGTERM
+
+"meshctl plan" exits with 0 if nothing would change, with 2 if something would,
+and with 1 for any error.`
 
 // ErrSilent fails a command that has already said why.
 var ErrSilent = errors.New("failed")
@@ -76,6 +82,38 @@ func IsSilent(err error) bool {
 	return errors.Is(err, ErrSilent) || errors.Is(err, ErrFindings)
 }
 
+// codeError has an exit code of its own.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string { return e.err.Error() }
+func (e *codeError) Unwrap() error { return e.err }
+
+// WithCode gives an error an exit code.
+func WithCode(code int, err error) error { return &codeError{code, err} }
+
+// failsWith is the annotation of a command whose errors all have one exit code.
+const failsWith = "meshctl.io/fails-with"
+
+// FailWith makes all errors of a command exit with one code, also wrong flags and arguments; but for
+// those that have one by WithCode, and interruptions.
+func FailWith(cmd *cobra.Command, code int) {
+	cmd.Annotations = map[string]string{failsWith: strconv.Itoa(code)}
+}
+
+// Failure is the error of a command, with the code of FailWith.
+func Failure(cmd *cobra.Command, err error) error {
+	if had := (*codeError)(nil); err == nil || cmd == nil || errors.As(err, &had) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if code, bad := strconv.Atoi(cmd.Annotations[failsWith]); bad == nil {
+		return WithCode(code, err)
+	}
+	return err
+}
+
 // ExitCode is the one place where errors become exit codes.
 func ExitCode(err error) int {
 	var (
@@ -84,10 +122,13 @@ func ExitCode(err error) int {
 		unreachable *UnreachableError
 		request     *url.Error
 		dial        *net.OpError
+		own         *codeError
 	)
 	switch {
 	case err == nil:
 		return ExitOK
+	case errors.As(err, &own):
+		return own.code
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	case errors.As(err, &flag):

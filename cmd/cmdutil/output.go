@@ -22,6 +22,9 @@ const (
 	FormatWide Format = "wide"
 	FormatJSON Format = "json"
 	FormatYAML Format = "yaml"
+	// FormatText is text that is no table, and FormatMarkdown is text for a pull request.
+	FormatText     Format = "text"
+	FormatMarkdown Format = "markdown"
 )
 
 // OutputFlag is the flag -o.

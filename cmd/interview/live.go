@@ -2,9 +2,6 @@ package interview
 
 import (
 	"context"
-	"log/slog"
-
-	"k8s.io/klog/v2"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/load"
@@ -27,17 +24,9 @@ func (f *Flags) Discovered(ctx context.Context, s *cmdutil.Streams, m load.Manag
 
 // ReadClusters reads the registered clusters themselves.
 func (f *Flags) ReadClusters(ctx context.Context, s *cmdutil.Streams, m load.Management) (*snapshot.Input, error) {
-	// client-go logs errors when it is stopped; they do not matter here.
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	progress := f.Progress(s)
-	progress.Start("Reading the registered clusters")
-	reading, err := m.Clusters(ctx)
-	progress.End(err)
+	reading, err := m.ClustersWith(ctx, s, f.Progress(s))
 	if err != nil {
 		return nil, err
-	}
-	for _, note := range reading.Notes {
-		cmdutil.Say(s, "Note: %s.", note)
 	}
 	return reading.Input, nil
 }

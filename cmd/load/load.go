@@ -20,6 +20,7 @@ import (
 	"os"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine"
@@ -114,6 +115,22 @@ func (m Management) Clusters(ctx context.Context) (*Reading, error) {
 	}
 	reading := Following(input, false)
 	reading.Notes = m.Detours.Notes()
+	return reading, nil
+}
+
+// ClustersWith is Clusters that shows its progress, and says how the clusters were reached.
+func (m Management) ClustersWith(ctx context.Context, s *cmdutil.Streams, progress *cmdutil.Progress) (*Reading, error) {
+	// client-go logs errors when it is stopped; they do not matter here.
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	progress.Start("Reading the registered clusters")
+	reading, err := m.Clusters(ctx)
+	progress.End(err)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range reading.Notes {
+		cmdutil.Say(s, "Note: %s.", note)
+	}
 	return reading, nil
 }
 

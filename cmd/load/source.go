@@ -46,6 +46,18 @@ func (s *Source) Read(ctx context.Context) (*Reading, error) {
 	return management.Stored(ctx)
 }
 
+// ReadAll reads the folder, or the management cluster and every registered cluster, as serve does.
+func (s *Source) ReadAll(ctx context.Context, streams *cmdutil.Streams) (*Reading, error) {
+	if s.Dir != "" {
+		return Folder(s.Dir)
+	}
+	management, err := s.Management()
+	if err != nil {
+		return nil, err
+	}
+	return management.ClustersWith(ctx, streams, cmdutil.NewProgress(streams))
+}
+
 // Management is the cluster that the flags name.
 func (s *Source) Management() (Management, error) {
 	config, err := s.Kube.Config(s.Factory)

@@ -130,14 +130,7 @@ func (o *ShowOptions) read(ctx context.Context) (*load.Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	reading, err := management.Clusters(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, note := range reading.Notes {
-		cmdutil.Say(o.Streams, "Note: %s.", note)
-	}
-	return reading, nil
+	return management.ClustersWith(ctx, o.Streams, cmdutil.NewProgress(o.Streams))
 }
 
 func (o *ShowOptions) print(out io.Writer, answer *explain.Trust) error {

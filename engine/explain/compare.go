@@ -118,18 +118,32 @@ func without(issues, others []snapshot.Issue) []snapshot.Issue {
 // Text is all that differs, in full: what is created as YAML, what is changed
 // as its lines before (-) and after (+).
 func (c *Comparison) Text() string {
-	var b bytes.Buffer
-	for _, cluster := range c.Clusters {
-		for i := range cluster.Objects {
-			o := &cluster.Objects[i]
-			fmt.Fprintf(&b, "# %s: %s\n", o.Verb(), o.Ref)
-			if o.Verb() == "changed" {
-				name := o.Ref.String()
-				b.Write(diff.Diff("before: "+name, []byte(o.Before), "after: "+name, []byte(o.After)))
-				continue
-			}
-			b.WriteString(o.After + o.Before)
-		}
+	var b strings.Builder
+	for i := range c.Clusters {
+		b.WriteString(c.Clusters[i].Text())
 	}
 	return b.String()
+}
+
+// Text is all that differs in the cluster, as of Comparison.Text.
+func (c *ClusterComparison) Text() string {
+	var b bytes.Buffer
+	for i := range c.Objects {
+		o := &c.Objects[i]
+		fmt.Fprintf(&b, "# %s: %s\n", o.Verb(), o.Ref)
+		if o.Verb() == "changed" {
+			b.Write(hunks(diff.Diff("before", []byte(o.Before), "after", []byte(o.After))))
+			continue
+		}
+		b.WriteString(o.After + o.Before)
+	}
+	return b.String()
+}
+
+// hunks leaves out the names at the beginning of a difference.
+func hunks(text []byte) []byte {
+	if i := bytes.Index(text, []byte("\n@@")); i >= 0 {
+		return text[i+1:]
+	}
+	return text
 }

@@ -29,7 +29,11 @@
 //
 // Other questions:
 //
-//	compare.go       how two translations differ
+//	why.go           what becomes of a request, and because of what: the routes that take it
+//	                 (request.go), who lets it in (whyaccess.go), what would (whychange.go), as
+//	                 text (whypage.go); whyfind.go finds what callers mean by a name
+//	planned.go       what a change does: to objects (compare.go), and to traffic (effects.go, with
+//	                 effectviews.go and effectsizes.go)
 //	support.go       what each kind of mesh supports of each field
 //	words.go         values as text
 package explain

@@ -135,7 +135,7 @@ func (e *egress) updateHosts(r *reconciler) bool {
 				break
 			}
 		}
-		changed = selected && e.route(r, func(i int) bool { _, new := r.changed[i]; return !new })
+		changed = selected && e.route(r, func(i int) bool { return r.changed[i] == nil })
 	}
 	if changed {
 		e.plan = e.hosts(r.env)

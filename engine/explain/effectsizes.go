@@ -1,0 +1,90 @@
+package explain
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// hosts compares what ServiceDependencies let the proxies of workloads know.
+func (e *effects) hosts() {
+	before, after := e.before.knownHosts(), e.after.knownHosts()
+	for _, ref := range sortedRefs(union(before, after)) {
+		was, is := before[ref], after[ref]
+		if was == is {
+			continue
+		}
+		text := func(n int) string {
+			if n == 0 {
+				return "all hosts"
+			}
+			return snapshot.Count(n, "host")
+		}
+		e.add(Effect{Kind: EffectHosts, On: ref, What: "its proxies are configured with", Before: text(was), After: text(is), Harm: is > 0 && (was == 0 || is < was)})
+	}
+}
+
+// knownHosts counts the hosts that the proxies of a workload know; 0 and none mean all.
+func (x *Index) knownHosts() map[snapshot.Ref]int {
+	out := map[snapshot.Ref]int{}
+	for _, s := range x.state.Plan.Sidecars {
+		if s.Egress.Everything {
+			continue
+		}
+		for _, ref := range s.Workloads {
+			out[ref] = len(s.Egress.Hosts)
+		}
+	}
+	return out
+}
+
+// trust compares whose certificates the members of VirtualMeshes have.
+func (e *effects) trust() {
+	for _, ref := range sortedRefs(union(e.before.meshes, e.after.meshes)) {
+		was, is := trustOf(e.before.meshes[ref]), trustOf(e.after.meshes[ref])
+		if was != is {
+			e.add(Effect{Kind: EffectTrust, On: ref, What: "the control plane changes its certificate, and workloads restart one after another", Before: was, After: is})
+		}
+	}
+}
+
+// trustOf says by which trust the workloads of a mesh have certificates.
+func trustOf(m *snapshot.MeshPlan) string {
+	switch {
+	case m == nil || m.Trust == nil:
+		return "a root of its own"
+	case m.Limited:
+		return "a root of its own, and gateways trust those of " + m.VirtualMesh.Name
+	}
+	return "the root of " + m.VirtualMesh.Name
+}
+
+// sizes compares how much proxies hold because of federation.
+func (e *effects) sizes() {
+	before, after := e.before.loads(), e.after.loads()
+	for _, ref := range sortedRefs(union(before, after)) {
+		was, is := before[ref], after[ref]
+		if was == is {
+			continue
+		}
+		e.add(Effect{Kind: EffectSize, On: ref, What: "each proxy holds, of other meshes", Before: was.text(), After: is.text()})
+	}
+}
+
+// size is what federation adds to each proxy of a mesh.
+type size struct{ services, endpoints int }
+
+func (s size) text() string {
+	return fmt.Sprintf("%s and %s", snapshot.Count(s.services, "service"), strconv.Itoa(s.endpoints)+verb(s.endpoints, " endpoint", " endpoints"))
+}
+
+func (x *Index) loads() map[snapshot.Ref]size {
+	out := map[snapshot.Ref]size{}
+	for _, v := range x.state.Plan.VirtualMeshes {
+		for _, load := range v.Loads {
+			out[load.Mesh] = size{load.ServiceEntries, load.Endpoints}
+		}
+	}
+	return out
+}

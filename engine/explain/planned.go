@@ -1,0 +1,103 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Planned is what a change of objects does: to the objects that are written, and to traffic.
+type Planned struct {
+	// Changes are the objects that are changed by hand, ascending by Ref.
+	Changes []PlannedChange `json:"changes"`
+	// Effects are what it does to traffic, harm first.
+	Effects []Effect `json:"effects"`
+	*Comparison
+	// Counts are for the clusters in which something differs, ascending by name.
+	Counts []ObjectCount `json:"counts"`
+	// Notes are sentences on what could not be looked at.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// PlannedChange is an object that is changed by hand.
+type PlannedChange struct {
+	Ref snapshot.Ref `json:"ref"`
+	// Verb is created, changed, deleted or unchanged.
+	Verb string `json:"verb"`
+}
+
+// ObjectCount is how many objects are generated for a cluster; the empty name is the management
+// plane.
+type ObjectCount struct {
+	Cluster string `json:"cluster"`
+	Before  int    `json:"before"`
+	After   int    `json:"after"`
+}
+
+// Plan compares two translations by one Translator, of which the second one has the changes.
+func Plan(before, after *Index, changes []PlannedChange) (*Planned, error) {
+	comparison, err := Compare(before.state.Output, after.state.Output)
+	if err != nil {
+		return nil, err
+	}
+	out := &Planned{Changes: changes, Effects: Effects(before, after), Comparison: comparison, Counts: []ObjectCount{}}
+	if out.Effects == nil {
+		out.Effects = []Effect{}
+	}
+	if out.Comparison.Clusters == nil {
+		out.Comparison.Clusters = []ClusterComparison{}
+	}
+	was, is := count(before.state.Output), count(after.state.Output)
+	for _, c := range comparison.Clusters {
+		out.Counts = append(out.Counts, ObjectCount{Cluster: c.Cluster, Before: was[c.Cluster], After: is[c.Cluster]})
+	}
+	slices.SortFunc(out.Changes, func(a, b PlannedChange) int { return a.Ref.Compare(b.Ref) })
+	seen := map[string]bool{}
+	for _, c := range after.state.Input.Clusters {
+		if reason := after.frozenReason(c.Name); reason != "" && !seen[c.Name] {
+			seen[c.Name] = true
+			out.Notes = append(out.Notes, "cluster "+c.Name+" is not watched ("+reason+"): nothing is written there until it is")
+		}
+	}
+	return out, nil
+}
+
+func count(out *snapshot.Output) map[string]int {
+	counts := map[string]int{}
+	for o := range out.Objects {
+		counts[o.Ref.Cluster]++
+	}
+	return counts
+}
+
+// Empty reports whether nothing at all would change.
+func (p *Planned) Empty() bool {
+	return len(p.Clusters)+len(p.Effects)+len(p.NewIssues)+len(p.FixedIssues) == 0 &&
+		!slices.ContainsFunc(p.Changes, func(c PlannedChange) bool { return c.Verb != Unchanged })
+}
+
+// The verbs of a PlannedChange.
+const (
+	Created   = "created"
+	Changed   = "changed"
+	Deleted   = "deleted"
+	Unchanged = "unchanged"
+)
+
+// Verbs counts the objects of a cluster by verb: "2 created, 1 changed".
+func (c *ClusterComparison) Verbs() string {
+	var parts []string
+	for _, verb := range []string{"created", "changed", "removed"} {
+		n := 0
+		for i := range c.Objects {
+			if c.Objects[i].Verb() == verb {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, numbers([]uint32{uint32(n)})+" "+verb)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
