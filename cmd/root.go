@@ -8,6 +8,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/create"
 	"github.com/meshctl/meshctl/cmd/dashboard"
+	"github.com/meshctl/meshctl/cmd/debug"
 	"github.com/meshctl/meshctl/cmd/demo"
 	"github.com/meshctl/meshctl/cmd/describe"
 	"github.com/meshctl/meshctl/cmd/help"
@@ -69,7 +70,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 		}
 	}
 	add("try", demo.NewCmd(f, nil))
-	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), why.NewCmd(f, nil), plan.NewCmd(f, nil), translate.NewCmd(f, nil))
+	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), why.NewCmd(f, nil), plan.NewCmd(f, nil), translate.NewCmd(f, nil), debug.NewCmd(f, nil))
 	add("manage", initialize.NewCmd(f, nil), install.NewCmd(f, nil), install.NewUpgradeCmd(f, nil), install.NewUninstallCmd(f, nil), cluster.NewCmd(f), mesh.NewCmd(f), trust.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil), agent.NewCmd(f, nil))
 	add("", version.NewCmd(f, nil))
 	add("", help.NewTopics()...)

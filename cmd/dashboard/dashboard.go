@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 )
@@ -42,8 +43,8 @@ It watches the management cluster and, with the credentials that are stored
 there, every registered one. An edit shows at once, and so does a cluster that
 stops answering; what was known of it stays on the screen. Without permission to
 read those credentials it shows what was discovered. With a folder as for
-"meshctl translate" it shows what the manifests would result in, and needs no
-cluster.
+"meshctl translate" it shows what the manifests would result in, and with a file
+of "meshctl debug snapshot" what was recorded; neither needs a cluster.
 
 It is read-only unless started with --write: then "e" opens a policy in your
 editor and "ctrl-d" deletes it. Before an edit is written, the API server
@@ -76,6 +77,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		Example: example,
 		Args:    cmdutil.Args("[DIR]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && opts.Dir != "" {
+				return cmdutil.FlagErrorf("DIR and --snapshot cannot be used together")
+			}
 			if len(args) > 0 {
 				opts.Dir = args[0]
 			}
@@ -100,6 +104,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmd.Flags().BoolVar(&opts.Write, "write", false, "allow policies to be edited and deleted")
 	cmd.Flags().StringVar(&opts.Theme, "theme", "auto", "colour `theme`, by the background of the terminal: "+strings.Join(themes(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(themes(), cobra.ShellCompDirectiveNoFileComp))
+	load.AddSnapshotFlag(cmd, &opts.Dir)
 	opts.Kube.AddFlags(cmd)
 	return cmd
 }

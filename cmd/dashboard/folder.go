@@ -34,7 +34,12 @@ func newFolder(dir string, now func() time.Time) (*folder, error) {
 }
 
 // Name implements tui.Source.
-func (f *folder) Name() string { return "folder " + f.dir }
+func (f *folder) Name() string {
+	if info, err := os.Stat(f.dir); err == nil && !info.IsDir() {
+		return "snapshot " + f.dir
+	}
+	return "folder " + f.dir
+}
 
 // Command implements tui.Source.
 func (f *folder) Command(words string) string {

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -39,6 +40,8 @@ type Reading struct {
 	Issues []snapshot.Issue
 	// Notes are sentences on how it was read, for the user.
 	Notes []string
+	// Served: the statuses are those of a server.
+	Served bool
 
 	// index makes a State ready for questions, as the way of reading allows.
 	index func(*snapshot.State) *explain.Index
@@ -73,13 +76,32 @@ func Folder(dir string) (*Reading, error) {
 	case err != nil:
 		return nil, cmdutil.NotFoundErrorf("folder %s cannot be read: %w", dir, err)
 	case !info.IsDir():
-		return nil, cmdutil.FlagErrorf("%s is a file; specify the folder that has a folder for each cluster", dir)
+		return Archive(dir)
 	}
 	input, issues, err := offline.Load(offline.Dir(dir))
 	if err != nil {
 		return nil, fmt.Errorf("invalid manifests in %s:\n%w", dir, err)
 	}
 	return &Reading{Input: input, Issues: issues, index: explain.New}, nil
+}
+
+// Archive reads what "meshctl debug snapshot" recorded. Statuses in it are those that the server had
+// written.
+func Archive(file string) (*Reading, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, cmdutil.NotFoundErrorf("snapshot %s cannot be read: %w", file, err)
+	}
+	read, err := offline.ReadArchive(data)
+	if err != nil {
+		return nil, cmdutil.FlagErrorf("%s is a file; specify the folder that has a folder for each cluster, or a snapshot: %w", file, err)
+	}
+	note := "this is what was recorded at " + read.Recorded.Local().Format(time.DateTime)
+	reading := &Reading{Input: read.Input, Issues: read.Issues, Notes: []string{note}, index: explain.New}
+	if read.Served {
+		reading.Served, reading.index = true, explain.NewLive
+	}
+	return reading, nil
 }
 
 // Management is a management cluster to read.
@@ -138,7 +160,7 @@ func (m Management) ClustersWith(ctx context.Context, s *cmdutil.Streams, progre
 // Unread says that it could not read the registered clusters.
 func Following(input *snapshot.Input, unread bool) *Reading {
 	if unread {
-		return &Reading{Input: input, index: explain.NewStored}
+		return &Reading{Input: input, Served: true, index: explain.NewStored}
 	}
-	return &Reading{Input: input, index: explain.NewLive}
+	return &Reading{Input: input, Served: true, index: explain.NewLive}
 }

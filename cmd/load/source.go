@@ -21,11 +21,21 @@ type Source struct {
 // AddFlags adds the source's flags to cmd.
 func (s *Source) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.Dir, "dir", "", "read the manifests in this `folder` instead of a cluster")
+	AddSnapshotFlag(cmd, &s.Dir)
 	s.AddClusterFlags(cmd)
 	_ = cmd.MarkFlagDirname("dir")
-	cmd.MarkFlagsMutuallyExclusive("dir", "kubeconfig")
-	cmd.MarkFlagsMutuallyExclusive("dir", "context")
-	cmd.MarkFlagsMutuallyExclusive("dir", "namespace")
+	for _, cluster := range []string{"kubeconfig", "context", "namespace", "snapshot"} {
+		cmd.MarkFlagsMutuallyExclusive("dir", cluster)
+	}
+	for _, cluster := range []string{"kubeconfig", "context", "namespace"} {
+		cmd.MarkFlagsMutuallyExclusive("snapshot", cluster)
+	}
+}
+
+// AddSnapshotFlag adds a flag for an archive, which Folder reads, too.
+func AddSnapshotFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "snapshot", "", "read this `file`, which \"meshctl debug snapshot\" recorded, instead of a cluster")
+	_ = cmd.MarkFlagFilename("snapshot", "zip")
 }
 
 // AddClusterFlags adds the flags that name a management cluster.
@@ -37,7 +47,7 @@ func (s *Source) AddClusterFlags(cmd *cobra.Command) {
 // Read reads the folder, or what the management cluster has stored.
 func (s *Source) Read(ctx context.Context) (*Reading, error) {
 	if s.Dir != "" {
-		return Folder(s.Dir)
+		return s.folder()
 	}
 	management, err := s.Management()
 	if err != nil {
@@ -49,13 +59,25 @@ func (s *Source) Read(ctx context.Context) (*Reading, error) {
 // ReadAll reads the folder, or the management cluster and every registered cluster, as serve does.
 func (s *Source) ReadAll(ctx context.Context, streams *cmdutil.Streams) (*Reading, error) {
 	if s.Dir != "" {
-		return Folder(s.Dir)
+		return s.folder()
 	}
 	management, err := s.Management()
 	if err != nil {
 		return nil, err
 	}
 	return management.ClustersWith(ctx, streams, cmdutil.NewProgress(streams))
+}
+
+// folder reads the folder or archive, and says how old it is.
+func (s *Source) folder() (*Reading, error) {
+	reading, err := Folder(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range reading.Notes {
+		cmdutil.Say(s.Factory.Streams, "Note: %s.", note)
+	}
+	return reading, nil
 }
 
 // Management is the cluster that the flags name.

@@ -50,6 +50,8 @@ cluster does not answer at present, put this document in its folder:
   kind: Cluster
   spec: {sync: stale, domain: cluster.local}
 
+A file of "meshctl debug snapshot" can be given instead of a folder.
+
 Issues are written to standard error, the worst first.`
 
 const example = `  # Print the objects that would be written, and the issues
@@ -64,13 +66,18 @@ const example = `  # Print the objects that would be written, and the issues
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	opts := &Options{Streams: f.Streams, FailOn: failOnError}
 	cmd := &cobra.Command{
-		Use:     "translate DIR",
+		Use:     "translate [DIR]",
 		Short:   "Print what meshctl would write for manifests in files",
 		Long:    long,
 		Example: example,
-		Args:    cmdutil.Args("DIR"),
+		Args:    cmdutil.Args("[DIR]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Dir = args[0]
+			if (len(args) == 0) == (opts.Dir == "") {
+				return cmdutil.FlagErrorf("%s: either DIR or --snapshot is required; usage: %s", cmd.CommandPath(), cmd.UseLine())
+			}
+			if len(args) > 0 {
+				opts.Dir = args[0]
+			}
 			if opts.To != "" && cmd.Flags().Changed("output") {
 				return cmdutil.FlagErrorf("--to and --output cannot be used together: --to writes YAML files")
 			}
@@ -87,6 +94,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
+	load.AddSnapshotFlag(cmd, &opts.Dir)
 	cmd.Flags().StringVar(&opts.To, "to", "", "write the objects to this `folder`, with a folder for each cluster, instead of printing them")
 	cmd.Flags().StringVar(&opts.Cluster, "cluster", "", "print only the objects of this `cluster`; management selects the management plane")
 	cmd.Flags().BoolVar(&opts.Statuses, "statuses", false, "also print the statuses of objects in the management plane")
@@ -101,6 +109,9 @@ func translateRun(opts *Options) error {
 	reading, err := load.Folder(opts.Dir)
 	if err != nil {
 		return err
+	}
+	for _, note := range reading.Notes {
+		cmdutil.Say(opts.Streams, "Note: %s.", note)
 	}
 	input := reading.Input
 	input.RefuseIntersecting = input.RefuseIntersecting || opts.DisallowIntersecting

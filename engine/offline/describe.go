@@ -1,6 +1,8 @@
 package offline
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -15,10 +17,20 @@ type clusterDocument struct {
 		// Sync is a pointer because its zero value has a meaning.
 		Sync   *snapshot.Sync `json:"sync"`
 		Reason string         `json:"reason"`
+		// WebhooksUnknown is that of the Cluster. If it is left out, it is whether there are none.
+		WebhooksUnknown *bool    `json:"webhooksUnknown"`
+		Unread          []unread `json:"unread"`
 	} `json:"spec"`
 }
 
-func describeCluster(doc document, c *snapshot.Cluster) error {
+// unread is a snapshot.Unread.
+type unread struct {
+	Ref    snapshot.Ref `json:"ref"`
+	Denied bool         `json:"denied"`
+	Reason string       `json:"reason"`
+}
+
+func describeCluster(doc document, c *snapshot.Cluster, unknown **bool) error {
 	var d clusterDocument
 	if err := decode(doc, &d, true); err != nil {
 		return err
@@ -26,6 +38,10 @@ func describeCluster(doc document, c *snapshot.Cluster) error {
 	c.Domain, c.Reason = d.Spec.Domain, d.Spec.Reason
 	if d.Spec.Sync != nil {
 		c.Sync = *d.Spec.Sync
+	}
+	*unknown = d.Spec.WebhooksUnknown
+	for _, u := range d.Spec.Unread {
+		c.Unread = append(c.Unread, snapshot.Unread(u))
 	}
 	return nil
 }
@@ -40,8 +56,33 @@ type managementDocument struct {
 		// RefuseIntersecting is that of the Input. If it is left out, it is what the
 		// statuses of the KubernetesClusters say of their server.
 		RefuseIntersecting *bool `json:"refuseIntersecting"`
+		// The others are those of the Input and the Management.
+		PlaneID string   `json:"planeID"`
+		Version string   `json:"version"`
+		Gone    []string `json:"gone"`
+		Roots   []roots  `json:"roots"`
+		// Recorded and Served are those of a Snapshot.
+		Recorded time.Time `json:"recorded"`
+		Served   bool      `json:"served"`
 	} `json:"spec"`
 }
+
+// roots is a snapshot.VirtualMeshRoots, and root a snapshot.Root: certificates, without keys.
+type (
+	roots struct {
+		VirtualMesh snapshot.Ref `json:"virtualMesh"`
+		Roots       []root       `json:"roots"`
+		Signs       string       `json:"signs"`
+		Problem     string       `json:"problem"`
+	}
+	root struct {
+		Fingerprint string       `json:"fingerprint"`
+		PEM         string       `json:"pem"`
+		NotAfter    time.Time    `json:"notAfter"`
+		Gateways    bool         `json:"gateways"`
+		Secret      snapshot.Ref `json:"secret"`
+	}
+)
 
 // failure is a snapshot.Failure.
 type failure struct {
@@ -52,7 +93,7 @@ type failure struct {
 	Parents []snapshot.Ref `json:"parents"`
 }
 
-func describeManagement(doc document, input *snapshot.Input, refuse **bool) error {
+func describeManagement(doc document, input *snapshot.Input, f *folder) error {
 	var d managementDocument
 	if err := decode(doc, &d, true); err != nil {
 		return err
@@ -60,15 +101,23 @@ func describeManagement(doc document, input *snapshot.Input, refuse **bool) erro
 	if d.Spec.Namespace != "" {
 		input.Management.Namespace = d.Spec.Namespace
 	}
-	*refuse = d.Spec.RefuseIntersecting
-	for _, f := range d.Spec.Failures {
-		if f.Ref.Kind == snapshot.NoKind {
+	f.refuse, f.recorded, f.served = d.Spec.RefuseIntersecting, d.Spec.Recorded, d.Spec.Served
+	input.Management.PlaneID, input.Version, input.Gone = d.Spec.PlaneID, d.Spec.Version, d.Spec.Gone
+	for _, r := range d.Spec.Roots {
+		of := &snapshot.VirtualMeshRoots{VirtualMesh: r.VirtualMesh, Signs: r.Signs, Problem: r.Problem}
+		for _, each := range r.Roots {
+			of.Roots = append(of.Roots, (*snapshot.Root)(&each))
+		}
+		input.Roots = append(input.Roots, of)
+	}
+	for _, failed := range d.Spec.Failures {
+		if failed.Ref.Kind == snapshot.NoKind {
 			return doc.at.errorf([]string{"spec", "failures"}, "a failure names no kind; add ref.kind")
 		}
-		if f.Code == "" {
-			f.Code = snapshot.WriteFailed
+		if failed.Code == "" {
+			failed.Code = snapshot.WriteFailed
 		}
-		input.Failures = append(input.Failures, snapshot.Failure(f))
+		input.Failures = append(input.Failures, snapshot.Failure(failed))
 	}
 	return nil
 }

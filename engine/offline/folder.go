@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,8 +29,12 @@ type folder struct {
 	self map[string]func(document) error
 	// overlay names the documents that are not in the folder itself.
 	overlay overlay
-	// refuse is the option of the document Management; nil if it does not say.
-	refuse *bool
+	// refuse is the option of the document Management, and webhooksUnknown that of the document
+	// Cluster; nil if it does not say.
+	refuse, webhooksUnknown *bool
+	// recorded and served are those of a Snapshot, by the document Management.
+	recorded time.Time
+	served   bool
 	// seen has the place of every object read.
 	seen map[snapshot.Ref]place
 	// left counts the objects of kinds that the engine does not read.
@@ -44,13 +49,13 @@ var selfGroup = schema.GroupVersion{Group: "offline", Version: "v1"}
 func clusterFolder(c *snapshot.Cluster) *folder {
 	f := newFolder(c.Name, snapshot.ManagedSide, c)
 	f.cluster = c.Name
-	f.self["Cluster"] = func(doc document) error { return describeCluster(doc, c) }
+	f.self["Cluster"] = func(doc document) error { return describeCluster(doc, c, &f.webhooksUnknown) }
 	return f
 }
 
 func managementFolder(input *snapshot.Input) *folder {
 	f := newFolder(ManagementFolder, snapshot.ManagementSide, input.Management)
-	f.self["Management"] = func(doc document) error { return describeManagement(doc, input, &f.refuse) }
+	f.self["Management"] = func(doc document) error { return describeManagement(doc, input, f) }
 	return f
 }
 

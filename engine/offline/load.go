@@ -21,36 +21,42 @@ const ManagementFolder = "management"
 // was left out. The error has one line for each mistake, which begins with the
 // file and the line.
 func Load(fsys fs.FS) (*snapshot.Input, []snapshot.Issue, error) {
-	entries, err := fs.ReadDir(fsys, ".")
+	read, err := load(fsys)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the folder: %w", err)
-	}
-	input := &snapshot.Input{Management: &snapshot.Management{Namespace: snapshot.DefaultNamespace}}
-	var (
-		issues []snapshot.Issue
-		errs   []error
-	)
-	for _, entry := range entries {
-		found, err := loadEntry(fsys, entry, input)
-		issues, errs = append(issues, found...), append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
 		return nil, nil, err
 	}
+	return read.Input, read.Issues, nil
+}
+
+func load(fsys fs.FS) (*Snapshot, error) {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("read the folder: %w", err)
+	}
+	input := &snapshot.Input{Management: &snapshot.Management{Namespace: snapshot.DefaultNamespace}}
+	read := &Snapshot{Input: input}
+	var errs []error
+	for _, entry := range entries {
+		found, err := loadEntry(fsys, entry, read)
+		read.Issues, errs = append(read.Issues, found...), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
 	if len(input.Clusters) == 0 && !isEntry(entries, ManagementFolder) {
-		return nil, nil, fmt.Errorf("no folder in it; make one for each cluster, and one named %s for the policies", ManagementFolder)
+		return nil, fmt.Errorf("no folder in it; make one for each cluster, and one named %s for the policies", ManagementFolder)
 	}
 	applyRegistrations(input)
-	slices.SortFunc(issues, snapshot.Issue.Compare)
+	slices.SortFunc(read.Issues, snapshot.Issue.Compare)
 	slices.SortFunc(input.Failures, func(a, b snapshot.Failure) int {
 		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Message, b.Message))
 	})
-	return input, issues, nil
+	return read, nil
 }
 
-// loadEntry reads one entry of the folder into input.
-func loadEntry(fsys fs.FS, entry fs.DirEntry, input *snapshot.Input) ([]snapshot.Issue, error) {
-	name := entry.Name()
+// loadEntry reads one entry of the folder.
+func loadEntry(fsys fs.FS, entry fs.DirEntry, read *Snapshot) ([]snapshot.Issue, error) {
+	name, input := entry.Name(), read.Input
 	switch {
 	case strings.HasPrefix(name, "."):
 		return nil, nil
@@ -66,6 +72,7 @@ func loadEntry(fsys fs.FS, entry fs.DirEntry, input *snapshot.Input) ([]snapshot
 		if f.refuse != nil {
 			input.RefuseIntersecting = *f.refuse
 		}
+		read.Recorded, read.Served = f.recorded, f.served
 		return issues, err
 	}
 	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
@@ -76,6 +83,9 @@ func loadEntry(fsys fs.FS, entry fs.DirEntry, input *snapshot.Input) ([]snapshot
 	f := clusterFolder(cluster)
 	issues, err := loadFolder(fsys, f)
 	cluster.WebhooksUnknown = len(cluster.MutatingWebhookConfigurations) == 0
+	if f.webhooksUnknown != nil {
+		cluster.WebhooksUnknown = *f.webhooksUnknown
+	}
 	if err == nil && cluster.Sync == snapshot.Unsynced && len(f.seen) > 0 {
 		err = fmt.Errorf("%s: sync is unsynced, which means that nothing was ever read, but the folder has %d objects; remove them, or write sync: stale", name, len(f.seen))
 	}

@@ -1,0 +1,135 @@
+// Package debug is the command `meshctl debug`: what helps to find out why something went wrong.
+package debug
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Options of meshctl debug snapshot.
+type Options struct {
+	Streams *cmdutil.Streams
+	Source  load.Source
+	// File is where the snapshot goes.
+	File string
+	// Now is the clock.
+	Now func() time.Time
+}
+
+const long = `Records what meshctl works on in one file: what was discovered in every
+registered cluster, the policies with their statuses, and the objects that
+follow from them.
+
+The file is a zip archive of folders as for "meshctl translate", with the
+generated objects in .outputs. "translate", "plan", "why", "describe",
+"dashboard" and others open it with --snapshot, without a cluster.
+
+It has no Secrets, no private keys, and of workloads only what decides about
+meshes: no environment, no arguments. It does have names of services, images,
+hosts and accounts, and the mesh's own settings.`
+
+// NewCmd returns the command; runF replaces the run in tests.
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "debug",
+		Short: "Record what meshctl works on",
+		Long:  "Helps to find out why something went wrong.",
+		Example: `  # Record what there is, and look at it elsewhere
+  meshctl debug snapshot -o snapshot.zip
+  meshctl dashboard --snapshot snapshot.zip`,
+	}
+	cmd.AddCommand(newCmdSnapshot(f, runF))
+	return cmd
+}
+
+func newCmdSnapshot(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: f.Streams, Now: f.Now}
+	opts.Source.Factory = f
+	cmd := &cobra.Command{
+		Use:   "snapshot",
+		Short: "Record clusters, policies and what follows from them in a file",
+		Long:  long,
+		Example: `  # Record what there is now
+  meshctl debug snapshot
+
+  # Say what would have become of a request then
+  meshctl why productpage-v1 reviews --snapshot meshctl-20260102-150405.zip`,
+		Args: cmdutil.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return run(cmd.Context(), opts)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVarP(&opts.File, "output", "o", "", "`file` to write (default: meshctl-DATE-TIME.zip)")
+	cmd.Flags().StringVar(&opts.Source.Dir, "dir", "", "record the manifests in this `folder`, as they are, instead of a cluster")
+	opts.Source.AddClusterFlags(cmd)
+	_ = cmd.MarkFlagDirname("dir")
+	_ = cmd.MarkFlagFilename("output", "zip")
+	for _, cluster := range []string{"kubeconfig", "context", "namespace"} {
+		cmd.MarkFlagsMutuallyExclusive("dir", cluster)
+	}
+	return cmd
+}
+
+func run(ctx context.Context, o *Options) error {
+	reading, err := o.Source.ReadAll(ctx, o.Streams)
+	if err != nil {
+		return err
+	}
+	now := o.Now()
+	if o.File == "" {
+		o.File = "meshctl-" + now.Format("20060102-150405") + ".zip"
+	}
+	recorded := &offline.Snapshot{Input: reading.Input, Recorded: now, Served: reading.Served}
+	files, err := offline.Save(recorded, engine.Translate(reading.Input).Output)
+	if err != nil {
+		return err
+	}
+	size, err := write(o.File, files)
+	if err != nil {
+		return fmt.Errorf("write to %s: %w", o.File, err)
+	}
+	for _, c := range reading.Input.Clusters {
+		if c.Frozen() {
+			cmdutil.Say(o.Streams, "Note: cluster %s is not in it as it is now: %s.", c.Name, c.Reason)
+		}
+	}
+	cmdutil.Say(o.Streams, "Recorded %s in %s (%d kB). Open it with: meshctl dashboard --snapshot %s", snapshot.Count(len(reading.Input.Clusters), "cluster"), o.File, (size+1023)/1024, o.File)
+	return nil
+}
+
+// write writes the archive beside the file first, so that a file that is there stays whole if that
+// fails.
+func write(file string, files map[string][]byte) (size int64, err error) {
+	temporary, err := os.CreateTemp(filepath.Dir(file), ".meshctl-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.Remove(temporary.Name()) }() // nothing is there any more if all went well
+	if err := offline.WriteArchive(temporary, files); err != nil {
+		_ = temporary.Close()
+		return 0, err
+	}
+	info, err := temporary.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if err := temporary.Close(); err != nil {
+		return 0, err
+	}
+	return info.Size(), os.Rename(temporary.Name(), file)
+}

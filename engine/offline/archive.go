@@ -1,0 +1,57 @@
+package offline
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Snapshot is an Input that was saved, and when.
+type Snapshot struct {
+	Input  *snapshot.Input
+	Issues []snapshot.Issue
+	// Recorded is zero if the files do not say.
+	Recorded time.Time
+	// Served: the statuses are those that a server had written.
+	Served bool
+}
+
+// WriteArchive writes what Save returns as a zip archive; the same files give the same bytes.
+func WriteArchive(w io.Writer, files map[string][]byte) error {
+	archive := zip.NewWriter(w)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		file, err := archive.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if _, err := file.Write(files[name]); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return archive.Close()
+}
+
+// maxArchive bounds what an archive unpacks to, in bytes.
+const maxArchive = 4 << 30
+
+// ReadArchive reads what WriteArchive wrote.
+func ReadArchive(data []byte) (*Snapshot, error) {
+	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, fmt.Errorf("it is no archive of meshctl debug snapshot: %w", err)
+	}
+	var size uint64
+	for _, file := range archive.File {
+		size += file.UncompressedSize64
+	}
+	if size > maxArchive {
+		return nil, fmt.Errorf("it unpacks to %d bytes; at most %d are read", size, int64(maxArchive))
+	}
+	return load(archive)
+}

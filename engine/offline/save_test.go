@@ -1,0 +1,75 @@
+package offline_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// TestSavedIsLoaded: what is saved of each case is loaded again, and the same follows from it.
+func TestSavedIsLoaded(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir("../../testdata/translate")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		t.Run(entry.Name(), func(t *testing.T) {
+			t.Parallel()
+			in, _, err := offline.Load(offline.Dir(filepath.Join("../../testdata/translate", entry.Name(), "in")))
+			require.NoError(t, err)
+			in.Version, in.Gone, in.Management.PlaneID = "v1.2.3", []string{"gone"}, "plane"
+			in.Roots = []*snapshot.VirtualMeshRoots{{
+				VirtualMesh: snapshot.Ref{Kind: snapshot.VirtualMesh, Namespace: "gloo-mesh", Name: "vm"}, Signs: "abc", Problem: "none",
+				Roots: []*snapshot.Root{{Fingerprint: "abc", PEM: "cert", NotAfter: time.Unix(1_800_000_000, 0).UTC(), Gateways: true, Secret: snapshot.Ref{Name: "s"}}},
+			}}
+			for _, c := range in.Clusters {
+				c.Unread = append(c.Unread, snapshot.Unread{Ref: snapshot.Ref{Cluster: c.Name, Kind: snapshot.ConfigMap, Name: "istio"}, Denied: true, Reason: "forbidden"})
+			}
+			recorded := &offline.Snapshot{Input: in, Recorded: time.Unix(1_700_000_000, 0), Served: true}
+			out := engine.Translate(in).Output
+			files, err := offline.Save(recorded, out)
+			require.NoError(t, err)
+			var archive bytes.Buffer
+			require.NoError(t, offline.WriteArchive(&archive, files))
+			read, err := offline.ReadArchive(archive.Bytes())
+			require.NoError(t, err)
+			assert.Empty(t, read.Issues)
+			assert.True(t, recorded.Recorded.Equal(read.Recorded))
+			assert.True(t, read.Served)
+			again := read.Input
+			assert.Equal(t, in.Roots, again.Roots)
+			resaved, err := offline.Save(read, out)
+			require.NoError(t, err)
+			assert.Equal(t, files, resaved)
+			before, err := offline.Files(out)
+			require.NoError(t, err)
+			after, err := offline.Files(engine.Translate(again).Output)
+			require.NoError(t, err)
+			assert.Equal(t, before, after)
+			for name, data := range before {
+				assert.Equal(t, string(data), string(files[offline.OutputsFolder+"/"+name]), name)
+			}
+		})
+	}
+}
+
+func TestReadArchiveMistakes(t *testing.T) {
+	t.Parallel()
+	_, err := offline.ReadArchive([]byte("no archive"))
+	require.ErrorContains(t, err, "it is no archive of meshctl debug snapshot")
+	var empty bytes.Buffer
+	require.NoError(t, offline.WriteArchive(&empty, nil))
+	_, err = offline.ReadArchive(empty.Bytes())
+	require.ErrorContains(t, err, "no folder in it")
+	in := &snapshot.Input{Management: &snapshot.Management{Namespace: "n"}, Clusters: []*snapshot.Cluster{{Name: "management"}}}
+	_, err = offline.Save(&offline.Snapshot{Input: in}, &snapshot.Output{})
+	require.ErrorContains(t, err, "register it under another name")
+}
