@@ -85,7 +85,11 @@ func buildHelper(t *testing.T) {
 func TestFailedUpLeavesNoProcess(t *testing.T) {
 	buildHelper(t)
 	dir := filepath.Join(t.TempDir(), "demo")
-	opts := demo.Options{Dir: dir, Meshctl: filepath.Join(dir, "no-meshctl")}
+	// It runs the applications of the pods, and fails after that.
+	failing := filepath.Join(t.TempDir(), "meshctl")
+	script := "#!/bin/sh\n[ \"$1\" = demo ] && exec '" + sandboxtest.Meshctl(t) + "' \"$@\"\nexit 1\n"
+	require.NoError(t, os.WriteFile(failing, []byte(script), 0o700))
+	opts := demo.Options{Dir: dir, Meshctl: failing}
 	err := demo.Up(t.Context(), opts)
 	require.ErrorContains(t, err, "cluster register cluster-1")
 	requireNoProcess(t, dir)
