@@ -101,21 +101,10 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 		// A policy that allows some callers denies all others.
 		a.Default = Deny
 		a.DenyOrigins = append(a.DenyOrigins, snapshot.Origin{Ref: rule.Origin.Ref})
-		if d.Shared == nil {
-			a.Rules = append(a.Rules, Rule{
-				Policy: rule.Origin.Ref, Callers: callersText(rule.Anyone, rule.Sources, d.Mesh != nil && d.Mesh.Dialect.ByAccount),
-				Paths: rule.Paths, Methods: rule.Methods, Ports: rule.Ports,
-			})
-		}
 	}
+	a.Rules = append(a.Rules, rulesOn(d)...)
 	if d.Shared != nil {
 		a.SharedWith = d.Shared.With
-		for _, rule := range d.Shared.Rules {
-			a.Rules = append(a.Rules, Rule{
-				Policy: rule.Policy, With: rule.With, Callers: callersText(rule.Anyone, rule.Sources, false),
-				Paths: rule.Paths, Methods: rule.Methods, PodPorts: rule.PodPorts,
-			})
-		}
 	}
 	if a.Default == Deny {
 		for _, v := range d.Views {
@@ -130,6 +119,27 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 		}
 	}
 	return a
+}
+
+// rulesOn are what the policies on a Destination allow, or do so together with those on services with
+// the same pods.
+func rulesOn(d *snapshot.DestinationPlan) (rules []Rule) {
+	if d.Shared != nil {
+		for _, rule := range d.Shared.Rules {
+			rules = append(rules, Rule{
+				Policy: rule.Policy, With: rule.With, Callers: callersText(rule.Anyone, rule.Sources, false),
+				Paths: rule.Paths, Methods: rule.Methods, PodPorts: rule.PodPorts,
+			})
+		}
+		return rules
+	}
+	for _, rule := range d.Access {
+		rules = append(rules, Rule{
+			Policy: rule.Origin.Ref, Callers: callersText(rule.Anyone, rule.Sources, d.Mesh != nil && d.Mesh.Dialect.ByAccount),
+			Paths: rule.Paths, Methods: rule.Methods, Ports: rule.Ports,
+		})
+	}
+	return rules
 }
 
 // mayCall reports whether a workload can reach a Destination and may call it, on some

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -108,7 +109,7 @@ func (e *Effect) order() int {
 // Effects are what a change does to traffic: harm first. Both translations are of the same
 // Translator, which shares what is the same.
 func Effects(before, after *Index) []Effect {
-	e := &effects{before: before, after: after}
+	e := &effects{before: before, after: after, callers: after.Refs(snapshot.Workload)}
 	for _, ref := range sortedRefs(after.destinations) {
 		if was, is := before.destinations[ref], after.destinations[ref]; was != is {
 			e.destination(ref, was, is)
@@ -129,7 +130,9 @@ func Effects(before, after *Index) []Effect {
 // effects collects what differs.
 type effects struct {
 	before, after *Index
-	list          []Effect
+	// callers are all workloads, ascending.
+	callers []snapshot.Ref
+	list    []Effect
 }
 
 func (e *effects) add(effect Effect) { e.list = append(e.list, effect) }
@@ -187,10 +190,11 @@ func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 		return
 	}
 	var refused, allowed []snapshot.Ref
-	for _, caller := range e.after.Refs(snapshot.Workload) {
+	narrowed := false
+	for _, caller := range e.callers {
 		workload := e.after.workloads[caller]
-		oldMesh, newMesh := e.before.meshOf(workload), e.after.meshOf(workload)
-		if oldMesh == nil || newMesh == nil || !reaches(oldMesh, was) || !reaches(newMesh, is) {
+		before, after := e.before.meshOf(workload), e.after.meshOf(workload)
+		if before == nil || after == nil || !reaches(before, was) || !reaches(after, is) {
 			continue
 		}
 		could, _ := e.before.mayCall(workload, was)
@@ -199,6 +203,8 @@ func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 			refused = append(refused, caller)
 		case can && !could:
 			allowed = append(allowed, caller)
+		case can && !narrowed:
+			narrowed = asksLess(rulesOfCaller(workload, before, was), rulesOfCaller(workload, after, is))
 		}
 	}
 	if len(refused) > 0 {
@@ -207,20 +213,45 @@ func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 	if len(allowed) > 0 {
 		e.add(Effect{Kind: EffectAccess, On: ref, What: snapshot.Count(len(allowed), "workload") + " may call it now", Workloads: allowed})
 	}
-	before, wasLimited := e.before.asked(was)
-	after, isLimited := e.after.asked(is)
+	before, wasLimited := asked(was)
+	after, isLimited := asked(is)
 	if (wasLimited || isLimited) && before != after {
-		e.add(Effect{Kind: EffectAccess, On: ref, What: "callers may ask for", Before: before, After: after, Harm: isLimited})
+		e.add(Effect{Kind: EffectAccess, On: ref, What: "callers may ask for", Before: before, After: after, Harm: narrowed})
 	}
 }
 
+// rulesOfCaller are the rules that let a workload in; one without conditions where everybody may call.
+func rulesOfCaller(workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.JointRule {
+	if isOpen(d) {
+		return []snapshot.JointRule{{}}
+	}
+	identified := d.WithoutIdentity(mesh) == nil
+	return slices.DeleteFunc(slices.Clone(rulesFor(mesh, d)), func(rule snapshot.JointRule) bool {
+		return !allowsCaller(&rule, identified, d.Mesh, mesh, workload)
+	})
+}
+
+// asksLess reports whether something that rules allowed is not allowed by any rule now.
+func asksLess(before, after []snapshot.JointRule) bool {
+	return slices.ContainsFunc(before, func(was snapshot.JointRule) bool {
+		return !slices.ContainsFunc(after, func(is snapshot.JointRule) bool {
+			return includes(is.Methods, was.Methods) && includes(is.Paths, was.Paths) && includes(is.PodPorts, was.PodPorts)
+		})
+	})
+}
+
+// includes reports whether a list has all of another one; an empty list has everything.
+func includes[T comparable](all, some []T) bool {
+	return len(all) == 0 || len(some) > 0 && !slices.ContainsFunc(some, func(one T) bool { return !slices.Contains(all, one) })
+}
+
 // asked says what callers may ask for, and whether a rule limits that.
-func (x *Index) asked(d *snapshot.DestinationPlan) (text string, limited bool) {
+func asked(d *snapshot.DestinationPlan) (text string, limited bool) {
 	if isOpen(d) {
 		return "anything", false
 	}
 	var parts []string
-	for _, r := range x.accessTo(d).Rules {
+	for _, r := range rulesOn(d) {
 		asks := strings.Join(slices.DeleteFunc([]string{strings.Join(r.Methods, ","), strings.Join(r.Paths, ","), prefixed("port ", numbers(r.Ports)+numbers(r.PodPorts))},
 			func(s string) bool { return s == "" }), " ")
 		limited = limited || asks != ""

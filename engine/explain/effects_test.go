@@ -45,6 +45,39 @@ func TestEffectsAreMirrored(t *testing.T) {
 	}
 }
 
+// TestLimitsHarm: who may ask for less than before is harmed, and who may ask for more is not.
+func TestLimitsHarm(t *testing.T) {
+	t.Parallel()
+	limited := func(methods, paths []string) *explain.Index {
+		in := load(t, "bookinfo")
+		for _, p := range in.Management.AccessPolicies {
+			if p.Name == "reviews-calls" {
+				p.Spec.AllowedMethods, p.Spec.AllowedPaths = methods, paths
+			}
+		}
+		return explain.New(engine.Translate(in))
+	}
+	for name, tt := range map[string]struct {
+		before, after [2][]string
+		harm          bool
+	}{
+		"a limit":                  {after: [2][]string{{"GET"}}, harm: true},
+		"no limit any more":        {before: [2][]string{{"GET"}}},
+		"one method more":          {before: [2][]string{{"GET"}}, after: [2][]string{{"GET", "POST"}}},
+		"one method less":          {before: [2][]string{{"GET", "POST"}}, after: [2][]string{{"GET"}}, harm: true},
+		"another method":           {before: [2][]string{{"GET"}}, after: [2][]string{{"POST"}}, harm: true},
+		"paths instead of methods": {before: [2][]string{{"GET"}}, after: [2][]string{nil, {"/a"}}, harm: true},
+		"a path more":              {before: [2][]string{nil, {"/a"}}, after: [2][]string{nil, {"/a", "/b"}}},
+	} {
+		effects := explain.Effects(limited(tt.before[0], tt.before[1]), limited(tt.after[0], tt.after[1]))
+		if assert.NotEmpty(t, effects, name) {
+			for _, e := range effects {
+				assert.Equal(t, tt.harm, e.Harm, "%s: %s", name, e.Text())
+			}
+		}
+	}
+}
+
 // writtenIn are the objects that users write.
 func writtenIn(in *snapshot.Input) (refs []snapshot.Ref) {
 	for kind, list := range in.Management.Lists {
