@@ -35,9 +35,10 @@ The file is a zip archive of folders as for "meshctl translate", with the
 generated objects in .outputs. "translate", "plan", "why", "describe",
 "dashboard" and others open it with --snapshot, without a cluster.
 
-It has no Secrets, no private keys, and of workloads only what decides about
-meshes: no environment, no arguments. It does have names of services, images,
-hosts and accounts, and the mesh's own settings.`
+It has no Secrets and no private keys. Of workloads it has what decides about
+meshes: of environment variables and arguments, only those that configure a
+control plane. It does have names of services, images, hosts and accounts, and
+the settings of meshes.`
 
 // NewCmd returns the command; runF replaces the run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {

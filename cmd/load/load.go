@@ -1,6 +1,7 @@
-// Package load reads what commands answer from. There are four ways:
+// Package load reads what commands answer from. There are five ways:
 //
 //	Folder      manifests in files
+//	Archive     what "meshctl debug snapshot" recorded
 //	Stored      the management cluster alone
 //	Clusters    the management cluster and every registered one, once
 //	Following   what a watch of them last saw
@@ -96,8 +97,10 @@ func Archive(file string) (*Reading, error) {
 	if err != nil {
 		return nil, cmdutil.FlagErrorf("%s is a file; specify the folder that has a folder for each cluster, or a snapshot: %w", file, err)
 	}
-	note := "this is what was recorded at " + read.Recorded.Local().Format(time.DateTime)
-	reading := &Reading{Input: read.Input, Issues: read.Issues, Notes: []string{note}, index: explain.New}
+	reading := &Reading{Input: read.Input, Issues: read.Issues, index: explain.New}
+	if !read.Recorded.IsZero() {
+		reading.Notes = append(reading.Notes, "this is what was recorded at "+read.Recorded.Local().Format(time.DateTime))
+	}
 	if read.Served {
 		reading.Served, reading.index = true, explain.NewLive
 	}

@@ -8,15 +8,20 @@ package plan
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/admission"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Options of the command.
@@ -96,8 +101,8 @@ func planRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	for kind, n := range others {
-		cmdutil.Say(o.Streams, "Note: %d of kind %s are left out: they are not of the management plane.", n, kind)
+	for _, kind := range slices.SortedFunc(maps.Keys(others), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }) {
+		cmdutil.Say(o.Streams, "Note: %s of kind %s left out: the management plane does not read that kind.", snapshot.Count(others[kind], "object"), kind)
 	}
 	reading, err := o.Source.ReadAll(ctx, o.Streams)
 	if err != nil {

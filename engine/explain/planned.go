@@ -53,10 +53,8 @@ func Plan(before, after *Index, changes []PlannedChange) (*Planned, error) {
 		out.Counts = append(out.Counts, ObjectCount{Cluster: c.Cluster, Before: was[c.Cluster], After: is[c.Cluster]})
 	}
 	slices.SortFunc(out.Changes, func(a, b PlannedChange) int { return a.Ref.Compare(b.Ref) })
-	seen := map[string]bool{}
 	for _, c := range after.state.Input.Clusters {
-		if reason := after.frozenReason(c.Name); reason != "" && !seen[c.Name] {
-			seen[c.Name] = true
+		if reason := after.frozenReason(c.Name); reason != "" {
 			out.Notes = append(out.Notes, "cluster "+c.Name+" is not watched ("+reason+"): nothing is written there until it is")
 		}
 	}

@@ -167,7 +167,7 @@ func (a *asking) service(out *Why, d *snapshot.DestinationPlan) {
 	out.Issues = a.issuesOf(d.Ref)
 	switch {
 	case d.Mesh == nil:
-		out.Verdict, out.Reason = Unreachable, "nothing is known of the mesh of "+d.Ref.Name
+		out.Verdict, out.Reason = Unreachable, "the mesh of "+d.Ref.Name+" is not known; see meshctl describe mesh"
 		return
 	case !reaches(a.mesh, d):
 		out.Verdict, out.Reason = Unreachable, a.unknown(d)
