@@ -2,7 +2,6 @@ package explain_test
 
 import (
 	"encoding/json"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,32 +16,27 @@ import (
 // the second undoes, and nothing at all has no effect.
 func TestEffectsAreMirrored(t *testing.T) {
 	t.Parallel()
-	entries, err := os.ReadDir(cases)
-	require.NoError(t, err)
-	for _, entry := range entries {
-		t.Run(entry.Name(), func(t *testing.T) {
-			t.Parallel()
-			translator := engine.New(engine.Options{})
-			input := load(t, entry.Name())
-			with := explain.New(translator.Translate(input))
-			require.Empty(t, explain.Effects(with, with))
-			for _, ref := range writtenIn(input) {
-				without := explain.New(translator.Translate(input.Without(ref)))
-				gone, back := explain.Effects(with, without), explain.Effects(without, with)
-				assert.ElementsMatch(t, facts(gone, false), facts(back, true), "%s", ref)
-				for _, e := range gone {
-					assert.NotEmpty(t, e.Text())
-					assert.False(t, e.Before != "" && e.Before == e.After, "%s: %s", ref, e.Text())
-				}
-				planned, err := explain.Plan(with, without, []explain.PlannedChange{{Ref: ref, Verb: explain.Deleted}})
-				require.NoError(t, err)
-				assert.False(t, planned.Empty())
-				assert.Len(t, planned.Counts, len(planned.Clusters))
-				_, err = json.Marshal(planned)
-				require.NoError(t, err)
+	eachCase(t, func(t *testing.T, name string) {
+		translator := engine.New(engine.Options{})
+		input := load(t, name)
+		with := explain.New(translator.Translate(input))
+		require.Empty(t, explain.Effects(with, with))
+		for _, ref := range writtenIn(input) {
+			without := explain.New(translator.Translate(input.Without(ref)))
+			gone, back := explain.Effects(with, without), explain.Effects(without, with)
+			assert.ElementsMatch(t, facts(gone, false), facts(back, true), "%s", ref)
+			for _, e := range gone {
+				assert.NotEmpty(t, e.Text())
+				assert.False(t, e.Before != "" && e.Before == e.After, "%s: %s", ref, e.Text())
 			}
-		})
-	}
+			planned, err := explain.Plan(with, without, []explain.PlannedChange{{Ref: ref, Verb: explain.Deleted}})
+			require.NoError(t, err)
+			assert.False(t, planned.Empty())
+			assert.Len(t, planned.Counts, len(planned.Clusters))
+			_, err = json.Marshal(planned)
+			require.NoError(t, err)
+		}
+	})
 }
 
 // TestLimitsHarm: who may ask for less than before is harmed, and who may ask for more is not.

@@ -30,64 +30,82 @@ func load(t *testing.T, name string) *snapshot.Input {
 	return input
 }
 
-// TestEveryObject describes every object of every case: rows fit their headers,
-// descriptions marshal and repeat, and lists are complete.
-func TestEveryObject(t *testing.T) {
-	t.Parallel()
+// eachCase runs a test on each case of the translation, in parallel.
+func eachCase(t *testing.T, run func(t *testing.T, name string)) {
+	t.Helper()
 	entries, err := os.ReadDir(cases)
 	require.NoError(t, err)
 	for _, entry := range entries {
 		t.Run(entry.Name(), func(t *testing.T) {
 			t.Parallel()
-			state := engine.Translate(load(t, entry.Name()))
-			index, again := explain.New(state), explain.New(state)
-			asked := 0
-			for _, kind := range explain.Kinds() {
-				var listed []snapshot.Ref
-				access := map[snapshot.Ref]explain.AccessMode{}
-				for _, row := range index.List(kind).Rows {
-					listed = append(listed, row.Ref)
-					if d, ok := row.Item.(*explain.DestinationItem); ok {
-						access[row.Ref] = d.Access
-					}
-					assert.Len(t, row.Cells, len(index.List(kind).Columns), row.Key)
-					data, err := json.Marshal(row.Item)
-					require.NoError(t, err)
-					assert.Contains(t, string(data), `"issues":[`, row.Key)
-				}
-				assert.ElementsMatch(t, index.Refs(kind), listed)
-				for _, ref := range index.Refs(kind) {
-					value := index.Describe(ref)
-					require.NotNil(t, value, ref)
-					if d, ok := value.(*explain.Destination); ok {
-						assert.Equal(t, d.Access.Default == explain.Allow, access[ref] == explain.AccessOpen, "%s in the list and by itself", ref)
-					}
-					asked++
-					for _, s := range value.Page().Sections {
-						assert.True(t, len(s.Rows) > 0 || s.Text != "", "%s: section %q says nothing", ref, s.Title)
-						for _, row := range s.Rows {
-							want := 2
-							if s.Header != nil {
-								want = len(s.Header)
-							}
-							assert.Len(t, row, want, "%s: section %q", ref, s.Title)
-						}
-					}
-					one, err := json.Marshal(value)
-					require.NoError(t, err)
-					two, err := json.Marshal(again.Describe(ref))
-					require.NoError(t, err)
-					assert.JSONEq(t, string(one), string(two))
-					stored, err := index.YAML(ref)
-					require.NoError(t, err)
-					if kind != snapshot.KubernetesCluster { // a folder registers no clusters
-						assert.Contains(t, string(stored), "\nkind: "+kind.String()+"\n", ref)
-					}
-					assert.Equal(t, []snapshot.Ref{ref}, index.Find(kind, ref.Name))
-				}
-			}
-			assert.NotZero(t, asked)
+			run(t, entry.Name())
 		})
+	}
+}
+
+// TestEveryObject describes every object of every case: rows fit their headers,
+// descriptions marshal and repeat, and lists are complete.
+func TestEveryObject(t *testing.T) {
+	t.Parallel()
+	eachCase(t, func(t *testing.T, name string) {
+		state := engine.Translate(load(t, name))
+		index, again := explain.New(state), explain.New(state)
+		asked := 0
+		for _, kind := range explain.Kinds() {
+			var listed []snapshot.Ref
+			access := map[snapshot.Ref]explain.AccessMode{}
+			for _, row := range index.List(kind).Rows {
+				listed = append(listed, row.Ref)
+				if d, ok := row.Item.(*explain.DestinationItem); ok {
+					access[row.Ref] = d.Access
+				}
+				assert.Len(t, row.Cells, len(index.List(kind).Columns), row.Key)
+				data, err := json.Marshal(row.Item)
+				require.NoError(t, err)
+				assert.Contains(t, string(data), `"issues":[`, row.Key)
+			}
+			assert.ElementsMatch(t, index.Refs(kind), listed)
+			for _, ref := range index.Refs(kind) {
+				value := index.Describe(ref)
+				require.NotNil(t, value, ref)
+				if d, ok := value.(*explain.Destination); ok {
+					assert.Equal(t, d.Access.Default == explain.Allow, access[ref] == explain.AccessOpen, "%s in the list and by itself", ref)
+				}
+				asked++
+				fits(t, ref, value.Page())
+				one, err := json.Marshal(value)
+				require.NoError(t, err)
+				two, err := json.Marshal(again.Describe(ref))
+				require.NoError(t, err)
+				assert.JSONEq(t, string(one), string(two))
+				stored, err := index.YAML(ref)
+				require.NoError(t, err)
+				if kind != snapshot.KubernetesCluster { // a folder registers no clusters
+					assert.Contains(t, string(stored), "\nkind: "+kind.String()+"\n", ref)
+				}
+				assert.Equal(t, []snapshot.Ref{ref}, index.Find(kind, ref.Name))
+			}
+		}
+		assert.NotZero(t, asked)
+	})
+}
+
+// fits checks that the rows of a page have as many cells as columns, and that each section says
+// something.
+func fits(t *testing.T, about snapshot.Ref, page explain.Page) {
+	t.Helper()
+	for _, s := range page.Sections {
+		assert.True(t, len(s.Rows) > 0 || s.Text != "", "%s: section %q says nothing", about, s.Title)
+		if s.Refs != nil {
+			assert.Len(t, s.Refs, len(s.Rows), "%s: section %q", about, s.Title)
+		}
+		for _, row := range s.Rows {
+			want := 2
+			if s.Header != nil {
+				want = len(s.Header)
+			}
+			assert.Len(t, row, want, "%s: section %q", about, s.Title)
+		}
 	}
 }
 
