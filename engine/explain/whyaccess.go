@@ -93,7 +93,7 @@ func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32) {
 		out.Reason = "the pods of " + d.Ref.Name + " are also those of " + services(d.Shared.With) + ", and the policies on these services together allow no call; allow the same callers in all of them"
 	case len(d.Access) > 0:
 		out.Reason = "the policies on " + d.Ref.Name + " allow nobody who comes from mesh " + a.mesh.Ref.Name
-		out.Change = &Addition{Policy: d.Access[0].Origin.Ref, Caller: a.account(), Text: "in " + kindAndName(d.Access[0].Origin.Ref) + ", add " + a.caller() + " to spec.sourceSelector"}
+		out.Change = &Addition{Policy: d.Access[0].Origin.Ref, Caller: a.account(), Text: "in " + kindAndName(d.Access[0].Origin.Ref) + ", add " + a.caller() + " to spec.sourceSelector" + a.alsoOpens(d.Access[0].Origin.Ref)}
 	default:
 		out.Reason = fmt.Sprintf("no AccessPolicy selects %s, and %s denies access by default", d.Ref.Name, kindAndName(d.Mesh.DenyByDefault.Ref))
 		out.Change = &Addition{Caller: a.account(), Text: "create an AccessPolicy: " + a.command(d)}
@@ -131,11 +131,29 @@ func (a *asking) near(d *snapshot.DestinationPlan, n *refusal, port uint32) (rea
 			not, add = append(not, "port "+text), append(add, "add "+text+" to spec.allowedPorts")
 		}
 	}
-	change.Text = "in " + name + ", " + strings.Join(add, " and ")
+	change.Text = "in " + name + ", " + strings.Join(add, " and ") + a.alsoOpens(n.rule.Policy)
 	if len(n.rule.With) > 0 {
 		change.Text += "; the same pods are also behind other services, so allow it in " + policiesText(n.rule.With) + ", too"
 	}
 	return fmt.Sprintf("no AccessPolicy on %s allows it; the nearest is %s, which does not allow %s", d.Ref.Name, name, strings.Join(not, " and ")), change
+}
+
+// alsoOpens says how many other services an addition to a policy opens, too.
+func (a *asking) alsoOpens(policy snapshot.Ref) string {
+	p := a.policies[policy]
+	if p == nil {
+		return ""
+	}
+	others := -1 // the one that is asked for
+	for i := range p.Verdicts {
+		if p.Verdicts[i].Accepted {
+			others++
+		}
+	}
+	if others < 1 {
+		return ""
+	}
+	return "; the policy is for " + snapshot.Count(others, "other service") + ", too, which that opens as well: for this one only, create another policy"
 }
 
 // account is the service account of the callers; zero if they have none.
