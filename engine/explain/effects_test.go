@@ -17,6 +17,7 @@ import (
 func TestEffectsAreMirrored(t *testing.T) {
 	t.Parallel()
 	eachCase(t, func(t *testing.T, name string) {
+		t.Helper()
 		translator := engine.New(engine.Options{})
 		input := load(t, name)
 		with := explain.New(translator.Translate(input))

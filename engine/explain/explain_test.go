@@ -48,6 +48,7 @@ func eachCase(t *testing.T, run func(t *testing.T, name string)) {
 func TestEveryObject(t *testing.T) {
 	t.Parallel()
 	eachCase(t, func(t *testing.T, name string) {
+		t.Helper()
 		state := engine.Translate(load(t, name))
 		index, again := explain.New(state), explain.New(state)
 		asked := 0

@@ -18,6 +18,7 @@ import (
 func TestWhyAgrees(t *testing.T) {
 	t.Parallel()
 	eachCase(t, func(t *testing.T, name string) {
+		t.Helper()
 		index := explain.New(engine.Translate(load(t, name)))
 		called := append(index.Refs(snapshot.Destination), index.Refs(snapshot.VirtualDestination)...)
 		tried := map[string]bool{}
