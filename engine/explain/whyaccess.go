@@ -40,9 +40,10 @@ func (a *asking) distrust(d *snapshot.DestinationPlan) string {
 	case a.mesh.Ref == d.Mesh.Ref || !d.Mesh.Dialect.SPIFFE || d.Mesh.Limited:
 		return ""
 	case !d.Mesh.Accepts(a.mesh.TrustDomain):
-		return fmt.Sprintf("mesh %s does not accept callers of trust domain %s; add it to the mesh's trustDomainAliases, or federate the trust domains", d.Mesh.Ref.Name, a.mesh.TrustDomain)
+		// Of two ways to accept it, the one that leaves callers apart.
+		return fmt.Sprintf("mesh %s does not accept callers of trust domain %s; %s", d.Mesh.Ref.Name, a.mesh.TrustDomain, d.Mesh.Dialect.TrustHint(d.Mesh.Ref.Name, a.mesh.TrustDomain, true))
 	case !a.mesh.MayShareRoot(d.Mesh):
-		return fmt.Sprintf("meshes %s and %s trust no common root: meshctl trust show", a.mesh.Ref.Name, d.Mesh.Ref.Name)
+		return fmt.Sprintf("meshes %s and %s trust no common root; see meshctl trust show --clusters", a.mesh.Ref.Name, d.Mesh.Ref.Name)
 	}
 	return ""
 }
