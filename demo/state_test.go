@@ -125,8 +125,8 @@ func TestWithoutADemo(t *testing.T) {
 func TestUnknownRuntimeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	opts := options(t)
-	opts.Runtime = "kind"
-	require.ErrorContains(t, Up(t.Context(), opts), `unknown runtime "kind"`)
+	opts.Runtime = "vagrant"
+	require.ErrorContains(t, Up(t.Context(), opts), `unknown runtime "vagrant"`)
 	assert.NoDirExists(t, opts.Dir)
 }
 
