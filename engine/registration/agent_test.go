@@ -147,13 +147,23 @@ func TestAgent(t *testing.T) {
 	require.ErrorContains(t, err, "istiod-istio-system-cluster-2")
 	assert.Contains(t, inventory(t, remote), "RoleBinding istio-system/"+name, "the agent can still do it")
 
+	// The agent is ready, and its Lease has run out: its API server was busy.
+	deployment.Status.Replicas, deployment.Status.ReadyReplicas = 1, 1
+	deployment, err = sandboxtest.Clientset(t, remote).AppsV1().Deployments("gloo-mesh").UpdateStatus(t.Context(), deployment, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	deregister.AgentWait = time.Millisecond
+	_, err = registration.Deregister(t.Context(), deregister)
+	require.ErrorContains(t, err, "still have certificates of their VirtualMesh after 1ms")
+	deployment.Status.Replicas, deployment.Status.ReadyReplicas = 0, 0
+	_, err = sandboxtest.Clientset(t, remote).AppsV1().Deployments("gloo-mesh").UpdateStatus(t.Context(), deployment, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
 	now, duration, holder := metav1.NowMicro(), int32(600), "agent"
 	_, err = sandboxtest.Clientset(t, remote).CoordinationV1().Leases("gloo-mesh").Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: snapshot.AgentLease},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &duration},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	deregister.AgentWait = time.Millisecond
 	_, err = registration.Deregister(t.Context(), deregister)
 	require.ErrorContains(t, err, "still have certificates of their VirtualMesh after 1ms")
 

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -34,7 +35,7 @@ func (d *deregistration) awaitAgent(ctx context.Context) error {
 			return err
 		}
 		which := strings.Join(leaving, ", ")
-		live, err := d.remote.isHeld(ctx, d.RemoteNamespace, snapshot.AgentLease)
+		live, err := d.agentLives(ctx)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: reading Lease %s/%s: %w", d.remote.label, d.RemoteNamespace, snapshot.AgentLease, err)
@@ -54,6 +55,21 @@ func (d *deregistration) awaitAgent(ctx context.Context) error {
 		case <-time.After(collectPause):
 		}
 	}
+}
+
+// agentLives reports whether an agent runs: it holds its Lease or, if its API server is too
+// busy for that, has a pod that is ready.
+func (d *deregistration) agentLives(ctx context.Context) (bool, error) {
+	held, err := d.remote.isHeld(ctx, d.RemoteNamespace, snapshot.AgentLease)
+	if err != nil || held {
+		return held, err
+	}
+	deployed, err := d.remote.get(ctx, deployments, d.RemoteNamespace, AgentName(d.plane.ID))
+	if unlessForbidden(err) != nil || deployed == nil {
+		return false, unlessForbidden(err)
+	}
+	ready, _, err := unstructured.NestedInt64(deployed.Object, "status", "readyReplicas")
+	return ready > 0, err
 }
 
 // leaving are the names of the meshes that are not back at what they had, ascending.
