@@ -23,6 +23,7 @@
 //	rest.go        pauses between slow writes of one object
 //	outage.go      holding back what would fail because of the server
 //	changeset.go   what was done
+//	observe.go     an Observer compares and writes nothing; difference.go says in which fields
 //	errors.go      what an error means for a write
 //	metrics.go     metrics
 //

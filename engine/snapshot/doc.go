@@ -15,7 +15,7 @@
 //     only
 //   - support.go: what a kind of mesh can express
 //   - plane.go: whose objects are ours
-//   - output.go: Output; issue.go and codes.go: Issue; labels.go: what generated
+//   - output.go: Output; drift.go: what exists of it; issue.go and codes.go: Issue; labels.go: what generated
 //     objects are labelled with
 //   - list.go: long lists that share their unchanged pieces; derived.go: lists
 //     computed from others
