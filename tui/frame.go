@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -53,17 +54,36 @@ func (m *Model) tooSmall() string {
 	return strings.Join(lines[:min(len(lines), m.height)], "\n")
 }
 
-// header names the source, and counts what is in it.
+// header names the source, says who serves, and counts what is there.
 func (m *Model) header() string {
-	left := " meshctl  " + snapshot.Clean(m.source.Name())
-	right := m.totals()
+	const name = " meshctl  "
+	source := snapshot.Clean(m.source.Name())
 	if m.latest.ReadError != "" {
-		right = ""
-		left = " meshctl  ✗ not up to date: " + snapshot.Clean(m.latest.ReadError)
+		return m.alarm(name + "✗ not up to date: " + snapshot.Clean(m.latest.ReadError))
+	}
+	left, right := name, m.totals()
+	if s := m.latest.Serving; s != nil {
+		text, alarm := explain.ServingText(s, time.Unix(m.now, 0))
+		if text = snapshot.Clean(text); alarm {
+			return m.alarm(name + "✗ " + text + "  " + source)
+		}
+		left += text + "  "
+	}
+	// Who serves matters more than how much there is.
+	for textWidth(left)+textWidth(right)+2 > m.width && strings.Contains(right, totalGap) {
+		_, right, _ = strings.Cut(right, totalGap)
 	}
 	room := m.width - textWidth(right) - 3
-	return m.theme.bar.Render(fit(fit(left, room)+"  "+right, m.width))
+	return m.theme.bar.Render(fit(fit(left+source, room)+"  "+right, m.width))
 }
+
+// alarm is a header that says why nothing else on the screen may be trusted.
+func (m *Model) alarm(text string) string {
+	return m.theme.levels[explain.Error].Render(fit(text, m.width))
+}
+
+// totalGap separates the totals.
+const totalGap = "  "
 
 func (m *Model) totals() string {
 	var parts []string
@@ -80,7 +100,7 @@ func (m *Model) totals() string {
 	if g := m.tables[pageProblems]; g != nil {
 		parts = append(parts, fmt.Sprintf("✗%d !%d", g.worst[explain.Error], g.worst[explain.Warning]))
 	}
-	return strings.Join(parts, "  ")
+	return strings.Join(parts, totalGap)
 }
 
 // tabs are the pages; the one on the screen is in brackets.

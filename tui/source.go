@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Source is where the dashboard's values come from. It is called from tea.Cmds,
@@ -33,6 +34,9 @@ type Update struct {
 	HasChanges bool
 	// NoChanges says why there are no changes, and what to do.
 	NoChanges string
+	// Serving is what is known of the serve that runs; nil where nothing serves by its
+	// nature, and before that is known.
+	Serving *snapshot.Serving
 	// ReadError says why the source cannot be read at present; empty if it can.
 	ReadError string
 	At        time.Time

@@ -17,6 +17,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/serve"
@@ -48,6 +49,9 @@ type live struct {
 	// credentials returns those in use; nil if the clusters are not read.
 	credentials func() []cluster.CredentialStatus
 	events      *events
+	// drifts compares what was written; nil if the clusters are not read.
+	drifts *load.Drifts
+	lease  *lease
 	// unread says why the clusters themselves are not read; empty if they are.
 	unread string
 	ended  chan error
@@ -58,6 +62,8 @@ type live struct {
 	next   time.Time
 	// input is what the last index was made of.
 	input *snapshot.Input
+	// leads: a serve did when the index was made.
+	leads bool
 	// behind is since when clusters are not up to date; see explain.ClusterFacts.
 	behind map[string]time.Time
 }
@@ -76,6 +82,9 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 		return nil, err
 	}
 	l := &live{config: config, opts: opts, translator: engine.New(engine.Options{}), ended: make(chan error, 1), latest: &tui.Update{}}
+	if l.lease, err = newLease(load.Management{Config: config, Namespace: opts.Namespace}); err != nil {
+		return nil, err
+	}
 	if l.unread, err = whyClustersUnread(ctx, config, opts.Namespace); err != nil {
 		return nil, err
 	}
@@ -118,15 +127,24 @@ func (l *live) start(ctx context.Context) error {
 		l.watch = source
 		group.Go(func() error { return source.Run(ctx) })
 	} else {
+		plane, err := load.Management{Config: l.config, Namespace: l.opts.Namespace}.Plane(ctx)
+		if err != nil {
+			return err
+		}
+		options.PlaneID = plane.ID
+		observer := apply.NewObserver(ctx, plane)
+		l.drifts = &load.Drifts{Observer: observer}
 		clusters, err := serve.NewClusters(serve.ClusterOptions{
-			Options: options, UserAgent: l.config.UserAgent, Detour: load.Detours(l.opts.factory, l.opts.Kube.Kubeconfig).Find,
+			Options: options, Observer: observer, UserAgent: l.config.UserAgent, Detour: load.Detours(l.opts.factory, l.opts.Kube.Kubeconfig).Find,
 		})
 		if err != nil {
 			return err
 		}
 		l.watch, l.credentials = clusters.Source, clusters.Credentials
 		group.Go(func() error { return clusters.Run(ctx) })
+		group.Go(func() error { <-ctx.Done(); observer.Close(); return nil })
 	}
+	group.Go(func() error { l.lease.follow(ctx); return nil })
 	var err error
 	if l.events, err = newEvents(l.config); err != nil {
 		return err
@@ -145,6 +163,12 @@ func (l *live) Next(ctx context.Context) (*tui.Update, error) {
 			return nil, ctx.Err()
 		case err := <-l.ended:
 			return nil, cmp.Or(err, errors.New("the watch of the management cluster has ended"))
+		case <-l.lease.changed:
+		case <-l.written():
+			if err := l.reread(ctx); err != nil {
+				return nil, err
+			}
+			return l.current(), nil
 		case <-l.watch.Changed():
 			if err := pause(ctx, l.next.Sub(l.opts.factory.Now())); err != nil {
 				return nil, err
@@ -159,9 +183,21 @@ func (l *live) Next(ctx context.Context) (*tui.Update, error) {
 			return &update, nil
 		case <-time.After(pollEvery):
 		}
-		if l.poll() {
+		if _, leads, _ := l.serving(); l.input != nil && (leads != l.leads || l.driftDue()) {
+			if err := l.reread(ctx); err != nil {
+				return nil, err
+			}
 			return l.current(), nil
 		}
+		before := *l.latest
+		if !l.poll() {
+			continue
+		}
+		update := l.current()
+		if l.latest.ReadError == before.ReadError && maps.Equal(l.latest.Facts, before.Facts) {
+			update.Index = nil // only the Lease was renewed
+		}
+		return update, nil
 	}
 }
 
@@ -174,20 +210,73 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// written is signalled when something that was written has changed in a cluster.
+func (l *live) written() <-chan struct{} {
+	if l.drifts == nil || l.input == nil {
+		return nil
+	}
+	return l.drifts.Observer.Changed()
+}
+
+// driftDue reports whether something has differed for long enough to be shown.
+func (l *live) driftDue() bool {
+	return l.drifts != nil && l.drifts.Wait(l.opts.factory.Now()) == time.Millisecond
+}
+
 // read makes an Index of the current Input, if there is a new one.
 func (l *live) read() bool {
 	input := l.watch.Input()
 	if input == nil || input == l.input {
 		return false
 	}
-	began := l.opts.factory.Now()
 	l.input = input
-	l.latest.Index = load.Following(input, l.unread != "").Index(l.translator)
+	l.index()
+	return true
+}
+
+// reread makes an Index of the same Input, because something else has changed.
+func (l *live) reread(ctx context.Context) error {
+	if err := pause(ctx, l.next.Sub(l.opts.factory.Now())); err != nil {
+		return err
+	}
+	if !l.read() {
+		l.index()
+	}
+	return nil
+}
+
+// index makes the latest Index.
+func (l *live) index() {
+	began := l.opts.factory.Now()
+	reading := load.Following(l.input, l.unread != "")
+	reading.InForce = l.inForce
+	l.latest.Index = reading.Index(l.translator)
 	now := l.opts.factory.Now()
 	l.next = now.Add(min(now.Sub(began), maxPause))
-	l.behind = lagging(l.behind, input.Clusters, l.latest.Index.Pending(), now)
+	l.behind = lagging(l.behind, l.input.Clusters, l.latest.Index.Pending(), now)
 	l.poll()
-	return true
+}
+
+// serving is what is known of the serve that runs, nil if nothing is, whether one leads as
+// far as is known, and why the Lease cannot be read.
+func (l *live) serving() (serving *snapshot.Serving, leads bool, away string) {
+	read, away := l.lease.get()
+	if read == nil {
+		return nil, true, away
+	}
+	now := load.WithoutLease(*read, l.input)
+	leads, _ = now.At(l.opts.factory.Now())
+	return &now, leads || !now.Known, away
+}
+
+// inForce is that of a load.Reading.
+func (l *live) inForce(out *snapshot.Output) (*snapshot.Serving, bool, *snapshot.Observed) {
+	serving, leads, _ := l.serving()
+	l.leads = leads
+	if l.drifts == nil {
+		return serving, l.leads, nil
+	}
+	return serving, l.leads, l.drifts.Observe(context.Background(), out, l.leads, l.opts.factory.Now())
 }
 
 // lagging says since when clusters are behind: those that cannot be read, and
@@ -208,11 +297,12 @@ func lagging(before map[string]time.Time, clusters []*snapshot.Cluster, pending 
 
 // poll reads the state that is not watched, and reports whether it has changed.
 func (l *live) poll() bool {
-	readError, facts := l.watch.ManagementReason(), l.facts()
-	if readError == l.latest.ReadError && maps.Equal(facts, l.latest.Facts) {
+	serving, _, away := l.serving()
+	readError, facts := cmp.Or(l.watch.ManagementReason(), away), l.facts()
+	if readError == l.latest.ReadError && maps.Equal(facts, l.latest.Facts) && l.latest.Serving != nil && serving != nil && *serving == *l.latest.Serving {
 		return false
 	}
-	l.latest.ReadError, l.latest.Facts = readError, facts
+	l.latest.ReadError, l.latest.Facts, l.latest.Serving = readError, facts, serving
 	return true
 }
 

@@ -107,10 +107,14 @@ func await(t *testing.T, source tui.Source, say func(*tui.Update) bool) *tui.Upd
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 	defer cancel()
+	var index *explain.Index
 	for {
 		latest, err := source.Next(ctx)
 		require.NoError(t, err)
-		if say(latest) {
+		if latest.Index == nil {
+			latest.Index = index // as before
+		}
+		if index = latest.Index; say(latest) {
 			return latest
 		}
 	}

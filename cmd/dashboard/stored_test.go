@@ -105,10 +105,15 @@ var patient = snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: snapshot.Def
 // startServer runs a server until stop, or the end of the test.
 func startServer(t *testing.T, config *rest.Config, version string) (stop func()) {
 	t.Helper()
+	return startServerWith(t, serve.Options{Management: config, RefuseIntersecting: true, Version: version, Log: slog.New(slog.DiscardHandler)})
+}
+
+func startServerWith(t *testing.T, options serve.Options) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve.Run(ctx, serve.Options{Management: config, RefuseIntersecting: true, Version: version, Log: slog.New(slog.DiscardHandler)})
+		ended <- serve.Run(ctx, options)
 	}()
 	return func() {
 		cancel()

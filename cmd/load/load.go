@@ -10,6 +10,9 @@
 // that works on them, and a Reading knows what may be concluded from it. Pick finds the
 // object in it that a name means.
 //
+// A Reading of a cluster also knows who serves and, if that was asked for, how what was written in
+// the clusters differs from what follows (inforce.go).
+//
 // Serve may reach the registered clusters at addresses that lead nowhere from here. Then Clusters goes by the
 // addresses of the contexts of the kubeconfig, with the credentials that serve has.
 package load
@@ -26,6 +29,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/registration"
@@ -44,6 +48,10 @@ type Reading struct {
 	// Served: the statuses are those of a server.
 	Served bool
 
+	// InForce says what is known of the serve that runs and of what clusters have; nil if
+	// nothing is. Each of its results may be nil.
+	InForce func(*snapshot.Output) (serving *snapshot.Serving, leads bool, observed *snapshot.Observed)
+
 	// index makes a State ready for questions, as the way of reading allows.
 	index func(*snapshot.State) *explain.Index
 }
@@ -54,7 +62,12 @@ func (r *Reading) Index(translator *engine.Translator) *explain.Index {
 	if translator == nil {
 		translator = engine.New(engine.Options{})
 	}
-	return r.index(translator.Translate(r.Input))
+	state := translator.Translate(r.Input)
+	index := r.index(state)
+	if r.InForce != nil {
+		index.Observe(r.InForce(state.Output))
+	}
+	return index
 }
 
 // Why is that of an Index of the reading, by the same Translator; what the answer says would allow the
@@ -126,15 +139,52 @@ func (m Management) Stored(ctx context.Context) (*Reading, error) {
 		return nil, err
 	}
 	input.Version = m.Version
-	return Following(input, true), nil
+	reading := Following(input, true)
+	return reading, m.attend(ctx, reading, nil)
 }
 
 // Clusters reads the management cluster and, with the credentials stored there,
 // every registered cluster.
 func (m Management) Clusters(ctx context.Context) (*Reading, error) {
+	reading, err := m.look(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return reading, m.attend(ctx, reading, nil)
+}
+
+// InForce is Clusters that also compares what was written in them with what follows. End
+// ends its connections.
+func (m Management) InForce(ctx context.Context) (reading *Reading, end func(), err error) {
+	var observer *apply.Observer
+	reading, err = m.look(ctx, func(plane snapshot.Plane) *apply.Observer {
+		observer = apply.NewObserver(ctx, plane)
+		return observer
+	})
+	if err != nil {
+		if observer != nil {
+			observer.Close()
+		}
+		return nil, nil, err
+	}
+	var names []string
+	for _, c := range reading.Input.Clusters {
+		names = append(names, c.Name)
+	}
+	listing, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	observer.Await(listing, names)
+	return reading, observer.Close, m.attend(ctx, reading, observer)
+}
+
+// listTimeout bounds the listing of what was written; a cluster that takes longer is not
+// compared.
+const listTimeout = 10 * time.Second
+
+func (m Management) look(ctx context.Context, observe func(snapshot.Plane) *apply.Observer) (*Reading, error) {
 	input, err := serve.Look(ctx, serve.Options{
 		Management: m.Config, Namespace: m.Namespace, Version: m.Version, UserAgent: m.Config.UserAgent, Log: slog.New(slog.DiscardHandler),
-	}, m.Detours.Find)
+	}, m.Detours.Find, observe)
 	if err != nil {
 		return nil, err
 	}

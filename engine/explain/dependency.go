@@ -12,8 +12,7 @@ type ServiceDependency struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
 	State string `json:"state"`
-	// Stored is how the stored status differs; nil if it does not.
-	Stored *Stored `json:"stored,omitempty"`
+	InForce
 	// Workloads are those that it selects.
 	Workloads []DependentWorkload `json:"workloads"`
 	// Everything: it names no destinations, so that their proxies have every host.
@@ -133,7 +132,7 @@ func (x *Index) hostsByDependency() map[snapshot.Ref]map[string]bool {
 }
 
 func (x *Index) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
-	out := &ServiceDependency{Ref: p.Ref, State: string(x.stateOf(p.Ref)), Stored: x.differenceOf(p.Ref), Everything: len(p.Dependency.Spec.DestinationSelectors) == 0, Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: x.issuesOf(p.Ref)}
+	out := &ServiceDependency{Ref: p.Ref, State: string(x.stateOf(p.Ref)), InForce: x.inForceOf(p.Ref), Everything: len(p.Dependency.Spec.DestinationSelectors) == 0, Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: x.issuesOf(p.Ref)}
 	of := map[snapshot.Ref]*snapshot.SidecarPlan{}
 	for _, s := range x.state.Plan.Sidecars {
 		if slices.Contains(s.Egress.Dependencies, p.Ref) {
@@ -178,7 +177,7 @@ func (o *ServiceDependency) Page() Page {
 	for _, h := range o.Hosts {
 		hosts.Rows = append(hosts.Rows, []string{h})
 	}
-	return o.Stored.on(Page{
+	return o.InForce.on(Page{
 		Title:    "ServiceDependency " + shortName(o.Ref),
 		Sections: []Section{facts("", [2]string{"State", o.State}), workloads, hosts},
 		Issues:   o.Issues,

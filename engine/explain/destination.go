@@ -12,9 +12,8 @@ type Destination struct {
 	Ref snapshot.Ref `json:"ref"`
 	// Service is where it comes from; external services have none.
 	Service *snapshot.Ref `json:"service,omitempty"`
-	// Stored is how the stored status differs; nil if it does not.
-	Stored *Stored       `json:"stored,omitempty"`
-	Mesh   *snapshot.Ref `json:"mesh,omitempty"`
+	InForce
+	Mesh *snapshot.Ref `json:"mesh,omitempty"`
 	// Frozen says why nothing is changed in the service's cluster; empty if something may be.
 	Frozen string `json:"frozen,omitempty"`
 	// Host is the service's name in its own cluster.
@@ -83,7 +82,7 @@ type AppliedPolicy struct {
 
 func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	out := &Destination{
-		Ref: d.Ref, Stored: x.differenceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: []View{},
+		Ref: d.Ref, InForce: x.inForceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: []View{},
 		Access: x.accessTo(d), Endpoints: x.endpoints(d), Issues: x.issuesOf(d.Ref),
 	}
 	if d.Mesh != nil {
@@ -225,7 +224,7 @@ func (d *Destination) Page() Page {
 		}
 		page.Sections = append(page.Sections, s)
 	}
-	return d.Stored.on(page)
+	return d.InForce.on(page)
 }
 
 func (d *Destination) federationSection() Section {

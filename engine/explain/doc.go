@@ -9,6 +9,7 @@
 //	stored.go        NewStored and NewLive: how the statuses that a server wrote differ
 //	                 from those that follow now; statusfacts.go compares them
 //	pending.go       objects of which the server has not processed the latest version
+//	inforce.go       what serves, and how what clusters have differs from what follows
 //	issues.go        the issues of an object; problems.go lists those of all objects
 //	generated.go     the YAML of an object, and what was generated from it
 //

@@ -30,6 +30,14 @@ type Index struct {
 	// pending are policies and VirtualMeshes of which the server has not processed
 	// the latest version.
 	pending map[snapshot.Ref]bool
+
+	// drifts are the generated objects that are not as they should be, by themselves and by
+	// what they were made of and for; unobserved are the clusters of which that is not known,
+	// with the reason. See Observe.
+	drifts     map[snapshot.Ref][]snapshot.Drift
+	unobserved map[string]string
+	// added are issues that do not follow from the translation.
+	added []snapshot.Issue
 }
 
 // New indexes a State. It does not change it.

@@ -10,8 +10,7 @@ import (
 // Mesh describes a mesh.
 type Mesh struct {
 	Ref snapshot.Ref `json:"ref"`
-	// Stored is how the stored status differs; nil if it does not.
-	Stored *Stored `json:"stored,omitempty"`
+	InForce
 	// Type is istio, osm, ...
 	Type    string `json:"type"`
 	Version string `json:"version,omitempty"`
@@ -65,7 +64,7 @@ type MeshCounts struct {
 func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	kind, installation := snapshot.MeshType(&m.Mesh.Spec)
 	out := &Mesh{
-		Ref: m.Ref, Stored: x.differenceOf(m.Ref), Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
+		Ref: m.Ref, InForce: x.inForceOf(m.Ref), Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
 		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Roots: m.Roots, Frozen: x.frozenReason(m.Cluster),
 		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref), SmartDNS: m.ResolvesAll, Permissive: m.Open,
 		DenyByDefault: m.DenyByDefault,
@@ -161,5 +160,5 @@ func (m *Mesh) Page() Page {
 	if len(m.Failovers) > 0 {
 		page.Sections = append(page.Sections, failoverSection("VirtualDestinations", m.Failovers))
 	}
-	return m.Stored.on(page)
+	return m.InForce.on(page)
 }

@@ -15,8 +15,7 @@ type Policy struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
-	// Stored is how the stored status differs; nil if it does not.
-	Stored *Stored `json:"stored,omitempty"`
+	InForce
 	// Created orders policies: of two that set the same field, the older wins.
 	Created time.Time `json:"created,omitzero"`
 	// Targets are the Destinations that it selects, those that refuse it first.
@@ -54,7 +53,7 @@ type PolicyTarget struct {
 
 func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
 	out := &Policy{
-		Ref: p.Ref, State: x.stateOf(p.Ref), Stored: x.differenceOf(p.Ref), Targets: []PolicyTarget{}, AnySource: anySource(p),
+		Ref: p.Ref, State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Targets: []PolicyTarget{}, AnySource: anySource(p),
 		Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: x.issuesOf(p.Ref),
 	}
 	if p.Policy != nil {
@@ -148,7 +147,7 @@ func (p *Policy) Page() Page {
 	if len(p.Targets) == 0 {
 		targets = Section{Title: "Targets", Text: "None: no destination is selected, and it has no effect."}
 	}
-	return p.Stored.on(Page{
+	return p.InForce.on(Page{
 		Title: p.Ref.Kind.String() + " " + shortName(p.Ref),
 		Sections: []Section{
 			facts("", [2]string{"State", string(p.State)}, [2]string{"Created", timeText(p.Created)}),

@@ -50,7 +50,9 @@ func (x *Index) Problems() Table {
 // that only stored statuses tell.
 func (x *Index) Issues() []snapshot.Issue {
 	if x.stored == nil {
-		return append([]snapshot.Issue{}, x.state.Output.Issues...)
+		all := slices.Concat([]snapshot.Issue{}, x.state.Output.Issues, x.added)
+		slices.SortFunc(all, snapshot.Issue.Compare)
+		return all
 	}
 	all := []snapshot.Issue{}
 	for _, issues := range x.issues {

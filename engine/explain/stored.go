@@ -184,38 +184,6 @@ func (x *Index) whyDifferent() string {
 	return strings.Join(reasons, "; ")
 }
 
-// differenceOf is what the stored status of an object says otherwise; nil if
-// nothing, or if the statuses are not those of a server.
-func (x *Index) differenceOf(ref snapshot.Ref) *Stored {
-	if s := x.stored[ref]; s != nil {
-		return s.difference
-	}
-	return nil
-}
-
-// stateOf is the state of an object: that of its stored status if a server
-// writes them, else the one that follows.
-func (x *Index) stateOf(ref snapshot.Ref) commonv1.ApprovalState {
-	state := commonv1.ApprovalState("")
-	if s := x.stored[ref]; s != nil {
-		state = s.state
-		if s.behind && state != commonv1.ApprovalStateFailed {
-			state = commonv1.ApprovalStatePending
-		}
-	} else if s := x.statuses[ref]; s != nil && x.stored == nil {
-		if f := factsOf(s.Value); f != nil {
-			state = f.state
-		}
-	}
-	if slices.ContainsFunc(x.issues[ref], func(i snapshot.Issue) bool { return i.Code == snapshot.WriteFailed }) {
-		state = commonv1.ApprovalStateFailed
-	}
-	if state == "" {
-		return commonv1.ApprovalStatePending
-	}
-	return state
-}
-
 // storedFrozenReason says why the server could not read a cluster when it last
 // wrote a status; empty if it could, or wrote none.
 func (x *Index) storedFrozenReason(cluster string) string {
@@ -231,23 +199,3 @@ func (x *Index) storedFrozenReason(cluster string) string {
 	}
 	return ""
 }
-
-// on returns a page that shows the differences below its first section.
-func (s *Stored) on(page Page) Page {
-	if s == nil {
-		return page
-	}
-	out := Section{Title: "Stored status", Text: "It differs from what follows now: " + s.Why + ".", Header: []string{"FIELD", "ON", "STORED", "WOULD BE"}}
-	for i, d := range s.Differences {
-		if i == maxDifferences {
-			out.Rows = append(out.Rows, []string{snapshot.Count(len(s.Differences)-i, "more field"), "", "", ""})
-			break
-		}
-		out.Rows = append(out.Rows, []string{d.Field, d.On, d.Stored, d.WouldBe})
-	}
-	page.Sections = slices.Insert(page.Sections, 1, out)
-	return page
-}
-
-// maxDifferences bounds the fields that a page shows.
-const maxDifferences = 10

@@ -15,9 +15,8 @@ type VirtualDestination struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
-	// Stored is how the stored status differs; nil if it does not.
-	Stored   *Stored `json:"stored,omitempty"`
-	Hostname string  `json:"hostname"`
+	InForce
+	Hostname string `json:"hostname"`
 	// Address is the virtual IP of Hostname.
 	Address  string `json:"address,omitempty"`
 	Port     uint32 `json:"port"`
@@ -77,7 +76,7 @@ type FailoverTarget struct {
 func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualDestination {
 	o := p.Outlier
 	out := &VirtualDestination{
-		Ref: p.Ref, State: x.stateOf(p.Ref), Stored: x.differenceOf(p.Ref), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol, Answers: p.Answers(),
+		Ref: p.Ref, State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol, Answers: p.Answers(),
 		Outliers: Outliers{
 			ConsecutiveErrors: o.Value.ConsecutiveErrors, Interval: durationText(o.Value.Interval),
 			BaseEjectionTime: durationText(o.Value.BaseEjectionTime), MaxEjectionPercent: o.Value.MaxEjectionPercent,
@@ -171,7 +170,7 @@ func (v *VirtualDestination) Page() Page {
 		}
 		page.Sections = append(page.Sections, s)
 	}
-	return v.Stored.on(page)
+	return v.InForce.on(page)
 }
 
 // text says when an endpoint gets no more requests, and for how long.

@@ -14,8 +14,7 @@ type VirtualMesh struct {
 	Ref snapshot.Ref `json:"ref"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
-	// Stored is how the stored status differs; nil if it does not.
-	Stored  *Stored  `json:"stored,omitempty"`
+	InForce
 	Members []Member `json:"members"`
 	// GlobalAccess is MESH_DEFAULT, ENABLED or DISABLED.
 	GlobalAccess networkingv1.GlobalAccessPolicy `json:"globalAccessPolicy"`
@@ -67,7 +66,7 @@ type Federated struct {
 func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	spec := &v.VirtualMesh.Spec
 	out := &VirtualMesh{
-		Ref: v.Ref, State: x.stateOf(v.Ref), Stored: x.differenceOf(v.Ref), Members: []Member{}, GlobalAccess: globalAccess(v.VirtualMesh), Trust: trustText(spec.MtlsConfig),
+		Ref: v.Ref, State: x.stateOf(v.Ref), InForce: x.inForceOf(v.Ref), Members: []Member{}, GlobalAccess: globalAccess(v.VirtualMesh), Trust: trustText(spec.MtlsConfig),
 		HostnameSuffix: networkingv1.DefaultHostnameSuffix, Federated: []Federated{}, Issues: x.issuesOf(v.Ref),
 	}
 	if f := spec.Federation; f != nil && f.HostnameSuffix != "" {
@@ -210,5 +209,5 @@ func (v *VirtualMesh) Page() Page {
 	if len(open.Rows) > 0 {
 		sections = append(sections, open)
 	}
-	return v.Stored.on(Page{Title: "VirtualMesh " + shortName(v.Ref), Sections: append(sections, federated), Issues: v.Issues})
+	return v.InForce.on(Page{Title: "VirtualMesh " + shortName(v.Ref), Sections: append(sections, federated), Issues: v.Issues})
 }

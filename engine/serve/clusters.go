@@ -23,11 +23,12 @@ type Clusters struct {
 	namespace  string
 	management *rest.Config
 	registry   *cluster.Registry
-	// sink is nil where nothing is written.
-	sink *apply.Sink
+	// sink is nil where nothing is written, and observer where nothing is compared.
+	sink     *apply.Sink
+	observer *apply.Observer
 	// fence is what writes go through; nil if there is none.
 	fence *fence
-	// written are the configurations that the sink has, and identities what is known of
+	// written are the configurations that the sink and the observer have, and identities what is known of
 	// all registered clusters.
 	written    map[string]*rest.Config
 	identities map[string]types.UID
@@ -54,6 +55,8 @@ type ClusterOptions struct {
 	UserAgent string
 	// Sink writes to all clusters; nil where nothing is written.
 	Sink *apply.Sink
+	// Observer compares what was written with what follows; nil if nobody does.
+	Observer *apply.Observer
 	// Detour is for those who only read, from elsewhere than serve; nil for none.
 	Detour cluster.Detour
 
@@ -73,7 +76,7 @@ func NewClusters(o ClusterOptions) (*Clusters, error) {
 		return nil, err
 	}
 	return &Clusters{
-		Source: source, namespace: o.Namespace, management: o.Management, registry: registry, sink: o.Sink, fence: o.fence, written: map[string]*rest.Config{},
+		Source: source, namespace: o.Namespace, management: o.Management, registry: registry, sink: o.Sink, observer: o.Observer, fence: o.fence, written: map[string]*rest.Config{},
 		identities:     map[string]types.UID{},
 		refusedChanged: make(chan struct{}, 1), refused: map[string]refusal{},
 	}, nil
@@ -168,11 +171,15 @@ func (h handler) Set(m cluster.Connection) {
 	if m.Err != nil {
 		config = nil
 	}
-	if h.sink == nil || config == h.written[m.Name] {
+	if config == h.written[m.Name] {
 		return
 	}
 	h.written[m.Name] = config
-	if config == nil {
+	h.observe(m.Name, config)
+	switch {
+	case h.sink == nil:
+		return
+	case config == nil:
 		h.sink.Remove(m.Name)
 		h.companions.remove(m.Name)
 		return
@@ -180,6 +187,17 @@ func (h handler) Set(m cluster.Connection) {
 	fenced := h.fence.guard(config)
 	h.sink.Set(m.Name, fenced)
 	h.companions.set(m.Name, fenced)
+}
+
+// observe passes a connection to the observer, if there is one; nil ends it.
+func (h handler) observe(name string, config *rest.Config) {
+	switch {
+	case h.observer == nil:
+	case config == nil:
+		h.observer.Remove(name)
+	default:
+		h.observer.Set(name, config)
+	}
 }
 
 // Renewed implements cluster.Handler.
@@ -209,6 +227,7 @@ func (h handler) Remove(name string) {
 	h.refuse(name, nil)
 	h.Source.Remove(name)
 	h.companions.remove(name)
+	h.observe(name, nil)
 	if h.sink != nil {
 		h.sink.Remove(name)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -17,8 +18,9 @@ const lookTimeout = 40 * time.Second
 
 // Look reads the management cluster and every registered cluster once, as a server
 // does, and writes nothing. A cluster that does not answer is in the Input, with
-// the reason. Statuses and options are those that the last server wrote. Detour may be nil.
-func Look(ctx context.Context, o Options, detour cluster.Detour) (*snapshot.Input, error) {
+// the reason. Statuses and options are those that the last server wrote. Detour may be nil;
+// so may observe, which makes an observer of the management plane that was looked at.
+func Look(ctx context.Context, o Options, detour cluster.Detour, observe func(snapshot.Plane) *apply.Observer) (*snapshot.Input, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -32,6 +34,9 @@ func Look(ctx context.Context, o Options, detour cluster.Detour) (*snapshot.Inpu
 	}
 	options := o.clusters(id, nil, nil)
 	options.Statuses, options.Detour = true, detour
+	if observe != nil {
+		options.Observer = observe(snapshot.Plane{Namespace: o.Namespace, ID: id})
+	}
 	clusters, err := NewClusters(options)
 	if err != nil {
 		return nil, err

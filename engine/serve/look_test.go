@@ -23,7 +23,7 @@ func TestLook(t *testing.T) {
 	servers := sandboxtest.APIServers(t, 1)
 	config := configOf(t, servers[0])
 	look := func(ctx context.Context) (*snapshot.Input, error) {
-		return Look(ctx, Options{Management: config, Log: slog.New(slog.DiscardHandler)}, nil)
+		return Look(ctx, Options{Management: config, Log: slog.New(slog.DiscardHandler)}, nil, nil)
 	}
 	var missing *watch.MissingCRDsError
 	_, err := look(t.Context())
@@ -67,7 +67,7 @@ func TestLookFromOutside(t *testing.T) {
 	}
 	look := func(detour cluster.Detour) []*snapshot.Cluster {
 		t.Helper()
-		in, err := Look(t.Context(), Options{Management: management, Log: slog.New(slog.DiscardHandler)}, detour)
+		in, err := Look(t.Context(), Options{Management: management, Log: slog.New(slog.DiscardHandler)}, detour, nil)
 		require.NoError(t, err)
 		require.Len(t, in.Clusters, 2)
 		return in.Clusters

@@ -136,4 +136,8 @@ const (
 	ClusterAwaited Code = "ClusterAwaited"
 	// ForeignObject: an object of that name exists and was not created by meshctl.
 	ForeignObject Code = "ForeignObject"
+	// NotServed: no serve leads, so nothing is written.
+	NotServed Code = "NotServed"
+	// Drifted: a generated object is not in its cluster as it should be.
+	Drifted Code = "Drifted"
 )
