@@ -75,6 +75,17 @@ webhooks:
   admissionReviewVersions: [v1]
 `
 
+// setReady says how many pods of a Deployment are ready, as its controller would.
+func setReady(t *testing.T, config *rest.Config, name string, ready int32) {
+	t.Helper()
+	deployments := sandboxtest.Clientset(t, config).AppsV1().Deployments("gloo-mesh")
+	found, err := deployments.Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	found.Status.Replicas, found.Status.ReadyReplicas = ready, ready
+	_, err = deployments.UpdateStatus(t.Context(), found, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}
+
 // TestAgent: a registration gives the agent of a cluster its account, for the meshes that are
 // there, and on demand a Deployment; and a deregistration lets it finish before it goes.
 func TestAgent(t *testing.T) {
@@ -148,15 +159,11 @@ func TestAgent(t *testing.T) {
 	assert.Contains(t, inventory(t, remote), "RoleBinding istio-system/"+name, "the agent can still do it")
 
 	// The agent is ready, and its Lease has run out: its API server was busy.
-	deployment.Status.Replicas, deployment.Status.ReadyReplicas = 1, 1
-	deployment, err = sandboxtest.Clientset(t, remote).AppsV1().Deployments("gloo-mesh").UpdateStatus(t.Context(), deployment, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	setReady(t, remote, name, 1)
 	deregister.AgentWait = time.Millisecond
 	_, err = registration.Deregister(t.Context(), deregister)
 	require.ErrorContains(t, err, "still have certificates of their VirtualMesh after 1ms")
-	deployment.Status.Replicas, deployment.Status.ReadyReplicas = 0, 0
-	_, err = sandboxtest.Clientset(t, remote).AppsV1().Deployments("gloo-mesh").UpdateStatus(t.Context(), deployment, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	setReady(t, remote, name, 0)
 
 	now, duration, holder := metav1.NowMicro(), int32(600), "agent"
 	_, err = sandboxtest.Clientset(t, remote).CoordinationV1().Leases("gloo-mesh").Create(t.Context(), &coordinationv1.Lease{
