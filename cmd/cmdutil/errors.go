@@ -30,8 +30,8 @@ const ExitCodesHelp = `Exit codes of meshctl:
   2    invalid command, flag or argument
   3    the object, file or folder does not exist
   4    a cluster cannot be reached, or the kubeconfig does not say how
-  5    success, but problems were found (see: meshctl translate --fail-on), or
-       the request is not allowed (meshctl why)
+  5    success, but problems were found (meshctl check; meshctl translate
+       --fail-on), or the request is not allowed (meshctl why)
   130  interrupted by ctrl-c or SIGTERM
 
 "meshctl plan" exits with 0 if nothing would change, with 2 if something would,

@@ -153,9 +153,9 @@ func (m Management) Clusters(ctx context.Context) (*Reading, error) {
 	return reading, m.attend(ctx, reading, nil)
 }
 
-// InForce is Clusters that also compares what was written in them with what follows. End
-// ends its connections.
-func (m Management) InForce(ctx context.Context) (reading *Reading, end func(), err error) {
+// InForce is Clusters that also compares what was written in them with what follows. A cluster
+// that takes longer than the timeout to list that is not compared. End ends its connections.
+func (m Management) InForce(ctx context.Context, timeout time.Duration) (reading *Reading, end func(), err error) {
 	var observer *apply.Observer
 	reading, err = m.look(ctx, func(plane snapshot.Plane) *apply.Observer {
 		observer = apply.NewObserver(ctx, plane)
@@ -169,17 +169,15 @@ func (m Management) InForce(ctx context.Context) (reading *Reading, end func(), 
 	}
 	var names []string
 	for _, c := range reading.Input.Clusters {
-		names = append(names, c.Name)
+		if !c.Frozen() {
+			names = append(names, c.Name)
+		}
 	}
-	listing, cancel := context.WithTimeout(ctx, listTimeout)
+	listing, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	observer.Await(listing, names)
 	return reading, observer.Close, m.attend(ctx, reading, observer)
 }
-
-// listTimeout bounds the listing of what was written; a cluster that takes longer is not
-// compared.
-const listTimeout = 10 * time.Second
 
 func (m Management) look(ctx context.Context, observe func(snapshot.Plane) *apply.Observer) (*Reading, error) {
 	input, err := serve.Look(ctx, serve.Options{

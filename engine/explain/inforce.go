@@ -134,8 +134,12 @@ func (x *Index) driftIssue(d *snapshot.Drift, leads bool) snapshot.Issue {
 	case snapshot.DriftMissing:
 		return snapshot.Errorf(snapshot.Drifted, hint, "%s %s is not in cluster %s, and should be", d.Ref.Kind, name, d.Ref.Cluster).On(d.Ref, d.Ref)
 	case snapshot.DriftLeftover:
-		return snapshot.Warnf(snapshot.Drifted, strings.Replace(hint, "writes it again", "deletes it, if it did not keep it on purpose", 1),
-			"%s %s is in cluster %s, and nothing wants it any more", d.Ref.Kind, name, d.Ref.Cluster).On(d.Ref, d.Ref)
+		issue := snapshot.Warnf(snapshot.Drifted, "start `meshctl serve`: it deletes it", "%s %s is in cluster %s, and nothing wants it any more", d.Ref.Kind, name, d.Ref.Cluster)
+		if leads {
+			// It knows why it keeps it, for a while (Settings), and says so if that needs somebody.
+			issue.Severity, issue.Hint = snapshot.Info, "`meshctl serve` deletes it after a while"
+		}
+		return issue.On(d.Ref, d.Ref)
 	case snapshot.DriftForeign:
 		return snapshot.Errorf(snapshot.Drifted, "rename or delete the other one", "another %s %s is in cluster %s, which meshctl did not write", d.Ref.Kind, name, d.Ref.Cluster).On(d.Ref, d.Ref)
 	}

@@ -174,3 +174,15 @@ func InstallManifests(options InstallOptions) ([]any, error) {
 	}
 	return out, nil
 }
+
+// CheckInstall says why Install would write nothing; nil if it would go on. It writes nothing, and
+// returns the version of the API server, if that answers.
+func CheckInstall(ctx context.Context, options InstallOptions) (kubernetes string, err error) {
+	i := &installation{InstallOptions: options}
+	orDefault(&i.Namespace, cluster.DefaultNamespace)
+	if i.server, err = newServer(managementSide, i.Context, i.Config, i.Timeout); err != nil {
+		return "", err
+	}
+	err = i.preflight(ctx)
+	return i.server.version, err
+}

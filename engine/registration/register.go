@@ -202,3 +202,14 @@ func (r *registration) forgetLeftovers(ctx context.Context) error {
 	r.report.add(change...)
 	return err
 }
+
+// CheckRegister says why Register would write nothing; nil if it would go on. It writes nothing, and
+// returns the version of the cluster's API server, if that answers.
+func CheckRegister(ctx context.Context, options Options) (kubernetes string, err error) {
+	r, err := newRegistration(options)
+	if err != nil {
+		return "", err
+	}
+	err = r.preflight(ctx)
+	return r.remote.version, err
+}

@@ -1,0 +1,279 @@
+// Package check is the command `meshctl check`: what is wrong, cause first.
+package check
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/engine/check"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Options of the command.
+type Options struct {
+	Streams *cmdutil.Streams
+	Output  cmdutil.OutputFlag
+	Source  load.Source
+	// Wait is how long to check again while something fails; 0 checks once.
+	Wait time.Duration
+	// Strict: warnings count as failures do.
+	Strict bool
+	// Pre checks whether meshctl can be installed, and the clusters of RemoteContexts be
+	// registered.
+	Pre            bool
+	RemoteContexts []string
+	// Timeout bounds each request.
+	Timeout time.Duration
+}
+
+// formatShort lists the problems only.
+const formatShort cmdutil.Format = "short"
+
+const long = `Checks the management plane and everything that it manages: whether a serve
+leads and has processed all edits, whether each cluster answers, accepts the
+credential and can be read and written, the meshes, the addresses of their
+gateways, roots and certificates, policies, and whether the clusters still have
+what was written there: if not, who changed it.
+
+Each line is ok, a warning or a failure, with what to do about it. What cannot
+be checked because of a failure is counted below that: the cause comes first.
+
+The exit code is 5 if a check fails; with --strict, if there is a warning, too.
+It is 4 if the management cluster cannot be read. With --wait, the checks are
+made again until none fails.
+
+With --pre, it is checked before anything is written whether meshctl can be
+installed in the management cluster, and whether the clusters of
+--remote-context can be registered.
+
+With --dir or --snapshot no cluster is asked, and only what follows from the
+manifests is checked.`
+
+const example = `  # Check everything
+  meshctl check
+
+  # Wait until all is well, at most two minutes, as in a pipeline
+  meshctl check --wait 2m --strict -o short
+
+  # Check before installing
+  meshctl check --pre --context cluster-1 --remote-context cluster-2`
+
+// NewCmd returns the command; runF replaces the run in tests.
+func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: f.Streams}
+	opts.Source.Factory = f
+	cmd := &cobra.Command{
+		Use:     "check",
+		Short:   "Check the management plane and all clusters",
+		Long:    long,
+		Example: example,
+		Args:    cmdutil.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.validate(); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return run(cmd.Context(), opts)
+		},
+	}
+	opts.Output.AddFlag(cmd, cmdutil.FormatTable, formatShort, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Source.AddFlags(cmd)
+	flags := cmd.Flags()
+	flags.DurationVar(&opts.Wait, "wait", 0, "check again until nothing fails, for at most this `time`")
+	flags.BoolVar(&opts.Strict, "strict", false, "fail if there are warnings, too")
+	flags.BoolVar(&opts.Pre, "pre", false, "check whether meshctl can be installed")
+	flags.StringSliceVar(&opts.RemoteContexts, "remote-context", nil, "with --pre: `context` of a cluster to be registered; may be repeated")
+	flags.DurationVar(&opts.Timeout, "timeout", registration.DefaultCheckTimeout, "how long to wait for the answer of a cluster or gateway")
+	_ = cmd.RegisterFlagCompletionFunc("remote-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		names, _ := cmdutil.Contexts(opts.Source.Kube.Kubeconfig)
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+	cmd.MarkFlagsMutuallyExclusive("pre", "dir")
+	cmd.MarkFlagsMutuallyExclusive("pre", "snapshot")
+	cmd.MarkFlagsMutuallyExclusive("wait", "dir")
+	cmd.MarkFlagsMutuallyExclusive("wait", "snapshot")
+	return cmd
+}
+
+func (o *Options) validate() error {
+	switch {
+	case len(o.RemoteContexts) > 0 && !o.Pre:
+		return cmdutil.FlagErrorf("--remote-context goes with --pre; registered clusters are checked without it")
+	case o.Timeout <= 0:
+		return cmdutil.FlagErrorf("--timeout must be greater than 0")
+	case o.Wait < 0:
+		return cmdutil.FlagErrorf("--wait must not be negative")
+	}
+	return nil
+}
+
+// waitPause is the pause between two checkups.
+const waitPause = time.Second
+
+func run(ctx context.Context, o *Options) error {
+	progress := cmdutil.NewProgress(o.Streams)
+	if o.Source.Dir == "" {
+		progress.Start("Checking")
+	}
+	var checkup *explain.Checkup
+	for deadline := time.Now().Add(o.Wait); ; {
+		var err error
+		if checkup, err = o.check(ctx); err != nil {
+			progress.End(err)
+			return err
+		}
+		if !o.fails(checkup) || !time.Now().Before(deadline) {
+			break
+		}
+		progress.Note("%s; checking again", checkup.Summary())
+		select {
+		case <-ctx.Done():
+			progress.End(ctx.Err())
+			return ctx.Err()
+		case <-time.After(waitPause):
+		}
+	}
+	progress.End(nil)
+	if err := o.Output.Print(o.Streams.Out, checkup, func(out io.Writer) error { return o.paint(out, checkup) }); err != nil {
+		return err
+	}
+	switch {
+	case !o.fails(checkup):
+		return nil
+	case unread(checkup):
+		return cmdutil.WithCode(cmdutil.ExitUnreachable, cmdutil.ErrFindings)
+	}
+	return cmdutil.ErrFindings
+}
+
+func (o *Options) fails(c *explain.Checkup) bool {
+	return c.Failures > 0 || o.Strict && c.Warnings > 0
+}
+
+// unread reports whether the first check of all failed, on which all others depend.
+func unread(c *explain.Checkup) bool {
+	return len(c.Categories) > 0 && c.Dependents(c.Categories[0].Checks[0].ID) > 0 && c.OK == 0
+}
+
+// check makes one checkup.
+func (o *Options) check(ctx context.Context) (*explain.Checkup, error) {
+	if o.Source.Dir != "" {
+		reading, err := o.Source.Read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return reading.Index(nil).Checkup(&explain.CheckFacts{Now: o.Source.Factory.Now(), Offline: true}), nil
+	}
+	management, err := o.Source.Management()
+	if err != nil {
+		return nil, err
+	}
+	options := check.Options{
+		Config: management.Config, Context: o.Source.Kube.Context, Namespace: o.Source.Namespace, Version: o.Source.Factory.Version.Tag(),
+		UserAgent: management.Config.UserAgent, Timeout: o.Timeout, Detours: management.Detours,
+	}
+	if o.Pre {
+		candidates, err := o.candidates()
+		if err != nil {
+			return nil, err
+		}
+		return check.Pre(ctx, options, candidates), nil
+	}
+	return Checkup(ctx, management, options)
+}
+
+// Checkup checks a management plane and what it manages, from here.
+func Checkup(ctx context.Context, management load.Management, options check.Options) (*explain.Checkup, error) {
+	facts, err := check.Facts(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if facts.Unread != "" {
+		return (*explain.Index)(nil).Checkup(facts), nil
+	}
+	reading, end, err := management.InForce(ctx, options.Timeout)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		facts.Unread, facts.UnreadHint = err.Error(), "check your permissions in the management cluster"
+		return (*explain.Index)(nil).Checkup(facts), nil
+	}
+	defer end()
+	facts.Serving = load.WithoutLease(facts.Serving, reading.Input)
+	index := reading.Index(nil)
+	facts.Gateways = check.Gateways(ctx, index.MeshPlans(), options.Timeout)
+	return index.Checkup(facts), nil
+}
+
+func (o *Options) candidates() ([]check.Candidate, error) {
+	var out []check.Candidate
+	for _, name := range o.RemoteContexts {
+		config, err := o.Source.Factory.Config(o.Source.Kube.Kubeconfig, name)
+		if err != nil {
+			return nil, fmt.Errorf("--remote-context %s: %w", name, err)
+		}
+		out = append(out, check.Candidate{Context: name, Config: config})
+	}
+	return out, nil
+}
+
+// paint prints a checkup: all of it, or its problems.
+func (o *Options) paint(out io.Writer, c *explain.Checkup) error {
+	var b strings.Builder
+	for i := range c.Categories {
+		category := &c.Categories[i]
+		if o.Output.Format != formatShort {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(cmdutil.Clean(category.Title) + "\n")
+		}
+		for j := range category.Checks {
+			check := &category.Checks[j]
+			if check.Result == explain.CheckSkipped || o.Output.Format == formatShort && check.Result == explain.CheckOK {
+				continue
+			}
+			o.line(&b, c, category, check)
+		}
+	}
+	if o.Output.Format != formatShort {
+		fmt.Fprintf(&b, "\n%s\n", c.Summary())
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func (o *Options) line(b *strings.Builder, c *explain.Checkup, category *explain.CheckCategory, check *explain.Check) {
+	message := cmdutil.Clean(check.Message)
+	if o.Output.Format == formatShort {
+		fmt.Fprintf(b, "%-7s  %s: %s: %s\n", check.Result, cmdutil.Clean(category.Title), cmdutil.Clean(check.Description), message)
+		return
+	}
+	text := cmdutil.Clean(check.Description)
+	if check.Result == explain.CheckOK {
+		if message != "" {
+			text += ": " + message
+		}
+		fmt.Fprintf(b, "  ok       %s\n", text)
+		return
+	}
+	fmt.Fprintf(b, "  %-7s  %s: %s\n", check.Result, text, message)
+	if check.Hint != "" {
+		fmt.Fprintf(b, "           → %s\n", cmdutil.Clean(check.Hint))
+	}
+	if n := c.Dependents(check.ID); n > 0 {
+		fmt.Fprintf(b, "           because of this, %s could not be made\n", snapshot.Count(n, "check"))
+	}
+}
