@@ -172,6 +172,9 @@ func parseIstioConfig(text string) (istioConfig, error) {
 	return out, nil
 }
 
+// ReadProxyMetadata reports whether a variable that a MeshConfig sets for proxies is read.
+func ReadProxyMetadata(name string) bool { return name == istioDNSCapture }
+
 // sortedSet is list without repetitions and empty strings, ascending; nil if
 // nothing is left.
 func sortedSet(list []string) []string {

@@ -61,7 +61,7 @@ func saveLists(files map[string][]byte, folder string, lists snapshot.ObjectList
 	for kind, list := range lists.Lists {
 		var b bytes.Buffer
 		for i := range list.Len() {
-			data, err := whole(kind, list.At(i))
+			data, err := whole(kind, redacted(list.At(i)))
 			if err != nil {
 				return fmt.Errorf("%s: %w", snapshot.RefOf(kind, list.At(i)), err)
 			}
