@@ -45,7 +45,7 @@ func UnknownCommand(parent *cobra.Command, word string, topics bool) error {
 		}
 	}
 	text := fmt.Sprintf("unknown command %q for %q", word, parent.CommandPath())
-	if similar := similar(word, known); similar != "" {
+	if similar := Similar(word, known); similar != "" {
 		text += fmt.Sprintf("; did you mean %q?", similar)
 	}
 	return &FlagError{Err: errors.New(text)}
@@ -58,16 +58,16 @@ func UnknownFlag(cmd *cobra.Command, err error) error {
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		if similar := similar(unknown.GetSpecifiedName(), known); similar != "" {
+		if similar := Similar(unknown.GetSpecifiedName(), known); similar != "" {
 			err = fmt.Errorf("%w; did you mean --%s?", err, similar)
 		}
 	}
 	return &FlagError{Err: err}
 }
 
-// similar is the known word that differs from word in at most two letters, or
+// Similar is the known word that differs from word in at most two letters, or
 // begins with it; empty if there is none.
-func similar(word string, known []string) string {
+func Similar(word string, known []string) string {
 	// cobra has the rule, but applies it to commands only.
 	words := &cobra.Command{SuggestionsMinimumDistance: 2}
 	for _, name := range known {

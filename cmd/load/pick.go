@@ -2,6 +2,8 @@ package load
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +41,7 @@ func one(index *explain.Index, kinds []snapshot.Kind, name string, found []snaps
 		}
 	}
 	hint := "none exists"
-	if similar := closest(name, names); len(similar) > 0 {
+	if similar := closest(index, kinds, name, names); len(similar) > 0 {
 		hint = "did you mean " + strings.Join(similar, " or ") + "?"
 	} else if len(names) > 0 {
 		hint = "list all with: meshctl describe " + kind
@@ -47,15 +49,35 @@ func one(index *explain.Index, kinds []snapshot.Kind, name string, found []snaps
 	return snapshot.Ref{}, cmdutil.NotFoundErrorf("%s %q not found; %s", kind, name, hint)
 }
 
-// closest lists up to three names that contain, or are contained in, the given one.
-func closest(name string, names []string) []string {
+// closest lists up to three names that contain, or are contained in, the given one; or else those that
+// differ from it by a letter or two, in full or as their owners call them.
+func closest(index *explain.Index, kinds []snapshot.Kind, name string, names []string) []string {
 	var similar []string
 	for _, n := range names {
 		if len(similar) < 3 && (strings.Contains(n, name) || strings.HasPrefix(name, n)) {
 			similar = append(similar, n)
 		}
 	}
-	return similar
+	if len(similar) > 0 {
+		return similar
+	}
+	called := map[string]string{}
+	for _, n := range names {
+		called[n] = n
+	}
+	for _, kind := range kinds {
+		for _, ref := range index.Refs(kind) {
+			for _, short := range index.Called(ref) {
+				if _, taken := called[short]; !taken {
+					called[short] = ref.Name
+				}
+			}
+		}
+	}
+	if word := cmdutil.Similar(name, slices.Sorted(maps.Keys(called))); word != "" {
+		return []string{called[word]}
+	}
+	return nil
 }
 
 // completionTimeout is how long a shell may wait for names.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -16,6 +17,9 @@ type Source struct {
 	Kube      cmdutil.KubeFlags
 	Namespace string
 	Factory   *cmdutil.Factory
+
+	// namespaceSet is the flag of Namespace; nil if there is none.
+	namespaceSet *pflag.Flag
 }
 
 // AddFlags adds the source's flags to cmd.
@@ -41,6 +45,7 @@ func AddSnapshotFlag(cmd *cobra.Command, path *string) {
 // AddClusterFlags adds the flags that name a management cluster.
 func (s *Source) AddClusterFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&s.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
+	s.namespaceSet = cmd.Flags().Lookup("namespace")
 	s.Kube.AddFlags(cmd)
 }
 
@@ -49,11 +54,7 @@ func (s *Source) Read(ctx context.Context) (*Reading, error) {
 	if s.Dir != "" {
 		return s.folder()
 	}
-	management, err := s.Management()
-	if err != nil {
-		return nil, err
-	}
-	return management.Stored(ctx)
+	return s.read(ctx, func(m Management) (*Reading, error) { return m.Stored(ctx) })
 }
 
 // ReadAll reads the folder, or the management cluster and every registered cluster, as serve does.
@@ -61,11 +62,9 @@ func (s *Source) ReadAll(ctx context.Context, streams *cmdutil.Streams) (*Readin
 	if s.Dir != "" {
 		return s.folder()
 	}
-	management, err := s.Management()
-	if err != nil {
-		return nil, err
-	}
-	return management.ClustersWith(ctx, streams, cmdutil.NewProgress(streams))
+	return s.read(ctx, func(m Management) (*Reading, error) {
+		return m.ClustersWith(ctx, streams, cmdutil.NewProgress(streams))
+	})
 }
 
 // folder reads the folder or archive, and says how old it is.

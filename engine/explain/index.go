@@ -127,6 +127,21 @@ func (x *Index) Find(kind snapshot.Kind, name string) []snapshot.Ref {
 	return called
 }
 
+// Called are the names by which people may call an object, beside its own: those that Find takes.
+func (x *Index) Called(ref snapshot.Ref) []string {
+	source := x.source(ref)
+	if source == ref.Name {
+		return nil
+	}
+	var out []string
+	for i, letter := range source {
+		if letter == '.' {
+			out = append(out, source[:i])
+		}
+	}
+	return append(out, source)
+}
+
 // source is <name>.<namespace>.<cluster> of the object that ref was discovered from.
 func (x *Index) source(ref snapshot.Ref) string {
 	switch ref.Kind {

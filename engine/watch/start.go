@@ -28,26 +28,42 @@ type MissingCRDsError struct {
 }
 
 func (e *MissingCRDsError) Error() string {
-	return fmt.Sprintf("management cluster %s: %d CRDs are not installed (%s); `meshctl cluster register` installs them with the first cluster",
+	if e.NoPlane() {
+		return fmt.Sprintf("cluster %s is no management cluster: the custom resource types of meshctl are not installed there; "+
+			"choose the context of the management cluster with --context, or make this one with `meshctl install` or `meshctl cluster register`", e.Host)
+	}
+	return fmt.Sprintf("management cluster %s: %d custom resource types of meshctl are not installed: %s; run `meshctl upgrade`, or `meshctl cluster register` again",
 		e.Host, len(e.Names), strings.Join(e.Names, ", "))
+}
+
+// NoPlane reports that the cluster is no management cluster at all: every one has the type of
+// registrations.
+func (e *MissingCRDsError) NoPlane() bool {
+	return slices.Contains(e.Names, snapshot.KubernetesCluster.GroupVersionResource().GroupResource().String())
 }
 
 // CheckCRDs returns a MissingCRDsError if the management cluster answers and does
 // not serve all kinds of meshctl. If it does not answer, that is no error here: a
 // Source waits for it.
 func CheckCRDs(ctx context.Context, config *rest.Config) error {
-	client, err := newClient(config, scheme.New(), runtime.ContentTypeJSON)
-	if err != nil {
-		return fmt.Errorf("management cluster: %w", err)
-	}
-	defer client.CloseIdle()
 	bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	missing, err := missingCRDs(bounded, client)
+	missing, err := MissingCRDs(bounded, config)
 	if err == nil && len(missing) > 0 {
 		return &MissingCRDsError{Host: config.Host, Names: missing}
 	}
 	return nil
+}
+
+// MissingCRDs are the names of the CRDs of meshctl that a cluster does not serve, ascending; none if
+// it does not say.
+func MissingCRDs(ctx context.Context, config *rest.Config) ([]string, error) {
+	client, err := newClient(config, scheme.New(), runtime.ContentTypeJSON)
+	if err != nil {
+		return nil, fmt.Errorf("management cluster: %w", err)
+	}
+	defer client.CloseIdle()
+	return missingCRDs(ctx, client)
 }
 
 // Waiting says what the first signal of Changed waits for; empty once it came.
