@@ -112,7 +112,10 @@ func (m *Model) words() []string {
 	for _, info := range pageInfos {
 		out = append(out, info.names[0])
 	}
-	out = append(out, "help", "quit")
+	out = append(out, "help", "quit", whyWord)
+	if strings.HasPrefix(m.prompt.input.Value(), whyWord+" ") {
+		return m.askWords()
+	}
 	if g := m.tables[pageFleet]; g != nil {
 		for _, name := range g.clusters() {
 			out = append(out, "@"+name)
@@ -123,6 +126,9 @@ func (m *Model) words() []string {
 
 // run runs a command that was typed.
 func (m *Model) run(text string) tea.Cmd {
+	if words := strings.Fields(text); len(words) > 0 && words[0] == whyWord {
+		return m.ask(words[1:])
+	}
 	c := parseCommand(text)
 	switch {
 	case c.quit:

@@ -21,6 +21,7 @@ const (
 	verbOpen
 	verbBack
 	verbYAML
+	verbWhy
 	verbEdit
 	verbDelete
 	verbFilter
@@ -78,6 +79,7 @@ var keymap = []binding{
 
 	hint(bind(verbOpen, groupRows, "open", "enter", "enter")),
 	hint(bind(verbYAML, groupRows, "YAML", "y", "y")),
+	bind(verbWhy, groupRows, "ask why", "a", "a"),
 	bind(verbEdit, groupRows, "edit", "e", "e"),
 	bind(verbDelete, groupRows, "delete", "ctrl-d", "ctrl+d"),
 	bind(verbEquivalent, groupRows, "command for this", "c", "c"),
@@ -101,6 +103,7 @@ var keymap = []binding{
 	bind(verbPage1+4, groupAbout, "policies", "5", "5"),
 	bind(verbPage1+5, groupAbout, "changes", "6", "6"),
 	bind(verbPage1+6, groupAbout, "problems", "7", "7"),
+	bind(verbPage1+7, groupAbout, "check", "8", "8"),
 }
 
 func bind(v verb, c helpGroup, does, shown string, keys ...string) binding {

@@ -135,7 +135,7 @@ func (m *Model) receive(msg updateMsg) tea.Cmd {
 // loadTop loads the content of the page on the screen from the latest update.
 func (m *Model) loadTop() tea.Cmd {
 	if p, ok := m.top().(*readerPage); ok {
-		return p.load(m.latest.Index)
+		return p.load(m.source, m.latest.Index)
 	}
 	return nil
 }
@@ -208,6 +208,8 @@ func (m *Model) perform(v verb) tea.Cmd {
 		m.notifyCommand()
 	case verbEdit, verbDelete:
 		return m.changeObject(v)
+	case verbWhy:
+		m.startWhy()
 	default:
 		return m.handleAction(m.top().press(v, &m.shared))
 	}

@@ -17,6 +17,7 @@ const (
 	pagePolicies
 	pageChanges
 	pageProblems
+	pageCheck
 	pageCount
 )
 
@@ -38,6 +39,7 @@ var pageInfos = [pageCount]pageInfo{
 	pagePolicies:      {"Policies", "Policies", []string{"policies", "trafficpolicies", "tp", "accesspolicies", "ap", "virtualdestinations", "vdest", "failover", "servicedependencies", "sdep"}, "describe trafficpolicies"},
 	pageChanges:       {"Changes", "Changes", []string{"changes", "events"}, ""},
 	pageProblems:      {"Problems", "Problems", []string{"problems", "issues"}, "describe problems"},
+	pageCheck:         {"Check", "Check", []string{"check", "health"}, "check"},
 }
 
 // pageNamed finds a page by the beginning of one of its names: the first one

@@ -19,6 +19,8 @@ type readerPage struct {
 	// yaml is set, and else of meshctl.
 	command string
 	yaml    bool
+	// question is asked of each update; nil for a page about an object.
+	question func(Source, *explain.Index) (explain.Page, error)
 	// content lays the page out; nil while it is loaded.
 	content func(width int) []line
 	// deleted: the object no longer exists.
@@ -58,11 +60,20 @@ func newYAML(ref snapshot.Ref) *readerPage {
 
 // load returns the command that loads the content of a page about an object; nil if
 // there is nothing to load.
-func (p *readerPage) load(x *explain.Index) tea.Cmd {
-	if p.ref == (snapshot.Ref{}) || x == nil || p.index == x {
+func (p *readerPage) load(source Source, x *explain.Index) tea.Cmd {
+	if p.ref == (snapshot.Ref{}) && p.question == nil || x == nil || p.index == x {
 		return nil
 	}
 	p.index = x
+	if question := p.question; question != nil {
+		return func() tea.Msg {
+			page, err := question(source, x)
+			if err != nil {
+				page = explain.Page{Sections: []explain.Section{{Text: err.Error()}}}
+			}
+			return contentMsg{page: p, index: x, content: func(width int) []line { return pageLines(page, width) }}
+		}
+	}
 	ref, yaml := p.ref, p.yaml
 	return func() tea.Msg {
 		if !x.Has(ref) {

@@ -34,7 +34,8 @@ type screen struct{ name, keys string }
 func screens(destination, workload, policy, mesh string) []screen {
 	return []screen{
 		{"fleet", "1"}, {"destinations", "2"}, {"workloads", "3"}, {"virtual meshes", "4"}, {"policies", "5"},
-		{"changes", "6"}, {"problems", "7"},
+		{"changes", "6"}, {"problems", "7"}, {"check", "8"},
+		{"why a request", ":why " + workload + " " + destination + " GET /reviews/1\n"}, {"asking why", "2a"}, {"a question about nothing", ":why " + workload + " nowhere\n"},
 		{"a destination", ":" + destination + "\n"}, {"its end", ":" + destination + "\nG"}, {"its YAML", ":" + destination + "\nyG"},
 		{"a workload", ":workloads " + workload + "\n"}, {"a policy", ":policies " + policy + "\n"},
 		{"YAML of a policy", ":policies " + policy + "\ny"},
@@ -186,7 +187,10 @@ func (s *fixedSource) Next(ctx context.Context) (*Update, error) {
 
 // folderUpdate is what a folder gives.
 func folderUpdate(index *explain.Index) *Update {
-	return &Update{Index: index, HasChanges: true, NoChanges: "Nothing is written for a folder.", At: noon}
+	return &Update{
+		Index: index, HasChanges: true, NoChanges: "Nothing is written for a folder.", At: noon,
+		Checkup: index.Checkup(&explain.CheckFacts{Now: noon, Offline: true}),
+	}
 }
 
 // liveUpdate is what a management cluster gives: credentials, what was written
@@ -199,6 +203,7 @@ func liveUpdate(t testing.TB, dir string) *Update {
 	mesh := snapshot.Ref{Kind: snapshot.VirtualMesh, Namespace: "gloo-mesh", Name: "virtual-mesh"}
 	return &Update{
 		Index: explain.NewLive(engine.Translate(input)), At: noon, HasChanges: true, NoChanges: "Nothing was recorded.",
+		Serving: &snapshot.Serving{Known: true, Since: ago(2 * time.Minute)},
 		Facts: map[string]explain.ClusterFacts{
 			"cluster-1": {Issued: ago(90 * time.Minute), Expires: noon.Add(22 * time.Hour), BehindSince: ago(4 * time.Second)},
 			"cluster-2": {Issued: ago(20 * time.Hour), Expires: noon.Add(4 * time.Hour), BehindSince: ago(9 * time.Minute)},

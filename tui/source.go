@@ -23,6 +23,11 @@ type Source interface {
 	Kubectl(words string) string
 }
 
+// Asker is a Source that says what becomes of a request, and tries what would allow it.
+type Asker interface {
+	Why(x *explain.Index, from, to snapshot.Ref, request explain.Request) (*explain.Why, error)
+}
+
 // Update is what has changed in a source; fields that are not set are as before.
 type Update struct {
 	Index *explain.Index
@@ -37,6 +42,8 @@ type Update struct {
 	// Serving is what is known of the serve that runs; nil where nothing serves by its
 	// nature, and before that is known.
 	Serving *snapshot.Serving
+	// Checkup is the latest one; nil before the first.
+	Checkup *explain.Checkup
 	// ReadError says why the source cannot be read at present; empty if it can.
 	ReadError string
 	At        time.Time
@@ -62,6 +69,9 @@ func prepare(update *Update, before map[pageID]*grid) map[pageID]*grid {
 		tables[pageVirtualMeshes] = newGrid(x.VirtualMeshes())
 		tables[pagePolicies] = newGrid(x.Policies())
 		tables[pageProblems] = newGrid(x.Problems())
+	}
+	if update.Checkup != nil {
+		tables[pageCheck] = newGrid(update.Checkup.Table())
 	}
 	if update.HasChanges {
 		tables[pageChanges] = newGrid(explain.Changes(update.Changes, update.NoChanges))

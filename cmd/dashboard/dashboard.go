@@ -51,8 +51,9 @@ editor and "ctrl-d" deletes it. Before an edit is written, the API server
 validates it and you are asked to confirm.
 
 Keys are those of k9s: ":" goes to a page or an object, "/" filters, "enter"
-opens, "y" shows the YAML and what was generated from it, "ctrl-z" keeps only
-problems, "?" lists all keys, "q" quits.
+opens, "y" shows the YAML and what was generated from it, "a" asks what becomes
+of a request (":why FROM TO METHOD PATH"), "ctrl-z" keeps only problems, "?"
+lists all keys, "q" quits. The header says who serves.
 
 It needs a terminal of at least 80x24. Colours are the terminal's own sixteen;
 NO_COLOR, or --theme none, leaves them out.`

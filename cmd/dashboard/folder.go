@@ -9,6 +9,8 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 )
 
@@ -22,6 +24,7 @@ type folder struct {
 	// scanned is the fingerprint of the folder when it was last read.
 	scanned    string
 	translator *engine.Translator
+	asked      asked
 }
 
 // newFolder reads the folder once, so that errors are reported before the screen
@@ -79,7 +82,14 @@ func (f *folder) read() *tui.Update {
 		return update
 	}
 	update.Index = reading.Index(f.translator)
+	update.Checkup = update.Index.Checkup(&explain.CheckFacts{Now: f.now(), Offline: true})
+	f.asked.keep(update.Index, reading)
 	return update
+}
+
+// Why implements tui.Asker.
+func (f *folder) Why(x *explain.Index, from, to snapshot.Ref, request explain.Request) (*explain.Why, error) {
+	return f.asked.why(x, from, to, request)
 }
 
 // fingerprint changes with the number, the sizes and the times of the files.

@@ -62,6 +62,9 @@ type live struct {
 	next   time.Time
 	// input is what the last index was made of.
 	input *snapshot.Input
+	asked asked
+	// checkups receives the latest checkup; see checkup.go.
+	checkups chan *explain.Checkup
 	// leads: a serve did when the index was made.
 	leads bool
 	// behind is since when clusters are not up to date; see explain.ClusterFacts.
@@ -79,9 +82,9 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 	// Warnings of a server would be written over the screen.
 	config.WarningHandler = rest.NoWarnings{}
 	if err := watch.CheckCRDs(ctx, config); err != nil {
-		return nil, err
+		return nil, load.Advise(ctx, opts.factory, opts.Kube.Kubeconfig, err)
 	}
-	l := &live{config: config, opts: opts, translator: engine.New(engine.Options{}), ended: make(chan error, 1), latest: &tui.Update{}}
+	l := &live{config: config, opts: opts, translator: engine.New(engine.Options{}), ended: make(chan error, 1), checkups: make(chan *explain.Checkup), latest: &tui.Update{}}
 	if l.lease, err = newLease(load.Management{Config: config, Namespace: opts.Namespace}); err != nil {
 		return nil, err
 	}
@@ -145,6 +148,7 @@ func (l *live) start(ctx context.Context) error {
 		group.Go(func() error { <-ctx.Done(); observer.Close(); return nil })
 	}
 	group.Go(func() error { l.lease.follow(ctx); return nil })
+	group.Go(func() error { l.check(ctx); return nil })
 	var err error
 	if l.events, err = newEvents(l.config); err != nil {
 		return err
@@ -164,6 +168,11 @@ func (l *live) Next(ctx context.Context) (*tui.Update, error) {
 		case err := <-l.ended:
 			return nil, cmp.Or(err, errors.New("the watch of the management cluster has ended"))
 		case <-l.lease.changed:
+		case checkup := <-l.checkups:
+			l.latest.Checkup = checkup
+			update := l.current()
+			update.Index = nil
+			return update, nil
 		case <-l.written():
 			if err := l.reread(ctx); err != nil {
 				return nil, err
@@ -251,6 +260,7 @@ func (l *live) index() {
 	reading := load.Following(l.input, l.unread != "")
 	reading.InForce = l.inForce
 	l.latest.Index = reading.Index(l.translator)
+	l.asked.keep(l.latest.Index, reading)
 	now := l.opts.factory.Now()
 	l.next = now.Add(min(now.Sub(began), maxPause))
 	l.behind = lagging(l.behind, l.input.Clusters, l.latest.Index.Pending(), now)
@@ -267,6 +277,11 @@ func (l *live) serving() (serving *snapshot.Serving, leads bool, away string) {
 	now := load.WithoutLease(*read, l.input)
 	leads, _ = now.At(l.opts.factory.Now())
 	return &now, leads || !now.Known, away
+}
+
+// Why implements tui.Asker.
+func (l *live) Why(x *explain.Index, from, to snapshot.Ref, request explain.Request) (*explain.Why, error) {
+	return l.asked.why(x, from, to, request)
 }
 
 // inForce is that of a load.Reading.

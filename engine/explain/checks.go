@@ -63,6 +63,9 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 	return NewCheckupOf(append(categories, k.meshes(), k.gateways(), k.trust(), k.policies(), k.drift(), k.leftovers(), k.others())...)
 }
 
+// Input is what the answers follow from.
+func (x *Index) Input() *snapshot.Input { return x.state.Input }
+
 // MeshPlans are all that were discovered.
 func (x *Index) MeshPlans() []*snapshot.MeshPlan { return x.state.Plan.Meshes }
 

@@ -184,15 +184,15 @@ func (c *Checkup) Dependents(id string) int {
 	return n
 }
 
-// Table lists the checks, the worst of each category first, without those that were skipped.
+// Table lists the checks, the worst first, without those that were skipped.
 func (c *Checkup) Table() Table {
 	type item struct {
 		Category string `json:"category"`
 		Check
 	}
 	var items []item
-	for i := range c.Categories {
-		for _, result := range []CheckResult{CheckFailure, CheckWarning, CheckOK} {
+	for _, result := range []CheckResult{CheckFailure, CheckWarning, CheckOK} {
+		for i := range c.Categories {
 			for _, check := range c.Categories[i].Checks {
 				if check.Result == result {
 					items = append(items, item{c.Categories[i].Title, check})
@@ -203,12 +203,15 @@ func (c *Checkup) Table() Table {
 	columns := []column[item]{
 		text("RESULT", 0, func(i *item) string { return string(i.Result) }),
 		text("ABOUT", 0, func(i *item) string { return i.Category }),
-		text("CHECK", 1, func(i *item) string { return i.Description }),
-		sentence("MESSAGE", func(i *item) string {
-			if n := c.Dependents(i.ID); n > 0 {
-				return i.Message + " (because of this, " + snapshot.Count(n, "check") + " could not be made)"
+		sentence("CHECK", func(i *item) string {
+			text := i.Description
+			if i.Message != "" {
+				text += ": " + i.Message
 			}
-			return i.Message
+			if n := c.Dependents(i.ID); n > 0 {
+				text += " (because of this, " + snapshot.Count(n, "check") + " could not be made)"
+			}
+			return text
 		}),
 		text("ID", 4, func(i *item) string { return i.ID }),
 	}

@@ -1,0 +1,43 @@
+package dashboard
+
+import (
+	"context"
+	"time"
+
+	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/engine/check"
+	"github.com/meshctl/meshctl/engine/registration"
+)
+
+// checkEvery is the pause between two checkups. Each asks all clusters, so that it is no shorter;
+// what is watched shows on the other pages at once.
+const checkEvery = 15 * time.Second
+
+// check checks everything until ctx ends.
+func (l *live) check(ctx context.Context) {
+	detours := load.Detours(l.opts.factory, l.opts.Kube.Kubeconfig)
+	for wait := pollEvery; pause(ctx, wait) == nil; {
+		index := l.asked.latest()
+		if index == nil {
+			continue // nothing was read yet
+		}
+		wait = checkEvery
+		facts, err := check.Facts(ctx, check.Options{
+			Config: l.config, Context: l.opts.Kube.Context, Namespace: l.opts.Namespace, Version: l.opts.factory.Version.Tag(),
+			UserAgent: l.config.UserAgent, Timeout: registration.DefaultCheckTimeout, Detours: detours,
+		})
+		if err != nil {
+			return // ctx has ended
+		}
+		facts.Serving = load.WithoutLease(facts.Serving, index.Input())
+		facts.Gateways = check.Gateways(ctx, index.MeshPlans(), registration.DefaultCheckTimeout)
+		if facts.Unread != "" {
+			index = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case l.checkups <- index.Checkup(facts):
+		}
+	}
+}

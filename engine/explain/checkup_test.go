@@ -1,0 +1,168 @@
+package explain_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// checksOf are the checks of a checkup by ID; each ID is there once.
+func checksOf(t *testing.T, c *explain.Checkup) map[string]explain.Check {
+	t.Helper()
+	out := map[string]explain.Check{}
+	total := 0
+	for _, category := range c.Categories {
+		assert.NotEmpty(t, category.Checks)
+		for _, check := range category.Checks {
+			require.NotContains(t, out, check.ID)
+			out[check.ID] = check
+			total++
+			if check.Result == explain.CheckFailure || check.Result == explain.CheckWarning {
+				assert.NotEmpty(t, check.Message, check.ID)
+				assert.NotEmpty(t, check.Hint, check.ID)
+			}
+			assert.Equal(t, check.Result == explain.CheckSkipped, check.Because != "", check.ID)
+		}
+	}
+	for id, check := range out {
+		if check.Because != "" {
+			assert.Contains(t, out, check.Because, id)
+		}
+	}
+	assert.Equal(t, total, c.OK+c.Skipped+c.Warnings+c.Failures)
+	return out
+}
+
+var checkedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// leading is a serve that leads for a minute.
+func leading() snapshot.Serving {
+	return snapshot.Serving{Known: true, Holder: "pod-1", Since: checkedAt.Add(-time.Minute), Until: checkedAt.Add(15 * time.Second)}
+}
+
+func TestCheckup(t *testing.T) {
+	t.Parallel()
+	index := explain.New(engine.Translate(load(t, "gateways")))
+	facts := func() *explain.CheckFacts {
+		return &explain.CheckFacts{Now: checkedAt, Kubernetes: "v1", Serving: leading(), TypesCurrent: 18, Clusters: []explain.CheckedCluster{
+			{Name: "cluster-1", Health: snapshot.Healthy, Served: true, Expires: checkedAt.Add(20 * time.Hour)},
+			{Name: "cluster-2", Health: snapshot.Healthy, Served: true},
+		}, Gateways: []explain.CheckedGateway{{Mesh: snapshot.Ref{Kind: snapshot.Mesh, Name: "m"}, Cluster: "cluster-2", Address: "192.0.2.1:15443"}}}
+	}
+	for name, tt := range map[string]struct {
+		change func(*explain.CheckFacts)
+		want   map[string]explain.CheckResult
+	}{
+		"all is well": {func(*explain.CheckFacts) {}, map[string]explain.CheckResult{
+			"management-answers": explain.CheckOK, "types": explain.CheckOK, "serve-leads": explain.CheckOK, "edits": explain.CheckOK, "versions": explain.CheckOK,
+			"cluster-answers/cluster-1": explain.CheckOK, "cluster-credential/cluster-2": explain.CheckOK, "gateway/m/192.0.2.1:15443": explain.CheckOK,
+		}},
+		"types of another version": {func(f *explain.CheckFacts) { f.TypesOther = []string{"a"} }, map[string]explain.CheckResult{"types": explain.CheckWarning}},
+		"types are missing":        {func(f *explain.CheckFacts) { f.TypesMissing = []string{"a"} }, map[string]explain.CheckResult{"types": explain.CheckFailure}},
+		"another version": {func(f *explain.CheckFacts) { f.Skew = []string{"serve is old: upgrade it"} }, map[string]explain.CheckResult{
+			"versions/1": explain.CheckWarning,
+		}},
+		"no pod is ready": {func(f *explain.CheckFacts) { f.Installed, f.Replicas = true, 2 }, map[string]explain.CheckResult{"serve-ready": explain.CheckFailure}},
+		"one of two is ready": {func(f *explain.CheckFacts) { f.Installed, f.Ready, f.Replicas = true, 1, 2 }, map[string]explain.CheckResult{
+			"serve-ready": explain.CheckWarning,
+		}},
+		"nothing serves": {func(f *explain.CheckFacts) { f.Serving.Until = checkedAt.Add(-time.Second) }, map[string]explain.CheckResult{
+			"serve-leads": explain.CheckFailure, "edits": explain.CheckSkipped,
+		}},
+		"not known who serves": {func(f *explain.CheckFacts) { f.Serving = snapshot.Serving{Reason: "forbidden"} }, map[string]explain.CheckResult{
+			"serve-leads": explain.CheckWarning, "edits": explain.CheckOK,
+		}},
+		"a cluster is away": {func(f *explain.CheckFacts) {
+			f.Clusters[1] = explain.CheckedCluster{Name: "cluster-2", Health: snapshot.HealthUnreachable, Reason: "no answer", NotServed: true}
+			f.Gateways[0].Unanswered = "no answer"
+		}, map[string]explain.CheckResult{
+			"cluster-answers/cluster-1": explain.CheckOK, "cluster-answers/cluster-2": explain.CheckFailure, "cluster-credential/cluster-2": explain.CheckSkipped,
+			"cluster-served/cluster-2": explain.CheckSkipped, "gateway/m/192.0.2.1:15443": explain.CheckSkipped,
+		}},
+		"away from here only": {func(f *explain.CheckFacts) {
+			f.Clusters[1] = explain.CheckedCluster{Name: "cluster-2", Health: snapshot.HealthUnreachable, Reason: "no answer", Served: true}
+		}, map[string]explain.CheckResult{"cluster-answers/cluster-2": explain.CheckWarning}},
+		"the credential has expired": {func(f *explain.CheckFacts) {
+			f.Clusters[1] = explain.CheckedCluster{Name: "cluster-2", Health: snapshot.HealthDenied, Reason: "the token expired; renew it"}
+		}, map[string]explain.CheckResult{
+			"cluster-answers/cluster-2": explain.CheckOK, "cluster-credential/cluster-2": explain.CheckFailure, "cluster-usable/cluster-2": explain.CheckSkipped,
+		}},
+		"it expires soon": {func(f *explain.CheckFacts) { f.Clusters[0].Expires = checkedAt.Add(time.Minute) }, map[string]explain.CheckResult{
+			"cluster-credential/cluster-1": explain.CheckWarning,
+		}},
+		"permissions are missing": {func(f *explain.CheckFacts) {
+			f.Clusters[0].Health, f.Clusters[0].Reason, f.Clusters[0].Served, f.Clusters[0].NotServed = snapshot.HealthDegraded, "the credential may not list pods", false, true
+		}, map[string]explain.CheckResult{"cluster-usable/cluster-1": explain.CheckFailure, "cluster-served/cluster-1": explain.CheckSkipped}},
+		"serve does not reach it": {func(f *explain.CheckFacts) {
+			f.Clusters[0].Health, f.Clusters[0].Reason, f.Clusters[0].Served, f.Clusters[0].NotServed = snapshot.HealthDegraded, "meshctl serve does not reach it: no route", false, true
+			f.Clusters[0].ServeMessage = "no route"
+		}, map[string]explain.CheckResult{"cluster-usable/cluster-1": explain.CheckOK, "cluster-served/cluster-1": explain.CheckFailure}},
+		"leftovers": {func(f *explain.CheckFacts) {
+			f.Clusters = append(f.Clusters, explain.CheckedCluster{Name: "old", Health: snapshot.HealthLeftover, Reason: "not cleaned; run this"})
+		}, map[string]explain.CheckResult{"leftovers/old": explain.CheckWarning}},
+		"a gateway does not answer": {func(f *explain.CheckFacts) { f.Gateways[0].Unanswered = "no answer" }, map[string]explain.CheckResult{
+			"gateway/m/192.0.2.1:15443": explain.CheckWarning,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			given := facts()
+			tt.change(given)
+			checkup := index.Checkup(given)
+			checks := checksOf(t, checkup)
+			for id, want := range tt.want {
+				assert.Equal(t, want, checks[id].Result, "%s: %+v", id, checks[id])
+			}
+			assert.Len(t, checkup.Table().Rows, checkup.OK+checkup.Warnings+checkup.Failures)
+		})
+	}
+	unread := (*explain.Index)(nil).Checkup(&explain.CheckFacts{Now: checkedAt, Unread: "no answer", UnreadHint: "start it"})
+	assert.Equal(t, explain.CheckFailure, checksOf(t, unread)["management-answers"].Result)
+	assert.Equal(t, unread.Skipped, unread.Dependents("management-answers"))
+}
+
+// TestCheckupOfDrifts: what clusters have otherwise fails, and is about the object that differs.
+func TestCheckupOfDrifts(t *testing.T) {
+	t.Parallel()
+	state := engine.Translate(load(t, "bookinfo"))
+	var route snapshot.Ref
+	for o := range state.Output.Objects {
+		if o.Ref.Kind == snapshot.VirtualService && o.Ref.Name == "reviews" && o.Ref.Cluster == "cluster-1" {
+			route = o.Ref
+		}
+	}
+	require.NotZero(t, route)
+	leftover := route
+	leftover.Name = "old"
+	observed := &snapshot.Observed{Drifts: []snapshot.Drift{
+		{Ref: leftover, State: snapshot.DriftLeftover},
+		{Ref: route, State: snapshot.DriftChanged, By: "kubectl-edit", At: checkedAt, Fields: []snapshot.DriftField{
+			{Path: "spec.http[0].route[].weight", InForce: "75/15/10", Wanted: "75/60/10"}, {Path: "spec.http[0].timeout", InForce: "", Wanted: "1s"},
+		}},
+	}, Unread: map[string]string{}}
+	serving := leading()
+	index := explain.New(state)
+	index.Observe(&serving, true, observed)
+	checks := checksOf(t, index.Checkup(&explain.CheckFacts{Now: checkedAt, Serving: serving}))
+	drifted := checks["drifted/VirtualService/"+route.Cluster+"/"+route.Namespace+"/reviews"]
+	assert.Equal(t, explain.CheckFailure, drifted.Result)
+	assert.Equal(t, "VirtualService "+route.Namespace+"/reviews in cluster "+route.Cluster+" is not as it should be: http[0].route[].weight: in force 75/15/10, wanted 75/60/10, and 1 more field; last changed by kubectl-edit at 2026-01-01T12:00:00Z", drifted.Message)
+	assert.Contains(t, drifted.Hint, "stop kubectl-edit")
+	assert.Equal(t, explain.CheckOK, checks["leftovers"].Result, "a serve that leads knows why it keeps it")
+
+	index = explain.New(state)
+	ended := snapshot.Serving{Known: true, Since: checkedAt.Add(-time.Minute)}
+	index.Observe(&ended, false, observed)
+	checks = checksOf(t, index.Checkup(&explain.CheckFacts{Now: checkedAt, Serving: ended}))
+	assert.Equal(t, explain.CheckWarning, checks["drifted/VirtualService/"+route.Cluster+"/"+route.Namespace+"/old"].Result)
+	policy, ok := index.Describe(snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "reviews-shift"}).(*explain.Policy)
+	require.True(t, ok)
+	assert.Equal(t, explain.StateDiffers, policy.State)
+	assert.Equal(t, observed.Drifts[1:], policy.Drifts)
+}
