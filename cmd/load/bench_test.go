@@ -72,7 +72,9 @@ func BenchmarkAnswers(b *testing.B) {
 	})
 	b.Run("list", func(b *testing.B) {
 		for b.Loop() {
-			require.Len(b, index.Destinations().Rows, 10_000)
+			if n := len(index.Destinations().Rows); n != 10_010 { // with the gateways
+				b.Fatal(n)
+			}
 		}
 	})
 	b.Run("check", func(b *testing.B) {
