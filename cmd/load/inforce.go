@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,14 +18,19 @@ import (
 // serve leads: it writes edits within milliseconds, and what routes need before them.
 const driftsAfter = 2 * time.Second
 
-// Plane is the management plane.
+// Plane is the management plane. If its identity cannot be read, all objects of management planes in a
+// namespace of this name count as its own; the error is about an identity that is broken.
 func (m Management) Plane(ctx context.Context) (snapshot.Plane, error) {
 	client, err := m.clientset()
 	if err != nil {
 		return snapshot.Plane{}, err
 	}
 	id, err := cluster.PlaneID(ctx, client, m.Namespace)
-	return snapshot.Plane{Namespace: m.Namespace, ID: id}, err
+	var broken *cluster.BrokenPlaneError
+	if errors.As(err, &broken) {
+		return snapshot.Plane{}, err
+	}
+	return snapshot.Plane{Namespace: m.Namespace, ID: id}, nil
 }
 
 // Serving returns a function that asks who leads in the management plane. Its error is about

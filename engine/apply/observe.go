@@ -298,13 +298,17 @@ func (o *Observer) compare(out *snapshot.Output) (*snapshot.Observed, []task) {
 			observed.Unread[name] = "it cannot be reached with what is stored of it"
 			continue
 		}
-		if why := c.unread(); why != "" {
+		why := c.unread()
+		if why != "" {
 			observed.Unread[name] = why
-			if c.conn == nil {
-				continue
-			}
 		}
-		todo = append(todo, c.compare(wanted[name], digestOf, observed)...)
+		if c.conn == nil {
+			continue
+		}
+		// Of a cluster that does not answer, what was seen before is reported; it is not asked.
+		if tasks := c.compare(wanted[name], digestOf, observed); why == "" {
+			todo = append(todo, tasks...)
+		}
 	}
 	o.contents = contents
 	slices.SortFunc(observed.Drifts, func(a, b snapshot.Drift) int { return a.Ref.Compare(b.Ref) })
