@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/load"
@@ -85,6 +86,9 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	for _, note := range detours.Notes() {
 		say(opts.Streams, "Note: %s.", note)
 	}
+	if err := opts.noteServing(ctx, mgmt); err != nil {
+		return err
+	}
 	return opts.Output.Print(opts.Streams.Out, found, func(out io.Writer) error {
 		if len(found) == 0 {
 			say(opts.Streams, "No cluster is registered in namespace %s of %s. Register one with `meshctl cluster register`.", opts.namespace, mgmt.Host)
@@ -92,6 +96,26 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 		}
 		return listTable(found, opts.Now()).Print(out)
 	})
+}
+
+// noteServing says if nothing serves: then nobody renews credentials.
+func (o *ListOptions) noteServing(ctx context.Context, mgmt *rest.Config) error {
+	read, err := load.Management{Config: mgmt, Namespace: o.namespace}.Serving()
+	if err != nil {
+		return err
+	}
+	serving, err := read(ctx)
+	if err != nil {
+		return typed(err)
+	}
+	switch leads, since := serving.At(o.Now()); {
+	case !serving.Known || leads:
+	case since.IsZero():
+		say(o.Streams, "Note: no `meshctl serve` has a Lease: edits are not written, and credentials are not renewed.")
+	default:
+		say(o.Streams, "Note: nothing has served for %s: edits are not written, and credentials are not renewed.", duration.HumanDuration(max(o.Now().Sub(since), 0)))
+	}
+	return nil
 }
 
 func listTable(found []registration.ClusterStatus, now time.Time) *cmdutil.Table {
