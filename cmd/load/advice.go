@@ -65,8 +65,8 @@ func isManagement(ctx context.Context, config *rest.Config) bool {
 }
 
 // checkNamespace is an error if a namespace has no management plane: nothing is registered in it, and it
-// has no identity. Explicit says that the user named the namespace; the default one may be new.
-func (m Management) checkNamespace(ctx context.Context, in *snapshot.Input, explicit bool) error {
+// has no identity. The default one may be new.
+func (m Management) checkNamespace(ctx context.Context, in *snapshot.Input) error {
 	if len(in.Management.KubernetesClusters) > 0 || len(in.Management.Meshes) > 0 {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (m Management) checkNamespace(ctx context.Context, in *snapshot.Input, expl
 		slices.Sort(others)
 		return cmdutil.NotFoundErrorf("namespace %s of %s has no management plane; there is one in: %s; choose it with -n",
 			m.Namespace, m.Config.Host, strings.Join(others[:min(len(others), maxAdvised)], ", "))
-	case explicit:
+	case m.Namespace != snapshot.DefaultNamespace:
 		return cmdutil.NotFoundErrorf("namespace %s of %s has no management plane, and no other namespace has one: nothing is registered there; "+
 			"register a cluster with `meshctl cluster register --namespace %s`, or leave out -n", m.Namespace, m.Config.Host, m.Namespace)
 	}
@@ -109,7 +109,7 @@ func (s *Source) read(ctx context.Context, read func(Management) (*Reading, erro
 	if err != nil {
 		return nil, Advise(ctx, s.Factory, s.Kube.Kubeconfig, err)
 	}
-	if err := management.checkNamespace(ctx, reading.Input, s.namespaceSet != nil && s.namespaceSet.Changed); err != nil {
+	if err := management.checkNamespace(ctx, reading.Input); err != nil {
 		return nil, err
 	}
 	return reading, nil

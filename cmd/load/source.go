@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -17,9 +16,6 @@ type Source struct {
 	Kube      cmdutil.KubeFlags
 	Namespace string
 	Factory   *cmdutil.Factory
-
-	// namespaceSet is the flag of Namespace; nil if there is none.
-	namespaceSet *pflag.Flag
 }
 
 // AddFlags adds the source's flags to cmd.
@@ -45,7 +41,6 @@ func AddSnapshotFlag(cmd *cobra.Command, path *string) {
 // AddClusterFlags adds the flags that name a management cluster.
 func (s *Source) AddClusterFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&s.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
-	s.namespaceSet = cmd.Flags().Lookup("namespace")
 	s.Kube.AddFlags(cmd)
 }
 
