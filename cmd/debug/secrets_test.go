@@ -151,6 +151,7 @@ func TestSnapshotHasNoSecret(t *testing.T) {
 		texts[f.Name] = string(data)
 	}
 	require.Contains(t, texts["cluster-1/deployment.yaml"], "reviews-v1", "it was read")
+	require.Contains(t, texts["cluster-1/configmap.yaml"], "trustDomain: cluster.local")
 	require.Contains(t, texts["cluster-1/service.yaml"], "name: reviews")
 	require.Contains(t, texts["cluster-1/pod.yaml"], "reviews-v1-x")
 	for name, text := range texts {

@@ -12,7 +12,11 @@ import (
 
 // meshSecrets are the settings of Istio's MeshConfig in which users put tokens: headers of
 // providers, access to collectors (istio.io: MeshConfig). Discovery reads none of them.
-var meshSecrets = []string{"extensionProviders", "defaultConfig.tracing", "defaultHttpRetryPolicy.headers"}
+var meshSecrets = []string{"extensionProviders", "defaultConfig.tracing"}
+
+// meshKey is the key of a MeshConfig in its ConfigMap. Other keys that are read have root
+// certificates, which are public.
+const meshKey = "mesh"
 
 // invalidSettings stand for settings that are no YAML: those are reported, whatever they say.
 const invalidSettings = "{ # was not valid YAML, and is not recorded\n"
@@ -25,8 +29,8 @@ func redacted(object any) any {
 		return object
 	}
 	out := cm.DeepCopy()
-	for key, text := range out.Data {
-		out.Data[key] = redactSettings(text)
+	if text, found := out.Data[meshKey]; found {
+		out.Data[meshKey] = redactSettings(text)
 	}
 	return out
 }
@@ -35,9 +39,6 @@ func redacted(object any) any {
 func redactSettings(text string) string {
 	var settings map[string]any
 	if err := yaml.Unmarshal([]byte(text), &settings); err != nil {
-		if strings.HasPrefix(text, "-----BEGIN CERTIFICATE") {
-			return text // root certificates, which are public
-		}
 		return invalidSettings
 	}
 	changed := false
