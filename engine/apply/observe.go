@@ -252,18 +252,18 @@ func (o *Observer) Observe(ctx context.Context, out *snapshot.Output) *snapshot.
 			t.of.readings[t.id] = t.reading
 		}
 	}
-	observed.Drifts = slices.DeleteFunc(observed.Drifts, func(d snapshot.Drift) bool {
-		c := o.clusters[d.Ref.Cluster]
-		return c != nil && d.State == snapshot.DriftChanged && c.readings[idOf(d.Ref)].same
-	})
-	for i := range observed.Drifts {
-		d := &observed.Drifts[i]
+	kept := observed.Drifts[:0]
+	for _, d := range observed.Drifts {
 		if c := o.clusters[d.Ref.Cluster]; c != nil && d.State == snapshot.DriftChanged {
-			if r, known := c.readings[idOf(d.Ref)]; known {
-				*d = r.drift
+			if r, known := c.readings[idOf(d.Ref)]; known && r.same {
+				continue
+			} else if known {
+				d = r.drift
 			}
 		}
+		kept = append(kept, d)
 	}
+	observed.Drifts = kept
 	return observed
 }
 

@@ -24,14 +24,20 @@ type installation struct {
 	report          Report
 }
 
+func newInstallation(options InstallOptions) (*installation, error) {
+	i := &installation{InstallOptions: options}
+	orDefault(&i.Namespace, cluster.DefaultNamespace)
+	var err error
+	i.server, err = newServer(managementSide, i.Context, i.Config, i.Timeout)
+	return i, err
+}
+
 // Install has serve run in the management cluster, or upgrades what runs there: first the types, then
 // permissions, then the Deployment. Like Register, it writes nothing until it is known that all of it
 // can be written, and repeating it finishes what was interrupted. No object is deleted at any time.
 func Install(ctx context.Context, options InstallOptions) (Report, error) {
-	i := &installation{InstallOptions: options}
-	orDefault(&i.Namespace, cluster.DefaultNamespace)
-	var err error
-	if i.server, err = newServer(managementSide, i.Context, i.Config, i.Timeout); err != nil {
+	i, err := newInstallation(options)
+	if err != nil {
 		return Report{}, err
 	}
 	if err := i.preflight(ctx); err != nil {
@@ -178,9 +184,8 @@ func InstallManifests(options InstallOptions) ([]any, error) {
 // CheckInstall says why Install would write nothing; nil if it would go on. It writes nothing, and
 // returns the version of the API server, if that answers.
 func CheckInstall(ctx context.Context, options InstallOptions) (kubernetes string, err error) {
-	i := &installation{InstallOptions: options}
-	orDefault(&i.Namespace, cluster.DefaultNamespace)
-	if i.server, err = newServer(managementSide, i.Context, i.Config, i.Timeout); err != nil {
+	i, err := newInstallation(options)
+	if err != nil {
 		return "", err
 	}
 	err = i.preflight(ctx)
