@@ -47,8 +47,9 @@ var clusterType = snapshot.KubernetesCluster.GroupVersionResource().GroupResourc
 // unreadHint is what to do about a management cluster that does not answer.
 const unreadHint = "check the context, the network and that the server runs; or choose another context with --context"
 
-// Facts asks the management cluster and all registered ones, at the same time. It takes no longer
-// than the slowest of them, or the timeout. What cannot be found out is a fact, too.
+// Facts asks the management cluster and all registered ones, at the same time: the timeout bounds each
+// of them, but for a management cluster that hangs, which takes registration.DefaultTimeout. What
+// cannot be found out is a fact, too.
 func Facts(ctx context.Context, o Options) (*explain.CheckFacts, error) {
 	facts := &explain.CheckFacts{Now: time.Now()}
 	client, err := kubernetes.NewForConfig(kube.Unlimited(o.Config))

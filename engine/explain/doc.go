@@ -35,6 +35,7 @@
 //	                 text (whypage.go); whyfind.go finds what callers mean by a name
 //	planned.go       what a change does: to objects (compare.go), and to traffic (effects.go, with
 //	                 effectviews.go and effectsizes.go)
+//	checks.go        what is checked, and what follows from what else; checkup.go has the results
 //	support.go       what each kind of mesh supports of each field
 //	words.go         values as text
 package explain
