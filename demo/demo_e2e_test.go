@@ -156,7 +156,7 @@ func TestUpUpDown(t *testing.T) {
 		}
 	})
 	require.NoError(t, demo.Up(ctx, opts))
-	assert.Regexp(t, `(?m)^  meshes +2 +-$`, out.String())
+	assert.Regexp(t, `(?m)^  meshes +1 +1$`, out.String())
 	assert.Regexp(t, `(?m)^  virtual services +1 +\d+$`, out.String())
 	assert.Contains(t, out.String(), "describe destination reviews-bookinfo-cluster-1")
 	before, err := demo.Status(ctx, opts)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/meshctl/meshctl/demo/kube"
@@ -20,9 +21,12 @@ import (
 type count struct {
 	title string
 	gvr   schema.GroupVersionResource
-	// managementOnly kinds exist only in the first cluster.
-	managementOnly bool
+	// discovered kinds are stored in the first cluster, with the cluster that they describe in a label.
+	discovered bool
 }
+
+// discoveryClusterLabel names the cluster in which an object was discovered.
+const discoveryClusterLabel = "cluster.discovery.mesh.gloo.solo.io"
 
 func counts() []count {
 	return []count{
@@ -35,6 +39,17 @@ func counts() []count {
 		{"authorization policies", kube.Security("authorizationpolicies"), false},
 		{"gateways", kube.Networking("gateways"), false},
 	}
+}
+
+// of counts the objects of a cluster.
+func (c count) of(cluster string, objects []unstructured.Unstructured) int {
+	n := 0
+	for i := range objects {
+		if !c.discovered || objects[i].GetLabels()[discoveryClusterLabel] == cluster {
+			n++
+		}
+	}
+	return n
 }
 
 // conclude prints the final table and the next commands.
@@ -99,15 +114,14 @@ func (u *up) writeCounts(ctx context.Context, out io.Writer) error {
 	for _, line := range counts() {
 		_, _ = fmt.Fprintf(table, "  %s", line.title)
 		for i, client := range clients {
-			if line.managementOnly && i > 0 {
-				_, _ = fmt.Fprint(table, "\t-")
-				continue
+			if line.discovered {
+				client = clients[0]
 			}
 			objects, err := client.List(ctx, line.gvr, "")
 			if err != nil {
 				return err
 			}
-			_, _ = fmt.Fprintf(table, "\t%d", len(objects))
+			_, _ = fmt.Fprintf(table, "\t%d", line.of(u.clusters[i].Name(), objects))
 		}
 		_, _ = fmt.Fprintln(table)
 	}
