@@ -66,8 +66,8 @@ type pendingEvent struct {
 	cause   snapshot.Ref
 	cluster string
 	action  action
-	// counts are objects by what was done to them: "VirtualServices created".
-	counts map[string]int
+	// objects are those to which the same was done: of "VirtualService created", the first ones.
+	objects map[what]*named
 	// message is that of the first failure.
 	message string
 	at      time.Time
@@ -121,10 +121,10 @@ func (r *recorder) record(set apply.ChangeSet) {
 
 // add adds a change to what is pending.
 func (r *recorder) add(cause snapshot.Ref, cluster string, c apply.Change) {
-	what := map[apply.Action]action{apply.Deleted: deleted, apply.Failed: failed}[c.Action]
-	what = cmp.Or(what, applied)
+	kind := map[apply.Action]action{apply.Deleted: deleted, apply.Failed: failed}[c.Action]
+	kind = cmp.Or(kind, applied)
 	at := slices.IndexFunc(r.pending, func(h *pendingEvent) bool {
-		return h.cause == cause && h.cluster == cluster && h.action == what
+		return h.cause == cause && h.cluster == cluster && h.action == kind
 	})
 	if at < 0 {
 		if len(r.pending) == maxPending {
@@ -132,11 +132,15 @@ func (r *recorder) add(cause snapshot.Ref, cluster string, c apply.Change) {
 			return
 		}
 		at = len(r.pending)
-		r.pending = append(r.pending, &pendingEvent{cause: cause, cluster: cluster, action: what, counts: map[string]int{}})
+		r.pending = append(r.pending, &pendingEvent{cause: cause, cluster: cluster, action: kind, objects: map[what]*named{}})
 	}
 	h := r.pending[at]
 	h.at = c.Time
-	h.counts[c.Ref.Kind.String()+" "+string(c.Action)]++
+	done := what{c.Ref.Kind, c.Action}
+	if h.objects[done] == nil {
+		h.objects[done] = &named{}
+	}
+	h.objects[done].add(c.Ref)
 	if h.message == "" && c.Action == apply.Failed {
 		h.message = c.Ref.String() + ": " + c.Message
 	}
@@ -241,12 +245,45 @@ func (r *recorder) regarding(ref snapshot.Ref) corev1.ObjectReference {
 	return out
 }
 
-// text says what was done, such as "cluster-1: 2 VirtualService created".
+// what was done to objects of a kind.
+type what struct {
+	kind   snapshot.Kind
+	action apply.Action
+}
+
+// named are some objects of one kind, of which the first few are named.
+type named struct {
+	n     int
+	first []string
+}
+
+// maxNamed bounds the names in an Event, which has little room.
+const maxNamed = 3
+
+func (n *named) add(ref snapshot.Ref) {
+	if n.n++; n.n <= maxNamed {
+		n.first = append(n.first, strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/"))
+	}
+}
+
+// text names one object, or counts several: "2 VirtualService created (shop/cart, shop/web)".
+func (n *named) text(done what) string {
+	if n.n == 1 {
+		return done.kind.String() + " " + n.first[0] + " " + string(done.action)
+	}
+	names := strings.Join(n.first, ", ")
+	if more := n.n - len(n.first); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%d %s %s (%s)", n.n, done.kind, done.action, names)
+}
+
+// text says what was done, such as "cluster-1: VirtualService shop/cart created".
 func (h *pendingEvent) text() string {
 	where := cmp.Or(h.cluster, "management cluster")
 	var parts []string
-	for what, n := range h.counts {
-		parts = append(parts, fmt.Sprintf("%d %s", n, what))
+	for done, objects := range h.objects {
+		parts = append(parts, objects.text(done))
 	}
 	slices.Sort(parts)
 	text := where + ": " + strings.Join(parts, ", ")

@@ -74,15 +74,15 @@ func TestRecord(t *testing.T) {
 	until(t, "events are recorded", func() bool { return len(found("recorded")) == 2 && len(found("recording")) == 1 })
 	events := found("recorded")
 	done := events["Applied"]
-	assert.Equal(t, "cluster-1: 90 VirtualService created", done.Note)
+	assert.Equal(t, "cluster-1: 90 VirtualService created (bookinfo/service-0, bookinfo/service-1, bookinfo/service-2 and 87 more)", done.Note)
 	assert.Equal(t, "TrafficPolicy", done.Regarding.Kind)
 	assert.Equal(t, "networking.mesh.gloo.solo.io/v1", done.Regarding.APIVersion)
 	assert.EqualValues(t, "12345", done.Regarding.UID)
 	assert.Equal(t, "cluster-1", done.Related.Name)
 	assert.Equal(t, "Normal", done.Type)
 	assert.Equal(t, "Warning", events["Failed"].Type)
-	assert.Contains(t, events["Failed"].Note, "2 VirtualService failed; VirtualService cluster-1/bookinfo/service-0: denied")
-	assert.Equal(t, "management cluster: 1 Mesh created", found("recording")["Applied"].Note)
+	assert.Contains(t, events["Failed"].Note, "2 VirtualService failed (bookinfo/service-0, bookinfo/service-1); VirtualService cluster-1/bookinfo/service-0: denied")
+	assert.Equal(t, "management cluster: Mesh recording/mesh created", found("recording")["Applied"].Note)
 }
 
 // TestRecordBounded: the Events of many writes are bounded, and the log says that
