@@ -7,6 +7,8 @@
 //	probe.go     asking whether a server is ready
 //	reached.go   whether an address leads to a server at all
 //	reason.go    why a server or a request failed, in stable sentences
+//	text.go      an error for people, without the method and path of requests
+//	expired.go   whether a credential that a server rejects has expired
 //	backoff.go   pauses between attempts
 //	panic.go     turning a panic over one object into an error
 package kube

@@ -32,11 +32,16 @@ func Reason(server string, err error) string {
 		number    syscall.Errno
 		notUsed   NotUsed
 	)
+	if text := pluginReason(server, err); text != "" {
+		return text
+	}
 	switch {
 	case errors.As(err, &notUsed):
 		return notUsed.Error()
 	case errors.As(err, &status):
 		switch code := status.Status().Code; {
+		case code == http.StatusUnauthorized && expiry(err) != "":
+			return rejects(server, expiry(err))
 		case code == http.StatusUnauthorized:
 			return server + " rejects the credential (401 Unauthorized)"
 		case code >= http.StatusInternalServerError:
@@ -68,7 +73,7 @@ func Reason(server string, err error) string {
 // the same each time the request fails in the same way.
 func Message(err error) string {
 	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Message != "" {
+	if errors.As(err, &status) && status.Status().Message != "" && !IsExpired(err) {
 		return status.Status().Message
 	}
 	return Reason("the API server", err)

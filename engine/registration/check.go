@@ -106,13 +106,13 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 		status.Version, err = parseVersion(raw)
 	}
 	if err != nil {
-		status.Health, status.Reason = snapshot.HealthDegraded, fmt.Sprintf("its version: %s", err)
+		status.Health, status.Reason = snapshot.HealthDegraded, "its version: "+kube.Text(err)
 		return
 	}
 	missing, err := missingAccess(ctx, s.clientset, ruleAccesses(remoteRules()))
 	switch {
 	case err != nil:
-		status.Health, status.Reason = snapshot.HealthDegraded, err.Error()
+		status.Health, status.Reason = snapshot.HealthDegraded, kube.Text(err)
 	case len(missing) > 0:
 		status.Health = snapshot.HealthDegraded
 		status.Reason = fmt.Sprintf("the credential may not %s; run `meshctl cluster register` again", shorten(missing))

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -27,7 +28,7 @@ func (d *deregistration) serving(ctx context.Context) bool {
 func (d *deregistration) elsewhere(ctx context.Context) {
 	others, unreadable, err := d.others(ctx)
 	if err != nil {
-		d.report.note("other clusters may have objects that refer to this one, which `meshctl serve` deletes; the clusters could not be listed: " + err.Error())
+		d.report.note("other clusters may have objects that refer to this one, which `meshctl serve` deletes; the clusters could not be listed: " + kube.Text(err))
 		return
 	}
 	serving := d.serving(ctx)

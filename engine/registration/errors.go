@@ -16,6 +16,9 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
+	if kube.IsExpired(e.Err) {
+		return kube.Reason(e.Server, e.Err) // it has the next step
+	}
 	return kube.Reason(e.Server, e.Err) + "; check the context, the network and that the server runs"
 }
 

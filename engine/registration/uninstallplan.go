@@ -187,7 +187,7 @@ func (u *Uninstallation) lookAtCluster(ctx context.Context, kc *multiclusterv1al
 		out.Context, out.config = contexts[0].Name, contexts[0].Config
 		var err error
 		if remote, err = newServer(remoteSide, out.Context, out.config, u.options.Timeout); err != nil {
-			out.Problem = err.Error()
+			out.Problem = kube.Text(err)
 			return out
 		}
 	}
@@ -195,7 +195,7 @@ func (u *Uninstallation) lookAtCluster(ctx context.Context, kc *multiclusterv1al
 	for _, selector := range translatedSelectors(plane, kc.Name) {
 		for _, k := range translatedKinds() {
 			if err := remote.each(ctx, kindResource(k), selector, func(*metav1.PartialObjectMetadata) { count++ }); err != nil {
-				out.Problem = err.Error()
+				out.Problem = kube.Text(err)
 				return out
 			}
 		}

@@ -16,6 +16,9 @@ import (
 // lookTimeout bounds Look; clusters that do not answer are settled long before.
 const lookTimeout = 40 * time.Second
 
+// askTimeout bounds the first question to the management cluster.
+const askTimeout = 10 * time.Second
+
 // Look reads the management cluster and every registered cluster once, as a server
 // does, and writes nothing. A cluster that does not answer is in the Input, with
 // the reason. Statuses and options are those that the last server wrote. Detour may be nil;
@@ -25,8 +28,17 @@ func Look(ctx context.Context, o Options, detour cluster.Detour, observe func(sn
 	if err != nil {
 		return nil, err
 	}
-	if err := watch.CheckCRDs(ctx, o.Management); err != nil {
-		return nil, err
+	// A Source would wait for a server that does not answer; who asks once wants to know.
+	asking, done := context.WithTimeout(ctx, askTimeout)
+	missing, err := watch.MissingCRDs(asking, o.Management)
+	done()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, watch.UnreadError(o.Management.Host, err)
+	case len(missing) > 0:
+		return nil, &watch.MissingCRDsError{Host: o.Management.Host, Names: missing}
 	}
 	id, err := lookUpPlaneID(ctx, o)
 	if err != nil {

@@ -55,6 +55,14 @@ func onceError(ctx context.Context, host string, c *kube.Client, err error) erro
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
+	return UnreadError(host, err)
+}
+
+// UnreadError says that a management cluster cannot be read, and what to do.
+func UnreadError(host string, err error) error {
+	if kube.IsExpired(err) {
+		return fmt.Errorf("management cluster %s: %w", host, err) // it has the next step
+	}
 	return fmt.Errorf("management cluster %s: %w; check the context and your permissions there", host, err)
 }
 
