@@ -45,7 +45,7 @@ func TestRegisterAsksServe(t *testing.T) {
 	assert.Equal(t, 1, r.code, "%s%s", r.stdout, r.stderr)
 	assert.Regexp(t, `(?m)^created +management +KubernetesCluster +gloo-mesh/cluster-2$`, r.stdout)
 	assert.Contains(t, r.stderr, "Note: https://cluster-2-control-plane.invalid:6443 cannot be reached from here")
-	assert.Contains(t, r.stderr, "cluster cluster-2 is registered, but meshctl serve does not reach it: unsynced: "+
+	assert.Contains(t, r.stderr, "cluster cluster-2 is registered, but meshctl serve does not reach it: "+
 		"the host name of https://cluster-2-control-plane.invalid:6443 cannot be resolved; ")
 	seen := list()
 	assert.Equal(t, registration.ServeFails, seen.Serve)

@@ -151,7 +151,7 @@ func clusterDifferences() []difference {
 		{
 			"a cluster that does not answer",
 			"Delays or loses what depends on it.",
-			"Is frozen: nothing is changed there, and other clusters keep what refers to it.",
+			"Is unreachable: nothing is changed there, and other clusters keep what refers to it.",
 		},
 	}
 }

@@ -113,7 +113,7 @@ func splitHint(err error) string {
 	if errors.As(err, &unreachable) {
 		return kube.Reason(unreachable.Server, unreachable.Err)
 	}
-	return err.Error()
+	return kube.Text(err)
 }
 
 func addVersions(facts *explain.CheckFacts, v *registration.InstalledVersions, version string) {
@@ -129,7 +129,7 @@ func addVersions(facts *explain.CheckFacts, v *registration.InstalledVersions, v
 
 func checkedCluster(s *registration.ClusterStatus) explain.CheckedCluster {
 	out := explain.CheckedCluster{
-		Name: s.Name, Health: s.Health, Reason: s.Reason, Version: s.Version, Latency: s.Latency,
+		Name: s.Name, Health: s.Health, Reason: s.Reason, Version: s.Version, Server: s.Server, Latency: s.Latency,
 		Served: s.Serve == registration.ServeReaches, NotServed: s.Serve == registration.ServeFails, ServeMessage: s.ServeMessage,
 	}
 	if s.Expires != nil {

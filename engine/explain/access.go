@@ -32,6 +32,8 @@ type Access struct {
 	// Callers are the known workloads that get through, ascending, if the
 	// default is DENY.
 	Callers []snapshot.Ref `json:"callers,omitempty"`
+	// Refused counts the known workloads that can reach it and do not get through.
+	Refused int `json:"refused,omitempty"`
 }
 
 // Unidentified is a mesh whose callers present no identity.
@@ -115,6 +117,8 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 		for _, ref := range x.Refs(snapshot.Workload) {
 			if may, _ := x.mayCall(x.workloads[ref], d); may {
 				a.Callers = append(a.Callers, ref)
+			} else if mesh := x.meshOf(x.workloads[ref]); mesh != nil && d.Mesh != nil && reaches(mesh, d) {
+				a.Refused++
 			}
 		}
 	}
@@ -328,7 +332,10 @@ func (a Access) sections() []Section {
 		callers.Rows = append(callers.Rows, []string{ref.Name})
 		callers.Refs = append(callers.Refs, ref)
 	}
-	if len(callers.Rows) == 0 {
+	switch {
+	case len(callers.Rows) > 1 && a.Refused == 0:
+		callers = Section{Title: callers.Title, Text: "All " + snapshot.Count(len(callers.Rows), "workload") + " that can reach it."}
+	case len(callers.Rows) == 0:
 		callers = Section{Title: "Workloads that may call it", Text: "None of the workloads that were discovered."}
 	}
 	return []Section{s, callers}

@@ -85,9 +85,9 @@ type CheckedCluster struct {
 	Name   string
 	Health snapshot.Health
 	Reason string
-	// Version of its API server.
-	Version string
-	Latency time.Duration
+	// Version of its API server, and its address.
+	Version, Server string
+	Latency         time.Duration
 	// Expires is when its credential does; zero if never, or if that is not known.
 	Expires time.Time
 	// Served is what the serve that runs says: that it reaches the cluster, that it does not

@@ -20,8 +20,11 @@ type Cluster struct {
 	Workloads    int            `json:"workloads"`
 	Destinations int            `json:"destinations"`
 	// Objects are those that are generated for it.
-	Objects int              `json:"objects"`
-	Issues  []snapshot.Issue `json:"issues"`
+	Objects int `json:"objects"`
+	// Facts are set by who knows them.
+	Facts *ClusterFacts `json:"facts,omitempty"`
+	// Issues are those of the cluster, and of what is in it.
+	Issues []snapshot.Issue `json:"issues"`
 }
 
 // clusterRef refers to a cluster by its registration, whether or not there is one.
@@ -48,16 +51,22 @@ func clusterName(name string) snapshot.Ref {
 	return snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: name}
 }
 
-// clusterIssues are those of a cluster itself.
-func (x *Index) clusterIssues(name string) []snapshot.Issue {
-	return x.issuesOf(x.clusterRef(name), clusterName(name))
+// issuesByCluster are the issues of each cluster, and of what is in it, worst first.
+func (x *Index) issuesByCluster() map[string][]snapshot.Issue {
+	out := map[string][]snapshot.Issue{}
+	for _, issue := range x.Issues() {
+		if name := x.clusterOfIssue(issue); name != "" {
+			out[name] = append(out[name], issue)
+		}
+	}
+	return out
 }
 
 func (x *Index) cluster(c *snapshot.Cluster) *Cluster {
 	name := c.Name
 	out := &Cluster{
 		Name: name, Domain: c.DomainOrDefault(), Meshes: []snapshot.Ref{},
-		Issues: x.clusterIssues(name),
+		Issues: append([]snapshot.Issue{}, x.issuesByCluster()[name]...),
 	}
 	out.Health, out.Reason = x.health(name)
 	for _, m := range x.state.Plan.Meshes {
@@ -86,7 +95,7 @@ func (x *Index) cluster(c *snapshot.Cluster) *Cluster {
 // health says how a cluster is, and why.
 func (x *Index) health(name string) (snapshot.Health, string) {
 	if why := x.frozenReason(name); why != "" {
-		return snapshot.HealthFrozen, why
+		return snapshot.HealthUnreachable, why
 	}
 	if !x.unread {
 		return snapshot.Healthy, ""
@@ -105,6 +114,22 @@ func (x *Index) health(name string) (snapshot.Health, string) {
 	return snapshot.HealthUnknown, "it is not registered; only its discovered objects are known"
 }
 
+// factRows are what is known beside its objects.
+func (c *Cluster) factRows() [][2]string {
+	f := c.Facts
+	if f == nil {
+		f = &ClusterFacts{}
+	}
+	since := "Behind since"
+	if c.Health == snapshot.HealthUnreachable {
+		since = "Unreachable since"
+	}
+	return [][2]string{
+		{since, timeText(f.BehindSince)}, {"Kubernetes", f.Kubernetes}, {"Server", f.Server},
+		{"Credential", prefixed("issued ", timeText(f.Issued)) + prefixed(", expires ", timeText(f.Expires))}, {"DNS domain", c.Domain},
+	}
+}
+
 // Page implements Description.
 func (c *Cluster) Page() Page {
 	meshes := Section{Title: "Meshes", Header: []string{"MESH"}}
@@ -118,7 +143,7 @@ func (c *Cluster) Page() Page {
 	return Page{
 		Title: "Cluster " + c.Name,
 		Sections: []Section{
-			facts("", [2]string{"Health", string(c.Health)}, [2]string{"Reason", c.Reason}, [2]string{"DNS domain", c.Domain}),
+			facts("", append([][2]string{{"Health", string(c.Health)}, {"Reason", c.Reason}}, c.factRows()...)...),
 			facts("What is in it",
 				[2]string{"Workloads", strconv.Itoa(c.Workloads)}, [2]string{"Destinations", strconv.Itoa(c.Destinations)},
 				[2]string{"Generated objects", strconv.Itoa(c.Objects)},

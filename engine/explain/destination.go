@@ -10,12 +10,14 @@ import (
 // Destination describes a service.
 type Destination struct {
 	Ref snapshot.Ref `json:"ref"`
+	// Answer is the shortest answer to where requests go, and who may call it.
+	Answer Answer `json:"answer"`
 	// Service is where it comes from; external services have none.
 	Service *snapshot.Ref `json:"service,omitempty"`
 	InForce
 	Mesh *snapshot.Ref `json:"mesh,omitempty"`
-	// Frozen says why nothing is changed in the service's cluster; empty if something may be.
-	Frozen string `json:"frozen,omitempty"`
+	// Frozen says why nothing is changed, because it is unreachable, in the service's cluster; empty if something may be.
+	Frozen string `json:"unreachable,omitempty"`
 	// Host is the service's name in its own cluster.
 	Host       string      `json:"host"`
 	Ports      []Port      `json:"ports"`
@@ -96,6 +98,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 			out.Ports = append(out.Ports, Port{Number: p.Port, Name: p.Name, Protocol: p.Protocol})
 		}
 	}
+	out.Answer = x.answer(d, &out.Access)
 	out.NotFederated = d.NotFederated()
 	if f := d.Federation; f != nil {
 		out.Federation = &Federation{Hostname: f.Hostname, Address: f.Address, Flat: f.Flat, Limited: f.Limited, Origin: f.Origin,
@@ -202,8 +205,8 @@ func (d *Destination) Page() Page {
 	page := Page{
 		Title: "Destination " + shortName(d.Ref),
 		Sections: []Section{facts("",
-			[2]string{"Service", service}, [2]string{"Host", d.Host}, [2]string{"Ports", ports},
-			[2]string{"Mesh", mesh}, [2]string{"Frozen", d.Frozen},
+			[2]string{"Requests go", d.Answer.Requests}, [2]string{"Callers", d.Answer.Callers}, [2]string{"Service", service}, [2]string{"Host", d.Host}, [2]string{"Ports", ports},
+			[2]string{"Mesh", mesh}, [2]string{"Unreachable", d.Frozen},
 		)},
 		Issues: d.Issues,
 	}
@@ -271,7 +274,7 @@ func (d *Destination) trafficSection() Section {
 		return s
 	}
 	s.Text = "Of two that set the same field, the first one wins."
-	s.Header = []string{"ORDER", "POLICY", "STATE", "SETS", "LOST"}
+	s.Header = []string{"ORDER", "POLICY", "STATE", "SETS", "CONFLICTS"}
 	for _, p := range d.Traffic {
 		order := ""
 		if p.Order != nil {

@@ -78,6 +78,14 @@ func (e *Effect) Mark() string {
 	return "-"
 }
 
+// Level is how bad it is: an error if requests fail which did not before.
+func (e *Effect) Level() Level {
+	if e.Harm {
+		return Error
+	}
+	return OK
+}
+
 // meshNames names meshes for people.
 func meshNames(refs []snapshot.Ref) string {
 	return verb(len(refs), "mesh ", "meshes ") + refNames(refs)
@@ -113,6 +121,11 @@ func Effects(before, after *Index) []Effect {
 	for _, ref := range sortedRefs(after.destinations) {
 		if was, is := before.destinations[ref], after.destinations[ref]; was != is {
 			e.destination(ref, was, is)
+		}
+	}
+	for _, ref := range sortedRefs(before.destinations) {
+		if after.destinations[ref] == nil {
+			e.gone(ref, before.destinations[ref])
 		}
 	}
 	for _, ref := range sortedRefs(union(before.virtualDestinations, after.virtualDestinations)) {
@@ -169,6 +182,15 @@ func (e *effects) reach(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 	}
 	for _, mesh := range had {
 		if !slices.Contains(has, mesh) {
+			e.add(Effect{Kind: EffectReach, On: ref, From: []snapshot.Ref{mesh}, What: "can be called", Before: "as " + was.Federation.Hostname, Harm: true})
+		}
+	}
+}
+
+// gone is about a service that is no longer there: other meshes lose it.
+func (e *effects) gone(ref snapshot.Ref, was *snapshot.DestinationPlan) {
+	for _, mesh := range federatedTo(was) {
+		if e.after.meshes[mesh] != nil {
 			e.add(Effect{Kind: EffectReach, On: ref, From: []snapshot.Ref{mesh}, What: "can be called", Before: "as " + was.Federation.Hostname, Harm: true})
 		}
 	}
@@ -252,8 +274,7 @@ func asked(d *snapshot.DestinationPlan) (text string, limited bool) {
 	}
 	var parts []string
 	for _, r := range rulesOn(d) {
-		asks := strings.Join(slices.DeleteFunc([]string{strings.Join(r.Methods, ","), strings.Join(r.Paths, ","), prefixed("port ", numbers(r.Ports)+numbers(r.PodPorts))},
-			func(s string) bool { return s == "" }), " ")
+		asks := r.asks()
 		limited = limited || asks != ""
 		parts = append(parts, cmp.Or(asks, "anything")+" by "+firstOf(r.Callers))
 	}

@@ -153,7 +153,7 @@ func valueOf(lines []viewLine, wanted viewLine) string {
 const allRequests = "all requests"
 
 func requestsOf(m snapshot.Match) string {
-	if text := matchText(m); text != matchText(snapshot.Match{}) {
+	if text := matchText(m); text != anyRequest {
 		return "requests (" + text + ")"
 	}
 	return allRequests

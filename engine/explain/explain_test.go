@@ -250,7 +250,7 @@ func TestStoredFailures(t *testing.T) {
 	first := describe[*explain.Mesh](t, index, snapshot.Mesh, "istiod-istio-system-cluster-1")
 	assert.Empty(t, first.Frozen)
 	third := describe[*explain.Mesh](t, index, snapshot.Mesh, "istiod-istio-system-cluster-3")
-	assert.Equal(t, "failed: no answer", third.Frozen)
+	assert.Equal(t, "no answer", third.Frozen)
 
 	virtual := describe[*explain.VirtualMesh](t, index, snapshot.VirtualMesh, "virtual-mesh")
 	assert.Equal(t, commonv1.ApprovalStateFailed, virtual.State)

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -158,7 +159,7 @@ func (x *Index) source(ref snapshot.Ref) string {
 	return ref.Name
 }
 
-// frozenReason says why a cluster is frozen; empty if it is not.
+// frozenReason says why nothing is changed in a cluster; empty if something may be.
 func (x *Index) frozenReason(cluster string) string {
 	if x.unread {
 		return x.storedFrozenReason(cluster)
@@ -167,12 +168,10 @@ func (x *Index) frozenReason(cluster string) string {
 	switch {
 	case c == nil:
 		return "not registered"
-	case !c.Frozen():
-		return ""
-	case c.Reason == "":
-		return c.Sync.String()
+	case c.Frozen():
+		return cmp.Or(c.Reason, "nothing was read from it yet")
 	}
-	return c.Sync.String() + ": " + c.Reason
+	return ""
 }
 
 // clusterOfWorkload is the cluster of a Workload; empty if it has none.

@@ -198,10 +198,13 @@ func (x *Index) stateOf(ref snapshot.Ref) commonv1.ApprovalState {
 	return state
 }
 
-// someAccept reports whether a target of a policy accepted it.
+// someAccept reports whether a target of a policy, or a member of a VirtualMesh, accepted it.
 func (x *Index) someAccept(ref snapshot.Ref) bool {
 	verdicts := []snapshot.Verdict{}
 	switch {
+	case x.virtualMeshes[ref] != nil:
+		v := x.virtualMeshes[ref]
+		return slices.ContainsFunc(v.Members, func(m *snapshot.MeshPlan) bool { return x.member(v, m.Ref).State == commonv1.ApprovalStateAccepted })
 	case x.policies[ref] != nil:
 		verdicts = x.policies[ref].Verdicts
 	case x.dependencies[ref] != nil:

@@ -18,6 +18,9 @@ type ClusterFacts struct {
 	// no edit that concerns it waited to be processed. Zero if it is up to date, or
 	// never was.
 	BehindSince time.Time `json:"behindSince,omitzero"`
+	// Kubernetes is the version of its API server, and Server its address; empty if not known.
+	Kubernetes string `json:"kubernetes,omitempty"`
+	Server     string `json:"server,omitempty"`
 }
 
 // ClusterItem is a registered cluster in a list.
@@ -34,6 +37,7 @@ type ClusterItem struct {
 	// Pending are the edits that concern it and wait to be processed.
 	Pending int `json:"pending,omitempty"`
 	ClusterFacts
+	// Issues are those of the cluster, and of what is in it.
 	Issues []snapshot.Issue `json:"issues"`
 }
 
@@ -52,6 +56,7 @@ func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
 		meshes[m.Cluster] = append(meshes[m.Cluster], m.Ref.Name)
 	}
 	slices.Sort(names)
+	issues := x.issuesByCluster()
 	workloads, destinations, objects, pending := map[string]int{}, map[string]int{}, map[string]int{}, x.Pending()
 	for _, o := range x.state.Plan.Workloads {
 		if k := o.Spec.Kubernetes; k != nil {
@@ -71,7 +76,7 @@ func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
 		ref := x.clusterRef(name)
 		c := ClusterItem{
 			Ref: ref, Meshes: append([]string{}, meshes[name]...), Workloads: workloads[name], Destinations: destinations[name],
-			Objects: objects[name], Pending: pending[name], ClusterFacts: facts[name], Issues: x.clusterIssues(name),
+			Objects: objects[name], Pending: pending[name], ClusterFacts: facts[name], Issues: append([]snapshot.Issue{}, issues[name]...),
 		}
 		c.Health, c.Reason = x.health(name)
 		items[i] = c
@@ -112,6 +117,7 @@ func factColumns(facts map[string]ClusterFacts) []column[ClusterItem] {
 		return nil
 	}
 	return []column[ClusterItem]{
+		text("KUBERNETES", 7, func(c *ClusterItem) string { return c.Kubernetes }),
 		since("CREDENTIAL", 6, func(c *ClusterItem) time.Time { return c.Issued }),
 		until("EXPIRES", 5, func(c *ClusterItem) time.Time { return c.Expires }),
 		since("SYNC LAG", 4, func(c *ClusterItem) time.Time { return c.BehindSince }),
@@ -126,6 +132,16 @@ func (c *ClusterItem) setNote(row *Row, issues []snapshot.Issue) {
 	row.Level = max(row.Level, healthLevel(c.Health))
 	if len(issues) == 0 {
 		row.Note = c.Reason
+	}
+}
+
+// markUnreachable marks a row about something in a cluster that cannot be read.
+func (x *Index) markUnreachable(row *Row) {
+	for _, cluster := range row.Clusters {
+		if why := x.frozenReason(cluster); why != "" && row.Level < Warning {
+			row.Level = Warning
+			row.Note, row.Next = "cluster "+cluster+" is unreachable ("+why+"): this is what was last known, and nothing is changed there", ""
+		}
 	}
 }
 

@@ -126,6 +126,7 @@ func (x *Index) Destinations() Table {
 			row.Clusters, row.Labels = []string{k.Ref.ClusterName}, k.Labels
 		}
 		row.setIssue(d.Issues)
+		x.markUnreachable(&row)
 		return row
 	})
 }

@@ -22,7 +22,8 @@ type MeshItem struct {
 	Gateways     []string `json:"gateways"`
 	Workloads    int      `json:"workloads"`
 	Destinations int      `json:"destinations"`
-	// Issues are those of the mesh and of its cluster.
+	// Issues are those of the mesh and of its cluster and, if it is the only one there, of what is
+	// in it.
 	Issues []snapshot.Issue `json:"issues"`
 
 	in     *ClusterItem
@@ -49,7 +50,7 @@ func (x *Index) meshItems(facts map[string]ClusterFacts) []MeshItem {
 			item := MeshItem{
 				Ref: m.Ref, Cluster: c.Ref.Name, Health: c.Health, Type: kind, Version: installation.Version, TrustDomain: m.TrustDomain,
 				Gateways: gatewayAddresses(m), Workloads: workloads[m.Ref], Destinations: destinations[m.Ref],
-				Issues: x.issuesOf(m.Ref, c.Ref, clusterName(c.Ref.Name)), in: c, labels: m.Mesh.Labels,
+				Issues: x.meshIssues(m, c, len(meshes[c.Ref.Name]) == 1), in: c, labels: m.Mesh.Labels,
 			}
 			if m.VirtualMesh != nil {
 				ref := snapshot.RefOf(snapshot.VirtualMesh, m.VirtualMesh)
@@ -59,6 +60,14 @@ func (x *Index) meshItems(facts map[string]ClusterFacts) []MeshItem {
 		}
 	}
 	return items
+}
+
+// meshIssues are those of a mesh. What is in a cluster with one mesh is in that mesh.
+func (x *Index) meshIssues(m *snapshot.MeshPlan, c *ClusterItem, only bool) []snapshot.Issue {
+	if only {
+		return c.Issues
+	}
+	return x.issuesOf(m.Ref, c.Ref, clusterName(c.Ref.Name))
 }
 
 // perMesh counts workloads and destinations by mesh.
@@ -89,18 +98,18 @@ func gatewayAddresses(m *snapshot.MeshPlan) []string {
 }
 
 // Fleet lists all meshes by cluster, and the clusters without one; facts, by
-// the name of the cluster, may be nil.
+// the name of the cluster, may be nil. Its rows are about the clusters.
 func (x *Index) Fleet(facts map[string]ClusterFacts) Table {
-	return meshTable(noClusters, x.meshItems(facts), facts)
+	return meshTable(noClusters, x.meshItems(facts), facts, true)
 }
 
 // Meshes lists all meshes by cluster.
 func (x *Index) Meshes() Table {
 	items := slices.DeleteFunc(x.meshItems(nil), func(m MeshItem) bool { return m.Ref == snapshot.Ref{} })
-	return meshTable("No mesh was discovered. A mesh is discovered when it is installed in a registered cluster.", items, nil)
+	return meshTable("No mesh was discovered. A mesh is discovered when it is installed in a registered cluster.", items, nil, false)
 }
 
-func meshTable(empty string, items []MeshItem, facts map[string]ClusterFacts) Table {
+func meshTable(empty string, items []MeshItem, facts map[string]ClusterFacts, byCluster bool) Table {
 	inCluster := func(m *MeshItem) *ClusterItem { return m.in }
 	columns := slices.Concat(lift(clusterColumns(), inCluster), []column[MeshItem]{
 		text("MESH", 0, func(m *MeshItem) string { return m.Ref.Name }),
@@ -121,7 +130,7 @@ func meshTable(empty string, items []MeshItem, facts map[string]ClusterFacts) Ta
 	})
 	return newTable(empty, columns, items, func(m *MeshItem) Row {
 		row := Row{Key: strings.TrimSpace(m.Cluster + " " + m.Ref.Name), Ref: m.Ref, Clusters: []string{m.Cluster}, Labels: m.labels}
-		if m.Ref == (snapshot.Ref{}) {
+		if byCluster || m.Ref == (snapshot.Ref{}) {
 			row.Ref = m.in.Ref
 		}
 		m.in.setNote(&row, m.Issues)

@@ -80,7 +80,7 @@ func newPolicyTable[T any](x *Index, empty string, items []T, policy func(*T) *P
 		text("STATE", 0, func(p *PolicyItem) string { return string(p.State) }),
 		number("TARGETS", 0, func(p *PolicyItem) string { return p.Targets.text() }),
 	}, policy), own, lift([]column[PolicyItem]{
-		since("AGE", 1, func(p *PolicyItem) time.Time { return p.Created }),
+		since("CREATED", 1, func(p *PolicyItem) time.Time { return p.Created }),
 		text("ISSUES", 0, func(p *PolicyItem) string { return worst(p.Issues) }),
 	}, policy))
 	return newTable(empty, columns, items, func(t *T) Row {

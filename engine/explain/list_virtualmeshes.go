@@ -70,7 +70,7 @@ func (x *Index) VirtualMeshes() Table {
 			}
 			return string(v.TrustStage) + "; " + v.Trust
 		}),
-		since("AGE", 2, func(v *VirtualMeshItem) time.Time { return v.Created }),
+		since("CREATED", 2, func(v *VirtualMeshItem) time.Time { return v.Created }),
 		text("ISSUES", 0, func(v *VirtualMeshItem) string { return worst(v.Issues) }),
 	}
 	const empty = "There is no VirtualMesh. A VirtualMesh joins meshes, so that services of one can be called from another."

@@ -63,6 +63,7 @@ func (x *Index) Workloads() Table {
 			row.Clusters = []string{o.Controller.Cluster}
 		}
 		row.setIssue(o.Issues)
+		x.markUnreachable(&row)
 		return row
 	})
 }

@@ -28,8 +28,8 @@ type Mesh struct {
 	SmartDNS    bool         `json:"smartDns"`
 	// Permissive meshes let everybody call everybody, whatever policies say.
 	Permissive bool `json:"permissive,omitempty"`
-	// Frozen says why nothing is changed in the mesh's cluster; empty if something may be.
-	Frozen      string        `json:"frozen,omitempty"`
+	// Frozen says why nothing is changed, because it is unreachable, in the mesh's cluster; empty if something may be.
+	Frozen      string        `json:"unreachable,omitempty"`
 	VirtualMesh *snapshot.Ref `json:"virtualMesh,omitempty"`
 	// HostnameSuffix ends the names of services federated from and to it.
 	HostnameSuffix string    `json:"hostnameSuffix,omitempty"`
@@ -129,7 +129,7 @@ func (m *Mesh) Page() Page {
 		Sections: []Section{
 			facts("",
 				[2]string{"Type", m.Type}, [2]string{"Version", m.Version}, [2]string{"Cluster", m.Cluster},
-				[2]string{"Frozen", m.Frozen}, [2]string{"Namespace", m.Namespace}, [2]string{"Region", m.Region},
+				[2]string{"Unreachable", m.Frozen}, [2]string{"Namespace", m.Namespace}, [2]string{"Region", m.Region},
 				[2]string{"Trust domain", m.TrustDomain}, [2]string{"Trusted roots", strings.Join(m.Roots, ", ")}, [2]string{"DNS resolves", dns},
 				[2]string{"Virtual mesh", virtual}, [2]string{"Host suffix", m.HostnameSuffix}, [2]string{"Access", access},
 			),

@@ -24,9 +24,11 @@ type Policy struct {
 	AnySource bool `json:"anySource,omitempty"`
 	// Sources are the first of the workloads that it selects as callers, and
 	// SourceCount says how many there are.
-	Sources     []snapshot.Ref   `json:"sources,omitempty"`
-	SourceCount int              `json:"sourceCount"`
-	Issues      []snapshot.Issue `json:"issues"`
+	Sources     []snapshot.Ref `json:"sources,omitempty"`
+	SourceCount int            `json:"sourceCount"`
+	// AllSources: these are all workloads that there are.
+	AllSources bool             `json:"allSources,omitempty"`
+	Issues     []snapshot.Issue `json:"issues"`
 }
 
 // PolicyTarget is one Destination of a policy.
@@ -44,8 +46,10 @@ type PolicyTarget struct {
 	LastGood bool `json:"lastGood,omitempty"`
 	// Reduced: it is in force without targets that cannot be reached.
 	Reduced bool `json:"reduced,omitempty"`
-	// Sets are the fields, below spec, that take effect there.
-	Sets []string `json:"sets,omitempty"`
+	// Sets are the fields, below spec, that take effect there, and Values what the policy does
+	// there in words.
+	Sets   []string `json:"sets,omitempty"`
+	Values []string `json:"values,omitempty"`
 	// Lost are the fields that an older policy sets there.
 	Lost   []string         `json:"lost,omitempty"`
 	Issues []snapshot.Issue `json:"issues,omitempty"`
@@ -54,7 +58,7 @@ type PolicyTarget struct {
 func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
 	out := &Policy{
 		Ref: p.Ref, State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Targets: []PolicyTarget{}, AnySource: anySource(p),
-		Sources: p.Workloads, SourceCount: p.WorkloadCount, Issues: x.issuesOf(p.Ref),
+		Sources: p.Workloads, SourceCount: p.WorkloadCount, AllSources: p.WorkloadCount > 1 && p.WorkloadCount == len(x.workloads), Issues: x.issuesOf(p.Ref),
 	}
 	if p.Policy != nil {
 		out.Created = p.Policy.GetCreationTimestamp().UTC()
@@ -77,10 +81,14 @@ func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget 
 		t.Order = &order
 	}
 	d := x.destinations[v.Destination]
-	if d == nil || ref.Kind != snapshot.TrafficPolicy {
+	switch {
+	case d == nil:
+		return t
+	case ref.Kind != snapshot.TrafficPolicy:
+		t.Values = rulesOf(ref, d)
 		return t
 	}
-	t.Sets = fieldsWon(d)[ref]
+	t.Sets, t.Values = fieldsWon(d)[ref], x.valuesWon(d)[ref]
 	for _, applied := range d.Traffic {
 		if snapshot.RefOf(snapshot.TrafficPolicy, applied.Policy) == ref {
 			t.LastGood, t.Reduced = applied.LastGood, applied.Missing && !v.Accepted
@@ -140,6 +148,14 @@ func (p *Policy) Page() Page {
 	if ordered {
 		targets.Header = []string{"DESTINATION", "CLUSTER", "STATE", "ORDER", "SETS", "WHY NOT"}
 	}
+	answer := [][2]string{{"State", string(p.State)}}
+	for i, does := range p.does() {
+		name := "Does"
+		if i > 0 {
+			name = " "
+		}
+		answer = append(answer, [2]string{name, does})
+	}
 	for i := range p.Targets {
 		targets.Rows = append(targets.Rows, p.Targets[i].row(ordered))
 		targets.Refs = append(targets.Refs, p.Targets[i].Destination)
@@ -150,7 +166,7 @@ func (p *Policy) Page() Page {
 	return p.InForce.on(Page{
 		Title: p.Ref.Kind.String() + " " + shortName(p.Ref),
 		Sections: []Section{
-			facts("", [2]string{"State", string(p.State)}, [2]string{"Created", timeText(p.Created)}),
+			facts("", append(answer, [2]string{"Created", timeText(p.Created)})...),
 			targets, p.sourcesSection(),
 		},
 		Issues: p.Issues,
@@ -162,6 +178,9 @@ func (p *Policy) sourcesSection() Section {
 	switch {
 	case p.AnySource:
 		s.Text = "Any workload that can call the targets."
+		return s
+	case p.AllSources:
+		s.Text = "All " + snapshot.Count(p.SourceCount, "workload") + "."
 		return s
 	case p.SourceCount == 0:
 		s.Text = "None of the workloads that were discovered."

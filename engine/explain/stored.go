@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -194,7 +195,7 @@ func (x *Index) storedFrozenReason(cluster string) string {
 	for _, s := range registration.Status.Status {
 		switch s.State {
 		case multiclusterv1alpha1.ClusterStateFailed, multiclusterv1alpha1.ClusterStateInvalid, multiclusterv1alpha1.ClusterStateProcessing:
-			return strings.ToLower(string(s.State)) + prefixed(": ", s.Message)
+			return cmp.Or(strings.TrimPrefix(s.Message, string(snapshot.HealthUnreachable)+": "), strings.ToLower(string(s.State)))
 		}
 	}
 	return ""

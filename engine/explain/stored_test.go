@@ -151,7 +151,7 @@ func TestStoredWhy(t *testing.T) {
 	assert.Equal(t, "the server has not processed what was read here; if it does not change, check that it runs: meshctl serve", why(in))
 	registered, err := in.With("", &multiclusterv1alpha1.KubernetesCluster{Status: multiclusterv1alpha1.KubernetesClusterStatus{
 		Server: &multiclusterv1alpha1.Server{Version: "v1"},
-		Status: []multiclusterv1alpha1.ClusterStatus{{State: multiclusterv1alpha1.ClusterStateFailed, Message: "stale: no answer"}},
+		Status: []multiclusterv1alpha1.ClusterStatus{{State: multiclusterv1alpha1.ClusterStateFailed, Message: "unreachable: no answer"}},
 	}})
 	require.NoError(t, err)
 	renamed := *registered
@@ -161,5 +161,5 @@ func TestStoredWhy(t *testing.T) {
 	registration.Namespace, registration.Name = "gloo-mesh", "cluster-2"
 	frozen, err := renamed.With("", registration)
 	require.NoError(t, err)
-	assert.Equal(t, "the server is meshctl v1, this is v2; the server cannot read cluster cluster-2 (failed: stale: no answer)", why(frozen))
+	assert.Equal(t, "the server is meshctl v1, this is v2; the server cannot read cluster cluster-2 (no answer)", why(frozen))
 }

@@ -70,8 +70,8 @@ type TrustRoot struct {
 type TrustMember struct {
 	Mesh    snapshot.Ref `json:"mesh"`
 	Cluster string       `json:"cluster"`
-	// Frozen says why nothing is changed in the member's cluster; empty if something may be.
-	Frozen string `json:"frozen,omitempty"`
+	// Frozen says why nothing is changed, because it is unreachable, in the member's cluster; empty if something may be.
+	Frozen string `json:"unreachable,omitempty"`
 	// State is that of its IssuedCertificate; empty if its agent has not answered.
 	State string `json:"state,omitempty"`
 	// Certificate is the one in istiod's Secret; nil if there is none of the VirtualMesh, or

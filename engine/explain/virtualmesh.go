@@ -36,8 +36,8 @@ type Member struct {
 	// State is ACCEPTED or INVALID.
 	State   commonv1.ApprovalState `json:"state"`
 	Cluster string                 `json:"cluster,omitempty"`
-	// Frozen says why nothing is changed in the member's cluster; empty if something may be.
-	Frozen string `json:"frozen,omitempty"`
+	// Frozen says why nothing is changed, because it is unreachable, in the member's cluster; empty if something may be.
+	Frozen string `json:"unreachable,omitempty"`
 	// Roots are the SHA-256 fingerprints of the roots that it trusts; absent if they are
 	// not known.
 	Roots []string `json:"rootFingerprints,omitempty"`
@@ -166,7 +166,7 @@ func (l *Load) String() string {
 
 // Page implements Description.
 func (v *VirtualMesh) Page() Page {
-	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "TRUSTED ROOTS", "ADDED TO EACH PROXY", "FROZEN"}}
+	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "TRUSTED ROOTS", "ADDED TO EACH PROXY", "UNREACHABLE"}}
 	short := v.shortRoots()
 	for _, m := range v.Members {
 		members.Rows = append(members.Rows, []string{

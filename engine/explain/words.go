@@ -61,10 +61,13 @@ func matchText(m snapshot.Match) string {
 		parts = append(parts, "from pods with "+labels(m.SourceLabels))
 	}
 	if len(parts) == 0 {
-		return "any"
+		return anyRequest
 	}
 	return strings.Join(parts, "; ")
 }
+
+// anyRequest is the text of a Match that takes all requests.
+const anyRequest = "any"
 
 func requestText(m *networkingv1.HttpMatcher) []string {
 	var parts []string

@@ -17,7 +17,7 @@ type Workload struct {
 	Mesh           *snapshot.Ref     `json:"mesh,omitempty"`
 	// Principal is the identity in the certificates of its pods; empty if the mesh is not known.
 	Principal string `json:"principal,omitempty"`
-	Frozen    string `json:"frozen,omitempty"`
+	Frozen    string `json:"unreachable,omitempty"`
 	// Destinations are the services that have its pods.
 	Destinations []snapshot.Ref `json:"destinations"`
 	// Policies select it as a source.
@@ -119,7 +119,7 @@ func (o *Workload) Page() Page {
 		Title: "Workload " + shortName(o.Ref),
 		Sections: []Section{facts("",
 			[2]string{"Controller", controller}, [2]string{"Pods", labels(o.PodLabels)}, [2]string{"Mesh", mesh},
-			[2]string{"Identity", o.Principal}, [2]string{"Serves", strings.Join(serves, ", ")}, [2]string{"Frozen", o.Frozen},
+			[2]string{"Identity", o.Principal}, [2]string{"Serves", strings.Join(serves, ", ")}, [2]string{"Unreachable", o.Frozen},
 		)},
 		Issues: o.Issues,
 	}

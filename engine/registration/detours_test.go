@@ -72,11 +72,11 @@ func TestListFromOutside(t *testing.T) {
 	assert.Equal(t, 1, asked, "once")
 	assert.Equal(t, []string{"https://east-control-plane.invalid:6443 cannot be reached from here; the address of context east was used instead"}, detours.Notes())
 
-	setStatus(t, management, "east", map[string]any{"state": "FAILED", "message": "unsynced: no route", "credential": fingerprint, "observedGeneration": 1})
+	setStatus(t, management, "east", map[string]any{"state": "FAILED", "message": "unreachable: no route", "credential": fingerprint, "observedGeneration": 1})
 	seen = list(detours)
 	assert.Equal(t, registration.ServeFails, seen.Serve)
 	assert.Equal(t, snapshot.HealthDegraded, seen.Health)
-	assert.Equal(t, "meshctl serve does not reach it: unsynced: no route", seen.Reason)
+	assert.Equal(t, "meshctl serve does not reach it: no route", seen.Reason)
 }
 
 // TestDetoursAskOnlyWhenNeeded: a cluster that answers, whatever it says, needs none.

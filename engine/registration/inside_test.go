@@ -197,7 +197,7 @@ func TestRegisterWaitsForServe(t *testing.T) {
 		"it connects":          {map[string]any{"state": "PROCESSING", "credential": fingerprint, "observedGeneration": 1}, registration.ServePending, "has not said", ""},
 		"it is reached":        {map[string]any{"state": "ACCEPTED", "credential": fingerprint, "observedGeneration": 1}, registration.ServeReaches, "", ""},
 		"it is reached, but":   {map[string]any{"state": "FAILED", "message": "held; meshctl cluster release east --code ab", "credential": fingerprint, "observedGeneration": 1}, registration.ServeReaches, "serve says: held", ""},
-		"it is not reached":    {map[string]any{"state": "FAILED", "message": "unsynced: no route", "credential": fingerprint, "observedGeneration": 1}, registration.ServeFails, "", "meshctl serve does not reach it: unsynced: no route; "},
+		"it is not reached":    {map[string]any{"state": "FAILED", "message": "unreachable: no route", "credential": fingerprint, "observedGeneration": 1}, registration.ServeFails, "", "meshctl serve does not reach it: no route; "},
 		"the Secret is broken": {map[string]any{"state": "INVALID", "message": "broken", "credential": fingerprint, "observedGeneration": 1}, registration.ServeFails, "", "meshctl serve does not reach it: broken; "},
 	} {
 		setStatus(t, management, "east", c.status)

@@ -3,12 +3,14 @@ package registration
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // ServeSays is what serve says of a registered cluster.
@@ -96,7 +98,7 @@ func serveSays(kc *multiclusterv1alpha1.KubernetesCluster, fingerprint string) (
 		case s.State == multiclusterv1alpha1.ClusterStateAccepted, heldCode(s.Message) != "", cluster.Reached(s.Message):
 			return ServeReaches, s.Message
 		case s.State == multiclusterv1alpha1.ClusterStateFailed, s.State == multiclusterv1alpha1.ClusterStateInvalid:
-			return ServeFails, s.Message
+			return ServeFails, strings.TrimPrefix(s.Message, string(snapshot.HealthUnreachable)+": ")
 		}
 	}
 	return ServePending, ""

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -111,7 +112,7 @@ func describe(before *snapshot.State, now *snapshot.Input) string {
 		case old == nil:
 			d.add("cluster " + c.Name + " was added")
 		case old.Sync != c.Sync:
-			d.add("cluster " + c.Name + " is " + c.Sync.String())
+			d.add("cluster " + c.Name + " is " + cmp.Or(c.Unreachable(), "reachable"))
 		default:
 			d.cluster(old, c)
 		}

@@ -51,7 +51,7 @@ func TestDescribe(t *testing.T) {
 		"several there":   {input(empty, west), input(empty, synced(podNamed("x"), y)), "2 pods in west"},
 		"cluster added":   {input(empty), input(empty, west), "cluster west was added"},
 		"cluster removed": {input(empty, west), input(empty), "cluster west was removed"},
-		"cluster stale":   {input(empty, west), input(empty, &snapshot.Cluster{Name: "west", Sync: snapshot.Stale}), "cluster west is stale"},
+		"cluster stale":   {input(empty, west), input(empty, &snapshot.Cluster{Name: "west", Sync: snapshot.Stale}), "cluster west is unreachable"},
 		"failures":        {input(empty), failed, "failed writes"},
 		"many": {
 			input(management(a), &snapshot.Cluster{Name: "1"}, &snapshot.Cluster{Name: "2"}, &snapshot.Cluster{Name: "3"}),

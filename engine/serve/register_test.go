@@ -49,8 +49,8 @@ func TestRegisterHearsWhatServeFinds(t *testing.T) {
 		assert.Equal(t, registration.ServeReaches, report.Serve)
 	}
 
-	nowhere("one.invalid:6443", "meshctl serve does not reach it: unsynced: the host name of https://one.invalid:6443 cannot be resolved; ")
-	nowhere("two.invalid:6443", "unsynced: the host name of https://two.invalid:6443 cannot be resolved; ")
+	nowhere("one.invalid:6443", "meshctl serve does not reach it: the host name of https://one.invalid:6443 cannot be resolved; ")
+	nowhere("two.invalid:6443", "the host name of https://two.invalid:6443 cannot be resolved; ")
 	reached()
 	reached()
 	nowhere("one.invalid:6443", "its Secret is not used, and the previous connection stays in use: the host name of https://one.invalid:6443 cannot be resolved; ")

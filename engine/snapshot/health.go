@@ -7,15 +7,14 @@ type Health string
 const (
 	// Healthy: it answers, and is read and written.
 	Healthy Health = "healthy"
-	// HealthFrozen: the management plane cannot read it; nothing is changed there.
-	HealthFrozen Health = "frozen"
 	// HealthUnknown: the management plane has not reported on it yet.
 	HealthUnknown Health = "unknown"
 	// HealthDegraded: it answers a probe, but something does not work, or soon will not.
 	HealthDegraded Health = "degraded"
 	// HealthDenied: it answers a probe and rejects the credential.
 	HealthDenied Health = "denied"
-	// HealthUnreachable: it does not answer a probe.
+	// HealthUnreachable: the management plane cannot read it, so that nothing is changed there, or
+	// it does not answer a probe.
 	HealthUnreachable Health = "unreachable"
 	// HealthInvalid: the stored credential is invalid or missing.
 	HealthInvalid Health = "invalid"

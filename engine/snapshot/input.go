@@ -124,6 +124,18 @@ func (s Sync) String() string { return [...]string{"unsynced", "stale", "synced"
 // Frozen reports whether nothing may be written to or collected from the cluster.
 func (c *Cluster) Frozen() bool { return c.Sync != Synced }
 
+// Unreachable says that nothing may be written to the cluster, and why: "unreachable: no answer
+// from ..."; empty if something may.
+func (c *Cluster) Unreachable() string {
+	switch {
+	case !c.Frozen():
+		return ""
+	case c.Reason == "":
+		return string(HealthUnreachable)
+	}
+	return string(HealthUnreachable) + ": " + c.Reason
+}
+
 // DomainOrDefault is the DNS suffix of the cluster's Services.
 func (c *Cluster) DomainOrDefault() string {
 	if c.Domain == "" {

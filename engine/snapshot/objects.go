@@ -91,6 +91,13 @@ func (in *Input) Without(ref Ref) *Input {
 	return out
 }
 
+// WithoutCluster returns an Input in which a cluster is not registered.
+func (in *Input) WithoutCluster(name string) *Input {
+	out := *in.Without(Ref{Kind: KubernetesCluster, Namespace: in.Management.Namespace, Name: name})
+	out.Clusters = slices.DeleteFunc(slices.Clone(in.Clusters), func(c *Cluster) bool { return c.Name == name })
+	return &out
+}
+
 // withOwn copies in with a cluster, or the management plane, of its own.
 func (in *Input) withOwn(cluster string) *Input {
 	out := *in

@@ -90,10 +90,7 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 	case c == nil:
 		said.State, said.Message = multiclusterv1alpha1.ClusterStatePending, "it is not connected yet"
 	case c.Frozen():
-		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, c.Sync.String()
-		if c.Reason != "" {
-			said.Message += ": " + c.Reason
-		}
+		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, c.Unreachable()
 		if failures.held != "" {
 			said.Message += "; " + failures.held
 		} else if c.Reason == snapshot.Reading {

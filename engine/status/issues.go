@@ -53,14 +53,10 @@ func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 }
 
 func frozenIssue(namespace string, c *snapshot.Cluster) snapshot.Issue {
-	message := "the cluster is " + c.Sync.String()
-	if c.Reason != "" {
-		message += ": " + c.Reason
-	}
 	return snapshot.Issue{
 		Code: snapshot.ClusterFrozen, Severity: snapshot.Error,
 		Ref:     snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: namespace, Name: c.Name},
-		Message: message + "; nothing is changed there, and other clusters keep the objects that follow from it",
+		Message: "the cluster is " + c.Unreachable() + "; nothing is changed there, and other clusters keep the objects that follow from it",
 		Hint:    "`meshctl cluster list` shows its state; if it is gone for good: `meshctl cluster deregister " + c.Name + " --force`",
 	}
 }
