@@ -12,9 +12,11 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/help"
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // Main runs the program on the process's own streams and returns its exit
@@ -22,6 +24,8 @@ import (
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// For clients that are not made of a configuration of the Factory.
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	context.AfterFunc(ctx, stop)
 	return Run(ctx, cmdutil.System(), args)
 }
@@ -75,7 +79,10 @@ func report(streams *cmdutil.Streams, executed *cobra.Command, err error) {
 		say("Interrupted\n")
 		return
 	}
-	say("Error: %s\n", strings.TrimRight(cmdutil.CleanLines(err.Error()), "\n"))
+	var b strings.Builder
+	painter := streams.ErrPainter()
+	painter.Lines(&b, painter.Severity("Error:")+" ", strings.TrimRight(cmdutil.CleanLines(kube.Text(err)), "\n"))
+	say("%s", b.String())
 	if code == cmdutil.ExitUsage {
 		say("Run '%s --help' for usage\n", executed.CommandPath())
 	}

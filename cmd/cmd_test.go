@@ -29,10 +29,15 @@ func TestExitCodes(t *testing.T) {
 	dead := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(dead, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"a",
 		"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"a","context":{"cluster":"a"}}]}`), 0o600))
+	invalid := []string{"create", "tp", "x", "--dir", cases + "/bookinfo/in", "--destination", "reviews.bookinfo.cluster-1", "--shift", "nowhere.bookinfo.cluster-1"}
 	cases := map[string]struct {
 		args []string
 		want int
 	}{
+		"invalid, printed": {append(invalid[:len(invalid):len(invalid)], "--dry-run"), 5},
+		"invalid, saved":   {append(invalid[:len(invalid):len(invalid)], "--save", filepath.Join(t.TempDir(), "x.yaml")), 5},
+		"no mesh is left":  {[]string{"create", "vm", "x", "--dir", cases + "/bookinfo/in", "--all-meshes", "--dry-run"}, 3},
+		"all and one":      {[]string{"create", "vm", "x", "--dir", cases + "/bookinfo/in", "--all-meshes", "--mesh", "a/b", "--dry-run"}, 2},
 		"done":             {[]string{"version", "--client"}, 0},
 		"help":             {[]string{"describe", "mesh", "--help"}, 0},
 		"failed":           {[]string{"translate", "../testdata"}, 1},
@@ -45,10 +50,10 @@ func TestExitCodes(t *testing.T) {
 		},
 		"not found": {[]string{"describe", "mesh", "nope", "--dir", cases + "/bookinfo/in"}, 3},
 		"no such policy": {
-			[]string{"init", "--mgmt-context", "x", "--no-register", "--no-virtual-mesh", "--dry-run", "--policy", "nowhere", "--kubeconfig", dead}, 3,
+			[]string{"init", "--context", "x", "--no-register", "--no-virtual-mesh", "--dry-run", "--policy", "nowhere", "--kubeconfig", dead}, 3,
 		},
 		"no policy": {
-			[]string{"init", "--mgmt-context", "x", "--no-register", "--no-virtual-mesh", "--dry-run", "--policy", dead, "--kubeconfig", dead}, 2,
+			[]string{"init", "--context", "x", "--no-register", "--no-virtual-mesh", "--dry-run", "--policy", dead, "--kubeconfig", dead}, 2,
 		},
 		"no folder":     {[]string{"translate", "nowhere"}, 3},
 		"no kubeconfig": {[]string{"describe", "mesh", "--kubeconfig", "nowhere"}, 4},
@@ -121,4 +126,17 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	}
 	walk(nil)
 	assert.Greater(t, seen, 12)
+}
+
+// TestAnswersAsData: every command that only reads prints its answer as JSON and as YAML.
+func TestAnswersAsData(t *testing.T) {
+	t.Parallel()
+	reading := []string{"check", "why", "plan", "translate", "version", "cluster list", "trust show", "describe problems", "describe mesh"}
+	for _, path := range reading {
+		c, _, err := newRoot().Find(strings.Fields(path))
+		require.NoError(t, err)
+		for _, format := range []string{"json", "yaml"} {
+			assert.NoError(t, c.Flags().Set("output", format), "%s -o %s", path, format)
+		}
+	}
 }

@@ -77,6 +77,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	add("", help.NewTopics()...)
 	cmd.SetHelpCommand(help.NewCmd(f))
 	groupsRefuseUnknown(cmd)
+	completeInBash(cmd)
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/check"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -207,7 +208,7 @@ func Checkup(ctx context.Context, management load.Management, options check.Opti
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		facts.Unread, facts.UnreadHint = err.Error(), "check your permissions in the management cluster"
+		facts.Unread, facts.UnreadHint = kube.Text(err), "check your permissions in the management cluster"
 		return (*explain.Index)(nil).Checkup(facts), nil
 	}
 	defer end()
@@ -256,9 +257,11 @@ func (o *Options) paint(out io.Writer, c *explain.Checkup) error {
 }
 
 func (o *Options) line(b *strings.Builder, c *explain.Checkup, category *explain.CheckCategory, check *explain.Check) {
-	message := cmdutil.Clean(check.Message)
+	const below = "           "
+	message, p := cmdutil.Clean(check.Message), o.Streams.OutPainter()
+	result := p.Severity(fmt.Sprintf("%-7s", check.Result)) + "  "
 	if o.Output.Format == formatShort {
-		fmt.Fprintf(b, "%-7s  %s: %s: %s\n", check.Result, cmdutil.Clean(category.Title), cmdutil.Clean(check.Description), message)
+		p.Paragraph(b, result, below[2:], fmt.Sprintf("%s: %s: %s", cmdutil.Clean(category.Title), cmdutil.Clean(check.Description), message))
 		return
 	}
 	text := cmdutil.Clean(check.Description)
@@ -266,14 +269,14 @@ func (o *Options) line(b *strings.Builder, c *explain.Checkup, category *explain
 		if message != "" {
 			text += ": " + message
 		}
-		fmt.Fprintf(b, "  ok       %s\n", text)
+		p.Paragraph(b, "  "+result, below, text)
 		return
 	}
-	fmt.Fprintf(b, "  %-7s  %s: %s\n", check.Result, text, message)
+	p.Paragraph(b, "  "+result, below, text+": "+message)
 	if check.Hint != "" {
-		fmt.Fprintf(b, "           → %s\n", cmdutil.Clean(check.Hint))
+		p.Paragraph(b, below+"→ ", below+"  ", cmdutil.Clean(check.Hint))
 	}
 	if n := c.Dependents(check.ID); n > 0 {
-		fmt.Fprintf(b, "           because of this, %s could not be made\n", snapshot.Count(n, "check"))
+		p.Paragraph(b, below, below, fmt.Sprintf("because of this, %s could not be made", snapshot.Count(n, "check")))
 	}
 }

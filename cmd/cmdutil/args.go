@@ -65,16 +65,45 @@ func UnknownFlag(cmd *cobra.Command, err error) error {
 	return &FlagError{Err: err}
 }
 
-// Similar is the known word that differs from word in at most two letters, or
-// begins with it; empty if there is none.
+// maxMistakes is how many letters a word may differ from the one that was meant.
+const maxMistakes = 2
+
+// Similar is the known word nearest to word: among those that differ from it in at most two letters, or
+// begin with it. It is empty if there is none.
 func Similar(word string, known []string) string {
-	// cobra has the rule, but applies it to commands only.
-	words := &cobra.Command{SuggestionsMinimumDistance: 2}
+	word = strings.ToLower(word)
+	best, least := "", 0
 	for _, name := range known {
-		words.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+		lower := strings.ToLower(name)
+		d := distance(word, lower)
+		if d > maxMistakes && !strings.HasPrefix(lower, word) {
+			continue
+		}
+		if best == "" || d < least {
+			best, least = name, d
+		}
 	}
-	if found := words.SuggestionsFor(word); len(found) > 0 {
-		return found[0]
+	return best
+}
+
+// distance is how many letters must be added, left out or replaced to make one word the other
+// (Levenshtein).
+func distance(a, b string) int {
+	before := make([]int, len(b)+1)
+	for j := range before {
+		before[j] = j
 	}
-	return ""
+	for i := range len(a) {
+		now := make([]int, len(b)+1)
+		now[0] = i + 1
+		for j := range len(b) {
+			replaced := before[j]
+			if a[i] != b[j] {
+				replaced++
+			}
+			now[j+1] = min(replaced, before[j+1]+1, now[j]+1)
+		}
+		before = now
+	}
+	return before[len(b)]
 }

@@ -28,7 +28,7 @@ type Factory struct {
 func NewFactory(streams *Streams) *Factory {
 	f := &Factory{Streams: streams, Version: buildVersion(), Now: time.Now, Contexts: someContexts}
 	f.Config = func(kubeconfig, context string) (*rest.Config, error) {
-		config, err := loadConfig(kubeconfig, context)
+		config, renewal, err := loadConfig(kubeconfig, context)
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +36,9 @@ func NewFactory(streams *Streams) *Factory {
 		// The API server's own fairness rules govern; see rest.Config.QPS.
 		config.QPS = -1
 		config.Wrap(kube.RefuseRedirects)
-		config.WarningHandler = rest.NewWarningWriter(streams.Err, rest.WarningWriterOptions{Deduplicate: true})
+		kube.ExplainExpired(config, renewal)
+		// Users can do nothing about a type of Kubernetes that meshctl reads and that is deprecated.
+		config.WarningHandler = rest.NoWarnings{}
 		return config, nil
 	}
 	return f

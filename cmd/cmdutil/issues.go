@@ -10,12 +10,13 @@ import (
 
 // PrintIssues paints issues in the order given, each with its next step on a
 // line of its own.
-func PrintIssues(out io.Writer, indent string, issues []snapshot.Issue) error {
+func PrintIssues(out io.Writer, p Painter, indent string, issues []snapshot.Issue) error {
 	var b strings.Builder
 	for _, issue := range issues {
-		fmt.Fprintf(&b, "%s%-8s %s\n", indent, issue.Severity, Clean(issue.Summary()))
+		rest := indent + "         "
+		p.Paragraph(&b, indent+p.Severity(fmt.Sprintf("%-8s", issue.Severity))+" ", rest, Clean(issue.Summary()))
 		if issue.Hint != "" {
-			fmt.Fprintf(&b, "%s         → %s\n", indent, Clean(issue.Hint))
+			p.Paragraph(&b, rest+"→ ", rest+"  ", Clean(issue.Hint))
 		}
 	}
 	_, err := io.WriteString(out, b.String())

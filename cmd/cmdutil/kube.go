@@ -1,6 +1,7 @@
 package cmdutil
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -64,25 +66,40 @@ func noContext(where string) error {
 	return UnreachableErrorf("kubeconfig %s: the file does not exist or has no context; set another one with --kubeconfig", where)
 }
 
-// loadConfig is Factory.Config without the program's own settings.
-func loadConfig(kubeconfig, context string) (*rest.Config, error) {
+// loadConfig is Factory.Config without the program's own settings; renewal is what to do when its
+// credential has expired.
+func loadConfig(kubeconfig, context string) (config *rest.Config, renewal string, err error) {
 	raw, where, err := readKubeconfig(kubeconfig)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if kubeconfig == "" && context == "" && len(raw.Contexts) == 0 {
 		if config, err := rest.InClusterConfig(); err == nil {
-			return config, nil
+			return config, "the kubelet renews it: restart the Pod, or check its ServiceAccount", nil
 		}
 	}
 	if err := pickContext(raw, where, context); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	config, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	config, err = clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
 	if err != nil {
-		return nil, UnreachableErrorf("kubeconfig %s: %w; fix the file, or set another one with --kubeconfig", where, err)
+		return nil, "", UnreachableErrorf("kubeconfig %s: %w; fix the file, or set another one with --kubeconfig", where, err)
 	}
-	return config, nil
+	return config, renewalOf(config, raw.Contexts[cmp.Or(context, raw.CurrentContext)].AuthInfo), nil
+}
+
+// renewalOf says how the credential of a user of a kubeconfig is renewed.
+func renewalOf(config *rest.Config, user string) string {
+	set := "kubectl config set-credentials " + shellescape.Quote(user)
+	switch {
+	case config.ExecProvider != nil:
+		return "log in again with " + config.ExecProvider.Command
+	case config.BearerTokenFile != "":
+		return "write a new one to " + config.BearerTokenFile
+	case config.BearerToken != "":
+		return "get a new one, and store it with: " + set + " --token=TOKEN"
+	}
+	return "get a new one, and store it with: " + set + " --client-certificate=FILE --client-key=FILE --embed-certs"
 }
 
 // readKubeconfig reads and merges the files that kubectl would read; where

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // LogFlags are the flags of the log of a command that runs until it is stopped.
@@ -45,7 +47,12 @@ func (l *LogFlags) Logger(streams *Streams) (*slog.Logger, error) {
 
 // NewLogger writes to out, for people or for machines.
 func NewLogger(out io.Writer, terminal bool, level, format string) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{}
+	options := &slog.HandlerOptions{ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+		if err, is := attr.Value.Any().(error); is {
+			attr.Value = slog.StringValue(kube.Text(err))
+		}
+		return attr
+	}}
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {
 		return nil, FlagErrorf("--log-level %q: must be one of %s", level, strings.Join(logLevels(), ", "))

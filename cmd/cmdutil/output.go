@@ -69,6 +69,15 @@ func (o *OutputFlag) Print(out io.Writer, value any, table func(io.Writer) error
 	return table(out)
 }
 
+// Painter paints text for the output; -o wide is not wrapped.
+func (o *OutputFlag) Painter(s *Streams) Painter {
+	p := s.OutPainter()
+	if o.Format == FormatWide {
+		p.Width = 0
+	}
+	return p
+}
+
 // PrintJSON writes value as indented JSON.
 func PrintJSON(out io.Writer, value any) error {
 	data, err := json.MarshalIndent(value, "", "  ")

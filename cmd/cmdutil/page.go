@@ -5,16 +5,18 @@ import (
 	"io"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/meshctl/meshctl/engine/explain"
 )
 
 // PrintPage paints a page: its title, each section, the issues last, where the
 // eye of a reader in a hurry ends up.
-func PrintPage(out io.Writer, page explain.Page) error {
+func PrintPage(out io.Writer, p Painter, page explain.Page) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", Clean(page.Title))
+	p.Paragraph(&b, "", "  ", Clean(page.Title))
 	for _, s := range page.Sections {
-		if err := printSection(&b, s); err != nil {
+		if err := p.section(&b, s); err != nil {
 			return err
 		}
 	}
@@ -23,20 +25,81 @@ func PrintPage(out io.Writer, page explain.Page) error {
 		count = CountIssues(page.Issues)
 	}
 	fmt.Fprintf(&b, "\nIssues: %s\n", count)
-	if err := PrintIssues(&b, "  ", page.Issues); err != nil {
+	if err := PrintIssues(&b, p, "  ", page.Issues); err != nil {
 		return err
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-func printSection(b *strings.Builder, s explain.Section) error {
+func (p Painter) section(b *strings.Builder, s explain.Section) error {
 	if s.Title != "" {
-		fmt.Fprintf(b, "\n%s\n", Clean(s.Title))
+		b.WriteByte('\n')
+		p.Paragraph(b, "", "  ", Clean(s.Title))
 	}
 	if s.Text != "" {
-		fmt.Fprintf(b, "  %s\n", Clean(s.Text))
+		p.Paragraph(b, "  ", "  ", Clean(s.Text))
 	}
 	table := Table{Header: s.Header, Rows: s.Rows, Indent: "  "}
-	return table.Print(b)
+	var text strings.Builder
+	if err := table.Print(&text); err != nil {
+		return err
+	}
+	switch {
+	case p.fits(text.String()):
+		b.WriteString(text.String())
+	case len(s.Header) == 0:
+		p.facts(b, s.Rows)
+	default:
+		p.paragraphs(b, s)
+	}
+	return nil
+}
+
+func (p Painter) fits(text string) bool {
+	if p.Width <= 0 {
+		return true
+	}
+	for line := range strings.Lines(text) {
+		if ansi.StringWidth(strings.TrimSuffix(line, "\n")) > p.Width {
+			return false
+		}
+	}
+	return true
+}
+
+// facts are names and values, the values wrapped.
+func (p Painter) facts(b *strings.Builder, rows [][]string) {
+	longest := 0
+	for _, row := range rows {
+		longest = max(longest, ansi.StringWidth(Clean(row[0])))
+	}
+	for _, row := range rows {
+		name := Clean(row[0])
+		first := "  " + name + strings.Repeat(" ", longest-ansi.StringWidth(name)+TableGap)
+		p.Paragraph(b, first, strings.Repeat(" ", longest+2+TableGap), cell(row[len(row)-1]))
+	}
+}
+
+// paragraphs are the rows of a table that is too wide: the first cell, and below it the others with
+// their titles. Cells without a value are left out.
+func (p Painter) paragraphs(b *strings.Builder, s explain.Section) {
+	for _, row := range s.Rows {
+		head, from := cell(row[0]), 1
+		if len(row) > 1 && strings.Trim(head, "-0123456789") == "" { // the number of a row is no head
+			head, from = strings.TrimPrefix(head+"  ", "-  ")+cell(row[1]), 2
+		}
+		if head != " " {
+			p.Paragraph(b, "  ", "    ", head)
+		}
+		var parts []string
+		for j := from; j < len(row) && j < len(s.Header); j++ {
+			if text := cell(row[j]); text != " " && text != "-" {
+				parts = append(parts, strings.ToLower(s.Header[j])+" "+text)
+			}
+		}
+		if len(parts) > 0 {
+			p.Paragraph(b, "    · ", "      ", strings.Join(parts, "; "))
+		}
+	}
 }

@@ -70,7 +70,7 @@ func TestIssues(t *testing.T) {
 		{Severity: snapshot.Warning, Code: "KindUnsupported", Message: "left out"},
 	}
 	var out strings.Builder
-	require.NoError(t, cmdutil.PrintIssues(&out, "", issues))
+	require.NoError(t, cmdutil.PrintIssues(&out, cmdutil.Painter{}, "", issues))
 	assert.Equal(t, `error    TrafficPolicy bookinfo/slow on reviews: is set twice (FieldConflict)
          → remove one
 warning  TrafficPolicy bookinfo/slow: no match (SelectsNothing)

@@ -25,7 +25,7 @@ type Progress struct {
 
 // NewProgress tells on the error stream.
 func NewProgress(s *Streams) *Progress {
-	return &Progress{out: s.Err, tty: s.ErrTTY, width: max(s.Width, 20), frame: 100 * time.Millisecond}
+	return &Progress{out: s.Err, tty: s.ErrTTY, width: max(s.ErrWidth, 20), frame: 100 * time.Millisecond}
 }
 
 // Start ends the step before as done, if there is one, and begins another.

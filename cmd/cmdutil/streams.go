@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 )
@@ -19,8 +20,10 @@ type Streams struct {
 	InTTY, OutTTY, ErrTTY bool
 	// Width is the number of columns of Out's terminal; 80 if unknown.
 	Width int
-	// Colour is true if Out may be painted in colour.
-	Colour bool
+	// ErrWidth is that of Err's terminal.
+	ErrWidth int
+	// Colour is true if Out may be painted in colour, and ErrColour if Err may.
+	Colour, ErrColour bool
 }
 
 const defaultWidth = 80
@@ -32,14 +35,19 @@ func System() *Streams {
 		InTTY:  term.IsTerminal(int(os.Stdin.Fd())),
 		OutTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
-		Width:  defaultWidth,
-	}
-	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 {
-		s.Width = width
+		Width:  widthOf(os.Stdout), ErrWidth: widthOf(os.Stderr),
 	}
 	// https://no-color.org: any non-empty value means no.
-	s.Colour = s.OutTTY && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	colours := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	s.Colour, s.ErrColour = s.OutTTY && colours, s.ErrTTY && colours
 	return s
+}
+
+func widthOf(file *os.File) int {
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+		return width
+	}
+	return defaultWidth
 }
 
 // Say writes a message to the error stream. Failing to do so is no error.
@@ -47,8 +55,15 @@ func Say(s *Streams, format string, args ...any) {
 	_, _ = fmt.Fprintln(s.Err, Clean(fmt.Sprintf(format, args...)))
 }
 
+// SayLines is Say for a text of several lines.
+func SayLines(s *Streams, text string) {
+	for line := range strings.Lines(text) {
+		Say(s, "%s", strings.TrimSuffix(line, "\n"))
+	}
+}
+
 // TestStreams returns streams on buffers, as seen by a script: no terminal.
 func TestStreams() (streams *Streams, in, out, errs *bytes.Buffer) {
 	in, out, errs = &bytes.Buffer{}, &bytes.Buffer{}, &bytes.Buffer{}
-	return &Streams{In: in, Out: out, Err: errs, Width: defaultWidth}, in, out, errs
+	return &Streams{In: in, Out: out, Err: errs, Width: defaultWidth, ErrWidth: defaultWidth}, in, out, errs
 }

@@ -48,11 +48,17 @@ func (t *Table) Print(out io.Writer) error {
 
 func (t *Table) line(w io.Writer, cells []string) {
 	clean := make([]string, len(cells))
-	for i, cell := range cells {
-		if clean[i] = Clean(cell); clean[i] == "" {
-			clean[i] = "-"
-		}
+	for i, text := range cells {
+		clean[i] = cell(text)
 	}
 	// tabwriter keeps the first error for Flush.
 	_, _ = fmt.Fprintln(w, t.Indent+strings.Join(clean, "\t"))
+}
+
+// cell is the text of a cell: clean, and a dash if it is empty.
+func cell(text string) string {
+	if text = Clean(text); text == "" {
+		return "-"
+	}
+	return text
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,7 +95,8 @@ manifests as for "meshctl translate".
 From a cluster, states are those that the server wrote. If something else
 follows from what is stored now, both are shown, with the reason if it is known:
 an edit that the server has not processed, or objects in the clusters that only
-the server reads.
+the server reads. With --clusters, the registered clusters are read, too: then
+it shows what is in force there where that is not what should be.
 
 NAME is the name of the object, such as reviews-bookinfo-cluster-1, or that of
 the Kubernetes object it represents: reviews, reviews.bookinfo or
@@ -122,8 +124,22 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	for _, k := range kinds() {
 		cmd.AddCommand(newCmdKind(f, k, runF))
 	}
+	cmd.ValidArgsFunction = completeAliases
 	cmd.AddCommand(newCmdProblems(f, runF))
 	return cmd
+}
+
+// completeAliases completes the other names of kinds, such as tp; cobra completes the names only.
+func completeAliases(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, k := range kinds() {
+		for _, alias := range k.aliases {
+			if len(args) == 0 && typed != "" && strings.HasPrefix(alias, typed) {
+				out = append(out, cobra.CompletionWithDesc(alias, k.short))
+			}
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
 func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options) error) *cobra.Command {
@@ -160,6 +176,7 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Source.AddFlags(cmd)
+	opts.Source.AddClustersFlag(cmd)
 	cmd.Flags().StringSliceVarP(&opts.Search, "search", "s", nil, "list only objects whose name contains this `text`; may be repeated")
 	return cmd
 }
@@ -177,15 +194,18 @@ func describeRun(ctx context.Context, opts *Options) error {
 		return err
 	}
 	answer := index.Describe(ref)
-	return opts.Output.Print(opts.Streams.Out, answer, func(out io.Writer) error { return cmdutil.PrintPage(out, answer.Page()) })
+	return opts.Output.Print(opts.Streams.Out, answer, func(out io.Writer) error {
+		return cmdutil.PrintPage(out, opts.Output.Painter(opts.Streams), answer.Page())
+	})
 }
 
 // ask reads what the flags name and indexes it for questions.
 func (o *Options) ask(ctx context.Context) (*explain.Index, error) {
 	// Files that were ignored do not matter here; translate reports them.
-	reading, err := o.Source.Read(ctx)
+	reading, end, err := o.Source.ReadInForce(ctx, o.Streams)
 	if err != nil {
 		return nil, err
 	}
+	defer end()
 	return reading.Index(nil), nil
 }

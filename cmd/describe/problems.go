@@ -32,6 +32,7 @@ func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) err
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Source.AddFlags(cmd)
+	opts.Source.AddClustersFlag(cmd)
 	return cmd
 }
 
@@ -46,6 +47,6 @@ func problemsRun(ctx context.Context, opts *Options) error {
 			_, err := fmt.Fprintln(opts.Streams.Err, index.Problems().Empty)
 			return err
 		}
-		return cmdutil.PrintIssues(out, "", issues)
+		return cmdutil.PrintIssues(out, opts.Output.Painter(opts.Streams), "", issues)
 	})
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 )
 
@@ -40,20 +38,21 @@ func (t *topic) text(b *strings.Builder, sections []section, searched bool, widt
 	if !searched {
 		b.WriteString(t.intro + "\n\n")
 	}
+	painter := cmdutil.Painter{Width: width}
 	for i, s := range sections {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(b, "%s\n", s.title)
 		for _, r := range s.rows {
-			paragraph(b, "  ", "  ", r.about, width)
+			painter.Paragraph(b, "  ", "  ", plain(r.about))
 			labels, cells := merged(t.header[1:], r.cells)
 			longest := 0
 			for _, label := range labels {
 				longest = max(longest, len(label))
 			}
 			for i, label := range labels {
-				paragraph(b, fmt.Sprintf("      %-*s  ", longest, label), strings.Repeat(" ", longest+8), cells[i], width)
+				painter.Paragraph(b, fmt.Sprintf("      %-*s  ", longest, label), strings.Repeat(" ", longest+8), plain(cells[i]))
 			}
 		}
 	}
@@ -68,24 +67,6 @@ func merged(labels, cells []string) ([]string, []string) {
 		return []string{strings.Join(labels, ", ")}, cells[:1]
 	}
 	return labels, cells
-}
-
-// paragraph wraps a text between words; first goes before its first line, and
-// rest before the others. A word that is longer than a line stays whole.
-func paragraph(b *strings.Builder, first, rest, text string, width int) {
-	line := first
-	for i, word := range strings.Fields(plain(text)) {
-		switch {
-		case i == 0:
-			line += word
-		case ansi.StringWidth(line)+1+ansi.StringWidth(word) > width:
-			b.WriteString(line + "\n")
-			line = rest + word
-		default:
-			line += " " + word
-		}
-	}
-	b.WriteString(line + "\n")
 }
 
 // plain is a text without marks for Markdown.

@@ -115,7 +115,7 @@ func uninstallRun(ctx context.Context, o *UninstallOptions) error {
 	}
 	if o.DryRun {
 		return o.Output.Print(o.Streams.Out, found, func(out io.Writer) error {
-			_, err := io.WriteString(out, cmdutil.Clean(o.plan(found, config)))
+			_, err := io.WriteString(out, cmdutil.CleanLines(o.plan(found, config)))
 			return err
 		})
 	}
@@ -174,7 +174,7 @@ func areDeleted(n int, kind string) string {
 
 // agree shows what will go and asks. No is the answer that return gives.
 func (o *UninstallOptions) agree(ctx context.Context, found *registration.Uninstallation, config *rest.Config) (bool, error) {
-	say(o.Streams, "%s", o.plan(found, config))
+	cmdutil.SayLines(o.Streams, o.plan(found, config))
 	prompter := o.Prompter
 	if prompter == nil {
 		prompter = o.Flags.Prompter(ctx, o.Streams)

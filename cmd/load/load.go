@@ -45,6 +45,8 @@ type Reading struct {
 	Issues []snapshot.Issue
 	// Notes are sentences on how it was read, for the user.
 	Notes []string
+	// Recorded is when an archive was recorded; zero if it is none, or does not say.
+	Recorded time.Time
 	// Served: the statuses are those of a server.
 	Served bool
 
@@ -110,7 +112,7 @@ func Archive(file string) (*Reading, error) {
 	if err != nil {
 		return nil, cmdutil.FlagErrorf("%s is a file; specify the folder that has a folder for each cluster, or a snapshot: %w", file, err)
 	}
-	reading := &Reading{Input: read.Input, Issues: read.Issues, index: explain.New}
+	reading := &Reading{Input: read.Input, Issues: read.Issues, Recorded: read.Recorded, index: explain.New}
 	if !read.Recorded.IsZero() {
 		reading.Notes = append(reading.Notes, "this is what was recorded at "+read.Recorded.Local().Format(time.DateTime))
 	}
@@ -193,19 +195,19 @@ func (m Management) look(ctx context.Context, observe func(snapshot.Plane) *appl
 
 // ClustersWith is Clusters that shows its progress, and says how the clusters were reached.
 func (m Management) ClustersWith(ctx context.Context, s *cmdutil.Streams, progress *cmdutil.Progress) (*Reading, error) {
-	// client-go logs errors when it is stopped; they do not matter here.
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	quietClient()
 	progress.Start("Reading the registered clusters")
 	reading, err := m.Clusters(ctx)
 	progress.End(err)
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range reading.Notes {
-		cmdutil.Say(s, "Note: %s.", note)
-	}
+	reading.say(s)
 	return reading, nil
 }
+
+// quietClient discards what client-go logs when it is stopped.
+func quietClient() { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) }
 
 // Following is what a watch last saw. It must keep statuses; see watch.Options.
 // Unread says that it could not read the registered clusters.

@@ -1,11 +1,9 @@
 package load
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/explain"
@@ -78,26 +76,4 @@ func closest(index *explain.Index, kinds []snapshot.Kind, name string, names []s
 		return []string{called[word]}
 	}
 	return nil
-}
-
-// completionTimeout is how long a shell may wait for names.
-const completionTimeout = 2 * time.Second
-
-// Names lists the names of all objects of a kind for the shell; a mistake or a slow
-// cluster gives none.
-func (s *Source) Names(ctx context.Context, kind snapshot.Kind) []string {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-	defer cancel()
-	reading, err := s.Read(ctx)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, ref := range reading.Index(nil).Refs(kind) {
-		names = append(names, ref.Name)
-	}
-	return names
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,9 @@ type Source struct {
 	Dir       string
 	Kube      cmdutil.KubeFlags
 	Namespace string
-	Factory   *cmdutil.Factory
+	// AllClusters also reads the registered clusters; see ReadInForce.
+	AllClusters bool
+	Factory     *cmdutil.Factory
 }
 
 // AddFlags adds the source's flags to cmd.
@@ -62,6 +65,39 @@ func (s *Source) ReadAll(ctx context.Context, streams *cmdutil.Streams) (*Readin
 	})
 }
 
+// AddClustersFlag adds the flag of commands that use ReadInForce. Call it after AddFlags.
+func (s *Source) AddClustersFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.AllClusters, "clusters", false, "read the registered clusters, too, and show where they differ from what should be")
+	for _, file := range []string{"dir", "snapshot"} {
+		cmd.MarkFlagsMutuallyExclusive("clusters", file)
+	}
+}
+
+// listTimeout bounds how long a cluster may take to list what was written there.
+const listTimeout = 10 * time.Second
+
+// ReadInForce is Read that, with --clusters, reads every registered cluster and compares what was
+// written there with what follows. End ends the connections, after the Index was made.
+func (s *Source) ReadInForce(ctx context.Context, streams *cmdutil.Streams) (reading *Reading, end func(), err error) {
+	if !s.AllClusters {
+		reading, err = s.Read(ctx)
+		return reading, func() {}, err
+	}
+	_, err = s.read(ctx, func(m Management) (*Reading, error) {
+		quietClient()
+		progress := cmdutil.NewProgress(streams)
+		progress.Start("Reading the registered clusters")
+		reading, end, err = m.InForce(ctx, listTimeout)
+		progress.End(err)
+		return reading, err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	reading.say(streams)
+	return reading, end, nil
+}
+
 // folder reads the folder or archive, and says how old it is.
 func (s *Source) folder() (*Reading, error) {
 	reading, err := Folder(s.Dir)
@@ -72,6 +108,13 @@ func (s *Source) folder() (*Reading, error) {
 		cmdutil.Say(s.Factory.Streams, "Note: %s.", note)
 	}
 	return reading, nil
+}
+
+// say tells how it was read.
+func (r *Reading) say(streams *cmdutil.Streams) {
+	for _, note := range r.Notes {
+		cmdutil.Say(streams, "Note: %s.", note)
+	}
 }
 
 // Management is the cluster that the flags name.

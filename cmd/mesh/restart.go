@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,8 +17,10 @@ import (
 	"github.com/meshctl/meshctl/certs/verify"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
+	"github.com/meshctl/meshctl/cmd/load"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
 
@@ -77,7 +80,12 @@ func newCmdRestart(f *cmdutil.Factory, runF func(context.Context, *RestartOption
 			}
 			return restartRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return opts.management(f).Names(cmd.Context(), snapshot.Mesh), cobra.ShellCompDirectiveNoFileComp
+		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	flags := cmd.Flags()
@@ -99,6 +107,12 @@ func newCmdRestart(f *cmdutil.Factory, runF func(context.Context, *RestartOption
 		})
 	}
 	return cmd
+}
+
+// management is where the meshes are, for the shell.
+func (o *RestartOptions) management(f *cmdutil.Factory) *load.Source {
+	kube := cmdutil.KubeFlags{Kubeconfig: cmp.Or(o.MgmtKubeconfig, o.Kubeconfig), Context: o.MgmtContext}
+	return &load.Source{Kube: kube, Namespace: o.MgmtNamespace, Factory: f}
 }
 
 func restartRun(ctx context.Context, opts *RestartOptions) error {

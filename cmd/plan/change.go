@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,16 +11,12 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/admission"
-	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/offline"
-	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // read reads the files. What an API server would refuse is an error.
@@ -108,81 +103,13 @@ func eachFile(name string, yield func(name string, data []byte)) error {
 	})
 }
 
-// change applies or deletes the manifests.
-func (o *Options) change(in *snapshot.Input, manifests []offline.Manifest) (*snapshot.Input, []explain.PlannedChange, error) {
-	changes := make([]explain.PlannedChange, 0, len(manifests))
-	for i := range manifests {
-		m := &manifests[i]
-		stored := in.Find(m.Ref)
-		change := explain.PlannedChange{Ref: m.Ref, Verb: explain.Created}
-		switch {
-		case o.Delete && stored == nil:
-			change.Verb = explain.Unchanged
-		case o.Delete:
-			change.Verb, in = explain.Deleted, in.Without(m.Ref)
-		default:
-			same, err := o.succeed(m.Object, stored)
-			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %w", m.Ref, err)
-			}
-			if same {
-				change.Verb = explain.Unchanged
-				break
-			}
-			if stored != nil {
-				change.Verb = explain.Changed
-			}
-			if in, err = in.With("", m.Object); err != nil {
-				return nil, nil, err
-			}
-		}
-		changes = append(changes, change)
-	}
-	return in, changes, nil
-}
-
-// succeed gives an object what an API server gives it: the status, age and generation of the one that
-// it replaces. It reports whether both are the same.
-func (o *Options) succeed(object, stored snapshot.APIObject) (same bool, err error) {
-	if stored == nil {
-		object.SetCreationTimestamp(metav1.NewTime(o.Now()))
-		object.SetGeneration(1)
-		return false, nil
-	}
-	object.SetCreationTimestamp(stored.GetCreationTimestamp())
-	object.SetGeneration(stored.GetGeneration())
-	object.SetUID(stored.GetUID())
-	was, err := parts(stored)
-	if err != nil {
-		return false, err
-	}
-	is, err := parts(object)
-	if err != nil {
-		return false, err
-	}
-	if !equality.Semantic.DeepEqual(was["spec"], is["spec"]) {
-		object.SetGeneration(stored.GetGeneration() + 1)
-	} else if equality.Semantic.DeepEqual(stored.GetLabels(), object.GetLabels()) && equality.Semantic.DeepEqual(annotationsOf(stored), annotationsOf(object)) {
-		return true, nil
-	}
-	status, err := json.Marshal(map[string]any{"status": was["status"]})
-	if err != nil {
-		return false, err
-	}
-	return false, json.Unmarshal(status, object)
-}
-
-// parts are the fields of an object.
-func parts(o snapshot.APIObject) (map[string]any, error) {
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-}
-
-// annotationsOf leaves out what kubectl apply writes.
-func annotationsOf(o snapshot.APIObject) map[string]string {
-	out := map[string]string{}
-	for key, value := range o.GetAnnotations() {
-		if key != "kubectl.kubernetes.io/last-applied-configuration" {
-			out[key] = value
+// changes are the manifests to write or, with --delete, to delete.
+func (o *Options) changes(manifests []offline.Manifest) []load.Change {
+	out := make([]load.Change, len(manifests))
+	for i, m := range manifests {
+		out[i] = load.Change{Ref: m.Ref}
+		if !o.Delete {
+			out[i].Object = m.Object
 		}
 	}
 	return out

@@ -10,32 +10,33 @@ import (
 )
 
 // paintText is a plan for people: what happens to traffic first, then each object.
-func paintText(p *explain.Planned) string {
+func paintText(p *explain.Planned, painter cmdutil.Painter) string {
 	var b strings.Builder
 	for _, c := range p.Changes {
-		fmt.Fprintf(&b, "%s %s %s/%s\n", c.Verb, c.Ref.Kind, c.Ref.Namespace, c.Ref.Name)
+		fmt.Fprintf(&b, "%s %s %s/%s\n", c.Verb, c.Ref.Kind, cmdutil.Clean(c.Ref.Namespace), cmdutil.Clean(c.Ref.Name))
 	}
 	if p.Empty() {
 		b.WriteString("\nNothing would change.\n")
-		return cmdutil.CleanLines(b.String())
+		return b.String()
 	}
 	b.WriteString("\nWhat it does to traffic:\n")
 	if len(p.Effects) == 0 {
 		b.WriteString("  nothing\n")
 	}
 	for i := range p.Effects {
-		fmt.Fprintf(&b, "  %s %s\n", p.Effects[i].Mark(), p.Effects[i].Text())
+		painter.Paragraph(&b, "  "+p.Effects[i].Mark()+" ", "    ", cmdutil.Clean(p.Effects[i].Text()))
 	}
-	issues(&b, "New issues:", p.NewIssues)
-	issues(&b, "Issues that this fixes:", p.FixedIssues)
+	issues(&b, painter, "New issues:", p.NewIssues)
+	issues(&b, painter, "Issues that this fixes:", p.FixedIssues)
 	for _, note := range p.Notes {
-		fmt.Fprintf(&b, "\nNote: %s.\n", note)
+		b.WriteByte('\n')
+		painter.Paragraph(&b, "Note: ", "  ", cmdutil.Clean(note)+".")
 	}
 	for i := range p.Clusters {
-		fmt.Fprintf(&b, "\n%s\n", header(p, i))
-		b.WriteString(indented(p.Clusters[i].Text()))
+		fmt.Fprintf(&b, "\n%s\n", cmdutil.Clean(header(p, i)))
+		b.WriteString(cmdutil.CleanLines(indented(p.Clusters[i].Text()))) // differences are not wrapped
 	}
-	return cmdutil.CleanLines(b.String())
+	return b.String()
 }
 
 // header names a cluster, and counts what changes in it.
@@ -56,15 +57,15 @@ func indented(text string) string {
 	return b.String()
 }
 
-func issues(b *strings.Builder, title string, list []snapshot.Issue) {
+func issues(b *strings.Builder, painter cmdutil.Painter, title string, list []snapshot.Issue) {
 	if len(list) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\n%s\n", title)
 	for _, issue := range list {
-		fmt.Fprintf(b, "  %s  %s\n", issue.Severity, issue.Summary())
+		painter.Paragraph(b, "  "+painter.Severity(issue.Severity.String())+"  ", "    ", cmdutil.Clean(issue.Summary()))
 		if issue.Hint != "" {
-			fmt.Fprintf(b, "    → %s\n", issue.Hint)
+			painter.Paragraph(b, "    → ", "      ", cmdutil.Clean(issue.Hint))
 		}
 	}
 }

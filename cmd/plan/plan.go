@@ -18,7 +18,6 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/load"
-	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/admission"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -90,7 +89,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmdutil.FailWith(cmd, exitFailure)
 	cmd.Flags().StringSliceVarP(&opts.Files, "filename", "f", nil, "`file` or folder of manifests, or -; may be repeated")
 	cmd.Flags().BoolVar(&opts.Delete, "delete", false, "the objects in the files are deleted")
-	opts.Output.AddFlag(cmd, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatMarkdown)
+	opts.Output.AddFlag(cmd, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML, cmdutil.FormatMarkdown)
 	opts.Source.AddFlags(cmd)
 	return cmd
 }
@@ -108,13 +107,7 @@ func planRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	input, changes, err := o.change(reading.Input, manifests)
-	if err != nil {
-		return err
-	}
-	translator := engine.New(engine.Options{})
-	before := explain.New(translator.Translate(reading.Input))
-	planned, err := explain.Plan(before, explain.New(translator.Translate(input)), changes)
+	planned, err := reading.Plan(o.changes(manifests), o.Now())
 	if err != nil {
 		return err
 	}
@@ -129,7 +122,7 @@ func planRun(ctx context.Context, o *Options) error {
 
 func (o *Options) print(planned *explain.Planned) error {
 	return o.Output.Print(o.Streams.Out, planned, func(out io.Writer) error {
-		text := paintText(planned)
+		text := paintText(planned, o.Streams.OutPainter())
 		if o.Output.Format == cmdutil.FormatMarkdown {
 			text = paintMarkdown(planned)
 		}

@@ -4,7 +4,6 @@ package translate
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -101,6 +100,16 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmd.Flags().BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject policies that intersect with hand-written objects of a mesh, instead of warning")
 	cmd.Flags().Var(&opts.FailOn, "fail-on", "exit with code 5 if there is an issue of this `severity` or worse: error, warning, never")
 	_ = cmd.MarkFlagDirname("to")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		source := &load.Source{Dir: opts.Dir, Factory: f}
+		if len(args) > 0 {
+			source.Dir = args[0]
+		}
+		if source.Dir == "" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return append(source.Clusters(cmd.Context()), offline.ManagementFolder), cobra.ShellCompDirectiveNoFileComp
+	})
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"error", "warning", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -138,7 +147,7 @@ func translateRun(opts *Options) error {
 	if err != nil {
 		return err
 	}
-	if err := tell(opts.Streams.Err, len(objects), output, issues); err != nil {
+	if err := tell(opts.Streams, len(objects), output, issues); err != nil {
 		return err
 	}
 	if opts.FailOn.fails(issues) {
@@ -168,14 +177,14 @@ func choose(output *snapshot.Output, cluster string) ([]*snapshot.Object, error)
 }
 
 // tell writes the issues and a summary to the error stream.
-func tell(out io.Writer, objects int, output *snapshot.Output, issues []snapshot.Issue) error {
-	if err := cmdutil.PrintIssues(out, "", issues); err != nil {
+func tell(s *cmdutil.Streams, objects int, output *snapshot.Output, issues []snapshot.Issue) error {
+	if err := cmdutil.PrintIssues(s.Err, s.ErrPainter(), "", issues); err != nil {
 		return err
 	}
 	frozen := ""
 	if len(output.Frozen) > 0 {
-		frozen = "; frozen: " + strings.Join(output.Frozen, ", ")
+		frozen = "; unreachable: " + strings.Join(output.Frozen, ", ")
 	}
-	_, err := fmt.Fprintf(out, "%s, %s, %s%s\n", snapshot.Count(objects, "object"), snapshot.Count(len(output.Clusters), "cluster"), cmdutil.CountIssues(issues), frozen)
+	_, err := fmt.Fprintf(s.Err, "%s, %s, %s%s\n", snapshot.Count(objects, "object"), snapshot.Count(len(output.Clusters), "cluster"), cmdutil.CountIssues(issues), frozen)
 	return err
 }

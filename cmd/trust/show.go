@@ -134,8 +134,9 @@ func (o *ShowOptions) read(ctx context.Context) (*load.Reading, error) {
 }
 
 func (o *ShowOptions) print(out io.Writer, answer *explain.Trust) error {
+	page := answer.Page()
 	if o.Output.Format == cmdutil.FormatWide {
-		return cmdutil.PrintPage(out, answer.WidePage())
+		page = answer.WidePage()
 	}
-	return cmdutil.PrintPage(out, answer.Page())
+	return cmdutil.PrintPage(out, o.Output.Painter(o.Streams), page)
 }

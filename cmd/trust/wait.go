@@ -10,6 +10,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // pollInterval is between two looks at the VirtualMesh.
@@ -41,7 +42,7 @@ func (o *Options) wait(ctx context.Context, d *decision) error {
 		case cmdutil.ExitCode(err) == cmdutil.ExitNotFound:
 			return false, err
 		case err != nil && ctx.Err() == nil:
-			w.note(progress, err.Error()) // the API server may be back soon
+			w.note(progress, kube.Text(err)) // the API server may be back soon
 		case err == nil:
 			done, text, err := w.look(vm)
 			w.note(progress, text)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -40,7 +41,7 @@ const timeout = 3 * time.Second
 // NewCmd returns the command; runF replaces the run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	opts := &Options{Streams: f.Streams, Version: f.Version}
-	kube := &cmdutil.KubeFlags{}
+	flags := &cmdutil.KubeFlags{}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of meshctl and of what is installed",
@@ -52,7 +53,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   meshctl version --client -o json`,
 		Args: cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			opts.Config, opts.Context = func() (*rest.Config, error) { return kube.Config(f) }, kube.Context
+			opts.Config, opts.Context = func() (*rest.Config, error) { return flags.Config(f) }, flags.Context
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -60,7 +61,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	kube.AddFlags(cmd)
+	flags.AddFlags(cmd)
 	cmd.Flags().StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
 	cmd.Flags().BoolVar(&opts.Client, "client", false, "print the version of this meshctl only")
 	return cmd
@@ -80,7 +81,7 @@ func versionRun(ctx context.Context, opts *Options) error {
 		installed, err := installed(ctx, opts)
 		if err != nil {
 			// The own version is printed all the same: it is what a report of a problem needs.
-			_, _ = fmt.Fprintln(opts.Streams.Err, cmdutil.Clean("What is installed is not known: "+err.Error()))
+			_, _ = fmt.Fprintln(opts.Streams.Err, cmdutil.Clean("What is installed is not known: "+kube.Text(err)))
 		} else {
 			a.Server, a.Skew = installed, installed.Skew(opts.Version.Tag())
 		}

@@ -76,6 +76,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Source.AddFlags(cmd)
+	opts.Source.AddClustersFlag(cmd)
 	cmd.Flags().StringArrayVar(&opts.headers, "header", nil, "a `header` of the request, as 'NAME: VALUE' or NAME=VALUE; may be repeated")
 	cmd.Flags().Uint32Var(&opts.Request.Port, "port", 0, "`port` of the service (default: its first one for HTTP)")
 	return cmd
@@ -87,8 +88,7 @@ func (o *Options) names(cmd *cobra.Command, args []string, _ string) ([]string, 
 	case 0:
 		return o.Source.Names(cmd.Context(), snapshot.Workload), cobra.ShellCompDirectiveNoFileComp
 	case 1:
-		names := o.Source.Names(cmd.Context(), snapshot.Destination)
-		return append(names, o.Source.Names(cmd.Context(), snapshot.VirtualDestination)...), cobra.ShellCompDirectiveNoFileComp
+		return o.Source.Names(cmd.Context(), snapshot.Destination, snapshot.VirtualDestination), cobra.ShellCompDirectiveNoFileComp
 	case 2:
 		return methods(), cobra.ShellCompDirectiveNoFileComp
 	}
@@ -170,10 +170,11 @@ func cutHeader(text string) (name, value string, ok bool) {
 }
 
 func run(ctx context.Context, o *Options) error {
-	reading, err := o.Source.Read(ctx)
+	reading, end, err := o.Source.ReadInForce(ctx, o.Streams)
 	if err != nil {
 		return err
 	}
+	defer end()
 	translator := engine.New(engine.Options{})
 	index := reading.Index(translator)
 	from, err := load.Pick(index, snapshot.Workload, o.From)
@@ -191,7 +192,9 @@ func run(ctx context.Context, o *Options) error {
 	if answer == nil {
 		return cmdutil.NotFoundErrorf("workload %s: its mesh was not found; see: meshctl describe workload %s", from.Name, from.Name)
 	}
-	if err := o.Output.Print(o.Streams.Out, answer, func(out io.Writer) error { return cmdutil.PrintPage(out, answer.Page()) }); err != nil {
+	if err := o.Output.Print(o.Streams.Out, answer, func(out io.Writer) error {
+		return cmdutil.PrintPage(out, o.Output.Painter(o.Streams), answer.Page())
+	}); err != nil {
 		return err
 	}
 	if answer.Verdict != explain.Allowed {
