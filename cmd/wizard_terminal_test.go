@@ -41,7 +41,7 @@ func meshctl(t *testing.T, cols, rows int, env []string, args ...string) (x *ter
 // it, with testdata/create-session.txt.
 func TestGoldenSession(t *testing.T) {
 	t.Parallel()
-	x, dir := meshctl(t, 118, 200, nil, "create", "trafficpolicy", "--from", "manifests")
+	x, dir := meshctl(t, 118, 200, nil, "create", "trafficpolicy", "--dir", "manifests")
 	x.Answer("Requests to which services?", terminaltest.Enter)
 	x.Answer("Which services?", "ratings.bookinfo.cluster-2", terminaltest.Space, terminaltest.Enter)
 	x.Answer("Requests from which workloads?", terminaltest.Enter)
@@ -54,7 +54,7 @@ func TestGoldenSession(t *testing.T) {
 	x.Answer("To which file?", terminaltest.Enter)
 	x.Ends(0)
 	assert.FileExists(t, filepath.Join(dir, "ratings-traffic.yaml"))
-	shown := "$ meshctl create trafficpolicy --from manifests\n"
+	shown := "$ meshctl create trafficpolicy --dir manifests\n"
 	for line := range strings.Lines(x.String()) {
 		if strings.Contains(line, "[Use arrows to move") {
 			continue // a list that was answered while it was being painted
@@ -73,7 +73,7 @@ func TestATerminalIsLeftAsItWas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x, _ := meshctl(t, 100, 40, nil, "create", "tp", "--from", "manifests")
+			x, _ := meshctl(t, 100, 40, nil, "create", "tp", "--dir", "manifests")
 			x.Answer("Requests to which services?", terminaltest.Enter)
 			end(x, "Which services?") // several of a list
 			x.Ends(130)
@@ -82,7 +82,7 @@ func TestATerminalIsLeftAsItWas(t *testing.T) {
 			require.Len(t, file, 2, x)
 
 			for _, question := range []string{"Which services?", "Requests from which workloads?"} { // one of a list
-				x, _ = meshctl(t, 100, 40, nil, "create", "tp", "--from", "manifests", "--recover", file[1])
+				x, _ = meshctl(t, 100, 40, nil, "create", "tp", "--dir", "manifests", "--recover", file[1])
 				if question != "Which services?" {
 					x.Answer("Which services?", "ratings.bookinfo.cluster-2", terminaltest.Space, terminaltest.Enter)
 				}
@@ -90,7 +90,7 @@ func TestATerminalIsLeftAsItWas(t *testing.T) {
 				x.Ends(130)
 			}
 
-			x, _ = meshctl(t, 100, 40, nil, "create", "ap", "x", "--from", "manifests", "--all-sources", "--all-destinations")
+			x, _ = meshctl(t, 100, 40, nil, "create", "ap", "x", "--dir", "manifests", "--all-sources", "--all-destinations")
 			end(x, "Only with which HTTP methods?") // a line
 			x.Ends(130)
 			assert.Contains(t, x.String(), "--recover")
@@ -98,10 +98,41 @@ func TestATerminalIsLeftAsItWas(t *testing.T) {
 	}
 }
 
+// TestEscGoesBack on a terminal: from a list, from a list of several and from a line; arrows, which
+// begin as esc does, do not.
+func TestEscGoesBack(t *testing.T) {
+	t.Parallel()
+	const enter, esc = terminaltest.Enter, terminaltest.Esc
+	x, dir := meshctl(t, 118, 60, nil, "create", "tp", "--dir", "manifests")
+	x.Answer("esc: back", esc)
+	x.Answer("This is the first question; ctrl-c cancels.", enter)
+	x.Answer("esc: back", "ratings.bookinfo.cluster-2", terminaltest.Space, enter)
+	x.Answer("Requests from which workloads?", terminaltest.Down, esc)
+	x.Sees("Requests from which workloads? [spec.sourceSelector] (back)")
+	x.Answer("[x]  ratings.bookinfo.cluster-2", esc)
+	x.Sees("services] (back)")
+	x.Answer("Requests to which services?", enter)
+	x.Answer("[x]  ratings.bookinfo.cluster-2", enter)
+	x.Answer("Requests from which workloads?", enter)
+	x.Answer("Which requests?", enter)
+	x.Answer("What should happen to these requests?", "timeout", terminaltest.Space, enter)
+	x.Answer("How long may a request take", "7s", enter)
+	x.Answer("Name of the object?", "it", esc)
+	x.Sees("Name of the object? [metadata.name] (back)")
+	x.Answer("[esc: back] (7s)", enter)
+	x.Answer("Name of the object?", enter)
+	x.Answer("What next?", enter)
+	x.Answer("To which file?", enter)
+	x.Ends(0)
+	manifest, err := os.ReadFile(filepath.Join(dir, "ratings-traffic.yaml"))
+	require.NoError(t, err)
+	assert.Contains(t, string(manifest), "requestTimeout: 7s")
+}
+
 // On a terminal of a few lines the wizard can be used all the same.
 func TestAWizardInATinyTerminal(t *testing.T) {
 	t.Parallel()
-	x, dir := meshctl(t, 40, 8, nil, "create", "ap", "--from", "manifests", "--all-sources")
+	x, dir := meshctl(t, 40, 8, nil, "create", "ap", "--dir", "manifests", "--all-sources")
 	x.Answer("Requests to which", terminaltest.Enter)
 	x.Answer("Which services?", "cluster-2", terminaltest.Down, terminaltest.Space, terminaltest.Enter)
 	x.Answer("methods?", "GET", terminaltest.Enter)
@@ -126,9 +157,11 @@ func TestAWizardWithoutACursor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x, _ := meshctl(t, 100, 60, c.env, append([]string{"create", "vm", "--from", "manifests", "--trust", "shared"}, c.args...)...)
+			x, _ := meshctl(t, 100, 60, c.env, append([]string{"create", "vm", "--dir", "manifests", "--trust", "shared"}, c.args...)...)
 			x.AnswerLine("Which meshes do you want to join? [spec.meshes]", "1,2")
-			x.AnswerLine("Which services should be reachable from other meshes?", "1")
+			x.AnswerLine("Which services should be reachable from other meshes?", "3")
+			x.AnswerLine("May all workloads call each other?", "\x1b")
+			x.AnswerLine("Number (empty for 3; esc and enter: back)", "1")
 			x.AnswerLine("May all workloads call each other?", "")
 			x.AnswerLine("Name of the object?", "joined")
 			x.AnswerLine("What next?", "4")

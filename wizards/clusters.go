@@ -38,7 +38,7 @@ type Member struct {
 
 // The flags that Clusters asks for.
 const (
-	ManagementFlag = "mgmt-context"
+	ManagementFlag = "context"
 	RegisterFlag   = "register"
 )
 
@@ -53,6 +53,21 @@ type Clusters struct {
 	// Answers so far, by ManagementFlag and RegisterFlag. They remain if a
 	// question fails.
 	Answers Answers
+}
+
+// Ask runs what asks, with which the user can go back until the answers are followed by deeds.
+func (cs *Clusters) Ask(ask func() error) error {
+	asks := cs.Prompter
+	history := NewHistory(asks, func() func() {
+		answers := maps.Clone(cs.Answers)
+		return func() {
+			clear(cs.Answers)
+			maps.Copy(cs.Answers, answers)
+		}
+	})
+	cs.Prompter = history
+	defer func() { cs.Prompter = asks }()
+	return history.Run(ask)
 }
 
 // usable are the contexts that can be used.

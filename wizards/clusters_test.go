@@ -46,7 +46,7 @@ func TestClustersShowsWhatIsThere(t *testing.T) {
 	members, err := f.Members(management)
 	require.NoError(t, err)
 	assert.Equal(t, []wizards.Member{{Context: "c=c", Name: "c-c"}}, members)
-	assert.Equal(t, wizards.Answers{"mgmt-context": {"b"}, "register": {"c=c=c-c"}}, f.Answers)
+	assert.Equal(t, wizards.Answers{"context": {"b"}, "register": {"c=c=c-c"}}, f.Answers)
 }
 
 func TestClustersTakesFlags(t *testing.T) {
@@ -66,7 +66,7 @@ func TestClustersTakesFlags(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := clusters(t, wizardtest.New(t), wizards.Answers{"mgmt-context": {"b"}, "register": {c.value}})
+			f := clusters(t, wizardtest.New(t), wizards.Answers{"context": {"b"}, "register": {c.value}})
 			management, err := f.Management()
 			require.NoError(t, err)
 			got, err := f.Members(management)

@@ -1,6 +1,7 @@
 package wizards
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -36,6 +37,7 @@ func (s *Session) Finish(canApply bool) (*Outcome, error) {
 		return nil, err
 	}
 	out := &Outcome{Object: object}
+	var edits []func()
 	for {
 		data, err := YAML(out.Object)
 		if err != nil {
@@ -44,10 +46,18 @@ func (s *Session) Finish(canApply bool) (*Outcome, error) {
 		if out.Preview, err = s.Catalog.Preview(out.Object); err != nil {
 			return nil, err
 		}
-		s.Say("\n" + string(data) + "\n" + out.Preview.Summary() + "\n")
+		s.Say("\n" + string(data) + "\n")
+		s.Show(append(out.Preview.Summary(), Line{}))
+		before, undo := out.Object, s.keep()
 		again, err := s.decide(out, string(data), canApply)
-		if err != nil || !again {
+		switch {
+		case errors.Is(err, ErrBack) && len(edits) > 0:
+			edits[len(edits)-1]()
+			edits = edits[:len(edits)-1]
+		case err != nil || !again:
 			return out, err
+		case out.Object != before:
+			edits = append(edits, func() { undo(); out.Object = before })
 		}
 	}
 }
@@ -61,8 +71,12 @@ func (s *Session) decide(out *Outcome, manifest string, canApply bool) (again bo
 	if canApply {
 		options = append([]Option{{"apply", "apply it to the management cluster"}}, options...)
 	}
+	preset := options[0].Value
+	if out.Preview.HasErrors() {
+		preset = "cancel"
+	}
 	for {
-		choice, err := s.Select(Question{Text: "What next?"}, options, options[0].Value)
+		choice, err := s.Select(Question{Text: "What next?"}, options, preset)
 		if err != nil {
 			return false, err
 		}
@@ -72,16 +86,21 @@ func (s *Session) decide(out *Outcome, manifest string, canApply bool) (again bo
 		case "cancel":
 			out.Decision = Cancel
 		case "save":
-			out.Decision = Save
 			out.File, err = s.Input(Question{Text: "To which file?"}, s.Name+".yaml", func(name string) error {
 				if name == "" {
 					return fmt.Errorf("a file name is required")
 				}
 				return nil
 			})
+			if errors.Is(err, ErrBack) {
+				preset = choice
+				continue
+			}
+			out.Decision = Save
 			return false, err
 		case "full":
 			s.Say(clean(out.Preview.Full()) + "\n")
+			preset = choice
 			continue
 		case "edit":
 			return s.editManifest(out, manifest)
@@ -107,11 +126,11 @@ func (s *Session) editManifest(out *Outcome, manifest string) (changed bool, err
 		s.Say(clean(err.Error()) + "\n")
 		choice, err := s.Select(Question{Text: "The manifest is not valid. What next?"},
 			[]Option{{"again", "edit it again"}, {"drop", "discard the changes"}}, "again")
-		if err != nil {
-			return false, err
+		if errors.Is(err, ErrBack) {
+			choice, err = "drop", nil
 		}
-		if choice == "drop" {
-			return true, nil
+		if err != nil || choice == "drop" {
+			return err == nil, err
 		}
 	}
 }

@@ -50,3 +50,48 @@ func TestKeysEnd(t *testing.T) {
 	_, err = k.Read(into)
 	require.ErrorIs(t, err, io.EOF)
 }
+
+// TestEscAndEscapeSequences: the key Esc goes back, and what begins with it does not, even if the
+// rest comes later.
+func TestEscAndEscapeSequences(t *testing.T) {
+	t.Parallel()
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = reader.Close(); _ = writer.Close() })
+	k := &keyReader{FileReader: reader, ctx: t.Context(), back: true}
+	into := make([]byte, 16)
+	read := func() string {
+		n, err := k.Read(into)
+		require.NoError(t, err)
+		return string(into[:n])
+	}
+	write := func(s string) {
+		_, err := writer.WriteString(s)
+		require.NoError(t, err)
+	}
+	write("\x1b")
+	assert.Equal(t, "\x03", read(), "the library stops for ctrl-c")
+	assert.True(t, k.escaped)
+	write("x")
+	assert.Equal(t, "x", read(), "the read that waited for the rest was not lost")
+
+	k.escaped = false
+	write("\x1b\x1b[A\x1bj\r")
+	assert.Equal(t, "\x03", read())
+	assert.True(t, k.escaped, "Esc, and then an arrow")
+	k.escaped = false
+	assert.Equal(t, "\x1b[A", read())
+	assert.Equal(t, "\r", read(), "Alt and a letter is no key")
+
+	for _, parts := range [][2]string{{"\x1b", "[B"}, {"\x1b[", "B"}, {"\x1b[24", ";80R"}, {"\x1b", "OA"}} {
+		write(parts[0])
+		time.AfterFunc(time.Millisecond, func() { write(parts[1]) })
+		assert.Equal(t, parts[0]+parts[1], read())
+	}
+	assert.False(t, k.escaped)
+
+	k.back = false
+	write("\x1b")
+	assert.Equal(t, "\x1b", read(), "where there is no way back")
+	assert.False(t, k.escaped)
+}

@@ -38,10 +38,55 @@ func serviceName(k *discoveryv1.KubeService) string {
 
 func (c *Catalog) serviceOptions() []Option {
 	var out []Option
-	for _, k := range c.services() {
-		out = append(out, Option{Value: serviceName(k)})
+	for d := range c.Plan.Destinations.All() {
+		k := d.Destination.Spec.KubeService
+		if k == nil {
+			continue
+		}
+		option := Option{Value: serviceName(k)}
+		if hint := serviceHint(d, k); hint != "" {
+			option.Text = option.Value + " (" + hint + ")"
+		}
+		out = append(out, option)
 	}
 	return out
+}
+
+// serviceHint says what concerns a service already: "shifted by reviews-shift; no ready pods".
+func serviceHint(d *snapshot.DestinationPlan, k *discoveryv1.KubeService) string {
+	var shifted, routed, limited []string
+	for _, applied := range d.Traffic {
+		if p := applied.Policy; applied.Spec.Policy != nil && applied.Spec.Policy.TrafficShift != nil {
+			shifted = append(shifted, p.Name)
+		} else {
+			routed = append(routed, p.Name)
+		}
+	}
+	for _, rule := range d.Access {
+		limited = append(limited, rule.Origin.Ref.Name)
+	}
+	var parts []string
+	for _, list := range []struct {
+		does  string
+		names []string
+	}{{"shifted by ", shifted}, {"configured by ", routed}, {"limited by ", limited}} {
+		if names := slices.Compact(list.names); len(names) > 0 {
+			parts = append(parts, list.does+joinFirst(names))
+		}
+	}
+	if !slices.ContainsFunc(k.EndpointSubsets, func(s discoveryv1.EndpointSubset) bool { return len(s.Endpoints) > 0 }) {
+		parts = append(parts, "no ready pods")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// joinFirst lists the first names, and counts the others.
+func joinFirst(names []string) string {
+	const first = 2
+	if more := len(names) - first; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:first], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (c *Catalog) service(name string) *discoveryv1.KubeService {

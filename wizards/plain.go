@@ -51,8 +51,34 @@ func NewPlain(ctx context.Context, in io.Reader, out io.Writer) *Plain {
 	return p
 }
 
+// escapeLine is what arrives for the keys esc and enter.
+const escapeLine = "\x1b"
+
+// hint says in brackets what an empty line means, and how to go back.
+func hint(q Question, empty string) string {
+	var parts []string
+	if empty != "" {
+		parts = append(parts, "empty for "+empty)
+	}
+	if q.Back {
+		parts = append(parts, "esc and enter: back")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
 // read waits for a line, or for the end of the command.
-func (p *Plain) read() (string, error) {
+func (p *Plain) read(q Question) (string, error) {
+	text, err := p.line()
+	if err == nil && q.Back && strings.TrimSpace(text) == escapeLine {
+		return "", ErrBack
+	}
+	return text, err
+}
+
+func (p *Plain) line() (string, error) {
 	select {
 	case <-p.ctx.Done():
 		return "", ErrInterrupted
@@ -72,6 +98,9 @@ func (p *Plain) read() (string, error) {
 // Say is part of Prompter.
 func (p *Plain) Say(text string) { _, _ = fmt.Fprint(p.out, text) }
 
+// Show is part of Prompter.
+func (p *Plain) Show(lines []Line) { p.Say(Text(lines)) }
+
 func (p *Plain) list(q Question, options []Option) {
 	p.Say(q.Line() + "\n")
 	for i, o := range options {
@@ -87,8 +116,8 @@ func (p *Plain) Select(q Question, options []Option, preset string) (string, err
 	at := max(slices.IndexFunc(options, func(o Option) bool { return o.Value == preset }), 0)
 	p.list(q, options)
 	for {
-		p.Say(fmt.Sprintf("Number (empty for %d): ", at+1))
-		text, err := p.read()
+		p.Say("Number" + hint(q, strconv.Itoa(at+1)) + ": ")
+		text, err := p.read(q)
 		if err != nil {
 			return "", err
 		}
@@ -113,14 +142,14 @@ func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]st
 			numbers = append(numbers, strconv.Itoa(i+1))
 		}
 	}
-	defaults, hint := strings.Join(numbers, ","), "empty for none"
+	defaults, empty := strings.Join(numbers, ","), "none"
 	if defaults != "" {
-		hint = "empty for " + defaults + ", 0 for none"
+		empty = defaults + ", 0 for none"
 	}
 	p.list(q, options)
 	for {
-		p.Say("Numbers, separated by commas (" + hint + "): ")
-		text, err := p.read()
+		p.Say("Numbers, separated by commas" + hint(q, empty) + ": ")
+		text, err := p.read(q)
 		if err != nil {
 			return nil, err
 		}
@@ -162,12 +191,8 @@ func parseNumbers(text string, n int) (selected map[int]bool, bad string) {
 // Input is part of Prompter.
 func (p *Plain) Input(q Question, preset string, check func(string) error) (string, error) {
 	for {
-		p.Say(q.Line())
-		if preset != "" {
-			p.Say(" (empty for " + clean(preset) + ")")
-		}
-		p.Say(": ")
-		text, err := p.read()
+		p.Say(q.Line() + hint(q, clean(preset)) + ": ")
+		text, err := p.read(q)
 		if err != nil {
 			return "", err
 		}

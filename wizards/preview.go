@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/meshctl/meshctl/engine"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -20,6 +22,15 @@ type Catalog struct {
 
 	translator *engine.Translator
 	now        time.Time
+	index      *explain.Index
+}
+
+// Index answers questions about what was discovered.
+func (c *Catalog) Index() *explain.Index {
+	if c.index == nil {
+		c.index = explain.New(c.State)
+	}
+	return c.index
 }
 
 // NewCatalog translates an input. Now is the creation time of the new object,
@@ -34,6 +45,9 @@ type Preview struct {
 	*explain.Planned
 
 	ref snapshot.Ref
+	// state of the object, by its status.
+	state commonv1.ApprovalState
+	notes []string
 	// unread are clusters that were not read, although hand-written objects in
 	// them could make the management plane reject the object.
 	unread []string
@@ -63,11 +77,12 @@ func (c *Catalog) Preview(object *unstructured.Unstructured) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	planned, err := explain.Plan(explain.New(c.State), explain.New(c.translator.Translate(in)), nil)
+	after := explain.New(c.translator.Translate(in))
+	planned, err := explain.Plan(c.Index(), after, nil)
 	if err != nil {
 		return nil, err
 	}
-	p := &Preview{Planned: planned, ref: ref}
+	p := &Preview{Planned: planned, ref: ref, state: stateOf(after, ref), notes: notesOn(typed)}
 	for _, c := range in.Clusters {
 		if in.RefuseIntersecting && c.Sync == snapshot.Unsynced {
 			p.unread = append(p.unread, c.Name)
@@ -95,67 +110,129 @@ const (
 	maxEffects = 12
 )
 
+// Line is a line of text and how bad what it says is.
+type Line struct {
+	Level explain.Level
+	Text  string
+}
+
+// lines collects lines, cleaned.
+type lines []Line
+
+func (l *lines) add(level explain.Level, format string, args ...any) {
+	*l = append(*l, Line{level, clean(fmt.Sprintf(format, args...))})
+}
+
+// Text is lines without their levels.
+func Text(lines []Line) string {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.Text + "\n")
+	}
+	return b.String()
+}
+
 // Summary says in a few lines what the object would do to traffic, what it would change in each
 // cluster, and which issues would appear and disappear.
-func (p *Preview) Summary() string {
-	var b strings.Builder
-	p.writeEffects(&b)
+func (p *Preview) Summary() []Line {
+	var out lines
+	p.addEffects(&out)
 	if len(p.Clusters) == 0 {
-		b.WriteString("No object would change in any cluster.\n")
+		out.add(explain.OK, "No object would change in any cluster.")
 	}
 	for _, c := range p.Clusters {
 		name := c.Cluster
 		if name == "" {
 			name = "the management plane"
 		}
-		fmt.Fprintf(&b, "In %s: %s\n", name, snapshot.Count(len(c.Objects), "object"))
+		out.add(explain.OK, "In %s: %s", name, snapshot.Count(len(c.Objects), "object"))
 		for i := range c.Objects {
 			if i == maxObjects {
-				fmt.Fprintf(&b, "  … and %d more\n", len(c.Objects)-i)
+				out.add(explain.OK, "  … and %d more", len(c.Objects)-i)
 				break
 			}
 			o := &c.Objects[i]
-			fmt.Fprintf(&b, "  %s %s %s/%s\n", o.Verb(), o.Ref.Kind, o.Ref.Namespace, o.Ref.Name)
+			out.add(explain.OK, "  %s %s %s/%s", o.Verb(), o.Ref.Kind, o.Ref.Namespace, o.Ref.Name)
 		}
 	}
 	if len(p.unread) > 0 {
-		fmt.Fprintf(&b, "The management plane rejects policies that intersect with hand-written objects. Those in %s were not read.\n", strings.Join(p.unread, ", "))
+		out.add(explain.Info, "The management plane rejects policies that intersect with hand-written objects. Those in %s were not read.", strings.Join(p.unread, ", "))
 	}
-	own, others := p.Issues()
-	writeIssues(&b, "Issues of this object:", own)
-	writeIssues(&b, "New issues of other objects:", others)
-	writeIssues(&b, "Issues that this fixes:", p.FixedIssues)
-	return clean(b.String())
+	out = append(out, p.Warnings()...)
+	out.addIssues("Issues that this fixes:", p.FixedIssues)
+	return out
 }
 
-func (p *Preview) writeEffects(b *strings.Builder) {
+// Warnings are the notes and the new issues of the Summary.
+func (p *Preview) Warnings() []Line {
+	var out lines
+	for _, note := range p.notes {
+		out.add(explain.Warning, "Note: %s", note)
+	}
+	own, others := p.Issues()
+	title := "Issues of this object:"
+	if p.state != "" && p.state != commonv1.ApprovalStateAccepted && p.state != commonv1.ApprovalStatePending {
+		title = fmt.Sprintf("This object would be %s:", p.state)
+	}
+	out.addIssues(title, own)
+	out.addIssues("New issues of other objects:", others)
+	return out
+}
+
+// HasErrors reports whether something would not be in force because of the object.
+func (p *Preview) HasErrors() bool { return snapshot.HasErrors(p.NewIssues) }
+
+func (p *Preview) addEffects(out *lines) {
 	for i := range p.Effects {
 		switch {
 		case i == 0:
-			b.WriteString("What it does to traffic:\n")
+			out.add(explain.OK, "What it does to traffic:")
 		case i == maxEffects:
-			fmt.Fprintf(b, "  … and %d more\n", len(p.Effects)-i)
+			out.add(explain.OK, "  … and %d more", len(p.Effects)-i)
 			return
 		}
-		fmt.Fprintf(b, "  %s %s\n", p.Effects[i].Mark(), p.Effects[i].Text())
+		out.add(p.Effects[i].Level(), "  %s %s", p.Effects[i].Mark(), p.Effects[i].Text())
 	}
 }
 
-func writeIssues(b *strings.Builder, title string, issues []snapshot.Issue) {
+func (l *lines) addIssues(title string, issues []snapshot.Issue) {
 	if len(issues) == 0 {
 		return
 	}
-	b.WriteString(title + "\n")
+	l.add(explain.OK, "%s", title)
 	for i, issue := range issues {
 		if i == maxObjects {
-			fmt.Fprintf(b, "  … and %d more\n", len(issues)-i)
+			l.add(explain.OK, "  … and %d more", len(issues)-i)
 			break
 		}
-		fmt.Fprintf(b, "  %s  %s\n", issue.Severity, issue.Summary())
+		l.add(explain.LevelOf(issue.Severity), "  %s  %s", issue.Severity, issue.Summary())
 		if issue.Hint != "" {
-			fmt.Fprintf(b, "         → %s\n", issue.Hint)
+			l.add(explain.OK, "         → %s", issue.Hint)
 		}
 	}
+}
+
+// stateOf is the state of an object as its status says it; empty if it has none.
+func stateOf(x *explain.Index, ref snapshot.Ref) commonv1.ApprovalState {
+	switch o := x.Describe(ref).(type) {
+	case *explain.Policy:
+		return o.State
+	case *explain.VirtualMesh:
+		return o.State
+	}
+	return ""
+}
+
+// notesOn are sentences about settings that do not do what one might expect of them.
+func notesOn(o snapshot.APIObject) []string {
+	policy, ok := o.(*networkingv1.TrafficPolicy)
+	if !ok || policy.Spec.Policy == nil || policy.Spec.Policy.TrafficShift == nil {
+		return nil
+	}
+	if targets := policy.Spec.Policy.TrafficShift.Destinations; len(targets) == 1 && targets[0].Weight != 0 && fmt.Sprint(targets[0].Weight) != wholeShare {
+		return []string{singleTarget}
+	}
+	return nil
 }
 
 // Full shows every difference, object by object.

@@ -26,7 +26,7 @@ func TestPreviewNamesWhatWasNotRead(t *testing.T) {
 	summary := func() string {
 		preview, err := wizards.NewCatalog(in, time.Unix(0, 0)).Preview(policy)
 		require.NoError(t, err)
-		return preview.Summary()
+		return wizards.Text(preview.Summary())
 	}
 	in.RefuseIntersecting = true
 	assert.NotContains(t, summary(), "were not read", "both were")

@@ -6,7 +6,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Prompter asks the user. Every method returns ErrInterrupted after ctrl-c.
+// Prompter asks the user. Every method returns ErrInterrupted after ctrl-c, and
+// ErrBack after esc if the question has Back.
 type Prompter interface {
 	// Select asks for one of the options and returns its Value.
 	Select(q Question, options []Option, preset string) (string, error)
@@ -18,6 +19,8 @@ type Prompter interface {
 	Edit(text string) (string, error)
 	// Say shows text between the questions.
 	Say(text string)
+	// Show is Say for lines that may be painted.
+	Show(lines []Line)
 }
 
 // ErrInterrupted means that the user pressed ctrl-c.
@@ -31,6 +34,8 @@ type Question struct {
 	Field string
 	// Help is shown on request.
 	Help string
+	// Back: esc goes back to the question before.
+	Back bool
 }
 
 // Line is the question with its field.

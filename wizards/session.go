@@ -3,6 +3,7 @@ package wizards
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,14 +29,33 @@ type Session struct {
 	Name string
 	// Answers so far. They remain if Ask fails.
 	Answers Answers
+	// Leave: esc at the first question ends Ask with ErrBack.
+	Leave bool
 }
 
-// Ask asks for what is missing.
-func (s *Session) Ask() error {
-	if err := s.Form.ask(s); err != nil {
-		return err
-	}
-	return s.askName()
+// Ask asks for what is missing, and then what follows; nil if nothing does. With esc,
+// the user goes back.
+func (s *Session) Ask(then func() error) error {
+	asks := s.Prompter
+	history := NewHistory(asks, s.keep)
+	history.Leave = s.Leave
+	s.Prompter = history
+	defer func() { s.Prompter = asks }()
+	return history.Run(func() error {
+		if err := s.Form.ask(s); err != nil {
+			return err
+		}
+		if err := s.askName(); err != nil || then == nil {
+			return err
+		}
+		return then()
+	})
+}
+
+// keep returns what restores all that was answered.
+func (s *Session) keep() func() {
+	answers, name, namespace := maps.Clone(s.Answers), s.Name, s.Namespace
+	return func() { s.Answers, s.Name, s.Namespace = maps.Clone(answers), name, namespace }
 }
 
 // Check reports what the CRD of the object rejects.

@@ -16,6 +16,12 @@ const shiftField = "spec.policy.trafficShift.destinations"
 // all targets are known.
 const shiftStep = "?shift "
 
+// singleTarget says what a weight does not do.
+const singleTarget = "A single target takes all requests, whatever its weight; for only a part of them, add a target for the others."
+
+// wholeShare is the weight of a target that seems to take all requests.
+const wholeShare = "100"
+
 // step asks a question about a target unless it was answered before.
 func (s *Session) step(target int, what string, ask func() (string, error)) (string, error) {
 	key := fmt.Sprintf("%s%d %s", shiftStep, target, what)
@@ -45,6 +51,9 @@ func (s *Session) askShift() error {
 			return err
 		}
 		targets = append(targets, joinCommas(append(target, "weight="+weight)))
+		if n == 1 && weight != wholeShare {
+			s.Say(singleTarget + "\n")
+		}
 		more, err = s.step(n, "more", func() (string, error) {
 			return s.Select(Question{Text: "Add another target?", Field: shiftField}, []Option{{"no", "no"}, {"yes", "yes"}}, "no")
 		})
@@ -92,7 +101,7 @@ func (s *Session) askTarget(n int) ([]string, error) {
 
 func (s *Session) askWeight(n int, before, target []string) (string, error) {
 	q := Question{Text: fmt.Sprintf("Target %d: which share of the requests, such as 75?", n), Field: shiftField + ".weight"}
-	return s.Input(q, "100", func(v string) error {
+	return s.Input(q, wholeShare, func(v string) error {
 		if !isWhole(v) {
 			return errors.New("an integer is required")
 		}

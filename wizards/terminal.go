@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/AlecAivazis/survey/v2"
+	"github.com/AlecAivazis/survey/v2/core"
 	"github.com/AlecAivazis/survey/v2/terminal"
 	"golang.org/x/term"
+
+	"github.com/meshctl/meshctl/engine/explain"
 )
 
 // Terminal asks on a terminal, with arrow keys and filters.
@@ -18,22 +22,58 @@ type Terminal struct {
 	out terminal.FileWriter
 }
 
-// setErrorTemplate makes survey show an error without its preamble, because the
-// messages are complete sentences. It is a setting of the whole process.
-var setErrorTemplate = sync.OnceFunc(func() {
+// setTemplates makes survey show an error without its preamble, because the
+// messages are complete sentences, and the key that goes back, where there is one.
+// The templates are settings of the whole process.
+var setTemplates = sync.OnceFunc(func() {
 	survey.ErrorTemplate = "{{color .Icon.Format}}{{.Icon.Text}} {{.Error.Error}}{{color \"reset\"}}\n"
+	const filter = "type to filter"
+	for _, template := range []*string{&survey.SelectQuestionTemplate, &survey.MultiSelectQuestionTemplate} {
+		*template = strings.Replace(*template, filter, filter+"{{if "+backKey+"}}, {{"+backKey+"}}: back{{end}}", 1)
+	}
+	const preset = "{{- if .Default}}"
+	survey.InputQuestionTemplate = strings.Replace(survey.InputQuestionTemplate, preset,
+		`{{- if `+backKey+`}}{{color "cyan"}}[{{`+backKey+`}}: back]{{color "reset"}} {{end}}`+"\n"+preset, 1)
 })
+
+// backKey is the key that goes back, in a template. Its field is there for the key that makes a
+// prompt suggest answers, which none of these does.
+const backKey = ".Config.SuggestInput"
 
 // NewTerminal asks on a terminal until ctx ends.
 func NewTerminal(ctx context.Context, in terminal.FileReader, out terminal.FileWriter) *Terminal {
-	setErrorTemplate()
+	setTemplates()
 	return &Terminal{in: &keyReader{FileReader: in, ctx: ctx}, out: out}
 }
 
-func (t *Terminal) ask(p survey.Prompt, answer any, options ...survey.AskOpt) error {
-	options = append(options, survey.WithStdio(t.in, t.out, t.out), survey.WithPageSize(t.page()))
+// wentBack is shown as the answer to a question from which the user went back.
+const wentBack = "(back)"
+
+// ask asks by a prompt; back is wentBack as the prompt shows it.
+func (t *Terminal) ask(q Question, p survey.Prompt, answer, back any, options ...survey.AskOpt) error {
+	var config survey.PromptConfig
+	configure := func(o *survey.AskOptions) error {
+		if o.PromptConfig.SuggestInput = ""; q.Back {
+			o.PromptConfig.SuggestInput = "esc"
+		}
+		config = o.PromptConfig
+		return nil
+	}
+	options = append(options, survey.WithStdio(t.in, t.out, t.out), survey.WithPageSize(t.page()), configure)
+	t.in.back, t.in.escaped = q.Back, false
 	err := survey.AskOne(p, answer, options...)
-	if errors.Is(err, terminal.InterruptErr) {
+	switch {
+	case errors.Is(err, terminal.InterruptErr) && t.in.escaped && !ended(t.in.ctx):
+		if line, ok := p.(*survey.Input); ok {
+			if err := line.NewCursor().Up(1); err != nil { // the library has begun a new line
+				return fmt.Errorf("terminal: %w", err)
+			}
+		}
+		if err := p.Cleanup(&config, back); err != nil {
+			return err
+		}
+		return ErrBack
+	case errors.Is(err, terminal.InterruptErr):
 		return ErrInterrupted
 	}
 	return err
@@ -64,7 +104,7 @@ func (t *Terminal) Select(q Question, options []Option, preset string) (string, 
 	if len(options) == 0 {
 		return "", fmt.Errorf("%s: there are no options", q.Line())
 	}
-	err := t.ask(&survey.Select{Message: q.Line(), Options: labels(options), Default: at, Help: q.Help}, &at)
+	err := t.ask(q, &survey.Select{Message: q.Line(), Options: labels(options), Default: at, Help: q.Help}, &at, core.OptionAnswer{Value: wentBack})
 	if err != nil {
 		return "", err
 	}
@@ -82,7 +122,7 @@ func (t *Terminal) MultiSelect(q Question, options []Option, preset []string) ([
 	if len(options) == 0 {
 		return nil, nil
 	}
-	err := t.ask(&survey.MultiSelect{Message: q.Line(), Options: labels(options), Default: defaults, Help: q.Help}, &selected)
+	err := t.ask(q, &survey.MultiSelect{Message: q.Line(), Options: labels(options), Default: defaults, Help: q.Help}, &selected, []core.OptionAnswer{{Value: wentBack}})
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +144,7 @@ func (t *Terminal) Input(q Question, preset string, check func(string) error) (s
 		}
 		return check(text)
 	})
-	err := t.ask(&survey.Input{Message: q.Line(), Default: preset, Help: q.Help}, &answer, validate)
+	err := t.ask(q, &survey.Input{Message: q.Line(), Default: preset, Help: q.Help}, &answer, wentBack, validate)
 	return answer, err
 }
 
@@ -113,3 +153,20 @@ func (t *Terminal) Edit(text string) (string, error) { return runEditor(text, t.
 
 // Say is part of Prompter.
 func (t *Terminal) Say(text string) { _, _ = fmt.Fprint(t.out, text) }
+
+// lineTemplate paints a line, unless the environment forbids colours.
+const lineTemplate = `{{color .Colour}}{{.Text}}{{color "reset"}}`
+
+// Show is part of Prompter.
+func (t *Terminal) Show(lines []Line) {
+	var b strings.Builder
+	for _, l := range lines {
+		painted := l.Text
+		if colour := map[explain.Level]string{explain.Error: "red", explain.Warning: "yellow"}[l.Level]; colour != "" {
+			// It can fail only if the template is wrong.
+			painted, _, _ = core.RunTemplate(lineTemplate, struct{ Colour, Text string }{colour, l.Text})
+		}
+		b.WriteString(painted + "\n")
+	}
+	t.Say(b.String())
+}

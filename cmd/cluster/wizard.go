@@ -9,6 +9,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -60,6 +61,27 @@ func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) e
 	}
 	clusters := &wizards.Clusters{Prompter: o.Prompter, Contexts: contexts, Answers: answers}
 	clusters.ReportProblems()
+	name, remoteContext, mgmtContext := o.Name, o.RemoteContext, o.context
+	err = clusters.Ask(func() error {
+		o.context = mgmtContext
+		return o.askCluster(ctx, clusters, name, remoteContext)
+	})
+	if err != nil {
+		return err
+	}
+	if err := registerRun(ctx, o); err != nil {
+		return err
+	}
+	say(o.Streams, "Equivalent command:")
+	_, err = o.Streams.Err.Write([]byte("\n  " + wizards.Quote(o.command()) + "\n"))
+	return err
+}
+
+// other is the answer that another cluster than that of the flags is to be registered.
+const other = "?other"
+
+// askCluster asks for the cluster and its name, beside those of the flags, and whether to register it.
+func (o *RegisterOptions) askCluster(ctx context.Context, clusters *wizards.Clusters, name, remoteContext string) error {
 	management, err := o.askManagement(ctx, clusters)
 	if err != nil {
 		return err
@@ -68,8 +90,10 @@ func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) e
 	if err != nil {
 		return err
 	}
-	name, remoteContext := o.Name, o.RemoteContext
 	for {
+		if _, chosen := clusters.Answers[other]; chosen {
+			name, remoteContext = "", ""
+		}
 		member, err := clusters.SelectCluster(management, remoteContext, name)
 		if err != nil {
 			return err
@@ -84,10 +108,10 @@ func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) e
 			return errStopped
 		case "other":
 			clusters.Reset()
-			name, remoteContext = "", ""
+			clusters.Answers[other] = []string{"true"}
 			continue
 		case "":
-			return o.agreed(ctx, clusters, management)
+			return o.agree(clusters, management)
 		}
 	}
 }
@@ -129,22 +153,15 @@ func (o *RegisterOptions) check(ctx context.Context, clusters *wizards.Clusters,
 	if err == nil || ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	return clusters.Retry(err, wizards.Option{Value: "other", Text: "choose another cluster or name"})
+	return clusters.Retry(errors.New(kube.Text(err)), wizards.Option{Value: "other", Text: "choose another cluster or name"})
 }
 
-func (o *RegisterOptions) agreed(ctx context.Context, clusters *wizards.Clusters, management *wizards.Context) error {
+// agree asks whether to register the cluster.
+func (o *RegisterOptions) agree(clusters *wizards.Clusters, management *wizards.Context) error {
 	yes, err := clusters.Confirm("Register " + o.Name + " now? This creates a ServiceAccount for meshctl on it, and stores its credential in " + management.Server + ".")
-	switch {
-	case err != nil:
-		return err
-	case !yes:
+	if err == nil && !yes {
 		return errStopped
 	}
-	if err := registerRun(ctx, o); err != nil {
-		return err
-	}
-	say(o.Streams, "Equivalent command:")
-	_, err = o.Streams.Err.Write([]byte("\n  " + wizards.Quote(o.command()) + "\n"))
 	return err
 }
 

@@ -37,7 +37,11 @@ func TestRegisterWizard(t *testing.T) {
 
 	err := ask(wizardtest.New(t).
 		Says("Context typo is skipped: the cluster (context \"typo\", https://127.0.0.1:").
+		GoesBack("Which cluster is the management cluster?").
+		Says("This is the first question; ctrl-c cancels.").
 		Picks("Which cluster is the management cluster?", "cluster-1").
+		GoesBack("Which cluster do you want to register?").
+		Presets("Which cluster is the management cluster?", "cluster-1").
 		Picks("Which cluster do you want to register?", "arn:aws:eks:eu-west-1:1:cluster/Prod_EU").
 		Interrupts("Name for the cluster of context arn:aws:eks:eu-west-1:1:cluster/Prod_EU?"))
 	require.ErrorIs(t, err, context.Canceled)
@@ -46,7 +50,11 @@ func TestRegisterWizard(t *testing.T) {
 
 	require.NoError(t, ask(wizardtest.New(t).
 		Rejects("Name for the cluster", "Prod", "use at most 63 lower-case letters").
-		Accepts("Name for the cluster", "prod-eu").
+		Types("Name for the cluster", "other").
+		GoesBack("Register other now?").
+		Accepts("Name for the cluster", "other").
+		GoesBack("Register other now?").
+		Types("Name for the cluster", "prod-eu").
 		Picks("Register prod-eu now?", "no"), "--recover", path[1]))
 	assert.Contains(t, errs.String(), "Nothing was written.")
 
@@ -71,7 +79,11 @@ func TestRegisterWizard(t *testing.T) {
 		Says("it is registered as prod-eu already").
 		Picks("What next?", "again").
 		Picks("What next?", "other").
+		GoesBack("Which cluster do you want to register?").
+		Presets("What next?", "other").
 		Picks("Which cluster do you want to register?", "cluster-1").
+		GoesBack("Name for the cluster").
+		Presets("Which cluster do you want to register?", "cluster-1").
 		Accepts("Name for the cluster", "cluster-1").
 		Picks("Register cluster-1 now?", "yes"), "other"))
 	assert.Contains(t, errs.String(), "Cluster cluster-1 is registered")

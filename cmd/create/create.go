@@ -29,9 +29,11 @@ type Options struct {
 	Name      string
 	Namespace string
 	Answers   wizards.Answers
+	// AllMeshes are those that are in no VirtualMesh.
+	AllMeshes bool
 
-	// From is a folder to read instead of the management cluster.
-	From          string
+	// Dir is a folder to read instead of the management cluster.
+	Dir           string
 	Kube          cmdutil.KubeFlags
 	MgmtNamespace string
 
@@ -44,7 +46,11 @@ type Options struct {
 	// Factory makes clients.
 	Factory *cmdutil.Factory
 	// Asks is true if there is a terminal to ask on.
-	Asks    bool
+	Asks bool
+	// Leave: esc at the first question ends Run with wizards.ErrBack.
+	Leave bool
+	// Finding is cmdutil.ErrFindings after a Run whose object is not in force as a whole.
+	Finding error
 	command string
 }
 
@@ -53,13 +59,19 @@ discovered, shows what each answer selects, and finally the manifest and what
 it would change in each cluster. You can then apply, save or edit the manifest.
 The equivalent command without questions is printed at the end.
 
-Without a terminal, the flags must specify everything that is required.`
+Without a terminal, the flags must specify everything that is required.
+
+The exit code is 5 if the object is or would be INVALID, or has another error,
+whether it is applied, saved or, with --dry-run, only printed.`
 
 const virtualMeshExample = `  # Answer questions
   meshctl create virtualmesh
 
   # Join two meshes, and make every service reachable from both clusters
-  meshctl create virtualmesh virtual-mesh --mesh gloo-mesh/istiod-istio-system-cluster-1 --mesh gloo-mesh/istiod-istio-system-cluster-2 --federate all --apply`
+  meshctl create virtualmesh virtual-mesh --mesh gloo-mesh/istiod-istio-system-cluster-1 --mesh gloo-mesh/istiod-istio-system-cluster-2 --federate all --apply
+
+  # The same for all meshes that are in no VirtualMesh
+  meshctl create virtualmesh virtual-mesh --all-meshes --federate all --apply`
 
 const trafficPolicyExample = `  # Answer questions
   meshctl create trafficpolicy
@@ -70,7 +82,7 @@ const trafficPolicyExample = `  # Answer questions
     --shift reviews.bookinfo.cluster-1,weight=10,subset.version=v2 --apply
 
   # Preview a timeout for the manifests in a folder
-  meshctl create trafficpolicy slow --from ./manifests --destination reviews.bookinfo.cluster-1 --timeout 3s --dry-run`
+  meshctl create trafficpolicy slow --dir ./manifests --destination reviews.bookinfo.cluster-1 --timeout 3s --dry-run`
 
 const accessPolicyExample = `  # Answer questions
   meshctl create accesspolicy
@@ -89,7 +101,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   meshctl create virtualmesh
 
   # Preview a policy for the manifests in a folder, without questions
-  meshctl create trafficpolicy slow --from ./manifests --destination reviews.bookinfo.cluster-1 --timeout 3s --dry-run`,
+  meshctl create trafficpolicy slow --dir ./manifests --destination reviews.bookinfo.cluster-1 --timeout 3s --dry-run`,
 	}
 	cmd.AddCommand(
 		newCmdKind(f, wizards.VirtualMesh(), "virtualmesh", []string{"vm", "vmesh"}, "Join meshes into a VirtualMesh", virtualMeshExample, runF),
@@ -120,8 +132,26 @@ func newCmdKind(f *cmdutil.Factory, form *wizards.Form, use string, aliases []st
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	opts.addFlags(cmd)
+	if form.Field(meshFlag) != nil {
+		AddAllMeshesFlag(cmd, &opts.AllMeshes)
+	}
 	AddFormFlags(cmd, form, opts.Answers)
+	opts.addCompletions(cmd)
+	if form.Field(meshFlag) != nil {
+		cmd.MarkFlagsMutuallyExclusive(AllMeshesFlag, meshFlag)
+	}
 	return cmd
+}
+
+// AllMeshesFlag joins all meshes instead of those of meshFlag.
+const (
+	AllMeshesFlag = "all-meshes"
+	meshFlag      = "mesh"
+)
+
+// AddAllMeshesFlag adds AllMeshesFlag to cmd.
+func AddAllMeshesFlag(cmd *cobra.Command, all *bool) {
+	cmd.Flags().BoolVar(all, AllMeshesFlag, false, "join all discovered meshes that are in no VirtualMesh")
 }
 
 // AddFormFlags adds the flags of a form to cmd; their values become answers.
@@ -140,7 +170,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&o.Namespace, "namespace", "n", "", "`namespace` of the new object (default: the namespace of the management plane)")
-	flags.StringVarP(&o.From, "from", "f", "", "read the manifests in this `folder`, as for translate, instead of the management cluster")
+	flags.StringVar(&o.Dir, "dir", "", "read the manifests in this `folder` instead of a cluster")
 	o.Kube.AddFlags(cmd)
 	flags.StringVar(&o.MgmtNamespace, "mgmt-namespace", snapshot.DefaultNamespace, "`namespace` of the management plane")
 	flags.BoolVar(&o.Apply, "apply", false, "create the object in the management cluster without confirmation")
@@ -149,10 +179,10 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	o.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
 	o.Flags.AddFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("apply", "dry-run", "save")
-	cmd.MarkFlagsMutuallyExclusive("from", "apply")
-	cmd.MarkFlagsMutuallyExclusive("from", "context")
-	cmd.MarkFlagsMutuallyExclusive("from", "kubeconfig")
-	_ = cmd.MarkFlagDirname("from")
+	for _, cluster := range []string{"apply", "context", "kubeconfig"} {
+		cmd.MarkFlagsMutuallyExclusive("dir", cluster)
+	}
+	_ = cmd.MarkFlagDirname("dir")
 }
 
 // value is a flag whose values become answers as they are.

@@ -116,8 +116,8 @@ func TestEveryPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "it.yaml")
-			_, stderr, err := wizard(t, c.answers.saved(file).script(t), c.use, "--from", c.from)
-			require.NoError(t, err, stderr)
+			_, stderr, err := wizard(t, c.answers.saved(file).script(t), c.use, "--dir", c.from)
+			wrote(t, err, stderr)
 			manifest, err := os.ReadFile(file)
 			require.NoError(t, err)
 			assert.Contains(t, string(manifest), c.want)
@@ -126,10 +126,8 @@ func TestEveryPath(t *testing.T) {
 	}
 }
 
-// TestInterruptedAnywhere presses ctrl-c at each question in turn. No question is
-// repeated, and the manifest is the same as without an interruption.
-func TestInterruptedAnywhere(t *testing.T) {
-	t.Parallel()
+// longWizards are the answers of a long wizard of each kind.
+func longWizards() map[string]answers {
 	shift := forReviews("reviews.bookinfo.cluster-1", "policy.trafficShift",
 		picks("Target 1: which service?", "reviews.bookinfo.cluster-2"), picks("Target 1: which of its pods?", "version=v3"), types("Target 1: which share", "75"),
 		picks("Add another target?", "yes"),
@@ -141,21 +139,28 @@ func TestInterruptedAnywhere(t *testing.T) {
 	access := answers{picks("Who may call?", "accounts"), picksAll("Which service accounts?", "bookinfo-productpage.bookinfo.cluster-1"),
 		picks("which services?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"), picksAll("With which labels?"),
 		types("HTTP methods?", "GET"), types("paths?", ""), picksAll("ports", "9080"), types("Name of the object?", "it")}
-	for use, all := range map[string]answers{"tp": shift, "vm": mesh, "ap": access} {
+	return map[string]answers{"tp": shift, "vm": mesh, "ap": access}
+}
+
+// TestInterruptedAnywhere presses ctrl-c at each question in turn. No question is
+// repeated, and the manifest is the same as without an interruption.
+func TestInterruptedAnywhere(t *testing.T) {
+	t.Parallel()
+	for use, all := range longWizards() {
 		t.Run(use, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			file := filepath.Join(dir, "it.yaml")
-			_, _, err := wizard(t, all.saved(file).script(t), use, "--from", bookinfo)
-			require.NoError(t, err)
+			_, stderr, err := wizard(t, all.saved(file).script(t), use, "--dir", bookinfo)
+			wrote(t, err, stderr)
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
 			for at := range all.saved(file) {
 				require.NoError(t, os.Remove(file))
-				_, stderr, err := wizard(t, all.saved(file)[:at].script(t).Interrupts(""), use, "--from", bookinfo)
+				_, stderr, err := wizard(t, all.saved(file)[:at].script(t).Interrupts(""), use, "--dir", bookinfo)
 				require.ErrorIs(t, err, context.Canceled)
 				kept := regexp.MustCompile(`--recover (\S+)`).FindStringSubmatch(stderr)
-				args := []string{use, "--from", bookinfo}
+				args := []string{use, "--dir", bookinfo}
 				if at > 0 {
 					require.Len(t, kept, 2, stderr)
 					args = append(args, "--recover", kept[1])
@@ -165,7 +170,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 				// What to do with the manifest is asked again: it is not an answer about the policy.
 				rest := all.saved(file)[min(at, len(all)):]
 				_, stderr, err = wizard(t, rest.script(t), args...)
-				require.NoError(t, err, "%d: %s", at, stderr)
+				wrote(t, err, stderr)
 				got, err := os.ReadFile(file)
 				require.NoError(t, err)
 				assert.Equal(t, string(want), string(got), at)
@@ -180,10 +185,10 @@ func TestNameThatIsTaken(t *testing.T) {
 		Picks("which workloads?", "all").Picks("Which requests?", "all").
 		Says("TrafficPolicy reviews-shift already exists in namespace gloo-mesh; choose another name").
 		Accepts("Name of the object?", "reviews-traffic").
-		Picks("What next?", "cancel"), "tp", "reviews-shift", "--from", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
+		Picks("What next?", "cancel"), "tp", "reviews-shift", "--dir", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
 	require.NoError(t, err)
 
-	_, stderr, err := wizard(t, nil, "tp", "reviews-shift", "--from", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s", "--dry-run")
+	_, stderr, err := wizard(t, nil, "tp", "reviews-shift", "--dir", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s", "--dry-run")
 	require.NoError(t, err)
 	assert.Contains(t, stderr, "TrafficPolicy gloo-mesh/reviews-shift already exists, and --apply would not replace it.")
 
@@ -193,6 +198,106 @@ func TestNameThatIsTaken(t *testing.T) {
 		Edits("name: other", "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: reviews-shift, namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 3s}}").
 		Says("TrafficPolicy reviews-shift already exists in namespace gloo-mesh").
 		Picks("The manifest is not valid", "drop").
-		Picks("What next?", "cancel"), "tp", "other", "--from", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
+		Picks("What next?", "cancel"), "tp", "other", "--dir", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
+	require.NoError(t, err)
+}
+
+// TestBackAnywhere presses esc at each question in turn. The question before is asked again, and
+// nothing else is; the manifest is the same as without.
+func TestBackAnywhere(t *testing.T) {
+	t.Parallel()
+	for use, all := range longWizards() {
+		t.Run(use, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "it.yaml")
+			_, stderr, err := wizard(t, all.saved(file).script(t), use, "--dir", bookinfo)
+			wrote(t, err, stderr)
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			all := all.saved(file)
+			for at := range all {
+				require.NoError(t, os.Remove(file))
+				script := all[:at].script(t).GoesBack("")
+				for _, step := range all[max(at-1, 0):] {
+					step(script)
+				}
+				_, stderr, err := wizard(t, script, use, "--dir", bookinfo)
+				wrote(t, err, stderr)
+				got, err := os.ReadFile(file)
+				require.NoError(t, err)
+				assert.Equal(t, string(want), string(got), at)
+			}
+		})
+	}
+}
+
+// TestBackToOtherAnswers goes back several questions, of which each has as its default what was
+// answered before, and another way from there.
+func TestBackToOtherAnswers(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "it.yaml")
+	_, stderr, err := wizard(t, wizardtest.New(t).
+		GoesBack("Requests to which services?").
+		Says("This is the first question; ctrl-c cancels.").
+		Picks("Requests to which services?", "names").
+		PicksAll("Which services?", "reviews.bookinfo.cluster-1", "reviews.bookinfo.cluster-2").
+		Picks("which workloads?", "all").Picks("Which requests?", "some").
+		Types("Which? Such as", "prefix=/a").
+		PicksAll("What should happen", "policy.retries").
+		Types("How many retries?", "7").
+		Types("How long may one attempt", "2s").
+		Types("Name of the object?", "it").
+		GoesBack("What next?").GoesBack("Name of the object?").
+		Accepts("Empty means no limit per attempt. (- for none)", "2s").
+		GoesBack("Name of the object?").
+		Types("How long may one attempt", "-").
+		GoesBack("Name of the object?").GoesBack("How long may one attempt").
+		Accepts("How many retries?", "7").
+		GoesBack("How long may one attempt").GoesBack("How many retries?").GoesBack("What should happen").
+		Accepts("Which? Such as", "prefix=/a").
+		PresetsAll("What should happen", "policy.retries").
+		GoesBack("How many retries?").GoesBack("What should happen").GoesBack("Which? Such as").
+		Presets("Which requests?", "some").
+		GoesBack("Which? Such as").
+		Picks("Which requests?", "all").
+		PicksAll("What should happen", "policy.requestTimeout").
+		Types("How long may a request", "3s").
+		GoesBack("Name of the object?").GoesBack("How long may a request").GoesBack("What should happen").
+		GoesBack("Which requests?").GoesBack("which workloads?").
+		PresetsAll("Which services?", "reviews.bookinfo.cluster-1", "reviews.bookinfo.cluster-2").
+		Says("This selects 2 of ").
+		Presets("which workloads?", "all").Presets("Which requests?", "all").
+		PresetsAll("What should happen", "policy.requestTimeout").
+		Accepts("How long may a request", "3s").
+		Accepts("Name of the object?", "it").
+		Picks("What next?", "save").GoesBack("To which file?").
+		Presets("What next?", "save").
+		Types("To which file?", file), "tp", "--dir", bookinfo)
+	require.NoError(t, err, stderr)
+	manifest, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Contains(t, string(manifest), "requestTimeout: 3s")
+	assert.NotContains(t, string(manifest), "retries", "what was taken back is gone")
+	assert.NotContains(t, string(manifest), "prefix")
+	runEquivalent(t, stderr, manifest)
+}
+
+// TestBackFromAnEdit: esc after an edit takes the edit back, and then goes on to the questions.
+func TestBackFromAnEdit(t *testing.T) {
+	t.Parallel()
+	edited := "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: other, namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 9s}}"
+	_, _, err := wizard(t, wizardtest.New(t).
+		Picks("which workloads?", "all").Picks("Which requests?", "all").
+		Types("Name of the object?", "it").
+		Picks("What next?", "edit").Edits("name: it", edited).
+		Says("requestTimeout: 9s").
+		Picks("What next?", "full").
+		GoesBack("What next?").
+		Says("requestTimeout: 3s").
+		Picks("What next?", "edit").Edits("name: it", "kind: {").
+		GoesBack("The manifest is not valid").
+		GoesBack("What next?").
+		Accepts("Name of the object?", "it").
+		Picks("What next?", "cancel"), "tp", "--dir", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
 	require.NoError(t, err)
 }

@@ -12,11 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/admission"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -49,7 +51,7 @@ func createRun(ctx context.Context, opts *Options) error {
 	if command != nil {
 		opts.say("Equivalent command:\n\n  %s\n", wizards.Quote(command))
 	}
-	return nil
+	return opts.Finding
 }
 
 // Run asks for what the answers leave out, and applies, saves or prints the
@@ -60,9 +62,17 @@ func (o *Options) Run(ctx context.Context, in *snapshot.Input) ([]string, error)
 	if o.Checker == nil {
 		o.Checker = admission.NewChecker()
 	}
+	catalog := wizards.NewCatalog(in, o.Now())
+	if o.AllMeshes {
+		unjoined, _ := catalog.UnjoinedMeshes()
+		if len(unjoined) == 0 {
+			return nil, cmdutil.NotFoundErrorf("VirtualMesh %s/%s: every mesh is in a VirtualMesh already, or none was discovered; to see them: meshctl describe mesh", o.Namespace, o.Name)
+		}
+		o.Answers[meshFlag] = unjoined
+	}
 	s := &wizards.Session{
-		Prompter: o.Prompter, Form: o.Form, Catalog: wizards.NewCatalog(in, o.Now()), Checker: o.Checker,
-		Namespace: o.Namespace, Name: o.Name, Answers: o.Answers,
+		Prompter: o.Prompter, Form: o.Form, Catalog: catalog, Checker: o.Checker,
+		Namespace: o.Namespace, Name: o.Name, Answers: o.Answers, Leave: o.Leave,
 	}
 	out, err := o.outcome(s)
 	o.Name, o.Namespace, o.Answers = s.Name, s.Namespace, s.Answers
@@ -86,7 +96,7 @@ func (o *Options) complete() error {
 	if o.Name == "" {
 		missing = append(missing, "a name: "+o.command+" NAME")
 	}
-	if flags := o.Form.Missing(o.Answers); flags != "" {
+	if flags := o.Form.Missing(o.Answers); flags != "" && !o.AllMeshes {
 		missing = append(missing, flags)
 	}
 	if !o.decided() {
@@ -100,8 +110,8 @@ func (o *Options) complete() error {
 
 // input reads what was discovered.
 func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
-	if o.From != "" {
-		reading, err := load.Folder(o.From)
+	if o.Dir != "" {
+		reading, err := load.Folder(o.Dir)
 		if err != nil {
 			return nil, err
 		}
@@ -117,13 +127,18 @@ func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
 
 // outcome asks, or uses what the flags say.
 func (o *Options) outcome(s *wizards.Session) (*wizards.Outcome, error) {
-	if o.Asks && (s.Name == "" || o.Form.Missing(s.Answers) != "" || !o.decided()) {
-		if err := s.Ask(); err != nil {
+	if o.Asks && !o.decided() {
+		var out *wizards.Outcome
+		err := s.Ask(func() (err error) {
+			out, err = s.Finish(o.Dir == "")
+			return err
+		})
+		return out, err
+	}
+	if o.Asks && (s.Name == "" || o.Form.Missing(s.Answers) != "") {
+		if err := s.Ask(nil); err != nil {
 			return nil, err
 		}
-	}
-	if o.Asks && !o.decided() {
-		return s.Finish(o.From == "")
 	}
 	object, err := s.Object()
 	if err != nil {
@@ -142,7 +157,10 @@ func (o *Options) outcome(s *wizards.Session) (*wizards.Outcome, error) {
 		out.Decision = wizards.Apply
 	case o.Save != "":
 		out.Decision, out.File = wizards.Save, o.Save
+	default:
+		return out, nil
 	}
+	o.say("%s", wizards.Text(preview.Warnings()))
 	return out, nil
 }
 
@@ -151,6 +169,9 @@ func (o *Options) execute(ctx context.Context, s *wizards.Session, out *wizards.
 	data, err := wizards.YAML(out.Object)
 	if err != nil {
 		return nil, err
+	}
+	if out.Preview.HasErrors() && out.Decision != wizards.Cancel {
+		o.Finding = cmdutil.ErrFindings
 	}
 	switch out.Decision {
 	case wizards.Apply:
@@ -182,7 +203,7 @@ func (o *Options) show(s *wizards.Session, out *wizards.Outcome, data []byte) er
 	if s.Catalog.Exists(o.Form.Kind, s.Namespace, s.Name) {
 		o.say("%s already exists, and --apply would not replace it. This is what would change if it were replaced:\n", title(out.Object))
 	}
-	o.say("%s", out.Preview.Summary())
+	o.say("%s", wizards.Text(out.Preview.Summary()))
 	return nil
 }
 
@@ -209,7 +230,7 @@ func (o *Options) equivalentCommand(s *wizards.Session, out *wizards.Outcome) ([
 // baseCommand is the command with the flags that say which objects to read.
 func (o *Options) baseCommand() []string {
 	words := []string{"meshctl", "create", lower(o.Form.Kind)}
-	for _, flag := range [][2]string{{"--from", o.From}, {"--kubeconfig", o.Kube.Kubeconfig}, {"--context", o.Kube.Context}} {
+	for _, flag := range [][2]string{{"--dir", o.Dir}, {"--kubeconfig", o.Kube.Kubeconfig}, {"--context", o.Kube.Context}} {
 		if flag[1] != "" {
 			words = append(words, flag[0], flag[1])
 		}
@@ -242,7 +263,7 @@ func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) 
 	switch {
 	case err == nil:
 		o.say("%s created.\n", name)
-		return nil
+		return o.settle(ctx, config, object)
 	case !apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -254,5 +275,30 @@ func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) 
 		return fmt.Errorf("%s already exists with a different spec; choose another name, or change it with kubectl edit", name)
 	}
 	o.say("%s already exists with the same spec; nothing changed.\n", name)
+	return o.settle(ctx, config, object)
+}
+
+// settle waits until the object is in force, and says where, or why it is not.
+func (o *Options) settle(ctx context.Context, config *rest.Config, object *unstructured.Unstructured) error {
+	progress := cmdutil.NewProgress(o.Streams)
+	progress.Start("Waiting until it is in force")
+	plane := load.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version, Detours: load.Detours(o.Factory, o.Kube.Kubeconfig)}
+	settled, err := plane.Settle(ctx, snapshot.Ref{Kind: o.Form.Kind, Namespace: object.GetNamespace(), Name: object.GetName()})
+	progress.End(err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		// It is written; only what became of it is not known.
+		o.say("Whether it is in force cannot be read: %s\n", cmdutil.Clean(kube.Text(err)))
+		return nil
+	}
+	o.say("%s\n", cmdutil.Clean(settled.Text()))
+	if settled.Known() {
+		o.Finding = nil
+		if settled.Reason != "" {
+			o.Finding = cmdutil.ErrFindings
+		}
+	}
 	return nil
 }

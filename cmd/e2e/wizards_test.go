@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/terminaltest"
 	"github.com/meshctl/meshctl/demo/kube"
 )
@@ -53,7 +54,7 @@ func (w *environment) initializes() {
 	x.Answer("Which services should be reachable from other meshes?", enter)
 	x.Answer("May all workloads call each other?", enter)
 	x.Answer("Name of the object?", enter)
-	x.Answer("What next?", enter)
+	x.Answer("What next?", "apply", enter) // with two roots, requests fail, and cancel is proposed
 	x.Answer("Create a first policy?", enter)
 	x.Answer("Requests to which services?", enter)
 	x.Answer("Which services?", "reviews.bookinfo.cluster-1", space, enter)
@@ -70,11 +71,16 @@ func (w *environment) initializes() {
 	x.Answer("Add another target?", enter)
 	x.Answer("Name of the object?", enter)
 	x.Answer("What next?", enter)
-	x.Ends(0)
+	code := 0
+	if w.root("cluster-1") != w.root("cluster-2") {
+		code = cmdutil.ExitFindings
+	}
+	x.Ends(code)
 	for _, want := range []string{
 		"Found in cluster-1: 1 mesh (istiod-istio-system-cluster-1)", "Found in cluster-2: 1 mesh",
 		"created ServiceEntry istio-system/reviews.bookinfo.svc.cluster-2.global", "VirtualMesh gloo-mesh/virtual-mesh created.",
 		"created VirtualService bookinfo/reviews", "TrafficPolicy gloo-mesh/reviews-traffic created.",
+		"Nothing serves: it takes effect when `meshctl serve` runs.",
 		"meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1",
 		"meshctl serve --context cluster-1",
 	} {
@@ -128,6 +134,7 @@ func (w *environment) createsFromLiveOptions() {
 	x.Answer("- POST", "apply", enter)
 	x.Ends(0)
 	assert.Contains(w.t, x.Raw(), "AuthorizationPolicy bookinfo/ratings")
+	assert.Contains(w.t, x.Raw(), "In force in cluster-1.", "it waits until it is")
 	w.awaitState("accesspolicies", "who", "ACCEPTED")
 	w.until("the callers are allowed", func(context.Context) error {
 		o, err := w.object("cluster-1", kube.Security("authorizationpolicies"), "bookinfo", "ratings")
@@ -168,10 +175,10 @@ func (w *environment) createsWithFlags() {
 	assert.Equal(w.t, 1, r.code)
 	assert.Contains(w.t, r.stderr, "already exists with a different spec")
 
-	r = w.must("init", "--mgmt-context", "cluster-1", "--register", "cluster-1", "--register", "cluster-2", "--all-meshes", "--apply")
+	r = w.must("init", "--context", "cluster-1", "--register", "cluster-1", "--register", "cluster-2", "--all-meshes", "--apply")
 	assert.Contains(w.t, r.stderr, "already registered; nothing changed")
 	assert.Contains(w.t, r.stderr, "Already joined: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes")
 	r = w.run("init")
 	assert.Equal(w.t, 2, r.code)
-	assert.Contains(w.t, r.stderr, "--mgmt-context CONTEXT")
+	assert.Contains(w.t, r.stderr, "--context CONTEXT")
 }

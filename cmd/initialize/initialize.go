@@ -53,7 +53,10 @@ command lists what it finds for every choice, and shows what it would write
 before it writes anything.
 
 You can run it again at any time; it shows what is already registered and
-joined. Without a terminal, the flags must specify what to do.`
+joined. Without a terminal, the flags must specify what to do.
+
+The exit code is 5 if an object that it creates is or would be INVALID, or has
+another error; with --dry-run, too.`
 
 // NewCmd returns the command; runF replaces its run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -67,7 +70,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   meshctl init
 
   # Register two clusters and join their meshes, without questions
-  meshctl init --mgmt-context cluster-1 --register cluster-1 --register cluster-2 --all-meshes --trust shared --federate all --apply`,
+  meshctl init --context cluster-1 --register cluster-1 --register cluster-2 --all-meshes --trust shared --federate all --apply`,
 		Args: cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runF != nil {
@@ -84,7 +87,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringArrayVar(&opts.Register, wizards.RegisterFlag, nil, "register the cluster of this `CONTEXT`, or CONTEXT=NAME to choose its name; may be repeated")
 	flags.BoolVar(&opts.NoRegister, "no-register", false, "do not register clusters")
 	flags.StringVar(&opts.MeshName, "virtual-mesh", "", "`name` of the VirtualMesh (default: virtual-mesh)")
-	flags.BoolVar(&opts.AllMeshes, "all-meshes", false, "join all discovered meshes")
+	create.AddAllMeshesFlag(cmd, &opts.AllMeshes)
 	flags.BoolVar(&opts.NoVirtualMesh, "no-virtual-mesh", false, "do not create a VirtualMesh")
 	create.AddFormFlags(cmd, form, opts.VirtualMesh)
 	flags.StringVar(&opts.Policy, "policy", "", "create the TrafficPolicy or AccessPolicy in this `file`")
@@ -94,7 +97,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts.Flags.AddFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("apply", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive(wizards.RegisterFlag, "no-register")
-	cmd.MarkFlagsMutuallyExclusive("all-meshes", "mesh", "no-virtual-mesh")
+	cmd.MarkFlagsMutuallyExclusive(create.AllMeshesFlag, "mesh", "no-virtual-mesh")
 	cmd.MarkFlagsMutuallyExclusive("virtual-mesh", "no-virtual-mesh")
 	cmd.MarkFlagsMutuallyExclusive("policy", "no-policy")
 	for _, flag := range []string{wizards.ManagementFlag, wizards.RegisterFlag} {
@@ -111,7 +114,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 func (o *Options) missing() error {
 	var flags []string
 	if o.MgmtContext == "" {
-		flags = append(flags, "--mgmt-context CONTEXT")
+		flags = append(flags, "--context CONTEXT")
 	}
 	if len(o.Register) == 0 && !o.NoRegister {
 		flags = append(flags, "--register CONTEXT[=NAME] or --no-register")

@@ -158,6 +158,10 @@ func TestInit(t *testing.T) {
 	_, stderr, err := w.init(wizardtest.New(t).
 		Says("Context typo is skipped: the cluster").
 		Picks("management cluster?", "kind-cluster-1").
+		PicksAll("Which clusters do you want to register?", "kind-cluster-1").
+		GoesBack("context kind-cluster-1?").
+		PresetsAll("Which clusters do you want to register?", "kind-cluster-1").
+		GoesBack("context kind-cluster-1?").
 		PicksAll("Which clusters do you want to register?", "kind-cluster-1", "kind-cluster-2").
 		Accepts("context kind-cluster-1?", "cluster-1").
 		Interrupts("context kind-cluster-2?"))
@@ -170,8 +174,14 @@ func TestInit(t *testing.T) {
 		Rejects("context kind-cluster-2?", "cluster-1", "another cluster is already named cluster-1").
 		Rejects("context kind-cluster-2?", "c.2", "lower-case letters, digits and hyphens").
 		Accepts("context kind-cluster-2?", "cluster-2").
+		GoesBack("Register cluster-1, cluster-2 now?").
+		Accepts("context kind-cluster-2?", "cluster-2").
 		Picks("Register cluster-1, cluster-2 now?", "yes").
+		GoesBack("Join meshes into a VirtualMesh?").
+		Says("This is the first question; ctrl-c cancels.").
 		Picks("Join meshes into a VirtualMesh?", "yes").
+		GoesBack("Which meshes do you want to join?").
+		Presets("Join meshes into a VirtualMesh?", "yes").
 		PicksAll("Which meshes do you want to join?", "gloo-mesh/istiod-istio-system-cluster-1", "gloo-mesh/istiod-istio-system-cluster-2").
 		Interrupts("trust"), "--recover", answers)
 	require.ErrorIs(t, err, context.Canceled)
@@ -186,6 +196,10 @@ func TestInit(t *testing.T) {
 		Accepts("Name of the object?", "virtual-mesh").
 		Says("created ServiceEntry").
 		Picks("What next?", "apply").
+		Picks("Create a first policy?", "accesspolicy").
+		GoesBack("Who may call?").
+		Presets("Create a first policy?", "accesspolicy").
+		GoesBack("Who may call?").
 		Picks("Create a first policy?", "trafficpolicy").
 		Picks("which services?", "names").
 		PicksAll("Which services?", "reviews.bookinfo.cluster-1").
@@ -223,16 +237,10 @@ func TestInit(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, stderr, "Already joined: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes")
 
-	t.Log("before serve has ever run, create looks into the clusters itself")
-	f, out, errs := w.factory()
-	dry := create.NewCmd(f, nil)
-	dry.SetArgs([]string{"trafficpolicy", "slow", "--context", "kind-cluster-1", "--destination", "ratings.bookinfo.cluster-1", "--timeout", "1s", "--dry-run"})
-	require.NoError(t, dry.ExecuteContext(t.Context()))
-	assert.Contains(t, out.String(), "requestTimeout: 1s")
-	assert.Contains(t, errs.String(), "created VirtualService bookinfo/ratings")
+	w.looksItself()
 
 	t.Log("by flags: nothing new, but for the policy")
-	flags := []string{"--mgmt-context", "kind-cluster-1", "--register", "kind-cluster-1", "--register", "kind-cluster-2=cluster-2", "--all-meshes"}
+	flags := []string{"--context", "kind-cluster-1", "--register", "kind-cluster-1", "--register", "kind-cluster-2=cluster-2", "--all-meshes"}
 	stdout, stderr, err := w.init(nil, append(flags, "--policy", policy, "--dry-run")...)
 	require.NoError(t, err)
 	assert.Contains(t, stdout, "requestTimeout: 5s")
@@ -242,6 +250,18 @@ func TestInit(t *testing.T) {
 	assert.Contains(t, stderr, "already registered; nothing changed")
 	assert.Contains(t, stderr, "TrafficPolicy gloo-mesh/reviews-traffic created.")
 	w.commandsAgain(stderr)
+}
+
+// looksItself previews before serve has ever run: create looks into the clusters itself.
+func (w *fixture) looksItself() {
+	w.t.Helper()
+	w.t.Log("before serve has ever run, create looks into the clusters itself")
+	f, out, errs := w.factory()
+	dry := create.NewCmd(f, nil)
+	dry.SetArgs([]string{"trafficpolicy", "slow", "--context", "kind-cluster-1", "--destination", "ratings.bookinfo.cluster-1", "--timeout", "1s", "--dry-run"})
+	require.NoError(w.t, dry.ExecuteContext(w.t.Context()))
+	assert.Contains(w.t, out.String(), "requestTimeout: 1s")
+	assert.Contains(w.t, errs.String(), "created VirtualService bookinfo/ratings")
 }
 
 // commandsAgain runs the commands that were shown, which find all done.
@@ -282,9 +302,9 @@ func TestWithoutATerminalWhatIsMissingIsNamed(t *testing.T) {
 		want []string
 		not  string
 	}{
-		"all":        {nil, []string{"--mgmt-context CONTEXT", "--register CONTEXT[=NAME] or --no-register", "--all-meshes, --mesh NAMESPACE/NAME or --no-virtual-mesh", "--apply or --dry-run"}, "--policy"},
-		"what to do": {[]string{"--mgmt-context", "a", "--no-register", "--no-virtual-mesh"}, []string{"--apply or --dry-run"}, "--register"},
-		"meshes":     {[]string{"--mgmt-context", "a", "--register", "b", "--trust", "shared", "--apply"}, []string{"--all-meshes, --mesh"}, "--apply"},
+		"all":        {nil, []string{"--context CONTEXT", "--register CONTEXT[=NAME] or --no-register", "--all-meshes, --mesh NAMESPACE/NAME or --no-virtual-mesh", "--apply or --dry-run"}, "--policy"},
+		"what to do": {[]string{"--context", "a", "--no-register", "--no-virtual-mesh"}, []string{"--apply or --dry-run"}, "--register"},
+		"meshes":     {[]string{"--context", "a", "--register", "b", "--trust", "shared", "--apply"}, []string{"--all-meshes, --mesh"}, "--apply"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -325,7 +345,7 @@ func TestNewCmd(t *testing.T) {
 	f, _, _ := w.factory()
 	var got *Options
 	cmd := NewCmd(f, func(_ context.Context, o *Options) error { got = o; return nil })
-	cmd.SetArgs([]string{"--mgmt-context", "a", "--register", "b", "--register", "c=d", "--all-meshes", "--trust", "limited", "--policy", "p.yaml", "--apply", "--virtual-mesh", "v", "--plain", "--recover", "r"})
+	cmd.SetArgs([]string{"--context", "a", "--register", "b", "--register", "c=d", "--all-meshes", "--trust", "limited", "--policy", "p.yaml", "--apply", "--virtual-mesh", "v", "--plain", "--recover", "r"})
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	assert.Equal(t, "a", got.MgmtContext)
 	assert.Equal(t, []string{"b", "c=d"}, got.Register)

@@ -1,6 +1,7 @@
 package initialize
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -64,33 +65,36 @@ func (r *run) virtualMesh(ctx context.Context, in *snapshot.Input, catalog *wiza
 		p = &objectAnswers{Kind: "virtualmesh", Name: r.MeshName, Answers: r.VirtualMesh}
 	}
 	unjoined, joined := catalog.UnjoinedMeshes()
+	given := len(p.Answers["mesh"]) > 0
 	switch {
 	case p.Done:
 		return false, nil
-	case r.asks && len(unjoined) == 0:
+	case (r.asks || r.AllMeshes) && len(unjoined) == 0:
 		r.say("%s", joined)
 		return false, nil
 	case r.AllMeshes:
-		if len(unjoined) == 0 {
-			r.say("%s", joined)
-			return false, nil
-		}
 		p.Answers["mesh"] = unjoined
-	case len(p.Answers["mesh"]) > 0:
-	default:
-		if joined != "" {
-			r.say("%s", joined)
-		}
-		yes, err := r.clusters.Confirm("Join meshes into a VirtualMesh?")
-		if err != nil || !yes {
-			return false, err
-		}
+		given = true
+	case !given && joined != "":
+		r.say("%s", joined)
 	}
 	if p.Name == "" && !r.asks {
 		p.Name = "virtual-mesh"
 	}
-	r.saved.VirtualMesh = p
-	return r.create(ctx, in, p)
+	var changed bool
+	err := r.clusters.Ask(func() (err error) {
+		yes := given
+		if !yes {
+			yes, err = r.clusters.Confirm("Join meshes into a VirtualMesh?")
+		}
+		if err != nil || !yes {
+			return err
+		}
+		r.saved.VirtualMesh = p
+		changed, err = r.create(ctx, in, p)
+		return err
+	})
+	return changed, err
 }
 
 // create asks for and creates one object.
@@ -101,6 +105,7 @@ func (r *run) create(ctx context.Context, in *snapshot.Input, p *objectAnswers) 
 	}
 	command, err := o.Run(ctx, in)
 	p.Name, p.Answers, p.Done = o.Name, o.Answers, err == nil
+	r.finding = cmp.Or(r.finding, o.Finding)
 	if command != nil {
 		r.commands = append(r.commands, command)
 	}
@@ -110,22 +115,20 @@ func (r *run) create(ctx context.Context, in *snapshot.Input, p *objectAnswers) 
 // policy creates a first policy.
 func (r *run) policy(ctx context.Context, in *snapshot.Input) error {
 	p := r.saved.Policy
-	switch {
-	case p != nil && p.Done:
+	if p != nil && p.Done || p == nil && !r.asks {
 		return nil
-	case p != nil:
-	case !r.asks:
-		return nil
-	default:
-		kind, err := r.askKind(in.Management)
-		if err != nil || kind == "" {
-			return err
-		}
-		p = &objectAnswers{Kind: kind, Answers: wizards.Answers{}}
 	}
-	r.saved.Policy = p
-	_, err := r.create(ctx, in, p)
-	return err
+	return r.clusters.Ask(func() error {
+		if p == nil {
+			kind, err := r.askKind(in.Management)
+			if err != nil || kind == "" {
+				return err
+			}
+			r.saved.Policy = &objectAnswers{Kind: kind, Answers: wizards.Answers{}}
+		}
+		_, err := r.create(ctx, in, r.saved.Policy)
+		return err
+	})
 }
 
 func (r *run) askKind(m *snapshot.Management) (string, error) {

@@ -8,13 +8,15 @@ import (
 	"strings"
 
 	"github.com/meshctl/meshctl/cmd/agent"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
 
-// registerAll registers clusters, and returns how many are registered then.
-func (r *run) registerAll(ctx context.Context) (int, error) {
+// askMembers asks which clusters to register, and returns those that can be.
+func (r *run) askMembers(ctx context.Context) ([]registration.Options, error) {
+	r.commands = nil
 	if len(r.Register) > 0 {
 		r.saved.Clusters[wizards.RegisterFlag] = r.Register
 	}
@@ -23,33 +25,33 @@ func (r *run) registerAll(ctx context.Context) (int, error) {
 	}
 	members, err := r.clusters.Members(r.mgmt)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	options, err := r.registrations(members)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if r.asks {
 		options = r.unregistered(members, options)
 	}
 	if options, err = r.checkRegistrations(ctx, options); err != nil || len(options) == 0 {
-		return len(r.mgmt.Members), err
+		return nil, err
 	}
 	if r.DryRun {
 		r.say("Would register: %s. Their meshes are discovered after that.", names(options))
-		return len(r.mgmt.Members), nil
+		return nil, nil
 	}
 	if r.asks && !r.Apply {
 		yes, err := r.clusters.Confirm(fmt.Sprintf("Register %s now? This creates a ServiceAccount for meshctl on each cluster, and stores its credential in %s.", names(options), r.mgmt.Name))
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		if !yes {
 			r.say("No cluster was registered.")
-			return len(r.mgmt.Members), nil
+			return nil, nil
 		}
 	}
-	return r.register(ctx, options)
+	return options, nil
 }
 
 // unregistered leaves out clusters that are already registered. (Their commands
@@ -114,7 +116,7 @@ func (r *run) checkRegistrations(ctx context.Context, options []registration.Opt
 		case !r.asks:
 			return nil, err
 		}
-		choice, err := r.clusters.Retry(err, wizards.Option{Value: "without", Text: "continue without " + strings.Join(bad, ", ")})
+		choice, err := r.clusters.Retry(errors.New(kube.Text(err)), wizards.Option{Value: "without", Text: "continue without " + strings.Join(bad, ", ")})
 		switch {
 		case err != nil:
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/create"
 	"github.com/meshctl/meshctl/cmd/interview"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/wizards"
 )
 
@@ -45,6 +46,8 @@ type run struct {
 	mgmt     *wizards.Context
 	config   *rest.Config
 	commands [][]string
+	// finding is cmdutil.ErrFindings if not all that was created is in force.
+	finding error
 }
 
 // errStopped ends a run when the user decides so.
@@ -83,7 +86,7 @@ func initRun(ctx context.Context, opts *Options) error {
 		return interview.ExitError(err)
 	}
 	r.printNextSteps()
-	return nil
+	return r.finding
 }
 
 // baseCommand is the command with the flags that say which kubeconfig to read.
@@ -112,13 +115,21 @@ func (r *run) askAndApply(ctx context.Context) error {
 	if r.MgmtContext != "" {
 		r.saved.Clusters[wizards.ManagementFlag] = []string{r.MgmtContext}
 	}
-	if r.mgmt, err = r.clusters.Management(); err != nil {
+	var members []registration.Options
+	err = r.clusters.Ask(func() (err error) {
+		if r.mgmt, err = r.clusters.Management(); err != nil {
+			return err
+		}
+		if r.config, err = r.factory.Config(r.Kubeconfig, r.mgmt.Name); err != nil {
+			return fmt.Errorf("management cluster: %w", err)
+		}
+		members, err = r.askMembers(ctx)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	if r.config, err = r.factory.Config(r.Kubeconfig, r.mgmt.Name); err != nil {
-		return fmt.Errorf("management cluster: %w", err)
-	}
-	managed, err := r.registerAll(ctx)
+	managed, err := r.register(ctx, members)
 	if err != nil {
 		return err
 	}
@@ -139,7 +150,7 @@ func (r *run) createOptions(p *objectAnswers) (*create.Options, error) {
 		Streams: r.Streams, Now: r.Now, Prompter: r.Prompter, Form: form,
 		Name: p.Name, Namespace: r.MgmtNamespace, Answers: p.Answers,
 		Kube: cmdutil.KubeFlags{Kubeconfig: r.Kubeconfig, Context: r.mgmt.Name}, MgmtNamespace: r.MgmtNamespace,
-		Apply: r.Apply, DryRun: r.DryRun, Flags: r.Flags, Factory: r.factory, Asks: r.asks,
+		Apply: r.Apply, DryRun: r.DryRun, Flags: r.Flags, Factory: r.factory, Asks: r.asks, Leave: true,
 		Output: cmdutil.OutputFlag{Format: cmdutil.FormatYAML},
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -44,13 +45,13 @@ func inspect(ctx context.Context, factory *cmdutil.Factory, kubeconfig, name, na
 	c := wizards.Context{Name: name}
 	config, err := factory.Config(kubeconfig, name)
 	if err != nil {
-		c.Problem = err.Error()
+		c.Problem = kube.Text(err)
 		return c
 	}
 	c.Server = config.Host
 	seen, err := registration.Inspect(ctx, registration.InspectOptions{Config: config, Context: name, MgmtNamespace: namespace})
 	if err != nil {
-		c.Problem = err.Error()
+		c.Problem = kube.Text(err)
 		return c
 	}
 	c.Version, c.UID, c.Members = seen.Version, seen.UID, seen.Members

@@ -33,6 +33,7 @@ const (
 	Down  = "\x1b[B"
 	Space = " "
 	CtrlC = "\x03"
+	Esc   = "\x1b"
 )
 
 // Terminal is a pseudo-terminal in which a program runs.

@@ -58,6 +58,11 @@ func (s *Script) PicksAll(question string, values ...string) *Script {
 	return s.add(step{kind: "multiselect", question: question, answers: values})
 }
 
+// PresetsAll expects a MultiSelect and takes its preset, which must be this one.
+func (s *Script) PresetsAll(question string, values ...string) *Script {
+	return s.add(step{kind: "multipreset", question: question, answers: values})
+}
+
 // Types expects an Input and types an answer that must be accepted.
 func (s *Script) Types(question, answer string) *Script {
 	return s.add(step{kind: "input", question: question, answers: []string{answer}})
@@ -87,9 +92,15 @@ func (s *Script) Interrupts(question string) *Script {
 	return s.add(step{kind: "interrupt", question: question, err: wizards.ErrInterrupted})
 }
 
+// GoesBack expects any question and presses esc.
+func (s *Script) GoesBack(question string) *Script {
+	return s.add(step{kind: "back", question: question, err: wizards.ErrBack})
+}
+
 // next takes the step for a question.
-func (s *Script) next(kinds []string, line string) step {
+func (s *Script) next(kinds []string, q wizards.Question) step {
 	s.t.Helper()
+	line := q.Line()
 	for len(s.steps) > 0 && s.steps[0].kind == "say" {
 		if !strings.Contains(s.said.String(), s.steps[0].question) {
 			s.t.Fatalf("before %q: expected the text %q, got: %s", line, s.steps[0].question, s.said.String())
@@ -102,7 +113,10 @@ func (s *Script) next(kinds []string, line string) step {
 	}
 	now := s.steps[0]
 	s.steps = s.steps[1:]
-	if !strings.Contains(line, now.question) || !slices.Contains(append(kinds, "interrupt"), now.kind) {
+	if now.kind == "back" && !q.Back {
+		s.t.Fatalf("no way back from %q", line)
+	}
+	if !strings.Contains(line, now.question) || !slices.Contains(append(kinds, "interrupt", "back"), now.kind) {
 		s.t.Fatalf("expected %s %q, got %s %q", now.kind, now.question, kinds[0], line)
 	}
 	return now
@@ -119,7 +133,7 @@ func values(options []wizards.Option) []string {
 // Select is part of wizards.Prompter.
 func (s *Script) Select(q wizards.Question, options []wizards.Option, preset string) (string, error) {
 	s.t.Helper()
-	now := s.next([]string{"select", "preselected"}, q.Line())
+	now := s.next([]string{"select", "preselected"}, q)
 	if now.err != nil {
 		return "", now.err
 	}
@@ -133,9 +147,12 @@ func (s *Script) Select(q wizards.Question, options []wizards.Option, preset str
 }
 
 // MultiSelect is part of wizards.Prompter.
-func (s *Script) MultiSelect(q wizards.Question, options []wizards.Option, _ []string) ([]string, error) {
+func (s *Script) MultiSelect(q wizards.Question, options []wizards.Option, preset []string) ([]string, error) {
 	s.t.Helper()
-	now := s.next([]string{"multiselect"}, q.Line())
+	now := s.next([]string{"multiselect", "multipreset"}, q)
+	if now.kind == "multipreset" && !slices.Equal(now.answers, preset) {
+		s.t.Fatalf("%s: preset is %q, not %q", q.Line(), preset, now.answers)
+	}
 	for _, answer := range now.answers {
 		if !slices.Contains(values(options), answer) {
 			s.t.Fatalf("%s: %q is not among the options %q", q.Line(), answer, values(options))
@@ -148,7 +165,7 @@ func (s *Script) MultiSelect(q wizards.Question, options []wizards.Option, _ []s
 func (s *Script) Input(q wizards.Question, preset string, check func(string) error) (string, error) {
 	s.t.Helper()
 	for {
-		now := s.next([]string{"input", "preset"}, q.Line())
+		now := s.next([]string{"input", "preset"}, q)
 		if now.err != nil {
 			return "", now.err
 		}
@@ -171,9 +188,12 @@ func (s *Script) Input(q wizards.Question, preset string, check func(string) err
 // Edit is part of wizards.Prompter.
 func (s *Script) Edit(text string) (string, error) {
 	s.t.Helper()
-	now := s.next([]string{"edit"}, text)
+	now := s.next([]string{"edit"}, wizards.Question{Text: text})
 	return now.answers[0], now.err
 }
 
 // Say is part of wizards.Prompter.
 func (s *Script) Say(text string) { s.said.WriteString(text) }
+
+// Show is part of wizards.Prompter.
+func (s *Script) Show(lines []wizards.Line) { s.Say(wizards.Text(lines)) }

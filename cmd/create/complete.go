@@ -1,0 +1,79 @@
+package create
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// words are the values of flags that have few.
+func words() map[string][]string {
+	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
+	return map[string][]string{
+		"trust": {"shared", "limited"}, "federate": {"all"}, "global-access": {"MESH_DEFAULT", "ENABLED", "DISABLED"},
+		"tls-mode": {"ISTIO_MUTUAL", "SIMPLE", "DISABLE"}, "allowed-methods": methods, "cors-methods": methods,
+		"retry-on": {"connect-failure", "gateway-error", "reset", "5xx", "refused-stream", "unavailable", "cancelled"},
+	}
+}
+
+// addCompletions completes the values of the flags of a form: services, meshes, clusters, and words.
+func (o *Options) addCompletions(cmd *cobra.Command) {
+	service := o.names(func(s *load.Source, ctx context.Context) []string { return s.Services(ctx) })
+	mesh := o.names(func(s *load.Source, ctx context.Context) []string {
+		return qualified(s.Namespace, s.Names(ctx, snapshot.Mesh))
+	})
+	cluster := o.names(func(s *load.Source, ctx context.Context) []string { return s.Clusters(ctx) })
+	for flag, complete := range map[string]cobra.CompletionFunc{
+		"destination": service, "mirror": service, "federate-destination": service, "shift": o.targets, "mesh": mesh, "federate-to": mesh,
+		"destination-clusters": cluster, "source-clusters": cluster, "federate-clusters": cluster,
+	} {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, complete)
+		}
+	}
+	for flag, known := range words() {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+}
+
+// source is what the flags that are typed already name.
+func (o *Options) source() *load.Source {
+	return &load.Source{Dir: o.Dir, Kube: o.Kube, Namespace: o.MgmtNamespace, Factory: o.Factory}
+}
+
+func (o *Options) names(list func(*load.Source, context.Context) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return list(o.source(), cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// targets completes a value of --shift: a target, and after a comma what it may have.
+func (o *Options) targets(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if at := strings.LastIndexByte(typed, ','); at >= 0 {
+		var out []string
+		for _, setting := range []string{"weight=", "port=", "subset."} {
+			out = append(out, typed[:at+1]+setting)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	source := o.source()
+	out := source.Services(cmd.Context())
+	for _, name := range qualified(source.Namespace, source.Names(cmd.Context(), snapshot.VirtualDestination)) {
+		out = append(out, "virtual="+name)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+func qualified(namespace string, names []string) []string {
+	for i := range names {
+		names[i] = namespace + "/" + names[i]
+	}
+	return names
+}
