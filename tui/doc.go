@@ -5,11 +5,11 @@
 //
 //	model.go    the root: passes keys to the page on top, and updates to all pages
 //	history.go  the history of pages, and the commands typed after ":"
-//	change.go   editing and deleting, by a Source that can
+//	change.go   editing and deleting, by a Source that can; review.go asks before
 //	source.go   what the dashboard is given: updates, and their tables
 //	pages.go    the pages there are, and what a page is
 //	list.go     pages with a table; grid.go, filter.go and layout.go prepare it
-//	reader.go   pages of text; line.go lays out an object, yaml.go its YAML
+//	reader.go   pages of text; line.go lays out an object, yaml.go its YAML; search.go finds text
 //	frame.go    the screen around a page: header, tabs, title and bottom lines
 //	prompt.go   the line in which a command or a filter is typed
 //	keymap.go   all keys, from which help.go makes the help

@@ -12,15 +12,22 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// The smallest screen.
+// Below this size the screen shows less around the page; below the smallest one there is no
+// room for a page.
 const (
-	minWidth  = 80
-	minHeight = 24
+	lowHeight      = 16
+	smallestWidth  = 16
+	smallestHeight = 6
 )
 
-// chrome is how many lines stand around the middle: header, tabs, heading,
-// crumbs, keys.
-const chrome = 5
+// chrome is how many lines stand around the page: header, heading and bottom line, and, on all but low
+// screens, tabs and keys.
+func (m *Model) chrome() int {
+	if m.height < lowHeight {
+		return 3
+	}
+	return 5
+}
 
 // View implements tea.Model.
 func (m *Model) View() tea.View {
@@ -34,29 +41,40 @@ func (m *Model) screen() string {
 	switch {
 	case m.width == 0:
 		return ""
-	case m.width < minWidth || m.height < minHeight:
+	case m.width < smallestWidth || m.height < smallestHeight:
 		return m.tooSmall()
 	}
-	lines := make([]string, 0, m.height)
-	lines = append(lines, m.header(), m.tabs(), m.headingLine())
-	lines = append(lines, m.top().render(&m.shared, m.width, m.height-chrome)...)
-	for len(lines) < m.height-2 {
+	low := m.height < lowHeight
+	lines := append(make([]string, 0, m.height), m.header())
+	if !low {
+		lines = append(lines, m.tabs())
+	}
+	lines = append(lines, m.headingLine())
+	end := len(lines) + m.height - m.chrome()
+	lines = append(lines, m.top().render(&m.shared, m.width, m.height-m.chrome())...)
+	for len(lines) < end {
 		lines = append(lines, "")
 	}
-	lines = append(lines, m.bottom(), m.hints())
+	lines = append(lines, m.bottom())
+	if !low {
+		lines = append(lines, m.hints())
+	}
 	return strings.Join(lines, "\n")
 }
 
 func (m *Model) tooSmall() string {
 	text := fmt.Sprintf("The screen is %dx%d; the dashboard needs %dx%d. Make it larger, or press q and use: %s",
-		m.width, m.height, minWidth, minHeight, m.source.Command("describe"))
-	lines := wrap(snapshot.Clean(text), m.width)
+		m.width, m.height, smallestWidth, smallestHeight, m.source.Command("describe"))
+	lines := wrap(snapshot.Clean(text), max(m.width, 1))
 	return strings.Join(lines[:min(len(lines), m.height)], "\n")
 }
 
 // header names the source, says who serves, and counts what is there.
 func (m *Model) header() string {
-	const name = " meshctl  "
+	name := " meshctl  "
+	if _, writes := m.source.(Changer); writes {
+		name = " meshctl [WRITE]  "
+	}
 	source := snapshot.Clean(m.source.Name())
 	if m.latest.ReadError != "" {
 		return m.alarm(name + "✗ not up to date: " + snapshot.Clean(m.latest.ReadError))
@@ -103,26 +121,41 @@ func (m *Model) totals() string {
 	return strings.Join(parts, totalGap)
 }
 
-// tabs are the pages; the one on the screen is in brackets.
+// tabs are the pages; the one on the screen is in brackets. Where there is no room for all
+// names, the others have only their numbers.
 func (m *Model) tabs() string {
 	var at pageID
 	if p := m.list(); p != nil {
 		at = p.id
 	}
-	var b strings.Builder
-	for id := range pageCount {
-		name := pageInfos[id].short
-		if m.width >= 110 {
-			name = pageInfos[id].title
+	names := func(name func(pageID) string) (text string, width int) {
+		var b strings.Builder
+		for id := range pageCount {
+			text := strings.TrimRight(strconv.Itoa(int(id)+1)+" "+name(id), " ")
+			width += textWidth(text) + 2
+			if id == at {
+				b.WriteString(m.theme.tab.Render("[" + text + "]"))
+			} else {
+				b.WriteString(" " + text + " ")
+			}
 		}
-		text := strconv.Itoa(int(id)+1) + " " + name
-		if id == at {
-			b.WriteString(m.theme.tab.Render("[" + text + "]"))
-		} else {
-			b.WriteString(" " + text + " ")
+		return b.String(), width
+	}
+	for _, name := range []func(pageID) string{
+		func(id pageID) string { return pageInfos[id].title },
+		func(id pageID) string { return pageInfos[id].short },
+		func(id pageID) string {
+			if id == at {
+				return pageInfos[id].short
+			}
+			return ""
+		},
+	} {
+		if text, width := names(name); width <= m.width {
+			return text
 		}
 	}
-	return b.String()
+	return m.theme.tab.Render(fit("["+strconv.Itoa(int(at)+1)+" "+pageInfos[at].short+"]", m.width))
 }
 
 // headingLine is the line above the page: its title, and which part of it is shown.
@@ -159,20 +192,57 @@ func (m *Model) bottom() string {
 	return strings.TrimRight(fit(text, m.width), " ")
 }
 
-// hints are the keys that are needed most, or those of the prompt.
+// hints are the keys of the page that do something here, or those of the prompt. Those that
+// there is no room for are left out, but for help and quit.
 func (m *Model) hints() string {
 	var parts []string
-	switch m.prompt.kind {
-	case ':':
-		parts = []string{"enter go", "tab complete", "esc cancel"}
-	case '/':
+	switch {
+	case m.prompt.kind == ':':
+		parts = []string{"enter go", "tab complete", "↑ before", "esc cancel"}
+	case m.prompt.kind == '/' && len(m.stack) > 1:
+		parts = []string{"enter keep", "esc cancel", "then n and N for the next match and the one before"}
+	case m.prompt.kind == '/':
 		parts = []string{"enter keep", "esc cancel", "!text without", "-l k=v label", "-f fuzzy"}
 	default:
-		for i := range keymap {
-			if b := &keymap[i]; b.hint {
-				parts = append(parts, b.Help().Key+" "+b.Help().Desc)
-			}
+		parts = m.pageHints()
+	}
+	return m.theme.faint.Render(strings.TrimRight(fit(" "+strings.Join(parts, hintGap), m.width), " "))
+}
+
+const hintGap = " · "
+
+func (m *Model) pageHints() []string {
+	page := m.top()
+	always := []hint{{verbCommand, "command"}, {verbHelp, "help"}, {verbQuit, "quit"}}
+	if r, ok := page.(*reviewPage); ok {
+		return r.decisions()
+	}
+	room := m.width - 1
+	tail := make([]string, len(always))
+	for i, h := range always {
+		tail[i] = h.text()
+		room -= textWidth(tail[i]) + textWidth(hintGap)
+	}
+	var parts []string
+	for _, h := range append(page.keys(&m.shared), hint{verbEdit, "edit"}, hint{verbDelete, "delete"}) {
+		if page.disabled(h.verb, &m.shared) != "" || !m.mayChange(h.verb) || h.verb == verbWhy && !askedAbout(m.object().Kind) {
+			continue
+		}
+		text := h.text()
+		if room -= textWidth(text) + textWidth(hintGap); room < 0 {
+			break
+		}
+		parts = append(parts, text)
+	}
+	return append(parts, tail...)
+}
+
+// text is a key, and what it does.
+func (h hint) text() string {
+	for i := range keymap {
+		if keymap[i].verb == h.verb {
+			return keymap[i].Help().Key + " " + h.does
 		}
 	}
-	return m.theme.faint.Render(strings.TrimRight(fit(" "+strings.Join(parts, " · "), m.width), " "))
+	return ""
 }

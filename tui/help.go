@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -9,9 +10,11 @@ var helpWords = []string{
 	"/text keeps rows with the text (a regular expression), /!text those without it,",
 	"/-l app=reviews those with the label, /-f rvw those with the letters in this order.",
 	":name goes to a page, :name /text filters it, :name @cluster-1 shows one cluster,",
-	":@cluster-1 keeps that on all pages, :@ shows all clusters, :reviews opens that object; tab completes.",
+	":@cluster-1 keeps that on all pages, :@ shows all clusters, :reviews opens that object;",
+	"tab completes, and tab again goes on; ↑ and ↓ are the commands before.",
+	"On other pages /text searches, n and N go to the next match and the one before, tab to the next link.",
 	"Before a row: ✗ error  ! warning  i information  + new  Δ changed in the last 20 s.",
-	"The dashboard changes nothing unless started with --write. c shows the command for what is on the screen.",
+	"The dashboard changes nothing unless started with --write. c copies the command for what is on the screen.",
 }
 
 // newHelp is the help, made from the key map.
@@ -72,14 +75,38 @@ func helpRows(columns [][]string, wide int) []line {
 	}
 }
 
-// newLog lists the commands that show what was opened so far.
+// newLog lists the commands that show what was opened so far, the last one first.
 func newLog(commands []string) *readerPage {
-	lines := []line{{text: "Commands that show what was opened so far:"}, {}}
-	for i := len(commands) - 1; i >= 0; i-- {
-		lines = append(lines, line{text: "  " + commands[i]})
+	return &readerPage{name: "commands", heading: "Commands", content: func(width int) []line {
+		lines := []line{{text: "Commands that show what was opened; c copies the one under the cursor:"}, {}}
+		for _, command := range slices.Backward(commands) {
+			for _, part := range commandLines(command, width-2) {
+				lines = append(lines, line{text: "  " + part, command: command})
+			}
+		}
+		if len(commands) == 0 {
+			lines = append(lines, line{text: "  None yet."})
+		}
+		return lines
+	}}
+}
+
+// commandLines breaks a command between words so that a shell reads it as one: each line but the
+// last one ends in a backslash.
+func commandLines(command string, width int) []string {
+	var out []string
+	rest, quoted := "", false
+	for i, word := range strings.Split(command, " ") {
+		between := " "
+		if i == 0 {
+			between = ""
+		}
+		if !quoted && rest != "" && textWidth(rest)+textWidth(word)+len(" ")+len(` \`) > width {
+			out = append(out, rest+` \`)
+			rest, between = "", "  "
+		}
+		rest += between + word
+		quoted = quoted != (strings.Count(word, "'")%2 == 1)
 	}
-	if len(commands) == 0 {
-		lines = append(lines, line{text: "  None yet."})
-	}
-	return &readerPage{name: "commands", heading: "Commands", content: func(int) []line { return lines }}
+	return append(out, rest)
 }

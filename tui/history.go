@@ -83,16 +83,13 @@ func (m *Model) goHistory(v verb) tea.Cmd {
 // afterTyping does what follows from a change of the prompt.
 func (m *Model) afterTyping(done typed) tea.Cmd {
 	kind := m.prompt.kind
-	p := m.list()
 	if kind == '/' {
-		// Rows follow what is typed; a filter that is not valid yet keeps the last.
-		f, err := parseFilter(m.prompt.input.Value())
-		switch {
-		case done == typedCancelled:
-			p.filter = m.before
-		case err == nil:
-			p.filter = f
-		case done == typedDone:
+		// The page follows what is typed; a filter that is not valid yet keeps the last.
+		typed := m.prompt.input.Value()
+		if done == typedCancelled {
+			typed = m.before
+		}
+		if err := m.top().narrow(typed); err != nil && done == typedDone {
 			m.notify(snapshot.Clean(err.Error()))
 		}
 	}
@@ -101,27 +98,34 @@ func (m *Model) afterTyping(done typed) tea.Cmd {
 	}
 	m.prompt.stop()
 	if kind == ':' && done == typedDone {
-		return m.run(strings.TrimSpace(m.prompt.input.Value()))
+		text := strings.TrimSpace(m.prompt.input.Value())
+		m.commands = slices.DeleteFunc(m.commands, func(c string) bool { return c == text || c == "" })
+		m.commands = append(m.commands, text)
+		return m.run(text)
 	}
 	return nil
 }
 
-// words are what a command can be completed to: the pages and the clusters.
+// words are what a command can be completed to: the pages, the clusters, and the objects that
+// can be opened.
 func (m *Model) words() []string {
+	if m.prompt.kind != ':' {
+		return nil
+	}
+	if strings.HasPrefix(m.prompt.input.Value(), whyWord+" ") {
+		return m.askWords()
+	}
 	var out []string
 	for _, info := range pageInfos {
 		out = append(out, info.names[0])
 	}
 	out = append(out, "help", "quit", whyWord)
-	if strings.HasPrefix(m.prompt.input.Value(), whyWord+" ") {
-		return m.askWords()
-	}
 	if g := m.tables[pageFleet]; g != nil {
 		for _, name := range g.clusters() {
 			out = append(out, "@"+name)
 		}
 	}
-	return out
+	return append(out, m.names...)
 }
 
 // run runs a command that was typed.
@@ -167,6 +171,14 @@ func (m *Model) isCluster(name string) bool {
 	return g != nil && slices.Contains(g.clusters(), name)
 }
 
+// openedByName are the kinds whose objects open by their names, the first one first.
+func openedByName() []snapshot.Kind {
+	return []snapshot.Kind{
+		snapshot.Destination, snapshot.Workload, snapshot.TrafficPolicy, snapshot.AccessPolicy, snapshot.VirtualMesh,
+		snapshot.VirtualDestination, snapshot.ServiceDependency, snapshot.Mesh, snapshot.KubernetesCluster,
+	}
+}
+
 // openNamed opens the object of a name or, if there are several, the page that
 // lists them, filtered.
 func (m *Model) openNamed(c command) tea.Cmd {
@@ -175,16 +187,12 @@ func (m *Model) openNamed(c command) tea.Cmd {
 		m.notify("nothing has been read yet")
 		return nil
 	}
-	kinds := []snapshot.Kind{
-		snapshot.Destination, snapshot.Workload, snapshot.TrafficPolicy, snapshot.AccessPolicy, snapshot.VirtualMesh,
-		snapshot.VirtualDestination, snapshot.ServiceDependency, snapshot.Mesh, snapshot.KubernetesCluster,
-	}
 	pages := map[snapshot.Kind]pageID{
 		snapshot.Destination: pageDestinations, snapshot.Workload: pageWorkloads, snapshot.TrafficPolicy: pagePolicies,
 		snapshot.AccessPolicy: pagePolicies, snapshot.VirtualMesh: pageVirtualMeshes, snapshot.Mesh: pageFleet,
 		snapshot.KubernetesCluster: pageFleet, snapshot.VirtualDestination: pagePolicies, snapshot.ServiceDependency: pagePolicies,
 	}
-	for _, kind := range kinds {
+	for _, kind := range openedByName() {
 		if c.hasPage && pages[kind] != c.page {
 			continue
 		}
@@ -204,17 +212,26 @@ func (m *Model) openNamed(c command) tea.Cmd {
 	return nil
 }
 
-// notifyCommand shows the command for what is on the screen: that of the row
-// under the cursor if there is one.
-func (m *Model) notifyCommand() {
+// copyCommand copies the command for what is on the screen: that of the row under the cursor if
+// there is one. One that is too long for a line opens as a page.
+func (m *Model) copyCommand() tea.Cmd {
 	text := m.top().commandLine(&m.shared)
 	if _, lists := m.top().(*listPage); lists {
 		if ref := m.top().selected(&m.shared); ref != (snapshot.Ref{}) {
 			text = newDetail(ref).commandLine(&m.shared)
 		}
 	}
-	if text == "" {
-		text = "there is no command for this page"
+	switch {
+	case text == "":
+		m.notify("there is no command for this page")
+		return nil
+	case textWidth(copied+text) < m.width:
+		m.notify(copied + text)
+		return tea.SetClipboard(text)
 	}
-	m.notify("$ " + text)
+	return tea.Batch(tea.SetClipboard(text), m.push(newLog([]string{text})))
 }
+
+// copied stands before a command in the clipboard. Terminals that may not write it (OSC 52) show
+// the text.
+const copied = "copied: "

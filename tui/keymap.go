@@ -25,6 +25,8 @@ const (
 	verbEdit
 	verbDelete
 	verbFilter
+	verbNextMatch
+	verbPreviousMatch
 	verbCommand
 	verbProblems
 	verbSort
@@ -57,12 +59,9 @@ type binding struct {
 	key.Binding
 	verb      verb
 	helpGroup helpGroup
-	// hint puts it into the bottom line.
-	hint bool
 }
 
-// keymap is all keys. It is read-only; the help, the bottom line and the
-// routing of keys are made from it.
+// keymap is all keys. It is read-only; the help and the routing of keys are made from it.
 var keymap = []binding{
 	bind(verbUp, groupMove, "up", "↑/k", "up", "k"),
 	bind(verbDown, groupMove, "down", "↓/j", "down", "j"),
@@ -72,29 +71,31 @@ var keymap = []binding{
 	bind(verbBottom, groupMove, "last", "G", "G", "end"),
 	bind(verbLeft, groupMove, "left", "←", "left"),
 	bind(verbRight, groupMove, "right", "→", "right"),
-	bind(verbNextPage, groupMove, "next page", "tab", "tab"),
-	bind(verbPreviousPage, groupMove, "page before", "shift-tab", "shift+tab"),
+	bind(verbNextPage, groupMove, "next link, page", "tab", "tab"),
+	bind(verbPreviousPage, groupMove, "the one before", "shift-tab", "shift+tab"),
 	bind(verbOlder, groupMove, "back in history", "[", "["),
 	bind(verbNewer, groupMove, "forward again", "]", "]"),
 
-	hint(bind(verbOpen, groupRows, "open", "enter", "enter")),
-	hint(bind(verbYAML, groupRows, "YAML", "y", "y")),
+	bind(verbOpen, groupRows, "open", "enter", "enter"),
+	bind(verbYAML, groupRows, "YAML", "y", "y"),
 	bind(verbWhy, groupRows, "ask why", "a", "a"),
 	bind(verbEdit, groupRows, "edit", "e", "e"),
 	bind(verbDelete, groupRows, "delete", "ctrl-d", "ctrl+d"),
 	bind(verbEquivalent, groupRows, "command for this", "c", "c"),
 
-	hint(bind(verbFilter, groupLook, "filter", "/", "/")),
-	hint(bind(verbProblems, groupLook, "problems", "ctrl-z", "ctrl+z")),
+	bind(verbFilter, groupLook, "filter, search", "/", "/"),
+	bind(verbNextMatch, groupLook, "next match", "n", "n"),
+	bind(verbPreviousMatch, groupLook, "match before", "N", "N"),
+	bind(verbProblems, groupLook, "problems", "ctrl-z", "ctrl+z"),
 	bind(verbSort, groupLook, "sort by next", "s", "s"),
 	bind(verbReverse, groupLook, "reverse", "S", "S"),
 	bind(verbWide, groupLook, "all columns", "w", "w"),
 	bind(verbBack, groupLook, "back", "esc", "esc"),
 
-	hint(bind(verbCommand, groupAbout, "command", ":", ":")),
+	bind(verbCommand, groupAbout, "command", ":", ":"),
 	bind(verbLog, groupAbout, "commands so far", "@", "@"),
-	hint(bind(verbHelp, groupAbout, "help", "?", "?")),
-	hint(bind(verbQuit, groupAbout, "quit", "q", "q")),
+	bind(verbHelp, groupAbout, "help", "?", "?"),
+	bind(verbQuit, groupAbout, "quit", "q", "q"),
 	bind(verbInterrupt, groupAbout, "quit at once", "ctrl-c", "ctrl+c"),
 	bind(verbPage1, groupAbout, "fleet", "1", "1"),
 	bind(verbPage1+1, groupAbout, "destinations", "2", "2"),
@@ -108,11 +109,6 @@ var keymap = []binding{
 
 func bind(v verb, c helpGroup, does, shown string, keys ...string) binding {
 	return binding{Binding: key.NewBinding(key.WithKeys(keys...), key.WithHelp(shown, does)), verb: v, helpGroup: c}
-}
-
-func hint(b binding) binding {
-	b.hint = true
-	return b
 }
 
 // verbOf says what a key does; verbNone if nothing.

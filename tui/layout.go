@@ -13,22 +13,28 @@ const rowPrefix = 4
 // gap is between two columns.
 const gap = 2
 
-// narrowest is the least width of a column.
-const narrowest = 8
+// narrowest is the least width of a column that is shortened.
+const narrowest = 10
 
 // layout says which columns are shown, and how wide.
 type layout struct {
 	columns []int
 	widths  []int
+	// from is how many columns after the first one are to the left of the screen.
+	from int
 }
 
 // newLayout finds room for columns: those of low priority are left out, then
-// sentences are cut, then the widest columns.
-func newLayout(g *grid, room int, all bool) layout {
-	var l layout
-	if all {
+// sentences are cut, then names are shortened, and last the last columns go. With all, or
+// without the first ones after the name, of which from is the number, the last ones go first:
+// → shows them.
+func newLayout(g *grid, room int, all bool, from int) layout {
+	l := layout{from: from}
+	if all || from > 0 {
 		for i := range g.columns {
-			l.columns = append(l.columns, i)
+			if i == 0 || i > from {
+				l.columns = append(l.columns, i)
+			}
 		}
 	} else {
 		l.columns = explain.Fit(g.columns, g.widths, gap, room)
@@ -36,27 +42,39 @@ func newLayout(g *grid, room int, all bool) layout {
 	for _, i := range l.columns {
 		l.widths = append(l.widths, g.widths[i])
 	}
+	for (all || from > 0) && l.total() > room && len(l.columns) > 2 {
+		l.dropLast()
+	}
 	for at, i := range l.columns {
 		if over := l.total() - room; over > 0 && g.columns[i].Sentence {
 			l.widths[at] = max(l.widths[at]-over, min(l.widths[at], explain.MinSentence))
 		}
 	}
 	for l.total() > room {
+		// The first column names the row, and is shortened last.
 		widest := 0
 		for i, w := range l.widths {
-			if w > l.widths[widest] {
+			if i > 0 && w > narrowest && (widest == 0 || w > l.widths[widest]) {
 				widest = i
 			}
 		}
-		if l.widths[widest] <= narrowest {
-			// There is no room for all: the last ones go.
-			last := len(l.columns) - 1
-			l.columns, l.widths = l.columns[:last], l.widths[:last]
+		if widest == 0 && len(l.columns) > 1 {
+			l.dropLast()
 			continue
 		}
 		l.widths[widest]--
 	}
 	return l
+}
+
+func (l *layout) dropLast() {
+	last := len(l.columns) - 1
+	l.columns, l.widths = l.columns[:last], l.widths[:last]
+}
+
+// hides reports whether columns are left out, other than those to the left.
+func (l *layout) hides(g *grid) bool {
+	return len(l.columns) < len(g.columns)-l.from
 }
 
 func (l *layout) total() int {
@@ -109,7 +127,11 @@ func renderRow(t *Theme, g *grid, row *gridRow, l *layout, current bool, now tim
 			}
 			b.WriteString(fit(cell, l.widths[at]))
 		default:
-			b.WriteString(fit(cell, l.widths[at]))
+			if g.columns[i].Sentence {
+				b.WriteString(fit(cell, l.widths[at]))
+			} else {
+				b.WriteString(fitName(cell, l.widths[at]))
+			}
 		}
 	}
 	mark := " "

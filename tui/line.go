@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/meshctl/meshctl/engine/explain"
@@ -14,6 +15,8 @@ type line struct {
 	// ref is what the line is about; zero if nothing that can be opened.
 	ref   snapshot.Ref
 	level explain.Level
+	// command is the command that the line is a part of; empty for other lines.
+	command string
 }
 
 // lineStyle is how a line is shown.
@@ -25,9 +28,11 @@ const (
 	styleHeader
 	styleLevel
 	styleDiffers
+	styleAdded
+	styleRemoved
 )
 
-func (l *line) render(t *Theme, current bool, from, width int) string {
+func (l *line) render(t *Theme, current bool, from, width int, found *regexp.Regexp) string {
 	text := l.text
 	if from > 0 {
 		text = cut(text, from)
@@ -40,13 +45,21 @@ func (l *line) render(t *Theme, current bool, from, width int) string {
 		return t.selected.Render(fit(">"+opens+text, width))
 	}
 	text = strings.TrimRight(fit(text, width-2), " ")
+	style := t.plain
 	switch l.style {
 	case styleTitle, styleHeader:
-		text = t.title.Render(text)
+		style = t.title
 	case styleLevel:
-		text = t.levels[l.level].Render(text)
+		style = t.levels[l.level]
 	case styleDiffers:
-		text = t.differs.Render(text)
+		style = t.differs
+	case styleAdded:
+		style = t.added
+	case styleRemoved:
+		style = t.removed
+	}
+	if l.style != stylePlain || found != nil {
+		text = paint(text, style, found, t.found)
 	}
 	if opens == " " {
 		return "  " + text
@@ -203,24 +216,32 @@ func issueLines(issues []snapshot.Issue, width int) []line {
 		return append(out, line{text: "  None."})
 	}
 	for _, issue := range issues {
-		level := explain.LevelOf(issue.Severity)
-		text := issue.Severity.String() + "  " + issue.Summary()
-		for i, part := range wrap(snapshot.Clean(text), width-6) {
-			l := line{text: "    " + part, style: styleLevel, level: level}
-			if i == 0 {
-				l.text, l.ref = "  "+sign(level)+" "+part, issue.Ref
-			}
-			out = append(out, l)
+		out = append(out, issueLine(issue, width)...)
+	}
+	return out
+}
+
+// issueLine is an issue, and below it the next step.
+func issueLine(issue snapshot.Issue, width int) []line {
+	var out []line
+	level := explain.LevelOf(issue.Severity)
+	text := issue.Severity.String() + "  " + issue.Summary()
+	for i, part := range wrap(snapshot.Clean(text), width-6) {
+		l := line{text: "    " + part, style: styleLevel, level: level}
+		if i == 0 {
+			l.text, l.ref = "  "+sign(level)+" "+part, issue.Ref
 		}
-		if issue.Hint != "" {
-			for i, part := range wrap(snapshot.Clean(issue.Hint), width-8) {
-				arrow := "    → "
-				if i > 0 {
-					arrow = "      "
-				}
-				out = append(out, line{text: arrow + part})
-			}
+		out = append(out, l)
+	}
+	if issue.Hint == "" {
+		return out
+	}
+	for i, part := range wrap(snapshot.Clean(issue.Hint), width-8) {
+		arrow := "    → "
+		if i > 0 {
+			arrow = "      "
 		}
+		out = append(out, line{text: arrow + part})
 	}
 	return out
 }

@@ -22,7 +22,9 @@ type listPage struct {
 	// query is the one that picked the rows, and layout is for columnsFor.
 	query      query
 	layout     layout
-	columnsFor [2]int
+	columnsFor [3]int
+	// from is how many columns, after the first one, are to the left of the screen.
+	from int
 	// key is that of the row under the cursor, which it stays on.
 	key string
 }
@@ -42,17 +44,17 @@ func (p *listPage) refresh(s *shared, width, height int) {
 				break
 			}
 		}
-		p.columnsFor = [2]int{}
+		p.columnsFor = [3]int{}
 	}
 	wide := 0
 	if s.wide {
 		wide = 1
 	}
-	if g != nil && p.columnsFor != [2]int{width, wide + 1} {
-		p.layout = newLayout(g, width-rowPrefix, s.wide)
-		p.columnsFor = [2]int{width, wide + 1}
+	if size := [3]int{width, wide + 1, p.from}; g != nil && p.columnsFor != size {
+		p.layout = newLayout(g, width-rowPrefix, s.wide, p.from)
+		p.columnsFor = size
 	}
-	p.window.set(len(p.picked), height-noteHeight-1)
+	p.window.set(len(p.picked), height-noteRoom(height)-1)
 	p.rememberRow()
 }
 
@@ -87,16 +89,15 @@ func (p *listPage) press(v verb, s *shared) action {
 		return open{p.selected(s)}
 	case verbYAML:
 		return openYAML{p.selected(s)}
-	case verbSort, verbRight:
+	case verbSort:
 		p.order.column++
 		if p.grid != nil && p.order.column > len(p.grid.columns) {
 			p.order = order{}
 		}
+	case verbRight:
+		p.from++
 	case verbLeft:
-		p.order.column--
-		if p.order.column < 0 && p.grid != nil {
-			p.order.column = len(p.grid.columns)
-		}
+		p.from--
 	case verbReverse:
 		p.order.down = !p.order.down
 	}
@@ -117,12 +118,43 @@ func (p *listPage) disabled(v verb, s *shared) string {
 		if p.order.column == 0 {
 			return "the rows are not sorted; s sorts them by a column"
 		}
-	case verbSort, verbLeft, verbRight:
+	case verbSort:
 		if p.grid == nil {
 			return "nothing has been read yet"
 		}
+	case verbRight:
+		if p.grid == nil || !p.layout.hides(p.grid) {
+			return "all columns are on the screen; s sorts by the next one"
+		}
+	case verbLeft:
+		if p.from == 0 {
+			return "the first columns are on the screen"
+		}
+	case verbNextMatch, verbPreviousMatch:
+		return "a list shows only what the filter (/) matches"
 	}
 	return ""
+}
+
+// narrow implements page.
+func (p *listPage) narrow(typed string) error {
+	f, err := parseFilter(typed)
+	if err == nil {
+		p.filter = f
+	}
+	return err
+}
+
+// narrowed implements page.
+func (p *listPage) narrowed() string { return p.filter.typed }
+
+// keys implements page.
+func (p *listPage) keys(s *shared) []hint {
+	problems := "problems"
+	if s.problems {
+		problems = "all rows"
+	}
+	return []hint{{verbOpen, "open"}, {verbYAML, "YAML"}, {verbFilter, "filter"}, {verbProblems, problems}, {verbWhy, "ask why"}, {verbRight, "more columns"}}
 }
 
 func (p *listPage) commandLine(s *shared) string {
@@ -202,20 +234,29 @@ func (p *listPage) render(s *shared, width, height int) []string {
 	for at := p.window.offset; at < end; at++ {
 		lines = append(lines, renderRow(s.theme, p.grid, &p.grid.rows[p.picked[at]], &p.layout, at == p.window.cursor, now))
 	}
-	for len(lines) < height-noteHeight {
+	room := noteRoom(height)
+	for len(lines) < height-room {
 		lines = append(lines, "")
 	}
-	return append(lines, renderNote(s.theme, p.row(), width)...)
+	return append(lines, renderNote(s.theme, p.row(), width, room)...)
 }
 
-// noteHeight is the room below the rows for the note of one: two lines for what is
-// wrong, and two for the next step.
-const noteHeight = 4
+// noteRoom is the room below the rows for the note of one: half of it is for what is
+// wrong, and half for the next step.
+func noteRoom(height int) int {
+	switch {
+	case height >= 14:
+		return 4
+	case height >= 8:
+		return 2
+	}
+	return 0
+}
 
 // renderNote says what is wrong with a row, and the next step.
-func renderNote(t *Theme, row *gridRow, width int) []string {
-	lines := make([]string, noteHeight)
-	if row == nil {
+func renderNote(t *Theme, row *gridRow, width, height int) []string {
+	lines := make([]string, height)
+	if row == nil || height == 0 {
 		return lines
 	}
 	say := func(at int, text, before string, style lipgloss.Style) {
@@ -223,7 +264,7 @@ func renderNote(t *Theme, row *gridRow, width int) []string {
 			return
 		}
 		parts := wrap(text, width-noteIndent)
-		if room := noteHeight / 2; len(parts) > room {
+		if room := height / 2; len(parts) > room {
 			parts = append(parts[:room-1:room-1], strings.Join(parts[room-1:], " "))
 		}
 		for i, part := range parts {
@@ -232,7 +273,7 @@ func renderNote(t *Theme, row *gridRow, width int) []string {
 		}
 	}
 	say(0, row.Note, " "+sign(row.Level)+"  ", t.levels[row.Level])
-	say(noteHeight/2, row.Next, "  → ", t.plain)
+	say(height/2, row.Next, "  → ", t.plain)
 	return lines
 }
 

@@ -26,11 +26,15 @@ type Model struct {
 	future [][]page
 
 	prompt prompt
-	// before is the filter from before one was typed.
-	before filter
-	flash  flash
-	log    []string
-	err    error
+	// names are those of the objects that open by name.
+	names []string
+	// before is what the page was narrowed by before something was typed.
+	before string
+	// commands are those that were typed, the last one at the end.
+	commands []string
+	flash    flash
+	log      []string
+	err      error
 }
 
 // flash is a message that disappears.
@@ -75,7 +79,7 @@ func (m *Model) wait() tea.Cmd {
 		if err != nil {
 			return updateMsg{err: err}
 		}
-		return updateMsg{update: update, tables: prepare(update, before)}
+		return prepared(update, before)
 	}
 }
 
@@ -92,9 +96,13 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.receive(msg)
 	case contentMsg:
 		msg.page.setContent(msg)
-	case changedMsg:
-		m.now = msg.at.Unix()
-		m.notify(snapshot.Clean(msg.text))
+	case draftedMsg:
+		cmd = m.receiveDraft(msg)
+	case reviewedMsg:
+		msg.page.draft = &msg.draft
+		msg.page.setReview(msg.review)
+	case writtenMsg:
+		cmd = m.receiveWritten(msg)
 	case tea.KeyPressMsg:
 		cmd = m.handleKey(msg)
 	case tea.PasteMsg:
@@ -129,13 +137,16 @@ func (m *Model) receive(msg updateMsg) tea.Cmd {
 	for id, grid := range msg.tables {
 		m.tables[id] = grid
 	}
+	if msg.names != nil {
+		m.names = msg.names
+	}
 	return tea.Batch(m.wait(), m.loadTop())
 }
 
 // loadTop loads the content of the page on the screen from the latest update.
 func (m *Model) loadTop() tea.Cmd {
 	if p, ok := m.top().(*readerPage); ok {
-		return p.load(m.source, m.latest.Index)
+		return p.load(m.source, m.latest.Index, m.latest.Facts)
 	}
 	return nil
 }
@@ -144,7 +155,7 @@ func (m *Model) top() page { return m.stack[len(m.stack)-1] }
 
 // refreshTop gives the page on the screen its size and the state of things.
 func (m *Model) refreshTop() {
-	m.top().refresh(&m.shared, m.width, m.height-chrome)
+	m.top().refresh(&m.shared, m.width, m.height-m.chrome())
 }
 
 // handleKey passes a key to what it is for.
@@ -152,8 +163,11 @@ func (m *Model) handleKey(msg tea.KeyPressMsg) tea.Cmd {
 	if m.prompt.kind != 0 {
 		return m.afterTyping(m.prompt.press(msg, m.words()))
 	}
-	v := verbOf(msg)
 	m.flash.text = ""
+	if cmd, decided := m.decide(msg.String()); decided {
+		return cmd
+	}
+	v := verbOf(msg)
 	switch {
 	case v == verbNone:
 		m.notify(snapshot.Clean(msg.String()) + " is not a key here; ? lists the keys")
@@ -177,11 +191,14 @@ func (m *Model) handleKey(msg tea.KeyPressMsg) tea.Cmd {
 func (m *Model) perform(v verb) tea.Cmd {
 	switch v {
 	case verbFilter:
-		p := m.list()
-		m.before = p.filter
-		m.prompt.start('/', p.filter.typed)
+		m.before = m.top().narrowed()
+		if len(m.stack) > 1 {
+			m.prompt.start('/', "", nil)
+			return nil
+		}
+		m.prompt.start('/', m.before, nil)
 	case verbCommand:
-		m.prompt.start(':', "")
+		m.prompt.start(':', "", m.commands)
 	case verbBack:
 		return m.back()
 	case verbProblems:
@@ -195,6 +212,10 @@ func (m *Model) perform(v verb) tea.Cmd {
 	case verbOlder, verbNewer:
 		return m.goHistory(v)
 	case verbNextPage, verbPreviousPage:
+		if len(m.stack) > 1 {
+			m.top().press(v, &m.shared)
+			return nil
+		}
 		id := pageID(0)
 		if p := m.list(); p != nil {
 			id = p.id
@@ -205,7 +226,7 @@ func (m *Model) perform(v verb) tea.Cmd {
 		}
 		return m.visit(m.pages[(id+step)%pageCount])
 	case verbEquivalent:
-		m.notifyCommand()
+		return m.copyCommand()
 	case verbEdit, verbDelete:
 		return m.changeObject(v)
 	case verbWhy:

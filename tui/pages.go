@@ -95,8 +95,20 @@ type page interface {
 	selected(s *shared) snapshot.Ref
 	// commandLine is the command that shows the same; empty if there is none.
 	commandLine(s *shared) string
+	// narrow filters a list, or searches another page, for what is typed after "/"; narrowed
+	// is what was typed last.
+	narrow(typed string) error
+	narrowed() string
+	// keys are those that are needed most, in that order.
+	keys(s *shared) []hint
 	// disabled says why a key does nothing here; empty if it does something.
 	disabled(v verb, s *shared) string
+}
+
+// hint is a key for the bottom line, and what it does on the page.
+type hint struct {
+	verb verb
+	does string
 }
 
 // action is what the Model does for a page.

@@ -15,6 +15,15 @@ type prompt struct {
 	input textinput.Model
 	// kind is ':' or '/', or 0 while nothing is typed.
 	kind byte
+	// commands are those that were typed before, and at is the one shown: len(commands) is the new
+	// one, of which typed was typed so far.
+	commands []string
+	at       int
+	typed    string
+	// offered are the completions that tab goes through, of which next comes next; nil after
+	// another key.
+	offered []string
+	next    int
 }
 
 func newPrompt() prompt {
@@ -24,16 +33,20 @@ func newPrompt() prompt {
 	return prompt{input: input}
 }
 
-func (p *prompt) start(kind byte, text string) {
-	p.kind = kind
-	p.input.SetValue(text)
-	p.input.CursorEnd()
+func (p *prompt) start(kind byte, text string, commands []string) {
+	p.kind, p.commands, p.at, p.offered = kind, commands, len(commands), nil
+	p.set(text)
 	p.input.Focus()
 }
 
 func (p *prompt) stop() {
 	p.kind = 0
 	p.input.Blur()
+}
+
+func (p *prompt) set(text string) {
+	p.input.SetValue(text)
+	p.input.CursorEnd()
 }
 
 // typed is what a key made of it.
@@ -56,15 +69,49 @@ func (p *prompt) press(msg tea.KeyPressMsg, words []string) typed {
 		if p.input.Value() == "" {
 			return typedCancelled
 		}
-	case "tab":
-		if fits := p.completions(words); len(fits) > 0 {
-			p.input.SetValue(p.head() + fits[0])
-			p.input.CursorEnd()
-		}
+	case "tab", "shift+tab":
+		p.complete(words, msg.String() == "tab")
+		return typedMore
+	case "up", "ctrl+p":
+		p.recall(-1)
+		return typedMore
+	case "down", "ctrl+n":
+		p.recall(1)
 		return typedMore
 	}
+	p.offered = nil
 	p.update(msg)
 	return typedMore
+}
+
+// complete replaces the last word by the next of its completions, or by the one before.
+func (p *prompt) complete(words []string, forward bool) {
+	if p.offered == nil {
+		p.offered, p.next = p.completions(words), 0
+	} else if !forward {
+		p.next += len(p.offered) - 2
+	}
+	if n := len(p.offered); n > 0 {
+		p.set(p.head() + p.offered[p.next%n])
+		p.next = p.next%n + 1
+	}
+}
+
+// recall shows a command that was typed before, or again the new one.
+func (p *prompt) recall(step int) {
+	at := p.at + step
+	if at < 0 || at > len(p.commands) {
+		return
+	}
+	if p.at == len(p.commands) {
+		p.typed = p.input.Value()
+	}
+	p.at, p.offered = at, nil
+	if at == len(p.commands) {
+		p.set(p.typed)
+		return
+	}
+	p.set(p.commands[at])
 }
 
 // paste inserts text at the cursor.
@@ -80,27 +127,39 @@ func (p *prompt) head() string {
 	return value[:strings.LastIndexByte(value, ' ')+1]
 }
 
-// completions lists the words that the last word begins.
+// completions lists the words that the last word begins and, after them, those that it is a
+// part of.
 func (p *prompt) completions(words []string) []string {
 	if p.kind != ':' {
 		return nil
 	}
-	last := strings.TrimPrefix(p.input.Value(), p.head())
-	var out []string
+	last := strings.ToLower(strings.TrimPrefix(p.input.Value(), p.head()))
+	var begin, have []string
 	for _, w := range words {
-		if strings.HasPrefix(w, last) && w != last && (last != "" || !strings.HasPrefix(w, "@")) {
-			out = append(out, w)
+		switch lower := strings.ToLower(w); {
+		case lower == last || last == "" && (strings.HasPrefix(w, "@") || len(begin) >= maxOffered):
+		case strings.HasPrefix(lower, last):
+			begin = append(begin, w)
+		case strings.Contains(lower, last):
+			have = append(have, w)
 		}
 	}
-	return out
+	return append(begin, have...)
 }
+
+// maxOffered is how many completions are offered before anything is typed.
+const maxOffered = 12
 
 // view is the line; the cursor is an underscore, which shows in any terminal.
 func (p *prompt) view(words []string, room int) string {
 	value, at := []rune(p.input.Value()), p.input.Position()
 	text := string(p.kind) + snapshot.Clean(string(value[:at])) + "_" + snapshot.Clean(string(value[at:]))
-	if fits := p.completions(words); len(fits) > 0 {
-		text += "   tab: " + strings.Join(fits[:min(len(fits), 6)], " ")
+	fits, next := p.offered, p.next
+	if fits == nil {
+		fits, next = p.completions(words), 0
+	}
+	if next < len(fits) {
+		text += "   tab: " + snapshot.Clean(strings.Join(fits[next:min(len(fits), next+6)], " "))
 	}
 	return fit(text, room)
 }

@@ -12,7 +12,7 @@ func TestPromptEditsTheLine(t *testing.T) {
 	t.Parallel()
 	p := newPrompt()
 	shown := func() string { return strings.TrimSpace(p.view(nil, 40)) }
-	p.start(':', "")
+	p.start(':', "", nil)
 	for _, key := range []tea.KeyPressMsg{
 		{Code: 'd', Text: "d"}, {Code: 'é', Text: "é"}, {Code: tea.KeySpace, Text: " "}, {Code: 'x', Text: "x"}, {Code: 'y', Text: "y"},
 		{Code: tea.KeyBackspace},
@@ -29,7 +29,7 @@ func TestPromptEditsTheLine(t *testing.T) {
 	assert.Equal(t, ":_", shown())
 	assert.Equal(t, typedCancelled, p.press(tea.KeyPressMsg{Code: tea.KeyBackspace}, nil), "nothing is left to remove")
 
-	p.start(':', "enter")
+	p.start(':', "enter", nil)
 	assert.Equal(t, typedDone, p.press(tea.KeyPressMsg{Code: tea.KeyEnter}, nil))
 }
 

@@ -3,6 +3,8 @@ package tui
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -29,9 +31,11 @@ type readerPage struct {
 	lines  []line
 	width  int
 	window window
+	search search
 	from   int
 	// index is the one that the content is from, or is being loaded from.
 	index *explain.Index
+	facts explain.ClusterFacts
 }
 
 // contentMsg is content that was loaded by a command.
@@ -59,12 +63,16 @@ func newYAML(ref snapshot.Ref) *readerPage {
 }
 
 // load returns the command that loads the content of a page about an object; nil if
-// there is nothing to load.
-func (p *readerPage) load(source Source, x *explain.Index) tea.Cmd {
-	if p.ref == (snapshot.Ref{}) && p.question == nil || x == nil || p.index == x {
+// there is nothing to load. Facts, by cluster, are shown with a cluster.
+func (p *readerPage) load(source Source, x *explain.Index, facts map[string]explain.ClusterFacts) tea.Cmd {
+	known := explain.ClusterFacts{}
+	if p.ref.Kind == snapshot.KubernetesCluster {
+		known = facts[p.ref.Name]
+	}
+	if p.ref == (snapshot.Ref{}) && p.question == nil || x == nil || p.index == x && p.facts == known {
 		return nil
 	}
-	p.index = x
+	p.index, p.facts = x, known
 	if question := p.question; question != nil {
 		return func() tea.Msg {
 			page, err := question(source, x)
@@ -82,7 +90,11 @@ func (p *readerPage) load(source Source, x *explain.Index) tea.Cmd {
 		if yaml {
 			return contentMsg{page: p, index: x, content: yamlContent(x, ref)}
 		}
-		description := x.Describe(ref).Page()
+		described := x.Describe(ref)
+		if cluster, is := described.(*explain.Cluster); is {
+			cluster.Facts = &known
+		}
+		description := described.Page()
 		return contentMsg{page: p, index: x, heading: description.Title, content: func(width int) []line { return pageLines(description, width) }}
 	}
 }
@@ -109,7 +121,7 @@ func (p *readerPage) title(*shared) string {
 	case p.content == nil:
 		text += " …"
 	}
-	return text
+	return text + snapshot.Clean(p.search.title(p.window.cursor))
 }
 
 func (p *readerPage) position() string {
@@ -122,6 +134,7 @@ func (p *readerPage) position() string {
 func (p *readerPage) refresh(_ *shared, width, height int) {
 	if p.content != nil && p.width != width {
 		p.lines, p.width = p.content(width-2), width
+		p.find()
 	}
 	p.window.set(len(p.lines), height)
 }
@@ -143,11 +156,49 @@ func (p *readerPage) press(v verb, s *shared) action {
 	case verbYAML:
 		return openYAML{p.ref}
 	case verbLeft:
-		p.from = max(p.from-8, 0)
+		p.from = max(p.from-sideStep, 0)
 	case verbRight:
-		p.from += 8
+		p.from += sideStep
+	case verbNextMatch:
+		p.window.to(p.search.next(p.window.cursor))
+	case verbPreviousMatch:
+		p.window.to(p.search.previous(p.window.cursor))
+	case verbNextPage:
+		p.window.to(p.link(1))
+	case verbPreviousPage:
+		p.window.to(p.link(-1))
 	}
 	return nil
+}
+
+// sideStep is how far ← and → move a page, in columns.
+const sideStep = 8
+
+// link is the next line, or the one before, with something to open; the cursor's own if no
+// other line has.
+func (p *readerPage) link(step int) int {
+	for i := range len(p.lines) {
+		at := (p.window.cursor + (i+1)*step + len(p.lines)*2) % len(p.lines)
+		if p.lines[at].ref != (snapshot.Ref{}) {
+			return at
+		}
+	}
+	return p.window.cursor
+}
+
+// widest is the width of the longest line.
+func (p *readerPage) widest() int {
+	n := 0
+	for i := range p.lines {
+		n = max(n, textWidth(p.lines[i].text))
+	}
+	return n
+}
+
+// keys implements page.
+func (p *readerPage) keys(*shared) []hint {
+	out := []hint{{verbOpen, "open"}, {verbNextPage, "next link"}, {verbFilter, "search"}, {verbNextMatch, "next match"}, {verbYAML, "YAML"}, {verbWhy, "ask why"}}
+	return append(out, hint{verbBack, "back"})
 }
 
 func (p *readerPage) disabled(v verb, s *shared) string {
@@ -169,14 +220,36 @@ func (p *readerPage) disabled(v verb, s *shared) string {
 		case p.yaml && v == verbYAML:
 			return "this is the YAML"
 		}
-	case verbSort, verbReverse, verbFilter, verbProblems:
+	case verbWhy:
+		if p.ref == (snapshot.Ref{}) {
+			return "this page is not about a workload or a service"
+		}
+	case verbSort, verbReverse, verbProblems, verbWide:
 		return "this works on list pages only"
+	case verbNextMatch, verbPreviousMatch:
+		if len(p.search.found) == 0 {
+			return "nothing was found; / searches"
+		}
+	case verbNextPage, verbPreviousPage:
+		if !slices.ContainsFunc(p.lines, func(l line) bool { return l.ref != snapshot.Ref{} }) {
+			return "there is no link on this page; 1 to " + strconv.Itoa(int(pageCount)) + " go to another"
+		}
+	case verbRight:
+		if p.widest()-p.from <= p.width-2 {
+			return "the ends of all lines are on the screen"
+		}
+	case verbLeft:
+		if p.from == 0 {
+			return "the beginnings of the lines are on the screen"
+		}
 	}
 	return ""
 }
 
 func (p *readerPage) commandLine(s *shared) string {
 	switch {
+	case p.window.cursor < len(p.lines) && p.lines[p.window.cursor].command != "":
+		return p.lines[p.window.cursor].command
 	case p.command == "":
 		return ""
 	case p.yaml:
@@ -195,7 +268,7 @@ func (p *readerPage) render(s *shared, width, height int) []string {
 	var out []string
 	end := min(p.window.offset+height, len(p.lines))
 	for i := p.window.offset; i < end; i++ {
-		out = append(out, p.lines[i].render(s.theme, i == p.window.cursor, p.from, width))
+		out = append(out, p.lines[i].render(s.theme, i == p.window.cursor, p.from, width, p.search.pattern))
 	}
 	return out
 }

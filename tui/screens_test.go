@@ -41,7 +41,7 @@ func screens(destination, workload, policy, mesh string) []screen {
 		{"YAML of a policy", ":policies " + policy + "\ny"},
 		{"a mesh", ":" + mesh + "\n"}, {"a virtual mesh", ":virtual-mesh\n"}, {"a cluster", ":cluster-01\n:cluster-1\n"},
 		{"help", "?"}, {"filtered, sorted and scoped", "2/re\nsss:@" + strings.Replace(mesh, "istiod-istio-system-", "", 1) + "\n"},
-		{"nothing fits", "2/no such thing\n"}, {"a command being typed", ":de"}, {"a key that does nothing here", "2e"},
+		{"nothing fits", "2/no such thing\n"}, {"a search", ":" + destination + "\n/cluster-\nn"}, {"columns to the right", "2→→"}, {"the commands so far", "2\n5\n@"}, {"a command being typed", ":de"}, {"a key that does nothing here", "2e"},
 	}
 }
 
@@ -61,7 +61,7 @@ var watched = []screen{
 	{"a cluster that does not answer", ":cluster-3\n"}, {"the command for it", "Gc"},
 }
 
-// TestGolden paints every page over two folders in two sizes without colours,
+// TestGolden paints every page over folders in the sizes of common terminals without colours,
 // and in the dark theme; the light one has the same marks in other colours. Each golden file is one folder and size.
 func TestGolden(t *testing.T) {
 	t.Parallel()
@@ -78,21 +78,22 @@ func TestGolden(t *testing.T) {
 		width, height int
 		background    Background
 	}{
-		{"bookinfo-80x24.txt", bookinfo, small, 80, 24, NoColour},
-		{"bookinfo-160x50.txt", bookinfo, small, 160, 50, NoColour},
-		{"bookinfo-80x24-dark.ansi", bookinfo, small, 80, 24, Dark},
-		{"bookinfo-160x50-dark.ansi", bookinfo, small, 160, 50, Dark},
-		{"bookinfo-80x24-light.ansi", bookinfo, small[:8], 80, 24, Light},
-		{"large-80x24.txt", ten, large, 80, 24, NoColour},
-		{"large-160x50.txt", ten, large, 160, 50, NoColour},
-		{"failover-80x24.txt", failover, takenOver, 80, 24, NoColour},
-		{"failover-160x50.txt", failover, takenOver, 160, 50, NoColour},
-		{"dependencies-160x50.txt", dependencies, limited, 160, 50, NoColour},
-		{"large-80x24-dark.ansi", ten, large, 80, 24, Dark},
-		{"large-160x50-dark.ansi", ten, large, 160, 50, Dark},
-		{"live-80x24.txt", live, watched, 80, 24, NoColour},
-		{"live-160x50.txt", live, watched, 160, 50, NoColour},
-		{"live-80x24-dark.ansi", live, watched[:5], 80, 24, Dark},
+		{"bookinfo-80x23.txt", bookinfo, small, 80, 23, NoColour},
+		{"bookinfo-100x30.txt", bookinfo, small, 100, 30, NoColour},
+		{"bookinfo-200x60.txt", bookinfo, small, 200, 60, NoColour},
+		{"bookinfo-50x15.txt", bookinfo, small, 50, 15, NoColour},
+		{"bookinfo-100x30-dark.ansi", bookinfo, small, 100, 30, Dark},
+		{"bookinfo-80x23-light.ansi", bookinfo, small[:8], 80, 23, Light},
+		{"large-80x23.txt", ten, large, 80, 23, NoColour},
+		{"large-200x60.txt", ten, large, 200, 60, NoColour},
+		{"large-100x30-dark.ansi", ten, large, 100, 30, Dark},
+		{"failover-80x23.txt", failover, takenOver, 80, 23, NoColour},
+		{"failover-200x60.txt", failover, takenOver, 200, 60, NoColour},
+		{"dependencies-200x60.txt", dependencies, limited, 200, 60, NoColour},
+		{"live-80x23.txt", live, watched, 80, 23, NoColour},
+		{"live-100x30.txt", live, watched, 100, 30, NoColour},
+		{"live-200x60.txt", live, watched, 200, 60, NoColour},
+		{"live-80x23-dark.ansi", live, watched[:5], 80, 23, Dark},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			t.Parallel()
@@ -210,9 +211,9 @@ func liveUpdate(t testing.TB, dir string) *Update {
 			"cluster-3": {Issued: ago(26 * time.Hour), Expires: ago(2 * time.Hour), BehindSince: ago(7 * time.Minute)},
 		},
 		Changes: []explain.Change{
-			{Key: "c", Time: ago(3 * time.Second), Action: "Applied", Cluster: "cluster-1", Cause: mesh, Note: "2 ServiceEntry created, 1 Gateway configured", Count: 1},
+			{Key: "c", Time: ago(3 * time.Second), Action: "Applied", Cluster: "cluster-1", Cause: mesh, Note: "2 ServiceEntry created (istio-system/cart, istio-system/web), Gateway istio-system/east configured", Count: 1},
 			{Key: "b", Time: ago(4 * time.Minute), Action: "Failed", Cluster: "cluster-2", Cause: mesh, Note: "1 Gateway failed; Gateway cluster-2/istio-system/east: admission webhook denied the request", Count: 5},
-			{Key: "a", Time: ago(50 * time.Minute), Action: "Deleted", Cluster: "cluster-1", Cause: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "no-more"}, Note: "1 VirtualService deleted", Count: 1},
+			{Key: "a", Time: ago(50 * time.Minute), Action: "Deleted", Cluster: "cluster-1", Cause: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "no-more"}, Note: "VirtualService shop/cart deleted", Count: 1},
 		},
 	}
 }
@@ -228,17 +229,20 @@ func startWith(t testing.TB, update *Update, theme *Theme, width, height int) *M
 	t.Helper()
 	m := New(t.Context(), &fixedSource{update: update}, theme, noon)
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
-	m.Update(updateMsg{update: update, tables: prepare(update, nil)})
+	m.Update(prepared(update, nil))
 	return m
 }
 
-// press types keys; \n is enter. What they make load is loaded.
+// namedKeys are the keys that are no text.
+var namedKeys = map[rune]rune{'\n': tea.KeyEnter, '\t': tea.KeyTab, '→': tea.KeyRight, '←': tea.KeyLeft, '↑': tea.KeyUp, '↓': tea.KeyDown, '⇟': tea.KeyPgDown, '⎋': tea.KeyEscape}
+
+// press types keys; see namedKeys. What they make load is loaded.
 func press(t testing.TB, m *Model, keys string) {
 	t.Helper()
 	for _, r := range keys {
 		msg := tea.KeyPressMsg{Code: r, Text: string(r)}
-		if r == '\n' {
-			msg = tea.KeyPressMsg{Code: tea.KeyEnter}
+		if code, named := namedKeys[r]; named {
+			msg = tea.KeyPressMsg{Code: code}
 		}
 		_, cmd := m.Update(msg)
 		if cmd == nil {

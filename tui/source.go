@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/meshctl/meshctl/engine/explain"
@@ -53,11 +54,33 @@ type Update struct {
 type updateMsg struct {
 	update *Update
 	tables map[pageID]*grid
-	err    error
+	// names are those of the objects that open by name; nil if they are as before.
+	names []string
+	err   error
+}
+
+// namesOf lists the names of the objects that open by name, each once.
+func namesOf(x *explain.Index) []string {
+	if x == nil {
+		return nil
+	}
+	out := []string{}
+	for _, kind := range openedByName() {
+		for _, ref := range x.Refs(kind) {
+			out = append(out, ref.Name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // tickMsg comes every second, so that ages grow and marks fade.
 type tickMsg time.Time
+
+// prepared is an update with what is made of it.
+func prepared(update *Update, before map[pageID]*grid) updateMsg {
+	return updateMsg{update: update, tables: prepare(update, before), names: namesOf(update.Index)}
+}
 
 // prepare makes the tables of an update. Rows that differ from before are marked.
 func prepare(update *Update, before map[pageID]*grid) map[pageID]*grid {

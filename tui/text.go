@@ -23,6 +23,17 @@ func fit(s string, to int) string {
 	return s + spaces(to-textWidth(s))
 }
 
+// fitName is fit for names, which are cut in the middle: their ends tell them apart.
+func fitName(s string, to int) string {
+	w := textWidth(s)
+	if w <= to || to < 3 {
+		return fit(s, to)
+	}
+	tail := (to - 1) / 2
+	short := ansi.Truncate(s, to-1-tail, "") + "…" + ansi.TruncateLeft(s, w-tail, "")
+	return short + spaces(to-textWidth(short)) // wide characters may leave a gap
+}
+
 // fitRight is fit for numbers.
 func fitRight(s string, to int) string {
 	if w := textWidth(s); w < to {

@@ -15,19 +15,21 @@ const whyWord = "why"
 
 // startWhy begins a question about the object that the cursor or the page is on.
 func (m *Model) startWhy() {
-	ref := m.top().selected(&m.shared)
-	if p, ok := m.top().(*readerPage); ok {
-		ref = p.ref
-	}
+	ref := m.object()
 	switch ref.Kind {
 	case snapshot.Workload:
-		m.prompt.start(':', whyWord+" "+ref.Name+" ")
+		m.prompt.start(':', whyWord+" "+ref.Name+" ", m.commands)
 	case snapshot.Destination, snapshot.VirtualDestination:
-		m.prompt.start(':', whyWord+"  "+ref.Name)
+		m.prompt.start(':', whyWord+"  "+ref.Name, m.commands)
 		m.prompt.input.SetCursor(len(whyWord) + 1)
 	default:
-		m.prompt.start(':', whyWord+" ")
+		m.prompt.start(':', whyWord+" ", m.commands)
 	}
+}
+
+// askedAbout reports whether a question may be about an object of a kind.
+func askedAbout(kind snapshot.Kind) bool {
+	return kind == snapshot.Workload || kind == snapshot.Destination || kind == snapshot.VirtualDestination
 }
 
 // askWords are what a question can be completed to: workloads first, and then services.

@@ -27,8 +27,10 @@ func (w *window) move(v verb) bool {
 	case verbDown:
 		w.to(w.cursor + 1)
 	case verbPageUp:
+		w.offset -= w.height
 		w.to(w.cursor - w.height)
 	case verbPageDown:
+		w.offset += w.height
 		w.to(w.cursor + w.height)
 	case verbTop:
 		w.to(0)

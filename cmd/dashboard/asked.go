@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"errors"
 	"sync"
+	"time"
 
 	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
@@ -27,6 +29,17 @@ func (a *asked) latest() *explain.Index {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.index
+}
+
+// plan says what a change would do to what was read last.
+func (a *asked) plan(change load.Change, now time.Time) (*explain.Planned, error) {
+	a.mu.Lock()
+	reading := a.reading
+	a.mu.Unlock()
+	if reading == nil {
+		return nil, errors.New("what it would do is not known: nothing has been read yet")
+	}
+	return reading.Plan([]load.Change{change}, now)
 }
 
 // why is that of a load.Reading. What was asked of an older Index is answered from that, and what

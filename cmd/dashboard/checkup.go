@@ -6,12 +6,19 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/check"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/registration"
 )
 
 // checkEvery is the pause between two checkups. Each asks all clusters, so that it is no shorter;
 // what is watched shows on the other pages at once.
 const checkEvery = 15 * time.Second
+
+// checked is a checkup, and what it found of the clusters.
+type checked struct {
+	checkup  *explain.Checkup
+	clusters []explain.CheckedCluster
+}
 
 // check checks everything until ctx ends.
 func (l *live) check(ctx context.Context) {
@@ -37,7 +44,7 @@ func (l *live) check(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case l.checkups <- index.Checkup(facts):
+		case l.checkups <- checked{index.Checkup(facts), facts.Clusters}:
 		}
 	}
 }

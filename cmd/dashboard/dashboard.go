@@ -47,16 +47,16 @@ read those credentials it shows what was discovered. With a folder as for
 of "meshctl debug snapshot" what was recorded; neither needs a cluster.
 
 It is read-only unless started with --write: then "e" opens a policy in your
-editor and "ctrl-d" deletes it. Before an edit is written, the API server
-validates it and you are asked to confirm.
+editor and "ctrl-d" deletes it. Before anything is written, the API server
+validates it, and the screen shows what it would do and asks.
 
 Keys are those of k9s: ":" goes to a page or an object, "/" filters, "enter"
 opens, "y" shows the YAML and what was generated from it, "a" asks what becomes
 of a request (":why FROM TO METHOD PATH"), "ctrl-z" keeps only problems, "?"
 lists all keys, "q" quits. The header says who serves.
 
-It needs a terminal of at least 80x24. Colours are the terminal's own sixteen;
-NO_COLOR, or --theme none, leaves them out.`
+Small terminals show fewer columns; 80x20 and more show all. Colours are the
+terminal's own sixteen; NO_COLOR, or --theme none, leaves them out.`
 
 const example = `  # Show what the management cluster of the current context manages
   meshctl dashboard

@@ -25,19 +25,25 @@ type folder struct {
 	scanned    string
 	translator *engine.Translator
 	asked      asked
+	// recorded is when a snapshot was; zero for a folder.
+	recorded time.Time
 }
 
 // newFolder reads the folder once, so that errors are reported before the screen
 // is taken.
 func newFolder(dir string, now func() time.Time) (*folder, error) {
-	if _, err := load.Folder(dir); err != nil {
+	reading, err := load.Folder(dir)
+	if err != nil {
 		return nil, err
 	}
-	return &folder{dir: dir, now: now, translator: engine.New(engine.Options{})}, nil
+	return &folder{dir: dir, now: now, translator: engine.New(engine.Options{}), recorded: reading.Recorded}, nil
 }
 
 // Name implements tui.Source.
 func (f *folder) Name() string {
+	if !f.recorded.IsZero() {
+		return "snapshot " + f.dir + " of " + f.recorded.Local().Format(time.DateTime)
+	}
 	if info, err := os.Stat(f.dir); err == nil && !info.IsDir() {
 		return "snapshot " + f.dir
 	}

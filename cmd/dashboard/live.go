@@ -63,8 +63,9 @@ type live struct {
 	// input is what the last index was made of.
 	input *snapshot.Input
 	asked asked
-	// checkups receives the latest checkup; see checkup.go.
-	checkups chan *explain.Checkup
+	// checkups receives the latest checkup, and checked is the last one; see checkup.go.
+	checkups chan checked
+	checked  checked
 	// leads: a serve did when the index was made.
 	leads bool
 	// behind is since when clusters are not up to date; see explain.ClusterFacts.
@@ -84,7 +85,7 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 	if err := watch.CheckCRDs(ctx, config); err != nil {
 		return nil, load.Advise(ctx, opts.factory, opts.Kube.Kubeconfig, err)
 	}
-	l := &live{config: config, opts: opts, translator: engine.New(engine.Options{}), ended: make(chan error, 1), checkups: make(chan *explain.Checkup), latest: &tui.Update{}}
+	l := &live{config: config, opts: opts, translator: engine.New(engine.Options{}), ended: make(chan error, 1), checkups: make(chan checked), latest: &tui.Update{}}
 	if l.lease, err = newLease(load.Management{Config: config, Namespace: opts.Namespace}); err != nil {
 		return nil, err
 	}
@@ -168,10 +169,13 @@ func (l *live) Next(ctx context.Context) (*tui.Update, error) {
 		case err := <-l.ended:
 			return nil, cmp.Or(err, errors.New("the watch of the management cluster has ended"))
 		case <-l.lease.changed:
-		case checkup := <-l.checkups:
-			l.latest.Checkup = checkup
+		case l.checked = <-l.checkups:
+			l.latest.Checkup = l.checked.checkup
+			newFacts := l.poll()
 			update := l.current()
-			update.Index = nil
+			if !newFacts {
+				update.Index = nil
+			}
 			return update, nil
 		case <-l.written():
 			if err := l.reread(ctx); err != nil {
@@ -328,6 +332,11 @@ func (l *live) facts() map[string]explain.ClusterFacts {
 		for _, c := range l.credentials() {
 			out[c.Cluster] = explain.ClusterFacts{Issued: c.Issued, Expires: c.Expires}
 		}
+	}
+	for _, c := range l.checked.clusters {
+		f := out[c.Name]
+		f.Kubernetes, f.Server = c.Version, c.Server
+		out[c.Name] = f
 	}
 	for name, since := range l.behind {
 		f := out[name]

@@ -85,7 +85,7 @@ func TestScreen(t *testing.T) {
 	x := terminaltest.Start(t, program(t, bookinfo), 100, 30)
 	x.Sees("[1 Fleet]", "istiod-istio-system-cluster-1", "2 clusters")
 	x.Types("2")
-	x.Sees("[2 Dest]", "productpage", "Destinations [8]")
+	x.Sees("[2 Destinations]", "productpage", "Destinations [8]")
 	x.Types("/reviews\r")
 	x.Sees("Destinations [2 of 8] /reviews")
 	x.Misses("productpage")
@@ -98,8 +98,10 @@ func TestScreen(t *testing.T) {
 	x.Resize(160, 50)
 	x.Types("G")
 	x.Sees("Endpoints that are ready", "patient")
-	x.Resize(60, 20)
-	x.Sees("the dashboard needs 80x24")
+	x.Resize(60, 15)
+	x.Sees("── Destination gloo-mesh/reviews-", "of ")
+	x.Resize(12, 5)
+	x.Sees("The screen")
 	x.Resize(80, 24)
 	x.Types("G")
 	x.Sees("Issues", "FieldConflict")
@@ -114,7 +116,7 @@ func TestScreen(t *testing.T) {
 	x.Types("\x1a")
 	x.Sees("problems only")
 	x.Types("?")
-	x.Sees("── Help", "shift-tab")
+	x.Sees("── Help", "ctrl-z")
 	x.Types("q")
 	ended(t, x, 0)
 }
@@ -172,7 +174,8 @@ func TestNoScreen(t *testing.T) {
 	cmd.Env = []string{"TERM=dumb"}
 	x := terminaltest.Start(t, cmd, 100, 30)
 	x.Ends(cmdutil.ExitUsage)
-	x.Wrote("TERM=dumb", "meshctl describe destinations --dir "+bookinfo)
+	// The error wraps between words.
+	x.Wrote("TERM=dumb", "meshctl describe destinations --dir", bookinfo)
 	assert.NotContains(t, x.Raw(), "\x1b[?1049h", "the screen is not taken")
 
 	out, err := program(t, bookinfo).CombinedOutput()

@@ -8,12 +8,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/interview"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/tui"
 	"github.com/meshctl/meshctl/wizards"
 )
 
@@ -50,72 +54,110 @@ func (w *writable) resource(ref snapshot.Ref) dynamic.ResourceInterface {
 	return w.client.Resource(ref.Kind.GroupVersionResource()).Namespace(ref.Namespace)
 }
 
-// The answers to choose from.
-const (
-	goOn   = "yes"
-	again  = "edit again"
-	giveUp = "no"
-)
-
-// Edit implements tui.Changer.
-func (w *writable) Edit(ctx context.Context, ref snapshot.Ref) (string, error) {
-	stored, err := w.resource(ref).Get(ctx, ref.Name, metav1.GetOptions{})
+// get reads what is stored, and the object as its author wrote it.
+func (w *writable) get(ctx context.Context, ref snapshot.Ref) (stored *unstructured.Unstructured, text string, err error) {
+	if stored, err = w.resource(ref).Get(ctx, ref.Name, metav1.GetOptions{}); err == nil {
+		text, err = editable(stored)
+	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", ref, err)
+		return nil, "", fmt.Errorf("%s: %w", ref, err)
 	}
-	before, err := editable(stored)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", ref, err)
-	}
-	for text := before; ; {
-		if text, err = w.ask.Edit(text); err != nil {
-			return "", err
-		}
-		if strings.TrimSpace(text) == strings.TrimSpace(before) {
-			return ref.String() + " was not changed", nil
-		}
-		next, err := parse(ref, stored, text)
-		if err == nil {
-			err = w.put(ctx, ref, next, &before, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-		}
-		question := wizards.Question{Text: "Write " + ref.String() + "?"}
-		options := []wizards.Option{{Value: goOn}, {Value: again}, {Value: giveUp}}
-		if err != nil {
-			question.Text, options = w.reportError(err, before), options[1:]
-		}
-		answer, err := w.ask.Select(question, options, options[0].Value)
-		if err != nil {
-			return "", err
-		}
-		if answer == goOn {
-			if err = w.put(ctx, ref, next, &before, metav1.UpdateOptions{}); err == nil {
-				return ref.String() + " was written", nil
-			}
-			if answer, err = w.ask.Select(wizards.Question{Text: w.reportError(err, before)}, options[1:], again); err != nil {
-				return "", err
-			}
-		}
-		if answer == giveUp {
-			return ref.String() + " was not changed", nil
-		}
-	}
+	return stored, text, nil
 }
 
-// reportError reports why an edit cannot be written; it returns the next question.
-func (w *writable) reportError(err error, stored string) string {
-	w.ask.Say(snapshot.Clean(err.Error()) + "\n")
-	if errors.Is(err, errChanged) {
-		w.ask.Say(snapshot.Clean(stored) + "\n")
+// Edit implements tui.Changer.
+func (w *writable) Edit(ctx context.Context, ref snapshot.Ref, draft *tui.Draft) (*tui.Draft, error) {
+	if draft == nil {
+		stored, text, err := w.get(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		draft = &tui.Draft{Ref: ref, Before: text, After: text, UID: string(stored.GetUID())}
 	}
-	return "It cannot be written. What next?"
+	text, err := w.ask.Edit(draft.After)
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(text) == strings.TrimSpace(draft.Before) || strings.TrimSpace(text) == "" {
+		text = draft.Before
+	}
+	return &tui.Draft{Ref: ref, Before: draft.Before, After: text, UID: draft.UID}, nil
+}
+
+// Remove implements tui.Changer.
+func (w *writable) Remove(ctx context.Context, ref snapshot.Ref) (*tui.Draft, error) {
+	stored, text, err := w.get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &tui.Draft{Ref: ref, Before: text, UID: string(stored.GetUID())}, nil
+}
+
+// Review implements tui.Changer: the API server is asked whether it would take the object, and
+// what follows from it is worked out.
+func (w *writable) Review(ctx context.Context, draft *tui.Draft) *tui.Review {
+	change := load.Change{Ref: draft.Ref}
+	if draft.After != "" {
+		next, err := parse(draft.Ref, draft.Before, draft.After)
+		if err == nil {
+			err = w.put(ctx, draft, next, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		}
+		if err == nil {
+			change.Object, err = typed(draft.Ref, next)
+		}
+		if err != nil {
+			return &tui.Review{Refused: err.Error()}
+		}
+	}
+	planned, err := w.asked.plan(change, w.opts.factory.Now())
+	if err != nil {
+		return &tui.Review{Refused: err.Error()}
+	}
+	return &tui.Review{Planned: planned}
+}
+
+// typed is an object of the management plane as its type.
+func typed(ref snapshot.Ref, o *unstructured.Unstructured) (snapshot.APIObject, error) {
+	object := ref.Kind.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, object); err != nil {
+		return nil, fmt.Errorf("%s: %w", ref, err)
+	}
+	return object, nil
+}
+
+// Write implements tui.Changer.
+func (w *writable) Write(ctx context.Context, draft *tui.Draft) (string, error) {
+	if draft.After == "" {
+		return w.delete(ctx, draft)
+	}
+	next, err := parse(draft.Ref, draft.Before, draft.After)
+	if err == nil {
+		err = w.put(ctx, draft, next, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return "", err
+	}
+	return draft.Ref.String() + " was written", nil
+}
+
+func (w *writable) delete(ctx context.Context, draft *tui.Draft) (string, error) {
+	uid := types.UID(draft.UID)
+	err := w.resource(draft.Ref).Delete(ctx, draft.Ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", draft.Ref, err)
+	}
+	return draft.Ref.String() + " was deleted", nil
 }
 
 // errChanged: an object was changed since it was opened for editing.
-var errChanged = errors.New("somebody else has changed it in the meantime; writing your text would undo that change. This is what is stored now")
+var errChanged = errors.New("somebody else has changed it in the meantime; writing your text would undo that change. Below, your text is compared with what is stored now: edit it again")
 
 // parse reads an edited object.
-func parse(ref snapshot.Ref, stored *unstructured.Unstructured, text string) (*unstructured.Unstructured, error) {
-	next := &unstructured.Unstructured{}
+func parse(ref snapshot.Ref, before, text string) (*unstructured.Unstructured, error) {
+	stored, next := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(before), &stored.Object); err != nil {
+		return nil, fmt.Errorf("%s: %w", ref, err)
+	}
 	if err := yaml.UnmarshalStrict([]byte(text), &next.Object); err != nil {
 		return nil, fmt.Errorf("this is not valid YAML: %w", err)
 	}
@@ -126,26 +168,21 @@ func parse(ref snapshot.Ref, stored *unstructured.Unstructured, text string) (*u
 	return next, nil
 }
 
-// put replaces an object whose YAML is before. A status that changed does not
-// matter; if anything else did, the error is errChanged, and before becomes what
-// is stored.
-func (w *writable) put(ctx context.Context, ref snapshot.Ref, next *unstructured.Unstructured, before *string, options metav1.UpdateOptions) error {
+// put replaces an object by the text of a draft. A status that changed does not matter; if
+// anything else did, the error is errChanged, and Before becomes what is stored.
+func (w *writable) put(ctx context.Context, draft *tui.Draft, next *unstructured.Unstructured, options metav1.UpdateOptions) error {
 	options.FieldManager, options.FieldValidation = fieldManager, metav1.FieldValidationStrict
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		stored, err := w.resource(ref).Get(ctx, ref.Name, metav1.GetOptions{})
+		stored, text, err := w.get(ctx, draft.Ref)
 		if err != nil {
 			return err
 		}
-		text, err := editable(stored)
-		if err != nil {
-			return err
-		}
-		if text != *before {
-			*before = text
+		if text != draft.Before {
+			draft.Before = text
 			return errChanged
 		}
 		next.SetResourceVersion(stored.GetResourceVersion())
-		_, err = w.resource(ref).Update(ctx, next, options)
+		_, err = w.resource(draft.Ref).Update(ctx, next, options)
 		return err
 	})
 }
@@ -159,25 +196,4 @@ func editable(o *unstructured.Unstructured) (string, error) {
 	}
 	text, err := yaml.Marshal(o.Object)
 	return string(text), err
-}
-
-// Delete implements tui.Changer.
-func (w *writable) Delete(ctx context.Context, ref snapshot.Ref) (string, error) {
-	stored, err := w.resource(ref).Get(ctx, ref.Name, metav1.GetOptions{})
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", ref, err)
-	}
-	answer, err := w.ask.Select(wizards.Question{Text: "Delete " + ref.String() + " and the objects generated from it?"},
-		[]wizards.Option{{Value: giveUp}, {Value: goOn}}, giveUp)
-	if err != nil {
-		return "", err
-	}
-	if answer != goOn {
-		return ref.String() + " was not deleted", nil
-	}
-	uid := stored.GetUID()
-	if err := w.resource(ref).Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil {
-		return "", fmt.Errorf("%s: %w", ref, err)
-	}
-	return ref.String() + " was deleted", nil
 }

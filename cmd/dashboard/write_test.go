@@ -3,6 +3,8 @@ package dashboard
 import (
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,9 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/terminaltest"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 	"github.com/meshctl/meshctl/wizards/wizardtest"
@@ -27,9 +33,11 @@ func TestWrite(t *testing.T) {
 	t.Parallel()
 	config := management(t)
 	sandboxtest.Apply(t, config, []byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: edited, namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
-	w, err := newWritable(t.Context(), startLive(t, config))
+	source := startLive(t, config)
+	w, err := newWritable(t.Context(), source)
 	require.NoError(t, err)
 	ref := snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "edited"}
+	await(t, source, func(n *tui.Update) bool { return n.Index != nil && n.Index.Has(ref) })
 	get := func() *unstructured.Unstructured {
 		o, err := w.resource(ref).Get(t.Context(), ref.Name, metav1.GetOptions{})
 		require.NoError(t, err)
@@ -45,48 +53,61 @@ func TestWrite(t *testing.T) {
 	assert.NotContains(t, text, "resourceVersion")
 	change := func(to string) string { return strings.Replace(text, "requestTimeout: 1s", to, 1) }
 
-	w.ask = wizardtest.New(t).Edits("requestTimeout: 1s", text)
-	said, err := w.Edit(t.Context(), ref)
-	require.NoError(t, err)
-	assert.Contains(t, said, "was not changed")
+	edit := func(draft *tui.Draft, sees, into string) *tui.Draft {
+		w.ask = wizardtest.New(t).Edits(sees, into)
+		draft, err := w.Edit(t.Context(), ref, draft)
+		require.NoError(t, err)
+		return draft
+	}
+	draft := edit(nil, "requestTimeout: 1s", text)
+	assert.Equal(t, draft.Before, draft.After, "nothing was changed")
 
-	w.ask = wizardtest.New(t).
-		Edits("requestTimeout: 1s", change("requestTimeout: soon")).Says("requestTimeout").Picks("cannot be written", again).
-		Edits("requestTimeout: soon", change("requestTimeOut: 2s")).Says("requestTimeOut").Picks("cannot be written", again).
-		Edits("requestTimeOut", strings.Replace(text, "name: edited", "name: other", 1)).Says("must stay").Picks("cannot be written", again).
-		Edits("name: other", change("requestTimeout: 2s")).Picks("Write TrafficPolicy gloo-mesh/edited?", giveUp)
-	said, err = w.Edit(t.Context(), ref)
-	require.NoError(t, err)
-	assert.Contains(t, said, "was not changed")
-	assert.Equal(t, "1s", timeout(), "nothing is written without a yes")
-
-	w.ask = wizardtest.New(t).Edits("requestTimeout: 1s", change("requestTimeout: 3s")).Presets("Write TrafficPolicy", goOn)
-	said, err = w.Edit(t.Context(), ref)
+	for _, c := range []struct{ into, refused string }{
+		{change("requestTimeout: soon"), "requestTimeout"},
+		{change("requestTimeOut: 2s"), "requestTimeOut"},
+		{strings.Replace(text, "name: edited", "name: other", 1), "must stay"},
+		{"kind: [", "not valid YAML"},
+	} {
+		draft = edit(nil, "requestTimeout: 1s", c.into)
+		assert.Contains(t, w.Review(t.Context(), draft).Refused, c.refused)
+		_, err := w.Write(t.Context(), draft)
+		require.ErrorContains(t, err, c.refused)
+	}
+	draft = edit(draft, "kind: [", change("requestTimeout: 3s"))
+	review := w.Review(t.Context(), draft)
+	assert.Empty(t, review.Refused)
+	assert.Equal(t, []explain.PlannedChange{{Ref: ref, Verb: explain.Changed}}, review.Planned.Changes)
+	assert.Equal(t, "1s", timeout(), "nothing is written by a review")
+	said, err := w.Write(t.Context(), draft)
 	require.NoError(t, err)
 	assert.Contains(t, said, "was written")
 	assert.Equal(t, "3s", timeout())
 
 	// What somebody else wrote meanwhile stays, and is reported; a status does not matter.
-	before, err := editable(get())
-	require.NoError(t, err)
-	next, err := parse(ref, get(), change("requestTimeout: 4s"))
-	require.NoError(t, err)
+	draft = edit(nil, "requestTimeout: 3s", change("requestTimeout: 4s"))
+	stale := *draft
 	reported := get()
 	require.NoError(t, unstructured.SetNestedField(reported.Object, "ACCEPTED", "status", "state"))
 	_, err = w.resource(ref).UpdateStatus(t.Context(), reported, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.NoError(t, w.put(t.Context(), ref, next, &before, metav1.UpdateOptions{}))
-	assert.Equal(t, "4s", timeout())
-	require.ErrorIs(t, w.put(t.Context(), ref, next, &before, metav1.UpdateOptions{}), errChanged, "the timeout is another")
-	assert.Contains(t, before, "requestTimeout: 4s")
-
-	w.ask = wizardtest.New(t).Presets("Delete TrafficPolicy gloo-mesh/edited", giveUp)
-	said, err = w.Delete(t.Context(), ref)
+	_, err = w.Write(t.Context(), draft)
 	require.NoError(t, err)
-	assert.Contains(t, said, "was not deleted")
+	assert.Equal(t, "4s", timeout())
+	_, err = w.Write(t.Context(), &stale)
+	require.ErrorIs(t, err, errChanged, "the timeout is another")
+	assert.Contains(t, stale.Before, "requestTimeout: 4s")
+
+	draft, err = w.Remove(t.Context(), ref)
+	require.NoError(t, err)
+	review = w.Review(t.Context(), draft)
+	assert.Empty(t, review.Refused)
+	assert.Equal(t, []explain.PlannedChange{{Ref: ref, Verb: explain.Deleted}}, review.Planned.Changes)
 	get()
-	w.ask = wizardtest.New(t).Picks("Delete TrafficPolicy gloo-mesh/edited", goOn)
-	said, err = w.Delete(t.Context(), ref)
+	another := *draft
+	another.UID = "of another one"
+	_, err = w.Write(t.Context(), &another)
+	require.Error(t, err, "another object of the name is not deleted")
+	said, err = w.Write(t.Context(), draft)
 	require.NoError(t, err)
 	assert.Contains(t, said, "was deleted")
 	_, err = w.resource(ref).Get(t.Context(), ref.Name, metav1.GetOptions{})
@@ -96,6 +117,78 @@ func TestWrite(t *testing.T) {
 	for _, kind := range []snapshot.Kind{snapshot.Destination, snapshot.Workload, snapshot.Mesh, snapshot.KubernetesCluster, snapshot.VirtualService} {
 		assert.NotEmpty(t, w.Refuses(snapshot.Ref{Kind: kind}), "%s", kind)
 	}
+}
+
+// TestWriteOnTheScreen edits and deletes in a real terminal, with a real editor, and looks at what
+// the screen says before.
+func TestWriteOnTheScreen(t *testing.T) {
+	t.Parallel()
+	cluster := sandboxtest.APIServers(t, 1)[0]
+	config, err := cluster.Config()
+	require.NoError(t, err)
+	_, err = registration.Register(t.Context(), registration.Options{Name: "cluster-1", RemoteConfig: config, MgmtConfig: config})
+	require.NoError(t, err)
+	for _, manifests := range []string{virtualServices, aMesh, trafficPolicy("requestTimeout: 1s")} {
+		sandboxtest.Apply(t, config, []byte(manifests))
+	}
+	stop := startServer(t, config, "v1")
+	source := startLive(t, config)
+	await(t, source, func(n *tui.Update) bool {
+		return n.Index != nil && n.Index.Has(patient) && n.Index.Describe(patient).(*explain.Policy).State == "ACCEPTED"
+	})
+	stop()
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	stored := func() (*unstructured.Unstructured, error) {
+		return client.Resource(patient.Kind.GroupVersionResource()).Namespace(patient.Namespace).Get(t.Context(), patient.Name, metav1.GetOptions{})
+	}
+	// Each edit replaces what a file says by what another one says.
+	dir := t.TempDir()
+	script := filepath.Join(dir, "edit.sed")
+	edits := func(from, to string) {
+		require.NoError(t, os.WriteFile(script, []byte("s/"+from+"/"+to+"/\n"), 0o600))
+	}
+	cmd := program(t, "--write", "--kubeconfig", cluster.Kubeconfig())
+	cmd.Env = []string{"EDITOR=sed -i -f " + script}
+	x := terminaltest.Start(t, cmd, 120, 40)
+	x.Sees("[WRITE]", "[1 Fleet]", "cluster-1")
+	x.Types("5")
+	x.Sees("Policies [1]", "e edit", "ctrl-d delete")
+
+	edits("name: reviews", "name: review")
+	x.Types("e")
+	x.Sees("Write TrafficPolicy gloo-mesh/patient?", "New issues", "review", "-        name: reviews", "+        name: review")
+	x.Types("n")
+	x.Sees("was not changed", "Policies [1]")
+
+	edits("requestTimeout: 1s", "requestTimeout: soon")
+	x.Types("e")
+	x.Sees("Write TrafficPolicy gloo-mesh/patient?", "✗ ", "requestTimeout")
+	x.Misses("y write")
+	edits("requestTimeout: soon", "requestTimeout: 3s")
+	x.Types("e")
+	x.Sees("timeout: 3s, before 1s", "y write", "n leave it")
+	policy, err := stored()
+	require.NoError(t, err)
+	assert.Equal(t, int64(1), policy.GetGeneration(), "nothing is written before the answer")
+	x.Types("y")
+	x.Sees("was written", "Policies [1]")
+	policy, err = stored()
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), policy.GetGeneration())
+
+	x.Types("\x04")
+	x.Sees("Delete TrafficPolicy gloo-mesh/patient?", "no longer 3s", "removed: VirtualService", "y delete")
+	x.Types("\x1b")
+	x.Sees("was not changed")
+	x.Types("\x04")
+	x.Sees("y delete")
+	x.Types("y")
+	x.Sees("was deleted")
+	_, err = stored()
+	assert.True(t, apierrors.IsNotFound(err))
+	x.Types("q")
+	ended(t, x, 0)
 }
 
 // TestWriteNeedsCluster: a folder is changed with an editor.

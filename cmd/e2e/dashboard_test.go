@@ -30,7 +30,7 @@ func (w *environment) screen() *terminaltest.Terminal {
 // read, and that it can be read again.
 func (w *environment) updatesDashboard() {
 	x := w.screen()
-	x.Misses("frozen")
+	x.Misses("unreachable")
 	totals := total.FindString(x.String())
 	require.NotEmpty(w.t, totals, x.String())
 
@@ -44,14 +44,14 @@ func (w *environment) updatesDashboard() {
 	w.t.Logf("the dashboard showed the edit %s after it was sent, %s after it was applied", time.Since(began), took)
 	assert.Less(w.t, took, shown)
 	x.Types("6")
-	x.Sees("[6 Changes]", "cluster-1", "Applied", "TrafficPolicy", "reviews-shift", "1 VirtualService configured")
+	x.Sees("[6 Changes]", "cluster-1", "Applied", "TrafficPolicy", "reviews-shift", "VirtualService bookinfo/reviews")
 
 	// An edit with the dashboard itself: the editor changes a value.
 	x.Types(":policies reviews-shift\r")
 	x.Sees("TrafficPolicy gloo-mesh/reviews-shift", "Targets")
 	x.Types("e")
-	x.Sees("Write TrafficPolicy gloo-mesh/reviews-shift?")
-	x.Types("\r")
+	x.Sees("Write TrafficPolicy gloo-mesh/reviews-shift?", "What it does to traffic", "y write")
+	x.Types("y")
 	x.Sees("TrafficPolicy gloo-mesh/reviews-shift was written")
 	w.awaitTimeout("7.654s")
 	x.Types("1")
@@ -59,16 +59,16 @@ func (w *environment) updatesDashboard() {
 
 	require.NoError(w.t, w.clusters[1].Kill(w.t.Context(), local.APIServer))
 	gone := time.Now()
-	x.Sees("frozen")
+	x.Sees("unreachable")
 	w.t.Logf("the dashboard showed that cluster-2 is away after %s", time.Since(gone))
 	assert.Equal(w.t, totals, total.FindString(x.String()), "the objects of the cluster are still shown")
 	x.Types("7")
-	x.Sees("[7 Problems]", "KubernetesCluster", "cluster-2", "stale")
+	x.Sees("[7 Problems]", "KubernetesCluster", "cluster-2", "unreachable")
 	x.Types("1")
 
 	require.NoError(w.t, w.clusters[1].Restart(w.t.Context(), local.APIServer))
 	back := time.Now()
-	x.Misses("frozen")
+	x.Misses("unreachable")
 	w.t.Logf("the dashboard showed that cluster-2 is back after %s", time.Since(back))
 	assert.Equal(w.t, totals, total.FindString(x.String()))
 	x.Types("q")
