@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
 )
@@ -66,6 +68,16 @@ func (m *management) completeContexts(cmd *cobra.Command, flag string) {
 		names, _ := cmdutil.Contexts(m.kubeconfig)
 		return names, cobra.ShellCompDirectiveNoFileComp
 	})
+}
+
+// completeClusters offers the names of the registered clusters to the shell.
+func (m *management) completeClusters(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	kube := cmdutil.KubeFlags{Kubeconfig: cmp.Or(m.mgmtKubeconfig, m.kubeconfig), Context: m.context}
+	source := &load.Source{Kube: kube, Namespace: m.namespace, Factory: m.factory}
+	return source.Clusters(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 }
 
 // config reaches the management cluster.

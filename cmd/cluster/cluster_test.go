@@ -93,14 +93,15 @@ func TestNewCmdDeregister(t *testing.T) {
 		want    DeregisterOptions
 		wantErr string
 	}{
-		"defaults": {args: []string{"cluster-2"}, want: DeregisterOptions{Name: "cluster-2", management: management{namespace: "gloo-mesh"}}},
+		"defaults": {args: []string{"cluster-2", "--yes"}, want: DeregisterOptions{Name: "cluster-2", Yes: true, management: management{namespace: "gloo-mesh"}}},
 		"everything": {
-			args: []string{"cluster-2", "--force", "--remote-context", "c2", "--remote-namespace", "rn", "--mgmt-context", "c1", "--mgmt-namespace", "mn", "--kubeconfig", "k"},
-			want: DeregisterOptions{Name: "cluster-2", Force: true, RemoteContext: "c2", RemoteNamespace: "rn",
+			args: []string{"cluster-2", "--force", "--yes", "--remote-context", "c2", "--remote-namespace", "rn", "--mgmt-context", "c1", "--mgmt-namespace", "mn", "--kubeconfig", "k"},
+			want: DeregisterOptions{Name: "cluster-2", Force: true, Yes: true, RemoteContext: "c2", RemoteNamespace: "rn",
 				management: management{kubeconfig: "k", context: "c1", namespace: "mn"}},
 		},
-		"a dot":   {args: []string{"a.b"}, wantErr: "lower-case letters, digits and hyphens"},
-		"no name": {wantErr: "NAME is required"},
+		"a dot":         {args: []string{"a.b"}, wantErr: "lower-case letters, digits and hyphens"},
+		"no name":       {wantErr: "NAME is required"},
+		"nobody to ask": {args: []string{"cluster-2"}, wantErr: "set --yes"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

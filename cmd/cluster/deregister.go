@@ -2,11 +2,18 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/interview"
+	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/wizards"
 )
 
 // DeregisterOptions of the command.
@@ -19,12 +26,18 @@ type DeregisterOptions struct {
 	RemoteContext   string
 	RemoteNamespace string
 	Force           bool
+	Yes             bool
+	// Prompter replaces the one that fits the streams.
+	Prompter wizards.Prompter
 }
 
 const deregisterLong = `Deregisters a cluster and removes everything that meshctl created for it: the
 objects on the cluster, meshctl's account and permissions there, and the
 objects discovered in it. The resource types of
 certificates.mesh.gloo.solo.io stay on the cluster: others may use them.
+
+It first says what would become of requests and of the objects in all clusters,
+and asks; where there is no terminal, set --yes.
 
 If a mesh of the cluster has certificates of a VirtualMesh, the command waits
 until the agent of the cluster has given it back those that it had before. The
@@ -49,19 +62,22 @@ func newCmdDeregister(f *cmdutil.Factory, runF func(context.Context, *Deregister
   meshctl cluster deregister cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
 
   # Deregister a cluster that no longer exists
-  meshctl cluster deregister cluster-2 --force`,
+  meshctl cluster deregister cluster-2 --force --yes`,
 		Args: cmdutil.Args("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
 			if err := registration.CheckName(opts.Name); err != nil {
 				return &cmdutil.FlagError{Err: err}
 			}
+			if !opts.Yes && opts.Prompter == nil && !interview.CanAsk(opts.Streams) {
+				return cmdutil.FlagErrorf("there is no terminal to ask on; set --yes to deregister the cluster")
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
 			return deregisterRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: opts.completeClusters,
 	}
 	opts.addFlags(cmd)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
@@ -69,6 +85,7 @@ func newCmdDeregister(f *cmdutil.Factory, runF func(context.Context, *Deregister
 	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the cluster (default: the stored credential is used)")
 	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", "", "`namespace` of meshctl's ServiceAccount on the cluster (default: as registered)")
 	flags.BoolVar(&opts.Force, "force", false, "deregister the cluster even if it cannot be cleaned")
+	flags.BoolVar(&opts.Yes, "yes", false, "do not ask")
 	opts.completeContexts(cmd, "remote-context")
 	return cmd
 }
@@ -91,6 +108,11 @@ func deregisterRun(ctx context.Context, opts *DeregisterOptions) error {
 		}
 		where = options.RemoteConfig.Host
 	}
+	if !opts.Yes {
+		if agreed, err := opts.agree(ctx, mgmt); err != nil || !agreed {
+			return err
+		}
+	}
 	say(opts.Streams, "Deregistering cluster %s (%s) from the management plane in %s.", opts.Name, where, mgmt.Host)
 	report, err := registration.Deregister(ctx, options)
 	// What was done before an error is still to be known.
@@ -108,4 +130,63 @@ func deregisterRun(ctx context.Context, opts *DeregisterOptions) error {
 	}
 	say(opts.Streams, "Cluster %s is deregistered; nothing remains on it.", opts.Name)
 	return nil
+}
+
+// agree says what would go and become of traffic, and asks. No is the answer that return gives.
+func (o *DeregisterOptions) agree(ctx context.Context, mgmt *rest.Config) (bool, error) {
+	reader := load.Management{
+		Config: mgmt, Namespace: o.namespace, Version: o.factory.Version.Version, Detours: load.Detours(o.factory, o.kubeconfig),
+	}
+	reading, err := reader.ClustersWith(ctx, o.Streams, cmdutil.NewProgress(o.Streams))
+	if err != nil {
+		return false, typed(err)
+	}
+	planned, err := reading.PlanWithout(o.Name)
+	if err != nil {
+		return false, err
+	}
+	cmdutil.SayLines(o.Streams, departure(o.Name, planned))
+	prompter := o.Prompter
+	if prompter == nil {
+		prompter = (&interview.Flags{}).Prompter(ctx, o.Streams)
+	}
+	answer, err := prompter.Select(wizards.Question{Text: "Deregister " + o.Name + "?"}, []wizards.Option{{Value: "no"}, {Value: "yes"}}, "no")
+	if err != nil {
+		return false, interview.ExitError(err)
+	}
+	if answer != "yes" {
+		say(o.Streams, "Nothing was changed.")
+	}
+	return answer == "yes", nil
+}
+
+// maxEffects bounds the effects that are named before the question.
+const maxEffects = 20
+
+// departure says what deregistering a cluster does.
+func departure(name string, planned *explain.Planned) string {
+	if planned == nil {
+		return "Cluster " + name + " is not registered; what an earlier registration left there is removed."
+	}
+	var b strings.Builder
+	b.WriteString("What it does to traffic:\n")
+	if len(planned.Effects) == 0 {
+		b.WriteString("  nothing\n")
+	}
+	for i := range planned.Effects {
+		if i == maxEffects {
+			fmt.Fprintf(&b, "  … and %d more\n", len(planned.Effects)-i)
+			break
+		}
+		fmt.Fprintf(&b, "  %s %s\n", planned.Effects[i].Mark(), planned.Effects[i].Text())
+	}
+	for i := range planned.Clusters {
+		where := "In cluster " + planned.Clusters[i].Cluster
+		if planned.Clusters[i].Cluster == "" {
+			where = "In the management plane"
+		}
+		fmt.Fprintf(&b, "%s: %s.\n", where, planned.Clusters[i].Verbs())
+	}
+	fmt.Fprintf(&b, "meshctl's account and permissions in cluster %s are removed, and agents give meshes back the certificates that they had.", name)
+	return b.String()
 }

@@ -55,7 +55,7 @@ func newCmdRelease(f *cmdutil.Factory, runF func(context.Context, *ReleaseOption
 			}
 			return releaseRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: opts.completeClusters,
 	}
 	opts.addFlags(cmd)
 	cmd.Flags().StringVar(&opts.Code, "code", "", "`code` of what may be deleted, as the command prints it without this flag")

@@ -14,6 +14,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/wizards/wizardtest"
 )
 
 // contexts are two API servers of the test's own and one that is not there.
@@ -45,7 +46,7 @@ func TestRegisterListDeregisterRun(t *testing.T) {
 	assert.Contains(t, errs.String(), "Register one with `meshctl cluster register`")
 	require.NoError(t, meshctl("list", "-o", "json"))
 	assert.Equal(t, "[]\n", out.String())
-	err := meshctl("deregister", "cluster-2", "--remote-context", "cluster-2")
+	err := meshctl("deregister", "cluster-2", "--remote-context", "cluster-2", "--yes")
 	require.ErrorContains(t, err, "cluster cluster-2 is not registered")
 	assert.Equal(t, cmdutil.ExitNotFound, cmdutil.ExitCode(err))
 
@@ -80,7 +81,7 @@ func TestRegisterListDeregisterRun(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal(out.Bytes(), &listed))
 
 	// Gone.
-	require.NoError(t, meshctl("deregister", "cluster-2", "--remote-context", "cluster-2", "-o", "json"))
+	require.NoError(t, meshctl("deregister", "cluster-2", "--remote-context", "cluster-2", "--yes", "-o", "json"))
 	var report registration.Report
 	require.NoError(t, json.Unmarshal(out.Bytes(), &report))
 	assert.Equal(t, "cluster-2", report.Cluster)
@@ -95,7 +96,7 @@ func TestDeregisterForceRunPrintsTheCommands(t *testing.T) {
 	f, out, errs := testFactory(servers)
 	require.NoError(t, execute(t, NewCmd(f), "register", "cluster-2", "--remote-context", "cluster-2", "--mgmt-context", "cluster-1"))
 	out.Reset()
-	require.NoError(t, execute(t, NewCmd(f), "deregister", "cluster-2", "--remote-context", "typo", "--force", "--mgmt-context", "cluster-1"))
+	require.NoError(t, execute(t, NewCmd(f), "deregister", "cluster-2", "--remote-context", "typo", "--force", "--yes", "--mgmt-context", "cluster-1"))
 	commands := 0
 	for line := range strings.Lines(out.String()) {
 		if strings.HasPrefix(line, "kubectl --context typo delete ") {
@@ -107,4 +108,31 @@ func TestDeregisterForceRunPrintsTheCommands(t *testing.T) {
 	out.Reset()
 	require.NoError(t, execute(t, NewCmd(f), "list", "--mgmt-context", "cluster-1"))
 	assert.Regexp(t, `(?m)^cluster-2 +leftover `, out.String())
+}
+
+// TestDeregisterAsks: without a terminal only --yes deregisters; the plan is shown before the question,
+// and no changes nothing.
+func TestDeregisterAsks(t *testing.T) {
+	t.Parallel()
+	f, out, errs := testFactory(contexts(t))
+	require.NoError(t, execute(t, NewCmd(f), "register", "cluster-2", "--remote-context", "cluster-2", "--mgmt-context", "cluster-1"))
+	err := execute(t, NewCmd(f), "deregister", "cluster-2", "--mgmt-context", "cluster-1")
+	require.ErrorContains(t, err, "set --yes")
+	assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
+
+	config, err := f.Config("", "cluster-1")
+	require.NoError(t, err)
+	opts := &DeregisterOptions{Streams: f.Streams, Name: "cluster-2", management: management{factory: f, context: "cluster-1", namespace: snapshot.DefaultNamespace}}
+	for _, answer := range []string{"no", "yes"} {
+		errs.Reset()
+		opts.Prompter = wizardtest.New(t).Picks("Deregister cluster-2?", answer)
+		agreed, err := opts.agree(t.Context(), config)
+		require.NoError(t, err)
+		assert.Equal(t, answer == "yes", agreed)
+		assert.Contains(t, errs.String(), "What it does to traffic:\n  nothing\n")
+		assert.Contains(t, errs.String(), "account and permissions in cluster cluster-2")
+	}
+	out.Reset()
+	require.NoError(t, execute(t, NewCmd(f), "list", "--mgmt-context", "cluster-1"))
+	assert.Contains(t, out.String(), "cluster-2", "nothing was changed")
 }

@@ -281,7 +281,7 @@ func spell(all map[use]bool) []string {
 
 // deregisters: no object of meshctl is left in either cluster.
 func (w *environment) deregisters() {
-	r := w.must("cluster", "deregister", "cluster-2", "--remote-context", "cluster-2", "--mgmt-context", "cluster-1")
+	r := w.must("cluster", "deregister", "cluster-2", "--remote-context", "cluster-2", "--mgmt-context", "cluster-1", "--yes")
 	w.until("the objects for the deregistered cluster are deleted", func(context.Context) error {
 		for _, name := range slices.Concat(w.names("cluster-1", kube.Networking("serviceentries")), w.names("cluster-1", kube.Discovery("destinations"))) {
 			if strings.Contains(name, "cluster-2") {
@@ -297,7 +297,7 @@ func (w *environment) deregisters() {
 		return nil
 	})
 
-	w.must("cluster", "deregister", "cluster-1", "--remote-context", "cluster-1", "--mgmt-context", "cluster-1")
+	w.must("cluster", "deregister", "cluster-1", "--remote-context", "cluster-1", "--mgmt-context", "cluster-1", "--yes")
 	w.until("no discovered object is left", func(context.Context) error {
 		if left := w.names("cluster-1", kube.Discovery("destinations")); len(left) > 0 {
 			return fmt.Errorf("cluster-1 has %v", left)

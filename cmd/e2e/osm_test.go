@@ -79,7 +79,7 @@ func TestOpenServiceMesh(t *testing.T) {
 	assert.Len(t, granted, 4*5+2, "list, watch, create, patch and delete of four kinds; list and watch of one")
 	assert.Equal(t, granted, used, "granted and used permissions")
 
-	w.must("cluster", "deregister", "cluster-1", "--remote-context", "cluster-1", "--mgmt-context", "cluster-1")
+	w.must("cluster", "deregister", "cluster-1", "--remote-context", "cluster-1", "--mgmt-context", "cluster-1", "--yes")
 	w.stopServe()
 }
 

@@ -154,7 +154,7 @@ func (w *environment) hasLeft(c *local.Cluster) error {
 // the agent remains.
 func (w *environment) leaves(c *local.Cluster, root string) {
 	w.t.Helper()
-	out := w.must("cluster", "deregister", c.Name(), "--remote-context", c.Name(), "--mgmt-context", "cluster-1")
+	out := w.must("cluster", "deregister", c.Name(), "--remote-context", c.Name(), "--mgmt-context", "cluster-1", "--yes")
 	w.t.Logf("%s%s", out.stderr, out.stdout)
 	require.NoError(w.t, w.hasLeft(c))
 	_, err := w.clients[c.Name()].Get(w.t.Context(), core("secrets"), "istio-system", snapshot.GatewaySecret)
