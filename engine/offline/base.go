@@ -37,6 +37,8 @@ type overlay struct {
 	at place
 }
 
+func (o overlay) empty() bool { return len(o.Bases)+len(o.Without) == 0 }
+
 // objectKey names an object of a folder.
 type objectKey struct {
 	kind            schema.GroupKind
@@ -57,6 +59,9 @@ func (d document) key() (objectKey, bool) {
 // apply adds the documents of the bases to those of a folder; an object that a
 // base has too is merged into it.
 func (o overlay) apply(fsys fs.FS, folder string, own []document) ([]document, []error) {
+	if o.empty() {
+		return own, nil
+	}
 	below, order, errs := o.read(fsys, folder)
 	for i, ref := range o.Without {
 		key := objectKey{ref.Kind.Info().GroupKind(), ref.Namespace, ref.Name}

@@ -12,12 +12,12 @@ import (
 // target does not have: for our own kinds, where a field that does nothing is
 // a mistake; the kinds of Kubernetes gain fields with each version.
 func decode(doc document, target any, strict bool) error {
+	if !strict {
+		return typeError(doc, kjson.UnmarshalCaseSensitivePreserveInts(doc.json, target))
+	}
 	mistakes, err := kjson.UnmarshalStrict(doc.json, target)
 	if err != nil {
 		return typeError(doc, err)
-	}
-	if !strict {
-		return nil
 	}
 	var errs []error
 	for _, mistake := range mistakes {
@@ -35,8 +35,11 @@ func decode(doc document, target any, strict bool) error {
 // cannot matches the error of a JSON decoder for a value of the wrong type.
 var cannot = regexp.MustCompile(`cannot unmarshal (\w+)(?: [^ ]+)? into Go (?:struct field [A-Za-z0-9_]+\.(\S+)|value) of type (\S+)`)
 
-// typeError reports a value of the wrong type in terms of YAML.
+// typeError reports a value of the wrong type in terms of YAML; nil stays nil.
 func typeError(doc document, err error) error {
+	if err == nil {
+		return nil
+	}
 	m := cannot.FindStringSubmatch(err.Error())
 	if m == nil {
 		return doc.at.errorf(nil, "%s: %w", doc.gvk.Kind, err)

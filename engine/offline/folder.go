@@ -102,10 +102,10 @@ func (f *folder) describe(doc document) error {
 	var d struct {
 		Spec overlay `json:"spec"`
 	}
-	if err := decode(doc, &d, false); err != nil || len(d.Spec.Bases)+len(d.Spec.Without) == 0 {
+	if err := decode(doc, &d, false); err != nil || d.Spec.empty() {
 		return err
 	}
-	if len(f.overlay.Bases)+len(f.overlay.Without) > 0 {
+	if !f.overlay.empty() {
 		return doc.at.errorf([]string{"spec"}, "%s names bases already; name all of them there", f.overlay.at.file)
 	}
 	f.overlay = d.Spec

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -35,10 +37,23 @@ func load(fsys fs.FS) (*Snapshot, error) {
 	}
 	input := &snapshot.Input{Management: &snapshot.Management{Namespace: snapshot.DefaultNamespace}}
 	read := &Snapshot{Input: input}
+	// Clusters are read at the same time, and put in order after that.
+	loaded := make([]loadedEntry, len(entries))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, entry := range entries {
+		group.Go(func() error {
+			loaded[i] = loadEntry(fsys, entry, read)
+			return nil
+		})
+	}
+	_ = group.Wait() // each entry has its error
 	var errs []error
-	for _, entry := range entries {
-		found, err := loadEntry(fsys, entry, read)
-		read.Issues, errs = append(read.Issues, found...), append(errs, err)
+	for _, l := range loaded {
+		read.Issues, errs = append(read.Issues, l.issues...), append(errs, l.err)
+		if l.cluster != nil {
+			input.Clusters = append(input.Clusters, l.cluster)
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -54,32 +69,48 @@ func load(fsys fs.FS) (*Snapshot, error) {
 	return read, nil
 }
 
-// loadEntry reads one entry of the folder.
-func loadEntry(fsys fs.FS, entry fs.DirEntry, read *Snapshot) ([]snapshot.Issue, error) {
-	name, input := entry.Name(), read.Input
+// loadedEntry is what an entry of the folder has.
+type loadedEntry struct {
+	cluster *snapshot.Cluster // nil if it is no cluster's
+	issues  []snapshot.Issue
+	err     error
+}
+
+// loadEntry reads one entry of the folder. Only that of the management plane writes to read.
+func loadEntry(fsys fs.FS, entry fs.DirEntry, read *Snapshot) loadedEntry {
+	name := entry.Name()
 	switch {
 	case strings.HasPrefix(name, "."):
-		return nil, nil
+		return loadedEntry{}
 	case !isDir(fsys, entry):
 		if isManifest(name) {
-			return nil, fmt.Errorf("%s: is outside of the folders; move it into the folder of its cluster, or into %s", name, ManagementFolder)
+			return loadedEntry{err: fmt.Errorf("%s: is outside of the folders; move it into the folder of its cluster, or into %s", name, ManagementFolder)}
 		}
-		return nil, nil
+		return loadedEntry{}
 	case name == ManagementFolder:
-		f := managementFolder(input)
-		issues, err := loadFolder(fsys, f)
-		input.RefuseIntersecting = input.Management.Server().DisallowIntersectingConfig
-		if f.refuse != nil {
-			input.RefuseIntersecting = *f.refuse
-		}
-		read.Recorded, read.Served = f.recorded, f.served
-		return issues, err
+		issues, err := loadManagement(fsys, read)
+		return loadedEntry{issues: issues, err: err}
 	}
 	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
-		return nil, fmt.Errorf("%s: a folder is named like its cluster, and this is no name for one: %s", name, bad[0])
+		return loadedEntry{err: fmt.Errorf("%s: a folder is named like its cluster, and this is no name for one: %s", name, bad[0])}
 	}
+	return loadCluster(fsys, name)
+}
+
+func loadManagement(fsys fs.FS, read *Snapshot) ([]snapshot.Issue, error) {
+	input := read.Input
+	f := managementFolder(input)
+	issues, err := loadFolder(fsys, f)
+	input.RefuseIntersecting = input.Management.Server().DisallowIntersectingConfig
+	if f.refuse != nil {
+		input.RefuseIntersecting = *f.refuse
+	}
+	read.Recorded, read.Served = f.recorded, f.served
+	return issues, err
+}
+
+func loadCluster(fsys fs.FS, name string) loadedEntry {
 	cluster := &snapshot.Cluster{Name: name, Sync: snapshot.Synced}
-	input.Clusters = append(input.Clusters, cluster)
 	f := clusterFolder(cluster)
 	issues, err := loadFolder(fsys, f)
 	cluster.WebhooksUnknown = len(cluster.MutatingWebhookConfigurations) == 0
@@ -89,7 +120,7 @@ func loadEntry(fsys fs.FS, entry fs.DirEntry, read *Snapshot) ([]snapshot.Issue,
 	if err == nil && cluster.Sync == snapshot.Unsynced && len(f.seen) > 0 {
 		err = fmt.Errorf("%s: sync is unsynced, which means that nothing was ever read, but the folder has %d objects; remove them, or write sync: stale", name, len(f.seen))
 	}
-	return issues, err
+	return loadedEntry{cluster, issues, err}
 }
 
 // applyRegistrations sets the DNS domains of the KubernetesClusters, and adds

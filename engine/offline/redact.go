@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // meshSecrets are the settings of Istio's MeshConfig in which users put tokens: headers of
@@ -23,7 +24,7 @@ const invalidSettings = "{ # was not valid YAML, and is not recorded\n"
 
 // redacted is an object as it is recorded: what was read of it may have more than what meshctl
 // uses.
-func redacted(object any) any {
+func redacted(object snapshot.APIObject) snapshot.APIObject {
 	cm, ok := object.(*corev1.ConfigMap)
 	if !ok {
 		return object

@@ -36,7 +36,18 @@ func manifestOf(r Ref) manifest {
 }
 
 // YAML is the object as a sink writes it, as one document without separator.
-func (o *Object) YAML() ([]byte, error) {
+func (o *Object) YAML() ([]byte, error) { return marshal(o.Ref, o.manifest()) }
+
+// JSON is the object as a sink writes it, on one line.
+func (o *Object) JSON() ([]byte, error) {
+	data, err := json.Marshal(o.manifest())
+	if err != nil {
+		return nil, fmt.Errorf("%s: write as JSON: %w", o.Ref, err)
+	}
+	return EscapeJSON(data), nil
+}
+
+func (o *Object) manifest() manifest {
 	m := manifestOf(o.Ref)
 	m.Metadata.Labels = maps.Clone(o.Content.Labels)
 	if m.Metadata.Labels == nil {
@@ -45,7 +56,7 @@ func (o *Object) YAML() ([]byte, error) {
 	m.Metadata.Labels[ClusterLabel] = o.Ref.Cluster
 	m.Metadata.Annotations = o.Content.Annotations
 	m.Spec = o.Content.Spec
-	return marshal(o.Ref, m)
+	return m
 }
 
 // YAML is the status with the name of its object, as one document without separator.
