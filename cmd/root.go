@@ -36,7 +36,7 @@ const rootExample = `  # Try meshctl on this machine; requires only Go
   meshctl describe destination reviews-bookinfo-cluster-1
 
   # Print what meshctl would write for the manifests in a folder
-  meshctl translate ./manifests`
+  meshctl translate --dir ./manifests`
 
 // NewCmdRoot returns the tree of commands.
 func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {

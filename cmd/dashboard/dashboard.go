@@ -62,7 +62,7 @@ const example = `  # Show what the management cluster of the current context man
   meshctl dashboard
 
   # Show what manifests would result in; saving a file updates the screen
-  meshctl dashboard ./manifests`
+  meshctl dashboard --dir ./manifests`
 
 // themes are the values of --theme.
 func themes() []string { return []string{"auto", "dark", "light", "none"} }
@@ -71,18 +71,15 @@ func themes() []string { return []string{"auto", "dark", "light", "none"} }
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	opts := &Options{Streams: f.Streams, factory: f}
 	cmd := &cobra.Command{
-		Use:     "dashboard [DIR]",
+		Use:     "dashboard",
 		Aliases: []string{"ui"},
 		Short:   "See all clusters, meshes and policies on one screen",
 		Long:    long,
 		Example: example,
 		Args:    cmdutil.Args("[DIR]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && opts.Dir != "" {
-				return cmdutil.FlagErrorf("DIR and --snapshot cannot be used together")
-			}
-			if len(args) > 0 {
-				opts.Dir = args[0]
+			if err := load.FolderArgument(args, &opts.Dir); err != nil {
+				return err
 			}
 			for _, flag := range []string{"kubeconfig", "context", "namespace"} {
 				if opts.Dir != "" && cmd.Flags().Changed(flag) {
@@ -105,7 +102,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmd.Flags().BoolVar(&opts.Write, "write", false, "allow policies to be edited and deleted")
 	cmd.Flags().StringVar(&opts.Theme, "theme", "auto", "colour `theme`, by the background of the terminal: "+strings.Join(themes(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(themes(), cobra.ShellCompDirectiveNoFileComp))
-	load.AddSnapshotFlag(cmd, &opts.Dir)
+	load.AddFileFlags(cmd, &opts.Dir)
 	opts.Kube.AddFlags(cmd)
 	return cmd
 }

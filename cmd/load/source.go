@@ -23,22 +23,33 @@ type Source struct {
 
 // AddFlags adds the source's flags to cmd.
 func (s *Source) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.Dir, "dir", "", "read the manifests in this `folder` instead of a cluster")
-	AddSnapshotFlag(cmd, &s.Dir)
+	AddFileFlags(cmd, &s.Dir)
 	s.AddClusterFlags(cmd)
-	_ = cmd.MarkFlagDirname("dir")
-	for _, cluster := range []string{"kubeconfig", "context", "namespace", "snapshot"} {
-		cmd.MarkFlagsMutuallyExclusive("dir", cluster)
-	}
 	for _, cluster := range []string{"kubeconfig", "context", "namespace"} {
+		cmd.MarkFlagsMutuallyExclusive("dir", cluster)
 		cmd.MarkFlagsMutuallyExclusive("snapshot", cluster)
 	}
 }
 
-// AddSnapshotFlag adds a flag for an archive, which Folder reads, too.
-func AddSnapshotFlag(cmd *cobra.Command, path *string) {
+// AddFileFlags adds the flags for a folder and for an archive, which Folder reads, too.
+func AddFileFlags(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "dir", "", "read the manifests in this `folder` instead of a cluster")
 	cmd.Flags().StringVar(path, "snapshot", "", "read this `file`, which \"meshctl debug snapshot\" recorded, instead of a cluster")
+	_ = cmd.MarkFlagDirname("dir")
 	_ = cmd.MarkFlagFilename("snapshot", "zip")
+	cmd.MarkFlagsMutuallyExclusive("dir", "snapshot")
+}
+
+// FolderArgument takes an argument for --dir, where commands took it before they had the flag.
+func FolderArgument(args []string, path *string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case *path != "":
+		return cmdutil.FlagErrorf("the argument %s is a folder, and %s is given as well; leave one of them out", args[0], *path)
+	}
+	*path = args[0]
+	return nil
 }
 
 // AddClusterFlags adds the flags that name a management cluster.

@@ -36,8 +36,8 @@ type Options struct {
 const long = `Translates manifests in files as "meshctl serve" translates those in clusters,
 and prints the objects that it would write. No cluster is read or written.
 
-DIR contains a folder for each cluster, named after it, and a folder named
-management for the policies and VirtualMeshes:
+The folder DIR contains a folder for each cluster, named after it, and a folder
+named management for the policies and VirtualMeshes:
 
   DIR/management/*.yaml   TrafficPolicies, AccessPolicies, VirtualMeshes, ...
   DIR/cluster-1/*.yaml    Deployments, Services, Pods, ConfigMaps of Istio, ...
@@ -49,33 +49,33 @@ cluster does not answer at present, put this document in its folder:
   kind: Cluster
   spec: {sync: stale, domain: cluster.local}
 
-A file of "meshctl debug snapshot" can be given instead of a folder.
+With --snapshot, it reads a file of "meshctl debug snapshot" instead.
 
 Issues are written to standard error, the worst first.`
 
 const example = `  # Print the objects that would be written, and the issues
-  meshctl translate ./manifests
+  meshctl translate --dir ./manifests
 
   # Compare two versions of the manifests
-  meshctl translate ./before --to /tmp/before
-  meshctl translate ./after --to /tmp/after
+  meshctl translate --dir ./before --to /tmp/before
+  meshctl translate --dir ./after --to /tmp/after
   diff -r /tmp/before /tmp/after`
 
 // NewCmd returns the command; runF replaces the run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	opts := &Options{Streams: f.Streams, FailOn: failOnError}
 	cmd := &cobra.Command{
-		Use:     "translate [DIR]",
+		Use:     "translate --dir DIR",
 		Short:   "Print what meshctl would write for manifests in files",
 		Long:    long,
 		Example: example,
 		Args:    cmdutil.Args("[DIR]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if (len(args) == 0) == (opts.Dir == "") {
-				return cmdutil.FlagErrorf("%s: either DIR or --snapshot is required; usage: %s", cmd.CommandPath(), cmd.UseLine())
+			if err := load.FolderArgument(args, &opts.Dir); err != nil {
+				return err
 			}
-			if len(args) > 0 {
-				opts.Dir = args[0]
+			if opts.Dir == "" {
+				return cmdutil.FlagErrorf("%s: either --dir or --snapshot is required; usage: %s", cmd.CommandPath(), cmd.UseLine())
 			}
 			if opts.To != "" && cmd.Flags().Changed("output") {
 				return cmdutil.FlagErrorf("--to and --output cannot be used together: --to writes YAML files")
@@ -93,7 +93,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
-	load.AddSnapshotFlag(cmd, &opts.Dir)
+	load.AddFileFlags(cmd, &opts.Dir)
 	cmd.Flags().StringVar(&opts.To, "to", "", "write the objects to this `folder`, with a folder for each cluster, instead of printing them")
 	cmd.Flags().StringVar(&opts.Cluster, "cluster", "", "print only the objects of this `cluster`; management selects the management plane")
 	cmd.Flags().BoolVar(&opts.Statuses, "statuses", false, "also print the statuses of objects in the management plane")

@@ -21,8 +21,10 @@ func TestNewCmd(t *testing.T) {
 		"d":                          {want: Options{Dir: "d", FailOn: failOnError}},
 		"d --to t --fail-on warning": {want: Options{Dir: "d", To: "t", FailOn: failOnWarning}},
 		"d --cluster c --statuses":   {want: Options{Dir: "d", Cluster: "c", Statuses: true, FailOn: failOnError}},
-		"":                           {wantErr: "either DIR or --snapshot is required"},
+		"":                           {wantErr: "either --dir or --snapshot is required"},
 		"d --fail-on x":              {wantErr: "must be one of error, warning, never"},
+		"--dir d":                    {want: Options{Dir: "d", FailOn: failOnError}},
+		"d --dir d":                  {wantErr: "leave one of them out"},
 		"d --to t -o yaml":           {wantErr: "cannot be used together"},
 	}
 	for line, c := range cases {
