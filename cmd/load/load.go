@@ -178,7 +178,11 @@ func (m Management) InForce(ctx context.Context, timeout time.Duration) (reading
 	listing, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	observer.Await(listing, names)
-	return reading, observer.Close, m.attend(ctx, reading, observer)
+	if err := m.attend(ctx, reading, observer); err != nil {
+		observer.Close()
+		return nil, nil, err
+	}
+	return reading, observer.Close, nil
 }
 
 func (m Management) look(ctx context.Context, observe func(snapshot.Plane) *apply.Observer) (*Reading, error) {

@@ -20,6 +20,8 @@ import (
 type Settled struct {
 	// Unserved: no serve leads, so that nothing becomes of it yet.
 	Unserved bool
+	// Unseen: serve says what became of it, but the clusters did not have it, or could not be read, in time.
+	Unseen bool
 	// State is PENDING if serve did not process it in time.
 	State commonv1.ApprovalState
 	// Clusters are those that have what follows from it, ascending.
@@ -29,13 +31,17 @@ type Settled struct {
 }
 
 // Known reports whether serve has decided what becomes of it.
-func (s *Settled) Known() bool { return !s.Unserved && s.State != commonv1.ApprovalStatePending }
+func (s *Settled) Known() bool {
+	return !s.Unserved && !s.Unseen && s.State != commonv1.ApprovalStatePending
+}
 
 // Text is the outcome as a sentence.
 func (s *Settled) Text() string {
 	switch {
 	case s.Unserved:
 		return "Nothing serves: it takes effect when `meshctl serve` runs."
+	case s.State == commonv1.ApprovalStateAccepted && s.Unseen:
+		return "`meshctl serve` accepted it, but not all clusters were seen to have it within " + settleLimit.String() + "; `meshctl check` compares them."
 	case s.State == commonv1.ApprovalStateAccepted && len(s.Clusters) > 0:
 		return "In force in " + strings.Join(s.Clusters, ", ") + "."
 	case s.State == commonv1.ApprovalStateAccepted:
@@ -64,36 +70,51 @@ func (m Management) Settle(ctx context.Context, ref snapshot.Ref) (*Settled, err
 	if slices.ContainsFunc(reading.Index(nil).Issues(), func(i snapshot.Issue) bool { return i.Code == snapshot.NotServed }) {
 		return &Settled{Unserved: true}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, settleLimit)
-	defer cancel()
 	client, err := dynamic.NewForConfig(m.Config)
 	if err != nil {
 		return nil, fmt.Errorf("management cluster: %w", err)
 	}
-	for {
-		o, err := client.Resource(ref.Kind.GroupVersionResource()).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	limited, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	processed := false
+	for limited.Err() == nil {
+		o, err := client.Resource(ref.Kind.GroupVersionResource()).Namespace(ref.Namespace).Get(limited, ref.Name, metav1.GetOptions{})
 		switch {
-		case ctx.Err() != nil:
-			return &Settled{State: commonv1.ApprovalStatePending}, nil
+		case limited.Err() != nil:
+			continue
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", ref, err)
 		}
 		if observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration"); observed == o.GetGeneration() {
-			if settled := m.settled(ctx, ref); settled != nil {
+			processed = true
+			if settled := m.settled(limited, ref); settled != nil {
 				return settled, nil
 			}
 		}
 		select {
-		case <-ctx.Done():
+		case <-limited.Done():
 		case <-time.After(settlePoll):
 		}
 	}
+	if processed && ctx.Err() == nil {
+		if reading, err = m.Stored(ctx); err != nil {
+			return nil, err
+		}
+		if out := outcome(reading.Index(nil), ref); out != nil {
+			out.Unseen = true
+			return out, nil
+		}
+	}
+	return &Settled{State: commonv1.ApprovalStatePending}, nil
 }
 
 // settled looks whether what follows from an object is in the clusters; nil if not yet.
 func (m Management) settled(ctx context.Context, ref snapshot.Ref) *Settled {
 	reading, end, err := m.InForce(ctx, settleLimit)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
 		// Who may not read the clusters knows what serve says.
 		if reading, err = m.Stored(ctx); err != nil {
 			return nil
@@ -101,7 +122,11 @@ func (m Management) settled(ctx context.Context, ref snapshot.Ref) *Settled {
 		end = func() {}
 	}
 	defer end()
-	index := reading.Index(nil)
+	return outcome(reading.Index(nil), ref)
+}
+
+// outcome is what an Index says of an object; nil if that is not decided yet.
+func outcome(index *explain.Index, ref snapshot.Ref) *Settled {
 	out := &Settled{}
 	var targets []explain.PolicyTarget
 	switch described := index.Describe(ref).(type) {
