@@ -104,3 +104,15 @@ func TestDescribeRunNothing(t *testing.T) {
 		assert.Equal(t, c.errs, errs.String())
 	}
 }
+
+// TestProblemsRunNothing: the same for problems.
+func TestProblemsRunNothing(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[cmdutil.Format]string{cmdutil.FormatTable: "", cmdutil.FormatJSON: "[]\n", cmdutil.FormatYAML: "[]\n"} {
+		streams, _, out, _ := cmdutil.TestStreams()
+		opts := &Options{Streams: streams, Source: load.Source{Dir: "../../testdata/translate/failover-flat/in"}, Now: noon}
+		opts.Output.Format = format
+		require.NoError(t, problemsRun(t.Context(), opts))
+		assert.Equal(t, want, out.String())
+	}
+}

@@ -50,7 +50,8 @@ func (x *Index) Problems() Table {
 // that only stored statuses tell.
 func (x *Index) Issues() []snapshot.Issue {
 	if x.stored == nil {
-		all := slices.Concat([]snapshot.Issue{}, x.state.Output.Issues, x.added)
+		// slices.Concat would make nil of nothing, which is null as JSON.
+		all := append(append([]snapshot.Issue{}, x.state.Output.Issues...), x.added...)
 		slices.SortFunc(all, snapshot.Issue.Compare)
 		return all
 	}
