@@ -28,22 +28,22 @@ type Code string
 // Issue is one thing that a person should know. Statuses, describe, check, the
 // dashboard and the goldens all show the same issues.
 type Issue struct {
-	Code     Code
-	Severity Severity
+	Severity Severity `json:"severity"`
+	Code     Code     `json:"code"`
 	// Ref is the object to fix.
-	Ref Ref
+	Ref Ref `json:"object,omitzero"`
 	// Field is the path below spec of Ref, as in Origin.Field; empty if it is about
 	// no field in particular.
-	Field string
+	Field string `json:"field,omitempty"`
 	// Target is the Destination, Mesh or Workload on which it matters; zero if on all.
-	Target Ref
+	Target Ref `json:"target,omitzero"`
 	// Cause is the other object that causes it, such as the older policy that sets
 	// the field, or a hand-written object; zero if there is none.
-	Cause Ref
+	Cause Ref `json:"cause,omitzero"`
 	// Message is one sentence that says what is wrong, without the object's name.
-	Message string
+	Message string `json:"message"`
 	// Hint is the next step, as a sentence.
-	Hint string
+	Hint string `json:"hint,omitempty"`
 }
 
 // Errorf makes an issue because of which something is not in force. It has no object

@@ -7,10 +7,10 @@ import (
 
 // Ref names one object in one cluster. The empty Cluster is the management plane.
 type Ref struct {
-	Kind      Kind
-	Cluster   string
-	Namespace string
-	Name      string
+	Kind      Kind   `json:"kind,omitempty"`
+	Cluster   string `json:"cluster,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
 }
 
 // Key is the reference's spelling in statuses and messages:
