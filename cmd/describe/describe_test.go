@@ -116,3 +116,10 @@ func TestProblemsRunNothing(t *testing.T) {
 		assert.Equal(t, want, out.String())
 	}
 }
+
+// TestFailoverWithoutTargets: a list without elements is one as data, too.
+func TestFailoverWithoutTargets(t *testing.T) {
+	t.Parallel()
+	out := ask(t, "../../testdata/translate/failover-mistakes/in", "destination-cart-shop-cluster-1.json")
+	assert.NotContains(t, string(out), "null")
+}

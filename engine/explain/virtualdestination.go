@@ -227,7 +227,7 @@ func (x *Index) failovers(mesh *snapshot.MeshPlan, backing *snapshot.Ref) []Fail
 		if backing != nil && !slices.ContainsFunc(p.Backing, func(b *snapshot.BackingPlan) bool { return b.Ref == *backing }) {
 			continue
 		}
-		f := Failover{VirtualDestination: p.Ref, Hostname: p.Hostname, Port: p.Port, Mesh: mesh.Ref}
+		f := Failover{VirtualDestination: p.Ref, Hostname: p.Hostname, Port: p.Port, Mesh: mesh.Ref, Targets: []FailoverTarget{}}
 		seen := false
 		for _, v := range p.Views {
 			if v.Mesh == mesh {
