@@ -147,10 +147,11 @@ screens: ## Rewrite the dashboard's screen in README.md
 	go test -vet=off ./tui -run TestScreensInReadme -update
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate deep copies, CRDs and the archives of the sandbox's sources
+generate: $(CONTROLLER_GEN) ## Generate deep copies, CRDs, JSON Schemas and the archives of the sandbox's sources
 	$(CONTROLLER_GEN) object paths=./engine/api/...
 	$(CONTROLLER_GEN) crd:allowDangerousTypes=true paths=./engine/api/... output:crd:dir=engine/api/crds
 	go generate ./demo/...
+	go run ./cmd/schema cmd/help/schemas
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters of .golangci.yml

@@ -76,6 +76,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	add("", version.NewCmd(f, nil))
 	add("", help.NewTopics()...)
 	cmd.SetHelpCommand(help.NewCmd(f))
+	help.NameSchemas(cmd)
 	groupsRefuseUnknown(cmd)
 	completeInBash(cmd)
 	return cmd

@@ -89,6 +89,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, formatShort, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(cmdutil.Form{Value: explain.Checkup{}})
 	opts.Source.AddFlags(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&opts.Wait, "wait", 0, "check again until nothing fails, for at most this `time`")

@@ -81,6 +81,7 @@ func newCmdDeregister(f *cmdutil.Factory, runF func(context.Context, *Deregister
 	}
 	opts.addFlags(cmd)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(cmdutil.Form{Value: registration.Report{}})
 	flags := cmd.Flags()
 	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the cluster (default: the stored credential is used)")
 	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", "", "`namespace` of meshctl's ServiceAccount on the cluster (default: as registered)")

@@ -66,6 +66,7 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	}
 	opts.addFlags(cmd)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(cmdutil.Form{Value: []registration.ClusterStatus{}})
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", registration.DefaultCheckTimeout, "how long to wait for the answer of a cluster")
 	return cmd
 }

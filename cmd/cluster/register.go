@@ -128,6 +128,10 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 	}
 	opts.addFlags(cmd)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(
+		cmdutil.Form{When: "without --renew", Value: registration.Report{}},
+		cmdutil.Form{When: "with --renew", Value: []registration.Renewal{}},
+	)
 	flags := cmd.Flags()
 	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the cluster to register")
 	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", cluster.DefaultNamespace, "`namespace` of meshctl's ServiceAccount on the cluster")

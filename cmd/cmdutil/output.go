@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -31,6 +32,55 @@ const (
 type OutputFlag struct {
 	Format  Format
 	allowed []string
+	forms   []Form
+}
+
+// Form is one form of what a command prints as JSON and YAML.
+type Form struct {
+	// When says when it has this form, such as "with NAME"; empty if always.
+	When string
+	// Value is any value of the type that is printed.
+	Value any
+}
+
+// Manifest is the Value of a Form that is an object of Kubernetes, as kubectl apply takes it.
+type Manifest map[string]any
+
+// Prints declares what the command prints as JSON and YAML. `meshctl help schema` shows the schemas
+// that are generated from it, and Print prints nothing else.
+func (o *OutputFlag) Prints(forms ...Form) { o.forms = forms }
+
+// Forms are those of Prints.
+func (o *OutputFlag) Forms() []Form { return o.forms }
+
+// declared fails for values that Prints does not declare. Tests that make Options by hand declare
+// nothing.
+func (o *OutputFlag) declared(value any) error {
+	t := bare(reflect.TypeOf(value))
+	if items, ok := value.([]any); ok {
+		for _, item := range items {
+			if err := o.declared(reflect.MakeSlice(reflect.SliceOf(bare(reflect.TypeOf(item))), 0, 0).Interface()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(o.forms) > 0 && !slices.ContainsFunc(o.forms, func(f Form) bool { return bare(reflect.TypeOf(f.Value)) == t }) {
+		return fmt.Errorf("%s is printed, which no schema describes: a mistake in meshctl", t)
+	}
+	return nil
+}
+
+// bare is a type without pointers, which JSON does not show.
+func bare(t reflect.Type) reflect.Type {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return bare(t.Elem())
+	case reflect.Slice:
+		return reflect.SliceOf(bare(t.Elem()))
+	default:
+		return t
+	}
 }
 
 // AddFlag adds -o to cmd; the first format is the default.
@@ -60,6 +110,11 @@ func (o *OutputFlag) Set(s string) error {
 
 // Print writes value as JSON or YAML, or calls table for other formats.
 func (o *OutputFlag) Print(out io.Writer, value any, table func(io.Writer) error) error {
+	if o.Format == FormatJSON || o.Format == FormatYAML {
+		if err := o.declared(value); err != nil {
+			return err
+		}
+	}
 	switch o.Format {
 	case FormatJSON:
 		return PrintJSON(out, value)

@@ -177,6 +177,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.DryRun, "dry-run", false, "print the manifest and what it would change, without writing anything")
 	flags.StringVar(&o.Save, "save", "", "write the manifest to this `file`")
 	o.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
+	o.Output.Prints(cmdutil.Form{Value: cmdutil.Manifest{}})
 	o.Flags.AddFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("apply", "dry-run", "save")
 	for _, cluster := range []string{"apply", "context", "kubeconfig"} {

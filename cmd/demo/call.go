@@ -62,6 +62,7 @@ beginning of one. The URL has the scheme http, grpc or tcp.`
 	cmd.Flags().DurationVar(&c.timeout, "timeout", 30*time.Second, "time for each request")
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "send until interrupted, and print the shares each second")
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(cmdutil.Form{When: "with --watch, one for each second", Value: demo.Traffic{}})
 	return cmd
 }
 

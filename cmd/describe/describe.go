@@ -36,6 +36,8 @@ type kind struct {
 	aliases []string
 	short   string
 	example string
+	// one and list are of the types that are printed with and without NAME.
+	one, list any
 }
 
 func kinds() []kind {
@@ -44,46 +46,55 @@ func kinds() []kind {
 			snapshot.KubernetesCluster, "cluster", []string{"clusters"},
 			"A registered cluster: connection and contents",
 			"cluster-1",
+			explain.Cluster{}, []explain.ClusterItem{},
 		},
 		{
 			snapshot.Mesh, "mesh", []string{"meshes"},
 			"A mesh: version, trust, gateways, contents",
 			"istiod-istio-system-cluster-1",
+			explain.Mesh{}, []explain.MeshItem{},
 		},
 		{
 			snapshot.Workload, "workload", []string{"workloads"},
 			"A workload: identity, policies, and what it can call",
 			"productpage-v1.bookinfo.cluster-1",
+			explain.Workload{}, []explain.WorkloadItem{},
 		},
 		{
 			snapshot.Destination, "destination", []string{"destinations", "traffictarget", "traffictargets", "tt"},
 			"A service: policies, routes, callers, federation",
 			"reviews.bookinfo.cluster-1",
+			explain.Destination{}, []explain.DestinationItem{},
 		},
 		{
 			snapshot.VirtualMesh, "virtualmesh", []string{"virtualmeshes", "vmesh", "vmeshes", "vm"},
 			"A VirtualMesh: members, federation, trust, global access",
 			"virtual-mesh",
+			explain.VirtualMesh{}, []explain.VirtualMeshItem{},
 		},
 		{
 			snapshot.VirtualDestination, "virtualdestination", []string{"virtualdestinations", "vdest"},
 			"A VirtualDestination: its services, and their failover",
 			"reviews-global",
+			explain.VirtualDestination{}, []explain.VirtualDestinationItem{},
 		},
 		{
 			snapshot.ServiceDependency, "servicedependency", []string{"servicedependencies", "sdep"},
 			"A ServiceDependency: the workloads it limits, and how",
 			"productpage-deps",
+			explain.ServiceDependency{}, []explain.ServiceDependencyItem{},
 		},
 		{
 			snapshot.TrafficPolicy, "trafficpolicy", []string{"trafficpolicies", "tp"},
 			"A TrafficPolicy: where it applies, and what it sets there",
 			"reviews-shift",
+			explain.Policy{}, []explain.PolicyItem{},
 		},
 		{
 			snapshot.AccessPolicy, "accesspolicy", []string{"accesspolicies", "ap"},
 			"An AccessPolicy: where it applies and where not",
 			"productpage-calls",
+			explain.Policy{}, []explain.PolicyItem{},
 		},
 	}
 }
@@ -175,6 +186,7 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(cmdutil.Form{When: "with NAME", Value: k.one}, cmdutil.Form{When: "without NAME", Value: k.list})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
 	cmd.Flags().StringSliceVarP(&opts.Search, "search", "s", nil, "list only objects whose name contains this `text`; may be repeated")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -31,6 +32,7 @@ func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) err
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(cmdutil.Form{Value: []snapshot.Issue{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
 	return cmd

@@ -23,7 +23,7 @@ const (
 const long = `Prints the help of a command, or a help topic.
 
 A topic with many rows can be searched: words after its name print only the
-rows that contain all of these words.`
+rows that contain all of these words. After "schema" they are a command.`
 
 const example = `  # Show the help of a command
   meshctl help describe destination
@@ -33,7 +33,10 @@ const example = `  # Show the help of a command
   meshctl help meshes retries
 
   # Print a topic as Markdown
-  meshctl help gloo-mesh -o markdown`
+  meshctl help gloo-mesh -o markdown
+
+  # Describe the fields of what a command prints with -o json
+  meshctl help schema cluster list`
 
 // NewCmd returns the command.
 func NewCmd(f *cmdutil.Factory) *cobra.Command {
@@ -46,6 +49,15 @@ func NewCmd(f *cmdutil.Factory) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if t := topicOf(args[0]); t != nil {
+					if t.name == SchemaTopic && len(args) > 1 {
+						if output.Format == formatMarkdown {
+							return cmdutil.FlagErrorf("a schema is JSON; -o markdown is for the list of commands that have one")
+						}
+						return printSchema(f.Streams.Out, cmd.Root(), args[1:])
+					}
+					if t.name == SchemaTopic {
+						t.intro += schemaList(cmd.Root())
+					}
 					return t.print(f.Streams, args[1:], output.Format)
 				}
 			}
@@ -67,6 +79,9 @@ func NewCmd(f *cmdutil.Factory) *cobra.Command {
 
 // complete offers the commands and topics below the ones that are typed.
 func complete(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 && args[0] == SchemaTopic {
+		return completeSchema(cmd.Root(), args[1:]), cobra.ShellCompDirectiveNoFileComp
+	}
 	var names []string
 	if found, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
 		for _, c := range found.Commands() {

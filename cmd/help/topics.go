@@ -63,6 +63,7 @@ func topics() []topic {
 			name: "meshes", short: "What Istio and Open Service Mesh can express of each field",
 			intro: meshesIntro, header: append([]string{"Field"}, meshNames()...), sections: supportSections,
 		},
+		{name: SchemaTopic, short: "The fields of what commands print with -o json and -o yaml", intro: schemaIntro},
 	}
 }
 

@@ -4,6 +4,7 @@ package install
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,6 +76,11 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		RunE: opts.run(kube, f, runF),
 	}
 	opts.addFlags(cmd, kube)
+	opts.Output.Prints(
+		cmdutil.Form{When: "without --dry-run", Value: registration.Report{}},
+		cmdutil.Form{When: "with --dry-run and -o json", Value: ManifestList{}},
+		cmdutil.Form{When: "with --dry-run and -o yaml, a document for each object", Value: cmdutil.Manifest{}},
+	)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "print the manifests, without reading or writing anything")
 	return cmd
 }
@@ -93,6 +99,7 @@ func NewUpgradeCmd(f *cmdutil.Factory, runF func(context.Context, *Options) erro
 		RunE: opts.run(kube, f, runF),
 	}
 	opts.addFlags(cmd, kube)
+	opts.Output.Prints(cmdutil.Form{Value: registration.Report{}})
 	return cmd
 }
 
@@ -145,6 +152,16 @@ func (o *Options) run(kube *cmdutil.KubeFlags, f *cmdutil.Factory, runF func(con
 	}
 }
 
+// ManifestList is what --dry-run prints with -o json, as kubectl apply takes it.
+type ManifestList struct {
+	// APIVersion is v1.
+	APIVersion string `json:"apiVersion"`
+	// Kind is List.
+	Kind string `json:"kind"`
+	// Items are the objects, in the order in which they are written.
+	Items []json.RawMessage `json:"items"`
+}
+
 // printManifests prints what would be written at first.
 func printManifests(o *Options) error {
 	manifests, err := registration.InstallManifests(o.Install)
@@ -152,7 +169,15 @@ func printManifests(o *Options) error {
 		return invalid(err)
 	}
 	if o.Output.Format == cmdutil.FormatJSON {
-		return cmdutil.PrintJSON(o.Streams.Out, map[string]any{"apiVersion": "v1", "kind": "List", "items": manifests})
+		list := ManifestList{APIVersion: "v1", Kind: "List"}
+		for _, manifest := range manifests {
+			data, err := json.Marshal(manifest)
+			if err != nil {
+				return fmt.Errorf("print manifests: %w", err)
+			}
+			list.Items = append(list.Items, data)
+		}
+		return cmdutil.PrintJSON(o.Streams.Out, list)
 	}
 	for _, manifest := range manifests {
 		if _, err := io.WriteString(o.Streams.Out, "---\n"); err != nil {

@@ -82,6 +82,10 @@ func NewUninstallCmd(f *cmdutil.Factory, runF func(context.Context, *UninstallOp
 	}
 	opts.Kube.AddFlags(cmd)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(
+		cmdutil.Form{When: "with --dry-run", Value: registration.Uninstallation{}},
+		cmdutil.Form{When: "without --dry-run", Value: registration.Report{}},
+	)
 	flags := cmd.Flags()
 	flags.StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
 	flags.BoolVar(&opts.KeepTraffic, "keep-traffic", false, "leave in the clusters what was written for their meshes, without an owner")

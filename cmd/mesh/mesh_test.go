@@ -115,9 +115,9 @@ func TestRestartRun(t *testing.T) {
 	assert.Regexp(t, `(?s)control plane +Deployment +istio-system +istiod +1.*gateway +Deployment +istio-system +gateway +1.*workload +Deployment +bank +ledger +1.*workload +Deployment +shop +front +1`, out.String())
 	assert.NotContains(t, out.String(), "outside")
 	require.NoError(t, run(t.Context(), "istiod", "--dry-run", "-o", "json", "--namespace", "bank"))
-	var rows []row
+	var rows []Controller
 	require.NoError(t, json.Unmarshal(out.Bytes(), &rows))
-	assert.Equal(t, []row{{"workload", "Deployment", "bank", "ledger", 1}}, rows)
+	assert.Equal(t, []Controller{{"workload", "Deployment", "bank", "ledger", 1}}, rows)
 	assert.Empty(t, restarted(t, api))
 
 	// Interrupted as soon as something was restarted.

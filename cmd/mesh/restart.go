@@ -88,6 +88,7 @@ func newCmdRestart(f *cmdutil.Factory, runF func(context.Context, *RestartOption
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(cmdutil.Form{Value: []Controller{}})
 	flags := cmd.Flags()
 	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
 	flags.StringVar(&opts.MgmtKubeconfig, "mgmt-kubeconfig", "", "kubeconfig `file` of the management cluster (default: that of --kubeconfig)")
@@ -193,22 +194,24 @@ func (o *RestartOptions) cause(ctx context.Context, client kubernetes.Interface,
 	return cause, nil
 }
 
-// row is a controller as it is printed.
-type row struct {
+// Controller is a controller as it is printed: one that restarts, or has been restarted.
+type Controller struct {
+	// Class is "control plane", "gateway" or "workload".
 	Class     string `json:"class"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Pods      int    `json:"pods"`
+	// Pods are how many it has.
+	Pods int `json:"pods"`
 }
 
 var classes = map[restart.Class]string{restart.ControlPlane: "control plane", restart.Gateway: "gateway", restart.Workload: "workload"}
 
 // show prints the plan; on a dry run it is what was asked for.
 func (o *RestartOptions) show(mesh *discoveryv1.IstioMesh, plan restart.Plan) error {
-	rows := make([]row, 0, len(plan.Controllers))
+	rows := make([]Controller, 0, len(plan.Controllers))
 	for _, c := range plan.Controllers {
-		rows = append(rows, row{classes[c.Class], c.Kind, c.Namespace, c.Name, len(c.Pods)})
+		rows = append(rows, Controller{classes[c.Class], c.Kind, c.Namespace, c.Name, len(c.Pods)})
 	}
 	out := o.Streams.Err
 	if o.DryRun {

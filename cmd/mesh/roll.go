@@ -20,13 +20,13 @@ const pollInterval = time.Second
 func (o *RestartOptions) roll(ctx context.Context, roller *restart.Roller, plan restart.Plan) error {
 	progress := cmdutil.NewProgress(o.Streams)
 	progress.Start(fmt.Sprintf("Restarting %d controllers", len(plan.Controllers)))
-	rows := []row{}
+	rows := []Controller{}
 	var last restart.Progress
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		step, err := roller.Step(ctx, plan)
 		last = step
 		for _, c := range step.Restarted {
-			rows = append(rows, row{classes[c.Class], c.Kind, c.Namespace, c.Name, len(c.Pods)})
+			rows = append(rows, Controller{classes[c.Class], c.Kind, c.Namespace, c.Name, len(c.Pods)})
 			progress.Note("%s restarts (left: %d)", c.String(), step.Pending)
 		}
 		if err == nil && step.Stopped != "" {
@@ -55,7 +55,7 @@ func (o *RestartOptions) roll(ctx context.Context, roller *restart.Roller, plan 
 	return nil
 }
 
-func (o *RestartOptions) printRestarted(rows []row) error {
+func (o *RestartOptions) printRestarted(rows []Controller) error {
 	return o.Output.Print(o.Streams.Out, rows, func(out io.Writer) error {
 		for _, r := range rows {
 			if _, err := fmt.Fprintf(out, "restarted %s %s/%s\n", r.Kind, r.Namespace, r.Name); err != nil {

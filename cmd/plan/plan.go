@@ -90,6 +90,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmd.Flags().StringSliceVarP(&opts.Files, "filename", "f", nil, "`file` or folder of manifests, or -; may be repeated")
 	cmd.Flags().BoolVar(&opts.Delete, "delete", false, "the objects in the files are deleted")
 	opts.Output.AddFlag(cmd, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML, cmdutil.FormatMarkdown)
+	opts.Output.Prints(cmdutil.Form{Value: explain.Planned{}})
 	opts.Source.AddFlags(cmd)
 	return cmd
 }

@@ -46,16 +46,18 @@ func clusterName(cluster string) string {
 	return cluster
 }
 
-// answer is what -o json prints.
-type answer struct {
-	// Objects are the objects of each cluster.
+// Answer is what -o json prints.
+type Answer struct {
+	// Objects are the objects of each cluster, by its name; those of the management plane by "management".
 	Objects  map[string][]json.RawMessage `json:"objects"`
-	Statuses []json.RawMessage            `json:"statuses,omitempty"`
-	Issues   []snapshot.Issue             `json:"issues"`
+	// Statuses are those of objects in the management plane, with --statuses.
+	Statuses []json.RawMessage `json:"statuses,omitempty"`
+	// Issues are the problems that were found, the worst first.
+	Issues []snapshot.Issue `json:"issues"`
 }
 
 func printJSON(out io.Writer, objects []*snapshot.Object, statuses []*snapshot.Status, issues []snapshot.Issue) error {
-	a := answer{Objects: map[string][]json.RawMessage{}, Issues: issues}
+	a := Answer{Objects: map[string][]json.RawMessage{}, Issues: issues}
 	if a.Issues == nil {
 		a.Issues = []snapshot.Issue{}
 	}

@@ -93,6 +93,10 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
+	opts.Output.Prints(
+		cmdutil.Form{When: "with -o json", Value: Answer{}},
+		cmdutil.Form{When: "with -o yaml, a document for each object and status", Value: cmdutil.Manifest{}},
+	)
 	load.AddFileFlags(cmd, &opts.Dir)
 	cmd.Flags().StringVar(&opts.To, "to", "", "write the objects to this `folder`, with a folder for each cluster, instead of printing them")
 	cmd.Flags().StringVar(&opts.Cluster, "cluster", "", "print only the objects of this `cluster`; management selects the management plane")

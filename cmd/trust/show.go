@@ -69,6 +69,10 @@ func newCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 		ValidArgsFunction: completion(&opts.Source),
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(
+		cmdutil.Form{When: "with VIRTUALMESH", Value: explain.Trust{}},
+		cmdutil.Form{When: "without VIRTUALMESH", Value: []explain.Trust{}},
+	)
 	opts.Source.AddFlags(cmd)
 	cmd.Flags().BoolVar(&opts.Clusters, "clusters", false, "read the clusters of the members, too")
 	return cmd

@@ -61,22 +61,25 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(cmdutil.Form{Value: Answer{}})
 	flags.AddFlags(cmd)
 	cmd.Flags().StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
 	cmd.Flags().BoolVar(&opts.Client, "client", false, "print the version of this meshctl only")
 	return cmd
 }
 
-// answer has the shape of Gloo Mesh's.
-type answer struct {
-	Client cmdutil.Version                 `json:"client"`
+// Answer is what -o json prints. It has the shape of Gloo Mesh's.
+type Answer struct {
+	// Client is this meshctl.
+	Client cmdutil.Version `json:"client"`
+	// Server is what is installed in the management cluster; it is missing if that is not known, and with --client.
 	Server *registration.InstalledVersions `json:"server,omitempty"`
 	// Skew are the next steps where versions differ.
 	Skew []string `json:"skew,omitempty"`
 }
 
 func versionRun(ctx context.Context, opts *Options) error {
-	a := answer{Client: opts.Version}
+	a := Answer{Client: opts.Version}
 	if !opts.Client {
 		installed, err := installed(ctx, opts)
 		if err != nil {
@@ -99,7 +102,7 @@ func installed(ctx context.Context, opts *Options) (*registration.InstalledVersi
 	return registration.Versions(ctx, registration.VersionsOptions{Config: config, Context: opts.Context, Namespace: opts.Namespace, Timeout: timeout})
 }
 
-func (a *answer) print(out io.Writer) error {
+func (a *Answer) print(out io.Writer) error {
 	commit := a.Client.Commit
 	if a.Client.Modified {
 		commit += " (modified)"

@@ -75,6 +75,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		ValidArgsFunction: opts.names,
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.Prints(cmdutil.Form{Value: explain.Why{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
 	cmd.Flags().StringArrayVar(&opts.headers, "header", nil, "a `header` of the request, as 'NAME: VALUE' or NAME=VALUE; may be repeated")
