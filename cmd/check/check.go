@@ -48,9 +48,7 @@ what was written there: if not, who changed it.
 Each line is ok, a warning or a failure, with what to do about it. What cannot
 be checked because of a failure is counted below that: the cause comes first.
 
-The exit code is 5 if a check fails; with --strict, if there is a warning, too.
-It is 4 if the management cluster cannot be read. With --wait, the checks are
-made again until none fails.
+With --wait, the checks are made again until none fails.
 
 With --pre, it is checked before anything is written whether meshctl can be
 installed in the management cluster, and whether the clusters of
@@ -89,6 +87,10 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, formatShort, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	cmdutil.ExitCodes(cmd,
+		cmdutil.Exit{Code: cmdutil.ExitUnreachable, Means: "the management cluster cannot be read"},
+		cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "a check fails; with --strict, also if there is a warning"},
+	)
 	opts.Output.Prints(cmdutil.Form{Value: explain.Checkup{}})
 	opts.Source.AddFlags(cmd)
 	flags := cmd.Flags()

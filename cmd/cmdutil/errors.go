@@ -101,7 +101,7 @@ const failsWith = "meshctl.io/fails-with"
 // FailWith makes all errors of a command exit with one code, also wrong flags and arguments; but for
 // those that have one by WithCode, and interruptions.
 func FailWith(cmd *cobra.Command, code int) {
-	cmd.Annotations = map[string]string{failsWith: strconv.Itoa(code)}
+	annotate(cmd, failsWith, strconv.Itoa(code))
 }
 
 // Failure is the error of a command, with the code of FailWith.

@@ -59,10 +59,7 @@ discovered, shows what each answer selects, and finally the manifest and what
 it would change in each cluster. You can then apply, save or edit the manifest.
 The equivalent command without questions is printed at the end.
 
-Without a terminal, the flags must specify everything that is required.
-
-The exit code is 5 if the object is or would be INVALID, or has another error,
-whether it is applied, saved or, with --dry-run, only printed.`
+Without a terminal, the flags must specify everything that is required.`
 
 const virtualMeshExample = `  # Answer questions
   meshctl create virtualmesh
@@ -131,6 +128,9 @@ func newCmdKind(f *cmdutil.Factory, form *wizards.Form, use string, aliases []st
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	cmdutil.ExitCodes(cmd, cmdutil.Exit{
+		Code: cmdutil.ExitFindings, Means: "the object is or would be INVALID, or has another error, whether it is applied, saved or, with --dry-run, only printed",
+	})
 	opts.addFlags(cmd)
 	if form.Field(meshFlag) != nil {
 		AddAllMeshesFlag(cmd, &opts.AllMeshes)

@@ -124,6 +124,7 @@ func newCmdStatus(f *cmdutil.Factory, runF func(context.Context, *Options) error
 	cmd, opts := newSub(f, "status", "Show the processes of the demo and their logs", `  # Show the processes and their logs
   meshctl demo status`, statusRun, runF)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFailure, Means: "something of the demo does not run"})
 	opts.Output.Prints(cmdutil.Form{Value: demo.Report{}})
 	return cmd
 }

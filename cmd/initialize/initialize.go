@@ -53,10 +53,7 @@ command lists what it finds for every choice, and shows what it would write
 before it writes anything.
 
 You can run it again at any time; it shows what is already registered and
-joined. Without a terminal, the flags must specify what to do.
-
-The exit code is 5 if an object that it creates is or would be INVALID, or has
-another error; with --dry-run, too.`
+joined. Without a terminal, the flags must specify what to do.`
 
 // NewCmd returns the command; runF replaces its run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -79,6 +76,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 			return initRun(cmd.Context(), opts)
 		},
 	}
+	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "an object that it creates is or would be INVALID, or has another error; with --dry-run, too"})
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")

@@ -52,9 +52,7 @@ Manifests of other kinds than meshctl's are left out. What is there now comes
 from the management cluster and the registered clusters or, with --dir, from a
 folder as for "meshctl translate".
 
--o markdown is for the description of a pull request.
-
-Exit codes: 0 if nothing changes, 2 if something does, 1 for any error.`
+-o markdown is for the description of a pull request.`
 
 const example = `  # Say what a file would change
   meshctl plan -f policies.yaml
@@ -87,6 +85,11 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmdutil.FailWith(cmd, exitFailure)
+	cmdutil.ExitCodes(cmd,
+		cmdutil.Exit{Code: cmdutil.ExitOK, Means: "nothing would change"},
+		cmdutil.Exit{Code: exitFailure, Means: "any error, such as a wrong flag or a file that does not exist"},
+		cmdutil.Exit{Code: exitChanges, Means: "something would change"},
+	)
 	cmd.Flags().StringSliceVarP(&opts.Files, "filename", "f", nil, "`file` or folder of manifests, or -; may be repeated")
 	cmd.Flags().BoolVar(&opts.Delete, "delete", false, "the objects in the files are deleted")
 	opts.Output.AddFlag(cmd, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML, cmdutil.FormatMarkdown)

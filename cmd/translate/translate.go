@@ -93,6 +93,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
+	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "there is an issue of the severity of --fail-on, or a worse one"})
 	opts.Output.Prints(
 		cmdutil.Form{When: "with -o json", Value: Answer{}},
 		cmdutil.Form{When: "with -o yaml, a document for each object and status", Value: cmdutil.Manifest{}},

@@ -42,7 +42,7 @@ given.
 
 The answer follows from the objects that were discovered and from the policies:
 no request is sent. It comes from the management cluster or, with --dir, from a
-folder of manifests. The exit code is 5 if not all requests are allowed.`
+folder of manifests.`
 
 const example = `  # Say whether productpage may read a review, and which reviews it gets
   meshctl why productpage-v1 reviews GET /reviews/1
@@ -75,6 +75,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		ValidArgsFunction: opts.names,
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "not all of these requests are allowed"})
 	opts.Output.Prints(cmdutil.Form{Value: explain.Why{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
