@@ -46,6 +46,12 @@ const (
 var ErrNoCluster = errors.New("no context of the kubeconfig leads to a cluster that can be used; " +
 	"start the clusters, fix the kubeconfig, or set another one with --kubeconfig")
 
+// unusable is the ErrNoCluster of a context that was named.
+type unusable struct{ text string }
+
+func (u *unusable) Error() string        { return u.text }
+func (u *unusable) Is(target error) bool { return target == ErrNoCluster }
+
 // Clusters asks which cluster is the management cluster, and which to register.
 type Clusters struct {
 	Prompter
@@ -114,9 +120,9 @@ func (cs *Clusters) usableContext(name string) (*Context, error) {
 		for i := range cs.Contexts {
 			names = append(names, cs.Contexts[i].Name)
 		}
-		return nil, fmt.Errorf("context %q does not exist in the kubeconfig; choose one of: %s", name, strings.Join(names, ", "))
+		return nil, &unusable{fmt.Sprintf("context %q does not exist in the kubeconfig; choose one of: %s", name, strings.Join(names, ", "))}
 	case c.Problem != "":
-		return nil, fmt.Errorf("context %s: %s", name, c.Problem)
+		return nil, &unusable{fmt.Sprintf("context %s: %s", name, c.Problem)}
 	}
 	return c, nil
 }

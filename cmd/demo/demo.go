@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -158,6 +160,9 @@ func newCmdKubelet(f *cmdutil.Factory, runF func(context.Context, *Options) erro
 func kubeletRun(ctx context.Context, opts *Options) error { return demo.Kubelet(ctx, opts.demo()) }
 
 func upRun(ctx context.Context, opts *Options) error {
+	if !slices.Contains(demo.Runtimes(), opts.Runtime) {
+		return cmdutil.FlagErrorf("--runtime %q: want one of %s", opts.Runtime, strings.Join(demo.Runtimes(), ", "))
+	}
 	if opts.Runtime != demo.RuntimeKind && (opts.NodeImage != "" || opts.Image != "") {
 		return cmdutil.FlagErrorf("--image and --meshctl-image are for --runtime %s", demo.RuntimeKind)
 	}

@@ -46,7 +46,7 @@ func (o *RestartOptions) find(ctx context.Context) (*discoveryv1.IstioMesh, *res
 	}
 	reading, err := load.Management{Config: management, Namespace: o.MgmtNamespace, Version: o.factory.Version.Version}.Stored(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("management cluster: %w", err)
+		return nil, nil, err
 	}
 	var found *discoveryv1.IstioMesh
 	for _, m := range reading.Input.Management.Meshes {

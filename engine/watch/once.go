@@ -63,6 +63,9 @@ func UnreadError(host string, err error) error {
 	if kube.IsExpired(err) {
 		return fmt.Errorf("management cluster %s: %w", host, err) // it has the next step
 	}
+	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
+		return fmt.Errorf("management cluster %s: %w; check the context, the network and that the server runs", host, err)
+	}
 	return fmt.Errorf("management cluster %s: %w; check the context and your permissions there", host, err)
 }
 
