@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -89,54 +88,4 @@ func TestErrorsAreClean(t *testing.T) {
 	assert.Equal(t, cmdutil.ExitNotFound, code)
 	assert.NotContains(t, errs, "\x1b")
 	assert.Contains(t, errs, "a?[2Jb")
-}
-
-// TestHelpOfEveryCommand: each command says what it is for, in one line and in
-// its help, and none dials or fails.
-func TestHelpOfEveryCommand(t *testing.T) {
-	t.Parallel()
-	streams, _, _, _ := cmdutil.TestStreams()
-	root := cmd.NewCmdRoot(cmdutil.NewFactory(streams))
-	var walk func(path []string)
-	seen := 0
-	walk = func(path []string) {
-		c, _, err := root.Find(path)
-		require.NoError(t, err)
-		seen++
-		assert.NotEmpty(t, c.Short, path)
-		assert.LessOrEqual(t, len(c.Short), 72, "%v: the line in the list of commands must fit", path)
-		assert.False(t, strings.HasSuffix(c.Short, "."), "%v: a title, not a sentence", path)
-		if c.Runnable() || c.HasSubCommands() {
-			assert.Contains(t, c.Example, "  # ", "%v: an example with a comment", path)
-		}
-		for line := range strings.Lines(c.Long + "\n" + c.Example) {
-			if !strings.HasPrefix(line, "  meshctl") && !strings.HasPrefix(line, "   ") {
-				assert.LessOrEqual(t, len(line), 81, "%v: a line of help must fit into 80 columns", path)
-			}
-		}
-		out, errs, code := run(t.Context(), append(path, "--help")...)
-		assert.Zero(t, code, path)
-		assert.Contains(t, out, "Usage:", path)
-		assert.Empty(t, errs, path)
-		for _, child := range c.Commands() {
-			if child.IsAvailableCommand() {
-				walk(append(path[:len(path):len(path)], child.Name()))
-			}
-		}
-	}
-	walk(nil)
-	assert.Greater(t, seen, 12)
-}
-
-// TestAnswersAsData: every command that only reads prints its answer as JSON and as YAML.
-func TestAnswersAsData(t *testing.T) {
-	t.Parallel()
-	reading := []string{"check", "why", "plan", "translate", "version", "cluster list", "trust show", "describe problems", "describe mesh"}
-	for _, path := range reading {
-		c, _, err := newRoot().Find(strings.Fields(path))
-		require.NoError(t, err)
-		for _, format := range []string{"json", "yaml"} {
-			assert.NoError(t, c.Flags().Set("output", format), "%s -o %s", path, format)
-		}
-	}
 }

@@ -82,7 +82,7 @@ func write(dir string, files map[string][]byte) error {
 	}
 	for _, path := range old {
 		if files[filepath.Base(path)] == nil {
-			if err := os.Remove(path); err != nil {
+			if err := os.Remove(path); err != nil { //nolint:gosec // the folder is an argument of the developer
 				return fmt.Errorf("schema: %w", err)
 			}
 		}

@@ -225,6 +225,12 @@ const EndMark = "\x1b]0;ended\x07"
 // terminal is as it was, with its cursor.
 func (x *Terminal) Ends(code int) {
 	x.t.Helper()
+	assert.Equal(x.t, code, x.Code(), x.String())
+}
+
+// Code is Ends, and returns the exit code.
+func (x *Terminal) Code() int {
+	x.t.Helper()
 	select {
 	case <-x.ended:
 	case <-time.After(waittest.Limit):
@@ -234,10 +240,10 @@ func (x *Terminal) Ends(code int) {
 	require.NoError(x.t, err)
 	require.Eventually(x.t, func() bool { return strings.Contains(x.Raw(), EndMark) }, waittest.Limit, look)
 	assert.GreaterOrEqual(x.t, strings.LastIndex(x.Raw(), "\x1b[?25h"), strings.LastIndex(x.Raw(), "\x1b[?25l"), "the cursor shows")
-	assert.Equal(x.t, code, x.cmd.ProcessState.ExitCode(), x.String())
 	after, err := term.GetState(int(x.slave.Fd()))
 	require.NoError(x.t, err)
 	assert.Equal(x.t, x.before, after, "the state of the terminal")
+	return x.cmd.ProcessState.ExitCode()
 }
 
 // Restored checks that a program, which has ended and took the whole screen, has

@@ -49,7 +49,7 @@ func clusterName(cluster string) string {
 // Answer is what -o json prints.
 type Answer struct {
 	// Objects are the objects of each cluster, by its name; those of the management plane by "management".
-	Objects  map[string][]json.RawMessage `json:"objects"`
+	Objects map[string][]json.RawMessage `json:"objects"`
 	// Statuses are those of objects in the management plane, with --statuses.
 	Statuses []json.RawMessage `json:"statuses,omitempty"`
 	// Issues are the problems that were found, the worst first.
