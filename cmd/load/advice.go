@@ -105,6 +105,7 @@ func (s *Source) read(ctx context.Context, read func(Management) (*Reading, erro
 	if err != nil {
 		return nil, err
 	}
+	quietClient()
 	reading, err := read(management)
 	if err != nil {
 		return nil, Advise(ctx, s.Factory, s.Kube.Kubeconfig, err)

@@ -95,7 +95,6 @@ func (s *Source) ReadInForce(ctx context.Context, streams *cmdutil.Streams) (rea
 		return reading, func() {}, err
 	}
 	_, err = s.read(ctx, func(m Management) (*Reading, error) {
-		quietClient()
 		progress := cmdutil.NewProgress(streams)
 		progress.Start("Reading the registered clusters")
 		reading, end, err = m.InForce(ctx, listTimeout)
