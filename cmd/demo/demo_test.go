@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/schematest"
 	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/app"
 )
@@ -127,6 +128,9 @@ func TestTrafficTable(t *testing.T) {
 		{Status: 403, Error: "RBAC: access denied", Count: 1, P50Ms: 0.5, P99Ms: 0.5},
 	}}
 	var out strings.Builder
+	require.NoError(t, cmdutil.PrintJSON(&out, traffic))
+	schematest.Valid(t, "demo call", out.String())
+	out.Reset()
 	require.NoError(t, trafficTable(traffic).Print(&out))
 	assert.Equal(t, strings.TrimPrefix(`
 CLUSTER     WORKLOAD     POD            STATUS   REQUESTS   SHARE    P50      P99      ERROR

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/meshctl/meshctl/cmd/schematest"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
@@ -169,7 +169,9 @@ func (w *environment) describes() {
 	} {
 		assert.Contains(w.t, text, want)
 	}
-	assert.True(w.t, json.Valid([]byte(w.must("describe", "destination", "reviews-bookinfo-cluster-1", "--context", "cluster-1", "-o", "json").stdout)))
+	schematest.Valid(w.t, "describe destination", w.must("describe", "destination", "reviews-bookinfo-cluster-1", "--context", "cluster-1", "-o", "json").stdout)
+	schematest.Valid(w.t, "cluster list", w.must("cluster", "list", "--mgmt-context", "cluster-1", "-o", "json").stdout)
+	schematest.Valid(w.t, "version", w.must("version", "--context", "cluster-1", "-o", "json").stdout)
 	assert.Contains(w.t, w.must("describe", "mesh", "--context", "cluster-1").stdout, "istiod-istio-system-cluster-2")
 	list := w.must("cluster", "list", "--mgmt-context", "cluster-1").stdout
 	assert.Contains(w.t, list, "cluster-2")

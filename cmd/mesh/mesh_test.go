@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/schematest"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/registration"
@@ -115,6 +116,7 @@ func TestRestartRun(t *testing.T) {
 	assert.Regexp(t, `(?s)control plane +Deployment +istio-system +istiod +1.*gateway +Deployment +istio-system +gateway +1.*workload +Deployment +bank +ledger +1.*workload +Deployment +shop +front +1`, out.String())
 	assert.NotContains(t, out.String(), "outside")
 	require.NoError(t, run(t.Context(), "istiod", "--dry-run", "-o", "json", "--namespace", "bank"))
+	schematest.Valid(t, "mesh restart", out.String())
 	var rows []Controller
 	require.NoError(t, json.Unmarshal(out.Bytes(), &rows))
 	assert.Equal(t, []Controller{{"workload", "Deployment", "bank", "ledger", 1}}, rows)

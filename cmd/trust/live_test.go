@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/cmd/schematest"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -178,6 +179,7 @@ func TestChange(t *testing.T) {
 	require.NoError(t, p.run(t.Context(), "show", "vm"))
 	assert.Contains(t, p.out.String(), "VirtualMesh gloo-mesh/vm: ISSUING: 0 of 0 meshes have certificates of root b000000000000000")
 	require.NoError(t, p.run(t.Context(), "show", "--clusters", "-o", "json"))
+	schematest.Valid(t, "trust show", p.out.String())
 	assert.Contains(t, p.out.String(), `"stage": "ISSUING"`)
 }
 
