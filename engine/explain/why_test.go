@@ -7,8 +7,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -101,4 +106,40 @@ func changeAllows(t *testing.T, name string, why *explain.Why, tried map[string]
 	default:
 		assert.Empty(t, change.NotEnough, "%s to %s: %s", why.From, why.To, change.Text)
 	}
+}
+
+// TestWhyVirtualIdentity: the TLS mode that a TrafficPolicy sets on a service does not hold for those
+// who call it by the name of a VirtualDestination; that of the Settings does.
+func TestWhyVirtualIdentity(t *testing.T) {
+	t.Parallel()
+	in := load(t, "tls-without-identity")
+	name := metav1.ObjectMeta{Namespace: "gloo-mesh", Name: "cart-one", Generation: 1}
+	in, err := in.With("", &enterprisev1beta1.VirtualDestination{ObjectMeta: name, Spec: enterprisev1beta1.VirtualDestinationSpec{
+		Hostname: "cart.global", Port: &enterprisev1beta1.VirtualDestinationPort{Number: 9080},
+		VirtualMesh: &commonv1.ObjectRef{Namespace: "gloo-mesh", Name: "virtual-mesh"},
+		Static: &enterprisev1beta1.StaticDestinations{Destinations: []enterprisev1beta1.BackingDestination{
+			{KubeService: &commonv1.ClusterObjectRef{Namespace: "shop", Name: "cart", ClusterName: "cluster-1"}},
+		}},
+	}})
+	require.NoError(t, err)
+	index := explain.New(engine.Translate(in))
+	from, to := index.Find(snapshot.Workload, "web.front.cluster-1"), index.Find(snapshot.VirtualDestination, "cart-one")
+	require.Len(t, from, 1)
+	require.Len(t, to, 1)
+
+	direct := index.Why(from[0], index.Find(snapshot.Destination, "cart.shop.cluster-1")[0], explain.Request{})
+	assert.Equal(t, explain.Refused, direct.Verdict, direct.Reason)
+	assert.Empty(t, direct.Outcomes[0].Hops[0].Identity)
+	virtual := index.Why(from[0], to[0], explain.Request{})
+	assert.Equal(t, explain.Allowed, virtual.Verdict, virtual.Reason)
+	assert.NotEmpty(t, virtual.Outcomes[0].Hops[0].Identity)
+
+	in, err = in.With("", &settingsv1.Settings{ObjectMeta: metav1.ObjectMeta{Namespace: "gloo-mesh", Name: "settings", Generation: 1}, Spec: settingsv1.SettingsSpec{
+		Mtls: &networkingv1.MTLS{Istio: &networkingv1.IstioMTLS{TlsMode: networkingv1.TLSModeDisable}},
+	}})
+	require.NoError(t, err)
+	plain := explain.New(engine.Translate(in)).Why(from[0], to[0], explain.Request{})
+	assert.Equal(t, explain.Refused, plain.Verdict, plain.Reason)
+	assert.Contains(t, plain.Reason, "as Settings gloo-mesh/settings sets TLS mode DISABLE")
+	assert.Empty(t, plain.Outcomes[0].Hops[0].Identity)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -26,7 +27,7 @@ func (a *asking) to(d *snapshot.DestinationPlan, port uint32, subset string) Out
 		out.Verdict, out.Reason = Unreachable, reason
 		return out
 	}
-	a.admit(&out, d, port)
+	a.admit(&out, d, port, d.WithoutIdentity(a.mesh))
 	if out.Verdict == Allowed && out.Endpoints != nil && *out.Endpoints == 0 {
 		out.Verdict, out.Reason = Unreachable, "no pod of "+out.text()+" is ready"
 	}
@@ -48,8 +49,9 @@ func (a *asking) distrust(d *snapshot.DestinationPlan) string {
 	return ""
 }
 
-// admit sets the verdict of the access policies on a Destination.
-func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32) {
+// admit sets the verdict of the access policies on a Destination. Plain is the TLS mode with which the
+// callers present no identity; nil if they present one.
+func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32, plain *snapshot.WithOrigin[networkingv1.TLSMode]) {
 	switch {
 	case isOpenGateway(d):
 		out.Verdict, out.Reason = Allowed, "it is a gateway, and stays open where access is denied by default"
@@ -61,11 +63,10 @@ func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32) {
 		out.Verdict, out.Reason = Allowed, "no AccessPolicy selects "+d.Ref.Name+", and access is open by default"
 		return
 	}
-	identified := d.WithoutIdentity(a.mesh)
 	var nearest *refusal
 	for _, rule := range rulesFor(a.mesh, d) {
 		var missing []Obstacle
-		if !allowsCaller(&rule, identified == nil, d.Mesh, a.mesh, a.workload) {
+		if !allowsCaller(&rule, plain == nil, d.Mesh, a.mesh, a.workload) {
 			missing = append(missing, WrongCaller)
 		}
 		missing = append(missing, a.request.obstacles(&rule, podPortOf(d, port), isHTTPPort(d, port))...)
@@ -85,9 +86,9 @@ func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32) {
 	}
 	out.Verdict = Refused
 	switch {
-	case identified != nil:
-		out.Reason = fmt.Sprintf("the callers present no identity, as %s sets TLS mode %s, and no policy on %s is for anyone", kindAndName(identified.Origin.Ref), identified.Value, d.Ref.Name)
-		out.Change = &Addition{Policy: identified.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(identified.Origin.Ref)}
+	case plain != nil:
+		out.Reason = fmt.Sprintf("the callers present no identity, as %s sets TLS mode %s, and no policy on %s is for anyone", kindAndName(plain.Origin.Ref), plain.Value, d.Ref.Name)
+		out.Change = &Addition{Policy: plain.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(plain.Origin.Ref)}
 	case nearest != nil:
 		out.Reason, out.Change = a.near(d, nearest, port)
 	case d.Shared != nil:
@@ -294,7 +295,7 @@ func (a *asking) behindVirtual(v *snapshot.VirtualDestinationPlan, subset string
 				if d == nil || d.Mesh == nil {
 					continue
 				}
-				outcome := a.toBacking(d, &target, subset, with)
+				outcome := a.toBacking(view, d, &target, subset, with)
 				outcome.Host, outcome.Port, outcome.Priority = v.Hostname, v.Port, i+1
 				out = append(out, outcome)
 			}
@@ -305,20 +306,23 @@ func (a *asking) behindVirtual(v *snapshot.VirtualDestinationPlan, subset string
 
 // toBacking is where requests for a service behind a VirtualDestination end: its mesh need not
 // federate the service itself.
-func (a *asking) toBacking(d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) Outcome {
-	port := target.Backing.Port.Port
+func (a *asking) toBacking(view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) Outcome {
+	port, identity, plain := target.Backing.Port.Port, a.identity, view.WithoutIdentity()
+	if plain != nil {
+		identity = ""
+	}
 	ready := len(endpointsOf(d, with))
 	out := Outcome{Destination: d.Ref, ServicePort: port, Cluster: a.clusterOf(d.Ref), Subset: subset, Endpoints: &ready, service: serviceRef(d)}
-	pods := Hop{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster, Identity: a.identity}
+	pods := Hop{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster, Identity: identity}
 	if len(target.Through) > 0 {
-		out.Hops = append(out.Hops, Hop{To: "east-west gateway of " + d.Mesh.Cluster, Cluster: d.Mesh.Cluster, Identity: a.identity, Addresses: addressesOf(target.Through)})
+		out.Hops = append(out.Hops, Hop{To: "east-west gateway of " + d.Mesh.Cluster, Cluster: d.Mesh.Cluster, Identity: identity, Addresses: addressesOf(target.Through)})
 	}
 	out.Hops = append(out.Hops, pods)
 	if reason := a.distrust(d); reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason
 		return out
 	}
-	a.admit(&out, d, port)
+	a.admit(&out, d, port, plain)
 	if out.Verdict == Allowed && out.Endpoints != nil && *out.Endpoints == 0 {
 		out.Verdict, out.Reason = Unreachable, "no pod of "+out.text()+" is ready"
 	}

@@ -63,6 +63,16 @@ type VirtualView struct {
 	Issues []Issue
 }
 
+// WithoutIdentity is the TLS mode with which the callers present no certificate, and so no
+// identity; nil if they present one. It is not that of the services behind it, which callers
+// know by other names.
+func (v *VirtualView) WithoutIdentity() *WithOrigin[networkingv1.TLSMode] {
+	if v.PassedAs == "" && v.Mesh.Dialect.SPIFFE && v.TLS != nil && v.TLS.Value != networkingv1.TLSModeIstioMutual {
+		return v.TLS
+	}
+	return nil
+}
+
 // Priority is a group of targets that are equally good.
 type Priority struct {
 	Targets []VirtualTarget

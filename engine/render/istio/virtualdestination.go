@@ -64,7 +64,7 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 	entry.Addresses = []string{v.plan.Address}
 	entry.Endpoints = v.endpoints(view.Priorities)
 	entry.Resolution = resolution(entry.Endpoints)
-	if view.PassedAs != "" || view.TLS == nil || view.TLS.Value == networkingv1.TLSModeIstioMutual {
+	if view.WithoutIdentity() == nil {
 		entry.SubjectAltNames = v.plan.Answers() // see remoteContent
 	}
 	v.add(snapshot.ServiceEntry, view.Mesh, v.plan.Hostname, entry)
