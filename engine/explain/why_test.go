@@ -143,3 +143,26 @@ func TestWhyVirtualIdentity(t *testing.T) {
 	assert.Contains(t, plain.Reason, "as Settings gloo-mesh/settings sets TLS mode DISABLE")
 	assert.Empty(t, plain.Outcomes[0].Hops[0].Identity)
 }
+
+// TestWhyNoPods: without pods, nobody refuses requests, and they fail all the same.
+func TestWhyNoPods(t *testing.T) {
+	t.Parallel()
+	cart := commonv1.ClusterObjectRef{Namespace: "shop", Name: "cart", ClusterName: "cluster-1"}
+	in, err := load(t, "tls-without-identity").With("", &networkingv1.TrafficPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "gloo-mesh", Name: "to-none", Generation: 1},
+		Spec: networkingv1.TrafficPolicySpec{
+			DestinationSelector: []commonv1.DestinationSelector{{KubeServiceRefs: &commonv1.KubeServiceRefs{Services: []commonv1.ClusterObjectRef{cart}}}},
+			Policy: &networkingv1.Policy{TrafficShift: &networkingv1.MultiDestination{Destinations: []networkingv1.WeightedDestination{{
+				KubeService: &networkingv1.KubeDestination{Namespace: cart.Namespace, Name: cart.Name, ClusterName: cart.ClusterName, Subset: map[string]string{"version": "none"}},
+			}}}},
+		},
+	})
+	require.NoError(t, err)
+	index := explain.New(engine.Translate(in))
+	to := index.Find(snapshot.Destination, "cart.shop.cluster-1")[0]
+	why := index.Why(index.Find(snapshot.Workload, "web.front.cluster-1")[0], to, explain.Request{})
+	assert.Equal(t, explain.Unreachable, why.Verdict)
+	assert.Equal(t, "no pod of cart-shop-cluster-1, version-none is ready, and one would refuse it: the callers present no identity, "+
+		"as TrafficPolicy gloo-mesh/plain-text sets TLS mode DISABLE, and no policy on cart-shop-cluster-1 is for anyone", why.Reason)
+	assert.NotNil(t, why.Outcomes[0].Change)
+}

@@ -28,10 +28,20 @@ func (a *asking) to(d *snapshot.DestinationPlan, port uint32, subset string) Out
 		return out
 	}
 	a.admit(&out, d, port, d.WithoutIdentity(a.mesh))
-	if out.Verdict == Allowed && out.Endpoints != nil && *out.Endpoints == 0 {
-		out.Verdict, out.Reason = Unreachable, "no pod of "+out.text()+" is ready"
-	}
+	out.needPods()
 	return out
+}
+
+// needPods makes an outcome unreachable that has no ready pod: nobody is there to refuse requests.
+func (o *Outcome) needPods() {
+	if o.Endpoints == nil || *o.Endpoints > 0 {
+		return
+	}
+	reason := "no pod of " + o.text() + " is ready"
+	if o.Verdict == Refused {
+		reason += ", and one would refuse it: " + o.Reason
+	}
+	o.Verdict, o.Reason = Unreachable, reason
 }
 
 // distrust says why a service does not take the certificates of the callers, or they not its;
@@ -323,9 +333,7 @@ func (a *asking) toBacking(view *snapshot.VirtualView, d *snapshot.DestinationPl
 		return out
 	}
 	a.admit(&out, d, port, plain)
-	if out.Verdict == Allowed && out.Endpoints != nil && *out.Endpoints == 0 {
-		out.Verdict, out.Reason = Unreachable, "no pod of "+out.text()+" is ready"
-	}
+	out.needPods()
 	return out
 }
 
