@@ -128,6 +128,8 @@ type asking struct {
 	workload *discoveryv1.Workload
 	mesh     *snapshot.MeshPlan
 	identity string
+	// action is that of the route which takes the request; nil if none does.
+	action *snapshot.Action
 }
 
 // Why says what becomes of a request of a workload to a Destination or VirtualDestination; nil
@@ -155,6 +157,7 @@ func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
 	out.Request = a.request
 	out.Notes = append(out.Notes, a.notes(out)...)
 	out.conclude()
+	a.checkOrigin(out)
 	return out
 }
 
@@ -197,7 +200,7 @@ func (a *asking) service(out *Why, d *snapshot.DestinationPlan) {
 		r := a.route(route)
 		// Of a request, the method is known, on which retries may depend.
 		r.Settings = actionSettings(&snapshot.Route{Match: snapshot.Match{Request: &networkingv1.HttpMatcher{Method: a.request.Method}}, Action: route.Action})
-		out.Route = &r
+		out.Route, a.action = &r, route.Action
 	}
 	if route == nil || route.Action.Targets == nil {
 		out.Outcomes = divide([]Outcome{a.to(d, a.request.Port, "")}, whole)

@@ -144,6 +144,44 @@ func TestWhyVirtualIdentity(t *testing.T) {
 	assert.Empty(t, plain.Outcomes[0].Hops[0].Identity)
 }
 
+// TestWhyOrigin: callers' proxies refuse requests of other origins that a CSRF check does not allow,
+// whatever the AccessPolicies say.
+func TestWhyOrigin(t *testing.T) {
+	t.Parallel()
+	in := load(t, "route-filters")
+	post := explain.Request{Method: "POST", Path: "/orders", Headers: map[string]string{"origin": "http://evil.example"}}
+	why := func(in *snapshot.Input, request explain.Request) *explain.Why {
+		index := explain.New(engine.Translate(in))
+		return index.Why(index.Find(snapshot.Workload, "cart-v1.shop.cluster-1")[0], index.Find(snapshot.Destination, "cart.shop.cluster-1")[0], request)
+	}
+	some := why(in, post)
+	assert.Equal(t, explain.Partly, some.Verdict)
+	assert.Equal(t, "the CSRF check of TrafficPolicy gloo-mesh/csrf refuses 12.5% of the requests (status 403), as its header origin names evil.example; allow it in spec.policy.csrf.additionalOrigins", some.Reason)
+	assert.Equal(t, explain.Allowed, why(in, explain.Request{Method: "GET", Path: "/orders", Headers: post.Headers}).Verdict)
+
+	with := func(change func(*networkingv1.Policy)) *snapshot.Input {
+		policy, ok := in.Find(snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "csrf"}).DeepCopyObject().(*networkingv1.TrafficPolicy)
+		require.True(t, ok)
+		policy.Spec.Policy.Csrf.Percentage = nil
+		change(policy.Spec.Policy)
+		changed, err := in.With("", policy)
+		require.NoError(t, err)
+		return changed
+	}
+	all := why(with(func(*networkingv1.Policy) {}), post)
+	assert.Equal(t, explain.Refused, all.Verdict)
+	assert.Contains(t, all.Reason, "refuses all requests (status 403)")
+	for name, change := range map[string]func(*networkingv1.Policy){
+		"it only counts": func(p *networkingv1.Policy) { p.Csrf.FilterEnabled = false },
+		"it is allowed":  func(p *networkingv1.Policy) { p.Csrf.AdditionalOrigins[0].Exact = "evil.example" },
+		"the abort is first": func(p *networkingv1.Policy) {
+			p.FaultInjection = &networkingv1.FaultInjection{Abort: &networkingv1.Abort{HttpStatus: 418}}
+		},
+	} {
+		assert.Equal(t, explain.Allowed, why(with(change), post).Verdict, name)
+	}
+}
+
 // TestWhyNoPods: without pods, nobody refuses requests, and they fail all the same.
 func TestWhyNoPods(t *testing.T) {
 	t.Parallel()
