@@ -17,6 +17,7 @@ func TestWire(t *testing.T) {
 		{"shares of a shift", shares},
 		{"access of all pairs", access},
 		{"fields of a TrafficPolicy", trafficPolicyFields},
+		{"answers of why", answers},
 		{"gRPC and TCP", protocols},
 		{"failover of a VirtualDestination", failoverHTTP},
 		{"ServiceDependencies", dependencies},
