@@ -78,6 +78,9 @@ func (r *road) block() { r.once.Do(func() { close(r.blocked) }) }
 
 func (r *road) address() string { return r.listener.Addr().String() }
 
+// enough is time for a cluster that answers, also on a busy machine.
+const enough = "5s"
+
 // TestCauseFirst: of clusters that are away, slow, forbidden and half deregistered, the check says
 // what is wrong, once, and leaves out what follows from it.
 func TestCauseFirst(t *testing.T) {
@@ -141,7 +144,7 @@ func TestCauseFirst(t *testing.T) {
 	require.NoError(t, err)
 
 	waittest.Until(t, "serve has noticed, too", func() bool {
-		found, code = results("--timeout", "1s")
+		found, code = results("--timeout", enough)
 		return found["cluster-answers/slow"].Result == explain.CheckFailure && found["cluster-usable/forbidden"].Result == explain.CheckFailure
 	})
 	assert.Equal(t, cmdutil.ExitFindings, code)
@@ -159,7 +162,7 @@ func TestCauseFirst(t *testing.T) {
 	assert.Contains(t, found["leftovers/half"].Hint, "meshctl cluster deregister half")
 
 	stop()
-	found, code = results("--timeout", "1s")
+	found, code = results("--timeout", enough)
 	assert.Equal(t, cmdutil.ExitFindings, code)
 	assert.Equal(t, explain.CheckFailure, found["serve-leads"].Result)
 	assert.Equal(t, explain.CheckSkipped, found["edits"].Result)
@@ -173,7 +176,7 @@ func TestCauseFirst(t *testing.T) {
 	assert.Contains(t, gone.Categories[0].Checks[0].Message, "refuses connections")
 
 	// A cluster without a management plane says so.
-	bare, code := checkWith(t, configs[3], "--timeout", "2s", "-n", "elsewhere")
+	bare, code := checkWith(t, configs[3], "--timeout", enough, "-n", "elsewhere")
 	assert.Equal(t, cmdutil.ExitUnreachable, code)
 	assert.Contains(t, bare.Categories[0].Checks[0].Message, "there is no management plane in it")
 }
