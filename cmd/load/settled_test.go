@@ -25,7 +25,7 @@ func TestSettledText(t *testing.T) {
 			load.Settled{State: commonv1.ApprovalStateAccepted, Unseen: true, Clusters: []string{"cluster-1"}}, false,
 		},
 		"`meshctl serve` has not processed it yet; `meshctl describe` shows when it has.": {load.Settled{State: commonv1.ApprovalStatePending}, false},
-		"It is INVALID: no such service.": {load.Settled{State: commonv1.ApprovalStateInvalid, Reason: "no such service"}, true},
+		"It is INVALID: no such service.":                                                 {load.Settled{State: commonv1.ApprovalStateInvalid, Reason: "no such service"}, true},
 	} {
 		assert.Equal(t, want, c.settled.Text())
 		assert.Equal(t, c.known, c.settled.Known(), want)
