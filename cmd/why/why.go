@@ -79,7 +79,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts.Output.Prints(cmdutil.Form{Value: explain.Why{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
-	cmd.Flags().StringArrayVar(&opts.headers, "header", nil, "a `header` of the request, as 'NAME: VALUE' or NAME=VALUE; may be repeated")
+	cmd.Flags().StringArrayVar(&opts.headers, "header", nil, "a `header` of the request, as 'NAME: VALUE' or NAME=VALUE; may be repeated for other headers")
 	cmd.Flags().Uint32Var(&opts.Request.Port, "port", 0, "`port` of the service (default: its first one for HTTP)")
 	return cmd
 }
@@ -135,8 +135,8 @@ func (o *Options) complete(args []string) error {
 			return cmdutil.FlagErrorf("--header %q: want 'NAME: VALUE'", h)
 		}
 		name = strings.ToLower(name)
-		if before, repeated := o.Request.Headers[name]; repeated {
-			value = before + "," + value
+		if _, repeated := o.Request.Headers[name]; repeated {
+			return cmdutil.FlagErrorf("--header %s is given twice: versions of Envoy differ in how they compare several values of a header; ask with one of them", name)
 		}
 		o.Request.Headers[name] = value
 	}

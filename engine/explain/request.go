@@ -16,8 +16,8 @@ type Request struct {
 	Method string `json:"method"`
 	// Path may have a query, as in /reviews/1?lang=en; empty means /.
 	Path string `json:"path"`
-	// Headers are what the caller sends besides, with names in lower case. Several values of
-	// one are separated by commas (RFC 9110, section 5.3).
+	// Headers are what the caller sends besides, with names in lower case, each once: Envoy before
+	// 1.39 compares several values of one as if they were one with commas, and later each by itself.
 	Headers map[string]string `json:"headers,omitempty"`
 	// Port is one of the service; 0 is its first one for HTTP, or else its first one.
 	Port uint32 `json:"port"`

@@ -51,7 +51,7 @@ const leastShare = 0.1
 //
 // Some of what is said is left out. How long requests take, retries, mirrors, rate limits and CORS are
 // for fields of a TrafficPolicy. Of hops and identities, only their effect is seen: who is let in. Where
-// endpoints decide, any share will do. No request repeats a header; see ask.
+// endpoints decide, any share will do. No request repeats a header, which why rejects.
 func answers(t *testing.T, e *environment) {
 	t.Helper()
 	seed := rand.Uint64()

@@ -335,7 +335,7 @@ type ask struct {
 	method string
 	path   string
 	// headers have one value each. With several, proxies differ: up to 1.38, Envoy compares them as
-	// one, separated by commas, as why does, and since then each by itself
+	// one, separated by commas, and since then each by itself, so that why rejects them
 	// (envoy.reloadable_features.match_headers_individually).
 	headers http.Header
 }
