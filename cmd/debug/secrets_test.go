@@ -150,10 +150,10 @@ func TestSnapshotHasNoSecret(t *testing.T) {
 		require.NoError(t, r.Close())
 		texts[f.Name] = string(data)
 	}
-	require.Contains(t, texts["cluster-1/deployment.yaml"], "reviews-v1", "it was read")
-	require.Contains(t, texts["cluster-1/configmap.yaml"], "trustDomain: cluster.local")
-	require.Contains(t, texts["cluster-1/service.yaml"], "name: reviews")
-	require.Contains(t, texts["cluster-1/pod.yaml"], "reviews-v1-x")
+	require.Contains(t, texts["cluster-1/deployment.json"], "reviews-v1", "it was read")
+	require.Contains(t, texts["cluster-1/configmap.json"], "trustDomain: cluster.local")
+	require.Contains(t, texts["cluster-1/service.json"], `"name":"reviews"`)
+	require.Contains(t, texts["cluster-1/pod.json"], "reviews-v1-x")
 	for name, text := range texts {
 		for what, secret := range map[string]string{"planted": planted, "the credential": credential.Token} {
 			assert.NotContains(t, text, secret, "%s in %s", what, name)
