@@ -5,6 +5,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -130,17 +131,22 @@ func run(ctx context.Context, opts *Options) error {
 	}
 	model := tui.New(ctx, source, tui.NewTheme(background), opts.factory.Now())
 	// Signals come in by ctx, as for every command; ctrl-c is a key here.
-	program := tea.NewProgram(model, tea.WithContext(ctx), tea.WithoutSignalHandler(),
+	guarded := &guard{Model: model}
+	program := tea.NewProgram(guarded, tea.WithContext(ctx), tea.WithoutSignalHandler(),
 		tea.WithInput(opts.Streams.In), tea.WithOutput(opts.Streams.Out))
 	_, err = program.Run()
+	const bug = "the dashboard failed; this is a bug in meshctl; please report the output above"
 	switch {
+	case guarded.broken != nil:
+		_, _ = fmt.Fprintf(opts.Streams.Err, "%s\n\n%s\n", guarded.broken, guarded.broken.Stack)
+		return errors.New(bug)
 	case errors.Is(model.Err(), tui.ErrInterrupted):
 		return context.Canceled
 	case model.Err() != nil:
 		return model.Err()
 	case errors.Is(err, tea.ErrProgramPanic):
 		// Bubble Tea has given the terminal back and shown the panic.
-		return errors.New("the dashboard failed; this is a bug in meshctl; please report the output above")
+		return errors.New(bug)
 	}
 	return err
 }
