@@ -71,11 +71,13 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts := &Options{Streams: f.Streams}
 	opts.Source.Factory = f
 	cmd := &cobra.Command{
-		Use:     "check",
-		Short:   "Check the management plane and all clusters",
-		Long:    long,
-		Example: example,
-		Args:    cmdutil.NoArgs,
+		Use: "check",
+		// What other programs call it.
+		SuggestFor: []string{"analyze", "doctor", "status", "verify"},
+		Short:      "Check the management plane and all clusters",
+		Long:       long,
+		Example:    example,
+		Args:       cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.validate(); err != nil {
 				return err

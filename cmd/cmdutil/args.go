@@ -1,8 +1,10 @@
 package cmdutil
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,31 +38,58 @@ func Args(names ...string) cobra.PositionalArgs {
 }
 
 // UnknownCommand is the error for a word that is not a command below parent. It
-// suggests a similar one; help topics count only if topics is true.
+// suggests a similar one, or that which other programs have under this name; help
+// topics count only if topics is true.
 func UnknownCommand(parent *cobra.Command, word string, topics bool) error {
 	var known []string
+	meant := ""
 	for _, c := range parent.Commands() {
 		if c.IsAvailableCommand() || topics && c.IsAdditionalHelpTopicCommand() {
 			known = append(append(known, c.Name()), c.Aliases...)
 		}
+		if slices.Contains(c.SuggestFor, word) {
+			meant = c.Name()
+		}
 	}
 	text := fmt.Sprintf("unknown command %q for %q", word, parent.CommandPath())
-	if similar := Similar(word, known); similar != "" {
+	if similar := cmp.Or(meant, Similar(word, known)); similar != "" {
 		text += fmt.Sprintf("; did you mean %q?", similar)
 	}
 	return &FlagError{Err: errors.New(text)}
 }
 
 // UnknownFlag adds a similar flag of the command to the error for a flag that it
-// does not have. Other errors of parsing flags become FlagErrors as they are.
+// does not have. If the command only groups others, what is wrong is the word before
+// the flag, or that there is none. Other errors of parsing flags become FlagErrors as
+// they are.
 func UnknownFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+	if !errors.As(err, &unknown) {
+		return &FlagError{Err: err}
+	}
+	if words := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(words) > 0 {
+		return UnknownCommand(cmd, words[0], false)
+	}
+	if unknown.GetSpecifiedShortnames() == "" {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		if similar := Similar(unknown.GetSpecifiedName(), known); similar != "" {
-			err = fmt.Errorf("%w; did you mean --%s?", err, similar)
+		name := unknown.GetSpecifiedName()
+		similar := Similar(name, known)
+		if last := name[strings.LastIndexByte(name, '-')+1:]; similar == "" && slices.Contains(known, last) {
+			similar = last // such as --kube-context for --context
 		}
+		if similar != "" {
+			return FlagErrorf("%w; did you mean --%s?", err, similar)
+		}
+	}
+	if cmd.HasAvailableSubCommands() && cmd.HasParent() {
+		var names []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		return FlagErrorf("%w; first choose one of the commands: %s", err, strings.Join(names, ", "))
 	}
 	return &FlagError{Err: err}
 }

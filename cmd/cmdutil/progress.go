@@ -17,8 +17,9 @@ type Progress struct {
 	frame time.Duration
 
 	mu   sync.Mutex
-	step string // the step under way; "" if none
-	note string // what goes on in it
+	step string      // the step under way; "" if none
+	note string      // what goes on in it
+	late *time.Timer // of a step that does not show yet
 	stop chan struct{}
 	done chan struct{}
 }
@@ -33,6 +34,28 @@ func (p *Progress) Start(step string) {
 	p.End(nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.begin(step)
+}
+
+// StartLate is Start of a step that shows only if it takes longer than that.
+func (p *Progress) StartLate(step string, after time.Duration) {
+	p.End(nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var late *time.Timer
+	late = time.AfterFunc(after, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.late == late { // or it has ended
+			p.late = nil
+			p.begin(step)
+		}
+	})
+	p.late = late
+}
+
+// begin shows a step. The caller holds the lock.
+func (p *Progress) begin(step string) {
 	p.step, p.note = Clean(step), ""
 	if !p.tty {
 		p.print(" • %s ...\n", p.step)
@@ -59,6 +82,10 @@ func (p *Progress) End(err error) {
 	p.mu.Lock()
 	stop, done := p.stop, p.done
 	p.stop, p.done = nil, nil
+	if p.late != nil {
+		p.late.Stop()
+		p.late = nil
+	}
 	p.mu.Unlock()
 	if stop != nil {
 		close(stop)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -23,6 +24,24 @@ func TestProgressPlain(t *testing.T) {
 	p.End(nil)
 	assert.Empty(t, out.String(), "words go to the error stream")
 	assert.Equal(t, " • Building ...\n   1 of 2\n ✓ Building\n • Starting? ...\n ✗ Starting?\n", errs.String())
+}
+
+// TestProgressLate: a step that is quick does not show.
+func TestProgressLate(t *testing.T) {
+	t.Parallel()
+	out := &locked{}
+	p := cmdutil.NewProgress(&cmdutil.Streams{Err: out})
+	p.StartLate("Quick", time.Hour)
+	p.End(nil)
+	assert.Empty(t, out.String())
+	p.StartLate("Slow", time.Millisecond)
+	waittest.Until(t, "it shows", func() bool { return out.String() == " • Slow ...\n" })
+	p.End(nil)
+	assert.Equal(t, " • Slow ...\n ✓ Slow\n", out.String())
+	p.StartLate("Late", time.Hour)
+	p.Start("Next")
+	p.End(nil)
+	assert.Equal(t, " • Slow ...\n ✓ Slow\n • Next ...\n ✓ Next\n", out.String())
 }
 
 // locked is a writer that a test may read while others write.

@@ -111,7 +111,7 @@ func (o *Options) complete() error {
 // input reads what was discovered.
 func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
 	if o.Dir != "" {
-		reading, err := load.Folder(o.Dir)
+		reading, err := load.FolderWith(o.Streams, o.Dir)
 		if err != nil {
 			return nil, err
 		}

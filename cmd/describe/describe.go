@@ -120,9 +120,11 @@ columns, the less important ones are left out; -o wide prints all of them.`
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "describe",
-		Short: "Explain clusters, meshes, workloads, destinations and policies",
-		Long:  long,
+		Use: "describe",
+		// What other programs call it.
+		SuggestFor: []string{"get", "list", "ls", "show"},
+		Short:      "Explain clusters, meshes, workloads, destinations and policies",
+		Long:       long,
 		Example: `  # Show which policies apply to the service reviews, and who may call it
   meshctl describe destination reviews-bookinfo-cluster-1
 

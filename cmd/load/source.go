@@ -61,15 +61,19 @@ func (s *Source) AddClusterFlags(cmd *cobra.Command) {
 // Read reads the folder, or what the management cluster has stored.
 func (s *Source) Read(ctx context.Context) (*Reading, error) {
 	if s.Dir != "" {
-		return s.folder()
+		return FolderWith(s.Factory.Streams, s.Dir)
 	}
-	return s.read(ctx, func(m Management) (*Reading, error) { return m.Stored(ctx) })
+	progress := cmdutil.NewProgress(s.Factory.Streams)
+	progress.StartLate("Reading the management cluster", silence)
+	reading, err := s.read(ctx, func(m Management) (*Reading, error) { return m.Stored(ctx) })
+	progress.End(err)
+	return reading, err
 }
 
 // ReadAll reads the folder, or the management cluster and every registered cluster, as serve does.
 func (s *Source) ReadAll(ctx context.Context, streams *cmdutil.Streams) (*Reading, error) {
 	if s.Dir != "" {
-		return s.folder()
+		return FolderWith(s.Factory.Streams, s.Dir)
 	}
 	return s.read(ctx, func(m Management) (*Reading, error) {
 		return m.ClustersWith(ctx, streams, cmdutil.NewProgress(streams))
@@ -108,15 +112,19 @@ func (s *Source) ReadInForce(ctx context.Context, streams *cmdutil.Streams) (rea
 	return reading, end, nil
 }
 
-// folder reads the folder or archive, and says how old it is.
-func (s *Source) folder() (*Reading, error) {
-	reading, err := Folder(s.Dir)
+// silence is how long reading may take before it shows.
+const silence = 2 * time.Second
+
+// FolderWith is Folder that shows its progress, and says how it was read.
+func FolderWith(s *cmdutil.Streams, dir string) (*Reading, error) {
+	progress := cmdutil.NewProgress(s)
+	progress.StartLate("Reading "+dir, silence)
+	reading, err := Folder(dir)
+	progress.End(err)
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range reading.Notes {
-		cmdutil.Say(s.Factory.Streams, "Note: %s.", note)
-	}
+	reading.say(s)
 	return reading, nil
 }
 

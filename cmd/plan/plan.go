@@ -68,11 +68,13 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts := &Options{Streams: f.Streams, Now: f.Now}
 	opts.Source.Factory = f
 	cmd := &cobra.Command{
-		Use:     "plan -f FILE",
-		Short:   "Say what applying or deleting manifests would change",
-		Long:    long,
-		Example: example,
-		Args:    cmdutil.NoArgs,
+		Use: "plan -f FILE",
+		// What other programs call it.
+		SuggestFor: []string{"diff"},
+		Short:      "Say what applying or deleting manifests would change",
+		Long:       long,
+		Example:    example,
+		Args:       cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(opts.Files) == 0 {
 				return cmdutil.FlagErrorf("-f is required: a file, a folder, or - for standard input")

@@ -120,12 +120,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 }
 
 func translateRun(opts *Options) error {
-	reading, err := load.Folder(opts.Dir)
+	reading, err := load.FolderWith(opts.Streams, opts.Dir)
 	if err != nil {
 		return err
-	}
-	for _, note := range reading.Notes {
-		cmdutil.Say(opts.Streams, "Note: %s.", note)
 	}
 	input := reading.Input
 	input.RefuseIntersecting = input.RefuseIntersecting || opts.DisallowIntersecting

@@ -58,11 +58,13 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts := &Options{Streams: f.Streams}
 	opts.Source.Factory = f
 	cmd := &cobra.Command{
-		Use:     "why FROM TO [METHOD] [PATH]",
-		Short:   "Say what becomes of a request, and because of what",
-		Long:    long,
-		Example: example,
-		Args:    cmdutil.Args("FROM", "TO", "[METHOD]", "[PATH]"),
+		Use: "why FROM TO [METHOD] [PATH]",
+		// What other programs call it.
+		SuggestFor: []string{"explain", "trace"},
+		Short:      "Say what becomes of a request, and because of what",
+		Long:       long,
+		Example:    example,
+		Args:       cmdutil.Args("FROM", "TO", "[METHOD]", "[PATH]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opts.complete(args); err != nil {
 				return err
