@@ -175,7 +175,7 @@ func unread(c *explain.Checkup) bool {
 // check makes one checkup.
 func (o *Options) check(ctx context.Context) (*explain.Checkup, error) {
 	if o.Source.Dir != "" {
-		reading, err := o.Source.Read(ctx)
+		reading, err := o.Source.Read(ctx, o.Streams)
 		if err != nil {
 			return nil, err
 		}

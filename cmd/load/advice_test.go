@@ -38,7 +38,7 @@ func TestTheRightPlaceIsNamed(t *testing.T) {
 	read := func(context, namespace string) error {
 		source := load.Source{Factory: factory, Namespace: namespace}
 		source.Kube.Context = context
-		_, err := source.Read(t.Context())
+		_, err := source.Read(t.Context(), factory.Streams)
 		return err
 	}
 	require.NoError(t, read("management", snapshot.DefaultNamespace))

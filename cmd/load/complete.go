@@ -23,7 +23,7 @@ func (s *Source) complete(ctx context.Context) *explain.Index {
 	quiet, factory := *s, *s.Factory
 	factory.Streams, _, _, _ = cmdutil.TestStreams()
 	quiet.Factory = &factory
-	reading, err := quiet.Read(ctx)
+	reading, err := quiet.Read(ctx, factory.Streams)
 	if err != nil {
 		return nil
 	}

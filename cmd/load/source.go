@@ -59,11 +59,11 @@ func (s *Source) AddClusterFlags(cmd *cobra.Command) {
 }
 
 // Read reads the folder, or what the management cluster has stored.
-func (s *Source) Read(ctx context.Context) (*Reading, error) {
+func (s *Source) Read(ctx context.Context, streams *cmdutil.Streams) (*Reading, error) {
 	if s.Dir != "" {
-		return FolderWith(s.Factory.Streams, s.Dir)
+		return FolderWith(streams, s.Dir)
 	}
-	progress := cmdutil.NewProgress(s.Factory.Streams)
+	progress := cmdutil.NewProgress(streams)
 	progress.StartLate("Reading the management cluster", silence)
 	reading, err := s.read(ctx, func(m Management) (*Reading, error) { return m.Stored(ctx) })
 	progress.End(err)
@@ -73,7 +73,7 @@ func (s *Source) Read(ctx context.Context) (*Reading, error) {
 // ReadAll reads the folder, or the management cluster and every registered cluster, as serve does.
 func (s *Source) ReadAll(ctx context.Context, streams *cmdutil.Streams) (*Reading, error) {
 	if s.Dir != "" {
-		return FolderWith(s.Factory.Streams, s.Dir)
+		return FolderWith(streams, s.Dir)
 	}
 	return s.read(ctx, func(m Management) (*Reading, error) {
 		return m.ClustersWith(ctx, streams, cmdutil.NewProgress(streams))
@@ -95,7 +95,7 @@ const listTimeout = 10 * time.Second
 // written there with what follows. End ends the connections, after the Index was made.
 func (s *Source) ReadInForce(ctx context.Context, streams *cmdutil.Streams) (reading *Reading, end func(), err error) {
 	if !s.AllClusters {
-		reading, err = s.Read(ctx)
+		reading, err = s.Read(ctx, streams)
 		return reading, func() {}, err
 	}
 	_, err = s.read(ctx, func(m Management) (*Reading, error) {

@@ -128,7 +128,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 // read reads what the flags name.
 func (o *ShowOptions) read(ctx context.Context) (*load.Reading, error) {
 	if !o.Clusters {
-		return o.Source.Read(ctx)
+		return o.Source.Read(ctx, o.Streams)
 	}
 	management, err := o.Source.Management()
 	if err != nil {

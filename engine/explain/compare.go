@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -32,9 +34,11 @@ type ClusterComparison struct {
 // ObjectComparison is an object before and after, as YAML; Before is empty for
 // one that is created, and After for one that is removed.
 type ObjectComparison struct {
-	Ref    snapshot.Ref `json:"ref"`
-	Before string       `json:"before,omitempty"`
-	After  string       `json:"after,omitempty"`
+	Ref snapshot.Ref `json:"ref"`
+	// By are the objects of users from which it follows or, if it is removed, followed.
+	By     []snapshot.Ref `json:"by,omitempty"`
+	Before string         `json:"before,omitempty"`
+	After  string         `json:"after,omitempty"`
 }
 
 // Verb is created, changed or removed.
@@ -61,15 +65,18 @@ func Compare(before, after *snapshot.Output) (*Comparison, error) {
 	clusters := map[string]*ClusterComparison{}
 	add := func(was, is *snapshot.Object) error {
 		c := ObjectComparison{}
-		for object, text := range map[*snapshot.Object]*string{was: &c.Before, is: &c.After} {
-			if object == nil {
+		for _, side := range []struct {
+			object *snapshot.Object
+			text   *string
+		}{{was, &c.Before}, {is, &c.After}} {
+			if side.object == nil {
 				continue
 			}
-			data, err := object.YAML()
+			data, err := side.object.YAML()
 			if err != nil {
 				return fmt.Errorf("compare: %w", err)
 			}
-			c.Ref, *text = object.Ref, string(data)
+			c.Ref, c.By, *side.text = side.object.Ref, side.object.Content.Parents, string(data)
 		}
 		if c.Before == c.After {
 			return nil
@@ -115,8 +122,8 @@ func without(issues, others []snapshot.Issue) []snapshot.Issue {
 	return out
 }
 
-// Text is all that differs, in full: what is created as YAML, what is changed
-// as its lines before (-) and after (+).
+// Text is all that differs: what is created or removed as YAML, what is changed
+// as its lines before (-) and after (+), without what only meshctl needs in them.
 func (c *Comparison) Text() string {
 	var b strings.Builder
 	for i := range c.Clusters {
@@ -130,14 +137,59 @@ func (c *ClusterComparison) Text() string {
 	var b bytes.Buffer
 	for i := range c.Objects {
 		o := &c.Objects[i]
-		fmt.Fprintf(&b, "# %s: %s\n", o.Verb(), o.Ref)
-		if o.Verb() == "changed" {
-			b.Write(hunks(diff.Diff("before", []byte(o.Before), "after", []byte(o.After))))
-			continue
+		before, after := withoutMarks(o.Before), withoutMarks(o.After)
+		fmt.Fprintf(&b, "# %s: %s%s\n", o.Verb(), o.Ref, o.by())
+		switch {
+		case o.Verb() != "changed":
+			b.WriteString(after + before)
+		case before == after:
+			b.WriteString("# only the names of the objects from which it follows, in its annotation\n")
+		default:
+			b.Write(hunks(diff.Diff("before", []byte(before), "after", []byte(after))))
 		}
-		b.WriteString(o.After + o.Before)
 	}
 	return b.String()
+}
+
+// by says from which objects of users it follows.
+func (o *ObjectComparison) by() string {
+	if len(o.By) == 0 {
+		return ""
+	}
+	names := make([]string, len(o.By))
+	for i, ref := range o.By {
+		names[i] = ref.String()
+	}
+	return " (by " + firstOf(names) + ")"
+}
+
+// marks are the labels by which meshctl finds what it has written.
+var marks = []string{snapshot.ClusterLabel, snapshot.NetworkingOwnerLabel, snapshot.PlaneLabel}
+
+// withoutMarks is a generated object in YAML without what marks it as one: that is the same in all of
+// them, or named beside it. Other texts stay as they are.
+func withoutMarks(text string) string {
+	if !strings.Contains(text, snapshot.ClusterLabel) {
+		return text
+	}
+	var object map[string]any
+	if yaml.Unmarshal([]byte(text), &object) != nil {
+		return text
+	}
+	unstructured.RemoveNestedField(object, "metadata", "annotations", snapshot.ParentsAnnotation)
+	for _, label := range marks {
+		unstructured.RemoveNestedField(object, "metadata", "labels", label)
+	}
+	for _, field := range []string{"annotations", "labels"} {
+		if left, found, _ := unstructured.NestedMap(object, "metadata", field); found && len(left) == 0 {
+			unstructured.RemoveNestedField(object, "metadata", field)
+		}
+	}
+	short, err := snapshot.YAML(object)
+	if err != nil {
+		return text
+	}
+	return string(short)
 }
 
 // hunks leaves out the names at the beginning of a difference.

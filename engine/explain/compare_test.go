@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -49,4 +50,46 @@ func TestCompare(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, c.Clusters)
 	assert.Empty(t, c.NewIssues)
+}
+
+// TestCompareText: what marks an object as generated does not show in what differs.
+func TestCompareText(t *testing.T) {
+	t.Parallel()
+	policy := func(name string) snapshot.Ref {
+		return snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: name}
+	}
+	output := func(host, by string) *snapshot.Output {
+		o := &snapshot.Object{
+			Ref: snapshot.Ref{Kind: snapshot.VirtualService, Cluster: "a", Namespace: "bookinfo", Name: "reviews"},
+			Content: &snapshot.Content{
+				Labels:      map[string]string{snapshot.NetworkingOwnerLabel: "gloo-mesh", snapshot.PlaneLabel: "id", "user": "own"},
+				Annotations: map[string]string{snapshot.ParentsAnnotation: by},
+				Spec:        map[string]any{"host": host}, Parents: []snapshot.Ref{policy(by)},
+			},
+		}
+		return &snapshot.Output{Parts: snapshot.ListOf([]*snapshot.Part{{Objects: []*snapshot.Object{o}}})}
+	}
+	none := &snapshot.Output{}
+	const head = "VirtualService a/bookinfo/reviews (by TrafficPolicy gloo-mesh/%s)\n"
+	const object = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  labels:\n    user: own\n" +
+		"  name: reviews\n  namespace: bookinfo\nspec:\n  host: x\n"
+	for name, c := range map[string]struct {
+		before, after *snapshot.Output
+		want          string
+	}{
+		"created":         {none, output("x", "p"), "# created: " + fmt.Sprintf(head, "p") + object},
+		"removed":         {output("x", "p"), none, "# removed: " + fmt.Sprintf(head, "p") + object},
+		"another policy":  {output("x", "p"), output("x", "q"), "# changed: " + fmt.Sprintf(head, "q") + "# only the names of the objects from which it follows, in its annotation\n"},
+		"another content": {output("x", "p"), output("z", "q"), "# changed: " + fmt.Sprintf(head, "q") + "@@ -6,4 +6,4 @@\n   name: reviews\n   namespace: bookinfo\n spec:\n-  host: x\n+  host: z\n"},
+	} {
+		compared, err := explain.Compare(c.before, c.after)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, compared.Text(), name)
+		require.Len(t, compared.Clusters, 1)
+		for _, whole := range []string{compared.Clusters[0].Objects[0].Before, compared.Clusters[0].Objects[0].After} {
+			if whole != "" {
+				assert.Contains(t, whole, snapshot.PlaneLabel, "%s: the object as it is written", name)
+			}
+		}
+	}
 }
