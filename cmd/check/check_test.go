@@ -79,7 +79,7 @@ func (r *road) block() { r.once.Do(func() { close(r.blocked) }) }
 func (r *road) address() string { return r.listener.Addr().String() }
 
 // enough is time for a cluster that answers, also on a busy machine.
-const enough = "5s"
+const enough = "10s"
 
 // TestCauseFirst: of clusters that are away, slow, forbidden and half deregistered, the check says
 // what is wrong, once, and leaves out what follows from it.
@@ -125,11 +125,11 @@ func TestCauseFirst(t *testing.T) {
 	var found map[string]explain.Check
 	var code int
 	waittest.Until(t, "all is well", func() bool {
-		found, code = results("--timeout", "2s")
+		found, code = results("--timeout", enough)
 		return code == 0 && found["serve-leads"].Result == explain.CheckOK && found["cluster-served/half"].Result == explain.CheckOK
 	})
 	assert.Equal(t, explain.CheckWarning, found["mesh"].Result, "there is none")
-	_, code = results("--timeout", "2s", "--strict")
+	_, code = results("--timeout", enough, "--strict")
 	assert.Equal(t, cmdutil.ExitFindings, code)
 
 	require.NoError(t, roads["away"].listener.Close())
