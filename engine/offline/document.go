@@ -148,42 +148,36 @@ func parse(file string, data []byte) ([]document, []error) {
 // read gives a document as JSON, and its header. JSON is read without the parser of YAML, which takes
 // ten times as long.
 func read(at place) (raw []byte, head header, err error) {
-	if raw = at.text; bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) && json.Unmarshal(raw, &head) == nil {
+	raw = at.text
+	if items, recorded := splitList(raw); recorded {
+		return raw, header{APIVersion: "v1", Kind: "List", Items: items}, nil
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) && json.Unmarshal(raw, &head) == nil {
 		return raw, head, nil
 	}
 	if raw, err = yaml.YAMLToJSONStrict(at.text); err != nil {
 		return nil, head, syntaxError(at, err)
 	}
-	head = header{}
-	if err := json.Unmarshal(raw, &head); err != nil {
-		return nil, head, at.errorf(nil, "is not a Kubernetes object; begin it with apiVersion and kind")
-	}
-	return raw, head, nil
+	head, err = headerOf(at, raw)
+	return raw, head, err
 }
 
-// itemHeader reads how an item of a List begins. If its first fields are apiVersion and kind, the rest
-// is not read.
-func itemHeader(at place, raw []byte) (head header, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	_, _ = decoder.Token() // the brace
-	for range 2 {
-		name, _ := decoder.Token()
-		value, _ := decoder.Token()
-		switch text, _ := value.(string); name {
-		case "apiVersion":
-			head.APIVersion = text
-		case "kind":
-			head.Kind = text
-		}
-	}
-	if head.APIVersion != "" && head.Kind != "" && !strings.HasSuffix(head.Kind, "List") {
-		return head, nil
-	}
-	head = header{}
+func headerOf(at place, raw []byte) (head header, err error) {
 	if err := json.Unmarshal(raw, &head); err != nil {
-		return head, at.errorf(nil, "is not a Kubernetes object; begin it with apiVersion and kind")
+		return header{}, at.errorf(nil, "is not a Kubernetes object; begin it with apiVersion and kind")
 	}
 	return head, nil
+}
+
+// recordedHeader is how an object begins that Save has written.
+var recordedHeader = regexp.MustCompile(`^\{"apiVersion":"([^"\\]+)","kind":"([^"\\]+)"[,}]`)
+
+// itemHeader reads how an item of a List begins. Of what Save has written, the rest is not read.
+func itemHeader(at place, raw []byte) (header, error) {
+	if m := recordedHeader.FindSubmatch(raw); m != nil && !bytes.HasSuffix(m[2], []byte("List")) {
+		return header{APIVersion: string(m[1]), Kind: string(m[2])}, nil
+	}
+	return headerOf(at, raw)
 }
 
 // unpack makes one document of an object and several of a List.

@@ -84,11 +84,17 @@ func listFile(folder string, kind snapshot.Kind) string {
 	return path.Join(folder, strings.ToLower(kind.String())+".json")
 }
 
+// How a List begins and ends that listOf writes.
+const (
+	listHead = `{"apiVersion":"v1","kind":"List","items":[`
+	listTail = "\n]}\n"
+)
+
 // listOf is a List with an object on each line: JSON is read and written ten times as fast as YAML,
 // and a line is found by grep.
 func listOf(n int, object func(int) ([]byte, error)) ([]byte, error) {
 	var b bytes.Buffer
-	b.WriteString(`{"apiVersion":"v1","kind":"List","items":[`)
+	b.WriteString(listHead)
 	for i := range n {
 		data, err := object(i)
 		if err != nil {
@@ -100,8 +106,25 @@ func listOf(n int, object func(int) ([]byte, error)) ([]byte, error) {
 		b.WriteByte('\n')
 		b.Write(data)
 	}
-	b.WriteString("\n]}\n")
+	b.WriteString(listTail)
 	return b.Bytes(), nil
+}
+
+// splitList gives the items of what listOf has written, and false for anything else. It does not look
+// into the lines: JSON has no line breaks in values, so lines that are objects each are the items.
+func splitList(text []byte) (items []json.RawMessage, ok bool) {
+	rest, begins := bytes.CutPrefix(text, []byte(listHead+"\n"))
+	rest, ends := bytes.CutSuffix(rest, []byte(listTail))
+	if !begins || !ends {
+		return nil, false
+	}
+	for line := range bytes.SplitSeq(rest, []byte(",\n")) {
+		if !bytes.HasPrefix(line, []byte("{")) || !bytes.HasSuffix(line, []byte("}")) || bytes.IndexByte(line, '\n') >= 0 {
+			return nil, false
+		}
+		items = append(items, line)
+	}
+	return items, true
 }
 
 // whole is an object with all that is known of it, as JSON.

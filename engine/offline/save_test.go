@@ -3,10 +3,12 @@ package offline_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -86,4 +88,39 @@ func TestReadArchiveMistakes(t *testing.T) {
 	in := &snapshot.Input{Management: &snapshot.Management{Namespace: "n"}, Clusters: []*snapshot.Cluster{{Name: "management"}}}
 	_, err = offline.Save(&offline.Snapshot{Input: in}, &snapshot.Output{})
 	require.ErrorContains(t, err, "register it under another name")
+}
+
+// TestEditedRecord: what was recorded is still read after it was edited, and mistakes have their line.
+func TestEditedRecord(t *testing.T) {
+	t.Parallel()
+	const namespace = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a","labels":{"x":"1,\\n{"}}}`
+	list := func(items string) string { return `{"apiVersion":"v1","kind":"List","items":[` + items + "\n]}\n" }
+	load := func(t *testing.T, text string) (*snapshot.Input, error) {
+		t.Helper()
+		in, _, err := offline.Load(fstest.MapFS{"c/namespace.json": &fstest.MapFile{Data: []byte(text)}})
+		return in, err
+	}
+	const service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","namespace":"a"},"spec":{"ports":[{"port":%s}]}}`
+	for name, text := range map[string]string{
+		"as recorded":   list("\n" + fmt.Sprintf(service, "80") + ",\n" + namespace),
+		"over lines":    list("\n" + strings.Replace(fmt.Sprintf(service, "80"), `"spec"`, "\n\"spec\"", 1) + ",\n" + namespace),
+		"other order":   list("\n" + `{"metadata":{"name":"s","namespace":"a"},"kind":"Service","apiVersion":"v1","spec":{"ports":[{"port":80}]}}`),
+		"list in lists": list("\n" + list("\n"+fmt.Sprintf(service, "80"))),
+		"as by kubectl": "{\n \"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [" + fmt.Sprintf(service, "80") + "]\n}\n",
+	} {
+		in, err := load(t, text)
+		require.NoError(t, err, name)
+		require.Len(t, in.Clusters[0].Services, 1, name)
+		assert.Equal(t, int32(80), in.Clusters[0].Services[0].Spec.Ports[0].Port, name)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"wrong type":       {list("\n" + namespace + ",\n" + fmt.Sprintf(service, `"x"`)), "c/namespace.json:3: document 1: Service: field spec.ports.port is a string, but must be a whole number"},
+		"no object":        {list("\n" + namespace + ",\n{}"), "c/namespace.json:3: document 1: has no apiVersion or no kind; begin it with both"},
+		"broken at an end": {list("\n" + namespace + ",\n" + `{"apiVersion":"v1","kind":"Service","metadata":{}`), "c/namespace.json:"},
+	} {
+		_, err := load(t, c.text)
+		if assert.Error(t, err, name) {
+			assert.True(t, strings.HasPrefix(err.Error(), c.want), "%s: %s", name, err)
+		}
+	}
 }
