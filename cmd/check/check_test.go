@@ -184,9 +184,15 @@ func TestCauseFirst(t *testing.T) {
 // checkWith runs the command against a management cluster.
 func checkWith(t *testing.T, config *rest.Config, args ...string) (*explain.Checkup, int) {
 	t.Helper()
+	return checkBy(t, func(string, string) (*rest.Config, error) { return rest.CopyConfig(config), nil }, args...)
+}
+
+// checkBy runs the command with a way to find the configuration of a context.
+func checkBy(t *testing.T, configOf func(kubeconfig, context string) (*rest.Config, error), args ...string) (*explain.Checkup, int) {
+	t.Helper()
 	streams, _, out, _ := cmdutil.TestStreams()
 	factory := cmdutil.NewFactory(streams)
-	factory.Config = func(string, string) (*rest.Config, error) { return rest.CopyConfig(config), nil }
+	factory.Config = configOf
 	factory.Contexts = nil
 	cmd := NewCmd(factory, nil)
 	cmd.SetArgs(append(args, "-o", "json"))
@@ -211,4 +217,53 @@ func TestPre(t *testing.T) {
 	assert.Equal(t, cmdutil.ExitFindings, code)
 	assert.GreaterOrEqual(t, checkup.Failures, 2, "%+v", checkup)
 	assert.Contains(t, checkup.Categories[0].Checks[1].Message, "you may not")
+}
+
+// TestPreUnreachable: a cluster that is away is reported once, as what it is.
+func TestPreUnreachable(t *testing.T) {
+	t.Parallel()
+	up := sandboxtest.APIServer(t)
+	gone := newRoad(t, up)
+	require.NoError(t, gone.listener.Close())
+	down := &rest.Config{Host: "https://" + gone.address()}
+	results := func(management, remote *rest.Config) (map[string]explain.Check, int) {
+		t.Helper()
+		checkup, code := checkPre(t, management, remote)
+		out := map[string]explain.Check{}
+		for _, c := range checkup.Categories {
+			for _, check := range c.Checks {
+				out[check.ID] = check
+			}
+		}
+		return out, code
+	}
+	found, code := results(down, up)
+	assert.Equal(t, cmdutil.ExitFindings, code, "%+v", found)
+	assert.Contains(t, found["install/answers"].Message, "refuses connections")
+	assert.Equal(t, explain.CheckOK, found["register/remote/answers"].Result)
+	assert.Equal(t, explain.CheckSkipped, found["register/remote"].Result)
+	assert.Equal(t, "install/answers", found["register/remote"].Because)
+
+	found, code = results(down, down)
+	assert.Equal(t, cmdutil.ExitUnreachable, code, "%+v", found)
+	assert.Contains(t, found["install/answers"].Message, "management cluster")
+	assert.Contains(t, found["register/remote/answers"].Message, "remote cluster")
+	assert.NotContains(t, found["register/remote/answers"].Message, "management cluster")
+	assert.Equal(t, "register/remote/answers", found["register/remote"].Because)
+
+	found, code = results(up, down)
+	assert.Equal(t, cmdutil.ExitFindings, code, "%+v", found)
+	assert.Equal(t, explain.CheckOK, found["install"].Result)
+	assert.Contains(t, found["register/remote/answers"].Message, "refuses connections")
+}
+
+// checkPre runs the command with --pre against a management cluster and one to register.
+func checkPre(t *testing.T, management, remote *rest.Config) (*explain.Checkup, int) {
+	t.Helper()
+	return checkBy(t, func(_, context string) (*rest.Config, error) {
+		if context == "remote" {
+			return rest.CopyConfig(remote), nil
+		}
+		return rest.CopyConfig(management), nil
+	}, "--pre", "--remote-context", "remote", "-n", "pre-unreachable", "--timeout", enough)
 }

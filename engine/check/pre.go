@@ -23,29 +23,56 @@ type Candidate struct {
 // and the candidates can be registered there: with the checks that `meshctl install` and `meshctl
 // cluster register` make.
 func Pre(ctx context.Context, o Options, candidates []Candidate) *explain.Checkup {
-	categories := make([]explain.CheckCategory, 1+len(candidates))
+	type outcome struct {
+		version string
+		err     error
+	}
+	var install outcome
+	register := make([]outcome, len(candidates))
 	group := errgroup.Group{}
 	group.SetLimit(parallelDials)
 	group.Go(func() error {
-		version, err := registration.CheckInstall(ctx, registration.InstallOptions{
+		install.version, install.err = registration.CheckInstall(ctx, registration.InstallOptions{
 			Config: o.Config, Context: o.Context, Namespace: o.Namespace, Timeout: o.Timeout, Image: "meshctl",
 		})
-		categories[0] = before("Management cluster", "install", "meshctl can be installed", version, err)
 		return nil
 	})
 	for i, c := range candidates {
 		group.Go(func() error {
-			version, err := registration.CheckRegister(ctx, registration.Options{
+			register[i].version, register[i].err = registration.CheckRegister(ctx, registration.Options{
 				// A name that no cluster has: whether another is taken is checked when it is known.
 				Name: "check-pre", RemoteConfig: c.Config, RemoteContext: c.Context, MgmtConfig: o.Config, MgmtContext: o.Context,
 				MgmtNamespace: o.Namespace, Timeout: o.Timeout,
 			})
-			categories[i+1] = before("Cluster of context "+c.Context, "register/"+c.Context, "it can be registered", version, err)
 			return nil
 		})
 	}
-	_ = group.Wait()
+	_ = group.Wait() // the outcomes have the errors
+	categories := []explain.CheckCategory{before("Management cluster", "install", "meshctl can be installed", install.version, install.err)}
+	for i, c := range candidates {
+		err, unread := withoutManagement(register[i].err)
+		category := before("Cluster of context "+c.Context, "register/"+c.Context, "it can be registered", register[i].version, err)
+		if can := &category.Checks[len(category.Checks)-1]; unread && can.Result == explain.CheckOK {
+			can.Result, can.Because = explain.CheckSkipped, categories[0].Checks[0].ID
+		}
+		categories = append(categories, category)
+	}
 	return explain.NewCheckupOf(categories...)
+}
+
+// withoutManagement leaves out of what came of a registration that the management cluster cannot be
+// read, which has a check of its own, and reports whether that was in it.
+func withoutManagement(err error) (others error, unread bool) {
+	var left []error
+	for _, one := range causes(err) {
+		var u *registration.UnreachableError
+		if errors.As(one, &u) && u.Management {
+			unread = true
+			continue
+		}
+		left = append(left, one)
+	}
+	return errors.Join(left...), unread
 }
 
 // before makes checks of what came of a preflight.
@@ -88,6 +115,9 @@ func unreachable(err error) bool {
 
 // causes are the errors that were joined to one.
 func causes(err error) []error {
+	if err == nil {
+		return nil
+	}
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}

@@ -12,7 +12,9 @@ type UnreachableError struct {
 	// Server names the server for people, as in
 	// `management cluster (context "prod", https://…)`.
 	Server string
-	Err    error
+	// Management: it is the management cluster.
+	Management bool
+	Err        error
 }
 
 func (e *UnreachableError) Error() string {

@@ -116,7 +116,7 @@ func (s *server) unreachable(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = ctx.Err()
 	}
-	return &UnreachableError{Server: s.label, Err: err}
+	return &UnreachableError{Server: s.label, Management: s.side == managementSide, Err: err}
 }
 
 // namespaceExists reports whether a namespace exists and is not being deleted.
