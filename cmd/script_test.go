@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,21 +40,21 @@ func TestMain(m *testing.M) {
 //	valid COMMAND...                    standard output is what the schema of the command says
 func TestScript(t *testing.T) {
 	t.Parallel()
-	runScripts(t, "../testdata/script", func(*testscript.Env) error { return nil })
+	runScripts(t, "../testdata/script", nil, func(*testscript.Env) error { return nil })
 }
 
-// runScripts runs the scripts of a folder; setup adds to the environment.
-func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
+// runScripts runs the scripts of a folder; own are commands of theirs, and setup adds to the environment.
+func runScripts(t *testing.T, dir string, own map[string]func(*testscript.TestScript, bool, []string), setup func(*testscript.Env) error) {
 	t.Helper()
+	commands := map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "terminal": terminal, "valid": valid}
+	maps.Copy(commands, own)
 	cases, err := filepath.Abs("../testdata/translate")
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		UpdateScripts:       golden.Update(),
 		RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "terminal": terminal, "valid": valid,
-		},
+		Cmds:                commands,
 		Setup: func(env *testscript.Env) error {
 			dead := filepath.Join(env.WorkDir, ".dead")
 			env.Setenv("CASES", cases)
