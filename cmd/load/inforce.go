@@ -10,6 +10,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -70,6 +71,9 @@ func (m Management) attend(ctx context.Context, reading *Reading, observer *appl
 	serving = WithoutLease(serving, reading.Input)
 	leads, _ := serving.At(time.Now())
 	leads = leads || !serving.Known
+	if !leads {
+		reading.Notes = append(reading.Notes, explain.NotServed(&serving))
+	}
 	reading.InForce = func(out *snapshot.Output) (*snapshot.Serving, bool, *snapshot.Observed) {
 		if observer == nil {
 			return &serving, leads, nil

@@ -67,7 +67,11 @@ func (s *Source) Read(ctx context.Context, streams *cmdutil.Streams) (*Reading, 
 	progress.StartLate("Reading the management cluster", silence)
 	reading, err := s.read(ctx, func(m Management) (*Reading, error) { return m.Stored(ctx) })
 	progress.End(err)
-	return reading, err
+	if err != nil {
+		return nil, err
+	}
+	reading.say(streams)
+	return reading, nil
 }
 
 // ReadAll reads the folder, or the management cluster and every registered cluster, as serve does.

@@ -44,6 +44,11 @@ func (x *Index) Observe(serving *snapshot.Serving, leads bool, observed *snapsho
 	x.drifts, x.unobserved = map[snapshot.Ref][]snapshot.Drift{}, map[string]string{}
 	if serving != nil && serving.Known && !leads {
 		x.addIssue(notServed(serving))
+		for _, status := range x.stored {
+			if status.difference != nil {
+				status.difference.Why, _, _ = strings.Cut(NotServed(serving), ": ")
+			}
+		}
 	}
 	if observed == nil {
 		return
@@ -90,17 +95,21 @@ func (x *Index) addIssue(issue snapshot.Issue) {
 	x.issues[issue.Ref] = append(x.issues[issue.Ref], issue)
 }
 
-// notServed is the issue that no serve leads.
-func notServed(s *snapshot.Serving) snapshot.Issue {
-	message := "no `meshctl serve` has led in this management cluster yet: nothing is written, and what is shown is what would be"
-	if !s.Since.IsZero() {
-		since := s.Since
-		if s.Holder != "" {
-			since = s.Until
-		}
-		message = fmt.Sprintf("nothing has served since %s: edits are not written, and what is shown is what would be", timeText(since))
+// NotServed says that no serve leads, and since when.
+func NotServed(s *snapshot.Serving) string {
+	if s.Since.IsZero() {
+		return "no `meshctl serve` has led in this management cluster yet: nothing is written, and what is shown is what would be"
 	}
-	return snapshot.Errorf(snapshot.NotServed, "start it: `meshctl serve`, or see why the pods of `meshctl install` are not ready", "%s", message)
+	since := s.Since
+	if s.Holder != "" {
+		since = s.Until
+	}
+	return fmt.Sprintf("nothing has served since %s: edits are not written, and what is shown is what would be", timeText(since))
+}
+
+// notServed makes that an issue.
+func notServed(s *snapshot.Serving) snapshot.Issue {
+	return snapshot.Errorf(snapshot.NotServed, "start it: `meshctl serve`, or see why the pods of `meshctl install` are not ready", "%s", NotServed(s))
 }
 
 // ServingText says who serves: "serve: leading for 3 s". Alarm says that nothing does.
