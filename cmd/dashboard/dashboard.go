@@ -138,7 +138,7 @@ func run(ctx context.Context, opts *Options) error {
 	const bug = "the dashboard failed; this is a bug in meshctl; please report the output above"
 	switch {
 	case guarded.broken != nil:
-		_, _ = fmt.Fprintf(opts.Streams.Err, "%s\n\n%s\n", guarded.broken, guarded.broken.Stack)
+		_, _ = fmt.Fprintln(opts.Streams.Err, cmdutil.CleanLines(fmt.Sprintf("%s\n\n%s", guarded.broken, guarded.broken.Stack)))
 		return errors.New(bug)
 	case errors.Is(model.Err(), tui.ErrInterrupted):
 		return context.Canceled
