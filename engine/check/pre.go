@@ -50,7 +50,7 @@ func Pre(ctx context.Context, o Options, candidates []Candidate) *explain.Checku
 	_ = group.Wait() // the outcomes have the errors
 	categories := []explain.CheckCategory{before("Management cluster", "install", "meshctl can be installed", install.version, install.err)}
 	for i, c := range candidates {
-		err, unread := withoutManagement(register[i].err)
+		unread, err := withoutManagement(register[i].err)
 		category := before("Cluster of context "+c.Context, "register/"+c.Context, "it can be registered", register[i].version, err)
 		if can := &category.Checks[len(category.Checks)-1]; unread && can.Result == explain.CheckOK {
 			can.Result, can.Because = explain.CheckSkipped, categories[0].Checks[0].ID
@@ -62,7 +62,7 @@ func Pre(ctx context.Context, o Options, candidates []Candidate) *explain.Checku
 
 // withoutManagement leaves out of what came of a registration that the management cluster cannot be
 // read, which has a check of its own, and reports whether that was in it.
-func withoutManagement(err error) (others error, unread bool) {
+func withoutManagement(err error) (unread bool, others error) {
 	var left []error
 	for _, one := range causes(err) {
 		var u *registration.UnreachableError
@@ -72,7 +72,7 @@ func withoutManagement(err error) (others error, unread bool) {
 		}
 		left = append(left, one)
 	}
-	return errors.Join(left...), unread
+	return unread, errors.Join(left...)
 }
 
 // before makes checks of what came of a preflight.
