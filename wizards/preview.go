@@ -69,7 +69,7 @@ func (c *Catalog) Preview(object *unstructured.Unstructured) (*Preview, error) {
 		return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	ref := snapshot.RefOf(kind, typed)
-	typed.SetCreationTimestamp(metav1.NewTime(c.now))
+	typed.SetCreationTimestamp(metav1.NewTime(c.now).Rfc3339Copy())
 	if before := c.Input.Find(ref); before != nil {
 		typed.SetCreationTimestamp(before.GetCreationTimestamp())
 	}

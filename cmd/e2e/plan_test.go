@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,16 +45,22 @@ func TestPlan(t *testing.T) {
 	t.Logf("seed %d", seed)
 	e := &editor{random: rand.New(rand.NewPCG(seed, 0))}
 	objects, harm, none := 0, 0, 0
+	var created time.Time // the last object
 	for made := 0; made < plannedEdits; {
 		c := e.draw()
 		if c.namespace != mgmt {
 			continue
 		}
 		made++
+		if c.manifest != "" {
+			// Of two of one second the name decides, and another second may begin after the plan.
+			time.Sleep(time.Until(created.Truncate(time.Second).Add(time.Second)))
+		}
 		planned := w.plan(c)
 		before := w.generatedVersions()
 		if c.manifest != "" {
 			w.apply("cluster-1", []byte(c.manifest))
+			created = time.Now()
 		} else if _, err := w.object("cluster-1", c.kind, c.namespace, c.name); err == nil {
 			w.delete("cluster-1", c.kind, c.namespace, c.name)
 		}

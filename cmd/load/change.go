@@ -72,11 +72,11 @@ func (r *Reading) planInput(input *snapshot.Input, changes []explain.PlannedChan
 	return explain.Plan(before, explain.New(translator.Translate(input)), changes)
 }
 
-// succeed gives an object what an API server gives it: the status, age and generation of the one that
-// it replaces. It reports whether both are the same.
+// succeed gives an object what an API server gives it: the status, age (in seconds) and generation of the
+// one that it replaces. It reports whether both are the same.
 func succeed(object, stored snapshot.APIObject, now time.Time) (same bool, err error) {
 	if stored == nil {
-		object.SetCreationTimestamp(metav1.NewTime(now))
+		object.SetCreationTimestamp(metav1.NewTime(now).Rfc3339Copy())
 		object.SetGeneration(1)
 		return false, nil
 	}

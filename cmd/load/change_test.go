@@ -2,12 +2,44 @@ package load
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
+
+// TestPlanOfOneSecond: API servers keep the second in which an object was created, so of two of one
+// second the name decides which takes precedence.
+func TestPlanOfOneSecond(t *testing.T) {
+	t.Parallel()
+	reading, err := Folder("../../testdata/translate/bookinfo/in")
+	require.NoError(t, err)
+	older, ok := reading.Input.Find(snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "reviews-shift"}).(*networkingv1.TrafficPolicy)
+	require.True(t, ok)
+	conflicts := func(name string, after time.Duration) (refs []string) {
+		t.Helper()
+		ref := snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: name}
+		policy := &networkingv1.TrafficPolicy{Spec: *older.Spec.DeepCopy()}
+		policy.Namespace, policy.Name = ref.Namespace, ref.Name
+		policy.Spec.Policy.RequestTimeout.Duration += time.Second
+		planned, err := reading.Plan([]Change{{Ref: ref, Object: policy}}, older.CreationTimestamp.Add(after))
+		require.NoError(t, err)
+		for i := range planned.NewIssues {
+			if issue := &planned.NewIssues[i]; issue.Code == snapshot.FieldConflict {
+				refs = append(refs, issue.Ref.Name)
+			}
+		}
+		return refs
+	}
+	assert.Contains(t, conflicts("a-new-one", 900*time.Millisecond), "reviews-shift")
+	assert.NotContains(t, conflicts("a-new-one", 900*time.Millisecond), "a-new-one")
+	assert.Contains(t, conflicts("the-new-one", 900*time.Millisecond), "the-new-one")
+	assert.Contains(t, conflicts("a-new-one", time.Second), "a-new-one")
+}
 
 // TestPlanWithout: without a cluster, the other one's routes to it go, and the plan says that
 // requests fail.
