@@ -188,6 +188,7 @@ func (e *environment) connected(t *testing.T, before map[string]int64) {
 func controlPlanes(t *testing.T, e *environment) {
 	t.Helper()
 	ctx := t.Context()
+	e.drained(t)
 	l := e.under(t, e.pod(t, "cluster-1", "productpage-v1"), reviews, 400)
 	before := e.updates(t)
 	report, err := demo.Status(ctx, e.options)

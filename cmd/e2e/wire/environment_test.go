@@ -222,6 +222,31 @@ type failure struct {
 	counts
 }
 
+// drained waits until no proxy drains what it had before a change: when the drain time is over, Envoy
+// closes the connections that are left, whether or not requests are under way on them. See
+// https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/operations/draining.
+func (e *environment) drained(t *testing.T) {
+	t.Helper()
+	waittest.NoError(t, "no proxy drains connections", func() error {
+		pods, err := e.plane.Pods(t.Context())
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			stats, err := e.plane.Stats(t.Context(), p, "listener_manager.total_.*_draining")
+			if err != nil {
+				return err
+			}
+			for _, name := range []string{"listener_manager.total_listeners_draining", "listener_manager.total_filter_chains_draining"} {
+				if count, known := stats[name]; !known || count > 0 {
+					return fmt.Errorf("pod %s: %s is %d (known: %t)", p.Pod, name, count, known)
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // under starts requests at a rate, until stop.
 func (e *environment) under(t testing.TB, from proxies.Pod, url string, rate int) *load {
 	t.Helper()

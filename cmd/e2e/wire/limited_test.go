@@ -155,6 +155,7 @@ func gatewayRoot(t *testing.T, e *environment) {
 		}
 		return errors.Join(err, e.allAre(t.Context(), from, call, "cluster-2 ratings-v1"))
 	})
+	e.drained(t) // the policies of the cases before
 	l := e.under(t, from, call.URL, 200)
 	e.rotate(t)
 	waittest.NoError(t, "the root is another", func() error {

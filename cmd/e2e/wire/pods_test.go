@@ -125,6 +125,7 @@ func (w workload) answers(t *testing.T, pods ...proxies.Pod) {
 func changed(t *testing.T, e *environment) {
 	t.Helper()
 	w := e.workload(t, "cluster-1", "details-v1")
+	e.drained(t)
 	l := e.under(t, e.pod(t, "cluster-1", "productpage-v1"), "http://details:9080", 200)
 	w.scale(t, 2)
 	both := w.become(t, 2)
