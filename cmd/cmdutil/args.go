@@ -29,7 +29,12 @@ func Args(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < need:
-			return FlagErrorf("%s: %s is required; usage: %s", cmd.CommandPath(), strings.Join(names[len(args):need], " and "), cmd.UseLine())
+			missing := names[len(args):need]
+			verb := "is"
+			if len(missing) > 1 {
+				verb = "are"
+			}
+			return FlagErrorf("%s: %s %s required; usage: %s", cmd.CommandPath(), strings.Join(missing, " and "), verb, cmd.UseLine())
 		case len(args) > len(names):
 			return FlagErrorf("%s: unexpected argument %q; usage: %s", cmd.CommandPath(), args[len(names)], cmd.UseLine())
 		}

@@ -53,6 +53,7 @@ func TestArgs(t *testing.T) {
 	assert.NoError(t, args(cmd, []string{"a"}))
 	assert.NoError(t, args(cmd, []string{"a", "b"}))
 	assert.EqualError(t, args(cmd, nil), "register: NAME is required; usage: register NAME [CONTEXT]")
+	assert.EqualError(t, cmdutil.Args("FROM", "TO")(cmd, nil), "register: FROM and TO are required; usage: register NAME [CONTEXT]")
 	assert.EqualError(t, args(cmd, strings.Fields("a b c")), `register: unexpected argument "c"; usage: register NAME [CONTEXT]`)
 	assert.EqualError(t, cmdutil.NoArgs(cmd, []string{"a"}), `register takes no arguments, but got "a"`)
 	assert.NoError(t, cmdutil.NoArgs(cmd, nil))
