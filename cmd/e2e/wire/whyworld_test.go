@@ -83,7 +83,7 @@ func newWorld(t *testing.T, e *environment, random *rand.Rand) *world {
 	e.remove(t, string(manifests.Policies()))
 	e.during(t, virtualDestination("reviews", "http", 9080))
 	e.during(t, reclusive)
-	// What tells that a round is in force takes precedence, as it is the oldest.
+	// Round 0 has only what tells that it is in force.
 	w.documents = w.told("TrafficPolicy") + w.told("AccessPolicy")
 	e.apply(t, w.documents)
 	t.Cleanup(func() { e.remove(t, w.documents) })
