@@ -99,7 +99,7 @@ func protocols(t *testing.T, e *environment) {
 	// A connection does not tell that an application fails, so only readiness does.
 	failover(t, e, "echo", "tcp", 9000, []outage{{"the pods are not ready", proxies.Fault{Unready: true}, 0}})
 	grpcFields(t, e, allowed)
-	require.Equal(t, 15, e.accepting(t)) // 13, and the two of the service
+	e.accepts(t, 15) // 13, and the two of the service
 }
 
 // echoHosts are the names by which callers in the first cluster know the service, by
