@@ -31,15 +31,24 @@ func (a *asked) latest() *explain.Index {
 	return a.index
 }
 
-// plan says what a change would do to what was read last.
-func (a *asked) plan(change load.Change, now time.Time) (*explain.Planned, error) {
+// plan says what a change would do to what was read last, in which the object is as stored, which may
+// not have been read yet; nil if it cannot be read, and is not part of the Input.
+func (a *asked) plan(stored snapshot.APIObject, change load.Change, now time.Time) (*explain.Planned, error) {
 	a.mu.Lock()
 	reading := a.reading
 	a.mu.Unlock()
 	if reading == nil {
 		return nil, errors.New("what it would do is not known: nothing has been read yet")
 	}
-	return reading.Plan([]load.Change{change}, now)
+	current := *reading
+	if stored != nil {
+		input, err := reading.Input.With("", stored)
+		if err != nil {
+			return nil, err
+		}
+		current.Input = input
+	}
+	return current.Plan([]load.Change{change}, now)
 }
 
 // why is that of a load.Reading. What was asked of an older Index is answered from that, and what

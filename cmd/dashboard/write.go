@@ -16,6 +16,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 	"github.com/meshctl/meshctl/wizards"
@@ -109,11 +110,24 @@ func (w *writable) Review(ctx context.Context, draft *tui.Draft) *tui.Review {
 			return &tui.Review{Refused: err.Error()}
 		}
 	}
-	planned, err := w.asked.plan(change, w.opts.factory.Now())
+	planned, err := w.plan(ctx, change)
 	if err != nil {
 		return &tui.Review{Refused: err.Error()}
 	}
 	return &tui.Review{Planned: planned}
+}
+
+// plan says what a change of what is stored would do.
+func (w *writable) plan(ctx context.Context, change load.Change) (*explain.Planned, error) {
+	found, _, err := w.get(ctx, change.Ref)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := typed(change.Ref, found)
+	if err != nil {
+		stored = nil // it can be edited or deleted all the same
+	}
+	return w.asked.plan(stored, change, w.opts.factory.Now())
 }
 
 // typed is an object of the management plane as its type.

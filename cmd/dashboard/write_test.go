@@ -97,6 +97,11 @@ func TestWrite(t *testing.T) {
 	require.ErrorIs(t, err, errChanged, "the timeout is another")
 	assert.Contains(t, stale.Before, "requestTimeout: 4s")
 
+	// The source still has the first text, which it has read: the review compares with what is stored.
+	review = w.Review(t.Context(), edit(nil, "requestTimeout: 4s", text))
+	assert.Empty(t, review.Refused)
+	assert.Equal(t, []explain.PlannedChange{{Ref: ref, Verb: explain.Changed}}, review.Planned.Changes)
+
 	draft, err = w.Remove(t.Context(), ref)
 	require.NoError(t, err)
 	review = w.Review(t.Context(), draft)
