@@ -31,8 +31,8 @@ func (a *asked) latest() *explain.Index {
 	return a.index
 }
 
-// plan says what a change would do to what was read last, in which the object is as stored, which may
-// not have been read yet; nil if it cannot be read, and is not part of the Input.
+// plan says what a change would do to what was read last, with the object as it is stored: that version
+// may not have been read yet. Stored is nil for an object that meshctl cannot read.
 func (a *asked) plan(stored snapshot.APIObject, change load.Change, now time.Time) (*explain.Planned, error) {
 	a.mu.Lock()
 	reading := a.reading

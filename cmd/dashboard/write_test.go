@@ -13,11 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/terminaltest"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -122,6 +125,43 @@ func TestWrite(t *testing.T) {
 	for _, kind := range []snapshot.Kind{snapshot.Destination, snapshot.Workload, snapshot.Mesh, snapshot.KubernetesCluster, snapshot.VirtualService} {
 		assert.NotEmpty(t, w.Refuses(snapshot.Ref{Kind: kind}), "%s", kind)
 	}
+}
+
+// TestWriteOfUnreadable deletes an object that older types of the API server took, and that meshctl
+// cannot read.
+func TestWriteOfUnreadable(t *testing.T) {
+	t.Parallel()
+	config, err := sandboxtest.APIServers(t, 1)[0].Config()
+	require.NoError(t, err)
+	_, err = registration.InstallCRDs(t.Context(), config)
+	require.NoError(t, err)
+	sandboxtest.MakeNamespace(t, config, snapshot.DefaultNamespace)
+	w, err := newWritable(t.Context(), startLive(t, config))
+	require.NoError(t, err)
+	await(t, w, func(n *tui.Update) bool { return n.Index != nil })
+
+	definitions := w.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	_, err = definitions.Patch(t.Context(), "trafficpolicies.networking.mesh.gloo.solo.io", types.JSONPatchType, []byte(
+		`[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema","value":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}]`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	ref := snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: snapshot.DefaultNamespace, Name: "unreadable"}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.mesh.gloo.solo.io/v1", "kind": "TrafficPolicy",
+		"metadata": map[string]any{"name": ref.Name}, "spec": map[string]any{"policy": []any{"?"}},
+	}}
+	waittest.NoError(t, "the API server takes the object", func() error {
+		_, err := w.resource(ref).Create(t.Context(), object, metav1.CreateOptions{})
+		return err
+	})
+	_, err = typed(ref, object)
+	require.Error(t, err)
+
+	draft, err := w.Remove(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Empty(t, w.Review(t.Context(), draft).Refused)
+	said, err := w.Write(t.Context(), draft)
+	require.NoError(t, err)
+	assert.Contains(t, said, "was deleted")
 }
 
 // TestWriteOnTheScreen edits and deletes in a real terminal, with a real editor, and looks at what

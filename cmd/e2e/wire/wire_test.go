@@ -53,9 +53,8 @@ func refused(t *testing.T, e *environment) {
 	e.accepts(t, 13)
 }
 
-// accepts checks that the Envoys of so many pods have refused no configuration. Pods that
-// were replaced in the case before may still be ending, which nothing has to wait for but
-// this.
+// accepts checks that the Envoys of so many pods have refused no configuration. It waits for
+// that number: pods that the case before replaced may still be ending.
 func (e *environment) accepts(t *testing.T, count int) {
 	t.Helper()
 	var pods []proxies.Pod
