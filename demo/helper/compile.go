@@ -85,9 +85,28 @@ func (g goTool) compile(ctx context.Context, dir, binary, linkerFlags string, to
 			}
 			return nil
 		case <-progress.after():
-			progress.notify(fmt.Sprintf("compiled %d of at most %d packages, %s", compiled.Load(), total, time.Since(started).Round(time.Second)))
+			progress.notify(remaining(int(compiled.Load()), total, time.Since(started)))
 		}
 	}
+}
+
+// fewPackages is the part of the packages, in percent, from which on they tell how long the others take.
+const fewPackages = 5
+
+// remaining says how far a build is, and how long the rest takes if packages go on as fast as before.
+func remaining(compiled, total int, elapsed time.Duration) string {
+	text := fmt.Sprintf("compiled %d of %d packages in %s", compiled, total, elapsed.Round(time.Second))
+	if compiled >= total {
+		return text + ", linking"
+	}
+	if 100*compiled < fewPackages*total {
+		return text
+	}
+	left := time.Duration(float64(elapsed) * float64(total-compiled) / float64(compiled))
+	if left < time.Minute {
+		return text + ", less than a minute is left"
+	}
+	return fmt.Sprintf("%s, about %d minutes are left", text, int(left.Round(time.Minute)/time.Minute))
 }
 
 // isPackage distinguishes the names that `go build -v` prints from compiler errors.

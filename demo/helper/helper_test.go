@@ -100,6 +100,14 @@ func TestIsPackage(t *testing.T) {
 	}
 }
 
+func TestRemaining(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "compiled 10 of 1000 packages in 4s", remaining(10, 1000, 4*time.Second))
+	assert.Equal(t, "compiled 100 of 1000 packages in 40s, about 6 minutes are left", remaining(100, 1000, 40*time.Second))
+	assert.Equal(t, "compiled 900 of 1000 packages in 6m0s, less than a minute is left", remaining(900, 1000, 6*time.Minute))
+	assert.Equal(t, "compiled 1000 of 1000 packages in 7m0s, linking", remaining(1000, 1000, 7*time.Minute))
+}
+
 // Not parallel: it changes the environment.
 func TestWithoutGo(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
