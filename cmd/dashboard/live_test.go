@@ -105,7 +105,7 @@ func startLive(t *testing.T, config *rest.Config) *live {
 // await waits for an update that meets a condition.
 func await(t *testing.T, source tui.Source, say func(*tui.Update) bool) *tui.Update {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit())
 	defer cancel()
 	var index *explain.Index
 	for {

@@ -106,7 +106,7 @@ type result struct {
 // run runs the binary and waits until it exits.
 func (w *environment) run(args ...string) result {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit)
+	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.binary, args...)
 	var stdout, stderr bytes.Buffer
@@ -224,7 +224,7 @@ func (w *environment) inspect(path string) (string, error) {
 
 // read reads a URL; token may be empty.
 func (w *environment) read(url, token string) (string, error) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit)
+	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit())
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -251,7 +251,7 @@ func (w *environment) read(url, token string) (string, error) {
 // until waits for a condition.
 func (w *environment) until(what string, condition func(context.Context) error) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit)
+	ctx, cancel := context.WithTimeout(w.t.Context(), waittest.Limit())
 	defer cancel()
 	require.NoError(w.t, kube.Until(ctx, what, condition))
 }

@@ -178,7 +178,7 @@ func (x *Terminal) Wrote(texts ...string) {
 
 func (x *Terminal) await(what string, is func() bool) {
 	x.t.Helper()
-	deadline := time.Now().Add(waittest.Limit)
+	deadline := time.Now().Add(waittest.Limit())
 	for !is() {
 		if time.Now().After(deadline) {
 			require.Fail(x.t, "waited in vain for "+what, "the screen:\n%s", x)
@@ -233,12 +233,12 @@ func (x *Terminal) Code() int {
 	x.t.Helper()
 	select {
 	case <-x.ended:
-	case <-time.After(waittest.Limit):
+	case <-time.After(waittest.Limit()):
 		require.Fail(x.t, "the program does not end", x.String())
 	}
 	_, err := x.slave.WriteString(EndMark)
 	require.NoError(x.t, err)
-	require.Eventually(x.t, func() bool { return strings.Contains(x.Raw(), EndMark) }, waittest.Limit, look)
+	require.Eventually(x.t, func() bool { return strings.Contains(x.Raw(), EndMark) }, waittest.Limit(), look)
 	assert.GreaterOrEqual(x.t, strings.LastIndex(x.Raw(), "\x1b[?25h"), strings.LastIndex(x.Raw(), "\x1b[?25l"), "the cursor shows")
 	after, err := term.GetState(int(x.slave.Fd()))
 	require.NoError(x.t, err)

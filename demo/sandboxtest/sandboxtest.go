@@ -136,7 +136,7 @@ func clusters(t testing.TB, n int, options local.Options) []*local.Cluster {
 
 func stopAll(t testing.TB, dir string, clusters []*local.Cluster) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), waittest.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Limit())
 	defer cancel()
 	var errs []error
 	for _, c := range clusters {

@@ -4,13 +4,12 @@ package waittest
 
 import (
 	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 )
-
-// Limit bounds every wait of a test. A wait ends when its condition holds, so a
-// long limit only delays failures, while a short one fails on a busy machine.
-const Limit = 10 * time.Minute
 
 // pause is the time between two checks of a condition.
 const pause = 5 * time.Millisecond
@@ -31,15 +30,33 @@ func Until(t testing.TB, what string, holds func() bool) {
 // Like the condition of Until, try may end the test.
 func NoError(t testing.TB, what string, try func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(Limit); ; time.Sleep(pause) {
+	limit := Limit()
+	for deadline := time.Now().Add(limit); ; time.Sleep(pause) {
 		err := try()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %s in vain until %s: %v", Limit, what, err)
+			t.Fatalf("waited %s in vain until %s: %v", limit, what, err)
 		}
 	}
+}
+
+// SeedVariable is the environment variable with the seed of a random test.
+const SeedVariable = "MESHCTL_TEST_SEED"
+
+// Seed returns the seed of a random test, SeedVariable or one by chance, and logs how to repeat the test.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv(SeedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s is the number that an earlier run printed: %v", SeedVariable, err)
+		}
+	}
+	t.Logf("repeat with %s=%d", SeedVariable, seed)
+	return seed
 }
 
 // SkipIfShort skips the test if go test runs with -short. Why says what takes long,

@@ -184,7 +184,7 @@ func (r *running) Failures() []snapshot.Failure {
 // list what exists than the sink lets pass without a report; it goes on listing.
 func (r *running) settle() {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), waittest.Limit)
+	ctx, cancel := context.WithTimeout(r.t.Context(), waittest.Limit())
 	defer cancel()
 	waittest.Until(r.t, "everything is listed", func() bool {
 		require.NoError(r.t, r.Settled(ctx), "the sink does not settle")

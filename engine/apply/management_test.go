@@ -83,7 +83,7 @@ func TestStatusAndSpecDoNotTouchEachOther(t *testing.T) {
 func TestStatusesComeAfterTheObjectsOfTheirChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	sink, _ := w.run(func(o *apply.Options) { o.StatusPatience = waittest.Limit })
+	sink, _ := w.run(func(o *apply.Options) { o.StatusPatience = waittest.Limit() })
 	sink.Set("", w.config)
 	sink.Set(one, w.config)
 	version := func(k snapshot.Kind, name string) int {

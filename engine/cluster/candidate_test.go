@@ -73,7 +73,7 @@ func TestABadCredentialDoesNotTakeThePlaceOfAGoodOne(t *testing.T) {
 			members, _ := r.state()
 			now = members[name]
 			return now.Refused != nil || now.Err != nil || now.Config != first || userName(t, first) != user.Username
-		}, waittest.Limit, 20*time.Millisecond, c.name)
+		}, waittest.Limit(), 20*time.Millisecond, c.name)
 		t.Logf("%s: refused: %v; error: %v; the same connection: %v, as %q", c.name, now.Refused, now.Err, now.Config == first, userName(t, first))
 		assert.NoError(t, now.Err, c.name)
 		assert.Same(t, first, now.Config, c.name)
@@ -82,7 +82,7 @@ func TestABadCredentialDoesNotTakeThePlaceOfAGoodOne(t *testing.T) {
 		assert.Equal(t, user.Username, userName(t, first), c.name)
 		assert.NotEmpty(t, now.UID, c.name)
 		fingerprint := cluster.Fingerprint(&corev1.Secret{Data: map[string][]byte{cluster.SecretKey: c.kubeconfig}})
-		require.Eventually(t, func() bool { return r.judgedOf(name) == fingerprint }, waittest.Limit, 20*time.Millisecond, "%s: whose refusal it is", c.name)
+		require.Eventually(t, func() bool { return r.judgedOf(name) == fingerprint }, waittest.Limit(), 20*time.Millisecond, "%s: whose refusal it is", c.name)
 
 		setKubeconfig(t, config, name, withToken(good.Token))
 		r.eventually(t, c.name+": restored", func(m map[string]cluster.Connection) bool {
@@ -95,7 +95,7 @@ func TestABadCredentialDoesNotTakeThePlaceOfAGoodOne(t *testing.T) {
 	reissue(t, config, name)
 	require.Eventually(t, func() bool {
 		return credentialID(t, first) != user.Extra["authentication.kubernetes.io/credential-id"][0]
-	}, waittest.Limit, 20*time.Millisecond)
+	}, waittest.Limit(), 20*time.Millisecond)
 	setKubeconfig(t, config, name, changed(func(c *cluster.Credential) { c.Server = localhost }))
 	now := r.eventually(t, "it moves", func(m map[string]cluster.Connection) bool { return m[name].Config != first })
 	require.NoError(t, now[name].Refused)

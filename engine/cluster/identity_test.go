@@ -98,7 +98,7 @@ func request(t *testing.T, config *rest.Config) error {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit())
 	defer cancel()
 	_, err = client.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	return err
@@ -190,7 +190,7 @@ func TestOneClusterUnderTwoNamesIsUsedUnderTheOlder(t *testing.T) {
 	require.Eventually(t, func() bool {
 		west := sandboxtest.Secret(t, config, namespace, "west").CreationTimestamp
 		return time.Since(west.Time) > 1100*time.Millisecond // timestamps have no fractions
-	}, waittest.Limit, 20*time.Millisecond)
+	}, waittest.Limit(), 20*time.Millisecond)
 	a.enter(t, config, namespace, "east", "")
 	members = r.eventually(t, "the second name", func(m map[string]cluster.Connection) bool { return len(m) == 2 })
 	served := a.other.Load()

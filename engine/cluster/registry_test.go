@@ -84,7 +84,7 @@ func (r *recorder) state() (members map[string]cluster.Connection, events []stri
 // eventually waits until the members are as wanted.
 func (r *recorder) eventually(t *testing.T, why string, want func(map[string]cluster.Connection) bool) map[string]cluster.Connection {
 	t.Helper()
-	require.Eventually(t, func() bool { members, _ := r.state(); return want(members) }, waittest.Limit, 10*time.Millisecond, why)
+	require.Eventually(t, func() bool { members, _ := r.state(); return want(members) }, waittest.Limit(), 10*time.Millisecond, why)
 	members, _ := r.state()
 	return members
 }
@@ -96,7 +96,7 @@ func (r *recorder) eventuallyErr(t *testing.T, name, want string) {
 		assert.Contains(c, members, name)
 		assert.ErrorContains(c, members[name].Err, want)
 		assert.Nil(c, members[name].Config)
-	}, waittest.Limit, 10*time.Millisecond)
+	}, waittest.Limit(), 10*time.Millisecond)
 }
 
 // run starts a registry and waits until it is synced.
@@ -119,7 +119,7 @@ func runLogged(t *testing.T, config *rest.Config, namespace string) (*cluster.Re
 	t.Cleanup(func() { cancel(); assert.NoError(t, <-done) })
 	select {
 	case <-registry.Synced():
-	case <-time.After(waittest.Limit):
+	case <-time.After(waittest.Limit()):
 		t.Fatal("the registry does not sync")
 	}
 	return registry, r, log
@@ -200,7 +200,7 @@ func TestRegistryReactsOnlyToWhatChanges(t *testing.T) {
 	reissue(t, config, name)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.NotEqual(c, old, credentialID(t, before[name].Config))
-	}, waittest.Limit, 20*time.Millisecond)
+	}, waittest.Limit(), 20*time.Millisecond)
 	after, eventsAfter := r.state()
 	assert.Equal(t, eventsBefore, withoutRenewals(eventsAfter))
 	assert.Same(t, before[name].Config, after[name].Config)
@@ -284,7 +284,7 @@ func TestRenewerRotatesBeforeExpiry(t *testing.T) {
 	clock.SetTime(status[0].RenewAt.Add(time.Second))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.NotEqual(c, old, credentialID(t, members[name].Config), "the client in use shows the new token")
-	}, waittest.Limit, 20*time.Millisecond)
+	}, waittest.Limit(), 20*time.Millisecond)
 	assert.Equal(t, old, credentialID(t, oldClient.Config), "the old token is still good")
 	fresh := sandboxtest.Secret(t, config, name, name)
 	assert.Equal(t, oldSecret.Annotations[cluster.UIDAnnotation], fresh.Annotations[cluster.UIDAnnotation])
@@ -313,7 +313,7 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	clock.SetTime(renewer.Status()[0].RenewAt.Add(time.Second))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.ErrorContains(c, renewer.Status()[0].Err, "forbidden")
-	}, waittest.Limit, 20*time.Millisecond)
+	}, waittest.Limit(), 20*time.Millisecond)
 	assert.WithinRange(t, renewer.Status()[0].RenewAt, clock.Now().Add(10*time.Second), clock.Now().Add(12500*time.Millisecond), "the next try")
 	failing := renewer.Failing()
 	require.Len(t, failing, 1)
@@ -322,7 +322,7 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 		failing[0].Err.Error())
 	select {
 	case <-renewer.Changed():
-	case <-time.After(waittest.Limit):
+	case <-time.After(waittest.Limit()):
 		t.Fatal("nobody is told")
 	}
 	assert.Equal(t, before.ResourceVersion, sandboxtest.Secret(t, config, name, name).ResourceVersion)
@@ -335,11 +335,11 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 			clock.Step(13 * time.Second)
 		}
 		assert.NotEqual(c, before.ResourceVersion, sandboxtest.Secret(t, config, name, name).ResourceVersion)
-	}, waittest.Limit, 50*time.Millisecond)
+	}, waittest.Limit(), 50*time.Millisecond)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.NoError(c, renewer.Status()[0].Err)
 		assert.Empty(c, renewer.Failing())
-	}, waittest.Limit, 20*time.Millisecond)
+	}, waittest.Limit(), 20*time.Millisecond)
 }
 
 func TestRenewerCannotRenewWhatHasExpired(t *testing.T) {
@@ -354,7 +354,7 @@ func TestRenewerCannotRenewWhatHasExpired(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		var expired *cluster.ExpiredError
 		assert.ErrorAs(c, renewer.Status()[0].Err, &expired)
-	}, waittest.Limit, 20*time.Millisecond)
+	}, waittest.Limit(), 20*time.Millisecond)
 }
 
 // start runs a renewer until the test ends.
@@ -369,7 +369,7 @@ func start(t *testing.T, renewer *cluster.Renewer) {
 // waitForSleep waits until the renewer has checked once and waits for the clock.
 func waitForSleep(t *testing.T, clock *clocktesting.FakeClock) {
 	t.Helper()
-	require.Eventually(t, clock.HasWaiters, waittest.Limit, 5*time.Millisecond)
+	require.Eventually(t, clock.HasWaiters, waittest.Limit(), 5*time.Millisecond)
 }
 
 // reissue stores another token for the same account.

@@ -39,7 +39,7 @@ func TestAServerThatFallsSilentIsNoticed(t *testing.T) {
 	for open := true; open; {
 		select {
 		case _, open = <-pods.ResultChan():
-		case <-time.After(waittest.Limit):
+		case <-time.After(waittest.Limit()):
 			t.Fatal("the watch stays open, though nobody is at the other end")
 		}
 	}

@@ -28,7 +28,7 @@ func TestListFromOutside(t *testing.T) {
 	require.NoError(t, err)
 	list := func(detours *registration.Detours) registration.ClusterStatus {
 		t.Helper()
-		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit, Detours: detours})
+		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit(), Detours: detours})
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		return all[0]
@@ -95,10 +95,10 @@ func TestDetoursAskOnlyWhenNeeded(t *testing.T) {
 			require.NoError(t, sandboxtest.Clientset(t, remote).CoreV1().ServiceAccounts("gloo-mesh").Delete(t.Context(), "east", metav1.DeleteOptions{}))
 		}
 		require.Eventually(t, func() bool {
-			all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit, Detours: detours})
+			all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit(), Detours: detours})
 			require.NoError(t, err)
 			return (all[0].Health == snapshot.HealthDenied) == expired
-		}, waittest.Limit, 100*time.Millisecond)
+		}, waittest.Limit(), 100*time.Millisecond)
 	}
 	none := registration.NewDetours(func() []registration.Context { return []registration.Context{{Name: "west", Config: management}} }, 0)
 	assert.Empty(t, none.Find(t.Context(), "https://nowhere.invalid", types.UID("another")), "no context leads there")

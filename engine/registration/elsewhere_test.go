@@ -59,7 +59,7 @@ func TestDeregisterLooksAtOtherClusters(t *testing.T) {
 	require.NoError(t, err)
 	collected := make(chan error, 1)
 	go func() { collected <- collectWhenForgotten(t.Context(), t, options) }()
-	deregister.ServeWait = waittest.Limit
+	deregister.ServeWait = waittest.Limit()
 	report, err = registration.Deregister(t.Context(), deregister)
 	require.NoError(t, err)
 	require.NoError(t, <-collected)

@@ -38,7 +38,7 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	createSecret(t, management, "broken", cluster.SecretType, map[string][]byte{"kubeconfig": []byte("a: b")})
 
 	list := func() map[string]registration.ClusterStatus {
-		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit})
+		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit()})
 		require.NoError(t, err)
 		out := map[string]registration.ClusterStatus{}
 		for _, status := range all {

@@ -104,7 +104,7 @@ func TestInstallLosesNothing(t *testing.T) {
 			_, stored, _ := unstructured.NestedString(made.Object, "spec", "policy", "future")
 			assert.True(c, stored)
 		}
-	}, waittest.Limit, 50*time.Millisecond)
+	}, waittest.Limit(), 50*time.Millisecond)
 
 	_, err = registration.Install(t.Context(), options)
 	var loss *registration.LossError

@@ -123,7 +123,7 @@ func installTranslatedTypes(t *testing.T, config *rest.Config) {
 			_, err := objects.Resource(k.GroupVersionResource()).List(context.Background(), metav1.ListOptions{})
 			assert.NoError(t, err)
 		}
-	}, waittest.Limit, 50*time.Millisecond)
+	}, waittest.Limit(), 50*time.Millisecond)
 }
 
 func anySchema(info snapshot.KindInfo) *apiextensionsv1.CustomResourceDefinition {

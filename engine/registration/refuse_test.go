@@ -208,7 +208,7 @@ func grant(t *testing.T, config *rest.Config, user string, rules []rbacv1.Policy
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		_, err := sandboxtest.Clientset(t, as(config, user)).CoreV1().Namespaces().Get(context.Background(), "kube-system", metav1.GetOptions{})
 		assert.NoError(c, err)
-	}, waittest.Limit, 50*time.Millisecond)
+	}, waittest.Limit(), 50*time.Millisecond)
 }
 
 func createSecret(t *testing.T, config *rest.Config, name string, kind corev1.SecretType, data map[string][]byte) {

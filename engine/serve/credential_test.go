@@ -37,7 +37,7 @@ func TestWhatIsWrongWithACredentialIsSaid(t *testing.T) {
 	}
 	listed := func() registration.ClusterStatus {
 		t.Helper()
-		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit})
+		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit()})
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		return all[0]

@@ -162,7 +162,7 @@ func (c *crowd) create(many int) {
 // deleteAll deletes all policies as a collection, and returns what that cost.
 func (c *crowd) deleteAll() cost {
 	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), 3*waittest.Limit)
+	ctx, cancel := context.WithTimeout(c.Context(), 3*waittest.Limit())
 	defer cancel()
 	before := c.spent()
 	err := c.policies.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})

@@ -73,7 +73,7 @@ func TestTwoManagementPlanesAndAnUpgrade(t *testing.T) {
 		return strings.Contains(messageOf(t, client, "cluster-1"), twin) && strings.Contains(messageOf(t, client, "cluster-2"), twin) &&
 			strings.Contains(messageOf(t, other, "east"), id) && strings.Contains(messageOf(t, other, "cluster-2"), id)
 	})
-	listed, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit})
+	listed, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit()})
 	require.NoError(t, err)
 	for _, c := range listed {
 		assert.Equal(t, snapshot.Healthy, c.Health)

@@ -24,7 +24,7 @@ func TestRegisterHearsWhatServeFinds(t *testing.T) {
 	require.NoError(t, err)
 	serve := start(t, management, "serve")
 	until(t, "ready", func() bool { code, _ := serve.get("/readyz"); return code == http.StatusOK })
-	options := registration.Options{Name: "east", RemoteConfig: remote, MgmtConfig: management, ServeWait: waittest.Limit}
+	options := registration.Options{Name: "east", RemoteConfig: remote, MgmtConfig: management, ServeWait: waittest.Limit()}
 	register := func(address string, inside string) (registration.Report, error) {
 		t.Helper()
 		_, err := sandboxtest.Clientset(t, management).AppsV1().Deployments("gloo-mesh").Patch(t.Context(), registration.ServeName,

@@ -67,7 +67,7 @@ func start(t testing.TB, management *rest.Config, identity string, change ...fun
 		r.metrics, r.debug = "http://"+a[0].String(), "http://"+a[1].String()
 	case err := <-r.ended:
 		require.FailNow(t, "it ended", "%v", err)
-	case <-time.After(waittest.Limit):
+	case <-time.After(waittest.Limit()):
 		require.FailNow(t, "it does not listen")
 	}
 	return r
@@ -81,7 +81,7 @@ func (r *replica) stop() (time.Duration, error) {
 	select {
 	case err := <-r.ended:
 		return time.Since(began), err
-	case <-time.After(waittest.Limit):
+	case <-time.After(waittest.Limit()):
 		require.FailNow(r.t, "it does not end")
 		return 0, nil
 	}

@@ -184,7 +184,7 @@ func TestBrokenObjectsOfACluster(t *testing.T) {
 	p.published.Store(true)
 	until := func(what string, want []string, failures ...string) {
 		t.Helper()
-		deadline := time.After(waittest.Limit)
+		deadline := time.After(waittest.Limit())
 		for {
 			var view snapshot.Cluster
 			p.copyTo(&view)

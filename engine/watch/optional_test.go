@@ -88,7 +88,7 @@ func createOSMConfig(t *testing.T, config *rest.Config) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		_, err := client.Resource(snapshot.MeshConfig.GroupVersionResource()).Namespace("default").Create(t.Context(), o, metav1.CreateOptions{})
 		assert.NoError(c, err)
-	}, waittest.Limit, 50*time.Millisecond)
+	}, waittest.Limit(), 50*time.Millisecond)
 }
 
 // refusals counts how often an API server answered that there is no such resource.

@@ -71,7 +71,7 @@ func start(t *testing.T, management *rest.Config, options watch.Options) *watche
 		select {
 		case err := <-done:
 			assert.NoError(t, err)
-		case <-time.After(waittest.Limit):
+		case <-time.After(waittest.Limit()):
 			t.Error("the source does not stop")
 		}
 		if t.Failed() {
@@ -84,7 +84,7 @@ func start(t *testing.T, management *rest.Config, options watch.Options) *watche
 // until takes Inputs as they change until one satisfies a condition.
 func (w *watched) until(what string, condition func(*snapshot.Input) bool) *snapshot.Input {
 	w.t.Helper()
-	deadline := time.After(waittest.Limit)
+	deadline := time.After(waittest.Limit())
 	for {
 		if input := w.Input(); input != nil && condition(input) {
 			return input

@@ -128,7 +128,7 @@ func (d *running) environment() []string {
 // run runs the newer meshctl with the contexts of the demo.
 func (d *running) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waittest.Limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waittest.Limit())
 	defer cancel()
 	command := exec.CommandContext(ctx, d.binary, args...)
 	command.Env = d.environment()
@@ -158,7 +158,7 @@ func (d *running) client(t *testing.T, cluster string) *kube.Client {
 // until waits for a condition.
 func until(t *testing.T, what string, condition func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit())
 	defer cancel()
 	require.NoError(t, kube.Until(ctx, what, condition))
 }

@@ -95,7 +95,7 @@ type history struct {
 func (d *running) record(t *testing.T) *history {
 	t.Helper()
 	h := &history{}
-	timed, cancel := context.WithTimeout(t.Context(), waittest.Limit)
+	timed, cancel := context.WithTimeout(t.Context(), waittest.Limit())
 	defer cancel()
 	for _, cluster := range clusters {
 		client, err := dynamic.NewForConfig(d.config(t, cluster))

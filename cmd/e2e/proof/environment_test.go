@@ -229,7 +229,7 @@ const atOnce = 3
 // converge waits until ready returns nil and every proxy matches the Plan.
 func (w *environment) converge(t *testing.T, ready func(*snapshot.Plan) error) (plan *snapshot.Plan, configs map[string]*envoy.Config, count int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit())
 	defer cancel()
 	err := kube.Until(ctx, "all proxies match the Plan", func(ctx context.Context) (err error) {
 		if plan, err = w.translate(ctx); err != nil {

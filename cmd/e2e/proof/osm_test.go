@@ -137,7 +137,7 @@ func osmAccepted(plan *snapshot.Plan, written map[string]int64) error {
 func (w *environment) convergeOSM(t *testing.T, name string, ready func(*snapshot.Plan) error) (plan *snapshot.Plan, configs map[string]*envoy.Config) {
 	t.Helper()
 	started, count := time.Now(), 0
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit())
 	defer cancel()
 	require.NoError(t, kube.Until(ctx, name+": all proxies match the Plan", func(ctx context.Context) (err error) {
 		if plan, err = w.translate(ctx); err != nil {

@@ -77,7 +77,7 @@ func install(t *testing.T) *server {
 func waitEstablished(t *testing.T, definitions apiextensions.Interface, name string) {
 	t.Helper()
 	var last *apiextensionsv1.CustomResourceDefinition
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, waittest.Limit, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, waittest.Limit(), true, func(ctx context.Context) (bool, error) {
 		var err error
 		last, err = definitions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
