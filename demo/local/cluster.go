@@ -170,6 +170,10 @@ func create(opts Options) (*Cluster, error) {
 	if err := files.Write(c.Kubeconfig(), admin); err != nil {
 		return nil, err
 	}
+	// The API server appends to a log that exists, so that Restore may empty it.
+	if err := files.Write(c.AuditLog(), nil); err != nil {
+		return nil, err
+	}
 	return c, files.Write(c.path(auditPolicyFile), []byte(auditPolicy()))
 }
 

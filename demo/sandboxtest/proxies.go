@@ -26,13 +26,12 @@ func Proxies(t testing.TB) {
 // Watch ends processes if the test binary ends before the test does.
 func Watch(t testing.TB, pids ...int) {
 	t.Helper()
-	sandbox.mu.Lock()
-	defer sandbox.mu.Unlock()
-	folder(t)
+	guard, _, err := folder()
+	require.NoError(t, err)
 	for _, pid := range pids {
-		require.NoError(t, sandbox.guard.Watch(pid))
+		require.NoError(t, guard.Watch(pid))
 		t.Cleanup(func() {
-			if err := sandbox.guard.Forget(proc.Process{PID: pid}); err != nil {
+			if err := guard.Forget(proc.Process{PID: pid}); err != nil {
 				t.Errorf("process %d: %v", pid, err)
 			}
 		})

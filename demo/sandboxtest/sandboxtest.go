@@ -18,6 +18,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/helper"
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/pool"
 	"github.com/meshctl/meshctl/demo/proc"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
@@ -29,10 +30,16 @@ var sandbox struct {
 	// guard kills the processes and removes dir when the test binary exits.
 	guard *proc.Guard
 	dir   string
-	// server is the API server that all tests share, meshctl the path of the
-	// binary.
-	server  *local.Cluster
+	// pool has the API servers, unless the test binaries of a run share one.
+	pool *pool.Pool
+	// meshctl is the path of the binary.
 	meshctl string
+
+	// server is the API server that all tests share. Its loan ends with the binary, or when nothing refers to it.
+	once   sync.Once
+	server *local.Cluster
+	loan   pool.Loan
+	failed error
 }
 
 // APIServer returns administrator access to an API server with only etcd: objects
@@ -40,23 +47,74 @@ var sandbox struct {
 // server, so each must use its own namespaces.
 func APIServer(t testing.TB) *rest.Config {
 	t.Helper()
-	sandbox.mu.Lock()
-	defer sandbox.mu.Unlock()
-	if sandbox.server == nil {
-		server, err := start(build(t), filepath.Join(folder(t), "shared"), 1, local.Options{APIServerOnly: true})
-		require.NoError(t, err)
-		sandbox.server = server
-	}
+	sandbox.once.Do(func() {
+		sandbox.server, sandbox.loan, sandbox.failed = lend(t, filepath.Base(os.Args[0]), 1)
+	})
+	require.NoError(t, sandbox.failed)
 	config, err := sandbox.server.Config()
 	require.NoError(t, err)
 	return config
 }
 
 // APIServers returns n API servers that only this test uses, named cluster-1
-// and so on. They start in parallel and stop with the test.
+// and so on. They are lent: what the test stores there goes when it ends.
 func APIServers(t testing.TB, n int) []*local.Cluster {
 	t.Helper()
-	return clusters(t, n, local.Options{APIServerOnly: true})
+	clusters := make([]*local.Cluster, n)
+	var group errgroup.Group
+	for i := range n {
+		group.Go(func() error {
+			cluster, loan, err := lend(t, t.Name(), i+1)
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("the logs of cluster-%d stay in %s until the tests end", i+1, filepath.Join(loan.Dir, "logs"))
+				}
+				loan.Return()
+			})
+			clusters[i] = cluster
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	return clusters
+}
+
+// lend lends an API server of the run's pool, or of this binary's own.
+func lend(t testing.TB, holder string, index int) (*local.Cluster, pool.Loan, error) {
+	t.Helper()
+	guard, dir, err := folder()
+	if err != nil {
+		return nil, pool.Loan{}, err
+	}
+	var loan pool.Loan
+	if address := os.Getenv(pool.Variable); address != "" {
+		loan, err = pool.Ask(t.Context(), address, holder, index)
+	} else if helper, buildErr := build(t); buildErr != nil {
+		err = buildErr
+	} else {
+		loan, err = ownPool(guard, dir, helper).Lend(context.WithoutCancel(t.Context()), holder, index)
+	}
+	if err != nil {
+		return nil, loan, err
+	}
+	cluster, err := local.Open(loan.Dir, guard)
+	return cluster, loan, err
+}
+
+// ownPool is the pool of this binary.
+func ownPool(guard *proc.Guard, dir, helper string) *pool.Pool {
+	sandbox.mu.Lock()
+	defer sandbox.mu.Unlock()
+	if sandbox.pool == nil {
+		sandbox.pool = pool.New(pool.Options{
+			Dir: filepath.Join(dir, "pool"), Helper: helper, Guard: guard,
+			Report: func(message string) { _, _ = fmt.Fprintln(os.Stderr, "API servers of tests:", message) },
+		})
+	}
+	return sandbox.pool
 }
 
 // Clusters returns n whole clusters with nodes on which pods run, without Istio
@@ -79,10 +137,12 @@ func OSM(t testing.TB) string {
 // Meshctl returns the path of meshctl, built from this working tree.
 func Meshctl(t testing.TB) string {
 	t.Helper()
+	_, dir, err := folder()
+	require.NoError(t, err)
 	sandbox.mu.Lock()
 	defer sandbox.mu.Unlock()
 	if sandbox.meshctl == "" {
-		path := filepath.Join(folder(t), "meshctl")
+		path := filepath.Join(dir, "meshctl")
 		command := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/meshctl/meshctl")
 		// As a release, which also runs in an empty container.
 		command.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -114,18 +174,23 @@ func Listen(t testing.TB, address string) net.Listener {
 // clusters starts n clusters. Options have what is common to all of them.
 func clusters(t testing.TB, n int, options local.Options) []*local.Cluster {
 	t.Helper()
-	binary := build(t)
-	sandbox.mu.Lock()
-	dir, err := os.MkdirTemp(folder(t), "clusters-")
-	sandbox.mu.Unlock()
+	binary, err := build(t)
 	require.NoError(t, err)
+	guard, all, err := folder()
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp(all, "clusters-")
+	require.NoError(t, err)
+	options.Helper, options.Guard = binary, guard
 
 	clusters := make([]*local.Cluster, n)
 	t.Cleanup(func() { stopAll(t, dir, clusters) })
 	var group errgroup.Group
 	for i := range n {
 		group.Go(func() error {
-			c, err := start(binary, filepath.Join(dir, fmt.Sprintf("cluster-%d", i+1)), i+1, options)
+			own := options
+			own.Index, own.Name = i+1, fmt.Sprintf("cluster-%d", i+1)
+			own.Dir = filepath.Join(dir, own.Name)
+			c, err := local.Start(t.Context(), own)
 			clusters[i] = c
 			return err
 		})
@@ -156,31 +221,30 @@ func stopAll(t testing.TB, dir string, clusters []*local.Cluster) {
 }
 
 // build returns the path of the binary with Kubernetes and Istio.
-func build(t testing.TB) string {
+func build(t testing.TB) (string, error) {
 	t.Helper()
-	binary, err := helper.Build(t.Context(), helper.Progress{Report: func(message string) { t.Log("sandbox:", message) }})
-	require.NoError(t, err)
-	return binary
+	return helper.Build(t.Context(), helper.Progress{Report: func(message string) { t.Log("sandbox:", message) }})
 }
 
-// folder returns the folder of this test binary. The caller holds the lock.
-func folder(t testing.TB) string {
-	t.Helper()
+// folder returns the folder of this test binary, and what removes it when the binary ends.
+func folder() (*proc.Guard, string, error) {
+	sandbox.mu.Lock()
+	defer sandbox.mu.Unlock()
 	if sandbox.guard != nil {
-		return sandbox.dir
+		return sandbox.guard, sandbox.dir, nil
 	}
 	guard, err := proc.NewGuard()
-	require.NoError(t, err)
+	if err != nil {
+		return nil, "", err
+	}
 	dir, err := os.MkdirTemp("", "sandboxtest-")
-	require.NoError(t, err)
-	require.NoError(t, guard.Remove(dir))
+	if err == nil {
+		err = guard.Remove(dir)
+	}
+	if err != nil {
+		guard.Close()
+		return nil, "", fmt.Errorf("folder of the tests: %w", err)
+	}
 	sandbox.guard, sandbox.dir = guard, dir
-	return dir
-}
-
-// start does not use the context of the test: the shared server outlives the
-// first test that uses it.
-func start(binary, dir string, index int, options local.Options) (*local.Cluster, error) {
-	options.Name, options.Dir, options.Helper, options.Index, options.Guard = filepath.Base(dir), dir, binary, index, sandbox.guard
-	return local.Start(context.Background(), options)
+	return guard, dir, nil
 }

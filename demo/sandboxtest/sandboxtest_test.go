@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/discovery"
 
+	"github.com/meshctl/meshctl/demo/pool"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
@@ -42,7 +43,7 @@ func TestKilledTestBinaryLeavesNothing(t *testing.T) {
 	}
 	temp := t.TempDir()
 	command := exec.Command(os.Args[0], "-test.run=^TestKilledTestBinaryLeavesNothing$", "-test.v")
-	command.Env = append(os.Environ(), asChild+"=1", "TMPDIR="+temp)
+	command.Env = append(os.Environ(), asChild+"=1", "TMPDIR="+temp, pool.Variable+"=")
 	output, err := command.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, command.Start())
@@ -51,7 +52,7 @@ func TestKilledTestBinaryLeavesNothing(t *testing.T) {
 		started = strings.HasPrefix(lines.Text(), "server https://127.0.0.1:")
 	}
 	require.True(t, started)
-	folders, err := filepath.Glob(filepath.Join(temp, "sandboxtest-*", "shared", "etcd"))
+	folders, err := filepath.Glob(filepath.Join(temp, "sandboxtest-*", "pool", "*", "cluster-1", "etcd"))
 	require.NoError(t, err)
 	require.Len(t, folders, 1)
 

@@ -1,0 +1,204 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/discovery"
+)
+
+// Recording is everything that a cluster without controllers has stored at one moment. It is
+// compared with what is stored later, so that a cluster can be put back without a restart.
+type Recording struct {
+	values map[string][]byte
+	// revisions are those at which the keys have the values.
+	revisions map[string]int64
+	// resources are what the API server serves.
+	resources []string
+}
+
+// registry is below what the API server stores: /registry/RESOURCE/NAMESPACE/NAME, or
+// /registry/GROUP/RESOURCE/NAMESPACE/NAME.
+const registry = "/registry/"
+
+// kept are the prefixes of what the API server writes for itself at any time.
+var kept = []string{
+	registry + "apiregistration.k8s.io/", // follows the CRDs
+	registry + "leases/kube-system/apiserver-",
+	registry + "masterleases/", registry + "peerserverleases/",
+	registry + "flowschemas/", registry + "prioritylevelconfigurations/",
+	registry + "ranges/",
+	registry + "events/default/kubernetes.", // what it says of its own Service
+}
+
+// quiet is how long nothing is written before a cluster counts as at rest, and takesEffect how
+// long the API server may enforce a deleted admission policy or webhook: it reads them once a second
+// (PolicyRefreshInterval in k8s.io/apiserver/pkg/admission/plugin/policy/generic).
+const (
+	quiet       = 300 * time.Millisecond
+	takesEffect = 1200 * time.Millisecond
+)
+
+// enforced are the prefixes of what decides about later requests only after takesEffect.
+var enforced = []string{
+	registry + "validatingadmissionpolicies/", registry + "validatingadmissionpolicybindings/",
+	registry + "mutatingadmissionpolicies/", registry + "mutatingadmissionpolicybindings/",
+	registry + "validatingwebhookconfigurations/", registry + "mutatingwebhookconfigurations/",
+}
+
+func under(key string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+}
+
+// Record records what the cluster has stored, once it is at rest.
+func (c *Cluster) Record(ctx context.Context) (*Recording, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for before := (*Recording)(nil); ; {
+		r, err := c.record(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: recording what is stored: %w", c.Name(), err)
+		}
+		if before != nil && len(before.changes(r.revisions)) == 0 {
+			return r, nil
+		}
+		before = r
+		if err := sleep(ctx, quiet); err != nil {
+			return nil, fmt.Errorf("cluster %s: recording what is stored: it changes all the time: %w", c.Name(), err)
+		}
+	}
+}
+
+func (c *Cluster) record(ctx context.Context) (*Recording, error) {
+	client, err := c.etcdClient()
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.list(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recording{values: map[string][]byte{}, revisions: map[string]int64{}}
+	for _, kv := range all {
+		r.values[string(kv.Key)], r.revisions[string(kv.Key)] = kv.Value, kv.ModRevision
+	}
+	r.resources, err = c.resources()
+	return r, err
+}
+
+// changes are the keys that are stored in another revision than the recorded one, not at all, or
+// although they are not recorded.
+func (r *Recording) changes(stored map[string]int64) []string {
+	var keys []string
+	for key, revision := range stored {
+		if r.revisions[key] != revision && !under(key, kept) {
+			keys = append(keys, key)
+		}
+	}
+	for key := range r.revisions {
+		if _, ok := stored[key]; !ok && !under(key, kept) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Changes are the keys in etcd that differ from the recording, sorted.
+func (c *Cluster) Changes(ctx context.Context, r *Recording) ([]string, error) {
+	client, err := c.etcdClient()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := client.revisions(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", c.Name(), err)
+	}
+	return r.changes(stored), nil
+}
+
+// Restore puts back what was recorded, behind the back of the API server, which sees it as changes:
+// no finalizer or admission plugin is asked. It returns once the API server acts on it. An error says
+// what is still written at the same time, if anything is.
+func (c *Cluster) Restore(ctx context.Context, r *Recording) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	client, err := c.etcdClient()
+	if err != nil {
+		return err
+	}
+	var wait time.Duration
+	for try := 1; ; try++ {
+		changed, err := c.Changes(ctx, r)
+		if err != nil {
+			return err
+		}
+		if len(changed) == 0 {
+			break
+		}
+		if try > restoreTries {
+			return fmt.Errorf("cluster %s: it is still written: %s", c.Name(), strings.Join(changed[:min(len(changed), 5)], ", "))
+		}
+		if slices.ContainsFunc(changed, func(key string) bool { return under(key, enforced) }) {
+			wait = takesEffect
+		}
+		if err := client.restore(ctx, r, changed); err != nil {
+			return fmt.Errorf("cluster %s: restoring what was stored: %w", c.Name(), err)
+		}
+	}
+	// What was served for a CRD that is gone is served a moment longer.
+	for {
+		resources, err := c.resources()
+		if err == nil && slices.Equal(resources, r.resources) {
+			break
+		}
+		if sleepErr := sleep(ctx, 20*time.Millisecond); sleepErr != nil {
+			return fmt.Errorf("cluster %s: it serves other resources than before: %w", c.Name(), errors.Join(sleepErr, err))
+		}
+	}
+	if err := sleep(ctx, wait); err != nil {
+		return err
+	}
+	return os.Truncate(c.AuditLog(), 0)
+}
+
+// restoreTries bounds how often what was written meanwhile is put back.
+const restoreTries = 20
+
+// resources lists what the API server serves.
+func (c *Cluster) resources() ([]string, error) {
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	_, lists, err := client.ServerGroupsAndResources()
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: reading what it serves: %w", c.Name(), err)
+	}
+	var names []string
+	for _, list := range lists {
+		for i := range list.APIResources {
+			names = append(names, list.GroupVersion+" "+list.APIResources[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

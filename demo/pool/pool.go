@@ -1,0 +1,226 @@
+// Package pool lends API servers to tests, which use one after another instead of each starting its own:
+//
+//   - pool.go: starts API servers, lends them, and puts them back to how they were
+//   - socket.go: lets the test binaries of a whole run share a pool
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/proc"
+)
+
+// Pool starts API servers when none is free, and keeps those that are given back.
+type Pool struct {
+	options Options
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	servers []*server
+	// starts counts the servers that were ever started, for the names of their folders.
+	starts int
+	closed bool
+}
+
+// Options say where a pool has its servers.
+type Options struct {
+	// Dir is the folder of the servers, Helper the path of the helper binary (helper.Build).
+	Dir, Helper string
+	// Guard kills the processes when the caller dies.
+	Guard *proc.Guard
+	// Report is called with what tests did that they must not; from any goroutine.
+	Report func(string)
+}
+
+type phase int
+
+const (
+	lent phase = iota
+	// restoring will be free soon.
+	restoring
+	free
+)
+
+// server is an API server of the pool.
+type server struct {
+	cluster   *local.Cluster
+	recording *local.Recording
+	index     int
+	processes []proc.Process
+	phase     phase
+	// holder is the last test that had it.
+	holder string
+}
+
+func (s *server) dir() string { return filepath.Dir(s.cluster.Kubeconfig()) }
+
+// New returns a pool without servers.
+func New(o Options) *Pool {
+	p := &Pool{options: o}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+// Loan is an API server that a test has for itself.
+type Loan struct {
+	// Dir is the folder of the server, for local.Open.
+	Dir string
+
+	back func()
+}
+
+// Return gives the server back: whatever was stored in it meanwhile goes. It may be called several times.
+func (l Loan) Return() { l.back() }
+
+// Lend returns an API server with only what each has from the start. Index, from 1 on, is that of
+// local.Options: the server is called cluster-INDEX. Holder is the test, for messages.
+func (p *Pool) Lend(ctx context.Context, holder string, index int) (Loan, error) {
+	s, err := p.take(ctx, holder, index)
+	if err != nil {
+		return Loan{}, err
+	}
+	return Loan{Dir: s.dir(), back: sync.OnceFunc(func() {
+		p.set(func() { s.phase = restoring })
+		go p.restore(s)
+	})}, nil
+}
+
+func (p *Pool) take(ctx context.Context, holder string, index int) (*server, error) {
+	for {
+		s, err := p.reserve(holder, index)
+		if err != nil {
+			return nil, err
+		}
+		if s == nil {
+			return p.start(ctx, holder, index)
+		}
+		// What is written now is by somebody who does not have it any more.
+		left, err := s.cluster.Changes(ctx, s.recording)
+		if err == nil && len(left) == 0 {
+			p.set(func() { s.holder = holder })
+			return s, nil
+		}
+		if err == nil {
+			p.options.Report(fmt.Sprintf("%s still writes after it has ended: %v", s.holder, left[:min(len(left), 5)]))
+		}
+		if err := p.drop(s); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// reserve returns a server that is free, or will soon be; nil if there is none.
+func (p *Pool) reserve(holder string, index int) (*server, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if p.closed {
+			return nil, fmt.Errorf("API server for %s: the pool is closed", holder)
+		}
+		soon := false
+		for _, s := range p.servers {
+			if s.index == index && s.phase == free {
+				s.phase = lent
+				return s, nil
+			}
+			soon = soon || s.index == index && s.phase == restoring
+		}
+		if !soon {
+			return nil, nil //nolint:nilnil // there is none
+		}
+		p.changed.Wait()
+	}
+}
+
+func (p *Pool) start(ctx context.Context, holder string, index int) (*server, error) {
+	p.mu.Lock()
+	p.starts++
+	dir := filepath.Join(p.options.Dir, fmt.Sprintf("%d", p.starts), fmt.Sprintf("cluster-%d", index))
+	p.mu.Unlock()
+	cluster, err := local.Start(ctx, local.Options{
+		Name: filepath.Base(dir), Dir: dir, Helper: p.options.Helper, Index: index, Guard: p.options.Guard, APIServerOnly: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	recording, err := cluster.Record(ctx)
+	if err != nil {
+		return nil, errors.Join(err, cluster.Stop(context.WithoutCancel(ctx)))
+	}
+	s := &server{cluster: cluster, recording: recording, index: index, processes: cluster.Processes(), phase: lent, holder: holder}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers = append(p.servers, s)
+	return s, nil
+}
+
+// restore makes a server ready for the next test. One that a test has stopped is not used again.
+func (p *Pool) restore(s *server) {
+	ctx := context.Background()
+	err := p.unharmed(s)
+	if err == nil {
+		err = s.cluster.Restore(ctx, s.recording)
+		if err != nil {
+			p.options.Report(fmt.Sprintf("after %s: %v", s.holder, err))
+		}
+	}
+	if err != nil {
+		if err := p.drop(s); err != nil {
+			p.options.Report(fmt.Sprintf("after %s: %v", s.holder, err))
+		}
+		return
+	}
+	p.set(func() { s.phase = free })
+}
+
+// unharmed returns an error unless the processes are those that were started.
+func (p *Pool) unharmed(s *server) error {
+	now, err := local.Open(s.dir(), p.options.Guard)
+	if err != nil {
+		return err
+	}
+	same := slices.EqualFunc(now.Processes(), s.processes, func(a, b proc.Process) bool { return a.PID == b.PID && a.Alive() })
+	if !same {
+		return errors.New("its processes are not those that were started")
+	}
+	return nil
+}
+
+// drop ends a server.
+func (p *Pool) drop(s *server) error {
+	p.mu.Lock()
+	p.servers = slices.DeleteFunc(p.servers, func(other *server) bool { return other == s })
+	p.changed.Broadcast()
+	p.mu.Unlock()
+	ctx := context.Background()
+	errs := []error{s.cluster.Stop(ctx)}
+	// A test may have started others.
+	now, err := local.Open(s.dir(), p.options.Guard)
+	if err == nil {
+		err = now.Stop(ctx)
+	}
+	return errors.Join(append(errs, err, os.RemoveAll(filepath.Dir(s.dir())))...)
+}
+
+// set changes what is known of a server.
+func (p *Pool) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	p.changed.Broadcast()
+}
+
+// Close lends nothing any more. The guard ends the servers.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.changed.Broadcast()
+}

@@ -1,0 +1,156 @@
+package pool_test
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/meshctl/meshctl/demo/helper"
+	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/pool"
+	"github.com/meshctl/meshctl/demo/proc"
+)
+
+// newPool returns a pool that other processes could use, too, and what it reports.
+func newPool(t *testing.T) (address string, reports chan string) {
+	t.Helper()
+	binary, err := helper.Build(t.Context(), helper.Progress{Report: func(message string) { t.Log(message) }})
+	require.NoError(t, err)
+	guard, err := proc.NewGuard()
+	require.NoError(t, err)
+	t.Cleanup(guard.Close)
+	reports = make(chan string, 100)
+	p := pool.New(pool.Options{Dir: t.TempDir(), Helper: binary, Guard: guard, Report: func(message string) { reports <- message }})
+	address = filepath.Join(t.TempDir(), "socket")
+	listener, err := net.Listen("unix", address)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- p.Serve(context.Background(), listener) }()
+	t.Cleanup(func() {
+		require.NoError(t, listener.Close())
+		require.NoError(t, <-done)
+		p.Close()
+	})
+	return address, reports
+}
+
+func borrow(t *testing.T, address, holder string) (pool.Loan, *local.Cluster, *kubernetes.Clientset) {
+	t.Helper()
+	loan, err := pool.Ask(t.Context(), address, holder, 1)
+	require.NoError(t, err)
+	cluster, err := local.Open(loan.Dir, nil)
+	require.NoError(t, err)
+	config, err := cluster.Config()
+	require.NoError(t, err)
+	return loan, cluster, kubernetes.NewForConfigOrDie(config)
+}
+
+const leftBehind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: things, kind: Thing}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: left, finalizers: [example.com/never]}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: left, namespace: left}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: left, namespace: left}
+spec: {ports: [{port: 80}], clusterIP: 10.101.0.7}
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: left, namespace: kube-system}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: nothing}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}
+  validations: [{expression: "false"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: nothing}
+spec: {policyName: nothing, validationActions: [Deny]}
+`
+
+// TestAPIServersAreAsNew: a test gets the server of an earlier one, with nothing that it left.
+func TestAPIServersAreAsNew(t *testing.T) {
+	t.Parallel()
+	address, reports := newPool(t)
+	first, cluster, clients := borrow(t, address, "first")
+	client, err := cluster.Client()
+	require.NoError(t, err)
+	before, err := cluster.Record(t.Context())
+	require.NoError(t, err)
+	for range 3 {
+		require.NoError(t, client.ApplyYAML(t.Context(), []byte(leftBehind)))
+		require.NoError(t, clients.RbacV1().ClusterRoles().Delete(t.Context(), "view", metav1.DeleteOptions{}))
+		require.NoError(t, clients.CoreV1().Namespaces().Delete(t.Context(), "left", metav1.DeleteOptions{})) // which ends never
+		first.Return()
+
+		again, other, clientsAgain := borrow(t, address, "second")
+		assert.Equal(t, first.Dir, again.Dir)
+		changed, err := other.Changes(t.Context(), before)
+		require.NoError(t, err)
+		assert.Len(t, changed, 1, "what was restored is younger: %v", changed)
+		_, err = clientsAgain.RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})
+		require.NoError(t, err)
+		_, err = clientsAgain.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "allowed-again"}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		client, err = other.Client()
+		require.NoError(t, err)
+		first, clients = again, clientsAgain
+	}
+	first.Return()
+	assert.Empty(t, reports)
+}
+
+// TestAPIServersInUse: nobody gets a server that another has, that was stopped, or that is still written.
+func TestAPIServersInUse(t *testing.T) {
+	t.Parallel()
+	address, reports := newPool(t)
+	first, cluster, _ := borrow(t, address, "first")
+	second, _, _ := borrow(t, address, "second")
+	assert.NotEqual(t, first.Dir, second.Dir)
+	require.NoError(t, cluster.Restart(t.Context(), local.APIServer))
+	first.Return()
+	second.Return()
+	third, _, clients := borrow(t, address, "third")
+	assert.Equal(t, second.Dir, third.Dir)
+	third.Return()
+
+	create := func() error {
+		_, err := clients.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "late-"}}, metav1.CreateOptions{})
+		return err
+	}
+	late := make(chan struct{})
+	go func() {
+		defer close(late)
+		for create() == nil { // until the server is ended
+		}
+	}()
+	fourth, _, _ := borrow(t, address, "fourth")
+	assert.NotEqual(t, third.Dir, fourth.Dir)
+	assert.Contains(t, <-reports, "third")
+	<-late
+	fourth.Return()
+}
