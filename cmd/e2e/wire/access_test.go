@@ -36,7 +36,7 @@ func services() []service {
 // may call ratings, and nobody else anything.
 func access(t *testing.T, e *environment) {
 	t.Helper()
-	pods, err := e.plane.Pods(t.Context())
+	pods, err := e.pods(t.Context())
 	require.NoError(t, err)
 	calls := 0
 	var group errgroup.Group

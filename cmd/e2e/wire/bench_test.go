@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
@@ -23,7 +24,7 @@ func BenchmarkLiveWire(b *testing.B) {
 	from := e.pod(b, "cluster-1", "productpage-v1")
 	const edits = 30
 	for b.Loop() {
-		l := e.under(b, from, "http://details:9080", 400)
+		l := e.stream(b, from, app.Call{URL: "http://details:9080", Rate: 400, Parallel: 20})
 		var plain []time.Duration
 		for i := range edits {
 			status := 400 + i
@@ -41,7 +42,7 @@ spec:
 		l.stop()
 		report(b, "edit", plain)
 
-		l = e.under(b, from, reviews, 400)
+		l = e.stream(b, from, app.Call{URL: reviews, Rate: 400, Parallel: 20})
 		var subsets, virtual []time.Duration
 		for range edits / 3 {
 			e.remove(b, shift(75, 15, 10))

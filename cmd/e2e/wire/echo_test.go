@@ -60,7 +60,7 @@ func (e *environment) withEcho(t *testing.T) {
 // ready returns an error unless a workload has so many pods that are ready, and no
 // other.
 func (e *environment) ready(ctx context.Context, cluster, workload string, want int) error {
-	pods, err := e.plane.Pods(ctx)
+	pods, err := e.pods(ctx)
 	if err != nil {
 		return err
 	}

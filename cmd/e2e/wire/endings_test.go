@@ -158,7 +158,7 @@ spec:
 // updates counts the configurations that each proxy has received.
 func (e *environment) updates(t *testing.T) map[string]int64 {
 	t.Helper()
-	pods, err := e.plane.Pods(t.Context())
+	pods, err := e.pods(t.Context())
 	require.NoError(t, err)
 	counts := map[string]int64{}
 	for _, p := range pods {

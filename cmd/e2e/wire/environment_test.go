@@ -39,6 +39,8 @@ type environment struct {
 	clusters   map[string]*local.Cluster
 	management *kube.Client
 	plane      *proxies.Plane
+	// caller is that of the control namespace, once it is made.
+	caller proxies.Pod
 }
 
 // newEnvironment starts the demo; it ends with the test.
@@ -132,7 +134,7 @@ func (e *environment) reports(t *testing.T, code snapshot.Code) {
 // pod returns a pod of a workload.
 func (e *environment) pod(t testing.TB, cluster, workload string) proxies.Pod {
 	t.Helper()
-	pods, err := e.plane.Pods(t.Context())
+	pods, err := e.pods(t.Context())
 	require.NoError(t, err)
 	at := slices.IndexFunc(pods, func(p proxies.Pod) bool { return p.Cluster == cluster && p.Workload == workload })
 	require.GreaterOrEqual(t, at, 0, "no pod of %s in %s", workload, cluster)
@@ -212,6 +214,8 @@ type load struct {
 	all    counts
 	failed []failure
 	stop   func() counts
+	// control are as many requests that no change touches; nil if there are none.
+	control *load
 	// seeing is called with the name of each outcome.
 	seeing func(name string)
 }
@@ -228,7 +232,7 @@ type failure struct {
 func (e *environment) drained(t *testing.T) {
 	t.Helper()
 	waittest.NoError(t, "no proxy drains connections", func() error {
-		pods, err := e.plane.Pods(t.Context())
+		pods, err := e.pods(t.Context())
 		if err != nil {
 			return err
 		}
@@ -253,8 +257,22 @@ func (e *environment) under(t testing.TB, from proxies.Pod, url string, rate int
 	return e.load(t, from, app.Call{URL: url, Rate: rate, Parallel: 20})
 }
 
-// load starts requests, until stop.
+// load starts requests, and as many in the control namespace, until stop.
 func (e *environment) load(t testing.TB, from proxies.Pod, call app.Call) *load {
+	t.Helper()
+	caller := e.control(t)
+	l := e.stream(t, from, call)
+	l.control = e.stream(t, caller, app.Call{URL: controlURL, Rate: call.Rate, Parallel: call.Parallel})
+	stop := l.stop
+	l.stop = func() counts {
+		l.control.stop()
+		return stop()
+	}
+	return l
+}
+
+// stream starts requests, until stop.
+func (e *environment) stream(t testing.TB, from proxies.Pod, call app.Call) *load {
 	t.Helper()
 	call.TimeoutMs, call.EveryMs = 5000, 20
 	ctx, cancel := context.WithCancel(t.Context())
@@ -307,16 +325,33 @@ func (e *environment) staysHome(t testing.TB, from proxies.Pod) {
 	})
 }
 
-// clean stops the requests, and checks that none failed. It returns their number.
+// clean stops the requests, and checks that none failed but what the machine made fail, which the control stream
+// shows. It returns their number.
 func (l *load) clean(t *testing.T) int {
 	t.Helper()
 	all := l.stop()
 	t.Logf("%d requests: %v", all.total(), all)
+	l.log(t)
+	if l.control == nil {
+		assert.Empty(t, all.failed())
+		return all.total()
+	}
+	control := l.control.stop()
+	if failed := control.failed(); len(failed) > 0 {
+		t.Logf("of %d requests that no change touches, failed: %v", control.total(), failed)
+		l.control.log(t)
+	}
+	require.NotZero(t, control.total())
+	assert.Zero(t, beyond(all.failed().total(), control.failed().total()), "failed: %v; of those that no change touches: %v", all.failed(), control.failed())
+	return all.total()
+}
+
+// log prints what failed, and when.
+func (l *load) log(t *testing.T) {
+	t.Helper()
 	for _, f := range l.failed {
 		t.Logf("%s: %v", f.at.Format("15:04:05.000"), f.counts)
 	}
-	assert.Empty(t, all.failed())
-	return all.total()
 }
 
 // kill kills a process.

@@ -193,7 +193,7 @@ func apart(t *testing.T, e *environment) {
 	e.trustModel(t, nil)
 	e.reports(t, snapshot.RootsDiffer)
 	waittest.NoError(t, "requests pass within each cluster, and not between them", func() error {
-		pods, err := e.plane.Pods(t.Context())
+		pods, err := e.pods(t.Context())
 		if err != nil {
 			return err
 		}

@@ -332,7 +332,7 @@ func killed(t *testing.T, e *environment) {
 
 func (e *environment) allPods(t *testing.T) []proxies.Pod {
 	t.Helper()
-	pods, err := e.plane.Pods(t.Context())
+	pods, err := e.pods(t.Context())
 	require.NoError(t, err)
 	return pods
 }

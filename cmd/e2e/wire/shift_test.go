@@ -78,6 +78,12 @@ func transitions(t *testing.T, e *environment) {
 	e.transitions(t, 34)
 }
 
+// transition does so a few times.
+func transition(t *testing.T, e *environment) {
+	t.Helper()
+	e.transitions(t, 3)
+}
+
 func (e *environment) transitions(t *testing.T, rounds int) {
 	t.Helper()
 	from := e.pod(t, "cluster-1", "productpage-v1")

@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -20,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo/waittest"
 	"golang.org/x/sync/errgroup"
 
 	cmdload "github.com/meshctl/meshctl/cmd/load"
@@ -47,21 +48,14 @@ const leastShare = 0.1
 
 // answers compares what `meshctl why` says of random requests under random policies with what
 // becomes of them on the wire: whether they are refused, aborted or answered, which pods answer, with
-// which shares, and which headers are changed. WHY_SEED repeats a run.
+// which shares, and which headers are changed.
 //
 // Some of what is said is left out. How long requests take, retries, mirrors, rate limits and CORS are
 // for fields of a TrafficPolicy. Of hops and identities, only their effect is seen: who is let in. Where
 // endpoints decide, any share will do. No request repeats a header, which why rejects.
 func answers(t *testing.T, e *environment) {
 	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv("WHY_SEED"); text != "" {
-		var err error
-		seed, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err, "WHY_SEED is the number that an earlier run printed")
-	}
-	t.Logf("repeat with WHY_SEED=%d", seed)
-	w := newWorld(t, e, rand.New(rand.NewPCG(seed, 0)))
+	w := newWorld(t, e, rand.New(rand.NewPCG(waittest.Seed(t), 0)))
 	found := &findings{asked: map[string]int{}}
 	for range whyRounds {
 		w.next(t)
@@ -84,7 +78,7 @@ func answers(t *testing.T, e *environment) {
 		}
 	}
 	t.Logf("%d requests for %v; %d answers were right later, the last after %s", found.sent, found.asked, found.late, found.latest.Round(time.Millisecond))
-	assert.Empty(t, found.wrong, "seed %d", seed)
+	assert.Empty(t, found.wrong)
 	for _, v := range []explain.Verdict{explain.Allowed, explain.Refused, explain.Unreachable} {
 		assert.NotZero(t, found.asked[string(v)], v)
 	}

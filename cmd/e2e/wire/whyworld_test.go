@@ -62,7 +62,7 @@ func knows(from proxies.Pod, to service) bool {
 func newWorld(t *testing.T, e *environment, random *rand.Rand) *world {
 	t.Helper()
 	w := &world{environment: e, random: random}
-	pods, err := e.plane.Pods(t.Context())
+	pods, err := e.pods(t.Context())
 	require.NoError(t, err)
 	for _, p := range pods {
 		if !p.Gateway {

@@ -9,22 +9,44 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/demo/proxies"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
-func TestWire(t *testing.T) {
-	t.Parallel()
+// wireCase is a part of a test on a running demo. They run one after another.
+type wireCase struct {
+	name string
+	run  func(*testing.T, *environment)
+}
+
+func wire(t *testing.T, cases []wireCase) {
+	t.Helper()
 	e := newEnvironment(t)
-	for _, c := range []struct {
-		name string
-		run  func(*testing.T, *environment)
-	}{
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.run(t, e) })
+	}
+}
+
+// TestSmoke is what every change is tested with.
+func TestSmoke(t *testing.T) {
+	t.Parallel()
+	wire(t, []wireCase{
 		{"shares of a shift", shares},
 		{"access of all pairs", access},
+		{"failover of a VirtualDestination", failoverHTTP},
+		{"transitions of a shift", transition},
+		{"no configuration was refused", refused},
+	})
+}
+
+// TestPolicies sees each field of the policies in what requests get.
+func TestPolicies(t *testing.T) {
+	shard.Only(t, shard.Wire)
+	t.Parallel()
+	wire(t, []wireCase{
 		{"fields of a TrafficPolicy", trafficPolicyFields},
 		{"answers of why", answers},
 		{"gRPC and TCP", protocols},
-		{"failover of a VirtualDestination", failoverHTTP},
 		{"ServiceDependencies", dependencies},
 		{"lies are noticed", lies},
 		{"a shift loses a target", lostTargets},
@@ -34,16 +56,24 @@ func TestWire(t *testing.T) {
 		{"what a shift needs goes and comes", membership},
 		{"control planes end under load", controlPlanes},
 		{"no configuration was refused", refused},
+	})
+}
+
+// TestTrust replaces pods, certificates and roots.
+func TestTrust(t *testing.T) {
+	shard.Only(t, shard.WireTrust)
+	t.Parallel()
+	wire(t, []wireCase{
+		{"shares of a shift", shares},
 		{"pods change", pods},
 		{"whose certificate", whose},
+		{"what no change touched goes", func(t *testing.T, e *environment) { e.uncontrol(t) }}, // a root that is exchanged touches it
 		{"the root is exchanged", exchanged},
 		{"no configuration of the new proxies was refused", refused},
 		{"the meshes leave their common root", apart}, // and stay apart
 		{"gateways trust each other", limited},
 		{"no configuration of any proxy was refused", refused},
-	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, e) })
-	}
+	})
 }
 
 // refused asks the Envoys of all pods of the demo how many configurations they have
@@ -59,7 +89,7 @@ func (e *environment) accepts(t *testing.T, count int) {
 	t.Helper()
 	var pods []proxies.Pod
 	waittest.NoError(t, fmt.Sprintf("%d pods are there", count), func() (err error) {
-		if pods, err = e.plane.Pods(t.Context()); err != nil || len(pods) == count {
+		if pods, err = e.pods(t.Context()); err != nil || len(pods) == count {
 			return err
 		}
 		names := make([]string, len(pods))
