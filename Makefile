@@ -13,21 +13,20 @@ CONTROLLER_GEN := $(BIN)/controller-gen-v0.23.0
 HELM := $(BIN)/helm-v3.22.0
 BENCHSTAT := $(BIN)/benchstat-v0.0.0-20260908200009-22c9c6c9d4da
 CYCLONEDX := $(BIN)/cyclonedx-gomod-v1.10.0
+GOTESTSUM := $(BIN)/gotestsum-v1.13.0
 
 $(GOLANGCI_LINT): PKG := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 $(CONTROLLER_GEN): PKG := sigs.k8s.io/controller-tools/cmd/controller-gen
 $(HELM): PKG := helm.sh/helm/v3/cmd/helm
 $(BENCHSTAT): PKG := golang.org/x/perf/cmd/benchstat
 $(CYCLONEDX): PKG := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+$(GOTESTSUM): PKG := gotest.tools/gotestsum
 
 # The name of the binary contains its version, so that a new version is installed.
-$(GOLANGCI_LINT) $(CONTROLLER_GEN) $(HELM) $(BENCHSTAT) $(CYCLONEDX):
+$(GOLANGCI_LINT) $(CONTROLLER_GEN) $(HELM) $(BENCHSTAT) $(CYCLONEDX) $(GOTESTSUM):
 	@mkdir -p $(BIN)
 	GOBIN=$(BIN) go install $(PKG)@$(patsubst $(notdir $(PKG))-%,%,$(notdir $@))
 	@mv $(BIN)/$(notdir $(PKG)) $@
-
-# The race detector needs cgo, which Go turns off without a C compiler.
-RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 # Everything else is built as a release is: without cgo, and without the names of folders. So
 # that all targets share what is compiled, which is most of the time with an empty cache.
@@ -38,13 +37,12 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimp
 # -vet=off: the linters include all of vet.
 GOTEST := go test -count=1 -vet=off -timeout 30m
 
-# Packages where goroutines share data: these are tested with the race detector.
-# It is not used elsewhere, because it makes clusters and scripts slow.
-RACY := ./cmd/cmdutil/... ./demo/proc/... ./engine/apply/... ./engine/cluster/... ./engine/registration/... ./engine/serve/... ./engine/watch/...
+# Runs tests with one pool of API servers, and reports; see go doc ./demo/testrun.
+TESTRUN := GOTESTSUM=$(GOTESTSUM) go run ./demo/testrun
 
-# Packages that run beside no other: with two istiods and 20 proxies under load, and whole clusters
-# of other tests on the same cores, istiod reads what is written so late that requests fail.
-ALONE := ./cmd/e2e/wire
+# What only test-all runs, and the one of them that test-shard runs: a name or a number.
+SHARDS := wire wire-trust clusters serve proof osm demo soak kind
+SHARD ?=
 
 # The fuzz targets, and how long each one runs. Inputs that once failed are in the
 # testdata of the target, and also run as plain tests.
@@ -52,10 +50,8 @@ FUZZED := engine:FuzzTranslate engine/inventory:FuzzSelectors engine/offline:Fuz
 	certs/pki:FuzzReadRequest certs/pki:FuzzReadBundle certs/pki:FuzzReadSecret
 FUZZTIME ?= 30s
 
-# How long make soak makes faults, and the seed that chooses them; make test does it for a
-# minute.
+# How long make soak makes faults; the shard soak does it for a minute. MESHCTL_TEST_SEED repeats a run.
 SOAK ?= 10m
-SOAK_SEED ?=
 
 # How often each benchmark runs.
 COUNT ?= 1
@@ -101,25 +97,30 @@ demo-down: build ## Stop the demo
 	./meshctl demo down
 
 .PHONY: sandbox
-sandbox: build ## Build Kubernetes, Istio, Open Service Mesh and the proxies' agent for the demo and the tests (about 14 minutes, once)
-	./meshctl demo prepare --osm
+sandbox: build ## Build Kubernetes, Istio and the proxies' agent for the demo and the tests (about 8 minutes, once)
+	./meshctl demo prepare
 
 .PHONY: test
-test: sandbox $(HELM) ## Run all tests, including those with real API servers
-	$(if $(RACE),CGO_ENABLED=1) $(GOTEST) $(RACE) $(RACY)
-	$(GOTEST) $$(go list ./... | grep -vxF -f <(go list $(RACY) $(ALONE)))
-	$(GOTEST) $(ALONE)
+test: sandbox $(HELM) $(GOTESTSUM) ## Run what every change must pass, with real API servers, clusters and proxies
+	$(TESTRUN) quick
 	cd .release && $(GOTEST) ./...
-	$(MAKE) fuzz
+
+.PHONY: test-shard
+test-shard: sandbox $(GOTESTSUM) ## Run one of the shards of what test leaves out: SHARD=NAME or its number
+	$(TESTRUN) shard $(SHARD)
+
+.PHONY: test-all
+test-all: test ## Run everything there is: test and all shards
+	@set -e; for shard in $(SHARDS); do $(MAKE) --no-print-directory test-shard SHARD=$$shard; done
 
 .PHONY: test-kind
 test-kind: ## Run the demo in kind clusters, and test it there; needs a Docker engine, or Debian and root
 	@# Without a registry: the images of nodes and of Istio are built, about 15 minutes once.
-	demo/nodeimage/run.sh $(GOTEST) -v ./cmd/e2e/kind
+	MESHCTL_TEST_SHARD=kind demo/nodeimage/run.sh $(GOTEST) -v ./cmd/e2e/kind
 
 .PHONY: soak
-soak: sandbox ## Edit two clusters and make faults for SOAK; SOAK_SEED repeats an earlier run
-	SOAK=$(SOAK) SOAK_SEED=$(SOAK_SEED) SOAK_WITHIN=10s go test -run '^TestSoak$$' -count=1 -timeout 60m -v ./cmd/e2e
+soak: sandbox ## Edit two clusters and make faults for SOAK
+	MESHCTL_TEST_SHARD=soak SOAK=$(SOAK) SOAK_WITHIN=10s go test -run '^TestSoak$$' -count=1 -timeout 60m -v ./cmd/e2e
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // typed completes a line in bash: the words are those that bash makes of it.
@@ -72,7 +74,7 @@ func TestCompletionInBash(t *testing.T) {
 	require.NoError(t, err)
 	complete := func(t *testing.T, line string) (replies []string, errs string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit())
 		defer cancel()
 		command := exec.CommandContext(ctx, bash, append([]string{"--norc", "--noprofile", "-c", typed, "bash", file, line}, bashWords(line)...)...)
 		command.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig)
@@ -122,7 +124,7 @@ func TestCompletionInBash(t *testing.T) {
 			replies, errs := complete(t, line)
 			assert.Equal(t, []string{""}, replies, line)
 			assert.Empty(t, errs, line)
-			assert.Less(t, time.Since(started), 10*time.Second, "%s: the shell waits for a second, and for a slow machine", line)
+			assert.Less(t, time.Since(started), waittest.Soon(), "%s: the shell waits for a second", line)
 		}
 	})
 }

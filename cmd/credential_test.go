@@ -20,6 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // kubeconfigOf writes a kubeconfig with one context, for a user of a server.
@@ -112,7 +113,7 @@ func TestErrorsOfRequestsAreShort(t *testing.T) {
 	} {
 		started := time.Now()
 		out, errs, code := run(t.Context(), append(args, "--kubeconfig", file)...)
-		assert.Less(t, time.Since(started), 30*time.Second, "%s: who asks once does not wait for a server", args)
+		assert.Less(t, time.Since(started), 2*waittest.Soon(), "%s: who asks once does not wait for a server", args)
 		assert.Regexp(t, `https://127\.0\.0\.1:1\)? refuses connections`, out+errs, args)
 		assert.NotRegexp(t, `[A-Z][a-z]+ "https?://`, out+errs, args)
 		assert.NotContains(t, out+errs, "dial tcp", args)

@@ -22,6 +22,7 @@ import (
 	"github.com/meshctl/meshctl/demo/helper"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
@@ -83,6 +84,7 @@ func buildHelper(t *testing.T) {
 
 // Not parallel: each starts two clusters.
 func TestFailedUpLeavesNoProcess(t *testing.T) {
+	shard.Only(t, shard.Demo)
 	buildHelper(t)
 	dir := filepath.Join(t.TempDir(), "demo")
 	// It runs the applications of the pods, and fails after that.
@@ -108,6 +110,7 @@ func TestFailedUpLeavesNoProcess(t *testing.T) {
 
 // Not parallel: each starts two clusters.
 func TestInterruptedUpLeavesNoProcess(t *testing.T) {
+	shard.Only(t, shard.Demo)
 	buildHelper(t)
 	dir := filepath.Join(t.TempDir(), "demo")
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -122,6 +125,7 @@ func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 
 // Not parallel: each starts two clusters.
 func TestKilledUpLeavesNoProcess(t *testing.T) {
+	shard.Only(t, shard.Demo)
 	buildHelper(t)
 	dir := filepath.Join(t.TempDir(), "demo")
 	command := exec.Command(os.Args[0])
@@ -141,6 +145,7 @@ func TestKilledUpLeavesNoProcess(t *testing.T) {
 // TestUpUpDown: up, up again after a crash, down; a second demo is not affected.
 // Not parallel: it starts four clusters.
 func TestUpUpDown(t *testing.T) {
+	shard.Only(t, shard.Demo)
 	buildHelper(t)
 	ctx := t.Context()
 	meshctl := sandboxtest.Meshctl(t)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 func TestReadCertificates(t *testing.T) {
@@ -104,10 +106,11 @@ func TestUnion(t *testing.T) {
 	for range 6 {
 		certs = append(certs, newRoot(t).chain[0])
 	}
+	random := mathrand.New(mathrand.NewPCG(waittest.Seed(t), 0))
 	some := func() Bundle {
 		var chosen []*x509.Certificate
-		for range mathrand.IntN(5) {
-			chosen = append(chosen, certs[mathrand.IntN(len(certs))])
+		for range random.IntN(5) {
+			chosen = append(chosen, certs[random.IntN(len(certs))])
 		}
 		return NewBundle(chosen...)
 	}

@@ -10,12 +10,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // TestNothingOutlivesItsSigner for random lives of root and mesh, at random times.
 func TestNothingOutlivesItsSigner(t *testing.T) {
 	t.Parallel()
-	seed := mathrand.Uint64()
+	seed := waittest.Seed(t)
 	random := mathrand.New(mathrand.NewPCG(seed, 1))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
 	rootKey, key := newKey(t), newKey(t)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/meshctl/meshctl/certs/restart"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 )
@@ -125,8 +126,8 @@ func revisions(t *testing.T, api kubernetes.Interface, namespace string) map[str
 }
 
 func TestRestart(t *testing.T) {
+	shard.Only(t, shard.Clusters)
 	t.Parallel()
-	waittest.SkipIfShort(t, "starts a cluster")
 	config, err := sandboxtest.Clusters(t, 1)[0].Config()
 	require.NoError(t, err)
 	t.Run("in order", func(t *testing.T) { t.Parallel(); inOrder(t, config) })

@@ -17,13 +17,14 @@ import (
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // TestAskIstiod asks a real istiod, and looks at its mesh.
 func TestAskIstiod(t *testing.T) {
+	shard.Only(t, shard.Clusters)
 	t.Parallel()
-	waittest.SkipIfShort(t, "starts a cluster with Istio")
 	c := sandboxtest.Clusters(t, 1)[0]
 	require.NoError(t, c.InstallIstio(t.Context(), local.IstioOptions{}))
 	config, err := c.Config()

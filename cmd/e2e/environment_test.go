@@ -203,8 +203,8 @@ func (w *environment) stop(s *server) {
 	select {
 	case err := <-s.exited:
 		require.NoError(w.t, err, "%s", s.log.String())
-	case <-time.After(30 * time.Second):
-		w.t.Fatalf("meshctl serve did not exit before Kubernetes would kill it:\n%s", s.log.String())
+	case <-time.After(2 * waittest.Soon()):
+		w.t.Fatalf("meshctl serve did not exit: Kubernetes would kill it:\n%s", s.log.String())
 	}
 }
 

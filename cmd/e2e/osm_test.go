@@ -15,6 +15,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 )
 
 // smi are the kinds that are rendered for Open Service Mesh.
@@ -28,6 +29,7 @@ var smi = []schema.GroupVersionResource{
 // TestOpenServiceMesh covers a cluster with Open Service Mesh: policies are
 // translated, every permission is used, and no object is left in the end.
 func TestOpenServiceMesh(t *testing.T) {
+	shard.Only(t, shard.OSM)
 	helper := sandboxtest.OSM(t) // building it may take longer than everything else
 	w := newEnvironmentOf(t, 1, func(ctx context.Context, c *local.Cluster) error {
 		if err := c.InstallOSM(ctx, local.OSMOptions{Helper: helper}); err != nil {

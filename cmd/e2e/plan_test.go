@@ -16,10 +16,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/waittest"
+
 	"github.com/meshctl/meshctl/cmd"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -30,6 +33,7 @@ const plannedEdits = 200
 // TestPlan makes random edits of policies: what plan says of each one is object by object what serve
 // then writes, and nothing else is written.
 func TestPlan(t *testing.T) {
+	shard.Only(t, shard.Soak)
 	t.Parallel()
 	w := newEnvironment(t, withBookinfo)
 	for _, cluster := range []string{"cluster-1", "cluster-2"} {
@@ -41,9 +45,7 @@ func TestPlan(t *testing.T) {
 	w.awaitRoutes(shifted)
 	w.until("all is written", (&soak{environment: w}).differs)
 
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	e := &editor{random: rand.New(rand.NewPCG(seed, 0))}
+	e := &editor{random: rand.New(rand.NewPCG(waittest.Seed(t), 0))}
 	objects, harm, none := 0, 0, 0
 	var created time.Time // the last object
 	for made := 0; made < plannedEdits; {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -17,6 +18,7 @@ import (
 // TestRegisterAsksServe: serve runs, and `cluster register` says whether it reaches the cluster. What only its pods can
 // dial is read from here all the same.
 func TestRegisterAsksServe(t *testing.T) {
+	shard.Only(t, shard.Clusters)
 	t.Parallel()
 	w := newEnvironment(t, func(context.Context, *local.Cluster) error { return nil })
 	w.startServe()

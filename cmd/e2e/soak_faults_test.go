@@ -19,6 +19,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // faults begin a fault each, and return what ends it.
@@ -224,7 +225,7 @@ func (s *soak) endsServe(how syscall.Signal) func() {
 		if how == syscall.SIGTERM {
 			assert.NoError(s.t, err, "%s", s.serve.log.String())
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(4 * waittest.Soon()):
 		require.FailNow(s.t, "meshctl serve does not end")
 	}
 	return func() {

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/waittest"
+
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/shard"
 )
 
 // soak is a run with edits all the time and one fault after another, both chosen by a
@@ -38,7 +40,7 @@ type soak struct {
 	tally *tally
 }
 
-// soakLimits are SOAK, SOAK_SEED and SOAK_WITHIN.
+// soakLimits are SOAK, SOAK_WITHIN and the seed.
 type soakLimits struct {
 	// lasts is how long faults are made.
 	lasts time.Duration
@@ -50,7 +52,7 @@ type soakLimits struct {
 func soakLimitsFrom(t testing.TB) soakLimits {
 	t.Helper()
 	// A machine with busy cores converges later than make soak demands.
-	l := soakLimits{lasts: time.Minute, seed: rand.Uint64N(1 << 32), within: time.Minute}
+	l := soakLimits{lasts: time.Minute, seed: waittest.Seed(t), within: 4 * waittest.Soon()}
 	var err error
 	if text := os.Getenv("SOAK"); text != "" {
 		l.lasts, err = time.ParseDuration(text)
@@ -60,20 +62,16 @@ func soakLimitsFrom(t testing.TB) soakLimits {
 		l.within, err = time.ParseDuration(text)
 		require.NoError(t, err, "SOAK_WITHIN is a duration, such as 10s")
 	}
-	if text := os.Getenv("SOAK_SEED"); text != "" {
-		l.seed, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err, "SOAK_SEED is the number that an earlier run printed")
-	}
 	return l
 }
 
 // TestSoak edits two clusters all the time, makes faults, and checks throughout that
 // what protects stands, that nothing of anybody else's changes, and that everything
-// converges after each fault. SOAK is how long, SOAK_SEED repeats a run, and
-// SOAK_WITHIN is how soon it must converge.
+// converges after each fault. SOAK is how long, and SOAK_WITHIN how soon it must
+// converge.
 func TestSoak(t *testing.T) {
+	shard.Only(t, shard.Soak)
 	limits := soakLimitsFrom(t)
-	t.Logf("repeat with SOAK=%s SOAK_SEED=%d", limits.lasts, limits.seed)
 	s := &soak{environment: newEnvironment(t, withBookinfo), limits: limits, random: rand.New(rand.NewPCG(limits.seed, 0)), tally: newTally()}
 	for _, cluster := range []string{"cluster-1", "cluster-2"} {
 		s.must("cluster", "register", cluster, "--remote-context", cluster, "--mgmt-context", "cluster-1")

@@ -26,6 +26,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -62,6 +63,7 @@ var limitedTrust = strings.Replace(sharedTrust, `    autoRestartPods: true
 // Workloads of one can verify those of the other from then on, at every moment. Then each
 // goes back to its own, and their gateways get certificates.
 func TestTrust(t *testing.T) {
+	shard.Only(t, shard.Clusters)
 	t.Parallel()
 	w := newEnvironment(t, withBookinfo)
 	for _, cluster := range []string{"cluster-1", "cluster-2"} {

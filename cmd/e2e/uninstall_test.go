@@ -16,11 +16,13 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/engine/registration"
 )
 
 // TestUninstall: after it, both clusters have the objects that they had before meshctl came.
 func TestUninstall(t *testing.T) {
+	shard.Only(t, shard.Clusters)
 	t.Parallel()
 	w := newEnvironment(t, withBookinfo)
 	var before [][]string

@@ -21,6 +21,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/shard"
 )
 
 // versionBefore knows all but a field of TrafficPolicies.
@@ -31,6 +32,7 @@ const versionBefore, versionAfter = "v1.0.0", "v1.1.0"
 // that leads is the last to end. Nothing is deleted, nothing goes back and forth, nothing is
 // written for nothing, and all edits are in force soon.
 func TestUpgrade(t *testing.T) {
+	shard.Only(t, shard.Clusters)
 	t.Parallel()
 	w := newEnvironment(t, withBookinfo)
 	before, after := buildVersion(t, versionBefore, olderTypes(t)), buildVersion(t, versionAfter, "")

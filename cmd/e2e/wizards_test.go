@@ -13,11 +13,13 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/terminaltest"
 	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/shard"
 )
 
 // TestWizards takes a new user, at a terminal, from a kubeconfig to policies that
 // are in force.
 func TestWizards(t *testing.T) {
+	shard.Only(t, shard.Clusters)
 	w := newEnvironment(t, withBookinfo)
 	w.initializes()
 	w.startServe()

@@ -18,6 +18,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/schematest"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/registration"
 )
@@ -71,8 +72,8 @@ func deploy(t *testing.T, api kubernetes.Interface, namespace, name string, cont
 }
 
 func TestRestartRun(t *testing.T) {
+	shard.Only(t, shard.Clusters)
 	t.Parallel()
-	waittest.SkipIfShort(t, "starts a cluster")
 	config, err := sandboxtest.Clusters(t, 1)[0].Config()
 	require.NoError(t, err)
 	api := sandboxtest.Clientset(t, config)

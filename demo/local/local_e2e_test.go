@@ -20,6 +20,7 @@ import (
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/proc"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
@@ -29,7 +30,7 @@ import (
 //
 // Not parallel: it measures, and would slow down other tests.
 func TestTwoClusters(t *testing.T) {
-	waittest.SkipIfShort(t, "starts whole clusters")
+	shard.Only(t, shard.Demo)
 	ctx := t.Context()
 	started := time.Now()
 	clusters := sandboxtest.Clusters(t, 2)

@@ -13,6 +13,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
@@ -21,7 +22,7 @@ import (
 //
 // Not parallel: it starts whole clusters.
 func TestOpenServiceMesh(t *testing.T) {
-	waittest.SkipIfShort(t, "starts whole clusters")
+	shard.Only(t, shard.OSM)
 	helper := sandboxtest.OSM(t)
 	ctx := t.Context()
 	clusters := sandboxtest.Clusters(t, 2)

@@ -3,6 +3,7 @@ package registration_test
 import (
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -23,11 +26,16 @@ import (
 // before its last write, and none of its later requests is sent.
 type killer struct {
 	mu sync.Mutex
-	// left is how many writes are let through.
+	// left is how many writes are let through, or never.
 	left int
-	// fatal is the write at which the process ended; empty if it has not.
-	fatal string
+	// writes are those that were let through; fatal is the one at which the process ended, empty if it
+	// has not.
+	writes []string
+	fatal  string
 }
+
+// never is killed at no write.
+const never = -1
 
 var errKilled = errors.New("killed")
 
@@ -50,7 +58,8 @@ func (k *killer) passes(r *http.Request) bool {
 		k.fatal = r.Method + " " + r.URL.Path
 		return false
 	case write:
-		k.left--
+		k.writes = append(k.writes, r.Method+" "+r.URL.Path)
+		k.left = max(k.left-1, never)
 	}
 	return true
 }
@@ -70,21 +79,30 @@ func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return k.base.RoundTrip(r)
 }
 
-// atEachWrite calls run with a killer for each of its writes, until it is not killed any
-// more. It returns the writes at which it was.
-func atEachWrite(t *testing.T, run func(k *killer) error) []string {
+// all writes are tried, instead of some.
+const all = 0
+
+// atWrites calls run with a killer for as many of its writes, which are chosen by chance, or for all. It
+// returns these writes.
+func atWrites(t *testing.T, some int, run func(k *killer) error) []string {
 	t.Helper()
+	k := &killer{left: never}
+	require.NoError(t, run(k))
+	require.Less(t, len(k.writes), 200)
+	positions := rand.New(rand.NewPCG(waittest.Seed(t), 0)).Perm(len(k.writes))
+	if some != all {
+		positions = positions[:min(some, len(positions))]
+	}
+	slices.Sort(positions)
 	var writes []string
-	for n := 0; ; n++ {
-		require.Less(t, n, 100, "this does not end: %v", writes)
+	for _, n := range positions {
 		k := &killer{left: n}
-		err := run(k)
-		if k.fatal == "" {
-			require.NoError(t, err)
-			return writes
-		}
+		require.NoError(t, run(k))
+		require.NotEmpty(t, k.fatal, "it was not killed before write %d", n)
 		writes = append(writes, k.fatal)
 	}
+	t.Logf("killed before %d of %d writes:\n%s", len(writes), len(k.writes), strings.Join(writes, "\n"))
+	return writes
 }
 
 // keptTypes are those that a registration leaves on its cluster.
@@ -104,10 +122,21 @@ func withTypes(names []string) []string {
 // names are the objects of an inventory, without their versions.
 func names(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }
 
-// TestDeregisterDiesAtAnyWrite kills a deregistration right before each of its writes: the
+// TestDeregisterDiesAtSomeWrites kills a deregistration right before some of its writes: the
 // same command, run again, leaves nothing.
-func TestDeregisterDiesAtAnyWrite(t *testing.T) {
+func TestDeregisterDiesAtSomeWrites(t *testing.T) {
 	t.Parallel()
+	deregisterDies(t, 3)
+}
+
+func TestDeregisterDiesAtAnyWrite(t *testing.T) {
+	shard.Only(t, shard.Soak)
+	t.Parallel()
+	assert.Greater(t, len(deregisterDies(t, all)), 10)
+}
+
+func deregisterDies(t *testing.T, some int) []string {
+	t.Helper()
 	management, remote := pair(t)
 	installTranslatedTypes(t, remote)
 	_, err := registration.InstallCRDs(t.Context(), management)
@@ -119,7 +148,7 @@ func TestDeregisterDiesAtAnyWrite(t *testing.T) {
 	slices.Sort(before[0])
 	translated := map[string]string{snapshot.NetworkingOwnerLabel: "gloo-mesh", snapshot.ClusterLabel: "cluster-2"}
 	discovered := map[string]string{snapshot.DiscoveryOwnerLabel: "gloo-mesh", snapshot.DiscoveryClusterLabel: "cluster-2"}
-	writes := atEachWrite(t, func(k *killer) error {
+	writes := atWrites(t, some, func(k *killer) error {
 		// Not the default namespace: only the registration knows it.
 		_, err := registration.Register(t.Context(), registration.Options{
 			Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, RemoteNamespace: "mesh-agent", Agent: anAgent("meshctl")})
@@ -147,14 +176,24 @@ func TestDeregisterDiesAtAnyWrite(t *testing.T) {
 	})
 	after := [][]string{names(inventory(t, management)), names(inventory(t, remote))}
 	require.Equal(t, before, after)
-	t.Logf("killed before %d writes:\n%s", len(writes), strings.Join(writes, "\n"))
-	assert.Greater(t, len(writes), 10)
+	return writes
 }
 
-// TestRegisterDiesAtAnyWrite kills a registration right before each of its writes: the
+// TestRegisterDiesAtSomeWrites kills a registration right before some of its writes: the
 // same command, run again, ends as if it had not been killed.
-func TestRegisterDiesAtAnyWrite(t *testing.T) {
+func TestRegisterDiesAtSomeWrites(t *testing.T) {
 	t.Parallel()
+	registerDies(t, 3)
+}
+
+func TestRegisterDiesAtAnyWrite(t *testing.T) {
+	shard.Only(t, shard.Soak)
+	t.Parallel()
+	assert.Greater(t, len(registerDies(t, all)), 5)
+}
+
+func registerDies(t *testing.T, some int) []string {
+	t.Helper()
 	management, remote := pair(t)
 	remoteBefore := withTypes(names(inventory(t, remote)))
 	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, RemoteNamespace: "mesh-agent", Agent: anAgent("meshctl")}
@@ -171,15 +210,31 @@ func TestRegisterDiesAtAnyWrite(t *testing.T) {
 		_, err := registration.Register(t.Context(), dying)
 		return err
 	}
-	// Each run ends where the one before did not come to, from an empty server on.
-	first := atEachWrite(t, register)
+	// From empty servers on, where the types are written, too; each run ends where the one before did not
+	// come to.
+	var first []string
+	for n := 0; ; n++ {
+		require.Less(t, n, 100, "this does not end: %v", first)
+		k := &killer{left: n}
+		if some != all {
+			k.left = 9 * n
+		}
+		err := register(k)
+		if k.fatal == "" {
+			require.NoError(t, err)
+			break
+		}
+		first = append(first, k.fatal)
+	}
+	t.Logf("killed before %d writes of the first registration:\n%s", len(first), strings.Join(first, "\n"))
+	assert.Contains(t, strings.Join(first, "\n"), "customresourcedefinitions", "the types, too")
 	registered := [][]string{names(inventory(t, management)), names(inventory(t, remote))}
 	deregister()
 	_, err := registration.Register(t.Context(), options)
 	require.NoError(t, err)
 	require.Equal(t, [][]string{names(inventory(t, management)), names(inventory(t, remote))}, registered, "as if it had not been killed")
 
-	writes := atEachWrite(t, func(k *killer) error {
+	return atWrites(t, some, func(k *killer) error {
 		deregister()
 		err := register(k)
 		if k.fatal == "" {
@@ -196,7 +251,4 @@ func TestRegisterDiesAtAnyWrite(t *testing.T) {
 		assert.True(t, report.Unchanged(), "killed before %s: %+v", k.fatal, report.Changes)
 		return nil
 	})
-	t.Logf("killed before %d writes:\n%s", len(first), strings.Join(first, "\n"))
-	assert.Contains(t, strings.Join(first, "\n"), "customresourcedefinitions", "the types, too")
-	assert.Greater(t, len(writes), 5)
 }

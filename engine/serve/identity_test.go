@@ -17,6 +17,7 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -24,6 +25,7 @@ import (
 // TestASecretThatLeadsElsewhere fills the Secret of one cluster with the kubeconfig of
 // another: nothing of the one is written into the other.
 func TestASecretThatLeadsElsewhere(t *testing.T) {
+	shard.Only(t, shard.Serve)
 	t.Parallel()
 	clusters, serve, before := servedDemo(t)
 	management, client := configOf(t, clusters[0]), clientOf(t, clusters[0])

@@ -21,6 +21,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -30,6 +31,7 @@ import (
 // edits it in every way and deletes it while serve works. After each step serve
 // has seen it, if it is anything to see, and still reacts to an edit of a policy.
 func TestObjectsOfAnyKindAreEdited(t *testing.T) {
+	shard.Only(t, shard.Serve)
 	t.Parallel()
 	c := world(t, 1)[0]
 	config, client := configOf(t, c), clientOf(t, c)

@@ -21,6 +21,7 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/cluster"
@@ -32,6 +33,7 @@ import (
 // version without one wrote; and another one, in a namespace of the same name, that has
 // registered the same clusters, changes none of it.
 func TestTwoManagementPlanesAndAnUpgrade(t *testing.T) {
+	shard.Only(t, shard.Serve)
 	t.Parallel()
 	clusters, first, before := servedDemo(t)
 	management, client := configOf(t, clusters[0]), clientOf(t, clusters[0])

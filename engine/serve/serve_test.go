@@ -23,6 +23,7 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
@@ -192,6 +193,7 @@ func routes(t *testing.T, client *kube.Client) []int64 {
 }
 
 func TestServe(t *testing.T) {
+	shard.Only(t, shard.Serve)
 	t.Parallel()
 	clusters := world(t, 2)
 	management := configOf(t, clusters[0])
@@ -249,7 +251,7 @@ func TestServe(t *testing.T) {
 	t.Log("it ends cleanly, and the other one takes over at once")
 	took, err := first.stop()
 	require.NoError(t, err)
-	assert.Less(t, took, 30*time.Second, "later, Kubernetes would kill it")
+	assert.Less(t, took, 2*waittest.Soon(), "Kubernetes would kill it")
 	until(t, "taken over", func() bool { _, text := second.get("/readyz"); return text == "ok\n" })
 	until(t, "quiet", func() bool {
 		_, body := second.inspect("/debug/snapshot?part=output")

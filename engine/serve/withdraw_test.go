@@ -17,6 +17,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -83,6 +84,7 @@ spec: {withdrawals: {maxPercent: 20}}
 
 // TestWhatProtectsStays deletes what the objects of clusters follow from.
 func TestWhatProtectsStays(t *testing.T) {
+	shard.Only(t, shard.Serve)
 	t.Parallel()
 	clusters := world(t, 2)
 	p := &protection{T: t, clusters: clusters, client: clientOf(t, clusters[0]), other: clientOf(t, clusters[1])}

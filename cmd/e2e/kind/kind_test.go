@@ -21,6 +21,7 @@ import (
 	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 )
 
@@ -29,6 +30,7 @@ const versionBefore = "v0.1.0"
 
 // TestKind follows a demo from its start to its end. Each case goes on where the one before ended.
 func TestKind(t *testing.T) {
+	shard.Only(t, shard.Kind)
 	d := newDemo(t)
 	for _, stage := range []struct {
 		name string

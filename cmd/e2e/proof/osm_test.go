@@ -18,6 +18,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
@@ -28,7 +29,7 @@ import (
 
 // TestOSMProxiesMatchPlan is TestProxiesMatchPlan for Open Service Mesh.
 func TestOSMProxiesMatchPlan(t *testing.T) {
-	waittest.SkipIfShort(t, "starts whole clusters")
+	shard.Only(t, shard.OSM)
 	w := newOSMEnvironment(t)
 	plan, _ := w.proveOSM(t, "closed", nil)
 	for _, p := range plan.Meshes {

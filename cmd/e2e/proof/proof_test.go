@@ -16,7 +16,7 @@ import (
 	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
-	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -25,7 +25,7 @@ import (
 // After each, all facts of the Plan must hold in every proxy, and no API server may
 // have rejected an object.
 func TestProxiesMatchPlan(t *testing.T) {
-	waittest.SkipIfShort(t, "starts whole clusters")
+	shard.Only(t, shard.Proof)
 	w := newEnvironment(t)
 	undetected := mutations()
 	for _, more := range []map[string]mutation{filterMutations(), federationMutations(), externalMutations(), virtualMutations()} {

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/waittest"
+
 	"github.com/meshctl/meshctl/demo/envoy"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/explain"
@@ -27,7 +29,7 @@ const requestsPerPort = 3
 func (w *environment) askWhy(t *testing.T, name string, configs map[string]*envoy.Config) {
 	t.Helper()
 	index := explain.New(w.state)
-	seed := rand.Uint64()
+	seed := waittest.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	pool := poolOf(w.state.Plan)
 	var wrong []string
@@ -242,7 +244,7 @@ const randomWorlds = 5
 // proveRandom writes random policies, and proves what the Plan makes of them, whether or not it accepts them.
 func (w *environment) proveRandom(t *testing.T, round int) {
 	t.Helper()
-	seed := rand.Uint64()
+	seed := waittest.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	name := fmt.Sprintf("random world %d, seed %d", round, seed)
 	var services []*snapshot.DestinationPlan

@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 )
 
 // rendered are the kinds that this package makes.
@@ -31,6 +32,7 @@ func istioResource(version, resource string) schema.GroupVersionResource {
 // TestIstioTakesWhatIsRendered: an API server with Istio's definitions and a
 // running istiod accept every object of every golden case.
 func TestIstioTakesWhatIsRendered(t *testing.T) {
+	shard.Only(t, shard.Proof)
 	ctx := t.Context()
 	cluster := sandboxtest.Clusters(t, 1)[0]
 	require.NoError(t, cluster.InstallIstio(ctx, local.IstioOptions{}))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 )
 
 // rendered are the kinds that this package makes.
@@ -24,6 +25,7 @@ var rendered = sandboxtest.Rendered{
 // TestOSMTakesWhatIsRendered: an API server with the definitions of Open Service
 // Mesh and a running osm-controller accept every object of every golden case.
 func TestOSMTakesWhatIsRendered(t *testing.T) {
+	shard.Only(t, shard.OSM)
 	helper := sandboxtest.OSM(t) // which may take longer than all else
 	ctx := t.Context()
 	cluster := sandboxtest.Clusters(t, 1)[0]
