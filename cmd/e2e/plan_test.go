@@ -16,13 +16,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meshctl/meshctl/demo/waittest"
-
 	"github.com/meshctl/meshctl/cmd"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/shard"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )

@@ -16,11 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meshctl/meshctl/demo/waittest"
-
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/shard"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // soak is a run with edits all the time and one fault after another, both chosen by a

@@ -119,7 +119,7 @@ func runKind(ctx context.Context) error {
 
 // command is one that prints like this one.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, name, args...)
+	c := exec.CommandContext(ctx, name, args...) //nolint:gosec // programs of the repository
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	return c

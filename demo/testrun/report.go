@@ -244,7 +244,7 @@ func (r *report) finish() error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(reportFile, append(data, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(reportFile, append(data, '\n'), 0o600); err != nil { //nolint:gosec // the name is a constant
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	for _, o := range r.Failed {

@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meshctl/meshctl/demo/waittest"
-
 	"github.com/meshctl/meshctl/demo/envoy"
+	"github.com/meshctl/meshctl/demo/waittest"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"

@@ -139,7 +139,7 @@ func (e *environment) control(t testing.TB) proxies.Pod {
 }
 
 // uncontrol removes the control namespace.
-func (e *environment) uncontrol(t *testing.T) {
+func uncontrol(t *testing.T, e *environment) {
 	t.Helper()
 	for _, c := range e.clusters {
 		client, err := c.Client()

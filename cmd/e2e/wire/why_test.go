@@ -19,12 +19,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/meshctl/meshctl/demo/waittest"
 	"golang.org/x/sync/errgroup"
 
 	cmdload "github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/demo/app"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
