@@ -114,9 +114,9 @@ test-all: test ## Run everything there is: test and all shards
 	@set -e; for shard in $(SHARDS); do $(MAKE) --no-print-directory test-shard SHARD=$$shard; done
 
 .PHONY: test-kind
-test-kind: ## Run the demo in kind clusters, and test it there; needs a Docker engine, or Debian and root
+test-kind: sandbox $(GOTESTSUM) ## Run the demo in kind clusters, and test it there; needs a Docker engine, or Debian and root
 	@# Without a registry: the images of nodes and of Istio are built, about 15 minutes once.
-	MESHCTL_TEST_SHARD=kind demo/nodeimage/run.sh $(GOTEST) -v ./cmd/e2e/kind
+	GOTESTSUM=$(GOTESTSUM) demo/nodeimage/run.sh go run ./demo/testrun kind
 
 .PHONY: soak
 soak: sandbox ## Edit two clusters and make faults for SOAK

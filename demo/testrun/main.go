@@ -2,8 +2,9 @@
 //
 //	testrun quick              # what every change must pass, which is in no shard
 //	testrun shard WHICH        # a shard, by its name, its number, or the hash of a commit, which chooses one
+//	testrun kind               # the shard kind, below demo/nodeimage/run.sh, which has the images
 //
-// The test binaries share one pool of API servers. At the end it says of each failed test how to repeat it, and
+// The test binaries share one pool of API servers. With MESHCTL_TEST_COVERAGE=DIR they write what they cover there. At the end it says of each failed test how to repeat it, and
 // whether it passed when it was repeated, which does not make it pass. test-report.json has all of that, and
 // the slowest tests.
 package main
@@ -49,8 +50,10 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return runShard(ctx, name)
+	case len(args) == 1 && args[0] == "kind":
+		return runTestsOf(ctx, shard.Kind)
 	default:
-		return errors.New("want quick or shard WHICH; see go doc ./demo/testrun")
+		return errors.New("want quick, shard WHICH or kind; see go doc ./demo/testrun")
 	}
 }
 
@@ -79,6 +82,17 @@ func runShard(ctx context.Context, name shard.Name) error {
 	if name == shard.Kind {
 		return runKind(ctx)
 	}
+	if err := runTestsOf(ctx, name); err != nil {
+		return err
+	}
+	if name == shard.Soak {
+		return command(ctx, "make", "--no-print-directory", "fuzz").Run()
+	}
+	return nil
+}
+
+// runTestsOf runs the tests of a shard.
+func runTestsOf(ctx context.Context, name shard.Name) error {
 	found, err := testsOf(".", name)
 	if err != nil {
 		return err
@@ -93,13 +107,7 @@ func runShard(ctx context.Context, name shard.Name) error {
 	if name == shard.Serve {
 		batches = append(batches, batch{name: "registration with the race detector", race: true, packages: []string{"./engine/registration"}, beside: 1})
 	}
-	if err := runTests(ctx, name, batches); err != nil {
-		return err
-	}
-	if name == shard.Soak {
-		return command(ctx, "make", "--no-print-directory", "fuzz").Run()
-	}
-	return nil
+	return runTests(ctx, name, batches)
 }
 
 // runKind runs the tests in kind clusters where there is a container engine, or one can be installed.
@@ -195,8 +203,17 @@ func (b batch) arguments(ctx context.Context) ([]string, error) {
 	if b.tests != "" {
 		args = append(args, "-run", b.tests)
 	}
-	return append(args, packages...), nil
+	coverage := os.Getenv(coverageVariable)
+	if coverage == "" {
+		return append(args, packages...), nil
+	}
+	args = append(args, "-cover", "-covermode=atomic", "-coverpkg=./engine/...,./certs/...,./cmd/...")
+	return append(append(args, packages...), "-args", "-test.gocoverdir="+coverage), nil
 }
+
+// coverageVariable is the environment variable with the folder to which the tests write what they cover, for go tool
+// covdata. It must exist.
+const coverageVariable = "MESHCTL_TEST_COVERAGE"
 
 // rank is where a package is among those that begin first, or after them.
 func rank(first []string, p string) int {
@@ -223,6 +240,10 @@ func runTests(ctx context.Context, name shard.Name, batches []batch) (err error)
 	}
 	defer func() { err = errors.Join(err, m.end()) }()
 	r := newReport(name, m)
+	format := "pkgname"
+	if name != "" {
+		format = "testname" // a package of a shard takes minutes
+	}
 	for _, b := range batches {
 		args, err := b.arguments(ctx)
 		if err != nil {
@@ -232,7 +253,7 @@ func runTests(ctx context.Context, name shard.Name, batches []batch) (err error)
 		start := time.Now()
 		// What failed is printed at the end, without the logs of whole clusters.
 		test := command(ctx, gotestsum(), append([]string{
-			"--format=pkgname", "--hide-summary=skipped,failed,output", "--no-color", "--jsonfile=" + events, "--",
+			"--format=" + format, "--hide-summary=skipped,failed,output", "--no-color", "--jsonfile=" + events, "--",
 		}, args...)...)
 		test.Env = m.environment(b.race)
 		failed := test.Run()
