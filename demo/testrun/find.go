@@ -45,7 +45,7 @@ func testsOf(root string, name shard.Name) (batch, error) {
 		return batch{}, fmt.Errorf("shard %s: there is no test in it", name)
 	}
 	slices.Sort(packages)
-	return batch{name: "shard " + string(name), packages: slices.Compact(packages), tests: "^(" + strings.Join(tests, "|") + ")$", beside: 1}, nil
+	return batch{name: "shard " + string(name), packages: slices.Compact(packages), tests: "^(" + strings.Join(tests, "|") + ")$", beside: 1, parallel: 2}, nil
 }
 
 // belongs returns the shard that a function names in its first statement, or nothing.

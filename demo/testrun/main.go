@@ -105,7 +105,7 @@ func runTestsOf(ctx context.Context, name shard.Name) error {
 		return slices.Contains(racing, "github.com/meshctl/meshctl/"+strings.TrimPrefix(folder, "./"))
 	})
 	if name == shard.Serve {
-		batches = append(batches, batch{name: "registration with the race detector", race: true, packages: []string{"./engine/registration"}, beside: 1})
+		batches = append(batches, batch{name: "registration with the race detector", race: true, packages: []string{"./engine/registration"}, beside: 1, parallel: 4})
 	}
 	return runTests(ctx, name, batches)
 }
@@ -140,8 +140,9 @@ type batch struct {
 	packages []string
 	except   []string
 	tests    string
-	// beside is how many packages run at the same time.
-	beside int
+	// beside is how many packages run at the same time, parallel how many tests of each: those that wait for API
+	// servers can be more than there are cores, and those with whole clusters cannot.
+	beside, parallel int
 }
 
 // racy are the packages where goroutines share data: these are tested with the race detector. It is not used
@@ -160,9 +161,9 @@ var slow = []string{
 }
 
 var quick = []batch{
-	{name: "with the race detector", race: true, packages: racy, beside: 3},
-	{name: "without it", packages: []string{"./..."}, except: slices.Concat(racy, alone), beside: 3},
-	{name: "on the wire", packages: alone, beside: 1},
+	{name: "with the race detector", race: true, packages: racy, beside: 3, parallel: 4},
+	{name: "without it", packages: []string{"./..."}, except: slices.Concat(racy, alone), beside: 3, parallel: 4},
+	{name: "on the wire", packages: alone, beside: 1, parallel: 2},
 }
 
 // divide makes two batches of one, of which the first has the packages that are tested with the race detector.
@@ -173,9 +174,6 @@ func (b batch) divide(racy func(folder string) bool) []batch {
 	without.packages = slices.DeleteFunc(slices.Clone(b.packages), racy)
 	return slices.DeleteFunc([]batch{with, without}, func(b batch) bool { return len(b.packages) == 0 })
 }
-
-// parallel is how many tests of a package run at the same time: they wait for API servers more than they compute.
-const parallel = 4
 
 // arguments are those of go test.
 func (b batch) arguments(ctx context.Context) ([]string, error) {
@@ -196,7 +194,7 @@ func (b batch) arguments(ctx context.Context) ([]string, error) {
 	}
 	slices.SortStableFunc(packages, func(a, b string) int { return rank(first, a) - rank(first, b) })
 	// Tests that run the binary depend on more than the test cache knows, and the linters include all of vet.
-	args := []string{"-count=1", "-vet=off", "-timeout=45m", "-p", strconv.Itoa(b.beside), "-parallel", strconv.Itoa(parallel)}
+	args := []string{"-count=1", "-vet=off", "-timeout=45m", "-p", strconv.Itoa(b.beside), "-parallel", strconv.Itoa(b.parallel)}
 	if b.race {
 		args = append(args, "-race")
 	}
