@@ -115,8 +115,12 @@ func (e *environment) logs(t testing.TB) {
 
 // problems is what meshctl says is wrong.
 func (e *environment) problems() string {
+	management := e.clusters["cluster-1"]
+	if management == nil {
+		return "the demo did not start"
+	}
 	// Its exit code says whether there are any.
-	out, _ := exec.Command(e.options.Meshctl, "describe", "problems", "--kubeconfig", e.clusters["cluster-1"].Kubeconfig()).CombinedOutput()
+	out, _ := exec.Command(e.options.Meshctl, "describe", "problems", "--kubeconfig", management.Kubeconfig()).CombinedOutput()
 	return string(out)
 }
 
