@@ -138,7 +138,8 @@ func (e *environment) control(t testing.TB) proxies.Pod {
 	return e.caller
 }
 
-// uncontrol removes the control namespace.
+// uncontrol removes the control namespace for good: what comes next changes the trust between all workloads, so
+// that no request is left that it does not touch.
 func uncontrol(t *testing.T, e *environment) {
 	t.Helper()
 	for _, c := range e.clusters {
@@ -155,7 +156,7 @@ func uncontrol(t *testing.T, e *environment) {
 		}
 		return err
 	})
-	e.caller = proxies.Pod{}
+	e.caller, e.uncontrolled = proxies.Pod{}, true
 }
 
 func apply(t testing.TB, cluster *local.Cluster, documents string) *kube.Client {

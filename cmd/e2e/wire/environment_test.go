@@ -39,8 +39,9 @@ type environment struct {
 	clusters   map[string]*local.Cluster
 	management *kube.Client
 	plane      *proxies.Plane
-	// caller is that of the control namespace, once it is made.
-	caller proxies.Pod
+	// caller is that of the control namespace, once it is made; uncontrolled says that it is not to be.
+	caller       proxies.Pod
+	uncontrolled bool
 }
 
 // newEnvironment starts the demo; it ends with the test.
@@ -261,9 +262,12 @@ func (e *environment) under(t testing.TB, from proxies.Pod, url string, rate int
 	return e.load(t, from, app.Call{URL: url, Rate: rate, Parallel: 20})
 }
 
-// load starts requests, and as many in the control namespace, until stop.
+// load starts requests, and as many in the control namespace unless it is gone, until stop.
 func (e *environment) load(t testing.TB, from proxies.Pod, call app.Call) *load {
 	t.Helper()
+	if e.uncontrolled {
+		return e.stream(t, from, call)
+	}
 	caller := e.control(t)
 	l := e.stream(t, from, call)
 	l.control = e.stream(t, caller, app.Call{URL: controlURL, Rate: call.Rate, Parallel: call.Parallel})

@@ -156,8 +156,7 @@ func gatewayRoot(t *testing.T, e *environment) {
 		return errors.Join(err, e.allAre(t.Context(), from, call, "cluster-2 ratings-v1"))
 	})
 	e.drained(t) // the policies of the cases before
-	// Without others beside it: a root that is not shared is no cause why requests elsewhere fail.
-	l := e.stream(t, from, app.Call{URL: call.URL, Rate: 200, Parallel: 20})
+	l := e.under(t, from, call.URL, 200)
 	e.rotate(t)
 	waittest.NoError(t, "the root is another", func() error {
 		root, stands := e.trust(t)

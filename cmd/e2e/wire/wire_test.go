@@ -67,7 +67,7 @@ func TestTrust(t *testing.T) {
 		{"shares of a shift", shares},
 		{"pods change", pods},
 		{"whose certificate", whose},
-		{"what no change touched goes", uncontrol}, // a root that is exchanged touches it
+		{"what no change touched goes", uncontrol},
 		{"the root is exchanged", exchanged},
 		{"no configuration of the new proxies was refused", refused},
 		{"the meshes leave their common root", apart}, // and stay apart
