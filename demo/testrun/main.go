@@ -5,8 +5,8 @@
 //	testrun kind               # the shard kind, below demo/nodeimage/run.sh, which has the images
 //
 // The test binaries share one pool of API servers. With MESHCTL_TEST_COVERAGE=DIR they write what they cover there. At the end it says of each failed test how to repeat it, and
-// whether it passed when it was repeated, which does not make it pass. test-report.json has all of that, and
-// the slowest tests.
+// whether it passed when it was repeated, which does not make it pass. test-report.json, or
+// test-report-SHARD.json, has all of that, and the slowest tests.
 package main
 
 import (

@@ -18,10 +18,7 @@ import (
 	"github.com/meshctl/meshctl/demo/shard"
 )
 
-// reportFile is read by those who count over time which tests fail.
-const reportFile = "test-report.json"
-
-// report is what came out of a run; reportFile has it as JSON.
+// report is what came out of a run. It is written as JSON, for those who count over time which tests fail.
 type report struct {
 	machine *machine
 	// events are of the tests that have not ended yet.
@@ -244,7 +241,7 @@ func (r *report) finish() error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(reportFile, append(data, '\n'), 0o600); err != nil { //nolint:gosec // the name is a constant
+	if err := os.WriteFile(r.file(), append(data, '\n'), 0o600); err != nil { //nolint:gosec // the names of shards are constants
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	for _, o := range r.Failed {
@@ -258,6 +255,14 @@ func (r *report) finish() error {
 		return errFailed
 	}
 	return nil
+}
+
+// file is the name of the report's file, which is another one for each shard.
+func (r *report) file() string {
+	if r.Shard == "" {
+		return "test-report.json"
+	}
+	return "test-report-" + string(r.Shard) + ".json"
 }
 
 // shownLines is how many of the last lines of a failed test are printed.

@@ -105,6 +105,8 @@ func TestReport(t *testing.T) {
 	assert.Equal(t, "shard.go:51: run by make test-shard SHARD=wire", r.Skipped[0].Reason)
 	require.Len(t, r.Packages, 2)
 
+	assert.Equal(t, "test-report-wire.json", r.file())
+
 	none := newReport("", m)
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	require.NoError(t, none.add(path, assert.AnError))
