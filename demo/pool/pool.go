@@ -209,6 +209,32 @@ func (p *Pool) drop(s *server) error {
 	return errors.Join(append(errs, err, os.RemoveAll(filepath.Dir(s.dir())))...)
 }
 
+// Clear ends the servers that nobody has. Each needs memory and, of the few that a user may have, three
+// instances of inotify, also while it is idle.
+func (p *Pool) Clear() error {
+	var errs []error
+	for _, s := range p.idle() {
+		errs = append(errs, p.drop(s))
+	}
+	return errors.Join(errs...)
+}
+
+// idle takes the servers that nobody has, once none is about to be free.
+func (p *Pool) idle() (idle []*server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for slices.ContainsFunc(p.servers, func(s *server) bool { return s.phase == restoring }) {
+		p.changed.Wait()
+	}
+	for _, s := range p.servers {
+		if s.phase == free {
+			s.phase = lent
+			idle = append(idle, s)
+		}
+	}
+	return idle
+}
+
 // set changes what is known of a server.
 func (p *Pool) set(change func()) {
 	p.mu.Lock()

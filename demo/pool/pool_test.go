@@ -16,20 +16,26 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/pool"
 	"github.com/meshctl/meshctl/demo/proc"
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
-// newPool returns a pool that other processes could use, too, and what it reports.
-func newPool(t *testing.T) (address string, reports chan string) {
+// served is a pool that other processes could use, too.
+type served struct {
+	*pool.Pool
+	address string
+	reports chan string
+}
+
+func newPool(t *testing.T) *served {
 	t.Helper()
 	binary, err := helper.Build(t.Context(), helper.Progress{Report: func(message string) { t.Log(message) }})
 	require.NoError(t, err)
 	guard, err := proc.NewGuard()
 	require.NoError(t, err)
 	t.Cleanup(guard.Close)
-	reports = make(chan string, 100)
-	p := pool.New(pool.Options{Dir: t.TempDir(), Helper: binary, Guard: guard, Report: func(message string) { reports <- message }})
-	address = filepath.Join(t.TempDir(), "socket")
-	listener, err := net.Listen("unix", address)
+	p := &served{address: filepath.Join(t.TempDir(), "socket"), reports: make(chan string, 100)}
+	p.Pool = pool.New(pool.Options{Dir: t.TempDir(), Helper: binary, Guard: guard, Report: func(message string) { p.reports <- message }})
+	listener, err := net.Listen("unix", p.address)
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- p.Serve(context.Background(), listener) }()
@@ -38,7 +44,7 @@ func newPool(t *testing.T) (address string, reports chan string) {
 		require.NoError(t, <-done)
 		p.Close()
 	})
-	return address, reports
+	return p
 }
 
 func borrow(t *testing.T, address, holder string) (pool.Loan, *local.Cluster, *kubernetes.Clientset) {
@@ -95,8 +101,8 @@ spec: {policyName: nothing, validationActions: [Deny]}
 // TestAPIServersAreAsNew: a test gets the server of an earlier one, with nothing that it left.
 func TestAPIServersAreAsNew(t *testing.T) {
 	t.Parallel()
-	address, reports := newPool(t)
-	first, cluster, clients := borrow(t, address, "first")
+	p := newPool(t)
+	first, cluster, clients := borrow(t, p.address, "first")
 	client, err := cluster.Client()
 	require.NoError(t, err)
 	before, err := cluster.Record(t.Context())
@@ -107,7 +113,7 @@ func TestAPIServersAreAsNew(t *testing.T) {
 		require.NoError(t, clients.CoreV1().Namespaces().Delete(t.Context(), "left", metav1.DeleteOptions{})) // which ends never
 		first.Return()
 
-		again, other, clientsAgain := borrow(t, address, "second")
+		again, other, clientsAgain := borrow(t, p.address, "second")
 		assert.Equal(t, first.Dir, again.Dir)
 		changed, err := other.Changes(t.Context(), before)
 		require.NoError(t, err)
@@ -121,36 +127,56 @@ func TestAPIServersAreAsNew(t *testing.T) {
 		first, clients = again, clientsAgain
 	}
 	first.Return()
-	assert.Empty(t, reports)
+	assert.Empty(t, p.reports)
 }
 
 // TestAPIServersInUse: nobody gets a server that another has, that was stopped, or that is still written.
 func TestAPIServersInUse(t *testing.T) {
 	t.Parallel()
-	address, reports := newPool(t)
-	first, cluster, _ := borrow(t, address, "first")
-	second, _, _ := borrow(t, address, "second")
+	p := newPool(t)
+	first, cluster, _ := borrow(t, p.address, "first")
+	second, _, _ := borrow(t, p.address, "second")
 	assert.NotEqual(t, first.Dir, second.Dir)
 	require.NoError(t, cluster.Restart(t.Context(), local.APIServer))
 	first.Return()
 	second.Return()
-	third, _, clients := borrow(t, address, "third")
+	third, cluster, clients := borrow(t, p.address, "third")
 	assert.Equal(t, second.Dir, third.Dir)
-	third.Return()
-
-	create := func() error {
+	before, err := cluster.Record(t.Context())
+	require.NoError(t, err)
+	waittest.Until(t, "who writes after it has ended is noticed", func() bool {
+		third.Return()
+		waittest.Until(t, "the server is as it was", func() bool {
+			left, err := cluster.Changes(t.Context(), before)
+			require.NoError(t, err)
+			return len(left) == 0
+		})
 		_, err := clients.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "late-"}}, metav1.CreateOptions{})
-		return err
-	}
-	late := make(chan struct{})
-	go func() {
-		defer close(late)
-		for create() == nil { // until the server is ended
+		require.NoError(t, err)
+		var next pool.Loan
+		next, _, _ = borrow(t, p.address, "next")
+		if next.Dir != third.Dir {
+			next.Return()
+			return true
 		}
-	}()
-	fourth, _, _ := borrow(t, address, "fourth")
-	assert.NotEqual(t, third.Dir, fourth.Dir)
-	assert.Contains(t, <-reports, "third")
-	<-late
-	fourth.Return()
+		third = next // it was written before the pool had looked for the last time
+		return false
+	})
+	assert.Contains(t, <-p.reports, "writes after it has ended")
+}
+
+// TestClear: servers that nobody has end, and the others go on.
+func TestClear(t *testing.T) {
+	t.Parallel()
+	p := newPool(t)
+	first, cluster, _ := borrow(t, p.address, "first")
+	second, kept, _ := borrow(t, p.address, "second")
+	first.Return()
+	require.NoError(t, p.Clear())
+	for _, process := range cluster.Processes() {
+		assert.False(t, process.Alive(), process.Name)
+	}
+	_, err := kept.Changes(t.Context(), &local.Recording{})
+	require.NoError(t, err)
+	second.Return()
 }

@@ -242,12 +242,17 @@ func runTests(ctx context.Context, name shard.Name, batches []batch) (err error)
 	if name != "" {
 		format = "testname" // a package of a shard takes minutes
 	}
-	for _, b := range batches {
+	for i, b := range batches {
 		args, err := b.arguments(ctx)
 		if err != nil {
 			return err
 		}
-		events := filepath.Join(m.dir, "events.json")
+		if b.beside == 1 { // beside no servers that are idle, either
+			if err := m.pool.Clear(); err != nil {
+				return err
+			}
+		}
+		events := filepath.Join(m.dir, fmt.Sprintf("events-%d.json", i+1))
 		start := time.Now()
 		// What failed is printed at the end, without the logs of whole clusters.
 		test := command(ctx, gotestsum(), append([]string{

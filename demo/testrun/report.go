@@ -98,6 +98,9 @@ func (r *report) add(path string, failed error) error {
 		// It did not compile, or could not be started; what it said was printed.
 		r.Failed = append(r.Failed, &outcome{Package: "go test", Reason: failed.Error()})
 	}
+	for _, o := range r.Failed[before:] {
+		fmt.Println("failed:", o.Package, o.Test) // the rest follows at the end
+	}
 	return nil
 }
 
