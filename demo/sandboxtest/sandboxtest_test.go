@@ -47,6 +47,7 @@ func TestKilledTestBinaryLeavesNothing(t *testing.T) {
 	output, err := command.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, command.Start())
+	t.Cleanup(func() { _ = command.Process.Kill() }) // unless it was killed
 	started := false
 	for lines := bufio.NewScanner(output); !started && lines.Scan(); {
 		started = strings.HasPrefix(lines.Text(), "server https://127.0.0.1:")
