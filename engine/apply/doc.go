@@ -52,7 +52,8 @@
 // last route that uses it has gone from them. The names are in snapshot.Needs and
 // snapshot.Provides; the ledger knows which writes the control planes have not passed
 // on yet, and how long each of them collects changes (Output.Debounces). An edit that
-// needs nothing new waits for nothing. Every wait is bounded, but for one: a route to
-// a service in a cluster that cannot be written to is not written while the gateways
-// there do not know what it needs. It is a failure until then.
+// needs nothing new waits for nothing. Waits are bounded, but where requests would fail for
+// certain: a route is not written while what it needs cannot be, because the write is refused
+// or the gateways are in a cluster that does not answer; that is a failure until then. And an
+// object that stays keeps what a route as it is written needs.
 package apply

@@ -102,6 +102,10 @@ func awaitedMessage(cluster, name string) string {
 	return fmt.Sprintf("it waits for cluster %s, which cannot be written to now: the gateways there do not know %s yet, so requests sent there would fail", cluster, name)
 }
 
+func obstructedMessage(what snapshot.Ref, name string) string {
+	return fmt.Sprintf("it waits for %s, which cannot be written: without that, proxies do not know %s, and requests sent there would fail", what, name)
+}
+
 // unreachableMessage says that nothing can be written to a cluster.
 func unreachableMessage(err error) string {
 	hint := "; nothing is written there until it answers"

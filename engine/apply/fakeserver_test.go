@@ -189,12 +189,15 @@ func failure(code int, message string) *http.Response {
 }
 
 // count is the number of writes since the last count.
-func (s *fakeServer) count() int {
+func (s *fakeServer) count() int { return len(s.written()) }
+
+// written are the paths of the writes since the last count.
+func (s *fakeServer) written() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := len(s.writes)
+	writes := s.writes
 	s.writes = nil
-	return n
+	return writes
 }
 
 // answers sets what writes get from now on.
@@ -209,6 +212,18 @@ func (s *fakeServer) stored() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.objects)
+}
+
+// object is the stored object whose path ends like this.
+func (s *fakeServer) object(suffix string) map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path, o := range s.objects {
+		if strings.HasSuffix(path, "/"+suffix) {
+			return o
+		}
+	}
+	return nil
 }
 
 // bubble is what a test in a bubble has.

@@ -22,11 +22,11 @@ type item struct {
 	// blocked: it waits for proxies, since blockedAt.
 	blocked   bool
 	blockedAt time.Time
-	// held: what is wanted waits for a cluster that does not answer, and proxies have
-	// what was written before. It is written under the lock of the cluster.
-	held atomic.Bool
-	// kept: what it provides stays because of a route that is held. resting: it is
-	// queued again after restTime.
+	// held: there is an obstacle to what is wanted, and proxies have what was written
+	// before. refused: it has a failure. Both are written under the lock of the cluster.
+	held, refused atomic.Bool
+	// kept: what it provides stays because of a route, however long that takes. resting: it
+	// is queued again after restTime.
 	kept, resting bool
 	// lastParents are the parents of an object that is no longer wanted.
 	lastParents []snapshot.Ref

@@ -104,7 +104,8 @@ func (l *ledger) push(r run) time.Duration {
 type fact struct {
 	// growing are the items that will provide it and are not written yet.
 	growing map[*item]*cluster
-	// users are the items whose routes use it, now or as soon as they are written.
+	// users are the items whose routes use it; true if that is so as they are written, and
+	// false if it will be.
 	users map[*item]bool
 	// provided and freed are the writes since which it is provided, or no longer
 	// used, that proxies may not know yet.
@@ -169,7 +170,9 @@ func (l *ledger) intend(i *item, before, after, current []string) {
 	defer l.mu.Unlock()
 	now := time.Now()
 	for _, name := range after {
-		l.fact(name).users[i] = true
+		if f := l.fact(name); !f.users[i] {
+			f.users[i] = false
+		}
 	}
 	for _, name := range before {
 		if !slices.Contains(after, name) && !slices.Contains(current, name) {
@@ -260,10 +263,18 @@ func (l *ledger) provided(names []string) bool {
 	return true
 }
 
-// awaited returns the cluster that cannot be written to and whose gateways have to know
-// one of the names before routes of other clusters use it, with that name; nil if there
-// is none.
-func (l *ledger) awaited(names []string) (*cluster, string) {
+// obstacle is why a route cannot be written: an item that is to provide a name cannot be
+// written, because its cluster does not answer or the write is refused.
+type obstacle struct {
+	name    string
+	item    *item
+	cluster *cluster
+}
+
+// obstacle returns what keeps proxies from knowing one of the names; false if nothing does.
+// In a cluster that does not answer, that counts for what its gateways have to know before
+// routes of other clusters use it.
+func (l *ledger) obstacle(names []string) (obstacle, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range names {
@@ -271,33 +282,56 @@ func (l *ledger) awaited(names []string) (*cluster, string) {
 		if f == nil {
 			continue
 		}
-		for _, c := range f.growing {
-			if !c.able.Load() && snapshot.IsIn(name, c.name) {
-				return c, name
+		for i, c := range f.growing {
+			if able := c.able.Load(); able && i.refused.Load() || !able && snapshot.IsIn(name, c.name) {
+				return obstacle{name, i, c}, true
 			}
 		}
 	}
-	return nil, ""
+	return obstacle{}, false
 }
 
-// used reports whether a proxy may have a route that uses one of the names, and whether
-// that is so because another version of the route is held.
-func (l *ledger) used(names []string) (used, held bool) {
+// use says how long what provides a name has to stay because of routes.
+type use uint8
+
+// In rising order.
+const (
+	unused use = iota
+	// passing: proxies may have, or are about to have, a route that uses it.
+	passing
+	// standing: a route uses it as it is written, and no other version is written yet.
+	standing
+	// held: that is so because another version cannot be written; see obstacle.
+	held
+)
+
+// use returns the longest use of the names.
+func (l *ledger) use(names []string) use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
+	longest := unused
 	for _, name := range names {
 		f := l.facts[name]
 		if f == nil {
 			continue
 		}
 		l.tidy(name, f, now)
-		used = used || len(f.users)+len(f.freed) > 0
-		for i := range f.users {
-			held = held || i.held.Load()
+		if len(f.freed) > 0 {
+			longest = max(longest, passing)
+		}
+		for i, written := range f.users {
+			switch {
+			case i.held.Load():
+				return held
+			case written:
+				longest = max(longest, standing)
+			default:
+				longest = max(longest, passing)
+			}
 		}
 	}
-	return used, held
+	return longest
 }
 
 // needs lists what the routes of a content need in a cluster; a nil content has none.

@@ -60,8 +60,8 @@ func TestRouteWaitsForWhatItNeeds(t *testing.T) {
 		assert.False(t, l.provided(needs), "proxies do not know it yet")
 		time.Sleep(l.Debounce + l.Push)
 		assert.True(t, l.provided(needs), "nobody waits for a cluster that cannot be written to")
-		silent, _ := l.awaited(needs)
-		assert.Nil(t, silent, "it only calls the service as well")
+		_, found := l.obstacle(needs)
+		assert.False(t, found, "it only calls the service as well")
 		three.able.Store(true)
 		assert.False(t, l.provided(needs))
 		l.wrote(far, "cluster-3", nil, rule, false, 0)
@@ -79,17 +79,20 @@ func TestRouteWaitsForTheClusterOfTheService(t *testing.T) {
 		home, two := &item{}, member("cluster-2")
 		l.announce(home, two, contentOf(ruleWith("v3", "v4")).provides(""))
 		needs := snapshot.Needs(routeTo("v3"))
-		silent, _ := l.awaited(needs)
-		assert.Nil(t, silent, "it answers")
+		_, found := l.obstacle(needs)
+		assert.False(t, found, "it answers")
+		home.refused.Store(true)
+		o, _ := l.obstacle(needs)
+		assert.Equal(t, obstacle{host + "/v3", home, two}, o)
+		home.refused.Store(false)
 		two.able.Store(false)
-		silent, name := l.awaited(needs)
-		assert.Same(t, two, silent)
-		assert.Equal(t, host+"/v3", name)
-		silent, _ = l.awaited(snapshot.Needs(routeTo("v1")))
-		assert.Nil(t, silent, "it has v1 already")
+		o, _ = l.obstacle(needs)
+		assert.Equal(t, obstacle{host + "/v3", home, two}, o)
+		_, found = l.obstacle(snapshot.Needs(routeTo("v1")))
+		assert.False(t, found, "it has v1 already")
 		l.retract(home, []string{host + "/v3"})
-		silent, _ = l.awaited(needs)
-		assert.Nil(t, silent, "it will not have it")
+		_, found = l.obstacle(needs)
+		assert.False(t, found, "it will not have it")
 	})
 }
 
@@ -101,20 +104,14 @@ func TestWhatAHeldRouteUsesStays(t *testing.T) {
 	before, after := contentOf(routeTo("v1")), contentOf(routeTo("v3"))
 	l.wrote(route, "cluster-1", nil, before, false, 0)
 	l.intend(route, before.needs(""), after.needs(""), before.needs(""))
-	used, held := l.used([]string{host + "/v1"})
-	assert.True(t, used)
-	assert.False(t, held)
+	assert.Equal(t, standing, l.use([]string{host + "/v1"}))
+	assert.Equal(t, passing, l.use([]string{host + "/v3"}))
 	route.held.Store(true)
-	_, held = l.used([]string{host + "/v1"})
-	assert.True(t, held)
-	_, held = l.used([]string{host + "/v2"})
-	assert.False(t, held)
+	assert.Equal(t, held, l.use([]string{host + "/v1"}))
+	assert.Equal(t, unused, l.use([]string{host + "/v2"}))
 }
 
-func isUsed(l *ledger, names []string) bool {
-	used, _ := l.used(names)
-	return used
-}
+func isUsed(l *ledger, names []string) bool { return l.use(names) > unused }
 
 // TestWhatARouteNeedsStays until the proxies know that the route is gone.
 func TestWhatARouteNeedsStays(t *testing.T) {

@@ -75,27 +75,33 @@ func (c *cluster) found(i *item, as *content) {
 	}
 }
 
-// awaited returns the cluster that has to answer before an item is written, with the
-// name that it has to know; nil if there is none.
-func (c *cluster) awaited(i *item) (*cluster, string) {
+// obstacle returns what keeps an item from being written, however long that takes: all
+// requests that take the route would fail. It is false if nothing does.
+func (c *cluster) obstacle(i *item) (obstacle, bool) {
 	if c.name == "" {
-		return nil, ""
+		return obstacle{}, false
 	}
-	on, name := c.ledger.awaited(without(i.content.needs(c.name), i.current.needs(c.name)))
-	i.held.Store(on != nil)
-	return on, name
+	o, found := c.ledger.obstacle(without(i.content.needs(c.name), i.current.needs(c.name)))
+	i.held.Store(found)
+	return o, found
 }
 
-// hold keeps an item until a cluster answers, however long that takes: all requests
-// that take the route would fail. It is a failure unless the cluster is connecting.
-func (c *cluster) hold(i *item, on *cluster, name string) step {
-	i.blockedAt = time.Time{} // its patience begins when the cluster answers
-	if !on.silent.Load() {
+// hold keeps an item while there is an obstacle. It is a failure unless a cluster is
+// connecting.
+func (c *cluster) hold(i *item, o obstacle) step {
+	i.blockedAt = time.Time{} // its patience begins when that has gone
+	s := step{verb: fail}
+	switch {
+	case o.cluster.able.Load():
+		s.code, s.message = snapshot.WriteFailed, obstructedMessage(o.item.id.ref(o.cluster.name), o.name)
+	case !o.cluster.silent.Load():
 		c.block(i)
 		return step{}
+	default:
+		s.code, s.message = snapshot.ClusterAwaited, awaitedMessage(o.cluster.name, o.name)
 	}
 	c.rest(i)
-	return step{verb: fail, code: snapshot.ClusterAwaited, message: awaitedMessage(on.name, name)}
+	return s
 }
 
 // waits reports whether an item has to wait for proxies before it is written or
@@ -116,20 +122,26 @@ func (c *cluster) waits(i *item) bool {
 }
 
 // used reports whether names that an item provides have to stay, because a proxy may
-// have a route that uses one of them. Unless that route is held, they stay no longer
-// than Patience.
+// have a route that uses one of them. That is bounded by Patience, but for a route that is
+// held, and for a route that stays as it is: an object that still exists keeps what that
+// needs. An object that is no longer wanted does not, so that no cluster can keep others
+// from ending what they provide.
 func (c *cluster) used(i *item, names []string) bool {
 	i.kept = false
 	if len(names) == 0 {
 		return false
 	}
-	used, held := c.ledger.used(names)
-	if held {
+	use := c.ledger.use(names)
+	switch {
+	case use == held:
 		i.kept, i.blockedAt = true, time.Time{}
 		return true
+	case c.patient(i):
+		// What an earlier process has written is read in all clusters first.
+		return use > unused || c.ledger.reading.Load() > 0
 	}
-	// What an earlier process has written is read in all clusters first.
-	return c.patient(i) && (used || c.ledger.reading.Load() > 0)
+	i.kept = use == standing && i.object != nil
+	return i.kept
 }
 
 // learn enters that an object is to be read, because an earlier process may have written it
@@ -197,8 +209,7 @@ func (c *cluster) adopt(i *item) {
 	}
 	c.mu.Lock()
 	defer c.unlock()
-	i.current = current
-	c.ledger.intend(i, nil, current.needs(c.name), nil)
+	c.found(i, current)
 }
 
 // patient reports whether an item may wait (still).

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -180,10 +181,7 @@ func TestRouteWaitsForAClusterThatDoesNotAnswer(t *testing.T) {
 		return out
 	}
 	subsetsOf := func(name string) []string { return namesOf(t, w.get(snapshot.DestinationRule, name)) }
-	goesTo := func() any {
-		to := nested(t, w.get(snapshot.VirtualService, "route"), "spec", "http").([]any)[0].(map[string]any)["route"].([]any)[0]
-		return to.(map[string]any)["destination"].(map[string]any)["subset"]
-	}
+	goesTo := func() any { return subsetOf(t, w.get(snapshot.VirtualService, "route")) }
 	sink, _ := w.run(func(o *apply.Options) {
 		o.Pace = apply.Pace{Debounce: 50 * time.Millisecond, Push: 50 * time.Millisecond, Patience: patience}
 	})
@@ -242,6 +240,104 @@ func TestRouteWaitsForAClusterThatDoesNotAnswer(t *testing.T) {
 	sink.Remove(two)
 	sink.apply(output([]string{one}, route("v4", time.Second), rule(one, "near", "v3", "v4"), other("y")))
 	w.eventually("the route is written", func() bool { return goesTo() == "v4" && len(sink.Failures()) == 0 })
+}
+
+// TestSubsetStaysWhileItsRouteIsRefused: proxies have the route as it was written last, for
+// as long as the API server refuses another one.
+func TestSubsetStaysWhileItsRouteIsRefused(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bubble) {
+		b.sink.Apply(routeTo("v1"))
+		require.NoError(b, b.sink.Settled(b.Context()))
+		require.Equal(b, []string{"v1"}, b.subsets())
+
+		b.answers(denied("virtualservices/route"))
+		b.sink.Apply(routeTo("v2"))
+		time.Sleep(time.Minute)
+		assert.Equal(b, []string{"v2", "v1"}, b.subsets(), "the route that is there uses v1")
+		require.NoError(b, b.sink.Settled(b.Context()), "it is not waited for")
+		require.Len(b, b.sink.Failures(), 1)
+
+		b.answers(always(0, ""))
+		time.Sleep(time.Minute)
+		assert.Equal(b, []string{"v2"}, b.subsets())
+		assert.Empty(b, b.sink.Failures())
+	})
+}
+
+// TestRouteWaitsWhileWhatItNeedsIsRefused: requests to a subset that proxies do not know fail.
+func TestRouteWaitsWhileWhatItNeedsIsRefused(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bubble) {
+		b.sink.Apply(routeTo("v1"))
+		require.NoError(b, b.sink.Settled(b.Context()))
+
+		b.answers(denied("destinationrules/rule"))
+		b.sink.Apply(routeTo("v2"))
+		time.Sleep(time.Minute)
+		assert.Equal(b, "v1", b.goesTo())
+		require.NoError(b, b.sink.Settled(b.Context()), "it is not waited for")
+		failures := map[string]string{}
+		for _, f := range b.sink.Failures() {
+			failures[f.Ref.Name] = f.Message
+		}
+		assert.Equal(b, map[string]string{
+			"rule": denial,
+			"route": "it waits for DestinationRule cluster-1/ns/rule, which cannot be written: without that, proxies do not know " +
+				"a.global/v2, and requests sent there would fail",
+		}, failures)
+
+		b.answers(always(0, ""))
+		time.Sleep(time.Minute)
+		assert.Equal(b, "v2", b.goesTo())
+		assert.Equal(b, []string{"v2"}, b.subsets())
+		assert.Empty(b, b.sink.Failures())
+	})
+}
+
+const denial = "denied by a policy of the cluster"
+
+// denied refuses the writes of one object.
+func denied(suffix string) func(string) (int, string) {
+	return func(path string) (int, string) {
+		if strings.HasSuffix(path, "/"+suffix) {
+			return http.StatusForbidden, denial
+		}
+		return 0, ""
+	}
+}
+
+// routeTo is an Output with a route to one subset, and the rule that has it.
+func routeTo(subset string) *snapshot.Output {
+	const host = "a.global"
+	object := func(k snapshot.Kind, name string, spec any) *snapshot.Object {
+		return &snapshot.Object{
+			Ref:     snapshot.Ref{Kind: k, Cluster: one, Namespace: "ns", Name: name},
+			Content: &snapshot.Content{Spec: spec},
+		}
+	}
+	return output([]string{one},
+		object(snapshot.VirtualService, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{
+			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Subset: subset}}},
+		}}}),
+		object(snapshot.DestinationRule, "rule", &networking.DestinationRule{Host: host, Subsets: []*networking.Subset{{Name: subset}}}))
+}
+
+// subsets are those of the rule of routeTo that is stored.
+func (b *bubble) subsets() []string {
+	return namesOf(b.T, &unstructured.Unstructured{Object: b.object("destinationrules/rule")})
+}
+
+// goesTo is the subset to which the route of routeTo leads that is stored.
+func (b *bubble) goesTo() any {
+	return subsetOf(b.T, &unstructured.Unstructured{Object: b.object("virtualservices/route")})
+}
+
+// subsetOf is the subset to which the first route of a VirtualService leads.
+func subsetOf(t *testing.T, o *unstructured.Unstructured) any {
+	t.Helper()
+	to := nested(t, o, "spec", "http").([]any)[0].(map[string]any)["route"].([]any)[0]
+	return to.(map[string]any)["destination"].(map[string]any)["subset"]
 }
 
 // namesOf are the names of a DestinationRule's subsets.

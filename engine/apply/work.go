@@ -149,8 +149,8 @@ func (c *cluster) decide(i *item, last verb) step {
 	case c.barred(i, object), c.rests(i), last == leave && c.postpone(i):
 		return step{}
 	}
-	if on, name := c.awaited(i); on != nil {
-		return c.hold(i, on, name)
+	if o, found := c.obstacle(i); found {
+		return c.hold(i, o)
 	}
 	if c.waits(i) {
 		return step{}
@@ -280,6 +280,7 @@ func (c *cluster) setFailure(i *item, s step, code snapshot.Code, message string
 	if s.verb == remove {
 		message = "cannot be deleted: " + message
 	}
+	i.refused.Store(true)
 	known, failed := c.failures[i.id]
 	if failed && known.Message == message && known.Code == code {
 		return
@@ -307,6 +308,9 @@ func (c *cluster) inheritFailure(i *item) {
 
 // clearFailure removes a failure.
 func (c *cluster) clearFailure(of id) {
+	if i := c.items[of]; i != nil {
+		i.refused.Store(false)
+	}
 	if _, failed := c.failures[of]; failed {
 		delete(c.failures, of)
 		c.notifyFailures()
