@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// defaultOrg is the organisation of a certificate whose spec has none.
-	defaultOrg = "Istio"
 	// backdate is for machines whose clocks are slow.
 	backdate = time.Hour
 	// maxCommonName is in bytes (X.520, upper bounds).
@@ -40,18 +38,19 @@ type Roots interface {
 type job struct {
 	ref     snapshot.Ref
 	request *certificatesv1.CertificateRequest
-	// virtualMesh and spec are what the Plan asks for; spec is nil if it asks for nothing.
+	// virtualMesh and grant are what the Plan has signed; grant is nil if that is nothing.
 	virtualMesh snapshot.Ref
-	spec        *certificatesv1.IssuedCertificateSpec
+	grant       *snapshot.CertificateGrant
 }
 
-// asked is a MemberTrust with its VirtualMesh.
+// asked is a member with its VirtualMesh.
 type asked struct {
 	virtualMesh snapshot.Ref
-	spec        *certificatesv1.IssuedCertificateSpec
+	grant       *snapshot.CertificateGrant
 }
 
-// askedFor are what the Plan asks agents for, by the Ref of their IssuedCertificates.
+// askedFor are the members that the Plan asks for certificates, by the Ref of their
+// IssuedCertificates.
 func askedFor(plan *snapshot.Plan) map[snapshot.Ref]asked {
 	out := map[snapshot.Ref]asked{}
 	if plan == nil {
@@ -63,7 +62,7 @@ func askedFor(plan *snapshot.Plan) map[snapshot.Ref]asked {
 		}
 		for _, member := range vm.Trust.Members {
 			if member.Spec != nil && member.Ref.Kind == snapshot.IssuedCertificate && member.Ref.Name != "" {
-				out[member.Ref] = asked{vm.Ref, member.Spec}
+				out[member.Ref] = asked{vm.Ref, member.Grant}
 			}
 		}
 	}
@@ -82,13 +81,10 @@ func jobsOf(c *snapshot.Cluster, wanted map[snapshot.Ref]asked) []job {
 		}
 		ref := snapshot.Ref{Kind: snapshot.IssuedCertificate, Cluster: c.Name, Namespace: request.Namespace, Name: request.Name}
 		found, ok := wanted[ref]
-		if !ok && has(c.IssuedCertificates, ref) || ok && (found.spec.Trust == nil || found.spec.Trust.Root == "") {
-			continue // it waits
+		if !ok && has(c.IssuedCertificates, ref) || ok && found.grant == nil {
+			continue // it waits, or the agent has a Vault sign and answers it
 		}
-		if ok && found.spec.AgentCa != nil {
-			continue // the agent has it signed, and answers it
-		}
-		out = append(out, job{ref: ref, request: request, virtualMesh: found.virtualMesh, spec: found.spec})
+		out = append(out, job{ref: ref, request: request, virtualMesh: found.virtualMesh, grant: found.grant})
 	}
 	return out
 }
@@ -122,38 +118,34 @@ func (j *job) answer(roots Roots, now time.Time) (certificatesv1.CertificateRequ
 }
 
 func (j *job) sign(roots Roots, now time.Time) (pki.Issued, error) {
-	if j.spec == nil {
+	if j.grant == nil {
 		return pki.Issued{}, j.unasked()
 	}
 	request, err := pki.ReadRequest(j.request.Spec.CertificateSigningRequest)
 	if err != nil {
 		return pki.Issued{}, err //nolint:wrapcheck // a whole sentence
 	}
-	authority := roots.Authority(j.virtualMesh, j.spec.Trust.Root)
+	authority := roots.Authority(j.virtualMesh, j.grant.Root)
 	if authority == nil {
 		return pki.Issued{}, j.rootless()
 	}
-	switch usage := j.spec.Trust.Usage; usage {
+	switch usage := j.grant.Usage; usage {
 	case certificatesv1.TrustUsageCA:
-		return authority.Sign(rand.Reader, now, request, j.grant()) //nolint:wrapcheck // a whole sentence
+		return authority.Sign(rand.Reader, now, request, j.granted()) //nolint:wrapcheck // a whole sentence
 	case certificatesv1.TrustUsageGateway:
-		return authority.SignLeaf(rand.Reader, now, request, j.grant()) //nolint:wrapcheck // a whole sentence
+		return authority.SignLeaf(rand.Reader, now, request, j.granted()) //nolint:wrapcheck // a whole sentence
 	default:
 		return pki.Issued{}, &refusal{pki.Unsupported, fmt.Sprintf("a certificate for the usage %q cannot be signed; report it: the Plan asks for it", usage)}
 	}
 }
 
-// grant is what the Plan lets the member have.
-func (j *job) grant() pki.Grant {
-	days, org := uint32(0), j.spec.Org
-	if o := j.spec.CertOptions; o != nil {
-		days, org = o.TtlDays, cmp.Or(o.OrgName, org)
-	}
+// granted is what the Plan lets the member have.
+func (j *job) granted() pki.Grant {
 	name := j.ref.Name
 	return pki.Grant{
-		Subject: pki.Subject{Organization: cmp.Or(org, defaultOrg), CommonName: name[:min(len(name), maxCommonName)]},
-		Hosts:   j.spec.Hosts, TrustDomains: j.spec.Trust.TrustDomains,
-		Life: pki.Life{Lasts: time.Duration(cmp.Or(days, certificatesv1.DefaultTtlDays)) * 24 * time.Hour, Backdate: backdate},
+		Subject: pki.Subject{Organization: j.grant.Organization, CommonName: name[:min(len(name), maxCommonName)]},
+		Hosts:   j.grant.Hosts, TrustDomains: j.grant.TrustDomains,
+		Life: pki.Life{Lasts: time.Duration(j.grant.Days) * 24 * time.Hour, Backdate: backdate},
 	}
 }
 
@@ -182,7 +174,7 @@ func (j *job) unasked() error {
 }
 
 func (j *job) rootless() error {
-	root := j.spec.Trust.Root
+	root := j.grant.Root
 	return &refusal{noRoot, fmt.Sprintf(
 		"root %s of VirtualMesh %s/%s cannot sign: its private key is not on the management cluster; "+
 			"put back the Secret that has it, or let another root sign", root[:min(len(root), 16)], j.virtualMesh.Namespace, j.virtualMesh.Name)}

@@ -3,12 +3,13 @@
 // # Who may have what
 //
 // What a cluster may have signed follows from the Plan alone: a request is matched with the
-// MemberTrust whose IssuedCertificate has the same cluster, namespace and name. The
-// hosts, options and root are those of its Spec as it is in the Plan. The IssuedCertificate on the
-// cluster does not count: whoever administers the cluster may edit it. So a cluster gets
-// certificates for the meshes in it that are members of a VirtualMesh, and for nothing else,
-// whatever it asks for; which key they are for is its own business. Whether it gets a CA or a certificate
-// for gateways, which signs nothing, follows from the Spec, too (trust.usage).
+// MemberTrust whose IssuedCertificate has the same cluster, namespace and name, and what is signed
+// is its Grant (snapshot.CertificateGrant). The IssuedCertificate on the cluster does not count: whoever
+// administers the cluster may edit it. Where the Plan only keeps what that says, it grants nothing,
+// and the request waits. So a cluster gets certificates for the meshes in it that are members of a
+// VirtualMesh, and for nothing else, whatever it asks for; which key they are for is its own
+// business. Whether it gets a CA or a certificate for gateways, which signs nothing, follows from
+// the Grant, too.
 //
 // # Who writes what
 //
@@ -22,8 +23,7 @@
 // the cluster: then the request waits. It may be that of another management plane, or of
 // ours, which has not read its roots yet.
 //
-// A request whose member has another CA sign (agentCa) is that member's agent's, and not
-// answered here.
+// A request whose member has a Vault sign is that member's agent's, and not answered here.
 //
 // # Order and bounds
 //

@@ -86,10 +86,9 @@ func request(t testing.TB, key pki.Key, hosts ...string) []byte {
 
 func memberOf(cluster, namespace, name, root string, hosts ...string) *snapshot.MemberTrust {
 	return &snapshot.MemberTrust{
-		Ref: snapshot.Ref{Kind: snapshot.IssuedCertificate, Cluster: cluster, Namespace: namespace, Name: name},
-		Spec: &certificatesv1.IssuedCertificateSpec{
-			Hosts: hosts, CertOptions: &certificatesv1.CommonCertOptions{TtlDays: 30}, Trust: &certificatesv1.TrustRequest{Root: root},
-		},
+		Ref:   snapshot.Ref{Kind: snapshot.IssuedCertificate, Cluster: cluster, Namespace: namespace, Name: name},
+		Spec:  &certificatesv1.IssuedCertificateSpec{},
+		Grant: &snapshot.CertificateGrant{Hosts: hosts, Days: 30, Root: root, Organization: "Istio"},
 	}
 }
 
@@ -372,7 +371,7 @@ func TestWhatAVaultSignsIsNotAnswered(t *testing.T) {
 		return jobsOf(&snapshot.Cluster{Name: "east", Sync: snapshot.Synced, CertificateRequests: []*certificatesv1.CertificateRequest{request}}, askedFor(plan))
 	}
 	require.Len(t, jobs(), 1)
-	member.Spec.AgentCa = &certificatesv1.AgentCA{Vault: &certificatesv1.VaultCA{}}
+	member.Grant = nil
 	assert.Empty(t, jobs())
 	request.Status = certificatesv1.CertificateRequestStatus{ObservedGeneration: 1, State: certificatesv1.CertificateRequestFailed}
 	assert.Empty(t, jobs())
@@ -388,9 +387,9 @@ func TestUsage(t *testing.T) {
 		certificatesv1.TrustUsageCA: pki.ForCA, certificatesv1.TrustUsageGateway: pki.ForWorkload, "Other": pki.AnyUsage,
 	} {
 		member := memberOf("east", "gloo-mesh", "east-gateways", fingerprint(root), hostEast)
-		member.Spec.Trust.Usage = usage
+		member.Grant.Usage = usage
 		asked := &certificatesv1.CertificateRequest{Spec: certificatesv1.CertificateRequestSpec{CertificateSigningRequest: request(t, key, hostEast)}}
-		j := &job{ref: member.Ref, request: asked, virtualMesh: vmRef, spec: member.Spec}
+		j := &job{ref: member.Ref, request: asked, virtualMesh: vmRef, grant: member.Grant}
 		status, refused := j.answer(roots, time.Now())
 		if fits == pki.AnyUsage {
 			assert.Equal(t, pki.Unsupported, refused)

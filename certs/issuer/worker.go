@@ -48,7 +48,7 @@ type worker struct {
 type given struct {
 	uid        types.UID
 	generation int64
-	spec       *certificatesv1.IssuedCertificateSpec
+	grant      *snapshot.CertificateGrant
 	authority  *pki.Authority
 	at         time.Time
 	finished   bool
@@ -131,9 +131,9 @@ func (w *worker) round(ctx context.Context, jobs []job, config *rest.Config) boo
 // do answers a request, unless that was done already.
 func (w *worker) do(ctx context.Context, j *job) error {
 	now := w.Now()
-	attempt := given{uid: j.request.UID, generation: j.request.Generation, spec: j.spec, at: now}
-	if j.spec != nil {
-		attempt.authority = w.Roots.Authority(j.virtualMesh, j.spec.Trust.Root)
+	attempt := given{uid: j.request.UID, generation: j.request.Generation, grant: j.grant, at: now}
+	if j.grant != nil {
+		attempt.authority = w.Roots.Authority(j.virtualMesh, j.grant.Root)
 	}
 	if before, ok := w.answers[j.ref]; ok && before.answers(&attempt) {
 		return nil
@@ -176,14 +176,14 @@ func (w *worker) said(j *job, refused pki.Reason, status certificatesv1.Certific
 		return
 	}
 	w.metrics.signed.Inc()
-	w.log.Info("signed a certificate of a mesh", "request", request, "usage", cmp.Or(string(j.spec.Trust.Usage), "CA"),
-		"virtualMesh", j.virtualMesh.Namespace+"/"+j.virtualMesh.Name, "root", j.spec.Trust.Root)
+	w.log.Info("signed a certificate of a mesh", "request", request, "usage", cmp.Or(string(j.grant.Usage), "CA"),
+		"virtualMesh", j.virtualMesh.Namespace+"/"+j.virtualMesh.Name, "root", j.grant.Root)
 }
 
 // answers reports whether an answer still is one to another attempt.
 func (g *given) answers(now *given) bool {
 	return g.uid == now.uid && g.generation == now.generation && now.at.Sub(g.at) < remembered &&
-		(g.finished || g.authority == now.authority && equality.Semantic.DeepEqual(g.spec, now.spec))
+		(g.finished || g.authority == now.authority && equality.Semantic.DeepEqual(g.grant, now.grant))
 }
 
 // forget drops the answers to requests that are not to be answered any more.

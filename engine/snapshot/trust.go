@@ -109,13 +109,31 @@ type TrustPlan struct {
 	Established []Ref
 }
 
+// CertificateGrant is what a member may have signed. It follows from objects of the management cluster, and
+// from nothing that can be written on the cluster of the member.
+type CertificateGrant struct {
+	// Usage is what the certificate is for.
+	Usage certificatesv1.TrustUsage
+	// Root is the fingerprint of the root that signs.
+	Root string
+	// Hosts are the identities in the certificate. TrustDomains are those for which it may
+	// sign if it is a CA; empty if that is not limited.
+	Hosts, TrustDomains []string
+	// Organization is that of the subject, and Days the life of the certificate.
+	Organization string
+	Days         uint32
+}
+
 // MemberTrust is the trust of one member.
 type MemberTrust struct {
 	Mesh Ref
 	// Ref is that of its IssuedCertificate, and Spec what is asked of its agent; nil if
-	// nothing is.
+	// nothing is. It may be what the IssuedCertificate says already, whoever wrote that.
 	Ref  Ref
 	Spec *certificatesv1.IssuedCertificateSpec
+	// Grant is what the issuer signs for it; nil if nothing is signed, because Spec is only
+	// kept, or because its agent has a Vault sign.
+	Grant *CertificateGrant
 	// Restart is what its agent may restart; nil for nothing.
 	Restart *certificatesv1.PodBounceDirectiveSpec
 	// Signs is the fingerprint of the root that signs the member's intermediate; empty if

@@ -52,6 +52,17 @@ func certificateSpec(vm *networkingv1.VirtualMesh, member *snapshot.MeshPlan, ag
 	return spec
 }
 
+// grantOf is what the issuer signs for a spec that was made here; nil if a Vault signs.
+func grantOf(spec *certificatesv1.IssuedCertificateSpec) *snapshot.CertificateGrant {
+	if spec.AgentCa != nil {
+		return nil
+	}
+	return &snapshot.CertificateGrant{
+		Usage: spec.Trust.Usage, Root: spec.Trust.Root, Hosts: spec.Hosts, TrustDomains: spec.Trust.TrustDomains,
+		Organization: cmp.Or(spec.CertOptions.OrgName, spec.Org), Days: spec.CertOptions.TtlDays,
+	}
+}
+
 // vaultCA is the Vault that signs for a VirtualMesh; nil if none does.
 func vaultCA(vm *networkingv1.VirtualMesh) *certificatesv1.VaultCA {
 	mtls := vm.Spec.MtlsConfig

@@ -109,7 +109,8 @@ func (t *Topology) trustees(plan *snapshot.VirtualMeshPlan, facts TrustFacts, ro
 	return out
 }
 
-// keep leaves what was asked as it is.
+// keep leaves what was asked as it is. Nothing is signed for it: who administers the cluster may
+// have written it.
 func (m *trustee) keep() {
 	m.Spec = m.asked
 	if m.asked != nil && m.asked.Trust != nil {
@@ -137,9 +138,10 @@ func (t *Topology) ask(plan *snapshot.VirtualMeshPlan, trust *snapshot.TrustPlan
 		}
 		if isLimited(plan.VirtualMesh) {
 			m.Spec = gatewayCertificateSpec(plan, m.mesh, root, trust.Roots)
-			continue
+		} else {
+			m.Spec = certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
 		}
-		m.Spec = certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
+		m.Grant = grantOf(m.Spec)
 		if m.Spec.PodBounceDirective != nil {
 			m.Restart = t.restarts(m.mesh)
 		}
