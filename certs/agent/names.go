@@ -30,6 +30,9 @@ const (
 	KeyType    corev1.SecretType = snapshot.KeySecretType
 	IssuedType corev1.SecretType = "certificates.mesh.gloo.solo.io/issued_certificate"
 
+	// istioRootType is that of a Secret with a root that istiod made for itself.
+	istioRootType corev1.SecretType = "istio.io/ca-root"
+
 	privateKey = "private-key"
 	// istioGenerated is the key of a cacerts that istiod made for itself.
 	istioGenerated = "istio-generated"

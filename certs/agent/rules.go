@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
 
@@ -97,14 +98,22 @@ func ClusterRules() []rbacv1.PolicyRule {
 	}
 }
 
-// Limits are what rules cannot express, for a ValidatingAdmissionPolicy about the agent's account. Without them, who has its
-// credential could run anything as any account: patch a Deployment's image, or have the API server put a token of another
-// ServiceAccount into a Secret that the agent may read.
-func Limits(meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
-	names, err := json.Marshal(sorted(append(keyNames(meshes), CACertsName, BackupName, snapshot.GatewaySecret)))
-	if err != nil {
-		panic(err) // strings can be encoded
+// Limits are what rules cannot express, for a ValidatingAdmissionPolicy about the agent's account: it writes a Secret only where
+// it belongs, and only of the type that it has there. Without them, who has its credential could run anything as any account
+// (patch a Deployment's image, or have the API server put a token of another ServiceAccount into a Secret that the agent may
+// read), and make a Secret that somebody else takes for a root, or for a registered cluster. Own is the namespace of the agent,
+// and meshNamespaces are those of control planes.
+func Limits(own string, meshNamespaces []string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
+	secrets := func(namespaces, names []string, types ...corev1.SecretType) string {
+		return fmt.Sprintf("(object.metadata.namespace in %s && object.metadata.name in %s && object.type in %s)",
+			celList(sorted(namespaces)), celList(names), celList(types))
 	}
+	pairs := strings.Join([]string{
+		secrets([]string{own}, keyNames(meshes), KeyType),
+		// A user's Secret keeps its type when it is replaced, and comes back when the mesh leaves.
+		secrets(meshNamespaces, []string{CACertsName, BackupName}, IssuedType, corev1.SecretTypeOpaque, istioRootType),
+		secrets(meshNamespaces, []string{snapshot.GatewaySecret}, corev1.SecretTypeTLS),
+	}, " || ")
 	writes := func(group string, resources ...string) admissionv1.NamedRuleWithOperations {
 		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
@@ -121,12 +130,22 @@ func Limits(meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
 			writes("", "secrets"), writes("apps", "daemonsets", "deployments", "statefulsets"),
 		}},
 		Validations: []admissionv1.Validation{
-			validation("!("+secret+") || object.metadata.name in "+string(names), "an agent of meshctl writes only the Secrets of its meshes"),
-			validation("!("+secret+") || !object.type.startsWith('kubernetes.io/service-account-token') && !object.type.startsWith('bootstrap.kubernetes.io/')",
-				"an agent of meshctl makes no tokens"),
+			validation("!("+secret+") || "+pairs, "an agent of meshctl writes only the Secrets of its meshes"),
 			validation(secret+" || "+isRestart(), "an agent of meshctl only restarts workloads: it changes nothing but the annotations that say so"),
 		},
 	}
+}
+
+// celList is a CEL list of strings.
+func celList[T ~string](of []T) string {
+	if len(of) == 0 {
+		return "[]"
+	}
+	text, err := json.Marshal(of)
+	if err != nil {
+		panic(err) // strings can be encoded
+	}
+	return string(text)
 }
 
 // isRestart is the CEL expression of a change that only restarts.
@@ -136,10 +155,7 @@ func isRestart() string {
 		if len(but) == 0 {
 			return fmt.Sprintf("(has(%[1]s) == has(%[2]s) && (!has(%[1]s) || %[1]s == %[2]s))", now, was)
 		}
-		names, err := json.Marshal(but)
-		if err != nil {
-			panic(err) // strings can be encoded
-		}
+		names := celList(but)
 		// Each key but those is in both, with the same value.
 		covers := func(a, b string) string {
 			return fmt.Sprintf("(!has(%[1]s) || %[1]s.all(k, k in %[3]s || has(%[2]s) && k in %[2]s && %[1]s[k] == %[2]s[k]))", a, b, names)

@@ -189,7 +189,7 @@ func TestLimits(t *testing.T) {
 	c := newCluster(t, "limits")
 	config := c.as(map[string][]rbacv1.PolicyRule{c.own: OwnRules(testName), c.mesh: MeshRules(), "": ClusterRules()})
 	user := sandboxtest.Clientset(t, config)
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: c.mesh}, Spec: Limits(testName)}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: c.mesh}, Spec: Limits(c.own, []string{c.mesh}, testName)}
 	policy.Spec.MatchConditions = []admissionv1.MatchCondition{{
 		Name: "agent", Expression: "request.userInfo.username == 'system:serviceaccount:" + c.own + ":agent'"}}
 	admission := c.api.AdmissionregistrationV1()
@@ -242,13 +242,25 @@ func TestLimits(t *testing.T) {
 		denied          string
 	}{
 		{c.mesh, "other", corev1.SecretTypeOpaque, others},
-		{c.mesh, CACertsName, corev1.SecretTypeServiceAccountToken, "makes no tokens"},
+		{c.mesh, CACertsName, corev1.SecretTypeServiceAccountToken, others},
+		{c.mesh, CACertsName, snapshot.RootSecretType, others},
+		{c.mesh, CACertsName, "solo.io/kubeconfig", others},
+		{c.mesh, CACertsName, KeyType, others},
+		{c.mesh, testName, KeyType, others},
+		{c.own, CACertsName, IssuedType, others},
+		{c.own, CACertsName, snapshot.RootSecretType, others},
+		{c.own, snapshot.GatewaySecret, corev1.SecretTypeTLS, others},
+		{c.own, testName, snapshot.RootSecretType, others},
+		{c.own, gateways, "solo.io/kubeconfig", others},
+		{c.own, testName, corev1.SecretTypeOpaque, others},
+		{c.mesh, snapshot.GatewaySecret, corev1.SecretTypeOpaque, others},
 		{c.mesh, CACertsName, IssuedType, ""},
 		{c.own, testName, KeyType, ""},
 		{c.own, gateways, KeyType, ""},
 		{c.own, gateways + "-2", KeyType, others},
 		{c.mesh, snapshot.GatewaySecret, corev1.SecretTypeTLS, ""},
 		{c.mesh, "ingress", corev1.SecretTypeTLS, others},
+		{c.mesh, BackupName, corev1.SecretTypeOpaque, ""},
 	} {
 		err := create(tt.namespace, tt.name, tt.secretType)
 		assert.True(t, tt.denied == "" && err == nil || tt.denied != "" && denied(err, tt.denied), "%+v: %v", tt, err)

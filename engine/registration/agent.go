@@ -31,8 +31,9 @@ type Agent struct {
 	// MoreRules are further ones in the namespace of the account, for what an administrator names. Those of a registration
 	// before stay if there are none.
 	MoreRules []rbacv1.PolicyRule
-	// Limits restrict further what the account may write.
-	Limits func(meshes ...string) admissionv1.ValidatingAdmissionPolicySpec
+	// Limits restrict further what the account may write: in its own namespace, in those of
+	// control planes, and for meshes of these names.
+	Limits func(own string, meshNamespaces []string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec
 }
 
 var (
@@ -60,7 +61,7 @@ func (r *registration) agentObjects() []*object {
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: policies.kind},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)},
-		Spec:       r.Agent.Limits(r.meshNames...),
+		Spec:       r.Agent.Limits(r.RemoteNamespace, r.meshNamespaces, r.meshNames...),
 	}
 	policy.Spec.MatchConditions = []admissionv1.MatchCondition{{
 		Name: "agent", Expression: fmt.Sprintf("request.userInfo.username == '%s'", cluster.ServiceAccountUser(r.RemoteNamespace, name)),
