@@ -33,7 +33,8 @@ answer does not delay the others.
 HEALTH is as seen from here, and one of: healthy; degraded (it answers, but see
 PROBLEM); denied (it rejects the credential); unreachable; invalid (the stored
 credential is broken or missing); leftover (deregistered with --force and not
-cleaned yet).
+cleaned yet); unregistered (a Secret with a kubeconfig that no KubernetesCluster
+names, so that it is not used).
 
 SERVE is what "meshctl serve" says, if one runs: ok (it reaches the cluster),
 fails, or waits (it has not said yet). If serve runs in the management cluster,

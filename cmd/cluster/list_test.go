@@ -29,15 +29,17 @@ func TestListTable(t *testing.T) {
 			Reason: "meshctl serve does not reach it: no route"},
 		{Name: "cluster-4", Health: snapshot.Healthy, Serve: registration.ServePending, Version: "v1.36.3", Latency: time.Millisecond},
 		{Name: "cluster-5", Health: snapshot.HealthLeftover, Reason: "deregistered"},
+		{Name: "cluster-6", Health: snapshot.HealthUnregistered, Reason: "nobody's"},
 	}, now)
 	var out bytes.Buffer
 	require.NoError(t, table.Print(&out))
-	assert.Equal(t, `NAME        HEALTH        SERVE   VERSION   MESHES         LATENCY   CREDENTIAL   EXPIRES   PROBLEM
-cluster-1   healthy       ok      v1.36.3   istio 1.31.1   123ms     7h           17h       -
-cluster-2   unreachable   ok      -         istio 1.31.1   -         7h           17h       meshctl serve reaches it; from here: no route
-cluster-3   degraded      fails   v1.36.3   -              1ms       -            -         meshctl serve does not reach it: no route
-cluster-4   healthy       waits   v1.36.3   -              1ms       -            -         -
-cluster-5   leftover      -       -         -              -         -            -         deregistered
+	assert.Equal(t, `NAME        HEALTH         SERVE   VERSION   MESHES         LATENCY   CREDENTIAL   EXPIRES   PROBLEM
+cluster-1   healthy        ok      v1.36.3   istio 1.31.1   123ms     7h           17h       -
+cluster-2   unreachable    ok      -         istio 1.31.1   -         7h           17h       meshctl serve reaches it; from here: no route
+cluster-3   degraded       fails   v1.36.3   -              1ms       -            -         meshctl serve does not reach it: no route
+cluster-4   healthy        waits   v1.36.3   -              1ms       -            -         -
+cluster-5   leftover       -       -         -              -         -            -         deregistered
+cluster-6   unregistered   -       -         -              -         -            -         nobody's
 `, out.String())
 	head, _, _ := strings.Cut(out.String(), "\n")
 	assert.LessOrEqual(t, len(head), 100)

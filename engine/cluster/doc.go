@@ -3,8 +3,8 @@
 // while the client stays in use.
 //
 // A cluster is registered by two objects in the management namespace: a Secret
-// of type solo.io/kubeconfig and a KubernetesCluster. A Secret is
-// untrusted input: it passes an allow-list and is rebuilt from known fields. Only
+// of type solo.io/kubeconfig, and a KubernetesCluster that names it: a Secret alone registers nothing.
+// A Secret is untrusted input: it passes an allow-list and is rebuilt from known fields. Only
 // the management namespace is read, so that Secrets in other namespaces cannot make
 // the engine connect to a server. Package registration writes both.
 //

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,31 +79,30 @@ type entry struct {
 	judged string
 }
 
-// Registrations returns the registered clusters by name: a cluster is registered
-// by its Secret or by its KubernetesCluster. A Secret that a KubernetesCluster of
-// another name uses is no cluster of its own.
-func Registrations(secrets map[string]*corev1.Secret, clusters map[string]Registration) map[string]Registration {
-	out := maps.Clone(clusters)
+// Unregistered lists the Secrets that no KubernetesCluster names, ascending. They are not used: who may
+// create a Secret in the management plane's namespace may not register a cluster by that.
+func Unregistered(secrets map[string]*corev1.Secret, clusters map[string]Registration) []string {
 	used := map[string]bool{}
 	for _, r := range clusters {
 		used[r.SecretName] = true
 	}
-	for name, secret := range secrets {
-		if _, ok := out[name]; !ok && !used[name] {
-			out[name] = Registration{Name: name, SecretName: name, Created: secret.CreationTimestamp.Time}
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(secrets)), func(name string) bool { return used[name] })
 }
 
 // resync compares what is registered with what the handler has, and calls the
 // handler for each difference.
 func (r *Registry) resync(ctx context.Context, handler Handler) error {
-	secrets, clusters, err := r.read()
+	secrets, registered, err := r.read()
 	if err != nil {
 		return err
 	}
-	registered := Registrations(secrets, clusters)
+	if unnamed := Unregistered(secrets, registered); !slices.Equal(unnamed, r.unregistered) {
+		r.unregistered = unnamed
+		if len(unnamed) > 0 {
+			r.log.Warn("no KubernetesCluster names these Secrets with a kubeconfig, so they are not used; register the clusters, or delete the Secrets",
+				"namespace", r.namespace, "secrets", strings.Join(unnamed, ", "))
+		}
+	}
 	names := slices.Sorted(maps.Keys(registered))
 	for _, name := range names {
 		r.update(ctx, registered[name], secrets[registered[name].SecretName])

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -72,6 +73,12 @@ func (s *server) enter(t *testing.T, config *rest.Config, namespace, name, uid s
 	}
 	_, err := sandboxtest.Clientset(t, config).CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{})
 	require.NoError(t, err)
+	sandboxtest.Apply(t, config, kubernetesCluster(namespace, name))
+}
+
+// kubernetesCluster names the Secret of the same name.
+func kubernetesCluster(namespace, name string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion": "multicluster.solo.io/v1alpha1", "kind": "KubernetesCluster", "metadata": {"namespace": %q, "name": %q}}`, namespace, name)
 }
 
 // lead makes the Secret lead to the server.
@@ -202,7 +209,7 @@ func TestOneClusterUnderTwoNamesIsUsedUnderTheOlder(t *testing.T) {
 	members, _ = r.state()
 	require.NoError(t, members["west"].Err)
 
-	require.NoError(t, sandboxtest.Clientset(t, config).CoreV1().Secrets(namespace).Delete(t.Context(), "west", metav1.DeleteOptions{}))
+	deleteRegistration(t, config, namespace, "west")
 	members = r.eventually(t, "the first name is gone", func(m map[string]cluster.Connection) bool { return len(m) == 1 && m["east"].Err == nil })
 	require.NoError(t, request(t, members["east"].Config))
 }

@@ -74,6 +74,9 @@ type Registry struct {
 	secrets        cache.SharedIndexInformer
 	clusters       cache.SharedIndexInformer
 
+	// unregistered are the Secrets that were logged as nobody's; for Run only.
+	unregistered []string
+
 	// changed has room for one: after any change everything is compared again.
 	changed chan struct{}
 	synced  chan struct{}

@@ -56,7 +56,7 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 	}
 	categories := []CheckCategory{k.management()}
 	for i := range facts.Clusters {
-		if c := &facts.Clusters[i]; c.Health != snapshot.HealthLeftover {
+		if c := &facts.Clusters[i]; c.Health.Registered() {
 			categories = append(categories, k.cluster(c))
 		}
 	}
@@ -411,9 +411,13 @@ func (x *Index) unobservedNames() []string {
 func (k *checks) leftovers() CheckCategory {
 	c := CheckCategory{Title: "Leftovers"}
 	for i := range k.Clusters {
-		if found := &k.Clusters[i]; found.Health == snapshot.HealthLeftover {
-			what, hint := cutHint(found.Reason, "")
+		found := &k.Clusters[i]
+		what, hint := cutHint(found.Reason, "")
+		switch found.Health {
+		case snapshot.HealthLeftover:
 			c.warn("leftovers/"+found.Name, "cluster "+found.Name+" was cleaned", what, hint)
+		case snapshot.HealthUnregistered:
+			c.warn("leftovers/secret/"+found.Name, "credential "+found.Name+" is that of a registered cluster", what, hint)
 		}
 	}
 	k.take(&c, func(i *snapshot.Issue) bool { return i.Code == snapshot.Drifted })

@@ -36,6 +36,7 @@ func TestListAndForceOnADeadCluster(t *testing.T) {
 	put(t, management, snapshot.Mesh, "gloo-mesh", "istiod-istio-system-cluster-2",
 		map[string]string{snapshot.DiscoveryOwnerLabel: "gloo-mesh", snapshot.DiscoveryClusterLabel: "cluster-2"}, nil)
 	createSecret(t, management, "broken", cluster.SecretType, map[string][]byte{"kubeconfig": []byte("a: b")})
+	put(t, management, snapshot.KubernetesCluster, "gloo-mesh", "broken", nil, nil)
 
 	list := func() map[string]registration.ClusterStatus {
 		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit()})

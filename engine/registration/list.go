@@ -128,7 +128,7 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 		return nil, err
 	}
 	all := make([]ClusterStatus, 0, len(out)+len(left)) // never nil: it is printed as a list
-	all = append(append(all, out...), left...)
+	all = append(append(append(all, out...), left...), unregistered(known, secrets)...)
 	slices.SortFunc(all, func(a, b ClusterStatus) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
@@ -220,7 +220,18 @@ func (s *server) known(ctx context.Context, namespace string) (map[string]cluste
 			UID: types.UID(kc.Annotations[cluster.UIDAnnotation]), Created: kc.CreationTimestamp.Time,
 		}
 	}
-	return cluster.Registrations(secrets, clusters), secrets, nil
+	return clusters, secrets, nil
+}
+
+// unregistered are the credentials that are nobody's.
+func unregistered(known map[string]cluster.Registration, secrets map[string]*corev1.Secret) []ClusterStatus {
+	var out []ClusterStatus
+	for _, name := range cluster.Unregistered(secrets, known) {
+		out = append(out, ClusterStatus{Name: name, Health: snapshot.HealthUnregistered, Reason: fmt.Sprintf(
+			"no KubernetesCluster names Secret %s/%s, so it is not used; register the cluster with `meshctl cluster register`, or delete the Secret",
+			secrets[name].Namespace, name)})
+	}
+	return out
 }
 
 // meshes lists the discovered meshes by cluster.

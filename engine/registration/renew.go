@@ -106,7 +106,7 @@ func (s *ClusterStatus) needsCredential(now time.Time) bool {
 		return true
 	case snapshot.HealthDegraded:
 		return cluster.OfCredential(s.Reason)
-	case snapshot.HealthLeftover:
+	case snapshot.HealthLeftover, snapshot.HealthUnregistered:
 		return false
 	}
 	return s.Expires != nil && !now.Before(*s.Expires)

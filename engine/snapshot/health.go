@@ -20,4 +20,9 @@ const (
 	HealthInvalid Health = "invalid"
 	// HealthLeftover: it is deregistered, but was not cleaned up.
 	HealthLeftover Health = "leftover"
+	// HealthUnregistered: there is a credential, and no KubernetesCluster names it.
+	HealthUnregistered Health = "unregistered"
 )
+
+// Registered reports whether it is that of a registered cluster.
+func (h Health) Registered() bool { return h != HealthLeftover && h != HealthUnregistered }
