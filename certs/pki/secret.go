@@ -2,7 +2,6 @@ package pki
 
 import (
 	"crypto/x509"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -59,9 +58,23 @@ func ReadAuthority(data map[string][]byte) (*Authority, error) {
 	return found[0].read(data)
 }
 
+// noAuthority names only keys that a CA has: what else is in the Secret is nobody's business.
 func noAuthority(data map[string][]byte) error {
+	var known []string
+	for _, f := range formats {
+		for _, key := range append([]string{f.key}, f.certs...) {
+			if len(data[key]) > 0 {
+				known = append(known, key)
+			}
+		}
+	}
+	slices.Sort(known)
+	problem := "has no CA"
+	if known = slices.Compact(known); len(known) > 0 {
+		problem += "; of one, it has " + list(known)
+	}
 	return &Error{
-		Object: "Secret", Reason: Missing, Problem: "has no CA; its keys are " + list(slices.Sorted(maps.Keys(data))),
+		Object: "Secret", Reason: Missing, Problem: problem,
 		Next: "give it " + RootCertKey + " and " + RootKeyKey + ", or " + strings.Join([]string{TLSCertKey, TLSKeyKey, TLSRootKey}, ", "),
 		Want: []string{RootCertKey, RootKeyKey},
 	}

@@ -56,8 +56,8 @@ func TestReadAuthority(t *testing.T) {
 		"cacerts":                   {data: cacerts, want: mesh.chain},
 		"cacerts of the original":   {data: with(cacerts, RootKeyKey, []byte{}), want: mesh.chain},
 
-		"nothing":            {data: nil, reason: Missing, says: "has no CA; its keys are none; give it root-cert.pem and key.pem"},
-		"no key":             {data: with(rootSecret, RootKeyKey, nil), reason: Missing, says: `its keys are "root-cert.pem"`},
+		"nothing":            {data: nil, reason: Missing, says: "has no CA; give it root-cert.pem and key.pem"},
+		"no key":             {data: with(rootSecret, RootKeyKey, nil), reason: Missing, says: `of one, it has "root-cert.pem"`},
 		"two forms":          {data: both, reason: Unsupported, says: "two private keys, tls.key and key.pem"},
 		"another's key":      {data: with(rootSecret, RootKeyKey, pemOf(t, other.key)), reason: KeyMismatch, says: "is not for this private key"},
 		"key is damaged":     {data: with(rootSecret, RootKeyKey, []byte("hush")), reason: Unreadable, says: "key.pem is not PEM"},

@@ -12,8 +12,10 @@
 //     made it. Those that follow it in a rotation have 64 hexadecimal digits more, which no
 //     namespace has, so that no two VirtualMeshes share a name. The store makes and deletes them and
 //     never changes one. It deletes only those with the labels of its management plane.
-//   - A user's own root is any Secret that the VirtualMesh names; it is read by name only, and
-//     never written. Of each root that it has had the store keeps the certificate, without the
+//   - A user's own root is a Secret that the VirtualMesh names, and that is in the namespace of the
+//     VirtualMesh or names it by the annotation trust.multicluster.solo.io/virtual-mesh: who edits a
+//     VirtualMesh cannot have it signed by any key that the management plane can read. It is read by
+//     name only, and never written. Of each root that it has had the store keeps the certificate, without the
 //     key, in a Secret of its own, before anybody is asked to trust it. So it can be verified
 //     against after the user has replaced or deleted it.
 //   - The root of a HashiCorp Vault is at the end of the chain of the CA that signs there. It is read

@@ -90,6 +90,15 @@ func (s *Store) readGenerated(secret *corev1.Secret) *stored {
 	return out
 }
 
+// readUser reads a Secret that a VirtualMesh names. It is nobody's unless it says so, or was generated.
+func (s *Store) readUser(secret *corev1.Secret) *stored {
+	out := s.read(secret)
+	if _, says := secret.Annotations[VirtualMeshAnnotation]; says || secret.Type == SecretType {
+		out.virtualMesh = virtualMeshOf(secret)
+	}
+	return out
+}
+
 // read reads a Secret with a root. Its key is nowhere but in the authority.
 func (s *Store) read(secret *corev1.Secret) *stored {
 	out := &stored{

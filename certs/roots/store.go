@@ -318,7 +318,7 @@ func (s *Store) readUsers(ctx context.Context, state *snapshot.State) {
 	}
 	for ref := range wanted {
 		if s.users[ref] == nil {
-			s.users[ref] = s.watch(ctx, describe(ref), ref.Namespace, fields.OneTermEqualSelector("metadata.name", ref.Name).String(), s.read)
+			s.users[ref] = s.watch(ctx, describe(ref), ref.Namespace, fields.OneTermEqualSelector("metadata.name", ref.Name).String(), s.readUser)
 		}
 	}
 	for ref, r := range maps.Clone(s.users) {
@@ -339,6 +339,11 @@ func (s *Store) userOf(vm *networkingv1.VirtualMesh) *userSecret {
 		return &userSecret{problem: describe(ref) + " is what istiod signs with, and is replaced in a rotation; copy your root into a Secret of another name"}
 	}
 	items, refused, filled := s.users[ref].all()
+	if filled || refused != "" {
+		if problem := mayNotSign(ref, items, snapshot.RefOf(snapshot.VirtualMesh, vm)); problem != "" {
+			return &userSecret{problem: problem}
+		}
+	}
 	switch {
 	case len(items) > 0 && items[0].problem != "":
 		return &userSecret{problem: items[0].problem}
@@ -352,4 +357,24 @@ func (s *Store) userOf(vm *networkingv1.VirtualMesh) *userSecret {
 		return &userSecret{problem: describe(ref) + " does not exist; create it with " + pki.RootCertKey + " and " + pki.RootKeyKey}
 	}
 	return &userSecret{pending: true}
+}
+
+// mayNotSign says why a Secret is not that of a VirtualMesh that names it; empty if it is. Who edits
+// the Secret decides: it is in the namespace of the VirtualMesh, or it names that. Of a Secret elsewhere
+// it is not told whether it exists.
+func mayNotSign(ref snapshot.Ref, found []*stored, vm snapshot.Ref) string {
+	owner := snapshot.Ref{}
+	if len(found) > 0 {
+		owner = found[0].virtualMesh
+	}
+	switch {
+	case owner == vm:
+		return ""
+	case ref.Namespace != vm.Namespace:
+		return fmt.Sprintf("%s does not exist, or does not name this VirtualMesh, and is in another namespace: if it may sign with that, annotate the Secret with %s=%s/%s",
+			describe(ref), VirtualMeshAnnotation, vm.Namespace, vm.Name)
+	case owner != (snapshot.Ref{}):
+		return fmt.Sprintf("%s is that of VirtualMesh %s/%s, as its annotation or name says; give this one a Secret of its own", describe(ref), owner.Namespace, owner.Name)
+	}
+	return ""
 }

@@ -232,3 +232,46 @@ func TestTheRootsOfADeletedVirtualMesh(t *testing.T) {
 	assert.Contains(t, w.secrets(), "other.elsewhere")
 	assert.Contains(t, w.secrets(), "stays."+w.namespace)
 }
+
+// TestARootOfSomebodyElse: who may edit a VirtualMesh somewhere names any Secret that the management
+// plane can read. It signs only if it is in the namespace of the VirtualMesh, or names that; and
+// nobody is told what else is there.
+func TestARootOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(w.config)
+	owner := virtualMesh(w.namespace, "vm")
+	w.have(owner)
+	generated := w.signs("vm").Roots[0].Secret.Name
+	lent := func(to string) *corev1.Secret {
+		mine := newRoot(t, 0, time.Now(), "a", 3650*day)
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "mine", Annotations: map[string]string{VirtualMeshAnnotation: to}},
+			Data:       rootSecret(t, mine),
+		}
+	}
+	w.put("no-ca", "solo.io/kubeconfig", map[string][]byte{"kubeconfig": []byte("secret")})
+	_, err := w.api.CoreV1().Secrets(w.namespace).Create(t.Context(), lent("someteam/another"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	for _, secret := range []string{generated, "mine", "no-ca", "absent"} {
+		w.have(owner, virtualMesh("someteam", "grab", fromSecret(w.namespace, secret)))
+		said := w.until("that it is refused", "grab", func(r *snapshot.VirtualMeshRoots) bool { return strings.Contains(r.Problem, "/"+secret+" ") })
+		assert.Equal(t, fmt.Sprintf("Secret %s/%s does not exist, or does not name this VirtualMesh, and is in another namespace: if it may sign with that, "+
+			"annotate the Secret with trust.multicluster.solo.io/virtual-mesh=someteam/grab", w.namespace, secret), said.Problem)
+		assert.Empty(t, said.Signs)
+		assert.Empty(t, said.Roots)
+	}
+	for _, secret := range []string{generated, "mine"} {
+		w.have(owner, virtualMesh(w.namespace, "grab", fromSecret(w.namespace, secret)))
+		said := w.until("that it is refused", "grab", func(r *snapshot.VirtualMeshRoots) bool { return strings.Contains(r.Problem, "is that of VirtualMesh") })
+		assert.Empty(t, said.Signs)
+	}
+	w.have(owner, virtualMesh(w.namespace, "grab", fromSecret(w.namespace, "no-ca")))
+	said := w.until("that it is refused", "grab", func(r *snapshot.VirtualMeshRoots) bool { return strings.Contains(r.Problem, "has no CA") })
+	assert.NotContains(t, said.Problem, "kubeconfig")
+
+	_, err = w.api.CoreV1().Secrets(w.namespace).Update(t.Context(), lent("someteam/grab"), metav1.UpdateOptions{})
+	require.NoError(t, err)
+	w.have(owner, virtualMesh("someteam", "grab", fromSecret(w.namespace, "mine")))
+	assert.Equal(t, "mine", w.signs("grab").Roots[0].Secret.Name)
+}
