@@ -16,8 +16,11 @@ import (
 
 // facts are what is known of the roots of a VirtualMesh.
 type facts struct {
-	vm  *networkingv1.VirtualMesh
-	ref snapshot.Ref
+	// record is what is recorded; nil if nothing is. recordProblem says why it cannot be read.
+	record        *Record
+	recordProblem string
+	vm            *networkingv1.VirtualMesh
+	ref           snapshot.Ref
 	// have are its Secrets in the management plane's namespace.
 	have []*stored
 	// user is the user's Secret; nil if the root is generated, or that of a Vault.
@@ -48,8 +51,9 @@ type decision struct {
 	authorities map[string]*pki.Authority
 	// make is a root to be generated; nil for none.
 	make *order
-	// records are certificates to be kept.
-	records []*x509.Certificate
+	// keep are certificates to be kept, and record the fingerprints of roots to be recorded.
+	keep   []*x509.Certificate
+	record []string
 }
 
 // decider collects a decision.
@@ -57,9 +61,11 @@ type decider struct {
 	facts
 	decision
 	roots map[string]*snapshot.Root
-	// newest is the newest usable generated root; nil if there is none.
-	newest   *stored
-	problems []string
+	// newest is the newest usable generated root; nil if there is none. unrecorded is how many
+	// there are that do not count.
+	newest     *stored
+	unrecorded int
+	problems   []string
 }
 
 // decide is a function of the facts.
@@ -68,6 +74,16 @@ func decide(f facts) decision {
 	slices.SortFunc(d.have, func(a, b *stored) int {
 		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.ref.Name, b.ref.Name))
 	})
+	if d.recordProblem != "" { // nothing changes until it can be read
+		d.decision.roots = d.before
+		if d.before == nil {
+			d.decision.roots = &snapshot.VirtualMeshRoots{VirtualMesh: d.ref, Problem: d.recordProblem}
+		}
+		return d.decision
+	}
+	if _, _, problem := snapshot.AcceptedClaims(d.vm.Annotations[snapshot.TrustAcceptAnnotation]); problem != "" {
+		d.problems = append(d.problems, problem)
+	}
 	d.addStored()
 	if d.user != nil && d.user.pending || d.vault != nil && d.vault.pending {
 		d.decision.roots = d.before
@@ -90,7 +106,7 @@ func decide(f facts) decision {
 	if len(d.roots) == 0 && len(d.problems) == 0 {
 		return d.decision
 	}
-	out := &snapshot.VirtualMeshRoots{VirtualMesh: d.ref, Signs: signs, Problem: strings.Join(d.problems, "; also, ")}
+	out := &snapshot.VirtualMeshRoots{VirtualMesh: d.ref, Signs: signs, Problem: strings.Join(d.problems, "; also, "), Pins: d.facts.record.clone().Pins}
 	for _, root := range d.roots {
 		out.Roots = append(out.Roots, root)
 	}
@@ -111,6 +127,12 @@ func (d *decider) addStored() {
 				d.problems = append(d.problems, o.problem)
 			}
 		case d.dropped[pki.Fingerprint(o.root)]:
+		case !d.isRecorded(pki.Fingerprint(o.root)):
+			if d.unrecorded++; d.unrecorded > 1 {
+				continue // one is enough to say
+			}
+			d.problems = append(d.problems, fmt.Sprintf("%s has root %s, which this management plane has neither made nor recorded, so that it does not count; "+
+				"if it is to: `meshctl trust accept %s %[2]s`; if not, delete the Secret", describe(o.ref), pki.Fingerprint(o.root), d.vm.Name))
 		case o.authority == nil:
 			d.add(o.root, nil, snapshot.Ref{})
 		default:
@@ -120,6 +142,20 @@ func (d *decider) addStored() {
 			}
 		}
 	}
+}
+
+// isRecorded reports whether a root counts. Who may create a Secret may not make it a root by that. What
+// a management plane before there were records has written into the status counts, and is recorded.
+func (d *decider) isRecorded(fingerprint string) bool {
+	if d.facts.record != nil && len(d.facts.record.Roots) > 0 {
+		return slices.Contains(d.facts.record.Roots, fingerprint)
+	}
+	trust := d.vm.Status.Trust
+	if trust == nil || trust.Root != fingerprint && !slices.ContainsFunc(trust.Roots, func(r networkingv1.TrustedRoot) bool { return r.Fingerprint == fingerprint }) {
+		return false
+	}
+	d.decision.record = append(d.decision.record, fingerprint)
+	return true
 }
 
 // add lists a root. A key replaces none.
@@ -164,7 +200,8 @@ func (d *decider) kept(root *x509.Certificate) bool {
 	if d.roots[fingerprint] != nil {
 		return true
 	}
-	d.records = append(d.records, root)
+	d.keep = append(d.keep, root)
+	d.decision.record = append(d.decision.record, fingerprint)
 	return d.before.Find(fingerprint) != nil
 }
 
@@ -182,7 +219,7 @@ func (d *decider) keepMissing() {
 		return
 	}
 	for _, root := range d.before.Roots {
-		if d.roots[root.Fingerprint] != nil || d.dropped[root.Fingerprint] {
+		if d.roots[root.Fingerprint] != nil || d.dropped[root.Fingerprint] || !d.isRecorded(root.Fingerprint) {
 			continue
 		}
 		certs, err := pki.ReadCertificates([]byte(root.PEM))
@@ -190,7 +227,7 @@ func (d *decider) keepMissing() {
 			continue // it was written by add
 		}
 		d.add(certs[0], nil, snapshot.Ref{})
-		d.records = append(d.records, certs[0])
+		d.keep = append(d.keep, certs[0])
 	}
 }
 
@@ -223,12 +260,18 @@ func (d *decider) fits(root *x509.Certificate) bool { return forGateways(root) =
 func (d *decider) orderFirst() {
 	var unusable *stored
 	for _, o := range d.have {
+		if o.authority != nil && !d.isRecorded(pki.Fingerprint(o.root)) {
+			continue
+		}
 		if o.authority != nil && !d.dropped[pki.Fingerprint(o.root)] {
 			d.problems = append(d.problems, o.expired(d.now))
 		}
 		if o.authority != nil || o.problem != "" {
 			unusable = o
 		}
+	}
+	if unusable == nil && d.unrecorded > 0 {
+		return // it may be the one
 	}
 	if unusable == nil {
 		d.make = &order{name: firstName(d.ref), cause: "the VirtualMesh has no root", options: generatedOptions(d.vm)}

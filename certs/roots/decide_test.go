@@ -89,7 +89,7 @@ func TestWhenARootIsMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vm := virtualMesh("ns", "vm", c.change...)
-			got := decide(facts{vm: vm, ref: snapshot.RefOf(snapshot.VirtualMesh, vm), have: c.have, now: now})
+			got := decide(facts{vm: vm, ref: snapshot.RefOf(snapshot.VirtualMesh, vm), have: c.have, record: recorded(c.have...), now: now})
 			if c.cause == "" {
 				assert.Nil(t, got.make)
 			} else if assert.NotNil(t, got.make) {
@@ -121,6 +121,7 @@ func TestRotationsEnd(t *testing.T) {
 	for i := range maxRoots {
 		f.have = append(f.have, generatedAt(t, string(rune('a'+i)), 0, now.Add(-day), 365*day))
 	}
+	f.record = recorded(f.have...)
 	got := decide(f)
 	assert.Nil(t, got.make)
 	assert.Contains(t, got.roots.Problem, "no new root is generated")
@@ -136,7 +137,7 @@ func TestTrustModelsShareNoRoot(t *testing.T) {
 	}
 	decided := func(have []*stored, change ...func(*networkingv1.VirtualMesh)) decision {
 		vm := virtualMesh("ns", "vm", change...)
-		return decide(facts{vm: vm, ref: snapshot.RefOf(snapshot.VirtualMesh, vm), have: have, now: now})
+		return decide(facts{vm: vm, ref: snapshot.RefOf(snapshot.VirtualMesh, vm), have: have, record: recorded(have...), now: now})
 	}
 	shared := generatedAt(t, "vm.ns", 0, now.Add(-2*day), 365*day)
 	root := newRoot(t, 1, now.Add(-day), gatewayOrg, 365*day)
@@ -196,14 +197,15 @@ func TestALostSecretKeepsItsCertificate(t *testing.T) {
 	t.Parallel()
 	vm := virtualMesh("ns", "vm")
 	f := facts{vm: vm, ref: snapshot.RefOf(snapshot.VirtualMesh, vm), now: now, have: []*stored{generatedAt(t, "vm.ns", 0, now.Add(-day), 365*day)}}
+	f.record = recorded(f.have...)
 	first := decide(f)
 	f.before, f.have = first.roots, nil
 	lost := decide(f)
-	require.Len(t, lost.records, 1)
-	assert.Equal(t, first.roots.Signs, pki.Fingerprint(lost.records[0]))
+	require.Len(t, lost.keep, 1)
+	assert.Equal(t, first.roots.Signs, pki.Fingerprint(lost.keep[0]))
 	assert.NotNil(t, lost.make, "and another one is made")
 	assert.Empty(t, lost.roots.Signs)
 	assert.Len(t, lost.roots.Roots, 1)
 	f.dropped = map[string]bool{first.roots.Signs: true}
-	assert.Empty(t, decide(f).records, "what was dropped is not lost")
+	assert.Empty(t, decide(f).keep, "what was dropped is not lost")
 }

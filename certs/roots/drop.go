@@ -84,6 +84,13 @@ func (s *Store) drop(ctx context.Context, v *view, fingerprint string) error {
 			return err
 		}
 	}
+	err := s.record(ctx, v.ref, func(r *Record) *Record {
+		r.Roots = slices.DeleteFunc(r.Roots, func(recorded string) bool { return recorded == fingerprint })
+		return r
+	})
+	if err != nil {
+		return err
+	}
 	if s.dropped[v.ref] == nil {
 		s.dropped[v.ref] = map[string]bool{}
 	}
@@ -134,6 +141,9 @@ func (s *Store) dropGone(ctx context.Context, all []*stored, known map[snapshot.
 			continue // it was not read yet
 		}
 		if err := s.delete(ctx, o); err != nil {
+			return err
+		}
+		if err := s.record(ctx, o.virtualMesh, func(*Record) *Record { return nil }); err != nil {
 			return err
 		}
 		s.Log.Info("deleted a root certificate of a VirtualMesh that is gone",

@@ -99,8 +99,9 @@ type world struct {
 	mu    sync.Mutex
 	vms   []*networkingv1.VirtualMesh
 	roots []*snapshot.VirtualMeshRoots
-	// unused are the roots that the Plan lists.
+	// unused are the roots that the Plan lists, and pins the trust domains that it found.
 	unused []string
+	pins   []snapshot.TrustPin
 	// sets counts calls of SetRoots with roots.
 	sets int
 }
@@ -169,7 +170,7 @@ func (w *world) state() *snapshot.State {
 	plan := &snapshot.Plan{}
 	for _, vm := range w.vms {
 		plan.VirtualMeshes = append(plan.VirtualMeshes, &snapshot.VirtualMeshPlan{
-			Ref: snapshot.RefOf(snapshot.VirtualMesh, vm), VirtualMesh: vm, Trust: &snapshot.TrustPlan{Unused: w.unused},
+			Ref: snapshot.RefOf(snapshot.VirtualMesh, vm), VirtualMesh: vm, Trust: &snapshot.TrustPlan{Unused: w.unused, Pins: w.pins},
 		})
 	}
 	return &snapshot.State{Input: &snapshot.Input{Management: &snapshot.Management{Namespace: w.namespace, VirtualMeshes: w.vms}}, Plan: plan}
@@ -279,4 +280,15 @@ func (w *world) assertSilent(texts ...string) {
 		}
 	}
 	assert.Positive(w.t, looked)
+}
+
+// recorded is a record of the roots in Secrets.
+func recorded(have ...*stored) *Record {
+	out := &Record{}
+	for _, o := range have {
+		if o.root != nil {
+			out.Roots = append(out.Roots, pki.Fingerprint(o.root))
+		}
+	}
+	return out
 }

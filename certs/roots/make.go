@@ -108,6 +108,13 @@ func (s *Store) generate(ctx context.Context, vm *networkingv1.VirtualMesh, o or
 	if o.rotate != "" {
 		secret.Annotations[snapshot.TrustRotateAnnotation] = o.rotate
 	}
+	err = s.record(ctx, snapshot.RefOf(snapshot.VirtualMesh, vm), func(r *Record) *Record {
+		r.accept([]string{pki.Fingerprint(root.Chain().Root())}, nil)
+		return r
+	})
+	if err != nil {
+		return err
+	}
 	made, err := s.create(ctx, secret)
 	if err == nil && made {
 		s.Log.Info("made a root certificate", "virtualMesh", vm.Namespace+"/"+vm.Name, "secret", secret.Namespace+"/"+secret.Name,

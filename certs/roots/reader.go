@@ -7,41 +7,52 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// reader watches Secrets and keeps what they hold. It implements cache.ReflectorStore.
-type reader struct {
+// reader watches objects and keeps what is read of them. It implements cache.ReflectorStore.
+type reader[O metav1.Object, T any] struct {
 	// what is watched, for messages.
 	what string
-	// parse reads a Secret.
-	parse func(*corev1.Secret) *stored
+	// parse reads an object.
+	parse func(O) T
 	// changed is called when something changed; it does not block.
 	changed func()
 	stop    context.CancelFunc
 
 	mu     sync.Mutex
-	items  map[string]*stored
+	items  map[string]T
 	filled bool
 	// refused is why the API server does not let us read; empty if it does.
 	refused string
 }
 
-// watch starts a reader of the Secrets of a namespace that a field selects.
-func (s *Store) watch(ctx context.Context, what, namespace, fields string, parse func(*corev1.Secret) *stored) *reader {
+// watch starts a reader of the objects of a kind, in a namespace, that a field selects.
+func watch[O metav1.Object, T any](ctx context.Context, s *Store, k snapshot.Kind, what, namespace, fields string, parse func(O) T) *reader[O, T] {
 	ctx, stop := context.WithCancel(ctx)
-	r := &reader{what: what, parse: parse, changed: s.wake, stop: stop, items: map[string]*stored{}}
-	lister := &kube.Lister{Client: s.client, Kind: secretKind, Namespace: namespace, Fields: fields, Done: r.done}
+	r := &reader[O, T]{what: what, parse: parse, changed: s.wake, stop: stop, items: map[string]T{}}
+	lister := &kube.Lister{Client: s.client, Kind: k, Namespace: namespace, Fields: fields, Done: r.done}
 	s.group.Go(func() { defer stop(); lister.Run(ctx, r) })
 	return r
 }
 
-var _ cache.ReflectorStore = (*reader)(nil)
+// secretReader reads Secrets with roots, and recordReader the record.
+type (
+	secretReader = reader[*corev1.Secret, *stored]
+	recordReader = reader[*corev1.ConfigMap, *corev1.ConfigMap]
+)
+
+var (
+	_ cache.ReflectorStore = (*secretReader)(nil)
+	_ cache.ReflectorStore = (*recordReader)(nil)
+)
 
 // done notes the result of a request.
-func (r *reader) done(err error) {
+func (r *reader[O, T]) done(err error) {
 	refused := ""
 	if apierrors.IsForbidden(err) {
 		refused = fmt.Sprintf("%s cannot be read: %s; allow meshctl serve to list and watch it", r.what, kube.Message(err))
@@ -55,27 +66,27 @@ func (r *reader) done(err error) {
 	}
 }
 
-func (r *reader) put(obj any) {
-	if secret, ok := obj.(*corev1.Secret); ok {
-		parsed := r.parse(secret)
+func (r *reader[O, T]) put(obj any) {
+	if o, ok := obj.(O); ok {
+		parsed := r.parse(o)
 		r.mu.Lock()
-		r.items[secret.Name] = parsed
+		r.items[o.GetName()] = parsed
 		r.mu.Unlock()
 		r.changed()
 	}
 }
 
 // Add implements cache.ReflectorStore.
-func (r *reader) Add(obj any) error { r.put(obj); return nil }
+func (r *reader[O, T]) Add(obj any) error { r.put(obj); return nil }
 
 // Update implements cache.ReflectorStore.
-func (r *reader) Update(obj any) error { r.put(obj); return nil }
+func (r *reader[O, T]) Update(obj any) error { r.put(obj); return nil }
 
 // Delete implements cache.ReflectorStore.
-func (r *reader) Delete(obj any) error {
-	if secret, ok := obj.(*corev1.Secret); ok {
+func (r *reader[O, T]) Delete(obj any) error {
+	if o, ok := obj.(O); ok {
 		r.mu.Lock()
-		delete(r.items, secret.Name)
+		delete(r.items, o.GetName())
 		r.mu.Unlock()
 		r.changed()
 	}
@@ -83,11 +94,11 @@ func (r *reader) Delete(obj any) error {
 }
 
 // Replace implements cache.ReflectorStore.
-func (r *reader) Replace(list []any, _ string) error {
-	items := map[string]*stored{}
+func (r *reader[O, T]) Replace(list []any, _ string) error {
+	items := map[string]T{}
 	for _, obj := range list {
-		if secret, ok := obj.(*corev1.Secret); ok {
-			items[secret.Name] = r.parse(secret)
+		if o, ok := obj.(O); ok {
+			items[o.GetName()] = r.parse(o)
 		}
 	}
 	r.mu.Lock()
@@ -98,10 +109,10 @@ func (r *reader) Replace(list []any, _ string) error {
 }
 
 // Resync implements cache.ReflectorStore.
-func (r *reader) Resync() error { return nil }
+func (r *reader[O, T]) Resync() error { return nil }
 
 // all are the items; false if they were never read. Refused says why, if that is known.
-func (r *reader) all() (items []*stored, refused string, filled bool) {
+func (r *reader[O, T]) all() (items []T, refused string, filled bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, item := range r.items {

@@ -151,19 +151,24 @@ func (o *stored) expired(now time.Time) string {
 
 // secretFor is a Secret of the store, for a VirtualMesh.
 func (s *Store) secretFor(vm *networkingv1.VirtualMesh, name, cause string, data map[string][]byte) *corev1.Secret {
-	labels := map[string]string{snapshot.NetworkingOwnerLabel: s.Namespace}
-	if s.PlaneID != "" {
-		labels[snapshot.PlaneLabel] = s.PlaneID
-	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Namespace, Name: name, Labels: labels,
+			Namespace: s.Namespace, Name: name, Labels: s.labels(),
 			Annotations: map[string]string{
 				VirtualMeshAnnotation: vm.Namespace + "/" + vm.Name, UIDAnnotation: string(vm.UID), CauseAnnotation: cause,
 			},
 		},
 		Type: SecretType, Data: data,
 	}
+}
+
+// labels are those of what the store makes.
+func (s *Store) labels() map[string]string {
+	out := map[string]string{snapshot.NetworkingOwnerLabel: s.Namespace}
+	if s.PlaneID != "" {
+		out[snapshot.PlaneLabel] = s.PlaneID
+	}
+	return out
 }
 
 func describe(ref snapshot.Ref) string { return "Secret " + ref.Namespace + "/" + ref.Name }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/dynamic"
@@ -56,8 +57,9 @@ type Store struct {
 
 	// What follows belongs to Run. Generated reads the Secrets of the namespace, and users those of
 	// users, by Ref.
-	generated *reader
-	users     map[snapshot.Ref]*reader
+	generated *secretReader
+	users     map[snapshot.Ref]*secretReader
+	records   *recordReader
 	// vaults read the CA certificates of Vaults, by VirtualMesh.
 	vaults  map[snapshot.Ref]*vaultReader
 	before  map[snapshot.Ref]*snapshot.VirtualMeshRoots
@@ -82,7 +84,7 @@ func New(o Options) (*Store, error) {
 	}
 	s := &Store{
 		Options: o, woken: make(chan struct{}, 1), turns: make(chan struct{}, 1),
-		users: map[snapshot.Ref]*reader{}, vaults: map[snapshot.Ref]*vaultReader{}, before: map[snapshot.Ref]*snapshot.VirtualMeshRoots{},
+		users: map[snapshot.Ref]*secretReader{}, vaults: map[snapshot.Ref]*vaultReader{}, before: map[snapshot.Ref]*snapshot.VirtualMeshRoots{},
 		unused: map[snapshot.Ref]map[string]time.Time{}, dropped: map[snapshot.Ref]map[string]bool{},
 		gone: map[snapshot.Ref]time.Time{}, said: map[snapshot.Ref]string{}, making: map[snapshot.Ref]*making{},
 		authorities: map[snapshot.Ref]map[string]*pki.Authority{},
@@ -128,8 +130,10 @@ func (s *Store) Run(ctx context.Context, changed <-chan struct{}) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.group.Wait()
 	defer cancel()
-	s.generated = s.watch(ctx, "Secrets of type "+string(SecretType)+" in namespace "+s.Namespace, s.Namespace,
+	s.generated = watch(ctx, s, secretKind, "Secrets of type "+string(SecretType)+" in namespace "+s.Namespace, s.Namespace,
 		fields.OneTermEqualSelector("type", string(SecretType)).String(), s.readGenerated)
+	s.records = watch(ctx, s, snapshot.ConfigMap, "ConfigMap "+s.Namespace+"/"+RecordName, s.Namespace,
+		fields.OneTermEqualSelector("metadata.name", RecordName).String(), func(m *corev1.ConfigMap) *corev1.ConfigMap { return m })
 	failures := 0
 	for {
 		pause := lookAgain
@@ -175,6 +179,13 @@ func (s *Store) sync(ctx context.Context) error {
 		}
 		return nil
 	}
+	recorded, refused, filled := s.records.all()
+	if !filled {
+		if refused != "" {
+			return fmt.Errorf("%s", refused)
+		}
+		return nil
+	}
 	by, known := map[snapshot.Ref][]*stored{}, map[snapshot.Ref]bool{}
 	for _, o := range all {
 		by[o.virtualMesh] = append(by[o.virtualMesh], o)
@@ -186,7 +197,8 @@ func (s *Store) sync(ctx context.Context) error {
 		ref := snapshot.RefOf(snapshot.VirtualMesh, vm)
 		known[ref] = true
 		if Keeps(vm) {
-			v := &view{facts: facts{vm: vm, ref: ref, have: by[ref], user: s.userOf(vm), vault: s.vaultOf(vm), before: s.before[ref], dropped: s.dropped[ref], now: s.Now()}}
+			record, problem := recordOf(recorded, ref)
+			v := &view{facts: facts{record: record, recordProblem: problem, vm: vm, ref: ref, have: by[ref], user: s.userOf(vm), vault: s.vaultOf(vm), before: s.before[ref], dropped: s.dropped[ref], now: s.Now()}}
 			if err := kube.Catch(func() { v.decision = decide(v.facts) }); err != nil {
 				s.Log.Error("the roots of a VirtualMesh stay as they are. This is a bug in meshctl, please report it", "virtualMesh", ref.Namespace+"/"+ref.Name, "error", err)
 				v.decision = decision{roots: v.before, authorities: s.keys(ref)}
@@ -196,6 +208,11 @@ func (s *Store) sync(ctx context.Context) error {
 	}
 	err := s.act(ctx, views)
 	s.publish(views)
+	for _, v := range views {
+		if err == nil {
+			err = s.pin(ctx, v, state.Plan)
+		}
+	}
 	for _, v := range views {
 		if err == nil {
 			err = s.dropUnused(ctx, v, unusedIn(state.Plan, v.ref))
@@ -216,7 +233,19 @@ func Keeps(vm *networkingv1.VirtualMesh) bool {
 func (s *Store) act(ctx context.Context, views []*view) error {
 	var first error
 	for _, v := range views {
-		for _, cert := range v.decision.records {
+		if fingerprints := v.decision.record; len(fingerprints) > 0 {
+			err := s.record(ctx, v.ref, func(r *Record) *Record {
+				r.accept(fingerprints, nil)
+				return r
+			})
+			if err != nil {
+				if first == nil {
+					first = err
+				}
+				continue
+			}
+		}
+		for _, cert := range v.decision.keep {
 			if err := s.keep(ctx, v.vm, cert); err != nil && first == nil {
 				first = err
 			}
@@ -318,7 +347,7 @@ func (s *Store) readUsers(ctx context.Context, state *snapshot.State) {
 	}
 	for ref := range wanted {
 		if s.users[ref] == nil {
-			s.users[ref] = s.watch(ctx, describe(ref), ref.Namespace, fields.OneTermEqualSelector("metadata.name", ref.Name).String(), s.readUser)
+			s.users[ref] = watch(ctx, s, secretKind, describe(ref), ref.Namespace, fields.OneTermEqualSelector("metadata.name", ref.Name).String(), s.readUser)
 		}
 	}
 	for ref, r := range maps.Clone(s.users) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/demo/waittest"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -57,8 +58,8 @@ func TestARootIsGeneratedOnce(t *testing.T) {
 	assert.Equal(t, secret.ResourceVersion, w.secrets()[name].ResourceVersion)
 }
 
-// TestWhatIsThereIsReused: a root of Gloo Mesh 1.x, which has no labels of ours, is used and
-// never changed or deleted; what cannot be used is not overwritten.
+// TestWhatIsThereIsReused: a root of Gloo Mesh 1.x, which has no labels of ours, is used when an
+// administrator has accepted it, and never changed or deleted; what cannot be used is not overwritten.
 func TestWhatIsThereIsReused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -71,12 +72,23 @@ func TestWhatIsThereIsReused(t *testing.T) {
 	mixed := rootSecret(t, old)
 	mixed[pki.RootKeyKey] = garbage[pki.RootKeyKey]
 	w.put(name("mixed"), SecretType, mixed)
-	w.put(name("expired"), SecretType, rootSecret(t, newRoot(t, 2, time.Now().Add(-100*day), "gloo-mesh", 10*day)))
+	expired := newRoot(t, 2, time.Now().Add(-100*day), "gloo-mesh", 10*day)
+	w.put(name("expired"), SecretType, rootSecret(t, expired))
 	w.put(name("users"), corev1.SecretTypeOpaque, map[string][]byte{"password": []byte("x")})
 	before := w.secrets()
 	w.start(w.config)
-	w.have(virtualMesh(w.namespace, "old"), virtualMesh(w.namespace, "garbage"), virtualMesh(w.namespace, "mixed"),
-		virtualMesh(w.namespace, "expired"), virtualMesh(w.namespace, "users"))
+	w.have(virtualMesh(w.namespace, "old"))
+	said := w.until("that it waits", "old", func(r *snapshot.VirtualMeshRoots) bool { return r.Problem != "" })
+	assert.Equal(t, fmt.Sprintf("Secret %s/%s has root %s, which this management plane has neither made nor recorded, so that it does not count; "+
+		"if it is to: `meshctl trust accept old %[3]s`; if not, delete the Secret", w.namespace, name("old"), fingerprint(old)), said.Problem)
+	assert.Empty(t, said.Signs)
+	assert.Empty(t, said.Roots)
+	assert.Nil(t, w.store.Authority(said.VirtualMesh, fingerprint(old)))
+	accept := func(root *pki.Authority) func(*networkingv1.VirtualMesh) {
+		return annotated(snapshot.TrustAcceptAnnotation, fingerprint(root))
+	}
+	w.have(virtualMesh(w.namespace, "old", accept(old)), virtualMesh(w.namespace, "garbage"), virtualMesh(w.namespace, "mixed"),
+		virtualMesh(w.namespace, "expired", accept(expired)), virtualMesh(w.namespace, "users"))
 	assert.Equal(t, fingerprint(old), w.signs("old").Signs)
 	for vm, problem := range map[string]string{
 		"garbage": "root-cert.pem", "mixed": "key", "expired": "expired at", "users": "not made by meshctl; rename it",

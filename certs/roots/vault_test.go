@@ -78,13 +78,13 @@ func TestTheRootOfAVault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vm := virtualMesh("ns", "vm", append(c.change, fromVault(&certificatesv1.VaultCA{}))...)
-			got := decide(facts{vm: vm, ref: snapshot.RefOf(snapshot.VirtualMesh, vm), have: c.have, vault: c.vault, before: c.before, now: now})
+			got := decide(facts{vm: vm, ref: snapshot.RefOf(snapshot.VirtualMesh, vm), have: c.have, record: recorded(c.have...), vault: c.vault, before: c.before, now: now})
 			assert.Nil(t, got.make)
 			if c.keep == nil {
-				assert.Empty(t, got.records)
+				assert.Empty(t, got.keep)
 			} else {
-				require.Len(t, got.records, 1)
-				assert.Equal(t, fingerprint(c.keep), pki.Fingerprint(got.records[0]))
+				require.Len(t, got.keep, 1)
+				assert.Equal(t, fingerprint(c.keep), pki.Fingerprint(got.keep[0]))
 			}
 			if c.nothing {
 				assert.Nil(t, got.roots)

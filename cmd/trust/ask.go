@@ -49,14 +49,14 @@ func plan(vm *networkingv1.VirtualMesh) string {
 	return b.String()
 }
 
-// agree shows the plan and asks. No is the answer that return gives.
-func (o *Options) agree(ctx context.Context, vm *networkingv1.VirtualMesh) (bool, error) {
-	o.say("%s", plan(vm))
+// agree shows what would be done and asks. No is the answer that return gives.
+func (o *Options) agree(ctx context.Context, vm *networkingv1.VirtualMesh, would *decision) (bool, error) {
+	o.say("%s", o.action.plan(vm, would))
 	prompter := o.Prompter
 	if prompter == nil {
 		prompter = o.Flags.Prompter(ctx, o.Streams)
 	}
-	question := wizards.Question{Text: "Exchange the root of " + cmdutil.Clean(name(vm)) + "?"}
+	question := wizards.Question{Text: fmt.Sprintf(o.action.question, cmdutil.Clean(name(vm)))}
 	answer, err := prompter.Select(question, []wizards.Option{{Value: "no"}, {Value: "yes"}}, "no")
 	if err != nil {
 		return false, interview.ExitError(err)

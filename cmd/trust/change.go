@@ -17,6 +17,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/cmd/load"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
@@ -36,6 +37,8 @@ type Options struct {
 	// Yes does not ask; Root is what --root says.
 	Yes  bool
 	Root string
+	// Claims are what accept names; none for what the members say.
+	Claims []string
 	// Wait waits until the trust is established again, for at most Timeout; 0 is for ever.
 	Wait    bool
 	Timeout time.Duration
@@ -43,20 +46,25 @@ type Options struct {
 	action action
 	client dynamic.ResourceInterface
 	ref    snapshot.Ref
+	meshes []*discoveryv1.Mesh
 }
 
 // action is one of the commands.
 type action struct {
 	use, short, long, example string
-	// asks before it starts; waits with --wait; takes --root.
-	asks, waits, root bool
-	decide            func(o *Options, vm *networkingv1.VirtualMesh) (*decision, error)
+	// waits with --wait; takes --root; takes claims.
+	waits, root, claims bool
+	// plan says what would be done, before it asks the question; nil if it does not ask.
+	plan     func(vm *networkingv1.VirtualMesh, would *decision) string
+	question string
+	decide   func(o *Options, vm *networkingv1.VirtualMesh) (*decision, error)
 }
 
 func actions() []action {
 	return []action{
 		{
-			use: "rotate", short: "Exchange the root of a VirtualMesh for a new one", asks: true, waits: true,
+			use: "rotate", short: "Exchange the root of a VirtualMesh for a new one", waits: true,
+			plan: func(vm *networkingv1.VirtualMesh, _ *decision) string { return plan(vm) }, question: "Exchange the root of %s?",
 			long: `Asks "meshctl serve" to make a new root and to exchange the present one for it,
 in steps of which none breaks a connection. Before it does, it shows the steps
 and asks; where there is no terminal, set --yes.
@@ -97,6 +105,26 @@ that it returns to stays until the next "meshctl trust rotate".`,
   meshctl trust rollback virtual-mesh --root 4f2a`,
 			decide: func(o *Options, vm *networkingv1.VirtualMesh) (*decision, error) { return rollback(vm, o.Root) },
 		},
+		{
+			use: "accept", short: "Accept what the members of a VirtualMesh say of themselves", claims: true, plan: acceptPlan, question: "Accept that for %s?",
+			long: `Accepts claims, which change nothing before: that a member has other trust
+domains than those that were recorded when it joined (with
+mtlsConfig.shared.trustDomainPerMesh), as MESH=TRUSTDOMAIN,ALIAS; or that a root
+counts which this management plane has not made, by its fingerprint. Without
+claims, it accepts the trust domains that all members have now. It shows what
+would count and asks; where there is no terminal, set --yes.
+
+What counts is recorded in ConfigMap ` + snapshot.TrustRecord + ` of the management plane's
+namespace.`,
+			example: `  # Accept the trust domains that the members have now
+  meshctl trust accept virtual-mesh
+
+  # Accept a new trust domain of one member
+  meshctl trust accept virtual-mesh istiod-istio-system-cluster-2=two.example`,
+			decide: func(o *Options, vm *networkingv1.VirtualMesh) (*decision, error) {
+				return accept(vm, o.meshes, o.Claims)
+			},
+		},
 	}
 }
 
@@ -104,10 +132,15 @@ func newCmdChange(f *cmdutil.Factory, a action, runF func(context.Context, *Opti
 	opts := &Options{Streams: f.Streams, Now: f.Now, action: a}
 	opts.Source.Factory = f
 	cmd := &cobra.Command{
-		Use: a.use + " VIRTUALMESH", Short: a.short, Long: a.long, Example: a.example,
-		Args: cmdutil.Args("VIRTUALMESH"),
+		Use: a.usage(), Short: a.short, Long: a.long, Example: a.example,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if a.claims {
+				args = args[:min(1, len(args))]
+			}
+			return cmdutil.Args("VIRTUALMESH")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.VirtualMesh = args[0]
+			opts.VirtualMesh, opts.Claims = args[0], args[1:]
 			if opts.Timeout < 0 {
 				return cmdutil.FlagErrorf("--timeout must be 0 or more, not %s", opts.Timeout)
 			}
@@ -122,7 +155,7 @@ func newCmdChange(f *cmdutil.Factory, a action, runF func(context.Context, *Opti
 		ValidArgsFunction: completion(&opts.Source),
 	}
 	opts.Source.AddClusterFlags(cmd)
-	if a.asks {
+	if a.plan != nil {
 		cmd.Flags().BoolVar(&opts.Yes, "yes", false, "do not ask")
 	}
 	if a.waits {
@@ -135,12 +168,19 @@ func newCmdChange(f *cmdutil.Factory, a action, runF func(context.Context, *Opti
 	return cmd
 }
 
+func (a action) usage() string {
+	if a.claims {
+		return a.use + " VIRTUALMESH [CLAIM]..."
+	}
+	return a.use + " VIRTUALMESH"
+}
+
 func (o *Options) say(format string, args ...any) {
 	_, _ = fmt.Fprint(o.Streams.Err, cmdutil.CleanLines(fmt.Sprintf(format, args...)))
 }
 
 func changeRun(ctx context.Context, opts *Options) error {
-	asks := opts.action.asks && !opts.Yes
+	asks := opts.action.plan != nil && !opts.Yes
 	if asks && opts.Prompter == nil && !interview.CanAsk(opts.Streams) {
 		return cmdutil.FlagErrorf("there is no terminal to ask on; set --yes to %s", opts.action.use)
 	}
@@ -157,7 +197,7 @@ func changeRun(ctx context.Context, opts *Options) error {
 			return err
 		}
 		if len(would.annotations) > 0 {
-			if agreed, err := opts.agree(ctx, vm); err != nil || !agreed {
+			if agreed, err := opts.agree(ctx, vm, would); err != nil || !agreed {
 				return err
 			}
 		}
@@ -186,6 +226,7 @@ func (o *Options) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.meshes = reading.Input.Management.Meshes
 	if o.ref, err = load.Pick(reading.Index(nil), snapshot.VirtualMesh, o.VirtualMesh); err != nil {
 		return err
 	}

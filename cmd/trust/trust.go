@@ -3,9 +3,10 @@
 //
 //	trust.go   the command
 //	show.go    meshctl trust show
-//	change.go  meshctl trust rotate, pause, resume and rollback: reading and writing
+//	change.go  meshctl trust rotate, pause, resume, rollback and accept: reading and writing
 //	decide.go  which annotations they set, as a function of the VirtualMesh
-//	ask.go     what rotate says before it starts
+//	accept.go  which claims count
+//	ask.go     asking before something starts
 //	wait.go    --wait
 package trust
 
@@ -20,7 +21,10 @@ const long = `Shows what the members of a VirtualMesh trust, and exchanges their
 A rotation never breaks a connection: all members trust the new root before one
 of them uses it, and they stop trusting the old root when none uses it any more.
 "meshctl serve" and the agents of the members do the work; these commands only
-set annotations of the VirtualMesh.`
+set annotations of the VirtualMesh.
+
+What members say of their trust domains, and roots that nobody here made, count
+only when an administrator accepts them.`
 
 // NewCmd returns the command.
 func NewCmd(f *cmdutil.Factory) *cobra.Command {

@@ -74,6 +74,8 @@ type (
 		Roots       []root       `json:"roots"`
 		Signs       string       `json:"signs"`
 		Problem     string       `json:"problem"`
+		// Pins are those that are recorded.
+		Pins []snapshot.TrustPin `json:"pins,omitempty"`
 	}
 	root struct {
 		Fingerprint string       `json:"fingerprint"`
@@ -104,7 +106,7 @@ func describeManagement(doc document, input *snapshot.Input, f *folder) error {
 	f.refuse, f.recorded, f.served = d.Spec.RefuseIntersecting, d.Spec.Recorded, d.Spec.Served
 	input.Management.PlaneID, input.Version, input.Gone = d.Spec.PlaneID, d.Spec.Version, d.Spec.Gone
 	for _, r := range d.Spec.Roots {
-		of := &snapshot.VirtualMeshRoots{VirtualMesh: r.VirtualMesh, Signs: r.Signs, Problem: r.Problem}
+		of := &snapshot.VirtualMeshRoots{VirtualMesh: r.VirtualMesh, Signs: r.Signs, Problem: r.Problem, Pins: r.Pins}
 		for _, each := range r.Roots {
 			of.Roots = append(of.Roots, (*snapshot.Root)(&each))
 		}

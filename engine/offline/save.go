@@ -171,7 +171,7 @@ func describedManagement(recorded *Snapshot) map[string]any {
 	}
 	var all []roots
 	for _, r := range in.Roots {
-		of := roots{VirtualMesh: r.VirtualMesh, Signs: r.Signs, Problem: r.Problem}
+		of := roots{VirtualMesh: r.VirtualMesh, Signs: r.Signs, Problem: r.Problem, Pins: r.Pins}
 		for _, each := range r.Roots {
 			of.Roots = append(of.Roots, root(*each))
 		}

@@ -41,6 +41,8 @@ func serveRules() []rbacv1.PolicyRule {
 		// Credentials of clusters are renewed, roots are made and dropped.
 		rule("", []string{secrets.Resource}, "create", "delete", "get", "list", "patch", "watch"),
 		named(rule("", []string{configMaps.Resource}, "get"), cluster.PlaneName),
+		// What may be trusted is recorded.
+		named(rule("", []string{configMaps.Resource}, "get", "list", "update", "watch"), snapshot.TrustRecord),
 		rule("", []string{configMaps.Resource}, "create"),
 		named(rule(leases.Group, []string{leases.Resource}, "get", "update"), cluster.LeaseName),
 		rule(leases.Group, []string{leases.Resource}, "create"),

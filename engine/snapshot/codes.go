@@ -72,6 +72,9 @@ const (
 	// IdentityShared: callers are allowed that cannot be distinguished from those
 	// that are named.
 	IdentityShared Code = "IdentityShared"
+	// TrustDomainClaimed: a member of a VirtualMesh says that its trust domain is one that is not
+	// pinned to it.
+	TrustDomainClaimed Code = "TrustDomainClaimed"
 	// GatewayOpen: a gateway allows all callers, whatever an AccessPolicy on it says.
 	GatewayOpen Code = "GatewayOpen"
 	// WithdrawalHeld: so much would be deleted without an edit that explains it that

@@ -1,7 +1,10 @@
 package snapshot
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
@@ -19,10 +22,37 @@ const (
 	// TrustRootAnnotation names the root that is to sign, by fingerprint: a rotation is
 	// rolled back to it. It must be one that the VirtualMesh still has.
 	TrustRootAnnotation = "trust.multicluster.solo.io/root"
+	// TrustAcceptAnnotation accepts claims, separated by spaces: a trust domain of a member and its
+	// aliases as MESH=DOMAIN,DOMAIN, and a root that the management plane has not made by its
+	// fingerprint. See AcceptedClaims.
+	TrustAcceptAnnotation = "trust.multicluster.solo.io/accept"
 )
+
+// AcceptedClaims reads the value of TrustAcceptAnnotation. Problem is what is wrong with it; what can be
+// read counts.
+func AcceptedClaims(value string) (roots []string, pins []TrustPin, problem string) {
+	for _, claim := range strings.Fields(value) {
+		mesh, domains, isPin := strings.Cut(claim, "=")
+		root := strings.ToLower(strings.ReplaceAll(claim, ":", ""))
+		switch {
+		case isPin && mesh != "" && !slices.Contains(strings.Split(domains, ","), ""):
+			pins = append(pins, TrustPin{Mesh: mesh, Domains: strings.Split(domains, ",")})
+		case fingerprintPattern.MatchString(root):
+			roots = append(roots, root)
+		default:
+			problem = fmt.Sprintf("annotation %s: %.80q is neither MESH=TRUSTDOMAIN nor the fingerprint of a root", TrustAcceptAnnotation, claim)
+		}
+	}
+	return roots, pins, problem
+}
+
+var fingerprintPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // AgentLease is the Lease that the agent of a managed cluster holds, in its namespace.
 const AgentLease = "meshctl-agent"
+
+// TrustRecord is the ConfigMap, in the management plane's namespace, that says what may be trusted.
+const TrustRecord = "meshctl-trust"
 
 // Types of Secrets (behaviour.md, section 6.1).
 const (
@@ -67,6 +97,30 @@ type VirtualMeshRoots struct {
 	// Signs is the fingerprint of the root that is to sign; empty if there is none, and
 	// Problem says why, as a sentence with the next step.
 	Signs, Problem string
+	// Pins are the recorded trust domains of its members, ascending by Mesh.
+	Pins []TrustPin
+}
+
+// TrustPin are the trust domains for which a member of a VirtualMesh may have a CA.
+type TrustPin struct {
+	// Mesh is the name of the Mesh object.
+	Mesh string `json:"mesh"`
+	// Domains begin with the one that its control plane had.
+	Domains []string `json:"domains"`
+}
+
+// Compare orders pins by mesh.
+func (p TrustPin) Compare(o TrustPin) int { return strings.Compare(p.Mesh, o.Mesh) }
+
+// Has reports whether a trust domain is pinned.
+func (p TrustPin) Has(domain string) bool { return slices.Contains(p.Domains, domain) }
+
+// PinOf finds the pin of a mesh; nil if there is none.
+func PinOf(pins []TrustPin, mesh string) *TrustPin {
+	if i := slices.IndexFunc(pins, func(p TrustPin) bool { return p.Mesh == mesh }); i >= 0 {
+		return &pins[i]
+	}
+	return nil
 }
 
 // Find returns the root with a fingerprint; nil if there is none.
@@ -107,6 +161,8 @@ type TrustPlan struct {
 	Members []*MemberTrust
 	// Established are the members that have had the common trust at least once, ascending.
 	Established []Ref
+	// Pins are the trust domains of members that are recorded, or are to be, ascending by Mesh.
+	Pins []TrustPin
 }
 
 // CertificateGrant is what a member may have signed. It follows from objects of the management cluster, and

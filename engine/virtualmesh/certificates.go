@@ -35,9 +35,6 @@ func certificateSpec(vm *networkingv1.VirtualMesh, member *snapshot.MeshPlan, ag
 			ControlPlane: member.Mesh.Spec.Istio.Installation.PodLabels,
 		},
 	}
-	if mtls.Shared.TrustDomainPerMesh {
-		spec.Trust.TrustDomains = member.OwnTrustDomains()
-	}
 	switch ca := vaultCA(vm); {
 	case signs.Secret != (snapshot.Ref{}): // also after a change to a Vault, until all trust its root
 		secret := commonv1.ObjectRef{Name: signs.Secret.Name, Namespace: signs.Secret.Namespace}

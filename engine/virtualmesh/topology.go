@@ -194,15 +194,20 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh, facts TrustFacts
 		}
 	}
 	slices.SortFunc(plan.Members, func(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) })
+	var pins []snapshot.TrustPin
+	if roots := facts.rootsOf(vm); roots != nil {
+		pins = pinTrustDomains(plan, roots.Pins)
+	}
 	for _, member := range plan.Members {
 		t.configureMember(plan, member)
 	}
 	shareGateways(plan)
 	plan.Issues = append(plan.Issues, t.federationSelectorIssues(plan)...)
-	plan.Trust = t.planTrust(plan, facts)
+	plan.Trust = t.planTrust(plan, facts, pins)
 	plan.Issues = append(plan.Issues, mtlsIssues(plan)...)
 	plan.Issues = append(plan.Issues, trustDomainIssues(plan)...)
 	plan.Issues = append(plan.Issues, distinctIssues(plan)...)
+	plan.Issues = append(plan.Issues, unpinnedIssues(plan)...)
 	compareRoots(plan)
 	plan.Issues = append(plan.Issues, t.gatewaySelectorIssues(plan)...)
 	return plan

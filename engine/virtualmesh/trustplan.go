@@ -33,12 +33,12 @@ type trustee struct {
 }
 
 // planTrust plans the common trust of a VirtualMesh; nil if it asks for none.
-func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts) *snapshot.TrustPlan {
+func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts, pins []snapshot.TrustPin) *snapshot.TrustPlan {
 	if plan.VirtualMesh.Spec.MtlsConfig.Issued() == nil {
 		return nil
 	}
 	roots, unused := rootsFor(plan.VirtualMesh, facts.rootsOf(plan.VirtualMesh))
-	trust := &snapshot.TrustPlan{Usage: usageOf(plan.VirtualMesh), Paused: plan.VirtualMesh.Annotations[snapshot.TrustPauseAnnotation] == "true", Unused: unused}
+	trust := &snapshot.TrustPlan{Usage: usageOf(plan.VirtualMesh), Paused: plan.VirtualMesh.Annotations[snapshot.TrustPauseAnnotation] == "true", Unused: unused, Pins: pins}
 	members := t.trustees(plan, facts, roots)
 	if roots == nil {
 		for _, m := range members {
@@ -67,7 +67,7 @@ func rootsFor(vm *networkingv1.VirtualMesh, all *snapshot.VirtualMeshRoots) (roo
 	if all == nil {
 		return nil, nil
 	}
-	roots = &snapshot.VirtualMeshRoots{VirtualMesh: all.VirtualMesh, Signs: all.Signs, Problem: all.Problem}
+	roots = &snapshot.VirtualMeshRoots{VirtualMesh: all.VirtualMesh, Signs: all.Signs, Problem: all.Problem, Pins: all.Pins}
 	for _, root := range all.Roots {
 		if root.Gateways == isLimited(vm) {
 			roots.Roots = append(roots.Roots, root)
@@ -136,12 +136,25 @@ func (t *Topology) ask(plan *snapshot.VirtualMeshPlan, trust *snapshot.TrustPlan
 			m.keep() // there is no root, or the store has lost it
 			continue
 		}
-		if isLimited(plan.VirtualMesh) {
+		granted := true
+		switch {
+		case isLimited(plan.VirtualMesh):
 			m.Spec = gatewayCertificateSpec(plan, m.mesh, root, trust.Roots)
-		} else {
+		case !asksForTrustDomains(plan):
 			m.Spec = certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
+		default:
+			pin := snapshot.PinOf(trust.Pins, m.mesh.Ref.Name)
+			if pin == nil {
+				m.keep()
+				continue
+			}
+			m.Spec = certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
+			m.Spec.Trust.TrustDomains = slices.Sorted(slices.Values(pin.Domains))
+			granted = snapshot.PinOf(roots.Pins, m.mesh.Ref.Name) != nil
 		}
-		m.Grant = grantOf(m.Spec)
+		if granted {
+			m.Grant = grantOf(m.Spec)
+		}
 		if m.Spec.PodBounceDirective != nil {
 			m.Restart = t.restarts(m.mesh)
 		}

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -28,6 +29,7 @@ func (s *Source) SetRoots(roots []*snapshot.VirtualMeshRoots) {
 
 func sameRoots(a, b *snapshot.VirtualMeshRoots) bool {
 	return a == b || a.VirtualMesh == b.VirtualMesh && a.Signs == b.Signs && a.Problem == b.Problem &&
+		reflect.DeepEqual(a.Pins, b.Pins) &&
 		slices.EqualFunc(a.Roots, b.Roots, func(x, y *snapshot.Root) bool {
 			return x.Fingerprint == y.Fingerprint && x.PEM == y.PEM && x.Secret == y.Secret && x.NotAfter.Equal(y.NotAfter)
 		})
