@@ -114,7 +114,10 @@ func YAML(value any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return yaml.JSONToYAML(EscapeJSON(data))
+	if bytes.ContainsFunc(data, acts) || bytes.Contains(data, []byte(`\u202`)) { // which encoding/json has escaped
+		return escapedYAML(data)
+	}
+	return yaml.JSONToYAML(data)
 }
 
 // Manifest is an object of an API type as one document without separator, with
