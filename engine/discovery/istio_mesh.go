@@ -89,7 +89,6 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 			SmartDnsProxyingEnabled: config.smartDNS,
 			RootFingerprints:        x.istioRoots(d.Namespace, pilot, config, ref),
 		},
-		AgentInfo: x.agentInfo(),
 	}
 	return &ControlPlane{
 		Mesh: mesh, Revision: revision, Default: revision == istioDefault, Debounce: x.istioDebounce(d, pilot, ref),
@@ -126,14 +125,4 @@ func istioStored(spec *discoveryv1.MeshSpec, deployment string) (revision string
 // isSet reports whether an environment variable turns a feature on.
 func isSet(c *corev1.Container, name string) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name && isTrue(e.Value) })
-}
-
-// agentInfo says where the certificate agent of the cluster runs; nil if nowhere.
-func (x *Index) agentInfo() *discoveryv1.AgentInfo {
-	for _, pod := range x.pods {
-		if pod.Labels["app"] == "cert-agent" {
-			return &discoveryv1.AgentInfo{AgentNamespace: pod.Namespace}
-		}
-	}
-	return nil
 }

@@ -114,7 +114,7 @@ var samples = map[snapshot.Kind]sample{
 	},
 	snapshot.Node: {
 		object: `{"spec":{"unschedulable":true}}`, spec: `{"spec":{"providerID":"edited-spec"}}`,
-		status: `{"status":{"images":[{"names":["kindnetd:edited-status"],"sizeBytes":1}]}}`,
+		status: `{"status":{"addresses":[{"type":"Hostname","address":"edited-status"}]}}`,
 		seen:   map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec", editStatus: "edited-status"},
 	},
 	// The spec of a Namespace cannot be edited.

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -128,20 +127,10 @@ func stripEndpointSlice(o *endpointv1.EndpointSlice) bool {
 	return true
 }
 
-// kindnet is in the name of an image that is on nodes made by kind and on no
-// others; the engine takes their internal address for an external one.
-const kindnet = "kindnetd"
-
 func stripNode(o *corev1.Node) bool {
-	status := corev1.NodeStatus{Addresses: o.Status.Addresses}
-	for _, image := range o.Status.Images {
-		for _, name := range image.Names {
-			if strings.Contains(name, kindnet) && status.Images == nil {
-				status.Images = []corev1.ContainerImage{{Names: []string{name}}}
-			}
-		}
+	*o = corev1.Node{
+		ObjectMeta: essential(o.ObjectMeta), Spec: corev1.NodeSpec{ProviderID: o.Spec.ProviderID}, Status: corev1.NodeStatus{Addresses: o.Status.Addresses},
 	}
-	*o = corev1.Node{ObjectMeta: essential(o.ObjectMeta), Spec: corev1.NodeSpec{ProviderID: o.Spec.ProviderID}, Status: status}
 	return true
 }
 

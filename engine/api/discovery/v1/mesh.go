@@ -41,7 +41,8 @@ type MeshSpec struct {
 	ConsulConnect *ConsulConnectMesh `json:"consulConnect,omitempty"`
 	// Osm is an Open Service Mesh.
 	Osm *OSMMesh `json:"osm,omitempty"`
-	// AgentInfo says where the certificate agent of the mesh's cluster runs; absent if there is none.
+	// AgentInfo is read and not written: what is there is of Gloo Mesh 1.x, which took any pod with a label for the agent.
+	// `meshctl cluster list` and the KubernetesCluster say where the agent is.
 	AgentInfo *AgentInfo `json:"agentInfo,omitempty"`
 }
 
