@@ -264,7 +264,9 @@ func (s *gatewayStory) stepServe() bool {
 		require.NoError(s.t, err)
 		state.Input.Clusters = append(state.Input.Clusters, &snapshot.Cluster{Name: m.cluster, Sync: snapshot.Synced, CertificateRequests: ordered(requests)})
 		if spec := specs[m]; spec != nil {
-			trust.Members = append(trust.Members, &snapshot.MemberTrust{Ref: m.ref(), Spec: spec})
+			trust.Members = append(trust.Members, &snapshot.MemberTrust{Ref: m.ref(), Spec: spec, Grant: &snapshot.CertificateGrant{
+				Usage: spec.Trust.Usage, Root: spec.Trust.Root, Hosts: spec.Hosts, Organization: "Istio", Days: certificatesv1.DefaultTtlDays,
+			}})
 		}
 		if err := p.ask(ctx, m, specs[m]); err != nil {
 			require.ErrorIs(s.t, err, errKilled)

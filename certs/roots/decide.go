@@ -54,6 +54,8 @@ type decision struct {
 	// keep are certificates to be kept, and record the fingerprints of roots to be recorded.
 	keep   []*x509.Certificate
 	record []string
+	// made: one of these was made here.
+	made bool
 }
 
 // decider collects a decision.
@@ -127,7 +129,7 @@ func (d *decider) addStored() {
 				d.problems = append(d.problems, o.problem)
 			}
 		case d.dropped[pki.Fingerprint(o.root)]:
-		case !d.isRecorded(pki.Fingerprint(o.root)):
+		case !d.isMade(o) && !d.isRecorded(pki.Fingerprint(o.root)):
 			if d.unrecorded++; d.unrecorded > 1 {
 				continue // one is enough to say
 			}
@@ -142,6 +144,15 @@ func (d *decider) addStored() {
 			}
 		}
 	}
+}
+
+// isMade reports whether a root was made here and is not recorded yet.
+func (d *decider) isMade(o *stored) bool {
+	if !o.ours || o.making == "" || d.facts.record == nil || o.making != d.facts.record.Making {
+		return false
+	}
+	d.decision.record, d.decision.made = append(d.decision.record, pki.Fingerprint(o.root)), true
+	return true
 }
 
 // isRecorded reports whether a root counts. Who may create a Secret may not make it a root by that. What
@@ -260,7 +271,7 @@ func (d *decider) fits(root *x509.Certificate) bool { return forGateways(root) =
 func (d *decider) orderFirst() {
 	var unusable *stored
 	for _, o := range d.have {
-		if o.authority != nil && !d.isRecorded(pki.Fingerprint(o.root)) {
+		if o.authority != nil && !d.isMade(o) && !d.isRecorded(pki.Fingerprint(o.root)) {
 			continue
 		}
 		if o.authority != nil && !d.dropped[pki.Fingerprint(o.root)] {

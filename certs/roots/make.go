@@ -105,15 +105,18 @@ func (s *Store) generate(ctx context.Context, vm *networkingv1.VirtualMesh, o or
 		return err //nolint:wrapcheck // a whole sentence
 	}
 	secret := s.secretFor(vm, o.name, o.cause, data)
-	if o.rotate != "" {
-		secret.Annotations[snapshot.TrustRotateAnnotation] = o.rotate
-	}
 	err = s.record(ctx, snapshot.RefOf(snapshot.VirtualMesh, vm), func(r *Record) *Record {
-		r.accept([]string{pki.Fingerprint(root.Chain().Root())}, nil)
+		if r.Making == "" {
+			r.Making = rand.Text()
+		}
+		secret.Annotations[MakingAnnotation] = r.Making
 		return r
 	})
 	if err != nil {
 		return err
+	}
+	if o.rotate != "" {
+		secret.Annotations[snapshot.TrustRotateAnnotation] = o.rotate
 	}
 	made, err := s.create(ctx, secret)
 	if err == nil && made {

@@ -25,6 +25,9 @@ type Record struct {
 	Roots []string `json:"roots,omitempty"`
 	// Pins are the trust domains of members.
 	Pins []snapshot.TrustPin `json:"trustDomains,omitempty"`
+	// Making is what the Secret of a root that is being made carries, so that it is known for ours
+	// also by a process that begins after the one that made it has died.
+	Making string `json:"making,omitempty"`
 }
 
 // ReadRecord reads the record of a VirtualMesh; nil if there is none.
@@ -164,7 +167,7 @@ func (r *Record) clone() *Record {
 	if r == nil {
 		return &Record{}
 	}
-	return &Record{Roots: slices.Clone(r.Roots), Pins: slices.Clone(r.Pins)}
+	return &Record{Roots: slices.Clone(r.Roots), Pins: slices.Clone(r.Pins), Making: r.Making}
 }
 
 // same reports whether two records say the same; one that is nil says nothing.

@@ -102,6 +102,7 @@ func TestARootThatAppears(t *testing.T) {
 		"certificate": {pki.RootCertKey: attacker.Chain().PEM()},
 	} {
 		forged := w.store.secretFor(virtualMesh(w.namespace, "vm"), name, "forged", data)
+		forged.Annotations[MakingAnnotation] = "guessed"
 		_, err := w.api.CoreV1().Secrets(w.namespace).Create(t.Context(), forged, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}

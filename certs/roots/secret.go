@@ -29,6 +29,8 @@ const (
 	UIDAnnotation         = "trust.multicluster.solo.io/virtual-mesh-uid"
 	// CauseAnnotation says for people why the Secret was made.
 	CauseAnnotation = "trust.multicluster.solo.io/cause"
+	// MakingAnnotation is Record.Making.
+	MakingAnnotation = "trust.multicluster.solo.io/making"
 )
 
 // maxName is in bytes, of an object.
@@ -65,6 +67,8 @@ type stored struct {
 	created time.Time
 	// ours: the management plane made it, and may delete it.
 	ours bool
+	// making is what its annotation says.
+	making string
 	// rotate is the value of the rotate annotation because of which it was made.
 	rotate string
 	// virtualMesh is whose it is.
@@ -82,7 +86,7 @@ func (s *Store) readGenerated(secret *corev1.Secret) *stored {
 	out := s.read(secret)
 	out.ours = plane.Owns(secret.Labels)
 	out.virtualMesh = virtualMeshOf(secret)
-	out.rotate = secret.Annotations[snapshot.TrustRotateAnnotation]
+	out.rotate, out.making = secret.Annotations[snapshot.TrustRotateAnnotation], secret.Annotations[MakingAnnotation]
 	if id := secret.Labels[snapshot.PlaneLabel]; id != "" && !out.ours {
 		out.root, out.authority = nil, nil
 		out.problem = fmt.Sprintf("%s was made by another management plane (%s); delete it if nothing uses it", describe(out.ref), id)

@@ -236,6 +236,9 @@ func (s *Store) act(ctx context.Context, views []*view) error {
 		if fingerprints := v.decision.record; len(fingerprints) > 0 {
 			err := s.record(ctx, v.ref, func(r *Record) *Record {
 				r.accept(fingerprints, nil)
+				if v.decision.made {
+					r.Making = ""
+				}
 				return r
 			})
 			if err != nil {
