@@ -229,6 +229,7 @@ func (u *Uninstallation) removeState(ctx context.Context) error {
 		remove(secrets, list.Items[i].Name)
 	}
 	remove(configMaps, cluster.PlaneName)
+	remove(configMaps, snapshot.TrustRecord)
 	remove(leases, cluster.LeaseName)
 	return errors.Join(failed...)
 }

@@ -49,6 +49,7 @@ func TestUninstall(t *testing.T) {
 			put(t, remote, snapshot.ServiceEntry, "default", "written", map[string]string{
 				snapshot.NetworkingOwnerLabel: snapshot.DefaultNamespace, snapshot.ClusterLabel: "there", snapshot.PlaneLabel: plane,
 			}, nil)
+			put(t, management, snapshot.ConfigMap, snapshot.DefaultNamespace, snapshot.TrustRecord, nil, nil) // as serve does
 			if c.inhabited {
 				put(t, management, snapshot.Secret, snapshot.DefaultNamespace, "of-a-user", nil, nil)
 			}
