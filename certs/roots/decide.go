@@ -77,10 +77,12 @@ func decide(f facts) decision {
 		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.ref.Name, b.ref.Name))
 	})
 	if d.recordProblem != "" { // nothing changes until it can be read
-		d.decision.roots = d.before
-		if d.before == nil {
-			d.decision.roots = &snapshot.VirtualMeshRoots{VirtualMesh: d.ref, Problem: d.recordProblem}
+		out := snapshot.VirtualMeshRoots{VirtualMesh: d.ref}
+		if d.before != nil {
+			out = *d.before
 		}
+		out.Problem = d.recordProblem
+		d.decision.roots = &out
 		return d.decision
 	}
 	if _, _, problem := snapshot.AcceptedClaims(d.vm.Annotations[snapshot.TrustAcceptAnnotation]); problem != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/demo/waittest"
@@ -84,8 +85,19 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 	m.Data = nil
 	_, err = w.api.CoreV1().ConfigMaps(w.namespace).Update(t.Context(), m, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	w.signs("vm")
+	signs := w.signs("vm").Signs
 	waittest.Until(t, "its pins are recorded", func() bool { return len(w.of("vm").Pins) == 1 })
+
+	broken, err := w.api.CoreV1().ConfigMaps(w.namespace).Patch(t.Context(), RecordName, types.MergePatchType,
+		[]byte(`{"data": {"vm.`+w.namespace+`": "["}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	said = w.until("that it cannot be read", "vm", func(r *snapshot.VirtualMeshRoots) bool { return r.Problem != "" })
+	assert.Equal(t, signs, said.Signs, "what signed goes on")
+	assert.Len(t, said.Pins, 1)
+	assert.NotNil(t, w.store.Authority(said.VirtualMesh, signs))
+	m, err = w.api.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), RecordName, metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, broken.Data, m.Data)
 }
 
 // TestARootThatAppears: who can create a Secret in the management plane's namespace makes no root by

@@ -203,6 +203,9 @@ func (s *Store) sync(ctx context.Context) error {
 				s.Log.Error("the roots of a VirtualMesh stay as they are. This is a bug in meshctl, please report it", "virtualMesh", ref.Namespace+"/"+ref.Name, "error", err)
 				v.decision = decision{roots: v.before, authorities: s.keys(ref)}
 			}
+			if problem != "" {
+				v.decision.authorities = s.keys(ref)
+			}
 			views = append(views, v)
 		}
 	}
