@@ -116,6 +116,7 @@ func TestAClaimOfAnothersTrustDomain(t *testing.T) {
 		"as an alias, before it has any":     {both[:1], west, []string{east, "old.example"}, [2][]string{{east}, nil}, []string{west, "old.example"}, "in common with"},
 		"none, before it has any":            {both[:1], "", nil, [2][]string{{east}, nil}, nil, "is not known, so it gets no certificate"},
 		"that of a mesh that is gone":        {[]snapshot.TrustPin{both[0], {Mesh: "gone", Domains: []string{west}}}, west, nil, [2][]string{{east}, nil}, nil, "which is that of gone, a former member"},
+		"with a pin of nothing":              {append([]snapshot.TrustPin{{Mesh: westMesh}}, both[0]), east, nil, [2][]string{{east}, nil}, nil, "in common with"},
 		"both at once, before they have any": {nil, east, nil, [2][]string{}, nil, "in common with"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@
 //
 //   - A generated root is a Secret in the management plane's namespace, of type
 //     certificates.mesh.gloo.solo.io/generated_signing_cert with the keys root-cert.pem and key.pem, as in Gloo Mesh
-//     1.x. The first is called NAME.NAMESPACE after the VirtualMesh, and is reused if it is there, whoever
-//     made it. Those that follow it in a rotation have 64 hexadecimal digits more, which no
+//     1.x. The first is called NAME.NAMESPACE after the VirtualMesh. One that is there counts if it is
+//     recorded (record.go), or an administrator accepts it, whoever made it. Those that follow it in a rotation have 64 hexadecimal digits more, which no
 //     namespace has, so that no two VirtualMeshes share a name. The store makes and deletes them and
 //     never changes one. It deletes only those with the labels of its management plane.
 //   - A user's own root is a Secret that the VirtualMesh names, and that is in the namespace of the
@@ -47,6 +47,7 @@
 //	rotate.go   when another root is to be made
 //	make.go     making it
 //	drop.go     deleting what is not used any more
+//	record.go   what may be trusted: roots, and the trust domains of members
 //	secret.go   the Secrets: names, contents
 //	reader.go   watching them
 //	vault.go    the root of a Vault

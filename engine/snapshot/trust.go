@@ -115,9 +115,10 @@ func (p TrustPin) Compare(o TrustPin) int { return strings.Compare(p.Mesh, o.Mes
 // Has reports whether a trust domain is pinned.
 func (p TrustPin) Has(domain string) bool { return slices.Contains(p.Domains, domain) }
 
-// PinOf finds the pin of a mesh; nil if there is none.
+// PinOf finds the pin of a mesh; nil if there is none. One without trust domains, which somebody may
+// have written by hand, is none.
 func PinOf(pins []TrustPin, mesh string) *TrustPin {
-	if i := slices.IndexFunc(pins, func(p TrustPin) bool { return p.Mesh == mesh }); i >= 0 {
+	if i := slices.IndexFunc(pins, func(p TrustPin) bool { return p.Mesh == mesh && len(p.Domains) > 0 }); i >= 0 {
 		return &pins[i]
 	}
 	return nil
