@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // server is an API server that says which cluster it is, and counts other requests.
@@ -194,9 +196,13 @@ func TestOneClusterUnderTwoNamesIsUsedUnderTheOlder(t *testing.T) {
 	_, r := run(t, config, namespace)
 	members, _ := r.state()
 	require.NoError(t, request(t, members["west"].Config))
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	clusters := client.Resource(snapshot.KubernetesCluster.GroupVersionResource()).Namespace(namespace)
 	require.Eventually(t, func() bool {
-		west := sandboxtest.Secret(t, config, namespace, "west").CreationTimestamp
-		return time.Since(west.Time) > 1100*time.Millisecond // timestamps have no fractions
+		west, err := clusters.Get(t.Context(), "west", metav1.GetOptions{})
+		require.NoError(t, err)
+		return time.Since(west.GetCreationTimestamp().Time) > 1100*time.Millisecond // timestamps have no fractions
 	}, waittest.Limit(), 20*time.Millisecond)
 	a.enter(t, config, namespace, "east", "")
 	members = r.eventually(t, "the second name", func(m map[string]cluster.Connection) bool { return len(m) == 2 })
