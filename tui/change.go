@@ -85,6 +85,7 @@ func (e *editing) SetStderr(io.Writer) {}
 // Run implements tea.ExecCommand.
 func (e *editing) Run() (err error) {
 	e.draft, err = e.run()
+	awaitPainter()
 	return err
 }
 
