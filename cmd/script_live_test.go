@@ -23,6 +23,8 @@ import (
 //
 //	apply FILE                applies manifests in cluster-1
 //	awaits PATTERN PROGRAM... runs a program until standard output matches
+//
+// $LIMIT is how long an answer may take on this machine.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	own := map[string]func(*testscript.TestScript, bool, []string){"apply": apply, "awaits": awaits}
@@ -43,6 +45,7 @@ func TestLive(t *testing.T) {
 		config.CurrentContext = "cluster-1"
 		file := filepath.Join(env.WorkDir, ".kubeconfig")
 		env.Setenv("KUBECONFIG", file)
+		env.Setenv("LIMIT", waittest.Limit().String())
 		return clientcmd.WriteToFile(*config, file)
 	})
 }

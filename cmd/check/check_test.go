@@ -79,7 +79,7 @@ func (r *road) block() { r.once.Do(func() { close(r.blocked) }) }
 func (r *road) address() string { return r.listener.Addr().String() }
 
 // enough is time for a cluster that answers, also on a busy machine.
-const enough = "10s"
+var enough = waittest.Soon().String()
 
 // TestCauseFirst: of clusters that are away, slow, forbidden and half deregistered, the check says
 // what is wrong, once, and leaves out what follows from it.
