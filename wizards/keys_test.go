@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -51,24 +52,37 @@ func TestKeysEnd(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
+// typed are what a terminal gives to one read after the other. It is closed at the end.
+type typed chan string
+
+func (t typed) Read(p []byte) (int, error) {
+	keys, open := <-t
+	if !open {
+		return 0, io.EOF
+	}
+	return copy(p, keys), nil
+}
+
+func (typed) Fd() uintptr { return 0 }
+
 // TestEscAndEscapeSequences: the key Esc goes back, and what begins with it does not, even if the
-// rest comes later.
+// rest comes later, in time that does not pass by itself.
 func TestEscAndEscapeSequences(t *testing.T) {
 	t.Parallel()
-	reader, writer, err := os.Pipe()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = reader.Close(); _ = writer.Close() })
-	k := &keyReader{FileReader: reader, ctx: t.Context(), back: true}
+	synctest.Test(t, escAndEscapeSequences)
+}
+
+func escAndEscapeSequences(t *testing.T) {
+	terminal := make(typed, 1)
+	defer close(terminal)
+	k := &keyReader{FileReader: terminal, ctx: t.Context(), back: true}
 	into := make([]byte, 16)
 	read := func() string {
 		n, err := k.Read(into)
 		require.NoError(t, err)
 		return string(into[:n])
 	}
-	write := func(s string) {
-		_, err := writer.WriteString(s)
-		require.NoError(t, err)
-	}
+	write := func(s string) { terminal <- s }
 	write("\x1b")
 	assert.Equal(t, "\x03", read(), "the library stops for ctrl-c")
 	assert.True(t, k.escaped)
