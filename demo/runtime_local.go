@@ -116,7 +116,11 @@ func (r *localRuntime) runAgents(ctx context.Context, clusters []Cluster) ([]pro
 		if err := r.waitCredentials(ctx, kubelet, files.Kubeconfig); err != nil {
 			return started, fmt.Errorf("cluster %s: %w", c.Name(), err)
 		}
-		agent, err := start("agent of "+c.Name(), "agent", "--kubeconfig", files.Kubeconfig, "--token-file", files.Token,
+		namespace, err := kube.Namespace(files.Kubeconfig)
+		if err != nil {
+			return started, fmt.Errorf("cluster %s: %w", c.Name(), err)
+		}
+		agent, err := start("agent of "+c.Name(), "agent", "--kubeconfig", files.Kubeconfig, "--namespace", namespace, "--token-file", files.Token,
 			"--istiod-address", opened.Istiod(), "--cluster-id", c.Name(), "--health-bind=")
 		if err != nil {
 			return started, err

@@ -68,15 +68,15 @@ func (s *story) register() *rest.Config {
 	_, err = client.Resource(snapshot.Mesh.GroupVersionResource()).Namespace(s.namespace).Create(s.t.Context(), mesh, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	_, err = registration.Register(s.t.Context(), registration.Options{
-		Name: m.name, RemoteConfig: m.admin, MgmtConfig: s.management, MgmtNamespace: s.namespace, RemoteNamespace: s.namespace,
-		Agent: &registration.Agent{OwnRules: OwnRules, MeshRules: MeshRules(), ClusterRules: ClusterRules(), Limits: Limits},
+		Name: m.name, RemoteConfig: m.admin, MgmtConfig: s.management, MgmtNamespace: s.namespace, RemoteNamespace: m.own,
+		Agent: &registration.Agent{OwnRules: OwnRules, MeshRules: MeshRules(), ClusterRules: ClusterRules(), OwnerAnnotation: OwnerAnnotation, Limits: Limits},
 	})
 	require.NoError(s.t, err)
-	accounts, err := m.api.CoreV1().ServiceAccounts(s.namespace).List(s.t.Context(), metav1.ListOptions{})
+	accounts, err := m.api.CoreV1().ServiceAccounts(m.own).List(s.t.Context(), metav1.ListOptions{})
 	require.NoError(s.t, err)
 	for _, account := range accounts.Items {
 		if strings.HasPrefix(account.Name, registration.AgentName("")) {
-			return sandboxtest.As(s.t, m.admin, s.namespace, account.Name)
+			return sandboxtest.As(s.t, m.admin, m.own, account.Name)
 		}
 	}
 	require.FailNow(s.t, "the registration made no account for the agent")
@@ -102,10 +102,10 @@ func TestCredentialOfAnAgent(t *testing.T) {
 func (s *story) triesObjects(t *testing.T, user dynamic.Interface) {
 	t.Helper()
 	ctx, m := t.Context(), s.meshes[0]
-	secrets := user.Resource(snapshot.Secret.GroupVersionResource()).Namespace(s.namespace)
+	secrets := user.Resource(snapshot.Secret.GroupVersionResource()).Namespace(m.own)
 	_, err := secrets.Get(ctx, m.mesh, metav1.GetOptions{})
 	require.NoError(t, err, "its own key: the account is in force")
-	for namespace, name := range map[string]string{s.namespace: snapshot.GatewayCertificateName(m.mesh), m.istio: snapshot.GatewaySecret} {
+	for namespace, name := range map[string]string{m.own: snapshot.GatewayCertificateName(m.mesh), m.istio: snapshot.GatewaySecret} {
 		own := user.Resource(snapshot.Secret.GroupVersionResource()).Namespace(namespace)
 		_, err := own.Get(ctx, name, metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err), "%s is its own, too: %v", name, err)
@@ -120,8 +120,10 @@ func (s *story) triesObjects(t *testing.T, user dynamic.Interface) {
 		"the registration of a cluster":       {snapshot.KubernetesCluster, s.namespace, m.name},
 		"the VirtualMesh":                     {snapshot.VirtualMesh, s.namespace, "vm"},
 		"a mesh":                              {snapshot.Mesh, s.namespace, m.mesh},
-		"a key that another mesh could have":  {snapshot.Secret, s.namespace, s.meshes[1].mesh},
-		"a key of another mesh's gateways":    {snapshot.Secret, s.namespace, snapshot.GatewayCertificateName(s.meshes[1].mesh)},
+		"a key of its mesh, beside the roots": {snapshot.Secret, s.namespace, m.mesh},
+		"a request beside the roots":          {snapshot.CertificateRequest, s.namespace, m.mesh},
+		"a key that another mesh could have":  {snapshot.Secret, m.own, s.meshes[1].mesh},
+		"a key of another mesh's gateways":    {snapshot.Secret, m.own, snapshot.GatewayCertificateName(s.meshes[1].mesh)},
 		"a certificate of other gateways":     {snapshot.Secret, m.istio, snapshot.GatewaySecret + "-mine"},
 		"gateways of another namespace":       {snapshot.Secret, "default", snapshot.GatewaySecret},
 		"an IssuedCertificate in a namespace": {snapshot.IssuedCertificate, "default", m.mesh},
@@ -181,7 +183,7 @@ func patched(ctx context.Context, client dynamic.ResourceInterface, name, subres
 func (s *story) triesItsOwn(t *testing.T, user dynamic.Interface) {
 	t.Helper()
 	ctx, m := t.Context(), s.meshes[0]
-	certificates := user.Resource(snapshot.IssuedCertificate.GroupVersionResource()).Namespace(s.namespace)
+	certificates := user.Resource(snapshot.IssuedCertificate.GroupVersionResource()).Namespace(m.own)
 	before, err := certificates.Get(ctx, m.mesh, metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.True(t, apierrors.IsForbidden(patched(ctx, certificates, m.mesh, "")), "its spec is patched")
@@ -200,7 +202,7 @@ func (s *story) triesItsOwn(t *testing.T, user dynamic.Interface) {
 	require.NoError(t, err)
 	assert.Equal(t, before.Object["spec"], after.Object["spec"], "with its status nobody changes its spec")
 
-	requests := user.Resource(snapshot.CertificateRequest.GroupVersionResource()).Namespace(s.namespace)
+	requests := user.Resource(snapshot.CertificateRequest.GroupVersionResource()).Namespace(m.own)
 	request, err := requests.Get(ctx, m.mesh, metav1.GetOptions{})
 	require.NoError(t, err)
 	// It may patch the status: what a Vault signs, the agent answers itself. What it makes up is no certificate of the root.
@@ -222,7 +224,7 @@ func (s *story) triesSignatures(t *testing.T, user dynamic.Interface) {
 	for _, mesh := range s.meshes {
 		mesh.away = true // else it would ask for the right one again
 	}
-	requests := user.Resource(snapshot.CertificateRequest.GroupVersionResource()).Namespace(s.namespace)
+	requests := user.Resource(snapshot.CertificateRequest.GroupVersionResource()).Namespace(m.own)
 	host, theirs := m.certificate().Spec.Hosts[0], other.certificate().Spec.Hosts[0]
 	require.NotEqual(t, host, theirs)
 	key, err := ecKey(0)

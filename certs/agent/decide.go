@@ -133,7 +133,7 @@ func (f *facts) obstacle() error {
 	case spec.Trust == nil:
 		return fmt.Errorf("IssuedCertificate %s does not say what the mesh is to trust (spec.trust); update meshctl serve", f.owner())
 	case f.holder == others:
-		return fmt.Errorf("%s is managed for IssuedCertificate %s; a mesh can be in one VirtualMesh: take it out of one of them", object, f.cacerts.Annotations[ownerAnnotation])
+		return fmt.Errorf("%s is managed for IssuedCertificate %s; a mesh can be in one VirtualMesh: take it out of one of them", object, f.cacerts.Annotations[OwnerAnnotation])
 	case f.at.forGateways() && spec.AgentCa != nil:
 		return fmt.Errorf("IssuedCertificate %s asks for a certificate of gateways that the agent has signed (spec.agentCa), and only meshctl serve signs them; "+
 			"update meshctl serve", f.owner())
@@ -162,7 +162,7 @@ func (f *facts) backUp() (*write, error) {
 		return &write{verb: put, what: "a copy of " + f.at.Name, secret: &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: f.at.Namespace, Name: BackupName,
-				Annotations: map[string]string{ownerAnnotation: f.owner(), metadataAnnotation: metadata},
+				Annotations: map[string]string{OwnerAnnotation: f.owner(), metadataAnnotation: metadata},
 			},
 			Type: f.cacerts.Type, Data: f.cacerts.Data,
 		}}, nil

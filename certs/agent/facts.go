@@ -97,7 +97,7 @@ func newFacts(o observed, at record) *facts {
 func (o *observed) owner() string { return o.namespace + "/" + o.name }
 
 func (o *observed) isOurs(secret *corev1.Secret) bool {
-	return secret != nil && secret.Annotations[ownerAnnotation] == o.owner()
+	return secret != nil && secret.Annotations[OwnerAnnotation] == o.owner()
 }
 
 // whose decides by our annotation. The type says nothing: it cannot be changed in a Secret that is taken over.
@@ -107,7 +107,7 @@ func (f *facts) whose(secret *corev1.Secret) holder {
 		return nobodys
 	case f.isOurs(secret):
 		return ours
-	case secret.Annotations[ownerAnnotation] != "":
+	case secret.Annotations[OwnerAnnotation] != "":
 		return others
 	case hasKey(secret.Data, istioGenerated):
 		return istios

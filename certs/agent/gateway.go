@@ -89,7 +89,7 @@ func (r *request) putGateways(next pki.Chain) (*write, error) {
 	}
 	secret.Namespace, secret.Name = r.at.Namespace, r.at.Name
 	same := maps.EqualFunc(data, secret.Data, func(a, b []byte) bool { return string(a) == string(b) })
-	annotate(secret, map[string]string{ownerAnnotation: r.owner(), contentAnnotation: gatewaySum(data), optionsAnnotation: sum})
+	annotate(secret, map[string]string{OwnerAnnotation: r.owner(), contentAnnotation: gatewaySum(data), optionsAnnotation: sum})
 	if same && r.loaded() != nil && maps.Equal(secret.Annotations, r.cacerts.Annotations) {
 		return nil, nil
 	}

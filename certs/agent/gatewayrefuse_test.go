@@ -40,7 +40,7 @@ func TestGatewaysRefuse(t *testing.T) {
 			foreign(nil), func(w *gatewayWorld) { w.cacerts = nil }, "Secret istio-system/meshctl-gateways was made by somebody else, and is not replaced",
 		},
 		"another IssuedCertificate's": {
-			foreign(map[string]string{ownerAnnotation: "other/mesh"}), func(w *gatewayWorld) { w.cacerts = nil }, "is managed for IssuedCertificate other/mesh",
+			foreign(map[string]string{OwnerAnnotation: "other/mesh"}), func(w *gatewayWorld) { w.cacerts = nil }, "is managed for IssuedCertificate other/mesh",
 		},
 		"with permission, which is for cacerts": {func(w *gatewayWorld) {
 			foreign(nil)(w)

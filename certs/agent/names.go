@@ -41,8 +41,8 @@ const (
 // Annotations of what the agent writes.
 const (
 	prefix = "agent.certificates.mesh.gloo.solo.io/"
-	// ownerAnnotation is the IssuedCertificate, as namespace/name, for which a Secret was written.
-	ownerAnnotation = prefix + "issued-certificate"
+	// OwnerAnnotation is the IssuedCertificate, as namespace/name, for which a Secret was written.
+	OwnerAnnotation = prefix + "issued-certificate"
 	// optionsAnnotation is what a key, a request or the certificate in cacerts was made for.
 	optionsAnnotation = prefix + "options"
 	// recordAnnotation of a CertificateRequest outlives the IssuedCertificate; see record.

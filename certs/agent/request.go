@@ -118,7 +118,7 @@ func (r *request) writeKey() *write {
 	if r.key != nil {
 		secret = r.key.DeepCopy()
 	}
-	annotate(secret, map[string]string{ownerAnnotation: r.owner(), optionsAnnotation: r.sum})
+	annotate(secret, map[string]string{OwnerAnnotation: r.owner(), optionsAnnotation: r.sum})
 	return &write{verb: put, what: "a new private key", secret: secret, makeKey: keyBits(r.spec)}
 }
 

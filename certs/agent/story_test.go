@@ -66,6 +66,7 @@ func newStory(t testing.TB, servers []*rest.Config, name string, multi bool, p p
 	t.Helper()
 	s := &story{t: t, namespace: name, management: servers[0], plan: p}
 	s.vms = storyClient(t, s.management)
+	sandboxtest.MakeNamespace(t, s.management, s.namespace)
 	for i, server := range servers {
 		s.meshes = append(s.meshes, newStoryMesh(s, i, server, multi))
 	}

@@ -55,7 +55,7 @@ const (
 func newStoryMesh(s *story, i int, admin *rest.Config, multi bool) *storyMesh {
 	s.t.Helper()
 	m := &storyMesh{
-		world: newWorld(s.t, uint64(i)), story: s, name: fmt.Sprintf("cluster-%d", i+1), own: s.namespace, istio: fmt.Sprintf("%s-istio", s.namespace),
+		world: newWorld(s.t, uint64(i)), story: s, name: fmt.Sprintf("cluster-%d", i+1), own: s.namespace + "-agent", istio: fmt.Sprintf("%s-istio", s.namespace),
 		admin: admin, api: sandboxtest.Clientset(s.t, admin), restarts: map[string][]string{}, observed: map[string]int64{},
 	}
 	m.mesh = "istiod-" + m.istio + "-" + m.name

@@ -76,7 +76,7 @@ func (f *facts) putCACerts(want pki.CACerts, sum, what string) (*write, error) {
 		sum = secret.Annotations[optionsAnnotation]
 	}
 	annotate(secret, map[string]string{
-		ownerAnnotation: f.owner(), contentAnnotation: contentSum(data), optionsAnnotation: sum, leftAnnotation: "",
+		OwnerAnnotation: f.owner(), contentAnnotation: contentSum(data), optionsAnnotation: sum, leftAnnotation: "",
 		replacedAnnotation: f.replaced(),
 	})
 	if f.cacerts != nil && maps.EqualFunc(data, f.cacerts.Data, func(a, b []byte) bool { return string(a) == string(b) }) &&

@@ -45,7 +45,7 @@ workloads trust that root, and a root is dropped only when nobody presents a
 certificate of it. What the agent waits for is in the status of the
 IssuedCertificate:
 
-  kubectl get issuedcertificates -n gloo-mesh -o wide
+  kubectl get issuedcertificates -A -o wide
 
 A Secret cacerts that a user made is left alone, unless the VirtualMesh allows
 to replace it. When a mesh leaves its VirtualMesh, the agent goes back to what

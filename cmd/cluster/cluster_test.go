@@ -45,7 +45,7 @@ func TestNewCmdRegister(t *testing.T) {
 	}{
 		"defaults": {
 			args: []string{"cluster-2", "--remote-context", "c2"},
-			want: RegisterOptions{Name: "cluster-2", RemoteContext: "c2", RemoteNamespace: "gloo-mesh", ClusterDomain: "cluster.local",
+			want: RegisterOptions{Name: "cluster-2", RemoteContext: "c2", ClusterDomain: "cluster.local",
 				management: management{namespace: "gloo-mesh"}},
 		},
 		"everything": {
@@ -59,7 +59,7 @@ func TestNewCmdRegister(t *testing.T) {
 		"no context": {args: []string{"cluster-2"}, wantErr: "--remote-context is required"},
 		"renew": {
 			args: []string{"--renew", "--mgmt-context", "c1"},
-			want: RegisterOptions{Renew: true, RemoteNamespace: "gloo-mesh", ClusterDomain: "cluster.local", management: management{context: "c1", namespace: "gloo-mesh"}},
+			want: RegisterOptions{Renew: true, ClusterDomain: "cluster.local", management: management{context: "c1", namespace: "gloo-mesh"}},
 		},
 		"renew one":     {args: []string{"--renew", "cluster-2"}, wantErr: "does not go with NAME"},
 		"renew another": {args: []string{"--renew", "--token-ttl", "1h"}, wantErr: "does not go with --token-ttl"},

@@ -11,7 +11,6 @@ import (
 	"github.com/meshctl/meshctl/cmd/agent"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
-	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -134,7 +133,7 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 	)
 	flags := cmd.Flags()
 	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the cluster to register")
-	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", cluster.DefaultNamespace, "`namespace` of meshctl's ServiceAccount on the cluster")
+	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", "", "`namespace` of meshctl's accounts on the cluster (default: as registered before, else gloo-mesh or, if that is a management plane's, gloo-mesh-agent)")
 	flags.StringVar(&opts.ClusterDomain, "cluster-domain", "cluster.local", "DNS `suffix` of the cluster's Services")
 	flags.StringVar(&opts.APIServerAddress, "api-server-address", "", "address of the API server as seen by the management plane, as `HOST[:PORT]`")
 	flags.DurationVar(&opts.TokenTTL, "token-ttl", 0, "`lifetime` of the credential, such as 168h (default: as registered before, else 24h)")

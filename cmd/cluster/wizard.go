@@ -170,7 +170,7 @@ func (o *RegisterOptions) command() []string {
 	words := []string{"meshctl", "cluster", "register", o.Name, "--remote-context", o.RemoteContext}
 	for _, flag := range [][3]string{
 		{"--kubeconfig", o.kubeconfig}, {"--mgmt-kubeconfig", o.mgmtKubeconfig}, {"--mgmt-context", o.context},
-		{"--mgmt-namespace", o.namespace, cluster.DefaultNamespace}, {"--remote-namespace", o.RemoteNamespace, cluster.DefaultNamespace},
+		{"--mgmt-namespace", o.namespace, cluster.DefaultNamespace}, {"--remote-namespace", o.RemoteNamespace, ""},
 		{"--cluster-domain", o.ClusterDomain, "cluster.local"}, {"--api-server-address", o.APIServerAddress},
 	} {
 		if flag[1] != flag[2] {

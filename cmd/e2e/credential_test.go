@@ -95,7 +95,7 @@ func (w *environment) usesAllPermissions() {
 		verb, resource, _ := strings.Cut(permission, " ")
 		return absent[resource] && verb != "list" && verb != "watch"
 	})
-	assert.Equal(w.t, granted, w.used("cluster-2", "cluster-2"), "granted and used permissions")
+	assert.Equal(w.t, granted, w.used("cluster-2", agents("cluster-2"), "cluster-2"), "granted and used permissions")
 
 	w.apply("cluster-1", manifests.VirtualMesh())
 	w.until("services are federated again", func(context.Context) error {
@@ -144,7 +144,7 @@ func (w *environment) serveUsesAllPermissions() {
 			granted = append(granted, permission)
 		}
 	}
-	used := slices.DeleteFunc(w.used("cluster-1", registration.ServeName), func(permission string) bool { return slices.Contains(rarely, permission) })
+	used := slices.DeleteFunc(w.used("cluster-1", mgmt, registration.ServeName), func(permission string) bool { return slices.Contains(rarely, permission) })
 	assert.Equal(w.t, granted, used, "granted and used permissions of meshctl serve")
 }
 
@@ -218,11 +218,11 @@ func (w *environment) rolesOf(cluster string, is func(name string) bool) []rbacv
 	return out
 }
 
-// used lists the permissions that an account used in a cluster, according to the audit
+// used lists the permissions that an account of a namespace used in a cluster, according to the audit
 // log. No request may have been denied.
-func (w *environment) used(cluster, account string) []string {
+func (w *environment) used(cluster, namespace, account string) []string {
 	w.t.Helper()
-	account = "system:serviceaccount:" + mgmt + ":" + account
+	account = "system:serviceaccount:" + namespace + ":" + account
 	log, err := os.ReadFile(w.cluster(cluster).AuditLog())
 	require.NoError(w.t, err)
 	all, refused := map[use]bool{}, map[use]bool{}

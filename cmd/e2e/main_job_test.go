@@ -22,6 +22,15 @@ import (
 
 const mgmt = "gloo-mesh"
 
+// agents is the namespace of the accounts that a registration has on a cluster: cluster-1 is the management cluster, and
+// in its management plane's namespace they have no rights.
+func agents(cluster string) string {
+	if cluster == "cluster-1" {
+		return mgmt + "-agent"
+	}
+	return mgmt
+}
+
 func core(plural string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: plural}
 }

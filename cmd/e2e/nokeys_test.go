@@ -70,7 +70,7 @@ func (w *environment) mayHold(cluster string, secret *unstructured.Unstructured)
 		return true // what istiod signs with, or signed with
 	case "istio-system/" + snapshot.GatewaySecret:
 		return true // what gateways present
-	case mgmt + "/istiod-istio-system-" + cluster, mgmt + "/istiod-istio-system-" + cluster + "-gateways":
+	case agents(cluster) + "/istiod-istio-system-" + cluster, agents(cluster) + "/istiod-istio-system-" + cluster + "-gateways":
 		return secret.Object["type"] == "certificates.mesh.gloo.solo.io/generated_private_key"
 	}
 	// Roots are nowhere but in the management cluster.

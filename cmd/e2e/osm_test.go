@@ -77,7 +77,7 @@ func TestOpenServiceMesh(t *testing.T) {
 		}
 		return nil
 	})
-	granted, used := ofOSM(w.granted("cluster-1")), ofOSM(w.used("cluster-1", "cluster-1"))
+	granted, used := ofOSM(w.granted("cluster-1")), ofOSM(w.used("cluster-1", agents("cluster-1"), "cluster-1"))
 	assert.Len(t, granted, 4*5+2, "list, watch, create, patch and delete of four kinds; list and watch of one")
 	assert.Equal(t, granted, used, "granted and used permissions")
 

@@ -168,7 +168,7 @@ func (w *environment) leaves(c *local.Cluster, root string) {
 	require.NoError(w.t, err)
 	assert.NotContains(w.t, roots.Fingerprints(), root)
 	for _, gvr := range []schema.GroupVersionResource{core("serviceaccounts"), core("secrets"), certificates("certificaterequests"), certificates("issuedcertificates")} {
-		left, err := w.clients[c.Name()].List(w.t.Context(), gvr, mgmt)
+		left, err := w.clients[c.Name()].List(w.t.Context(), gvr, agents(c.Name()))
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -199,8 +199,10 @@ func (w *environment) startAgent(c *local.Cluster) *sandboxtest.Buffer {
 		_, err := os.Stat(files.Kubeconfig)
 		return err
 	})
+	namespace, err := kube.Namespace(files.Kubeconfig)
+	require.NoError(w.t, err)
 	log := &sandboxtest.Buffer{}
-	cmd := exec.Command(w.binary, "agent", "--kubeconfig", files.Kubeconfig, "--istiod-address", c.Istiod(),
+	cmd := exec.Command(w.binary, "agent", "--kubeconfig", files.Kubeconfig, "--namespace", namespace, "--istiod-address", c.Istiod(),
 		"--token-file", files.Token, "--cluster-id", c.Name(), "--health-bind", sandboxtest.Address(w.t), "--log-level", "debug")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -322,10 +324,10 @@ func (w *environment) asksForCertificates(cluster string) {
 	name := "istiod-istio-system-" + cluster
 	var hosts []string
 	w.until("the agent is asked for a certificate", func(ctx context.Context) error {
-		if _, err := w.clients[cluster].Get(ctx, certificates("podbouncedirectives"), mgmt, name); err != nil {
+		if _, err := w.clients[cluster].Get(ctx, certificates("podbouncedirectives"), agents(cluster), name); err != nil {
 			return err
 		}
-		asked, err := w.clients[cluster].Get(ctx, certificates("issuedcertificates"), mgmt, name)
+		asked, err := w.clients[cluster].Get(ctx, certificates("issuedcertificates"), agents(cluster), name)
 		if err == nil {
 			hosts, _, err = unstructured.NestedStringSlice(asked.Object, "spec", "hosts")
 		}
@@ -338,17 +340,17 @@ func (w *environment) asksForCertificates(cluster string) {
 	w.apply(cluster, fmt.Appendf(nil, `
 apiVersion: certificates.mesh.gloo.solo.io/v1
 kind: CertificateRequest
-metadata: {name: %s, namespace: gloo-mesh}
+metadata: {name: %s, namespace: %s}
 spec: {certificateSigningRequest: %s}
-`, name, base64.StdEncoding.EncodeToString(csr)))
+`, name, agents(cluster), base64.StdEncoding.EncodeToString(csr)))
 	w.until("the request is signed", func(ctx context.Context) error {
-		request, err := w.clients[cluster].Get(ctx, certificates("certificaterequests"), mgmt, name)
+		request, err := w.clients[cluster].Get(ctx, certificates("certificaterequests"), agents(cluster), name)
 		if err == nil && field(request, "status", "state") != "FINISHED" {
 			err = fmt.Errorf("status: %v", field(request, "status"))
 		}
 		return err
 	})
-	w.delete(cluster, certificates("certificaterequests"), mgmt, name)
+	w.delete(cluster, certificates("certificaterequests"), agents(cluster), name)
 }
 
 func certificates(plural string) schema.GroupVersionResource {

@@ -28,3 +28,13 @@ func MergeKubeconfigs(path string, kubeconfigs ...string) error {
 	}
 	return WriteKubeconfig(path, merged)
 }
+
+// Namespace is that of the current context of a kubeconfig.
+func Namespace(kubeconfig string) (string, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).Namespace()
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
+	}
+	return namespace, nil
+}

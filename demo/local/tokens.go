@@ -20,10 +20,9 @@ import (
 )
 
 const (
-	// agentAccount is the beginning of the name of the account of the mesh's agent, in
-	// agentNamespace; which one it is follows when a cluster is registered.
-	agentAccount   = "meshctl-agent-"
-	agentNamespace = "gloo-mesh"
+	// agentAccount is the beginning of the name of the account of the mesh's agent; which one it is,
+	// and in which namespace, follows when a cluster is registered.
+	agentAccount = "meshctl-agent-"
 	// tokenLife is that of tokens, and tokenRenewal what is left when they are renewed, as by a
 	// kubelet.
 	tokenLife    = time.Hour
@@ -34,7 +33,7 @@ const (
 
 // AgentFiles are what the pod of the mesh's agent would have from its kubelet.
 type AgentFiles struct {
-	// Kubeconfig has the credential of its account, and Token is for istiod.
+	// Kubeconfig has the credential of its account, and the account's namespace; Token is for istiod.
 	Kubeconfig, Token string
 }
 
@@ -71,7 +70,7 @@ func (t *tokens) keep(ctx context.Context) error {
 		return nil
 	}
 	t.look = time.Now().Add(tokenInterval)
-	list, err := t.clientset.CoreV1().ServiceAccounts(agentNamespace).List(ctx, metav1.ListOptions{})
+	list, err := t.clientset.CoreV1().ServiceAccounts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func (t *tokens) keep(ctx context.Context) error {
 			continue
 		}
 		if id := account.Name + " " + string(account.UID); id != t.account || time.Now().After(t.renew) {
-			if err := t.write(ctx, account.Name); err != nil {
+			if err := t.write(ctx, account.Namespace, account.Name); err != nil {
 				return err
 			}
 			t.account, t.renew = id, time.Now().Add(tokenLife-tokenRenewal)
@@ -91,12 +90,12 @@ func (t *tokens) keep(ctx context.Context) error {
 	return nil
 }
 
-func (t *tokens) write(ctx context.Context, account string) error {
+func (t *tokens) write(ctx context.Context, namespace, account string) error {
 	at := t.cluster.AgentFiles()
 	apiToken := filepath.Join(filepath.Dir(at.Token), "token")
 	for path, audiences := range map[string][]string{apiToken: nil, at.Token: {"istio-ca"}} {
 		seconds := int64(tokenLife / time.Second)
-		request, err := t.clientset.CoreV1().ServiceAccounts(agentNamespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
+		request, err := t.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
 			Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: &seconds},
 		}, metav1.CreateOptions{})
 		if apierrors.IsNotFound(err) {
@@ -116,7 +115,7 @@ func (t *tokens) write(ctx context.Context, account string) error {
 	config, name := api.NewConfig(), t.cluster.Name()
 	config.Clusters[name] = &api.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
 	config.AuthInfos[name] = &api.AuthInfo{TokenFile: apiToken}
-	config.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
+	config.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
 	config.CurrentContext = name
 	return kube.WriteKubeconfig(at.Kubeconfig, config)
 }

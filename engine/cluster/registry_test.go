@@ -125,12 +125,15 @@ func runLogged(t *testing.T, config *rest.Config, namespace string) (*cluster.Re
 	return registry, r, log
 }
 
+// remoteNamespace is where registerSelf puts the accounts of a registration.
+func remoteNamespace(name string) string { return name + "-agent" }
+
 // registerSelf registers the shared server under a name of the test's own.
 func registerSelf(t *testing.T, name string) *rest.Config {
 	t.Helper()
 	config := sandboxtest.APIServer(t)
 	_, err := registration.Register(t.Context(), registration.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
-		MgmtNamespace: name, RemoteNamespace: name, TokenTTL: registration.MinTokenTTL})
+		MgmtNamespace: name, RemoteNamespace: remoteNamespace(name), TokenTTL: registration.MinTokenTTL})
 	require.NoError(t, err)
 	return config
 }
@@ -164,7 +167,7 @@ func TestRegistryKeepsAClusterWhateverItsSecretSays(t *testing.T) {
 	members, _ := r.state()
 	require.NoError(t, members[name].Err)
 	assert.Equal(t, "cluster.local", members[name].Domain)
-	assert.Equal(t, "system:serviceaccount:keeps:keeps", sandboxtest.UserInfo(t, members[name].Config).Username)
+	assert.Equal(t, "system:serviceaccount:keeps-agent:keeps", sandboxtest.UserInfo(t, members[name].Config).Username)
 	first := members[name].Config
 	good := sandboxtest.Secret(t, config, name, name)
 
@@ -304,9 +307,9 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	config := registerSelf(t, name)
 	registry, _ := run(t, config, name)
 	clientset := sandboxtest.Clientset(t, config)
-	binding, err := clientset.RbacV1().RoleBindings(name).Get(t.Context(), registration.TokenRoleName(name), metav1.GetOptions{})
+	binding, err := clientset.RbacV1().RoleBindings(remoteNamespace(name)).Get(t.Context(), registration.TokenRoleName(name), metav1.GetOptions{})
 	require.NoError(t, err)
-	require.NoError(t, clientset.RbacV1().RoleBindings(name).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}))
+	require.NoError(t, clientset.RbacV1().RoleBindings(remoteNamespace(name)).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}))
 
 	clock := clocktesting.NewFakeClock(time.Now())
 	renewer, err := cluster.NewRenewer(registry, cluster.RenewerOptions{Management: config, Clock: clock})
@@ -332,7 +335,7 @@ func TestRenewerKeepsTryingAndSaysSo(t *testing.T) {
 	assert.Equal(t, before.ResourceVersion, sandboxtest.Secret(t, config, name, name).ResourceVersion)
 
 	binding.ResourceVersion, binding.UID = "", ""
-	_, err = clientset.RbacV1().RoleBindings(name).Create(t.Context(), binding, metav1.CreateOptions{})
+	_, err = clientset.RbacV1().RoleBindings(remoteNamespace(name)).Create(t.Context(), binding, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		if clock.HasWaiters() {
@@ -382,7 +385,7 @@ func reissue(t *testing.T, config *rest.Config, name string) {
 	secret := sandboxtest.Secret(t, config, name, name)
 	c, err := cluster.ParseKubeconfig(secret.Data["kubeconfig"])
 	require.NoError(t, err)
-	c.Token = newToken(t, config, name, name)
+	c.Token = newToken(t, config, remoteNamespace(name), name)
 	data, err := cluster.EncodeKubeconfig(name, c)
 	require.NoError(t, err)
 	setKubeconfig(t, config, name, data)

@@ -123,7 +123,7 @@ func TestRenewerAsksForTheLifetimeOfTheRegistration(t *testing.T) {
 	_, life, err := cluster.ParseSecret(sandboxtest.Secret(t, config, name, name))
 	require.NoError(t, err)
 	assert.Equal(t, 7*24*time.Hour, life.Granted())
-	assert.Contains(t, guard.list(), "POST /api/v1/namespaces/lifetime/serviceaccounts/lifetime/token")
+	assert.Contains(t, guard.list(), "POST /api/v1/namespaces/lifetime-agent/serviceaccounts/lifetime/token")
 }
 
 // passed remembers the requests of the configurations that it returns.

@@ -25,7 +25,7 @@ func TestAServerThatFallsSilentIsNoticed(t *testing.T) {
 	config := sandboxtest.APIServer(t)
 	line := newLine(t, strings.TrimPrefix(config.Host, "https://"))
 	_, err := registration.Register(t.Context(), registration.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
-		MgmtNamespace: name, RemoteNamespace: name, APIServerAddress: line.address})
+		MgmtNamespace: name, RemoteNamespace: remoteNamespace(name), APIServerAddress: line.address})
 	require.NoError(t, err)
 	_, r := run(t, config, name)
 	members, _ := r.state()

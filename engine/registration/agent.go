@@ -31,6 +31,9 @@ type Agent struct {
 	// MoreRules are further ones in the namespace of the account, for what an administrator names. Those of a registration
 	// before stay if there are none.
 	MoreRules []rbacv1.PolicyRule
+	// OwnerAnnotation is on the Secrets that the agent writes for control planes: the namespace and name of the
+	// IssuedCertificate that they are of, with a slash between them.
+	OwnerAnnotation string
 	// Limits restrict further what the account may write: in its own namespace, in those of
 	// control planes, and for meshes of these names.
 	Limits func(own string, meshNamespaces []string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec
@@ -124,12 +127,17 @@ func (r *registration) lookAtAgent(ctx context.Context) error {
 	if r.Agent == nil {
 		return nil
 	}
-	found, err := r.remote.get(ctx, deployments, r.RemoteNamespace, AgentName(r.plane.ID))
-	if unlessForbidden(err) != nil {
-		return err
-	}
-	if found != nil {
-		r.agentImage = imageOf(found)
+	for _, namespace := range []string{r.former.namespace, r.RemoteNamespace} {
+		if namespace == "" {
+			continue
+		}
+		found, err := r.remote.get(ctx, deployments, namespace, AgentName(r.plane.ID))
+		if unlessForbidden(err) != nil {
+			return err
+		}
+		if found != nil {
+			r.agentImage = imageOf(found)
+		}
 	}
 	list, err := r.management.client(meshes, r.MgmtNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveredSelector(r.MgmtNamespace, r.Name)})
 	if err != nil && !kube.IsAbsent(err) && !apierrors.IsForbidden(err) {

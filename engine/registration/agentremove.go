@@ -83,14 +83,19 @@ func (d *deregistration) leaving(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(requested, func(name string) bool { return slices.Contains(asked, name) }), err
 }
 
-// agentsNames are the names of objects in the namespace of the agent; none if the type is not served.
+// agentsNames is namesIn for the namespace of the agent.
 func (d *deregistration) agentsNames(ctx context.Context, r resource) ([]string, error) {
-	list, err := d.remote.meta.Resource(r.GroupVersionResource).Namespace(d.RemoteNamespace).List(ctx, metav1.ListOptions{})
+	return d.remote.namesIn(ctx, r, d.RemoteNamespace)
+}
+
+// namesIn are the names of objects in a namespace; none if the type is not served.
+func (s *server) namesIn(ctx context.Context, r resource, namespace string) ([]string, error) {
+	list, err := s.meta.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if kube.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: listing %s: %w", d.remote.label, r.Resource, err)
+		return nil, fmt.Errorf("%s: listing %s: %w", s.label, r.Resource, err)
 	}
 	var out []string
 	for i := range list.Items {

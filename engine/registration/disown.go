@@ -72,25 +72,35 @@ func (d *deregistration) disownKind(ctx context.Context, r resource, patch []byt
 // removeAgentState removes what an agent that did not let its meshes leave has in its namespace: its requests,
 // and its keys, which are in the Secrets of the meshes, too.
 func (d *deregistration) removeAgentState(ctx context.Context) error {
-	names, err := d.agentsNames(ctx, certificateRequests)
+	changes, err := d.remote.removeAgentState(ctx, d.RemoteNamespace, func(string) bool { return true })
+	d.report.add(changes...)
+	return err
+}
+
+// removeAgentState removes the requests and keys of an agent in a namespace, of the names that are its.
+func (s *server) removeAgentState(ctx context.Context, namespace string, its func(name string) bool) ([]Change, error) {
+	names, err := s.namesIn(ctx, certificateRequests, namespace)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var done []Change
 	var failed []error
 	remove := func(r resource, name string) {
-		changes, err := d.remote.delete(ctx, r, d.RemoteNamespace, name)
-		d.report.add(changes...)
-		failed = append(failed, err)
+		if !its(name) {
+			return
+		}
+		changes, err := s.delete(ctx, r, namespace, name)
+		done, failed = append(done, changes...), append(failed, err)
 	}
 	for _, name := range names {
 		remove(certificateRequests, name)
 	}
-	list, err := d.remote.clientset.CoreV1().Secrets(d.RemoteNamespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + snapshot.KeySecretType})
+	list, err := s.clientset.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + snapshot.KeySecretType})
 	if err != nil {
-		return fmt.Errorf("%s: listing Secrets of namespace %s: %w", d.remote.label, d.RemoteNamespace, err)
+		return done, fmt.Errorf("%s: listing Secrets of namespace %s: %w", s.label, namespace, err)
 	}
 	for i := range list.Items {
 		remove(secrets, list.Items[i].Name)
 	}
-	return errors.Join(failed...)
+	return done, errors.Join(failed...)
 }

@@ -101,15 +101,15 @@ func TestDeregisterWithoutAContextSaysWhatItMayNot(t *testing.T) {
 	const name = "contextless"
 	config := sandboxtest.APIServer(t)
 	_, err := registration.Register(t.Context(), registration.Options{Name: name, RemoteConfig: config, MgmtConfig: config,
-		MgmtNamespace: name, RemoteNamespace: name})
+		MgmtNamespace: name, RemoteNamespace: name + "-agent"})
 	require.NoError(t, err)
 	before := inventory(t, config)
 	options := registration.DeregisterOptions{Name: name, MgmtConfig: config, MgmtNamespace: name}
 	_, err = registration.Deregister(t.Context(), options)
 	var missing *registration.PermissionError
 	require.ErrorAs(t, err, &missing)
-	assert.Contains(t, missing.Missing, "delete serviceaccounts/contextless in namespace contextless")
-	for _, key := range []string{"Secret contextless/contextless", "ServiceAccount contextless/contextless", "KubernetesCluster contextless/contextless"} {
+	assert.Contains(t, missing.Missing, "delete serviceaccounts/contextless in namespace contextless-agent")
+	for _, key := range []string{"Secret contextless/contextless", "ServiceAccount contextless-agent/contextless", "KubernetesCluster contextless/contextless"} {
 		assert.Equal(t, before[key], inventory(t, config)[key])
 	}
 
@@ -123,7 +123,7 @@ func TestDeregisterWithoutAContextSaysWhatItMayNot(t *testing.T) {
 	after := inventory(t, config)
 	assert.NotContains(t, after, "Gateway contextless/ours")
 	assert.NotContains(t, after, "Secret contextless/contextless")
-	assert.Contains(t, after, "ServiceAccount contextless/contextless")
+	assert.Contains(t, after, "ServiceAccount contextless-agent/contextless")
 	assert.Contains(t, after, "ConfigMap contextless/contextless-leftovers")
 
 	// With a context, the rest goes; the record knows the namespace.
@@ -131,6 +131,6 @@ func TestDeregisterWithoutAContextSaysWhatItMayNot(t *testing.T) {
 	_, err = registration.Deregister(t.Context(), options)
 	require.NoError(t, err)
 	after = inventory(t, config)
-	assert.NotContains(t, after, "ServiceAccount contextless/contextless")
+	assert.NotContains(t, after, "ServiceAccount contextless-agent/contextless")
 	assert.NotContains(t, after, "ConfigMap contextless/contextless-leftovers")
 }

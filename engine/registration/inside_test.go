@@ -77,7 +77,7 @@ func TestRegisterForServeInside(t *testing.T) {
 	c := stored(t, management, "west")
 	assert.Equal(t, "https://kubernetes.default.svc", c.Server)
 	assert.Empty(t, c.ServerName, "the certificate covers the name")
-	assert.Equal(t, "system:serviceaccount:gloo-mesh:west", seen(t, c, management))
+	assert.Equal(t, "system:serviceaccount:gloo-mesh-agent:west", seen(t, c, management))
 	report, err = registration.Register(t.Context(), itself)
 	require.NoError(t, err)
 	assert.True(t, report.Unchanged(), "%+v", report.Changes)

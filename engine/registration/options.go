@@ -22,9 +22,12 @@ type Options struct {
 	RemoteConfig, MgmtConfig *rest.Config
 	// RemoteContext and MgmtContext are what messages call them; optional.
 	RemoteContext, MgmtContext string
-	// MgmtNamespace holds the Secret and the KubernetesCluster, and
-	// RemoteNamespace the ServiceAccount; both default to cluster.DefaultNamespace.
-	MgmtNamespace, RemoteNamespace string
+	// MgmtNamespace holds the Secret and the KubernetesCluster; cluster.DefaultNamespace if empty.
+	MgmtNamespace string
+	// RemoteNamespace holds the accounts of serve and of the agent on the cluster. If empty, it is that in which they are or,
+	// for a new cluster, cluster.DefaultNamespace; where that is a management plane's, in which an agent must have no rights,
+	// with "-agent" after it.
+	RemoteNamespace string
 	// ClusterDomain is the DNS suffix of the cluster's Services; cluster.local
 	// if empty.
 	ClusterDomain string
@@ -53,10 +56,9 @@ func (o *Options) complete() error {
 		return err
 	}
 	orDefault(&o.MgmtNamespace, cluster.DefaultNamespace)
-	orDefault(&o.RemoteNamespace, cluster.DefaultNamespace)
 	orDefault(&o.ClusterDomain, multiclusterv1alpha1.DefaultClusterDomain)
 	for flag, value := range map[string]string{"management": o.MgmtNamespace, "remote": o.RemoteNamespace} {
-		if len(validation.IsDNS1123Label(value)) > 0 {
+		if value != "" && len(validation.IsDNS1123Label(value)) > 0 {
 			return fmt.Errorf("%s namespace %q: want lower-case letters, digits and hyphens, at most 63", flag, value)
 		}
 	}

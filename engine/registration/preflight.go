@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -26,6 +27,9 @@ func (r *registration) preflight(ctx context.Context) error {
 	if err := r.findEndpoint(ctx); err != nil {
 		return fmt.Errorf("cluster %s: %w", r.Name, err)
 	}
+	if err := r.place(ctx); err != nil {
+		return err
+	}
 	// What is there decides which permissions are needed. What may not be
 	// read counts as absent: the permission to read it is on the list, too.
 	if err := both(
@@ -44,6 +48,9 @@ func (r *registration) preflight(ctx context.Context) error {
 		func() error { return r.management.require(ctx, r.managementAccess()) },
 		func() error { return r.remoteMayWrite(ctx) },
 	); err != nil {
+		return err
+	}
+	if err := r.checkFormer(); err != nil {
 		return err
 	}
 	if err := r.checkForeign(ctx); err != nil {
@@ -177,7 +184,7 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 		return err
 	}
 	grants = append(grants, agent...)
-	return r.remote.require(ctx, append(wanted, grants...))
+	return r.remote.require(ctx, slices.Concat(wanted, grants, r.formerAccess()))
 }
 
 // checkForeign rejects objects that meshctl did not create.
@@ -217,7 +224,7 @@ func (r *registration) checkTaken(ctx context.Context) error {
 		case kc.Name == r.Name:
 			known = uid
 			r.lifetime = cluster.ParseLifetime(kc.Annotations[cluster.LifetimeAnnotation])
-			if ns := kc.Status.Namespace; ns != "" && ns != r.RemoteNamespace && uid == string(r.remote.uid) {
+			if ns := kc.Status.Namespace; ns != "" && ns != r.RemoteNamespace && ns != r.former.namespace && uid == string(r.remote.uid) {
 				return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
 					"its account is in namespace %s; say --remote-namespace %s, or deregister it first", ns, ns)}
 			}

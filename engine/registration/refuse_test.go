@@ -126,7 +126,8 @@ func TestRegisterRefusesTakenNamesAndForeignObjects(t *testing.T) {
 	require.NoError(t, err)
 	createSecret(t, management, "foreign", corev1.SecretTypeOpaque, map[string][]byte{"a": []byte("b")})
 	createSecret(t, management, "unmarked", cluster.SecretType, map[string][]byte{"kubeconfig": sandboxtest.Secret(t, management, "gloo-mesh", "one").Data["kubeconfig"]})
-	_, err = sandboxtest.Clientset(t, management).CoreV1().ServiceAccounts("gloo-mesh").Create(t.Context(),
+	sandboxtest.MakeNamespace(t, management, "gloo-mesh-agent")
+	_, err = sandboxtest.Clientset(t, management).CoreV1().ServiceAccounts("gloo-mesh-agent").Create(t.Context(),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "users"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	before := inventory(t, management)
@@ -144,9 +145,9 @@ func TestRegisterRefusesTakenNamesAndForeignObjects(t *testing.T) {
 		"a Secret leads elsewhere": {
 			registration.Options{Name: "unmarked", RemoteConfig: management, MgmtConfig: management}, "leads to https://"},
 		"somebody's ServiceAccount has the name": {
-			registration.Options{Name: "users", RemoteConfig: management, MgmtConfig: management}, "ServiceAccount gloo-mesh/users exists and was not created by meshctl"},
+			registration.Options{Name: "users", RemoteConfig: management, MgmtConfig: management}, "ServiceAccount gloo-mesh-agent/users exists and was not created by meshctl"},
 		"another management plane has the name": {
-			registration.Options{Name: "one", RemoteConfig: remote, MgmtConfig: remote}, "another management plane"},
+			registration.Options{Name: "one", RemoteConfig: remote, MgmtConfig: remote, MgmtNamespace: "twin"}, "another management plane"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +163,7 @@ func TestRegisterKeepsVerifyingAtAnotherAddress(t *testing.T) {
 	config := sandboxtest.APIServer(t)
 	address := forward(t, strings.TrimPrefix(config.Host, "https://"))
 	report, err := registration.Register(t.Context(), registration.Options{
-		Name: "elsewhere", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "elsewhere", RemoteNamespace: "elsewhere", APIServerAddress: address})
+		Name: "elsewhere", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "elsewhere", RemoteNamespace: "elsewhere-agent", APIServerAddress: address})
 	require.NoError(t, err)
 	require.NotEmpty(t, report.Notes)
 	assert.Contains(t, report.Notes[0], "tls-server-name")
@@ -182,7 +183,7 @@ func TestRegisterReplacesAGarbageSecret(t *testing.T) {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = registration.Register(t.Context(), registration.Options{
-		Name: "garbage", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "garbage", RemoteNamespace: "garbage"})
+		Name: "garbage", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "garbage", RemoteNamespace: "garbage-agent"})
 	require.NoError(t, err)
 	sandboxtest.UserInfo(t, storedConfig(t, sandboxtest.Secret(t, config, "garbage", "garbage")))
 }

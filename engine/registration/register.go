@@ -25,8 +25,9 @@ type registration struct {
 	plane             snapshot.Plane
 	// inside: serve runs in the management cluster.
 	inside bool
-	// old are objects of names that registrations before had.
+	// old are objects of names that registrations before had, and former what they had in another namespace.
 	old     []*object
+	former  former
 	missing struct {
 		managementNamespace, remoteNamespace, identity bool
 		crds, remoteCRDs                               []*object
@@ -68,9 +69,11 @@ func (r *registration) write(ctx context.Context) error {
 		r.writeCRDs,
 		r.writeNamespaces,
 		r.writeIdentity,
+		r.endFormer,
 		r.writeRemote,
 		r.writeCredential,
 		r.removeOld,
+		r.removeFormer,
 		r.writeKubernetesCluster,
 		r.forgetLeftovers,
 	}

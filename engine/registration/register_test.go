@@ -105,7 +105,7 @@ func TestRegisterTheManagementCluster(t *testing.T) {
 	t.Parallel()
 	config := sandboxtest.APIServer(t)
 	sandboxtest.MakeNamespace(t, config, "self")
-	options := registration.Options{Name: "self", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "self", RemoteNamespace: "self"}
+	options := registration.Options{Name: "self", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "self", RemoteNamespace: "self-agent"}
 	_, err := registration.Register(t.Context(), options)
 	require.NoError(t, err)
 	report, err := registration.Register(t.Context(), options)
@@ -113,7 +113,7 @@ func TestRegisterTheManagementCluster(t *testing.T) {
 	assert.True(t, report.Unchanged(), "%+v", report.Changes)
 
 	_, err = registration.Deregister(t.Context(), registration.DeregisterOptions{
-		Name: "self", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "self", RemoteNamespace: "self"})
+		Name: "self", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "self", RemoteNamespace: "self-agent"})
 	require.NoError(t, err)
 	after := inventory(t, config)
 	assert.Contains(t, after, "Namespace /self", "registration did not make it")

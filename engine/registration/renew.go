@@ -199,7 +199,7 @@ func (r *renewing) options(kc *multiclusterv1alpha1.KubernetesCluster, c Context
 	o := Options{
 		Agent: r.Agent,
 		Name:  kc.Name, RemoteConfig: c.Config, MgmtConfig: r.MgmtConfig, RemoteContext: c.Name, MgmtContext: r.MgmtContext,
-		MgmtNamespace: r.MgmtNamespace, RemoteNamespace: kc.Status.Namespace, ClusterDomain: kc.Spec.ClusterDomain, Timeout: r.Timeout,
+		MgmtNamespace: r.MgmtNamespace, ClusterDomain: kc.Spec.ClusterDomain, Timeout: r.Timeout,
 	}
 	// What an invalid Secret leads to is not to be kept.
 	if health != snapshot.HealthInvalid {

@@ -60,8 +60,8 @@ type InstalledTypes struct {
 // InstalledAccount is the account of a registered cluster.
 type InstalledAccount struct {
 	Cluster string `json:"cluster"`
-	// Current: it has the permissions that this meshctl gives. If not, it was registered by
-	// another version.
+	// Current: it has the permissions that this meshctl gives, and is not in the namespace of the
+	// management plane. If not, it was registered by another version.
 	Current bool `json:"current"`
 }
 
@@ -91,7 +91,8 @@ func Versions(ctx context.Context, o VersionsOptions) (*InstalledVersions, error
 			out.Served = kc.Status.Server.Version
 		}
 		out.Clusters = append(out.Clusters, InstalledAccount{
-			Cluster: kc.Name, Current: reflect.DeepEqual(kc.Status.PolicyRules, policyRules(remoteRules())),
+			Cluster: kc.Name, Current: reflect.DeepEqual(kc.Status.PolicyRules, policyRules(remoteRules())) &&
+				(kc.Status.Namespace != o.Namespace || kc.Annotations[cluster.UIDAnnotation] != string(s.uid)),
 		})
 	}
 	return out, nil

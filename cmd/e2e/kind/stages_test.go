@@ -191,13 +191,14 @@ func uninstalls(t *testing.T, d *running) {
 func (d *running) ours(t *testing.T, cluster string) (left []string) {
 	t.Helper()
 	workloads := []string{"deployments", "replicasets", "daemonsets", "statefulsets"}
+	namespaces := []string{planeNamespace, planeNamespace + "-agent"}
 	wanted := func(kind schema.GroupVersionResource) bool { return kind.Resource != "events" }
 	err := d.client(t, cluster).Each(t.Context(), wanted, func(kind schema.GroupVersionResource, o *unstructured.Unstructured) {
-		if slices.Contains(workloads, kind.Resource) && o.GetNamespace() != planeNamespace {
+		if slices.Contains(workloads, kind.Resource) && !slices.Contains(namespaces, o.GetNamespace()) {
 			return
 		}
 		for _, m := range o.GetManagedFields() {
-			if strings.HasPrefix(m.Manager, "meshctl") && m.Manager != "meshctl-demo" || o.GetNamespace() == planeNamespace {
+			if strings.HasPrefix(m.Manager, "meshctl") && m.Manager != "meshctl-demo" || slices.Contains(namespaces, o.GetNamespace()) {
 				left = append(left, kind.Resource+" "+o.GetNamespace()+"/"+o.GetName())
 				return
 			}

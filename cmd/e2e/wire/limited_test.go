@@ -29,7 +29,7 @@ func limited(t *testing.T, e *environment) {
 			if err != nil {
 				return err
 			}
-			if left, err := client.List(t.Context(), requests, "gloo-mesh"); err != nil || len(left) > 0 {
+			if left, err := client.List(t.Context(), requests, ""); err != nil || len(left) > 0 {
 				return fmt.Errorf("%s: %d requests: %w", name, len(left), err)
 			}
 		}

@@ -1,0 +1,238 @@
+package registration
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file keeps the accounts of registrations out of the namespaces of management planes. Such a namespace has the keys of
+// roots and the credentials of all clusters, and whoever has the credential of an agent must have no right there. Versions
+// before had the accounts of the management cluster's own registration in it: they move when it is registered again.
+
+// ownSuffix makes a namespace for accounts from one that is a management plane's.
+const ownSuffix = "-agent"
+
+// former is what a registration had in the namespace of a management plane.
+type former struct {
+	// namespace is that one; empty if nothing moves.
+	namespace string
+	// rights are those of its agent, and go first. The rest goes when there is another: the account of serve, and the Deployment
+	// of the agent, which says of which image it is.
+	rights, rest []*object
+}
+
+// place decides the namespace of the accounts, and finds what is to move.
+func (r *registration) place(ctx context.Context) error {
+	registered, err := r.management.getKubernetesCluster(ctx, r.MgmtNamespace, r.Name)
+	if unlessForbidden(err) != nil {
+		return err
+	}
+	was := cluster.DefaultNamespace
+	if registered != nil && registered.Annotations[cluster.UIDAnnotation] == string(r.remote.uid) {
+		was = cmp.Or(registered.Status.Namespace, was)
+	}
+	planes, err := r.isPlanes(ctx, was)
+	if err != nil {
+		return err
+	}
+	own := was
+	if planes {
+		own += ownSuffix
+		if err := r.lookAtFormer(ctx, was); err != nil {
+			return err
+		}
+		if registered != nil && registered.Status.Namespace == was {
+			r.former.namespace = was // as long as it is said, not all has moved
+		}
+	}
+	r.RemoteNamespace = cmp.Or(r.RemoteNamespace, own)
+	if planes, err = r.isPlanes(ctx, r.RemoteNamespace); err != nil {
+		return err
+	}
+	if planes {
+		return fmt.Errorf("cluster %s: namespace %s is that of a management plane, in which the agent of a cluster must have no rights; "+
+			"name another one with --remote-namespace, or leave it out (%s)", r.Name, r.RemoteNamespace, r.RemoteNamespace+ownSuffix)
+	}
+	if len(validation.IsDNS1123Label(r.RemoteNamespace)) > 0 {
+		return fmt.Errorf("cluster %s: namespace %s, for the accounts of meshctl, has more than 63 characters; say --remote-namespace", r.Name, r.RemoteNamespace)
+	}
+	return nil
+}
+
+// isPlanes reports whether a namespace of the cluster is that of a management plane, ours or another.
+func (r *registration) isPlanes(ctx context.Context, namespace string) (bool, error) {
+	if r.remote.uid == r.management.uid && namespace == r.MgmtNamespace {
+		return true, nil // it has no identity before its first registration
+	}
+	identity, err := r.remote.get(ctx, configMaps, namespace, cluster.PlaneName)
+	return identity != nil, unlessForbidden(err)
+}
+
+// lookAtFormer finds the objects of the registration in a namespace.
+func (r *registration) lookAtFormer(ctx context.Context, namespace string) error {
+	plane, err := r.management.plane(ctx, r.MgmtNamespace)
+	if unlessForbidden(err) != nil {
+		return err
+	}
+	find := func(out *[]*object, name string, resources ...resource) error {
+		for _, of := range resources {
+			o := &object{resource: of, namespace: namespace, name: name}
+			found, err := r.remote.get(ctx, of, o.namespace, o.name)
+			if unlessForbidden(err) != nil {
+				return err
+			}
+			if found != nil && found.GetLabels()[cluster.ManagedByLabel] == cluster.ManagedBy && found.GetLabels()[snapshot.ClusterLabel] == r.Name &&
+				isOf(found, plane, string(r.management.uid)) {
+				*out = append(*out, o)
+				r.former.namespace = namespace
+			}
+		}
+		return nil
+	}
+	agent, more := AgentName(plane.ID), moreName(plane.ID)
+	// Without its account, no token of an agent is valid any more.
+	return errors.Join(
+		find(&r.former.rights, agent, serviceAccounts, roleBindings, roles),
+		find(&r.former.rights, more, roleBindings, roles),
+		find(&r.former.rest, TokenRoleName(r.Name), roleBindings, roles),
+		find(&r.former.rest, agent, deployments),
+		find(&r.former.rest, r.Name, serviceAccounts),
+	)
+}
+
+// checkFormer says what keeps the accounts from moving.
+func (r *registration) checkFormer() error {
+	for _, o := range r.former.rights {
+		if o.name == moreName(r.plane.ID) && o.resource == roles && r.Agent != nil && len(r.Agent.MoreRules) == 0 {
+			return fmt.Errorf("cluster %s: its agent moves from namespace %s to %s, and %s lets it read what Vault needs in the former; "+
+				"create the same Secrets and ServiceAccounts in %s, and say --vault-token-secret or --vault-service-account",
+				r.Name, r.former.namespace, r.RemoteNamespace, o.describe(), r.RemoteNamespace)
+		}
+	}
+	return nil
+}
+
+// formerAccess is what moving needs.
+func (r *registration) formerAccess() []access {
+	if r.former.namespace == "" {
+		return nil
+	}
+	var wanted []access
+	for _, o := range slices.Concat(r.former.rights, r.former.rest) {
+		wanted = append(wanted, o.access(o.namespace, o.name).each("delete")...)
+	}
+	for _, namespace := range r.meshNamespaces {
+		wanted = append(wanted, secrets.access(namespace, "").each("list", "patch")...)
+	}
+	wanted = append(wanted, secrets.access(r.former.namespace, "").each("list", "delete")...)
+	wanted = append(wanted, issuedCertificates.access(r.former.namespace, "").each("list")...)
+	wanted = append(wanted, certificateRequests.access(r.former.namespace, "").each("list", "delete")...)
+	return append(wanted, leases.access(r.former.namespace, snapshot.AgentLease).each("delete")...)
+}
+
+// endFormer takes the agent of versions before its rights, and gives what it made to its successor, which goes on with it: the
+// certificates stay as they are until the successor has others below the same root.
+func (r *registration) endFormer(ctx context.Context) error {
+	if r.former.namespace == "" {
+		return nil
+	}
+	if err := r.deleteAll(ctx, r.former.rights); err != nil {
+		return err
+	}
+	if r.Agent == nil {
+		return nil
+	}
+	for _, namespace := range r.meshNamespaces {
+		if err := r.handOver(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	return r.removeFormerState(ctx)
+}
+
+// removeFormerState removes the keys and requests of the old agent, but not those of an agent of another management plane, which
+// may be in the same namespace.
+func (r *registration) removeFormerState(ctx context.Context) error {
+	its, others := map[string]bool{}, false
+	list, err := r.remote.meta.Resource(issuedCertificates.GroupVersionResource).Namespace(r.former.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil && !kube.IsAbsent(err) {
+		return fmt.Errorf("%s: listing %s: %w", r.remote.label, issuedCertificates.Resource, err)
+	}
+	if list != nil {
+		for i := range list.Items {
+			its[list.Items[i].Name] = r.plane.Owns(list.Items[i].Labels)
+			others = others || !its[list.Items[i].Name]
+		}
+	}
+	changes, err := r.remote.removeAgentState(ctx, r.former.namespace, func(name string) bool { return its[name] })
+	r.report.add(changes...)
+	if err != nil || others {
+		return err
+	}
+	changes, err = r.remote.delete(ctx, leases, r.former.namespace, snapshot.AgentLease)
+	r.report.add(changes...)
+	return err
+}
+
+func (r *registration) deleteAll(ctx context.Context, objects []*object) error {
+	for _, o := range objects {
+		changes, err := r.remote.delete(ctx, o.resource, o.namespace, o.name)
+		r.report.add(changes...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handOver marks the Secrets of the control planes of a namespace as those of the agent in its new namespace.
+func (r *registration) handOver(ctx context.Context, namespace string) error {
+	client := r.remote.meta.Resource(secrets.GroupVersionResource).Namespace(namespace)
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("%s: listing Secrets of namespace %s: %w", r.remote.label, namespace, err)
+	}
+	for i := range list.Items {
+		o := &list.Items[i]
+		mesh, is := strings.CutPrefix(o.Annotations[r.Agent.OwnerAnnotation], r.former.namespace+"/")
+		if !is {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"resourceVersion": o.ResourceVersion, "annotations": map[string]any{r.Agent.OwnerAnnotation: r.RemoteNamespace + "/" + mesh},
+		}})
+		if err != nil {
+			return fmt.Errorf("Secret %s/%s: encoding its annotation: %w", namespace, o.Name, err)
+		}
+		if _, err := client.Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: statusManager}); err != nil && !kube.IsAbsent(err) {
+			return fmt.Errorf("%s: Secret %s/%s: saying that it is that of the agent in namespace %s: %w; try again", r.remote.label, namespace, o.Name, r.RemoteNamespace, err)
+		}
+		r.report.add((&object{resource: secrets, namespace: namespace, name: o.Name}).change(r.remote, Updated))
+	}
+	return nil
+}
+
+// removeFormer removes the rest.
+func (r *registration) removeFormer(ctx context.Context) error {
+	if err := r.deleteAll(ctx, r.former.rest); err != nil {
+		return err
+	}
+	if r.former.namespace != "" {
+		r.report.note(fmt.Sprintf("its accounts have moved from namespace %s, which is that of a management plane, to %s; "+
+			"an agent that you run yourself needs --namespace %s, and a credential of its account there", r.former.namespace, r.RemoteNamespace, r.RemoteNamespace))
+	}
+	return nil
+}
