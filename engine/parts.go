@@ -15,6 +15,7 @@ type partCache struct {
 	meshes       parts[*snapshot.MeshPlan]
 	externals    parts[*snapshot.ExternalPlan]
 	filters      parts[*snapshot.FilterPlan]
+	passages     parts[*snapshot.PassagePlan]
 	workloads    parts[*discoveryv1.Workload]
 	sidecars     parts[*snapshot.SidecarPlan]
 	virtuals     parts[*snapshot.VirtualDestinationPlan]
@@ -35,7 +36,7 @@ func (c *parts[P]) update(plans snapshot.List[P], key func(P) string, objects fu
 }
 
 // render makes the parts of a plan: one for each destination, external service,
-// mesh (and its filters), Sidecar, VirtualDestination and workload.
+// mesh (and its filters), gateway, Sidecar, VirtualDestination and workload.
 func (c *partCache) render(namespace string, plan *snapshot.Plan) snapshot.List[*snapshot.Part] {
 	changed := c.destinations.update(plan.Destinations,
 		func(p *snapshot.DestinationPlan) string { return "destination/" + p.Ref.Name },
@@ -52,6 +53,11 @@ func (c *partCache) render(namespace string, plan *snapshot.Plan) snapshot.List[
 		func(p *snapshot.FilterPlan) string { return "filters/" + p.Mesh.Ref.Name },
 		func(p *snapshot.FilterPlan, _ *snapshot.Part) []*snapshot.Object {
 			return c.rendererOf(p.Mesh).Filters(p, namespace)
+		}) || changed
+	changed = c.passages.update(snapshot.ListOf(plan.Passages),
+		func(p *snapshot.PassagePlan) string { return "passage/" + p.Gateway.Destination.Name },
+		func(p *snapshot.PassagePlan, _ *snapshot.Part) []*snapshot.Object {
+			return c.rendererOf(p.Mesh).Passage(p, namespace)
 		}) || changed
 	changed = c.meshes.update(snapshot.ListOf(plan.Meshes),
 		func(p *snapshot.MeshPlan) string { return "mesh/" + p.Ref.Name },
@@ -80,7 +86,7 @@ func (c *partCache) render(namespace string, plan *snapshot.Plan) snapshot.List[
 			return []*snapshot.Object{discoveredObject(snapshot.Workload, w, &w.Spec, before)}
 		}) || changed
 	if changed {
-		c.all = snapshot.Concat(c.destinations.Values, c.externals.Values, c.filters.Values, c.meshes.Values,
+		c.all = snapshot.Concat(c.destinations.Values, c.externals.Values, c.filters.Values, c.meshes.Values, c.passages.Values,
 			c.sidecars.Values, c.virtuals.Values, c.workloads.Values)
 	}
 	return c.all

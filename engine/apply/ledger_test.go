@@ -48,7 +48,7 @@ func TestRouteWaitsForWhatItNeeds(t *testing.T) {
 		near, far := &item{}, &item{}
 		rule := contentOf(ruleWith("v3"))
 		needs := snapshot.Needs(routeTo("v3"))
-		require.Equal(t, []string{"*.svc.cluster-2.global", host, host + "/v3"}, needs)
+		require.Equal(t, []string{"passage to " + host, host, host + "/v3"}, needs)
 		assert.True(t, l.provided(needs), "nobody will provide it: it is not ours to wait for")
 
 		one, three := member("cluster-1"), member("cluster-3")

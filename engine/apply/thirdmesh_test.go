@@ -98,6 +98,10 @@ func (ferryRenderer) Mesh(p *snapshot.MeshPlan, namespace string) []*snapshot.Ob
 	return ferryObject(snapshot.AuthorizationPolicy, p, "deny", namespace, "by "+p.DenyByDefault.Ref.Name)
 }
 
+func (ferryRenderer) Passage(p *snapshot.PassagePlan, namespace string) []*snapshot.Object {
+	return ferryObject(snapshot.Gateway, p.Mesh, p.Gateway.Service.Name, namespace, strings.Join(p.Hosts, ", "))
+}
+
 func (ferryRenderer) Filters(p *snapshot.FilterPlan, namespace string) []*snapshot.Object {
 	return ferryObject(snapshot.EnvoyFilter, p.Mesh, "filters", namespace, "for "+p.Policies[0].Name, p.Policies...)
 }

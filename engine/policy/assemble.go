@@ -28,6 +28,7 @@ func (r *reconciler) assemble() *snapshot.Plan {
 	plan.Dependencies, plan.Sidecars = r.dependencies.plans, r.dependencies.sidecars
 	r.updateExtended()
 	plan.Filters, plan.Externals = r.planFilters(), r.planExternals()
+	plan.Passages = r.planPassages(plan.VirtualDestinations)
 	return plan
 }
 

@@ -38,6 +38,8 @@ type Planner struct {
 	// extended are the Destinations with routes that need filters or external
 	// services.
 	extended map[int]bool
+	// passed are the plans of Destinations that gateways pass connections on to.
+	passed map[int]*snapshot.DestinationPlan
 }
 
 // inputs are what a Plan is made from.

@@ -12,10 +12,11 @@ import "github.com/meshctl/meshctl/engine/snapshot"
 type Renderer interface {
 	// Dialect declares what the kind of mesh supports.
 	Dialect() *snapshot.Dialect
-	// Destination, Mesh, Filters and Sidecar are called with plans of the
+	// Destination, Mesh, Passage, Filters and Sidecar are called with plans of the
 	// renderer's own kind of mesh only.
 	Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object
 	Mesh(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object
+	Passage(plan *snapshot.PassagePlan, namespace string) []*snapshot.Object
 	Filters(plan *snapshot.FilterPlan, namespace string) []*snapshot.Object
 	Sidecar(plan *snapshot.SidecarPlan, namespace string) []*snapshot.Object
 	// External and VirtualDestination are called with every plan: one plan may be
@@ -32,6 +33,9 @@ func (Nothing) Destination(*snapshot.DestinationPlan, string) []*snapshot.Object
 
 // Mesh is part of Renderer.
 func (Nothing) Mesh(*snapshot.MeshPlan, string) []*snapshot.Object { return nil }
+
+// Passage is part of Renderer.
+func (Nothing) Passage(*snapshot.PassagePlan, string) []*snapshot.Object { return nil }
 
 // Filters is part of Renderer.
 func (Nothing) Filters(*snapshot.FilterPlan, string) []*snapshot.Object { return nil }

@@ -54,6 +54,17 @@ type Plan struct {
 	// Filters are the meshes with routes that need filters which proxies do not
 	// have by default, ascending by mesh.
 	Filters []*FilterPlan
+	// Passages are what gateways pass on, ascending by the Destination of the gateway.
+	Passages []*PassagePlan
+}
+
+// PassagePlan says to which hosts a gateway passes connections on that it does not read: those
+// that meshctl has made for callers in other clusters, and no others that are known in its mesh.
+type PassagePlan struct {
+	Mesh    *MeshPlan
+	Gateway *GatewayPlan
+	// Hosts are ascending; there is at least one.
+	Hosts []string
 }
 
 // ExternalPlan is a service outside all clusters, and the meshes that call it.

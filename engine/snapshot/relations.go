@@ -12,7 +12,7 @@ import (
 // needs hosts, subsets and gateways. A host whose connections are passed on under
 // another name needs that its DestinationRule asks gateways for it, and that
 // DestinationRule needs the gateways that pass it on. A name is a host, a host and a
-// subset joined by a slash, the wildcard of the hosts or the SNI that a gateway passes on, or
+// subset joined by a slash, the passage to a host or the SNI that a gateway passes on, or
 // the connections to a host.
 
 // Relates reports whether objects of a kind may need or provide names.
@@ -45,9 +45,9 @@ func IsLocal(name string) bool { return strings.Contains(name, ".svc."+localDoma
 
 const localDomain = "cluster.local"
 
-// IsIn reports whether a name is that of a service in a cluster as others call it, or
-// of all of them: the gateways of that cluster have to know it before routes of other
-// clusters use it.
+// IsIn reports whether a name is that of a service in a cluster as others call it, or of the
+// passage to it: the gateways of that cluster have to know it before routes of other clusters
+// use it.
 func IsIn(name, cluster string) bool {
 	_, domain, found := strings.Cut(name, ".svc.")
 	return found && strings.HasPrefix(domain, cluster+".") && !IsLocal(name)
@@ -69,6 +69,9 @@ func Provides(spec any) []string {
 	case *networking.Gateway:
 		for _, server := range spec.Servers {
 			for _, host := range server.Hosts {
+				if passesOn(server) {
+					host = passageTo(host)
+				}
 				names = append(names, strings.TrimPrefix(host, sameNamespace))
 			}
 		}
@@ -152,14 +155,22 @@ func reach(host, subset string) []string {
 	if subset != "" {
 		names = append(names, subsetName(host, subset))
 	}
-	// A gateway passes on what arrives for the hosts of its own cluster, and for those
-	// that stand for VirtualDestinations.
-	if _, domain, ok := strings.Cut(host, ".svc."); ok {
-		names = append(names, "*.svc."+domain)
-	} else if _, domain, ok := strings.Cut(host, "."+PassedAsMark+"."); ok {
-		names = append(names, "*."+PassedAsMark+"."+domain)
+	// A gateway passes on what arrives for services of its own cluster, and for names that
+	// stand for VirtualDestinations.
+	if strings.Contains(host, ".svc.") && !IsLocal(host) || strings.Contains(host, "."+PassedAsMark+".") {
+		names = append(names, passageTo(host))
 	}
 	return names
+}
+
+// passage begins the names of hosts to which a gateway passes connections on.
+const passage = "passage to "
+
+func passageTo(host string) string { return passage + host }
+
+// passesOn reports whether a server of a gateway passes connections on that it does not read.
+func passesOn(server *networking.Server) bool {
+	return server.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH
 }
 
 // askedFor are the names of gateways' clusters for which a DestinationRule asks.
@@ -201,7 +212,16 @@ func Widen(before, after any) any {
 		if from, ok := before.(*networking.Gateway); ok {
 			wide := to.DeepCopy()
 			// The names of a Gateway's ports are unique.
-			wide.Servers = union(wide.Servers, from.Servers, func(s *networking.Server) string { return s.GetPort().GetName() })
+			portOf := func(s *networking.Server) string { return s.GetPort().GetName() }
+			for _, server := range wide.Servers {
+				for _, was := range from.Servers {
+					if portOf(was) == portOf(server) && passesOn(server) && passesOn(was) {
+						server.Hosts = union(server.Hosts, was.Hosts, func(host string) string { return host })
+						slices.Sort(server.Hosts)
+					}
+				}
+			}
+			wide.Servers = union(wide.Servers, from.Servers, portOf)
 			return wide
 		}
 	}

@@ -33,7 +33,7 @@ func TestRelations(t *testing.T) {
 				Route:  []*networking.HTTPRouteDestination{{Destination: to("cart.global", "v1")}, {Destination: to("cart.shop.svc.cluster-2.global", "")}},
 				Mirror: to("cart.shop.svc.cluster.local", ""),
 			}}},
-			needs: []string{"*.svc.cluster-2.global", "*.svc.cluster.local", "cart.global", "cart.global/v1", "cart.shop.svc.cluster-2.global", "cart.shop.svc.cluster.local"},
+			needs: []string{"cart.global", "cart.global/v1", "cart.shop.svc.cluster-2.global", "cart.shop.svc.cluster.local", "passage to cart.shop.svc.cluster-2.global"},
 		},
 		"host": {
 			spec:     &networking.ServiceEntry{Hosts: []string{"cart.global"}},
@@ -48,7 +48,7 @@ func TestRelations(t *testing.T) {
 			spec: &networking.DestinationRule{
 				Host: "cart.global", TrafficPolicy: sni(""), Subsets: []*networking.Subset{{Name: "v1", TrafficPolicy: sni("v1")}},
 			},
-			needs:    []string{"*.virtualdestination.global", passed, passed + "/v1"},
+			needs:    []string{passed, passed + "/v1", "passage to " + passed},
 			provides: []string{"cart.global/v1", "connections to cart.global"},
 		},
 		"connections to pods": {
@@ -60,27 +60,29 @@ func TestRelations(t *testing.T) {
 			provides: []string{passed + "/v1"},
 		},
 		"gateway": {
-			spec:     &networking.Gateway{Servers: []*networking.Server{{Hosts: []string{"*.svc.cluster-2.global", "*.virtualdestination.global"}}}},
-			provides: []string{"*.svc.cluster-2.global", "*.virtualdestination.global"},
+			spec: &networking.Gateway{Servers: []*networking.Server{{
+				Hosts: []string{"cart.shop.svc.cluster-2.global", passed}, Tls: &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH},
+			}}},
+			provides: []string{"passage to cart.shop.svc.cluster-2.global", "passage to " + passed},
 		},
 		"route to a port of a service elsewhere": {
 			spec: &networking.VirtualService{Http: []*networking.HTTPRoute{{
 				Route: []*networking.HTTPRouteDestination{{Destination: onPort("cart.shop.svc.cluster-2.global", "v1")}},
 			}}},
-			needs: []string{"*.svc.cluster-2.global", "cart.shop.svc.cluster-2.global", "cart.shop.svc.cluster-2.global/v1", "v1.p80.cart.shop.svc.cluster-2.global"},
+			needs: []string{"cart.shop.svc.cluster-2.global", "cart.shop.svc.cluster-2.global/v1", "passage to cart.shop.svc.cluster-2.global", "v1.p80.cart.shop.svc.cluster-2.global"},
 		},
 		"route to a port here": {
 			spec: &networking.VirtualService{Http: []*networking.HTTPRoute{{
 				Route: []*networking.HTTPRouteDestination{{Destination: onPort("cart.shop.svc.cluster.local", "")}},
 			}}},
-			needs: []string{"*.svc.cluster.local", "cart.shop.svc.cluster.local"},
+			needs: []string{"cart.shop.svc.cluster.local"},
 		},
 		"route of gateways": {
 			spec: &networking.VirtualService{
 				Hosts: []string{"v1.p80.cart.shop.svc.cluster-2.global"}, Gateways: []string{"cart"},
 				Tcp: []*networking.TCPRoute{{Route: []*networking.RouteDestination{{Destination: onPort("cart.shop.svc.cluster-2.relayed.global", "v1")}}}},
 			},
-			needs:    []string{"*.svc.cluster-2.relayed.global", "cart.shop.svc.cluster-2.relayed.global", "cart.shop.svc.cluster-2.relayed.global/v1"},
+			needs:    []string{"cart.shop.svc.cluster-2.relayed.global", "cart.shop.svc.cluster-2.relayed.global/v1", "passage to cart.shop.svc.cluster-2.relayed.global"},
 			provides: []string{"v1.p80.cart.shop.svc.cluster-2.global"},
 		},
 		"gateway of one namespace": {
@@ -101,7 +103,7 @@ func TestIsIn(t *testing.T) {
 	for name, want := range map[string]string{
 		"reviews.bookinfo.svc.cluster-2.global":            "cluster-2",
 		"reviews.bookinfo.svc.cluster-2.global/version-v3": "cluster-2",
-		"*.svc.cluster-2.example.com":                      "cluster-2",
+		"passage to cart.shop.svc.cluster-2.example.com":   "cluster-2",
 		"reviews.bookinfo.svc.eu.west.global":              "eu.west",
 		"reviews.bookinfo.svc.cluster.global":              "cluster",
 		"reviews.bookinfo.svc.cluster-22.global":           "",
@@ -121,6 +123,11 @@ func TestWiden(t *testing.T) {
 	server := func(port, host string) *networking.Server {
 		return &networking.Server{Port: &networking.Port{Name: port, Number: 15443}, Hosts: []string{host}}
 	}
+	passing := func(hosts ...string) *networking.Server {
+		return &networking.Server{
+			Port: &networking.Port{Name: "tls", Number: 15443}, Hosts: hosts, Tls: &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH},
+		}
+	}
 	gateway := func(servers ...*networking.Server) *networking.Gateway {
 		return &networking.Gateway{Servers: servers}
 	}
@@ -129,9 +136,10 @@ func TestWiden(t *testing.T) {
 			gateway(server("tls-a", "./a"), server("tls-b", "./b")), gateway(server("tls-c", "./c"), server("tls-a", "./a")),
 			gateway(server("tls-c", "./c"), server("tls-a", "./a"), server("tls-b", "./b")),
 		},
-		"the names of ports are unique": {gateway(server("tls", "./a")), gateway(server("tls", "./b")), gateway(server("tls", "./b"))},
-		"another kind":                  {&networking.DestinationRule{}, gateway(), nil},
-		"no kind that can have both":    {&networking.VirtualService{}, &networking.VirtualService{}, nil},
+		"the names of ports are unique":     {gateway(server("tls", "./a")), gateway(server("tls", "./b")), gateway(server("tls", "./b"))},
+		"hosts are passed on by one server": {gateway(passing("a", "c")), gateway(passing("b", "c")), gateway(passing("a", "b", "c"))},
+		"another kind":                      {&networking.DestinationRule{}, gateway(), nil},
+		"no kind that can have both":        {&networking.VirtualService{}, &networking.VirtualService{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

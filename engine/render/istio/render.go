@@ -37,14 +37,12 @@ func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []
 	return r.objects
 }
 
-// Mesh renders the gateways of a mesh, who may call its services, and what is asked of its
-// agent.
+// Mesh renders who may call the services of a mesh, and what is asked of its agent.
 func (Renderer) Mesh(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object {
 	if plan.VirtualMesh == nil {
 		return nil
 	}
 	var objects []*snapshot.Object
-	objects = append(objects, gateways(plan, namespace)...)
 	objects = append(objects, globalAccess(plan, namespace)...)
 	objects = append(objects, certificates(plan, namespace)...)
 	slices.SortFunc(objects, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })

@@ -1,0 +1,78 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// planPassages lists what the gateways of meshes pass on: the names of services that are federated through them, and those
+// by which they know VirtualDestinations.
+func (r *reconciler) planPassages(virtuals []*snapshot.VirtualDestinationPlan) []*snapshot.PassagePlan {
+	hosts := map[snapshot.Ref][]string{}
+	r.updatePassed()
+	for _, d := range r.passed {
+		for i := range d.Mesh.Gateways {
+			hosts[d.Mesh.Gateways[i].Destination] = append(hosts[d.Mesh.Gateways[i].Destination], d.Federation.Hostname)
+		}
+	}
+	for _, v := range virtuals {
+		for _, view := range v.Views {
+			for _, p := range view.Priorities {
+				for _, t := range p.Targets {
+					for i := range t.Through {
+						at := t.Through[i].Destination
+						hosts[at] = append(hosts[at], snapshot.PassedAs(v.Ref, t.Backing.Mesh.HostnameSuffix))
+					}
+				}
+			}
+		}
+	}
+	var out []*snapshot.PassagePlan
+	for _, mesh := range r.env.topology.Meshes {
+		for i := range mesh.Gateways {
+			gw := &mesh.Gateways[i]
+			passes := hosts[gw.Destination]
+			if gw.Shared || mesh.Limited || len(passes) == 0 {
+				continue
+			}
+			slices.Sort(passes)
+			out = append(out, r.reusePassage(&snapshot.PassagePlan{Mesh: mesh, Gateway: gw, Hosts: slices.Compact(passes)}))
+		}
+	}
+	slices.SortFunc(out, func(a, b *snapshot.PassagePlan) int { return a.Gateway.Destination.Compare(b.Gateway.Destination) })
+	return out
+}
+
+// reusePassage returns the plan of before if it says the same.
+func (r *reconciler) reusePassage(now *snapshot.PassagePlan) *snapshot.PassagePlan {
+	if r.plan != nil {
+		for _, was := range r.plan.Passages {
+			if was.Gateway == now.Gateway && was.Mesh == now.Mesh && slices.Equal(was.Hosts, now.Hosts) {
+				return was
+			}
+		}
+	}
+	return now
+}
+
+// updatePassed tracks the Destinations that other meshes reach through gateways which pass connections on. It looks only at
+// plans that are new.
+func (r *reconciler) updatePassed() {
+	mark := func(i int, d *snapshot.DestinationPlan) {
+		delete(r.passed, i)
+		if f := d.Federation; f != nil && !f.Flat && !f.Limited {
+			r.passed[i] = d
+		}
+	}
+	if r.rebuilt || r.passed == nil {
+		r.passed = map[int]*snapshot.DestinationPlan{}
+		for i, s := range r.states {
+			mark(i, s.plan)
+		}
+		return
+	}
+	for i := range r.changed {
+		mark(i, r.states[i].plan)
+	}
+}
