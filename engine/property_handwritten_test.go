@@ -22,11 +22,15 @@ func (w *randomWorld) changeHandWritten() {
 	w.n++
 	meta := metav1.ObjectMeta{Name: fmt.Sprintf("mine-%03d", w.n), Namespace: enginetest.Namespace(n)}
 	host := []string{enginetest.Service(n), "*.svc.cluster.local", "*", "*.global", virtualHost(w.r)}[w.r.Intn(5)]
+	exportTo := [][]string{nil, {"."}, {"*"}, {"~"}, {enginetest.Namespace(w.r.Intn(randomServices)), "."}}[w.r.Intn(5)]
+	if w.r.Intn(4) == 0 {
+		meta.Namespace = "istio-system"
+	}
 	switch w.r.Intn(7) {
 	case 0:
-		c.VirtualServices = append(slices.Clip(c.VirtualServices), &istionetworkingv1.VirtualService{ObjectMeta: meta, Spec: networking.VirtualService{Hosts: []string{host}}})
+		c.VirtualServices = append(slices.Clip(c.VirtualServices), &istionetworkingv1.VirtualService{ObjectMeta: meta, Spec: networking.VirtualService{Hosts: []string{host}, ExportTo: exportTo}})
 	case 1:
-		c.DestinationRules = append(slices.Clip(c.DestinationRules), &istionetworkingv1.DestinationRule{ObjectMeta: meta, Spec: networking.DestinationRule{Host: host}})
+		c.DestinationRules = append(slices.Clip(c.DestinationRules), &istionetworkingv1.DestinationRule{ObjectMeta: meta, Spec: networking.DestinationRule{Host: host, ExportTo: exportTo}})
 	case 2:
 		c.AuthorizationPolicies = append(slices.Clip(c.AuthorizationPolicies), &istiosecurityv1.AuthorizationPolicy{ObjectMeta: meta, Spec: security.AuthorizationPolicy{
 			Action:   []security.AuthorizationPolicy_Action{security.AuthorizationPolicy_ALLOW, security.AuthorizationPolicy_DENY}[w.r.Intn(2)],
@@ -39,7 +43,7 @@ func (w *randomWorld) changeHandWritten() {
 	case 4:
 		c.VirtualServices, c.AuthorizationPolicies, c.Sidecars, c.ServiceEntries = nil, nil, nil, nil
 	case 5:
-		c.ServiceEntries = append(slices.Clip(c.ServiceEntries), &istionetworkingv1.ServiceEntry{ObjectMeta: meta, Spec: networking.ServiceEntry{Hosts: []string{virtualHost(w.r)}}})
+		c.ServiceEntries = append(slices.Clip(c.ServiceEntries), &istionetworkingv1.ServiceEntry{ObjectMeta: meta, Spec: networking.ServiceEntry{Hosts: []string{virtualHost(w.r)}, ExportTo: exportTo}})
 	default:
 		base.RefuseIntersecting = !base.RefuseIntersecting
 	}

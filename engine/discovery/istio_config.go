@@ -38,6 +38,8 @@ type istioConfig struct {
 	// others whose callers it accepts.
 	aliases, peers []string
 	smartDNS       bool
+	// exportTo is nil if objects without exportTo are for all namespaces.
+	exportTo *discoveryv1.IstioExportTo
 	// roots are further bundles of root certificates, and remoteRoots says that there
 	// may be others which are not known here. See istioMultiRoot.
 	roots       []string
@@ -123,7 +125,7 @@ func (x *Index) lastIstioConfig(mesh, namespace string) (istioConfig, bool) {
 		rootNamespace: cmp.Or(spec.RootNamespace, namespace), trustDomain: spec.TrustDomain, aliases: spec.TrustDomainAliases,
 		// What a variable of the control plane adds, it adds again.
 		peers:    slices.DeleteFunc(slices.Clone(spec.PeerTrustDomains), func(peer string) bool { return peer == discoveryv1.AnyTrustDomain }),
-		smartDNS: spec.SmartDnsProxyingEnabled, isStored: true,
+		smartDNS: spec.SmartDnsProxyingEnabled, exportTo: spec.DefaultExportTo, isStored: true,
 	}, true
 }
 
@@ -158,6 +160,11 @@ func parseIstioConfig(text string) (istioConfig, error) {
 		trustDomain:   config.GetTrustDomain(),
 		aliases:       sortedSet(config.GetTrustDomainAliases()),
 		smartDNS:      isTrue(config.GetDefaultConfig().GetProxyMetadata()[istioDNSCapture]),
+		exportTo: exportToOf(discoveryv1.IstioExportTo{
+			Services:         sortedSet(config.GetDefaultServiceExportTo()),
+			VirtualServices:  sortedSet(config.GetDefaultVirtualServiceExportTo()),
+			DestinationRules: sortedSet(config.GetDefaultDestinationRuleExportTo()),
+		}),
 	}
 	var peers []string
 	for _, root := range config.GetCaCertificates() {
@@ -170,6 +177,19 @@ func parseIstioConfig(text string) (istioConfig, error) {
 	}
 	out.peers = sortedSet(peers)
 	return out, nil
+}
+
+// exportToOf is nil if everything is exported to all namespaces.
+func exportToOf(e discoveryv1.IstioExportTo) *discoveryv1.IstioExportTo {
+	for _, list := range []*[]string{&e.Services, &e.VirtualServices, &e.DestinationRules} {
+		if slices.Contains(*list, "*") {
+			*list = nil
+		}
+	}
+	if len(e.Services)+len(e.VirtualServices)+len(e.DestinationRules) == 0 {
+		return nil
+	}
+	return &e
 }
 
 // ReadProxyMetadata reports whether a variable that a MeshConfig sets for proxies is read.

@@ -87,6 +87,7 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 			PeerTrustDomains:        config.peers,
 			IstiodServiceAccount:    serviceAccount(&d.Spec.Template.Spec),
 			SmartDnsProxyingEnabled: config.smartDNS,
+			DefaultExportTo:         config.exportTo,
 			RootFingerprints:        x.istioRoots(d.Namespace, pilot, config, ref),
 		},
 	}

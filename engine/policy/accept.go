@@ -37,7 +37,8 @@ type fieldOwner struct {
 // acceptPolicies accepts the policies of a Destination, oldest first. It rejects a
 // policy with an invalid field, or with a field that an older policy sets for the
 // same requests. A rejected policy keeps its last accepted spec if that one is still
-// valid. A policy whose targets disappear after it was accepted stays in force without
+// valid; hand-written objects that intersect with it keep a policy out, but do not withdraw
+// what is in force. A policy whose targets disappear after it was accepted stays in force without
 // them: what else it sets, such as timeouts, and its other targets must not go with
 // them.
 func (env *environment) acceptPolicies(self int, policies []*trafficBinding, stored *discoveryv1.Destination) *acceptance {
@@ -57,16 +58,16 @@ func (env *environment) acceptPolicies(self int, policies []*trafficBinding, sto
 		applied := snapshot.AppliedTraffic{Policy: p.policy, Spec: spec, Generation: p.policy.Generation}
 		if rejects(issues) {
 			issues, _ = env.evaluate(self, viewers, spec, nil, owners) // no target is missing if nothing is in force
-			if old == nil || reflect.DeepEqual(&old.Spec, spec) {
+			if old == nil {
 				out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
 				continue
 			}
 			more, takenByOld := env.evaluate(self, viewers, &old.Spec, old, owners)
-			if rejects(more) {
+			if rejectsInForce(more) {
 				out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
 				continue
 			}
-			taken, issues = takenByOld, lastGoodIssues(issues, more)
+			taken, issues = takenByOld, lastGoodIssues(issues, more, reflect.DeepEqual(&old.Spec, spec))
 			applied.Spec, applied.LastGood, applied.Generation = &old.Spec, true, old.ObservedGeneration
 		}
 		for key, value := range taken {

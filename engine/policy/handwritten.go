@@ -30,8 +30,8 @@ type hostIndex struct {
 
 type handWrittenObject struct {
 	ref snapshot.Ref
-	// namespace is the one whose callers it applies to; empty for all.
-	namespace string
+	// exportTo is as written; empty means that the mesh's settings say it.
+	exportTo []string
 }
 
 // sameHandWritten reports whether two clusters have the same hand-written objects.
@@ -54,7 +54,11 @@ func newHandWritten(c *snapshot.Cluster, plane snapshot.Plane) *handWritten {
 	}
 	for _, o := range c.DestinationRules {
 		if isHandWritten(o) {
-			h.destinationRules.add(c, snapshot.DestinationRule, o, []string{o.Spec.Host}, o.Spec.ExportTo)
+			exportTo := o.Spec.ExportTo
+			if o.Spec.WorkloadSelector != nil {
+				exportTo = []string{ownNamespace} // whatever it says (Istio, PushContext.setDestinationRules)
+			}
+			h.destinationRules.add(c, snapshot.DestinationRule, o, []string{o.Spec.Host}, exportTo)
 		}
 	}
 	for _, o := range c.ServiceEntries {
@@ -78,13 +82,7 @@ func newHandWritten(c *snapshot.Cluster, plane snapshot.Plane) *handWritten {
 // add indexes an object by its hosts as Istio reads them: a name without dots is a
 // service of the object's namespace.
 func (x *hostIndex) add(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object, hosts, exportTo []string) {
-	if slices.Equal(exportTo, []string{"~"}) {
-		return
-	}
-	object := handWrittenObject{ref: snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()}}
-	if slices.Equal(exportTo, []string{"."}) {
-		object.namespace = o.GetNamespace()
-	}
+	object := handWrittenObject{ref: snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()}, exportTo: exportTo}
 	for _, host := range hosts {
 		host = strings.ToLower(host)
 		if wild, ok := strings.CutPrefix(host, "*"); ok {
@@ -121,8 +119,13 @@ func (x *hostIndex) matching(host string) []handWrittenObject {
 			at += 1 + next
 		}
 	}
-	slices.SortFunc(out, func(a, b handWrittenObject) int { return a.ref.Compare(b.ref) })
-	return slices.Compact(out)
+	return sortedObjects(out)
+}
+
+// sortedObjects sorts a list, and leaves out repetitions.
+func sortedObjects(list []handWrittenObject) []handWrittenObject {
+	slices.SortFunc(list, func(a, b handWrittenObject) int { return a.ref.Compare(b.ref) })
+	return slices.CompactFunc(list, func(a, b handWrittenObject) bool { return a.ref == b.ref })
 }
 
 // updateHandWritten indexes the clusters again whose hand-written objects changed.
@@ -159,36 +162,56 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 		}
 	}
 	var issues []snapshot.Issue
-	host, _ := env.topology.Host(c.index, c.viewer)
-	if routed {
-		for _, o := range hand.virtualServices.matching(host) {
-			issues = append(issues, env.intersectionIssue(o, "also routes requests for "+host))
+	if at := c.place(c.index); routed && at.host != "" {
+		for _, o := range hand.virtualServices.matching(at.host) {
+			if to := o.seenBy(at.mesh).among(c.sourceNamespaces()); !to.none() {
+				issues = append(issues, env.intersectionIssue(at, o, "also routes requests for "+at.host+to.phrase()+undecided))
+			}
 		}
 	}
-	for _, at := range env.configuredDestinations(c.index, connected, c.spec.Policy) {
-		if host, ok := env.topology.Host(at, c.viewer); ok {
-			for _, o := range hand.destinationRules.matching(host) {
-				issues = append(issues, env.intersectionIssue(o, "also sets how "+host+" is connected to, or its subsets"))
-			}
+	for _, i := range env.configuredDestinations(c.index, connected, c.spec.Policy) {
+		if at := c.place(i); at.host != "" {
+			issues = append(issues, env.ruleIssues(hand, at)...)
 		}
 	}
 	return append(issues, c.serviceEntryIssues(hand)...)
 }
 
-// intersectionIssue reports an object that configures the same as a policy.
-func (env *environment) intersectionIssue(o handWrittenObject, what string) snapshot.Issue {
-	if o.namespace != "" {
-		what += ", for callers in namespace " + o.namespace
+// undecided ends the sentence about two objects of which Istio documents no order.
+const undecided = ", and the mesh decides which of the two applies"
+
+// ruleIssues reports the DestinationRules for the host of a service.
+func (env *environment) ruleIssues(hand *handWritten, at hostPlace) []snapshot.Issue {
+	var issues []snapshot.Issue
+	for _, o := range hand.destinationRules.matching(at.host) {
+		switch to, hidden := o.ruleFor(at); {
+		case to.none():
+		case hidden:
+			issues = append(issues, env.intersectionIssue(at, o, "no longer sets how "+at.host+" is connected to"+to.phrase()+
+				": a DestinationRule in the namespace of the service takes precedence over one in the root namespace"))
+		default:
+			issues = append(issues, env.intersectionIssue(at, o, "also sets how "+at.host+" is connected to, or its subsets"+to.phrase()+undecided))
+		}
 	}
-	return env.handWrittenIssue(o.ref, what+", and the mesh decides which of the two applies", "delete it, or remove from it what the policy sets")
+	return issues
 }
 
-// handWrittenIssue is a warning, or an error if conflicts are rejected.
-func (env *environment) handWrittenIssue(by snapshot.Ref, what, hint string) snapshot.Issue {
+// intersectionIssue reports an object that configures the same as a policy.
+func (env *environment) intersectionIssue(at hostPlace, o handWrittenObject, what string) snapshot.Issue {
+	return env.handWrittenIssue(o.ref, at.decides(o.ref.Namespace), what, "delete it, or remove from it what the policy sets")
+}
+
+// handWrittenIssue is a warning, or an error if conflicts are rejected and the object
+// may decide about what it conflicts with.
+func (env *environment) handWrittenIssue(by snapshot.Ref, decides bool, what, hint string) snapshot.Issue {
 	issue := snapshot.Warnf(snapshot.HandWritten, hint, "the hand-written %s %s", by, what).CausedBy(by)
-	if env.refuseIntersecting {
+	switch {
+	case !env.refuseIntersecting:
+	case decides:
 		issue.Severity = snapshot.Error
 		issue.Message += "; --disallow-intersecting-config rejects that"
+	default:
+		issue.Message += "; --disallow-intersecting-config does not reject because of it: its namespace is neither that of the service nor that of the mesh"
 	}
 	return issue
 }

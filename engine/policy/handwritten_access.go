@@ -30,7 +30,8 @@ func (env *environment) configuredDestinations(self int, connected bool, p *netw
 }
 
 // authorizationPolicyIssues reports the hand-written AuthorizationPolicies that
-// select pods of a Destination. An AccessPolicy that is rejected because of them
+// select pods of a Destination: those of its namespace and of the root namespace, which
+// both may decide about it. An AccessPolicy that is rejected because of them
 // stays in force: removing it would allow more callers.
 func (env *environment) authorizationPolicyIssues(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
 	hand := env.handWritten[mesh.Cluster]
@@ -43,7 +44,7 @@ func (env *environment) authorizationPolicyIssues(d *discoveryv1.Destination, me
 		for _, o := range list {
 			if selectsPodsOf(o, service) {
 				by := snapshot.Ref{Kind: snapshot.AuthorizationPolicy, Cluster: mesh.Cluster, Namespace: o.Namespace, Name: o.Name}
-				issues = append(issues, env.handWrittenIssue(by, authorizationEffect(o), "express its rules in AccessPolicies, and delete it"))
+				issues = append(issues, env.handWrittenIssue(by, true, authorizationEffect(o), "express its rules in AccessPolicies, and delete it"))
 			}
 		}
 	}

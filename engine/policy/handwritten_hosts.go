@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -13,14 +14,23 @@ func (env *environment) hostIssues(host string, mesh *snapshot.MeshPlan) []snaps
 	if hand == nil {
 		return nil
 	}
+	at := hostPlace{host: host, mesh: mesh, home: mesh.Namespace}
 	var issues []snapshot.Issue
 	for _, o := range hand.destinationRules.matching(host) {
-		issues = append(issues, env.hostIssue(o, "also sets how "+host+" is connected to, and the mesh decides which of the two applies: failing endpoints may stay in use, so that nothing takes over",
-			"delete it, or change its host so that it does not include this one"))
+		switch to, hidden := o.ruleFor(at); {
+		case to.none():
+		case hidden:
+			issues = append(issues, env.hostIssue(at, o, to, "no longer sets how "+host+" is connected to: the generated DestinationRule takes precedence over one in the root namespace",
+				"delete it, or change its host so that it does not include this one"))
+		default:
+			issues = append(issues, env.hostIssue(at, o, to, "also sets how "+host+" is connected to, and the mesh decides which of the two applies: failing endpoints may stay in use, so that nothing takes over",
+				"delete it, or change its host so that it does not include this one"))
+		}
 	}
 	for _, o := range hand.serviceEntries.named(host) {
-		issues = append(issues, env.hostIssue(o, "also defines the endpoints of "+host+", and the mesh decides which of the two applies",
-			"delete it, or choose another hostname"))
+		if to := o.seenBy(mesh); !to.none() {
+			issues = append(issues, env.hostIssue(at, o, to, "also defines the endpoints of "+host+undecided, "delete it, or choose another hostname"))
+		}
 	}
 	return issues
 }
@@ -40,9 +50,12 @@ func (c *fieldContext) serviceEntryIssues(hand *handWritten) []snapshot.Issue {
 		}
 		if d := c.env.external(*to); d != nil {
 			for _, host := range d.Spec.ExternalService.Hosts {
+				at := hostPlace{host: host, mesh: c.viewer, home: c.viewer.Namespace}
 				for _, o := range hand.serviceEntries.named(host) {
-					issues = append(issues, c.env.hostIssue(o, "also defines where "+host+" is, and the mesh decides which of the two applies",
-						"delete it: Destination "+d.Name+"."+d.Namespace+" defines the same"))
+					if to := o.seenBy(c.viewer).among(c.sourceNamespaces()); !to.none() {
+						issues = append(issues, c.env.hostIssue(at, o, to, "also defines where "+host+" is"+undecided,
+							"delete it: Destination "+d.Name+"."+d.Namespace+" defines the same"))
+					}
 				}
 			}
 		}
@@ -51,16 +64,14 @@ func (c *fieldContext) serviceEntryIssues(hand *handWritten) []snapshot.Issue {
 }
 
 // hostIssue reports an object for the same host as a generated one.
-func (env *environment) hostIssue(o handWrittenObject, what, hint string) snapshot.Issue {
-	if o.namespace != "" {
-		what += " (for callers in namespace " + o.namespace + ")"
+func (env *environment) hostIssue(at hostPlace, o handWrittenObject, to callerNamespaces, what, hint string) snapshot.Issue {
+	if !to.all {
+		what += " (" + strings.TrimPrefix(to.phrase(), ", ") + ")"
 	}
-	return env.handWrittenIssue(o.ref, what, hint)
+	return env.handWrittenIssue(o.ref, at.decides(o.ref.Namespace), what, hint)
 }
 
 // named lists the objects that name a host without a wildcard, ascending.
 func (x *hostIndex) named(host string) []handWrittenObject {
-	out := slices.Clone(x.exact[host])
-	slices.SortFunc(out, func(a, b handWrittenObject) int { return a.ref.Compare(b.ref) })
-	return slices.Compact(out)
+	return sortedObjects(slices.Clone(x.exact[host]))
 }

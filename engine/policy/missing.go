@@ -115,11 +115,23 @@ func rejects(issues []snapshot.Issue) bool {
 	})
 }
 
+// rejectsInForce reports whether issues reject a spec that is in force: all errors that
+// reject one do, except hand-written objects. Whoever writes one must not withdraw what
+// others rely on.
+func rejectsInForce(issues []snapshot.Issue) bool {
+	return rejects(slices.DeleteFunc(slices.Clone(issues), func(i snapshot.Issue) bool { return i.Code == snapshot.HandWritten }))
+}
+
 // lastGoodIssues are the issues of a policy whose last accepted spec is in force: those
-// with the present spec, and what is missing for the one in force.
-func lastGoodIssues(present, inForce []snapshot.Issue) []snapshot.Issue {
-	issues := append(slices.Clip(present), snapshot.Warnf(snapshot.LastGoodInForce, "fix the policy; until then its last accepted version stays in force",
-		"the policy is not accepted, and its last accepted version stays in force"))
+// with the present spec, and what is missing for the one in force. Both may be the same.
+func lastGoodIssues(present, inForce []snapshot.Issue, same bool) []snapshot.Issue {
+	stays := snapshot.Warnf(snapshot.LastGoodInForce, "fix the policy; until then its last accepted version stays in force",
+		"the policy is not accepted, and its last accepted version stays in force")
+	if same {
+		stays = snapshot.Warnf(snapshot.LastGoodInForce, "delete the hand-written object, or change the policy; until then it stays in force as it was accepted",
+			"the policy is no longer accepted, and stays in force as it was accepted")
+	}
+	issues := append(slices.Clip(present), stays)
 	for _, issue := range inForce {
 		if issue.Code == snapshot.TargetMissing {
 			issue.Field = "" // of another version

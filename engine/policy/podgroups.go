@@ -219,11 +219,11 @@ func (env *environment) sidecarIssues(root int, members []int) []snapshot.Issue 
 		by := snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.Cluster, Namespace: at.Name, Name: o.Name}
 		want := o.Spec.GetWorkloadSelector().GetLabels()
 		if len(want) == 0 {
-			issues = append(issues, env.handWrittenIssue(by, "no longer applies to its pods: a Sidecar that selects pods takes precedence over one for the namespace", "list in ServiceDependencies what the workload calls, or select other workloads"))
+			issues = append(issues, env.handWrittenIssue(by, true, "no longer applies to its pods: a Sidecar that selects pods takes precedence over one for the namespace", "list in ServiceDependencies what the workload calls, or select other workloads"))
 			continue
 		}
 		if slices.ContainsFunc(members, func(i int) bool { return inventory.MatchLabels(want, env.inv.Workloads[i].Spec.Kubernetes.PodLabels) }) {
-			issues = append(issues, env.handWrittenIssue(by, "selects the same pods, and the mesh uses the older of the two", "delete it, or change its selector"))
+			issues = append(issues, env.handWrittenIssue(by, true, "selects the same pods, and the mesh uses the older of the two", "delete it, or change its selector"))
 		}
 	}
 	return issues

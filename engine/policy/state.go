@@ -70,7 +70,8 @@ type destinationInputs struct {
 	// one that does not exist, and virtualRefs their references.
 	virtuals    []*snapshot.VirtualDestinationPlan
 	virtualRefs []snapshot.Ref
-	// handWritten and refuseIntersecting are set if there are policies.
+	// viewers, handWritten and refuseIntersecting are set if there are policies.
+	viewers            []*snapshot.MeshPlan
 	handWritten        []*handWritten
 	refuseIntersecting bool
 	// externals are all external services, if a policy sends requests to any.
@@ -89,7 +90,7 @@ type targetInputs struct {
 func (a *destinationInputs) same(b *destinationInputs) bool {
 	return a.targetInputs == b.targetInputs && a.stored == b.stored && a.defaultTLS == b.defaultTLS &&
 		slices.Equal(a.policies, b.policies) && slices.Equal(a.targets, b.targets) && slices.Equal(a.virtuals, b.virtuals) &&
-		slices.Equal(a.handWritten, b.handWritten) && a.refuseIntersecting == b.refuseIntersecting && slices.Equal(a.externals, b.externals)
+		slices.Equal(a.viewers, b.viewers) && slices.Equal(a.handWritten, b.handWritten) && a.refuseIntersecting == b.refuseIntersecting && slices.Equal(a.externals, b.externals)
 }
 
 func (env *environment) targetInputs(i int) targetInputs {
@@ -108,7 +109,8 @@ func (env *environment) collectInputs(i int, traffic []*trafficBinding, stored *
 		return in
 	}
 	in.stored, in.refuseIntersecting = stored, env.refuseIntersecting
-	for _, viewer := range env.topology.Viewers(i) {
+	in.viewers = env.topology.Viewers(i)
+	for _, viewer := range in.viewers {
 		in.handWritten = append(in.handWritten, env.handWritten[viewer.Cluster])
 	}
 	last := lastGoodOf(stored)

@@ -34,7 +34,8 @@ type Options struct {
 	// DebugBind is the address for the debug endpoints; none if empty. Each request
 	// needs a token of the management cluster whose user may get the path.
 	DebugBind string
-	// RefuseIntersecting rejects policies that intersect with objects of users.
+	// RefuseIntersecting rejects policies that intersect with objects that users wrote in
+	// the namespace of the service or in the root namespace of the mesh.
 	RefuseIntersecting bool
 	// LeaderElect makes this process wait for the Lease before it works.
 	LeaderElect bool

@@ -37,7 +37,7 @@ type Input struct {
 	// to be gone for good, ascending.
 	Gone []string
 	// RefuseIntersecting makes it an error, not a warning, that hand-written objects
-	// of a mesh intersect with a policy.
+	// of the owner of a service or of a mesh intersect with a policy.
 	RefuseIntersecting bool
 	// Version is that of the meshctl that translates; statuses name it.
 	Version string

@@ -61,6 +61,9 @@ type MeshPlan struct {
 	// SharesNamespace is set if a mesh before this one has the same Namespace:
 	// they are revisions of one control plane, and read each other's configuration.
 	SharesNamespace bool
+	// ExportTo are the namespaces to which objects are exported that do not say it; nil
+	// for all.
+	ExportTo *discoveryv1.IstioExportTo
 	// TrustDomain is never empty: Istio's default is cluster.local.
 	TrustDomain string
 	// TrustDomainSet: the mesh's settings name TrustDomain, rather than that it is assumed.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -195,6 +196,9 @@ func TestEditsOfIstioObjects(t *testing.T) {
 	edited(t, stripDestinationRule, &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: "x"}}}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "b"}})
+	edited(t, stripDestinationRule, &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}}},
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "b"}}}},
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}})
 	edited(t, stripSidecar, &istionetworkingv1.Sidecar{}, &istionetworkingv1.Sidecar{Spec: networking.Sidecar{Egress: []*networking.IstioEgressListener{{Bind: "x"}}}},
 		&istionetworkingv1.Sidecar{Spec: networking.Sidecar{WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"app": "a"}}}})
 	edited(t, stripAuthorizationPolicy, &istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{}}}},

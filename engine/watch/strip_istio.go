@@ -3,6 +3,7 @@ package watch
 import (
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,9 +37,12 @@ func stripServiceEntry(o *istionetworkingv1.ServiceEntry) bool {
 func stripDestinationRule(o *istionetworkingv1.DestinationRule) bool {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
 	o.Status.Reset()
-	host, exportTo := o.Spec.Host, o.Spec.ExportTo
+	host, exportTo, selector := o.Spec.Host, o.Spec.ExportTo, o.Spec.WorkloadSelector
 	o.Spec.Reset()
 	o.Spec.Host, o.Spec.ExportTo = host, exportTo
+	if selector != nil { // of which only matters that there is one
+		o.Spec.WorkloadSelector = &typev1beta1.WorkloadSelector{}
+	}
 	return true
 }
 

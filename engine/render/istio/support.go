@@ -43,6 +43,7 @@ func describe(plan *snapshot.MeshPlan) {
 	plan.TrustAliases, plan.TrustPeers = spec.TrustDomainAliases, spec.PeerTrustDomains
 	plan.Roots = spec.RootFingerprints
 	plan.RootNamespace = cmp.Or(spec.RootNamespace, plan.RootNamespace)
+	plan.ExportTo = spec.DefaultExportTo
 	plan.ResolvesAll = spec.SmartDnsProxyingEnabled
 }
 

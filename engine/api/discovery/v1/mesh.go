@@ -70,10 +70,23 @@ type IstioMesh struct {
 	IngressGateways []IstioIngressGateway `json:"ingressGateways,omitempty"`
 	// SmartDnsProxyingEnabled says that sidecars answer DNS for any host name that the mesh knows.
 	SmartDnsProxyingEnabled bool `json:"smartDnsProxyingEnabled,omitempty"`
+	// DefaultExportTo says who sees objects that have no exportTo; omitted if everybody does. It is not part of Gloo Mesh 1.x.
+	DefaultExportTo *IstioExportTo `json:"defaultExportTo,omitempty"`
 	// RootFingerprints are the SHA-256 fingerprints of the root certificates that proxies of the mesh trust, in lower-case
 	// hexadecimal digits, ascending; omitted if they are not known. They are read from the ConfigMap istio-ca-root-cert in
 	// the namespace of the control plane. It is not part of Gloo Mesh 1.x.
 	RootFingerprints []string `json:"rootFingerprints,omitempty"`
+}
+
+// IstioExportTo are the namespaces whose callers see objects that have no exportTo: names, or . for the object's own, *
+// for all, and ~ for none. They are those of the MeshConfig (https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/).
+type IstioExportTo struct {
+	// Services are the namespaces that see Services and ServiceEntries: defaultServiceExportTo. Omitted means all.
+	Services []string `json:"services,omitempty"`
+	// VirtualServices are the namespaces that see VirtualServices: defaultVirtualServiceExportTo. Omitted means all.
+	VirtualServices []string `json:"virtualServices,omitempty"`
+	// DestinationRules are the namespaces that see DestinationRules: defaultDestinationRuleExportTo. Omitted means all.
+	DestinationRules []string `json:"destinationRules,omitempty"`
 }
 
 // IstioIngressGateway is a gateway Service. Deprecated.
