@@ -303,6 +303,7 @@ func (w *randomWorld) change() {
 		{"add a virtual destination", w.addVirtual},
 		{"remove a virtual destination", func() { w.virtual = without(w.r, w.virtual) }},
 		{"edit a virtual destination", w.editVirtual},
+		{"change a service outside of meshes", w.changeOutside},
 		{"change the virtual mesh", w.changeVirtualMesh},
 		{"change settings", w.changeSettings},
 		{"store what is in force", w.store},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	networking "istio.io/api/networking/v1alpha3"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
@@ -52,6 +53,23 @@ func (w *randomWorld) editVirtual() {
 // virtualHost may be that of a service outside all clusters, too.
 func virtualHost(r *rand.Rand) string {
 	return fmt.Sprintf("h%d.%s", r.Intn(4), []string{"global", "global", "example.com"}[r.Intn(3)])
+}
+
+// changeOutside makes or deletes a Service in no mesh, which may have the host name of a
+// VirtualDestination.
+func (w *randomWorld) changeOutside() {
+	at := w.r.Intn(len(w.base.Clusters))
+	base, c := *w.base, *w.base.Clusters[at]
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "global", Name: fmt.Sprintf("h%d", w.r.Intn(4))}}
+	left := slices.DeleteFunc(slices.Clone(c.Services), func(o *corev1.Service) bool { return o.Namespace == service.Namespace && o.Name == service.Name })
+	if len(left) == len(c.Services) {
+		left = append(left, service)
+		slices.SortFunc(left, snapshot.CompareNames[*corev1.Service])
+	}
+	c.Services = left
+	base.Clusters = slices.Clone(base.Clusters)
+	base.Clusters[at] = &c
+	w.base = &base
 }
 
 func (w *randomWorld) fillVirtual(spec *enterprisev1beta1.VirtualDestinationSpec) {

@@ -30,6 +30,8 @@ type environment struct {
 	// RefuseIntersecting is set if policies that conflict with them are rejected.
 	handWritten        map[string]*handWritten
 	refuseIntersecting bool
+	// services are the Services, by cluster.
+	services map[string]*clusterServices
 	// externals are the services outside all clusters, ascending by name.
 	externals []*discoveryv1.Destination
 	// specIssues and requestKeys are caches of what follows from a spec alone.

@@ -3,7 +3,12 @@ package policy
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/virtualmesh"
@@ -59,6 +64,11 @@ func (h *hostnames) claim(v *virtualDestination, mesh *snapshot.MeshPlan) *snaps
 		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname", "%s is the name of %s in mesh %s", hostname, service, mesh.Ref.Name).At("hostname").CausedBy(ref)
 		return &issue
 	}
+	if other := h.env.meshWithName(hostname, v.meshes); other != nil {
+		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname, such as reviews.global",
+			"%s is a name for Services of cluster %s, whether they are in a mesh or not", hostname, other.Cluster).At("hostname").CausedBy(other.Ref)
+		return &issue
+	}
 	at := hostKey{mesh.Cluster, hostname}
 	if other := h.owners[at]; other != nil && other != v {
 		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname, or export only one of them to the mesh",
@@ -81,7 +91,97 @@ func (env *environment) nameInUse(hostname string, mesh *snapshot.MeshPlan) (str
 		d := env.inv.Destinations[at]
 		return "service " + inventory.ServiceName(d.Spec.KubeService.Ref), inventory.DestinationRef(d)
 	}
+	if service, ok := env.services[mesh.Cluster].named(hostname); ok {
+		what := "service "
+		if plainName(hostname) != service.name+"."+service.namespace {
+			what = "a pod of service "
+		}
+		return what + inventory.ServiceName(commonv1.ClusterObjectRef{Name: service.name, Namespace: service.namespace, ClusterName: mesh.Cluster}), snapshot.Ref{Kind: snapshot.Service, Cluster: mesh.Cluster, Namespace: service.namespace, Name: service.name}
+	}
 	return "", snapshot.Ref{}
+}
+
+// meshWithName finds the first mesh in the domain of whose cluster a host name is that of
+// a Service, or of a pod of one, whether there is such a Service or not; nil if there is
+// none. Names that pods complete with the domain are in it
+// (https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/).
+func (env *environment) meshWithName(hostname string, meshes []*snapshot.MeshPlan) *snapshot.MeshPlan {
+	for _, mesh := range meshes {
+		for suffix := "svc." + env.inv.Domain(mesh.Cluster); ; {
+			if name := plainName(hostname); name == suffix || strings.HasSuffix(name, "."+suffix) {
+				return mesh
+			}
+			end := strings.LastIndexByte(suffix, '.')
+			if end < 0 {
+				break
+			}
+			suffix = suffix[:end]
+		}
+	}
+	return nil
+}
+
+// plainName is a host name as DNS compares it.
+func plainName(hostname string) string { return strings.ToLower(strings.TrimSuffix(hostname, ".")) }
+
+// clusterServices are all Services of a cluster, also those in no mesh.
+type clusterServices struct {
+	from []*corev1.Service
+	// names is nil until it is needed.
+	names map[serviceName]bool
+}
+
+type serviceName struct{ namespace, name string }
+
+// named finds the Service of which a host name is the short one, NAME.NAMESPACE, or that
+// of a pod of it.
+func (s *clusterServices) named(hostname string) (serviceName, bool) {
+	rest, namespace, ok := cutLast(plainName(hostname))
+	if s == nil || !ok {
+		return serviceName{}, false
+	}
+	if s.names == nil {
+		s.names = make(map[serviceName]bool, len(s.from))
+		for _, o := range s.from {
+			s.names[serviceName{o.Namespace, o.Name}] = true
+		}
+	}
+	_, name, _ := cutLast(rest)
+	at := serviceName{namespace, name}
+	return at, s.names[at]
+}
+
+// cutLast cuts the last label off a name; false if it has no other.
+func cutLast(name string) (rest, last string, ok bool) {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return "", name, false
+	}
+	return name[:i], name[i+1:], true
+}
+
+// updateServices reads the Services of clusters again whose Services changed. It reports
+// whether the host name of a VirtualDestination became that of a Service, or no longer is.
+func (r *reconciler) updateServices(in *snapshot.Input) bool {
+	before := r.services
+	r.services = make(map[string]*clusterServices, len(in.Clusters))
+	changed := false
+	for _, c := range in.Clusters {
+		now := &clusterServices{from: c.Services}
+		if was := before[c.Name]; was != nil {
+			if snapshot.SameSlice(was.from, c.Services) {
+				now = was
+			} else {
+				changed = changed || slices.ContainsFunc(r.next.virtualDestinations, func(v *enterprisev1beta1.VirtualDestination) bool {
+					_, had := was.named(v.Spec.Hostname)
+					_, has := now.named(v.Spec.Hostname)
+					return had != has
+				})
+			}
+		}
+		r.services[c.Name] = now
+	}
+	return changed
 }
 
 // isName reports whether an address is a host name.

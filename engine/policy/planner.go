@@ -35,6 +35,7 @@ type Planner struct {
 
 	dependencies dependencies
 	handWritten  map[string]*handWritten
+	services     map[string]*clusterServices
 	// extended are the Destinations with routes that need filters or external
 	// services.
 	extended map[int]bool
@@ -68,8 +69,9 @@ type reconciler struct {
 	*Planner
 	next inputs
 	// rebuilt is set if the environment is new, handWrittenChanged if a hand-written
-	// object changed, and resolved if VirtualDestinations were resolved again.
-	rebuilt, handWrittenChanged, resolved bool
+	// object changed, servicesChanged if a host name of a VirtualDestination became that of
+	// a Service or no longer is, and resolved if VirtualDestinations were resolved again.
+	rebuilt, handWrittenChanged, servicesChanged, resolved bool
 	// changed are the new plans of Destinations.
 	changed map[int]*snapshot.DestinationPlan
 	grants  map[int]*grants // by the first Destination of the account group
@@ -83,7 +85,8 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.next = p.last.next(in, discovered)
 	r.updateHandWritten(in)
 	r.updateEnvironment(in)
-	r.env.handWritten, r.env.refuseIntersecting = r.handWritten, in.RefuseIntersecting
+	r.servicesChanged = r.updateServices(in)
+	r.env.handWritten, r.env.refuseIntersecting, r.env.services = r.handWritten, in.RefuseIntersecting, r.services
 	r.bindPolicies()
 	r.bindVirtualDestinations()
 	r.readEnforced(in.Management)

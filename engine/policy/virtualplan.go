@@ -57,7 +57,7 @@ func (a *virtualDestinationInputs) same(b *virtualDestinationInputs) bool {
 func (r *reconciler) bindVirtualDestinations() {
 	if r.rebuilt {
 		r.virtualDestinations.shifts = map[snapshot.Ref]*shifts{} // indexes may have changed
-	} else if snapshot.SameSlice(r.last.virtualDestinations, r.next.virtualDestinations) && !r.handWrittenChanged {
+	} else if snapshot.SameSlice(r.last.virtualDestinations, r.next.virtualDestinations) && !r.handWrittenChanged && !r.servicesChanged {
 		return
 	}
 	r.resolved = true

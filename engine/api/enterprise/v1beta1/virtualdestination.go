@@ -36,7 +36,8 @@ type VirtualDestination struct {
 // +kubebuilder:validation:XValidation:rule="[has(self.virtualMesh), has(self.meshList)].filter(x, x).size() == 1",message="say where it is visible: set exactly one of virtualMesh and meshList"
 // +kubebuilder:validation:XValidation:rule="[has(self.static), has(self.localized)].filter(x, x).size() == 1",message="say what stands behind it: set exactly one of static and localized"
 type VirtualDestinationSpec struct {
-	// Hostname by which it is called; it must be the only one of its name in the meshes where it is visible.
+	// Hostname by which it is called; it must be the only one of its name in the meshes where it is visible, and no
+	// name for Services of their clusters, such as db.default.svc.cluster.local.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a DNS name in lower case without a dot at either end, for example reviews.global"
 	Hostname string `json:"hostname,omitempty"`
