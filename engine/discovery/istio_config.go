@@ -40,6 +40,8 @@ type istioConfig struct {
 	smartDNS       bool
 	// exportTo is nil if objects without exportTo are for all namespaces.
 	exportTo *discoveryv1.IstioExportTo
+	// pathNormalization is empty for the default.
+	pathNormalization string
 	// roots are further bundles of root certificates, and remoteRoots says that there
 	// may be others which are not known here. See istioMultiRoot.
 	roots       []string
@@ -125,7 +127,7 @@ func (x *Index) lastIstioConfig(mesh, namespace string) (istioConfig, bool) {
 		rootNamespace: cmp.Or(spec.RootNamespace, namespace), trustDomain: spec.TrustDomain, aliases: spec.TrustDomainAliases,
 		// What a variable of the control plane adds, it adds again.
 		peers:    slices.DeleteFunc(slices.Clone(spec.PeerTrustDomains), func(peer string) bool { return peer == discoveryv1.AnyTrustDomain }),
-		smartDNS: spec.SmartDnsProxyingEnabled, exportTo: spec.DefaultExportTo, isStored: true,
+		smartDNS: spec.SmartDnsProxyingEnabled, exportTo: spec.DefaultExportTo, pathNormalization: spec.PathNormalization, isStored: true,
 	}, true
 }
 
@@ -165,6 +167,9 @@ func parseIstioConfig(text string) (istioConfig, error) {
 			VirtualServices:  sortedSet(config.GetDefaultVirtualServiceExportTo()),
 			DestinationRules: sortedSet(config.GetDefaultDestinationRuleExportTo()),
 		}),
+	}
+	if n := config.GetPathNormalization().GetNormalization(); n != meshconfig.MeshConfig_ProxyPathNormalization_DEFAULT {
+		out.pathNormalization = n.String()
 	}
 	var peers []string
 	for _, root := range config.GetCaCertificates() {

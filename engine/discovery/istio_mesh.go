@@ -88,6 +88,7 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 			IstiodServiceAccount:    serviceAccount(&d.Spec.Template.Spec),
 			SmartDnsProxyingEnabled: config.smartDNS,
 			DefaultExportTo:         config.exportTo,
+			PathNormalization:       config.pathNormalization,
 			RootFingerprints:        x.istioRoots(d.Namespace, pilot, config, ref),
 		},
 	}

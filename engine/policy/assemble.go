@@ -93,7 +93,7 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 				meshes = append(meshes, mesh)
 			}
 			issues := slices.Concat(unnamed[mesh], r.env.authorizationPolicyIssues(d, mesh), openGatewayIssues(d, mesh),
-				identityLostIssues(r.states[i].unidentified, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref))
+				identityLostIssues(r.states[i].unidentified, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh))
 			if mesh.Dialect.ByAccount {
 				issues = r.states[i].grants.issues[grantKey{b, i}]
 			}

@@ -93,6 +93,9 @@ const (
 	// CallersUnidentified: callers present no identity, although access is allowed by
 	// identity.
 	CallersUnidentified Code = "CallersUnidentified"
+	// PathsNotNormalized: requests for other paths pass as one that is allowed, because
+	// the mesh compares paths before the application decodes them.
+	PathsNotNormalized Code = "PathsNotNormalized"
 	// SourceNarrowed: callers must match both parts of a selector.
 	SourceNarrowed Code = "SourceNarrowed"
 	// TrustPending: members do not trust each other yet, so that their services are not

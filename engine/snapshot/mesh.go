@@ -64,6 +64,9 @@ type MeshPlan struct {
 	// ExportTo are the namespaces to which objects are exported that do not say it; nil
 	// for all.
 	ExportTo *discoveryv1.IstioExportTo
+	// PathNormalization is what proxies do to the path of a request before they compare
+	// it, as Istio's MeshConfig names it; empty if it is not known.
+	PathNormalization string
 	// TrustDomain is never empty: Istio's default is cluster.local.
 	TrustDomain string
 	// TrustDomainSet: the mesh's settings name TrustDomain, rather than that it is assumed.

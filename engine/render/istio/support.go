@@ -44,6 +44,7 @@ func describe(plan *snapshot.MeshPlan) {
 	plan.Roots = spec.RootFingerprints
 	plan.RootNamespace = cmp.Or(spec.RootNamespace, plan.RootNamespace)
 	plan.ExportTo = spec.DefaultExportTo
+	plan.PathNormalization = cmp.Or(spec.PathNormalization, snapshot.PathsBase)
 	plan.ResolvesAll = spec.SmartDnsProxyingEnabled
 }
 

@@ -72,6 +72,10 @@ type IstioMesh struct {
 	SmartDnsProxyingEnabled bool `json:"smartDnsProxyingEnabled,omitempty"`
 	// DefaultExportTo says who sees objects that have no exportTo; omitted if everybody does. It is not part of Gloo Mesh 1.x.
 	DefaultExportTo *IstioExportTo `json:"defaultExportTo,omitempty"`
+	// PathNormalization is what proxies do to the path of a request before they compare it: NONE, BASE, MERGE_SLASHES or
+	// DECODE_AND_MERGE_SLASHES, as in the MeshConfig; empty means Istio's default, which is BASE. It is not part of Gloo
+	// Mesh 1.x.
+	PathNormalization string `json:"pathNormalization,omitempty"`
 	// RootFingerprints are the SHA-256 fingerprints of the root certificates that proxies of the mesh trust, in lower-case
 	// hexadecimal digits, ascending; omitted if they are not known. They are read from the ConfigMap istio-ca-root-cert in
 	// the namespace of the control plane. It is not part of Gloo Mesh 1.x.

@@ -36,7 +36,9 @@ type AccessPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	DestinationSelector []commonv1.DestinationSelector `json:"destinationSelector,omitempty"`
 	// AllowedPaths are HTTP paths, or gRPC methods as /package.service/method. A * at the end matches any ending, one at
-	// the beginning any beginning; omitted means any path.
+	// the beginning any beginning; omitted means any path. Proxies compare a path as the mesh normalizes it: unless its
+	// pathNormalization is DECODE_AND_MERGE_SLASHES, /api/* also allows /api/..%2fadmin
+	// (https://istio.io/latest/docs/ops/best-practices/security/#customize-your-system-on-path-normalization).
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=2048
