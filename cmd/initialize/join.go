@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -146,7 +146,7 @@ func (r *run) askKind(m *snapshot.Management) (string, error) {
 
 // readPolicy reads the file of --policy.
 func (r *run) readPolicy() (*objectAnswers, error) {
-	data, err := os.ReadFile(r.Policy)
+	data, err := offline.ReadFile(r.Policy)
 	if err != nil {
 		return nil, cmdutil.NotFoundErrorf("--policy: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/wizards"
 )
 
@@ -105,7 +106,7 @@ func (f *Flags) write(answers any) (string, error) {
 
 // LoadAnswers reads the answers that SaveAnswers wrote.
 func (f *Flags) LoadAnswers(into any) error {
-	data, err := os.ReadFile(f.Recover)
+	data, err := offline.ReadFile(f.Recover)
 	if err != nil {
 		return cmdutil.NotFoundErrorf("answers: %w", err)
 	}

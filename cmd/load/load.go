@@ -104,7 +104,7 @@ func Folder(dir string) (*Reading, error) {
 // Archive reads what "meshctl debug snapshot" recorded. Statuses in it are those that the server had
 // written.
 func Archive(file string) (*Reading, error) {
-	data, err := os.ReadFile(file)
+	data, err := offline.ReadFile(file)
 	if err != nil {
 		return nil, cmdutil.NotFoundErrorf("snapshot %s cannot be read: %w", file, err)
 	}

@@ -3,7 +3,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -43,7 +42,7 @@ func (o *Options) read(checker *admission.Checker) ([]offline.Manifest, map[sche
 	}
 	for _, name := range o.Files {
 		if name == "-" {
-			data, err := io.ReadAll(o.Streams.In)
+			data, err := offline.ReadAll(o.Streams.In)
 			if err != nil {
 				return nil, nil, fmt.Errorf("reading standard input: %w", err)
 			}
@@ -82,14 +81,14 @@ func eachFile(name string, yield func(name string, data []byte)) error {
 		return cmdutil.NotFoundErrorf("%s cannot be read: %w", name, err)
 	}
 	if !info.IsDir() {
-		data, err := os.ReadFile(name)
+		data, err := offline.ReadFile(name)
 		if err != nil {
 			return fmt.Errorf("%s cannot be read: %w", name, err)
 		}
 		yield(name, data)
 		return nil
 	}
-	folder := os.DirFS(name)
+	folder := offline.Bounded(offline.Dir(name))
 	return fs.WalkDir(folder, ".", func(at string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(at))) {
 			return err

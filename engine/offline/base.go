@@ -26,6 +26,11 @@ func (d dirFS) Open(name string) (fs.File, error) {
 	return os.Open(filepath.Join(string(d), filepath.FromSlash(name)))
 }
 
+// Stat implements fs.StatFS: a pipe must not be opened for it.
+func (d dirFS) Stat(name string) (fs.FileInfo, error) {
+	return os.Stat(filepath.Join(string(d), filepath.FromSlash(name)))
+}
+
 // overlay names the bases of a folder.
 type overlay struct {
 	// Bases are files or folders, relative to the folder.

@@ -1,6 +1,8 @@
 package offline_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"regexp"
 	"strings"
 	"testing"
@@ -28,5 +30,24 @@ func FuzzLoadPolicies(f *testing.F) {
 		again, _, err := offline.Load(files)
 		require.NoError(t, err)
 		require.Equal(t, in, again)
+	})
+}
+
+// FuzzReadArchive: any bytes are read or refused.
+func FuzzReadArchive(f *testing.F) {
+	files := map[string][]byte{
+		"management/management.yaml": []byte("{apiVersion: offline/v1, kind: Management}"),
+		"west/namespace.json":        []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`),
+	}
+	var archive bytes.Buffer
+	require.NoError(f, offline.WriteArchive(&archive, files))
+	f.Add(archive.Bytes())
+	f.Add(archiveOf(f, zip.FileHeader{Name: "west/a.yaml", UncompressedSize64: 1 << 62}, zip.FileHeader{Name: "west/b.yaml", UncompressedSize64: 3 << 62}))
+	f.Add(archiveOf(f, zip.FileHeader{Name: "west/../../a.yaml"}, zip.FileHeader{Name: "/west"}, zip.FileHeader{Name: "west"}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		read, err := offline.ReadArchive(data)
+		if err == nil {
+			require.NotNil(t, read.Input)
+		}
 	})
 }

@@ -31,6 +31,7 @@ func Load(fsys fs.FS) (*snapshot.Input, []snapshot.Issue, error) {
 }
 
 func load(fsys fs.FS) (*Snapshot, error) {
+	fsys = Bounded(fsys)
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
 		return nil, fmt.Errorf("read the folder: %w", err)
