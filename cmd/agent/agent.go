@@ -111,6 +111,7 @@ func agentRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
+	cmdutil.LimitMemory(log)
 	config, err := opts.Config()
 	if err != nil {
 		return err

@@ -101,6 +101,7 @@ func serveRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
+	cmdutil.LimitMemory(log)
 	config, err := opts.Config()
 	if err != nil {
 		return err
