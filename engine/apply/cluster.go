@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -95,7 +96,11 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 
 // connect starts a connection with cfg; the one in use stays until it is ready.
 func (c *cluster) connect(cfg *rest.Config) {
-	client, err := dial(cfg, c.kinds, warnings{c.Log, c.name})
+	var budget *kube.Budget
+	if c.name != "" { // the management cluster is trusted
+		budget = kube.NewBudget(kube.Bounds{})
+	}
+	client, err := dial(cfg, c.kinds, warnings{c.Log, c.name}, budget)
 	c.mu.Lock()
 	defer c.unlock()
 	c.drop(c.next)
@@ -105,7 +110,7 @@ func (c *cluster) connect(cfg *rest.Config) {
 		return
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
-	conn := &connection{Client: client, mirror: newMirror(c.kinds), ctx: ctx, cancel: cancel, hurry: make(chan struct{}, 1)}
+	conn := &connection{Client: client, mirror: newMirror(c.kinds, client.Hold), ctx: ctx, cancel: cancel, hurry: make(chan struct{}, 1)}
 	c.next = conn
 	if c.conn == nil && c.problem.Code != "" {
 		c.problem = snapshot.Failure{}

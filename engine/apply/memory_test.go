@@ -26,7 +26,7 @@ func TestMemoryOfAGreatFleet(t *testing.T) {
 	objects := 0
 	for _, c := range s.clusters {
 		c.mu.Lock()
-		m := newMirror(c.kinds)
+		m := newMirror(c.kinds, func(int64) {})
 		for of := range c.items {
 			// What comes off the wire shares no strings with what is wanted.
 			of.name, of.namespace = string([]byte(of.name)), string([]byte(of.namespace))

@@ -10,6 +10,9 @@ type id struct {
 	namespace, name string
 }
 
+// size is about what an object of this name takes in a mirror, in bytes.
+func (i id) size() int64 { return 300 + int64(len(i.namespace)+len(i.name)) }
+
 func idOf(r snapshot.Ref) id { return id{kind: r.Kind, namespace: r.Namespace, name: r.Name} }
 
 func (i id) ref(cluster string) snapshot.Ref {
@@ -37,6 +40,8 @@ type mirror struct {
 	// others counts the objects of other management planes.
 	others map[snapshot.Plane]int
 	kinds  map[snapshot.Kind]*kindState
+	// hold counts the memory of the objects, in bytes.
+	hold func(int64)
 }
 
 // kindState says whether the mirror of a kind is complete.
@@ -57,8 +62,8 @@ func (s *kindState) settled() bool { return s.listed || s.absent || s.refused !=
 // current reports whether the mirror of the kind is complete.
 func (s *kindState) current() bool { return s.listed && !s.absent && s.refused == "" }
 
-func newMirror(kinds []snapshot.Kind) mirror {
-	m := mirror{objects: map[id]live{}, others: map[snapshot.Plane]int{}, kinds: map[snapshot.Kind]*kindState{}}
+func newMirror(kinds []snapshot.Kind, hold func(int64)) mirror {
+	m := mirror{objects: map[id]live{}, others: map[snapshot.Plane]int{}, kinds: map[snapshot.Kind]*kindState{}, hold: hold}
 	for _, k := range kinds {
 		m.kinds[k] = &kindState{}
 	}

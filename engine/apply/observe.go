@@ -74,7 +74,7 @@ type reading struct {
 
 // Set begins to watch a cluster, or replaces its connection.
 func (o *Observer) Set(cluster string, config *rest.Config) {
-	client, err := dial(config, o.kinds, rest.NoWarnings{})
+	client, err := dial(config, o.kinds, rest.NoWarnings{}, kube.NewBudget(kube.Bounds{}))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.notify()
@@ -89,7 +89,7 @@ func (o *Observer) Set(cluster string, config *rest.Config) {
 		return
 	}
 	ctx, cancel := context.WithCancel(o.ctx)
-	c.next = &connection{Client: client, mirror: newMirror(o.kinds), ctx: ctx, cancel: cancel}
+	c.next = &connection{Client: client, mirror: newMirror(o.kinds, client.Hold), ctx: ctx, cancel: cancel}
 	conn := c.next
 	for _, kind := range o.kinds {
 		conn.group.Go(func() {

@@ -25,6 +25,7 @@ const (
 // put enters what exists.
 func (m *mirror) put(of id, l live) {
 	m.take(of)
+	m.hold(of.size())
 	m.objects[of] = l
 	if _, known := m.others[l.other]; l.other != (snapshot.Plane{}) && (known || len(m.others) < mostOthers) {
 		m.others[l.other]++
@@ -33,7 +34,12 @@ func (m *mirror) put(of id, l live) {
 
 // take removes what does not exist any more.
 func (m *mirror) take(of id) {
-	other := m.objects[of].other
+	was, exists := m.objects[of]
+	if !exists {
+		return
+	}
+	m.hold(-of.size())
+	other := was.other
 	delete(m.objects, of)
 	if m.others[other] > 1 {
 		m.others[other]--

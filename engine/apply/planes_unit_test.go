@@ -16,7 +16,7 @@ import (
 func TestForgedManagementPlanesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}).shared
-	c := &cluster{shared: s, name: "west", conn: &connection{mirror: newMirror([]snapshot.Kind{snapshot.VirtualService})}}
+	c := &cluster{shared: s, name: "west", conn: &connection{mirror: newMirror([]snapshot.Kind{snapshot.VirtualService}, func(int64) {})}}
 	of := func(n int) id {
 		return id{kind: snapshot.VirtualService, namespace: "tenant", name: fmt.Sprintf("forged-%d", n)}
 	}

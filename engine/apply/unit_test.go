@@ -176,7 +176,7 @@ func TestMirrorAgainstOvertakingAnswers(t *testing.T) {
 	t.Parallel()
 	k := snapshot.VirtualService
 	a := id{kind: k, name: "a"}
-	m := newMirror([]snapshot.Kind{k})
+	m := newMirror([]snapshot.Kind{k}, func(int64) {})
 	assert.False(t, m.ready())
 	assert.Empty(t, m.replace(k, nil, 5))
 	assert.True(t, m.ready())

@@ -155,8 +155,8 @@ func version(s string) uint64 {
 }
 
 // dial prepares a client for the kinds that the sink writes, each with one small
-// type.
-func dial(config *rest.Config, kinds []snapshot.Kind, warnings rest.WarningHandler) (*kube.Client, error) {
+// type. The budget bounds what the server may send; nil does not.
+func dial(config *rest.Config, kinds []snapshot.Kind, warnings rest.WarningHandler, budget *kube.Budget) (*kube.Client, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	for _, k := range kinds {
@@ -166,7 +166,7 @@ func dial(config *rest.Config, kinds []snapshot.Kind, warnings rest.WarningHandl
 		metav1.AddToGroupVersion(scheme, gvk.GroupVersion())
 	}
 	return kube.NewClient(config, kube.ClientOptions{
-		Serializer: serializer.NewCodecFactory(scheme).WithoutConversion(), Warnings: warnings,
+		Serializer: serializer.NewCodecFactory(scheme).WithoutConversion(), Warnings: warnings, Budget: budget,
 	})
 }
 

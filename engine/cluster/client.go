@@ -77,7 +77,7 @@ func newClient(c *Credential, userAgent string, accept func(string, types.UID) e
 		token:     token,
 		Config: &rest.Config{
 			Host:      c.Server,
-			Transport: &bearer{token: token, base: kube.RefuseRedirects(transport)},
+			Transport: &bearer{token: token, base: kube.Metered(kube.RefuseRedirects(transport), c.Server, kube.NewBudget(kube.Bounds{}))},
 			UserAgent: userAgent,
 			// The priority and fairness of the API server limits requests.
 			QPS: -1,
@@ -91,7 +91,8 @@ func newClient(c *Credential, userAgent string, accept func(string, types.UID) e
 	asking := newTransport(tlsConfig.Clone(), dial)
 	asking.DisableKeepAlives = true
 	var err error
-	client.guard, err = newGuard(c.Server, userAgent, &bearer{token: token, base: kube.RefuseRedirects(asking)}, accept)
+	few := kube.NewBudget(kube.Bounds{Answers: maxIdentity, Pause: time.Second})
+	client.guard, err = newGuard(c.Server, userAgent, &bearer{token: token, base: kube.Metered(kube.RefuseRedirects(asking), c.Server, few)}, accept)
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if err := client.guard.check(ctx); err != nil {
 			return nil, err

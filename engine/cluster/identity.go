@@ -17,6 +17,9 @@ import (
 // identityTimeout bounds one request for the identity of a server, connecting included.
 const identityTimeout = 2 * dialTimeout
 
+// maxIdentity bounds the answer, in bytes.
+const maxIdentity = 1 << 20
+
 // guard asks a server which cluster it is before a Client connects to it. Each connection
 // is preceded by a check: an address can lead to another cluster, and the Secret be the
 // same. Whoever shares the Client, readers and writers, is let through or not together.

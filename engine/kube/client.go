@@ -27,6 +27,8 @@ type ClientOptions struct {
 	Serializer runtime.NegotiatedSerializer
 	// ContentType is what to ask for before JSON; only JSON if empty.
 	ContentType string
+	// Budget bounds what the server may send; nothing does if nil.
+	Budget *Budget
 	// Warnings receives the server's warnings; as the configuration says if nil.
 	Warnings rest.WarningHandler
 }
@@ -36,6 +38,8 @@ type Client struct {
 	rest.Interface
 	host string
 	http *http.Client
+	// meter counts for the Budget; nil without one.
+	meter *meter
 }
 
 // NewClient prepares a client without I/O. It has no timeout, since a watch
@@ -53,6 +57,12 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 	if o.Warnings != nil {
 		config.WarningHandler, config.WarningHandlerWithContext = o.Warnings, nil
 	}
+	var count *meter
+	if o.Budget != nil {
+		count = &meter{Budget: o.Budget, server: config.Host}
+		config.NegotiatedSerializer = meteredSerializer{o.Serializer, count}
+		config.Wrap(func(base http.RoundTripper) http.RoundTripper { return &metered{count, base} })
+	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connection settings for %s: %w", config.Host, err)
@@ -61,7 +71,7 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connection settings for %s: %w", config.Host, err)
 	}
-	return &Client{Interface: api, host: config.Host, http: client}, nil
+	return &Client{Interface: api, host: config.Host, http: client, meter: count}, nil
 }
 
 // Host is the URL of the API server.

@@ -4,6 +4,10 @@
 //	client.go    a client without limits of its own, and paths of kinds
 //	lister.go    listing and watching a kind, which the server may not serve
 //	silence.go   watches that deliver nothing
+//	bounds.go    what one server may send, and make its reader hold
+//	budget.go    what is counted for that, before it takes memory
+//	weight.go    what encoded and decoded objects take in memory
+//	arrive.go    lists that are not complete yet
 //	probe.go     asking whether a server is ready
 //	reached.go   whether an address leads to a server at all
 //	reason.go    why a server or a request failed, in stable sentences

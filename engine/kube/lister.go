@@ -47,6 +47,8 @@ type Lister struct {
 	// nothing.
 	absent, silent atomic.Bool
 	heard          atomic.Pointer[time.Time]
+	// arrived is what came of a list that is not complete, in bytes.
+	arrived atomic.Int64
 	// refusals counts answers in a row that the kind is not served, or may not be listed.
 	refusals atomic.Int32
 }
@@ -69,10 +71,16 @@ func (l *Lister) Run(ctx context.Context, store cache.ReflectorStore) {
 	backoff := listBackoff
 	// The type is not set: Page or a decoder may replace an object by one of
 	// another type, which must reach the store.
-	cache.NewReflectorWithOptions(l, nil, store, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(l, nil, arriving{store, l}, cache.ReflectorOptions{
 		Name: l.Kind.Info().Resource, TypeDescription: l.Kind.String(), Logger: &quiet, Backoff: &backoff,
-	}).RunWithContext(klog.NewContext(ctx, quiet))
+	})
+	r.WatchListPageSize = pageSize
+	r.RunWithContext(klog.NewContext(ctx, quiet))
 }
+
+// pageSize bounds the objects in one answer. The memory that lists need for a moment does
+// not grow with the cluster.
+const pageSize = 250
 
 func (l *Lister) request(options *metav1.ListOptions) *rest.Request {
 	options.FieldSelector, options.LabelSelector = l.Fields, l.Labels
@@ -115,15 +123,23 @@ func (l *Lister) ListWithContext(ctx context.Context, options metav1.ListOptions
 	if err := l.rest(ctx); err != nil {
 		return nil, err
 	}
+	if options.Continue == "" {
+		l.arrivals()
+		// From its cache, an API server would answer with all pages at once.
+		options.ResourceVersion, options.ResourceVersionMatch = "", ""
+	}
 	list, err := l.request(&options).Do(ctx).Get()
 	l.done(ctx, err)
 	if err == nil {
 		l.hear()
 	}
-	if err != nil || l.Page == nil {
-		return list, err
+	if err == nil && l.Page != nil {
+		list, err = l.Page(list)
 	}
-	return l.Page(list)
+	if err == nil {
+		l.arriveAll(list)
+	}
+	return list, err
 }
 
 // rest waits before a kind is asked for again that the server refused. It returns the
@@ -154,6 +170,9 @@ func (l *Lister) WatchWithContext(ctx context.Context, options metav1.ListOption
 	}
 	if l.silent.Load() && options.SendInitialEvents != nil {
 		return nil, errSilent
+	}
+	if options.SendInitialEvents != nil {
+		l.arrivals()
 	}
 	options.Watch = true
 	watcher, err := l.request(&options).Watch(ctx)

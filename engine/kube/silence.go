@@ -74,6 +74,9 @@ func (a *audible) run(silence time.Duration) {
 				return
 			}
 			a.lister.hear()
+			if event.Type == watch.Bookmark {
+				a.lister.event() // the others are counted where they are stored
+			}
 			a.lister.silent.Store(false)
 			if !a.send(event) {
 				return

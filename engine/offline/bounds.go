@@ -9,8 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// The bounds of what is read from files that somebody else may have made. The record of 1,000
-// clusters with 1,000 services each stays below them.
+// The bounds of what is read from files that somebody else may have made.
 const (
 	// maxFile bounds one file, in bytes.
 	maxFile = 256 << 20

@@ -59,7 +59,7 @@ func filledSource(t testing.TB, clusters, services int) (*Source, []*clusterCach
 	var caches []*clusterCache[snapshot.Cluster]
 	for i := range clusters {
 		state := newClusterState(fmt.Sprintf("cluster-%02d", i), sessionSettings{scheme: s.scheme}, s.options.Log, s.notify)
-		p, err := newManagedCache(config, s.scheme, snapshot.Plane{Namespace: s.options.Namespace}, &snapshot.Cluster{}, withoutStatuses, state.onChange)
+		p, err := newManagedCache(config, s.scheme, snapshot.Plane{Namespace: s.options.Namespace}, &snapshot.Cluster{}, withoutStatuses, nil, state.onChange)
 		require.NoError(t, err)
 		fill(t, p, services)
 		owner := &session{cluster: state}

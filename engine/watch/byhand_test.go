@@ -45,7 +45,7 @@ func selecting(t *testing.T, feeds []feeder, kind snapshot.Kind, set labels.Set)
 func TestEveryObjectThatIsNotOursIsAskedFor(t *testing.T) {
 	t.Parallel()
 	plane := snapshot.Plane{Namespace: "mgmt", ID: "p1"}
-	managed, err := newManagedCache(&rest.Config{Host: "https://127.0.0.1:1"}, scheme.New(), plane, &snapshot.Cluster{Name: "west"}, withoutStatuses, func() {})
+	managed, err := newManagedCache(&rest.Config{Host: "https://127.0.0.1:1"}, scheme.New(), plane, &snapshot.Cluster{Name: "west"}, withoutStatuses, nil, func() {})
 	require.NoError(t, err)
 	byMesh := []snapshot.Kind{snapshot.VirtualService, snapshot.DestinationRule, snapshot.ServiceEntry, snapshot.AuthorizationPolicy, snapshot.Sidecar}
 	values := []string{"absent", "", "mgmt", "west", "p1"}
@@ -76,7 +76,7 @@ func TestEveryObjectThatIsNotOursIsAskedFor(t *testing.T) {
 // until something changes.
 func TestTwoFeedsAreOneList(t *testing.T) {
 	t.Parallel()
-	managed, err := newManagedCache(&rest.Config{Host: "https://127.0.0.1:1"}, scheme.New(), snapshot.Plane{Namespace: "mgmt", ID: "p1"}, &snapshot.Cluster{Name: "west"}, withoutStatuses, func() {})
+	managed, err := newManagedCache(&rest.Config{Host: "https://127.0.0.1:1"}, scheme.New(), snapshot.Plane{Namespace: "mgmt", ID: "p1"}, &snapshot.Cluster{Name: "west"}, withoutStatuses, nil, func() {})
 	require.NoError(t, err)
 	var stores []cache.ReflectorStore
 	for _, f := range managed.feeds {

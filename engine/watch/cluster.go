@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -70,7 +71,7 @@ func newClusterState(name string, settings sessionSettings, log *slog.Logger, no
 // lists stay those of the old one until the new one has read everything.
 func (c *clusterState) connect(ctx context.Context, group *sync.WaitGroup, domain string, config *rest.Config) {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &session{cluster: c, config: config, sessionSettings: c.settings, hurry: make(chan struct{}, 1)}
+	s := &session{cluster: c, config: config, sessionSettings: c.settings, budget: kube.NewBudget(c.settings.bounds), hurry: make(chan struct{}, 1)}
 	started := false
 	c.update(func() bool {
 		c.next.Domain = domain

@@ -26,7 +26,7 @@ func istiod(namespace string) *appsv1.Deployment {
 
 func newConfigMaps(t *testing.T) (*clusterCache[snapshot.Cluster], *configMaps) {
 	t.Helper()
-	cache, err := newManagedCache(&rest.Config{Host: "https://127.0.0.1:1"}, scheme.New(), snapshot.Plane{Namespace: "mgmt"}, &snapshot.Cluster{Name: "west"}, withoutStatuses, func() {})
+	cache, err := newManagedCache(&rest.Config{Host: "https://127.0.0.1:1"}, scheme.New(), snapshot.Plane{Namespace: "mgmt"}, &snapshot.Cluster{Name: "west"}, withoutStatuses, nil, func() {})
 	require.NoError(t, err)
 	return cache, cache.configMaps
 }

@@ -17,10 +17,11 @@ import (
 
 // newClient prepares a client that decodes into the types of a scheme, each
 // object by itself.
-func newClient(config *rest.Config, scheme *runtime.Scheme, contentType string) (*kube.Client, error) {
+func newClient(config *rest.Config, scheme *runtime.Scheme, contentType string, budget *kube.Budget) (*kube.Client, error) {
 	return kube.NewClient(config, kube.ClientOptions{
 		Serializer:  lenient{serializer.NewCodecFactory(scheme).WithoutConversion()},
 		ContentType: contentType,
+		Budget:      budget,
 	})
 }
 

@@ -18,6 +18,10 @@
 // cluster. So what is known of a cluster that is not frozen is at most five minutes old,
 // plus the pause between two probes. Freshness has the age.
 //
+// A registered cluster has bounds (kube.Bounds): its share of memory, and the changes that it
+// may make. If it exceeds one, its requests fail for a time, as those of a cluster that does
+// not answer, so it is frozen; then it is tried again, with longer and longer pauses.
+//
 //	source.go   the Source: its options, and the clusters it watches
 //	start.go    what the first Input waits for; missing CRDs
 //	roots.go    the root certificates, which package certs sets

@@ -146,7 +146,7 @@ func randomScalar(random *rand.Rand, field protoreflect.FieldDescriptor) protore
 func TestObjectsOfAnyKindCanBeCompared(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, func() {})
+	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, nil, func() {})
 	require.NoError(t, err)
 	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withStatuses, func() {})
 	require.NoError(t, err)

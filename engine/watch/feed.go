@@ -65,6 +65,12 @@ func (f *feed[T]) persistentError() error {
 func newFeed[T object](lister *kube.Lister, seed []T, strip func(T) bool, changed, failed func()) *feed[T] {
 	f := &feed[T]{store: newStore(seed, strip, changed), lister: lister, failed: failed}
 	lister.Page, lister.Done = f.page, f.done
+	if lister.Client != nil {
+		f.hold = lister.Client.Hold
+	}
+	for _, o := range seed {
+		f.hold(sizeOf(o)) // what is not listed again is taken off
+	}
 	return f
 }
 

@@ -40,8 +40,8 @@ const injectors = discovery.InjectorLabel + "=" + discovery.InjectorValue
 // newManagedCache prepares the feeds of a registered cluster: one line for each
 // list of snapshot.Cluster, which follows from the type of the objects. The seed is the
 // cluster with what was read of it before; the objects that the plane generated are left out.
-func newManagedCache(config *rest.Config, scheme *runtime.Scheme, plane snapshot.Plane, seed *snapshot.Cluster, keep statuses, changed func()) (*clusterCache[snapshot.Cluster], error) {
-	client, err := newClient(config, scheme, runtime.ContentTypeProtobuf)
+func newManagedCache(config *rest.Config, scheme *runtime.Scheme, plane snapshot.Plane, seed *snapshot.Cluster, keep statuses, budget *kube.Budget, changed func()) (*clusterCache[snapshot.Cluster], error) {
+	client, err := newClient(config, scheme, runtime.ContentTypeProtobuf, budget)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ const (
 // each list of snapshot.Management. Policies may be in any namespace, discovered
 // objects and registrations are in the management namespace only.
 func newManagementCache(config *rest.Config, scheme *runtime.Scheme, namespace string, keep statuses, changed func()) (*clusterCache[snapshot.Management], error) {
-	client, err := newClient(config, scheme, runtime.ContentTypeJSON)
+	client, err := newClient(config, scheme, runtime.ContentTypeJSON, nil)
 	if err != nil {
 		return nil, err
 	}

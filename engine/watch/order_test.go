@@ -145,7 +145,7 @@ func newFeeds(t *testing.T, in *snapshot.Input) *feeds {
 	f.management, err = newManagementCache(config, scheme.New(), in.Management.Namespace, withoutStatuses, func() {})
 	require.NoError(t, err)
 	for _, c := range in.Clusters {
-		p, err := newManagedCache(config, scheme.New(), in.Management.Plane(), &snapshot.Cluster{Name: c.Name}, withoutStatuses, func() {})
+		p, err := newManagedCache(config, scheme.New(), in.Management.Plane(), &snapshot.Cluster{Name: c.Name}, withoutStatuses, nil, func() {})
 		require.NoError(t, err)
 		f.clusters = append(f.clusters, p)
 		f.filled = append(f.filled, snapshot.Cluster{Name: c.Name, Domain: c.Domain, Sync: c.Sync, Reason: c.Reason, WebhooksUnknown: c.WebhooksUnknown})

@@ -20,6 +20,8 @@ type sessionSettings struct {
 	probeInterval time.Duration
 	// probeTimeout is how long the API server may take to answer one.
 	probeTimeout time.Duration
+	// bounds are those of each cluster.
+	bounds kube.Bounds
 	// silence is how long a watch may deliver nothing.
 	silence time.Duration
 	// keep the statuses that agents write as they are.
@@ -38,6 +40,8 @@ type session struct {
 	sessionSettings
 	cluster *clusterState
 	config  *rest.Config
+	// budget bounds what the API server may send; exceeding it looks like an outage.
+	budget *kube.Budget
 	// hurry receives a value when a probe that failed may succeed now.
 	hurry chan struct{}
 }
@@ -45,7 +49,7 @@ type session struct {
 func (s *session) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		seed, _ := s.cluster.current()
-		cache, err := newManagedCache(s.config, s.scheme, s.plane, seed, s.keep, s.cluster.onChange)
+		cache, err := newManagedCache(s.config, s.scheme, s.plane, seed, s.keep, s.budget, s.cluster.onChange)
 		if err != nil {
 			// The configuration itself is unusable; only another one can help.
 			s.cluster.freeze(s, kube.Reason(s.config.Host, err))

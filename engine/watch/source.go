@@ -51,6 +51,9 @@ type Options struct {
 	// objects are listed instead; kube.DefaultSilence if zero. A cluster of which for
 	// twice this time nothing came at all is frozen.
 	Silence time.Duration
+	// Bounds are what each registered cluster may send before it is frozen; what is zero is that
+	// of kube.DefaultBounds. The management cluster has none.
+	Bounds kube.Bounds
 	// Statuses keeps the statuses that a server writes, and when agents looked last. The
 	// server itself leaves them out: its own writes must not notify it.
 	Statuses bool
@@ -151,7 +154,7 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 	if c == nil {
 		settings := sessionSettings{
 			scheme: s.scheme, plane: snapshot.Plane{Namespace: s.options.Namespace, ID: s.options.PlaneID},
-			probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout, silence: s.options.Silence,
+			probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout, silence: s.options.Silence, bounds: s.options.Bounds,
 			keep: statuses(s.options.Statuses),
 		}
 		c = newClusterState(name, settings, s.options.Log, s.notify)

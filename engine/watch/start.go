@@ -58,7 +58,7 @@ func CheckCRDs(ctx context.Context, config *rest.Config) error {
 // MissingCRDs are the names of the CRDs of meshctl that a cluster does not serve, ascending; none if
 // it does not say.
 func MissingCRDs(ctx context.Context, config *rest.Config) ([]string, error) {
-	client, err := newClient(config, scheme.New(), runtime.ContentTypeJSON)
+	client, err := newClient(config, scheme.New(), runtime.ContentTypeJSON, nil)
 	if err != nil {
 		return nil, fmt.Errorf("management cluster: %w", err)
 	}

@@ -37,6 +37,9 @@ type store[T object] struct {
 	// processed: once for each reason.
 	rejected func(key, error)
 
+	// hold counts the memory of what is kept, in bytes.
+	hold func(int64)
+
 	mu sync.Mutex
 	// sorted is what readers have; pending is what differs from it, the zero T
 	// standing for a deletion.
@@ -61,7 +64,7 @@ func keyOf(o metav1.Object) key { return key{o.GetNamespace(), o.GetName()} }
 // represented by those, so that pointers survive a reconnection.
 func newStore[T object](seed []T, strip func(T) bool, changed func()) *store[T] {
 	return &store[T]{
-		strip: strip, changed: changed, rejected: func(key, error) {},
+		strip: strip, changed: changed, rejected: func(key, error) {}, hold: func(int64) {},
 		sorted: seed, pending: map[key]T{}, broken: map[key]string{},
 	}
 }
@@ -135,12 +138,22 @@ func (s *store[T]) set(k key, object T) bool {
 	if same(before, object) {
 		return false
 	}
+	s.hold(sizeOf(object) - sizeOf(before))
 	if same(base, object) {
 		delete(s.pending, k)
 	} else {
 		s.pending[k] = object
 	}
 	return true
+}
+
+// sizeOf is the memory of an object in the store, in bytes; 0 for the zero object.
+func sizeOf[T object](o T) int64 {
+	var gone T
+	if o == gone {
+		return 0
+	}
+	return kube.SizeOf(o)
 }
 
 // same compares stripped objects; two deletions are the same.

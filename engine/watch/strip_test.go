@@ -234,7 +234,7 @@ func TestNodesKeepTheHintOfKind(t *testing.T) {
 func TestPlanesFillEveryList(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, func() {})
+	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, nil, func() {})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, listed(&snapshot.Cluster{}), kindsOf(feedsOf(managed)))
 	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})

@@ -1,0 +1,267 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// lists answers as an API server that serves the core kinds and has one Pod. Its lists are
+// no streams.
+type lists struct {
+	*httptest.Server
+	// pods answers requests for Pods instead, if set.
+	pods atomic.Pointer[http.HandlerFunc]
+	// most is the most bytes that one answer about Pods had when the client left.
+	most atomic.Int64
+}
+
+const onePod = `{"metadata":{"namespace":"a","name":"p","resourceVersion":"5"},"spec":{"nodeName":"n"}}`
+
+func newLists(t *testing.T) *lists {
+	t.Helper()
+	s := &lists{}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *lists) serve(w http.ResponseWriter, r *http.Request) {
+	pods := strings.HasSuffix(r.URL.Path, "/pods")
+	hostile := s.pods.Load()
+	w.Header().Set("Content-Type", "application/json")
+	switch query := r.URL.Query(); {
+	case r.URL.Path == "/readyz":
+		write(w, "ok")
+	case pods && hostile != nil:
+		counted := &countedWriter{ResponseWriter: w}
+		(*hostile)(counted, r)
+		for most := s.most.Load(); counted.n > most && !s.most.CompareAndSwap(most, counted.n); most = s.most.Load() {
+		}
+	case query.Has("sendInitialEvents"):
+		refuseStream(w)
+	case query.Has("watch"):
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		for hostile == s.pods.Load() && r.Context().Err() == nil {
+			time.Sleep(time.Millisecond) // a watch lasts until the server changes
+		}
+	case pods:
+		write(w, fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[%s]}`, onePod))
+	case strings.HasPrefix(r.URL.Path, "/api/v1/"):
+		names := map[string]string{"services": "Service", "nodes": "Node", "namespaces": "Namespace"}
+		write(w, fmt.Sprintf(`{"kind":"%sList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[]}`, names[r.URL.Path[len("/api/v1/"):]]))
+	default:
+		kind, group := kindAt(r.URL.Path)
+		write(w, fmt.Sprintf(`{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"9"},"items":[]}`, kind, group))
+	}
+}
+
+func kindAt(path string) (kind, version string) {
+	for _, k := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch) {
+		if "/"+strings.TrimPrefix(strings.Join(kube.Path(k, "", "", ""), "/"), "/") == path {
+			return k.Info().Kind, k.Info().GroupVersion().String()
+		}
+	}
+	return "", ""
+}
+
+// countedWriter fails, and ends an answer, only when the client has left.
+type countedWriter struct {
+	http.ResponseWriter
+	n int64
+}
+
+func (w *countedWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.n += int64(n)
+	return n, err
+}
+
+// write writes to a client, which may have left.
+func write(w http.ResponseWriter, text string) { _, _ = io.WriteString(w, text) }
+
+// endlessly writes what text returns until the client leaves.
+func endlessly(w http.ResponseWriter, text func(i int) string) {
+	for i := 0; ; i++ {
+		if _, err := fmt.Fprint(w, text(i)); err != nil {
+			return
+		}
+	}
+}
+
+// refuseStream answers as a server that streams no lists.
+func refuseStream(w http.ResponseWriter) {
+	w.WriteHeader(http.StatusUnprocessableEntity)
+	write(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+}
+
+func podNamed(i int) string {
+	pod := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprintf("p%d", i), ResourceVersion: fmt.Sprint(10 + i), Labels: map[string]string{"app": strings.Repeat("x", 60)}},
+		TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+		Spec:       corev1.PodSpec{NodeName: "n", ServiceAccountName: "s", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	text, err := json.Marshal(pod)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+const listHead = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[`
+
+// TestAServerThatSendsTooMuchIsFrozen: what was read before stays, another cluster is read, and so is
+// this one when it is as before.
+func TestAServerThatSendsTooMuchIsFrozen(t *testing.T) {
+	t.Parallel()
+	// Where a watch was open, it is begun again before anything is listed, unless that is refused.
+	answer := func(list, watch http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			switch query := r.URL.Query(); {
+			case query.Has("sendInitialEvents"):
+				refuseStream(w)
+			case query.Has("watch"):
+				watch(w, r)
+			default:
+				list(w, r)
+			}
+		}
+	}
+	listing := func(then http.HandlerFunc) http.HandlerFunc {
+		return answer(then, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusGone)
+			write(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+		})
+	}
+	watching := func(then http.HandlerFunc) http.HandlerFunc {
+		return answer(func(w http.ResponseWriter, _ *http.Request) { write(w, listHead+onePod+"]}") }, then)
+	}
+	for name, c := range map[string]struct {
+		pods http.HandlerFunc
+		says string
+	}{
+		"a list without end": {listing(func(w http.ResponseWriter, _ *http.Request) {
+			write(w, listHead)
+			endlessly(w, func(i int) string { return podNamed(i) + "," })
+		}), "its answers take more than 8 MiB of memory at once"},
+		"an error without end": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			endlessly(w, func(int) string { return strings.Repeat("x", 1000) })
+		}, "its answers take more than 8 MiB of memory at once"},
+		"a list of nothing": {listing(func(w http.ResponseWriter, _ *http.Request) {
+			write(w, listHead+strings.Repeat("{},", 100_000)+"{}]}")
+		}), "its answers take more than 8 MiB of memory at once"},
+		"pages without end": {listing(func(w http.ResponseWriter, r *http.Request) {
+			page := 0
+			_, _ = fmt.Sscan(r.URL.Query().Get("continue"), &page)
+			write(w, fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"%d"},"items":[`, page+1))
+			for i := range 200 {
+				write(w, podNamed(page*200+i)+",")
+			}
+			write(w, podNamed(page*200)+"]}")
+		}), "its objects take more than the 4 MiB of memory that one cluster may have"},
+		"a list as a stream without end": {func(w http.ResponseWriter, _ *http.Request) {
+			endlessly(w, func(i int) string { return `{"type":"ADDED","object":` + podNamed(i) + "}\n" })
+		}, "its objects take more than the 4 MiB of memory that one cluster may have"},
+		"a change without end": {watching(func(w http.ResponseWriter, _ *http.Request) {
+			write(w, `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"`)
+			endlessly(w, func(int) string { return strings.Repeat("x", 1000) })
+		}), "one change has more than 8 MiB"},
+		"new objects without end": {watching(func(w http.ResponseWriter, _ *http.Request) {
+			endlessly(w, func(i int) string { return `{"type":"MODIFIED","object":` + podNamed(i) + "}\n" })
+		}), "its objects take more than the 4 MiB of memory that one cluster may have"},
+		"changes without end": {watching(func(w http.ResponseWriter, _ *http.Request) {
+			endlessly(w, func(int) string { return `{"type":"MODIFIED","object":` + podNamed(1) + "}\n" })
+		}), "more than 20000 changes within 1m0s"},
+		"bookmarks without end": {watching(func(w http.ResponseWriter, _ *http.Request) {
+			endlessly(w, func(i int) string {
+				return fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"%d"}}}`+"\n", 10+i)
+			})
+		}), "more than 20000 changes within 1m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			west, east := newLists(t), newLists(t)
+			w, e := readOf(t, west), readOf(t, east)
+			before := w.is(snapshot.Synced)
+			require.Len(t, before.Pods, 1)
+			e.is(snapshot.Synced)
+
+			west.pods.Store(&c.pods)
+			now := w.is(snapshot.Stale)
+			assert.True(t, snapshot.SameSlice(before.Services, now.Services))
+			assert.NotEmpty(t, now.Pods, "what was read before stays")
+			assert.Contains(t, now.Reason, west.URL+" sends too much: "+c.says)
+			view, _ := e.state.current()
+			assert.Equal(t, snapshot.Synced, view.Sync)
+			assert.Less(t, west.most.Load(), int64(64<<20), "it was not read to the end")
+
+			west.pods.Store(nil)
+			assert.Len(t, w.is(snapshot.Synced).Pods, 1)
+		})
+	}
+}
+
+// reading reads one cluster.
+type reading struct {
+	t       *testing.T
+	state   *clusterState
+	changed chan struct{}
+}
+
+func readOf(t *testing.T, s *lists) *reading {
+	t.Helper()
+	r := &reading{t: t, changed: make(chan struct{}, 1)}
+	settings := sessionSettings{
+		scheme: scheme.New(), plane: snapshot.Plane{Namespace: "gloo-mesh"}, probeInterval: 50 * time.Millisecond,
+		probeTimeout: waittest.Limit(), silence: kube.DefaultSilence,
+		bounds: kube.Bounds{Answers: 8 << 20, Kept: 4 << 20, Events: 20_000, Pause: 300 * time.Millisecond, PauseMost: time.Second},
+	}
+	r.state = newClusterState("west", settings, slog.New(slog.DiscardHandler), func() { signal(r.changed) })
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		group.Wait()
+	})
+	r.state.connect(ctx, &group, "", &rest.Config{Host: s.URL})
+	return r
+}
+
+// is waits until the cluster is in a state.
+func (r *reading) is(sync snapshot.Sync) *snapshot.Cluster {
+	r.t.Helper()
+	deadline := time.After(waittest.Limit())
+	for {
+		view, _ := r.state.current()
+		if view.Sync == sync {
+			return view
+		}
+		select {
+		case <-r.changed:
+		case <-deadline:
+			require.FailNow(r.t, "never came: "+sync.String(), "it is %s: %s", view.Sync, view.Reason)
+		}
+	}
+}
