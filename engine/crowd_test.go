@@ -82,6 +82,11 @@ func (c *crowd) input(limits *settingsv1.FederationLimits, stored *snapshot.Inpu
 			more := s.Endpoints[0]
 			more.Addresses = []string{fmt.Sprintf("172.16.%d.%d", n/250, n%250)}
 			s.Endpoints = append(s.Endpoints, more)
+			for _, p := range a.Pods {
+				if p.Namespace == s.Namespace && p.Name == more.TargetRef.Name {
+					p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: more.Addresses[0]})
+				}
+			}
 		}
 	}
 	in := contestedInput(c.r)

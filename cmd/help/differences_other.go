@@ -9,6 +9,11 @@ func generatedDifferences() []difference {
 		},
 		{"annotations of a Service", "Copied to the generated objects.", "Not copied."},
 		{
+			"addresses in EndpointSlices",
+			"All are given to other clusters.",
+			"Only those of the pods that an EndpointSlice names, in its own namespace. For addresses that were written by hand, the Service has a warning.",
+		},
+		{
 			"annotation parents.networking.mesh.gloo.solo.io",
 			"Lists all objects that contributed to a generated one, which the API server rejects when there are thousands.",
 			"Lists the first 100 of each kind.",

@@ -31,7 +31,7 @@ func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*di
 		name := x.name(given, objectName(s.Name, s.Namespace, x.Cluster), x.serviceRef(s))
 		d := &discoveryv1.Destination{
 			ObjectMeta: x.meta(name),
-			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(s, c.workloads)},
+			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(s, name, c.workloads)},
 		}
 		d.Spec.KubeService.ServiceAccounts = x.serviceAccounts(kinds, c)
 		d.CreationTimestamp = s.CreationTimestamp
@@ -69,8 +69,8 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 	return first.mesh
 }
 
-// kubeService describes a Service and its workloads.
-func (x *Index) kubeService(s *corev1.Service, backing []*workload) *discoveryv1.KubeService {
+// kubeService describes a Service and its workloads, for the Destination of a name.
+func (x *Index) kubeService(s *corev1.Service, name string, backing []*workload) *discoveryv1.KubeService {
 	return &discoveryv1.KubeService{
 		Ref:                    commonv1.ClusterObjectRef{Name: s.Name, Namespace: s.Namespace, ClusterName: x.Cluster},
 		WorkloadSelectorLabels: s.Spec.Selector,
@@ -78,7 +78,7 @@ func (x *Index) kubeService(s *corev1.Service, backing []*workload) *discoveryv1
 		Ports:                  servicePorts(s),
 		Subsets:                subsets(backing),
 		Region:                 x.regionOfWorkloads(backing),
-		EndpointSubsets:        x.endpointSubsets(s, backing),
+		EndpointSubsets:        x.endpointSubsets(s, name, backing),
 		ExternalAddresses:      x.externalAddresses(s, backing),
 		ExternalIPs:            slices.Compact(slices.Sorted(slices.Values(s.Spec.ExternalIPs))),
 		ServiceType:            serviceType(s.Spec.Type),

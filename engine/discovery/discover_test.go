@@ -197,13 +197,76 @@ func TestEndpointSubsets(t *testing.T) {
 		{
 			Endpoints: []discoveryv1.Endpoint{
 				{IpAddress: "10.0.0.1", Labels: labels, SubLocality: at},
-				{IpAddress: "10.0.0.4"},
 				{IpAddress: "10.0.0.5", Labels: labels, SubLocality: &discoveryv1.SubLocality{Zone: "z9", SubZone: "rack"}},
 				{IpAddress: "fd00::1", Labels: labels, SubLocality: at},
 			},
 			Ports: []discoveryv1.EndpointPort{{Port: 9080, Name: "http", Protocol: "TCP"}},
 		},
 	}, b.destination(t).EndpointSubsets)
+}
+
+func TestOnlyAddressesOfPodsAreEndpoints(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*endpointv1.Endpoint)
+		says   string
+	}{
+		"of no pod":                {func(e *endpointv1.Endpoint) { e.TargetRef = nil }, "10.0.0.1"},
+		"of something else":        {func(e *endpointv1.Endpoint) { e.TargetRef.Kind = "Node" }, "10.0.0.1"},
+		"of another namespace":     {func(e *endpointv1.Endpoint) { e.TargetRef.Namespace = "kube-system" }, "10.0.0.1"},
+		"of the pod's own machine": {func(e *endpointv1.Endpoint) { e.Addresses = []string{"127.0.0.1"} }, "127.0.0.1"},
+		"of the cloud":             {func(e *endpointv1.Endpoint) { e.Addresses = []string{"169.254.169.254", "10.0.0.1"} }, "169.254.169.254"},
+		"of a pod that is gone":    {func(e *endpointv1.Endpoint) { e.TargetRef.Name = "gone" }, ""},
+		"not ready":                {func(e *endpointv1.Endpoint) { e.TargetRef, e.Conditions.Ready = nil, new(false) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, _, s := oneService()
+			slice := b.slice(s, "s-1", endpointv1.AddressTypeIPv4, endpoint("10.0.0.1", "a-v1-1", "node-1"))
+			require.Len(t, b.destination(t).EndpointSubsets, 1)
+			c.change(&slice.Endpoints[0])
+			assert.Empty(t, b.destination(t).EndpointSubsets)
+			foreign(t, b, c.says)
+		})
+	}
+	t.Run("a pod without an address yet", func(t *testing.T) {
+		t.Parallel()
+		b, _, s := oneService()
+		b.slice(s, "s-1", endpointv1.AddressTypeIPv4, endpoint("10.0.0.1", "a-v1-1", "node-1"))
+		for _, p := range b.Pods {
+			p.Status = corev1.PodStatus{}
+		}
+		assert.Empty(t, b.destination(t).EndpointSubsets)
+		foreign(t, b, "")
+	})
+	t.Run("a Service without a selector", func(t *testing.T) {
+		t.Parallel()
+		b, _, s := oneService()
+		e := endpoint("10.0.0.1", "a-v1-1", "node-1")
+		e.TargetRef = nil
+		b.slice(s, "s-1", endpointv1.AddressTypeIPv4, e)
+		s.Spec.Selector, s.Annotations = nil, map[string]string{snapshot.DiscoverServiceAnnotation: "true"}
+		b.Namespaces = append(b.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: map[string]string{"istio-injection": "enabled"}}})
+		assert.Empty(t, b.destination(t).EndpointSubsets)
+		foreign(t, b, "10.0.0.1")
+	})
+}
+
+// foreign says which address is reported to be that of no pod; empty if none is.
+func foreign(t *testing.T, b clusterBuilder, address string) {
+	t.Helper()
+	var said []string
+	for _, issue := range Discover(b.Cluster, Options{}).Issues {
+		if issue.Code == snapshot.EndpointIgnored {
+			said = append(said, issue.Message)
+		}
+	}
+	if address == "" {
+		assert.Empty(t, said)
+		return
+	}
+	require.Len(t, said, 1)
+	assert.Equal(t, "its EndpointSlices have addresses that are not those of the pods that they name in its namespace ("+address+"); other clusters do not get them", said[0])
 }
 
 func TestExternalAddresses(t *testing.T) {

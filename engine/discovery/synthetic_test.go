@@ -104,7 +104,8 @@ func (b clusterBuilder) service(namespace, name string, selector map[string]stri
 	return s
 }
 
-// slice adds an EndpointSlice of a Service, one endpoint for each pod.
+// slice adds an EndpointSlice of a Service, one endpoint for each pod, and gives the pods
+// its addresses.
 func (b clusterBuilder) slice(s *corev1.Service, name string, family endpointv1.AddressType, endpoints ...endpointv1.Endpoint) *endpointv1.EndpointSlice {
 	out := &endpointv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: map[string]string{endpointv1.LabelServiceName: s.Name}},
@@ -113,6 +114,13 @@ func (b clusterBuilder) slice(s *corev1.Service, name string, family endpointv1.
 		Ports:       []endpointv1.EndpointPort{{Name: new("http"), Port: new(int32(9080)), Protocol: new(corev1.ProtocolTCP)}},
 	}
 	b.EndpointSlices = append(b.EndpointSlices, out)
+	for _, e := range endpoints {
+		for _, p := range b.Pods {
+			if e.TargetRef != nil && p.Namespace == s.Namespace && p.Name == e.TargetRef.Name {
+				p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: e.Addresses[0]})
+			}
+		}
+	}
 	return out
 }
 

@@ -130,6 +130,8 @@ const (
 	// FailoverIncomplete: failing endpoints stay in use, or failover does not work as
 	// written.
 	FailoverIncomplete Code = "FailoverIncomplete"
+	// EndpointIgnored: addresses of a Service are not those of its pods, and are left out.
+	EndpointIgnored Code = "EndpointIgnored"
 	// KindUnsupported: objects of this kind are stored but have no effect.
 	KindUnsupported Code = "KindUnsupported"
 	// ObjectUnreadable: an object exists that this program cannot process.

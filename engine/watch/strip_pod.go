@@ -10,7 +10,7 @@ func stripPod(o *corev1.Pod) bool {
 	*o = corev1.Pod{
 		ObjectMeta: aged(o.ObjectMeta),
 		Spec:       podSpec(o.Spec),
-		Status:     corev1.PodStatus{Phase: o.Status.Phase},
+		Status:     corev1.PodStatus{Phase: o.Status.Phase, PodIP: o.Status.PodIP, PodIPs: o.Status.PodIPs},
 	}
 	return true
 }

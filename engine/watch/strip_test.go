@@ -176,7 +176,7 @@ func TestPodsKeepNoEnvironmentThatMayHoldSecrets(t *testing.T) {
 				{Name: "REVISION", Value: "1-31"}, {Name: "PILOT_DEBOUNCE_MAX", ValueFrom: &corev1.EnvVarSource{}},
 			}}},
 		},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
 	}, o)
 }
 

@@ -55,6 +55,17 @@ func addIPv6(ctx context.Context, c *local.Cluster, client *kube.Client) error {
 		return err
 	}
 	at := slices.IndexFunc(pods, func(pod unstructured.Unstructured) bool { return pod.GetLabels()["app"] == "cart" })
+	address := fmt.Sprintf("2001:db8:%s::7", c.Name()[len("cluster-"):])
+	first, _, err := unstructured.NestedString(pods[at].Object, "status", "podIP")
+	if err != nil {
+		return err
+	}
+	if err := client.ApplyStatus(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": pods[at].GetName()},
+		"status": map[string]any{"podIPs": []any{map[string]any{"ip": first}, map[string]any{"ip": address}}},
+	}}); err != nil {
+		return err
+	}
 	port := func(name string, number int) map[string]any {
 		return map[string]any{"name": name, "port": number, "protocol": "TCP"}
 	}
@@ -65,7 +76,7 @@ func addIPv6(ctx context.Context, c *local.Cluster, client *kube.Client) error {
 		}},
 		"ports": []any{port("http", 8080), port("grpc", 9000), port("admin", 9091), port("tcp-events", 17000), port("https", 8443)},
 		"endpoints": []any{map[string]any{
-			"addresses":  []any{fmt.Sprintf("2001:db8:%s::7", c.Name()[len("cluster-"):])},
+			"addresses":  []any{address},
 			"conditions": map[string]any{"ready": true}, "nodeName": pods[at].Object["spec"].(map[string]any)["nodeName"],
 			"targetRef": map[string]any{"kind": "Pod", "namespace": "shop", "name": pods[at].GetName()},
 		}},
