@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
+	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/kind"
 	"github.com/meshctl/meshctl/demo/proxies"
@@ -162,18 +164,22 @@ func (r *kindRuntime) serveLog(ctx context.Context, s state) string {
 }
 
 func (r *kindRuntime) readServeLog(ctx context.Context, s state) (string, error) {
-	client, err := r.management(s)
+	config, err := r.management(s)
 	if err != nil {
 		return "", err
 	}
-	pods, err := client.CoreV1().Pods(planeNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + serveDeployment})
+	client, err := typedcorev1.NewForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	pods, err := client.Pods(planeNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + serveDeployment})
 	if err != nil {
 		return "", err
 	}
 	var all []string
 	for i := range pods.Items {
 		lines := int64(8)
-		log, err := client.CoreV1().Pods(planeNamespace).GetLogs(pods.Items[i].Name, &corev1.PodLogOptions{TailLines: &lines}).DoRaw(ctx)
+		log, err := client.Pods(planeNamespace).GetLogs(pods.Items[i].Name, &corev1.PodLogOptions{TailLines: &lines}).DoRaw(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -182,17 +188,13 @@ func (r *kindRuntime) readServeLog(ctx context.Context, s state) (string, error)
 	return strings.Join(all, "\n"), nil
 }
 
-// management is a client of the management cluster.
-func (r *kindRuntime) management(s state) (kubernetes.Interface, error) {
+// management is the access to the management cluster.
+func (r *kindRuntime) management(s state) (*rest.Config, error) {
 	c, err := r.engine.Open(filepath.Join(r.Dir, s.Clusters[0]), s.Clusters[0])
 	if err != nil {
 		return nil, err
 	}
-	config, err := c.Config()
-	if err != nil {
-		return nil, err
-	}
-	return kubernetes.NewForConfig(config)
+	return c.Config()
 }
 
 func (r *kindRuntime) report(ctx context.Context, s state, report *Report) {
@@ -214,11 +216,15 @@ func (r *kindRuntime) report(ctx context.Context, s state, report *Report) {
 
 // serves reports whether a replica of the management plane is ready.
 func (r *kindRuntime) serves(ctx context.Context, s state) bool {
-	client, err := r.management(s)
+	config, err := r.management(s)
 	if err != nil {
 		return false
 	}
-	d, err := client.AppsV1().Deployments(planeNamespace).Get(ctx, serveDeployment, metav1.GetOptions{})
+	client, err := typedappsv1.NewForConfig(config)
+	if err != nil {
+		return false
+	}
+	d, err := client.Deployments(planeNamespace).Get(ctx, serveDeployment, metav1.GetOptions{})
 	return err == nil && d.Status.ReadyReplicas > 0
 }
 

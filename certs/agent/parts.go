@@ -8,19 +8,18 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/certs/restart"
 	"github.com/meshctl/meshctl/certs/verify"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // Parts are the Verifier and the Restarter of a cluster: they see what its control planes sign and its workloads hold, and
 // restart them.
 type Parts struct {
 	// Client of the cluster.
-	Client kubernetes.Interface
+	Client kube.Clientset
 	// Address of a control plane that its pods cannot be asked for, because it runs elsewhere; empty to ask the pods.
 	Address string
 	// TokenFile has the token for the CA of istiod, and ClusterID is the name by which istiod knows the cluster.

@@ -9,9 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // Class of a pod in its mesh. Lower ones restart first.
@@ -80,7 +80,7 @@ type Plan struct {
 
 // NewPlan finds the controllers of pods. With entries, only what they select is restarted, in their order. Pods that are
 // gone are left out.
-func NewPlan(ctx context.Context, client kubernetes.Interface, pods []Pod, entries []certificatesv1.PodSelector) (Plan, error) {
+func NewPlan(ctx context.Context, client kube.Clientset, pods []Pod, entries []certificatesv1.PodSelector) (Plan, error) {
 	p := planner{client: client, controllers: map[string]*Controller{}, untouched: map[string]*Untouched{}, sets: map[string]*metav1.OwnerReference{}}
 	for _, pod := range pods {
 		if err := p.add(ctx, pod, entries); err != nil {
@@ -103,7 +103,7 @@ func NewPlan(ctx context.Context, client kubernetes.Interface, pods []Pod, entri
 }
 
 type planner struct {
-	client      kubernetes.Interface
+	client      kube.Clientset
 	controllers map[string]*Controller
 	untouched   map[string]*Untouched
 	// sets are the owners of ReplicaSets, each read once; nil if it has none.

@@ -10,7 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 const (
@@ -35,7 +36,7 @@ const (
 // Roller restarts controllers for one cause.
 type Roller struct {
 	// Client of the cluster.
-	Client kubernetes.Interface
+	Client kube.Clientset
 	// Cause is why; see Cause. It must be a label's value.
 	Cause string
 	// Most is how many controllers roll at once; 0 for 2, or 10 % if that is more.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/pki"
@@ -47,7 +46,7 @@ type Options struct {
 type Store struct {
 	Options
 	client    *kube.Client
-	clientset kubernetes.Interface
+	clientset kube.Clientset
 	dynamic   dynamic.Interface
 	group     sync.WaitGroup
 	// woken has room for one: after any change everything is compared again.
@@ -95,7 +94,7 @@ func New(o Options) (*Store, error) {
 		return nil, fmt.Errorf("root certificates: %w", err)
 	}
 	unlimited := kube.Unlimited(o.Management)
-	if s.clientset, err = kubernetes.NewForConfig(unlimited); err != nil {
+	if s.clientset, err = kube.NewClientset(unlimited); err != nil {
 		return nil, fmt.Errorf("root certificates: building a client: %w", err)
 	}
 	if s.dynamic, err = dynamic.NewForConfig(unlimited); err != nil {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/meshctl/meshctl/certs/pki"
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 const (
@@ -35,7 +35,7 @@ var errNoLabels = errors.New("control plane: no labels of its pods are given; se
 // Options of a Looker.
 type Options struct {
 	// Client of the cluster. It lists pods and ConfigMaps named istio-ca-root-cert in all namespaces.
-	Client kubernetes.Interface
+	Client kube.Clientset
 	// Namespace of the control plane, and the labels of its pods.
 	Namespace    string
 	ControlPlane map[string]string

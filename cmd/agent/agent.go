@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/agent"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -98,7 +98,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 func parts(config *rest.Config, o *Options) (agent.Verifier, agent.Restarter, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // API servers limit requests with priority and fairness
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kube.NewClientset(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the agent's API server: %w", err)
 	}

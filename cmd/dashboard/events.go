@@ -11,18 +11,18 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // eventSelector selects the Events that `meshctl serve` writes.
-const eventSelector = "reportingController=meshctl"
+var eventSelector = fields.OneTermEqualSelector("reportingController", "meshctl")
 
 // maxChanges bounds how many changes are shown.
 const maxChanges = 500
@@ -33,7 +33,6 @@ const noEvents = "meshctl serve has recorded no change since the API server last
 // events follows the Events in which the server records what it wrote.
 type events struct {
 	informer cache.SharedIndexInformer
-	factory  informers.SharedInformerFactory
 	changed  chan struct{}
 
 	mu sync.Mutex
@@ -42,15 +41,14 @@ type events struct {
 }
 
 func newEvents(config *rest.Config) (*events, error) {
-	kube, err := kubernetes.NewForConfig(config)
+	clientset, err := kube.NewClientset(config)
 	if err != nil {
 		return nil, fmt.Errorf("management cluster %s: %w", config.Host, err)
 	}
 	e := &events{changed: make(chan struct{}, 1)}
-	e.factory = informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = eventSelector
-	}))
-	e.informer = e.factory.Events().V1().Events().Informer()
+	// A factory of informers would have the linker keep those of all kinds.
+	e.informer = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(clientset.EventsV1().RESTClient(), "events", metav1.NamespaceAll,
+		eventSelector), &eventsv1.Event{}, 0, cache.Indexers{})
 	wake := func() {
 		select {
 		case e.changed <- struct{}{}:
@@ -78,9 +76,7 @@ func newEvents(config *rest.Config) (*events, error) {
 
 // run follows them until ctx ends.
 func (e *events) run(ctx context.Context) error {
-	e.factory.Start(ctx.Done())
-	<-ctx.Done()
-	e.factory.Shutdown()
+	e.informer.RunWithContext(ctx)
 	return nil
 }
 

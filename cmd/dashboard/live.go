@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/load"
@@ -20,6 +19,7 @@ import (
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/serve"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -98,13 +98,13 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 // whyClustersUnread lists the Secrets with the clusters' credentials, and says why they
 // may not be read; empty if they may.
 func whyClustersUnread(ctx context.Context, config *rest.Config, namespace string) (string, error) {
-	kube, err := kubernetes.NewForConfig(config)
+	clientset, err := kube.NewClientset(config)
 	if err != nil {
 		return "", fmt.Errorf("management cluster %s: %w", config.Host, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	_, err = kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + cluster.SecretType, Limit: 1})
+	_, err = clientset.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + cluster.SecretType, Limit: 1})
 	switch {
 	case apierrors.IsForbidden(err):
 		return "you may not read the clusters' credentials in namespace " + namespace, nil

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/explain"
@@ -50,8 +48,8 @@ func (m Management) Serving() (func(context.Context) (snapshot.Serving, error), 
 	}, nil
 }
 
-func (m Management) clientset() (*kubernetes.Clientset, error) {
-	client, err := kubernetes.NewForConfig(m.Config)
+func (m Management) clientset() (kube.Clientset, error) {
+	client, err := kube.NewClientset(m.Config)
 	if err != nil {
 		return nil, fmt.Errorf("management cluster %s: %w", m.Config.Host, err)
 	}

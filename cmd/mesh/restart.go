@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/meshctl/meshctl/certs/restart"
 	"github.com/meshctl/meshctl/certs/verify"
@@ -20,6 +19,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/load"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -124,7 +124,7 @@ func restartRun(ctx context.Context, opts *RestartOptions) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kube.NewClientset(config)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func restartRun(ctx context.Context, opts *RestartOptions) error {
 }
 
 // pods are those of the mesh that the flags select.
-func (o *RestartOptions) pods(ctx context.Context, client kubernetes.Interface, mesh *discoveryv1.IstioMesh) ([]restart.Pod, error) {
+func (o *RestartOptions) pods(ctx context.Context, client kube.Clientset, mesh *discoveryv1.IstioMesh) ([]restart.Pod, error) {
 	looker := verify.NewLooker(verify.Options{Client: client, Namespace: mesh.Installation.Namespace, ControlPlane: mesh.Installation.PodLabels})
 	controlPlane, workloads, err := looker.Pods(ctx)
 	if err != nil {
@@ -182,7 +182,7 @@ func (o *RestartOptions) pods(ctx context.Context, client kubernetes.Interface, 
 const cacerts = "cacerts"
 
 // cause is what pods restart for: what is in the Secret, or with --force this run.
-func (o *RestartOptions) cause(ctx context.Context, client kubernetes.Interface, mesh *discoveryv1.IstioMesh) (string, error) {
+func (o *RestartOptions) cause(ctx context.Context, client kube.Clientset, mesh *discoveryv1.IstioMesh) (string, error) {
 	secret, err := client.CoreV1().Secrets(mesh.Installation.Namespace).Get(ctx, cacerts, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("Secret %s/%s: %w; it says what has been restarted for it", mesh.Installation.Namespace, cacerts, err)

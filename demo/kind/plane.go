@@ -11,8 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/klog/v2"
@@ -34,11 +34,11 @@ func NewPlane(clusters ...*Cluster) *Plane { return &Plane{clusters} }
 func (p *Plane) Pods(ctx context.Context) ([]proxies.Pod, error) {
 	var pods []proxies.Pod
 	for _, c := range p.clusters {
-		client, _, err := c.clientset()
+		client, _, err := c.core()
 		if err != nil {
 			return nil, err
 		}
-		list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		list, err := client.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", c.name, err)
 		}
@@ -95,15 +95,15 @@ func (p *Plane) Send(ctx context.Context, from proxies.Pod, call app.Call, repor
 
 // send has the binary in the pod send the requests, as only what runs there is the workload.
 func (c *Cluster) send(ctx context.Context, from proxies.Pod, call app.Call, report func([]app.Outcome)) error {
-	client, config, err := c.clientset()
+	client, config, err := c.core()
 	if err != nil {
 		return err
 	}
-	pod, err := client.CoreV1().Pods(from.Namespace).Get(ctx, from.Pod, metav1.GetOptions{})
+	pod, err := client.Pods(from.Namespace).Get(ctx, from.Pod, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("cluster %s: %w", c.name, err)
 	}
-	request := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
+	request := client.RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
 			Container: container(pod), Command: []string{"/meshctl", "demo", "send"}, Stdin: true, Stdout: true, Stderr: true,
 		}, scheme.ParameterCodec)
@@ -149,12 +149,13 @@ func (c *Cluster) send(ctx context.Context, from proxies.Pod, call app.Call, rep
 // Break returns ErrNoFaults.
 func (p *Plane) Break(context.Context, app.Identity, proxies.Fault) error { return ErrNoFaults }
 
-func (c *Cluster) clientset() (kubernetes.Interface, *rest.Config, error) {
+// core is a client of the API group core.
+func (c *Cluster) core() (typed.CoreV1Interface, *rest.Config, error) {
 	config, err := c.Config()
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := typed.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster %s: %w", c.name, err)
 	}

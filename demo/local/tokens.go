@@ -12,7 +12,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/meshctl/meshctl/demo/files"
@@ -44,8 +44,8 @@ func (c *Cluster) AgentFiles() AgentFiles {
 
 // tokens are the files of the agent.
 type tokens struct {
-	cluster   *Cluster
-	clientset kubernetes.Interface
+	cluster *Cluster
+	client  corev1.CoreV1Interface
 	// account is whose tokens they are; renew is when they are due, and look when to look for
 	// another account.
 	account     string
@@ -57,11 +57,11 @@ func newTokens(c *Cluster) (*tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	clientset, err := kubernetes.NewForConfig(config)
+	client, err := corev1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Name(), err)
 	}
-	return &tokens{cluster: c, clientset: clientset}, nil
+	return &tokens{cluster: c, client: client}, nil
 }
 
 // keep writes tokens that are due.
@@ -70,7 +70,7 @@ func (t *tokens) keep(ctx context.Context) error {
 		return nil
 	}
 	t.look = time.Now().Add(tokenInterval)
-	list, err := t.clientset.CoreV1().ServiceAccounts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	list, err := t.client.ServiceAccounts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (t *tokens) write(ctx context.Context, namespace, account string) error {
 	apiToken := filepath.Join(filepath.Dir(at.Token), "token")
 	for path, audiences := range map[string][]string{apiToken: nil, at.Token: {"istio-ca"}} {
 		seconds := int64(tokenLife / time.Second)
-		request, err := t.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
+		request, err := t.client.ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
 			Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: &seconds},
 		}, metav1.CreateOptions{})
 		if apierrors.IsNotFound(err) {

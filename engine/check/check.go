@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/cluster"
@@ -52,7 +51,7 @@ const unreadHint = "check the context, the network and that the server runs; or 
 // cannot be found out is a fact, too.
 func Facts(ctx context.Context, o Options) (*explain.CheckFacts, error) {
 	facts := &explain.CheckFacts{Now: time.Now()}
-	client, err := kubernetes.NewForConfig(kube.Unlimited(o.Config))
+	client, err := kube.NewClientset(kube.Unlimited(o.Config))
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // identityTimeout bounds one request for the identity of a server, connecting included.
@@ -25,7 +26,7 @@ const maxIdentity = 1 << 20
 // same. Whoever shares the Client, readers and writers, is let through or not together.
 type guard struct {
 	server     string
-	namespaces kubernetes.Interface
+	namespaces kube.Clientset
 	// accept decides about a server and the UID of its kube-system, which is empty if the
 	// credential may not read it.
 	accept func(string, types.UID) error
@@ -35,7 +36,7 @@ type guard struct {
 
 // newGuard builds a guard. The transport makes a new connection for each check.
 func newGuard(server, userAgent string, transport http.RoundTripper, accept func(string, types.UID) error) (*guard, error) {
-	client, err := kubernetes.NewForConfig(&rest.Config{
+	client, err := kube.NewClientset(&rest.Config{
 		Host: server, Transport: transport, UserAgent: userAgent, QPS: -1, WarningHandler: rest.NoWarnings{},
 	})
 	if err != nil {

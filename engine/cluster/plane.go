@@ -10,7 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 const (
@@ -24,14 +25,14 @@ const (
 // PlaneID returns the identity of the management plane in a namespace of a management
 // cluster: the value of snapshot.PlaneLabel on what it writes. If none is stored yet, it is
 // the one that KeepPlaneID stores: it follows from the cluster and the namespace.
-func PlaneID(ctx context.Context, management kubernetes.Interface, namespace string) (string, error) {
+func PlaneID(ctx context.Context, management kube.Clientset, namespace string) (string, error) {
 	id, _, err := planeID(ctx, management, namespace)
 	return id, err
 }
 
 // KeepPlaneID is PlaneID, and stores the identity if that was not done before. There is
 // nothing to store it in before the namespace exists.
-func KeepPlaneID(ctx context.Context, management kubernetes.Interface, namespace string) (string, error) {
+func KeepPlaneID(ctx context.Context, management kube.Clientset, namespace string) (string, error) {
 	id, stored, err := planeID(ctx, management, namespace)
 	if err != nil || stored {
 		return id, err
@@ -51,7 +52,7 @@ func KeepPlaneID(ctx context.Context, management kubernetes.Interface, namespace
 	return id, nil
 }
 
-func planeID(ctx context.Context, management kubernetes.Interface, namespace string) (id string, stored bool, err error) {
+func planeID(ctx context.Context, management kube.Clientset, namespace string) (id string, stored bool, err error) {
 	object, err := management.CoreV1().ConfigMaps(namespace).Get(ctx, PlaneName, metav1.GetOptions{})
 	switch {
 	case err == nil:

@@ -15,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -69,7 +67,6 @@ type Registry struct {
 	// detour is nil where the stored addresses are the only ones.
 	detour Detour
 
-	secretFactory  informers.SharedInformerFactory
 	clusterFactory dynamicinformer.DynamicSharedInformerFactory
 	secrets        cache.SharedIndexInformer
 	clusters       cache.SharedIndexInformer
@@ -81,7 +78,7 @@ type Registry struct {
 	changed chan struct{}
 	synced  chan struct{}
 
-	// group are the checks of what is not in use yet.
+	// group are the informer of Secrets, and the checks of what is not in use yet.
 	group sync.WaitGroup
 
 	mu      sync.Mutex
@@ -91,7 +88,7 @@ type Registry struct {
 // NewRegistry builds a registry and does no I/O. Config reaches the management
 // cluster; userAgent is shown to the registered ones. Detour may be nil.
 func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Logger, detour Detour) (*Registry, error) {
-	clientset, err := kubernetes.NewForConfig(kube.Unlimited(config))
+	clientset, err := kube.NewClientset(kube.Unlimited(config))
 	if err != nil {
 		return nil, fmt.Errorf("cluster registry: building a client: %w", err)
 	}
@@ -103,13 +100,13 @@ func NewRegistry(config *rest.Config, namespace, userAgent string, log *slog.Log
 		namespace: namespace, userAgent: userAgent, log: log, detour: detour,
 		changed: make(chan struct{}, 1), synced: make(chan struct{}), entries: map[string]*entry{},
 	}
-	r.secretFactory = informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(namespace),
-		informers.WithTransform(stripManagedFields),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("type", SecretType).String()
-		}))
+	// A factory of informers would have the linker keep those of all kinds.
+	r.secrets = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(clientset.CoreV1().RESTClient(), "secrets", namespace,
+		fields.OneTermEqualSelector("type", SecretType)), &corev1.Secret{}, 0, cache.Indexers{})
+	if err := r.secrets.SetTransform(stripManagedFields); err != nil {
+		return nil, fmt.Errorf("cluster registry: watching Secrets: %w", err)
+	}
 	r.clusterFactory = dynamicinformer.NewFilteredDynamicSharedInformerFactory(dyn, 0, namespace, nil)
-	r.secrets = r.secretFactory.Core().V1().Secrets().Informer()
 	r.clusters = r.clusterFactory.ForResource(snapshot.KubernetesCluster.GroupVersionResource()).Informer()
 	for what, informer := range map[string]cache.SharedIndexInformer{"Secrets": r.secrets, "KubernetesClusters": r.clusters} {
 		if err := r.watch(what, informer); err != nil {
@@ -159,13 +156,12 @@ func stripManagedFields(o any) (any, error) {
 // Run calls handler for the clusters until ctx ends, and then returns nil. It may
 // be called once.
 func (r *Registry) Run(ctx context.Context, handler Handler) error {
-	r.secretFactory.Start(ctx.Done())
-	r.clusterFactory.Start(ctx.Done())
 	ctx, cancel := context.WithCancel(ctx)
+	r.group.Go(func() { r.secrets.RunWithContext(ctx) })
+	r.clusterFactory.Start(ctx.Done())
 	defer func() {
 		cancel()
 		r.group.Wait()
-		r.secretFactory.Shutdown()
 		r.clusterFactory.Shutdown()
 	}()
 	if !cache.WaitForCacheSync(ctx.Done(), r.secrets.HasSynced, r.clusters.HasSynced) {

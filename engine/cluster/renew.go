@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -49,7 +48,7 @@ type CredentialStatus struct {
 // until it expires. Only the leader may run it.
 type Renewer struct {
 	registry  *Registry
-	clientset kubernetes.Interface
+	clientset kube.Clientset
 	guard     func(*rest.Config) *rest.Config
 	clock     clock.Clock
 	log       *slog.Logger
@@ -93,7 +92,7 @@ func NewRenewer(registry *Registry, o RenewerOptions) (*Renewer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	clientset, err := kubernetes.NewForConfig(kube.Unlimited(o.Management))
+	clientset, err := kube.NewClientset(kube.Unlimited(o.Management))
 	if err != nil {
 		return nil, fmt.Errorf("credential renewal: building a client: %w", err)
 	}
@@ -191,7 +190,7 @@ func (r *Renewer) renew(ctx context.Context, name string, e entry) error {
 	if !r.clock.Now().Before(e.life.Expires) {
 		return &ExpiredError{At: e.life.Expires}
 	}
-	clientset, err := kubernetes.NewForConfig(r.guard(e.connection.Config))
+	clientset, err := kube.NewClientset(r.guard(e.connection.Config))
 	if err != nil {
 		return fmt.Errorf("cluster %s: building a client: %w", name, err)
 	}

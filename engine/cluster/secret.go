@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -63,7 +63,7 @@ func Fingerprint(secret *corev1.Secret) string {
 
 // writeToken replaces the token in a Secret that is still as it was read: a
 // Secret deleted meanwhile is not brought back, and one changed is left alone.
-func writeToken(ctx context.Context, clientset kubernetes.Interface, was *corev1.Secret, c *Credential, life Lifetime) error {
+func writeToken(ctx context.Context, clientset kube.Clientset, was *corev1.Secret, c *Credential, life Lifetime) error {
 	secret, err := NewSecret(was.Namespace, was.Name, types.UID(was.Annotations[UIDAnnotation]), c, life)
 	if err != nil {
 		return err

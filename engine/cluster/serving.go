@@ -6,15 +6,15 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // ReadServing reads who leads in a management plane, from the Lease of serve
 // (coordination.k8s.io/v1). A serve without leader election has none. The error is that of
 // a server that does not answer; a Lease that may not be read is an answer.
-func ReadServing(ctx context.Context, management kubernetes.Interface, namespace string) (snapshot.Serving, error) {
+func ReadServing(ctx context.Context, management kube.Clientset, namespace string) (snapshot.Serving, error) {
 	lease, err := management.CoordinationV1().Leases(namespace).Get(ctx, LeaseName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

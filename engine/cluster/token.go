@@ -7,7 +7,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // The bounds of what API servers accept as the lifetime of a token.
@@ -18,7 +19,7 @@ const (
 
 // RequestToken requests a bounded token of a ServiceAccount. The API server
 // may grant less than ttl: the Lifetime is what it granted.
-func RequestToken(ctx context.Context, clientset kubernetes.Interface, namespace, name string, ttl time.Duration) (string, Lifetime, error) {
+func RequestToken(ctx context.Context, clientset kube.Clientset, namespace, name string, ttl time.Duration) (string, Lifetime, error) {
 	seconds := int64(ttl / time.Second)
 	request, err := clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
@@ -38,7 +39,7 @@ func RequestToken(ctx context.Context, clientset kubernetes.Interface, namespace
 
 // WhoAmI returns the user that the cluster sees in the credential. The UID of a
 // ServiceAccount identifies its cluster too; the name does not.
-func WhoAmI(ctx context.Context, clientset kubernetes.Interface) (*authenticationv1.UserInfo, error) {
+func WhoAmI(ctx context.Context, clientset kube.Clientset) (*authenticationv1.UserInfo, error) {
 	review, err := clientset.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("checking the credential: %w", err)
@@ -48,7 +49,7 @@ func WhoAmI(ctx context.Context, clientset kubernetes.Interface) (*authenticatio
 
 // Connect builds clients the way that the engine will: by encoding the
 // credential, reading it back through the allow-list, and connecting.
-func Connect(name string, c *Credential, userAgent string) (*Client, kubernetes.Interface, error) {
+func Connect(name string, c *Credential, userAgent string) (*Client, kube.Clientset, error) {
 	data, err := EncodeKubeconfig(name, c)
 	if err != nil {
 		return nil, nil, err
@@ -61,7 +62,7 @@ func Connect(name string, c *Credential, userAgent string) (*Client, kubernetes.
 	if err != nil {
 		return nil, nil, err
 	}
-	clientset, err := kubernetes.NewForConfig(client.Config)
+	clientset, err := kube.NewClientset(client.Config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster %s: building a client: %w", name, err)
 	}

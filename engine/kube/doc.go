@@ -2,6 +2,7 @@
 // clusters, so that all of them limit, probe, list, retry and explain in the same way.
 //
 //	client.go    a client without limits of its own, and paths of kinds
+//	clientset.go typed clients of the API groups that are used
 //	lister.go    listing and watching a kind, which the server may not serve
 //	silence.go   watches that deliver nothing
 //	bounds.go    what one server may send, and make its reader hold

@@ -12,9 +12,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // parallelReviews bounds the questions asked of one API server at once.
@@ -68,7 +68,7 @@ func (s *server) require(ctx context.Context, wanted []access) error {
 
 // missingAccess asks the API server about each access and returns those that
 // it denies, ascending.
-func missingAccess(ctx context.Context, clientset kubernetes.Interface, wanted []access) ([]string, error) {
+func missingAccess(ctx context.Context, clientset kube.Clientset, wanted []access) ([]string, error) {
 	denied := make([]string, len(wanted))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelReviews)
@@ -89,7 +89,7 @@ func missingAccess(ctx context.Context, clientset kubernetes.Interface, wanted [
 	return slices.DeleteFunc(denied, func(s string) bool { return s == "" }), nil
 }
 
-func allowed(ctx context.Context, clientset kubernetes.Interface, a access) (bool, error) {
+func allowed(ctx context.Context, clientset kube.Clientset, a access) (bool, error) {
 	resource, subresource, _ := strings.Cut(a.resource, "/")
 	review, err := clientset.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -36,7 +35,7 @@ type server struct {
 	config  *rest.Config
 	timeout time.Duration
 
-	clientset kubernetes.Interface
+	clientset kube.Clientset
 	dynamic   dynamic.Interface
 	meta      metadata.Interface
 
@@ -67,7 +66,7 @@ func newServer(side, kubeContext string, config *rest.Config, timeout time.Durat
 	if err != nil {
 		return nil, fmt.Errorf("%s: its configuration: %w", s.label, err)
 	}
-	if s.clientset, err = kubernetes.NewForConfigAndClient(s.config, httpClient); err != nil {
+	if s.clientset, err = kube.NewClientsetFor(s.config, httpClient); err != nil {
 		return nil, fmt.Errorf("%s: its configuration: %w", s.label, err)
 	}
 	if s.dynamic, err = dynamic.NewForConfigAndClient(s.config, httpClient); err != nil {
@@ -134,7 +133,7 @@ func (s *server) namespaceExists(ctx context.Context, name string) (bool, error)
 }
 
 // storedSecret reads a Secret; nil if there is none.
-func storedSecret(ctx context.Context, clientset kubernetes.Interface, namespace, name string) (*corev1.Secret, error) {
+func storedSecret(ctx context.Context, clientset kube.Clientset, namespace, name string) (*corev1.Secret, error) {
 	secret, err := clientset.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil // absence is an answer

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
@@ -48,7 +47,7 @@ const reviewsNeeded = "allow it with the ClusterRole system:auth-delegator"
 // request (TokenReview), and a rule for nonResourceURLs allows its user the method on
 // the path (SubjectAccessReview).
 type guard struct {
-	api kubernetes.Interface
+	api kube.Clientset
 	// verdicts are the latest answers, by a hash of the token and what it was for.
 	verdicts *cache.LRUExpireCache
 }
@@ -64,7 +63,7 @@ func newGuard(management *rest.Config) (*guard, error) {
 	config := rest.CopyConfig(management)
 	config.QPS, config.Burst, config.RateLimiter = reviewQPS, reviewBurst, nil
 	config.Timeout = reviewTimeout
-	api, err := kubernetes.NewForConfig(config)
+	api, err := kube.NewClientset(config)
 	if err != nil {
 		return nil, fmt.Errorf("debug endpoint: building a client to review tokens: %w", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
@@ -25,7 +24,7 @@ const (
 // planeID returns the identity of the management plane, and stores it if that was not done.
 // It waits for a management cluster that is away. If ctx ends, the identity is empty.
 func planeID(ctx context.Context, o Options, f *fence) (string, error) {
-	client, err := kubernetes.NewForConfig(f.guard(o.Management))
+	client, err := kube.NewClientset(f.guard(o.Management))
 	if err != nil {
 		return "", fmt.Errorf("management cluster %s: %w", o.Management.Host, err)
 	}
@@ -62,7 +61,7 @@ func settled(err error) bool {
 // objects of management planes in a namespace of this name count as ours; the error is
 // about an identity that is broken.
 func lookUpPlaneID(ctx context.Context, o Options) (string, error) {
-	client, err := kubernetes.NewForConfig(o.Management)
+	client, err := kube.NewClientset(o.Management)
 	if err != nil {
 		return "", fmt.Errorf("management cluster %s: %w", o.Management.Host, err)
 	}

@@ -14,10 +14,10 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 
 	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -85,7 +85,7 @@ const (
 // newRecorder prepares a recorder without I/O. State is the latest
 // translation, or nil.
 func newRecorder(o Options, state func() *snapshot.State) (*recorder, error) {
-	client, err := kubernetes.NewForConfig(o.Management)
+	client, err := kube.NewClientset(o.Management)
 	if err != nil {
 		return nil, fmt.Errorf("recording of events: building a client: %w", err)
 	}
