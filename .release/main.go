@@ -1,7 +1,7 @@
 // Command release writes what a release of meshctl consists of: the container
 // image, and the archives with their checksums, SBOMs and krew manifest.
 //
-//	go run . [flags] image|archives
+//	go run . [flags] image|archives|supply
 //
 // It is a module of its own, so that meshctl itself needs no image libraries. ko was
 // not chosen, because it can only build upon an image of a registry; goreleaser was
@@ -9,7 +9,7 @@
 // commit and the version alone: the same commit gives the same bytes in any folder.
 //
 // Files: build.go compiles, image.go makes the image, archive.go packs, krew.go and
-// archives.go describe what was packed.
+// archives.go describe what was packed, supply.go checks what a binary consists of.
 package main
 
 import (
@@ -73,6 +73,8 @@ func run(ctx context.Context, args []string) error {
 		return image(ctx, o)
 	case "archives":
 		return archives(ctx, o)
+	case "supply":
+		return supply(ctx, o)
 	}
-	return fmt.Errorf("release: unknown argument %q; say image or archives", flags.Arg(0))
+	return fmt.Errorf("release: unknown argument %q; say image, archives or supply", flags.Arg(0))
 }

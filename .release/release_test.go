@@ -255,5 +255,5 @@ func TestCompileRefuses(t *testing.T) {
 func TestRunNeedsToKnowWhat(t *testing.T) {
 	t.Parallel()
 	err := run(t.Context(), []string{"-out", t.TempDir(), "all"})
-	require.EqualError(t, err, fmt.Sprintf("release: unknown argument %q; say image or archives", "all"))
+	require.EqualError(t, err, fmt.Sprintf("release: unknown argument %q; say image, archives or supply", "all"))
 }
