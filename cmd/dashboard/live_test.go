@@ -67,7 +67,7 @@ func TestLive(t *testing.T) {
 			sandboxtest.Apply(t, config, []byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: "+policy+", namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
 			applied := time.Now()
 			latest := await(t, source, func(n *tui.Update) bool {
-				return slices.ContainsFunc(n.Index.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
+				return n.Index != nil && slices.ContainsFunc(n.Index.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
 			})
 			t.Logf("seen after %s", time.Since(applied))
 			// Nobody serves here, so nobody takes it up.
