@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// defaultTokens is where Kubernetes mounts tokens, and defaultAccount the folder in it with the Pod's own.
-	defaultTokens  = "/var/run/secrets"
-	defaultAccount = "kubernetes.io/serviceaccount"
+	// defaultTokens is where tokens are mounted, and vaultAccount the folder in it with that for Vault.
+	defaultTokens = "/var/run/secrets"
+	vaultAccount  = "vault"
 	// tokenKey is the key of a token in a Secret, and the name of its file.
 	tokenKey = "token"
 	// maxToken is in bytes.
@@ -71,11 +71,15 @@ func (a *agent) accountToken(ctx context.Context, auth *certificatesv1.VaultKube
 		if err := a.inOwnNamespace("kubernetesAuth.serviceAccountRef", ref); err != nil {
 			return "", err
 		}
-		return a.store.makeToken(ctx, ref.Name)
+		token, err := a.store.makeToken(ctx, ref.Name, a.vaultAudience())
+		if err != nil {
+			return "", err
+		}
+		return a.forVaultOnly("ServiceAccount "+a.options.Namespace+"/"+ref.Name+": the token that was made of it", token)
 	}
 	folder := auth.MountedSaPath
 	if folder == "" {
-		folder = filepath.Join(a.options.tokens, defaultAccount)
+		folder = filepath.Join(a.options.tokens, vaultAccount)
 	}
 	key := auth.SecretTokenKey
 	if key == "" {
@@ -88,19 +92,24 @@ func (a *agent) accountToken(ctx context.Context, auth *certificatesv1.VaultKube
 	}
 	root, err := os.OpenRoot(a.options.tokens)
 	if err != nil {
-		return "", fmt.Errorf("the token for Vault: %w; run the agent in a Pod with a token of its service account, or use tokenSecretRef", err)
+		return "", fmt.Errorf("the token for Vault: %w; register the cluster again with --vault-server, which mounts it into the Pod of the agent, or use serviceAccountRef", err)
 	}
 	defer func() { _ = root.Close() }()
 	file, err := root.Open(inside)
 	if err != nil {
-		return "", fmt.Errorf("the token for Vault: %w; mount it into the Pod of the agent, or correct mountedSaPath and secretTokenKey", err)
+		return "", fmt.Errorf("the token for Vault: %w; register the cluster again with --vault-server, which mounts it into the Pod of the agent, or correct mountedSaPath and secretTokenKey", err)
 	}
 	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, maxToken+1))
 	if err != nil {
 		return "", fmt.Errorf("the token for Vault: %w; mount it into the Pod of the agent", err)
 	}
-	return usable("file "+filepath.Join(folder, key), text)
+	object := "file " + filepath.Join(folder, key)
+	token, err := usable(object, text)
+	if err != nil {
+		return "", err
+	}
+	return a.forVaultOnly(object, token)
 }
 
 // inOwnNamespace refuses what is elsewhere: the agent reads no credentials of others.
@@ -120,10 +129,10 @@ func usable(object string, text []byte) (string, error) {
 	return string(text), nil
 }
 
-// makeToken makes a token of a service account in the agent's namespace.
-func (s *store) makeToken(ctx context.Context, account string) (string, error) {
+// makeToken makes a token for Vault of a service account in the agent's namespace.
+func (s *store) makeToken(ctx context.Context, account, audience string) (string, error) {
 	seconds := int64(tokenSeconds)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: &seconds}}
 	request.APIVersion, request.Kind = authenticationv1.SchemeGroupVersion.String(), "TokenRequest"
 	answer := &authenticationv1.TokenRequest{}
 	err := s.client.Post().AbsPath("/api/v1", "namespaces", s.namespace, "serviceaccounts", account, "token").Body(request).Do(ctx).Into(answer)

@@ -48,7 +48,9 @@
 // With agentCa.vault a HashiCorp Vault signs, and the agent takes the place of meshctl serve: it has the request signed, and
 // writes the answer into the status of the CertificateRequest. All that follows is the same. What meshctl serve could not have
 // written is not written, so that a Vault that answers wrongly costs no keys. The credential is one of the agent's own
-// namespace, or a token below /var/run/secrets: the VirtualMesh names it, and it goes to a server that the VirtualMesh names.
+// namespace, or a token below /var/run/secrets: the VirtualMesh names it. It goes only to a server that the administrator of the
+// cluster allowed (Options.VaultServers), by TLS unless that URL has none; and a token of a service account is one for Vault
+// only, which the API server does not take.
 // Who holds it may have any identity signed: what a cluster gets follows from Vault's policies, not from the Plan.
 //
 // # Files
@@ -59,6 +61,7 @@
 //	request.go  key, request, and whether an answer can be used
 //	vault.go    having a request signed by a Vault
 //	credential.go  what the agent logs in to a Vault with
+//	vaultallow.go  which Vaults may be used, and with which tokens
 //	signer.go   who is to sign and what is to be trusted: the safety rule
 //	decide.go   the next write for a mesh that has an IssuedCertificate
 //	leave.go    the next write for one that has none any more

@@ -21,6 +21,11 @@ type Options struct {
 	Namespace string
 	// HealthBind is the address of /healthz, /readyz and /metrics; empty serves none.
 	HealthBind string
+	// VaultServers are the Vaults that a VirtualMesh may name, as vault.ParseServer has them: the administrator of the
+	// cluster allowed them. No other gets a request, or one without TLS that is not here.
+	VaultServers []string
+	// VaultAudience is that of the tokens that log in to a Vault, and the only one they have; snapshot.VaultAudience if empty.
+	VaultAudience string
 	// Verifier says what the mesh holds. Without one the agent hands out roots, but puts no certificate of a new root to use.
 	Verifier Verifier
 	// Restarter restarts pods. Without one nothing is restarted.

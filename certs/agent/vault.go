@@ -163,6 +163,9 @@ func (a *agent) askVault(ctx context.Context, r *request) error {
 // signedByVault is the certificate, and those above it up to the root that was asked for.
 func (a *agent) signedByVault(ctx context.Context, r *request) (pki.Chain, error) {
 	ca := r.spec.AgentCa.Vault
+	if err := a.mayUseVault(r); err != nil {
+		return nil, err
+	}
 	client, err := vault.New(ca)
 	if err != nil {
 		return nil, err

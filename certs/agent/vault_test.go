@@ -50,9 +50,9 @@ func asking(t *testing.T, ca *vaulttest.CA, change ...func(*certificatesv1.Issue
 	}
 	require.NotNil(t, w.sign, "%+v", w.certificate.Status)
 	tokens := t.TempDir()
-	writeToken(t, tokens, defaultAccount, vaulttest.ServiceAccount)
+	writeToken(t, tokens, vaultAccount, vaulttest.ServiceAccount)
 	a, err := newAgent(Options{
-		Config: &rest.Config{Host: "http://127.0.0.1:1"}, Namespace: ownNS, Log: slog.New(slog.DiscardHandler), tokens: tokens, newKey: ecKey,
+		Config: &rest.Config{Host: "http://127.0.0.1:1"}, Namespace: ownNS, VaultServers: []string{server.URL}, Log: slog.New(slog.DiscardHandler), tokens: tokens, newKey: ecKey,
 	}, newMetrics())
 	require.NoError(t, err)
 	t.Cleanup(a.vaults.stop)
@@ -196,13 +196,13 @@ func TestCredentials(t *testing.T) {
 		want string
 	}{
 		"its own":         {},
-		"another folder":  {auth: certificatesv1.VaultKubernetesAuth{MountedSaPath: "TOKENS/vault"}},
-		"another key":     {auth: certificatesv1.VaultKubernetesAuth{MountedSaPath: "TOKENS/vault/", SecretTokenKey: "jwt"}},
-		"missing":         {auth: certificatesv1.VaultKubernetesAuth{SecretTokenKey: "none"}, want: "mount it into the Pod"},
+		"another folder":  {auth: certificatesv1.VaultKubernetesAuth{MountedSaPath: "TOKENS/other"}},
+		"another key":     {auth: certificatesv1.VaultKubernetesAuth{MountedSaPath: "TOKENS/other/", SecretTokenKey: "jwt"}},
+		"missing":         {auth: certificatesv1.VaultKubernetesAuth{SecretTokenKey: "none"}, want: "mounts it into the Pod"},
 		"elsewhere":       {auth: certificatesv1.VaultKubernetesAuth{MountedSaPath: "/etc", SecretTokenKey: "hostname"}, want: "is not below"},
 		"up":              {auth: certificatesv1.VaultKubernetesAuth{MountedSaPath: "TOKENS/../outside"}, want: "is not below"},
 		"up by the key":   {auth: certificatesv1.VaultKubernetesAuth{SecretTokenKey: "../../../outside/token"}, want: "is not below"},
-		"a link out":      {auth: certificatesv1.VaultKubernetesAuth{MountedSaPath: "TOKENS/link"}, want: "mount it into the Pod"},
+		"a link out":      {auth: certificatesv1.VaultKubernetesAuth{MountedSaPath: "TOKENS/link"}, want: "mounts it into the Pod"},
 		"no token":        {auth: certificatesv1.VaultKubernetesAuth{MountedSaPath: "TOKENS/broken"}, want: "has no token"},
 		"a huge one":      {auth: certificatesv1.VaultKubernetesAuth{MountedSaPath: "TOKENS/huge"}, want: "has no token"},
 		"others' account": {auth: certificatesv1.VaultKubernetesAuth{ServiceAccountRef: &commonv1.ObjectRef{Name: "a", Namespace: "istio-system"}}, want: "only what is in its own"},
@@ -216,10 +216,10 @@ func TestCredentials(t *testing.T) {
 			outside := filepath.Join(filepath.Dir(tokens), "outside")
 			writeToken(t, filepath.Dir(tokens), "outside", secret)
 			t.Cleanup(func() { _ = os.RemoveAll(outside) })
-			writeToken(t, tokens, "vault", vaulttest.ServiceAccount)
+			writeToken(t, tokens, "other", vaulttest.ServiceAccount)
 			writeToken(t, tokens, "broken", "two\nlines")
 			writeToken(t, tokens, "huge", strings.Repeat("x", maxToken+1))
-			require.NoError(t, os.Symlink("token", filepath.Join(tokens, "vault", "jwt")))
+			require.NoError(t, os.Symlink("token", filepath.Join(tokens, "other", "jwt")))
 			require.NoError(t, os.Symlink(outside, filepath.Join(tokens, "link")))
 			ca := r.spec.AgentCa.Vault
 			c.auth.Role, c.auth.MountedSaPath = vaulttest.Role, strings.Replace(c.auth.MountedSaPath, "TOKENS", tokens, 1)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/hashicorp/vault/api"
@@ -42,9 +41,9 @@ func New(ca *certificatesv1.VaultCA) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := url.Parse(ca.Server)
-	if err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" || server.User != nil || server.RawQuery != "" {
-		return nil, errors.New("server is not the URL of a Vault; set it to a URL such as https://vault.example.com:8200, without user and query")
+	server, err := ParseServer(ca.Server)
+	if err != nil {
+		return nil, err
 	}
 	roots, err := bundle(ca.CaBundle)
 	if err != nil {
@@ -55,7 +54,7 @@ func New(ca *certificatesv1.VaultCA) (*Client, error) {
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, ForceAttemptHTTP2: true,
 	}
 	client, err := api.NewClient(&api.Config{
-		Address: server.String(), Timeout: requestTimeout, MaxRetries: 0, DisableRedirects: true,
+		Address: server, Timeout: requestTimeout, MaxRetries: 0, DisableRedirects: true,
 		HttpClient: &http.Client{Transport: bounded{transport}},
 	})
 	if err != nil { // the environment has a header for Vault that cannot be read
@@ -66,7 +65,7 @@ func New(ca *certificatesv1.VaultCA) (*Client, error) {
 	if ca.Namespace != "" {
 		client.SetNamespace(ca.Namespace)
 	}
-	return &Client{api: client, transport: transport, server: server.String(), path: at}, nil
+	return &Client{api: client, transport: transport, server: server, path: at}, nil
 }
 
 // bundle are the roots of caBundle; nil, which are those of the system, if it is empty.

@@ -12,13 +12,18 @@
 //
 //	vault write pki/root/generate/internal common_name=mesh ttl=87600h   # or an imported CA with its whole chain
 //	vault policy write mesh - <<< 'path "pki/root/sign-intermediate" { capabilities = ["update"] }'
-//	vault write auth/kubernetes/role/mesh policies=mesh bound_service_account_names=... bound_service_account_namespaces=...
+//	vault write auth/kubernetes/config kubernetes_host=... token_reviewer_jwt=...
+//	vault write auth/kubernetes/role/mesh policies=mesh audience=vault bound_service_account_names=... bound_service_account_namespaces=...
+//
+// The token that logs in is for Vault only. So the role has to name its audience, and Vault cannot use it to review tokens: it
+// needs a token_reviewer_jwt, or to run in a Pod of the same cluster.
 //
 // Who has this policy may have a CA for any identity signed. The mount gives certificates no longer lives than its
 // max_lease_ttl, which is 32 days unless it is tuned.
 //
 // # Files
 //
+//	server.go  the URL of a Vault
 //	client.go  Client: the address, and the bounds of a connection
 //	path.go    what a caPath means
 //	chain.go   the CA certificates of a mount

@@ -27,6 +27,9 @@ type Options struct {
 	// IstiodAddress is where istiod is asked for certificates, if not at its Service; TokenFile has the token for it.
 	IstiodAddress string
 	TokenFile     string
+	// VaultServers are the Vaults that VirtualMeshes may name, and VaultAudience is that of the tokens for them.
+	VaultServers  []string
+	VaultAudience string
 	// ClusterID is the name by which istiod knows the cluster.
 	ClusterID string
 	Log       cmdutil.LogFlags
@@ -53,6 +56,12 @@ was there before, in the same way.
 
 Of several agents in a namespace, one works and the others stand by.
 
+A VirtualMesh may only name a Vault that --vault-server names, and one without
+TLS only if its URL here says http. The agent logs in with a token that has the
+audience --vault-audience and no other, never with that for the API server. It
+is enough to say so to "meshctl cluster register", whose Deployment has these
+flags then.
+
 The address of --health-bind serves /metrics, /healthz and /readyz to everyone
 who can reach it.`
 
@@ -74,6 +83,13 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		Args:    cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts.Config = func() (*rest.Config, error) { return kube.Config(f) }
+			var err error
+			if opts.VaultServers, err = VaultServers(opts.VaultServers); err != nil {
+				return err
+			}
+			if opts.VaultAudience == "" {
+				return cmdutil.FlagErrorf("--vault-audience must not be empty")
+			}
 			if opts.Namespace == "" {
 				return cmdutil.FlagErrorf("--namespace must not be empty")
 			}
@@ -90,6 +106,8 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.IstiodAddress, "istiod-address", "", "`address` of istiod's CA, for a control plane outside of the cluster")
 	flags.StringVar(&opts.TokenFile, "token-file", DefaultTokenFile, "`file` with the token for istiod's CA")
 	flags.StringVar(&opts.ClusterID, "cluster-id", "", "`name` by which istiod knows the cluster (default: CLUSTER_ID in istiod's pod, else Kubernetes)")
+	flags.StringSliceVar(&opts.VaultServers, "vault-server", nil, "`URL` of a HashiCorp Vault that VirtualMeshes may name")
+	flags.StringVar(&opts.VaultAudience, "vault-audience", snapshot.VaultAudience, "`audience` of the tokens that log in to Vault")
 	opts.Log.AddFlags(cmd)
 	return cmd
 }
@@ -123,7 +141,9 @@ func agentRun(ctx context.Context, opts *Options) error {
 		return err
 	}
 	return agent.Run(ctx, agent.Options{
-		Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier, Restarter: restarter, Log: log,
+		Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier,
+		VaultServers: opts.VaultServers, VaultAudience: opts.VaultAudience,
+		Restarter: restarter, Log: log,
 		OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 func TestNewCmd(t *testing.T) {
 	t.Parallel()
-	defaults := Options{Version: "dev", Namespace: "gloo-mesh", HealthBind: "127.0.0.1:9093", TokenFile: DefaultTokenFile,
+	defaults := Options{Version: "dev", Namespace: "gloo-mesh", HealthBind: "127.0.0.1:9093", TokenFile: DefaultTokenFile, VaultServers: []string{}, VaultAudience: "vault",
 		Log: cmdutil.LogFlags{Level: "info", Format: "auto"}}
 	cases := map[string]struct {
 		change      func(*Options)
@@ -29,8 +29,13 @@ func TestNewCmd(t *testing.T) {
 			o.Namespace, o.HealthBind, o.IstiodAddress, o.TokenFile = "other", "", "h:1", "f"
 		}},
 		"--log-level debug --log-format json": {change: func(o *Options) { o.Log = cmdutil.LogFlags{Level: "debug", Format: "json"} }},
-		"--namespace=":                        {wantErr: "--namespace must not be empty"},
-		"x":                                   {wantErr: "x"},
+		"--vault-server HTTPS://Vault:443/,http://b:8200 --vault-audience a": {change: func(o *Options) {
+			o.VaultServers, o.VaultAudience = []string{"http://b:8200", "https://vault"}, "a"
+		}},
+		"--vault-server vault:8200": {wantErr: "is not the URL of a Vault"},
+		"--vault-audience=":         {wantErr: "--vault-audience must not be empty"},
+		"--namespace=":              {wantErr: "--namespace must not be empty"},
+		"x":                         {wantErr: "x"},
 	}
 	for line, c := range cases {
 		t.Run(line, func(t *testing.T) {

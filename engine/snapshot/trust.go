@@ -51,6 +51,9 @@ var fingerprintPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 // AgentLease is the Lease that the agent of a managed cluster holds, in its namespace.
 const AgentLease = "meshctl-agent"
 
+// VaultAudience is that of the tokens with which agents log in to a HashiCorp Vault, unless an administrator names another.
+const VaultAudience = "vault"
+
 // TrustRecord is the ConfigMap, in the management plane's namespace, that says what may be trusted.
 const TrustRecord = "meshctl-trust"
 

@@ -22,9 +22,11 @@ import (
 const (
 	Role  = "mesh"
 	Mount = "pki"
-	// ServiceAccount is the token of a service account that may take Role; Token may sign.
-	ServiceAccount = "eyJ-service-account"
-	Token          = "hvs.root-token"
+	// ServiceAccount is the token of a service account that may take Role, and has the audience vault; Token may sign.
+	ServiceAccount = "eyJhbGciOiJub25lIn0.eyJhdWQiOlsidmF1bHQiXX0.c2lnbmF0dXJl"
+	// APIServer is the token that a Pod has for the API server.
+	APIServer = "eyJhbGciOiJub25lIn0.eyJhdWQiOlsiaHR0cHM6Ly9rdWJlcm5ldGVzLmRlZmF1bHQuc3ZjIl19.c2lnbmF0dXJl"
+	Token     = "hvs.root-token"
 	// given is the start of tokens that logins give.
 	given = "hvs.given-"
 )
