@@ -41,8 +41,8 @@ management cluster, register it too.
 
 The command first checks names, servers, versions and your permissions on both
 clusters; if a check fails, nothing is written. Registering a cluster again
-repairs a broken registration, renews a credential that is about to expire, and
-otherwise changes nothing.
+repairs a broken registration, replaces its credential, and revokes all
+credentials of before.
 
 Settings of Istio are in ConfigMaps. The account may read those named istio and
 istio-ca-root-cert, and all of them in namespaces that have a control plane now.
@@ -70,10 +70,21 @@ The credential is a token with a limited lifetime (--token-ttl), which is kept
 for renewals. "meshctl serve" renews it after a third of this time, so that
 serve may be down for two thirds of it: 16 hours with the default of 24h, more
 than four days with 168h. A longer lifetime makes an old copy of the Secret, as
-in a backup, usable for longer. Who steals the Secret and uses it in time can
-renew the token as serve does, until the cluster is deregistered. API servers
-accept 10m and more, and may grant less, as their flag
---service-account-max-token-expiration says; the command says so then.
+in a backup, usable for longer. API servers accept 10m and more, and may grant
+less, as their flag --service-account-max-token-expiration says; the command
+says so then.
+
+Who steals the Secret can renew the token as serve does, for no longer than this
+lifetime each time: a ValidatingAdmissionPolicy refuses more. To revoke a
+credential, register the cluster again. That makes another account for serve
+and another credential, waits for a serve that runs to use it, and then removes
+the accounts of before. The cluster refuses all their tokens within seconds,
+also those that somebody made with a stolen one. The account of the agent is
+made anew, too, and its Deployment gets other pods. If serve fails with the new
+credential, the command fails, and nothing of serve's is revoked: correct what
+it says, and run it again. "meshctl cluster deregister" revokes everything. If
+the cluster does not enforce such policies, the command says so: tokens can then
+be made for years, but end in the same way.
 
 For "meshctl agent", which gives the meshes of the cluster the certificates of
 their VirtualMesh, the command creates an account with the permissions that it
@@ -209,8 +220,8 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 		return err
 	}
 	done, next := "is registered", " Check its health with `meshctl cluster list`."
-	if report.Unchanged() {
-		done, next = "is already registered; nothing changed", ""
+	if report.Revoked {
+		done = "is registered again; the credentials of before are revoked"
 	}
 	if report.Serve == registration.ServeReaches {
 		next = " meshctl serve reaches it."

@@ -65,8 +65,9 @@ func TestRegisterListDeregisterRun(t *testing.T) {
 	assert.Regexp(t, `(?m)^created +management +KubernetesCluster +gloo-mesh/cluster-2$`, out.String())
 	assert.Contains(t, errs.String(), "Cluster cluster-2 is registered")
 	require.NoError(t, meshctl("register", "cluster-2", "--remote-context", "cluster-2"))
-	assert.Empty(t, out.String())
-	assert.Contains(t, errs.String(), "nothing changed")
+	assert.Regexp(t, `(?m)^created +remote +ServiceAccount +gloo-mesh/cluster-2-.....$`, out.String())
+	assert.Regexp(t, `(?m)^deleted +remote +ServiceAccount +gloo-mesh/cluster-2$`, out.String())
+	assert.Contains(t, errs.String(), "Cluster cluster-2 is registered again; the credentials of before are revoked.")
 
 	// Shown in every form, and no form shows the token.
 	require.NoError(t, meshctl("list"))

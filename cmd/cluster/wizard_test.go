@@ -65,7 +65,7 @@ func TestRegisterWizard(t *testing.T) {
 	_, command, ok := strings.Cut(errs.String(), "Equivalent command:\n\n  meshctl cluster ")
 	require.True(t, ok, errs.String())
 	require.NoError(t, execute(t, NewCmd(f), strings.Fields(command)...))
-	assert.Contains(t, errs.String(), "is already registered; nothing changed")
+	assert.Contains(t, errs.String(), "is registered again; the credentials of before are revoked")
 
 	t.Log("what is registered is shown as such, and a second name for it is refused before anything is written")
 	require.NoError(t, ask(wizardtest.New(t).

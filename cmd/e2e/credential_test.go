@@ -218,8 +218,8 @@ func (w *environment) rolesOf(cluster string, is func(name string) bool) []rbacv
 	return out
 }
 
-// used lists the permissions that an account of a namespace used in a cluster, according to the audit
-// log. No request may have been denied.
+// used lists the permissions that an account of a namespace used in a cluster, or that of a later registration, according to
+// the audit log. No request may have been denied.
 func (w *environment) used(cluster, namespace, account string) []string {
 	w.t.Helper()
 	account = "system:serviceaccount:" + namespace + ":" + account
@@ -234,7 +234,7 @@ func (w *environment) used(cluster, namespace, account string) []string {
 			ResponseStatus struct{ Code int }
 			RequestURI     string
 		}
-		if json.Unmarshal([]byte(line), &event) != nil || event.User.Username != account || event.ObjectRef.Resource == "" {
+		if json.Unmarshal([]byte(line), &event) != nil || event.User.Username != account && !strings.HasPrefix(event.User.Username, account+"-") || event.ObjectRef.Resource == "" {
 			continue // anyone may read URLs that are not resources
 		}
 		resource := event.ObjectRef.Resource

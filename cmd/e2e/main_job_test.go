@@ -83,7 +83,7 @@ func TestMainJob(t *testing.T) {
 	w.stopServe()
 }
 
-// registers: a second registration changes nothing.
+// registers: a second registration replaces the credential.
 func (w *environment) registers() {
 	for _, cluster := range []string{"cluster-1", "cluster-2"} {
 		w.must("cluster", "register", cluster, "--remote-context", cluster, "--mgmt-context", "cluster-1")
@@ -91,10 +91,15 @@ func (w *environment) registers() {
 	secret, err := w.object("cluster-1", core("secrets"), mgmt, "cluster-2")
 	require.NoError(w.t, err)
 	assert.Equal(w.t, "solo.io/kubeconfig", secret.Object["type"])
+	_, err = w.object("cluster-2", core("serviceaccounts"), agents("cluster-2"), "cluster-2")
+	require.NoError(w.t, err)
 	r := w.must("cluster", "register", "cluster-2", "--remote-context", "cluster-2", "--mgmt-context", "cluster-1")
+	assert.Contains(w.t, r.stderr, "the credentials of before are revoked")
 	again, err := w.object("cluster-1", core("secrets"), mgmt, "cluster-2")
 	require.NoError(w.t, err)
-	assert.Equal(w.t, secret.GetResourceVersion(), again.GetResourceVersion(), "%s%s", r.stdout, r.stderr)
+	assert.NotEqual(w.t, secret.Object["data"], again.Object["data"])
+	_, err = w.object("cluster-2", core("serviceaccounts"), agents("cluster-2"), "cluster-2")
+	assert.True(w.t, apierrors.IsNotFound(err), "API servers refuse all tokens of an account that is gone: %v", err)
 }
 
 // translates: both clusters have the objects of the policies, and istiod accepts

@@ -86,7 +86,7 @@ func (r *run) registrations(members []wizards.Member) ([]registration.Options, e
 		}
 		out = append(out, registration.Options{
 			Name: m.Name, RemoteConfig: remote, MgmtConfig: r.config, RemoteContext: m.Context, MgmtContext: r.mgmt.Name, MgmtNamespace: r.MgmtNamespace,
-			Agent: agent.Account(""), ServeWait: registration.DefaultRegisterWait,
+			Agent: agent.Account(""), KeepCredential: true, ServeWait: registration.DefaultRegisterWait,
 		})
 	}
 	return out, nil

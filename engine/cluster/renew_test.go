@@ -101,12 +101,17 @@ func TestRenewerAsksForTheLifetimeOfTheRegistration(t *testing.T) {
 	t.Parallel()
 	const name = "lifetime"
 	config := registerSelf(t, name)
+	options := registration.Options{Name: name, RemoteConfig: config, MgmtConfig: config, MgmtNamespace: name, RemoteNamespace: remoteNamespace(name)}
+	again := options
+	again.TokenTTL = 8 * 24 * time.Hour
+	_, err := registration.Register(t.Context(), again)
+	require.NoError(t, err)
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
 	clusters := client.Resource(snapshot.KubernetesCluster.GroupVersionResource()).Namespace(name)
 	kc, err := clusters.Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, registration.MinTokenTTL.String(), kc.GetAnnotations()[cluster.LifetimeAnnotation])
+	assert.Equal(t, again.TokenTTL.String(), kc.GetAnnotations()[cluster.LifetimeAnnotation])
 	_, err = clusters.Patch(t.Context(), name, types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+cluster.LifetimeAnnotation+`":"168h"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -123,7 +128,19 @@ func TestRenewerAsksForTheLifetimeOfTheRegistration(t *testing.T) {
 	_, life, err := cluster.ParseSecret(sandboxtest.Secret(t, config, name, name))
 	require.NoError(t, err)
 	assert.Equal(t, 7*24*time.Hour, life.Granted())
-	assert.Contains(t, guard.list(), "POST /api/v1/namespaces/lifetime-agent/serviceaccounts/lifetime/token")
+	assert.Regexp(t, "POST /api/v1/namespaces/lifetime-agent/serviceaccounts/lifetime-...../token\n", strings.Join(guard.list(), "\n")+"\n")
+
+	// Only a registration gives a longer life.
+	_, err = clusters.Patch(t.Context(), name, types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+cluster.LifetimeAnnotation+`":"9000h"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		clock.Step(10 * time.Second) // the clock is where the token is due
+		failing := renewer.Failing()
+		if assert.NotEmpty(c, failing) {
+			assert.ErrorContains(c, failing[0].Err, "register the cluster again with --token-ttl")
+		}
+	}, waittest.Limit(), 20*time.Millisecond)
 }
 
 // passed remembers the requests of the configurations that it returns.

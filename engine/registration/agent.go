@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -61,33 +60,18 @@ func (r *registration) agentObjects() []*object {
 		return nil
 	}
 	name, labels := AgentName(r.plane.ID), r.labels()
-	policy := &admissionv1.ValidatingAdmissionPolicy{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: policies.kind},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)},
-		Spec:       r.Agent.Limits(r.RemoteNamespace, r.meshNamespaces, r.meshNames...),
-	}
-	policy.Spec.MatchConditions = []admissionv1.MatchCondition{{
-		Name: "agent", Expression: fmt.Sprintf("request.userInfo.username == '%s'", cluster.ServiceAccountUser(r.RemoteNamespace, name)),
+	out := []*object{{
+		resource: serviceAccounts, namespace: r.RemoteNamespace, name: name, foreignHint: nameHint,
+		want: corev1ac.ServiceAccount(name, r.RemoteNamespace).WithLabels(labels).WithAutomountServiceAccountToken(false),
 	}}
-	out := []*object{
-		{
-			resource: serviceAccounts, namespace: r.RemoteNamespace, name: name, foreignHint: nameHint,
-			want: corev1ac.ServiceAccount(name, r.RemoteNamespace).WithLabels(labels).WithAutomountServiceAccountToken(false),
-		},
-		{resource: policies, name: name, foreignHint: nameHint, want: policy},
-		{resource: policyBindings, name: name, foreignHint: nameHint, want: &admissionv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: policyBindings.kind},
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)},
-			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
-		}},
-	}
-	out = append(out, r.clusterRoleObjects(name, name, name, labels, labels, r.Agent.ClusterRules)...)
+	out = append(out, r.policyObjects(name, name, r.Agent.Limits(r.RemoteNamespace, r.meshNamespaces, r.meshNames...))...)
+	out = append(out, r.clusterRoleObjects(name, name, labels, labels, r.Agent.ClusterRules, name)...)
 	namespaces := r.agentNamespaces()
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		out = append(out, r.roleObjects(namespace, name, name, namespaces[namespace])...)
+		out = append(out, r.roleObjects(namespace, name, namespaces[namespace], name)...)
 	}
 	if len(r.Agent.MoreRules) > 0 {
-		out = append(out, r.roleObjects(r.RemoteNamespace, moreName(r.plane.ID), name, r.Agent.MoreRules)...)
+		out = append(out, r.roleObjects(r.RemoteNamespace, moreName(r.plane.ID), r.Agent.MoreRules, name)...)
 	}
 	if image := cmp.Or(r.Agent.Image, r.agentImage); image != "" {
 		out = append(out, r.agentDeployment(name, image))

@@ -101,7 +101,7 @@ func TestAgent(t *testing.T) {
 	put(t, management, snapshot.Mesh, "gloo-mesh", "known-already",
 		map[string]string{snapshot.DiscoveryOwnerLabel: "gloo-mesh", snapshot.DiscoveryClusterLabel: "cluster-2"}, nil)
 	before := withTypes(names(inventory(t, remote)))
-	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, Agent: anAgent("")}
+	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, Agent: anAgent(""), KeepCredential: true}
 
 	register := func(image string, deployments int) registration.Report {
 		t.Helper()

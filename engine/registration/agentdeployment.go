@@ -56,7 +56,7 @@ func (r *registration) agentDeployment(name, image string) *object {
 		resource: deployments, namespace: r.RemoteNamespace, name: name, foreignHint: nameHint,
 		want: appsv1ac.Deployment(name, r.RemoteNamespace).WithLabels(labels).WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(1).WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
-			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(pod).WithSpec(spec))),
+			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(pod).WithAnnotations(map[string]string{AccountAnnotation: r.account}).WithSpec(spec))),
 	}
 }
 

@@ -49,6 +49,8 @@ func (d *deregistration) accessObjects() (bindings, rest []*object) {
 		{resource: clusterRoleBindings, name: oldBindingName(d.Name)},
 		{resource: roleBindings, namespace: d.RemoteNamespace, name: own},
 		{resource: roles, namespace: d.RemoteNamespace, name: own},
+		{resource: policyBindings, name: TokenPolicyName(d.Name, d.plane.ID)},
+		{resource: policies, name: TokenPolicyName(d.Name, d.plane.ID)},
 	}
 	rest = []*object{
 		{resource: clusterRoles, name: RoleName(d.plane.ID)},
@@ -84,6 +86,7 @@ func (d *deregistration) remoteAccess() []access {
 		wanted = append(wanted, r.access(d.RemoteNamespace, "").each("list")...)
 	}
 	wanted = append(wanted, leases.access(d.RemoteNamespace, snapshot.AgentLease).each("get", "delete")...)
+	wanted = append(wanted, serviceAccounts.access(d.RemoteNamespace, "").each("list", "delete")...)
 	return append(wanted, clusterRoleBindings.access("", "").each("list")...)
 }
 
@@ -117,7 +120,7 @@ func (d *deregistration) clean(ctx context.Context) error {
 	}
 	steps = append(steps, d.removeAgentLease)
 	remove(rest)
-	steps = append(steps, d.removeNamespace)
+	steps = append(steps, d.removeAccounts, d.removeNamespace)
 	var failed []error
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -169,6 +172,22 @@ func (d *deregistration) remove(ctx context.Context, o *object) error {
 	changes, err := d.remote.delete(ctx, o.resource, o.namespace, o.name)
 	d.report.add(changes...)
 	return err
+}
+
+// removeAccounts removes what is left of the accounts of the registration.
+func (d *deregistration) removeAccounts(ctx context.Context) error {
+	left, err := d.remote.accounts(ctx, d.RemoteNamespace, d.Name, d.plane, string(d.management.uid))
+	if err != nil {
+		return err
+	}
+	for i := range left {
+		changes, err := d.remote.delete(ctx, serviceAccounts, d.RemoteNamespace, left[i].GetName())
+		d.report.add(changes...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // roleUsed reports whether a ClusterRole is bound to anybody.

@@ -219,8 +219,8 @@ func (d *deregistration) traces(ctx context.Context) bool {
 	if d.remote == nil {
 		return false
 	}
-	account, err := d.remote.get(ctx, serviceAccounts, d.RemoteNamespace, d.Name)
-	return err == nil && account != nil && account.GetAnnotations()[ManagementUIDAnnotation] != "" && isOf(account, d.plane, string(d.management.uid))
+	accounts, err := d.remote.accounts(ctx, d.RemoteNamespace, d.Name, d.plane, string(d.management.uid))
+	return err == nil && len(accounts) > 0
 }
 
 // run removes everything, the credentials first. What the next run has to know is recorded

@@ -17,6 +17,7 @@
 //	address.go     the address and the certificate to store
 //	inside.go      the same where serve runs in the management cluster
 //	servesays.go   waiting until serve says whether it reaches the cluster
+//	account.go     the account for serve, what limits its tokens, and how they end
 //	remote.go      objects on the registered cluster
 //	planes.go      other management planes on the same cluster
 //	rules.go       the permissions granted there

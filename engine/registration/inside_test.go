@@ -70,7 +70,7 @@ func TestRegisterForServeInside(t *testing.T) {
 	assert.Equal(t, managementBefore, inventory(t, management))
 	assert.Equal(t, remoteBefore, inventory(t, remote))
 
-	itself := registration.Options{Name: "west", RemoteConfig: management, MgmtConfig: management}
+	itself := registration.Options{Name: "west", RemoteConfig: management, MgmtConfig: management, KeepCredential: true}
 	report, err := registration.Register(t.Context(), itself)
 	require.NoError(t, err)
 	assert.Contains(t, strings.Join(report.Notes, "\n"), "serve reaches it at https://kubernetes.default.svc, so this address is stored instead of https://127.0.0.1:")
@@ -82,6 +82,7 @@ func TestRegisterForServeInside(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, report.Unchanged(), "%+v", report.Changes)
 
+	options.KeepCredential = true
 	there := options
 	there.APIServerAddress = "east-control-plane.invalid:6443"
 	report, err = registration.Register(t.Context(), there)
@@ -168,7 +169,7 @@ func expire(t *testing.T, management *rest.Config, name string) {
 func TestRegisterWaitsForServe(t *testing.T) {
 	t.Parallel()
 	management, remote := pair(t)
-	options := registration.Options{Name: "east", RemoteConfig: remote, MgmtConfig: management, ServeWait: time.Second}
+	options := registration.Options{Name: "east", RemoteConfig: remote, MgmtConfig: management, ServeWait: time.Second, KeepCredential: true}
 	report, err := registration.Register(t.Context(), options)
 	require.NoError(t, err)
 	assert.Empty(t, report.Serve, "nobody serves")

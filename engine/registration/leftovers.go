@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -53,7 +54,8 @@ func (d *deregistration) commands() []string {
 	remove([]*object{{resource: leases, namespace: d.RemoteNamespace, name: snapshot.AgentLease}})
 	slices.Reverse(rest)
 	remove(rest)
-	return out
+	accounts := labels.Set{cluster.ManagedByLabel: cluster.ManagedBy, snapshot.PlaneLabel: d.plane.ID, snapshot.ClusterLabel: d.Name}
+	return append(out, fmt.Sprintf("%s delete serviceaccounts --namespace %s --selector '%s'", kubectl, d.RemoteNamespace, accounts))
 }
 
 // kubectlName is "TYPE NAME [--namespace NS] --ignore-not-found".

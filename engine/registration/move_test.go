@@ -67,11 +67,26 @@ func (m *movable) options(k *killer) registration.Options {
 	return registration.Options{Name: "self", RemoteConfig: config, MgmtConfig: config, Agent: a}
 }
 
-// accounts are what a registration has in a namespace, by type.
-func (m *movable) accounts() map[schema.GroupVersionResource][]string {
+// serveAccount is the account of serve: each registration makes one of another name.
+func (m *movable) serveAccount() string {
+	m.t.Helper()
+	list, err := sandboxtest.Clientset(m.t, m.config).CoreV1().ServiceAccounts(own).List(m.t.Context(), metav1.ListOptions{})
+	require.NoError(m.t, err)
+	var names []string
+	for _, o := range list.Items {
+		if o.Name == "self" || strings.HasPrefix(o.Name, "self-") {
+			names = append(names, o.Name)
+		}
+	}
+	require.Len(m.t, names, 1, "%v", names)
+	return names[0]
+}
+
+// accounts are what a registration has in a namespace, by type, with the account of serve.
+func (m *movable) accounts(serve string) map[schema.GroupVersionResource][]string {
 	name := registration.AgentName(m.id)
 	return map[schema.GroupVersionResource][]string{
-		corev1.SchemeGroupVersion.WithResource("serviceaccounts"): {name, "self"},
+		corev1.SchemeGroupVersion.WithResource("serviceaccounts"): {name, serve},
 		rbacv1.SchemeGroupVersion.WithResource("roles"):           {name, registration.TokenRoleName("self")},
 		rbacv1.SchemeGroupVersion.WithResource("rolebindings"):    {name, registration.TokenRoleName("self")},
 		{Group: "apps", Version: "v1", Resource: "deployments"}:   {name},
@@ -82,7 +97,8 @@ func (m *movable) accounts() map[schema.GroupVersionResource][]string {
 func (m *movable) asBefore() {
 	m.t.Helper()
 	ctx := m.t.Context()
-	for gvr, names := range m.accounts() {
+	serve := m.serveAccount()
+	for gvr, names := range m.accounts(serve) {
 		for _, name := range names {
 			o, err := m.client.Resource(gvr).Namespace(own).Get(ctx, name, metav1.GetOptions{})
 			require.NoError(m.t, err)
@@ -90,7 +106,7 @@ func (m *movable) asBefore() {
 			text, err := o.MarshalJSON()
 			require.NoError(m.t, err)
 			moved := &unstructured.Unstructured{}
-			require.NoError(m.t, moved.UnmarshalJSON([]byte(strings.ReplaceAll(string(text), `"`+own+`"`, `"`+plane+`"`))))
+			require.NoError(m.t, moved.UnmarshalJSON([]byte(strings.NewReplacer(`"`+own+`"`, `"`+plane+`"`, `"`+serve+`"`, `"self"`).Replace(string(text)))))
 			moved.SetResourceVersion("")
 			moved.SetUID("")
 			_, err = m.client.Resource(gvr).Namespace(plane).Create(ctx, moved, metav1.CreateOptions{})
@@ -143,11 +159,15 @@ func (m *movable) installed() []registration.InstalledAccount {
 func (m *movable) hasMoved() {
 	m.t.Helper()
 	ctx := m.t.Context()
-	for gvr, names := range m.accounts() {
+	for gvr, names := range m.accounts("self") {
 		for _, name := range names {
 			_, err := m.client.Resource(gvr).Namespace(plane).Get(ctx, name, metav1.GetOptions{})
 			assert.True(m.t, apierrors.IsNotFound(err), "%s %s: %v", gvr.Resource, name, err)
-			_, err = m.client.Resource(gvr).Namespace(own).Get(ctx, name, metav1.GetOptions{})
+		}
+	}
+	for gvr, names := range m.accounts(m.serveAccount()) {
+		for _, name := range names {
+			_, err := m.client.Resource(gvr).Namespace(own).Get(ctx, name, metav1.GetOptions{})
 			require.NoError(m.t, err)
 		}
 	}
@@ -195,7 +215,9 @@ func TestAccountsLeaveTheManagementPlanesNamespace(t *testing.T) {
 	_, err = agentToken(t, m.config, own, m.id).CoreV1().Secrets(plane).Get(t.Context(), itsMesh, metav1.GetOptions{})
 	require.ErrorContains(t, err, "forbidden")
 
-	again, err := registration.Register(t.Context(), m.options(nil))
+	options := m.options(nil)
+	options.KeepCredential = true
+	again, err := registration.Register(t.Context(), options)
 	require.NoError(t, err)
 	assert.True(t, again.Unchanged(), "%+v", again.Changes)
 	assert.Empty(t, again.Notes)

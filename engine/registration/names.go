@@ -23,6 +23,9 @@ const (
 	// NamespaceAnnotation is on the record of leftovers: the namespace of the
 	// ServiceAccount on the cluster.
 	NamespaceAnnotation = "registration.multicluster.solo.io/remote-namespace"
+	// AccountAnnotation is on the pods of the agent: the ServiceAccount of the registration. Another
+	// registration has other pods.
+	AccountAnnotation = "registration.multicluster.solo.io/account"
 	// CreatedAnnotation is on a namespace that registration created, and that
 	// deregistration may therefore delete.
 	CreatedAnnotation = "registration.multicluster.solo.io/created"
@@ -51,6 +54,10 @@ func oldBindingName(cluster string) string {
 // TokenRoleName is the Role, and the RoleBinding, by which a registration may
 // renew its own token.
 func TokenRoleName(cluster string) string { return cluster + "-gloomesh-token-renewal" }
+
+// TokenPolicyName is the ValidatingAdmissionPolicy, and its binding, that limits the life of the
+// tokens of a registration by a management plane.
+func TokenPolicyName(cluster, planeID string) string { return TokenRoleName(cluster) + "-" + planeID }
 
 // SettingsRoleName is the Role, and the RoleBinding, by which a registration by a management
 // plane reads the settings of meshes. They are in each namespace that had a control plane.

@@ -37,6 +37,9 @@ type Options struct {
 	// TokenTTL is the lifetime to ask for, now and at each renewal; if zero, that with
 	// which the cluster was registered before, or else DefaultTokenTTL.
 	TokenTTL time.Duration
+	// KeepCredential keeps a stored credential that is good, as it is. Else each registration
+	// issues another one, and revokes those before.
+	KeepCredential bool
 	// Agent is what the cluster's agent gets; nil for nothing.
 	Agent *Agent
 	// Timeout bounds each server's first answer; DefaultTimeout if zero.

@@ -66,7 +66,7 @@ func (r *registration) checkPlanes(ctx context.Context) error {
 	}
 	for i := range bindings.Items {
 		b := &bindings.Items[i]
-		if b.Labels[snapshot.PlaneLabel] == r.plane.ID || len(b.Subjects) != 1 {
+		if b.Labels[snapshot.PlaneLabel] == r.plane.ID || len(b.Subjects) == 0 {
 			continue
 		}
 		name, subject := b.Labels[snapshot.ClusterLabel], b.Subjects[0]

@@ -35,7 +35,7 @@ func TestTwoManagementPlanesRegisterOneCluster(t *testing.T) {
 	installTranslatedTypes(t, remote)
 	sandboxtest.MakeNamespace(t, remote, "bookinfo")
 	options := func(management *rest.Config, name, account string) registration.Options {
-		return registration.Options{Name: name, RemoteConfig: remote, MgmtConfig: management, MgmtNamespace: plane, RemoteNamespace: account}
+		return registration.Options{Name: name, RemoteConfig: remote, MgmtConfig: management, MgmtNamespace: plane, RemoteNamespace: account, KeepCredential: true}
 	}
 	leave := func(management *rest.Config, name, account string) registration.DeregisterOptions {
 		return registration.DeregisterOptions{Name: name, RemoteConfig: remote, MgmtConfig: management, MgmtNamespace: plane, RemoteNamespace: account}
@@ -99,7 +99,10 @@ func age(t *testing.T, remote *rest.Config, name, namespace string) {
 	t.Helper()
 	ctx, client := t.Context(), sandboxtest.Clientset(t, remote)
 	unmark := []byte(`{"metadata":{"labels":{"` + snapshot.PlaneLabel + `":null}}}`)
-	account, err := client.CoreV1().ServiceAccounts(namespace).Patch(ctx, name, types.MergePatchType, unmark, metav1.PatchOptions{})
+	accounts, err := client.CoreV1().ServiceAccounts(namespace).List(ctx, metav1.ListOptions{LabelSelector: snapshot.ClusterLabel + "=" + name})
+	require.NoError(t, err)
+	require.Len(t, accounts.Items, 1)
+	account, err := client.CoreV1().ServiceAccounts(namespace).Patch(ctx, accounts.Items[0].Name, types.MergePatchType, unmark, metav1.PatchOptions{})
 	require.NoError(t, err)
 	_, err = client.RbacV1().Roles(namespace).Patch(ctx, registration.TokenRoleName(name), types.MergePatchType, unmark, metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -149,8 +152,14 @@ func TestRegistrationsWithoutIdentity(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, today, without(inventory(t, remote), nil), "nothing of the old names stays")
 
+	deregister := registration.DeregisterOptions{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
+	_, err = registration.Deregister(t.Context(), deregister)
+	require.NoError(t, err)
+	finishNamespaces(t, remote)
+	_, err = registration.Register(t.Context(), options)
+	require.NoError(t, err)
 	age(t, remote, "cluster-2", "gloo-mesh")
-	_, err = registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management})
+	_, err = registration.Deregister(t.Context(), deregister)
 	require.NoError(t, err)
 	finishNamespaces(t, remote)
 	assert.Subset(t, keptTypes, without(inventory(t, remote), before))

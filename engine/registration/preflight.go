@@ -38,6 +38,9 @@ func (r *registration) preflight(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
+	if err := r.lookAtAccounts(ctx); err != nil {
+		return err
+	}
 	if err := r.lookAtMeshes(ctx); err != nil {
 		return err
 	}
@@ -156,15 +159,19 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 		wanted = append(wanted, applyVerbs(crdResource.access("", crd.name))...)
 	}
 	for _, o := range r.remoteObjects() {
-		wanted = append(wanted, applyVerbs(o.access(o.namespace, o.name))...)
+		if o.resource != serviceAccounts {
+			wanted = append(wanted, applyVerbs(o.access(o.namespace, o.name))...)
+		}
 	}
+	// Each registration has an account of another name.
+	accounts := serviceAccounts.access(r.RemoteNamespace, "")
+	wanted = append(wanted, accounts.each("create", "delete", "get", "list", "patch")...)
 	for _, o := range r.old {
 		wanted = append(wanted, o.access("", o.name).each("delete")...)
 	}
 	wanted = append(wanted, clusterRoleBindings.access("", "").each("list")...)
-	token := serviceAccounts.access(r.RemoteNamespace, r.Name)
-	token.resource += "/token"
-	wanted = append(wanted, token.each("create")...)
+	accounts.resource += "/token"
+	wanted = append(wanted, accounts.each("create")...)
 	wanted = append(wanted, deployments.access("", "").each("list")...)
 	wanted = append(wanted, webhooks.access("", "").each("list")...)
 	grants, err := r.remote.grantAccess(ctx, clusterRoles.access("", RoleName(r.plane.ID)), ruleAccesses(remoteRules()))

@@ -70,7 +70,7 @@ func TestRegisterWritesNothingBeforeAllHolds(t *testing.T) {
 			want: []string{"remote cluster (", "management cluster ("}, as: &registration.UnreachableError{}},
 		"a user who may do too little": {
 			change: func(o *registration.Options) { o.RemoteConfig = restricted },
-			want: []string{"create clusterroles.rbac.authorization.k8s.io/gloomesh-remote-access", "create serviceaccounts/token/cluster-2 in namespace gloo-mesh",
+			want: []string{"create clusterroles.rbac.authorization.k8s.io/gloomesh-remote-access", "create serviceaccounts/token in namespace gloo-mesh",
 				"create virtualservices.networking.istio.io"},
 			as: &registration.PermissionError{}},
 		"a user who may not grant": {

@@ -3,6 +3,7 @@ package registration
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,6 +34,11 @@ type registration struct {
 		crds, remoteCRDs                               []*object
 	}
 	leftovers bool
+	// account is the ServiceAccount for serve, before are those of registrations before, with their UIDs, until they are
+	// revoked. kept: the account and its stored credential stay.
+	account string
+	before  map[string]string
+	kept    bool
 	// lifetime is with what the tokens of the cluster are renewed already; zero if unknown.
 	lifetime time.Duration
 	// meshNamespaces are those with a control plane, and meshNames the Meshes, ascending.
@@ -46,8 +52,9 @@ type registration struct {
 // Register makes a cluster known to the management plane. It first makes sure
 // that all of it can work, and writes nothing until then: an error with a
 // Report of no changes means that nothing was written, one with changes that
-// the same call will finish the work. Registering again changes nothing while
-// the credential is fresh, and renews it when it is not.
+// the same call will finish the work. Registering again replaces the credential, and
+// revokes what was issued before: when serve, if it runs, has said that it reaches the cluster with
+// the new one, or at the end of Options.ServeWait. If serve fails to, what it has stays valid.
 func Register(ctx context.Context, options Options) (Report, error) {
 	r, err := newRegistration(options)
 	if err != nil {
@@ -59,6 +66,13 @@ func Register(ctx context.Context, options Options) (Report, error) {
 	if err = r.write(ctx); err == nil {
 		err = r.awaitServe(ctx)
 	}
+	var unusable *ServeError
+	switch {
+	case err == nil:
+		err = r.revoke(ctx)
+	case errors.As(err, &unusable) && len(r.before) > 0:
+		r.report.note("the credential of before is still accepted, because serve cannot use the new one; register the cluster again to revoke it")
+	}
 	return r.report, err
 }
 
@@ -69,7 +83,9 @@ func (r *registration) write(ctx context.Context) error {
 		r.writeCRDs,
 		r.writeNamespaces,
 		r.writeIdentity,
+		r.keepAccount,
 		r.endFormer,
+		r.removeAgentAccount,
 		r.writeRemote,
 		r.writeCredential,
 		r.removeOld,
@@ -143,25 +159,24 @@ func (r *registration) writeRemote(ctx context.Context) error {
 	return nil
 }
 
-// writeCredential keeps the stored credential if it is fresh and works. Else it
-// asks for a new one, and stores it once it is known to work.
+// writeCredential asks for a credential of the new account, and stores it once it is known to work.
 func (r *registration) writeCredential(ctx context.Context) error {
-	account, err := r.remote.get(ctx, serviceAccounts, r.RemoteNamespace, r.Name)
+	o := &object{resource: secrets, namespace: r.MgmtNamespace, name: r.Name}
+	if r.kept {
+		r.report.add(o.change(r.management, Unchanged))
+		return nil
+	}
+	account, err := r.remote.get(ctx, serviceAccounts, r.RemoteNamespace, r.account)
 	if err != nil {
 		return err
 	}
 	if account == nil {
-		return fmt.Errorf("%s: ServiceAccount %s/%s was deleted in the meantime; try again", r.remote.label, r.RemoteNamespace, r.Name)
+		return fmt.Errorf("%s: ServiceAccount %s/%s was deleted in the meantime; try again", r.remote.label, r.RemoteNamespace, r.account)
 	}
-	user, uid := cluster.ServiceAccountUser(r.RemoteNamespace, r.Name), string(account.GetUID())
-	o := &object{resource: secrets, namespace: r.MgmtNamespace, name: r.Name}
-	if r.keepStored(ctx, user, uid) {
-		r.report.add(o.change(r.management, Unchanged))
-		return nil
-	}
+	user, uid := cluster.ServiceAccountUser(r.RemoteNamespace, r.account), string(account.GetUID())
 	c := *r.endpoint
 	var life cluster.Lifetime
-	if c.Token, life, err = cluster.RequestToken(ctx, r.remote.clientset, r.RemoteNamespace, r.Name, r.ttl()); err != nil {
+	if c.Token, life, err = cluster.RequestToken(ctx, r.remote.clientset, r.RemoteNamespace, r.account, r.ttl()); err != nil {
 		return err
 	}
 	if granted := life.Granted(); granted != r.ttl() {
@@ -170,8 +185,11 @@ func (r *registration) writeCredential(ctx context.Context) error {
 	if err := cluster.Verify(ctx, r.Name, r.with(&c), user, uid); err != nil {
 		return err
 	}
-	own := access{verb: "create", resource: "serviceaccounts/token", name: r.Name, namespace: r.RemoteNamespace}
+	own := access{verb: "create", resource: "serviceaccounts/token", name: r.account, namespace: r.RemoteNamespace}
 	if err := verifyGrants(ctx, r.Name, r.with(&c), slices.Concat(ruleAccesses(remoteRules()), r.settingsAccess(), []access{own})); err != nil {
+		return err
+	}
+	if err := r.verifyLimit(ctx, r.with(&c)); err != nil {
 		return err
 	}
 	if o.want, err = cluster.NewSecret(r.MgmtNamespace, r.Name, r.remote.uid, &c, life); err != nil {

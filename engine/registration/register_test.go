@@ -34,6 +34,8 @@ func TestRegisterAgainAndDeregister(t *testing.T) {
 		"Role gloo-mesh/cluster-2-gloomesh-token-renewal",
 		"RoleBinding gloo-mesh/cluster-2-gloomesh-token-renewal",
 		"ServiceAccount gloo-mesh/cluster-2",
+		"ValidatingAdmissionPolicy /" + registration.TokenPolicyName("cluster-2", id),
+		"ValidatingAdmissionPolicyBinding /" + registration.TokenPolicyName("cluster-2", id),
 	}, without(inventory(t, remote), remoteBefore))
 	secret := sandboxtest.Secret(t, management, "gloo-mesh", "cluster-2")
 	assert.EqualValues(t, cluster.SecretType, secret.Type)
@@ -46,6 +48,7 @@ func TestRegisterAgainAndDeregister(t *testing.T) {
 	require.ErrorContains(t, err, "its account is in namespace gloo-mesh", "a second account would be forgotten")
 
 	managementBefore, remoteOnce := inventory(t, management), inventory(t, remote)
+	options.KeepCredential = true
 	report, err = registration.Register(t.Context(), options)
 	require.NoError(t, err)
 	assert.True(t, report.Unchanged(), "%+v", report.Changes)
@@ -105,7 +108,7 @@ func TestRegisterTheManagementCluster(t *testing.T) {
 	t.Parallel()
 	config := sandboxtest.APIServer(t)
 	sandboxtest.MakeNamespace(t, config, "self")
-	options := registration.Options{Name: "self", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "self", RemoteNamespace: "self-agent"}
+	options := registration.Options{Name: "self", RemoteConfig: config, MgmtConfig: config, MgmtNamespace: "self", RemoteNamespace: "self-agent", KeepCredential: true}
 	_, err := registration.Register(t.Context(), options)
 	require.NoError(t, err)
 	report, err := registration.Register(t.Context(), options)

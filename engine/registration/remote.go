@@ -34,29 +34,42 @@ func (r *registration) labels() map[string]string {
 // namespace, in the order in which they are written.
 func (r *registration) remoteObjects() []*object {
 	labels := r.labels()
-	shared := maps.Clone(labels) // by all clusters that lead to this one
-	delete(shared, snapshot.ClusterLabel)
 	out := []*object{{
-		resource: serviceAccounts, namespace: r.RemoteNamespace, name: r.Name, foreignHint: nameHint,
-		want: corev1ac.ServiceAccount(r.Name, r.RemoteNamespace).WithLabels(labels).
+		resource: serviceAccounts, namespace: r.RemoteNamespace, name: r.account, foreignHint: nameHint,
+		want: corev1ac.ServiceAccount(r.account, r.RemoteNamespace).WithLabels(labels).
 			WithAnnotations(map[string]string{ManagementUIDAnnotation: string(r.management.uid)}).
 			WithAutomountServiceAccountToken(false),
 	}}
-	out = append(out, r.clusterRoleObjects(RoleName(r.plane.ID), BindingName(r.Name, r.plane.ID), r.Name, shared, labels, remoteRules())...)
-	out = append(out, r.roleObjects(r.RemoteNamespace, TokenRoleName(r.Name), r.Name, []rbacv1.PolicyRule{ownTokenRule(r.Name)})...)
-	for _, namespace := range r.meshNamespaces {
-		out = append(out, r.roleObjects(namespace, SettingsRoleName(r.Name, r.plane.ID), r.Name, []rbacv1.PolicyRule{settingsRule()})...)
-	}
+	// The limit comes before the right. Those of before cannot make tokens any more.
+	out = append(out, r.policyObjects(TokenPolicyName(r.Name, r.plane.ID), r.account, r.tokenPolicy())...)
+	out = append(out, r.roleObjects(r.RemoteNamespace, TokenRoleName(r.Name), []rbacv1.PolicyRule{ownTokenRule(r.account)}, r.account)...)
+	out = append(out, r.accessObjects()...)
 	return append(out, r.agentObjects()...)
 }
 
-// subject is an account of the registration.
-func (r *registration) subject(account string) *rbacv1ac.SubjectApplyConfiguration {
-	return rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(r.RemoteNamespace).WithName(account)
+// accessObjects are what serve may do on the cluster.
+func (r *registration) accessObjects() []*object {
+	labels := r.labels()
+	shared := maps.Clone(labels) // by all clusters that lead to this one
+	delete(shared, snapshot.ClusterLabel)
+	out := r.clusterRoleObjects(RoleName(r.plane.ID), BindingName(r.Name, r.plane.ID), shared, labels, remoteRules(), r.accountNames()...)
+	for _, namespace := range r.meshNamespaces {
+		out = append(out, r.roleObjects(namespace, SettingsRoleName(r.Name, r.plane.ID), []rbacv1.PolicyRule{settingsRule()}, r.accountNames()...)...)
+	}
+	return out
 }
 
-// clusterRoleObjects give an account rules in all namespaces.
-func (r *registration) clusterRoleObjects(role, binding, account string, roleLabels, bindingLabels map[string]string, rules []rbacv1.PolicyRule) []*object {
+// subjects are accounts of the registration.
+func (r *registration) subjects(accounts []string) []*rbacv1ac.SubjectApplyConfiguration {
+	var out []*rbacv1ac.SubjectApplyConfiguration
+	for _, account := range accounts {
+		out = append(out, rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(r.RemoteNamespace).WithName(account))
+	}
+	return out
+}
+
+// clusterRoleObjects give accounts rules in all namespaces.
+func (r *registration) clusterRoleObjects(role, binding string, roleLabels, bindingLabels map[string]string, rules []rbacv1.PolicyRule, accounts ...string) []*object {
 	return []*object{
 		{
 			resource: clusterRoles, name: role, foreignHint: nameHint,
@@ -64,14 +77,14 @@ func (r *registration) clusterRoleObjects(role, binding, account string, roleLab
 		},
 		{
 			resource: clusterRoleBindings, name: binding, foreignHint: nameHint,
-			want: rbacv1ac.ClusterRoleBinding(binding).WithLabels(bindingLabels).WithSubjects(r.subject(account)).
+			want: rbacv1ac.ClusterRoleBinding(binding).WithLabels(bindingLabels).WithSubjects(r.subjects(accounts)...).
 				WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(role)),
 		},
 	}
 }
 
-// roleObjects give an account rules in a namespace.
-func (r *registration) roleObjects(namespace, name, account string, rules []rbacv1.PolicyRule) []*object {
+// roleObjects give accounts rules in a namespace.
+func (r *registration) roleObjects(namespace, name string, rules []rbacv1.PolicyRule, accounts ...string) []*object {
 	return []*object{
 		{
 			resource: roles, namespace: namespace, name: name, foreignHint: nameHint,
@@ -79,7 +92,7 @@ func (r *registration) roleObjects(namespace, name, account string, rules []rbac
 		},
 		{
 			resource: roleBindings, namespace: namespace, name: name, foreignHint: nameHint,
-			want: rbacv1ac.RoleBinding(name, namespace).WithLabels(r.labels()).WithSubjects(r.subject(account)).
+			want: rbacv1ac.RoleBinding(name, namespace).WithLabels(r.labels()).WithSubjects(r.subjects(accounts)...).
 				WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(name)),
 		},
 	}

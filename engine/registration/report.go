@@ -37,6 +37,8 @@ type Report struct {
 	// Serve is whether a running serve reaches the registered cluster; empty if that was not
 	// asked.
 	Serve ServeSays `json:"serve,omitempty"`
+	// Revoked: credentials that were issued before are refused now.
+	Revoked bool `json:"revoked,omitempty"`
 	// Leftovers are commands that finish what could not be done.
 	Leftovers []string `json:"leftovers,omitempty"`
 }

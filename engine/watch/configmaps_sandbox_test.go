@@ -62,7 +62,7 @@ func (w *settingsWorld) install(t *testing.T, namespace, revision, domain string
 
 func (w *settingsWorld) register(t *testing.T) {
 	t.Helper()
-	_, err := registration.Register(t.Context(), registration.Options{Name: "west", RemoteConfig: w.config, MgmtConfig: w.management})
+	_, err := registration.Register(t.Context(), registration.Options{Name: "west", RemoteConfig: w.config, MgmtConfig: w.management, KeepCredential: true})
 	require.NoError(t, err)
 }
 
