@@ -101,9 +101,10 @@ func ClusterRules() []rbacv1.PolicyRule {
 // Limits are what rules cannot express, for a ValidatingAdmissionPolicy about the agent's account: it writes a Secret only where
 // it belongs, and only of the type that it has there. Without them, who has its credential could run anything as any account
 // (patch a Deployment's image, or have the API server put a token of another ServiceAccount into a Secret that the agent may
-// read), and make a Secret that somebody else takes for a root, or for a registered cluster. Own is the namespace of the agent,
-// and meshNamespaces are those of control planes.
-func Limits(own string, meshNamespaces []string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
+// read), and make a Secret that somebody else takes for a root, or for a registered cluster. The tokens that it makes of other
+// accounts are short, and for Vault only. Own is the namespace of the agent, meshNamespaces are those of control planes, and
+// audience is that of Vault.
+func Limits(own string, meshNamespaces []string, audience string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
 	secrets := func(namespaces, names []string, types ...corev1.SecretType) string {
 		return fmt.Sprintf("(object.metadata.namespace in %s && object.metadata.name in %s && object.type in %s)",
 			celList(sorted(namespaces)), celList(names), celList(types))
@@ -120,18 +121,21 @@ func Limits(own string, meshNamespaces []string, meshes ...string) admissionv1.V
 			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources},
 		}}
 	}
-	const secret = "request.resource.resource == 'secrets'"
+	const secret, token = "request.resource.resource == 'secrets'", "request.resource.resource == 'serviceaccounts'"
+	forVault := fmt.Sprintf("has(object.spec.expirationSeconds) && object.spec.expirationSeconds <= %d && object.spec.audiences == %s && "+
+		"(!has(object.spec.boundObjectRef) || object.spec.boundObjectRef == null)", tokenSeconds, celList([]string{audience}))
 	validation := func(expression, message string) admissionv1.Validation {
 		return admissionv1.Validation{Expression: expression, Message: message}
 	}
 	return admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: ptr.To(admissionv1.Fail),
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{
-			writes("", "secrets"), writes("apps", "daemonsets", "deployments", "statefulsets"),
+			writes("", "secrets"), writes("apps", "daemonsets", "deployments", "statefulsets"), writes("", "serviceaccounts/token"),
 		}},
 		Validations: []admissionv1.Validation{
 			validation("!("+secret+") || "+pairs, "an agent of meshctl writes only the Secrets of its meshes"),
-			validation(secret+" || "+isRestart(), "an agent of meshctl only restarts workloads: it changes nothing but the annotations that say so"),
+			validation("!("+token+") || "+forVault, fmt.Sprintf("an agent of meshctl makes tokens for Vault only: with the audience %q, and for %d seconds; register the cluster again with --vault-audience for another", audience, tokenSeconds)),
+			validation(secret+" || "+token+" || "+isRestart(), "an agent of meshctl only restarts workloads: it changes nothing but the annotations that say so"),
 		},
 	}
 }

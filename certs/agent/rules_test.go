@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -187,9 +188,9 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	waittest.SkipIfShort(t, "starts an API server")
 	c := newCluster(t, "limits")
-	config := c.as(map[string][]rbacv1.PolicyRule{c.own: OwnRules(testName), c.mesh: MeshRules(), "": ClusterRules()})
+	config := c.as(map[string][]rbacv1.PolicyRule{c.own: slices.Concat(OwnRules(testName), VaultAccountRules("default")), c.mesh: MeshRules(), "": ClusterRules()})
 	user := sandboxtest.Clientset(t, config)
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: c.mesh}, Spec: Limits(c.own, []string{c.mesh}, testName)}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: c.mesh}, Spec: Limits(c.own, []string{c.mesh}, "our-vault", testName)}
 	policy.Spec.MatchConditions = []admissionv1.MatchCondition{{
 		Name: "agent", Expression: "request.userInfo.username == 'system:serviceaccount:" + c.own + ":agent'"}}
 	admission := c.api.AdmissionregistrationV1()
@@ -233,6 +234,7 @@ func TestLimits(t *testing.T) {
 		return denied(create(c.mesh, fmt.Sprint("early-", time.Now().UnixNano()), corev1.SecretTypeOpaque), "only the Secrets of its meshes")
 	})
 
+	c.triesTokens(user, func(err error) bool { return denied(err, "makes tokens for Vault only") || apierrors.IsForbidden(err) })
 	c.triesWorkloads(user, func(err error) bool { return denied(err, "only restarts workloads") })
 	const others = "only the Secrets of its meshes"
 	gateways := snapshot.GatewayCertificateName(testName)
@@ -267,6 +269,30 @@ func TestLimits(t *testing.T) {
 	}
 	_, err = c.api.CoreV1().Secrets(c.mesh).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "others"}}, metav1.CreateOptions{})
 	assert.NoError(t, err, "others are not concerned")
+}
+
+// triesTokens makes tokens of an account that VirtualMeshes may name for Vault.
+func (c *cluster) triesTokens(user kubernetes.Interface, denied func(error) bool) {
+	c.t.Helper()
+	_, err := c.api.CoreV1().ServiceAccounts(c.own).Create(c.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	require.True(c.t, err == nil || apierrors.IsAlreadyExists(err), "%v", err)
+	for what, tt := range map[string]struct {
+		audiences []string
+		seconds   int64
+		good      bool
+	}{
+		"for Vault":               {[]string{"our-vault"}, tokenSeconds, true},
+		"for longer":              {[]string{"our-vault"}, tokenSeconds + 1, false},
+		"for the API server":      {nil, tokenSeconds, false},
+		"for another":             {[]string{"istio-ca"}, tokenSeconds, false},
+		"for Vault and another":   {[]string{"our-vault", "istio-ca"}, tokenSeconds, false},
+		"for Vault and ten years": {[]string{"our-vault"}, 10 * 365 * 24 * 3600, false},
+	} {
+		_, err := user.CoreV1().ServiceAccounts(c.own).CreateToken(c.t.Context(), "default", &authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{Audiences: tt.audiences, ExpirationSeconds: &tt.seconds},
+		}, metav1.CreateOptions{})
+		assert.True(c.t, tt.good && err == nil || !tt.good && denied(err), "%s: %v", what, err)
+	}
 }
 
 // triesWorkloads changes what a Deployment and a DaemonSet run, and restarts them.

@@ -33,7 +33,10 @@ type RegisterOptions struct {
 	AgentImage       string
 	VaultSecrets     []string
 	VaultAccounts    []string
-	Renew            bool
+	// VaultServers is nil if the flag is not given.
+	VaultServers  []string
+	VaultAudience string
+	Renew         bool
 }
 
 const registerLong = `Registers a cluster with the management plane. If workloads run in the
@@ -90,9 +93,14 @@ For "meshctl agent", which gives the meshes of the cluster the certificates of
 their VirtualMesh, the command creates an account with the permissions that it
 needs, and a ValidatingAdmissionPolicy that limits what it may write. With
 --agent-image, it also creates its Deployment, from an image of meshctl. It is
-enough to say that once: later registrations keep the Deployment. The agent may
-not use other credentials of its namespace to log in to a Vault than those that
---vault-token-secret and --vault-service-account name.
+enough to say that once: later registrations keep the Deployment.
+
+A VirtualMesh can name a HashiCorp Vault that signs. The agent sends nothing to
+one that --vault-server does not name here, and nothing without TLS unless that
+URL says http. It logs in with a token whose only audience is --vault-audience,
+which the Vault role has to name; or with those credentials of its namespace
+that --vault-token-secret and --vault-service-account name. Later registrations
+keep all that; --vault-server= allows none any more.
 
 With --renew, the command registers again, as they were, all clusters whose
 credential is expired, refused or broken. It finds the contexts of the
@@ -112,6 +120,13 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 
   # Register again all clusters whose credential is expired or refused
   meshctl cluster register --renew --mgmt-context cluster-1
+
+  # Revoke the credentials of a cluster: another registration replaces them
+  meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
+
+  # Let VirtualMeshes have a Vault sign for the meshes of a cluster
+  meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1 \
+    --vault-server https://vault.example.com:8200
 
   # Register a cluster whose API server has another address inside the network
   meshctl cluster register cluster-2 --remote-context cluster-2 --api-server-address 10.0.0.7:6443`,
@@ -151,6 +166,8 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 	flags.StringVar(&opts.AgentImage, "agent-image", "", "`image` of meshctl with which to run its agent on the cluster (default: as registered before, else none)")
 	flags.StringSliceVar(&opts.VaultSecrets, "vault-token-secret", nil, "`Secret` in the namespace of the agent with a token of Vault, which VirtualMeshes may name")
 	flags.StringSliceVar(&opts.VaultAccounts, "vault-service-account", nil, "`ServiceAccount` in the namespace of the agent that logs in to Vault, which VirtualMeshes may name")
+	flags.StringSliceVar(&opts.VaultServers, "vault-server", nil, "`URL` of a HashiCorp Vault that VirtualMeshes may name (default: as registered before, else none)")
+	flags.StringVar(&opts.VaultAudience, "vault-audience", "", "`audience` of the tokens with which the agent logs in to Vault (default: as registered before, else vault)")
 	flags.BoolVar(&opts.Renew, "renew", false, "register again all clusters whose credential is expired or refused")
 	opts.Flags.AddFlags(cmd)
 	opts.completeContexts(cmd, "remote-context")
@@ -165,7 +182,7 @@ func (o *RegisterOptions) asks() bool {
 // complete rejects invalid values, and missing ones where nobody can be asked.
 func (o *RegisterOptions) complete(cmd *cobra.Command) error {
 	if o.Renew {
-		for _, flag := range []string{"remote-context", "remote-namespace", "cluster-domain", "api-server-address", "token-ttl", "agent-image", "vault-token-secret", "vault-service-account"} {
+		for _, flag := range []string{"remote-context", "remote-namespace", "cluster-domain", "api-server-address", "token-ttl", "agent-image", "vault-token-secret", "vault-service-account", "vault-server", "vault-audience"} {
 			if cmd.Flags().Changed(flag) {
 				return cmdutil.FlagErrorf("--renew registers clusters as they were; it does not go with --%s", flag)
 			}
@@ -174,6 +191,12 @@ func (o *RegisterOptions) complete(cmd *cobra.Command) error {
 			return cmdutil.FlagErrorf("--renew is for all clusters; it does not go with NAME")
 		}
 		return nil
+	}
+	if cmd.Flags().Changed("vault-server") {
+		var err error
+		if o.VaultServers, err = agent.VaultServers(o.VaultServers); err != nil {
+			return err
+		}
 	}
 	if o.Name != "" {
 		if err := registration.CheckName(o.Name); err != nil {
@@ -243,6 +266,7 @@ func (o *RegisterOptions) options(remote, mgmt *rest.Config) registration.Option
 // agent is what the agent of the cluster gets.
 func (o *RegisterOptions) agent() *registration.Agent {
 	account := agent.Account(o.AgentImage)
+	account.VaultServers, account.VaultAudience = o.VaultServers, o.VaultAudience
 	account.MoreRules = agent.VaultRules(o.VaultSecrets, o.VaultAccounts)
 	return account
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"k8s.io/client-go/rest"
 
@@ -172,6 +173,8 @@ func (o *RegisterOptions) command() []string {
 		{"--kubeconfig", o.kubeconfig}, {"--mgmt-kubeconfig", o.mgmtKubeconfig}, {"--mgmt-context", o.context},
 		{"--mgmt-namespace", o.namespace, cluster.DefaultNamespace}, {"--remote-namespace", o.RemoteNamespace, ""},
 		{"--cluster-domain", o.ClusterDomain, "cluster.local"}, {"--api-server-address", o.APIServerAddress},
+		{"--agent-image", o.AgentImage}, {"--vault-server", strings.Join(o.VaultServers, ",")}, {"--vault-audience", o.VaultAudience},
+		{"--vault-token-secret", strings.Join(o.VaultSecrets, ",")}, {"--vault-service-account", strings.Join(o.VaultAccounts, ",")},
 	} {
 		if flag[1] != flag[2] {
 			words = append(words, flag[0], flag[1])

@@ -284,7 +284,7 @@ func virtualMeshDifferences() []difference {
 		{
 			"certificates signed by a Vault",
 			"Enterprise only. Vault makes the private key (`csrPath`), and a sidecar of istiod keeps it in memory. A root that changes in Vault is not noticed.",
-			"The agent of each cluster makes the key, and has Vault sign at `caPath`; `csrPath` has no effect. The result is in the Secret cacerts. A new root in Vault is exchanged like any other. The agent uses only credentials in its own namespace or below /var/run/secrets.",
+			"The agent of each cluster makes the key, and has Vault sign at `caPath`; `csrPath` has no effect. The result is in the Secret cacerts. A new root in Vault is exchanged like any other. The agent uses only a Vault that `meshctl cluster register --vault-server` allowed on its cluster, by https unless that URL says http. It uses only credentials in its own namespace or below /var/run/secrets, and logs in with a token that has the audience `vault` (`--vault-audience`) and no other: the role in Vault has to name it, and Vault needs a `token_reviewer_jwt` of its own.",
 		},
 		{
 			"what a cluster gets signed",

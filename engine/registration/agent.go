@@ -3,16 +3,20 @@ package registration
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -33,9 +37,30 @@ type Agent struct {
 	// OwnerAnnotation is on the Secrets that the agent writes for control planes: the namespace and name of the
 	// IssuedCertificate that they are of, with a slash between them.
 	OwnerAnnotation string
+	// VaultServers are the URLs of the HashiCorp Vaults that it may log in to, each in one way of writing it, and
+	// VaultAudience is that of the tokens with which it does. Those of a registration before stay if they are nil and empty;
+	// a first one has none, and snapshot.VaultAudience.
+	VaultServers  []string
+	VaultAudience string
 	// Limits restrict further what the account may write: in its own namespace, in those of
-	// control planes, and for meshes of these names.
-	Limits func(own string, meshNamespaces []string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec
+	// control planes, and for meshes of these names; and which tokens it may make, with the audience of Vault.
+	Limits func(own string, meshNamespaces []string, audience string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec
+}
+
+// vaultAccess is what an administrator allowed the agent of a cluster, as it is recorded there: in an annotation of what limits
+// the agent, which neither the agent nor serve may write.
+type vaultAccess struct {
+	Servers  []string `json:"servers,omitempty"`
+	Audience string   `json:"audience"`
+}
+
+// vaultOf is what an earlier registration allowed.
+func vaultOf(policy *unstructured.Unstructured) vaultAccess {
+	var out vaultAccess
+	if policy != nil && policy.GetLabels()[cluster.ManagedByLabel] == cluster.ManagedBy {
+		_ = json.Unmarshal([]byte(policy.GetAnnotations()[VaultAnnotation]), &out) // what cannot be read allows nothing
+	}
+	return out
 }
 
 var (
@@ -64,7 +89,15 @@ func (r *registration) agentObjects() []*object {
 		resource: serviceAccounts, namespace: r.RemoteNamespace, name: name, foreignHint: nameHint,
 		want: corev1ac.ServiceAccount(name, r.RemoteNamespace).WithLabels(labels).WithAutomountServiceAccountToken(false),
 	}}
-	out = append(out, r.policyObjects(name, name, r.Agent.Limits(r.RemoteNamespace, r.meshNamespaces, r.meshNames...))...)
+	limits := r.policyObjects(name, name, r.Agent.Limits(r.RemoteNamespace, r.meshNamespaces, r.vault.Audience, r.meshNames...))
+	if policy, ok := limits[0].want.(*admissionv1.ValidatingAdmissionPolicy); ok {
+		record, err := json.Marshal(r.vault)
+		if err != nil { // strings only
+			panic(err)
+		}
+		policy.Annotations = map[string]string{VaultAnnotation: string(record)}
+	}
+	out = append(out, limits...)
 	out = append(out, r.clusterRoleObjects(name, name, labels, labels, r.Agent.ClusterRules, name)...)
 	namespaces := r.agentNamespaces()
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
@@ -105,6 +138,19 @@ func (r *registration) agentGrants(ctx context.Context) ([]access, error) {
 	return grants, nil
 }
 
+// noteVault says what an administrator should know of the Vaults that are allowed now.
+func (r *registration) noteVault() {
+	for _, server := range r.Agent.VaultServers {
+		if strings.HasPrefix(server, "http://") {
+			r.report.note("the connection to " + server + " is not encrypted: who can read it gets the tokens of the agent; use https")
+		}
+	}
+	if len(r.Agent.VaultServers) > 0 && cmp.Or(r.Agent.Image, r.agentImage) == "" {
+		r.report.note(fmt.Sprintf("no Deployment of the agent is made here; start the agent with --vault-server %s --vault-audience %s",
+			strings.Join(r.Agent.VaultServers, ","), r.vault.Audience))
+	}
+}
+
 // lookAtAgent finds the image of the agent that runs, and the names of the meshes that the
 // management plane knows already: discovery changes names that clash.
 func (r *registration) lookAtAgent(ctx context.Context) error {
@@ -123,6 +169,16 @@ func (r *registration) lookAtAgent(ctx context.Context) error {
 			r.agentImage = imageOf(found)
 		}
 	}
+	limits, err := r.remote.get(ctx, policies, "", AgentName(r.plane.ID))
+	if unlessForbidden(err) != nil {
+		return err
+	}
+	r.vault = vaultOf(limits)
+	if r.Agent.VaultServers != nil {
+		r.vault.Servers = r.Agent.VaultServers
+	}
+	r.vault.Audience = cmp.Or(r.Agent.VaultAudience, r.vault.Audience, snapshot.VaultAudience)
+	r.noteVault()
 	list, err := r.management.client(meshes, r.MgmtNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveredSelector(r.MgmtNamespace, r.Name)})
 	if err != nil && !kube.IsAbsent(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: listing Meshes: %w", r.management.label, err)

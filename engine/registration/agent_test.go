@@ -30,7 +30,7 @@ func anAgent(image string) *registration.Agent {
 		Image:     image,
 		OwnRules:  func(meshes ...string) []rbacv1.PolicyRule { return read("", "secrets", meshes...) },
 		MeshRules: read("", "secrets", "cacerts"), ClusterRules: read("apps", "deployments"),
-		Limits: func(_ string, _ []string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
+		Limits: func(_ string, _ []string, _ string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
 			return admissionv1.ValidatingAdmissionPolicySpec{
 				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
 					RuleWithOperations: admissionv1.RuleWithOperations{

@@ -1,6 +1,8 @@
 package registration
 
 import (
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/apimachinery/pkg/api/resource"
@@ -20,6 +22,10 @@ const (
 	agentHealthPort = 9093
 	// istioTokens is where `meshctl agent` expects its token for istiod, as proxies have theirs.
 	istioTokens = "/var/run/secrets/tokens"
+	// vaultTokens is where it expects its token for Vault.
+	vaultTokens = "/var/run/secrets/vault"
+	// vaultTokenSeconds is how long that token lasts: the shortest that kubelets ask for.
+	vaultTokenSeconds = 600
 	// nonRoot is the user of images that have none of their own.
 	nonRoot = 65532
 )
@@ -47,9 +53,17 @@ func (r *registration) agentDeployment(name, image string) *object {
 	token := corev1ac.Volume().WithName("istio-token").WithProjected(corev1ac.ProjectedVolumeSource().WithSources(
 		corev1ac.VolumeProjection().WithServiceAccountToken(corev1ac.ServiceAccountTokenProjection().
 			WithAudience("istio-ca").WithExpirationSeconds(43200).WithPath("istio-token"))))
+	volumes := []*corev1ac.VolumeApplyConfiguration{token}
+	if len(r.vault.Servers) > 0 {
+		container.WithArgs("--vault-server", strings.Join(r.vault.Servers, ","), "--vault-audience", r.vault.Audience).
+			WithVolumeMounts(corev1ac.VolumeMount().WithName("vault-token").WithMountPath(vaultTokens).WithReadOnly(true))
+		volumes = append(volumes, corev1ac.Volume().WithName("vault-token").WithProjected(corev1ac.ProjectedVolumeSource().WithSources(
+			corev1ac.VolumeProjection().WithServiceAccountToken(corev1ac.ServiceAccountTokenProjection().
+				WithAudience(r.vault.Audience).WithExpirationSeconds(vaultTokenSeconds).WithPath("token")))))
+	}
 	spec := corev1ac.PodSpec().WithServiceAccountName(name).WithAutomountServiceAccountToken(true).
 		WithSecurityContext(nonRootPod()).
-		WithContainers(container).WithVolumes(token)
+		WithContainers(container).WithVolumes(volumes...)
 	labels := r.labels()
 	labels["app.kubernetes.io/name"] = selector["app.kubernetes.io/name"]
 	return &object{

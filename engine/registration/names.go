@@ -26,6 +26,8 @@ const (
 	// AccountAnnotation is on the pods of the agent: the ServiceAccount of the registration. Another
 	// registration has other pods.
 	AccountAnnotation = "registration.multicluster.solo.io/account"
+	// VaultAnnotation is on what limits the agent: which Vaults it may log in to.
+	VaultAnnotation = "registration.multicluster.solo.io/vault"
 	// CreatedAnnotation is on a namespace that registration created, and that
 	// deregistration may therefore delete.
 	CreatedAnnotation = "registration.multicluster.solo.io/created"

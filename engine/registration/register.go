@@ -45,6 +45,8 @@ type registration struct {
 	meshNamespaces, meshNames []string
 	// agentImage is that of the agent that runs; empty if none does.
 	agentImage string
+	// vault is what the agent may log in to.
+	vault vaultAccess
 
 	report Report
 }

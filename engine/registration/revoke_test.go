@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -140,4 +142,59 @@ func TestAnAPIServerThatLimitsNothing(t *testing.T) {
 	assert.True(t, report.Revoked)
 	ends(t, "the stolen token", stolen)
 	ends(t, "that for years", forYears)
+}
+
+// TestVaultsOfAnAgent: what an administrator allowed is in force for the agent, and stays until another decision.
+func TestVaultsOfAnAgent(t *testing.T) {
+	t.Parallel()
+	management, remote := pair(t)
+	name := registration.AgentName(planeID(t, management, "gloo-mesh"))
+	register := func(servers []string, audience string) (*corev1.PodSpec, registration.Report) {
+		t.Helper()
+		agent := anAgent("registry.example/meshctl:v1")
+		agent.VaultServers, agent.VaultAudience = servers, audience
+		agent.Limits = func(_ string, _ []string, audience string, _ ...string) admissionv1.ValidatingAdmissionPolicySpec {
+			spec := anAgent("").Limits("", nil, "", "none")
+			spec.Validations[0].Expression = "object.metadata.name == '" + audience + "'"
+			return spec
+		}
+		report, err := registration.Register(t.Context(), registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, Agent: agent, KeepCredential: true})
+		require.NoError(t, err)
+		clientset := sandboxtest.Clientset(t, remote)
+		deployment, err := clientset.AppsV1().Deployments("gloo-mesh").Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		policy, err := clientset.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		if audience != "" {
+			assert.Contains(t, policy.Spec.Validations[0].Expression, "'"+audience+"'")
+		}
+		return &deployment.Spec.Template.Spec, report
+	}
+	mounted := func(spec *corev1.PodSpec) (audiences []string) {
+		for _, volume := range spec.Volumes {
+			audiences = append(audiences, volume.Projected.Sources[0].ServiceAccountToken.Audience)
+		}
+		return audiences
+	}
+	spec, _ := register(nil, "")
+	assert.NotContains(t, spec.Containers[0].Args, "--vault-server")
+	assert.Equal(t, []string{"istio-ca"}, mounted(spec), "no token for Vault where none is allowed")
+
+	const one, other = "https://vault.example.com:8200", "http://old.example.com"
+	spec, report := register([]string{one, other}, "")
+	assert.Subset(t, spec.Containers[0].Args, []string{"--vault-server", one + "," + other, "--vault-audience", "vault"})
+	assert.Equal(t, []string{"istio-ca", "vault"}, mounted(spec))
+	assert.Contains(t, strings.Join(report.Notes, "\n"), "the connection to "+other+" is not encrypted")
+	assert.NotContains(t, strings.Join(report.Notes, "\n"), one)
+
+	register(nil, "ours")
+	spec, report = register(nil, "")
+	assert.Subset(t, spec.Containers[0].Args, []string{"--vault-server", one + "," + other, "--vault-audience", "ours"}, "as before")
+	assert.True(t, report.Unchanged(), "%+v", report.Changes)
+	assert.Equal(t, []string{"istio-ca", "ours"}, mounted(spec))
+	assert.NotContains(t, spec.Volumes[1].Name, "istio")
+
+	spec, _ = register([]string{}, "")
+	assert.NotContains(t, spec.Containers[0].Args, "--vault-server")
+	assert.Equal(t, []string{"istio-ca"}, mounted(spec))
 }

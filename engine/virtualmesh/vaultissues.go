@@ -48,7 +48,8 @@ func vaultIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 	}
 	if strings.HasPrefix(ca.Server, "http://") {
 		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "use https, with caBundle if its CA is your own",
-			"the connection to Vault is not encrypted: who can read or change it gets the agents' tokens, and can choose the root that all members trust").
+			"the connection to Vault is not encrypted: who can read or change it can choose the root that all members trust, and gets the tokens of agents; "+
+				"an agent uses it only if the registration of its cluster names this URL (--vault-server)").
 			At(field+".server").On(plan.Ref, snapshot.Ref{}))
 	}
 	return issues

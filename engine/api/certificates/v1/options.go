@@ -43,7 +43,8 @@ type VaultCA struct {
 	// CsrPath is Vault's endpoint that generates a request, for example pki_int/intermediate/generate/exported. It has no
 	// effect: the agent makes the key, which never leaves its cluster.
 	CsrPath string `json:"csrPath,omitempty"`
-	// Server is the URL of Vault.
+	// Server is the URL of Vault. The administrator of each cluster has to allow it, by `meshctl cluster register
+	// --vault-server`.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('http://') || self.startsWith('https://')",message="must be a URL that starts with http:// or https://"
 	Server string `json:"server,omitempty"`
@@ -73,7 +74,7 @@ type VaultKubernetesAuth struct {
 	// ServiceAccountRef is the service account that logs in, with a token that the agent makes of it. It must be in the
 	// agent's namespace of each managed cluster.
 	ServiceAccountRef *commonv1.ObjectRef `json:"serviceAccountRef,omitempty"`
-	// MountedSaPath is the folder of a mounted service-account token, below /var/run/secrets;
-	// /var/run/secrets/kubernetes.io/serviceaccount if omitted.
+	// MountedSaPath is the folder of a mounted service-account token for Vault only, below /var/run/secrets; that of the token
+	// which `meshctl cluster register --vault-server` mounts if omitted.
 	MountedSaPath string `json:"mountedSaPath,omitempty"`
 }
