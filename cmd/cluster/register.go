@@ -89,6 +89,14 @@ it says, and run it again. "meshctl cluster deregister" revokes everything. If
 the cluster does not enforce such policies, the command says so: tokens can then
 be made for years, but end in the same way.
 
+Names below the suffixes of VirtualMeshes ("global", unless they say otherwise)
+lead to services in other clusters. A ValidatingAdmissionPolicy lets only
+management planes write them in ServiceEntries, VirtualServices and
+DestinationRules, and accounts that may use the resource federatedhosts of
+networking.mesh.gloo.solo.io, as administrators of the cluster may. After a
+VirtualMesh got another suffix, register its clusters again; "meshctl check" and
+"meshctl version" name those that lack one.
+
 For "meshctl agent", which gives the meshes of the cluster the certificates of
 their VirtualMesh, the command creates an account with the permissions that it
 needs, and a ValidatingAdmissionPolicy that limits what it may write. With

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -12,8 +13,8 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 )
 
-// tenancy gives user tenant the rights of ClusterRole edit in a namespace. The sandbox
-// has no controller that aggregates them.
+// tenancy gives user tenant the rights of ClusterRole edit in a namespace, and those to configure Istio there. The
+// sandbox has no controller that aggregates them.
 const tenancy = `apiVersion: v1
 kind: Namespace
 metadata: {name: tenant}
@@ -28,6 +29,17 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: view, namespace: tenant}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:aggregate-to-view"}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: istio, namespace: tenant}
+rules: [{apiGroups: [networking.istio.io], resources: ["*"], verbs: ["*"]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: istio, namespace: tenant}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: istio}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
 `
 
@@ -93,6 +105,19 @@ spec:
   ports: [{name: tls, port: 15443, targetPort: 15443}]
 `
 
+// shadow leads requests for a service of another cluster to a pod of the tenant's choice.
+const shadow = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: shadow, namespace: tenant}
+spec:
+  hosts: [%s]
+  exportTo: ["*"]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 9080, name: http, protocol: HTTP}]
+  endpoints: [{address: 10.1.0.5, labels: {security.istio.io/tlsMode: istio, version: v3}}]
+`
+
 // resistsTenant: what the editor of one namespace makes changes no object of others in any
 // cluster, and opens nothing.
 func (w *environment) resistsTenant() {
@@ -122,6 +147,9 @@ func (w *environment) resistsTenant() {
 	edit("8s")
 	assert.Equal(w.t, before, w.generated())
 	require.NoError(w.t, tenant.DeleteYAML(w.t.Context(), []byte(forgeries)))
+	require.NoError(w.t, tenant.ApplyYAML(w.t.Context(), fmt.Appendf(nil, shadow, "api.example.com")), "it may configure Istio")
+	require.ErrorContains(w.t, tenant.ApplyYAML(w.t.Context(), fmt.Appendf(nil, shadow, "reviews.bookinfo.svc.cluster-2.global")),
+		"names below global are those of services that meshctl federates")
 	w.patchPolicy(`[{"op":"remove","path":"/spec/policy/requestTimeout"}]`)
 	w.delete("cluster-1", core("namespaces"), "", "tenant")
 }

@@ -27,6 +27,9 @@ const (
 	// UIDAnnotation is the UID of the registered cluster's kube-system
 	// namespace, which identifies a cluster whatever its name is.
 	UIDAnnotation = "registration.multicluster.solo.io/cluster-uid"
+	// SuffixesAnnotation, on a KubernetesCluster, are the suffixes, ascending and separated by commas, below which its
+	// registration keeps names of services to management planes.
+	SuffixesAnnotation = "registration.multicluster.solo.io/kept-suffixes"
 	// IssuedAnnotation is when the token in a Secret was issued, in RFC 3339 by the
 	// registered cluster's clock.
 	IssuedAnnotation = "registration.multicluster.solo.io/token-issued-at"

@@ -144,20 +144,25 @@ func (r *registration) tokenPolicy() admissionv1.ValidatingAdmissionPolicySpec {
 	}
 }
 
-// policyObjects are a ValidatingAdmissionPolicy about one account, and its binding.
-func (r *registration) policyObjects(name, account string, spec admissionv1.ValidatingAdmissionPolicySpec) []*object {
+// accountPolicy are a ValidatingAdmissionPolicy about one account, and its binding.
+func (r *registration) accountPolicy(name, account string, spec admissionv1.ValidatingAdmissionPolicySpec) []*object {
 	spec.MatchConditions = []admissionv1.MatchCondition{{
 		Name: "account", Expression: fmt.Sprintf("request.userInfo.username == '%s'", cluster.ServiceAccountUser(r.RemoteNamespace, account)),
 	}}
+	return policyObjects(name, r.labels(), spec)
+}
+
+// policyObjects are a ValidatingAdmissionPolicy, and its binding.
+func policyObjects(name string, labels map[string]string, spec admissionv1.ValidatingAdmissionPolicySpec) []*object {
 	return []*object{
 		{resource: policies, name: name, foreignHint: nameHint, want: &admissionv1.ValidatingAdmissionPolicy{
 			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: policies.kind},
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: r.labels()},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 			Spec:       spec,
 		}},
 		{resource: policyBindings, name: name, foreignHint: nameHint, want: &admissionv1.ValidatingAdmissionPolicyBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: policyBindings.kind},
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: r.labels()},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 		}},
 	}

@@ -89,7 +89,7 @@ func (r *registration) agentObjects() []*object {
 		resource: serviceAccounts, namespace: r.RemoteNamespace, name: name, foreignHint: nameHint,
 		want: corev1ac.ServiceAccount(name, r.RemoteNamespace).WithLabels(labels).WithAutomountServiceAccountToken(false),
 	}}
-	limits := r.policyObjects(name, name, r.Agent.Limits(r.RemoteNamespace, r.meshNamespaces, r.vault.Audience, r.meshNames...))
+	limits := r.accountPolicy(name, name, r.Agent.Limits(r.RemoteNamespace, r.meshNamespaces, r.vault.Audience, r.meshNames...))
 	if policy, ok := limits[0].want.(*admissionv1.ValidatingAdmissionPolicy); ok {
 		record, err := json.Marshal(r.vault)
 		if err != nil { // strings only

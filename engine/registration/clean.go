@@ -53,6 +53,8 @@ func (d *deregistration) accessObjects() (bindings, rest []*object) {
 		{resource: policies, name: TokenPolicyName(d.Name, d.plane.ID)},
 	}
 	rest = []*object{
+		{resource: policyBindings, name: HostsPolicyName(d.plane.ID)},
+		{resource: policies, name: HostsPolicyName(d.plane.ID)},
 		{resource: clusterRoles, name: RoleName(d.plane.ID)},
 		{resource: clusterRoles, name: oldRoleName},
 		{resource: serviceAccounts, namespace: d.RemoteNamespace, name: d.Name},

@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,7 @@ func (r *registration) writeKubernetesCluster(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Namespace: r.MgmtNamespace, Name: r.Name}
 	full := meta
 	full.Labels = map[string]string{cluster.ManagedByLabel: cluster.ManagedBy}
-	full.Annotations = map[string]string{cluster.UIDAnnotation: string(r.remote.uid), cluster.LifetimeAnnotation: r.ttl().String()}
+	full.Annotations = map[string]string{cluster.UIDAnnotation: string(r.remote.uid), cluster.LifetimeAnnotation: r.ttl().String(), cluster.SuffixesAnnotation: strings.Join(r.suffixes, ",")}
 	o.want = &multiclusterv1alpha1.KubernetesCluster{
 		TypeMeta: kind, ObjectMeta: full,
 		Spec: multiclusterv1alpha1.KubernetesClusterSpec{SecretName: r.Name, ClusterDomain: r.ClusterDomain},

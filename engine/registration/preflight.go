@@ -132,6 +132,7 @@ func (r *registration) managementAccess() []access {
 	wanted = append(wanted, applyVerbs(kubernetesClusters.access(r.MgmtNamespace, r.Name))...)
 	wanted = append(wanted, kubernetesClusters.access(r.MgmtNamespace, "").each("list")...)
 	wanted = append(wanted, settings.access("", "").each("list")...)
+	wanted = append(wanted, virtualMeshes.access("", "").each("list")...)
 	wanted = append(wanted, deployments.access(r.MgmtNamespace, ServeName).each("get")...)
 	if r.ServeWait > 0 {
 		wanted = append(wanted, leases.access(r.MgmtNamespace, cluster.LeaseName).each("get")...)

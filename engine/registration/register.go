@@ -41,6 +41,8 @@ type registration struct {
 	kept    bool
 	// lifetime is with what the tokens of the cluster are renewed already; zero if unknown.
 	lifetime time.Duration
+	// suffixes end the names that are kept to management planes, ascending.
+	suffixes []string
 	// meshNamespaces are those with a control plane, and meshNames the Meshes, ascending.
 	meshNamespaces, meshNames []string
 	// agentImage is that of the agent that runs; empty if none does.

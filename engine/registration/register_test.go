@@ -35,7 +35,9 @@ func TestRegisterAgainAndDeregister(t *testing.T) {
 		"RoleBinding gloo-mesh/cluster-2-gloomesh-token-renewal",
 		"ServiceAccount gloo-mesh/cluster-2",
 		"ValidatingAdmissionPolicy /" + registration.TokenPolicyName("cluster-2", id),
+		"ValidatingAdmissionPolicy /" + registration.HostsPolicyName(id),
 		"ValidatingAdmissionPolicyBinding /" + registration.TokenPolicyName("cluster-2", id),
+		"ValidatingAdmissionPolicyBinding /" + registration.HostsPolicyName(id),
 	}, without(inventory(t, remote), remoteBefore))
 	secret := sandboxtest.Secret(t, management, "gloo-mesh", "cluster-2")
 	assert.EqualValues(t, cluster.SecretType, secret.Type)
@@ -101,7 +103,7 @@ func assertStatus(t *testing.T, options registration.Options) {
 	status, ok := kc.Object["status"].(map[string]any)
 	require.True(t, ok)
 	assert.Equal(t, "gloo-mesh", status["namespace"])
-	assert.Len(t, status["policyRules"], len(registration.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)))+2, "and which cluster it is, and answers")
+	assert.Len(t, status["policyRules"], len(registration.RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)))+3, "and which cluster it is, answers, and names of federated services")
 }
 
 func TestRegisterTheManagementCluster(t *testing.T) {

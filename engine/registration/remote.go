@@ -41,7 +41,7 @@ func (r *registration) remoteObjects() []*object {
 			WithAutomountServiceAccountToken(false),
 	}}
 	// The limit comes before the right. Those of before cannot make tokens any more.
-	out = append(out, r.policyObjects(TokenPolicyName(r.Name, r.plane.ID), r.account, r.tokenPolicy())...)
+	out = append(out, r.accountPolicy(TokenPolicyName(r.Name, r.plane.ID), r.account, r.tokenPolicy())...)
 	out = append(out, r.roleObjects(r.RemoteNamespace, TokenRoleName(r.Name), []rbacv1.PolicyRule{ownTokenRule(r.account)}, r.account)...)
 	out = append(out, r.accessObjects()...)
 	return append(out, r.agentObjects()...)
@@ -53,6 +53,8 @@ func (r *registration) accessObjects() []*object {
 	shared := maps.Clone(labels) // by all clusters that lead to this one
 	delete(shared, snapshot.ClusterLabel)
 	out := r.clusterRoleObjects(RoleName(r.plane.ID), BindingName(r.Name, r.plane.ID), shared, labels, remoteRules(), r.accountNames()...)
+	// After the permission: serve goes on writing.
+	out = append(out, policyObjects(HostsPolicyName(r.plane.ID), shared, hostsPolicy(r.suffixes))...)
 	for _, namespace := range r.meshNamespaces {
 		out = append(out, r.roleObjects(namespace, SettingsRoleName(r.Name, r.plane.ID), []rbacv1.PolicyRule{settingsRule()}, r.accountNames()...)...)
 	}

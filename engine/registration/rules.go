@@ -54,7 +54,7 @@ func RemoteRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
 
 // remoteRules are the rules granted today.
 func remoteRules() []rbacv1.PolicyRule {
-	return append(RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)), identityRule(), answerRule())
+	return append(RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)), identityRule(), answerRule(), hostsRule())
 }
 
 // answerRule allows to answer the requests of agents for certificates, and not to make any.

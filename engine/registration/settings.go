@@ -56,6 +56,9 @@ func (r *registration) lookAtMeshes(ctx context.Context) error {
 			all = append(all, s)
 		}
 	}
+	if r.suffixes, err = r.management.suffixes(ctx); err != nil {
+		return err
+	}
 	r.meshNamespaces, r.meshNames, err = r.remote.istios(ctx, r.Name, virtualmesh.ControlPlaneNamespaces(virtualmesh.SettingsInForce(all), r.Name))
 	return unlessForbidden(err)
 }

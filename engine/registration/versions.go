@@ -60,8 +60,9 @@ type InstalledTypes struct {
 // InstalledAccount is the account of a registered cluster.
 type InstalledAccount struct {
 	Cluster string `json:"cluster"`
-	// Current: it has the permissions that this meshctl gives, and is not in the namespace of the
-	// management plane. If not, it was registered by another version.
+	// Current: it has the permissions that this meshctl gives, is not in the namespace of the
+	// management plane, and keeps the names below the suffixes of all VirtualMeshes. If not, it was registered by
+	// another version, or before a VirtualMesh got its suffix.
 	Current bool `json:"current"`
 }
 
@@ -86,12 +87,16 @@ func Versions(ctx context.Context, o VersionsOptions) (*InstalledVersions, error
 	if err != nil {
 		return nil, err
 	}
+	suffixes, err := s.suffixes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, kc := range registered { // the API server lists them ascending
 		if kc.Status.Server != nil {
 			out.Served = kc.Status.Server.Version
 		}
 		out.Clusters = append(out.Clusters, InstalledAccount{
-			Cluster: kc.Name, Current: reflect.DeepEqual(kc.Status.PolicyRules, policyRules(remoteRules())) &&
+			Cluster: kc.Name, Current: reflect.DeepEqual(kc.Status.PolicyRules, policyRules(remoteRules())) && reserves(kc.Annotations, suffixes) &&
 				(kc.Status.Namespace != o.Namespace || kc.Annotations[cluster.UIDAnnotation] != string(s.uid)),
 		})
 	}
@@ -159,7 +164,7 @@ func (v *InstalledVersions) Skew(version string) []string {
 	}
 	for _, c := range v.Clusters {
 		if !c.Current {
-			out = append(out, fmt.Sprintf("cluster %s was registered by another version: run `meshctl cluster register %s` again", c.Cluster, c.Cluster))
+			out = append(out, fmt.Sprintf("cluster %s was registered by another version, or before a VirtualMesh got its suffix: run `meshctl cluster register %s` again", c.Cluster, c.Cluster))
 		}
 	}
 	return out
