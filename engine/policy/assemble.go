@@ -12,7 +12,7 @@ import (
 // Plan.
 func (r *reconciler) assemble() *snapshot.Plan {
 	plan := &snapshot.Plan{
-		Meshes: r.env.topology.Meshes, VirtualMeshes: r.env.topology.VirtualMeshes, Workloads: r.env.inv.Workloads,
+		Meshes: r.env.topology.Meshes, Workloads: r.env.inv.Workloads,
 	}
 	if r.rebuilt {
 		plans := make([]*snapshot.DestinationPlan, len(r.states))
@@ -28,6 +28,7 @@ func (r *reconciler) assemble() *snapshot.Plan {
 	plan.Dependencies, plan.Sidecars = r.dependencies.plans, r.dependencies.sidecars
 	r.updateExtended()
 	plan.Filters, plan.Externals = r.planFilters(), r.planExternals()
+	plan.VirtualMeshes = r.planVirtualMeshes()
 	plan.Passages = r.planPassages(plan.VirtualDestinations)
 	return plan
 }

@@ -180,6 +180,9 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 // undecided ends the sentence about two objects of which Istio documents no order.
 const undecided = ", and the mesh decides which of the two applies"
 
+// older ends that about two ServiceEntries (Istio, PushContext.initServiceRegistry).
+const older = ", and the mesh uses the older of the two"
+
 // ruleIssues reports the DestinationRules for the host of a service.
 func (env *environment) ruleIssues(hand *handWritten, at hostPlace) []snapshot.Issue {
 	var issues []snapshot.Issue

@@ -2,35 +2,53 @@ package policy
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// hostIssues reports the hand-written objects for the host of a VirtualDestination in
-// a mesh. A ServiceEntry with a wildcard is no conflict: the more specific host wins.
-func (env *environment) hostIssues(host string, mesh *snapshot.MeshPlan) []snapshot.Issue {
-	hand := env.handWritten[mesh.Cluster]
+// hostConflict is a hand-written object for the same host as generated ones, and what comes of it.
+type hostConflict struct {
+	object     handWrittenObject
+	what, hint string
+}
+
+// hostConflicts are those of a host that is not one of the mesh's own services. A ServiceEntry with a wildcard is none: the more
+// specific host wins.
+func (env *environment) hostConflicts(at hostPlace) []hostConflict {
+	hand := env.handWritten[at.mesh.Cluster]
 	if hand == nil {
 		return nil
 	}
-	at := hostPlace{host: host, mesh: mesh, home: mesh.Namespace}
-	var issues []snapshot.Issue
-	for _, o := range hand.destinationRules.matching(host) {
+	var out []hostConflict
+	for _, o := range hand.virtualServices.matching(at.host) {
+		if to := o.seenBy(at.mesh); !to.none() {
+			out = append(out, hostConflict{o, "also routes requests for " + at.host + to.phrase() + undecided, "delete it, or change its hosts so that they do not include this one"})
+		}
+	}
+	for _, o := range hand.destinationRules.matching(at.host) {
+		const hint = "delete it, or change its host so that it does not include this one"
 		switch to, hidden := o.ruleFor(at); {
 		case to.none():
 		case hidden:
-			issues = append(issues, env.hostIssue(at, o, to, "no longer sets how "+host+" is connected to: the generated DestinationRule takes precedence over one in the root namespace",
-				"delete it, or change its host so that it does not include this one"))
+			out = append(out, hostConflict{o, "no longer sets how " + at.host + " is connected to" + to.phrase() + ": the generated DestinationRule takes precedence over one in the root namespace", hint})
 		default:
-			issues = append(issues, env.hostIssue(at, o, to, "also sets how "+host+" is connected to, and the mesh decides which of the two applies: failing endpoints may stay in use, so that nothing takes over",
-				"delete it, or change its host so that it does not include this one"))
+			out = append(out, hostConflict{o, "also sets how " + at.host + " is connected to" + to.phrase() + undecided + ": failing endpoints may stay in use, so that nothing takes over", hint})
 		}
 	}
-	for _, o := range hand.serviceEntries.named(host) {
-		if to := o.seenBy(mesh); !to.none() {
-			issues = append(issues, env.hostIssue(at, o, to, "also defines the endpoints of "+host+undecided, "delete it, or choose another hostname"))
+	for _, o := range hand.serviceEntries.named(at.host) {
+		if to := o.seenBy(at.mesh); !to.none() {
+			out = append(out, hostConflict{o, "also defines the endpoints of " + at.host + to.phrase() + older, "delete it, or choose another hostname"})
 		}
+	}
+	return out
+}
+
+// hostIssues reports the hand-written objects for the host of a VirtualDestination in a mesh.
+func (env *environment) hostIssues(host string, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	at := hostPlace{host: host, mesh: mesh, home: mesh.Namespace}
+	var issues []snapshot.Issue
+	for _, c := range env.hostConflicts(at) {
+		issues = append(issues, env.handWrittenIssue(c.object.ref, at.decides(c.object.ref.Namespace), c.what, c.hint))
 	}
 	return issues
 }
@@ -53,7 +71,7 @@ func (c *fieldContext) serviceEntryIssues(hand *handWritten) []snapshot.Issue {
 				at := hostPlace{host: host, mesh: c.viewer, home: c.viewer.Namespace}
 				for _, o := range hand.serviceEntries.named(host) {
 					if to := o.seenBy(c.viewer).among(c.sourceNamespaces()); !to.none() {
-						issues = append(issues, c.env.hostIssue(at, o, to, "also defines where "+host+" is"+undecided,
+						issues = append(issues, c.env.handWrittenIssue(o.ref, at.decides(o.ref.Namespace), "also defines where "+host+" is"+to.phrase()+older,
 							"delete it: Destination "+d.Name+"."+d.Namespace+" defines the same"))
 					}
 				}
@@ -61,14 +79,6 @@ func (c *fieldContext) serviceEntryIssues(hand *handWritten) []snapshot.Issue {
 		}
 	}
 	return issues
-}
-
-// hostIssue reports an object for the same host as a generated one.
-func (env *environment) hostIssue(at hostPlace, o handWrittenObject, to callerNamespaces, what, hint string) snapshot.Issue {
-	if !to.all {
-		what += " (" + strings.TrimPrefix(to.phrase(), ", ") + ")"
-	}
-	return env.handWrittenIssue(o.ref, at.decides(o.ref.Namespace), what, hint)
 }
 
 // named lists the objects that name a host without a wildcard, ascending.

@@ -39,6 +39,8 @@ type Planner struct {
 	// extended are the Destinations with routes that need filters or external
 	// services.
 	extended map[int]bool
+	// shadowed are the issues about hand-written objects for the host names of federated Destinations.
+	shadowed map[int][]snapshot.Issue
 	// passed are the plans of Destinations that gateways pass connections on to.
 	passed map[int]*snapshot.DestinationPlan
 }

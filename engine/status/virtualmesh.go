@@ -58,7 +58,7 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 	}
 	var whole []snapshot.Issue
 	for _, issue := range vm.Issues {
-		if issue.Target == (snapshot.Ref{}) {
+		if issue.Target.Kind != snapshot.Mesh {
 			whole = append(whole, issue)
 		} else {
 			add(issue.Target, issue)

@@ -1,0 +1,82 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// planVirtualMeshes adds to VirtualMeshes the hand-written objects that also decide about the names of services that they
+// federate. Registration refuses new ones to editors of namespaces; these stood before, or an administrator wrote them.
+func (r *reconciler) planVirtualMeshes() []*snapshot.VirtualMeshPlan {
+	r.updateShadowed()
+	if len(r.shadowed) == 0 {
+		return r.env.topology.VirtualMeshes
+	}
+	of := map[snapshot.Ref][]snapshot.Issue{}
+	for _, issues := range r.shadowed {
+		of[issues[0].Ref] = append(of[issues[0].Ref], issues...)
+	}
+	out := slices.Clone(r.env.topology.VirtualMeshes)
+	for i, vm := range out {
+		if more := of[vm.Ref]; len(more) > 0 {
+			slices.SortFunc(more, snapshot.Issue.Compare)
+			more = slices.Compact(more) // of revisions in one cluster
+			with := *vm
+			with.Issues = append(slices.Clip(vm.Issues), more...)
+			out[i] = r.reuseVirtualMesh(&with)
+		}
+	}
+	return out
+}
+
+// reuseVirtualMesh returns the plan of before if it says the same.
+func (r *reconciler) reuseVirtualMesh(now *snapshot.VirtualMeshPlan) *snapshot.VirtualMeshPlan {
+	if r.rebuilt {
+		return now
+	}
+	for _, was := range r.plan.VirtualMeshes {
+		if was.Ref == now.Ref && slices.Equal(was.Issues, now.Issues) {
+			return was
+		}
+	}
+	return now
+}
+
+// updateShadowed finds the hand-written objects for the host names of federated services. It looks at all only if such an
+// object changed, or the environment did.
+func (r *reconciler) updateShadowed() {
+	mark := func(i int, d *snapshot.DestinationPlan) {
+		delete(r.shadowed, i)
+		if issues := r.env.shadowIssues(d); len(issues) > 0 {
+			r.shadowed[i] = issues
+		}
+	}
+	if r.rebuilt || r.handWrittenChanged || r.shadowed == nil {
+		r.shadowed = map[int][]snapshot.Issue{}
+		for i, s := range r.states {
+			mark(i, s.plan)
+		}
+		return
+	}
+	for i, d := range r.changed {
+		mark(i, d)
+	}
+}
+
+// shadowIssues reports the objects for the host name of a service, in its own mesh, whose gateways use the name, too, and in
+// those that call it by that.
+func (env *environment) shadowIssues(d *snapshot.DestinationPlan) []snapshot.Issue {
+	if d.Federation == nil {
+		return nil
+	}
+	var issues []snapshot.Issue
+	for _, mesh := range append([]*snapshot.MeshPlan{d.Mesh}, d.Federation.To...) {
+		for _, c := range env.hostConflicts(hostPlace{host: d.Federation.Hostname, mesh: mesh, home: mesh.Namespace}) {
+			// Nothing is refused because of it: all callers of the service would pay for it.
+			issue := snapshot.Warnf(snapshot.HandWritten, "delete it: names below "+d.Mesh.HostnameSuffix+" are for meshctl", "the hand-written %s %s", c.object.ref, c.what)
+			issues = append(issues, issue.CausedBy(c.object.ref).On(d.Federation.Origin.Ref, d.Ref))
+		}
+	}
+	return issues
+}
