@@ -8,7 +8,7 @@
 //     must not change anything outside of it through meshctl. For each object that is
 //     read, ask who may write it: what decides about others (which control planes,
 //     gateways and names there are) needs evidence that an editor of a namespace cannot
-//     write.
+//     write. The file authority.md has who that is for each value, and what it decides.
 //
 //   - Doubt keeps what protects. What is briefly missing, cannot be read or cannot be
 //     decided withdraws nothing; it is reported.
