@@ -7,10 +7,12 @@ import (
 )
 
 // planPassages lists what the gateways of meshes pass on: the names of services that are federated through them, and those
-// by which they know VirtualDestinations.
+// by which they know VirtualDestinations. The list of before holds while neither changes.
 func (r *reconciler) planPassages(virtuals []*snapshot.VirtualDestinationPlan) []*snapshot.PassagePlan {
+	if changed := r.updatePassed(); !changed && r.plan != nil && snapshot.SameSlice(virtuals, r.plan.VirtualDestinations) {
+		return r.plan.Passages
+	}
 	hosts := map[snapshot.Ref][]string{}
-	r.updatePassed()
 	for _, d := range r.passed {
 		for i := range d.Mesh.Gateways {
 			hosts[d.Mesh.Gateways[i].Destination] = append(hosts[d.Mesh.Gateways[i].Destination], d.Federation.Hostname)
@@ -56,23 +58,27 @@ func (r *reconciler) reusePassage(now *snapshot.PassagePlan) *snapshot.PassagePl
 	return now
 }
 
-// updatePassed tracks the Destinations that other meshes reach through gateways which pass connections on. It looks only at
-// plans that are new.
-func (r *reconciler) updatePassed() {
+// updatePassed tracks the Destinations that other meshes reach through gateways which pass connections on, and reports
+// whether they, their names or their gateways changed. It looks only at plans that are new.
+func (r *reconciler) updatePassed() (changed bool) {
 	mark := func(i int, d *snapshot.DestinationPlan) {
+		was := r.passed[i]
 		delete(r.passed, i)
 		if f := d.Federation; f != nil && !f.Flat && !f.Limited {
 			r.passed[i] = d
 		}
+		now := r.passed[i]
+		changed = changed || (was == nil) != (now == nil) || now != nil && (was.Mesh != now.Mesh || was.Federation.Hostname != now.Federation.Hostname)
 	}
 	if r.rebuilt || r.passed == nil {
 		r.passed = map[int]*snapshot.DestinationPlan{}
 		for i, s := range r.states {
 			mark(i, s.plan)
 		}
-		return
+		return true
 	}
 	for i := range r.changed {
 		mark(i, r.states[i].plan)
 	}
+	return changed
 }
