@@ -99,6 +99,7 @@ func dieAt(t *testing.T, user *pki.Authority, n int, after bool) string {
 	w.end()
 	dead := k.killed()
 	if dead != "" {
+		w.set(nil) // what the first one said says nothing of the next
 		w.start(w.config)
 		w.touch()
 		waittest.Until(t, "the next one is done", w.finish)
