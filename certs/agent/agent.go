@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/meshctl/meshctl/certs/pki"
@@ -305,12 +304,15 @@ func (a *agent) restart(ctx context.Context, f *facts) (waiting string, err erro
 	if a.options.Restarter == nil || f.mesh == nil || directive == nil {
 		return "", nil
 	}
-	status, waiting, err := a.options.Restarter.Restart(ctx, directive, f.target(), *f.mesh)
+	var save func(context.Context, *certificatesv1.PodBounceDirectiveStatus) error
+	if f.directive != nil {
+		save = func(ctx context.Context, status *certificatesv1.PodBounceDirectiveStatus) error {
+			return a.store.putStatus(ctx, snapshot.PodBounceDirective, f.directive, status)
+		}
+	}
+	waiting, err = a.options.Restarter.Restart(ctx, directive, f.target(), *f.mesh, save)
 	if err != nil {
 		return "", fmt.Errorf("PodBounceDirective %s: %w", f.owner(), err)
 	}
-	if f.directive == nil || equality.Semantic.DeepEqual(directive.Status, status) {
-		return waiting, nil
-	}
-	return waiting, a.store.putStatus(ctx, snapshot.PodBounceDirective, directive, status)
+	return waiting, nil
 }

@@ -82,11 +82,13 @@ type liveRestarter struct {
 	calls int
 }
 
-func (r *liveRestarter) Restart(_ context.Context, d *certificatesv1.PodBounceDirective, _ MeshTarget, _ MeshState) (certificatesv1.PodBounceDirectiveStatus, string, error) {
+func (r *liveRestarter) Restart(ctx context.Context, d *certificatesv1.PodBounceDirective, _ MeshTarget, _ MeshState,
+	save func(context.Context, *certificatesv1.PodBounceDirectiveStatus) error,
+) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls++
-	return certificatesv1.PodBounceDirectiveStatus{ObservedGeneration: d.Generation, PodsBounced: []certificatesv1.BouncedPodSet{{BouncedPods: []string{"istiod-1"}}}}, "", nil
+	return "", save(ctx, &certificatesv1.PodBounceDirectiveStatus{ObservedGeneration: d.Generation, PodsBounced: []certificatesv1.BouncedPodSet{{BouncedPods: []string{"istiod-1"}}}})
 }
 
 var installing sync.Mutex

@@ -107,10 +107,10 @@ func (s *MeshState) empty() bool {
 
 // Restarter restarts the pods of a directive.
 type Restarter interface {
-	// Restart does the next step. It returns the status that the directive is to have, and what it waits for as a sentence;
-	// empty if for nothing.
-	Restart(ctx context.Context, directive *certificatesv1.PodBounceDirective, target MeshTarget, state MeshState) (
-		status certificatesv1.PodBounceDirectiveStatus, waiting string, err error)
+	// Restart does the next step, and saves the status of the directive; save is nil if it is not stored. It returns what it
+	// waits for as a sentence; empty if for nothing.
+	Restart(ctx context.Context, directive *certificatesv1.PodBounceDirective, target MeshTarget, state MeshState,
+		save func(context.Context, *certificatesv1.PodBounceDirectiveStatus) error) (waiting string, err error)
 }
 
 // blind is the Verifier of an agent without one.

@@ -34,8 +34,7 @@ type seen struct {
 	looker *verify.Looker
 	labels map[string]string
 	last   verify.Result
-	// roller is that of the last cause.
-	roller *restart.Roller
+	roller restart.Roller
 }
 
 // mesh returns what is known of a mesh.
@@ -47,7 +46,7 @@ func (p *Parts) mesh(target *MeshTarget) *seen {
 		m = &seen{labels: target.Labels, looker: verify.NewLooker(verify.Options{
 			Client: p.Client, Namespace: target.Namespace, ControlPlane: target.Labels,
 			Address: p.Address, TokenFile: p.TokenFile, ClusterID: p.ClusterID,
-		})}
+		}), roller: restart.Roller{Client: p.Client, ControlPlane: target.Namespace}}
 		if p.meshes == nil {
 			p.meshes = map[string]*seen{}
 		}
@@ -85,28 +84,21 @@ func (p *Parts) Look(ctx context.Context, target MeshTarget) (MeshState, error) 
 
 // Restart implements Restarter: the control plane, if it has to take up the Secret, and else the workloads that hold
 // things up.
-func (p *Parts) Restart(ctx context.Context, directive *certificatesv1.PodBounceDirective, target MeshTarget, _ MeshState) (
-	status certificatesv1.PodBounceDirectiveStatus, waiting string, err error,
-) {
+func (p *Parts) Restart(ctx context.Context, directive *certificatesv1.PodBounceDirective, target MeshTarget, _ MeshState,
+	save func(context.Context, *certificatesv1.PodBounceDirectiveStatus) error,
+) (waiting string, err error) {
 	m := p.mesh(&target)
 	pods, err := m.toRestart(ctx)
 	if err != nil {
-		return directive.Status, "", err
+		return "", err
 	}
 	plan, err := restart.NewPlan(ctx, p.Client, pods, directive.Spec.PodsToBounce)
 	if err != nil {
-		return directive.Status, "", err
+		return "", err
 	}
-	if cause := restart.Cause(target.UID, target.Data); m.roller == nil || m.roller.Cause != cause {
-		m.roller = &restart.Roller{Client: p.Client, Cause: cause}
-	}
-	step, err := m.roller.Step(ctx, plan)
-	after := directive.DeepCopy()
-	after.Status.ObservedGeneration = directive.Generation
-	for _, c := range step.Restarted {
-		restart.Bounced(after, c)
-	}
-	return after.Status, waitingFor(&step, plan), err
+	m.roller.Cause = restart.Cause(target.UID, target.Data)
+	step, err := m.roller.Follow(ctx, directive, plan, save)
+	return waitingFor(&step, plan), err
 }
 
 // toRestart are the pods that hold things up.
@@ -137,6 +129,8 @@ func waitingFor(step *restart.Progress, plan restart.Plan) string {
 	switch {
 	case step.Stopped != "":
 		return "restarts have stopped: " + step.Stopped
+	case len(step.Stuck) > 0:
+		return fmt.Sprintf("%s; nothing more is restarted in its namespace (others: %d rolling, %d to come)", step.Stuck[0], len(step.Rolling)-len(step.Stuck), step.Pending-step.Held)
 	case len(step.Restarted)+len(step.Rolling) > 0:
 		return fmt.Sprintf("restarts are under way: %d started or rolling, %d to come", len(step.Restarted)+len(step.Rolling), step.Pending)
 	case len(untouched) > 0:

@@ -93,7 +93,7 @@ func ClusterRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{verify.RootConfigMap}, Verbs: []string{"list"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: []string{"get", "list", "patch"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: []string{"get", "patch"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: []string{"get"}},
 	}
 }
@@ -168,7 +168,7 @@ func isRestart() string {
 	}
 	return strings.Join([]string{
 		"request.operation == 'UPDATE'",
-		same(".metadata.labels", restart.CauseLabel), same(".metadata.annotations", restart.WaveAnnotation, appsv1.DeprecatedTemplateGeneration), // which the API server counts
+		same(".metadata.labels"), same(".metadata.annotations", appsv1.DeprecatedTemplateGeneration), // which the API server counts
 		same(".metadata.ownerReferences"), same(".metadata.finalizers"),
 		same(".spec", "template"), same(".spec.template", "metadata"), same(".spec.template.metadata", "annotations"),
 		same(".spec.template.metadata.annotations", restart.RestartedAt, restart.CauseAnnotation),

@@ -37,7 +37,7 @@ type storyMesh struct {
 	process *process
 	agent   *agent
 	nth     int
-	rollers map[string]*restart.Roller
+	roller  *restart.Roller
 	// ahead is by how much the agent's clock is ahead.
 	ahead time.Duration
 	// stale: the management plane cannot read or write the cluster; away: its agent does nothing.
@@ -106,7 +106,7 @@ func (m *storyMesh) begin() {
 	left, late := m.story.plan("agent of "+m.name, m.nth)
 	m.nth++
 	m.process = &process{part: "agent of " + m.name, left: left, late: late, wrote: m.wrote}
-	m.rollers = map[string]*restart.Roller{}
+	m.roller = &restart.Roller{Client: sandboxtest.Clientset(m.t, m.process.wrap(m.admin)), ControlPlane: m.istio}
 	a, err := newAgent(Options{
 		Config: m.process.wrap(m.admin), Namespace: m.own, Verifier: m, Restarter: m, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Now: func() time.Time { return time.Now().Add(m.ahead) }, newKey: ecKey, leaveAfter: -1,
@@ -164,9 +164,9 @@ func (m *storyMesh) Look(context.Context, MeshTarget) (MeshState, error) {
 }
 
 // Restart implements Restarter as Parts does, for the Deployments of the model.
-func (m *storyMesh) Restart(ctx context.Context, directive *certificatesv1.PodBounceDirective, target MeshTarget, state MeshState) (
-	certificatesv1.PodBounceDirectiveStatus, string, error,
-) {
+func (m *storyMesh) Restart(ctx context.Context, directive *certificatesv1.PodBounceDirective, target MeshTarget, state MeshState,
+	save func(context.Context, *certificatesv1.PodBounceDirectiveStatus) error,
+) (string, error) {
 	var plan restart.Plan
 	switch {
 	case state.NeedsControlPlane:
@@ -178,16 +178,9 @@ func (m *storyMesh) Restart(ctx context.Context, directive *certificatesv1.PodBo
 			}
 		}
 	}
-	cause := restart.Cause(target.UID, target.Data)
-	if m.rollers[cause] == nil {
-		m.rollers[cause] = &restart.Roller{Client: sandboxtest.Clientset(m.t, m.process.wrap(m.admin)), Cause: cause}
-	}
-	step, err := m.rollers[cause].Step(ctx, plan)
-	after := directive.DeepCopy()
-	for _, c := range step.Restarted {
-		restart.Bounced(after, c)
-	}
-	return after.Status, waitingFor(&step, plan), err
+	m.roller.Cause = restart.Cause(target.UID, target.Data)
+	step, err := m.roller.Follow(ctx, directive, plan, save)
+	return waitingFor(&step, plan), err
 }
 
 func (m *storyMesh) controller(name string, class restart.Class, entry int) restart.Controller {

@@ -94,18 +94,27 @@ func ready(t *testing.T, api kubernetes.Interface, namespace string) {
 	})
 }
 
-// roll steps until all is done or stopped, and returns what was restarted, and how many rolled at once.
-func roll(t *testing.T, r *restart.Roller, plan restart.Plan) (order []string, most int, last restart.Progress) {
+// roll steps until all is done or stalled, and returns what was restarted, and how many rolled at once.
+func roll(t *testing.T, r *restart.Roller, plan restart.Plan, directives ...*certificatesv1.PodBounceDirective) (order []string, most int, last restart.Progress) {
 	t.Helper()
+	step := r.Step
+	for _, d := range directives {
+		step = func(ctx context.Context, plan restart.Plan) (restart.Progress, error) {
+			return r.Follow(ctx, d, plan, func(_ context.Context, status *certificatesv1.PodBounceDirectiveStatus) error {
+				d.Status = *status.DeepCopy()
+				return nil
+			})
+		}
+	}
 	waittest.NoError(t, "all is restarted", func() error {
 		var err error
-		if last, err = r.Step(t.Context(), plan); err != nil {
+		if last, err = step(t.Context(), plan); err != nil {
 			return err
 		}
 		for _, c := range last.Restarted {
 			order = append(order, c.Name)
 		}
-		if most = max(most, len(last.Rolling)); !last.Done() && last.Stopped == "" {
+		if most = max(most, len(last.Rolling)); !last.Done() && last.Stalled() == "" {
 			return fmt.Errorf("%+v", last)
 		}
 		return nil
@@ -169,11 +178,7 @@ func inOrder(t *testing.T, config *rest.Config) {
 	require.NoError(t, err)
 	require.Len(t, plan.Untouched, 3)
 	assert.Contains(t, plan.Untouched[0].Reason, "no entry of the PodBounceDirective selects it")
-	order, most, _ = roll(t, &restart.Roller{Client: api, Cause: "directive", Before: func(_ context.Context, c restart.Controller) error {
-		assert.True(t, restart.Bounced(directive, c))
-		assert.False(t, restart.Bounced(directive, c))
-		return nil
-	}}, plan)
+	order, most, _ = roll(t, &restart.Roller{Client: api, Cause: "directive"}, plan, directive)
 	assert.Equal(t, []string{"b", "a"}, order)
 	assert.Equal(t, 1, most, "one entry after the other")
 	require.Len(t, directive.Status.PodsBounced, 2)
@@ -205,14 +210,19 @@ func stops(t *testing.T, config *rest.Config) {
 	})
 	plan, err := restart.NewPlan(t.Context(), api, pods(t, api, namespace), nil)
 	require.NoError(t, err)
+	directive := &certificatesv1.PodBounceDirective{}
 	roller := &restart.Roller{Client: api, Cause: "stops"}
-	order, _, last := roll(t, roller, plan)
+	order, _, last := roll(t, roller, plan, directive)
 	assert.Equal(t, []string{"a", "b"}, order)
-	assert.Regexp(t, `^Deployment stops/[ab] exceeded its progress deadline: 0 of 2 pods are new, 2 available`, last.Stopped)
+	assert.Regexp(t, `^Deployment stops/[ab] exceeded its progress deadline: 0 of 2 pods are new, 2 available`, last.Stalled())
 	assert.Equal(t, 2, last.Pending)
 	// Also for whoever goes on, and with a plan that does not have them.
-	_, _, last = roll(t, &restart.Roller{Client: api, Cause: "stops"}, restart.Plan{Controllers: plan.Controllers[2:]})
-	assert.NotEmpty(t, last.Stopped)
+	_, _, last = roll(t, &restart.Roller{Client: api, Cause: "stops"}, restart.Plan{Controllers: plan.Controllers[2:]}, directive)
+	assert.NotEmpty(t, last.Stalled())
+	// A user who goes on, for whom nothing was stored.
+	adopts := &restart.Roller{Client: api, Cause: "stops"}
+	require.NoError(t, adopts.Adopt(t.Context(), plan))
+	assert.Len(t, adopts.Rolling, 2)
 	// When it progresses again, the rest follows.
 	require.NoError(t, api.CoreV1().ResourceQuotas(namespace).Delete(t.Context(), "full", metav1.DeleteOptions{}))
 	waittest.NoError(t, "the rest is restarted", func() error {

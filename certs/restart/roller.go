@@ -11,61 +11,69 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	"github.com/meshctl/meshctl/engine/kube"
 )
 
 const (
 	// RestartedAt is kubectl's annotation in a template.
 	RestartedAt = "kubectl.kubernetes.io/restartedAt"
-	// CauseAnnotation is beside it, and says what for.
+	// CauseAnnotation is beside it, and says what for. Who edits the controller can write it: it decides only whether that
+	// one controller restarts.
 	CauseAnnotation = "certificates.mesh.gloo.solo.io/restart-cause"
-	// CauseLabel is on the controller, so that those which roll are found.
-	CauseLabel = CauseAnnotation
-	// WaveAnnotation is on the controller: with which others it rolls.
-	WaveAnnotation = "certificates.mesh.gloo.solo.io/restart-wave"
 )
 
 const (
-	// minRolling and rollingPercent are how many controllers roll at once, whichever is more.
+	// minRolling and rollingPercent are how many controllers roll at once, whichever is more, and maxRolling is the most.
 	minRolling     = 2
 	rollingPercent = 10
-	// defaultDeadline is that of Deployments.
+	maxRolling     = 100
+	// stopAt is in how many namespaces rollouts do not progress before no other restarts either: that is no fault of one
+	// namespace any more.
+	stopAt = 3
+	// defaultDeadline is that of Deployments. maxDeadline bounds what they say themselves.
 	defaultDeadline = 10 * time.Minute
+	maxDeadline     = time.Hour
 )
 
 // Roller restarts controllers for one cause.
 type Roller struct {
 	// Client of the cluster.
 	Client kube.Clientset
-	// Cause is why; see Cause. It must be a label's value.
+	// Cause is why; see Cause.
 	Cause string
-	// Most is how many controllers roll at once; 0 for 2, or 10 % if that is more.
+	// ControlPlane is the namespace of the mesh's control plane: a rollout that does not progress there stops all others.
+	ControlPlane string
+	// Most is how many controllers roll at once; 0 for 2, or 10 % if that is more, but no more than 100.
 	Most int
-	// Deadline is how long a DaemonSet or StatefulSet may take without progress; 0 for 10 minutes. Deployments have their own.
+	// Deadline is how long a rollout may take without progress; 0 for 10 minutes. A Deployment that says more may have up to
+	// an hour.
 	Deadline time.Duration
-	// Before is called before a controller restarts; if it fails, the restart is not made. It may be nil.
+	// Rolling are the controllers that were restarted, for this cause or another one, and are not complete. Step keeps it;
+	// it is for the caller to store, so that others can go on.
+	Rolling []certificatesv1.RollingController
+	// Before is called before a controller restarts, when it is in Rolling; if it fails, the restart is not made. It may be
+	// nil.
 	Before func(context.Context, Controller) error
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 
-	// progress is when the counts of a controller last changed, by its UID.
+	// progress is when a controller last progressed, by its UID.
 	progress map[types.UID]progress
-}
-
-type progress struct {
-	counts string
-	at     time.Time
 }
 
 // Progress is how far the controllers of a plan are.
 type Progress struct {
 	// Restarted are those that this step restarted.
 	Restarted []Controller
-	// Rolling are those under way for this cause, Kind namespace/name and counts.
+	// Rolling are those under way, Kind namespace/name and counts.
 	Rolling []string
-	// Complete and Pending count those of the plan that are restarted, and that have to be.
-	Complete, Pending int
-	// Stopped says which rollout does not progress; nothing is restarted while it is set.
+	// Stuck says which of them do not progress, and why. Others in their namespaces wait.
+	Stuck []string
+	// Complete and Pending count those of the plan that are restarted, and that have to be. Held are those of Pending that
+	// wait for what is stuck in their namespace.
+	Complete, Pending, Held int
+	// Stopped says why nothing is restarted any more; it is empty while something may.
 	Stopped string
 	// Untouched are further controllers of the plan for which a restart would do nothing.
 	Untouched []Untouched
@@ -74,29 +82,31 @@ type Progress struct {
 // Done reports whether nothing is left to do or to wait for.
 func (p *Progress) Done() bool { return p.Stopped == "" && p.Pending == 0 && len(p.Rolling) == 0 }
 
+// Stalled says what all that is left waits for; empty if some of it progresses.
+func (p *Progress) Stalled() string {
+	switch {
+	case p.Stopped != "":
+		return p.Stopped
+	case len(p.Stuck) > 0 && len(p.Restarted) == 0 && len(p.Rolling) == len(p.Stuck) && p.Pending == p.Held:
+		return p.Stuck[0]
+	}
+	return ""
+}
+
 // Step does the next safe thing, and does not wait. Call it again until it is Done; a Plan made anew each time is right, too.
 func (r *Roller) Step(ctx context.Context, plan Plan) (Progress, error) {
 	var p Progress
-	rolling, err := r.rolling(ctx)
+	under, err := r.look(ctx, &p)
 	if err != nil {
 		return p, err
 	}
-	under := map[string]string{} // wave by controller
-	for _, one := range rolling {
-		if one.complete() {
-			continue
-		}
-		under[one.id()] = one.meta.Annotations[WaveAnnotation]
-		p.Rolling = append(p.Rolling, one.id()+": "+one.counts())
-		if why := r.stuck(one); why != "" && p.Stopped == "" {
-			p.Stopped = why
-		}
-	}
-	pending, err := r.pending(ctx, plan, under, &p)
+	pending, err := r.pending(ctx, plan, &p)
 	if err != nil {
 		return p, err
 	}
 	p.Pending = len(pending)
+	pending = slices.DeleteFunc(pending, func(one pendingOne) bool { return under.stuck[one.Namespace] != "" })
+	p.Held = p.Pending - len(pending)
 	if p.Stopped != "" || len(pending) == 0 {
 		return p, nil
 	}
@@ -107,7 +117,7 @@ func (r *Roller) most(plan Plan) int {
 	if r.Most > 0 {
 		return r.Most
 	}
-	return max(minRolling, len(plan.Controllers)*rollingPercent/100)
+	return min(max(minRolling, len(plan.Controllers)*rollingPercent/100), maxRolling)
 }
 
 func (r *Roller) now() time.Time {
@@ -120,46 +130,48 @@ func (r *Roller) now() time.Time {
 // pendingOne is a controller of the plan that was not restarted yet.
 type pendingOne struct {
 	Controller
+	uid     types.UID
 	version string
 }
 
 // pending are the controllers of the plan that were not restarted for this cause, in order.
-func (r *Roller) pending(ctx context.Context, plan Plan, under map[string]string, p *Progress) ([]pendingOne, error) {
+func (r *Roller) pending(ctx context.Context, plan Plan, p *Progress) ([]pendingOne, error) {
 	var out []pendingOne
 	for _, c := range plan.Controllers {
-		found, err := r.get(ctx, &c)
+		found, err := r.get(ctx, c.Kind, c.Namespace, c.Name)
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", c.String(), err)
 		}
-		_, rolls := under[found.id()]
 		switch {
-		case rolls:
-		case found.template.Annotations[CauseAnnotation] == r.Cause, found.meta.Labels[CauseLabel] == r.Cause:
+		case r.rolls(found.meta.UID):
+		case found.template.Annotations[CauseAnnotation] == r.Cause:
 			p.Complete++
 		case found.refuses != "":
 			p.Untouched = append(p.Untouched, Untouched{Owner: c.String(), Reason: found.refuses, Pods: len(c.Pods)})
 		default:
-			out = append(out, pendingOne{c, found.meta.ResourceVersion})
+			out = append(out, pendingOne{c, found.meta.UID, found.meta.ResourceVersion})
 		}
 	}
 	return out, nil
 }
 
 // start restarts as many of the first wave as may roll.
-func (r *Roller) start(ctx context.Context, pending []pendingOne, under map[string]string, most int, p *Progress) error {
+func (r *Roller) start(ctx context.Context, pending []pendingOne, under underway, most int, p *Progress) error {
 	wave := pending[0].wave()
-	for _, other := range under {
-		if other != wave {
-			return nil // the wave before is not complete
-		}
+	if slices.ContainsFunc(under.waves, func(other string) bool { return other != wave }) {
+		return nil // the wave before is not complete
 	}
+	rolling := len(under.waves)
 	for _, one := range pending {
-		if len(under) >= most || one.wave() != wave {
+		if rolling >= most || one.wave() != wave {
 			return nil
 		}
+		r.Rolling = append(r.Rolling, certificatesv1.RollingController{
+			Kind: one.Kind, Namespace: one.Namespace, Name: one.Name, UID: one.uid, Wave: wave, Cause: r.Cause,
+		})
 		if r.Before != nil {
 			if err := r.Before(ctx, one.Controller); err != nil {
 				return fmt.Errorf("%s: is not restarted: %w", one.String(), err)
@@ -172,7 +184,7 @@ func (r *Roller) start(ctx context.Context, pending []pendingOne, under map[stri
 		if err != nil {
 			return fmt.Errorf("%s: cannot be restarted: %w", one.String(), err)
 		}
-		under[one.String()] = wave
+		rolling++
 		p.Restarted = append(p.Restarted, one.Controller)
 		p.Rolling = append(p.Rolling, one.String()+": begins")
 		p.Pending--
@@ -180,13 +192,11 @@ func (r *Roller) start(ctx context.Context, pending []pendingOne, under map[stri
 	return nil
 }
 
-// restart writes the annotations and the label at once, and only if the controller is as it was read: whoever else
-// restarted it has changed it.
+// restart writes the annotations at once, and only if the controller is as it was read: whoever else restarted it has
+// changed it.
 func (r *Roller) restart(ctx context.Context, one *pendingOne) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"resourceVersion": one.version, "labels": map[string]string{CauseLabel: r.Cause}, "annotations": map[string]string{WaveAnnotation: one.wave()},
-		},
+		"metadata": map[string]any{"resourceVersion": one.version},
 		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{
 			RestartedAt: r.now().UTC().Format(time.RFC3339), CauseAnnotation: r.Cause,
 		}}}},
@@ -206,77 +216,16 @@ func (r *Roller) restart(ctx context.Context, one *pendingOne) error {
 	return err
 }
 
-func (r *Roller) get(ctx context.Context, c *Controller) (*rollout, error) {
+func (r *Roller) get(ctx context.Context, kind, namespace, name string) (*rollout, error) {
 	apps := r.Client.AppsV1()
-	switch c.Kind {
+	switch kind {
 	case daemonSet:
-		found, err := apps.DaemonSets(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+		found, err := apps.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 		return ofDaemonSet(found), err
 	case statefulSet:
-		found, err := apps.StatefulSets(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+		found, err := apps.StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
 		return ofStatefulSet(found), err
 	}
-	found, err := apps.Deployments(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+	found, err := apps.Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	return ofDeployment(found), err
-}
-
-// rolling are all controllers that were restarted for this cause, also those that no plan has any more because their pods
-// are new already.
-func (r *Roller) rolling(ctx context.Context) ([]*rollout, error) {
-	apps, options := r.Client.AppsV1(), metav1.ListOptions{LabelSelector: CauseLabel + "=" + r.Cause}
-	var out []*rollout
-	deployments, err := apps.Deployments(metav1.NamespaceAll).List(ctx, options)
-	if err != nil {
-		return nil, fmt.Errorf("Deployments: %w", err)
-	}
-	for i := range deployments.Items {
-		out = append(out, ofDeployment(&deployments.Items[i]))
-	}
-	daemonSets, err := apps.DaemonSets(metav1.NamespaceAll).List(ctx, options)
-	if err != nil {
-		return nil, fmt.Errorf("DaemonSets: %w", err)
-	}
-	for i := range daemonSets.Items {
-		out = append(out, ofDaemonSet(&daemonSets.Items[i]))
-	}
-	statefulSets, err := apps.StatefulSets(metav1.NamespaceAll).List(ctx, options)
-	if err != nil {
-		return nil, fmt.Errorf("StatefulSets: %w", err)
-	}
-	for i := range statefulSets.Items {
-		out = append(out, ofStatefulSet(&statefulSets.Items[i]))
-	}
-	slices.SortFunc(out, func(a, b *rollout) int {
-		if a.id() < b.id() {
-			return -1
-		}
-		return 1
-	})
-	return out, nil
-}
-
-// stuck says that a rollout does not progress; empty if it does.
-func (r *Roller) stuck(one *rollout) string {
-	if one.exceeded {
-		return fmt.Sprintf("%s exceeded its progress deadline: %s; find out why its new pods do not become available, nothing more is restarted until they are", one.id(), one.counts())
-	}
-	if one.kind == deployment && one.refuses == "" {
-		return "" // its controller tells
-	}
-	if r.progress == nil {
-		r.progress = map[types.UID]progress{}
-	}
-	deadline := r.Deadline
-	if deadline == 0 {
-		deadline = defaultDeadline
-	}
-	last, now := r.progress[one.meta.UID], r.now()
-	if counts := one.counts(); last.counts != counts {
-		r.progress[one.meta.UID] = progress{counts, now}
-		return ""
-	}
-	if now.Sub(last.at) < deadline {
-		return ""
-	}
-	return fmt.Sprintf("%s has not progressed for %s: %s; find out why, nothing more is restarted until it does", one.id(), deadline, one.counts())
 }

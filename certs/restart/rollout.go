@@ -2,6 +2,7 @@ package restart
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +19,9 @@ type rollout struct {
 	observed bool
 	// wanted, updated, available count pods; old are those left of the template before.
 	wanted, updated, available, old int32
-	// exceeded: its controller says that it does not progress.
+	// exceeded: its controller says that it does not progress. patience is how long that takes; 0 if it does not say.
 	exceeded bool
+	patience time.Duration
 	// refuses says why a restart would do nothing; empty if it does.
 	refuses string
 }
@@ -30,7 +32,12 @@ func (r *rollout) complete() bool {
 	return r.observed && r.updated >= r.wanted && r.old <= 0 && r.available >= r.wanted
 }
 
-// counts are what changes while a rollout progresses.
+// left is how much of a rollout there is to do. It becomes smaller while it progresses, and only then.
+func (r *rollout) left() int32 {
+	return max(r.wanted-r.updated, 0) + max(r.wanted-min(r.updated, r.available), 0) + max(r.old, 0)
+}
+
+// counts are what people see of a rollout.
 func (r *rollout) counts() string {
 	return fmt.Sprintf("%d of %d pods are new, %d available", r.updated, r.wanted, r.available)
 }
@@ -45,6 +52,9 @@ func ofDeployment(d *appsv1.Deployment) *rollout {
 		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded" {
 			r.exceeded = r.observed
 		}
+	}
+	if seconds := d.Spec.ProgressDeadlineSeconds; seconds != nil {
+		r.patience = time.Duration(*seconds) * time.Second
 	}
 	if d.Spec.Paused {
 		r.refuses = "it is paused; resume it: kubectl rollout resume deployment/" + d.Name + " -n " + d.Namespace

@@ -136,7 +136,7 @@ func restartRun(ctx context.Context, opts *RestartOptions) error {
 	if err != nil {
 		return err
 	}
-	roller := &restart.Roller{Client: client, Most: opts.AtOnce, Now: opts.factory.Now}
+	roller := &restart.Roller{Client: client, ControlPlane: mesh.Installation.Namespace, Most: opts.AtOnce, Now: opts.factory.Now}
 	if roller.Cause, err = opts.cause(ctx, client, mesh); err != nil {
 		return err
 	}

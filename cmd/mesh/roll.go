@@ -22,15 +22,25 @@ func (o *RestartOptions) roll(ctx context.Context, roller *restart.Roller, plan 
 	progress.Start(fmt.Sprintf("Restarting %d controllers", len(plan.Controllers)))
 	rows := []Controller{}
 	var last restart.Progress
-	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+	err := roller.Adopt(ctx, plan)
+	if err != nil {
+		progress.End(err)
+		return fmt.Errorf("mesh %s: %w", o.Mesh, err)
+	}
+	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		step, err := roller.Step(ctx, plan)
+		for _, why := range step.Stuck {
+			if len(step.Stuck) > len(last.Stuck) {
+				progress.Note("%s; others in its namespace wait", why)
+			}
+		}
 		last = step
 		for _, c := range step.Restarted {
 			rows = append(rows, Controller{classes[c.Class], c.Kind, c.Namespace, c.Name, len(c.Pods)})
 			progress.Note("%s restarts (left: %d)", c.String(), step.Pending)
 		}
-		if err == nil && step.Stopped != "" {
-			err = errors.New(step.Stopped)
+		if why := step.Stalled(); err == nil && why != "" {
+			err = errors.New(why)
 		}
 		return step.Done(), err
 	})

@@ -2,6 +2,7 @@ package v1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 )
@@ -67,6 +68,26 @@ type PodBounceDirectiveStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// PodsBounced has an entry for each entry of the spec that has been dealt with, in the same order.
 	PodsBounced []BouncedPodSet `json:"podsBounced,omitempty"`
+	// Rolling are the controllers that the agent restarts, until their rollout is complete. It is how an agent that starts
+	// knows them: marks on a controller are written by whoever may edit it. Not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=1000
+	Rolling []RollingController `json:"rolling,omitempty"`
+}
+
+// RollingController is a controller whose pods are being replaced.
+type RollingController struct {
+	// Kind is Deployment, DaemonSet or StatefulSet.
+	Kind string `json:"kind"`
+	// Namespace of the controller.
+	Namespace string `json:"namespace"`
+	// Name of the controller.
+	Name string `json:"name"`
+	// UID of the controller: another one of the same name is not being restarted.
+	UID types.UID `json:"uid"`
+	// Wave is with which others it restarts; the next wave begins when this one is complete.
+	Wave string `json:"wave,omitempty"`
+	// Cause is what it restarts for, as in the annotation of its template.
+	Cause string `json:"cause,omitempty"`
 }
 
 // BouncedPodSet are the pods restarted for one entry of the spec.
