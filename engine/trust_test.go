@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/meshctl/meshctl/engine"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
@@ -249,7 +250,7 @@ func (a *simulatedAgent) certificates() []*certificatesv1.IssuedCertificate {
 }
 
 func (a *simulatedAgent) write(spec *certificatesv1.IssuedCertificateSpec) {
-	if a.asked == nil || a.asked.Trust.Root != spec.Trust.Root || a.asked.Trust.Bundle != spec.Trust.Bundle {
+	if !equality.Semantic.DeepEqual(a.asked, spec) {
 		a.asked, a.generation = spec, a.generation+1
 	}
 }

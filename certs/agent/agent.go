@@ -269,7 +269,7 @@ func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
 		return false, restartErr
 	}
 	if waiting != "" && d.status.Trust != nil && d.status.State != certificatesv1.IssuedCertificateFinished {
-		d.status.Trust.WaitingFor = waiting
+		d.status.Trust.WaitingFor = waiting + f.heldUp()
 	}
 	m.waits = d.status.State != certificatesv1.IssuedCertificateFinished || d.status.Trust == nil || d.status.Trust.WaitingFor != ""
 	a.say(m, d.status.Error)
@@ -311,6 +311,9 @@ func (a *agent) restart(ctx context.Context, f *facts) (waiting string, err erro
 		}
 	}
 	waiting, err = a.options.Restarter.Restart(ctx, directive, f.target(), *f.mesh, save)
+	if apierrors.IsNotFound(err) {
+		return "", nil // the directive has gone meanwhile: the next look sees what may restart then
+	}
 	if err != nil {
 		return "", fmt.Errorf("PodBounceDirective %s: %w", f.owner(), err)
 	}

@@ -121,7 +121,7 @@ func where(certificate *certificatesv1.IssuedCertificate, recorded, remembered *
 
 // target is the mesh as the Verifier is to look at it.
 func (f *facts) target() MeshTarget {
-	target := MeshTarget{Name: f.name, Namespace: f.at.Namespace, Labels: f.at.ControlPlane, Skew: f.skew}
+	target := MeshTarget{Name: f.name, Namespace: f.at.Namespace, Labels: f.at.ControlPlane, Skew: f.skew, NamespaceTimeout: snapshot.NamespaceTimeout}
 	if f.cacerts != nil {
 		target.UID, target.Data, target.Written = f.cacerts.UID, f.cacerts.Data, writtenAt(f.cacerts, f.skew, "")
 	}
@@ -135,7 +135,10 @@ func (f *facts) target() MeshTarget {
 		return target
 	}
 	if trust := f.certificate.Spec.Trust; trust != nil {
-		target.Root = trust.Root
+		target.Root, target.LeaveOut = trust.Root, trust.LeaveOut
+		if trust.NamespaceTimeout != nil {
+			target.NamespaceTimeout = trust.NamespaceTimeout.Duration
+		}
 		// A bundle that cannot be read is reported by the decision.
 		target.Requested, _ = pki.ReadBundle([]byte(trust.Bundle))
 	}
@@ -162,7 +165,7 @@ func writtenAt(secret *corev1.Secret, skew time.Duration, manager string) time.T
 // all of them changed with the control plane.
 func (t MeshTarget) since(last *MeshState) MeshTarget {
 	if last != nil && t.Earlier == nil {
-		t.Earlier = &certificatesv1.TrustReport{Signing: last.Signing, HandedOut: last.HandedOut, Presented: last.Presented, Trusted: last.Trusted}
+		t.Earlier = &certificatesv1.TrustReport{Signing: last.Signing, HandedOut: last.HandedOut, Presented: last.Presented, Trusted: last.Trusted, Behind: last.Behind}
 	}
 	return t
 }

@@ -82,6 +82,9 @@ type MeshTarget struct {
 	Earlier *certificatesv1.TrustReport
 	// Skew is by how much the agent's clock is ahead of the API server's.
 	Skew time.Duration
+	// NamespaceTimeout and LeaveOut are described at certificatesv1.TrustRequest.
+	NamespaceTimeout time.Duration
+	LeaveOut         []string
 }
 
 // MeshState is what the mesh holds. All but the last fields are described at certificatesv1.TrustReport.
@@ -92,11 +95,13 @@ type MeshState struct {
 
 	Signing   *certificatesv1.RootSince
 	HandedOut []certificatesv1.RootSince
+	Behind    []certificatesv1.NamespaceBehind
 	// Known are the certificates of roots that were seen, as far as the agent could not know them otherwise.
 	Known pki.Bundle
 	// MultiRoot: istiod takes changed roots without a restart.
 	MultiRoot bool
-	// NeedsControlPlane: a restart of the control plane would help. NeedsWorkloads: one of workloads would.
+	// NeedsControlPlane: a restart of the control plane would help. NeedsWorkloads: one of workloads would that are
+	// waited for.
 	NeedsControlPlane, NeedsWorkloads bool
 }
 

@@ -60,7 +60,7 @@ func (p *Parts) Look(ctx context.Context, target MeshTarget) (MeshState, error) 
 	m := p.mesh(&target)
 	request := verify.Request{
 		Root: target.Root, Bundle: target.Requested, SecretRoots: target.Data[pki.RootCertKey], SecretWritten: target.Written,
-		Earlier: target.Earlier, Skew: target.Skew,
+		Earlier: target.Earlier, Skew: target.Skew, Namespace: target.Namespace, Timeout: target.NamespaceTimeout, LeaveOut: target.LeaveOut,
 	}
 	if len(target.Data) > 0 {
 		// One that cannot be read is reported by the decision, and istiod does not start with it.
@@ -77,8 +77,9 @@ func (p *Parts) Look(ctx context.Context, target MeshTarget) (MeshState, error) 
 	return MeshState{
 		ControlPlane: result.ControlPlane, Namespaces: result.Namespaces, Trusting: result.Trusting, Presenting: result.Presenting,
 		Trusted: result.Trusted, Presented: result.Presented, Signing: result.Signing, HandedOut: result.HandedOut,
-		Known: result.Known, MultiRoot: result.MultiRoot,
-		NeedsControlPlane: result.NeedsControlPlane != "", NeedsWorkloads: len(result.NeedsWorkloads) > 0,
+		Known: result.Known, MultiRoot: result.MultiRoot, Behind: result.Behind,
+		NeedsControlPlane: result.NeedsControlPlane != "",
+		NeedsWorkloads:    slices.ContainsFunc(result.NeedsWorkloads, func(p verify.Pod) bool { return !verify.LeftOut(result.Behind, p.Namespace) }),
 	}, nil
 }
 
@@ -98,6 +99,9 @@ func (p *Parts) Restart(ctx context.Context, directive *certificatesv1.PodBounce
 	}
 	m.roller.Cause = restart.Cause(target.UID, target.Data)
 	step, err := m.roller.Follow(ctx, directive, plan, save)
+	for _, untouched := range []*[]restart.Untouched{&plan.Untouched, &step.Untouched} {
+		*untouched = slices.DeleteFunc(*untouched, func(u restart.Untouched) bool { return verify.LeftOut(m.last.Behind, u.Namespace) })
+	}
 	return waitingFor(&step, plan), err
 }
 

@@ -48,7 +48,7 @@ func (f *facts) baseStatus() *certificatesv1.IssuedCertificateStatus {
 			progress.Waiting = progress.Waiting[:min(len(progress.Waiting), 10)]
 		}
 		report.Trusted, report.Presented = bounded(m.Trusted), bounded(m.Presented)
-		report.Signing = m.Signing.DeepCopy()
+		report.Signing, report.Behind = m.Signing.DeepCopy(), slices.Clone(m.Behind)
 		report.HandedOut = slices.Clone(m.HandedOut[:min(len(m.HandedOut), maxItems)])
 		report.VerifiedAt = &metav1.Time{Time: f.now.Truncate(time.Second)}
 	}
@@ -163,15 +163,35 @@ func (f *facts) nextStep() string {
 	case m.ControlPlane.Done < m.ControlPlane.Total:
 		return fmt.Sprintf("the control plane in namespace %s takes up Secret %s (%s); Kubernetes passes it on within two minutes", f.at.Namespace, f.at.Name, count(m.ControlPlane))
 	case m.Namespaces.Done < m.Namespaces.Total:
-		return fmt.Sprintf("istiod writes the roots to ConfigMap istio-ca-root-cert of all namespaces (%s)", count(m.Namespaces))
+		return fmt.Sprintf("istiod writes the roots to ConfigMap istio-ca-root-cert of all namespaces (%s)", count(m.Namespaces)) + f.heldUp()
 	case m.NeedsWorkloads:
-		return fmt.Sprintf("workloads must restart, or renew their certificates within a day (trusting: %s, presenting: %s): %s", count(m.Trusting), count(m.Presenting), restart)
+		return fmt.Sprintf("workloads must restart, or renew their certificates within a day (trusting: %s, presenting: %s): %s", count(m.Trusting), count(m.Presenting), restart) + f.heldUp()
 	case m.Trusting.Done < m.Trusting.Total:
-		return "workloads take up the roots (" + count(m.Trusting) + ")"
+		return "workloads take up the roots (" + count(m.Trusting) + ")" + f.heldUp()
 	case m.Presenting.Done < m.Presenting.Total:
-		return "workloads take up certificates of the new root (" + count(m.Presenting) + ")"
+		return "workloads take up certificates of the new root (" + count(m.Presenting) + ")" + f.heldUp()
 	}
 	return ""
+}
+
+// heldUp says which namespace holds the mesh up longest, and until when; empty if none does.
+func (f *facts) heldUp() string {
+	if f.mesh == nil {
+		return ""
+	}
+	waited := slices.DeleteFunc(slices.Clone(f.mesh.Behind), func(b certificatesv1.NamespaceBehind) bool { return b.LeftOut })
+	if len(waited) == 0 || waited[0].Since == nil {
+		return ""
+	}
+	first, until := waited[0], "and is always waited for, as that of the control plane"
+	if first.Namespace != f.at.Namespace {
+		until = "and is left out from " + first.Since.Add(f.target().NamespaceTimeout).UTC().Format(time.RFC3339) + " on"
+	}
+	others := ""
+	if n := len(waited) - 1; n > 0 {
+		others = fmt.Sprintf(" (so do %d others, for less time)", n)
+	}
+	return fmt.Sprintf("; namespace %s holds it up since %s%s, %s", first.Namespace, first.Since.UTC().Format(time.RFC3339), others, until)
 }
 
 func count(p certificatesv1.TrustProgress) string {

@@ -64,6 +64,8 @@ func (c *Controller) wave() string { return fmt.Sprintf("%d.%d", c.Entry, c.Clas
 type Untouched struct {
 	// Owner is what owns the pods, or the pod itself: Kind namespace/name.
 	Owner string `json:"owner"`
+	// Namespace of both.
+	Namespace string `json:"namespace"`
 	// Reason says why, and what the user can do.
 	Reason string `json:"reason"`
 	// Pods is how many.
@@ -124,16 +126,16 @@ func (p *planner) add(ctx context.Context, pod Pod, entries []certificatesv1.Pod
 	}
 	self := "Pod " + pod.Namespace + "/" + pod.Name
 	if owner == nil {
-		p.leave(self, "nothing would make it again; delete it and create it again yourself")
+		p.leave(pod.Namespace, self, "nothing would make it again; delete it and create it again yourself")
 		return nil
 	}
 	c := Controller{Kind: owner.Kind, Namespace: pod.Namespace, Name: owner.Name, Class: pod.Class}
 	if reason := notOurs(owner); reason != "" {
-		p.leave(c.String(), reason)
+		p.leave(pod.Namespace, c.String(), reason)
 		return nil
 	}
 	if c.Entry = selecting(entries, found); c.Entry < 0 {
-		p.leave(c.String(), "no entry of the PodBounceDirective selects it; add one, or restart it yourself")
+		p.leave(pod.Namespace, c.String(), "no entry of the PodBounceDirective selects it; add one, or restart it yourself")
 		return nil
 	}
 	known := p.controllers[c.String()]
@@ -146,9 +148,9 @@ func (p *planner) add(ctx context.Context, pod Pod, entries []certificatesv1.Pod
 	return nil
 }
 
-func (p *planner) leave(owner, reason string) {
+func (p *planner) leave(namespace, owner, reason string) {
 	if p.untouched[owner] == nil {
-		p.untouched[owner] = &Untouched{Owner: owner, Reason: reason}
+		p.untouched[owner] = &Untouched{Owner: owner, Namespace: namespace, Reason: reason}
 	}
 	p.untouched[owner].Pods++
 }

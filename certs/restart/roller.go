@@ -150,7 +150,7 @@ func (r *Roller) pending(ctx context.Context, plan Plan, p *Progress) ([]pending
 		case found.template.Annotations[CauseAnnotation] == r.Cause:
 			p.Complete++
 		case found.refuses != "":
-			p.Untouched = append(p.Untouched, Untouched{Owner: c.String(), Reason: found.refuses, Pods: len(c.Pods)})
+			p.Untouched = append(p.Untouched, Untouched{Owner: c.String(), Namespace: c.Namespace, Reason: found.refuses, Pods: len(c.Pods)})
 		default:
 			out = append(out, pendingOne{c, found.meta.UID, found.meta.ResourceVersion})
 		}

@@ -29,8 +29,10 @@ type world struct {
 	multiRoot bool
 	// pushedAsOne: the one pod of the control plane took up the signer and the roots in one step, and pushed them.
 	pushedAsOne bool
-	// former are the roots that any workload may present that is not known to present others.
-	former []string
+	// former are the roots that any workload may present that is not known to present others. Those of a namespace that was
+	// left out may also present what stands in leftOut.
+	former  []string
+	leftOut map[string][]string
 	// subjects are the names of roots, by fingerprint; only those that no other root has.
 	subjects map[string]string
 }
@@ -74,6 +76,9 @@ func (d *world) presents(w *Workload) (roots []string, seen bool) {
 	}
 	if d.signs != "" && (d.startedAfter(w, d.since) || d.renewedAfter(w, d.since) || d.pushedAsOne && d.pushedAfter(w, d.since)) {
 		return []string{d.signs}, false
+	}
+	if more := d.leftOut[w.Namespace]; len(more) > 0 {
+		return set(d.former, more), false
 	}
 	return d.former, false
 }

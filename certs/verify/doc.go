@@ -23,7 +23,11 @@
 //
 // # Which pods count
 //
-// Those whose proxy runs, also while they are not ready, or end: until a pod is gone it may have connections. A pod whose
+// Those with a proxy that Istio's injector made (istio.io: annotation sidecar.istio.io/status), that are a gateway, or that
+// were seen to speak mutual TLS. Whoever may create a pod can write all of that; so a namespace is waited for only for a time
+// (behind.go).
+//
+// Of these, those whose proxy runs, also while they are not ready, or end: until a pod is gone it may have connections. A pod whose
 // proxy has not started, or waits to be started again, does not count: it will get what is handed out by then. One that
 // should have ended a minute ago does not count either: its node is lost.
 //
@@ -36,6 +40,7 @@
 //	types.go      Request, Observed, Result
 //	pods.go       what a pod's object says
 //	judge.go      Judge: counts and lists
+//	behind.go     which namespaces are not waited for any more
 //	derive.go     what one workload trusts and presents
 //	signing.go    since when the control plane signs and hands out what
 //	ask.go        Ask: a certificate from istiod

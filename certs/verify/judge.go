@@ -25,6 +25,8 @@ func Judge(req Request, o Observed) Result {
 	}
 	d := newWorld(req, o, &r, all, earlier)
 	r.judgeControlPlane(req, o)
+	r.Behind = r.judgeBehind(req, o, d, earlier)
+	o = r.withoutLeftOut(req, o, d)
 	r.judgeNamespaces(req, o)
 	r.judgeWorkloads(req, o, d)
 	if blind { // nothing is better than it was
@@ -40,7 +42,7 @@ func multiRoot(replicas []Replica) bool {
 }
 
 func newWorld(req Request, o Observed, r *Result, all []*Answer, earlier *certificatesv1.TrustReport) *world {
-	d := &world{now: o.Now, skew: req.Skew, multiRoot: r.MultiRoot, handedOut: map[string]time.Time{}}
+	d := &world{now: o.Now, skew: req.Skew, multiRoot: r.MultiRoot, handedOut: map[string]time.Time{}, leftOut: map[string][]string{}}
 	for _, a := range all {
 		d.signers = set(d.signers, []string{a.Root})
 	}
@@ -55,6 +57,9 @@ func newWorld(req Request, o Observed, r *Result, all []*Answer, earlier *certif
 	}
 	known := knownRoots(req, o, all)
 	d.former = set(earlier.Presented, d.signers)
+	for _, b := range earlier.Behind {
+		d.leftOut[b.Namespace] = b.Presented
+	}
 	if req.Earlier == nil { // what workloads got before the first look is among what is left of it
 		d.former = set(d.former, known.Fingerprints())
 	}
@@ -147,10 +152,7 @@ func namespaces(workloads []Workload) []string {
 
 func (r *Result) judgeWorkloads(req Request, o Observed, d *world) {
 	wanted := req.Bundle.Fingerprints()
-	// A workload is restarted for what the Secret has, not for what it does not have yet.
-	handed := req.Secret.Roots.Fingerprints()
 	trusted := d.candidates(o)
-	ready := r.ControlPlane.Total > 0 && r.ControlPlane.Done == r.ControlPlane.Total && r.NeedsControlPlane == "" && d.settled()
 	var trusting, presenting tally
 	for i := range o.Workloads {
 		w := &o.Workloads[i]
@@ -161,13 +163,29 @@ func (r *Result) judgeWorkloads(req Request, o Observed, d *world) {
 		trusting.add(w.String(), all, !allSeen)
 		one := len(roots) == 1
 		presenting.add(w.String(), one && roots[0] == req.Root, !seen)
-		has, _ := d.trustsAll(w, handed)
-		if ready && !w.Ending && (!has || !one) {
-			r.NeedsWorkloads = append(r.NeedsWorkloads, Pod{w.Namespace, w.Name, w.UID, w.Gateway})
-		}
+		r.restart(req, w, d)
 	}
 	r.Presented = set(r.Presented, d.signers)
 	r.Trusted, r.Trusting, r.Presenting = trusted, trusting.TrustProgress, presenting.TrustProgress
+}
+
+// ready reports whether the control plane gives workloads all that the Secret has: who does not have it could have it.
+func (r *Result) ready(d *world) bool {
+	return r.ControlPlane.Total > 0 && r.ControlPlane.Done == r.ControlPlane.Total && r.NeedsControlPlane == "" && d.settled()
+}
+
+// isBehind reports whether a workload does not have what the Secret has; what it does not have yet, nobody can.
+func isBehind(req Request, w *Workload, d *world) bool {
+	roots, _ := d.presents(w)
+	has, _ := d.trustsAll(w, req.Secret.Roots.Fingerprints())
+	return !has || len(roots) != 1
+}
+
+// restart lists a workload if it has to restart.
+func (r *Result) restart(req Request, w *Workload, d *world) {
+	if r.ready(d) && !w.Ending && isBehind(req, w, d) {
+		r.NeedsWorkloads = append(r.NeedsWorkloads, Pod{w.Namespace, w.Name, w.UID, w.Gateway})
+	}
 }
 
 // candidates are the roots that are handed out, and that each namespace with workloads has.

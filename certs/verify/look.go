@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,6 +102,7 @@ func (l *Looker) observe(ctx context.Context, req Request) (Observed, error) {
 	}
 	o.ControlPlane = l.ask(ctx, replicas, o.Namespaces[l.Namespace].Union(req.Secret.Roots))
 	l.greet(ctx, req, &o)
+	o.Workloads = slices.DeleteFunc(o.Workloads, func(w Workload) bool { return !w.Injected && w.Seen == nil })
 	o.Now = l.Now()
 	return o, ctx.Err()
 }
@@ -119,8 +121,9 @@ func (l *Looker) Pods(ctx context.Context) (controlPlane, workloads []Pod, err e
 		controlPlane = append(controlPlane, Pod{Namespace: namespace, Name: name})
 	}
 	for i := range found {
-		w := &found[i]
-		workloads = append(workloads, Pod{w.Namespace, w.Name, w.UID, w.Gateway})
+		if w := &found[i]; w.Injected {
+			workloads = append(workloads, Pod{w.Namespace, w.Name, w.UID, w.Gateway})
+		}
 	}
 	return controlPlane, workloads, nil
 }

@@ -21,6 +21,7 @@ const (
 	multiRootMesh    = "ISTIO_MULTIROOT_MESH"
 	clusterID        = "CLUSTER_ID"
 	revisionLabel    = "istio.io/rev"
+	injectedStatus   = "sidecar.istio.io/status"
 	excludedPorts    = "traffic.sidecar.istio.io/excludeInboundPorts"
 	defaultRevision  = "default"
 	defaultClusterID = "Kubernetes" // pilot/pkg/features, ClusterName
@@ -73,6 +74,7 @@ func (m *mesh) newWorkload(pod *corev1.Pod, now time.Time) (Workload, bool) {
 	}
 	value, _ := environment(proxy, dynamicProxy)
 	w.FollowsRoots, _ = strconv.ParseBool(value)
+	w.Injected = w.Gateway || pod.Annotations[injectedStatus] != ""
 	if !w.Gateway {
 		w.ports = ports(pod)
 	}

@@ -35,11 +35,16 @@ func since(earlier *certificatesv1.RootSince, root string, now time.Time) certif
 	if earlier != nil && earlier.Root == root && earlier.Since != nil && !earlier.Since.After(now) {
 		return *earlier
 	}
-	at := metav1.NewTime(now.Truncate(time.Second))
-	if at.Time.Before(now) {
-		at = metav1.NewTime(at.Add(time.Second))
-	}
+	at := metav1.NewTime(roundUp(now))
 	return certificatesv1.RootSince{Root: root, Since: &at}
+}
+
+// roundUp is the next full second.
+func roundUp(at time.Time) time.Time {
+	if full := at.Truncate(time.Second); full.Before(at) {
+		return full.Add(time.Second)
+	}
+	return at
 }
 
 // signing is the root that all sign with, since when; nil if they differ.

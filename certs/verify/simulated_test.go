@@ -22,6 +22,7 @@ type simulation struct {
 	roots     []*pki.Authority
 	meshes    map[string]pki.CACerts // by signer and number of roots
 	secret    pki.CACerts
+	timeout   time.Duration
 	replicas  []*istiod
 	proxies   []*proxy
 	multiRoot bool
@@ -31,7 +32,7 @@ type simulation struct {
 	looked bool
 	made   int
 	// improved counts looks that say more than nothing.
-	trusted, single int
+	trusted, single, leftOut int
 }
 
 type istiod struct {
@@ -76,7 +77,7 @@ func (s *simulation) newProxy() *proxy {
 	s.made++
 	p := &proxy{clock: time.Duration(s.r.IntN(100)-50) * time.Second}
 	p.Workload = Workload{
-		Namespace: "apps", Name: fmt.Sprintf("pod-%d", s.made), UID: fmt.Sprint(s.made), FollowsRoots: s.chance(50), Gateway: s.chance(10),
+		Namespace: []string{"apps", "tenant"}[s.r.IntN(2)], Injected: true, Name: fmt.Sprintf("pod-%d", s.made), UID: fmt.Sprint(s.made), FollowsRoots: s.chance(50), Gateway: s.chance(10),
 		Created: s.now.Add(-s.skew).Truncate(time.Second), TTL: []time.Duration{time.Hour, 24 * time.Hour}[s.r.IntN(2)],
 	}
 	s.start(p)
@@ -165,7 +166,7 @@ func (s *simulation) step() {
 
 // look observes what a Looker could, judges, and compares with what is.
 func (s *simulation) look() {
-	o := Observed{Now: s.now, Namespaces: map[string]pki.Bundle{"apps": bundle(s.roots...)}}
+	o := Observed{Now: s.now, Namespaces: map[string]pki.Bundle{"apps": bundle(s.roots...), "tenant": bundle(s.roots...)}}
 	complete := true
 	for i, r := range s.replicas {
 		replica := Replica{Name: fmt.Sprint(i), Started: r.started, MultiRoot: s.multiRoot}
@@ -184,9 +185,13 @@ func (s *simulation) look() {
 		}
 		o.Workloads = append(o.Workloads, w)
 	}
-	result := Judge(Request{Secret: s.secret, Bundle: s.secret.Roots, Root: pki.Fingerprint(s.secret.Authority.Chain().Root()), Earlier: s.earlier, Skew: s.skew}, o)
+	result := Judge(Request{Secret: s.secret, Bundle: s.secret.Roots, Root: pki.Fingerprint(s.secret.Authority.Chain().Root()), Earlier: s.earlier, Skew: s.skew, Timeout: s.timeout}, o)
 	s.looked = s.looked || complete
 	for _, p := range s.proxies {
+		if LeftOut(result.Behind, p.Namespace) {
+			s.leftOut++
+			continue
+		}
 		for _, root := range result.Trusted {
 			require.Contains(s.t, p.trusts, root, "%s at %s: %+v", p.Name, s.now, result)
 		}
@@ -222,10 +227,13 @@ func TestNeverTooEarly(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	roots := []*pki.Authority{newRoot(t, start), newRoot(t, start), newRoot(t, start)}
-	trusted, single := 0, 0
+	trusted, single, leftOut := 0, 0, 0
 	for seed := range uint64(150) {
 		s := &simulation{t: t, r: rand.New(rand.NewPCG(seed, 1)), now: start.Add(time.Duration(seed) * time.Millisecond), roots: roots, meshes: map[string]pki.CACerts{}}
 		s.multiRoot = s.chance(60)
+		if s.chance(50) {
+			s.timeout = time.Duration(1+s.r.IntN(4)) * time.Hour
+		}
 		s.skew = time.Duration(s.r.IntN(600)-300) * time.Second
 		s.secret = newMesh(t, start, roots[0])
 		for range 1 + s.r.IntN(2) {
@@ -240,9 +248,10 @@ func TestNeverTooEarly(t *testing.T) {
 				s.look()
 			}
 		}
-		trusted, single = trusted+s.trusted, single+s.single
+		trusted, single, leftOut = trusted+s.trusted, single+s.single, leftOut+s.leftOut
 	}
-	t.Logf("looks that found two roots trusted: %d, one root presented: %d", trusted, single)
+	t.Logf("looks that found two roots trusted: %d, one root presented: %d, a workload left out: %d", trusted, single, leftOut)
 	require.Greater(t, trusted, 1000, "the test shows nothing if nothing is ever trusted")
+	require.Greater(t, leftOut, 1000, "the test shows nothing if nobody is left out")
 	require.Greater(t, single, 1000, "the test shows nothing if something else is always presented")
 }

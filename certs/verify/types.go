@@ -24,6 +24,11 @@ type Request struct {
 	Earlier *certificatesv1.TrustReport
 	// Skew is by how much the agent's clock is ahead of the API server's.
 	Skew time.Duration
+	// Namespace of the control plane, which is always waited for.
+	Namespace string
+	// Timeout is how long other namespaces are waited for, 0 for ever, and LeaveOut are those that are not.
+	Timeout  time.Duration
+	LeaveOut []string
 }
 
 // Observed is what one look has seen.
@@ -70,6 +75,9 @@ type Workload struct {
 	FollowsRoots bool
 	// Gateway is true of gateways, which are not connected to.
 	Gateway bool
+	// Injected: the injector of Istio says to have made its proxy, or it is a gateway. Others count if they were seen to
+	// speak mutual TLS.
+	Injected bool
 	// Ending is true of a pod that is being deleted.
 	Ending bool
 	// Seen is what a handshake showed; nil if there was none.
@@ -126,6 +134,8 @@ type Result struct {
 	// request and present a certificate of the root that is signed with. It is empty while the control plane does not sign
 	// with the Secret: a restart would be for nothing.
 	NeedsWorkloads []Pod
+	// Behind is described at TrustReport.
+	Behind []certificatesv1.NamespaceBehind
 	// Known are the roots that were seen in answers and ConfigMaps.
 	Known pki.Bundle
 	// Problems are what could not be asked or read, and what to do about it; at most ten.
@@ -145,6 +155,12 @@ func (r *Result) Report(into *certificatesv1.TrustReport) {
 	into.Trusted, into.Presented = r.Trusted, r.Presented
 	into.ControlPlane, into.Namespaces, into.Trusting, into.Presenting = &r.ControlPlane, &r.Namespaces, &r.Trusting, &r.Presenting
 	into.Signing, into.HandedOut = r.Signing, r.HandedOut
+	into.Behind = r.Behind
+}
+
+// LeftOut reports whether nobody waits for a namespace.
+func LeftOut(behind []certificatesv1.NamespaceBehind, namespace string) bool {
+	return slices.ContainsFunc(behind, func(b certificatesv1.NamespaceBehind) bool { return b.LeftOut && b.Namespace == namespace })
 }
 
 // maxListed bounds the lists of a report.

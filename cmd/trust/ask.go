@@ -13,8 +13,12 @@ import (
 )
 
 // plan says what a rotation does, step by step.
-func plan(vm *networkingv1.VirtualMesh) string {
+func plan(vm *networkingv1.VirtualMesh, would *decision) string {
 	var b strings.Builder
+	if would.underWay {
+		fmt.Fprintf(&b, "%s: the rotation goes on without %s.\n", name(vm), strings.Join(would.leftOut, ", "))
+		return b.String() + lost
+	}
 	root := "its root"
 	if trust := vm.Status.Trust; trust != nil && trust.Root != "" {
 		root = "root " + digits(trust.Root)
@@ -46,8 +50,16 @@ func plan(vm *networkingv1.VirtualMesh) string {
 	default:
 		b.WriteString("No pod is restarted. Where pods must restart, the rotation waits until you run: meshctl mesh restart MESH\n")
 	}
+	if len(would.leftOut) > 0 {
+		fmt.Fprintf(&b, "It does not wait for %s.\n%s", strings.Join(would.leftOut, ", "), lost)
+	} else if !limited {
+		b.WriteString("A namespace whose workloads do not follow in time is left out, and named: meshctl trust show " + vm.Name + "\n")
+	}
 	return b.String()
 }
+
+// lost says what becomes of namespaces that are left out.
+const lost = "Workloads there that do not trust the new root when it is used, or present the old one when it is gone, lose their connections until they restart.\n"
 
 // agree shows what would be done and asks. No is the answer that return gives.
 func (o *Options) agree(ctx context.Context, vm *networkingv1.VirtualMesh, would *decision) (bool, error) {
@@ -56,7 +68,11 @@ func (o *Options) agree(ctx context.Context, vm *networkingv1.VirtualMesh, would
 	if prompter == nil {
 		prompter = o.Flags.Prompter(ctx, o.Streams)
 	}
-	question := wizards.Question{Text: fmt.Sprintf(o.action.question, cmdutil.Clean(name(vm)))}
+	text := o.action.question
+	if would.underWay {
+		text = "Leave them out of the rotation of %s?"
+	}
+	question := wizards.Question{Text: fmt.Sprintf(text, cmdutil.Clean(name(vm)))}
 	answer, err := prompter.Select(question, []wizards.Option{{Value: "no"}, {Value: "yes"}}, "no")
 	if err != nil {
 		return false, interview.ExitError(err)

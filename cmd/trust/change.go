@@ -39,6 +39,8 @@ type Options struct {
 	Root string
 	// Claims are what accept names; none for what the members say.
 	Claims []string
+	// LeaveOut are the namespaces for which rotate does not wait, as NAMESPACE or CLUSTER/NAMESPACE.
+	LeaveOut []string
 	// Wait waits until the trust is established again, for at most Timeout; 0 is for ever.
 	Wait    bool
 	Timeout time.Duration
@@ -52,8 +54,8 @@ type Options struct {
 // action is one of the commands.
 type action struct {
 	use, short, long, example string
-	// waits with --wait; takes --root; takes claims.
-	waits, root, claims bool
+	// waits with --wait; takes --root; takes claims; takes --leave-out.
+	waits, root, claims, leaveOut bool
 	// plan says what would be done, before it asks the question; nil if it does not ask.
 	plan     func(vm *networkingv1.VirtualMesh, would *decision) string
 	question string
@@ -63,11 +65,17 @@ type action struct {
 func actions() []action {
 	return []action{
 		{
-			use: "rotate", short: "Exchange the root of a VirtualMesh for a new one", waits: true,
-			plan: func(vm *networkingv1.VirtualMesh, _ *decision) string { return plan(vm) }, question: "Exchange the root of %s?",
+			use: "rotate", short: "Exchange the root of a VirtualMesh for a new one", waits: true, leaveOut: true,
+			plan: plan, question: "Exchange the root of %s?",
 			long: `Asks "meshctl serve" to make a new root and to exchange the present one for it,
 in steps of which none breaks a connection. Before it does, it shows the steps
 and asks; where there is no terminal, set --yes.
+
+It waits for a namespace only for a time (two days, or what Settings say in
+spec.trust.namespaceTimeout): then it goes on without the workloads there, which
+lose their connections. With --leave-out it does not wait at all, for example
+if a root must go because its key is known to somebody. This also works while a
+rotation is under way. The namespace of a control plane is always waited for.
 
 It works for roots that meshctl makes. To exchange your own root, put another
 one into its Secret; to exchange one in Vault, do so there.`,
@@ -75,8 +83,13 @@ one into its Secret; to exchange one in Vault, do so there.`,
   meshctl trust rotate virtual-mesh --wait
 
   # The same in a script, for at most a day
-  meshctl trust rotate virtual-mesh --yes --wait --timeout 24h`,
-			decide: func(o *Options, vm *networkingv1.VirtualMesh) (*decision, error) { return rotate(vm, o.Now()) },
+  meshctl trust rotate virtual-mesh --yes --wait --timeout 24h
+
+  # Do not wait for the workloads of one namespace in one cluster
+  meshctl trust rotate virtual-mesh --leave-out cluster-1/team-a`,
+			decide: func(o *Options, vm *networkingv1.VirtualMesh) (*decision, error) {
+				return rotate(vm, o.meshes, o.LeaveOut, o.Now())
+			},
 		},
 		{
 			use: "pause", short: "Hold a rotation where it stands",
@@ -161,6 +174,9 @@ func newCmdChange(f *cmdutil.Factory, a action, runF func(context.Context, *Opti
 	if a.waits {
 		cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait until the trust is established again")
 		cmd.Flags().DurationVar(&opts.Timeout, "timeout", time.Hour, "how long to wait; 0 waits for ever")
+	}
+	if a.leaveOut {
+		cmd.Flags().StringSliceVar(&opts.LeaveOut, "leave-out", nil, "do not wait for this `namespace`, or CLUSTER/NAMESPACE; may be repeated")
 	}
 	if a.root {
 		cmd.Flags().StringVar(&opts.Root, "root", "", "first `digits` of the fingerprint of the root to return to")

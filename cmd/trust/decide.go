@@ -3,10 +3,13 @@ package trust
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -20,6 +23,10 @@ type decision struct {
 	// from is the root that signs before, and to the one that is to sign after; empty if
 	// that is not known yet.
 	from, to string
+	// leftOut are the namespaces that are not waited for, and underWay says that nothing else is
+	// asked for.
+	leftOut  []string
+	underWay bool
 }
 
 // rotationBegins is how long after it was asked for a rotation has begun for sure, and cannot
@@ -82,8 +89,17 @@ func fingerprint(text string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(text), ":", ""))
 }
 
-// rotate asks for another root.
-func rotate(vm *networkingv1.VirtualMesh, now time.Time) (*decision, error) {
+// rotate asks for another root, and leaves out namespaces; or it does so in the rotation that is under way.
+func rotate(vm *networkingv1.VirtualMesh, meshes []*discoveryv1.Mesh, leaveOut []string, now time.Time) (*decision, error) {
+	if err := shared(vm); err != nil {
+		return nil, err
+	}
+	if err := mayLeaveOut(vm, meshes, leaveOut); err != nil {
+		return nil, err
+	}
+	if len(leaveOut) > 0 && underWay(vm) {
+		return goOn(vm, leaveOut), nil // whoever makes the root
+	}
 	if err := generated(vm); err != nil {
 		return nil, err
 	}
@@ -91,18 +107,20 @@ func rotate(vm *networkingv1.VirtualMesh, now time.Time) (*decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch trust.Stage {
-	case networkingv1.TrustEstablished, networkingv1.TrustWaiting:
-	default:
-		return nil, refuse(vm, "a rotation, or the entry of a member, is under way (%s%s); wait until it is ESTABLISHED: meshctl trust show %s",
+	if underWay(vm) {
+		return nil, refuse(vm, "a rotation, or the entry of a member, is under way (%s%s); wait until it is ESTABLISHED: meshctl trust show %s. "+
+			"If a namespace holds it up, go on without it: meshctl trust rotate %[3]s --leave-out NAMESPACE",
 			trust.Stage, prefixed(": ", trust.Message), vm.Name)
 	}
 	if paused(vm) {
 		return nil, refuse(vm, "its trust is paused, so that no root is made; first: meshctl trust resume %s", vm.Name)
 	}
-	out := &decision{from: trust.Root}
+	out := &decision{from: trust.Root, leftOut: leaveOut}
 	if at, err := time.Parse(time.RFC3339, vm.Annotations[snapshot.TrustRotateAnnotation]); err == nil && pinned(vm) == "" &&
 		now.Sub(at) < rotationBegins && at.Sub(now) < rotationBegins {
+		if len(leaveOut) > 0 {
+			return goOn(vm, leaveOut), nil
+		}
 		out.done = fmt.Sprintf("%s: a new root was already asked for at %s, and comes soon.", name(vm), at.UTC().Format(time.RFC3339))
 		return out, nil
 	}
@@ -112,7 +130,68 @@ func rotate(vm *networkingv1.VirtualMesh, now time.Time) (*decision, error) {
 		out.annotations[snapshot.TrustRootAnnotation] = nil
 	}
 	out.done = fmt.Sprintf("%s: a new root was asked for.", name(vm))
+	before := vm.Annotations[snapshot.TrustLeaveOutAnnotation]
+	switch {
+	case len(leaveOut) > 0:
+		text := strings.Join(leaveOut, " ")
+		out.annotations[snapshot.TrustLeaveOutAnnotation] = &text
+		out.done += fmt.Sprintf(" It does not wait for %s.", strings.Join(leaveOut, ", "))
+	case before != "":
+		out.annotations[snapshot.TrustLeaveOutAnnotation] = nil
+		out.done += fmt.Sprintf(" It waits for %s, which the one before left out.", strings.Join(strings.Fields(before), ", "))
+	}
 	return out, nil
+}
+
+// underWay reports whether a root is being exchanged, or members join.
+func underWay(vm *networkingv1.VirtualMesh) bool {
+	trust := vm.Status.Trust
+	return trust != nil && !slices.Contains([]networkingv1.TrustStage{"", networkingv1.TrustEstablished, networkingv1.TrustWaiting}, trust.Stage)
+}
+
+// goOn leaves namespaces out of what is under way, beside those that are left out of it.
+func goOn(vm *networkingv1.VirtualMesh, leaveOut []string) *decision {
+	all := append(strings.Fields(vm.Annotations[snapshot.TrustLeaveOutAnnotation]), leaveOut...)
+	slices.Sort(all)
+	text := strings.Join(slices.Compact(all), " ")
+	out := &decision{from: vm.Status.Trust.Root, leftOut: leaveOut, underWay: true}
+	if underWay(vm) {
+		out.from, out.to = "", vm.Status.Trust.Root
+	}
+	if text == vm.Annotations[snapshot.TrustLeaveOutAnnotation] {
+		out.done = fmt.Sprintf("%s: %s are left out already; nothing changed.", name(vm), strings.Join(leaveOut, ", "))
+		return out
+	}
+	out.annotations = map[string]*string{snapshot.TrustLeaveOutAnnotation: &text}
+	out.done = fmt.Sprintf("%s: the rotation does not wait for %s any more.", name(vm), strings.Join(leaveOut, ", "))
+	return out
+}
+
+// mayLeaveOut is an error for what no rotation can be without, and for what is nowhere.
+func mayLeaveOut(vm *networkingv1.VirtualMesh, meshes []*discoveryv1.Mesh, leaveOut []string) error {
+	for _, one := range leaveOut {
+		if _, problem := snapshot.LeftOut(one, "any"); problem != "" || len(strings.Fields(one)) != 1 {
+			return refuse(vm, "--leave-out %.80q is neither NAMESPACE nor CLUSTER/NAMESPACE", one)
+		}
+	}
+	clusters := map[string]bool{}
+	for _, m := range meshes {
+		if m.Spec.Istio == nil || !slices.Contains(vm.Spec.Meshes, commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace}) {
+			continue
+		}
+		at := m.Spec.Istio.Installation
+		clusters[at.Cluster] = true
+		if all, _ := snapshot.LeftOut(strings.Join(leaveOut, " "), at.Cluster); slices.Contains(all, at.Namespace) {
+			return refuse(vm, "namespace %s of cluster %s cannot be left out: it is that of the control plane of mesh %s; if the whole mesh is to be, take it out of the VirtualMesh",
+				at.Namespace, at.Cluster, m.Name)
+		}
+	}
+	for _, one := range leaveOut {
+		if cluster, _, isOne := strings.Cut(one, "/"); isOne && !clusters[cluster] {
+			return refuse(vm, "no member is in cluster %.80q; the clusters of its members: %s", cluster, strings.Join(slices.Sorted(maps.Keys(clusters)), ", "))
+		}
+	}
+	return nil
 }
 
 func prefixed(before, text string) string {

@@ -12,6 +12,7 @@ import (
 
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -81,6 +82,8 @@ type decideCase struct {
 	do   string
 	with []change
 	root string
+	// leaveOut is what --leave-out says.
+	leaveOut []string
 	// want are annotations, says is in what is said, and refused in the error.
 	want          map[string]string
 	says, refused string
@@ -114,6 +117,45 @@ var decideCases = map[string]decideCase{
 	"resume":                   {do: "resume", with: []change{annotated(held, "true")}, want: map[string]string{"pause": "-"}, says: "goes on"},
 	"resume again":             {do: "resume", want: none, says: "was not paused"},
 	"resume what is no longer": {do: "resume", with: []change{withoutTrust, annotated(held, "true")}, want: map[string]string{"pause": "-"}},
+}
+
+// members are the meshes of the VirtualMesh, and one that is not.
+var members = []*discoveryv1.Mesh{member("one", "cluster-1"), member("two", "cluster-2"), member("three", "cluster-3")}
+
+func member(name, cluster string) *discoveryv1.Mesh {
+	m := &discoveryv1.Mesh{ObjectMeta: metav1.ObjectMeta{Namespace: "gloo-mesh", Name: name}}
+	m.Spec.Istio = &discoveryv1.IstioMesh{Installation: discoveryv1.MeshInstallation{Cluster: cluster, Namespace: "istio-system"}}
+	return m
+}
+
+const left = snapshot.TrustLeaveOutAnnotation
+
+var leaveOutCases = map[string]decideCase{
+	"left out from the beginning": {
+		do: "rotate", leaveOut: []string{"cluster-1/team-a", "team-b"},
+		want: map[string]string{"rotate": "2026-01-01T12:00:00Z", "leave-out": "cluster-1/team-a team-b"}, says: "It does not wait for cluster-1/team-a, team-b.",
+	},
+	"left out while it is under way": {
+		do: "rotate", leaveOut: []string{"team-b", "team-a"}, with: []change{stands(networkingv1.TrustDistributing, rootB, rootA, rootB), annotated(left, "team-a")},
+		want: map[string]string{"leave-out": "team-a team-b"}, says: "does not wait for team-b, team-a any more",
+	},
+	"left out right after it was asked for": {do: "rotate", leaveOut: []string{"team-a"}, with: []change{stamp(-time.Minute)}, want: map[string]string{"leave-out": "team-a"}},
+	"left out again": {
+		do: "rotate", leaveOut: []string{"team-a"}, with: []change{stands(networkingv1.TrustIssuing, rootB, rootA, rootB), annotated(left, "team-a")}, want: none, says: "nothing changed",
+	},
+	"left out of the exchange of an own root": {
+		do: "rotate", leaveOut: []string{"team-a"}, with: []change{ownRoot, stands(networkingv1.TrustIssuing, rootB, rootA, rootB)}, want: map[string]string{"leave-out": "team-a"},
+	},
+	"left out of an own root that is not exchanged": {do: "rotate", leaveOut: []string{"team-a"}, with: []change{ownRoot}, refused: "put another root and its key"},
+	"left out while paused":                         {do: "rotate", leaveOut: []string{"team-a"}, with: []change{annotated(held, "true")}, refused: "meshctl trust resume vm"},
+	"the next waits again":                          {do: "rotate", with: []change{annotated(left, "team-a")}, want: map[string]string{"rotate": "2026-01-01T12:00:00Z", "leave-out": "-"}, says: "It waits for team-a, which the one before left out."},
+	"a control plane":                               {do: "rotate", leaveOut: []string{"istio-system"}, refused: "it is that of the control plane of mesh one"},
+	"a control plane of a cluster":                  {do: "rotate", leaveOut: []string{"cluster-2/istio-system"}, refused: "it is that of the control plane of mesh two"},
+	"no control plane of a member":                  {do: "rotate", leaveOut: []string{"cluster-3/istio-system"}, refused: `no member is in cluster "cluster-3"; the clusters of its members: cluster-1, cluster-2`},
+	"no namespace":                                  {do: "rotate", leaveOut: []string{"team a"}, refused: "is neither NAMESPACE nor CLUSTER/NAMESPACE"},
+	"garbage":                                       {do: "rotate", leaveOut: []string{"a/b/c"}, refused: "is neither NAMESPACE nor CLUSTER/NAMESPACE"},
+	"nothing":                                       {do: "rotate", leaveOut: []string{""}, refused: "is neither NAMESPACE nor CLUSTER/NAMESPACE"},
+	"no stage":                                      {do: "rotate", leaveOut: []string{"team-a"}, with: []change{unread}, refused: "meshctl serve"},
 }
 
 var rollbackCases = map[string]decideCase{
@@ -179,6 +221,7 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	cases := maps.Clone(decideCases)
 	maps.Copy(cases, rollbackCases)
+	maps.Copy(cases, leaveOutCases)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +229,7 @@ func TestDecide(t *testing.T) {
 				if a.use != c.do {
 					continue
 				}
-				got, err := a.decide(&Options{Now: noon, Root: c.root}, virtualMesh(c.with...))
+				got, err := a.decide(&Options{Now: noon, Root: c.root, LeaveOut: c.leaveOut, meshes: members}, virtualMesh(c.with...))
 				if c.refused != "" {
 					require.ErrorContains(t, err, c.refused)
 					assert.ErrorContains(t, err, "VirtualMesh gloo-mesh/vm: ")
@@ -204,11 +247,14 @@ func TestDecide(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	text := plan(virtualMesh())
+	text := plan(virtualMesh(), &decision{})
 	assert.Contains(t, text, "VirtualMesh gloo-mesh/vm: root aaaaaaaaaaaaaaaa is exchanged for a new one in these meshes:\n  gloo-mesh/one\n  gloo-mesh/two\n")
 	assert.Contains(t, text, "No pod is restarted.")
-	text = plan(virtualMesh(func(vm *networkingv1.VirtualMesh) { vm.Spec.MtlsConfig.AutoRestartPods = true }))
+	text = plan(virtualMesh(func(vm *networkingv1.VirtualMesh) { vm.Spec.MtlsConfig.AutoRestartPods = true }), &decision{leftOut: []string{"team-a"}})
 	assert.Contains(t, text, "are restarted (autoRestartPods)")
+	assert.Contains(t, text, "It does not wait for team-a.\nWorkloads there")
+	text = plan(virtualMesh(), &decision{leftOut: []string{"team-a"}, underWay: true})
+	assert.True(t, strings.HasPrefix(text, "VirtualMesh gloo-mesh/vm: the rotation goes on without team-a.\nWorkloads there"), text)
 }
 
 // TestLook: a wait ends when the root that it is for is established, and not before.

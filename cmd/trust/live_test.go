@@ -193,7 +193,7 @@ func TestChangeOfAnother(t *testing.T) {
 		if decided++; decided == 1 {
 			p.stands(networkingv1.TrustDistributing, rootB, rootA, rootB)
 		}
-		return rotate(vm, o.Now())
+		return rotate(vm, nil, nil, o.Now())
 	}}
 	opts := &Options{Streams: p.factory.Streams, Now: noon, VirtualMesh: "vm", action: a}
 	opts.Source.Factory, opts.Source.Namespace = p.factory, "gloo-mesh"

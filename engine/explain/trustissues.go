@@ -20,7 +20,7 @@ const (
 
 // trustCodes are of issues about trust.
 var trustCodes = []snapshot.Code{
-	snapshot.RootsDiffer, snapshot.RootsUnknown, snapshot.RootMissing, snapshot.TrustPending, snapshot.TrustDomainForeign,
+	snapshot.RootsDiffer, snapshot.RootsUnknown, snapshot.RootMissing, snapshot.TrustPending, snapshot.TrustLeftOut, snapshot.TrustDomainForeign,
 	snapshot.RootProblem, snapshot.CertificateFailed,
 }
 

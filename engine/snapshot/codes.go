@@ -101,6 +101,9 @@ const (
 	// TrustPending: members do not trust each other yet, so that their services are not
 	// federated to each other.
 	TrustPending Code = "TrustPending"
+	// TrustLeftOut: the exchange of a root does not wait for a namespace, whose workloads lose
+	// their connections.
+	TrustLeftOut Code = "TrustLeftOut"
 	// RootMissing: a VirtualMesh has no root certificate to sign with.
 	RootMissing Code = "RootMissing"
 	// CertificateFailed: the agent of a mesh cannot do what is asked of it.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 )
@@ -26,7 +28,32 @@ const (
 	// aliases as MESH=DOMAIN,DOMAIN, and a root that the management plane has not made by its
 	// fingerprint. See AcceptedClaims.
 	TrustAcceptAnnotation = "trust.multicluster.solo.io/accept"
+	// TrustLeaveOutAnnotation names namespaces of members, separated by spaces, for which no exchange of
+	// the root waits: NAMESPACE in all clusters, or CLUSTER/NAMESPACE. See LeftOut.
+	TrustLeaveOutAnnotation = "trust.multicluster.solo.io/leave-out"
 )
+
+// NamespaceTimeout is how long an exchange of a root waits for a namespace, unless Settings say otherwise.
+const NamespaceTimeout = 48 * time.Hour
+
+// LeftOut reads the value of TrustLeaveOutAnnotation: the namespaces that it names in a cluster, ascending.
+// Problem is what is wrong with it; what can be read counts.
+func LeftOut(value, cluster string) (namespaces []string, problem string) {
+	for _, name := range strings.Fields(value) {
+		of, namespace, isOne := strings.Cut(name, "/")
+		if !isOne {
+			of, namespace = cluster, name
+		}
+		switch {
+		case of == "" || len(validation.IsDNS1123Label(namespace)) > 0:
+			problem = fmt.Sprintf("annotation %s: %.80q is neither NAMESPACE nor CLUSTER/NAMESPACE", TrustLeaveOutAnnotation, name)
+		case of == cluster:
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces), problem
+}
 
 // AcceptedClaims reads the value of TrustAcceptAnnotation. Problem is what is wrong with it; what can be
 // read counts.

@@ -23,8 +23,9 @@ const (
 
 // certificateSpec is what is asked of the agent of a member: a certificate of the root that
 // signs, and that all workloads trust the roots.
-func certificateSpec(vm *networkingv1.VirtualMesh, member *snapshot.MeshPlan, agents string, signs *snapshot.Root, roots []*snapshot.Root) *certificatesv1.IssuedCertificateSpec {
+func (t *Topology) certificateSpec(vm *networkingv1.VirtualMesh, member *snapshot.MeshPlan, agents string, signs *snapshot.Root, roots []*snapshot.Root) *certificatesv1.IssuedCertificateSpec {
 	mtls := vm.Spec.MtlsConfig
+	leaveOut, _ := snapshot.LeftOut(vm.Annotations[snapshot.TrustLeaveOutAnnotation], member.Cluster)
 	spec := &certificatesv1.IssuedCertificateSpec{
 		Hosts:                   []string{istiodIdentity(member)},
 		Org:                     intermediateOrg,
@@ -32,7 +33,8 @@ func certificateSpec(vm *networkingv1.VirtualMesh, member *snapshot.MeshPlan, ag
 		CertOptions:             intermediateOptions(mtls.Shared.IntermediateCertOptions),
 		Trust: &certificatesv1.TrustRequest{
 			Root: signs.Fingerprint, Bundle: bundle(roots), ReplaceUserSecret: mtls.ReplaceUserCertificates,
-			ControlPlane: member.Mesh.Spec.Istio.Installation.PodLabels,
+			ControlPlane:     member.Mesh.Spec.Istio.Installation.PodLabels,
+			NamespaceTimeout: namespaceTimeout(t.settings), LeaveOut: leaveOut[:min(len(leaveOut), maxLeftOut)],
 		},
 	}
 	switch ca := vaultCA(vm); {
@@ -48,6 +50,9 @@ func certificateSpec(vm *networkingv1.VirtualMesh, member *snapshot.MeshPlan, ag
 	}
 	return spec
 }
+
+// maxLeftOut bounds the namespaces that are named to an agent; the API has the same bound.
+const maxLeftOut = 1000
 
 // grantOf is what the issuer signs for a spec that was made here; nil if a Vault signs.
 func grantOf(spec *certificatesv1.IssuedCertificateSpec) *snapshot.CertificateGrant {

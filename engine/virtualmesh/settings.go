@@ -3,6 +3,8 @@ package virtualmesh
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
@@ -82,6 +84,15 @@ func Withdrawals(s *settingsv1.Settings) snapshot.Withdrawals {
 		out.MaxPercent = int(*percent)
 	}
 	return out
+}
+
+// namespaceTimeout is how long the exchange of a root waits for a namespace, as the Settings, which may be nil, say; nil if
+// they do not.
+func namespaceTimeout(s *settingsv1.Settings) *metav1.Duration {
+	if s == nil || s.Spec.Trust == nil {
+		return nil
+	}
+	return s.Spec.Trust.NamespaceTimeout
 }
 
 // detectedGateways are the services in the namespace of a mesh's control plane that

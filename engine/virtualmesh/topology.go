@@ -208,6 +208,7 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh, facts TrustFacts
 	plan.Issues = append(plan.Issues, trustDomainIssues(plan)...)
 	plan.Issues = append(plan.Issues, distinctIssues(plan)...)
 	plan.Issues = append(plan.Issues, unpinnedIssues(plan)...)
+	plan.Issues = append(plan.Issues, leftOutIssues(plan)...)
 	compareRoots(plan)
 	plan.Issues = append(plan.Issues, t.gatewaySelectorIssues(plan)...)
 	return plan

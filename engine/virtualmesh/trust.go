@@ -1,9 +1,12 @@
 package virtualmesh
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -71,6 +74,40 @@ func distinctIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 				"mesh %s has trust domain %s in common with %s, so they do not begin to share services: callers could not be told apart",
 				m.Ref.Name, joinNames(domains), joinNames(others)).At(field).On(plan.Ref, m.Ref))
 		}
+	}
+	return issues
+}
+
+// leftOutIssues name the namespaces for which the exchange of a root does not wait any more, and what is wrong with the
+// annotation that names more.
+func leftOutIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
+	var issues []snapshot.Issue
+	if _, problem := snapshot.LeftOut(plan.VirtualMesh.Annotations[snapshot.TrustLeaveOutAnnotation], ""); problem != "" {
+		issues = append(issues, snapshot.Warnf(snapshot.FieldInvalid, "separate names by spaces", "%s", problem).At("mtlsConfig").On(plan.Ref, snapshot.Ref{}))
+	}
+	for _, m := range plan.Members {
+		if m.Trust == nil || m.Trust.Report == nil {
+			continue
+		}
+		var names []string
+		var first *certificatesv1.NamespaceBehind
+		for i := range m.Trust.Report.Behind {
+			if b := &m.Trust.Report.Behind[i]; b.LeftOut && b.Namespace != m.Namespace {
+				names = append(names, b.Namespace)
+				first = cmp.Or(first, b)
+			}
+		}
+		if first == nil {
+			continue
+		}
+		who := "workloads there, such as " + first.First + ","
+		if first.Workloads == 0 {
+			who = "workloads there, as ConfigMap " + first.Namespace + "/" + rootsConfigMap + " says,"
+		}
+		issues = append(issues, snapshot.Warnf(snapshot.TrustLeftOut,
+			fmt.Sprintf("`meshctl mesh restart %s --namespace %s` restarts what can be; delete pods that are no workloads", m.Ref.Name, first.Namespace),
+			"the exchange of roots in mesh %s goes on without %s: %s have not taken up what their control plane gives them, and lose their connections",
+			m.Ref.Name, joinNames(names), who).At("mtlsConfig").On(plan.Ref, m.Ref))
 	}
 	return issues
 }

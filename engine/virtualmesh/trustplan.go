@@ -141,14 +141,14 @@ func (t *Topology) ask(plan *snapshot.VirtualMeshPlan, trust *snapshot.TrustPlan
 		case isLimited(plan.VirtualMesh):
 			m.Spec = gatewayCertificateSpec(plan, m.mesh, root, trust.Roots)
 		case !asksForTrustDomains(plan):
-			m.Spec = certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
+			m.Spec = t.certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
 		default:
 			pin := snapshot.PinOf(trust.Pins, m.mesh.Ref.Name)
 			if pin == nil {
 				m.keep()
 				continue
 			}
-			m.Spec = certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
+			m.Spec = t.certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
 			m.Spec.Trust.TrustDomains = slices.Sorted(slices.Values(pin.Domains))
 			granted = snapshot.PinOf(roots.Pins, m.mesh.Ref.Name) != nil
 		}

@@ -41,6 +41,14 @@ type TrustRequest struct {
 	// TrustDomains restrict the SPIFFE identities that the certificate may sign; empty for no restriction.
 	// +kubebuilder:validation:MaxItems=100
 	TrustDomains []string `json:"trustDomains,omitempty"`
+	// NamespaceTimeout is how long the mesh waits for a namespace whose workloads could have what the control plane gives
+	// them, and do not have it; then it goes on without that namespace. 48h, twice the life of Istio's certificates, if
+	// omitted. The namespace of the control plane is always waited for.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="must be between 1m and 8760h"
+	NamespaceTimeout *metav1.Duration `json:"namespaceTimeout,omitempty"`
+	// LeaveOut are namespaces that are not waited for at all.
+	// +kubebuilder:validation:MaxItems=1000
+	LeaveOut []string `json:"leaveOut,omitempty"`
 }
 
 // TrustReport is what the agent found. Roots are named by fingerprint, as in a TrustRequest.
@@ -51,12 +59,12 @@ type TrustReport struct {
 	// UserSecret says that a user made the Secret, so that the agent leaves it alone.
 	UserSecret bool `json:"userSecret,omitempty"`
 	// Trusted are the roots that the control plane hands out, that are in the ConfigMap istio-ca-root-cert of every namespace
-	// with workloads, and that all workloads trust; ascending. With usage Gateway, those that all gateways trust: what they have
+	// with workloads, and that all workloads trust, except for namespaces that are left out; ascending. With usage Gateway, those that all gateways trust: what they have
 	// loaded cannot be seen, so that a root counts when it has been in the Secret for a minute.
 	// +kubebuilder:validation:MaxItems=64
 	Trusted []string `json:"trusted,omitempty"`
 	// Presented are the roots of the certificates that the control plane signs and that workloads present or may still
-	// present; ascending. With usage Gateway, the root of Issuer, and, until a minute after it came into the Secret, those
+	// present, except for those of namespaces that are left out; ascending. With usage Gateway, the root of Issuer, and, until a minute after it came into the Secret, those
 	// before it.
 	// +kubebuilder:validation:MaxItems=64
 	Presented []string `json:"presented,omitempty"`
@@ -74,12 +82,36 @@ type TrustReport struct {
 	// HandedOut is described at Signing.
 	// +kubebuilder:validation:MaxItems=64
 	HandedOut []RootSince `json:"handedOut,omitempty"`
+	// Behind are the namespaces with workloads that could have what the control plane gives them, and do not have it. Those
+	// that have been so for the longest time come first. The counts above are without those that are left out.
+	// +kubebuilder:validation:MaxItems=1000
+	Behind []NamespaceBehind `json:"behind,omitempty"`
 	// WaitingFor says what has to happen next, and who has to act if it is not the agent; empty if nothing has to.
 	WaitingFor string `json:"waitingFor,omitempty"`
 	// ClockSkewSeconds is by how much the agent's clock is ahead of the API server's, if it is more than a few seconds.
 	ClockSkewSeconds int64 `json:"clockSkewSeconds,omitempty"`
 	// VerifiedAt is when the agent looked last. It is written at most every few minutes unless something changes.
 	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
+}
+
+// NamespaceBehind is a namespace with workloads that could trust what the control plane hands out, and present certificates
+// of the root with which it signs, and do not.
+type NamespaceBehind struct {
+	// Namespace of the workloads.
+	Namespace string `json:"namespace"`
+	// Since is when it was first seen, by the agent's clock.
+	Since *metav1.Time `json:"since,omitempty"`
+	// Workloads is how many there are; 0 if only the ConfigMap istio-ca-root-cert lacks the roots.
+	Workloads int32 `json:"workloads,omitempty"`
+	// First is one of them, namespace/name.
+	First string `json:"first,omitempty"`
+	// LeftOut says that nobody waits for the namespace: its time is over, or the request names it. What its workloads hold
+	// may be trusted by nobody, and they may trust nobody.
+	LeftOut bool `json:"leftOut,omitempty"`
+	// Presented are the roots of the certificates that the workloads of a namespace that is left out present or may still
+	// present; ascending.
+	// +kubebuilder:validation:MaxItems=64
+	Presented []string `json:"presented,omitempty"`
 }
 
 // CertificateInfo describes a certificate.

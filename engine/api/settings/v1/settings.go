@@ -39,6 +39,8 @@ type SettingsSpec struct {
 	Federation *FederationSettings `json:"federation,omitempty"`
 	// Withdrawals bound what is deleted in clusters without an edit that explains it. It is not part of Gloo Mesh 1.x.
 	Withdrawals *WithdrawalSettings `json:"withdrawals,omitempty"`
+	// Trust bounds what holds up the exchange of a root. It is not part of Gloo Mesh 1.x.
+	Trust *TrustSettings `json:"trust,omitempty"`
 	// Relay has clusters connect to the management plane instead of the other way round.
 	Relay *RelaySettings `json:"relay,omitempty"`
 }
@@ -55,6 +57,17 @@ type WithdrawalSettings struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	MaxPercent *int32 `json:"maxPercent,omitempty"`
+}
+
+// TrustSettings bound what holds up the exchange of a root.
+type TrustSettings struct {
+	// NamespaceTimeout is how long the exchange of a root waits for a namespace of a member, whose workloads could have what
+	// their control plane gives them, and do not have it: they were not restarted, or they are no workloads. Then it goes on
+	// without them, and they lose their connections. The VirtualMesh says for whom it waits and until when, and names whom it
+	// has left out. 48h, twice the
+	// life of Istio's certificates, if omitted. The namespace of a control plane is always waited for.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="must be between 1m and 8760h"
+	NamespaceTimeout *metav1.Duration `json:"namespaceTimeout,omitempty"`
 }
 
 // DiscoverySettings set how meshes are found.
