@@ -107,7 +107,7 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 	out.Parts = t.parts.render(in.Management.Namespace, plan)
 	out.Statuses = t.statuses.Write(in, plan, t.planner.Dialects)
 	out.Debounces = debounces(discovered)
-	out.Withdrawals = virtualmesh.Withdrawals(virtualmesh.SettingsInForce(in.Management.Settings))
+	out.Withdrawals = virtualmesh.Withdrawals(virtualmesh.SettingsInForce(in.Management))
 	out.Issues = status.Issues(in, discovered, plan, t.planner.Dialects)
 	t.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, Output: out}
 	return t.state
@@ -119,7 +119,7 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 	out := make([]*snapshot.Discovered, 0, len(in.Clusters))
 	next := make(map[string]*clusterCache, len(in.Clusters))
-	settings := virtualmesh.SettingsInForce(in.Management.Settings)
+	settings := virtualmesh.SettingsInForce(in.Management)
 	options := discovery.Options{Namespace: in.Management.Namespace, Detectors: t.detectors, Stored: in.Management}
 	options.Gone = in.Gone
 	options.Names = t.names.Update(in.Management)

@@ -14,6 +14,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -104,6 +105,11 @@ func echo(in *snapshot.Input, out *snapshot.Output) *snapshot.Input {
 	sortByName(m.Meshes)
 	sortByName(m.Workloads)
 	sortByName(m.Destinations)
+	m.KubernetesClusters = copies(m.KubernetesClusters, func(p *multiclusterv1alpha1.KubernetesCluster) *multiclusterv1alpha1.KubernetesCluster {
+		p = p.DeepCopy()
+		stored(statuses[snapshot.RefOf(snapshot.KubernetesCluster, p)], &p.Status)
+		return p
+	})
 	m.TrafficPolicies = copies(m.TrafficPolicies, func(p *networkingv1.TrafficPolicy) *networkingv1.TrafficPolicy {
 		p = p.DeepCopy()
 		stored(statuses[snapshot.RefOf(snapshot.TrafficPolicy, p)], &p.Status)

@@ -74,7 +74,7 @@ func (w *randomWorld) changeDependencies() {
 func (w *randomWorld) addDependency() {
 	w.n++
 	o := &enterprisev1beta1.ServiceDependency{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("depends-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh"},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("depends-%03d", w.r.Intn(1000)*100+w.n), Namespace: w.home()},
 		Spec:       enterprisev1beta1.ServiceDependencySpec{DestinationSelectors: w.destinations()},
 	}
 	if m := (&commonv1.KubeWorkloadMatcher{}); w.r.Intn(4) > 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
@@ -262,4 +263,17 @@ func sameHeld(t *testing.T, before, after map[snapshot.Ref]string) (kept int) {
 		}
 	}
 	return kept
+}
+
+// home is a namespace for a policy: now and then one that the Settings may name.
+func (w *randomWorld) home() string {
+	if w.r.Intn(5) == 0 {
+		return "team"
+	}
+	return snapshot.DefaultNamespace
+}
+
+// sortByNames sorts as an Input does.
+func sortByNames[T metav1.Object](list []T) {
+	slices.SortFunc(list, func(a, b T) int { return snapshot.CompareNames(a, b) })
 }

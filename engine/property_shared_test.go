@@ -54,7 +54,7 @@ func (w *randomWorld) sharePods() {
 func (w *randomWorld) addAccess() {
 	w.n++
 	p := &networkingv1.AccessPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh", Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-%03d", w.r.Intn(1000)*100+w.n), Namespace: w.home(), Generation: 1},
 		Spec: networkingv1.AccessPolicySpec{
 			DestinationSelector: w.destinations(),
 			SourceSelector: []commonv1.IdentitySelector{{KubeServiceAccountRefs: &commonv1.KubeServiceAccountRefs{ServiceAccounts: []commonv1.ClusterObjectRef{{

@@ -280,8 +280,10 @@ func (w *randomWorld) input() *snapshot.Input {
 			func(a, b *discoveryv1.Destination) int { return strings.Compare(a.Name, b.Name) })
 	}
 	m.ServiceDependencies, m.Workloads = w.depends, w.storedWorkloads
-	slices.SortFunc(m.TrafficPolicies, func(a, b *networkingv1.TrafficPolicy) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(m.AccessPolicies, func(a, b *networkingv1.AccessPolicy) int { return strings.Compare(a.Name, b.Name) })
+	sortByNames(m.TrafficPolicies)
+	sortByNames(m.AccessPolicies)
+	sortByNames(m.VirtualDestinations)
+	sortByNames(m.ServiceDependencies)
 	return &in
 }
 
@@ -330,7 +332,7 @@ func without[T any](r *rand.Rand, list []T) []T {
 func (w *randomWorld) addTraffic() {
 	w.n++
 	p := &networkingv1.TrafficPolicy{ObjectMeta: metav1.ObjectMeta{
-		Name: fmt.Sprintf("traffic-%03d", w.r.Intn(1000)*100+w.n), Namespace: "gloo-mesh", Generation: 1,
+		Name: fmt.Sprintf("traffic-%03d", w.r.Intn(1000)*100+w.n), Namespace: w.home(), Generation: 1,
 		CreationTimestamp: metav1.NewTime(time.Unix(int64(w.r.Intn(3)), 0)),
 	}}
 	w.fill(&p.Spec)
@@ -445,7 +447,10 @@ func (w *randomWorld) changeSettings() {
 	if mode := modes[w.r.Intn(len(modes))]; w.r.Intn(2) == 0 {
 		w.setting = []*settingsv1.Settings{{
 			ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: "gloo-mesh"},
-			Spec:       settingsv1.SettingsSpec{Mtls: &networkingv1.MTLS{Istio: &networkingv1.IstioMTLS{TlsMode: mode}}},
+			Spec: settingsv1.SettingsSpec{
+				Mtls:             &networkingv1.MTLS{Istio: &networkingv1.IstioMTLS{TlsMode: mode}},
+				PolicyNamespaces: [][]string{nil, {"team"}, {"*"}}[w.r.Intn(3)],
+			},
 		}}
 		w.limit(&w.setting[0].Spec)
 	}

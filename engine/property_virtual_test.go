@@ -29,7 +29,7 @@ const virtualNames = 5
 func (w *randomWorld) addVirtual() {
 	w.n++
 	v := &enterprisev1beta1.VirtualDestination{ObjectMeta: metav1.ObjectMeta{
-		Name: fmt.Sprintf("virtual-%d", w.r.Intn(virtualNames)), Namespace: "gloo-mesh", Generation: int64(w.n),
+		Name: fmt.Sprintf("virtual-%d", w.r.Intn(virtualNames)), Namespace: w.home(), Generation: int64(w.n),
 		CreationTimestamp: metav1.NewTime(time.Unix(int64(w.r.Intn(3)), 0)),
 	}}
 	w.fillVirtual(&v.Spec)

@@ -102,6 +102,8 @@ type world struct {
 	// unused are the roots that the Plan lists, and pins the trust domains that it found.
 	unused []string
 	pins   []snapshot.TrustPin
+	// notCounted are VirtualMeshes whose namespace does not count.
+	notCounted map[string]bool
 	// sets counts calls of SetRoots with roots.
 	sets int
 }
@@ -170,7 +172,7 @@ func (w *world) state() *snapshot.State {
 	plan := &snapshot.Plan{}
 	for _, vm := range w.vms {
 		plan.VirtualMeshes = append(plan.VirtualMeshes, &snapshot.VirtualMeshPlan{
-			Ref: snapshot.RefOf(snapshot.VirtualMesh, vm), VirtualMesh: vm, Trust: &snapshot.TrustPlan{Unused: w.unused, Pins: w.pins},
+			Ref: snapshot.RefOf(snapshot.VirtualMesh, vm), VirtualMesh: vm, NotCounted: w.notCounted[vm.Name], Trust: &snapshot.TrustPlan{Unused: w.unused, Pins: w.pins},
 		})
 	}
 	return &snapshot.State{Input: &snapshot.Input{Management: &snapshot.Management{Namespace: w.namespace, VirtualMeshes: w.vms}}, Plan: plan}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -195,7 +196,7 @@ func (s *Store) sync(ctx context.Context) error {
 	for _, vm := range state.Input.Management.VirtualMeshes {
 		ref := snapshot.RefOf(snapshot.VirtualMesh, vm)
 		known[ref] = true
-		if Keeps(vm) {
+		if Keeps(vm) && counts(state.Plan, ref) {
 			record, problem := recordOf(recorded, ref)
 			v := &view{facts: facts{record: record, recordProblem: problem, vm: vm, ref: ref, have: by[ref], user: s.userOf(vm), vault: s.vaultOf(vm), before: s.before[ref], dropped: s.dropped[ref], now: s.Now()}}
 			if err := kube.Catch(func() { v.decision = decide(v.facts) }); err != nil {
@@ -224,6 +225,11 @@ func (s *Store) sync(ctx context.Context) error {
 		err = s.dropGone(ctx, all, known)
 	}
 	return err
+}
+
+// counts reports whether a VirtualMesh is one that counts, as far as the Plan says. The roots of another one stay as they are.
+func counts(plan *snapshot.Plan, ref snapshot.Ref) bool {
+	return plan == nil || !slices.ContainsFunc(plan.VirtualMeshes, func(v *snapshot.VirtualMeshPlan) bool { return v.Ref == ref && v.NotCounted })
 }
 
 // Keeps reports whether the roots of a VirtualMesh are kept here.
@@ -346,7 +352,7 @@ var istiodSecret = snapshot.Ref{Kind: snapshot.Secret, Namespace: "istio-system"
 func (s *Store) readUsers(ctx context.Context, state *snapshot.State) {
 	wanted := map[snapshot.Ref]bool{}
 	for _, vm := range state.Input.Management.VirtualMeshes {
-		if ref := secretOf(vm); ref.Name != "" && ref != istiodSecret {
+		if ref := secretOf(vm); ref.Name != "" && ref != istiodSecret && counts(state.Plan, snapshot.RefOf(snapshot.VirtualMesh, vm)) {
 			wanted[ref] = true
 		}
 	}

@@ -245,6 +245,37 @@ func TestTheRootsOfADeletedVirtualMesh(t *testing.T) {
 	assert.Contains(t, w.secrets(), "stays."+w.namespace)
 }
 
+// TestAVirtualMeshThatDoesNotCount has no root made; one that it had stays as it is, until it counts again.
+func TestAVirtualMeshThatDoesNotCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.notCounted = map[string]bool{"never": true}
+	w.start(w.config)
+	counts, some, never := virtualMesh(w.namespace, "counts"), virtualMesh(w.namespace, "some"), virtualMesh(w.namespace, "never")
+	w.have(counts, some, never)
+	w.signs("counts")
+	first := w.signs("some").Signs
+	w.looked()
+	assert.Len(t, w.secrets(), 2)
+	assert.Nil(t, w.of("never"))
+
+	w.mu.Lock()
+	w.notCounted = map[string]bool{"never": true, "some": true}
+	w.mu.Unlock()
+	w.ahead.Store(int64(3 * goneFor))
+	w.looked()
+	assert.Nil(t, w.of("some"))
+	assert.Len(t, w.secrets(), 2)
+	w.mu.Lock()
+	w.notCounted = nil
+	w.mu.Unlock()
+	w.touch()
+	assert.Equal(t, first, w.signs("some").Signs)
+	w.signs("never")
+	w.looked()
+	assert.Len(t, w.secrets(), 3)
+}
+
 // TestARootOfSomebodyElse: who may edit a VirtualMesh somewhere names any Secret that the management
 // plane can read. It signs only if it is in the namespace of the VirtualMesh, or names that; and
 // nobody is told what else is there.

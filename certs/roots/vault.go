@@ -106,7 +106,7 @@ func (s *Store) readVaults(ctx context.Context, state *snapshot.State) {
 	wanted := map[snapshot.Ref]bool{}
 	for _, vm := range state.Input.Management.VirtualMeshes {
 		ca, ref := vaultCA(vm), snapshot.RefOf(snapshot.VirtualMesh, vm)
-		if ca == nil {
+		if ca == nil || !counts(state.Plan, ref) {
 			continue
 		}
 		wanted[ref] = true

@@ -40,7 +40,12 @@ func differences() []area {
 			{
 				"several Settings objects; fields without effect",
 				"Not reported.",
-				"The oldest object applies, and the statuses say what has no effect.",
+				"The oldest object in the namespace of the management plane applies, and the statuses say what has no effect.",
+			},
+			{
+				"policies and VirtualMeshes in other namespaces",
+				"Count wherever they are; Roles restrict who may write them.",
+				"Count in the namespace of the management plane, and in those that the Settings name in `spec.policyNamespaces` (`*` for all). Elsewhere they are INVALID, and say so. After an upgrade from a version without that field, namespaces in which something was in force count until the Settings name any; each object there has a warning.",
 			},
 			{
 				"`discovery.istio.ingressGatewayDetectors`",
@@ -254,7 +259,7 @@ func virtualMeshDifferences() []difference {
 		{
 			"a root that changes: a new Secret, other options, its end",
 			"Intermediates are not issued again, or all workloads fail until they restart.",
-			"Members trust the new root first, then sign with it, then stop trusting the old one. `meshctl trust show` says where that stands; it waits for members that do not answer. `meshctl trust` also pauses it, and returns to the former root.",
+			"Members trust the new root first, then sign with it, then stop trusting the old one. `meshctl trust show` says where that stands; it waits for members that do not answer, and two days (`spec.trust.namespaceTimeout` of the Settings) for a namespace whose workloads do not follow, which it names. `meshctl trust` also pauses it, and returns to the former root.",
 		},
 		{
 			"members without a common root yet",

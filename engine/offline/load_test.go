@@ -200,7 +200,7 @@ status:
 			assert.Equal(t, c.want, input.RefuseIntersecting)
 			input.Version = "v2"
 			for s := range engine.Translate(input).Output.Statuses.All() {
-				assert.Equal(t, &multiclusterv1alpha1.Server{Version: "v2", DisallowIntersectingConfig: c.want}, s.Value.(*multiclusterv1alpha1.KubernetesClusterStatus).Server)
+				assert.Equal(t, &multiclusterv1alpha1.Server{Version: "v2", DisallowIntersectingConfig: c.want, KeptNamespaces: []string{"gloo-mesh"}}, s.Value.(*multiclusterv1alpha1.KubernetesClusterStatus).Server)
 			}
 		})
 	}

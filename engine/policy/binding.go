@@ -45,9 +45,16 @@ type accessBinding struct {
 
 func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *trafficBinding) *trafficBinding {
 	b := &trafficBinding{stale: true, policy: p, ref: snapshot.RefOf(snapshot.TrafficPolicy, p)}
+	if old != nil {
+		b.plan = old.plan // to reuse
+	}
+	if !env.scope.Counts(p.Namespace) {
+		b.issues = env.scope.Issues(b.ref)
+		return b
+	}
 	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
-	b.issues = inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)
+	b.issues = append(env.scope.Issues(b.ref), inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
 	b.workloads = env.inv.SelectWorkloads(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
 	if b.workloads.Count == 0 && len(selected) > 0 {
 		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing,
@@ -59,30 +66,31 @@ func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *tr
 	if old != nil && slices.Equal(old.selected, b.selected) {
 		b.selected = old.selected
 	}
-	if old != nil {
-		b.plan = old.plan // to reuse
-	}
 	return b
 }
 
 func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *accessBinding) *accessBinding {
 	b := &accessBinding{stale: true, policy: p, ref: snapshot.RefOf(snapshot.AccessPolicy, p)}
-	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
-	b.selected = selected
-	b.issues = inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)
-	b.workloads = env.inv.SelectIdentities(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
-	rule, issues := env.accessRule(p)
-	if env.anyByIdentity(selected) {
-		for _, issue := range issues {
-			b.issues = append(b.issues, issue.On(b.ref, snapshot.Ref{}))
-		}
+	if old != nil {
+		b.plan = old.plan // to reuse
 	}
+	rule, issues := env.accessRule(p)
 	b.rule = rule
 	if old != nil && reflect.DeepEqual(old.rule, rule) {
 		b.rule = old.rule
 	}
-	if old != nil {
-		b.plan = old.plan // to reuse
+	if !env.scope.Counts(p.Namespace) {
+		b.issues = env.scope.Issues(b.ref)
+		return b
+	}
+	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
+	b.selected = selected
+	b.issues = append(env.scope.Issues(b.ref), inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
+	b.workloads = env.inv.SelectIdentities(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
+	if env.anyByIdentity(selected) {
+		for _, issue := range issues {
+			b.issues = append(b.issues, issue.On(b.ref, snapshot.Ref{}))
+		}
 	}
 	return b
 }

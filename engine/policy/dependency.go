@@ -103,6 +103,10 @@ func (d *dependencies) bindAll(r *reconciler, old []*dependencyBinding) map[inve
 func (d *dependencies) newBinding(env *environment, ref snapshot.Ref, o *enterprisev1beta1.ServiceDependency) *dependencyBinding {
 	b := &dependencyBinding{dependency: o, ref: ref, everything: len(o.Spec.DestinationSelectors) == 0}
 	add := func(issue snapshot.Issue) { b.issues = append(b.issues, issue.On(ref, snapshot.Ref{})) }
+	b.issues = env.scope.Issues(ref)
+	if !env.scope.Counts(o.Namespace) {
+		return b
+	}
 	gateways := false
 	for i, workload := range env.inv.Workloads {
 		k := workload.Spec.Kubernetes

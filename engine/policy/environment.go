@@ -17,6 +17,8 @@ import (
 type environment struct {
 	inv      *inventory.Inventory
 	topology *virtualmesh.Topology
+	// scope says which policies count.
+	scope    virtualmesh.Scope
 	accounts *accounts
 	shared   *sharedPods
 	// virtualDestinations are planned without the subsets and outlier detection that

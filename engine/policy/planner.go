@@ -53,6 +53,7 @@ type inputs struct {
 	discovered          []*snapshot.Discovered
 	domains             []string
 	settings            *settingsv1.Settings
+	scope               virtualmesh.Scope
 	virtualMeshes       []*networkingv1.VirtualMesh
 	traffic             []*networkingv1.TrafficPolicy
 	access              []*networkingv1.AccessPolicy
@@ -120,6 +121,7 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 		destinations:        m.Destinations,
 		dependencies:        reuseUnchanged(last.dependencies, was.ServiceDependencies, m.ServiceDependencies, sameDependency),
 		trust:               virtualmesh.NewTrustFacts(in),
+		scope:               virtualmesh.ScopeOf(m),
 		addresses:           virtualmesh.Addresses{Destinations: m.Destinations, VirtualDestinations: m.VirtualDestinations},
 	}
 	if !snapshot.SameSlice(last.destinations, n.destinations) {
@@ -129,8 +131,8 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 		n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())
 	}
 	if len(m.Settings) > 0 {
-		n.settings = virtualmesh.SettingsInForce(m.Settings)
-		if last.settings != nil && snapshot.CompareNames(last.settings, n.settings) == 0 && sameMetadata(last.settings, n.settings) && reflect.DeepEqual(last.settings.Spec, n.settings.Spec) {
+		n.settings = virtualmesh.SettingsInForce(m)
+		if last.settings != nil && n.settings != nil && snapshot.CompareNames(last.settings, n.settings) == 0 && sameMetadata(last.settings, n.settings) && reflect.DeepEqual(last.settings.Spec, n.settings.Spec) {
 			n.settings = last.settings
 		}
 	}
@@ -142,12 +144,12 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	was, old := &r.last, r.env
 	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && slices.Equal(was.domains, r.next.domains)
-	if sameThings && slices.Equal(was.virtualMeshes, r.next.virtualMeshes) && was.settings == r.next.settings &&
+	if sameThings && slices.Equal(was.virtualMeshes, r.next.virtualMeshes) && was.settings == r.next.settings && was.scope.Equal(&r.next.scope) &&
 		slices.Equal(was.externals, r.next.externals) && was.trust.Same(r.next.trust) && r.keepsAddresses() {
 		return
 	}
 	r.rebuilt = true
-	env := &environment{}
+	env := &environment{scope: r.next.scope}
 	var previous *virtualmesh.Topology
 	if old != nil {
 		previous = old.topology
@@ -157,7 +159,7 @@ func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	} else {
 		env.inv = inventory.New(r.next.discovered, in.Clusters)
 	}
-	env.topology = virtualmesh.New(env.inv, r.next.virtualMeshes, r.next.settings, r.Dialects, r.next.addresses, r.next.trust, previous)
+	env.topology = virtualmesh.New(env.inv, r.next.virtualMeshes, r.next.settings, r.next.scope, r.Dialects, r.next.addresses, r.next.trust, previous)
 	env.accounts = newAccounts(env.inv, env.topology)
 	if sameThings {
 		env.shared = old.shared

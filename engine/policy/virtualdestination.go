@@ -26,6 +26,10 @@ type virtualDestination struct {
 
 func (env *environment) newVirtualDestination(o *enterprisev1beta1.VirtualDestination) *virtualDestination {
 	v := &virtualDestination{source: o, ref: snapshot.RefOf(snapshot.VirtualDestination, o)}
+	v.issues = env.scope.Issues(v.ref)
+	if !env.scope.Counts(o.Namespace) {
+		return v // no mesh sees it
+	}
 	v.findMeshes(env)
 	switch {
 	case !strings.Contains(o.Spec.Hostname, ".") || strings.Contains(o.Spec.Hostname, "."+snapshot.PassedAsMark+"."):
@@ -78,7 +82,7 @@ func (v *virtualDestination) findMeshes(env *environment) {
 		}
 		slices.SortFunc(v.meshes, virtualmesh.CompareMeshes)
 	}
-	if len(v.meshes) == 0 && len(v.issues) == 0 {
+	if len(v.meshes) == 0 && !snapshot.HasErrors(v.issues) {
 		field := "meshList"
 		if spec.VirtualMesh != nil {
 			field = "virtualMesh"

@@ -1,7 +1,6 @@
 package registration
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,15 +8,11 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/cluster"
-	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -37,26 +32,16 @@ func hostsRule() rbacv1.PolicyRule {
 
 var virtualMeshes = kindResource(snapshot.VirtualMesh)
 
-// suffixes are those of the VirtualMeshes of a management cluster, and the default, ascending.
-func (s *server) suffixes(ctx context.Context) ([]string, error) {
+// suffixes are those of VirtualMeshes, and the default, ascending.
+func suffixes(m *snapshot.Management) []string {
 	out := []string{networkingv1.DefaultHostnameSuffix}
-	list, err := s.client(virtualMeshes, "").List(ctx, metav1.ListOptions{})
-	if err != nil && !kube.IsAbsent(err) && !apierrors.IsForbidden(err) { // the permission is asked for, too
-		return nil, fmt.Errorf("%s: listing VirtualMeshes: %w", s.label, err)
-	}
-	if list != nil {
-		for i := range list.Items {
-			vm := &networkingv1.VirtualMesh{}
-			if runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, vm) != nil {
-				continue // serve says so
-			}
-			if f := vm.Spec.Federation; f != nil && len(validation.IsDNS1123Subdomain(f.HostnameSuffix)) == 0 {
-				out = append(out, f.HostnameSuffix)
-			}
+	for _, vm := range m.VirtualMeshes {
+		if f := vm.Spec.Federation; f != nil && len(validation.IsDNS1123Subdomain(f.HostnameSuffix)) == 0 {
+			out = append(out, f.HostnameSuffix)
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out), nil
+	return slices.Compact(out)
 }
 
 // hostsPolicy refuses hosts below suffixes to who has no permission for them. An object that had one before may be deleted, and

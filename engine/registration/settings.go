@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/kube"
@@ -42,25 +43,52 @@ func (r *registration) settingsAccess() []access {
 // lookAtMeshes finds the namespaces of control planes. What may not be read counts as
 // absent.
 func (r *registration) lookAtMeshes(ctx context.Context) error {
-	list, err := r.management.client(settings, "").List(ctx, metav1.ListOptions{})
-	if err != nil && !kube.IsAbsent(err) && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("%s: listing Settings: %w", r.management.label, err)
-	}
-	var all []*settingsv1.Settings
-	if list != nil {
-		for i := range list.Items {
-			s := &settingsv1.Settings{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, s); err != nil {
-				return fmt.Errorf("%s: Settings %s/%s: decoding: %w", r.management.label, list.Items[i].GetNamespace(), list.Items[i].GetName(), err)
-			}
-			all = append(all, s)
-		}
-	}
-	if r.suffixes, err = r.management.suffixes(ctx); err != nil {
+	m, err := r.management.inScope(ctx, r.MgmtNamespace)
+	if err != nil {
 		return err
 	}
-	r.meshNamespaces, r.meshNames, err = r.remote.istios(ctx, r.Name, virtualmesh.ControlPlaneNamespaces(virtualmesh.SettingsInForce(all), r.Name))
+	r.suffixes = suffixes(m)
+	r.meshNamespaces, r.meshNames, err = r.remote.istios(ctx, r.Name, virtualmesh.ControlPlaneNamespaces(virtualmesh.SettingsInForce(m), r.Name))
 	return unlessForbidden(err)
+}
+
+// inScope reads what decides about registrations in a management cluster: its Settings, and the VirtualMeshes that count.
+// What may not be read counts as absent; the permission is asked for, too. One that cannot be decoded is left out: serve says
+// so.
+func (s *server) inScope(ctx context.Context, namespace string) (*snapshot.Management, error) {
+	m := &snapshot.Management{Namespace: namespace}
+	var err error
+	if m.KubernetesClusters, err = s.listKubernetesClusters(ctx, namespace); unlessForbidden(err) != nil {
+		return nil, err
+	}
+	if m.Settings, err = listAll[settingsv1.Settings](ctx, s, settings); err != nil {
+		return nil, err
+	}
+	if m.VirtualMeshes, err = listAll[networkingv1.VirtualMesh](ctx, s, virtualMeshes); err != nil {
+		return nil, err
+	}
+	scope := virtualmesh.ScopeOf(m)
+	m.VirtualMeshes = slices.DeleteFunc(m.VirtualMeshes, func(vm *networkingv1.VirtualMesh) bool { return !scope.Counts(vm.Namespace) })
+	return m, nil
+}
+
+// listAll lists objects in all namespaces.
+func listAll[T any](ctx context.Context, s *server, of resource) ([]*T, error) {
+	list, err := s.client(of, "").List(ctx, metav1.ListOptions{})
+	if kube.IsAbsent(err) || apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: listing %s: %w", s.label, of.Resource, err)
+	}
+	var out []*T
+	for i := range list.Items {
+		o := new(T)
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, o) == nil {
+			out = append(out, o)
+		}
+	}
+	return out, nil
 }
 
 // istios are the namespaces with a control plane of Istio, as discovery finds them, and the

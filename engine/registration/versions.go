@@ -83,20 +83,16 @@ func Versions(ctx context.Context, o VersionsOptions) (*InstalledVersions, error
 	if out.Types, err = s.installedTypes(ctx); err != nil {
 		return nil, err
 	}
-	registered, err := s.listKubernetesClusters(ctx, o.Namespace)
+	m, err := s.inScope(ctx, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	suffixes, err := s.suffixes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, kc := range registered { // the API server lists them ascending
+	for _, kc := range m.KubernetesClusters { // the API server lists them ascending
 		if kc.Status.Server != nil {
 			out.Served = kc.Status.Server.Version
 		}
 		out.Clusters = append(out.Clusters, InstalledAccount{
-			Cluster: kc.Name, Current: reflect.DeepEqual(kc.Status.PolicyRules, policyRules(remoteRules())) && reserves(kc.Annotations, suffixes) &&
+			Cluster: kc.Name, Current: reflect.DeepEqual(kc.Status.PolicyRules, policyRules(remoteRules())) && reserves(kc.Annotations, suffixes(m)) &&
 				(kc.Status.Namespace != o.Namespace || kc.Annotations[cluster.UIDAnnotation] != string(s.uid)),
 		})
 	}

@@ -53,6 +53,11 @@ const (
 	SubsetEmpty Code = "SubsetEmpty"
 	// NoEndpoints: traffic is sent to a service that has no endpoints.
 	NoEndpoints Code = "NoEndpoints"
+	// NamespaceNotNamed: an object has no effect, because policies in its namespace of the
+	// management cluster do not count.
+	NamespaceNotNamed Code = "NamespaceNotNamed"
+	// NamespaceKept: an object counts only because it did so before namespaces had to be named.
+	NamespaceKept Code = "NamespaceKept"
 	// FieldInvalid: a field's value cannot be used.
 	FieldInvalid Code = "FieldInvalid"
 	// FieldUnsupported: the mesh, or this version, cannot express a field.

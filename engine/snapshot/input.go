@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+
 	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
@@ -181,6 +183,50 @@ func (m *Management) Server() multiclusterv1alpha1.Server {
 		}
 	}
 	return multiclusterv1alpha1.Server{}
+}
+
+// KeptNamespaces are those in which policies count although nobody has named them, ascending: those that the server has
+// noted or, if the last one was of a version that noted none, those of what it had in force. That is read from the statuses of
+// discovered objects, which are in the management plane's own namespace.
+func (m *Management) KeptNamespaces() []string {
+	server := m.Server()
+	var out []string
+	add := func(namespace string) {
+		if namespace != m.Namespace && !slices.Contains(out, namespace) {
+			out = append(out, namespace)
+		}
+	}
+	for _, namespace := range server.KeptNamespaces {
+		add(namespace)
+	}
+	if server.Version == "" || len(server.KeptNamespaces) > 0 {
+		return out
+	}
+	for _, o := range m.Meshes {
+		if vm := o.Status.AppliedVirtualMesh; vm != nil {
+			add(vm.Ref.Namespace)
+		}
+		for i := range o.Status.AppliedVirtualDestinations {
+			add(o.Status.AppliedVirtualDestinations[i].Ref.Namespace)
+		}
+	}
+	for _, o := range m.Destinations {
+		for i := range o.Status.AppliedTrafficPolicies {
+			add(o.Status.AppliedTrafficPolicies[i].Ref.Namespace)
+		}
+		for i := range o.Status.AppliedAccessPolicies {
+			add(o.Status.AppliedAccessPolicies[i].Ref.Namespace)
+		}
+	}
+	for _, o := range m.Workloads {
+		if of := o.Status.ServiceDependencies; of != nil {
+			for i := range of.AppliedServiceDependencies {
+				add(of.AppliedServiceDependencies[i].ServiceDependencyRef.Namespace)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // DefaultNamespace is where the management plane lives by default.

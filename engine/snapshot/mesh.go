@@ -11,6 +11,8 @@ import (
 type VirtualMeshPlan struct {
 	Ref         Ref
 	VirtualMesh *networkingv1.VirtualMesh
+	// NotCounted: it has no effect, because VirtualMeshes in its namespace do not count.
+	NotCounted bool
 	// Members are its meshes, ascending by Ref.
 	Members []*MeshPlan
 	// Loads are what federation adds to the proxies of each member that sees

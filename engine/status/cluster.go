@@ -8,6 +8,7 @@ import (
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // clusterOwner is the component that a KubernetesCluster's status names.
@@ -49,11 +50,11 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 // serverOf says with what the server runs that makes the statuses; nil if there
 // is nothing to say.
 func serverOf(in *snapshot.Input) *multiclusterv1alpha1.Server {
-	s := multiclusterv1alpha1.Server{Version: in.Version, DisallowIntersectingConfig: in.RefuseIntersecting}
-	if s == (multiclusterv1alpha1.Server{}) {
+	scope := virtualmesh.ScopeOf(in.Management)
+	if in.Version == "" && !in.RefuseIntersecting && len(in.Management.KeptNamespaces()) == 0 {
 		return nil
 	}
-	return &s
+	return &multiclusterv1alpha1.Server{Version: in.Version, DisallowIntersectingConfig: in.RefuseIntersecting, KeptNamespaces: scope.Record()}
 }
 
 // clusterFailures are the failures that concern one cluster as a whole.

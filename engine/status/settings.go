@@ -17,11 +17,18 @@ func settingsIssues(m *snapshot.Management, s *settingsv1.Settings, dialects []*
 			Code: snapshot.FieldUnsupported, Severity: snapshot.Warning, Ref: snapshot.RefOf(snapshot.Settings, s), Message: message, Hint: hint,
 		}
 	}
-	if holds := virtualmesh.SettingsInForce(m.Settings); holds != s {
+	holds := virtualmesh.SettingsInForce(m)
+	if holds != s && s.Namespace != m.Namespace {
+		return []snapshot.Issue{warn("put them into namespace "+m.Namespace, "they have no effect: only Settings in namespace "+m.Namespace+" count")}
+	}
+	if holds != s {
 		return []snapshot.Issue{warn("remove one of the two", "they have no effect: the older Settings "+holds.Name+"."+holds.Namespace+" are in force").
 			CausedBy(snapshot.RefOf(snapshot.Settings, holds))}
 	}
 	var out []snapshot.Issue
+	if s.Namespace != m.Namespace {
+		out = append(out, warn("put them into namespace "+m.Namespace, "they are in force only because they were before Settings had to be there, and say nothing of policyNamespaces"))
+	}
 	for _, path := range snapshot.FieldsIn(&s.Spec) {
 		var without []snapshot.Support
 		for _, d := range dialects {
@@ -57,8 +64,9 @@ func inUse(all []*snapshot.Dialect, meshes []*snapshot.MeshPlan) []*snapshot.Dia
 // settingsStatuses are the statuses of Settings, ascending by Ref.
 type settingsStatuses struct {
 	from *snapshot.Management
-	// dialects are the names of those that statuses was made for.
+	// dialects are the names of those that statuses was made for, and kept the namespaces.
 	dialects []string
+	kept     []string
 	statuses []*snapshot.Status
 }
 
@@ -67,11 +75,12 @@ func (s *settingsStatuses) update(m *snapshot.Management, dialects []*snapshot.D
 	for _, d := range dialects {
 		names = append(names, d.Name)
 	}
-	if s.from != nil && snapshot.SameSlice(s.from.Settings, m.Settings) && slices.Equal(s.dialects, names) {
+	kept := m.KeptNamespaces()
+	if s.from != nil && snapshot.SameSlice(s.from.Settings, m.Settings) && s.from.Namespace == m.Namespace && slices.Equal(s.dialects, names) && slices.Equal(s.kept, kept) {
 		return false
 	}
 	before := s.statuses
-	s.from, s.dialects, s.statuses = m, names, nil
+	s.from, s.dialects, s.kept, s.statuses = m, names, kept, nil
 	for _, o := range m.Settings {
 		status := &settingsv1.SettingsStatus{ObservedGeneration: o.Generation, State: commonv1.ApprovalStateAccepted}
 		for _, issue := range settingsIssues(m, o, dialects) {

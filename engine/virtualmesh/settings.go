@@ -12,14 +12,6 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// SettingsInForce are the oldest ones; nil if there are none.
-func SettingsInForce(all []*settingsv1.Settings) *settingsv1.Settings {
-	if len(all) == 0 {
-		return nil
-	}
-	return slices.MinFunc(all, func(a, b *settingsv1.Settings) int { return inventory.CompareAge(a, b) })
-}
-
 // everyCluster is the key of the detector for clusters that have none of their own.
 const everyCluster = "*"
 

@@ -26,6 +26,7 @@ type Topology struct {
 
 	inv          *inventory.Inventory
 	settings     *settingsv1.Settings
+	scope        Scope
 	byRef        map[commonv1.ObjectRef]*snapshot.MeshPlan
 	trustDomains map[string][]string
 	// gateways are the services that are labelled as gateways, by mesh.
@@ -47,10 +48,10 @@ const defaultSuffix = "global"
 // Services keep the addresses that are stored. Meshes and federations that are the same
 // as in an earlier Topology, which may be nil, are the same objects.
 func New(
-	inv *inventory.Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, dialects []*snapshot.Dialect, stored Addresses, facts TrustFacts, before *Topology,
+	inv *inventory.Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, scope Scope, dialects []*snapshot.Dialect, stored Addresses, facts TrustFacts, before *Topology,
 ) *Topology {
 	t := &Topology{
-		inv: inv, settings: settings,
+		inv: inv, settings: settings, scope: scope,
 		byRef:        make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)),
 		trustDomains: map[string][]string{},
 		gateways:     labelledGateways(inv),
@@ -172,7 +173,11 @@ func newMeshPlan(m *discoveryv1.Mesh, dialect *snapshot.Dialect) *snapshot.MeshP
 // addVirtualMesh makes meshes members of a VirtualMesh, if they exist and are in no
 // other.
 func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh, facts TrustFacts) *snapshot.VirtualMeshPlan {
-	plan := &snapshot.VirtualMeshPlan{Ref: snapshot.RefOf(snapshot.VirtualMesh, vm), VirtualMesh: vm}
+	plan := &snapshot.VirtualMeshPlan{Ref: snapshot.RefOf(snapshot.VirtualMesh, vm), VirtualMesh: vm, NotCounted: !t.scope.Counts(vm.Namespace)}
+	plan.Issues = t.scope.Issues(plan.Ref)
+	if plan.NotCounted {
+		return plan
+	}
 	for _, name := range vm.Spec.Meshes {
 		target := snapshot.Ref{Kind: snapshot.Mesh, Namespace: name.Namespace, Name: name.Name}
 		mesh := t.byRef[name]

@@ -15,7 +15,7 @@ func dropVerifiedAt(o *certificatesv1.IssuedCertificate) {
 
 // dropClusterStatus keeps the namespace of the agent.
 func dropClusterStatus(o *multiclusterv1alpha1.KubernetesCluster) {
-	o.Status = multiclusterv1alpha1.KubernetesClusterStatus{Namespace: o.Status.Namespace}
+	o.Status = multiclusterv1alpha1.KubernetesClusterStatus{Namespace: o.Status.Namespace, Server: o.Status.Server}
 }
 
 // dropVirtualMeshStatus keeps the trust: which members have had it before and, until the

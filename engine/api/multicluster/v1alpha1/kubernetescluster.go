@@ -95,6 +95,10 @@ type Server struct {
 	// DisallowIntersectingConfig is its flag of that name: policies with which hand-written objects intersect are
 	// refused.
 	DisallowIntersectingConfig bool `json:"disallowIntersectingConfig,omitempty"`
+	// KeptNamespaces are its own, and those of the management cluster in which something was in force before a version that
+	// asks the Settings for them (policyNamespaces). Earlier versions do not say any.
+	// +kubebuilder:validation:MaxItems=10000
+	KeptNamespaces []string `json:"keptNamespaces,omitempty"`
 }
 
 // ClusterStatus is what one component says of a cluster.

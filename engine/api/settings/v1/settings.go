@@ -37,6 +37,13 @@ type SettingsSpec struct {
 	Discovery *DiscoverySettings `json:"discovery,omitempty"`
 	// Federation sets when to warn of what VirtualMeshes add to proxies, and the limits. It is not part of Gloo Mesh 1.x.
 	Federation *FederationSettings `json:"federation,omitempty"`
+	// PolicyNamespaces are the namespaces of the management cluster, beside the management plane's own, in which policies,
+	// VirtualMeshes, VirtualDestinations and ServiceDependencies count; * for all. Elsewhere they are reported, and have no
+	// effect. If omitted, only the management plane's own counts, and those in which something was in force when this was
+	// introduced. It is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	PolicyNamespaces []string `json:"policyNamespaces,omitempty"`
 	// Withdrawals bound what is deleted in clusters without an edit that explains it. It is not part of Gloo Mesh 1.x.
 	Withdrawals *WithdrawalSettings `json:"withdrawals,omitempty"`
 	// Trust bounds what holds up the exchange of a root. It is not part of Gloo Mesh 1.x.

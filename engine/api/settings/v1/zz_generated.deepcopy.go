@@ -615,6 +615,11 @@ func (in *SettingsSpec) DeepCopyInto(out *SettingsSpec) {
 		*out = new(FederationSettings)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.PolicyNamespaces != nil {
+		in, out := &in.PolicyNamespaces, &out.PolicyNamespaces
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Withdrawals != nil {
 		in, out := &in.Withdrawals, &out.Withdrawals
 		*out = new(WithdrawalSettings)
