@@ -93,15 +93,16 @@ func (e *WrongClusterError) Error() string {
 		e.Server, e.Name, e.Actual, e.Registered)
 }
 
-// OldPlaneError says that a management plane has registered the cluster whose version takes
-// all objects of management planes in a namespace of the same name for its own.
+// OldPlaneError says that a management plane has registered the cluster whose version does not get along with this one.
 type OldPlaneError struct {
 	Server string
 	// Name is what it calls the cluster; Account is the ServiceAccount of its registration.
 	Name, Account string
+	// Why says what would go wrong.
+	Why string
 }
 
 func (e *OldPlaneError) Error() string {
-	return fmt.Sprintf("%s: another management plane, of an older version, has registered it as %s (ServiceAccount %s), and may delete what others write; "+
-		"upgrade it and run `meshctl cluster register` there again, or deregister the cluster there", e.Server, e.Name, e.Account)
+	return fmt.Sprintf("%s: another management plane, of an older version, has registered it as %s (ServiceAccount %s), and %s; "+
+		"upgrade it and run `meshctl cluster register` there again, or deregister the cluster there", e.Server, e.Name, e.Account, e.Why)
 }

@@ -3,8 +3,11 @@ package registration
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -77,12 +80,34 @@ func (r *registration) checkPlanes(ctx context.Context) error {
 		case account == nil || r.wrote(account):
 			continue
 		case account.GetLabels()[snapshot.PlaneLabel] == "":
-			return &OldPlaneError{Server: r.remote.label, Name: name, Account: subject.Namespace + "/" + subject.Name}
+			return &OldPlaneError{Server: r.remote.label, Name: name, Account: subject.Namespace + "/" + subject.Name, Why: "may delete what others write"}
+		}
+		may, err := r.remote.mayUseHosts(ctx, b.Labels[snapshot.PlaneLabel])
+		if err != nil {
+			return err
+		}
+		if !may {
+			return &OldPlaneError{
+				Server: r.remote.label, Name: name, Account: subject.Namespace + "/" + subject.Name,
+				Why: "could not write the names of federated services any more, which registration keeps to those who have a permission that it lacks",
+			}
 		}
 		r.report.note(fmt.Sprintf("%s has registered this cluster, too, as %s; each leaves alone what the other writes, and of two objects with one name the first stays",
 			planeOf(account), name))
 	}
 	return nil
+}
+
+// mayUseHosts reports whether the role of another management plane has the permission for names of federated services.
+func (s *server) mayUseHosts(ctx context.Context, planeID string) (bool, error) {
+	role, err := s.clientset.RbacV1().ClusterRoles().Get(ctx, RoleName(planeID), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return true, nil // it may do nothing at all, or that is not known
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: ClusterRole %s: %w", s.label, RoleName(planeID), err)
+	}
+	return slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return reflect.DeepEqual(rule, hostsRule()) }), nil
 }
 
 // oldObjects are the objects on a cluster that registrations had under other names, in the

@@ -1,6 +1,7 @@
 package registration_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,22 @@ func TestTwoManagementPlanesRegisterOneCluster(t *testing.T) {
 		finishNamespaces(t, remote)
 		assert.Equal(t, alone, inventory(t, remote))
 	}
+
+	// The first one is of a version before there was a permission for names of federated services: it would lose them.
+	roles := sandboxtest.Clientset(t, remote).RbacV1().ClusterRoles()
+	role, err := roles.Get(t.Context(), registration.RoleName(firstID), metav1.GetOptions{})
+	require.NoError(t, err)
+	role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "federatedhosts") })
+	_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	before := inventory(t, remote)
+	_, err = registration.Register(t.Context(), options(second, "cluster-9", "elsewhere"))
+	var old *registration.OldPlaneError
+	require.ErrorAs(t, err, &old)
+	require.ErrorContains(t, err, "could not write the names of federated services any more")
+	assert.Equal(t, before, inventory(t, remote), "nothing was written")
+	_, err = registration.Register(t.Context(), options(first, "cluster-2", "accounts"))
+	require.NoError(t, err)
 
 	_, err = registration.Register(t.Context(), options(second, "cluster-9", "elsewhere"))
 	require.NoError(t, err)
