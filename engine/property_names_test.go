@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
@@ -271,9 +270,4 @@ func (w *randomWorld) home() string {
 		return "team"
 	}
 	return snapshot.DefaultNamespace
-}
-
-// sortByNames sorts as an Input does.
-func sortByNames[T metav1.Object](list []T) {
-	slices.SortFunc(list, func(a, b T) int { return snapshot.CompareNames(a, b) })
 }

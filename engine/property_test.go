@@ -280,10 +280,10 @@ func (w *randomWorld) input() *snapshot.Input {
 			func(a, b *discoveryv1.Destination) int { return strings.Compare(a.Name, b.Name) })
 	}
 	m.ServiceDependencies, m.Workloads = w.depends, w.storedWorkloads
-	sortByNames(m.TrafficPolicies)
-	sortByNames(m.AccessPolicies)
-	sortByNames(m.VirtualDestinations)
-	sortByNames(m.ServiceDependencies)
+	sortByName(m.TrafficPolicies)
+	sortByName(m.AccessPolicies)
+	sortByName(m.VirtualDestinations)
+	sortByName(m.ServiceDependencies)
 	return &in
 }
 

@@ -17,6 +17,8 @@
 //     presented.
 //   - The signer changes only to one whose root all of the mesh was seen to trust (MeshState.Trusted), to another of the same
 //     root, or if there is nobody who could be cut off. When it changes, no root goes in the same write.
+//   - All of the mesh, and everybody, are without the namespaces that it has waited for long enough, or that an administrator
+//     leaves out (package verify, behind.go): their workloads lose their connections, and nobody else's do.
 //   - A mesh that had no cacerts first gets one with the CA that istiod made for itself, and with more roots.
 //   - cacerts is never missing and never incomplete: what pki.ReadCACerts refuses, or what is not valid by the agent's clock
 //     and by the API server's, is not written.

@@ -3,7 +3,8 @@
 //
 // Looker.Look looks once. It asks each pod of the control plane for a certificate, as a sidecar does; reads the ConfigMaps
 // with the root; and connects to workloads with the certificate that it was given. Judge decides what follows; it is pure,
-// and errs on one side only: it never says that a workload trusts a root, or presents no other one, before that is so.
+// and errs on one side only: it never says that a workload trusts a root, or presents no other one, before that is so. It
+// does not speak of namespaces that are left out.
 //
 // # What can be seen
 //

@@ -47,7 +47,8 @@ proxy. Use it if the VirtualMesh does not set autoRestartPods.
 Pods are restarted as with "kubectl rollout restart": their controllers replace
 them by their own rules. Only a few roll at a time (--at-once), and the next one
 begins when one is complete. If a rollout does not progress, nothing more is
-restarted.
+restarted in its namespace; if that is the control plane's, or if there are
+three such namespaces, nothing at all.
 
 Run the command again to go on after an interruption: what has been restarted
 for the Secret's content is not restarted again, unless you set --force.

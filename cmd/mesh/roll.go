@@ -29,10 +29,8 @@ func (o *RestartOptions) roll(ctx context.Context, roller *restart.Roller, plan 
 	}
 	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		step, err := roller.Step(ctx, plan)
-		for _, why := range step.Stuck {
-			if len(step.Stuck) > len(last.Stuck) {
-				progress.Note("%s; others in its namespace wait", why)
-			}
+		for _, why := range step.Stuck[min(len(last.Stuck), len(step.Stuck)):] {
+			progress.Note("%s; others in its namespace wait", why)
 		}
 		last = step
 		for _, c := range step.Restarted {

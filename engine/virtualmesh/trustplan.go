@@ -19,7 +19,8 @@ import (
 //   - A member signs with another root than before only when all members trust that root.
 //   - A root leaves the bundle only when all members say that they do not present it.
 //
-// A member whose agent does not answer, or whose cluster cannot be read, holds both back.
+// A member whose agent does not answer, or whose cluster cannot be read, holds both back. What
+// an agent says is without the namespaces that it leaves out (TrustReport.Behind).
 
 // trustee is a member with what is known of its agent.
 type trustee struct {
