@@ -169,6 +169,9 @@ func goOn(vm *networkingv1.VirtualMesh, leaveOut []string) *decision {
 
 // mayLeaveOut is an error for what no rotation can be without, and for what is nowhere.
 func mayLeaveOut(vm *networkingv1.VirtualMesh, meshes []*discoveryv1.Mesh, leaveOut []string) error {
+	if len(leaveOut) > 0 && vm.Spec.MtlsConfig.Limited != nil {
+		return refuse(vm, "only gateways have certificates of its root (mtlsConfig.limited), so that no namespace is waited for; run the command without --leave-out")
+	}
 	for _, one := range leaveOut {
 		if _, problem := snapshot.LeftOut(one, "any"); problem != "" || len(strings.Fields(one)) != 1 {
 			return refuse(vm, "--leave-out %.80q is neither NAMESPACE nor CLUSTER/NAMESPACE", one)

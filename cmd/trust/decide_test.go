@@ -60,6 +60,10 @@ func vault(vm *networkingv1.VirtualMesh) {
 	vm.Spec.MtlsConfig.Shared.IntermediateCertificateAuthority = &networkingv1.IntermediateCertificateAuthority{Vault: &certificatesv1.VaultCA{}}
 }
 
+func limitedTrust(vm *networkingv1.VirtualMesh) {
+	vm.Spec.MtlsConfig = &networkingv1.MTLSConfig{Limited: &networkingv1.LimitedTrust{}}
+}
+
 const held = snapshot.TrustPauseAnnotation
 
 // set is an annotation as a decision has it; "-" removes it.
@@ -155,6 +159,7 @@ var leaveOutCases = map[string]decideCase{
 	"no namespace":                                  {do: "rotate", leaveOut: []string{"team a"}, refused: "is neither NAMESPACE nor CLUSTER/NAMESPACE"},
 	"garbage":                                       {do: "rotate", leaveOut: []string{"a/b/c"}, refused: "is neither NAMESPACE nor CLUSTER/NAMESPACE"},
 	"nothing":                                       {do: "rotate", leaveOut: []string{""}, refused: "is neither NAMESPACE nor CLUSTER/NAMESPACE"},
+	"none of gateways":                              {do: "rotate", leaveOut: []string{"team-a"}, with: []change{limitedTrust}, refused: "no namespace is waited for"},
 	"no stage":                                      {do: "rotate", leaveOut: []string{"team-a"}, with: []change{unread}, refused: "meshctl serve"},
 }
 
