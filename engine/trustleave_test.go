@@ -19,6 +19,8 @@ import (
 func TestAgentsAreToldWhomNotToWaitFor(t *testing.T) {
 	t.Parallel()
 	w := newTrustWorld(t, 2, rand.New(rand.NewPCG(1, 0)))
+	w.translate() // an annotation is no new generation
+	assert.Empty(t, w.agents[0].asked.Trust.LeaveOut)
 	vm := *w.in.Management.VirtualMeshes[0]
 	vm.Annotations = map[string]string{snapshot.TrustLeaveOutAnnotation: enginetest.Cluster(1) + "/one  all\n" + enginetest.Cluster(0) + "/two all a/b/c /x"}
 	management := *w.in.Management

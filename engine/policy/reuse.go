@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +56,8 @@ func sameAccess(a, b *networkingv1.AccessPolicy) bool {
 }
 
 func sameVirtualMesh(a, b *networkingv1.VirtualMesh) bool {
-	return a == b || a.Annotations[snapshot.TrustPauseAnnotation] == b.Annotations[snapshot.TrustPauseAnnotation] && reflect.DeepEqual(&a.Spec, &b.Spec)
+	// What an operator asks of the trust stands in annotations, and is no new generation.
+	return a == b || maps.Equal(a.Annotations, b.Annotations) && reflect.DeepEqual(&a.Spec, &b.Spec)
 }
 
 func sameDependency(a, b *enterprisev1beta1.ServiceDependency) bool {
