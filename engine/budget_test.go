@@ -39,7 +39,7 @@ func TestManyServicesInOneNamespace(t *testing.T) {
 func TestWhoIsFederatedStaysFederated(t *testing.T) {
 	t.Parallel()
 	leftOut, came := 0, 0
-	for seed := range int64(rounds) {
+	for seed := range seeds(t, rounds) {
 		c := newCrowd(seed)
 		limits := &settingsv1.FederationLimits{
 			ServicesPerNamespace: uint32(3 + c.r.Intn(6)), ServicesPerCluster: uint32(8 + c.r.Intn(10)), EndpointsPerNamespace: uint32(5 + c.r.Intn(10)),
@@ -95,10 +95,10 @@ func TestOneNamespaceTakesNothingFromOthers(t *testing.T) {
 		return !strings.Contains(line, "zone-of-one") && !strings.HasPrefix(line, `status {"Ref":{"kind":"VirtualMesh"`) && !strings.HasPrefix(line, `status {"Ref":{"kind":"AccessPolicy"`)
 	}
 	authorization := func(line string) bool { return strings.HasPrefix(line, "AuthorizationPolicy ") }
-	for seed := range int64(rounds) {
+	for seed := range seeds(t, rounds) {
 		c := newCrowd(seed)
 		for n := range 3 {
-			c.add(fmt.Sprint("team-", n), c.r.Intn(8))
+			c.add(fmt.Sprint("team-", n), 1+c.r.Intn(7))
 		}
 		before := engine.Translate(c.input(limits, nil))
 		c.add("zone-of-one", 40)
@@ -239,7 +239,8 @@ func TestDiscoveryLeavesOutTheNewest(t *testing.T) {
 func TestLimitsFollowWhatIsStored(t *testing.T) {
 	t.Parallel()
 	changed := map[string]int{}
-	for seed := range int64(rounds) {
+	enough := func() bool { return min(changed["federated"], changed["discovered"]) > 2*rounds }
+	for seed := range seeds(t, rounds, enough) {
 		c := newCrowd(seed)
 		for n := range 3 {
 			c.add(fmt.Sprint("team-", n), 4+c.r.Intn(4))
@@ -277,6 +278,4 @@ func TestLimitsFollowWhatIsStored(t *testing.T) {
 		}
 	}
 	t.Log(changed)
-	require.Greater(t, changed["federated"], 2*rounds)
-	require.Greater(t, changed["discovered"], 2*rounds)
 }

@@ -69,7 +69,7 @@ func (w *randomWorld) readLate() {
 func TestStoredStatusesAreTheNextOnes(t *testing.T) {
 	t.Parallel()
 	ceased := 0
-	for seed := range int64(rounds) {
+	for seed := range seeds(t, rounds) {
 		w := newRandomWorld(seed)
 		for range 12 {
 			w.change()

@@ -216,7 +216,7 @@ func contestedInput(r *rand.Rand) *snapshot.Input {
 func TestNothingMovesToAnother(t *testing.T) {
 	t.Parallel()
 	var names, addresses, issues int
-	for seed := range int64(rounds) {
+	for seed := range seeds(t, rounds) {
 		r := rand.New(rand.NewSource(seed))
 		in := contestedInput(r)
 		translator := engine.New(engine.Options{})

@@ -204,7 +204,8 @@ func allAllow(services []*snapshot.DestinationPlan, c call) bool {
 func TestPodsAreAsClosedAsEachServiceSays(t *testing.T) {
 	t.Parallel()
 	var in, out, shared, narrowed int
-	for seed := range int64(4 * rounds) {
+	enough := func() bool { return min(in, out, shared, narrowed) > 100 }
+	for seed := range seeds(t, 2*rounds, enough) {
 		w := newRandomWorld(seed)
 		w.access = slices.DeleteFunc(w.access, func(p *networkingv1.AccessPolicy) bool { return len(p.Spec.DestinationSelector) == 0 })
 		for range 6 {
@@ -248,9 +249,6 @@ func TestPodsAreAsClosedAsEachServiceSays(t *testing.T) {
 		}
 	}
 	t.Logf("%d calls let in, %d kept out, %d of them let in by some policies; %d workloads behind several services", in, out, narrowed, shared)
-	for _, n := range []int{in, out, shared, narrowed} {
-		require.Greater(t, n, 100)
-	}
 }
 
 // TestSharedPodsAreJudgedAnew: a policy on one service decides over those on others with
@@ -258,7 +256,7 @@ func TestPodsAreAsClosedAsEachServiceSays(t *testing.T) {
 func TestSharedPodsAreJudgedAnew(t *testing.T) {
 	t.Parallel()
 	changed := 0
-	for seed := range int64(rounds / 2) {
+	for seed := range seeds(t, rounds/2, func() bool { return changed > 30 }) {
 		w := newRandomWorld(seed)
 		translator := engine.New(engine.Options{})
 		var before string
@@ -273,7 +271,6 @@ func TestSharedPodsAreJudgedAnew(t *testing.T) {
 			before = got
 		}
 	}
-	require.Greater(t, changed, 50)
 }
 
 // authorizationPolicies are those of an output that select pods.

@@ -23,14 +23,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// rounds is how many random histories the properties are tried on.
-const rounds = 40
-
 // TestIncrementalEqualsFull walks through random changes with one translator, and
 // compares each answer with that of an engine that remembers nothing.
 func TestIncrementalEqualsFull(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(rounds) {
+	for seed := range seeds(t, rounds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newRandomWorld(seed)
@@ -49,7 +46,7 @@ func TestIncrementalEqualsFull(t *testing.T) {
 // are translated, nor that of lists without an order changes a byte.
 func TestOrderDoesNotMatter(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(rounds) {
+	for seed := range seeds(t, rounds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newRandomWorld(seed)
@@ -111,7 +108,7 @@ func refs(in *snapshot.Input) []snapshot.Ref {
 // TestRemovalRestores: taking a policy away leaves the bytes from before it.
 func TestRemovalRestores(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(rounds) {
+	for seed := range seeds(t, rounds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newRandomWorld(seed)
@@ -149,7 +146,7 @@ func TestInputIsLeftAlone(t *testing.T) {
 // TestNoTwoObjectsHaveOneRef over all random worlds.
 func TestNoTwoObjectsHaveOneRef(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(rounds) {
+	for seed := range seeds(t, rounds) {
 		w := newRandomWorld(seed)
 		for range 5 {
 			w.change()
@@ -169,7 +166,7 @@ func TestNoTwoObjectsHaveOneRef(t *testing.T) {
 func TestLoadsAreWhatProxiesGet(t *testing.T) {
 	t.Parallel()
 	said := 0
-	for seed := range int64(rounds) {
+	for seed := range seeds(t, rounds) {
 		w := newRandomWorld(seed)
 		for range 5 {
 			w.change()
