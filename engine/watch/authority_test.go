@@ -19,7 +19,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,15 +56,7 @@ func (f *feed[T]) keptFields(t *testing.T) []string {
 	for range 20 {
 		o, ok := f.lister.Kind.New().(T)
 		require.True(t, ok)
-		v := reflect.ValueOf(o).Elem()
-		for i := range v.NumField() {
-			field := v.Field(i).Addr().Interface()
-			if message, ok := field.(proto.Message); ok {
-				fillMessage(random, message.ProtoReflect(), 6)
-			} else {
-				filler.Fill(field)
-			}
-		}
+		fillObject(filler, random, reflect.ValueOf(o).Elem(), 6)
 		if !f.strip(o) {
 			continue
 		}

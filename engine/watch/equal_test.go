@@ -45,7 +45,7 @@ func (f *feed[T]) compareRandomObjects(t *testing.T) {
 	another := func() T {
 		o, ok := f.lister.Kind.New().(T)
 		require.True(t, ok)
-		fillObject(filler, random, reflect.ValueOf(o).Elem())
+		fillObject(filler, random, reflect.ValueOf(o).Elem(), 4)
 		o.SetNamespace("default")
 		o.SetName("a")
 		return o
@@ -64,12 +64,12 @@ func (f *feed[T]) compareRandomObjects(t *testing.T) {
 	}
 }
 
-// fillObject puts random values into an object, field by field.
-func fillObject(filler *randfill.Filler, random *rand.Rand, object reflect.Value) {
+// fillObject puts random values into an object, field by field. Depth bounds messages in messages.
+func fillObject(filler *randfill.Filler, random *rand.Rand, object reflect.Value, depth int) {
 	for i := range object.NumField() {
 		field := object.Field(i).Addr().Interface()
 		if message, ok := field.(proto.Message); ok {
-			fillMessage(random, message.ProtoReflect(), 4)
+			fillMessage(random, message.ProtoReflect(), depth)
 		} else {
 			filler.Fill(field)
 		}
