@@ -23,6 +23,9 @@ import (
 // an idle machine.
 const agentTimeout = 2 * time.Minute
 
+// watches is how many instances of inotify the processes of a demo have, which are 36, and some more.
+const watches = 45
+
 // localRuntime is the Runtime of local processes, with a folder for each cluster,
 // and one for the proxies.
 type localRuntime struct {
@@ -41,6 +44,9 @@ type localRuntime struct {
 
 // Prepare builds the helper binaries.
 func (r *localRuntime) Prepare(ctx context.Context, report func(string)) (err error) {
+	if err := enoughWatches(watches); err != nil {
+		return err
+	}
 	progress := helper.Progress{Report: report, Every: 15 * time.Second}
 	if r.terminal {
 		progress.Every = 500 * time.Millisecond
