@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,8 +141,27 @@ func TestPoliciesGoByThePin(t *testing.T) {
 	t.Parallel()
 	both := []snapshot.TrustPin{{Mesh: eastMesh, Domains: []string{east}}, {Mesh: westMesh, Domains: []string{west}}}
 	w := newClaimWorld(t, both...)
-	w.claims(1, east)
-	for _, mesh := range engine.Translate(w.in).Plan.Meshes {
-		assert.Equal(t, map[string]string{eastMesh: east, westMesh: west}[mesh.Ref.Name], mesh.TrustDomain)
+	vm := w.in.Management.VirtualMeshes[0]
+	var trust *networkingv1.TrustStatus
+	for s := range engine.Translate(w.in).Output.Statuses.All() {
+		if status, ok := s.Value.(*networkingv1.VirtualMeshStatus); ok {
+			trust = status.Trust
+		}
 	}
+	require.Len(t, trust.TrustDomains, 2)
+	w.claims(1, east)
+	check := func() {
+		t.Helper()
+		state := engine.Translate(w.in)
+		for _, mesh := range state.Plan.Meshes {
+			assert.Equal(t, map[string]string{eastMesh: east, westMesh: west}[mesh.Ref.Name], mesh.TrustDomain)
+		}
+		assert.True(t, slices.ContainsFunc(state.Plan.VirtualMeshes[0].Issues, func(i snapshot.Issue) bool { return i.Code == snapshot.TrustDomainClaimed }))
+	}
+	check()
+	// Who begins to serve, and who only asks, does not know the record.
+	w.in.Roots = nil
+	vm.Status.Trust = trust
+	check()
+	assert.Nil(t, engine.Translate(w.in).Plan.VirtualMeshes[0].Trust.Pins, "a status is nothing to record")
 }

@@ -41,6 +41,9 @@ func trustStatus(trust *snapshot.TrustPlan) *networkingv1.TrustStatus {
 	for _, ref := range trust.Established {
 		out.Established = append(out.Established, refOf(ref))
 	}
+	for _, pin := range trust.Pins {
+		out.TrustDomains = append(out.TrustDomains, networkingv1.MemberTrustDomains(pin))
+	}
 	return out
 }
 

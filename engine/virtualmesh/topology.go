@@ -199,9 +199,10 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh, facts TrustFacts
 		}
 	}
 	slices.SortFunc(plan.Members, func(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) })
-	var pins []snapshot.TrustPin
-	if roots := facts.rootsOf(vm); roots != nil {
-		pins = pinTrustDomains(plan, roots.Pins)
+	recorded, known := facts.pinsOf(vm)
+	pins := pinTrustDomains(plan, recorded)
+	if !known {
+		pins = nil
 	}
 	for _, member := range plan.Members {
 		t.configureMember(plan, member)

@@ -79,6 +79,20 @@ func (f TrustFacts) rootsOf(vm *networkingv1.VirtualMesh) *snapshot.VirtualMeshR
 	return nil
 }
 
+// pinsOf are the recorded trust domains of the members of a VirtualMesh. While the record is not known, they are what the
+// status says about it, which is nothing to record.
+func (f TrustFacts) pinsOf(vm *networkingv1.VirtualMesh) (pins []snapshot.TrustPin, known bool) {
+	if roots := f.rootsOf(vm); roots != nil {
+		return roots.Pins, true
+	}
+	if status := f.storedTrust(snapshot.RefOf(snapshot.VirtualMesh, vm)); status != nil {
+		for _, pin := range status.TrustDomains {
+			pins = append(pins, snapshot.TrustPin(pin))
+		}
+	}
+	return pins, false
+}
+
 func (f TrustFacts) cluster(name string) clusterFacts {
 	for _, c := range f.clusters {
 		if c.name == name {

@@ -50,6 +50,18 @@ type TrustStatus struct {
 	// member whose agent no longer answers stays in the list.
 	// +kubebuilder:validation:MaxItems=1000
 	Established []commonv1.ObjectRef `json:"established,omitempty"`
+	// TrustDomains are recorded of its members, ascending by mesh, if mtlsConfig asks for a trust domain of each. They stay
+	// theirs, whatever their settings say later, until an administrator accepts something else.
+	// +kubebuilder:validation:MaxItems=1000
+	TrustDomains []MemberTrustDomains `json:"trustDomains,omitempty"`
+}
+
+// MemberTrustDomains are the trust domains for which a member may have a CA.
+type MemberTrustDomains struct {
+	// Mesh is the name of the member.
+	Mesh string `json:"mesh"`
+	// Domains begin with its trust domain; the others are aliases.
+	Domains []string `json:"domains"`
 }
 
 // TrustedRoot is a root certificate.
