@@ -23,6 +23,8 @@ func (i id) ref(cluster string) snapshot.Ref {
 type live struct {
 	version      uint64
 	spec, status digest
+	// created is in seconds since 1970, as API servers keep it.
+	created int64
 	// source is the cluster in which a discovered object was found. Of another object it
 	// is the one that its label names, if it is not this cluster.
 	source string

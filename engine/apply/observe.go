@@ -279,7 +279,7 @@ func (o *Observer) compare(out *snapshot.Output) (*snapshot.Observed, []task) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	observed, contents := &snapshot.Observed{Drifts: []snapshot.Drift{}, Unread: map[string]string{}}, map[*snapshot.Content]*content{}
+	observed, contents := &snapshot.Observed{Drifts: []snapshot.Drift{}, Unread: map[string]string{}, Created: map[snapshot.Ref]time.Time{}}, map[*snapshot.Content]*content{}
 	digestOf := func(of *snapshot.Content) (digest, bool) {
 		c := contents[of]
 		if c == nil {
@@ -326,6 +326,9 @@ func (c *observedCluster) compare(wanted map[id]*snapshot.Object, digestOf func(
 			continue // that is a failure of serve, and an issue of the policies
 		}
 		l, exists := c.conn.objects[of]
+		if exists && (of.kind == snapshot.ServiceEntry || of.kind == snapshot.Sidecar) {
+			to.Created[of.ref(c.name)] = time.Unix(l.created, 0)
+		}
 		digest, valid := digestOf(object.Content)
 		switch {
 		case !valid || exists && l.ours && l.here && l.marked && l.spec == digest:

@@ -44,6 +44,7 @@ func (o *observed) UnmarshalJSON(data []byte) error {
 			Name              string            `json:"name"`
 			Namespace         string            `json:"namespace"`
 			ResourceVersion   string            `json:"resourceVersion"`
+			CreationTimestamp metav1.Time       `json:"creationTimestamp"`
 			DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
 			Labels            map[string]string `json:"labels"`
 			Annotations       map[string]string `json:"annotations"`
@@ -58,7 +59,7 @@ func (o *observed) UnmarshalJSON(data []byte) error {
 	m := wire.Metadata
 	o.TypeMeta = wire.TypeMeta
 	o.ObjectMeta = metav1.ObjectMeta{
-		Name: m.Name, Namespace: m.Namespace, ResourceVersion: m.ResourceVersion,
+		Name: m.Name, Namespace: m.Namespace, ResourceVersion: m.ResourceVersion, CreationTimestamp: m.CreationTimestamp,
 		DeletionTimestamp: m.DeletionTimestamp, Labels: m.Labels, Annotations: m.Annotations,
 	}
 	// An object without digests must not make the list of all others fail.
@@ -126,7 +127,7 @@ func (o *observed) live(kind snapshot.Kind, cluster string, plane snapshot.Plane
 	l := live{
 		version: version(o.ResourceVersion), spec: o.spec, status: o.status,
 		here:  named && at == cluster,
-		going: o.DeletionTimestamp != nil,
+		going: o.DeletionTimestamp != nil, created: o.CreationTimestamp.Unix(),
 	}
 	if ownerLabel(kind) == snapshot.DiscoveryOwnerLabel {
 		l.source, l.marked = o.Labels[snapshot.DiscoveryClusterLabel], true

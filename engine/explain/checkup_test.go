@@ -1,11 +1,14 @@
 package explain_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/explain"
@@ -165,4 +168,38 @@ func TestCheckupOfDrifts(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, explain.StateDiffers, policy.State)
 	assert.Equal(t, observed.Drifts[1:], policy.Drifts)
+}
+
+// TestWhoIsOlder of two objects for the same, the mesh uses.
+func TestWhoIsOlder(t *testing.T) {
+	t.Parallel()
+	state := engine.Translate(load(t, "hand-written"))
+	at := time.Unix(1_700_000_000, 0)
+	ours := map[snapshot.Ref]time.Time{}
+	for o := range state.Output.Objects {
+		if o.Ref.Kind == snapshot.ServiceEntry || o.Ref.Kind == snapshot.Sidecar {
+			ours[o.Ref] = at
+		}
+	}
+	for _, c := range state.Input.Clusters {
+		for _, o := range c.ServiceEntries {
+			o.CreationTimestamp = metav1.NewTime(at.Add(map[string]time.Duration{"my-ratings": -time.Second, "my-legacy": time.Second}[o.Name]))
+		}
+		for _, o := range c.Sidecars {
+			o.CreationTimestamp = metav1.NewTime(at.Add(-time.Hour))
+		}
+	}
+	index := explain.New(state)
+	index.Observe(nil, true, &snapshot.Observed{Created: ours})
+	var said []string
+	for _, issue := range index.Issues() {
+		_, after, found := strings.Cut(issue.Message, "uses the older of the two")
+		if found {
+			said = append(said, issue.Cause.Name+after)
+		}
+		assert.True(t, found || !strings.Contains(issue.Message, "and applies"), issue.Message)
+	}
+	slices.Sort(said)
+	const byHand, generated = ": it is older than the generated one, and applies", ": the generated one is older, and applies"
+	assert.Equal(t, []string{"my-legacy" + generated, "my-page" + byHand, "my-ratings" + byHand, "my-virtual-entry" + byHand}, slices.Compact(said))
 }

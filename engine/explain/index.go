@@ -37,8 +37,6 @@ type Index struct {
 	// with the reason. See Observe.
 	drifts     map[snapshot.Ref][]snapshot.Drift
 	unobserved map[string]string
-	// added are issues that do not follow from the translation.
-	added []snapshot.Issue
 }
 
 // New indexes a State. It does not change it.

@@ -54,6 +54,7 @@ func (x *Index) Observe(serving *snapshot.Serving, leads bool, observed *snapsho
 		return
 	}
 	x.unobserved = observed.Unread
+	x.sayWhoIsOlder(observed.Created)
 	drifts := map[snapshot.Ref]*snapshot.Drift{}
 	for i := range observed.Drifts {
 		d := &observed.Drifts[i]
@@ -91,7 +92,6 @@ func (x *Index) Observe(serving *snapshot.Serving, leads bool, observed *snapsho
 
 // addIssue adds an issue that does not follow from the translation.
 func (x *Index) addIssue(issue snapshot.Issue) {
-	x.added = append(x.added, issue)
 	x.issues[issue.Ref] = append(x.issues[issue.Ref], issue)
 }
 

@@ -49,12 +49,6 @@ func (x *Index) Problems() Table {
 // Issues lists all that there are, worst first: those of the Output, and those
 // that only stored statuses tell.
 func (x *Index) Issues() []snapshot.Issue {
-	if x.stored == nil {
-		// slices.Concat would make nil of nothing, which is null as JSON.
-		all := append(append([]snapshot.Issue{}, x.state.Output.Issues...), x.added...)
-		slices.SortFunc(all, snapshot.Issue.Compare)
-		return all
-	}
 	all := []snapshot.Issue{}
 	for _, issues := range x.issues {
 		all = append(all, issues...)

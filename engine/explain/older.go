@@ -1,0 +1,94 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// sayWhoIsOlder adds to issues about a hand-written object which of the two Istio uses, where that follows from their
+// age: of ServiceEntries for a host, and of Sidecars for a pod (Istio, sortConfigByCreationTime).
+func (x *Index) sayWhoIsOlder(created map[snapshot.Ref]time.Time) {
+	if len(created) == 0 {
+		return
+	}
+	for _, issues := range x.issues {
+		for i := range issues {
+			if issues[i].Code != snapshot.HandWritten {
+				continue
+			}
+			byHand, ours := x.rivals(&issues[i])
+			since, known := created[ours]
+			if byHand == nil || !known {
+				continue
+			}
+			if olderThan(byHand, ours, since) {
+				issues[i].Message += ": it is older than the generated one, and applies"
+			} else {
+				issues[i].Message += ": the generated one is older, and applies"
+			}
+		}
+	}
+}
+
+// olderThan compares as Istio does: by second, and then by name.
+func olderThan(byHand metav1.Object, ours snapshot.Ref, since time.Time) bool {
+	return cmp.Or(byHand.GetCreationTimestamp().Time.Truncate(time.Second).Compare(since.Truncate(time.Second)),
+		cmp.Compare(byHand.GetName()+"."+byHand.GetNamespace(), ours.Name+"."+ours.Namespace)) < 0
+}
+
+// rivals are the hand-written object that an issue is about, and the generated one for the same host or pod; nil if age does
+// not decide between them.
+func (x *Index) rivals(issue *snapshot.Issue) (metav1.Object, snapshot.Ref) {
+	c := x.clusters[issue.Cause.Cluster]
+	if c == nil {
+		return nil, snapshot.Ref{}
+	}
+	switch issue.Cause.Kind {
+	case snapshot.ServiceEntry:
+		for _, o := range c.ServiceEntries {
+			if o.Namespace == issue.Cause.Namespace && o.Name == issue.Cause.Name {
+				return o, x.entryFor(c.Name, o.Spec.Hosts)
+			}
+		}
+	case snapshot.Sidecar:
+		for _, o := range c.Sidecars {
+			if labels := o.Spec.GetWorkloadSelector().GetLabels(); o.Namespace == issue.Cause.Namespace && o.Name == issue.Cause.Name && len(labels) > 0 {
+				return o, x.sidecarFor(issue.Cause, labels)
+			}
+		}
+	}
+	return nil, snapshot.Ref{}
+}
+
+// entryFor is the generated ServiceEntry in a cluster for one of some hosts.
+func (x *Index) entryFor(cluster string, hosts []string) snapshot.Ref {
+	for o := range x.state.Output.Objects {
+		if o.Ref.Kind != snapshot.ServiceEntry || o.Ref.Cluster != cluster {
+			continue
+		}
+		spec, ok := o.Content.Spec.(interface{ GetHosts() []string })
+		if ok && slices.ContainsFunc(spec.GetHosts(), func(host string) bool { return slices.Contains(hosts, host) }) {
+			return o.Ref
+		}
+	}
+	return snapshot.Ref{}
+}
+
+// sidecarFor is the generated Sidecar of workloads with labels, beside one in its namespace.
+func (x *Index) sidecarFor(beside snapshot.Ref, labels map[string]string) snapshot.Ref {
+	for _, s := range x.state.Plan.Sidecars {
+		if s.Ref.Cluster == beside.Cluster && s.Ref.Namespace == beside.Namespace && slices.ContainsFunc(s.Workloads, func(ref snapshot.Ref) bool {
+			w := x.workloads[ref]
+			return w != nil && inventory.MatchLabels(labels, w.Spec.Kubernetes.PodLabels)
+		}) {
+			return s.Ref
+		}
+	}
+	return snapshot.Ref{}
+}
