@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -151,15 +152,32 @@ func (w *standing) opens(cluster string, o *unstructured.Unstructured) {
 
 // differenceOf says what is different in contents; empty if nothing is.
 func differenceOf(was, is *unstructured.Unstructured) string {
+	passage := is.GetKind() == "Gateway"
+	if passage {
+		is = withHostsOf(was, is)
+	}
 	for _, path := range [][]string{{"metadata", "labels"}, {"metadata", "annotations"}, {"metadata", "ownerReferences"}, {"spec"}, {"data"}} {
 		if a, b := field(was, path...), field(is, path...); !equality.Semantic.DeepEqual(a, b) {
 			return fmt.Sprintf("%s: %s, was %s", strings.Join(path, "."), asJSON(b), asJSON(a))
 		}
 	}
-	if was.GetGeneration() != is.GetGeneration() {
+	if !passage && was.GetGeneration() != is.GetGeneration() {
 		return "and changed back"
 	}
 	return ""
+}
+
+// withHostsOf is a Gateway without the hosts that another one of it does not have, of services that come and go.
+func withHostsOf(was, is *unstructured.Unstructured) *unstructured.Unstructured {
+	had := asJSON(field(was, "spec"))
+	is = is.DeepCopy()
+	servers, _ := field(is, "spec", "servers").([]any)
+	for _, s := range servers {
+		s, _ := s.(map[string]any)
+		hosts, _ := s["hosts"].([]any)
+		s["hosts"] = slices.DeleteFunc(hosts, func(host any) bool { return isOfTheRun(fmt.Sprint(host)) && !strings.Contains(had, asJSON(host)) })
+	}
+	return is
 }
 
 func asJSON(value any) string {

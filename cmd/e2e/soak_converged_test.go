@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,6 +135,9 @@ func (s *soak) differsFrom(ctx context.Context, o *snapshot.Object) error {
 	if err != nil {
 		return err
 	}
+	if o.Ref.Kind == snapshot.Gateway {
+		is = withHostsOf(want[0], is)
+	}
 	// As JSON, because numbers are decoded to several types.
 	if a, b := asJSON(field(want[0], "spec")), asJSON(field(is, "spec")); a != b {
 		return fmt.Errorf("%s: expected %s, got %s", o.Ref, a, b)
@@ -168,12 +172,12 @@ func (s *soak) leftOver(ctx context.Context, wanted map[string]bool) error {
 }
 
 func lingers(o *unstructured.Unstructured) bool {
-	for _, word := range []string{"soak-", "shop-corner", "open"} {
-		if strings.HasPrefix(o.GetName(), word) {
-			return o.GetKind() != "VirtualService"
-		}
-	}
-	return false
+	return isOfTheRun(o.GetName()) && o.GetKind() != "VirtualService"
+}
+
+// isOfTheRun reports whether a name, or a host, is of a Service that comes and goes.
+func isOfTheRun(name string) bool {
+	return slices.ContainsFunc([]string{"soak-", "shop-corner", "open"}, func(word string) bool { return strings.HasPrefix(name, word) })
 }
 
 // unobserved returns an error if a policy has a status that is about an earlier

@@ -65,8 +65,8 @@ func soakLimitsFrom(t testing.TB) soakLimits {
 }
 
 // TestSoak edits two clusters all the time, makes faults, and checks throughout that
-// what protects stands, that nothing of anybody else's changes, and that everything
-// converges after each fault. SOAK is how long, and SOAK_WITHIN how soon it must
+// what protects stands, that nothing of anybody else's changes, that attackers get nowhere, and
+// that everything converges after each fault. SOAK is how long, and SOAK_WITHIN how soon it must
 // converge.
 func TestSoak(t *testing.T) {
 	shard.Only(t, shard.Soak)
@@ -76,13 +76,16 @@ func TestSoak(t *testing.T) {
 		s.must("cluster", "register", cluster, "--remote-context", cluster, "--mgmt-context", "cluster-1")
 	}
 	s.startServe(promptly...)
+	for _, c := range s.clusters {
+		s.keepIstiod(c) // and the credentials of the agents, which attackers use
+	}
 	s.populate()
 	s.settle()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	s.editor, s.stands, s.health = newEditor(s), newStanding(s), newVitals(s)
-	for _, run := range []func(context.Context){s.editor.run, s.stands.run, s.health.run} {
+	for _, run := range []func(context.Context){s.editor.run, s.stands.run, s.health.run, newAttackers(s).run} {
 		running.Go(func() { run(ctx) })
 	}
 	s.converges("the start")
@@ -94,6 +97,8 @@ func TestSoak(t *testing.T) {
 	assert.Empty(t, s.tally.violations, "violations")
 	assert.NotZero(t, s.tally.counts["edits"])
 	assert.NotZero(t, s.tally.counts["checks of what stands"])
+	assert.NotZero(t, s.tally.counts["attacks that were refused"])
+	assert.NotZero(t, s.tally.counts["attacks that decide nothing"])
 }
 
 // promptly are flags with which a killed process is replaced soon.
