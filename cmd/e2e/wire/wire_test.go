@@ -67,6 +67,7 @@ func TestTrust(t *testing.T) {
 		{"shares of a shift", shares},
 		{"pods change", pods},
 		{"whose certificate", whose},
+		{"attacks", attacks},
 		{"what no change touched goes", uncontrol},
 		{"the root is exchanged", exchanged},
 		{"no configuration of the new proxies was refused", refused},
