@@ -118,6 +118,18 @@ func (f TrustFacts) wasEstablished(vm *snapshot.VirtualMeshPlan, mesh snapshot.R
 	return trust != nil && trust.Usage == usageOf(vm.VirtualMesh) && slices.Contains(trust.Established, commonv1.ObjectRef{Name: mesh.Name, Namespace: mesh.Namespace})
 }
 
+// storedRoot is the root of the certificates of a member, as the status of its VirtualMesh says; empty if it does not.
+func (f TrustFacts) storedRoot(vm, mesh snapshot.Ref) string {
+	if trust := f.storedTrust(vm); trust != nil {
+		for _, m := range trust.Members {
+			if m.Mesh.Name == mesh.Name && m.Mesh.Namespace == mesh.Namespace {
+				return m.Root
+			}
+		}
+	}
+	return ""
+}
+
 // storedTrust is what the status of a VirtualMesh says; nil if it says nothing.
 func (f TrustFacts) storedTrust(vm snapshot.Ref) *networkingv1.TrustStatus {
 	for _, s := range f.stored {

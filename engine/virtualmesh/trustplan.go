@@ -31,6 +31,8 @@ type trustee struct {
 	asked *certificatesv1.IssuedCertificateSpec
 	// takesPart: its certificates are, or were, of the VirtualMesh.
 	takesPart bool
+	// stored is the root of its certificates, as the status of the VirtualMesh says; empty if it does not.
+	stored string
 }
 
 // planTrust plans the common trust of a VirtualMesh; nil if it asks for none.
@@ -92,8 +94,10 @@ func (t *Topology) trustees(plan *snapshot.VirtualMeshPlan, facts TrustFacts, ro
 		}
 		m := &trustee{
 			MemberTrust: &snapshot.MemberTrust{Mesh: mesh.Ref}, mesh: mesh, facts: facts.cluster(mesh.Cluster),
-			takesPart: facts.wasEstablished(plan, mesh.Ref),
+			stored: facts.storedRoot(plan.Ref, mesh.Ref),
 		}
+		handsOut := slices.ContainsFunc(mesh.Roots, func(root string) bool { return roots.Find(root) != nil })
+		m.takesPart = handsOut || roots.Find(m.stored) != nil || facts.wasEstablished(plan, mesh.Ref)
 		m.Ref = snapshot.Ref{Kind: snapshot.IssuedCertificate, Cluster: mesh.Cluster, Namespace: m.facts.agents, Name: mesh.Ref.Name}
 		if isLimited(plan.VirtualMesh) {
 			m.Ref.Name = snapshot.GatewayCertificateName(mesh.Ref.Name)
@@ -168,6 +172,8 @@ func signs(m *trustee, trust *snapshot.TrustPlan, roots *snapshot.VirtualMeshRoo
 	before := ""
 	if m.asked != nil && m.asked.Trust != nil && roots.Find(m.asked.Trust.Root) != nil {
 		before = m.asked.Trust.Root
+	} else if m.asked == nil && m.takesPart {
+		before = m.former(roots, members)
 	}
 	switch {
 	case trust.Root == nil || trust.Paused || before == trust.Root.Fingerprint:
@@ -181,6 +187,33 @@ func signs(m *trustee, trust *snapshot.TrustPlan, roots *snapshot.VirtualMeshRoo
 		}
 	}
 	return trust.Root.Fingerprint
+}
+
+// former is the root that signs for a member of which nothing is asked any more, although it has certificates of the
+// VirtualMesh: somebody deleted the request, or its agent has moved. It is the one that the status says, or else that of
+// another member, or one that the control planes of all hand out; empty if there is none. As long as a member is asked for
+// nothing, nobody can get another root.
+func (m *trustee) former(roots *snapshot.VirtualMeshRoots, members []*trustee) string {
+	known := []string{m.stored}
+	for _, other := range members {
+		if other.takesPart && other.asked != nil && other.asked.Trust != nil {
+			known = append(known, other.asked.Trust.Root)
+		}
+	}
+	for _, other := range members {
+		known = append(known, other.stored)
+	}
+	for _, root := range roots.Roots {
+		if !slices.ContainsFunc(members, func(o *trustee) bool { return o.takesPart && !slices.Contains(o.mesh.Roots, root.Fingerprint) }) {
+			known = append(known, root.Fingerprint)
+		}
+	}
+	for _, root := range known {
+		if roots.Find(root) != nil {
+			return root
+		}
+	}
+	return ""
 }
 
 // trusts reports whether all of a member trusts a root and will go on to: it says so, and it
