@@ -69,7 +69,7 @@ func (s *story) register() *rest.Config {
 	require.NoError(s.t, err)
 	_, err = registration.Register(s.t.Context(), registration.Options{
 		Name: m.name, RemoteConfig: m.admin, MgmtConfig: s.management, MgmtNamespace: s.namespace, RemoteNamespace: m.own,
-		Agent: &registration.Agent{OwnRules: OwnRules, MeshRules: MeshRules(), ClusterRules: ClusterRules(), OwnerAnnotation: OwnerAnnotation, Limits: Limits},
+		Agent: &registration.Agent{OwnRules: OwnRules, MeshRules: MeshRules(), ClusterRules: ClusterRules(), OwnerAnnotation: OwnerAnnotation, FieldManager: FieldManager, Limits: Limits},
 	})
 	require.NoError(s.t, err)
 	accounts, err := m.api.CoreV1().ServiceAccounts(m.own).List(s.t.Context(), metav1.ListOptions{})

@@ -14,7 +14,7 @@ import (
 // Account is what the registration of a cluster gives its agent. Image is described there.
 func Account(image string) *registration.Agent {
 	return &registration.Agent{
-		Image: image, OwnRules: agent.OwnRules, MeshRules: agent.MeshRules(), ClusterRules: agent.ClusterRules(), OwnerAnnotation: agent.OwnerAnnotation, Limits: agent.Limits,
+		Image: image, OwnRules: agent.OwnRules, MeshRules: agent.MeshRules(), ClusterRules: agent.ClusterRules(), OwnerAnnotation: agent.OwnerAnnotation, FieldManager: agent.FieldManager, Limits: agent.Limits,
 	}
 }
 

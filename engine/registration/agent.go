@@ -37,6 +37,8 @@ type Agent struct {
 	// OwnerAnnotation is on the Secrets that the agent writes for control planes: the namespace and name of the
 	// IssuedCertificate that they are of, with a slash between them.
 	OwnerAnnotation string
+	// FieldManager is that with which the agent applies statuses.
+	FieldManager string
 	// VaultServers are the URLs of the HashiCorp Vaults that it may log in to, each in one way of writing it, and
 	// VaultAudience is that of the tokens with which it does. Those of a registration before stay if they are nil and empty;
 	// a first one has none, and snapshot.VaultAudience.

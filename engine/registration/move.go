@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -139,6 +141,12 @@ func (r *registration) formerAccess() []access {
 	}
 	wanted = append(wanted, secrets.access(r.former.namespace, "").each("list", "delete")...)
 	wanted = append(wanted, issuedCertificates.access(r.former.namespace, "").each("list")...)
+	if r.Agent != nil {
+		there := issuedCertificates.access(r.RemoteNamespace, "")
+		wanted = append(wanted, there.each("get", "create", "patch")...)
+		there.resource += "/status"
+		wanted = append(wanted, there.each("patch")...)
+	}
 	wanted = append(wanted, certificateRequests.access(r.former.namespace, "").each("list", "delete")...)
 	return append(wanted, leases.access(r.former.namespace, snapshot.AgentLease).each("delete")...)
 }
@@ -160,7 +168,73 @@ func (r *registration) endFormer(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.handOverRequests(ctx); err != nil {
+		return err
+	}
 	return r.removeFormerState(ctx)
+}
+
+// handOverRequests copies what the agent is asked for, and what it has reported, to its new namespace. It goes on with that: else
+// it would have to restart workloads of which it does not know any more what they hold.
+func (r *registration) handOverRequests(ctx context.Context) error {
+	list, err := r.remote.dynamic.Resource(issuedCertificates.GroupVersionResource).Namespace(r.former.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("%s: listing %s of namespace %s: %w", r.remote.label, issuedCertificates.Resource, r.former.namespace, err)
+	}
+	for i := range list.Items {
+		if o := &list.Items[i]; r.plane.Owns(o.GetLabels()) {
+			if err := r.handOverRequest(ctx, o); err != nil {
+				return fmt.Errorf("%s: IssuedCertificate %s/%s: giving it to the agent in namespace %s: %w; try again",
+					r.remote.label, o.GetNamespace(), o.GetName(), r.RemoteNamespace, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *registration) handOverRequest(ctx context.Context, o *unstructured.Unstructured) error {
+	there := r.remote.dynamic.Resource(issuedCertificates.GroupVersionResource).Namespace(r.RemoteNamespace)
+	is, err := there.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err != nil {
+		spec, _, _ := unstructured.NestedMap(o.Object, "spec") // an object without one is asked for nothing
+		if at, _, _ := unstructured.NestedString(spec, "podBounceDirective", "namespace"); at == r.former.namespace {
+			if err := unstructured.SetNestedField(spec, r.RemoteNamespace, "podBounceDirective", "namespace"); err != nil {
+				return err
+			}
+		}
+		is, err = there.Apply(ctx, o.GetName(), r.copied(o, "spec", spec), metav1.ApplyOptions{FieldManager: snapshot.FieldManager})
+		if err != nil {
+			return err
+		}
+		r.report.add((&object{resource: issuedCertificates, namespace: r.RemoteNamespace, name: o.GetName()}).change(r.remote, Created))
+	}
+	status, reported, _ := unstructured.NestedMap(o.Object, "status")
+	if now, _, _ := unstructured.NestedMap(is.Object, "status"); !reported || len(now) > 0 {
+		return nil
+	}
+	if status["observedGeneration"] == o.GetGeneration() {
+		status["observedGeneration"] = is.GetGeneration()
+	}
+	copied := r.copied(o, "status", status)
+	copied.SetLabels(nil)
+	_, err = there.ApplyStatus(ctx, o.GetName(), copied, metav1.ApplyOptions{FieldManager: r.Agent.FieldManager})
+	return err
+}
+
+// copied is an object in the agent's new namespace, with one part of it.
+func (r *registration) copied(o *unstructured.Unstructured, part string, value map[string]any) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	if value != nil {
+		out.Object[part] = value
+	}
+	out.SetGroupVersionKind(o.GroupVersionKind())
+	out.SetNamespace(r.RemoteNamespace)
+	out.SetName(o.GetName())
+	out.SetLabels(o.GetLabels())
+	return out
 }
 
 // removeFormerState removes the keys and requests of the old agent, but not those of an agent of another management plane, which

@@ -30,6 +30,7 @@ const (
 	// plane is the namespace of the management plane, and own that of the accounts in its cluster.
 	plane, own = "gloo-mesh", "gloo-mesh-agent"
 	itsMesh    = "istiod-istio-system-self"
+	aRoot      = "2bfb202c3c22ce9642f16aba67852ba8c86ecf8b4d1bc459a850267a04972bac"
 )
 
 // movable is a management cluster that is registered in itself.
@@ -60,7 +61,7 @@ func (m *movable) options(k *killer) registration.Options {
 		config = k.wrap(config)
 	}
 	a := anAgent("")
-	a.OwnerAnnotation = owner
+	a.OwnerAnnotation, a.FieldManager = owner, "an-agent"
 	if m.id == "" {
 		a.Image = "registry.example/meshctl:v1"
 	}
@@ -116,12 +117,17 @@ func (m *movable) asBefore() {
 	_, err := m.client.Resource(snapshot.KubernetesCluster.GroupVersionResource()).Namespace(plane).Patch(ctx, "self", types.MergePatchType,
 		[]byte(`{"status":{"namespace":"`+plane+`"}}`), metav1.PatchOptions{}, "status")
 	require.NoError(m.t, err)
+	err = m.client.Resource(snapshot.IssuedCertificate.GroupVersionResource()).Namespace(own).Delete(ctx, itsMesh, metav1.DeleteOptions{})
+	require.True(m.t, err == nil || apierrors.IsNotFound(err), "%v", err)
 	ours := map[string]string{snapshot.PlaneLabel: m.id, snapshot.NetworkingOwnerLabel: plane}
 	for name, labels := range map[string]map[string]string{itsMesh: ours, "another-planes": {snapshot.PlaneLabel: "another"}} {
 		m.create(plane, snapshot.IssuedCertificate, name, labels, nil)
 		m.create(plane, snapshot.CertificateRequest, name, nil, nil)
 		m.createSecret(plane, name, snapshot.KeySecretType, plane+"/"+name)
 	}
+	_, err = m.client.Resource(snapshot.IssuedCertificate.GroupVersionResource()).Namespace(plane).Patch(ctx, itsMesh, types.MergePatchType,
+		[]byte(`{"status":{"observedGeneration":1,"state":"FINISHED","trust":{"trusted":["`+aRoot+`"]}}}`), metav1.PatchOptions{}, "status")
+	require.NoError(m.t, err)
 	m.createSecret("istio-system", "cacerts", corev1.SecretTypeOpaque, plane+"/"+itsMesh)
 	m.createSecret("istio-system", "of-another-agent", corev1.SecretTypeOpaque, "elsewhere/"+itsMesh)
 	m.createSecret("istio-system", "of-a-user", corev1.SecretTypeOpaque, "")
@@ -182,6 +188,12 @@ func (m *movable) hasMoved() {
 		return names
 	}
 	assert.Equal(m.t, []string{"another-planes"}, in(plane, snapshot.CertificateRequest))
+	assert.Equal(m.t, []string{itsMesh}, in(own, snapshot.IssuedCertificate))
+	asked, err := m.client.Resource(snapshot.IssuedCertificate.GroupVersionResource()).Namespace(own).Get(ctx, itsMesh, metav1.GetOptions{})
+	require.NoError(m.t, err)
+	trusted, _, _ := unstructured.NestedStringSlice(asked.Object, "status", "trust", "trusted")
+	assert.Equal(m.t, []string{aRoot}, trusted, "what the agent has reported goes with it")
+	assert.Equal(m.t, m.id, asked.GetLabels()[snapshot.PlaneLabel])
 	assert.Equal(m.t, []string{"another-planes", "self"}, in(plane, snapshot.Secret), "the keys of the agent are gone, but not those of others")
 	owners := map[string]string{}
 	for _, name := range in("istio-system", snapshot.Secret) {
