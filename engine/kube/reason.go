@@ -28,7 +28,6 @@ func Reason(server string, err error) string {
 		hostname  x509.HostnameError
 		invalid   x509.CertificateInvalidError
 		resolve   *net.DNSError
-		network   net.Error
 		number    syscall.Errno
 		notUsed   NotUsed
 	)
@@ -59,7 +58,7 @@ func Reason(server string, err error) string {
 		return "the certificate of " + server + " is not valid"
 	case errors.As(err, &resolve):
 		return "the host name of " + server + " cannot be resolved"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), timedOut(err):
 		return server + " does not answer in time"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return server + " refuses connections"
@@ -77,6 +76,16 @@ func Message(err error) string {
 		return status.Status().Message
 	}
 	return Reason("the API server", err)
+}
+
+// timedOut reports whether any error of a chain is about time: a url.Error around one that is wrapped does not know.
+func timedOut(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if network, ok := err.(net.Error); ok && network.Timeout() { //nolint:errorlint // each of the chain is looked at
+			return true
+		}
+	}
+	return false
 }
 
 // innermost is the error at the end of a chain, which carries no addresses.

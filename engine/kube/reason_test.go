@@ -32,6 +32,13 @@ func reset(port int) error {
 	}}
 }
 
+// lateError is like that of a TLS handshake (net/http).
+type lateError struct{}
+
+func (lateError) Error() string   { return "TLS handshake timeout" }
+func (lateError) Timeout() bool   { return true }
+func (lateError) Temporary() bool { return true }
+
 func TestReasonsAreSentencesThatDoNotVary(t *testing.T) {
 	t.Parallel()
 	pods := schema.GroupResource{Resource: "pods"}
@@ -52,6 +59,7 @@ func TestReasonsAreSentencesThatDoNotVary(t *testing.T) {
 	} {
 		assert.Equal(t, want, kube.Reason("S", err))
 	}
+	assert.Equal(t, "S does not answer in time", kube.Reason("S", &url.Error{Op: "Get", Err: fmt.Errorf("probe: %w", lateError{})}))
 	assert.Equal(t, kube.Message(reset(40001)), kube.Message(reset(52344)))
 	assert.Equal(t, "the API server refuses connections", kube.Message(syscall.ECONNREFUSED))
 	assert.Equal(t, "[+]ping ok\n[-]etcd failed", kube.Message(unavailable), "what a webhook or validation said comes with a status")
