@@ -326,7 +326,7 @@ func (c *observedCluster) compare(wanted map[id]*snapshot.Object, digestOf func(
 			continue // that is a failure of serve, and an issue of the policies
 		}
 		l, exists := c.conn.objects[of]
-		if exists && (of.kind == snapshot.ServiceEntry || of.kind == snapshot.Sidecar) {
+		if exists && l.ours && (of.kind == snapshot.ServiceEntry || of.kind == snapshot.Sidecar) {
 			to.Created[of.ref(c.name)] = time.Unix(l.created, 0)
 		}
 		digest, valid := digestOf(object.Content)

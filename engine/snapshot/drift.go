@@ -45,8 +45,8 @@ type Observed struct {
 	Drifts []Drift `json:"drifts"`
 	// Unread are the clusters of which nothing is known, by name, with the reason.
 	Unread map[string]string `json:"unread,omitempty"`
-	// Created is when objects were created that exist as they are wanted or not, of the kinds of which meshes use the
-	// older of two: ServiceEntries and Sidecars.
+	// Created is when the objects of ours that exist were created, of the kinds of which meshes use the older of two:
+	// ServiceEntries and Sidecars.
 	Created map[Ref]time.Time `json:"-"`
 }
 
