@@ -123,8 +123,8 @@ func (w *randomWorld) failWrite() {
 	w.fails = nil
 	if len(w.traffic) > 0 && w.r.Intn(2) == 0 {
 		w.fails = []snapshot.Failure{{
-			Ref:  snapshot.Ref{Kind: snapshot.VirtualService, Cluster: enginetest.Cluster(0), Namespace: "team-000", Name: "x"},
-			Code: snapshot.WriteFailed, Message: "refused", Parents: []snapshot.Ref{snapshot.RefOf(snapshot.TrafficPolicy, w.traffic[0])},
+			Ref:    snapshot.Ref{Kind: snapshot.VirtualService, Cluster: enginetest.Cluster(0), Namespace: "team-000", Name: "x"},
+			Reason: snapshot.Reason{Code: snapshot.WriteFailed, What: "refused"}, Parents: []snapshot.Ref{snapshot.RefOf(snapshot.TrafficPolicy, w.traffic[0])},
 		}}
 	}
 }

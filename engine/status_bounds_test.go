@@ -50,8 +50,8 @@ func TestStatusesStaySmall(t *testing.T) {
 	}
 	for i := range 1000 {
 		in.Failures = append(in.Failures, snapshot.Failure{
-			Ref:  snapshot.Ref{Kind: snapshot.VirtualService, Cluster: "cluster-01", Namespace: "default", Name: fmt.Sprint(i)},
-			Code: snapshot.WriteFailed, Message: strings.Repeat("denied ", 200), Parents: []snapshot.Ref{snapshot.RefOf(snapshot.TrafficPolicy, wrong)},
+			Ref:    snapshot.Ref{Kind: snapshot.VirtualService, Cluster: "cluster-01", Namespace: "default", Name: fmt.Sprint(i)},
+			Reason: snapshot.Reason{Code: snapshot.WriteFailed, What: strings.Repeat("denied ", 200)}, Parents: []snapshot.Ref{snapshot.RefOf(snapshot.TrafficPolicy, wrong)},
 		})
 	}
 

@@ -86,7 +86,7 @@ func decide(f facts) decision {
 		return d.decision
 	}
 	if _, _, problem := snapshot.AcceptedClaims(d.vm.Annotations[snapshot.TrustAcceptAnnotation]); problem != "" {
-		d.problems = append(d.problems, problem)
+		d.problems = append(d.problems, "annotation "+snapshot.TrustAcceptAnnotation+": "+problem)
 	}
 	d.addStored()
 	if d.user != nil && d.user.pending || d.vault != nil && d.vault.pending {

@@ -38,7 +38,7 @@ func TestRegisterAsksServe(t *testing.T) {
 	r := register()
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.stderr, `(of context "cluster-2") does not lead the pods of meshctl serve to the cluster`)
-	assert.Contains(t, r.stderr, "say --api-server-address HOST[:PORT]")
+	assert.Contains(t, r.stderr, "use --api-server-address HOST[:PORT]")
 	_, err := w.object("cluster-2", core("namespaces"), "", mgmt)
 	assert.True(t, apierrors.IsNotFound(err), "nothing is written")
 	assert.JSONEq(t, "[]", w.must("cluster", "list", "--mgmt-context", "cluster-1", "-o", "json").stdout)

@@ -29,7 +29,7 @@ func accept(vm *networkingv1.VirtualMesh, meshes []*discoveryv1.Mesh, claims []s
 	roots, pins, problem := snapshot.AcceptedClaims(strings.Join(claims, " "))
 	switch {
 	case problem != "":
-		return nil, refuse(vm, "%s", strings.TrimPrefix(problem, "annotation "+snapshot.TrustAcceptAnnotation+": "))
+		return nil, refuse(vm, "%s", problem)
 	case len(roots)+len(pins) == 0:
 		return nil, refuse(vm, "no member says which trust domain it has; set trustDomain in the settings of its control plane")
 	}

@@ -86,7 +86,10 @@ func versionRun(ctx context.Context, opts *Options) error {
 			// The own version is printed all the same: it is what a report of a problem needs.
 			_, _ = fmt.Fprintln(opts.Streams.Err, cmdutil.Clean("What is installed is not known: "+kube.Text(err)))
 		} else {
-			a.Server, a.Skew = installed, installed.Skew(opts.Version.Tag())
+			a.Server = installed
+			for _, skew := range installed.Skew(opts.Version.Tag()) {
+				a.Skew = append(a.Skew, skew.What+": "+skew.Hint)
+			}
 		}
 	}
 	return opts.Output.Print(opts.Streams.Out, a, func(out io.Writer) error { return a.print(out) })

@@ -124,9 +124,9 @@ func (c *cluster) count(i *item, a Action) {
 }
 
 func (c *cluster) countFailure(f snapshot.Failure) {
-	c.recordChange(Change{Time: time.Now(), Action: Failed, Ref: f.Ref, Parents: f.Parents, Message: f.Message})
+	c.recordChange(Change{Time: time.Now(), Action: Failed, Ref: f.Ref, Parents: f.Parents, Message: f.Reason.String()})
 	if c.batch.logged++; c.batch.logged <= maxLogged {
-		c.Log.Warn("object cannot be written", "object", f.Ref.String(), "code", string(f.Code), "error", f.Message)
+		c.Log.Warn("object cannot be written", "object", f.Ref.String(), "code", string(f.Code), "error", f.Reason.String())
 	}
 }
 

@@ -48,7 +48,7 @@ func TestDeadClustersDelayNoOther(t *testing.T) {
 	w.eventually("the dead ones are known", func() bool { return len(refused()) == 2 })
 	failures := refused()
 	assert.Equal(t, snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: w.namespace, Name: "closed"}, failures[0].Ref, "one failure a cluster, not one an object")
-	assert.Equal(t, "the API server refuses connections; nothing is written there until it answers", failures[0].Message, "the same however often it is tried")
+	assert.Equal(t, "the API server refuses connections; nothing is written there until it answers", failures[0].What, "the same however often it is tried")
 	assert.Equal(t, "unusable", failures[1].Ref.Name)
 
 	sink.Remove("closed")
@@ -74,8 +74,8 @@ func TestRestartAndRotationAndOrderAndMissingKind(t *testing.T) {
 	sink.apply(output([]string{one}, wanted...))
 	t.Run("a kind that is not served is a failure, until it is", func(t *testing.T) {
 		require.Len(t, sink.Failures(), 1)
-		assert.Contains(t, sink.Failures()[0].Message, "authorizationpolicies.security.istio.io")
-		assert.Contains(t, sink.Failures()[0].Message, "install")
+		assert.Contains(t, sink.Failures()[0].What, "authorizationpolicies.security.istio.io")
+		assert.Contains(t, sink.Failures()[0].What, "install")
 		w.install(snapshot.AuthorizationPolicy)
 		w.eventually("it is written", func() bool { return len(sink.Failures()) == 0 })
 		assert.True(t, w.exists(snapshot.AuthorizationPolicy, "a"))

@@ -133,13 +133,12 @@ func (c *cluster) overdue(conn *connection) {
 
 // setProblem records why the cluster as a whole cannot be written to.
 func (c *cluster) setProblem(message string) {
-	if c.problem.Message == message {
+	if c.problem.What == message {
 		return
 	}
 	c.problem = snapshot.Failure{
-		Ref:     snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
-		Code:    snapshot.WriteFailed,
-		Message: message,
+		Ref:    snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
+		Reason: snapshot.Reason{Code: snapshot.WriteFailed, What: message},
 	}
 	c.Log.Warn("cluster cannot be written to", "cluster", c.name, "error", message)
 	c.awaitCluster()

@@ -189,7 +189,7 @@ func (r *running) settle() {
 	waittest.Until(r.t, "everything is listed", func() bool {
 		require.NoError(r.t, r.Settled(ctx), "the sink does not settle")
 		return !slices.ContainsFunc(r.Failures(), func(f snapshot.Failure) bool {
-			return strings.Contains(f.Message, "has not finished listing")
+			return strings.Contains(f.Reason.String(), "has not finished listing")
 		})
 	})
 }

@@ -200,8 +200,8 @@ func TestRouteWaitsForAClusterThatDoesNotAnswer(t *testing.T) {
 		assert.Equal(t, snapshot.ClusterAwaited, failures[0].Code)
 		assert.Equal(t, "route", failures[0].Ref.Name)
 		assert.Equal(t, []snapshot.Ref{policy}, failures[0].Parents)
-		assert.Contains(t, failures[0].Message, two)
-		assert.Contains(t, failures[0].Message, host+"/v3")
+		assert.Contains(t, failures[0].What, two)
+		assert.Contains(t, failures[0].What, host+"/v3")
 		assert.Equal(t, "v1", goesTo())
 		assert.Equal(t, []string{"v3", "v1"}, subsetsOf("near"), "the route that is there uses v1")
 	}
@@ -279,7 +279,7 @@ func TestRouteWaitsWhileWhatItNeedsIsRefused(t *testing.T) {
 		require.NoError(b, b.sink.Settled(b.Context()), "it is not waited for")
 		failures := map[string]string{}
 		for _, f := range b.sink.Failures() {
-			failures[f.Ref.Name] = f.Message
+			failures[f.Ref.Name] = f.Reason.String()
 		}
 		assert.Equal(b, map[string]string{
 			"rule": denial,

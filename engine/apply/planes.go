@@ -51,7 +51,7 @@ func (m *mirror) take(of id) {
 // meet reports the other management planes that write to the cluster. Both go on: neither
 // changes an object that the other wrote.
 func (c *cluster) meet() {
-	message := ""
+	var reason snapshot.Reason
 	if c.conn != nil && len(c.conn.others) > 0 {
 		others := slices.SortedFunc(maps.Keys(c.conn.others), func(a, b snapshot.Plane) int {
 			return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Namespace, b.Namespace))
@@ -63,19 +63,19 @@ func (c *cluster) meet() {
 		if more := len(others) - fewOthers; more > 0 {
 			names = append(names, fmt.Sprintf("and %d more", more))
 		}
-		message = fmt.Sprintf("%s also writes to this cluster; the objects of both stay, and the mesh decides which of them applies; "+
-			"deregister the cluster from one of them, unless they configure different services", strings.Join(names, ", "))
+		reason = snapshot.Reason{
+			Code: snapshot.AnotherPlane,
+			What: strings.Join(names, ", ") + " also writes to this cluster; the objects of both stay, and the mesh decides which of them applies",
+			Hint: "deregister the cluster from one of them, unless they configure different services",
+		}
 	}
-	if c.met.Message == message {
+	if c.met.Reason == reason {
 		return
 	}
 	c.met = snapshot.Failure{}
-	if message != "" {
-		c.met = snapshot.Failure{
-			Ref:  snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
-			Code: snapshot.AnotherPlane, Message: message,
-		}
-		c.Log.Warn("another management plane writes to a cluster", "cluster", c.name, "reason", message)
+	if reason.Code != "" {
+		c.met = snapshot.Failure{Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name}, Reason: reason}
+		c.Log.Warn("another management plane writes to a cluster", "cluster", c.name, "reason", reason.String())
 	}
 	c.notifyFailures()
 }

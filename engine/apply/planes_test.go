@@ -31,7 +31,7 @@ func (w *world) labelled(cluster, plane string) map[string]string {
 func (r *running) meets(cluster, plane, namespace string) bool {
 	return slices.ContainsFunc(r.Sink.Failures(), func(f snapshot.Failure) bool {
 		return f.Code == snapshot.AnotherPlane && f.Ref.Name == cluster &&
-			strings.Contains(f.Message, "the management plane "+plane+" (in a namespace "+namespace+")")
+			strings.Contains(f.Reason.String(), "the management plane "+plane+" (in a namespace "+namespace+")")
 	})
 }
 
@@ -69,7 +69,7 @@ func TestTwoManagementPlanes(t *testing.T) {
 			failures := other.Failures()
 			require.Len(t, failures, 1)
 			assert.Equal(t, snapshot.ForeignObject, failures[0].Code)
-			assert.Contains(t, failures[0].Message, "the management plane p1")
+			assert.Contains(t, failures[0].What, "the management plane p1")
 			assert.True(t, other.meets(second, "p1", w.namespace))
 			w.eventually("the first one sees the second", func() bool { return first.meets(one, "p2", w.namespace) })
 
@@ -152,7 +152,7 @@ func TestObjectsOfAnotherClusterAreCollected(t *testing.T) {
 	failures := sink.Failures()
 	require.Len(t, failures, 1, "what is wanted is not taken from a cluster that is not known to be another one")
 	assert.Equal(t, wanted.Ref, failures[0].Ref)
-	assert.Contains(t, failures[0].Message, "was written for cluster "+unknown)
+	assert.Contains(t, failures[0].What, "was written for cluster "+unknown)
 
 	known = map[string]types.UID{one: "uid-1", "cluster-2": "uid-2", unknown: "uid-8", same: "uid-1"}
 	sink.Identify(known)

@@ -26,9 +26,9 @@ func TestForgedManagementPlanesAreBounded(t *testing.T) {
 		c.meet()
 	}
 	assert.Len(t, c.conn.others, mostOthers)
-	assert.Contains(t, c.met.Message, "the management plane p0000 (in a namespace gloo-mesh), the management plane p0001")
-	assert.Contains(t, c.met.Message, "and 97 more")
-	assert.Less(t, len(c.met.Message), 1000)
+	assert.Contains(t, c.met.What, "the management plane p0000 (in a namespace gloo-mesh), the management plane p0001")
+	assert.Contains(t, c.met.What, "and 97 more")
+	assert.Less(t, len(c.met.What), 1000)
 	for n := range forged {
 		c.conn.take(of(n))
 	}

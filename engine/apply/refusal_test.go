@@ -33,7 +33,7 @@ func TestARefusedObjectThatChanges(t *testing.T) {
 		b.Logf("1 refused object, its content changed 1,000 times: %d requests in a minute", requests)
 		assert.LessOrEqual(b, requests, 10)
 		require.Len(b, b.sink.Failures(), 1)
-		assert.Equal(b, "spec is invalid", b.sink.Failures()[0].Message)
+		assert.Equal(b, "spec is invalid", b.sink.Failures()[0].What)
 
 		// It is wanted and not wanted in turn.
 		for n := range 1000 {
@@ -115,7 +115,7 @@ func TestAWebhookThatIsDown(t *testing.T) {
 		b.Logf("5,000 objects behind an admission webhook that is down: %d requests in a minute", requests)
 		assert.LessOrEqual(b, requests, 50)
 		require.Len(b, b.sink.Failures(), 5000, "all are reported")
-		assert.Equal(b, down, b.sink.Failures()[4999].Message)
+		assert.Equal(b, down, b.sink.Failures()[4999].What)
 
 		// Objects whose content changes are held back as well.
 		for n := range 20 {

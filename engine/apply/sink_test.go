@@ -202,7 +202,7 @@ func TestForeignObjectIsReportedAndNotTouched(t *testing.T) {
 	assert.Equal(t, snapshot.ForeignObject, failures[0].Code)
 	assert.Equal(t, ours.Ref, failures[0].Ref)
 	assert.Equal(t, ours.Content.Parents, failures[0].Parents)
-	assert.Contains(t, failures[0].Message, "rename or delete it")
+	assert.Contains(t, failures[0].What, "rename or delete it")
 	<-sink.FailuresChanged()
 	assert.Equal(t, made.GetResourceVersion(), w.get(snapshot.VirtualService, "reviews").GetResourceVersion())
 
@@ -282,7 +282,7 @@ func TestFrozenClusterIsNotTouched(t *testing.T) {
 	}
 	if waiting := waitingFor(); assert.Len(t, waiting, 1) {
 		assert.Equal(t, one, waiting[0].Ref.Name)
-		assert.Contains(t, waiting[0].Message, "2 objects there")
+		assert.Contains(t, waiting[0].What, "2 objects there")
 		assert.Equal(t, []snapshot.Ref{policy}, waiting[0].Parents)
 	}
 
@@ -311,12 +311,12 @@ func TestRefusalIsAFailureUntilMended(t *testing.T) {
 	failures := sink.Failures()
 	require.Len(t, failures, 4)
 	assert.Equal(t, "bad", failures[0].Ref.Name)
-	assert.Contains(t, failures[0].Message, "spec.hosts")
+	assert.Contains(t, failures[0].What, "spec.hosts")
 	assert.Equal(t, "panicking", failures[1].Ref.Name)
-	assert.Equal(t, "cannot be written as JSON: panic: broken spec", failures[1].Message)
+	assert.Equal(t, "cannot be written as JSON: panic: broken spec", failures[1].What)
 	assert.Equal(t, "unspeakable", failures[2].Ref.Name)
 	assert.Equal(t, "homeless", failures[3].Ref.Name)
-	assert.Contains(t, failures[3].Message, "-missing")
+	assert.Contains(t, failures[3].What, "-missing")
 	assert.True(t, w.exists(snapshot.VirtualService, "good"), "one refused object holds up no other")
 
 	// The namespace appears: a retry finds it. The policy is fixed: at once.

@@ -18,7 +18,7 @@ func (c *cluster) awaitCluster() {
 	if c.name != "" && c.gate.armed && c.gate.listed && !c.writable() && !c.connecting() {
 		f = c.unwritten()
 	}
-	if f.Message == c.unmet.Message && slices.Equal(f.Parents, c.unmet.Parents) {
+	if f.Reason == c.unmet.Reason && slices.Equal(f.Parents, c.unmet.Parents) {
 		return
 	}
 	c.unmet = f
@@ -48,10 +48,9 @@ func (c *cluster) unwritten() snapshot.Failure {
 		return snapshot.Failure{}
 	}
 	return snapshot.Failure{
-		Ref:  snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
-		Code: snapshot.ClusterAwaited,
-		Message: fmt.Sprintf("the cluster cannot be written to now, and %d objects there are not known to be as they should; what was written there before stays in effect until it answers",
-			objects),
+		Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
+		Reason: snapshot.Reason{Code: snapshot.ClusterAwaited, What: fmt.Sprintf(
+			"the cluster cannot be written to now, and %d objects there are not known to be as they should; what was written there before stays in effect until it answers", objects)},
 		Parents: slices.SortedFunc(maps.Keys(parents), snapshot.Ref.Compare),
 	}
 }

@@ -228,15 +228,12 @@ func (c *cluster) weigh() {
 		c.release()
 		return
 	}
-	message := heldMessage(c.name, going, total, code)
-	if c.brake.Message == message {
+	reason := heldReason(c.name, going, total, code)
+	if c.brake.Reason == reason {
 		return
 	}
-	c.brake = snapshot.Failure{
-		Ref:  snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
-		Code: snapshot.WithdrawalHeld, Message: message,
-	}
-	c.Log.Error("objects stay that are no longer wanted", "cluster", c.name, "reason", message)
+	c.brake = snapshot.Failure{Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name}, Reason: reason}
+	c.Log.Error("objects stay that are no longer wanted", "cluster", c.name, "reason", reason.String())
 	c.notifyFailures()
 }
 
@@ -260,8 +257,8 @@ func codeOf(going []id) string {
 	return hex.EncodeToString(sum.Sum(nil))[:8]
 }
 
-// heldMessage says what would be deleted.
-func heldMessage(cluster string, going []id, total int, code string) string {
+// heldReason says what would be deleted.
+func heldReason(cluster string, going []id, total int, code string) snapshot.Reason {
 	counts := map[string]int{}
 	for _, of := range going {
 		counts[of.kind.String()]++
@@ -271,9 +268,12 @@ func heldMessage(cluster string, going []id, total int, code string) string {
 		kinds = append(kinds, fmt.Sprintf("%d of kind %s", n, kind))
 	}
 	slices.Sort(kinds)
-	return fmt.Sprintf("%d of %d objects of ours are no longer wanted there (%s), and no edit of a policy, VirtualMesh or registration explains it, so they stay; "+
-		"restore what is missing or, if they should go, run `meshctl cluster release %s --code %s`",
-		len(going), total, strings.Join(kinds, ", "), cluster, code)
+	return snapshot.Reason{
+		Code: snapshot.WithdrawalHeld, ReleaseCode: code,
+		What: fmt.Sprintf("%d of %d objects of ours are no longer wanted there (%s), and no edit of a policy, VirtualMesh or registration explains it, so they stay",
+			len(going), total, strings.Join(kinds, ", ")),
+		Hint: fmt.Sprintf("restore what is missing or, if they should go, run `meshctl cluster release %s --code %s`", cluster, code),
+	}
 }
 
 // edited takes over what the next Output brings with it.

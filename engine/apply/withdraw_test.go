@@ -41,7 +41,7 @@ func edits(kind snapshot.Kind, namespace, name string) apply.Edits {
 func (r *running) held() string {
 	for _, f := range r.Failures() {
 		if f.Code == snapshot.WithdrawalHeld {
-			return f.Message
+			return f.Reason.String()
 		}
 	}
 	return ""

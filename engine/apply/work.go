@@ -282,10 +282,10 @@ func (c *cluster) setFailure(i *item, s step, code snapshot.Code, message string
 	}
 	i.refused.Store(true)
 	known, failed := c.failures[i.id]
-	if failed && known.Message == message && known.Code == code {
+	if failed && known.What == message && known.Code == code {
 		return
 	}
-	f := snapshot.Failure{Ref: i.id.ref(c.name), Code: code, Message: message, Parents: i.parents()}
+	f := snapshot.Failure{Ref: i.id.ref(c.name), Reason: snapshot.Reason{Code: code, What: message}, Parents: i.parents()}
 	var panicked *kube.PanicError
 	if errors.As(s.err, &panicked) {
 		c.Log.Error("object cannot be written. This is a bug in meshctl, please report it",

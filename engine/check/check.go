@@ -128,7 +128,7 @@ func addVersions(facts *explain.CheckFacts, v *registration.InstalledVersions, v
 
 func checkedCluster(s *registration.ClusterStatus) explain.CheckedCluster {
 	out := explain.CheckedCluster{
-		Name: s.Name, Health: s.Health, Reason: s.Reason, Version: s.Version, Server: s.Server, Latency: s.Latency,
+		Name: s.Name, Health: s.Health, Reasons: s.Reasons, Version: s.Version, Server: s.Server, Latency: s.Latency,
 		Served: s.Serve == registration.ServeReaches, NotServed: s.Serve == registration.ServeFails, ServeMessage: s.ServeMessage,
 	}
 	if s.Expires != nil {

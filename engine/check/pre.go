@@ -10,6 +10,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Candidate is a cluster that may be registered.
@@ -94,13 +95,14 @@ func before(title, id, able, version string, err error) explain.CheckCategory {
 		out.Checks = []explain.Check{answers}
 		for _, one := range causes(err) {
 			failed := can
-			failed.Result, failed.Message = explain.CheckFailure, strings.ReplaceAll(one.Error(), "\n  ", " ")
+			failed.Result = explain.CheckFailure
 			var denied *registration.PermissionError
 			if errors.As(one, &denied) {
 				failed.Message = denied.Server + ": you may not " + strings.Join(denied.Missing, ", ")
 				failed.Hint = "ask its administrator for these permissions, or use a context that has them"
-			} else if at := strings.LastIndex(failed.Message, "; "); at > 0 {
-				failed.Message, failed.Hint = failed.Message[:at], failed.Message[at+2:]
+			} else {
+				reason := snapshot.ReasonOf("", one)
+				failed.Message, failed.Hint = reason.What, reason.Hint
 			}
 			out.Checks = append(out.Checks, failed)
 		}

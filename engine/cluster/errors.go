@@ -3,24 +3,36 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // KubeconfigError says why a stored kubeconfig is not used. Its text holds
 // nothing of the kubeconfig's values.
 type KubeconfigError struct{ Reason string }
 
-func (e *KubeconfigError) Error() string {
-	return "the stored kubeconfig cannot be used: " + e.Reason + "; `meshctl cluster register` replaces it"
+func (e *KubeconfigError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *KubeconfigError) Advice() (what, hint string) {
+	return "the stored kubeconfig cannot be used: " + e.Reason, "`meshctl cluster register` replaces it"
 }
 
 // ErrNoSecret says that a KubernetesCluster names a Secret that does not exist.
-var ErrNoSecret = errors.New("its kubeconfig Secret is missing; " + renewHint)
+var ErrNoSecret error = noSecretError{}
+
+type noSecretError struct{}
+
+func (e noSecretError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (noSecretError) Advice() (what, hint string) {
+	return "its kubeconfig Secret is missing", renewHint
+}
 
 // renewHint is the command that registers again all clusters that need it.
 const renewHint = "run `meshctl cluster register --renew`"
@@ -28,8 +40,11 @@ const renewHint = "run `meshctl cluster register --renew`"
 // ExpiredError says that a token has expired and therefore cannot be renewed.
 type ExpiredError struct{ At time.Time }
 
-func (e *ExpiredError) Error() string {
-	return fmt.Sprintf("the token expired at %s; %s", e.At.UTC().Format(time.RFC3339), renewHint)
+func (e *ExpiredError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *ExpiredError) Advice() (what, hint string) {
+	return "the token expired at " + e.At.UTC().Format(time.RFC3339), renewHint
 }
 
 // RenewalError says why the token of a cluster is not renewed.
@@ -40,32 +55,21 @@ type RenewalError struct {
 	Err     error
 }
 
-func (e *RenewalError) Error() string {
+func (e *RenewalError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *RenewalError) Advice() (what, hint string) {
+	const cannot = "its token cannot be renewed: "
 	var expired *ExpiredError
 	if errors.As(e.Err, &expired) {
-		return cannotRenew + expired.Error()
+		what, hint = expired.Advice()
+		return cannot + what, hint
 	}
-	return fmt.Sprintf("%s%s; the one in use expires at %s; if the cause cannot be removed before, %s",
-		cannotRenew, kube.Message(e.Err), e.Expires.UTC().Format(time.RFC3339), renewHint)
+	return fmt.Sprintf("%s%s; the one in use expires at %s", cannot, kube.Message(e.Err), e.Expires.UTC().Format(time.RFC3339)),
+		"if the cause cannot be removed before, " + renewHint
 }
 
 func (e *RenewalError) Unwrap() error { return e.Err }
-
-// The beginnings of a RenewalError and a NotSwitchedError.
-const (
-	cannotRenew = "its token cannot be renewed: "
-	notSwitched = "its Secret is not used, and the previous connection stays in use: "
-)
-
-// OfCredential reports whether a message in the status of a KubernetesCluster is about its
-// credential: the text of a *RenewalError or a *NotSwitchedError.
-func OfCredential(message string) bool {
-	return strings.HasPrefix(message, cannotRenew) || strings.HasPrefix(message, notSwitched)
-}
-
-// Reached reports whether a message in the status of a KubernetesCluster whose state is FAILED is
-// about something else than a cluster that serve cannot use: its token cannot be renewed.
-func Reached(message string) bool { return strings.HasPrefix(message, cannotRenew) }
 
 // ShortenedError says that an API server grants tokens of a shorter lifetime than asked for.
 type ShortenedError struct{ Granted, Wanted time.Duration }
@@ -82,9 +86,12 @@ type OtherClusterError struct {
 	Registered, Actual types.UID
 }
 
-func (e *OtherClusterError) Error() string {
-	return fmt.Sprintf("%s is another cluster: its kube-system namespace has UID %s, that of the registered one %s; restore the Secret, or, if %s was replaced, "+
-		"run `meshctl cluster deregister %s` and `meshctl cluster register` again", e.Server, short(e.Actual), short(e.Registered), e.Name, e.Name)
+func (e *OtherClusterError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *OtherClusterError) Advice() (what, hint string) {
+	return fmt.Sprintf("%s is another cluster: its kube-system namespace has UID %s, that of the registered one %s", e.Server, short(e.Actual), short(e.Registered)),
+		fmt.Sprintf("restore the Secret, or, if %s was replaced, run `meshctl cluster deregister %[1]s` and `meshctl cluster register` again", e.Name)
 }
 
 // NotUsed marks an error that says why a server that answers is not used (see kube.Reason).
@@ -93,8 +100,11 @@ func (e *OtherClusterError) NotUsed() {}
 // SameClusterError says that a cluster is registered under an older name, too.
 type SameClusterError struct{ Name, Other string }
 
-func (e *SameClusterError) Error() string {
-	return fmt.Sprintf("it is the cluster that is registered as %s already; run `meshctl cluster deregister %s`", e.Other, e.Name)
+func (e *SameClusterError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *SameClusterError) Advice() (what, hint string) {
+	return "it is the cluster that is registered as " + e.Other + " already", "run `meshctl cluster deregister " + e.Name + "`"
 }
 
 // NotUsed is that of OtherClusterError.
@@ -103,8 +113,11 @@ func (e *SameClusterError) NotUsed() {}
 // UnidentifiedError says that a server did not say which cluster it is.
 type UnidentifiedError struct{ Server, Reason string }
 
-func (e *UnidentifiedError) Error() string {
-	return fmt.Sprintf("%s does not say which cluster it is: %s; check that it is a Kubernetes API server", e.Server, e.Reason)
+func (e *UnidentifiedError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *UnidentifiedError) Advice() (what, hint string) {
+	return e.Server + " does not say which cluster it is: " + e.Reason, "check that it is a Kubernetes API server"
 }
 
 // NotUsed is that of OtherClusterError.
@@ -117,7 +130,7 @@ func short(uid types.UID) string { return string(uid[:min(len(uid), 8)]) }
 type NotSwitchedError struct{ Reason string }
 
 func (e *NotSwitchedError) Error() string {
-	return notSwitched + e.Reason
+	return "its Secret is not used, and the previous connection stays in use: " + e.Reason
 }
 
 // BrokenPlaneError says that the stored identity of the management plane in a namespace is

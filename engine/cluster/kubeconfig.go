@@ -146,7 +146,7 @@ func (k *kubeconfig) credential() (*Credential, string) {
 	}
 	server, reason := CheckServer(cluster.Cluster.Server)
 	if reason != "" {
-		return nil, reason
+		return nil, "its " + reason
 	}
 	if name := cluster.Cluster.ServerName; name != "" && !validHost(name) {
 		return nil, "its tls-server-name is not a host name"
@@ -169,15 +169,15 @@ func CheckServer(server string) (normal, reason string) {
 	u, err := url.Parse(server)
 	switch {
 	case err != nil || u.Host == "":
-		return "", "its server is not a URL"
+		return "", "server is not a URL"
 	case u.Scheme != "https":
-		return "", "its server is not an https URL"
+		return "", "server is not an https URL"
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", "its server has a user, a query or a fragment"
+		return "", "server has a user, a query or a fragment"
 	case !validHost(u.Hostname()) || !validPort(u.Port()):
-		return "", "its server has no valid host and port"
+		return "", "server has no valid host and port"
 	case forbiddenHost(u.Hostname()):
-		return "", "its server is a link-local address"
+		return "", "server is a link-local address"
 	}
 	return strings.TrimRight(u.String(), "/"), ""
 }

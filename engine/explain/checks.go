@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,13 +19,6 @@ const (
 	checkServe      = "serve-leads"
 	checkCluster    = "cluster-answers"
 	checkCredential = "cluster-credential"
-)
-
-// How reasons of degraded clusters begin: one is well as seen from here, and serve does not reach it;
-// the credential of the other lacks permissions.
-const (
-	notReached = "meshctl serve does not reach it"
-	mayNot     = "the credential may not "
 )
 
 // managementAnswers is what the first check says.
@@ -139,9 +133,8 @@ func (k *checks) management() CheckCategory {
 		c.ok("types", "the custom resource types are those of this version", strconv.Itoa(k.TypesCurrent))
 	}
 	k.serve(&c)
-	for i, step := range k.Skew {
-		what, next, _ := strings.Cut(step, ": ")
-		c.warn("versions/"+strconv.Itoa(i+1), "all parts are of one version", what, next)
+	for i, skew := range k.Skew {
+		c.warn("versions/"+strconv.Itoa(i+1), "all parts are of one version", skew.What, skew.Hint)
 	}
 	if len(k.Skew) == 0 {
 		c.ok("versions", "all parts are of one version", "")
@@ -218,37 +211,36 @@ func (k *checks) cluster(found *CheckedCluster) CheckCategory {
 	if found.Latency > 0 {
 		version = strings.TrimSpace(version + " in " + found.Latency.Round(time.Millisecond).String())
 	}
+	what, hint := found.Reasons.Advice()
 	switch found.Health {
 	case snapshot.HealthUnreachable:
 		if found.Served {
-			c.warn(id(checkCluster), answers, found.Reason, "from here it does not, and serve reaches it: register it with --api-server-address, or ask from where serve runs")
+			c.warn(id(checkCluster), answers, found.Reasons.String(), "from here it does not, and serve reaches it: register it with --api-server-address, or ask from where serve runs")
 			return c
 		}
-		reason, _ := cutHint(found.Reason, "")
-		c.fail(id(checkCluster), answers, reason, "start it, or repair the network; what was written there stays in effect, and serve connects again by itself")
+		c.fail(id(checkCluster), answers, what, "start it, or repair the network; what was written there stays in effect, and serve connects again by itself")
 		skip(checkCluster, [2]string{checkCredential, credential}, [2]string{"cluster-usable", usable}, [2]string{"cluster-served", served})
 		k.away[found.Name] = id(checkCluster)
 	case snapshot.HealthDenied, snapshot.HealthInvalid:
 		if found.Health == snapshot.HealthDenied {
 			c.ok(id(checkCluster), answers, version)
 		}
-		reason, hint := cutHint(found.Reason, "register it again: `meshctl cluster register "+found.Name+" --renew`")
-		c.fail(id(checkCredential), credential, reason, hint)
+		c.fail(id(checkCredential), credential, what, cmp.Or(hint, "register it again: `meshctl cluster register "+found.Name+" --renew`"))
 		skip(checkCredential, [2]string{"cluster-usable", usable}, [2]string{"cluster-served", served})
 		k.away[found.Name] = id(checkCredential)
 	default:
 		c.ok(id(checkCluster), answers, version)
 		k.credential(&c, id, found)
-		reason, hint := cutHint(found.Reason, "see `meshctl cluster list`")
+		hint = cmp.Or(hint, "see `meshctl cluster list`")
 		switch {
-		case found.Health != snapshot.HealthDegraded || strings.HasPrefix(found.Reason, notReached):
+		case found.Health != snapshot.HealthDegraded || found.Reasons.Of(snapshot.NotReachedByServe) != nil:
 			c.ok(id("cluster-usable"), usable, "")
-		case found.NotServed, strings.HasPrefix(found.Reason, mayNot):
-			c.fail(id("cluster-usable"), usable, reason, hint)
+		case found.NotServed, found.Reasons.Of(snapshot.PermissionsMissing) != nil:
+			c.fail(id("cluster-usable"), usable, what, hint)
 			skip("cluster-usable", [2]string{"cluster-served", served})
 			k.away[found.Name] = id("cluster-usable")
 		default:
-			c.warn(id("cluster-usable"), usable, reason, hint)
+			c.warn(id("cluster-usable"), usable, what, hint)
 		}
 		switch {
 		case k.away[found.Name] != "":
@@ -277,15 +269,6 @@ func (k *checks) credential(c *CheckCategory, id func(string) string, found *Che
 	default:
 		c.ok(id(checkCredential), lasts, "which expires in "+duration.HumanDuration(left))
 	}
-}
-
-// cutHint separates what is wrong from what to do, where a reason has both.
-func cutHint(reason, otherwise string) (what, hint string) {
-	what, hint, found := strings.Cut(reason, "; ")
-	if !found || hint == "" {
-		return reason, otherwise
-	}
-	return what, hint
 }
 
 func (k *checks) meshes() CheckCategory {
@@ -412,7 +395,7 @@ func (k *checks) leftovers() CheckCategory {
 	c := CheckCategory{Title: "Leftovers"}
 	for i := range k.Clusters {
 		found := &k.Clusters[i]
-		what, hint := cutHint(found.Reason, "")
+		what, hint := found.Reasons.Advice()
 		switch found.Health {
 		case snapshot.HealthLeftover:
 			c.warn("leftovers/"+found.Name, "cluster "+found.Name+" was cleaned", what, hint)

@@ -75,7 +75,7 @@ type CheckFacts struct {
 	TypesCurrent             int
 	TypesOther, TypesMissing []string
 	// Skew says what to do so that all that is installed is of one version.
-	Skew     []string
+	Skew     []snapshot.Reason
 	Clusters []CheckedCluster
 	Gateways []CheckedGateway
 }
@@ -84,7 +84,8 @@ type CheckFacts struct {
 type CheckedCluster struct {
 	Name   string
 	Health snapshot.Health
-	Reason string
+	// Reasons say why it is not healthy.
+	Reasons snapshot.Reasons
 	// Version of its API server, and its address.
 	Version, Server string
 	Latency         time.Duration

@@ -68,7 +68,7 @@ func TestCheckup(t *testing.T) {
 		}},
 		"types of another version": {func(f *explain.CheckFacts) { f.TypesOther = []string{"a"} }, map[string]explain.CheckResult{"types": explain.CheckWarning}},
 		"types are missing":        {func(f *explain.CheckFacts) { f.TypesMissing = []string{"a"} }, map[string]explain.CheckResult{"types": explain.CheckFailure}},
-		"another version": {func(f *explain.CheckFacts) { f.Skew = []string{"serve is old: upgrade it"} }, map[string]explain.CheckResult{
+		"another version": {func(f *explain.CheckFacts) { f.Skew = []snapshot.Reason{{What: "serve is old", Hint: "upgrade it"}} }, map[string]explain.CheckResult{
 			"versions/1": explain.CheckWarning,
 		}},
 		"no pod is ready": {func(f *explain.CheckFacts) { f.Installed, f.Replicas = true, 2 }, map[string]explain.CheckResult{"serve-ready": explain.CheckFailure}},
@@ -82,17 +82,17 @@ func TestCheckup(t *testing.T) {
 			"serve-leads": explain.CheckWarning, "edits": explain.CheckOK,
 		}},
 		"a cluster is away": {func(f *explain.CheckFacts) {
-			f.Clusters[1] = explain.CheckedCluster{Name: "cluster-2", Health: snapshot.HealthUnreachable, Reason: "no answer", NotServed: true}
+			f.Clusters[1] = explain.CheckedCluster{Name: "cluster-2", Health: snapshot.HealthUnreachable, Reasons: snapshot.Reasons{{What: "no answer"}}, NotServed: true}
 			f.Gateways[0].Unanswered = "no answer"
 		}, map[string]explain.CheckResult{
 			"cluster-answers/cluster-1": explain.CheckOK, "cluster-answers/cluster-2": explain.CheckFailure, "cluster-credential/cluster-2": explain.CheckSkipped,
 			"cluster-served/cluster-2": explain.CheckSkipped, "gateway/m/192.0.2.1:15443": explain.CheckSkipped,
 		}},
 		"away from here only": {func(f *explain.CheckFacts) {
-			f.Clusters[1] = explain.CheckedCluster{Name: "cluster-2", Health: snapshot.HealthUnreachable, Reason: "no answer", Served: true}
+			f.Clusters[1] = explain.CheckedCluster{Name: "cluster-2", Health: snapshot.HealthUnreachable, Reasons: snapshot.Reasons{{What: "no answer"}}, Served: true}
 		}, map[string]explain.CheckResult{"cluster-answers/cluster-2": explain.CheckWarning}},
 		"the credential has expired": {func(f *explain.CheckFacts) {
-			f.Clusters[1] = explain.CheckedCluster{Name: "cluster-2", Health: snapshot.HealthDenied, Reason: "the token expired; renew it"}
+			f.Clusters[1] = explain.CheckedCluster{Name: "cluster-2", Health: snapshot.HealthDenied, Reasons: snapshot.Reasons{{What: "the token expired", Hint: "renew it"}}}
 		}, map[string]explain.CheckResult{
 			"cluster-answers/cluster-2": explain.CheckOK, "cluster-credential/cluster-2": explain.CheckFailure, "cluster-usable/cluster-2": explain.CheckSkipped,
 		}},
@@ -100,14 +100,16 @@ func TestCheckup(t *testing.T) {
 			"cluster-credential/cluster-1": explain.CheckWarning,
 		}},
 		"permissions are missing": {func(f *explain.CheckFacts) {
-			f.Clusters[0].Health, f.Clusters[0].Reason, f.Clusters[0].Served, f.Clusters[0].NotServed = snapshot.HealthDegraded, "the credential may not list pods", false, true
+			f.Clusters[0].Health, f.Clusters[0].Served, f.Clusters[0].NotServed = snapshot.HealthDegraded, false, true
+			f.Clusters[0].Reasons = snapshot.Reasons{{Code: snapshot.PermissionsMissing, What: "the credential may not list pods"}}
 		}, map[string]explain.CheckResult{"cluster-usable/cluster-1": explain.CheckFailure, "cluster-served/cluster-1": explain.CheckSkipped}},
 		"serve does not reach it": {func(f *explain.CheckFacts) {
-			f.Clusters[0].Health, f.Clusters[0].Reason, f.Clusters[0].Served, f.Clusters[0].NotServed = snapshot.HealthDegraded, "meshctl serve does not reach it: no route", false, true
+			f.Clusters[0].Health, f.Clusters[0].Served, f.Clusters[0].NotServed = snapshot.HealthDegraded, false, true
+			f.Clusters[0].Reasons = snapshot.Reasons{{Code: snapshot.NotReachedByServe, What: "meshctl serve does not reach it: no route"}}
 			f.Clusters[0].ServeMessage = "no route"
 		}, map[string]explain.CheckResult{"cluster-usable/cluster-1": explain.CheckOK, "cluster-served/cluster-1": explain.CheckFailure}},
 		"leftovers": {func(f *explain.CheckFacts) {
-			f.Clusters = append(f.Clusters, explain.CheckedCluster{Name: "old", Health: snapshot.HealthLeftover, Reason: "not cleaned; run this"})
+			f.Clusters = append(f.Clusters, explain.CheckedCluster{Name: "old", Health: snapshot.HealthLeftover, Reasons: snapshot.Reasons{{What: "not cleaned", Hint: "run this"}}})
 		}, map[string]explain.CheckResult{"leftovers/old": explain.CheckWarning}},
 		"a gateway does not answer": {func(f *explain.CheckFacts) { f.Gateways[0].Unanswered = "no answer" }, map[string]explain.CheckResult{
 			"gateway/m/192.0.2.1:15443": explain.CheckWarning,
@@ -122,12 +124,28 @@ func TestCheckup(t *testing.T) {
 			for id, want := range tt.want {
 				assert.Equal(t, want, checks[id].Result, "%s: %+v", id, checks[id])
 			}
+			reworded := facts()
+			tt.change(reworded)
+			for i := range reworded.Clusters {
+				reword(reworded.Clusters[i].Reasons)
+			}
+			reword(reworded.Skew)
+			for id, check := range checksOf(t, index.Checkup(reworded)) {
+				assert.Equal(t, checks[id].Result, check.Result, "%s: no words decide: %+v", id, check)
+			}
 			assert.Len(t, checkup.Table().Rows, checkup.OK+checkup.Warnings+checkup.Failures)
 		})
 	}
 	unread := (*explain.Index)(nil).Checkup(&explain.CheckFacts{Now: checkedAt, Unread: "no answer", UnreadHint: "start it"})
 	assert.Equal(t, explain.CheckFailure, checksOf(t, unread)["management-answers"].Result)
 	assert.Equal(t, unread.Skipped, unread.Dependents("management-answers"))
+}
+
+// reword changes what reasons say, but for what they mean.
+func reword(reasons []snapshot.Reason) {
+	for i := range reasons {
+		reasons[i].What, reasons[i].Hint = "x; y: z", "w"
+	}
 }
 
 // TestCheckupOfDrifts: what clusters have otherwise fails, and is about the object that differs.

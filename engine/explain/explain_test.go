@@ -268,7 +268,7 @@ func TestBrokenObjects(t *testing.T) {
 	input.Management.KubernetesClusters = []*multiclusterv1alpha1.KubernetesCluster{registration}
 	policy := snapshot.RefOf(snapshot.TrafficPolicy, input.Management.TrafficPolicies[0])
 	for _, ref := range []snapshot.Ref{{Kind: snapshot.ServiceEntry, Cluster: "cluster-1", Namespace: "default", Name: "odd"}, policy} {
-		input.Failures = append(input.Failures, snapshot.Failure{Ref: ref, Code: snapshot.ObjectUnreadable, Message: "it is odd", Parents: []snapshot.Ref{ref}})
+		input.Failures = append(input.Failures, snapshot.Failure{Ref: ref, Reason: snapshot.Reason{Code: snapshot.ObjectUnreadable, What: "it is odd"}, Parents: []snapshot.Ref{ref}})
 	}
 	live := engine.Translate(input)
 	var found []snapshot.Ref

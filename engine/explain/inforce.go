@@ -46,7 +46,7 @@ func (x *Index) Observe(serving *snapshot.Serving, leads bool, observed *snapsho
 		x.addIssue(notServed(serving))
 		for _, status := range x.stored {
 			if status.difference != nil {
-				status.difference.Why, _, _ = strings.Cut(NotServed(serving), ": ")
+				status.difference.Why, _ = notServing(serving)
 			}
 		}
 	}
@@ -97,14 +97,20 @@ func (x *Index) addIssue(issue snapshot.Issue) {
 
 // NotServed says that no serve leads, and since when.
 func NotServed(s *snapshot.Serving) string {
+	what, effect := notServing(s)
+	return what + ": " + effect
+}
+
+// notServing says since when no serve leads, and what that means.
+func notServing(s *snapshot.Serving) (what, effect string) {
 	if s.Since.IsZero() {
-		return "no `meshctl serve` has led in this management cluster yet: nothing is written, and what is shown is what would be"
+		return "no `meshctl serve` has led in this management cluster yet", "nothing is written, and what is shown is what would be"
 	}
 	since := s.Since
 	if s.Holder != "" {
 		since = s.Until
 	}
-	return fmt.Sprintf("nothing has served since %s: edits are not written, and what is shown is what would be", timeText(since))
+	return "nothing has served since " + timeText(since), "edits are not written, and what is shown is what would be"
 }
 
 // notServed makes that an issue.

@@ -195,7 +195,14 @@ func (x *Index) storedFrozenReason(cluster string) string {
 	for _, s := range registration.Status.Status {
 		switch s.State {
 		case multiclusterv1alpha1.ClusterStateFailed, multiclusterv1alpha1.ClusterStateInvalid, multiclusterv1alpha1.ClusterStateProcessing:
-			return cmp.Or(strings.TrimPrefix(s.Message, string(snapshot.HealthUnreachable)+": "), strings.ToLower(string(s.State)))
+			if len(s.Reasons) == 0 { // an earlier serve says none
+				return cmp.Or(s.Message, strings.ToLower(string(s.State)))
+			}
+			for _, r := range s.Reasons {
+				if snapshot.Code(r.Code) == snapshot.ClusterFrozen {
+					return cmp.Or(snapshot.Sentences(r.What, r.Hint), strings.ToLower(string(s.State)))
+				}
+			}
 		}
 	}
 	return ""

@@ -151,7 +151,8 @@ func TestStoredWhy(t *testing.T) {
 	assert.Equal(t, "the server has not processed what was read here; if it does not change, check that it runs: meshctl serve", why(in))
 	registered, err := in.With("", &multiclusterv1alpha1.KubernetesCluster{Status: multiclusterv1alpha1.KubernetesClusterStatus{
 		Server: &multiclusterv1alpha1.Server{Version: "v1"},
-		Status: []multiclusterv1alpha1.ClusterStatus{{State: multiclusterv1alpha1.ClusterStateFailed, Message: "unreachable: no answer"}},
+		Status: []multiclusterv1alpha1.ClusterStatus{{State: multiclusterv1alpha1.ClusterStateFailed, Message: "unreachable: no answer",
+			Reasons: []multiclusterv1alpha1.ClusterReason{{Code: string(snapshot.ClusterFrozen), What: "no answer"}}}},
 	}})
 	require.NoError(t, err)
 	renamed := *registered

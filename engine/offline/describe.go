@@ -90,9 +90,11 @@ type (
 type failure struct {
 	Ref snapshot.Ref `json:"ref"`
 	// Code is WriteFailed if omitted.
-	Code    snapshot.Code  `json:"code"`
-	Message string         `json:"message"`
-	Parents []snapshot.Ref `json:"parents"`
+	Code        snapshot.Code  `json:"code"`
+	Message     string         `json:"message"`
+	Hint        string         `json:"hint,omitempty"`
+	ReleaseCode string         `json:"releaseCode,omitempty"`
+	Parents     []snapshot.Ref `json:"parents"`
 }
 
 func describeManagement(doc document, input *snapshot.Input, f *folder) error {
@@ -119,7 +121,10 @@ func describeManagement(doc document, input *snapshot.Input, f *folder) error {
 		if failed.Code == "" {
 			failed.Code = snapshot.WriteFailed
 		}
-		input.Failures = append(input.Failures, snapshot.Failure(failed))
+		input.Failures = append(input.Failures, snapshot.Failure{
+			Ref: failed.Ref, Parents: failed.Parents,
+			Reason: snapshot.Reason{Code: failed.Code, What: failed.Message, Hint: failed.Hint, ReleaseCode: failed.ReleaseCode},
+		})
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func load(fsys fs.FS) (*Snapshot, error) {
 	applyRegistrations(input)
 	slices.SortFunc(read.Issues, snapshot.Issue.Compare)
 	slices.SortFunc(input.Failures, func(a, b snapshot.Failure) int {
-		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.What, b.What))
 	})
 	return read, nil
 }

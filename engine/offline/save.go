@@ -167,7 +167,7 @@ func describedManagement(recorded *Snapshot) map[string]any {
 	}
 	var failures []failure
 	for _, f := range in.Failures {
-		failures = append(failures, failure(f))
+		failures = append(failures, failure{Ref: f.Ref, Code: f.Code, Message: f.What, Hint: f.Hint, ReleaseCode: f.ReleaseCode, Parents: f.Parents})
 	}
 	var all []roots
 	for _, r := range in.Roots {

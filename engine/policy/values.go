@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"errors"
 	"maps"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,9 +79,10 @@ func checkPattern(field, pattern string) []snapshot.Issue {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "shorten it, or split it",
 			"%s has %d characters, and proxies accept at most %d in a regular expression", field, len(pattern), maxPattern).At(field)}
 	}
-	if _, err := regexp.Compile(pattern); err != nil {
+	var wrong *syntax.Error
+	if _, err := regexp.Compile(pattern); errors.As(err, &wrong) {
 		return []snapshot.Issue{snapshot.Errorf(snapshot.FieldInvalid, "write it in the syntax of RE2 (github.com/google/re2/wiki/Syntax)",
-			"%s is not a valid regular expression: %s", field, strings.TrimPrefix(err.Error(), "error parsing regexp: ")).At(field)}
+			"%s is not a valid regular expression: %s: `%s`", field, wrong.Code, wrong.Expr).At(field)}
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func ownEndpoint(config *rest.Config) (*cluster.Credential, error) {
 	}
 	server, reason := cluster.CheckServer(loaded.Host)
 	if reason != "" {
-		return nil, fmt.Errorf("the remote context cannot be stored: %s (%s)", reason, loaded.Host)
+		return nil, fmt.Errorf("the remote context cannot be stored: its %s (%s)", reason, loaded.Host)
 	}
 	return &cluster.Credential{Server: server, ServerName: loaded.ServerName, CA: loaded.CAData}, nil
 }
@@ -119,7 +119,7 @@ func moved(c *cluster.Credential, address string) (*cluster.Credential, error) {
 	}
 	server, reason := cluster.CheckServer(u.String())
 	if reason != "" {
-		return nil, fmt.Errorf("--api-server-address %q: %s", address, strings.TrimPrefix(reason, "its "))
+		return nil, fmt.Errorf("--api-server-address %q: %s", address, reason)
 	}
 	return &cluster.Credential{Server: server, ServerName: c.ServerName, CA: c.CA}, nil
 }

@@ -41,7 +41,7 @@ func (d *deregistration) awaitAgent(ctx context.Context) error {
 			return fmt.Errorf("%s: reading Lease %s/%s: %w", d.remote.label, d.RemoteNamespace, snapshot.AgentLease, err)
 		case !live:
 			return fmt.Errorf("meshes have certificates of their VirtualMesh, and no `meshctl agent` runs in namespace %s of the cluster that could give them back their own: %s; "+
-				"start it, or say --force and exchange the Secret cacerts yourself before its certificate expires", d.RemoteNamespace, which)
+				"start it, or use --force and exchange the Secret cacerts yourself before its certificate expires", d.RemoteNamespace, which)
 		case time.Now().After(deadline):
 			return fmt.Errorf("meshes still have certificates of their VirtualMesh after %s: %s; the log of the agent says what it waits for", d.AgentWait, which)
 		}

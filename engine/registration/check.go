@@ -20,12 +20,12 @@ import (
 func (o *ListOptions) check(ctx context.Context, known cluster.Registration, secret *corev1.Secret) ClusterStatus {
 	status := ClusterStatus{Name: known.Name, Domain: known.Domain, Health: snapshot.HealthInvalid}
 	if secret == nil {
-		status.Reason = cluster.ErrNoSecret.Error()
+		status.because(snapshot.ReasonOf(snapshot.CredentialInvalid, cluster.ErrNoSecret))
 		return status
 	}
 	credential, life, err := cluster.ParseSecret(secret)
 	if err != nil {
-		status.Reason = err.Error()
+		status.because(snapshot.ReasonOf(snapshot.CredentialInvalid, err))
 		return status
 	}
 	status.Server = credential.Server
@@ -34,7 +34,7 @@ func (o *ListOptions) check(ctx context.Context, known cluster.Registration, sec
 	}
 	client, err := cluster.NewClient(credential, o.UserAgent)
 	if err != nil {
-		status.Reason = err.Error()
+		status.because(snapshot.ReasonOf(snapshot.CredentialInvalid, err))
 		return status
 	}
 	if reached := o.checkAt(ctx, client, &status, known.UID); status.Health == snapshot.HealthUnreachable && !reached {
@@ -71,10 +71,10 @@ func (o *ListOptions) checkAt(ctx context.Context, client *cluster.Client, statu
 	defer client.Close()
 	s, err := newServer(remoteSide, "", client.Config, o.Timeout)
 	if err != nil {
-		status.Reason = err.Error()
+		status.because(snapshot.ReasonOf(snapshot.CredentialInvalid, err))
 		return true
 	}
-	status.Reason = ""
+	status.because()
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	ctx, reached := kube.WithReached(ctx)
@@ -93,11 +93,12 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 	status.Latency = time.Since(start)
 	switch {
 	case isDenied(err):
-		status.Health, status.Reason = snapshot.HealthDenied, "the cluster refuses the credential; run `meshctl cluster register --renew`"
+		status.Health = snapshot.HealthDenied
+		status.because(snapshot.Reason{Code: snapshot.CredentialRefused, What: "the cluster refuses the credential", Hint: "run `meshctl cluster register --renew`"})
 		return
 	case err != nil:
 		status.Health, status.Latency = snapshot.HealthUnreachable, 0
-		status.Reason = s.unreachable(ctx, err).Error()
+		status.because(snapshot.ReasonOf(snapshot.ClusterFrozen, s.unreachable(ctx, err)))
 		return
 	}
 	status.Health = snapshot.Healthy
@@ -106,16 +107,18 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 		status.Version, err = parseVersion(raw)
 	}
 	if err != nil {
-		status.Health, status.Reason = snapshot.HealthDegraded, "its version: "+kube.Text(err)
+		status.Health = snapshot.HealthDegraded
+		status.because(snapshot.Reason{Code: snapshot.NotChecked, What: "its version: " + kube.Text(err)})
 		return
 	}
 	missing, err := missingAccess(ctx, s.clientset, ruleAccesses(remoteRules()))
 	switch {
 	case err != nil:
-		status.Health, status.Reason = snapshot.HealthDegraded, kube.Text(err)
+		status.Health = snapshot.HealthDegraded
+		status.because(snapshot.Reason{Code: snapshot.NotChecked, What: kube.Text(err)})
 	case len(missing) > 0:
 		status.Health = snapshot.HealthDegraded
-		status.Reason = fmt.Sprintf("the credential may not %s; run `meshctl cluster register` again", shorten(missing))
+		status.because(snapshot.Reason{Code: snapshot.PermissionsMissing, What: "the credential may not " + shorten(missing), Hint: "run `meshctl cluster register` again"})
 	}
 }
 
@@ -125,10 +128,13 @@ func (s *server) checkIdentity(ctx context.Context, status *ClusterStatus, regis
 	system, err := s.clientset.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {
 	case err != nil:
-		status.Health, status.Reason = snapshot.HealthDegraded, "which cluster it is: "+s.unreachable(ctx, err).Error()
+		reason := snapshot.ReasonOf(snapshot.NotChecked, s.unreachable(ctx, err))
+		reason.What = "which cluster it is: " + reason.What
+		status.Health = snapshot.HealthDegraded
+		status.because(reason)
 	case registered != "" && system.UID != registered:
 		status.Health = snapshot.HealthInvalid
-		status.Reason = (&cluster.OtherClusterError{Name: status.Name, Server: status.Server, Registered: registered, Actual: system.UID}).Error()
+		status.because(snapshot.ReasonOf(snapshot.DifferentCluster, &cluster.OtherClusterError{Name: status.Name, Server: status.Server, Registered: registered, Actual: system.UID}))
 	}
 }
 
@@ -138,11 +144,14 @@ func (o *ListOptions) checkLife(status *ClusterStatus, life cluster.Lifetime) {
 	switch {
 	case life.IsZero():
 	case !now.Before(life.Expires):
-		status.Health, status.Reason = snapshot.HealthDenied, (&cluster.ExpiredError{At: life.Expires}).Error()
+		status.Health = snapshot.HealthDenied
+		status.because(snapshot.ReasonOf(snapshot.CredentialRefused, &cluster.ExpiredError{At: life.Expires}))
 	case life.Overdue(now) && status.Health == snapshot.Healthy:
 		status.Health = snapshot.HealthDegraded
-		status.Reason = fmt.Sprintf("the token expires in %s and should have been renewed; is `meshctl serve` running?",
-			life.Expires.Sub(now).Round(time.Second))
+		status.because(snapshot.Reason{
+			Code: snapshot.CredentialOverdue, What: fmt.Sprintf("the token expires in %s and should have been renewed", life.Expires.Sub(now).Round(time.Second)),
+			Hint: "is `meshctl serve` running?",
+		})
 	}
 }
 
@@ -167,9 +176,12 @@ func (s *server) leftoverStatuses(ctx context.Context, namespace string, known m
 		if _, again := known[name]; again {
 			continue
 		}
-		out = append(out, ClusterStatus{Name: name, Health: snapshot.HealthLeftover, Reason: fmt.Sprintf(
-			"deregistered, but not cleaned; run `meshctl cluster deregister %s --remote-context ...`, or the commands in ConfigMap %s/%s",
-			name, namespace, list.Items[i].Name)})
+		status := ClusterStatus{Name: name, Health: snapshot.HealthLeftover}
+		status.because(snapshot.Reason{
+			Code: snapshot.NotCleaned, What: "deregistered, but not cleaned",
+			Hint: fmt.Sprintf("run `meshctl cluster deregister %s --remote-context ...`, or the commands in ConfigMap %s/%s", name, namespace, list.Items[i].Name),
+		})
+		out = append(out, status)
 	}
 	return out, nil
 }

@@ -72,7 +72,8 @@ func TestListFromOutside(t *testing.T) {
 	assert.Equal(t, 1, asked, "once")
 	assert.Equal(t, []string{"https://east-control-plane.invalid:6443 cannot be reached from here; the address of context east was used instead"}, detours.Notes())
 
-	setStatus(t, management, "east", map[string]any{"state": "FAILED", "message": "unreachable: no route", "credential": fingerprint, "observedGeneration": 1})
+	setStatus(t, management, "east", map[string]any{"state": "FAILED", "message": "unreachable: no route", "credential": fingerprint, "observedGeneration": 1,
+		"reasons": because("ClusterFrozen", "no route", "")})
 	seen = list(detours)
 	assert.Equal(t, registration.ServeFails, seen.Serve)
 	assert.Equal(t, snapshot.HealthDegraded, seen.Health)

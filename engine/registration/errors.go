@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // UnreachableError says that an API server cannot be used.
@@ -17,11 +18,14 @@ type UnreachableError struct {
 	Err        error
 }
 
-func (e *UnreachableError) Error() string {
-	if kube.IsExpired(e.Err) {
-		return kube.Reason(e.Server, e.Err) // it has the next step
+func (e *UnreachableError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *UnreachableError) Advice() (what, hint string) {
+	if !kube.IsExpired(e.Err) { // else the reason has the next step
+		hint = "check the context, the network and that the server runs"
 	}
-	return kube.Reason(e.Server, e.Err) + "; check the context, the network and that the server runs"
+	return kube.Reason(e.Server, e.Err), hint
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
@@ -58,8 +62,11 @@ type ForeignObjectError struct {
 	Hint   string
 }
 
-func (e *ForeignObjectError) Error() string {
-	return fmt.Sprintf("%s: %s exists and was not created by meshctl; %s", e.Server, e.Object, e.Hint)
+func (e *ForeignObjectError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *ForeignObjectError) Advice() (what, hint string) {
+	return fmt.Sprintf("%s: %s exists and was not created by meshctl", e.Server, e.Object), e.Hint
 }
 
 // NotRegisteredError says that no cluster of a name is registered.
@@ -88,9 +95,12 @@ type WrongClusterError struct {
 	Registered, Actual string
 }
 
-func (e *WrongClusterError) Error() string {
-	return fmt.Sprintf("%s is not the cluster registered as %s: its kube-system namespace has UID %s, the registered one has %s; use the right --remote-context",
-		e.Server, e.Name, e.Actual, e.Registered)
+func (e *WrongClusterError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *WrongClusterError) Advice() (what, hint string) {
+	return fmt.Sprintf("%s is not the cluster registered as %s: its kube-system namespace has UID %s, the registered one has %s", e.Server, e.Name, e.Actual, e.Registered),
+		"use the right --remote-context"
 }
 
 // OldPlaneError says that a management plane has registered the cluster whose version does not get along with this one.
@@ -102,7 +112,10 @@ type OldPlaneError struct {
 	Why string
 }
 
-func (e *OldPlaneError) Error() string {
-	return fmt.Sprintf("%s: another management plane, of an older version, has registered it as %s (ServiceAccount %s), and %s; "+
-		"upgrade it and run `meshctl cluster register` there again, or deregister the cluster there", e.Server, e.Name, e.Account, e.Why)
+func (e *OldPlaneError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *OldPlaneError) Advice() (what, hint string) {
+	return fmt.Sprintf("%s: another management plane, of an older version, has registered it as %s (ServiceAccount %s), and %s", e.Server, e.Name, e.Account, e.Why),
+		"upgrade it and run `meshctl cluster register` there again, or deregister the cluster there"
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // inClusterServer is the API server of a cluster as its pods reach it. Its certificate covers the
@@ -52,10 +53,10 @@ func (r *registration) findInside(ctx context.Context) error {
 		return r.storeUnseen(ctx, own, &cluster.Credential{Server: inClusterServer, CA: own.CA})
 	case isInCluster(host):
 		return &AddressError{Address: stored.Server, Context: r.RemoteContext, Deployment: r.deployment(),
-			Reason: "for them, that is the management cluster", Advice: adviseAddress(r.RemoteContext, r.RemoteConfig.Host)}
+			Reason: "for them, that is the management cluster", Next: adviseAddress(r.RemoteContext, r.RemoteConfig.Host)}
 	case isLoopback(host):
 		return &AddressError{Address: stored.Server, Context: r.RemoteContext, Deployment: r.deployment(),
-			Reason: "it stands for the machine of whoever uses it", Advice: adviseAddress(r.RemoteContext, r.RemoteConfig.Host)}
+			Reason: "it stands for the machine of whoever uses it", Next: adviseAddress(r.RemoteContext, r.RemoteConfig.Host)}
 	}
 	reached, err := r.dialStored(ctx, own, stored)
 	if err == nil || reached || address == "" || ctx.Err() != nil {
@@ -134,11 +135,11 @@ func adviseAddress(kubeContext, server string) string {
 	u, err := url.Parse(server)
 	switch {
 	case isKind && name != "":
-		return fmt.Sprintf("say --api-server-address %s-control-plane:6443: the nodes of kind clusters reach each other by that name", name)
+		return fmt.Sprintf("use --api-server-address %s-control-plane:6443: the nodes of kind clusters reach each other by that name", name)
 	case kubeContext == "minikube", kubeContext != "" && err == nil && u.Port() == "8443":
-		return fmt.Sprintf("say --api-server-address $(minikube -p %s ip):8443", kubeContext)
+		return fmt.Sprintf("use --api-server-address $(minikube -p %s ip):8443", kubeContext)
 	}
-	return "say --api-server-address HOST[:PORT] with an address of its API server that they reach"
+	return "use --api-server-address HOST[:PORT] with an address of its API server that they reach"
 }
 
 // AddressError says that serve's pods cannot use an address. Nothing was written.
@@ -147,15 +148,18 @@ type AddressError struct {
 	Address, Context string
 	// Deployment is NAMESPACE/NAME of that of serve.
 	Deployment string
-	// Reason says why, and Advice what to do.
-	Reason, Advice string
+	// Reason says why, and Next what to do.
+	Reason, Next string
 }
 
-func (e *AddressError) Error() string {
+func (e *AddressError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *AddressError) Advice() (what, hint string) {
 	of := ""
 	if e.Context != "" {
 		of = fmt.Sprintf(" (of context %q)", e.Context)
 	}
-	return fmt.Sprintf("%s%s does not lead the pods of meshctl serve to the cluster: %s, and serve runs in the management cluster (Deployment %s); %s",
-		e.Address, of, e.Reason, e.Deployment, e.Advice)
+	return fmt.Sprintf("%s%s does not lead the pods of meshctl serve to the cluster: %s, and serve runs in the management cluster (Deployment %s)",
+		e.Address, of, e.Reason, e.Deployment), e.Next
 }

@@ -2,6 +2,7 @@ package registration_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -56,7 +57,7 @@ func TestRegisterForServeInside(t *testing.T) {
 
 	for _, c := range []struct{ address, want string }{
 		{"", `(of context "kind-east") does not lead the pods of meshctl serve to the cluster: it stands for the machine of whoever uses it, ` +
-			"and serve runs in the management cluster (Deployment gloo-mesh/meshctl); say --api-server-address east-control-plane:6443"},
+			"and serve runs in the management cluster (Deployment gloo-mesh/meshctl); use --api-server-address east-control-plane:6443"},
 		{"localhost:6443", "https://localhost:6443 (of context"},
 		{"kubernetes.default.svc:443", "for them, that is the management cluster"},
 	} {
@@ -191,14 +192,20 @@ func TestRegisterWaitsForServe(t *testing.T) {
 		note   string
 		err    string
 	}{
-		"nothing":              {nil, registration.ServePending, "has not said within 1s", ""},
-		"of an older one":      {map[string]any{"state": "ACCEPTED", "credential": "0123", "observedGeneration": 1}, registration.ServePending, "has not said", ""},
-		"of an older spec":     {map[string]any{"state": "ACCEPTED", "credential": fingerprint, "observedGeneration": 7}, registration.ServePending, "has not said", ""},
-		"of an older serve":    {map[string]any{"state": "ACCEPTED", "observedGeneration": 1}, registration.ServePending, "has not said", ""},
-		"it connects":          {map[string]any{"state": "PROCESSING", "credential": fingerprint, "observedGeneration": 1}, registration.ServePending, "has not said", ""},
-		"it is reached":        {map[string]any{"state": "ACCEPTED", "credential": fingerprint, "observedGeneration": 1}, registration.ServeReaches, "", ""},
-		"it is reached, but":   {map[string]any{"state": "FAILED", "message": "held; meshctl cluster release east --code ab", "credential": fingerprint, "observedGeneration": 1}, registration.ServeReaches, "serve says: held", ""},
-		"it is not reached":    {map[string]any{"state": "FAILED", "message": "unreachable: no route", "credential": fingerprint, "observedGeneration": 1}, registration.ServeFails, "", "meshctl serve does not reach it: no route; "},
+		"nothing":           {nil, registration.ServePending, "has not said within 1s", ""},
+		"of an older one":   {map[string]any{"state": "ACCEPTED", "credential": "0123", "observedGeneration": 1}, registration.ServePending, "has not said", ""},
+		"of an older spec":  {map[string]any{"state": "ACCEPTED", "credential": fingerprint, "observedGeneration": 7}, registration.ServePending, "has not said", ""},
+		"of an older serve": {map[string]any{"state": "ACCEPTED", "observedGeneration": 1}, registration.ServePending, "has not said", ""},
+		"it connects":       {map[string]any{"state": "PROCESSING", "credential": fingerprint, "observedGeneration": 1}, registration.ServePending, "has not said", ""},
+		"it is reached":     {map[string]any{"state": "ACCEPTED", "credential": fingerprint, "observedGeneration": 1}, registration.ServeReaches, "", ""},
+		"it is reached, but": {map[string]any{
+			"state": "FAILED", "message": "held; let go", "credential": fingerprint, "observedGeneration": 1,
+			"reasons": because("WithdrawalHeld", "held", "let go"),
+		}, registration.ServeReaches, "serve says: held; let go", ""},
+		"it is not reached": {map[string]any{
+			"state": "FAILED", "message": "unreachable: no route", "credential": fingerprint, "observedGeneration": 1,
+			"reasons": because("ClusterFrozen", "no route", ""),
+		}, registration.ServeFails, "", "meshctl serve does not reach it: no route; "},
 		"the Secret is broken": {map[string]any{"state": "INVALID", "message": "broken", "credential": fingerprint, "observedGeneration": 1}, registration.ServeFails, "", "meshctl serve does not reach it: broken; "},
 	} {
 		setStatus(t, management, "east", c.status)
@@ -218,6 +225,77 @@ func TestRegisterWaitsForServe(t *testing.T) {
 			assert.Contains(t, strings.Join(report.Notes, "\n"), c.note, name)
 		}
 	}
+}
+
+// because is a reason in a status.
+func because(code, what, hint string) []any {
+	return []any{map[string]any{"code": code, "what": what, "hint": hint, "releaseCode": "ab"}}
+}
+
+// TestMessagesDecideNothing: whatever the words of serve are, commands answer the same.
+func TestMessagesDecideNothing(t *testing.T) {
+	t.Parallel()
+	management, remote := pair(t)
+	_, err := registration.Register(t.Context(), registration.Options{Name: "east", RemoteConfig: remote, MgmtConfig: management})
+	require.NoError(t, err)
+	holder, seconds, now := "serve-0", int32(3600), metav1.NowMicro()
+	_, err = sandboxtest.Clientset(t, management).CoordinationV1().Leases("gloo-mesh").Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: cluster.LeaseName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	fingerprint := cluster.Fingerprint(sandboxtest.Secret(t, management, "gloo-mesh", "east"))
+
+	type answers struct {
+		registered, listed registration.ServeSays
+		health             snapshot.Health
+		codes              []snapshot.Code
+		held               bool
+		released           string
+	}
+	answer := func(state string, reasons []any, message string) (a answers) {
+		setStatus(t, management, "east", map[string]any{"state": state, "message": message, "credential": fingerprint, "observedGeneration": 1, "reasons": reasons})
+		report, _ := registration.Register(t.Context(), registration.Options{ // an error says that serve fails
+			Name: "east", RemoteConfig: remote, MgmtConfig: management, ServeWait: time.Second, KeepCredential: true,
+		})
+		a.registered = report.Serve
+		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management})
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		a.listed, a.health = all[0].Serve, all[0].Health
+		for _, r := range all[0].Reasons {
+			a.codes = append(a.codes, r.Code)
+		}
+		held, err := registration.Release(t.Context(), registration.ReleaseOptions{MgmtConfig: management, Name: "east"})
+		require.NoError(t, err)
+		a.held = held != ""
+		_, err = registration.Release(t.Context(), registration.ReleaseOptions{MgmtConfig: management, Name: "east", Code: "00"})
+		require.Error(t, err)
+		_, a.released, _ = strings.Cut(err.Error(), "has the code ")
+		a.released, _, _ = strings.Cut(a.released, ",")
+		return a
+	}
+	seen := map[string]bool{}
+	for _, c := range []struct {
+		state string
+		codes []snapshot.Code
+	}{
+		{"ACCEPTED", nil}, {"FAILED", []snapshot.Code{snapshot.ClusterFrozen}}, {"FAILED", []snapshot.Code{snapshot.WithdrawalHeld}},
+		{"FAILED", []snapshot.Code{snapshot.CredentialNotRenewed}}, {"FAILED", []snapshot.Code{snapshot.SecretRefused}},
+		{"FAILED", []snapshot.Code{snapshot.ClusterFrozen, snapshot.WithdrawalHeld}}, {"ACCEPTED", []snapshot.Code{snapshot.AnotherPlane}},
+		{"ACCEPTED", []snapshot.Code{snapshot.ObjectUnreadable}}, {"PENDING", []snapshot.Code{snapshot.ClusterFrozen}},
+	} {
+		with := func(what, hint string) (all []any) {
+			for _, code := range c.codes {
+				all = append(all, because(string(code), what, hint)...)
+			}
+			return all
+		}
+		first := answer(c.state, with("its token cannot be renewed: no", "run `meshctl cluster release east --code cd`"), "its token cannot be renewed: no; run `meshctl cluster release east --code cd`")
+		assert.Equal(t, first, answer(c.state, with("x", "y"), "z"), "%s %v", c.state, c.codes)
+		seen[fmt.Sprint(first)] = true
+	}
+	assert.Len(t, seen, 9, "the cases differ: %v", seen)
 }
 
 // setStatus writes what serve would say.

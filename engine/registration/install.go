@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // installation is one run of Install.
@@ -116,9 +117,12 @@ func (i *installation) look(ctx context.Context) error {
 // NotInstalledError says that there is nothing to upgrade.
 type NotInstalledError struct{ Server, Namespace string }
 
-func (e *NotInstalledError) Error() string {
-	return fmt.Sprintf("%s: meshctl is not installed in namespace %s: there is no Deployment %s of it; run `meshctl install`, or say --namespace",
-		e.Server, e.Namespace, ServeName)
+func (e *NotInstalledError) Error() string { return snapshot.Sentences(e.Advice()) }
+
+// Advice implements [snapshot.Advice].
+func (e *NotInstalledError) Advice() (what, hint string) {
+	return fmt.Sprintf("%s: meshctl is not installed in namespace %s: there is no Deployment %s of it", e.Server, e.Namespace, ServeName),
+		"run `meshctl install`, or use --namespace"
 }
 
 // wanted are the rights that it takes, with those that are handed out.

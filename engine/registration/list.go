@@ -44,8 +44,9 @@ type ClusterStatus struct {
 	// or is not known.
 	Issued  *time.Time `json:"credentialIssued,omitempty"`
 	Expires *time.Time `json:"credentialExpires,omitempty"`
-	// Reason says why it is not healthy, and the next step.
-	Reason string `json:"reason,omitempty"`
+	// Reason says why it is not healthy, and the next step: all of Reasons, joined.
+	Reason  string           `json:"reason,omitempty"`
+	Reasons snapshot.Reasons `json:"reasons,omitempty"`
 	// Serve is whether the serve that runs reaches it, and ServeMessage what it says; empty if
 	// none runs. The rest is as seen from here.
 	Serve        ServeSays `json:"serve,omitempty"`
@@ -133,17 +134,25 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	return all, nil
 }
 
+// because sets why a cluster has its health.
+func (s *ClusterStatus) because(reasons ...snapshot.Reason) {
+	s.Reasons = reasons
+	s.Reason = s.Reasons.String()
+}
+
 // add adds what serve says of the cluster.
-func (s *ClusterStatus) add(said string) {
+func (s *ClusterStatus) add(said serveSaid) {
+	credential := said.reasons.Of(credentialCodes...)
 	switch {
-	case said == "" || s.Reason == said:
+	case said.message == "" || s.Reason == said.message:
 	case s.Health == snapshot.Healthy && s.Reason == "":
-		s.Reason = said
-		if heldCode(said) != "" || cluster.OfCredential(said) {
+		s.Reason, s.Reasons = said.message, said.reasons
+		if said.reasons.Of(snapshot.WithdrawalHeld) != nil || credential != nil {
 			s.Health = snapshot.HealthDegraded
 		}
-	case cluster.OfCredential(said):
-		s.Reason += "; serve says: " + said
+	case credential != nil:
+		s.Reason += "; serve says: " + said.message
+		s.Reasons = append(s.Reasons, said.reasons...)
 	}
 }
 
@@ -186,9 +195,11 @@ func (s *ClusterStatus) addVerdict(v verdict) {
 	s.Serve, s.ServeMessage = v.serve, v.message
 	switch {
 	case v.serve == ServeReaches && s.Health == snapshot.HealthUnreachable:
-		s.Reason = "meshctl serve reaches it; from here: " + s.Reason
+		what, hint := s.Reasons.Advice()
+		s.because(snapshot.Reason{Code: snapshot.ReachedByServe, What: "meshctl serve reaches it; from here: " + what, Hint: hint})
 	case v.serve == ServeFails && s.Health == snapshot.Healthy:
-		s.Health, s.Reason = snapshot.HealthDegraded, "meshctl serve does not reach it: "+v.message
+		s.Health = snapshot.HealthDegraded
+		s.because(snapshot.Reason{Code: snapshot.NotReachedByServe, What: "meshctl serve does not reach it: " + v.message})
 	}
 }
 
@@ -227,9 +238,12 @@ func (s *server) known(ctx context.Context, namespace string) (map[string]cluste
 func unregistered(known map[string]cluster.Registration, secrets map[string]*corev1.Secret) []ClusterStatus {
 	var out []ClusterStatus
 	for _, name := range cluster.Unregistered(secrets, known) {
-		out = append(out, ClusterStatus{Name: name, Health: snapshot.HealthUnregistered, Reason: fmt.Sprintf(
-			"no KubernetesCluster names Secret %s/%s, so it is not used; register the cluster with `meshctl cluster register`, or delete the Secret",
-			secrets[name].Namespace, name)})
+		status := ClusterStatus{Name: name, Health: snapshot.HealthUnregistered}
+		status.because(snapshot.Reason{
+			Code: snapshot.Unregistered, What: fmt.Sprintf("no KubernetesCluster names Secret %s/%s, so it is not used", secrets[name].Namespace, name),
+			Hint: "register the cluster with `meshctl cluster register`, or delete the Secret",
+		})
+		out = append(out, status)
 	}
 	return out
 }

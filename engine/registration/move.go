@@ -69,7 +69,7 @@ func (r *registration) place(ctx context.Context) error {
 			"name another one with --remote-namespace, or leave it out (%s)", r.Name, r.RemoteNamespace, r.RemoteNamespace+ownSuffix)
 	}
 	if len(validation.IsDNS1123Label(r.RemoteNamespace)) > 0 {
-		return fmt.Errorf("cluster %s: namespace %s, for the accounts of meshctl, has more than 63 characters; say --remote-namespace", r.Name, r.RemoteNamespace)
+		return fmt.Errorf("cluster %s: namespace %s, for the accounts of meshctl, has more than 63 characters; use --remote-namespace", r.Name, r.RemoteNamespace)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (r *registration) checkFormer() error {
 	for _, o := range r.former.rights {
 		if o.name == moreName(r.plane.ID) && o.resource == roles && r.Agent != nil && len(r.Agent.MoreRules) == 0 {
 			return fmt.Errorf("cluster %s: its agent moves from namespace %s to %s, and %s lets it read what Vault needs in the former; "+
-				"create the same Secrets and ServiceAccounts in %s, and say --vault-token-secret or --vault-service-account",
+				"create the same Secrets and ServiceAccounts in %s, and use --vault-token-secret or --vault-service-account",
 				r.Name, r.former.namespace, r.RemoteNamespace, o.describe(), r.RemoteNamespace)
 		}
 	}

@@ -290,7 +290,7 @@ func TestNoAccountsInTheManagementPlanesNamespace(t *testing.T) {
 	require.NoError(t, err)
 	before := maps.Clone(inventory(t, m.config))
 	_, err = registration.Register(t.Context(), m.options(nil))
-	require.ErrorContains(t, err, "create the same Secrets and ServiceAccounts in gloo-mesh-agent, and say --vault-token-secret or --vault-service-account")
+	require.ErrorContains(t, err, "create the same Secrets and ServiceAccounts in gloo-mesh-agent, and use --vault-token-secret or --vault-service-account")
 	assert.Equal(t, before, inventory(t, m.config), "nothing was written")
 	_, err = registration.Register(t.Context(), options)
 	require.NoError(t, err)

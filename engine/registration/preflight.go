@@ -234,7 +234,7 @@ func (r *registration) checkTaken(ctx context.Context) error {
 			r.lifetime = cluster.ParseLifetime(kc.Annotations[cluster.LifetimeAnnotation])
 			if ns := kc.Status.Namespace; ns != "" && ns != r.RemoteNamespace && ns != r.former.namespace && uid == string(r.remote.uid) {
 				return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
-					"its account is in namespace %s; say --remote-namespace %s, or deregister it first", ns, ns)}
+					"its account is in namespace %s; use --remote-namespace %s, or deregister it first", ns, ns)}
 			}
 		case uid == string(r.remote.uid):
 			return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,10 +52,9 @@ func Release(ctx context.Context, o ReleaseOptions) (held string, err error) {
 	if err != nil {
 		return "", err
 	}
-	code := heldCode(all[o.Name])
-	if code != "" {
-		held = all[o.Name]
-	}
+	reason := all[o.Name].held()
+	code := reason.ReleaseCode
+	held = reason.String()
 	switch {
 	case o.Code == "":
 		return held, nil
@@ -82,7 +80,7 @@ func (s *server) awaitRelease(ctx context.Context, o *ReleaseOptions) error {
 	defer cancel()
 	for {
 		all, err := s.said(ctx, o.MgmtNamespace)
-		if err == nil && heldCode(all[o.Name]) != o.Code {
+		if err == nil && all[o.Name].held().ReleaseCode != o.Code {
 			return nil
 		}
 		select {
@@ -93,33 +91,50 @@ func (s *server) awaitRelease(ctx context.Context, o *ReleaseOptions) error {
 	}
 }
 
+// serveSaid is what serve says of a cluster.
+type serveSaid struct {
+	message string
+	reasons snapshot.Reasons
+}
+
+// credentialCodes are those of reasons about the credential.
+var credentialCodes = []snapshot.Code{snapshot.CredentialNotRenewed, snapshot.SecretRefused}
+
+// saidIn is what a status says. An earlier serve gives no reasons.
+func saidIn(status *multiclusterv1alpha1.ClusterStatus) serveSaid {
+	out := serveSaid{message: status.Message}
+	for _, r := range status.Reasons {
+		out.reasons = append(out.reasons, snapshot.Reason{Code: snapshot.Code(r.Code), What: r.What, Hint: r.Hint, ReleaseCode: r.ReleaseCode})
+	}
+	return out
+}
+
+// held is why deletions are held; zero if they are not.
+func (s serveSaid) held() snapshot.Reason {
+	if r := s.reasons.Of(snapshot.WithdrawalHeld); r != nil {
+		return *r
+	}
+	return snapshot.Reason{}
+}
+
 // said is what serve says of clusters that it can read, by name: why it deletes nothing
 // there, what is wrong with the credential, or what else is to be known.
-func (s *server) said(ctx context.Context, namespace string) (map[string]string, error) {
+func (s *server) said(ctx context.Context, namespace string) (map[string]serveSaid, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	all, err := s.listKubernetesClusters(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]string{}
+	out := map[string]serveSaid{}
 	for _, kc := range all {
-		for _, status := range kc.Status.Status {
-			if heldCode(status.Message) != "" || cluster.OfCredential(status.Message) || status.State == multiclusterv1alpha1.ClusterStateAccepted {
-				out[kc.Name] = status.Message
+		for i := range kc.Status.Status {
+			status := &kc.Status.Status[i]
+			said := saidIn(status)
+			if status.State == multiclusterv1alpha1.ClusterStateAccepted || said.reasons.Of(append(credentialCodes, snapshot.WithdrawalHeld)...) != nil {
+				out[kc.Name] = said
 			}
 		}
 	}
 	return out, nil
-}
-
-// heldPattern is the end of the message of a snapshot.WithdrawalHeld.
-var heldPattern = regexp.MustCompile(`meshctl cluster release \S+ --code ([0-9a-f]+)`)
-
-// heldCode is the code in a message; empty if it is about something else.
-func heldCode(message string) string {
-	if found := heldPattern.FindStringSubmatch(message); found != nil {
-		return found[1]
-	}
-	return ""
 }

@@ -105,7 +105,7 @@ func (s *ClusterStatus) needsCredential(now time.Time) bool {
 	case snapshot.HealthDenied, snapshot.HealthInvalid:
 		return true
 	case snapshot.HealthDegraded:
-		return cluster.OfCredential(s.Reason)
+		return s.Reasons.Of(credentialCodes...) != nil
 	case snapshot.HealthLeftover, snapshot.HealthUnregistered:
 		return false
 	}

@@ -1,9 +1,9 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -92,13 +92,16 @@ func (r *registration) awaitServe(ctx context.Context) error {
 // serveSays is what the status of a KubernetesCluster says about the credential of a fingerprint;
 // pending if it is about another.
 func serveSays(kc *multiclusterv1alpha1.KubernetesCluster, fingerprint string) (ServeSays, string) {
-	for _, s := range kc.Status.Status {
+	for i := range kc.Status.Status {
+		s := &kc.Status.Status[i]
+		said := saidIn(s)
+		reached := said.reasons.Of(snapshot.ClusterFrozen) == nil && said.reasons.Of(snapshot.WithdrawalHeld, snapshot.CredentialNotRenewed) != nil
 		switch {
 		case s.Credential != fingerprint || s.ObservedGeneration != kc.Generation:
-		case s.State == multiclusterv1alpha1.ClusterStateAccepted, heldCode(s.Message) != "", cluster.Reached(s.Message):
+		case s.State == multiclusterv1alpha1.ClusterStateAccepted || reached:
 			return ServeReaches, s.Message
 		case s.State == multiclusterv1alpha1.ClusterStateFailed, s.State == multiclusterv1alpha1.ClusterStateInvalid:
-			return ServeFails, strings.TrimPrefix(s.Message, string(snapshot.HealthUnreachable)+": ")
+			return ServeFails, cmp.Or(said.reasons.String(), s.Message)
 		}
 	}
 	return ServePending, ""

@@ -146,21 +146,24 @@ func (s *server) installedTypes(ctx context.Context) (InstalledTypes, error) {
 }
 
 // Skew says what to do so that all that is installed is of this version; nothing if it is.
-func (v *InstalledVersions) Skew(version string) []string {
-	var out []string
+func (v *InstalledVersions) Skew(version string) []snapshot.Reason {
+	var out []snapshot.Reason
+	add := func(hint, format string, args ...any) {
+		out = append(out, snapshot.Reason{Code: snapshot.VersionSkew, What: fmt.Sprintf(format, args...), Hint: hint})
+	}
 	switch {
 	case version == "":
 	case v.Server != nil && v.Server.Version != version:
-		out = append(out, fmt.Sprintf("meshctl serve is installed in version %s: run `meshctl upgrade` of the newer one", cmp.Or(v.Server.Version, "unknown")))
+		add("run `meshctl upgrade` of the newer one", "meshctl serve is installed in version %s", cmp.Or(v.Server.Version, "unknown"))
 	case v.Server == nil && v.Served != "" && v.Served != version:
-		out = append(out, fmt.Sprintf("meshctl serve runs in version %s: replace it, or use that version here", v.Served))
+		add("replace it, or use that version here", "meshctl serve runs in version %s", v.Served)
 	}
 	if n := len(v.Types.Missing) + len(v.Types.Other); n > 0 && v.Types.Current+len(v.Types.Other) > 0 {
-		out = append(out, fmt.Sprintf("%s differ from those of this meshctl: run `meshctl upgrade` of the newer version", snapshot.Count(n, "custom resource type")))
+		add("run `meshctl upgrade` of the newer version", "%s differ from those of this meshctl", snapshot.Count(n, "custom resource type"))
 	}
 	for _, c := range v.Clusters {
 		if !c.Current {
-			out = append(out, fmt.Sprintf("cluster %s was registered by another version, or before a VirtualMesh got its suffix: run `meshctl cluster register %s` again", c.Cluster, c.Cluster))
+			add("run `meshctl cluster register "+c.Cluster+"` again", "cluster %s was registered by another version, or before a VirtualMesh got its suffix", c.Cluster)
 		}
 	}
 	return out

@@ -37,7 +37,7 @@ func TestDescribe(t *testing.T) {
 		return &snapshot.Input{Management: m, Clusters: clusters}
 	}
 	failed := input(empty)
-	failed.Failures = []snapshot.Failure{{Message: "no"}}
+	failed.Failures = []snapshot.Failure{{Reason: snapshot.Reason{What: "no"}}}
 	for name, test := range map[string]struct {
 		before, now *snapshot.Input
 		want        string

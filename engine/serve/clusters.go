@@ -111,7 +111,7 @@ func (c *Clusters) setFailures(others []snapshot.Failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, r := range refused {
-		if now := c.refused[name]; r.credential != "" && now.credential == r.credential && now.why.Message == r.why.Message {
+		if now := c.refused[name]; r.credential != "" && now.credential == r.credential && now.why.Reason == r.why.Reason {
 			c.Source.SetCredential(name, r.credential)
 		}
 	}
@@ -154,8 +154,8 @@ func (c *Clusters) judge(name, credential string) {
 // failure is what is wrong with a registered cluster.
 func (c *Clusters) failure(name string, code snapshot.Code, why error) snapshot.Failure {
 	return snapshot.Failure{
-		Ref:  snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.namespace, Name: name},
-		Code: code, Message: why.Error(),
+		Ref:    snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.namespace, Name: name},
+		Reason: snapshot.ReasonOf(code, why),
 	}
 }
 

@@ -86,7 +86,7 @@ func inputOf(in *snapshot.Input) debugInput {
 		})
 	}
 	for _, f := range in.Failures {
-		out.Failures = append(out.Failures, debugFailure{Object: f.Ref.String(), Code: string(f.Code), Message: f.Message})
+		out.Failures = append(out.Failures, debugFailure{Object: f.Ref.String(), Code: string(f.Code), Message: f.Reason.String()})
 	}
 	return out
 }

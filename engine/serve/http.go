@@ -116,7 +116,7 @@ func heldIn(state *snapshot.State) string {
 	var out []string
 	for _, f := range state.Input.Failures {
 		if f.Code == snapshot.WithdrawalHeld {
-			out = append(out, f.Ref.Name+": "+f.Message)
+			out = append(out, f.Ref.Name+": "+f.Reason.String())
 		}
 	}
 	return strings.Join(out, "; ")

@@ -47,7 +47,7 @@ func translated() *loop {
 		Input: &snapshot.Input{
 			Management: &snapshot.Management{Namespace: "gloo-mesh"},
 			Clusters:   []*snapshot.Cluster{{Name: "west", Sync: snapshot.Stale, Reason: "gone"}},
-			Failures:   []snapshot.Failure{{Ref: snapshot.Ref{Kind: snapshot.Gateway, Cluster: "west", Namespace: "a", Name: "b"}, Code: snapshot.WriteFailed, Message: "no"}},
+			Failures:   []snapshot.Failure{{Ref: snapshot.Ref{Kind: snapshot.Gateway, Cluster: "west", Namespace: "a", Name: "b"}, Reason: snapshot.Reason{Code: snapshot.WriteFailed, What: "no"}}},
 		},
 		Output: &snapshot.Output{
 			Parts: snapshot.ListOf([]*snapshot.Part{{Key: "p", Objects: []*snapshot.Object{

@@ -2,16 +2,17 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -142,7 +143,11 @@ func (l *loop) isolate(memo translator, apart *quarantine, input *snapshot.Input
 	if was := l.state.Load(); was != nil {
 		s.last = was.Input
 	}
-	reason, _, _ := strings.Cut(cause.Error(), "\n")
+	reason, stack := cause.Error(), ""
+	var panicked *kube.PanicError
+	if errors.As(cause, &panicked) {
+		reason, stack = fmt.Sprint(panicked.Value), string(panicked.Stack)
+	}
 	for _, ref := range s.find() {
 		apart.objects[ref] = quarantined{object: input.Find(ref), instead: s.previous(ref), reason: reason}
 	}
@@ -153,11 +158,11 @@ func (l *loop) isolate(memo translator, apart *quarantine, input *snapshot.Input
 	if len(apart.objects) == 0 || err != nil {
 		unknown := ""
 		l.broken.Store(&unknown)
-		l.log.Error("translation failed; what was written before stays in effect. This is a bug in meshctl, please report it", "error", cause)
+		l.log.Error("translation failed; what was written before stays in effect. This is a bug in meshctl, please report it", "error", reason, "stack", stack)
 		return false
 	}
 	l.report(apart)
-	l.log.Error("translation fails because of objects, which are kept out; everything else goes on. This is a bug in meshctl, please report it", "objects", apart.String(), "error", cause)
+	l.log.Error("translation fails because of objects, which are kept out; everything else goes on. This is a bug in meshctl, please report it", "objects", apart.String(), "error", reason, "stack", stack)
 	return changed
 }
 
@@ -181,7 +186,7 @@ func (l *loop) attempt(memo translator, input *snapshot.Input) (state *snapshot.
 func (l *loop) guard(err *error) {
 	l.started.Store(0)
 	if broken := recover(); broken != nil {
-		*err = fmt.Errorf("%v\n%s", broken, debug.Stack())
+		*err = &kube.PanicError{Value: broken, Stack: debug.Stack()}
 	}
 }
 

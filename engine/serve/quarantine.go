@@ -37,7 +37,7 @@ func (q *quarantine) clean(in *snapshot.Input) *snapshot.Input {
 		if k.instead != nil {
 			message = "translation fails with it, so its previous version stays in effect: " + k.reason
 		}
-		in.Failures = append(in.Failures, snapshot.Failure{Ref: ref, Code: snapshot.ObjectUnreadable, Message: message})
+		in.Failures = append(in.Failures, snapshot.Failure{Ref: ref, Reason: snapshot.Reason{Code: snapshot.ObjectUnreadable, What: message}})
 	}
 	slices.SortFunc(in.Failures, func(a, b snapshot.Failure) int { return a.Ref.Compare(b.Ref) })
 	return in

@@ -80,7 +80,7 @@ func TestObjectsThatBreakTheTranslation(t *testing.T) {
 		assert.Same(t, first, got.Find(policyRef("first")), "the previous version")
 		require.Len(t, got.Failures, 1)
 		assert.Equal(t, policyRef("first"), got.Failures[0].Ref)
-		assert.Contains(t, got.Failures[0].Message, "no such case")
+		assert.Contains(t, got.Failures[0].What, "no such case")
 		require.NotNil(t, l.broken.Load())
 		assert.Contains(t, *l.broken.Load(), "shop/first")
 		assert.Contains(t, log.String(), "shop/first")

@@ -235,11 +235,8 @@ const DefaultNamespace = "gloo-mesh"
 // Failure is an object that could not be written, or not be read.
 type Failure struct {
 	Ref Ref
-	// Code is WriteFailed, ClusterAwaited, ForeignObject or ObjectUnreadable.
-	Code Code
-	// Message says why, without anything that changes from try to try. That of a
-	// write is the API server's own.
-	Message string
+	// Reason says why. What a write failed with is the API server's own message.
+	Reason
 	// Parents are the policies whose status names the failure.
 	Parents []Ref
 }

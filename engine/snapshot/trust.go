@@ -67,7 +67,7 @@ func AcceptedClaims(value string) (roots []string, pins []TrustPin, problem stri
 		case fingerprintPattern.MatchString(root):
 			roots = append(roots, root)
 		default:
-			problem = fmt.Sprintf("annotation %s: %.80q is neither MESH=TRUSTDOMAIN nor the fingerprint of a root", TrustAcceptAnnotation, claim)
+			problem = fmt.Sprintf("%.80q is neither MESH=TRUSTDOMAIN nor the fingerprint of a root", claim)
 		}
 	}
 	return roots, pins, problem

@@ -61,19 +61,19 @@ func serverOf(in *snapshot.Input) *multiclusterv1alpha1.Server {
 type clusterFailures struct {
 	// held is why its Secret is not used, its credential is not renewed, or nothing is
 	// deleted there.
-	held string
+	held *snapshot.Reason
 	// met are other management planes that write there.
-	met string
+	met *snapshot.Reason
 	// broken are its objects that cannot be processed.
 	broken []snapshot.Failure
 }
 
 func (c *clusterFailures) add(f snapshot.Failure) {
 	switch {
-	case f.Code == snapshot.SecretRefused, (f.Code == snapshot.WithdrawalHeld || f.Code == snapshot.CredentialNotRenewed) && c.held == "":
-		c.held = f.Message
+	case f.Code == snapshot.SecretRefused, (f.Code == snapshot.WithdrawalHeld || f.Code == snapshot.CredentialNotRenewed) && c.held == nil:
+		c.held = &f.Reason
 	case f.Code == snapshot.AnotherPlane:
-		c.met = f.Message
+		c.met = &f.Reason
 	case f.Code == snapshot.ObjectUnreadable && f.Ref.Cluster != "":
 		c.broken = append(c.broken, f)
 	}
@@ -87,26 +87,38 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 	if c != nil {
 		said.Credential = c.Credential
 	}
+	var reasons snapshot.Reasons
 	switch {
 	case c == nil:
-		said.State, said.Message = multiclusterv1alpha1.ClusterStatePending, "it is not connected yet"
+		said.State = multiclusterv1alpha1.ClusterStatePending
+		reasons = snapshot.Reasons{{Code: snapshot.ClusterFrozen, What: "it is not connected yet"}}
 	case c.Frozen():
-		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, c.Unreachable()
-		if failures.held != "" {
-			said.Message += "; " + failures.held
+		said.State = multiclusterv1alpha1.ClusterStateFailed
+		reasons = snapshot.Reasons{{Code: snapshot.ClusterFrozen, What: c.Reason}}
+		if failures.held != nil {
+			reasons = append(reasons, *failures.held)
 		} else if c.Reason == snapshot.Reading {
 			said.State = multiclusterv1alpha1.ClusterStateProcessing
 		}
-	case failures.held != "":
-		said.State, said.Message = multiclusterv1alpha1.ClusterStateFailed, failures.held
+		said.Message = snapshot.Sentences(c.Unreachable(), reasons[1:].String())
+	case failures.held != nil:
+		said.State = multiclusterv1alpha1.ClusterStateFailed
+		reasons = snapshot.Reasons{*failures.held}
 	case len(failures.broken) > 0:
 		first := failures.broken[0]
-		said.Message = clip(fmt.Sprintf("%s: %s", first.Ref, first.Message))
+		text := clip(fmt.Sprintf("%s: %s", first.Ref, first.Reason))
 		if more := len(failures.broken) - 1; more > 0 {
-			said.Message += fmt.Sprintf("; and %d more objects", more)
+			text += fmt.Sprintf("; and %d more objects", more)
 		}
-	default:
-		said.Message = failures.met
+		reasons = snapshot.Reasons{{Code: first.Code, What: text}}
+	case failures.met != nil:
+		reasons = snapshot.Reasons{*failures.met}
+	}
+	if said.Message == "" {
+		said.Message = reasons.String()
+	}
+	for _, r := range reasons {
+		said.Reasons = append(said.Reasons, multiclusterv1alpha1.ClusterReason{Code: string(r.Code), What: r.What, Hint: r.Hint, ReleaseCode: r.ReleaseCode})
 	}
 	return &snapshot.Status{
 		Ref:   snapshot.RefOf(snapshot.KubernetesCluster, o),

@@ -79,7 +79,7 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 	case snapshot.ObjectUnreadable:
 		hint = "report this defect of meshctl with the log of `meshctl serve`, or undo the last edit of the object"
 	}
-	return snapshot.Issue{Code: f.Code, Severity: severity, Ref: f.Ref, Message: f.Message, Hint: hint}
+	return snapshot.Issue{Code: f.Code, Severity: severity, Ref: f.Ref, Message: f.Reason.String(), Hint: hint}
 }
 
 // noEffect is the message for kinds that are stored but not translated.

@@ -136,7 +136,7 @@ func policyName(ref snapshot.Ref) string {
 }
 
 func sameFailure(a, b snapshot.Failure) bool {
-	return a.Ref == b.Ref && a.Code == b.Code && a.Message == b.Message && slices.Equal(a.Parents, b.Parents)
+	return a.Ref == b.Ref && a.Reason == b.Reason && slices.Equal(a.Parents, b.Parents)
 }
 
 // failuresOf groups failed writes by the policies that the objects follow from.

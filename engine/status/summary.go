@@ -62,7 +62,7 @@ func summarize(targets string, verdicts []snapshot.Verdict, issues []snapshot.Is
 		case snapshot.ClusterAwaited:
 			what = "not written"
 		}
-		text := clip(fmt.Sprintf("%s: %s: %s", what, f.Ref, f.Message))
+		text := clip(fmt.Sprintf("%s: %s: %s", what, f.Ref, f.Reason))
 		if !s.left.spend(len(text)) {
 			s.errors = append(s.errors, fmt.Sprintf("%s: %d more", what, len(failures)-i))
 			break

@@ -35,7 +35,7 @@ func (f *feed[T]) brokenObjects(cluster string) []snapshot.Failure {
 			message += "; it is ignored"
 		}
 		ref := snapshot.Ref{Kind: f.lister.Kind, Cluster: cluster, Namespace: k.namespace, Name: k.name}
-		out = append(out, snapshot.Failure{Ref: ref, Code: snapshot.ObjectUnreadable, Message: message, Parents: []snapshot.Ref{ref}})
+		out = append(out, snapshot.Failure{Ref: ref, Reason: snapshot.Reason{Code: snapshot.ObjectUnreadable, What: message}, Parents: []snapshot.Ref{ref}})
 	}
 	return out
 }

@@ -190,7 +190,7 @@ func TestBrokenObjectsOfACluster(t *testing.T) {
 			p.copyTo(&view)
 			var have []string
 			for _, f := range sortedFailures(p.failures("west")) {
-				have = append(have, f.Ref.String()+": "+f.Message)
+				have = append(have, f.Ref.String()+": "+f.Reason.String())
 			}
 			if p.isFilled() && assert.ObjectsAreEqual(want, nodes(view.Pods)) && assert.ObjectsAreEqual(failures, have) {
 				return

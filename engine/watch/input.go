@@ -107,7 +107,7 @@ func (s *Source) clusterViews(management *snapshot.Management) ([]*snapshot.Clus
 func sortedFailures(lists ...[]snapshot.Failure) []snapshot.Failure {
 	all := slices.Concat(lists...)
 	slices.SortFunc(all, func(a, b snapshot.Failure) int {
-		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.What, b.What))
 	})
 	return all
 }

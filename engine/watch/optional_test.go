@@ -158,7 +158,7 @@ func TestAnObjectOfANewerMeshIsLeftOut(t *testing.T) {
 			}
 			var failed []string
 			for _, f := range i.Failures {
-				failed = append(failed, f.Ref.Name+": "+f.Message)
+				failed = append(failed, f.Ref.Name+": "+f.Reason.String())
 			}
 			return assert.ObjectsAreEqual(names, have) && len(failed) == min(1, len(failures)) && strings.Contains(strings.Join(failed, ""), failures)
 		})

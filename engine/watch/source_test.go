@@ -85,7 +85,7 @@ func TestOnlyWhatChangedIsNew(t *testing.T) {
 	assert.Len(t, west.Services, len(before.Clusters[1].Services)+1)
 
 	t.Log("failures count as a change, but only once")
-	failures := []snapshot.Failure{{Ref: snapshot.Ref{Kind: snapshot.VirtualService, Cluster: "west", Name: "x"}, Message: "no"}}
+	failures := []snapshot.Failure{{Ref: snapshot.Ref{Kind: snapshot.VirtualService, Cluster: "west", Name: "x"}, Reason: snapshot.Reason{What: "no"}}}
 	w.SetFailures(failures)
 	failed := w.until("failure", func(i *snapshot.Input) bool { return len(i.Failures) == 1 })
 	w.SetFailures(failures)
@@ -319,7 +319,7 @@ func TestRegisteredClustersAreNeverTakenForGone(t *testing.T) {
 	assert.Contains(t, w.log.String(), "starting without them")
 	assert.Empty(t, w.Waiting())
 
-	w.SetFailures([]snapshot.Failure{{Message: "x"}})
+	w.SetFailures([]snapshot.Failure{{Reason: snapshot.Reason{What: "x"}}})
 	second := w.until("a failure", func(i *snapshot.Input) bool { return len(i.Failures) == 1 })
 	assert.Same(t, first.Clusters[0], second.Clusters[0])
 

@@ -123,7 +123,7 @@ func (w *environment) translate(ctx context.Context) (*snapshot.Plan, error) {
 		return nil, err
 	}
 	for _, f := range w.sink.Failures() {
-		return nil, kube.Final(fmt.Errorf("%s: %s", f.Ref, f.Message))
+		return nil, kube.Final(fmt.Errorf("%s: %s", f.Ref, f.Reason.String()))
 	}
 	return w.state.Plan, nil
 }

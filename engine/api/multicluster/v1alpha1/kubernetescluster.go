@@ -105,8 +105,11 @@ type Server struct {
 type ClusterStatus struct {
 	// State of the cluster.
 	State ClusterState `json:"state,omitempty"`
-	// Message says why, and what to do.
+	// Message says why, and what to do: all of Reasons, joined.
 	Message string `json:"message,omitempty"`
+	// Reasons say why, and what to do, for programs. Earlier versions say none.
+	// +kubebuilder:validation:MaxItems=16
+	Reasons []ClusterReason `json:"reasons,omitempty"`
 	// ObservedGeneration is the generation of the spec that this is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Credential is the fingerprint of the stored credential that this is about.
@@ -115,6 +118,18 @@ type ClusterStatus struct {
 	ProcessingTime *metav1.Time `json:"processingTime,omitempty"`
 	// Owner is the component that says so.
 	Owner string `json:"owner,omitempty"`
+}
+
+// ClusterReason is why a cluster is in its state.
+type ClusterReason struct {
+	// Code is a word for programs.
+	Code string `json:"code"`
+	// What is the case. The wording may change with each version.
+	What string `json:"what,omitempty"`
+	// Hint is the next step.
+	Hint string `json:"hint,omitempty"`
+	// ReleaseCode is what `meshctl cluster release --code` takes, while a deletion is held.
+	ReleaseCode string `json:"releaseCode,omitempty"`
 }
 
 // PolicyRule is a set of permissions, as in Kubernetes RBAC.

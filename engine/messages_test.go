@@ -1,0 +1,95 @@
+package engine_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// readers are the functions that find something in a text.
+var readers = map[string][]string{
+	"strings": {"Contains", "Cut", "CutPrefix", "CutSuffix", "Fields", "HasPrefix", "HasSuffix", "Index", "LastIndex", "Split", "SplitN", "TrimPrefix", "TrimSuffix"},
+}
+
+// sentences are the fields and methods that are for people: their words may change with each version.
+var sentences = []string{"Error", "Hint", "Message", "Reason", "What"}
+
+// mayReadMessages are the files that have to: the libraries that they call say it in no other way. The list can only shrink.
+var mayReadMessages = map[string]int{
+	"certs/verify/ask.go":       1, // gRPC keeps no error of the connection
+	"certs/verify/handshake.go": 2, // crypto/tls has no types for alerts of the other side
+	"cmd/cmd.go":                1, // cobra has no types for errors of usage
+	"engine/kube/expired.go":    2, // what this package itself has put into an answer, and crypto/tls
+}
+
+// TestNoCodeParsesMessages: codes are for programs, and sentences for people.
+func TestNoCodeParsesMessages(t *testing.T) {
+	t.Parallel()
+	found := map[string][]string{}
+	root := ".."
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root || d.IsDir() && d.Name() == "testdata" {
+			if err == nil {
+				err = filepath.SkipDir
+			}
+			return err
+		}
+		inTests := strings.HasSuffix(path, "_test.go") || strings.HasSuffix(filepath.Dir(path), "test") // wizardtest, vaulttest, ...
+		if !strings.HasSuffix(path, ".go") || inTests {
+			return nil
+		}
+		file, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && readsSentence(call) {
+				file := filepath.ToSlash(file)
+				found[file] = append(found[file], fmt.Sprint(set.Position(call.Pos()).Line))
+			}
+			return true
+		})
+		return nil
+	}))
+	for file, lines := range found {
+		assert.Len(t, lines, mayReadMessages[file], "%s, lines %s: a message is parsed; carry the fact beside it (snapshot.Reason)", file, strings.Join(lines, ", "))
+	}
+	for file := range mayReadMessages {
+		assert.Contains(t, found, file, "no message is parsed there any more; remove it from the list")
+	}
+}
+
+// readsSentence reports whether a call looks for something in the text of an error, a message or a reason.
+func readsSentence(call *ast.CallExpr) bool {
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) == 0 {
+		return false
+	}
+	from, ok := f.X.(*ast.Ident)
+	if !ok || !slices.Contains(readers[from.Name], f.Sel.Name) {
+		return false
+	}
+	if sep, ok := call.Args[len(call.Args)-1].(*ast.BasicLit); ok && sep.Value == `"\n"` {
+		return false // its lines are only told apart
+	}
+	text := call.Args[0]
+	if inner, ok := text.(*ast.CallExpr); ok {
+		text = inner.Fun
+	}
+	s, ok := text.(*ast.SelectorExpr)
+	return ok && slices.Contains(sentences, s.Sel.Name)
+}
