@@ -21,7 +21,7 @@ func generatedDifferences() []difference {
 		{
 			"hand-written objects that intersect with a policy",
 			"VirtualServices and DestinationRules are compared, only with `--disallow-intersecting-config`.",
-			"Always compared, with AuthorizationPolicies, Sidecars, and ServiceEntries for the hosts of VirtualDestinations and external services as well. The policy warns. With the flag it is rejected, if the object is in the namespace of the service or in the root namespace of the mesh: nobody else decides about what callers of other namespaces rely on. An object counts only where it takes effect: exportTo, the defaults for it in the MeshConfig, and the namespaces in which Istio looks for DestinationRules are read. It counts as generated only with the labels of this management plane and of its own cluster, with which it is deleted unless it is wanted.",
+			"Always compared, with AuthorizationPolicies, Sidecars, and ServiceEntries for the hosts of VirtualDestinations and external services as well. The policy warns. With the flag a TrafficPolicy or AccessPolicy is rejected, if the object is in the namespace of the service or in the root namespace of the mesh: nobody else decides about what callers of other namespaces rely on. VirtualMeshes, VirtualDestinations and ServiceDependencies warn with the flag, too. An object counts only where it takes effect: exportTo, the defaults for it in the MeshConfig, and the namespaces in which Istio looks for DestinationRules are read. It counts as generated only with the labels of this management plane and of its own cluster, with which it is deleted unless it is wanted.",
 		},
 		{
 			"generated objects of a policy that is rejected for that reason",

@@ -91,7 +91,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.DebugBind, "debug-bind", serve.DefaultDebugBind, "`address` of the debug endpoints, which need a token; empty disables them")
 	flags.BoolVar(&opts.LeaderElect, "leader-elect", true, "elect one instance with a Lease; the others stand by")
 	flags.DurationVar(&opts.LeaseDuration, "lease-duration", serve.DefaultLeaseDuration, "how long a leader that does not renew the Lease keeps it; longer survives longer stalls of the API server")
-	flags.BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject policies that intersect with hand-written objects in the namespace of the service or the root namespace of the mesh, instead of warning")
+	flags.BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject TrafficPolicies and AccessPolicies that intersect with hand-written objects in the namespace of the service or the root namespace of the mesh, instead of warning")
 	opts.Log.AddFlags(cmd)
 	return cmd
 }

@@ -102,7 +102,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmd.Flags().StringVar(&opts.To, "to", "", "write the objects to this `folder`, with a folder for each cluster, instead of printing them")
 	cmd.Flags().StringVar(&opts.Cluster, "cluster", "", "print only the objects of this `cluster`; management selects the management plane")
 	cmd.Flags().BoolVar(&opts.Statuses, "statuses", false, "also print the statuses of objects in the management plane")
-	cmd.Flags().BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject policies that intersect with hand-written objects in the namespace of the service or the root namespace of the mesh, instead of warning")
+	cmd.Flags().BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject TrafficPolicies and AccessPolicies that intersect with hand-written objects in the namespace of the service or the root namespace of the mesh, instead of warning")
 	cmd.Flags().Var(&opts.FailOn, "fail-on", "exit with code 5 if there is an issue of this `severity` or worse: error, warning, never")
 	_ = cmd.MarkFlagDirname("to")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -204,10 +204,16 @@ func (env *environment) intersectionIssue(at hostPlace, o handWrittenObject, wha
 	return env.handWrittenIssue(o.ref, at.decides(o.ref.Namespace), what, "delete it, or remove from it what the policy sets")
 }
 
-// handWrittenIssue is a warning, or an error if conflicts are rejected and the object
-// may decide about what it conflicts with.
+// handWrittenWarning reports an object beside something that is never rejected because of it: all callers of a federated
+// service or VirtualDestination, and the pods of a ServiceDependency, would pay for what one editor wrote.
+func handWrittenWarning(by snapshot.Ref, what, hint string) snapshot.Issue {
+	return snapshot.Warnf(snapshot.HandWritten, hint, "the hand-written %s %s", by, what).CausedBy(by)
+}
+
+// handWrittenIssue reports an object beside a TrafficPolicy or AccessPolicy: a warning, or an error if conflicts are rejected
+// and the object may decide about what it conflicts with. A policy that was in force before stays in force.
 func (env *environment) handWrittenIssue(by snapshot.Ref, decides bool, what, hint string) snapshot.Issue {
-	issue := snapshot.Warnf(snapshot.HandWritten, hint, "the hand-written %s %s", by, what).CausedBy(by)
+	issue := handWrittenWarning(by, what, hint)
 	switch {
 	case !env.refuseIntersecting:
 	case decides:

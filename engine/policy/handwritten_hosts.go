@@ -45,10 +45,9 @@ func (env *environment) hostConflicts(at hostPlace) []hostConflict {
 
 // hostIssues reports the hand-written objects for the host of a VirtualDestination in a mesh.
 func (env *environment) hostIssues(host string, mesh *snapshot.MeshPlan) []snapshot.Issue {
-	at := hostPlace{host: host, mesh: mesh, home: mesh.Namespace}
 	var issues []snapshot.Issue
-	for _, c := range env.hostConflicts(at) {
-		issues = append(issues, env.handWrittenIssue(c.object.ref, at.decides(c.object.ref.Namespace), c.what, c.hint))
+	for _, c := range env.hostConflicts(hostPlace{host: host, mesh: mesh, home: mesh.Namespace}) {
+		issues = append(issues, handWrittenWarning(c.object.ref, c.what, c.hint))
 	}
 	return issues
 }

@@ -124,9 +124,11 @@ func (p *podIndex) groupWorkloads(env *environment, selected []int, of map[int][
 		clashing := overlaps(roots, selections)
 		if len(clashing) == 0 {
 			for _, root := range roots {
-				if issues := env.sidecarIssues(root, selections[root]); s.addIssues(selections[root], issues) {
-					s.addGroup(env, root, selections[root], of)
+				issues := env.sidecarIssues(root, selections[root])
+				for _, i := range selections[root] {
+					s.issues[i] = append(s.issues[i], issues...)
 				}
+				s.addGroup(env, root, selections[root], of)
 			}
 			return s
 		}
@@ -219,23 +221,14 @@ func (env *environment) sidecarIssues(root int, members []int) []snapshot.Issue 
 		by := snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.Cluster, Namespace: at.Name, Name: o.Name}
 		want := o.Spec.GetWorkloadSelector().GetLabels()
 		if len(want) == 0 {
-			issues = append(issues, env.handWrittenIssue(by, true, "no longer applies to its pods: a Sidecar that selects pods takes precedence over one for the namespace", "list in ServiceDependencies what the workload calls, or select other workloads"))
+			issues = append(issues, handWrittenWarning(by, "no longer applies to its pods: a Sidecar that selects pods takes precedence over one for the namespace", "list in ServiceDependencies what the workload calls, or select other workloads"))
 			continue
 		}
 		if slices.ContainsFunc(members, func(i int) bool { return inventory.MatchLabels(want, env.inv.Workloads[i].Spec.Kubernetes.PodLabels) }) {
-			issues = append(issues, env.handWrittenIssue(by, true, "selects the same pods, and the mesh uses the older of the two", "delete it, or change its selector"))
+			issues = append(issues, handWrittenWarning(by, "selects the same pods, and the mesh uses the older of the two", "delete it, or change its selector"))
 		}
 	}
 	return issues
-}
-
-// addIssues adds issues to the members of a group, and reports whether the group is
-// possible.
-func (s *namespaceGroups) addIssues(members []int, issues []snapshot.Issue) bool {
-	for _, i := range members {
-		s.issues[i] = append(s.issues[i], issues...)
-	}
-	return !snapshot.HasErrors(issues)
 }
 
 // addGroup makes a group. It warns members that get what only others depend on.

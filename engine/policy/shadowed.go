@@ -73,9 +73,8 @@ func (env *environment) shadowIssues(d *snapshot.DestinationPlan) []snapshot.Iss
 	var issues []snapshot.Issue
 	for _, mesh := range append([]*snapshot.MeshPlan{d.Mesh}, d.Federation.To...) {
 		for _, c := range env.hostConflicts(hostPlace{host: d.Federation.Hostname, mesh: mesh, home: mesh.Namespace}) {
-			// Nothing is refused because of it: all callers of the service would pay for it.
-			issue := snapshot.Warnf(snapshot.HandWritten, "delete it: names below "+d.Mesh.HostnameSuffix+" are for meshctl", "the hand-written %s %s", c.object.ref, c.what)
-			issues = append(issues, issue.CausedBy(c.object.ref).On(d.Federation.Origin.Ref, d.Ref))
+			issue := handWrittenWarning(c.object.ref, c.what, "delete it: names below "+d.Mesh.HostnameSuffix+" are for meshctl")
+			issues = append(issues, issue.On(d.Federation.Origin.Ref, d.Ref))
 		}
 	}
 	return issues
