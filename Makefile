@@ -28,10 +28,11 @@ $(GOLANGCI_LINT) $(CONTROLLER_GEN) $(HELM) $(BENCHSTAT) $(CYCLONEDX) $(GOTESTSUM
 	GOBIN=$(BIN) go install $(PKG)@$(patsubst $(notdir $(PKG))-%,%,$(notdir $@))
 	@mv $(BIN)/$(notdir $(PKG)) $@
 
-# Everything else is built as a release is: without cgo, and without the names of folders. So
-# that all targets share what is compiled, which is most of the time with an empty cache.
+# Everything else is built as a release is: without cgo, without the names of folders, and without
+# the traces of gRPC, which nothing shows and which bring golang.org/x/net/trace and html/template.
+# So that all targets share what is compiled, which is most of the time with an empty cache.
 export CGO_ENABLED := 0
-export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
+export GOFLAGS := $(strip $(filter-out -trimpath -tags=%,$(shell go env GOFLAGS)) -trimpath -tags=grpcnotrace)
 
 # -count=1: tests that run the binary depend on more than the test cache knows.
 # -vet=off: the linters include all of vet.

@@ -40,7 +40,7 @@ func compile(ctx context.Context, o options, dir, platform string) (build, error
 	if o.version != "" {
 		linker += " -X " + versionVar + "=" + o.version
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=auto", "-ldflags", linker, "-o", path, ".")
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags=grpcnotrace", "-buildvcs=auto", "-ldflags", linker, "-o", path, ".")
 	command.Dir = o.source
 	// Without cgo the binary needs no C library, which the image does not have.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch)
