@@ -120,7 +120,7 @@ func (c *cluster) closeBatch() *ChangeSet {
 
 // count records a write of an item.
 func (c *cluster) count(i *item, a Action) {
-	c.recordChange(Change{Time: time.Now(), Action: a, Ref: i.id.ref(c.name), Parents: i.causes()})
+	c.recordChange(Change{Time: time.Now(), Action: a, Ref: i.id.Ref(c.name), Parents: i.causes()})
 }
 
 func (c *cluster) countFailure(f snapshot.Failure) {

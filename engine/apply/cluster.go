@@ -7,9 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/client-go/rest"
-
-	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -19,7 +17,6 @@ import (
 type cluster struct {
 	*shared
 	name  string
-	kinds []snapshot.Kind
 	ctx   context.Context
 	group *sync.WaitGroup
 
@@ -27,12 +24,16 @@ type cluster struct {
 	wake   *sync.Cond
 	closed bool
 	// items are all ids that are wanted or being worked on.
-	items map[id]*item
+	items map[mirror.ID]*item
 	gate  gate
-	// conn is the connection in use; next is one that replaces it as soon as it is
-	// ready.
-	conn, next *connection
-	queue      queue
+	// link leads there; now is what it is like.
+	link  *mirror.Link
+	now   mirror.LinkState
+	queue queue
+	// faults counts, in a row, writes that got no answer about the object from a server that answers probes; faulted is when one
+	// failed like that last.
+	faults  int
+	faulted time.Time
 	// awaiting counts items that pause and for which Settled waits; blocked,
 	// those that wait for proxies, blockedRoutes, the routes among them.
 	awaiting, blocked, blockedRoutes int
@@ -41,11 +42,11 @@ type cluster struct {
 	able, silent atomic.Bool
 	// unread are the objects of earlier processes to be read; counted is true while the
 	// ledger counts the cluster as one that is reading.
-	unread  map[id]bool
+	unread  map[mirror.ID]bool
 	counted bool
 
 	batch    *batch
-	failures map[id]snapshot.Failure
+	failures map[mirror.ID]snapshot.Failure
 	outages  map[area]*outage
 	// problem is the failure of the cluster as a whole; zero if none.
 	problem snapshot.Failure
@@ -76,11 +77,14 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		kinds = snapshot.Kinds(snapshot.ManagementSide, snapshot.Write|snapshot.WriteStatus)
 	}
 	c := &cluster{
-		shared: s, name: name, kinds: kinds, ctx: ctx, group: group,
-		items: map[id]*item{}, queue: newQueue(kinds), failures: map[id]snapshot.Failure{},
-		withdrawals: withdrawals{pending: map[id]*withdrawal{}},
-		outages:     map[area]*outage{}, unread: map[id]bool{},
+		shared: s, name: name, ctx: ctx, group: group,
+		items: map[mirror.ID]*item{}, queue: newQueue(kinds), failures: map[mirror.ID]snapshot.Failure{},
+		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}},
+		outages:     map[area]*outage{}, unread: map[mirror.ID]bool{},
 	}
+	c.link = mirror.NewLink(ctx, group, name, mirror.LinkOptions{
+		Kinds: kinds, Plane: s.plane(), Log: s.Log, Warnings: warnings{s.Log, name}, Trusted: name == "",
+	}, c)
 	c.wake = sync.NewCond(&c.mu)
 	c.gauges = s.metrics.gauges(name)
 	context.AfterFunc(ctx, func() {
@@ -94,43 +98,11 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 	return c
 }
 
-// connect starts a connection with cfg; the one in use stays until it is ready.
-func (c *cluster) connect(cfg *rest.Config) {
-	var budget *kube.Budget
-	if c.name != "" { // the management cluster is trusted
-		budget = kube.NewBudget(kube.Bounds{})
-	}
-	client, err := dial(cfg, c.kinds, warnings{c.Log, c.name}, budget)
-	c.mu.Lock()
-	defer c.unlock()
-	c.drop(c.next)
-	c.next = nil
-	if err != nil {
-		c.setProblem(err.Error())
-		return
-	}
-	ctx, cancel := context.WithCancel(c.ctx)
-	conn := &connection{Client: client, mirror: newMirror(c.kinds, client.Hold), ctx: ctx, cancel: cancel, hurry: make(chan struct{}, 1)}
-	c.next = conn
-	if c.conn == nil && c.problem.Code != "" {
-		c.problem = snapshot.Failure{}
-		c.notifyFailures()
-	}
-	time.AfterFunc(listPatience, func() { c.overdue(conn) })
-	for _, kind := range c.kinds {
-		conn.group.Go(func() {
-			conn.watch(ctx, kind, &store{connection: conn, kind: kind, cluster: c.name, plane: c.plane(), to: c})
-		})
-	}
-}
-
 // disconnect closes the connections and drops their mirrors.
 func (c *cluster) disconnect() {
+	c.link.Close()
 	c.mu.Lock()
 	defer c.unlock()
-	c.drop(c.conn)
-	c.drop(c.next)
-	c.conn, c.next = nil, nil
 	clear(c.unread)
 	c.forgive()
 	c.flush()
@@ -139,19 +111,11 @@ func (c *cluster) disconnect() {
 	c.notifyFailures()
 }
 
-// drop closes a connection, if there is one, without waiting.
-func (c *cluster) drop(conn *connection) {
-	if conn != nil {
-		conn.cancel()
-		c.group.Go(conn.close)
-	}
-}
-
 // abandoned reports that the cluster was removed and nothing is wanted there.
 func (c *cluster) abandoned() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.conn == nil && c.next == nil && len(c.items) == 0
+	return c.now.Conn == nil && !c.now.Connecting && len(c.items) == 0
 }
 
 // stop ends the workers.
@@ -231,13 +195,13 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	}
 	var touched []*item
 	for _, s := range d.dropStatus {
-		if i := c.items[idOf(s.Ref)]; i != nil {
+		if i := c.items[mirror.IDOf(s.Ref)]; i != nil {
 			i.status, i.statusOnly = nil, false
 			touched = append(touched, i)
 		}
 	}
 	for _, s := range d.putStatus {
-		i := c.item(idOf(s.Ref))
+		i := c.item(mirror.IDOf(s.Ref))
 		wanted := &wantedStatus{Status: s}
 		if i.status != nil {
 			wanted.settled = i.status.settled
@@ -248,20 +212,20 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 		touched = append(touched, i)
 	}
 	for _, o := range d.drop {
-		if i := c.items[idOf(o.Ref)]; i != nil {
+		if i := c.items[mirror.IDOf(o.Ref)]; i != nil {
 			i.lastParents = i.parents()
 			i.object = nil
 			touched = append(touched, i)
 		}
 	}
 	for _, o := range d.put {
-		i := c.item(idOf(o.Ref))
+		i := c.item(mirror.IDOf(o.Ref))
 		c.put(i, o, made[o])
 		delete(c.pending, i.id)
 		touched = append(touched, i)
 	}
 	for _, o := range d.drop {
-		if i := c.items[idOf(o.Ref)]; i != nil && i.object == nil {
+		if i := c.items[mirror.IDOf(o.Ref)]; i != nil && i.object == nil {
 			c.clearFailure(i.id)
 			c.unwant(i)
 			c.withdraw(i.id, c.edits.explain(i.lastParents))
@@ -270,7 +234,7 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	return touched
 }
 
-func (c *cluster) item(of id) *item {
+func (c *cluster) item(of mirror.ID) *item {
 	i := c.items[of]
 	if i == nil {
 		i = &item{id: of}
@@ -303,12 +267,12 @@ func (c *cluster) prune(items []*item) {
 
 // writable reports whether writes are allowed.
 func (c *cluster) writable() bool {
-	return c.gate.open() && c.conn != nil && !c.conn.suspect && !c.closed
+	return c.gate.open() && c.now.Conn != nil && !c.now.Suspended && !c.closed
 }
 
 // connecting reports whether the cluster is about to be writable, as far as is known.
 func (c *cluster) connecting() bool {
-	return c.gate.open() && c.problem.Code == "" && (c.conn != nil || c.next != nil)
+	return c.gate.open() && c.problem.Code == "" && (c.now.Conn != nil || c.now.Connecting)
 }
 
 // enqueue queues an item if writes are allowed. If not, the sweep will find it when
@@ -344,7 +308,7 @@ func (c *cluster) sweepGarbage() {
 	if !c.writable() {
 		return
 	}
-	for of, l := range c.conn.objects {
+	for of, l := range c.now.Conn.All() {
 		if i := c.items[of]; (i == nil || i.object == nil) && c.garbage(of, l) {
 			c.learn(of)
 			c.collect(of, true)
@@ -354,11 +318,11 @@ func (c *cluster) sweepGarbage() {
 }
 
 // garbage reports whether an object that no part wants is to be deleted.
-func (c *cluster) garbage(of id, l live) bool {
-	if of.kind.Info().Access&snapshot.Write == 0 || !l.ours || !l.here && !c.stray(l) || l.going {
+func (c *cluster) garbage(of mirror.ID, l mirror.Object) bool {
+	if of.Kind.Info().Access&snapshot.Write == 0 || !l.Ours || !l.Here && !c.stray(l) || l.Going {
 		return false
 	}
-	if !c.conn.kinds[of.kind].current() {
+	if !c.now.Conn.State(of.Kind).Complete() {
 		return false
 	}
 	if c.name != "" {
@@ -366,21 +330,18 @@ func (c *cluster) garbage(of id, l live) bool {
 	}
 	// A discovered object is kept while its cluster is frozen, and deleted when the
 	// cluster is no longer registered.
-	frozen, registered := c.gate.clusters[l.source]
+	frozen, registered := c.gate.clusters[l.Source]
 	return !registered || !frozen
 }
 
 // check queues an object because of a watch event, if it is wanted or garbage.
-func (c *cluster) check(of id) {
+func (c *cluster) check(of mirror.ID) {
 	if i := c.items[of]; i != nil {
 		i.refusal.hurry(time.Now()) // it may be taken now
 		c.enqueue(i, false)
 		return
 	}
-	if c.conn == nil {
-		return
-	}
-	if l, exists := c.conn.objects[of]; exists && c.garbage(of, l) {
+	if l, exists := c.live(of); exists && c.garbage(of, l) {
 		c.collect(of, false)
 		c.weigh()
 	}
@@ -396,5 +357,5 @@ func (c *cluster) busy() bool {
 	if !c.gate.open() || c.problem.Code != "" {
 		return false
 	}
-	return c.conn == nil && c.next != nil || c.conn != nil && c.conn.suspect
+	return c.now.Connecting || c.now.Suspended
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -19,16 +20,16 @@ type content struct {
 
 	once   sync.Once
 	taken  atomic.Bool
-	digest digest
+	digest mirror.Digest
 	err    error
 }
 
 // get returns the digest of the content; an error means that it cannot be written.
-func (c *content) get() (digest, error) {
+func (c *content) get() (mirror.Digest, error) {
 	c.once.Do(func() {
 		var spec any
-		if spec, c.err = plain(c.Spec); c.err == nil {
-			c.digest = objectDigest(c.Labels, c.Annotations, spec)
+		if spec, c.err = mirror.Plain(c.Spec); c.err == nil {
+			c.digest = mirror.ObjectDigest(c.Labels, c.Annotations, spec)
 		}
 		c.taken.Store(true)
 	})
@@ -75,22 +76,22 @@ type metadata struct {
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
-func newBody(of id, version string) body {
-	info := of.kind.Info()
+func newBody(of mirror.ID, version string) body {
+	info := of.Kind.Info()
 	return body{
 		APIVersion: info.GroupVersion().String(), Kind: info.Kind,
-		Metadata: metadata{Name: of.name, Namespace: of.namespace, ResourceVersion: version},
+		Metadata: metadata{Name: of.Name, Namespace: of.Namespace, ResourceVersion: version},
 	}
 }
 
 // objectBody is the apply document of an object in a cluster, with the labels
 // by which the sink recognizes it.
-func objectBody(of id, version string, c *snapshot.Content, cluster string, plane snapshot.Plane) ([]byte, error) {
+func objectBody(of mirror.ID, version string, c *snapshot.Content, cluster string, plane snapshot.Plane) ([]byte, error) {
 	b := newBody(of, version)
 	b.Metadata.Labels = make(map[string]string, len(c.Labels)+3)
 	maps.Copy(b.Metadata.Labels, c.Labels)
-	b.Metadata.Labels[ownerLabel(of.kind)] = plane.Namespace
-	if plane.ID != "" && ownerLabel(of.kind) == snapshot.NetworkingOwnerLabel {
+	b.Metadata.Labels[mirror.OwnerLabel(of.Kind)] = plane.Namespace
+	if plane.ID != "" && mirror.OwnerLabel(of.Kind) == snapshot.NetworkingOwnerLabel {
 		b.Metadata.Labels[snapshot.PlaneLabel] = plane.ID
 	}
 	b.Metadata.Labels[snapshot.ClusterLabel] = cluster
@@ -98,27 +99,18 @@ func objectBody(of id, version string, c *snapshot.Content, cluster string, plan
 	b.Spec = c.Spec
 	raw, err := json.Marshal(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s/%s cannot be written as JSON: %w", of.kind, of.namespace, of.name, err)
+		return nil, fmt.Errorf("%s %s/%s cannot be written as JSON: %w", of.Kind, of.Namespace, of.Name, err)
 	}
 	return raw, nil
 }
 
 // statusBody is the apply document of a status.
-func statusBody(of id, version string, value any) ([]byte, error) {
+func statusBody(of mirror.ID, version string, value any) ([]byte, error) {
 	b := newBody(of, version)
 	b.Status = value
 	raw, err := json.Marshal(b)
 	if err != nil {
-		return nil, fmt.Errorf("the status of %s %s/%s cannot be written as JSON: %w", of.kind, of.namespace, of.name, err)
+		return nil, fmt.Errorf("the status of %s %s/%s cannot be written as JSON: %w", of.Kind, of.Namespace, of.Name, err)
 	}
 	return raw, nil
-}
-
-// ownerLabel is the label with the owner of objects of a kind.
-func ownerLabel(k snapshot.Kind) string {
-	switch k {
-	case snapshot.Mesh, snapshot.Workload, snapshot.Destination:
-		return snapshot.DiscoveryOwnerLabel
-	}
-	return snapshot.NetworkingOwnerLabel
 }

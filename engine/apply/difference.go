@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -35,7 +36,7 @@ func differenceOf(raw []byte, wanted *snapshot.Object, plane snapshot.Plane) (sn
 	if err := json.Unmarshal(raw, &there); err != nil {
 		return drift, fmt.Errorf("%s: decoding: %w", wanted.Ref, err)
 	}
-	body, err := objectBody(idOf(wanted.Ref), "", wanted.Content, wanted.Ref.Cluster, plane)
+	body, err := objectBody(mirror.IDOf(wanted.Ref), "", wanted.Content, wanted.Ref.Cluster, plane)
 	if err != nil {
 		return drift, err
 	}
@@ -56,7 +57,7 @@ func differenceOf(raw []byte, wanted *snapshot.Object, plane snapshot.Plane) (sn
 	if err != nil {
 		return drift, fmt.Errorf("%s: reading who changed it: %w", wanted.Ref, err)
 	}
-	applied, err := mine.of(there.Spec, "spec")
+	applied, err := mine.Of(there.Spec, "spec")
 	if err != nil {
 		return drift, fmt.Errorf("%s: decoding: %w", wanted.Ref, err)
 	}
@@ -88,16 +89,16 @@ func changedBy(entries []metav1.ManagedFieldsEntry) (manager string, at time.Tim
 }
 
 // ours are the fields that meshctl applied to an object.
-func ours(raw []byte) (fields, error) {
+func ours(raw []byte) (mirror.Fields, error) {
 	var object struct {
 		Metadata struct {
-			ManagedFields []managed `json:"managedFields"`
+			ManagedFields []mirror.ManagedFields `json:"managedFields"`
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(raw, &object); err != nil {
 		return nil, err
 	}
-	return applied(object.Metadata.ManagedFields, "")
+	return mirror.Applied(object.Metadata.ManagedFields, "")
 }
 
 // differences lists the fields of which two JSON values differ. Of what exists and is not

@@ -5,11 +5,7 @@
 //
 //	sink.go        the Sink and its clusters
 //	cluster.go     one cluster: items, queue, connection
-//	live.go        watch events, and connections that work or fail
-//	connection.go  one client of a cluster, with its watches
-//	mirror.go      what exists in a cluster
-//	wire.go        decoding objects to digests; project.go selects our fields
-//	digest.go      digests, by which objects are compared
+//	live.go        what exists is another, and connections that work or fail (package mirror)
 //	diff.go        what changes from one Output to the next
 //	unmet.go       what does not hold yet in a cluster that does not answer
 //	planes.go      what another management plane wrote, or we for another cluster

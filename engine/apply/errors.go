@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -30,14 +31,12 @@ const (
 )
 
 func classify(err error) class {
-	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		return fine
 	case errors.Is(err, context.DeadlineExceeded):
 		return slow
-	case !errors.As(err, &status),
-		apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err):
+	case !kube.Answered(err):
 		return unreachable
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return race
@@ -69,7 +68,7 @@ func foreignMessage(k snapshot.Kind, other snapshot.Plane, owner string) string 
 			"rename what it follows from, or deregister the cluster from one of them", planeName(other))
 	}
 	return fmt.Sprintf("an object of this name exists that is not ours (its label %s is not %q), so it is left as it is; "+
-		"rename or delete it, and ours is written", ownerLabel(k), owner)
+		"rename or delete it, and ours is written", mirror.OwnerLabel(k), owner)
 }
 
 // planeName describes another management plane.

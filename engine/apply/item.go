@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // item is what is wanted for one id: an object, a status, both, or neither, which
 // means that no object of ours may remain. The cluster's lock guards it.
 type item struct {
-	id      id
+	id      mirror.ID
 	object  *snapshot.Object
 	content *content
 	settled pair
@@ -51,21 +52,25 @@ type item struct {
 	alarm *alarm
 }
 
+// pair is a wanted digest and the live one that applying it resulted in. They
+// differ where the API server stores something else than was sent.
+type pair struct{ wanted, live mirror.Digest }
+
 // wantedStatus is a status to write.
 type wantedStatus struct {
 	*snapshot.Status
 	taken   bool
-	digest  digest
+	digest  mirror.Digest
 	err     error
 	settled pair
 }
 
 // get is the status's digest, taken at the first call.
-func (s *wantedStatus) get() (digest, error) {
+func (s *wantedStatus) get() (mirror.Digest, error) {
 	if !s.taken {
 		var value any
-		if value, s.err = plain(s.Value); s.err == nil {
-			s.digest = statusDigest(value)
+		if value, s.err = mirror.Plain(s.Value); s.err == nil {
+			s.digest = mirror.StatusDigest(value)
 		}
 		s.taken = true
 	}

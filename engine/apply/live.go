@@ -3,132 +3,87 @@ package apply
 import (
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // This file handles watch events, and connections that work or fail.
 
-// changed implements listener.
-func (c *cluster) changed(conn *connection, of id, l live, deleted bool) {
+// Turned implements mirror.Listener.
+func (c *cluster) Turned() {
 	c.mu.Lock()
-	if !conn.event(of, l, deleted) || conn != c.conn {
+	defer c.unlock()
+	c.follow()
+}
+
+// follow takes over the state of the link.
+func (c *cluster) follow() {
+	was := c.now
+	c.now = c.link.State()
+	switch {
+	case c.now.Conn != was.Conn:
+		c.faults = 0
+		if c.now.Conn != nil {
+			c.clearProblem()
+			c.forgive()
+			c.Log.Debug("cluster connected", "cluster", c.name)
+			c.awaitCluster()
+			c.meet()
+			c.sweep(true)
+		}
+	case c.now.Suspended && !was.Suspended:
+		c.flush()
+	case was.Suspended && !c.now.Suspended:
+		c.resume()
+	}
+	switch {
+	case c.now.Err != nil:
+		c.setProblem(unreachableMessage(c.now.Err))
+	case c.now.Connecting && c.problem.Code != "": // of a connection that is gone
+		c.problem = snapshot.Failure{}
+		c.notifyFailures()
+	}
+}
+
+// Changed implements mirror.Listener.
+func (c *cluster) Changed(conn *mirror.Connection, objects []mirror.ID) {
+	c.mu.Lock()
+	if conn != c.now.Conn {
 		c.mu.Unlock()
 		return
 	}
 	defer c.unlock()
 	c.meet()
-	c.check(of)
-}
-
-// replaced implements listener.
-func (c *cluster) replaced(conn *connection, kind snapshot.Kind, list map[id]live, version uint64) {
-	c.mu.Lock()
-	defer c.unlock()
-	current := conn.kinds[kind].current()
-	changed := conn.replace(kind, list, version)
-	c.meet()
-	switch {
-	case conn == c.next:
-		c.promote()
-	case conn == c.conn && !current:
-		c.sweepKind(kind)
-	case conn == c.conn:
-		for _, of := range changed {
-			c.check(of)
-		}
+	for _, of := range objects {
+		c.check(of)
 	}
 }
 
-// incomparable implements listener: err is why an object cannot be compared with
+// Relisted implements mirror.Listener.
+func (c *cluster) Relisted(conn *mirror.Connection, kind snapshot.Kind) {
+	c.mu.Lock()
+	defer c.unlock()
+	if conn == c.now.Conn {
+		c.meet()
+		c.sweepKind(kind)
+	}
+}
+
+// Incomparable implements mirror.Listener: err is why an object cannot be compared with
 // what is wanted. If it is ours, it is written once for each change.
-func (c *cluster) incomparable(of id, err error) {
-	c.Log.Error("object cannot be compared with what is wanted", "object", of.ref(c.name).String(), "error", err)
+func (c *cluster) Incomparable(of mirror.ID, err error) {
+	c.Log.Error("object cannot be compared with what is wanted", "object", of.Ref(c.name).String(), "error", err)
 }
 
 // sweepKind queues all objects of a kind that has become readable.
 func (c *cluster) sweepKind(kind snapshot.Kind) {
 	for of, i := range c.items {
-		if of.kind == kind {
+		if of.Kind == kind {
 			c.enqueue(i, true)
 		}
 	}
 	c.sweepGarbage()
-}
-
-// promote puts the next connection into use if it is ready.
-func (c *cluster) promote() {
-	if c.next == nil || !c.next.ready() {
-		return
-	}
-	c.drop(c.conn)
-	c.conn, c.next = c.next, nil
-	c.clearProblem()
-	c.forgive()
-	c.Log.Debug("cluster connected", "cluster", c.name, "objects", len(c.conn.objects))
-	c.awaitCluster()
-	c.meet()
-	c.sweep(true)
-}
-
-// reported implements listener: err is the result of a list or watch request.
-func (c *cluster) reported(conn *connection, kind snapshot.Kind, err error) {
-	c.mu.Lock()
-	defer c.unlock()
-	if conn != c.conn && conn != c.next {
-		return
-	}
-	state := conn.kinds[kind]
-	switch {
-	case err == nil:
-		if state.refused != "" {
-			state.refused = ""
-			c.sweepKind(kind)
-		}
-		return
-	case apierrors.IsNotFound(err):
-		if !state.absent {
-			conn.forget(kind)
-			c.Log.Debug("cluster does not serve a kind", "cluster", c.name, "kind", kind.String())
-			c.sweepKind(kind)
-		}
-	case classify(err) == refused:
-		if reason := kube.Message(err); state.refused != reason {
-			state.refused = reason
-			c.Log.Warn("cluster rejects listing a kind", "cluster", c.name, "kind", kind.String(), "error", reason)
-			c.sweepKind(kind)
-		}
-	case conn == c.conn:
-		c.suspect(conn, err)
-		return
-	case c.conn == nil:
-		c.setProblem(unreachableMessage(err))
-		return
-	default:
-		if problem := kube.Message(err); conn.problem != problem {
-			conn.problem = problem
-			c.Log.Warn("the new connection to the cluster does not work; the previous one stays in use", "cluster", c.name, "error", problem)
-		}
-		return
-	}
-	if conn == c.next {
-		c.promote()
-	}
-}
-
-// listPatience is how long a cluster may take to list all objects before that is
-// reported as a failure. The listing continues.
-const listPatience = 30 * time.Second
-
-// overdue reports a new connection that is not ready in time.
-func (c *cluster) overdue(conn *connection) {
-	c.mu.Lock()
-	defer c.unlock()
-	if conn == c.next && c.conn == nil && c.problem.Code == "" {
-		c.setProblem("the API server has not finished listing objects, so nothing is written there; check its load and the network")
-	}
 }
 
 // setProblem records why the cluster as a whole cannot be written to.
@@ -158,75 +113,30 @@ func (c *cluster) clearProblem() {
 // fault enters a write that got no answer about the object: the server is down, or it
 // answers probes and rejects writes. An object that fails again while others do not is
 // tried again like one that is refused, and is no reason to slow down others.
-func (c *cluster) fault(conn *connection, i *item, s step, err error) {
+func (c *cluster) fault(conn *mirror.Connection, i *item, s step, err error) {
 	c.retry(i, s.verb)
 	switch {
-	case conn != c.conn:
+	case conn != c.now.Conn:
 		return
 	case i.refusal.tries > 1 && c.problem.Code == "":
 		c.setFailure(i, s, snapshot.WriteFailed, kube.Message(err))
-	case i.refusal.tries == 1 && !conn.suspect:
-		conn.faults++
+	case i.refusal.tries == 1 && !c.now.Suspended:
+		c.faults++
 	}
-	conn.faulted = time.Now()
+	c.faulted = time.Now()
 	c.suspect(conn, err)
 }
 
 // suspect stops writing on a connection until the API server answers a probe. If it
 // answers the first one and takes writes then, only the connection was broken, and
 // nothing is reported.
-func (c *cluster) suspect(conn *connection, err error) {
-	if conn.suspect || conn != c.conn {
+func (c *cluster) suspect(conn *mirror.Connection, err error) {
+	if !c.link.Suspend(conn, err, c.faults) {
 		return
 	}
-	conn.suspect = true
-	c.flush()
-	first := unreachableMessage(err)
-	if conn.faults > 1 {
-		c.setProblem(first)
-	}
-	pause := kube.Backoff(probeFirst, probeMost, conn.faults-1)
-	conn.group.Go(func() {
-		select {
-		case <-conn.ctx.Done():
-		case <-conn.hurry:
-			c.probe(conn, first)
-		case <-time.After(pause):
-			c.probe(conn, first)
-		}
-	})
-}
-
-// Probes of an API server that gave no answer: after 0.5 s, doubled each time, at
-// most 10 s apart, each bounded by probeTimeout.
-const (
-	probeFirst   = 500 * time.Millisecond
-	probeMost    = 10 * time.Second
-	probeTimeout = 10 * time.Second
-)
-
-func (c *cluster) probe(conn *connection, message string) {
-	for failures := 1; ; failures++ {
-		err := conn.Probe(conn.ctx, probeTimeout)
-		if conn.ctx.Err() != nil {
-			return
-		}
-		if err == nil {
-			c.resume(conn)
-			return
-		}
-		c.mu.Lock()
-		if conn == c.conn {
-			c.setProblem(message)
-		}
-		c.unlock()
-		select {
-		case <-conn.ctx.Done():
-			return
-		case <-conn.hurry:
-			failures = 0
-		case <-time.After(kube.Jitter(kube.Backoff(probeFirst, probeMost, failures))):
-		}
+	c.follow()
+	if c.faults > 1 {
+		c.setProblem(unreachableMessage(err))
 	}
 }
 
@@ -234,29 +144,21 @@ func (c *cluster) probe(conn *connection, message string) {
 func (c *cluster) hurry() {
 	c.mu.Lock()
 	defer c.unlock()
-	if c.conn == nil || !c.conn.suspect && c.conn.faults == 0 {
+	if c.now.Conn == nil || !c.now.Suspended && c.faults == 0 {
 		return
 	}
 	c.forgive()
-	if !c.conn.suspect {
-		c.sweep(false)
+	if c.now.Suspended {
+		c.link.Hurry()
 		return
 	}
-	select {
-	case c.conn.hurry <- struct{}{}:
-	default:
-	}
+	c.sweep(false)
 }
 
-func (c *cluster) resume(conn *connection) {
-	c.mu.Lock()
-	defer c.unlock()
-	conn.suspect = false
-	if conn != c.conn {
-		return
-	}
-	if conn.faults > 1 {
-		c.expire(conn, faultMemory) // a write that is taken clears the problem
+// resume writes again on a connection that answers.
+func (c *cluster) resume() {
+	if c.faults > 1 {
+		c.expire(c.now.Conn, faultMemory) // a write that is taken clears the problem
 	} else {
 		c.clearProblem()
 	}
@@ -268,17 +170,17 @@ const faultMemory = 2 * retryMost
 
 // expire clears the problem of a server that has rejected writes, if nothing is left to
 // write that could tell.
-func (c *cluster) expire(conn *connection, after time.Duration) {
+func (c *cluster) expire(conn *mirror.Connection, after time.Duration) {
 	time.AfterFunc(after, func() {
 		c.mu.Lock()
 		defer c.unlock()
-		rest := faultMemory - time.Since(conn.faulted)
+		rest := faultMemory - time.Since(c.faulted)
 		switch {
-		case conn != c.conn || conn.suspect || conn.faults == 0:
+		case conn != c.now.Conn || c.now.Suspended || c.faults == 0:
 		case rest > 0:
 			c.expire(conn, rest)
 		default:
-			conn.faults = 0
+			c.faults = 0
 			c.clearProblem()
 		}
 	})

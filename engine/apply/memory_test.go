@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine/mirror"
 )
 
 // TestMemoryOfAGreatFleet bounds what the sink holds beside the Output itself:
@@ -26,14 +28,14 @@ func TestMemoryOfAGreatFleet(t *testing.T) {
 	objects := 0
 	for _, c := range s.clusters {
 		c.mu.Lock()
-		m := newMirror(c.kinds, func(int64) {})
+		m := mirror.New(c.link.Kinds, func(int64) {})
 		for of := range c.items {
 			// What comes off the wire shares no strings with what is wanted.
-			of.name, of.namespace = string([]byte(of.name)), string([]byte(of.namespace))
-			m.objects[of] = live{version: 1}
+			of.Name, of.Namespace = string([]byte(of.Name)), string([]byte(of.Namespace))
+			m.Written(of, mirror.Object{Version: 1})
 			objects++
 		}
-		c.conn = &connection{mirror: m}
+		c.now.Conn = &mirror.Connection{Mirror: m}
 		c.mu.Unlock()
 	}
 	require.Equal(t, 245_000, objects)

@@ -3,17 +3,19 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fieldselectors "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -55,18 +57,16 @@ func NewObserver(ctx context.Context, plane snapshot.Plane) *Observer {
 type observedCluster struct {
 	*Observer
 	name string
-	// conn is in use; next replaces it as soon as it has listed everything.
-	conn, next *connection
-	// problem is why nothing can be read; empty if something can.
-	problem string
+	link *mirror.Link
+	now  mirror.LinkState
 	// readings are the objects that were read, because they differ.
-	readings map[id]reading
+	readings map[mirror.ID]reading
 }
 
 // reading is how an object differs from what was wanted.
 type reading struct {
 	version uint64
-	wanted  digest
+	wanted  mirror.Digest
 	drift   snapshot.Drift
 	// same: there is no difference but in form.
 	same bool
@@ -74,38 +74,27 @@ type reading struct {
 
 // Set begins to watch a cluster, or replaces its connection.
 func (o *Observer) Set(cluster string, config *rest.Config) {
-	client, err := dial(config, o.kinds, rest.NoWarnings{}, kube.NewBudget(kube.Bounds{}))
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	defer o.notify()
 	c := o.clusters[cluster]
 	if c == nil {
-		c = &observedCluster{Observer: o, name: cluster, readings: map[id]reading{}}
+		c = &observedCluster{Observer: o, name: cluster, readings: map[mirror.ID]reading{}}
+		c.link = mirror.NewLink(o.ctx, &o.group, cluster, mirror.LinkOptions{
+			Kinds: o.kinds, Plane: o.plane, Log: slog.New(slog.DiscardHandler), Warnings: rest.NoWarnings{},
+		}, c)
 		o.clusters[cluster] = c
 	}
-	o.drop(c.next)
-	if c.next = nil; err != nil {
-		c.problem = err.Error()
-		return
-	}
-	ctx, cancel := context.WithCancel(o.ctx)
-	c.next = &connection{Client: client, mirror: newMirror(o.kinds, client.Hold), ctx: ctx, cancel: cancel}
-	conn := c.next
-	for _, kind := range o.kinds {
-		conn.group.Go(func() {
-			conn.watch(ctx, kind, &store{connection: conn, kind: kind, cluster: cluster, plane: o.plane, to: c})
-		})
-	}
+	o.mu.Unlock()
+	c.link.Connect(config)
 }
 
 // Remove ends the watch of a cluster.
 func (o *Observer) Remove(cluster string) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if c := o.clusters[cluster]; c != nil {
-		o.drop(c.conn)
-		o.drop(c.next)
-		delete(o.clusters, cluster)
+	c := o.clusters[cluster]
+	delete(o.clusters, cluster)
+	o.mu.Unlock()
+	if c != nil {
+		c.link.Close()
 		o.notify()
 	}
 }
@@ -113,12 +102,11 @@ func (o *Observer) Remove(cluster string) {
 // Close ends all watches and waits for them.
 func (o *Observer) Close() {
 	o.mu.Lock()
-	for _, c := range o.clusters {
-		o.drop(c.conn)
-		o.drop(c.next)
-		c.conn, c.next = nil, nil
-	}
+	clusters := slices.Collect(maps.Values(o.clusters))
 	o.mu.Unlock()
+	for _, c := range clusters {
+		c.link.Close()
+	}
 	o.group.Wait()
 }
 
@@ -133,80 +121,45 @@ func (o *Observer) notify() {
 	}
 }
 
-// drop closes a connection, if there is one, without waiting.
-func (o *Observer) drop(conn *connection) {
-	if conn != nil {
-		conn.cancel()
-		o.group.Go(conn.close)
-	}
-}
-
-// changed implements listener.
-func (c *observedCluster) changed(conn *connection, of id, l live, deleted bool) {
+// Turned implements mirror.Listener.
+func (c *observedCluster) Turned() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if conn.event(of, l, deleted) && conn == c.conn {
-		c.notify()
+	was := c.now
+	if c.now = c.link.State(); c.now.Conn != was.Conn {
+		clear(c.readings)
 	}
-}
-
-// replaced implements listener.
-func (c *observedCluster) replaced(conn *connection, kind snapshot.Kind, list map[id]live, version uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	conn.replace(kind, list, version)
-	c.promote()
 	c.notify()
 }
 
-// reported implements listener.
-func (c *observedCluster) reported(conn *connection, kind snapshot.Kind, err error) {
+// Changed implements mirror.Listener.
+func (c *observedCluster) Changed(conn *mirror.Connection, _ []mirror.ID) { c.notifyOf(conn) }
+
+// Relisted implements mirror.Listener.
+func (c *observedCluster) Relisted(conn *mirror.Connection, _ snapshot.Kind) { c.notifyOf(conn) }
+
+// notifyOf signals a change that a connection saw, if it is in use.
+func (c *observedCluster) notifyOf(conn *mirror.Connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	state := conn.kinds[kind]
-	switch {
-	case err == nil:
-		state.refused = ""
-		if conn == c.conn && c.problem != "" {
-			c.problem = ""
-			c.notify()
-		}
-	case apierrors.IsNotFound(err):
-		conn.forget(kind)
-	case classify(err) == refused:
-		state.refused = kube.Message(err)
-	case conn == c.conn || c.conn == nil && conn == c.next:
-		if problem := kube.Message(err); problem != c.problem {
-			c.problem = problem
-			c.notify()
-		}
-	}
-	c.promote()
-}
-
-// incomparable implements listener: the object differs from everything.
-func (c *observedCluster) incomparable(id, error) {}
-
-// promote puts the next connection into use if it is ready.
-func (c *observedCluster) promote() {
-	if c.next != nil && c.next.ready() {
-		c.drop(c.conn)
-		c.conn, c.next, c.problem = c.next, nil, ""
-		clear(c.readings)
+	if conn == c.now.Conn {
 		c.notify()
 	}
 }
+
+// Incomparable implements mirror.Listener: the object differs from everything.
+func (c *observedCluster) Incomparable(mirror.ID, error) {}
 
 // unread says why nothing is known of the cluster; empty if something is.
 func (c *observedCluster) unread() string {
 	switch {
-	case c.problem != "":
-		return c.problem
-	case c.conn == nil:
+	case c.now.Err != nil:
+		return kube.Message(c.now.Err)
+	case c.now.Conn == nil:
 		return "its objects have not been listed yet"
 	}
 	for _, kind := range c.kinds {
-		if reason := c.conn.kinds[kind].refused; reason != "" {
+		if reason := c.now.Conn.State(kind).Refused; reason != "" {
 			return kind.String() + " cannot be listed: " + reason
 		}
 	}
@@ -219,7 +172,7 @@ func (o *Observer) Await(ctx context.Context, clusters []string) {
 		o.mu.Lock()
 		waits := slices.ContainsFunc(clusters, func(name string) bool {
 			c := o.clusters[name]
-			return c != nil && c.conn == nil && c.problem == ""
+			return c != nil && c.now.Conn == nil && c.now.Err == nil
 		})
 		o.mu.Unlock()
 		if !waits {
@@ -255,7 +208,7 @@ func (o *Observer) Observe(ctx context.Context, out *snapshot.Output) *snapshot.
 	kept := observed.Drifts[:0]
 	for _, d := range observed.Drifts {
 		if c := o.clusters[d.Ref.Cluster]; c != nil && d.State == snapshot.DriftChanged {
-			if r, known := c.readings[idOf(d.Ref)]; known && r.same {
+			if r, known := c.readings[mirror.IDOf(d.Ref)]; known && r.same {
 				continue
 			} else if known {
 				d = r.drift
@@ -269,18 +222,18 @@ func (o *Observer) Observe(ctx context.Context, out *snapshot.Output) *snapshot.
 
 // compare lists what differs by digest, and what is to be read of it.
 func (o *Observer) compare(out *snapshot.Output) (*snapshot.Observed, []task) {
-	wanted := map[string]map[id]*snapshot.Object{}
+	wanted := map[string]map[mirror.ID]*snapshot.Object{}
 	for object := range out.Objects {
 		cluster := object.Ref.Cluster
 		if wanted[cluster] == nil {
-			wanted[cluster] = map[id]*snapshot.Object{}
+			wanted[cluster] = map[mirror.ID]*snapshot.Object{}
 		}
-		wanted[cluster][idOf(object.Ref)] = object
+		wanted[cluster][mirror.IDOf(object.Ref)] = object
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	observed, contents := &snapshot.Observed{Drifts: []snapshot.Drift{}, Unread: map[string]string{}, Created: map[snapshot.Ref]time.Time{}}, map[*snapshot.Content]*content{}
-	digestOf := func(of *snapshot.Content) (digest, bool) {
+	digestOf := func(of *snapshot.Content) (mirror.Digest, bool) {
 		c := contents[of]
 		if c == nil {
 			if c = o.contents[of]; c == nil {
@@ -302,7 +255,7 @@ func (o *Observer) compare(out *snapshot.Output) (*snapshot.Observed, []task) {
 		if why != "" {
 			observed.Unread[name] = why
 		}
-		if c.conn == nil {
+		if c.now.Conn == nil {
 			continue
 		}
 		// Of a cluster that does not answer, what was seen before is reported; it is not asked.
@@ -316,35 +269,35 @@ func (o *Observer) compare(out *snapshot.Output) (*snapshot.Observed, []task) {
 }
 
 // compare adds what differs in one cluster.
-func (c *observedCluster) compare(wanted map[id]*snapshot.Object, digestOf func(*snapshot.Content) (digest, bool), to *snapshot.Observed) (todo []task) {
-	add := func(of id, state snapshot.DriftState) {
-		to.Drifts = append(to.Drifts, snapshot.Drift{Ref: of.ref(c.name), State: state})
+func (c *observedCluster) compare(wanted map[mirror.ID]*snapshot.Object, digestOf func(*snapshot.Content) (mirror.Digest, bool), to *snapshot.Observed) (todo []task) {
+	add := func(of mirror.ID, state snapshot.DriftState) {
+		to.Drifts = append(to.Drifts, snapshot.Drift{Ref: of.Ref(c.name), State: state})
 	}
-	differs := map[id]bool{}
+	differs := map[mirror.ID]bool{}
 	for of, object := range wanted {
-		if !c.conn.kinds[of.kind].current() {
+		if !c.now.Conn.State(of.Kind).Complete() {
 			continue // that is a failure of serve, and an issue of the policies
 		}
-		l, exists := c.conn.objects[of]
-		if exists && l.ours && (of.kind == snapshot.ServiceEntry || of.kind == snapshot.Sidecar) {
-			to.Created[of.ref(c.name)] = time.Unix(l.created, 0)
+		l, exists := c.now.Conn.Find(of)
+		if exists && l.Ours && (of.Kind == snapshot.ServiceEntry || of.Kind == snapshot.Sidecar) {
+			to.Created[of.Ref(c.name)] = time.Unix(l.Created, 0)
 		}
 		digest, valid := digestOf(object.Content)
 		switch {
-		case !valid || exists && l.ours && l.here && l.marked && l.spec == digest:
+		case !valid || exists && l.Ours && l.Here && l.Marked && l.Spec == digest:
 			continue
 		case !exists:
 			add(of, snapshot.DriftMissing)
 			continue
-		case !l.ours:
+		case !l.Ours:
 			add(of, snapshot.DriftForeign)
 			continue
 		}
 		differs[of] = true
 		add(of, snapshot.DriftChanged)
-		if r, known := c.readings[of]; !known || r.version != l.version || r.wanted != digest {
+		if r, known := c.readings[of]; !known || r.version != l.Version || r.wanted != digest {
 			delete(c.readings, of)
-			todo = append(todo, task{of: c, client: c.conn.Client, cluster: c.name, id: of, object: object, reading: reading{version: l.version, wanted: digest}})
+			todo = append(todo, task{of: c, client: c.now.Conn.Client, cluster: c.name, id: of, object: object, reading: reading{version: l.Version, wanted: digest}})
 		}
 	}
 	for of := range c.readings {
@@ -352,8 +305,8 @@ func (c *observedCluster) compare(wanted map[id]*snapshot.Object, digestOf func(
 			delete(c.readings, of)
 		}
 	}
-	for of, l := range c.conn.objects {
-		if wanted[of] == nil && l.ours && l.here && !l.going && of.kind.Info().Access&snapshot.Write != 0 && c.conn.kinds[of.kind].current() {
+	for of, l := range c.now.Conn.All() {
+		if wanted[of] == nil && l.Ours && l.Here && !l.Going && of.Kind.Info().Access&snapshot.Write != 0 && c.now.Conn.State(of.Kind).Complete() {
 			add(of, snapshot.DriftLeftover)
 		}
 	}
@@ -366,7 +319,7 @@ type task struct {
 	of      *observedCluster
 	client  *kube.Client
 	cluster string
-	id      id
+	id      mirror.ID
 	object  *snapshot.Object
 	reading reading
 	done    bool
@@ -375,8 +328,8 @@ type task struct {
 // read reads the object, and says how it differs. It lists one object: serve's accounts in
 // clusters need not get any, and may not.
 func (t *task) read(ctx context.Context) error {
-	raw, err := t.client.Get().AbsPath(kube.Path(t.id.kind, t.id.namespace, "", "")...).
-		Param("fieldSelector", fieldselectors.OneTermEqualSelector(metav1.ObjectNameField, t.id.name).String()).MaxRetries(0).DoRaw(ctx)
+	raw, err := t.client.Get().AbsPath(kube.Path(t.id.Kind, t.id.Namespace, "", "")...).
+		Param("fieldSelector", fieldselectors.OneTermEqualSelector(metav1.ObjectNameField, t.id.Name).String()).MaxRetries(0).DoRaw(ctx)
 	if err != nil {
 		return err
 	}

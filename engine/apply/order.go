@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -18,7 +19,7 @@ func (c *cluster) announce(d *delta) {
 	defer c.mu.Unlock()
 	for _, o := range d.put {
 		if names := (&content{Content: o.Content}).provides(c.name); len(names) > 0 {
-			i := c.item(idOf(o.Ref))
+			i := c.item(mirror.IDOf(o.Ref))
 			c.ledger.announce(i, c, without(names, i.current.provides(c.name)))
 		}
 	}
@@ -93,7 +94,7 @@ func (c *cluster) hold(i *item, o obstacle) step {
 	s := step{verb: fail}
 	switch {
 	case o.cluster.able.Load():
-		s.code, s.message = snapshot.WriteFailed, obstructedMessage(o.item.id.ref(o.cluster.name), o.name)
+		s.code, s.message = snapshot.WriteFailed, obstructedMessage(o.item.id.Ref(o.cluster.name), o.name)
 	case !o.cluster.silent.Load():
 		c.block(i)
 		return step{}
@@ -146,11 +147,11 @@ func (c *cluster) used(i *item, names []string) bool {
 
 // learn enters that an object is to be read, because an earlier process may have written it
 // and proxies use what it has.
-func (c *cluster) learn(of id) {
-	if c.name == "" || !snapshot.Relates(of.kind) {
+func (c *cluster) learn(of mirror.ID) {
+	if c.name == "" || !snapshot.Relates(of.Kind) {
 		return
 	}
-	if l, exists := c.conn.objects[of]; exists && l.ours && l.here && !l.going {
+	if l, exists := c.now.Conn.Find(of); exists && l.Ours && l.Here && !l.Going {
 		if i := c.items[of]; i == nil || i.current == nil {
 			c.unread[of] = true
 		}
@@ -159,10 +160,10 @@ func (c *cluster) learn(of id) {
 
 // reading reports whether it may have routes of an earlier process that were not read yet.
 func (c *cluster) reading() bool {
-	if c.name == "" || c.closed || c.gate.armed && !c.gate.open() || c.problem.Code != "" || c.conn != nil && c.conn.suspect {
+	if c.name == "" || c.closed || c.gate.armed && !c.gate.open() || c.problem.Code != "" || c.now.Suspended {
 		return false
 	}
-	return len(c.unread) > 0 || c.conn == nil && c.next != nil
+	return len(c.unread) > 0 || c.now.Connecting
 }
 
 // countReading makes reading known to other clusters.
@@ -181,18 +182,18 @@ func (c *cluster) countReading() {
 // adopt reads an object that an earlier process has written and that is not as it is
 // wanted: proxies use what it has.
 func (c *cluster) adopt(i *item) {
-	if c.name == "" || !snapshot.Relates(i.id.kind) {
+	if c.name == "" || !snapshot.Relates(i.id.Kind) {
 		return
 	}
 	c.mu.Lock()
-	conn, content := c.conn, i.content
+	conn, content := c.now.Conn, i.content
 	unknown := i.current == nil && c.writable()
 	if unknown {
-		l, exists := conn.objects[i.id]
-		unknown = exists && l.ours && l.here && !l.going && !i.parked() && i.refusal.wait(object, time.Now()) <= 0
+		l, exists := conn.Find(i.id)
+		unknown = exists && l.Ours && l.Here && !l.Going && !i.parked() && i.refusal.wait(object, time.Now()) <= 0
 		if unknown && content != nil {
 			wanted, err := content.get()
-			unknown = err == nil && l.spec != wanted
+			unknown = err == nil && l.Spec != wanted
 		}
 	}
 	c.mu.Unlock()
@@ -201,10 +202,10 @@ func (c *cluster) adopt(i *item) {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, c.Timeout)
 	defer cancel()
-	current, err := conn.read(ctx, i.id)
+	current, err := readContent(ctx, conn, i.id)
 	if err != nil {
 		// It may be gone, or the server does not answer: a write will tell.
-		c.Log.Debug("object cannot be read before it is changed", "object", i.id.ref(c.name).String(), "error", err)
+		c.Log.Debug("object cannot be read before it is changed", "object", i.id.Ref(c.name).String(), "error", err)
 		return
 	}
 	c.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -55,7 +56,7 @@ func ofServer(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
-func areaOf(i *item) area { return area{i.id.kind, i.id.namespace} }
+func areaOf(i *item) area { return area{i.id.Kind, i.id.Namespace} }
 
 // failed enters a failure that is the server's.
 func (c *cluster) failed(i *item, message string) {
@@ -73,14 +74,14 @@ func (c *cluster) failed(i *item, message string) {
 	if b.failures == outageAfter {
 		b.timer = time.AfterFunc(b.pause(), func() { c.tryNext(areaOf(i), b) })
 		c.Log.Warn("the API server takes no objects of a kind in a namespace; trying one at a time",
-			"cluster", c.name, "kind", i.id.kind.String(), "namespace", i.id.namespace, "error", message)
+			"cluster", c.name, "kind", i.id.Kind.String(), "namespace", i.id.Namespace, "error", message)
 	}
 }
 
 // answered enters a write that the server took, or refused because of the object.
-func (c *cluster) answered(conn *connection, i *item) {
-	if conn == c.conn && conn.faults > 0 && !conn.suspect {
-		conn.faults = 0
+func (c *cluster) answered(conn *mirror.Connection, i *item) {
+	if conn == c.now.Conn && c.faults > 0 && !c.now.Suspended {
+		c.faults = 0
 		c.clearProblem()
 	}
 	b := c.outages[areaOf(i)]
@@ -89,7 +90,7 @@ func (c *cluster) answered(conn *connection, i *item) {
 	}
 	c.endOutage(areaOf(i), b)
 	if b.closed() {
-		c.Log.Info("the API server takes objects of the kind again", "cluster", c.name, "kind", i.id.kind.String(), "namespace", i.id.namespace)
+		c.Log.Info("the API server takes objects of the kind again", "cluster", c.name, "kind", i.id.Kind.String(), "namespace", i.id.Namespace)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -25,7 +26,7 @@ type response struct {
 	took time.Duration
 	// gone: there was nothing to delete.
 	gone bool
-	live live
+	live mirror.Object
 }
 
 // absentVersion, sent as the resource version of an object to apply, matches no
@@ -34,11 +35,11 @@ type response struct {
 const absentVersion = 1
 
 // perform sends the request of a step.
-func (c *connection) perform(ctx context.Context, s *shared, of id, cluster string, do step) response {
+func perform(ctx context.Context, c *mirror.Connection, s *shared, of mirror.ID, cluster string, do step) response {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	if do.verb == remove {
-		return c.remove(ctx, of, do.version)
+		return removeObject(ctx, c, of, do.version)
 	}
 	version := strconv.FormatUint(max(do.version, absentVersion), 10)
 	var document []byte
@@ -53,9 +54,9 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 	if err != nil {
 		return response{class: refused, err: err}
 	}
-	o, code, err := send(ctx, c.Patch(types.ApplyPatchType).AbsPath(of.path(subresource)...).Param("force", "true").Body(document))
-	if err == nil && do.verb == status && o.forged {
-		o, code, err = c.purge(ctx, of, o.ResourceVersion, do.value)
+	o, code, err := send(ctx, c.Patch(types.ApplyPatchType).AbsPath(of.Path(subresource)...).Param("force", "true").Body(document))
+	if err == nil && do.verb == status && o.Forged {
+		o, code, err = purge(ctx, c, of, o.ResourceVersion, do.value)
 	}
 	if err != nil {
 		r := response{class: classify(err), err: err}
@@ -64,11 +65,11 @@ func (c *connection) perform(ctx context.Context, s *shared, of id, cluster stri
 		}
 		return r
 	}
-	return response{created: code == http.StatusCreated, live: o.live(of.kind, cluster, s.plane())}
+	return response{created: code == http.StatusCreated, live: o.Object(of.Kind, cluster, s.plane())}
 }
 
 // send sends a patch and decodes the answer.
-func send(ctx context.Context, request *rest.Request) (o observed, code int, err error) {
+func send(ctx context.Context, request *rest.Request) (o mirror.Observed, code int, err error) {
 	result := request.Param("fieldManager", snapshot.FieldManager).Do(ctx).StatusCode(&code)
 	// Raw would hide the message of the API server.
 	if err = result.Error(); err == nil {
@@ -80,7 +81,7 @@ func send(ctx context.Context, request *rest.Request) (o observed, code int, err
 
 // purge removes from a status what others wrote into it, which an apply leaves. What is
 // ours was applied before: this changes none of it, so that all of it stays applied.
-func (c *connection) purge(ctx context.Context, of id, version string, value any) (observed, int, error) {
+func purge(ctx context.Context, c *mirror.Connection, of mirror.ID, version string, value any) (mirror.Observed, int, error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
@@ -92,16 +93,16 @@ func (c *connection) purge(ctx context.Context, of id, version string, value any
 		{Op: "replace", Path: "/status", Value: value},
 	})
 	if err != nil {
-		return observed{}, 0, err
+		return mirror.Observed{}, 0, err
 	}
-	return send(ctx, c.Patch(types.JSONPatchType).AbsPath(of.path("status")...).Body(document))
+	return send(ctx, c.Patch(types.JSONPatchType).AbsPath(of.Path("status")...).Body(document))
 }
 
-// read reads the content of an object of a kind that the ledger knows. It lists the
+// readContent reads the content of an object of a kind that the ledger knows. It lists the
 // one object, because a sink may list and not get.
-func (c *connection) read(ctx context.Context, of id) (*content, error) {
-	path := of.path("")
-	raw, err := c.Get().AbsPath(path[:len(path)-1]...).Param("fieldSelector", "metadata.name="+of.name).Do(ctx).Raw()
+func readContent(ctx context.Context, c *mirror.Connection, of mirror.ID) (*content, error) {
+	path := of.Path("")
+	raw, err := c.Get().AbsPath(path[:len(path)-1]...).Param("fieldSelector", "metadata.name="+of.Name).Do(ctx).Raw()
 	if err != nil {
 		return nil, err
 	}
@@ -114,16 +115,16 @@ func (c *connection) read(ctx context.Context, of id) (*content, error) {
 	if len(list.Items) != 1 {
 		return nil, errors.New("it is gone")
 	}
-	object := of.kind.New()
+	object := of.Kind.New()
 	if err := json.Unmarshal(list.Items[0], object); err != nil {
 		return nil, err
 	}
 	return &content{Content: &snapshot.Content{Spec: snapshot.RoutingSpec(object)}}, nil
 }
 
-// remove deletes the object only in the version that was checked, which is stricter
+// removeObject deletes the object only in the version that was checked, which is stricter
 // than a precondition on its UID.
-func (c *connection) remove(ctx context.Context, of id, version uint64) response {
+func removeObject(ctx context.Context, c *mirror.Connection, of mirror.ID, version uint64) response {
 	seen := strconv.FormatUint(version, 10)
 	background := metav1.DeletePropagationBackground
 	options, err := json.Marshal(metav1.DeleteOptions{
@@ -134,7 +135,7 @@ func (c *connection) remove(ctx context.Context, of id, version uint64) response
 	if err != nil {
 		return response{class: refused, err: err}
 	}
-	err = c.Delete().AbsPath(of.path("")...).SetHeader("Content-Type", "application/json").Body(options).Do(ctx).Error()
+	err = c.Delete().AbsPath(of.Path("")...).SetHeader("Content-Type", "application/json").Body(options).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return response{gone: true}
 	}

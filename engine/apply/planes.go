@@ -3,57 +3,31 @@ package apply
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // This file is about objects with our kind of labels that are not ours, or not those of the
 // cluster that they are in.
 
-// Whoever may create one object can give it the labels of any number of management planes.
-const (
-	// mostOthers is how many of them are counted; fewOthers, how many are named.
-	mostOthers = 100
-	fewOthers  = 3
-)
-
-// put enters what exists.
-func (m *mirror) put(of id, l live) {
-	m.take(of)
-	m.hold(of.size())
-	m.objects[of] = l
-	if _, known := m.others[l.other]; l.other != (snapshot.Plane{}) && (known || len(m.others) < mostOthers) {
-		m.others[l.other]++
-	}
-}
-
-// take removes what does not exist any more.
-func (m *mirror) take(of id) {
-	was, exists := m.objects[of]
-	if !exists {
-		return
-	}
-	m.hold(-of.size())
-	other := was.other
-	delete(m.objects, of)
-	if m.others[other] > 1 {
-		m.others[other]--
-	} else {
-		delete(m.others, other)
-	}
-}
+// fewOthers is how many other management planes are named.
+const fewOthers = 3
 
 // meet reports the other management planes that write to the cluster. Both go on: neither
 // changes an object that the other wrote.
 func (c *cluster) meet() {
 	var reason snapshot.Reason
-	if c.conn != nil && len(c.conn.others) > 0 {
-		others := slices.SortedFunc(maps.Keys(c.conn.others), func(a, b snapshot.Plane) int {
+	var others []snapshot.Plane
+	if c.now.Conn != nil {
+		others = c.now.Conn.Others()
+	}
+	if len(others) > 0 {
+		slices.SortFunc(others, func(a, b snapshot.Plane) int {
 			return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Namespace, b.Namespace))
 		})
 		names := make([]string, 0, fewOthers+1)
@@ -95,8 +69,8 @@ func (c *cluster) checkStrays() {
 	if c.name == "" || !c.writable() {
 		return
 	}
-	for of, l := range c.conn.objects {
-		if i := c.items[of]; l.ours && l.source != "" && i != nil {
+	for of, l := range c.now.Conn.All() {
+		if i := c.items[of]; l.Ours && l.Source != "" && i != nil {
 			c.enqueue(i, false)
 		}
 	}
@@ -104,12 +78,12 @@ func (c *cluster) checkStrays() {
 }
 
 // stray reports whether an object that names another cluster is known to be in the wrong one.
-func (c *cluster) stray(l live) bool {
+func (c *cluster) stray(l mirror.Object) bool {
 	known := c.uids.Load()
-	if known == nil || !l.marked || c.PlaneID == "" || l.source == "" || c.name == "" {
+	if known == nil || !l.Marked || c.PlaneID == "" || l.Source == "" || c.name == "" {
 		return false
 	}
 	here := (*known)[c.name]
-	there, registered := (*known)[l.source]
+	there, registered := (*known)[l.Source]
 	return here != "" && (!registered || there != "" && there != here)
 }

@@ -25,11 +25,11 @@ func (p phases) deletion(k snapshot.Kind) int { return 3*len(p.position) - 1 - p
 func (p phases) of(i *item) int {
 	switch {
 	case i.object != nil && !i.statusOnly:
-		return p.write(i.id.kind)
+		return p.write(i.id.Kind)
 	case i.status != nil:
-		return p.status(i.id.kind)
+		return p.status(i.id.Kind)
 	default:
-		return p.deletion(i.id.kind)
+		return p.deletion(i.id.Kind)
 	}
 }
 

@@ -135,7 +135,7 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 				c.edited(s.edits, s.last.Withdrawals)
 				c.update(nil, nil, gateOf(s.last, name))
 			}
-			c.connect(cfg)
+			c.link.Connect(cfg)
 		} else if c := s.clusters[name]; c != nil {
 			c.disconnect()
 			s.shared.notifyFailures()

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -111,103 +111,15 @@ func randomOutput(random *rand.Rand, last *snapshot.Output, shared []*snapshot.C
 	return &snapshot.Output{Parts: snapshot.ListOf(parts), Statuses: snapshot.ListOf(statuses)}
 }
 
-func TestDigestsAreOfValuesNotOfSpelling(t *testing.T) {
-	t.Parallel()
-	of := func(document string) digest {
-		value, err := plain(json.RawMessage(document))
-		require.NoError(t, err)
-		return objectDigest(nil, nil, value)
-	}
-	for _, same := range [][2]string{
-		{`{"a":1,"b":[1,2]}`, `{ "b" : [1, 2], "a":1 }`},
-		{`{"a":1.0}`, `{"a":1}`},
-		{`{"a":1e2}`, `{"a":100}`},
-		{`{"a":null,"b":true}`, `{"b":true}`},
-		{`{"a":"\u003c"}`, `{"a":"<"}`},
-		{`null`, `{}`},
-		{`{"a":9007199254740993}`, `{"a":9007199254740993}`},
-	} {
-		assert.Equal(t, of(same[0]), of(same[1]), "%s and %s", same[0], same[1])
-	}
-	for _, different := range [][2]string{
-		{`{"a":1}`, `{"a":"1"}`},
-		{`{"a":{}}`, `{}`},
-		{`{"a":[1,2]}`, `{"a":[2,1]}`},
-		{`{"a":["b","c"]}`, `{"a":["b,c"]}`},
-		{`{"a":9007199254740993}`, `{"a":9007199254740992}`},
-		{`{"a":0.5}`, `{"a":0.25}`},
-		{`{"a":[]}`, `{"a":{}}`},
-	} {
-		assert.NotEqual(t, of(different[0]), of(different[1]), "%s and %s", different[0], different[1])
-	}
-	none := objectDigest(nil, nil, nil)
-	assert.NotEqual(t, none, objectDigest(map[string]string{"a": "b"}, nil, nil))
-	assert.NotEqual(t, objectDigest(map[string]string{"a": "b"}, nil, nil), objectDigest(nil, map[string]string{"a": "b"}, nil))
-	assert.Equal(t, none, objectDigest(map[string]string{snapshot.ClusterLabel: "x", snapshot.NetworkingOwnerLabel: "y"}, nil, nil))
-}
-
-func TestOnlyAppliedFieldsCount(t *testing.T) {
-	t.Parallel()
-	o := &observed{}
-	require.NoError(t, json.Unmarshal([]byte(`{
-	  "kind": "X", "metadata": {"name": "n", "resourceVersion": "7",
-	    "labels": {"ours": "1", "theirs": "2"}, "annotations": {"theirs/x": "3"},
-	    "managedFields": [
-	      {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {"f:theirs": {}}}},
-	      {"manager": "meshctl", "operation": "Apply", "subresource": "status", "fieldsV1": {"f:status": {"f:state": {}}}},
-	      {"manager": "meshctl", "operation": "Apply", "fieldsV1": {
-	        "f:metadata": {"f:labels": {"f:ours": {}}},
-	        "f:spec": {"f:hosts": {}, "f:nested": {"f:a": {}, "f:gone": {}},
-	          "f:set": {"v:\"x\"": {}, "v:3": {}},
-	          "f:ports": {"k:{\"name\":\"http\"}": {".": {}, "f:name": {}, "f:number": {}}}}}}
-	    ]},
-	  "spec": {"theirs": 1, "hosts": ["a", "b"], "nested": {"a": 1, "b": 2}, "set": ["x", "y", 3],
-	    "ports": [{"name": "grpc", "number": 1}, {"name": "http", "number": 2, "protocol": "HTTP"}]},
-	  "status": {"state": "ACCEPTED", "theirs": true}}`), o))
-	assert.Equal(t, objectDigest(map[string]string{"ours": "1"}, nil, map[string]any{
-		"hosts": []any{"a", "b"}, "nested": map[string]any{"a": int64(1)}, "set": []any{"x", int64(3)},
-		"ports": []any{map[string]any{"name": "http", "number": int64(2)}},
-	}), o.spec)
-	assert.Equal(t, statusDigest(map[string]any{"state": "ACCEPTED", "theirs": true}), o.status, "a status says only what is ours")
-	assert.True(t, o.forged)
-}
-
-func TestMirrorAgainstOvertakingAnswers(t *testing.T) {
-	t.Parallel()
-	k := snapshot.VirtualService
-	a := id{kind: k, name: "a"}
-	m := newMirror([]snapshot.Kind{k}, func(int64) {})
-	assert.False(t, m.ready())
-	assert.Empty(t, m.replace(k, nil, 5))
-	assert.True(t, m.ready())
-
-	m.written(a, live{version: 9})
-	assert.False(t, m.event(a, live{version: 9}, false), "the echo of our own write is no news")
-	assert.True(t, m.event(a, live{version: 10}, true), "deleted")
-	m.written(a, live{version: 9})
-	assert.NotContains(t, m.objects, a, "a late answer does not bring it back")
-
-	m.written(a, live{version: 12})
-	assert.False(t, m.event(a, live{version: 11}, true), "the deletion was of the one before")
-	assert.Contains(t, m.objects, a)
-	assert.Empty(t, m.replace(k, nil, 11), "a list older than our write says nothing of it")
-	assert.Equal(t, []id{a}, m.replace(k, nil, 12))
-	m.written(a, live{version: 20})
-	m.forget(k)
-	assert.Empty(t, m.objects)
-	assert.True(t, m.ready())
-	assert.False(t, m.kinds[k].current())
-}
-
 func TestQueueGoesPhaseByPhase(t *testing.T) {
 	t.Parallel()
 	q := newQueue([]snapshot.Kind{snapshot.ServiceEntry, snapshot.VirtualService})
 	wanted := func(k snapshot.Kind, name string) *item {
-		return &item{id: id{kind: k, name: name}, object: &snapshot.Object{}}
+		return &item{id: mirror.ID{Kind: k, Name: name}, object: &snapshot.Object{}}
 	}
 	se, vs, late := wanted(snapshot.ServiceEntry, "a"), wanted(snapshot.VirtualService, "a"), wanted(snapshot.ServiceEntry, "late")
-	gone := &item{id: id{kind: snapshot.ServiceEntry, name: "gone"}}
-	goneFirst := &item{id: id{kind: snapshot.VirtualService, name: "gone"}}
+	gone := &item{id: mirror.ID{Kind: snapshot.ServiceEntry, Name: "gone"}}
+	goneFirst := &item{id: mirror.ID{Kind: snapshot.VirtualService, Name: "gone"}}
 	for _, i := range []*item{gone, goneFirst, vs, se} {
 		q.push(i)
 	}
@@ -244,9 +156,9 @@ func TestQueueGoesPhaseByPhase(t *testing.T) {
 func TestStatusesAreHeldAndObjectsAreNot(t *testing.T) {
 	t.Parallel()
 	q := newQueue([]snapshot.Kind{snapshot.Destination, snapshot.TrafficPolicy})
-	status := &item{id: id{kind: snapshot.TrafficPolicy, name: "a"}, status: &wantedStatus{}}
-	object := &item{id: id{kind: snapshot.TrafficPolicy, name: "b"}, object: &snapshot.Object{}}
-	both := &item{id: id{kind: snapshot.Destination, name: "c"}, object: &snapshot.Object{}, status: &wantedStatus{}, statusOnly: true}
+	status := &item{id: mirror.ID{Kind: snapshot.TrafficPolicy, Name: "a"}, status: &wantedStatus{}}
+	object := &item{id: mirror.ID{Kind: snapshot.TrafficPolicy, Name: "b"}, object: &snapshot.Object{}}
+	both := &item{id: mirror.ID{Kind: snapshot.Destination, Name: "c"}, object: &snapshot.Object{}, status: &wantedStatus{}, statusOnly: true}
 	q.push(status)
 	q.push(both)
 	q.held++
@@ -279,20 +191,4 @@ func TestRepairsOfADisputedObjectAreSpaced(t *testing.T) {
 	i.counts = false
 	i.repaired(now.Add(time.Hour))
 	assert.Equal(t, uint8(1), i.rewrites, "after peace it starts anew")
-}
-
-// TestObjectsWithoutDigestsAreDecoded: one object that cannot be compared does
-// not make the list of the others fail.
-func TestObjectsWithoutDigestsAreDecoded(t *testing.T) {
-	t.Parallel()
-	var list observedList
-	require.NoError(t, json.Unmarshal([]byte(`{"metadata":{"resourceVersion":"7"},"items":[
-		{"metadata":{"name":"a","managedFields":[{"manager":"meshctl","operation":"Apply","fieldsV1":{"f:spec":7}}]},"spec":{"x":1}},
-		{"metadata":{"name":"b","managedFields":[{"manager":"meshctl","operation":"Apply","fieldsV1":{"f:spec":{"f:x":{}}}}]},"spec":{"x":1}}]}`), &list))
-	require.Len(t, list.Items, 2)
-	require.Error(t, list.Items[0].err)
-	assert.Equal(t, "a", list.Items[0].Name)
-	assert.Zero(t, list.Items[0].spec)
-	require.NoError(t, list.Items[1].err)
-	assert.NotZero(t, list.Items[1].spec)
 }

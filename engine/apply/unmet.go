@@ -34,8 +34,8 @@ func (c *cluster) unwritten() snapshot.Failure {
 		if i.object == nil {
 			continue
 		}
-		if l, exists := c.live(of); exists && l.ours && l.here {
-			if wanted, err := i.content.get(); err == nil && l.spec == wanted {
+		if l, exists := c.live(of); exists && l.Ours && l.Here {
+			if wanted, err := i.content.get(); err == nil && l.Spec == wanted {
 				continue
 			}
 		}

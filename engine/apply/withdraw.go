@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -60,7 +61,7 @@ func (e *Edits) merge(after Edits) {
 type withdrawals struct {
 	edits   Edits
 	limits  snapshot.Withdrawals
-	pending map[id]*withdrawal
+	pending map[mirror.ID]*withdrawal
 	// brake is the failure while nothing is deleted.
 	brake snapshot.Failure
 }
@@ -76,7 +77,7 @@ type withdrawal struct {
 const brakeLeast = 5
 
 // withdraw notes that an object is no longer wanted.
-func (c *cluster) withdraw(of id, explained bool) *withdrawal {
+func (c *cluster) withdraw(of mirror.ID, explained bool) *withdrawal {
 	w := c.pending[of]
 	if w == nil {
 		w = &withdrawal{since: time.Now()}
@@ -87,7 +88,7 @@ func (c *cluster) withdraw(of id, explained bool) *withdrawal {
 }
 
 // collect queues the deletion of an object that no part wants, if it is one.
-func (c *cluster) collect(of id, fresh bool) {
+func (c *cluster) collect(of mirror.ID, fresh bool) {
 	c.withdraw(of, c.edits.All)
 	c.enqueue(c.item(of), fresh)
 }
@@ -103,7 +104,7 @@ func (c *cluster) withheld(i *item) bool {
 		return c.denied(i.id)
 	case c.brake.Code != "":
 		return true
-	case i.id.kind != snapshot.VirtualService:
+	case i.id.Kind != snapshot.VirtualService:
 		// A route that nothing asks for any more must not stay in effect.
 		wait = c.limits.Grace
 	}
@@ -116,7 +117,7 @@ func (c *cluster) withheld(i *item) bool {
 }
 
 // lookAgain queues an object when it may go.
-func (c *cluster) lookAgain(of id, w *withdrawal, after time.Duration) {
+func (c *cluster) lookAgain(of mirror.ID, w *withdrawal, after time.Duration) {
 	if w.timed {
 		return
 	}
@@ -133,12 +134,12 @@ func (c *cluster) lookAgain(of id, w *withdrawal, after time.Duration) {
 
 // opens reports whether the deletion of an AuthorizationPolicy lets in everybody: no other
 // one denies requests. Users rename an AccessPolicy by deleting one and creating another.
-func (c *cluster) opens(of id) bool {
-	if of.kind != snapshot.AuthorizationPolicy || c.edits.All {
+func (c *cluster) opens(of mirror.ID) bool {
+	if of.Kind != snapshot.AuthorizationPolicy || c.edits.All {
 		return false
 	}
 	for other, i := range c.items {
-		if i.object != nil && snapshot.DeniesByDefault(other.kind, other.name) {
+		if i.object != nil && snapshot.DeniesByDefault(other.Kind, other.Name) {
 			return false
 		}
 	}
@@ -147,12 +148,12 @@ func (c *cluster) opens(of id) bool {
 
 // denied reports whether an AuthorizationPolicy has to stay because one that denies all
 // other requests is about to go, which goes first.
-func (c *cluster) denied(of id) bool {
-	if of.kind != snapshot.AuthorizationPolicy || snapshot.DeniesByDefault(of.kind, of.name) {
+func (c *cluster) denied(of mirror.ID) bool {
+	if of.Kind != snapshot.AuthorizationPolicy || snapshot.DeniesByDefault(of.Kind, of.Name) {
 		return false
 	}
 	for other := range c.pending {
-		if l, exists := c.live(other); exists && snapshot.DeniesByDefault(other.kind, other.name) && c.garbage(other, l) {
+		if l, exists := c.live(other); exists && snapshot.DeniesByDefault(other.Kind, other.Name) && c.garbage(other, l) {
 			c.lookAgain(of, c.pending[of], blockedFor)
 			return true
 		}
@@ -160,11 +161,11 @@ func (c *cluster) denied(of id) bool {
 	return false
 }
 
-func (c *cluster) live(of id) (live, bool) {
-	if c.conn == nil {
-		return live{}, false
+func (c *cluster) live(of mirror.ID) (mirror.Object, bool) {
+	if c.now.Conn == nil {
+		return mirror.Object{}, false
 	}
-	l, exists := c.conn.objects[of]
+	l, exists := c.now.Conn.Find(of)
 	return l, exists
 }
 
@@ -191,26 +192,26 @@ func (c *cluster) reconsider() {
 
 // weigh decides whether so much would be deleted without an explanation that nothing is.
 func (c *cluster) weigh() {
-	if c.name == "" || c.conn == nil || c.edits.All {
+	if c.name == "" || c.now.Conn == nil || c.edits.All {
 		return // discovered objects protect nothing
 	}
-	var going []id
+	var going []mirror.ID
 	denies := false
 	for of, w := range c.pending {
-		l, exists := c.conn.objects[of]
+		l, exists := c.now.Conn.Find(of)
 		if w.explained || !exists || !c.garbage(of, l) {
 			continue
 		}
 		going = append(going, of)
-		denies = denies || snapshot.DeniesByDefault(of.kind, of.name)
+		denies = denies || snapshot.DeniesByDefault(of.Kind, of.Name)
 	}
 	if len(going) == 0 {
 		c.release()
 		return
 	}
 	total := 0
-	for of, l := range c.conn.objects {
-		if l.ours && l.here && of.kind.Info().Access&snapshot.Write != 0 {
+	for of, l := range c.now.Conn.All() {
+		if l.Ours && l.Here && of.Kind.Info().Access&snapshot.Write != 0 {
 			total++
 		}
 	}
@@ -218,7 +219,7 @@ func (c *cluster) weigh() {
 		c.release()
 		return
 	}
-	slices.SortFunc(going, func(a, b id) int { return a.ref(c.name).Compare(b.ref(c.name)) })
+	slices.SortFunc(going, func(a, b mirror.ID) int { return a.Ref(c.name).Compare(b.Ref(c.name)) })
 	code := codeOf(going)
 	if c.edits.Released[c.name] == code {
 		for _, of := range going {
@@ -249,19 +250,19 @@ func (c *cluster) release() {
 
 // codeOf identifies what would be deleted, so that an administrator lets pass what was
 // shown, and nothing else.
-func codeOf(going []id) string {
+func codeOf(going []mirror.ID) string {
 	sum := sha256.New()
 	for _, of := range going {
-		_, _ = fmt.Fprintf(sum, "%s/%s/%s\n", of.kind, of.namespace, of.name)
+		_, _ = fmt.Fprintf(sum, "%s/%s/%s\n", of.Kind, of.Namespace, of.Name)
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:8]
 }
 
 // heldReason says what would be deleted.
-func heldReason(cluster string, going []id, total int, code string) snapshot.Reason {
+func heldReason(cluster string, going []mirror.ID, total int, code string) snapshot.Reason {
 	counts := map[string]int{}
 	for _, of := range going {
-		counts[of.kind.String()]++
+		counts[of.Kind.String()]++
 	}
 	kinds := make([]string, 0, len(counts))
 	for kind, n := range counts {

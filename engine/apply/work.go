@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -30,7 +31,7 @@ type step struct {
 	verb verb
 	// version is of the object that was looked at; 0 if there is none.
 	version uint64
-	wanted  digest
+	wanted  mirror.Digest
 	content *content
 	value   any
 	code    snapshot.Code
@@ -69,7 +70,7 @@ func (c *cluster) process(i *item) {
 	ok, last := true, leave
 	for ok {
 		c.mu.Lock()
-		s, conn := c.decide(i, last), c.conn
+		s, conn := c.decide(i, last), c.now.Conn
 		c.unlock()
 		if s.verb == leave || s.verb == satisfied || s.verb == fail {
 			c.finish(i, s, last == leave)
@@ -77,7 +78,7 @@ func (c *cluster) process(i *item) {
 		}
 		last = s.verb
 		began := time.Now()
-		r := conn.perform(c.ctx, c.shared, i.id, c.name, s)
+		r := perform(c.ctx, conn, c.shared, i.id, c.name, s)
 		r.took = time.Since(began)
 		c.observe(s, r, r.took)
 		c.mu.Lock()
@@ -106,30 +107,30 @@ func (c *cluster) decide(i *item, last verb) step {
 	if !c.writable() {
 		return step{}
 	}
-	state := c.conn.kinds[i.id.kind]
-	l, exists := c.conn.objects[i.id]
+	state := c.now.Conn.State(i.id.Kind)
+	l, exists := c.now.Conn.Find(i.id)
 	if i.object == nil {
 		if exists && c.garbage(i.id, l) {
 			if c.withheld(i) || c.barred(i, remove) || c.waits(i) {
 				return step{}
 			}
-			return step{verb: remove, version: l.version}
+			return step{verb: remove, version: l.Version}
 		}
 		delete(c.pending, i.id)
 		return c.decideStatus(i, l, exists, last)
 	}
 	switch {
-	case state.absent:
-		return step{verb: fail, code: snapshot.WriteFailed, message: absentMessage(i.id.kind)}
-	case state.refused != "":
-		return step{verb: fail, code: snapshot.WriteFailed, message: unlistedMessage(i.id.kind, state.refused)}
-	case !state.listed:
+	case state.Absent:
+		return step{verb: fail, code: snapshot.WriteFailed, message: absentMessage(i.id.Kind)}
+	case state.Refused != "":
+		return step{verb: fail, code: snapshot.WriteFailed, message: unlistedMessage(i.id.Kind, state.Refused)}
+	case !state.Listed:
 		return step{} // the list will bring it up again
-	case exists && !l.ours:
-		return step{verb: fail, code: snapshot.ForeignObject, message: foreignMessage(i.id.kind, l.other, c.Namespace)}
-	case exists && l.source != "" && c.name != "" && !c.stray(l) && i.current == nil:
+	case exists && !l.Ours:
+		return step{verb: fail, code: snapshot.ForeignObject, message: foreignMessage(i.id.Kind, l.Other, c.Namespace)}
+	case exists && l.Source != "" && c.name != "" && !c.stray(l) && i.current == nil:
 		// If it was found or written here before, somebody has changed its label since.
-		return step{verb: fail, code: snapshot.ForeignObject, message: strayMessage(l.source, c.name)}
+		return step{verb: fail, code: snapshot.ForeignObject, message: strayMessage(l.Source, c.name)}
 	}
 	target := c.target(i)
 	if !target.taken.Load() && c.rests(i) {
@@ -139,7 +140,7 @@ func (c *cluster) decide(i *item, last verb) step {
 	switch {
 	case err != nil:
 		return step{verb: fail, code: snapshot.WriteFailed, message: "cannot be written as JSON: " + err.Error(), err: err}
-	case exists && l.here && l.marked && (l.spec == wanted || i.settled == pair{wanted, l.spec}):
+	case exists && l.Here && l.Marked && (l.Spec == wanted || i.settled == pair{wanted, l.Spec}):
 		c.found(i, target)
 		if target != i.content {
 			c.block(i)
@@ -155,25 +156,25 @@ func (c *cluster) decide(i *item, last verb) step {
 	if c.waits(i) {
 		return step{}
 	}
-	return step{verb: object, version: l.version, wanted: wanted, content: target}
+	return step{verb: object, version: l.Version, wanted: wanted, content: target}
 }
 
-func (c *cluster) decideStatus(i *item, l live, exists bool, last verb) step {
-	written := i.id.kind.Info().Access&snapshot.Write != 0
-	if i.status == nil || !exists || l.going || written && !l.ours {
+func (c *cluster) decideStatus(i *item, l mirror.Object, exists bool, last verb) step {
+	written := i.id.Kind.Info().Access&snapshot.Write != 0
+	if i.status == nil || !exists || l.Going || written && !l.Ours {
 		return step{verb: satisfied}
 	}
 	wanted, err := i.status.get()
 	switch {
 	case err != nil:
 		return step{verb: fail, code: snapshot.WriteFailed, message: "status cannot be written as JSON: " + err.Error(), err: err}
-	case l.status == wanted || i.status.settled == pair{wanted, l.status}:
+	case l.Status == wanted || i.status.settled == pair{wanted, l.Status}:
 		return step{verb: satisfied}
 	case c.barred(i, status), last != object && c.rests(i), last == leave && c.postpone(i):
 		i.statusOnly = true // it waits with other statuses then
 		return step{}
 	}
-	return step{verb: status, version: l.version, wanted: wanted, value: i.status.Value}
+	return step{verb: status, version: l.Version, wanted: wanted, value: i.status.Value}
 }
 
 // postpone reports whether a repair has to wait, and queues it for later.
@@ -187,7 +188,7 @@ func (c *cluster) postpone(i *item) bool {
 }
 
 // record handles the response to a write; true if the next step may follow.
-func (c *cluster) record(conn *connection, i *item, s step, r response) bool {
+func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) bool {
 	switch r.class {
 	case fine:
 		c.answered(conn, i)
@@ -223,7 +224,7 @@ func (c *cluster) refused(i *item, s step, message string, ofServer bool) {
 	}
 }
 
-func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
+func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 	now := time.Now()
 	if !i.counts && !i.wrote.IsZero() {
 		i.repaired(now)
@@ -234,14 +235,14 @@ func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
 		i.refusal = nil
 	}
 	if s.verb != remove {
-		conn.written(i.id, r.live)
+		conn.Written(i.id, r.live)
 	}
-	same := r.live.version == s.version
+	same := r.live.Version == s.version
 	switch {
 	case s.verb == object:
 		c.ledger.wrote(i, c.name, i.current, s.content, !same, r.took)
 		i.current = s.content
-		i.settled = pair{s.wanted, r.live.spec}
+		i.settled = pair{s.wanted, r.live.Spec}
 		switch {
 		case r.created:
 			c.count(i, Created)
@@ -254,7 +255,7 @@ func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
 		}
 	case s.verb == status:
 		if i.status != nil {
-			i.status.settled = pair{s.wanted, r.live.status}
+			i.status.settled = pair{s.wanted, r.live.Status}
 		}
 		if !same {
 			c.count(i, StatusWritten)
@@ -268,7 +269,7 @@ func (c *cluster) wrote(conn *connection, i *item, s step, r response) {
 		}
 	}
 	if i.rewrites == disputed {
-		c.Log.Warn("another client keeps changing an object; repairing it less often", "object", i.id.ref(c.name).String())
+		c.Log.Warn("another client keeps changing an object; repairing it less often", "object", i.id.Ref(c.name).String())
 	}
 }
 
@@ -285,7 +286,7 @@ func (c *cluster) setFailure(i *item, s step, code snapshot.Code, message string
 	if failed && known.What == message && known.Code == code {
 		return
 	}
-	f := snapshot.Failure{Ref: i.id.ref(c.name), Reason: snapshot.Reason{Code: code, What: message}, Parents: i.parents()}
+	f := snapshot.Failure{Ref: i.id.Ref(c.name), Reason: snapshot.Reason{Code: code, What: message}, Parents: i.parents()}
 	var panicked *kube.PanicError
 	if errors.As(s.err, &panicked) {
 		c.Log.Error("object cannot be written. This is a bug in meshctl, please report it",
@@ -307,7 +308,7 @@ func (c *cluster) inheritFailure(i *item) {
 }
 
 // clearFailure removes a failure.
-func (c *cluster) clearFailure(of id) {
+func (c *cluster) clearFailure(of mirror.ID) {
 	if i := c.items[of]; i != nil {
 		i.refused.Store(false)
 	}

@@ -68,6 +68,13 @@ func Reason(server string, err error) string {
 	return server + " cannot be reached: " + innermost(err).Error()
 }
 
+// Answered reports that an error is the answer of an API server to what it was asked; false if it does not answer, is not ready,
+// or does not accept the credential.
+func Answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && !apierrors.IsUnauthorized(err) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err)
+}
+
 // Message is the message of an API server about one request, or why there was none:
 // the same each time the request fails in the same way.
 func Message(err error) string {

@@ -1,4 +1,4 @@
-package apply
+package mirror
 
 import (
 	"encoding/json"
@@ -9,26 +9,26 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// fields is a set of fields as managed fields have it: "f:name" is a field of
+// Fields is a set of fields as managed fields have it: "f:name" is a field of
 // an object, "k:{…}" the list element with that key, `v:…` an element of a set,
 // "." the thing itself. An empty set is all of a value.
-type fields map[string]fields
+type Fields map[string]Fields
 
-// managed is an entry of metadata.managedFields, as far as it matters here.
-type managed struct {
+// ManagedFields is an entry of metadata.managedFields, as far as it matters here.
+type ManagedFields struct {
 	Manager     string          `json:"manager"`
 	Operation   string          `json:"operation"`
 	Subresource string          `json:"subresource"`
 	FieldsV1    json.RawMessage `json:"fieldsV1"`
 }
 
-// applied finds the fields that meshctl applied to the object itself
+// Applied finds the fields that meshctl applied to the object itself
 // ("") or to its status ("status"); nil if it never did, or if others have
 // taken all of them over.
-func applied(entries []managed, subresource string) (fields, error) {
+func Applied(entries []ManagedFields, subresource string) (Fields, error) {
 	for _, e := range entries {
 		if e.Manager == snapshot.FieldManager && e.Operation == "Apply" && e.Subresource == subresource {
-			var out fields
+			var out Fields
 			err := json.Unmarshal(e.FieldsV1, &out)
 			return out, err
 		}
@@ -36,8 +36,8 @@ func applied(entries []managed, subresource string) (fields, error) {
 	return nil, nil
 }
 
-// of is the part of a JSON document below the named fields that the set has.
-func (f fields) of(document []byte, name string) (any, error) {
+// Of is the part of a JSON document below the named fields that the set has.
+func (f Fields) Of(document []byte, name string) (any, error) {
 	sub, ours := f["f:"+name]
 	if !ours || len(document) == 0 {
 		return nil, nil
@@ -51,7 +51,7 @@ func (f fields) of(document []byte, name string) (any, error) {
 
 // project keeps of a value what the set has, so that what others added to it,
 // and what the API server filled in, does not count.
-func (f fields) project(value any) any {
+func (f Fields) project(value any) any {
 	if len(f) == 0 {
 		return value
 	}
@@ -74,8 +74,8 @@ func (f fields) project(value any) any {
 }
 
 // elements projects a list whose elements have owners of their own.
-func (f fields) elements(list []any) []any {
-	byKey, values := map[string]fields{}, map[string]bool{}
+func (f Fields) elements(list []any) []any {
+	byKey, values := map[string]Fields{}, map[string]bool{}
 	var names map[string]any
 	for path, sub := range f {
 		kind, text, _ := strings.Cut(path, ":")
@@ -116,7 +116,7 @@ func keyOf(element any, names map[string]any) string {
 }
 
 // strings keeps of labels or annotations what the set has.
-func (f fields) strings(name string, values map[string]string) map[string]string {
+func (f Fields) strings(name string, values map[string]string) map[string]string {
 	out := map[string]string{}
 	for key := range f["f:metadata"]["f:"+name] {
 		key = strings.TrimPrefix(key, "f:")

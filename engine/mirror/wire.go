@@ -1,4 +1,4 @@
-package apply
+package mirror
 
 import (
 	"cmp"
@@ -16,28 +16,28 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// observed is an object as decoded: the digests of the fields that meshctl applied,
+// Observed is an object as decoded: the digests of the fields that meshctl applied,
 // and of the status, are computed while it is decoded, so that neither is kept in memory.
-type observed struct {
+type Observed struct {
 	metav1.TypeMeta
 	// ObjectMeta has no managed fields and no owners.
 	metav1.ObjectMeta
-	spec, status digest
+	spec, status Digest
 	// forged: the status has fields that are not ours.
-	forged bool
+	Forged bool
 	// err is why the digests could not be computed; they are zero then, and differ
 	// from everything wanted.
 	err error
 }
 
 // DeepCopyObject returns o: nobody changes an observed object.
-func (o *observed) DeepCopyObject() runtime.Object { return o }
+func (o *Observed) DeepCopyObject() runtime.Object { return o }
 
 // GetObjectKind makes observed a runtime.Object.
-func (o *observed) GetObjectKind() schema.ObjectKind { return &o.TypeMeta }
+func (o *Observed) GetObjectKind() schema.ObjectKind { return &o.TypeMeta }
 
 // UnmarshalJSON keeps only what the sink compares.
-func (o *observed) UnmarshalJSON(data []byte) error {
+func (o *Observed) UnmarshalJSON(data []byte) error {
 	var wire struct {
 		metav1.TypeMeta
 		Metadata struct {
@@ -48,7 +48,7 @@ func (o *observed) UnmarshalJSON(data []byte) error {
 			DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
 			Labels            map[string]string `json:"labels"`
 			Annotations       map[string]string `json:"annotations"`
-			ManagedFields     []managed         `json:"managedFields"`
+			ManagedFields     []ManagedFields   `json:"managedFields"`
 		} `json:"metadata"`
 		Spec   json.RawMessage `json:"spec"`
 		Status json.RawMessage `json:"status"`
@@ -65,24 +65,24 @@ func (o *observed) UnmarshalJSON(data []byte) error {
 	// An object without digests must not make the list of all others fail.
 	caught := kube.Catch(func() { o.err = o.computeDigests(m.ManagedFields, wire.Spec, wire.Status) })
 	if o.err = cmp.Or(caught, o.err); o.err != nil {
-		o.spec, o.status = digest{}, digest{}
+		o.spec, o.status = Digest{}, Digest{}
 	}
 	return nil
 }
 
 // computeDigests computes the digests of the fields that meshctl applied, and of the
 // status.
-func (o *observed) computeDigests(entries []managed, spec, status json.RawMessage) error {
-	ours, err := applied(entries, "")
+func (o *Observed) computeDigests(entries []ManagedFields, spec, status json.RawMessage) error {
+	ours, err := Applied(entries, "")
 	if err != nil {
 		return err
 	}
-	value, err := ours.of(spec, "spec")
+	value, err := ours.Of(spec, "spec")
 	if err != nil {
 		return err
 	}
-	o.spec = objectDigest(ours.strings("labels", o.Labels), ours.strings("annotations", o.Annotations), value)
-	if ours, err = applied(entries, "status"); err != nil {
+	o.spec = ObjectDigest(ours.strings("labels", o.Labels), ours.strings("annotations", o.Annotations), value)
+	if ours, err = Applied(entries, "status"); err != nil {
 		return err
 	}
 	return o.computeStatus(ours, status)
@@ -91,8 +91,8 @@ func (o *observed) computeDigests(entries []managed, spec, status json.RawMessag
 // computeStatus computes the digest of all of a status, because nobody else is to say
 // anything there. Registration writes a part of that of a KubernetesCluster; custom
 // resources have their kind in lists, too.
-func (o *observed) computeStatus(ours fields, status json.RawMessage) error {
-	value, err := ours.of(status, "status")
+func (o *Observed) computeStatus(ours Fields, status json.RawMessage) error {
+	value, err := ours.Of(status, "status")
 	if err != nil {
 		return err
 	}
@@ -103,11 +103,11 @@ func (o *observed) computeStatus(ours fields, status json.RawMessage) error {
 		}
 	}
 	if o.Kind == snapshot.KubernetesCluster.Info().Kind {
-		o.status = statusDigest(value)
+		o.status = StatusDigest(value)
 		return nil
 	}
-	o.status = statusDigest(all)
-	o.forged = statusDigest(value) != o.status
+	o.status = StatusDigest(all)
+	o.Forged = StatusDigest(value) != o.status
 	return nil
 }
 
@@ -115,34 +115,43 @@ func (o *observed) computeStatus(ours fields, status json.RawMessage) error {
 type observedList struct {
 	metav1.TypeMeta
 	metav1.ListMeta `json:"metadata"`
-	Items           []observed `json:"items"`
+	Items           []Observed `json:"items"`
 }
 
 // DeepCopyObject returns l: nobody changes it.
 func (l *observedList) DeepCopyObject() runtime.Object { return l }
 
-// live is what the mirror keeps of o.
-func (o *observed) live(kind snapshot.Kind, cluster string, plane snapshot.Plane) live {
+// Object is what the Mirror keeps of o.
+func (o *Observed) Object(kind snapshot.Kind, cluster string, plane snapshot.Plane) Object {
 	at, named := o.Labels[snapshot.ClusterLabel]
-	l := live{
-		version: version(o.ResourceVersion), spec: o.spec, status: o.status,
-		here:  named && at == cluster,
-		going: o.DeletionTimestamp != nil, created: o.CreationTimestamp.Unix(),
+	l := Object{
+		Version: version(o.ResourceVersion), Spec: o.spec, Status: o.status,
+		Here:  named && at == cluster,
+		Going: o.DeletionTimestamp != nil, Created: o.CreationTimestamp.Unix(),
 	}
-	if ownerLabel(kind) == snapshot.DiscoveryOwnerLabel {
-		l.source, l.marked = o.Labels[snapshot.DiscoveryClusterLabel], true
-		l.ours = o.Labels[snapshot.DiscoveryOwnerLabel] == plane.Namespace
+	if OwnerLabel(kind) == snapshot.DiscoveryOwnerLabel {
+		l.Source, l.Marked = o.Labels[snapshot.DiscoveryClusterLabel], true
+		l.Ours = o.Labels[snapshot.DiscoveryOwnerLabel] == plane.Namespace
 		return l
 	}
-	l.ours = plane.Owns(o.Labels)
-	l.marked = l.ours && o.Labels[snapshot.PlaneLabel] == plane.ID
-	if !l.here {
-		l.source = at
+	l.Ours = plane.Owns(o.Labels)
+	l.Marked = l.Ours && o.Labels[snapshot.PlaneLabel] == plane.ID
+	if !l.Here {
+		l.Source = at
 	}
-	if owner := o.Labels[snapshot.NetworkingOwnerLabel]; named && owner != "" && !l.ours {
-		l.other = snapshot.Plane{Namespace: owner, ID: o.Labels[snapshot.PlaneLabel]}
+	if owner := o.Labels[snapshot.NetworkingOwnerLabel]; named && owner != "" && !l.Ours {
+		l.Other = snapshot.Plane{Namespace: owner, ID: o.Labels[snapshot.PlaneLabel]}
 	}
 	return l
+}
+
+// OwnerLabel is the label with the owner of objects of a kind.
+func OwnerLabel(k snapshot.Kind) string {
+	switch k {
+	case snapshot.Mesh, snapshot.Workload, snapshot.Destination:
+		return snapshot.DiscoveryOwnerLabel
+	}
+	return snapshot.NetworkingOwnerLabel
 }
 
 // version is a resource version as a number; versions of one cluster compare.
@@ -162,7 +171,7 @@ func dial(config *rest.Config, kinds []snapshot.Kind, warnings rest.WarningHandl
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	for _, k := range kinds {
 		gvk := k.Info().GroupVersionKind
-		scheme.AddKnownTypeWithName(gvk, &observed{})
+		scheme.AddKnownTypeWithName(gvk, &Observed{})
 		scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &observedList{})
 		metav1.AddToGroupVersion(scheme, gvk.GroupVersion())
 	}
@@ -171,7 +180,7 @@ func dial(config *rest.Config, kinds []snapshot.Kind, warnings rest.WarningHandl
 	})
 }
 
-// path is the URL path of an object, or of its subresource.
-func (i id) path(subresource string) []string {
-	return kube.Path(i.kind, i.namespace, i.name, subresource)
+// Path is the URL path of an object, or of its subresource.
+func (i ID) Path(subresource string) []string {
+	return kube.Path(i.Kind, i.Namespace, i.Name, subresource)
 }

@@ -1,4 +1,4 @@
-package apply
+package mirror
 
 import (
 	"cmp"
@@ -15,37 +15,33 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// digest stands for the part of an object that the engine owns. Two objects
+// Digest stands for the part of an object that the engine owns. Two objects
 // with equal digests differ in nothing that a write of ours would change.
-type digest [16]byte
+type Digest [16]byte
 
-// pair is a wanted digest and the live one that applying it resulted in. They
-// differ where the API server stores something else than was sent.
-type pair struct{ wanted, live digest }
-
-// objectDigest is the digest of a spec, labels and annotations. Ownership
+// ObjectDigest is the digest of a spec, labels and annotations. Ownership
 // labels are left out: they are compared by value.
-func objectDigest(labels, annotations map[string]string, spec any) digest {
+func ObjectDigest(labels, annotations map[string]string, spec any) Digest {
 	buf := appendStrings(nil, labels)
 	buf = appendStrings(buf, annotations)
-	return sum(buf, spec)
+	return digestOf(buf, spec)
 }
 
-// statusDigest is the digest of a status.
-func statusDigest(status any) digest { return sum(nil, status) }
+// StatusDigest is the digest of a status.
+func StatusDigest(status any) Digest { return digestOf(nil, status) }
 
 // sum digests prefix and value. No value is the same as an empty object.
-func sum(prefix []byte, value any) digest {
+func digestOf(prefix []byte, value any) Digest {
 	if value == nil {
 		value = map[string]any{}
 	}
 	full := sha256.Sum256(appendCanonical(prefix, value))
-	return digest(full[:16])
+	return Digest(full[:16])
 }
 
-// plain turns a value that marshals to JSON into what that JSON says. A panic in
+// Plain turns a value that marshals to JSON into what that JSON says. A panic in
 // the value's own MarshalJSON is an error.
-func plain(value any) (out any, err error) {
+func Plain(value any) (out any, err error) {
 	caught := kube.Catch(func() {
 		var raw []byte
 		if raw, err = json.Marshal(value); err == nil {
