@@ -88,9 +88,12 @@ func TestTwoManagementPlanesAndAnUpgrade(t *testing.T) {
 	assertStands(t, before, clusters)
 
 	t.Log("each goes on without the other")
-	require.NoError(t, other.ApplyYAML(t.Context(), bytes.ReplaceAll(rename(manifests.Policies()), []byte("weight: 75"), []byte("weight: 70"))))
 	require.NoError(t, client.Delete(t.Context(), snapshot.TrafficPolicy.GroupVersionResource(), "gloo-mesh", "reviews-shift"))
-	until(t, "the other one's route takes its place", func() bool { return slices.Contains(routes(t, client), 70) })
+	until(t, "the other one's route waits for a gateway that is not its own", func() bool {
+		return strings.Contains(statusText(t, other, "reviews-shift"), "it waits for Gateway")
+	})
+	require.NoError(t, other.ApplyYAML(t.Context(), []byte(shiftWithin)))
+	until(t, "its route that needs none takes the place of the first one's", func() bool { return slices.Contains(routes(t, client), 70) })
 	require.NoError(t, other.Delete(t.Context(), snapshot.TrafficPolicy.GroupVersionResource(), "gloo-mesh", "reviews-shift"))
 	until(t, "its route is gone", func() bool { return len(routes(t, client)) == 0 })
 	require.NoError(t, client.ApplyYAML(t.Context(), manifests.Policies()))
@@ -105,6 +108,20 @@ func TestTwoManagementPlanesAndAnUpgrade(t *testing.T) {
 	until(t, "nobody else is there", func() bool { return messageOf(t, client, "cluster-1")+messageOf(t, client, "cluster-2") == "" })
 	until(t, "all of the first one's objects stand", func() bool { return len(generatedWith(t, clusters, snapshot.PlaneLabel+"="+id)) == len(before) })
 }
+
+// shiftWithin is the policy of the demo without the other cluster.
+const shiftWithin = `apiVersion: networking.mesh.gloo.solo.io/v1
+kind: TrafficPolicy
+metadata: {name: reviews-shift, namespace: gloo-mesh}
+spec:
+  destinationSelector:
+  - kubeServiceRefs: {services: [{name: reviews, namespace: bookinfo, clusterName: east}]}
+  policy:
+    trafficShift:
+      destinations:
+      - {kubeService: {name: reviews, namespace: bookinfo, clusterName: east, subset: {version: v1}}, weight: 70}
+      - {kubeService: {name: reviews, namespace: bookinfo, clusterName: east, subset: {version: v2}}, weight: 30}
+`
 
 // planeOf is the identity of the management plane in a cluster.
 func planeOf(t *testing.T, management *rest.Config) string {
