@@ -55,11 +55,14 @@ spec:
 
 func deploy(t *testing.T, api kubernetes.Interface, namespace, name string, containers ...corev1.Container) {
 	t.Helper()
-	labels := map[string]string{"app": name}
+	labels, injected := map[string]string{"app": name}, map[string]string{}
+	if len(containers) > 1 {
+		injected["sidecar.istio.io/status"] = "{}" // as Istio's injector marks what it made
+	}
 	_, err := api.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: containers}}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: injected}, Spec: corev1.PodSpec{Containers: containers}}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	waittest.NoError(t, name+" is available", func() error {
