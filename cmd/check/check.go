@@ -208,7 +208,7 @@ func Checkup(ctx context.Context, management load.Management, options check.Opti
 	if facts.Unread != "" {
 		return (*explain.Index)(nil).Checkup(facts), nil
 	}
-	reading, end, err := management.InForce(ctx, options.Timeout)
+	reading, err := management.InForce(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -216,7 +216,6 @@ func Checkup(ctx context.Context, management load.Management, options check.Opti
 		facts.Unread, facts.UnreadHint = kube.Text(err), "check your permissions in the management cluster"
 		return (*explain.Index)(nil).Checkup(facts), nil
 	}
-	defer end()
 	facts.Serving = load.WithoutLease(facts.Serving, reading.Input)
 	index := reading.Index(nil)
 	facts.Gateways = check.Gateways(ctx, index.MeshPlans(), options.Timeout)

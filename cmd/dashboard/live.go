@@ -136,7 +136,7 @@ func (l *live) start(ctx context.Context) error {
 			return err
 		}
 		options.PlaneID = plane.ID
-		observer := apply.NewObserver(ctx, plane)
+		observer := apply.NewObserver(plane)
 		l.drifts = &load.Drifts{Observer: observer}
 		clusters, err := serve.NewClusters(serve.ClusterOptions{
 			Options: options, Observer: observer, UserAgent: l.config.UserAgent, Detour: load.Detours(l.opts.factory, l.opts.Kube.Kubeconfig).Find,
@@ -146,7 +146,6 @@ func (l *live) start(ctx context.Context) error {
 		}
 		l.watch, l.credentials = clusters.Source, clusters.Credentials
 		group.Go(func() error { return clusters.Run(ctx) })
-		group.Go(func() error { <-ctx.Done(); observer.Close(); return nil })
 	}
 	group.Go(func() error { l.lease.follow(ctx); return nil })
 	group.Go(func() error { l.check(ctx); return nil })

@@ -216,10 +216,9 @@ func describeRun(ctx context.Context, opts *Options) error {
 // ask reads what the flags name and indexes it for questions.
 func (o *Options) ask(ctx context.Context) (*explain.Index, error) {
 	// Files that were ignored do not matter here; translate reports them.
-	reading, end, err := o.Source.ReadInForce(ctx, o.Streams)
+	reading, err := o.Source.ReadInForce(ctx, o.Streams)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
 	return reading.Index(nil), nil
 }

@@ -155,34 +155,17 @@ func (m Management) Clusters(ctx context.Context) (*Reading, error) {
 	return reading, m.attend(ctx, reading, nil)
 }
 
-// InForce is Clusters that also compares what was written in them with what follows. A cluster
-// that takes longer than the timeout to list that is not compared. End ends its connections.
-func (m Management) InForce(ctx context.Context, timeout time.Duration) (reading *Reading, end func(), err error) {
+// InForce is Clusters that also compares what was written in them with what follows.
+func (m Management) InForce(ctx context.Context) (*Reading, error) {
 	var observer *apply.Observer
-	reading, err = m.look(ctx, func(plane snapshot.Plane) *apply.Observer {
-		observer = apply.NewObserver(ctx, plane)
+	reading, err := m.look(ctx, func(plane snapshot.Plane) *apply.Observer {
+		observer = apply.NewObserver(plane)
 		return observer
 	})
 	if err != nil {
-		if observer != nil {
-			observer.Close()
-		}
-		return nil, nil, err
+		return nil, err
 	}
-	var names []string
-	for _, c := range reading.Input.Clusters {
-		if !c.Frozen() {
-			names = append(names, c.Name)
-		}
-	}
-	listing, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	observer.Await(listing, names)
-	if err := m.attend(ctx, reading, observer); err != nil {
-		observer.Close()
-		return nil, nil, err
-	}
-	return reading, observer.Close, nil
+	return reading, m.attend(ctx, reading, observer)
 }
 
 func (m Management) look(ctx context.Context, observe func(snapshot.Plane) *apply.Observer) (*Reading, error) {

@@ -110,7 +110,7 @@ func (m Management) Settle(ctx context.Context, ref snapshot.Ref) (*Settled, err
 
 // settled looks whether what follows from an object is in the clusters; nil if not yet.
 func (m Management) settled(ctx context.Context, ref snapshot.Ref) *Settled {
-	reading, end, err := m.InForce(ctx, settleLimit)
+	reading, err := m.InForce(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -119,9 +119,7 @@ func (m Management) settled(ctx context.Context, ref snapshot.Ref) *Settled {
 		if reading, err = m.Stored(ctx); err != nil {
 			return nil
 		}
-		end = func() {}
 	}
-	defer end()
 	return outcome(reading.Index(nil), ref)
 }
 

@@ -92,28 +92,24 @@ func (s *Source) AddClustersFlag(cmd *cobra.Command) {
 	}
 }
 
-// listTimeout bounds how long a cluster may take to list what was written there.
-const listTimeout = 10 * time.Second
-
 // ReadInForce is Read that, with --clusters, reads every registered cluster and compares what was
-// written there with what follows. End ends the connections, after the Index was made.
-func (s *Source) ReadInForce(ctx context.Context, streams *cmdutil.Streams) (reading *Reading, end func(), err error) {
+// written there with what follows.
+func (s *Source) ReadInForce(ctx context.Context, streams *cmdutil.Streams) (*Reading, error) {
 	if !s.AllClusters {
-		reading, err = s.Read(ctx, streams)
-		return reading, func() {}, err
+		return s.Read(ctx, streams)
 	}
-	_, err = s.read(ctx, func(m Management) (*Reading, error) {
+	reading, err := s.read(ctx, func(m Management) (*Reading, error) {
 		progress := cmdutil.NewProgress(streams)
 		progress.Start("Reading the registered clusters")
-		reading, end, err = m.InForce(ctx, listTimeout)
+		reading, err := m.InForce(ctx)
 		progress.End(err)
 		return reading, err
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	reading.say(streams)
-	return reading, end, nil
+	return reading, nil
 }
 
 // silence is how long reading may take before it shows.

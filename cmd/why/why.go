@@ -174,11 +174,10 @@ func cutHeader(text string) (name, value string, ok bool) {
 }
 
 func run(ctx context.Context, o *Options) error {
-	reading, end, err := o.Source.ReadInForce(ctx, o.Streams)
+	reading, err := o.Source.ReadInForce(ctx, o.Streams)
 	if err != nil {
 		return err
 	}
-	defer end()
 	translator := engine.New(engine.Options{})
 	index := reading.Index(translator)
 	from, err := load.Pick(index, snapshot.Workload, o.From)

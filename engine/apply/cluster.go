@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -26,10 +27,11 @@ type cluster struct {
 	// items are all ids that are wanted or being worked on.
 	items map[mirror.ID]*item
 	gate  gate
-	// link leads there; now is what it is like.
-	link  *mirror.Link
-	now   mirror.LinkState
-	queue queue
+	// link leads there; now is what it is like, and writer sends through its connection.
+	link   *mirror.Link
+	now    mirror.LinkState
+	writer *kube.Client
+	queue  queue
 	// faults counts, in a row, writes that got no answer about the object from a server that answers probes; faulted is when one
 	// failed like that last.
 	faults  int
@@ -82,9 +84,6 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}},
 		outages:     map[area]*outage{}, unread: map[mirror.ID]bool{},
 	}
-	c.link = mirror.NewLink(ctx, group, name, mirror.LinkOptions{
-		Kinds: kinds, Plane: s.plane(), Log: s.Log, Warnings: warnings{s.Log, name}, Trusted: name == "",
-	}, c)
 	c.wake = sync.NewCond(&c.mu)
 	c.gauges = s.metrics.gauges(name)
 	context.AfterFunc(ctx, func() {
@@ -98,9 +97,29 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 	return c
 }
 
-// disconnect closes the connections and drops their mirrors.
+// attach writes through a link from now on.
+func (c *cluster) attach(link *mirror.Link) {
+	c.detach()
+	c.mu.Lock()
+	c.link = link
+	c.mu.Unlock()
+	link.Listen(c)
+}
+
+// detach writes nothing any more.
+func (c *cluster) detach() {
+	c.mu.Lock()
+	link := c.link
+	c.link, c.now, c.writer = nil, mirror.LinkState{}, nil
+	c.unlock()
+	if link != nil {
+		link.Leave(c)
+	}
+}
+
+// disconnect is detach for a cluster that is gone: nothing is said of it any more.
 func (c *cluster) disconnect() {
-	c.link.Close()
+	c.detach()
 	c.mu.Lock()
 	defer c.unlock()
 	clear(c.unread)
@@ -115,7 +134,7 @@ func (c *cluster) disconnect() {
 func (c *cluster) abandoned() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.now.Conn == nil && !c.now.Connecting && len(c.items) == 0
+	return c.link == nil && len(c.items) == 0
 }
 
 // stop ends the workers.
@@ -267,7 +286,7 @@ func (c *cluster) prune(items []*item) {
 
 // writable reports whether writes are allowed.
 func (c *cluster) writable() bool {
-	return c.gate.open() && c.now.Conn != nil && !c.now.Suspended && !c.closed
+	return c.gate.open() && c.writer != nil && !c.now.Suspended && !c.closed
 }
 
 // connecting reports whether the cluster is about to be writable, as far as is known.

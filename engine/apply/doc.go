@@ -4,7 +4,7 @@
 // no longer wanted.
 //
 //	sink.go        the Sink and its clusters
-//	cluster.go     one cluster: items, queue, connection
+//	cluster.go     one cluster: items, queue, link
 //	live.go        what exists is another, and connections that work or fail (package mirror)
 //	diff.go        what changes from one Output to the next
 //	unmet.go       what does not hold yet in a cluster that does not answer

@@ -75,6 +75,8 @@ func (s *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		return failure(http.StatusUnprocessableEntity, "no streaming lists"), nil
 	case r.Method == http.MethodGet && query.Get("watch") != "":
 		return s.watch(r.Context(), path), nil
+	case r.Method == http.MethodGet && strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") == 3:
+		return resources(path), nil
 	case r.Method == http.MethodGet:
 		return s.list(path), nil
 	}
@@ -149,14 +151,36 @@ func (s *fakeServer) watch(ctx context.Context, path string) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Header: header(), Body: reader}
 }
 
+// fakeKinds are those that the server serves.
+func fakeKinds() []snapshot.Kind {
+	const whatever = snapshot.Watch | snapshot.Write | snapshot.WriteStatus
+	return slices.Concat(snapshot.Kinds(snapshot.ManagedSide, whatever), snapshot.Kinds(snapshot.ManagementSide, whatever))
+}
+
+// resources answers which kinds a group has.
+func resources(path string) *http.Response {
+	var out metav1.APIResourceList
+	for _, k := range fakeKinds() {
+		if "/apis/"+k.Info().GroupVersion().String() == path {
+			out.APIResources = append(out.APIResources, metav1.APIResource{Name: k.Info().Resource})
+		}
+	}
+	return answer(http.StatusOK, out)
+}
+
 func (s *fakeServer) list(path string) *http.Response {
 	items := []any{}
+	within := ""
+	if segments := strings.Split(path, "/"); slices.Contains(segments, "namespaces") && segments[len(segments)-1] != "namespaces" {
+		within = strings.Join(segments[:len(segments)-1], "/") + "/"
+		path = kindOf(path + "/")
+	}
 	for at, o := range s.objects {
-		if kindOf(at) == path {
+		if kindOf(at) == path && strings.HasPrefix(at, within) {
 			items = append(items, o)
 		}
 	}
-	for _, k := range slices.Concat(snapshot.Kinds(snapshot.ManagedSide, snapshot.Write), snapshot.Kinds(snapshot.ManagementSide, snapshot.Write|snapshot.WriteStatus)) {
+	for _, k := range fakeKinds() {
 		info := k.Info()
 		if strings.HasSuffix(path, info.Group+"/"+info.Version+"/"+info.Resource) {
 			return answer(http.StatusOK, map[string]any{
@@ -230,7 +254,7 @@ func (s *fakeServer) object(suffix string) map[string]any {
 type bubble struct {
 	*testing.T
 	*fakeServer
-	sink *apply.Sink
+	sink *sinkOf
 }
 
 // inBubble runs a test with a sink on a fake server, in which time passes only when
@@ -239,17 +263,20 @@ func inBubble(t *testing.T, test func(*bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeServer()
-		sink := apply.New(apply.Options{Namespace: "plane", Log: slog.New(slog.DiscardHandler)})
+		sink := &sinkOf{apply.New(apply.Options{Namespace: "plane", Log: slog.New(slog.DiscardHandler)}), newFleet(t, snapshot.Plane{Namespace: "plane"})}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); sink.Run(ctx) }()
+		defer func() {
+			cancel()
+			<-done
+			sink.fleet.stop()
+			time.Sleep(time.Second) // requests that nobody waits for end
+		}()
 		sink.Set(one, s.config())
 		sink.Apply(output([]string{one}))
 		require.NoError(t, sink.Settled(ctx))
 		test(&bubble{T: t, fakeServer: s, sink: sink})
-		cancel()
-		<-done
-		time.Sleep(time.Second) // requests that nobody waits for end
 	})
 }
 

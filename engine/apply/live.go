@@ -19,19 +19,24 @@ func (c *cluster) Turned() {
 
 // follow takes over the state of the link.
 func (c *cluster) follow() {
+	if c.link == nil {
+		return
+	}
 	was := c.now
 	c.now = c.link.State()
 	switch {
 	case c.now.Conn != was.Conn:
-		c.faults = 0
-		if c.now.Conn != nil {
-			c.clearProblem()
-			c.forgive()
-			c.Log.Debug("cluster connected", "cluster", c.name)
-			c.awaitCluster()
-			c.meet()
-			c.sweep(true)
+		c.faults, c.writer = 0, nil
+		if c.now.Conn == nil || !c.dial() {
+			c.flush()
+			break
 		}
+		c.clearProblem()
+		c.forgive()
+		c.Log.Debug("cluster connected", "cluster", c.name)
+		c.awaitCluster()
+		c.meet()
+		c.sweep(true)
 	case c.now.Suspended && !was.Suspended:
 		c.flush()
 	case was.Suspended && !c.now.Suspended:
@@ -44,6 +49,15 @@ func (c *cluster) follow() {
 		c.problem = snapshot.Failure{}
 		c.notifyFailures()
 	}
+}
+
+// dial prepares to write through the connection in use.
+func (c *cluster) dial() bool {
+	var err error
+	if c.writer, err = mirror.Dial(c.Guard(c.now.Conn.Config), warnings{c.Log, c.name}); err != nil {
+		c.setProblem(err.Error())
+	}
+	return err == nil
 }
 
 // Changed implements mirror.Listener.
@@ -131,7 +145,7 @@ func (c *cluster) fault(conn *mirror.Connection, i *item, s step, err error) {
 // answers the first one and takes writes then, only the connection was broken, and
 // nothing is reported.
 func (c *cluster) suspect(conn *mirror.Connection, err error) {
-	if !c.link.Suspend(conn, err, c.faults) {
+	if !c.link.Suspend(conn, c.faults) {
 		return
 	}
 	c.follow()

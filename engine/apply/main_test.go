@@ -140,15 +140,14 @@ func simpleCRD(k snapshot.Kind) *apiextensionsv1.CustomResourceDefinition {
 
 // running is a sink at work, with what it said.
 type running struct {
-	*apply.Sink
-	t    testing.TB
+	*sinkOf
 	sets chan apply.ChangeSet
 }
 
 // run starts a sink that ends with the test, or when stop is called.
 func (w *world) run(change ...func(*apply.Options)) (r *running, stop func()) {
 	w.t.Helper()
-	r = &running{t: w.t, sets: make(chan apply.ChangeSet, 1000)}
+	r = &running{sets: make(chan apply.ChangeSet, 1000)}
 	o := apply.Options{
 		Namespace: w.namespace, Log: slog.New(slog.NewTextHandler(logTo{w.t}, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		OnChange: func(s apply.ChangeSet) { r.sets <- s },
@@ -156,14 +155,14 @@ func (w *world) run(change ...func(*apply.Options)) (r *running, stop func()) {
 	for _, c := range change {
 		c(&o)
 	}
-	r.Sink = apply.New(o)
+	r.sinkOf = &sinkOf{apply.New(o), newFleet(w.t, snapshot.Plane{Namespace: o.Namespace, ID: o.PlaneID})}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		r.Run(ctx)
 	}()
-	stop = func() { cancel(); <-done }
+	stop = func() { cancel(); <-done; r.fleet.stop() }
 	w.t.Cleanup(stop)
 	return r, stop
 }

@@ -28,7 +28,7 @@ func TestMemoryOfAGreatFleet(t *testing.T) {
 	objects := 0
 	for _, c := range s.clusters {
 		c.mu.Lock()
-		m := mirror.New(c.link.Kinds, func(int64) {})
+		m := mirror.New(func(int64) {})
 		for of := range c.items {
 			// What comes off the wire shares no strings with what is wanted.
 			of.Name, of.Namespace = string([]byte(of.Name)), string([]byte(of.Namespace))

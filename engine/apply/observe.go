@@ -3,8 +3,6 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fieldselectors "k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
@@ -27,13 +24,11 @@ const (
 	readTimeout = 3 * time.Second
 )
 
-// Observer watches what a Sink has written, and says how it differs from an Output. It
+// Observer sees what a Sink has written, and says how it differs from an Output. It
 // writes nothing. All methods may be called from any goroutine.
 type Observer struct {
 	plane snapshot.Plane
 	kinds []snapshot.Kind
-	ctx   context.Context
-	group sync.WaitGroup
 	// signal receives a value when something that exists has changed.
 	signal chan struct{}
 
@@ -43,11 +38,10 @@ type Observer struct {
 	contents map[*snapshot.Content]*content
 }
 
-// NewObserver prepares an Observer of the objects of a management plane; its watches end
-// with ctx.
-func NewObserver(ctx context.Context, plane snapshot.Plane) *Observer {
+// NewObserver prepares an Observer of the objects of a management plane.
+func NewObserver(plane snapshot.Plane) *Observer {
 	return &Observer{
-		plane: plane, kinds: snapshot.Kinds(snapshot.ManagedSide, snapshot.Write), ctx: ctx,
+		plane: plane, kinds: snapshot.Kinds(snapshot.ManagedSide, snapshot.Write),
 		signal: make(chan struct{}, 1), clusters: map[string]*observedCluster{}, contents: map[*snapshot.Content]*content{},
 	}
 }
@@ -72,42 +66,26 @@ type reading struct {
 	same bool
 }
 
-// Set begins to watch a cluster, or replaces its connection.
-func (o *Observer) Set(cluster string, config *rest.Config) {
+// Set begins to look at a cluster.
+func (o *Observer) Set(cluster string, link *mirror.Link) {
+	o.Remove(cluster)
+	c := &observedCluster{Observer: o, name: cluster, link: link, readings: map[mirror.ID]reading{}}
 	o.mu.Lock()
-	c := o.clusters[cluster]
-	if c == nil {
-		c = &observedCluster{Observer: o, name: cluster, readings: map[mirror.ID]reading{}}
-		c.link = mirror.NewLink(o.ctx, &o.group, cluster, mirror.LinkOptions{
-			Kinds: o.kinds, Plane: o.plane, Log: slog.New(slog.DiscardHandler), Warnings: rest.NoWarnings{},
-		}, c)
-		o.clusters[cluster] = c
-	}
+	o.clusters[cluster] = c
 	o.mu.Unlock()
-	c.link.Connect(config)
+	link.Listen(c)
 }
 
-// Remove ends the watch of a cluster.
+// Remove ends that.
 func (o *Observer) Remove(cluster string) {
 	o.mu.Lock()
 	c := o.clusters[cluster]
 	delete(o.clusters, cluster)
 	o.mu.Unlock()
 	if c != nil {
-		c.link.Close()
+		c.link.Leave(c)
 		o.notify()
 	}
-}
-
-// Close ends all watches and waits for them.
-func (o *Observer) Close() {
-	o.mu.Lock()
-	clusters := slices.Collect(maps.Values(o.clusters))
-	o.mu.Unlock()
-	for _, c := range clusters {
-		c.link.Close()
-	}
-	o.group.Wait()
 }
 
 // Changed receives a value after something that exists has changed; several changes may be
@@ -164,26 +142,6 @@ func (c *observedCluster) unread() string {
 		}
 	}
 	return ""
-}
-
-// Await waits until something is known of each of the clusters, or ctx ends.
-func (o *Observer) Await(ctx context.Context, clusters []string) {
-	for {
-		o.mu.Lock()
-		waits := slices.ContainsFunc(clusters, func(name string) bool {
-			c := o.clusters[name]
-			return c != nil && c.now.Conn == nil && c.now.Err == nil
-		})
-		o.mu.Unlock()
-		if !waits {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-o.signal:
-		}
-	}
 }
 
 // Observe compares what exists with an Output.

@@ -1,7 +1,7 @@
 package apply_test
 
 import (
-	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,11 +36,14 @@ func TestAnObserverSeesWhatIsInForce(t *testing.T) {
 	sink.apply(out)
 	stop()
 
-	observer := apply.NewObserver(t.Context(), snapshot.Plane{Namespace: w.namespace})
-	t.Cleanup(observer.Close)
-	observer.Set(one, w.config)
-	observer.Await(t.Context(), []string{one})
-	observed := observer.Observe(t.Context(), out)
+	observer, clusters := apply.NewObserver(snapshot.Plane{Namespace: w.namespace}), newFleet(t, snapshot.Plane{Namespace: w.namespace})
+	t.Cleanup(clusters.stop)
+	observer.Set(one, clusters.link(one, w.config))
+	var observed *snapshot.Observed
+	w.eventually("the cluster is listed", func() bool {
+		observed = observer.Observe(t.Context(), out)
+		return len(observed.Unread) == 0
+	})
 	require.Empty(t, observed.Drifts)
 	require.Empty(t, observed.Unread)
 
@@ -100,18 +103,20 @@ func TestAnObserverSaysWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	out := output([]string{"cluster-1", "cluster-2", "cluster-3"}, w.object(snapshot.VirtualService, one, "reviews", hosts("reviews")))
-	ctx, cancel := context.WithCancel(t.Context())
-	observer := apply.NewObserver(ctx, snapshot.Plane{Namespace: w.namespace})
-	observer.Set(one, w.config)
-	observer.Set("cluster-2", &rest.Config{Host: "https://127.0.0.1:1"})
-	observer.Await(ctx, []string{one, "cluster-2", "cluster-3"})
-	observed := observer.Observe(ctx, out)
+	ctx := t.Context()
+	observer, clusters := apply.NewObserver(snapshot.Plane{Namespace: w.namespace}), newFleet(t, snapshot.Plane{Namespace: w.namespace})
+	t.Cleanup(clusters.stop)
+	observer.Set(one, clusters.link(one, w.config))
+	observer.Set("cluster-2", clusters.link("cluster-2", &rest.Config{Host: "https://127.0.0.1:1"}))
+	var observed *snapshot.Observed
+	w.eventually("both are known", func() bool {
+		observed = observer.Observe(ctx, out)
+		return observed.Unread[one] == "" && !strings.Contains(observed.Unread["cluster-2"], "not been listed")
+	})
 	require.Len(t, observed.Drifts, 1, "cluster-1 is read all the same")
 	assert.Equal(t, snapshot.DriftMissing, observed.Drifts[0].State)
 	assert.Contains(t, observed.Unread["cluster-2"], "refuses connections")
 	assert.Contains(t, observed.Unread["cluster-3"], "cannot be reached with what is stored of it")
 	observer.Remove("cluster-2")
 	assert.NotContains(t, observer.Observe(ctx, out).Unread["cluster-2"], "refused")
-	cancel()
-	observer.Close()
 }

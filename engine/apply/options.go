@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -36,6 +37,8 @@ type Options struct {
 	Settle time.Duration
 	// Pace is how fast control planes pass changes on to their proxies.
 	Pace Pace
+	// Guard makes of the configuration of a cluster the one to write with; nil writes with the same.
+	Guard func(*rest.Config) *rest.Config
 	// OnChange, if set, is called with each ChangeSet, from several goroutines.
 	OnChange func(ChangeSet)
 }
@@ -72,6 +75,9 @@ func (o Options) withDefaults() Options {
 		o.Settle = defaultSettle
 	}
 	o.Pace = o.Pace.withDefaults()
+	if o.Guard == nil {
+		o.Guard = func(config *rest.Config) *rest.Config { return config }
+	}
 	if o.OnChange == nil {
 		o.OnChange = func(ChangeSet) {}
 	}

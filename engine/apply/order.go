@@ -186,7 +186,7 @@ func (c *cluster) adopt(i *item) {
 		return
 	}
 	c.mu.Lock()
-	conn, content := c.now.Conn, i.content
+	conn, writer, content := c.now.Conn, c.writer, i.content
 	unknown := i.current == nil && c.writable()
 	if unknown {
 		l, exists := conn.Find(i.id)
@@ -202,7 +202,7 @@ func (c *cluster) adopt(i *item) {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, c.Timeout)
 	defer cancel()
-	current, err := readContent(ctx, conn, i.id)
+	current, err := readContent(ctx, writer, i.id)
 	if err != nil {
 		// It may be gone, or the server does not answer: a write will tell.
 		c.Log.Debug("object cannot be read before it is changed", "object", i.id.Ref(c.name).String(), "error", err)

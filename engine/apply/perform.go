@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -35,7 +36,7 @@ type response struct {
 const absentVersion = 1
 
 // perform sends the request of a step.
-func perform(ctx context.Context, c *mirror.Connection, s *shared, of mirror.ID, cluster string, do step) response {
+func perform(ctx context.Context, c *kube.Client, s *shared, of mirror.ID, cluster string, do step) response {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	if do.verb == remove {
@@ -81,7 +82,7 @@ func send(ctx context.Context, request *rest.Request) (o mirror.Observed, code i
 
 // purge removes from a status what others wrote into it, which an apply leaves. What is
 // ours was applied before: this changes none of it, so that all of it stays applied.
-func purge(ctx context.Context, c *mirror.Connection, of mirror.ID, version string, value any) (mirror.Observed, int, error) {
+func purge(ctx context.Context, c *kube.Client, of mirror.ID, version string, value any) (mirror.Observed, int, error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
@@ -100,7 +101,7 @@ func purge(ctx context.Context, c *mirror.Connection, of mirror.ID, version stri
 
 // readContent reads the content of an object of a kind that the ledger knows. It lists the
 // one object, because a sink may list and not get.
-func readContent(ctx context.Context, c *mirror.Connection, of mirror.ID) (*content, error) {
+func readContent(ctx context.Context, c *kube.Client, of mirror.ID) (*content, error) {
 	path := of.Path("")
 	raw, err := c.Get().AbsPath(path[:len(path)-1]...).Param("fieldSelector", "metadata.name="+of.Name).Do(ctx).Raw()
 	if err != nil {
@@ -124,7 +125,7 @@ func readContent(ctx context.Context, c *mirror.Connection, of mirror.ID) (*cont
 
 // removeObject deletes the object only in the version that was checked, which is stricter
 // than a precondition on its UID.
-func removeObject(ctx context.Context, c *mirror.Connection, of mirror.ID, version uint64) response {
+func removeObject(ctx context.Context, c *kube.Client, of mirror.ID, version uint64) response {
 	seen := strconv.FormatUint(version, 10)
 	background := metav1.DeletePropagationBackground
 	options, err := json.Marshal(metav1.DeleteOptions{

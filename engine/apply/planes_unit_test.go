@@ -17,7 +17,7 @@ import (
 func TestForgedManagementPlanesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}).shared
-	c := &cluster{shared: s, name: "west", now: mirror.LinkState{Conn: &mirror.Connection{Mirror: mirror.New([]snapshot.Kind{snapshot.VirtualService}, func(int64) {})}}}
+	c := &cluster{shared: s, name: "west", now: mirror.LinkState{Conn: &mirror.Connection{Mirror: mirror.New(func(int64) {})}}}
 	for n := range 1000 {
 		of := mirror.ID{Kind: snapshot.VirtualService, Namespace: "tenant", Name: fmt.Sprintf("forged-%d", n)}
 		c.now.Conn.Written(of, mirror.Object{Version: 1, Other: snapshot.Plane{Namespace: "gloo-mesh", ID: fmt.Sprintf("p%04d", n)}})
@@ -26,7 +26,7 @@ func TestForgedManagementPlanesAreBounded(t *testing.T) {
 	assert.Contains(t, c.met.What, "the management plane p0000 (in a namespace gloo-mesh), the management plane p0001")
 	assert.Contains(t, c.met.What, "and 97 more")
 	assert.Less(t, len(c.met.What), 1000)
-	c.now.Conn = &mirror.Connection{Mirror: mirror.New([]snapshot.Kind{snapshot.VirtualService}, func(int64) {})}
+	c.now.Conn = &mirror.Connection{Mirror: mirror.New(func(int64) {})}
 	c.meet()
 	assert.Zero(t, c.met)
 }

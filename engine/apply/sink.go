@@ -3,11 +3,11 @@ package apply
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
-	"k8s.io/client-go/rest"
-
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -30,10 +30,10 @@ type Sink struct {
 
 // requests are the calls of Set, Remove and Apply between two turns.
 type requests struct {
-	// configs are the connections to make or, if nil, to close.
-	configs map[string]*rest.Config
-	output  *snapshot.Output
-	edits   Edits
+	// links are the clusters to write to or, if nil, not any more.
+	links  map[string]*mirror.Link
+	output *snapshot.Output
+	edits  Edits
 	// identified: the identities of clusters changed.
 	identified bool
 	// renewed are the clusters with another credential.
@@ -43,7 +43,7 @@ type requests struct {
 }
 
 func (r *requests) empty() bool {
-	return len(r.configs) == 0 && r.output == nil && !r.identified && len(r.renewed) == 0 && !r.running
+	return len(r.links) == 0 && r.output == nil && !r.identified && len(r.renewed) == 0 && !r.running
 }
 
 // New prepares a Sink. It does nothing until Run.
@@ -78,10 +78,9 @@ func (s *Sink) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// Set connects a cluster ("" is the management plane), or replaces its
-// connection: the old one is in use until the new one has listed all objects.
-func (s *Sink) Set(cluster string, cfg *rest.Config) {
-	s.request(func(r *requests) { r.configs[cluster] = cfg })
+// Set adds a cluster ("" is the management cluster), or replaces the way there.
+func (s *Sink) Set(cluster string, link *mirror.Link) {
+	s.request(func(r *requests) { r.links[cluster] = link })
 }
 
 // Renewed says that the configuration of a cluster has another credential: what was held
@@ -90,9 +89,9 @@ func (s *Sink) Renewed(cluster string) {
 	s.request(func(r *requests) { r.renewed = append(r.renewed, cluster) })
 }
 
-// Remove closes the connection of a cluster. Nothing is deleted there.
+// Remove writes no more to a cluster. Nothing is deleted there.
 func (s *Sink) Remove(cluster string) {
-	s.request(func(r *requests) { r.configs[cluster] = nil })
+	s.request(func(r *requests) { r.links[cluster] = nil })
 }
 
 // Apply replaces the Output to write, as it was asked for: what it does not have is
@@ -111,8 +110,8 @@ func (s *Sink) ApplyEdited(out *snapshot.Output, edits Edits) {
 
 func (s *Sink) request(change func(*requests)) {
 	s.mu.Lock()
-	if s.requests.configs == nil {
-		s.requests.configs = map[string]*rest.Config{}
+	if s.requests.links == nil {
+		s.requests.links = map[string]*mirror.Link{}
 	}
 	change(&s.requests)
 	s.mu.Unlock()
@@ -128,14 +127,14 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 	todo := s.requests
 	s.requests = requests{running: true}
 	s.mu.Unlock()
-	for _, name := range sorted(todo.configs) {
-		if cfg := todo.configs[name]; cfg != nil {
+	for _, name := range slices.Sorted(maps.Keys(todo.links)) {
+		if link := todo.links[name]; link != nil {
 			c := s.cluster(ctx, group, name)
 			if s.last != nil {
 				c.edited(s.edits, s.last.Withdrawals)
 				c.update(nil, nil, gateOf(s.last, name))
 			}
-			c.link.Connect(cfg)
+			c.attach(link)
 		} else if c := s.clusters[name]; c != nil {
 			c.disconnect()
 			s.shared.notifyFailures()
@@ -338,14 +337,5 @@ func (s *Sink) all() []*cluster {
 		out = append(out, c)
 	}
 	slices.SortFunc(out, func(a, b *cluster) int { return cmp.Compare(a.name, b.name) })
-	return out
-}
-
-func sorted(m map[string]*rest.Config) []string {
-	out := make([]string, 0, len(m))
-	for name := range m {
-		out = append(out, name)
-	}
-	slices.Sort(out)
 	return out
 }

@@ -70,7 +70,7 @@ func (c *cluster) process(i *item) {
 	ok, last := true, leave
 	for ok {
 		c.mu.Lock()
-		s, conn := c.decide(i, last), c.now.Conn
+		s, conn, writer := c.decide(i, last), c.now.Conn, c.writer
 		c.unlock()
 		if s.verb == leave || s.verb == satisfied || s.verb == fail {
 			c.finish(i, s, last == leave)
@@ -78,7 +78,7 @@ func (c *cluster) process(i *item) {
 		}
 		last = s.verb
 		began := time.Now()
-		r := perform(c.ctx, conn, c.shared, i.id, c.name, s)
+		r := perform(c.ctx, writer, c.shared, i.id, c.name, s)
 		r.took = time.Since(began)
 		c.observe(s, r, r.took)
 		c.mu.Lock()

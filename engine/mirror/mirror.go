@@ -54,7 +54,7 @@ type Mirror struct {
 	objects map[ID]Object
 	// planes counts the objects of other management planes.
 	planes map[snapshot.Plane]int
-	kinds  map[snapshot.Kind]*KindState
+	kinds  map[snapshot.Kind]KindState
 	// seen is the newest version of each kind that a watch has delivered.
 	seen map[snapshot.Kind]uint64
 }
@@ -69,21 +69,14 @@ type KindState struct {
 	Refused string
 }
 
-// settled reports whether the kind was listed or cannot be.
-func (s KindState) settled() bool { return s.Listed || s.Absent || s.Refused != "" }
-
 // Complete reports whether the mirror of the kind is complete.
 func (s KindState) Complete() bool { return s.Listed && !s.Absent && s.Refused == "" }
 
-// New is a Mirror of kinds of which nothing is known yet; hold counts its memory in bytes.
-func New(kinds []snapshot.Kind, hold func(int64)) *Mirror {
-	m := &Mirror{
-		objects: map[ID]Object{}, planes: map[snapshot.Plane]int{}, kinds: map[snapshot.Kind]*KindState{}, seen: map[snapshot.Kind]uint64{}, hold: hold,
+// New is a Mirror of which nothing is known yet; hold counts its memory in bytes.
+func New(hold func(int64)) *Mirror {
+	return &Mirror{
+		objects: map[ID]Object{}, planes: map[snapshot.Plane]int{}, kinds: map[snapshot.Kind]KindState{}, seen: map[snapshot.Kind]uint64{}, hold: hold,
 	}
-	for _, k := range kinds {
-		m.kinds[k] = &KindState{}
-	}
-	return m
 }
 
 // Find is what exists under a name.
@@ -106,7 +99,7 @@ func (m *Mirror) All() iter.Seq2[ID, Object] {
 func (m *Mirror) State(kind snapshot.Kind) KindState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return *m.kinds[kind]
+	return m.kinds[kind]
 }
 
 // Others are the other management planes with objects there, in no order.
@@ -114,18 +107,6 @@ func (m *Mirror) Others() []snapshot.Plane {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.planes))
-}
-
-// ready reports whether every kind is settled.
-func (m *Mirror) ready() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.kinds {
-		if !s.settled() {
-			return false
-		}
-	}
-	return true
 }
 
 // event handles a watch event; false if it contains nothing new, because a response
@@ -161,7 +142,7 @@ func (m *Mirror) replace(kind snapshot.Kind, list map[ID]Object, version uint64)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	complete = m.kinds[kind].Complete()
-	*m.kinds[kind] = KindState{Listed: true}
+	m.kinds[kind] = KindState{Listed: true}
 	m.seen[kind] = version
 	for of, l := range m.objects {
 		if _, still := list[of]; of.Kind == kind && !still && l.Version <= version {
@@ -183,7 +164,7 @@ func (m *Mirror) forget(kind snapshot.Kind) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	news := !m.kinds[kind].Absent
-	*m.kinds[kind] = KindState{Absent: true}
+	m.kinds[kind] = KindState{Absent: true}
 	for of := range m.objects {
 		if of.Kind == kind {
 			m.take(of)
@@ -196,8 +177,10 @@ func (m *Mirror) forget(kind snapshot.Kind) bool {
 func (m *Mirror) refuse(kind snapshot.Kind, why string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	news := m.kinds[kind].Refused != why
-	m.kinds[kind].Refused = why
+	state := m.kinds[kind]
+	news := state.Refused != why
+	state.Refused = why
+	m.kinds[kind] = state
 	return news
 }
 

@@ -76,14 +76,14 @@ func TestMirrorAgainstOvertakingAnswers(t *testing.T) {
 	t.Parallel()
 	k := snapshot.VirtualService
 	a := ID{Kind: k, Name: "a"}
-	m := New([]snapshot.Kind{k}, func(int64) {})
-	assert.False(t, m.ready())
+	m := New(func(int64) {})
+	assert.False(t, m.State(k).Complete())
 	replaced := func(version uint64) []ID {
 		changed, _ := m.replace(k, nil, version)
 		return changed
 	}
 	assert.Empty(t, replaced(5))
-	assert.True(t, m.ready())
+	assert.True(t, m.State(k).Complete())
 
 	m.Written(a, Object{Version: 9})
 	assert.False(t, m.event(a, Object{Version: 9}, false), "the echo of our own write is no news")
@@ -99,8 +99,7 @@ func TestMirrorAgainstOvertakingAnswers(t *testing.T) {
 	m.Written(a, Object{Version: 20})
 	m.forget(k)
 	assert.Empty(t, m.objects)
-	assert.True(t, m.ready())
-	assert.False(t, m.State(k).Complete())
+	assert.Equal(t, KindState{Absent: true}, m.State(k))
 }
 
 // TestObjectsWithoutDigestsAreDecoded: one object that cannot be compared does
@@ -122,7 +121,7 @@ func TestObjectsWithoutDigestsAreDecoded(t *testing.T) {
 // TestOtherPlanesAreBounded: whoever may create objects can label them with any number of management planes.
 func TestOtherPlanesAreBounded(t *testing.T) {
 	t.Parallel()
-	m := New([]snapshot.Kind{snapshot.VirtualService}, func(int64) {})
+	m := New(func(int64) {})
 	of := func(n int) ID {
 		return ID{Kind: snapshot.VirtualService, Namespace: "tenant", Name: fmt.Sprintf("forged-%d", n)}
 	}

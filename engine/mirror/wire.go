@@ -3,6 +3,7 @@ package mirror
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,17 @@ type Observed struct {
 	// err is why the digests could not be computed; they are zero then, and differ
 	// from everything wanted.
 	err error
+	// Raw is the object as it was sent, until Read is called.
+	Raw json.RawMessage
+	// Typed is what Read made of it.
+	Typed runtime.Object
+}
+
+// Read decodes the object with a function, once, and forgets what was sent.
+func (o *Observed) Read(decode func([]byte) runtime.Object) {
+	if o.Raw != nil {
+		o.Typed, o.Raw = decode(o.Raw), nil
+	}
 }
 
 // DeepCopyObject returns o: nobody changes an observed object.
@@ -67,6 +79,7 @@ func (o *Observed) UnmarshalJSON(data []byte) error {
 	if o.err = cmp.Or(caught, o.err); o.err != nil {
 		o.spec, o.status = Digest{}, Digest{}
 	}
+	o.Raw = slices.Clone(data) // the decoder reuses its own
 	return nil
 }
 
@@ -164,20 +177,18 @@ func version(s string) uint64 {
 	return n
 }
 
-// dial prepares a client for the kinds that the sink writes, each with one small
-// type. The budget bounds what the server may send; nil does not.
-func dial(config *rest.Config, kinds []snapshot.Kind, warnings rest.WarningHandler, budget *kube.Budget) (*kube.Client, error) {
+// AddTo makes a scheme decode the objects of a kind as Observed.
+func AddTo(scheme *runtime.Scheme, kind snapshot.Kind) {
+	gvk := kind.Info().GroupVersionKind
+	scheme.AddKnownTypeWithName(gvk, &Observed{})
+	scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &observedList{})
+}
+
+// Dial prepares a client that sends what was encoded, and decodes nothing but errors. Warnings receives those of the API server.
+func Dial(config *rest.Config, warnings rest.WarningHandler) (*kube.Client, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	for _, k := range kinds {
-		gvk := k.Info().GroupVersionKind
-		scheme.AddKnownTypeWithName(gvk, &Observed{})
-		scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &observedList{})
-		metav1.AddToGroupVersion(scheme, gvk.GroupVersion())
-	}
-	return kube.NewClient(config, kube.ClientOptions{
-		Serializer: serializer.NewCodecFactory(scheme).WithoutConversion(), Warnings: warnings, Budget: budget,
-	})
+	return kube.NewClient(config, kube.ClientOptions{Serializer: serializer.NewCodecFactory(scheme).WithoutConversion(), Warnings: warnings})
 }
 
 // Path is the URL path of an object, or of its subresource.

@@ -20,17 +20,15 @@ import (
 type Clusters struct {
 	Source *watch.Source
 
-	namespace  string
-	management *rest.Config
-	registry   *cluster.Registry
+	namespace string
+	registry  *cluster.Registry
 	// sink is nil where nothing is written, and observer where nothing is compared.
 	sink     *apply.Sink
 	observer *apply.Observer
 	// fence is what writes go through; nil if there is none.
 	fence *fence
-	// written are the configurations that the sink and the observer have, and identities what is known of
-	// all registered clusters.
-	written    map[string]*rest.Config
+	// configs are the configurations of the registered clusters, nil for those that have none, and identities what is known of them.
+	configs    map[string]*rest.Config
 	identities map[string]types.UID
 	// companions are told how to reach the clusters; nil if there are none.
 	companions *companions
@@ -76,7 +74,7 @@ func NewClusters(o ClusterOptions) (*Clusters, error) {
 		return nil, err
 	}
 	return &Clusters{
-		Source: source, namespace: o.Namespace, management: o.Management, registry: registry, sink: o.Sink, observer: o.Observer, fence: o.fence, written: map[string]*rest.Config{},
+		Source: source, namespace: o.Namespace, registry: registry, sink: o.Sink, observer: o.Observer, fence: o.fence, configs: map[string]*rest.Config{},
 		identities:     map[string]types.UID{},
 		refusedChanged: make(chan struct{}, 1), refused: map[string]refusal{},
 	}, nil
@@ -86,7 +84,7 @@ func NewClusters(o ClusterOptions) (*Clusters, error) {
 func (c *Clusters) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if c.sink != nil {
-		c.sink.Set("", c.management)
+		c.sink.Set("", c.Source.Link(""))
 		group.Go(func() error { c.sink.Run(ctx); return nil })
 	}
 	group.Go(func() error { return c.Source.Run(ctx) })
@@ -167,36 +165,26 @@ func (h handler) Set(m cluster.Connection) {
 	h.refuse(m.Name, m.Refused)
 	h.Source.Set(m.Name, m.Domain, m.Config, m.Err)
 	h.identify(m.Name, func() { h.identities[m.Name] = m.UID })
+	before, known := h.configs[m.Name]
 	config := m.Config
 	if m.Err != nil {
 		config = nil
 	}
-	if config == h.written[m.Name] {
-		return
+	h.configs[m.Name] = config
+	if link := h.Source.Link(m.Name); !known && link != nil { // there is none while the Source ends
+		if h.sink != nil {
+			h.sink.Set(m.Name, link)
+		}
+		if h.observer != nil {
+			h.observer.Set(m.Name, link)
+		}
 	}
-	h.written[m.Name] = config
-	h.observe(m.Name, config)
 	switch {
-	case h.sink == nil:
-		return
+	case h.sink == nil || config == before:
 	case config == nil:
-		h.sink.Remove(m.Name)
 		h.companions.remove(m.Name)
-		return
-	}
-	fenced := h.fence.guard(config)
-	h.sink.Set(m.Name, fenced)
-	h.companions.set(m.Name, fenced)
-}
-
-// observe passes a connection to the observer, if there is one; nil ends it.
-func (h handler) observe(name string, config *rest.Config) {
-	switch {
-	case h.observer == nil:
-	case config == nil:
-		h.observer.Remove(name)
 	default:
-		h.observer.Set(name, config)
+		h.companions.set(m.Name, h.fence.guard(config))
 	}
 }
 
@@ -222,12 +210,14 @@ func (h handler) identify(name string, change func()) {
 
 // Remove implements cluster.Handler.
 func (h handler) Remove(name string) {
-	delete(h.written, name)
+	delete(h.configs, name)
 	h.identify(name, func() { delete(h.identities, name) })
 	h.refuse(name, nil)
 	h.Source.Remove(name)
 	h.companions.remove(name)
-	h.observe(name, nil)
+	if h.observer != nil {
+		h.observer.Remove(name)
+	}
 	if h.sink != nil {
 		h.sink.Remove(name)
 	}

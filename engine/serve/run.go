@@ -138,7 +138,7 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 		return nil, err
 	}
 	w.sink = apply.New(apply.Options{
-		Namespace: o.Namespace, PlaneID: id, Log: why.logger(o.Log), Registerer: w.metrics, OnChange: w.recorder.record,
+		Namespace: o.Namespace, PlaneID: id, Log: why.logger(o.Log), Registerer: w.metrics, OnChange: w.recorder.record, Guard: f.guard,
 	})
 	if w.clusters, err = NewClusters(o.clusters(id, w.sink, f)); err != nil {
 		return nil, err

@@ -59,8 +59,8 @@ func serverOf(in *snapshot.Input) *multiclusterv1alpha1.Server {
 
 // clusterFailures are the failures that concern one cluster as a whole.
 type clusterFailures struct {
-	// held is why its Secret is not used, its credential is not renewed, or nothing is
-	// deleted there.
+	// held is why its Secret is not used, its credential is not renewed, nothing is
+	// deleted there, or a kind cannot be listed.
 	held *snapshot.Reason
 	// met are other management planes that write there.
 	met *snapshot.Reason
@@ -70,7 +70,7 @@ type clusterFailures struct {
 
 func (c *clusterFailures) add(f snapshot.Failure) {
 	switch {
-	case f.Code == snapshot.SecretRefused, (f.Code == snapshot.WithdrawalHeld || f.Code == snapshot.CredentialNotRenewed) && c.held == nil:
+	case f.Code == snapshot.SecretRefused, (f.Code == snapshot.WithdrawalHeld || f.Code == snapshot.CredentialNotRenewed || f.Code == snapshot.PermissionsMissing) && c.held == nil:
 		c.held = &f.Reason
 	case f.Code == snapshot.AnotherPlane:
 		c.met = &f.Reason

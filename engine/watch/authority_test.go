@@ -22,10 +22,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/randfill"
 
-	"github.com/meshctl/meshctl/engine/api/scheme"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -143,11 +141,12 @@ func (l *line) covers(kind, field string) bool {
 func TestAuthority(t *testing.T) {
 	t.Parallel()
 	lines := table(t, "../authority.md")
-	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, nil, func() {})
-	require.NoError(t, err)
+	managed := managedCache(t, snapshot.Plane{Namespace: "gloo-mesh"}, "west", func() {})
 	kept := map[string][]string{}
 	for _, f := range feedsOf(managed) {
+		if !isRead(f) {
+			continue
+		}
 		k, ok := f.(keeper)
 		require.True(t, ok)
 		kept[f.kind().String()] = k.keptFields(t)

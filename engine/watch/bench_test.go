@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -53,14 +52,12 @@ func service(name string, port int32) *corev1.Service {
 // caches of its clusters.
 func filledSource(t testing.TB, clusters, services int) (*Source, []*clusterCache[snapshot.Cluster]) {
 	t.Helper()
-	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	s, err := New(Options{Management: config, Log: slog.New(slog.DiscardHandler)})
+	s, err := New(Options{Management: nowhere, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	var caches []*clusterCache[snapshot.Cluster]
 	for i := range clusters {
 		state := newClusterState(fmt.Sprintf("cluster-%02d", i), sessionSettings{scheme: s.scheme}, s.options.Log, s.notify)
-		p, err := newManagedCache(config, s.scheme, snapshot.Plane{Namespace: s.options.Namespace}, &snapshot.Cluster{}, withoutStatuses, nil, state.onChange)
-		require.NoError(t, err)
+		p := managedCache(t, snapshot.Plane{Namespace: s.options.Namespace}, "", state.onChange)
 		fill(t, p, services)
 		owner := &session{cluster: state}
 		state.active = &runningSession{session: owner, cancel: func() {}}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,8 @@ import (
 // no streams.
 type lists struct {
 	*httptest.Server
+	// refused is the last element of the path of what may not be listed.
+	refused atomic.Pointer[string]
 	// pods answers requests for Pods instead, if set.
 	pods atomic.Pointer[http.HandlerFunc]
 	// most is the most bytes that one answer about Pods had when the client left.
@@ -50,7 +53,11 @@ func (s *lists) serve(w http.ResponseWriter, r *http.Request) {
 	pods := strings.HasSuffix(r.URL.Path, "/pods")
 	hostile := s.pods.Load()
 	w.Header().Set("Content-Type", "application/json")
+	refused := s.refused.Load()
 	switch query := r.URL.Query(); {
+	case refused != nil && path.Base(r.URL.Path) == *refused:
+		w.WriteHeader(http.StatusForbidden)
+		write(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
 	case r.URL.Path == "/readyz":
 		write(w, "ok")
 	case pods && hostile != nil:
@@ -78,7 +85,7 @@ func (s *lists) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func kindAt(path string) (kind, version string) {
-	for _, k := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch) {
+	for _, k := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write) {
 		if "/"+strings.TrimPrefix(strings.Join(kube.Path(k, "", "", ""), "/"), "/") == path {
 			return k.Info().Kind, k.Info().GroupVersion().String()
 		}

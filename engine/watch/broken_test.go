@@ -21,6 +21,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -166,7 +167,7 @@ func TestBrokenObjectsOfACluster(t *testing.T) {
 
 	changed := make(chan struct{}, 1)
 	log := &logLines{}
-	p, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, nil, func() { signal(changed) })
+	p, err := newManagedCache(config, &mirror.Link{}, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, nil, func() { signal(changed) })
 	require.NoError(t, err)
 	p.log = slog.New(slog.NewTextHandler(log, nil))
 	for _, f := range p.feeds {

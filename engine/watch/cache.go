@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -17,8 +18,10 @@ import (
 // that they fill: snapshot.Cluster or snapshot.Management.
 type clusterCache[V any] struct {
 	client *kube.Client
-	log    *slog.Logger
-	feeds  []feeder
+	// conn is what writers have of it.
+	conn  *mirror.Connection
+	log   *slog.Logger
+	feeds []feeder
 	// configMaps has further feeds; nil for none.
 	configMaps *configMaps
 	// copiers put the list of one feed each into a view, and report whether it is new.
@@ -41,9 +44,9 @@ type clusterCache[V any] struct {
 	group  sync.WaitGroup
 }
 
-func newClusterCache[V any](client *kube.Client, changed func()) *clusterCache[V] {
+func newClusterCache[V any](client *kube.Client, conn *mirror.Connection, changed func()) *clusterCache[V] {
 	return &clusterCache[V]{
-		client: client, log: slog.Default(), changed: changed, cancel: func() {}, silences: &atomic.Int64{},
+		client: client, conn: conn, log: slog.Default(), changed: changed, cancel: func() {}, silences: &atomic.Int64{},
 		progress: make(chan struct{}, 1), failed: make(chan struct{}, 1),
 	}
 }
@@ -63,31 +66,27 @@ func add[T object, V any, L interface {
 	*V
 	snapshot.ObjectLists
 }](c *clusterCache[V], seed L, lister *kube.Lister, strip func(T) bool) error {
-	return addUnion(c, seed, []*kube.Lister{lister}, strip)
+	return addFeed(c, seed, lister, strip, func(f *feed[T]) feeder { return f })
 }
 
-// addUnion is add for the objects that any of several listers selects.
-func addUnion[T object, V any, L interface {
+// addFeed is add with what is made of the feed.
+func addFeed[T object, V any, L interface {
 	*V
 	snapshot.ObjectLists
-}](c *clusterCache[V], seed L, listers []*kube.Lister, strip func(T) bool) error {
+}](c *clusterCache[V], seed L, lister *kube.Lister, strip func(T) bool, as func(*feed[T]) feeder) error {
 	var example T
 	kind, ok := snapshot.KindOfObject(example)
 	if !ok || seed.List(kind) == nil {
 		return fmt.Errorf("%T: %T has no list of this type", example, seed)
 	}
 	listIn := func(view L) *[]T { return snapshot.Slice[T](view.List(kind)) }
-	all := &union[T]{}
-	for _, lister := range listers {
-		lister.Client, lister.Kind, lister.Silent = c.client, kind, func() { c.onSilence(kind) }
-		f := newFeed(lister, *listIn(seed), strip, c.onChange, func() { signal(c.failed) })
-		f.rejected = func(k key, err error) { c.onRejected(kind, k, err) }
-		f.mayBeDenied = kind.Info().Later
-		c.feeds = append(c.feeds, f)
-		all.feeds = append(all.feeds, f)
-	}
+	lister.Client, lister.Kind, lister.Silent = c.client, kind, func() { c.onSilence(kind) }
+	f := newFeed(lister, *listIn(seed), strip, c.onChange, func() { signal(c.failed) })
+	f.rejected = func(k key, err error) { c.onRejected(kind, k, err) }
+	f.mayBeDenied = kind.Info().Later
+	c.feeds = append(c.feeds, as(f))
 	c.copiers = append(c.copiers, func(view *V) bool {
-		list, now := listIn(view), all.list()
+		list, now := listIn(view), f.list()
 		if snapshot.SameSlice(*list, now) {
 			return false
 		}
@@ -97,7 +96,7 @@ func addUnion[T object, V any, L interface {
 	return nil
 }
 
-// union is what several feeds of one kind hold together.
+// union is what the feeds of single objects of one kind hold together.
 type union[T object] struct {
 	feeds []*feed[T]
 	lists [][]T
@@ -117,10 +116,8 @@ func (u *union[T]) list() []T {
 	case len(lists) == 1:
 		u.all = lists[0]
 	default:
-		// An object whose labels change is in two lists for a moment.
 		u.all = slices.Concat(lists...)
-		slices.SortStableFunc(u.all, func(a, b T) int { return keyOf(a).compare(keyOf(b)) })
-		u.all = slices.CompactFunc(u.all, func(a, b T) bool { return keyOf(a) == keyOf(b) })
+		slices.SortFunc(u.all, func(a, b T) int { return keyOf(a).compare(keyOf(b)) })
 	}
 	u.lists = lists
 	return u.all

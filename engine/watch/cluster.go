@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -23,6 +24,9 @@ type clusterState struct {
 	notify func()
 	// silences counts watches that delivered nothing.
 	silences atomic.Int64
+	// link is what writers have of the cluster. Turn is held while it and the state change together.
+	link mirror.Link
+	turn sync.Mutex
 
 	mu        sync.Mutex
 	active    *runningSession
@@ -70,6 +74,8 @@ func newClusterState(name string, settings sessionSettings, log *slog.Logger, no
 // connect watches the cluster with a configuration. If it is a new one, the
 // lists stay those of the old one until the new one has read everything.
 func (c *clusterState) connect(ctx context.Context, group *sync.WaitGroup, domain string, config *rest.Config) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	s := &session{cluster: c, config: config, sessionSettings: c.settings, budget: kube.NewBudget(c.settings.bounds), hurry: make(chan struct{}, 1)}
 	started := false
@@ -91,6 +97,7 @@ func (c *clusterState) connect(ctx context.Context, group *sync.WaitGroup, domai
 		cancel()
 		return
 	}
+	c.link.Begin()
 	group.Go(func() {
 		defer cancel()
 		s.run(ctx)
@@ -128,19 +135,25 @@ func (c *clusterState) newest() *runningSession { return cmp.Or(c.candidate, c.a
 // setUnusable records that the cluster is registered but cannot be used. Lists
 // that were read before stay, frozen.
 func (c *clusterState) setUnusable(domain, reason string) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	c.update(func() bool {
 		c.stopSessions()
 		c.next.Domain = domain
 		c.setFrozen(reason)
 		return true
 	})
+	c.link.Reset()
 }
 
 // stop cancels all sessions and does not wait for them.
 func (c *clusterState) stop() {
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.stopSessions()
+	c.mu.Unlock()
+	c.link.Reset()
 }
 
 func (c *clusterState) stopSessions() {
@@ -159,6 +172,9 @@ func (c *clusterState) promote() {
 
 // publish makes a complete cache the source of the lists.
 func (c *clusterState) publish(s *session, cache *clusterCache[snapshot.Cluster]) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	used := false
 	c.update(func() bool {
 		if c.candidate.is(s) {
 			c.promote()
@@ -166,15 +182,22 @@ func (c *clusterState) publish(s *session, cache *clusterCache[snapshot.Cluster]
 		if !c.active.is(s) {
 			return false
 		}
+		used = true
 		cache.published.Store(true)
 		c.cache, c.settled = cache, true
 		c.next.Sync, c.next.Reason = snapshot.Synced, ""
 		return true
 	})
+	if used {
+		c.link.Use(cache.conn)
+	}
 }
 
-// freeze keeps the lists as they are because the cluster cannot be read.
-func (c *clusterState) freeze(s *session, reason string) {
+// freeze keeps the lists as they are because the cluster cannot be read: reason is what err means.
+func (c *clusterState) freeze(s *session, reason string, err error) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	frozen := false
 	c.update(func() bool {
 		if r := c.candidate; r.is(s) && r.loggedReason != reason {
 			r.loggedReason = reason
@@ -183,10 +206,14 @@ func (c *clusterState) freeze(s *session, reason string) {
 		if !c.active.is(s) {
 			return false
 		}
+		frozen = true
 		c.setFrozen(reason)
 		c.promote()
 		return true
 	})
+	if frozen {
+		c.link.Lose(err)
+	}
 }
 
 func (c *clusterState) setFrozen(reason string) {

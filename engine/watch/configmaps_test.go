@@ -11,9 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
-	"github.com/meshctl/meshctl/engine/api/scheme"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -26,8 +24,7 @@ func istiod(namespace string) *appsv1.Deployment {
 
 func newConfigMaps(t *testing.T) (*clusterCache[snapshot.Cluster], *configMaps) {
 	t.Helper()
-	cache, err := newManagedCache(&rest.Config{Host: "https://127.0.0.1:1"}, scheme.New(), snapshot.Plane{Namespace: "mgmt"}, &snapshot.Cluster{Name: "west"}, withoutStatuses, nil, func() {})
-	require.NoError(t, err)
+	cache := managedCache(t, snapshot.Plane{Namespace: "mgmt"}, "west", func() {})
 	return cache, cache.configMaps
 }
 

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // newClient prepares a client that decodes into the types of a scheme, each
@@ -23,6 +25,32 @@ func newClient(config *rest.Config, scheme *runtime.Scheme, contentType string, 
 		ContentType: contentType,
 		Budget:      budget,
 	})
+}
+
+// mirroredKinds are the kinds of a side that the management plane writes, or of which it writes statuses.
+func mirroredKinds(side snapshot.Side) []snapshot.Kind {
+	return snapshot.Kinds(side, snapshot.Write|snapshot.WriteStatus)
+}
+
+// wireScheme has the kinds of a side with the types of a full scheme. What the management plane writes is decoded for the mirror.
+func wireScheme(full *runtime.Scheme, side snapshot.Side) *runtime.Scheme {
+	out := runtime.NewScheme()
+	metav1.AddToGroupVersion(out, schema.GroupVersion{Version: "v1"})
+	for _, kind := range snapshot.Kinds(side, snapshot.Watch|snapshot.Write|snapshot.WriteStatus) {
+		gvk := kind.Info().GroupVersionKind
+		metav1.AddToGroupVersion(out, gvk.GroupVersion())
+		if kind.Info().Access&^snapshot.Watch != 0 {
+			mirror.AddTo(out, kind)
+			continue
+		}
+		for _, name := range []string{gvk.Kind, gvk.Kind + "List"} {
+			named := gvk.GroupVersion().WithKind(name)
+			if example, err := full.New(named); err == nil { // what is no part of it is not read
+				out.AddKnownTypeWithName(named, example)
+			}
+		}
+	}
+	return out
 }
 
 // lenient makes decoders that put a brokenObject in the place of an object that

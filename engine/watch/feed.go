@@ -119,24 +119,19 @@ func (f *feed[T]) run(ctx context.Context, silence time.Duration) {
 func (f *feed[T]) heard() time.Time { return f.lister.Heard() }
 
 // read fills the store once, without watching.
-func (f *feed[T]) read(ctx context.Context) error {
-	list, err := f.lister.ListWithContext(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	var items []any
-	if err := meta.EachListItem(list, func(item runtime.Object) error {
-		items = append(items, item)
-		return nil
-	}); err != nil {
-		return fmt.Errorf("list of %s: %w", f.lister.Kind, err)
-	}
-	return f.Replace(items, "")
+func (f *feed[T]) read(ctx context.Context) error { return readOnce(ctx, f.lister, f.store) }
+
+// page strips the objects of a list.
+func (f *feed[T]) page(list runtime.Object) (runtime.Object, error) {
+	return f.pageOf(list, func(item runtime.Object) runtime.Object {
+		stripped, _ := f.stripped(item).(runtime.Object)
+		return stripped
+	})
 }
 
-// page strips the objects of a list. A list of the API type has no place for
-// objects that cannot be processed.
-func (f *feed[T]) page(list runtime.Object) (runtime.Object, error) {
+// pageOf replaces each object of a list, or leaves it out if nothing replaces it. A list of the API type has no place for objects
+// that cannot be processed.
+func (f *feed[T]) pageOf(list runtime.Object, of func(runtime.Object) runtime.Object) (runtime.Object, error) {
 	page, err := meta.ListAccessor(list)
 	if err != nil {
 		return nil, fmt.Errorf("list of %s: %w", f.lister.Kind, err)
@@ -145,8 +140,8 @@ func (f *feed[T]) page(list runtime.Object) (runtime.Object, error) {
 		ResourceVersion: page.GetResourceVersion(), Continue: page.GetContinue(), RemainingItemCount: page.GetRemainingItemCount(),
 	}}
 	return out, meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
-		if stripped, ok := f.stripped(item).(runtime.Object); ok {
-			out.Items = append(out.Items, stripped)
+		if item = of(item); item != nil {
+			out.Items = append(out.Items, item)
 		}
 		return nil
 	})

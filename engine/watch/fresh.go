@@ -90,7 +90,8 @@ func (s *session) freezeIfSilent(cache *clusterCache[snapshot.Cluster]) bool {
 	if time.Since(heard) <= limit {
 		return false
 	}
-	s.cluster.freeze(s, fmt.Sprintf("%s answers, but has sent nothing about its %s for more than %s, neither events nor a list; check what is between here and there",
-		strings.TrimSuffix(s.config.Host, "/"), kind.Info().Resource, limit))
+	err := fmt.Errorf("%s answers, but has sent nothing about its %s for more than %s, neither events nor a list; check what is between here and there",
+		strings.TrimSuffix(s.config.Host, "/"), kind.Info().Resource, limit)
+	s.cluster.freeze(s, err.Error(), err)
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -29,7 +30,7 @@ func TestAClusterOfWhichNothingComesIsFrozen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pods, nodes := &sounding{of: snapshot.Pod, at: time.Now()}, &sounding{of: snapshot.Node, at: time.Now()}
-		cache := newClusterCache[snapshot.Cluster](nil, func() {})
+		cache := newClusterCache[snapshot.Cluster](nil, &mirror.Connection{}, func() {})
 		cache.feeds = []feeder{pods, nodes}
 		c := newClusterState("west", sessionSettings{silence: kube.DefaultSilence}, slog.New(slog.DiscardHandler), func() {})
 		s := &session{sessionSettings: c.settings, cluster: c, config: &rest.Config{Host: "https://west:6443"}}

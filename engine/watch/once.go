@@ -14,6 +14,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/api/scheme"
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -25,7 +26,7 @@ const notRead = "only the management cluster was read"
 // them. An empty namespace means snapshot.DefaultNamespace.
 func ReadOnce(ctx context.Context, config *rest.Config, namespace string) (*snapshot.Input, error) {
 	namespace = cmp.Or(namespace, snapshot.DefaultNamespace)
-	cache, err := newManagementCache(config, scheme.New(), namespace, withStatuses, func() {})
+	cache, err := newManagementCache(config, &mirror.Link{}, scheme.New(), snapshot.Plane{Namespace: namespace}, &snapshot.Management{}, withStatuses, func() {})
 	if err != nil {
 		return nil, err
 	}

@@ -4,15 +4,12 @@ import (
 	"fmt"
 	"math/rand"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/meshctl/meshctl/engine"
-	"github.com/meshctl/meshctl/engine/api/scheme"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -135,18 +132,16 @@ type feeds struct {
 	configMaps map[snapshot.Ref]snapshot.APIObject
 	given      snapshot.Input
 	own        snapshot.Management
+	// version is that of the last event.
+	version int
 }
 
 func newFeeds(t *testing.T, in *snapshot.Input) *feeds {
 	t.Helper()
 	f := &feeds{like: in, configMaps: map[snapshot.Ref]snapshot.APIObject{}, own: snapshot.Management{Namespace: in.Management.Namespace}}
-	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	var err error
-	f.management, err = newManagementCache(config, scheme.New(), in.Management.Namespace, withoutStatuses, func() {})
-	require.NoError(t, err)
+	f.management = managementCache(t, in.Management.Plane(), withoutStatuses)
 	for _, c := range in.Clusters {
-		p, err := newManagedCache(config, scheme.New(), in.Management.Plane(), &snapshot.Cluster{Name: c.Name}, withoutStatuses, nil, func() {})
-		require.NoError(t, err)
+		p := managedCache(t, in.Management.Plane(), c.Name, func() {})
 		f.clusters = append(f.clusters, p)
 		f.filled = append(f.filled, snapshot.Cluster{Name: c.Name, Domain: c.Domain, Sync: c.Sync, Reason: c.Reason, WebhooksUnknown: c.WebhooksUnknown})
 	}
@@ -171,19 +166,15 @@ func (f *feeds) send(t *testing.T, e sentEvent) {
 			all = f.clusters[i].feeds
 		}
 	}
-	to := selecting(t, all, e.ref.Kind, e.object.GetLabels())
-	require.NotEmpty(t, to, "no feed of %s", e.ref)
-	for _, feed := range all {
-		if feed.kind() != e.ref.Kind {
-			continue
-		}
-		store, ok := feed.(cache.ReflectorStore)
-		require.True(t, ok)
-		if !e.deleted && slices.Contains(to, feed) {
-			require.NoError(t, store.Add(e.object))
-		} else { // also for a feed that no longer asks for it
-			require.NoError(t, store.Delete(e.object))
-		}
+	to := feedsOfKind(all, e.ref.Kind)
+	require.Len(t, to, 1, "feeds of %s", e.ref)
+	store := wireOf(t, to[0])
+	f.version++
+	e.object.SetResourceVersion(strconv.Itoa(f.version))
+	if sent := store.decoded(t, e.object); e.deleted {
+		require.NoError(t, store.Delete(sent))
+	} else {
+		require.NoError(t, store.Add(sent))
 	}
 }
 

@@ -49,10 +49,10 @@ type session struct {
 func (s *session) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		seed, _ := s.cluster.current()
-		cache, err := newManagedCache(s.config, s.scheme, s.plane, seed, s.keep, s.budget, s.cluster.onChange)
+		cache, err := newManagedCache(s.config, &s.cluster.link, s.scheme, s.plane, seed, s.keep, s.budget, s.cluster.onChange)
 		if err != nil {
 			// The configuration itself is unusable; only another one can help.
-			s.cluster.freeze(s, kube.Reason(s.config.Host, err))
+			s.cluster.freeze(s, kube.Reason(s.config.Host, err), err)
 			<-ctx.Done()
 			return
 		}
@@ -75,7 +75,7 @@ func (s *session) awaitReady(ctx context.Context, client *kube.Client) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		s.cluster.freeze(s, kube.Reason(s.config.Host, err))
+		s.cluster.freeze(s, kube.Reason(s.config.Host, err), err)
 		client.CloseIdle()
 		select {
 		case <-ctx.Done():
@@ -107,6 +107,9 @@ func (s *session) watch(ctx context.Context, cache *clusterCache[snapshot.Cluste
 			return
 		case <-cache.progress:
 			continue
+		case pause := <-cache.conn.Asked():
+			next.Reset(pause)
+			continue
 		case <-cache.failed:
 			if !hurried {
 				hurried = true
@@ -123,13 +126,14 @@ func (s *session) watch(ctx context.Context, cache *clusterCache[snapshot.Cluste
 		if err == nil {
 			failures = 0
 			next.Reset(s.probeInterval)
+			s.cluster.link.Resume(cache.conn)
 			if s.freezeIfUnreadable(cache) || s.freezeIfSilent(cache) {
 				return
 			}
 			continue
 		}
 		if failures++; failures >= maxFailedProbes {
-			s.cluster.freeze(s, kube.Reason(s.config.Host, err))
+			s.cluster.freeze(s, kube.Reason(s.config.Host, err), err)
 			return
 		}
 		next.Reset(soon)
@@ -144,6 +148,6 @@ func (s *session) freezeIfUnreadable(cache *clusterCache[snapshot.Cluster]) bool
 	if err == nil {
 		return false
 	}
-	s.cluster.freeze(s, kind.Info().Resource+" cannot be read: "+kube.Reason(s.config.Host, err))
+	s.cluster.freeze(s, kind.Info().Resource+" cannot be read: "+kube.Reason(s.config.Host, err), err)
 	return cache.published.Load()
 }

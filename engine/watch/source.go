@@ -15,6 +15,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/api/scheme"
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -65,7 +66,9 @@ type Source struct {
 	options    Options
 	scheme     *runtime.Scheme
 	management *clusterCache[snapshot.Management]
-	changed    chan struct{}
+	// link is what writers have of the management cluster.
+	link    mirror.Link
+	changed chan struct{}
 	// progress is signalled with each change until there is an Input; ready is set
 	// then.
 	progress chan struct{}
@@ -99,12 +102,13 @@ func New(o Options) (*Source, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
-	s.management, err = newManagementCache(o.Management, s.scheme, o.Namespace, statuses(o.Statuses), s.notify)
+	s.management, err = newManagementCache(o.Management, &s.link, s.scheme, snapshot.Plane{Namespace: o.Namespace, ID: o.PlaneID}, &snapshot.Management{}, statuses(o.Statuses), s.notify)
 	if err != nil {
 		s.cancel()
 		return nil, err
 	}
 	s.management.log, s.management.silence = o.Log, o.Silence
+	s.link.Begin()
 	s.input.management.Namespace, s.input.management.PlaneID = o.Namespace, o.PlaneID
 	return s, nil
 }
@@ -118,7 +122,11 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 	s.management.start(ctx)
 	defer s.management.stop()
+	s.group.Go(func() { s.probeManagement(ctx) })
 	s.awaitManagement(ctx)
+	if ctx.Err() == nil {
+		s.link.Use(s.management.conn)
+	}
 	s.awaitClusters(ctx)
 	if ctx.Err() == nil {
 		s.ready.Store(true)
@@ -167,6 +175,52 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 		c.setUnusable(domain, "it has no credential")
 	default:
 		c.connect(s.ctx, &s.group, domain, config)
+	}
+}
+
+// Link is the way to a cluster for those who write there; "" is the management cluster, and one that was not set is nil.
+func (s *Source) Link(name string) *mirror.Link {
+	if name == "" {
+		return &s.link
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.clusters[name]; c != nil {
+		return &c.link
+	}
+	return nil
+}
+
+// probeManagement probes the management cluster when a writer asks for it, until it answers.
+func (s *Source) probeManagement(ctx context.Context) {
+	conn := s.management.conn
+	for {
+		var pause time.Duration
+		select {
+		case <-ctx.Done():
+			return
+		case pause = <-conn.Asked():
+		}
+		for failures := 1; ; failures++ {
+			select {
+			case <-ctx.Done():
+				return
+			case pause = <-conn.Asked():
+				failures = 0
+				continue
+			case <-time.After(pause):
+			}
+			err := conn.Probe(ctx, s.options.ProbeTimeout)
+			if ctx.Err() != nil {
+				return
+			}
+			if err == nil {
+				s.link.Resume(conn)
+				break
+			}
+			s.link.Lose(err)
+			pause = kube.Jitter(kube.Backoff(s.options.ProbeInterval/10, 2*s.options.ProbeInterval, failures))
+		}
 	}
 }
 

@@ -13,14 +13,12 @@ import (
 	endpointv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/randfill"
 
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
-	"github.com/meshctl/meshctl/engine/api/scheme"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -233,12 +231,10 @@ func TestNodesKeepTheHintOfKind(t *testing.T) {
 // table from which permissions are made.
 func TestPlanesFillEveryList(t *testing.T) {
 	t.Parallel()
-	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	managed, err := newManagedCache(config, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, nil, func() {})
-	require.NoError(t, err)
-	assert.ElementsMatch(t, listed(&snapshot.Cluster{}), kindsOf(feedsOf(managed)))
-	management, err := newManagementCache(config, scheme.New(), "gloo-mesh", withoutStatuses, func() {})
-	require.NoError(t, err)
+	managed := managedCache(t, snapshot.Plane{Namespace: "gloo-mesh"}, "west", func() {})
+	assert.ElementsMatch(t, listed(&snapshot.Cluster{}), kindsOf(slices.DeleteFunc(feedsOf(managed), func(f feeder) bool { return !isRead(f) })))
+	assert.Subset(t, kindsOf(feedsOf(managed)), mirroredKinds(snapshot.ManagedSide))
+	management := managementCache(t, snapshot.Plane{Namespace: "gloo-mesh"}, withoutStatuses)
 	assert.ElementsMatch(t, listed(&snapshot.Management{}), kindsOf(management.feeds))
 	assert.ElementsMatch(t, managementKinds(), kindsOf(management.feeds))
 	for _, k := range kindsOf(feedsOf(managed)) {

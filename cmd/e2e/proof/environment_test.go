@@ -73,10 +73,10 @@ func newEnvironment(t *testing.T) *environment {
 	w.source, err = watch.New(watch.Options{Management: management})
 	require.NoError(t, err)
 	w.sink = apply.New(apply.Options{})
-	w.sink.Set("", management)
+	w.sink.Set("", w.source.Link(""))
 	for name, config := range configs {
 		w.source.Set(name, "", config, nil)
-		w.sink.Set(name, config)
+		w.sink.Set(name, w.source.Link(name))
 	}
 	w.run(t)
 	return w

@@ -77,8 +77,8 @@ func newOSMEnvironment(t *testing.T) *environment {
 	require.NoError(t, err)
 	w.source.Set(c.Name(), "", config, nil)
 	w.sink = apply.New(apply.Options{})
-	w.sink.Set("", config)
-	w.sink.Set(c.Name(), config)
+	w.sink.Set("", w.source.Link(""))
+	w.sink.Set(c.Name(), w.source.Link(c.Name()))
 	w.run(t)
 	return w
 }
