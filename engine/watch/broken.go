@@ -28,8 +28,7 @@ func (f *feed[T]) brokenObjects(cluster string) []snapshot.Failure {
 	var out []snapshot.Failure
 	for k, why := range f.broken {
 		message := "meshctl cannot process this object (" + why + ")"
-		var none T
-		if _, known := f.latest(k); known != none {
+		if _, known := f.latest(k); !isNone(known) {
 			message += "; it is used as it was before"
 		} else {
 			message += "; it is ignored"

@@ -17,11 +17,17 @@ import (
 	"github.com/meshctl/meshctl/engine/kube"
 )
 
-// object is a pointer to an API type.
+// object is a pointer to an API type. It is not comparable on purpose: all pointers share one copy of the generic code then, which
+// is a megabyte of the binary.
 type object interface {
-	comparable
 	metav1.Object
 	runtime.Object
+}
+
+// isNone reports whether an object is the nil pointer, which stands for none.
+func isNone[T object](o T) bool {
+	var none T
+	return any(o) == any(none)
 }
 
 // store holds the objects of one kind in one cluster, ascending by
@@ -87,7 +93,6 @@ func merge[T object](base []T, changes map[key]T) []T {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, key.compare)
-	var gone T
 	out := make([]T, 0, len(base)+len(keys))
 	for _, k := range keys {
 		at, found := find(base, k)
@@ -96,7 +101,7 @@ func merge[T object](base []T, changes map[key]T) []T {
 			at++
 		}
 		base = base[at:]
-		if object := changes[k]; object != gone {
+		if object := changes[k]; !isNone(object) {
 			out = append(out, object)
 		}
 	}
@@ -130,9 +135,8 @@ func (s *store[T]) latest(k key) (base, before T) {
 // set stores an object under the lock and reports whether that changed anything.
 // The zero object stands for a deletion.
 func (s *store[T]) set(k key, object T) bool {
-	var gone T
 	base, before := s.latest(k)
-	if before != gone && object != gone {
+	if !isNone(before) && !isNone(object) {
 		keepWritten(before, object)
 	}
 	if same(before, object) {
@@ -149,8 +153,7 @@ func (s *store[T]) set(k key, object T) bool {
 
 // sizeOf is the memory of an object in the store, in bytes; 0 for the zero object.
 func sizeOf[T object](o T) int64 {
-	var gone T
-	if o == gone {
+	if isNone(o) {
 		return 0
 	}
 	return kube.SizeOf(o)
@@ -158,9 +161,8 @@ func sizeOf[T object](o T) int64 {
 
 // same compares stripped objects; two deletions are the same.
 func same[T object](a, b T) bool {
-	var gone T
-	if a == gone || b == gone {
-		return a == b
+	if isNone(a) || isNone(b) {
+		return isNone(a) && isNone(b)
 	}
 	return equal(a, b)
 }
