@@ -17,6 +17,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // TestABadCredentialDoesNotTakeThePlaceOfAGoodOne changes the Secret of a cluster that is in
@@ -59,7 +60,9 @@ func TestABadCredentialDoesNotTakeThePlaceOfAGoodOne(t *testing.T) {
 		}), "may not get namespaces/kube-system"},
 		{"a token that may less", withToken(accountToken(t, config, name, "less", false,
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list", "watch"}})),
-			"may not list certificaterequests"},
+			"list certificaterequests and"},
+		{"a token that may read what others write, but not what is written here", withToken(accountToken(t, config, name, "blind", false, readRules(snapshot.Watch)...)),
+			"may not list podbouncedirectives"},
 	}
 	_, r := run(t, config, name)
 	members, _ := r.state()
@@ -136,4 +139,15 @@ func accountToken(t *testing.T, config *rest.Config, namespace, name string, rev
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return token
+}
+
+// readRules let an account read a cluster, of the kinds with an access.
+func readRules(access snapshot.Access) []rbacv1.PolicyRule {
+	read := []string{"get", "list", "watch"}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: read}}
+	for _, k := range snapshot.Kinds(snapshot.ManagedSide, access) {
+		gvr := k.GroupVersionResource()
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{gvr.Group}, Resources: []string{gvr.Resource}, Verbs: read})
+	}
+	return rules
 }

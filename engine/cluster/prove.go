@@ -33,7 +33,7 @@ func (c *candidate) prove(ctx context.Context, current *Client) error {
 	if err := c.client.guard.check(ctx); err != nil {
 		return err
 	}
-	kinds := snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch)
+	kinds := snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)
 	_, missing, err := tryLists(ctx, c.client, kinds)
 	if err != nil {
 		return err
