@@ -154,7 +154,8 @@ func (c *cluster) suspect(conn *mirror.Connection, err error) {
 	}
 }
 
-// hurry tries again at once what failed, because the connection has another credential.
+// hurry tries again at once what failed, because the connection has another credential. A connection that is suspended is first
+// probed by its owner.
 func (c *cluster) hurry() {
 	c.mu.Lock()
 	defer c.unlock()
@@ -162,11 +163,9 @@ func (c *cluster) hurry() {
 		return
 	}
 	c.forgive()
-	if c.now.Suspended {
-		c.link.Hurry()
-		return
+	if !c.now.Suspended {
+		c.sweep(false)
 	}
-	c.sweep(false)
 }
 
 // resume writes again on a connection that answers.

@@ -117,10 +117,10 @@ func (l *Link) Lose(err error) {
 	l.change(func(s *LinkState) { s.Suspended, s.Connecting, s.Err = s.Conn != nil, false, err })
 }
 
-// Resume says that a connection gets answers.
+// Resume says that a connection gets answers. If a probe has been asked for since, that one decides.
 func (l *Link) Resume(c *Connection) {
 	l.change(func(s *LinkState) {
-		if s.Conn == c {
+		if s.Conn == c && len(c.asked) == 0 {
 			s.Suspended, s.Err = false, nil
 		}
 	})
@@ -140,18 +140,12 @@ const (
 // If the server answers the first one, only the connection was broken, and there is no error. Failures is how often requests
 // failed in a row. It reports whether it did; the listeners are not told.
 func (l *Link) Suspend(c *Connection, failures int) bool {
-	suspended := l.set(func(s *LinkState) { s.Suspended = s.Suspended || s.Conn == c })
-	if suspended {
-		c.ask(kube.Backoff(probeFirst, probeMost, failures-1))
-	}
-	return suspended
-}
-
-// Hurry asks for a probe at once of a connection that is suspended.
-func (l *Link) Hurry() {
-	if now := l.State(); now.Conn != nil && now.Suspended {
-		now.Conn.ask(0)
-	}
+	return l.set(func(s *LinkState) {
+		if s.Conn == c && !s.Suspended {
+			s.Suspended = true
+			c.Ask(kube.Backoff(probeFirst, probeMost, failures-1))
+		}
+	})
 }
 
 // Connection is the Mirror of a cluster as its owner reads it with one credential.
@@ -180,7 +174,8 @@ func (l *Link) NewConnection(config *rest.Config, client *kube.Client, cluster s
 // Asked delivers after what time a probe is asked for.
 func (c *Connection) Asked() <-chan time.Duration { return c.asked }
 
-func (c *Connection) ask(pause time.Duration) {
+// Ask asks the owner for a probe after a pause, instead of the one that was asked for before.
+func (c *Connection) Ask(pause time.Duration) {
 	select {
 	case <-c.asked:
 	default:

@@ -17,6 +17,8 @@ type clusterDocument struct {
 		// Sync is a pointer because its zero value has a meaning.
 		Sync   *snapshot.Sync `json:"sync"`
 		Reason string         `json:"reason"`
+		// Reading is left out where it is false.
+		Reading bool `json:"reading"`
 		// WebhooksUnknown is that of the Cluster. If it is left out, it is whether there are none.
 		WebhooksUnknown *bool    `json:"webhooksUnknown"`
 		Unread          []unread `json:"unread"`
@@ -35,7 +37,7 @@ func describeCluster(doc document, c *snapshot.Cluster, unknown **bool) error {
 	if err := decode(doc, &d, true); err != nil {
 		return err
 	}
-	c.Domain, c.Reason = d.Spec.Domain, d.Spec.Reason
+	c.Domain, c.Reason, c.Reading = d.Spec.Domain, d.Spec.Reason, d.Spec.Reading
 	if d.Spec.Sync != nil {
 		c.Sync = *d.Spec.Sync
 	}

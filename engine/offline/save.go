@@ -149,6 +149,9 @@ func described(kind string, spec map[string]any) ([]byte, error) {
 
 func describedCluster(c *snapshot.Cluster) map[string]any {
 	spec := map[string]any{"domain": c.Domain, "sync": c.Sync, "reason": c.Reason, "webhooksUnknown": c.WebhooksUnknown}
+	if c.Reading {
+		spec["reading"] = true
+	}
 	var list []unread
 	for _, u := range c.Unread {
 		list = append(list, unread(u))

@@ -56,6 +56,8 @@ type Cluster struct {
 	// Reason says, for people, why Sync is not Synced. It names no time, which would
 	// make it change all the time.
 	Reason string
+	// Reading: it answers, or has a new connection of which nothing is known yet, and its objects are still being read.
+	Reading bool
 	// Credential is the fingerprint of the stored credential that Sync and Reason are about;
 	// empty if there is none. See cluster.Fingerprint.
 	Credential string
@@ -117,8 +119,8 @@ const (
 	Synced
 )
 
-// Reading is the Reason of a Cluster that has a new connection, of which nothing is known yet.
-const Reading = "its objects are still being read"
+// SetReading notes that the objects of a cluster are still being read.
+func (c *Cluster) SetReading() { c.Reading, c.Reason = true, "its objects are still being read" }
 
 // String returns "unsynced", "stale" or "synced".
 func (s Sync) String() string { return [...]string{"unsynced", "stale", "synced"}[s] }

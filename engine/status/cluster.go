@@ -97,7 +97,7 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 		reasons = snapshot.Reasons{{Code: snapshot.ClusterFrozen, What: c.Reason}}
 		if failures.held != nil {
 			reasons = append(reasons, *failures.held)
-		} else if c.Reason == snapshot.Reading {
+		} else if c.Reading {
 			said.State = multiclusterv1alpha1.ClusterStateProcessing
 		}
 		said.Message = snapshot.Sentences(c.Unreachable(), reasons[1:].String())

@@ -43,7 +43,7 @@ func (s *Source) Freshness() []Freshness {
 
 // heard is when the API server last sent something about the kind of which it has sent
 // nothing for longest; zero before everything was read.
-func (c *clusterState) heard() (heard time.Time) {
+func (c *member) heard() (heard time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cache != nil {

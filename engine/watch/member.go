@@ -14,10 +14,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// clusterState is the state of one registered cluster, and the sessions that
+// member is the state of one registered cluster, and the sessions that
 // keep it up to date. At most two sessions run at a time: the active one, and a
 // candidate with a newer credential that has not read everything yet.
-type clusterState struct {
+type member struct {
 	settings sessionSettings
 	log      *slog.Logger
 	// notify is called, without locks held, when the view may have changed.
@@ -64,32 +64,31 @@ func (r *runningSession) stop() {
 	}
 }
 
-func newClusterState(name string, settings sessionSettings, log *slog.Logger, notify func()) *clusterState {
-	return &clusterState{
-		settings: settings, log: log.With("cluster", name), notify: notify, dirty: true,
-		next: snapshot.Cluster{Name: name, Reason: snapshot.Reading},
-	}
+func newMember(name string, settings sessionSettings, log *slog.Logger, notify func()) *member {
+	m := &member{settings: settings, log: log.With("cluster", name), notify: notify, dirty: true, next: snapshot.Cluster{Name: name}}
+	m.next.SetReading()
+	return m
 }
 
 // connect watches the cluster with a configuration. If it is a new one, the
 // lists stay those of the old one until the new one has read everything.
-func (c *clusterState) connect(ctx context.Context, group *sync.WaitGroup, domain string, config *rest.Config) {
-	c.turn.Lock()
-	defer c.turn.Unlock()
+func (m *member) connect(ctx context.Context, group *sync.WaitGroup, domain string, config *rest.Config) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
-	s := &session{cluster: c, config: config, sessionSettings: c.settings, budget: kube.NewBudget(c.settings.bounds), hurry: make(chan struct{}, 1)}
+	s := &session{cluster: m, config: config, sessionSettings: m.settings, budget: kube.NewBudget(m.settings.bounds)}
 	started := false
-	c.update(func() bool {
-		c.next.Domain = domain
-		if c.newest().uses(config) {
+	m.update(func() bool {
+		m.next.Domain = domain
+		if m.newest().uses(config) {
 			return true
 		}
 		started = true
-		c.candidate.stop()
-		c.candidate = &runningSession{session: s, cancel: cancel}
-		if c.next.Sync != snapshot.Synced {
-			c.promote()
-			c.next.Reason = snapshot.Reading // why the old one failed says nothing about the new one
+		m.candidate.stop()
+		m.candidate = &runningSession{session: s, cancel: cancel}
+		if m.next.Sync != snapshot.Synced {
+			m.promote()
+			m.next.SetReading() // why the old one failed says nothing about the new one
 		}
 		return true
 	})
@@ -97,202 +96,202 @@ func (c *clusterState) connect(ctx context.Context, group *sync.WaitGroup, domai
 		cancel()
 		return
 	}
-	c.link.Begin()
+	m.link.Begin()
 	group.Go(func() {
 		defer cancel()
 		s.run(ctx)
 	})
 }
 
-// hurry makes the sessions that wait for their API server ask it at once.
-func (c *clusterState) hurry() {
-	c.update(func() bool {
-		if c.next.Sync != snapshot.Synced {
-			c.next.Reason = snapshot.Reading
+// renewed makes the sessions probe their API server at once, because the credential is another.
+func (m *member) renewed() {
+	m.update(func() bool {
+		if m.next.Sync != snapshot.Synced {
+			m.next.SetReading()
 		}
 		return true
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, running := range []*runningSession{c.active, c.candidate} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, running := range []*runningSession{m.active, m.candidate} {
 		if running != nil {
-			signal(running.session.hurry)
+			running.session.probeAtOnce()
 		}
 	}
 }
 
 // setCredential notes which credential the state is about.
-func (c *clusterState) setCredential(fingerprint string) {
-	c.update(func() bool {
-		c.next.Credential = fingerprint
+func (m *member) setCredential(fingerprint string) {
+	m.update(func() bool {
+		m.next.Credential = fingerprint
 		return true
 	})
 }
 
 // newest is the session with the newest credential, if any.
-func (c *clusterState) newest() *runningSession { return cmp.Or(c.candidate, c.active) }
+func (m *member) newest() *runningSession { return cmp.Or(m.candidate, m.active) }
 
 // setUnusable records that the cluster is registered but cannot be used. Lists
 // that were read before stay, frozen.
-func (c *clusterState) setUnusable(domain, reason string) {
-	c.turn.Lock()
-	defer c.turn.Unlock()
-	c.update(func() bool {
-		c.stopSessions()
-		c.next.Domain = domain
-		c.setFrozen(reason)
+func (m *member) setUnusable(domain, reason string) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	m.update(func() bool {
+		m.stopSessions()
+		m.next.Domain = domain
+		m.setFrozen(reason)
 		return true
 	})
-	c.link.Reset()
+	m.link.Reset()
 }
 
 // stop cancels all sessions and does not wait for them.
-func (c *clusterState) stop() {
-	c.turn.Lock()
-	defer c.turn.Unlock()
-	c.mu.Lock()
-	c.stopSessions()
-	c.mu.Unlock()
-	c.link.Reset()
+func (m *member) stop() {
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	m.mu.Lock()
+	m.stopSessions()
+	m.mu.Unlock()
+	m.link.Reset()
 }
 
-func (c *clusterState) stopSessions() {
-	c.active.stop()
-	c.candidate.stop()
-	c.active, c.candidate = nil, nil
+func (m *member) stopSessions() {
+	m.active.stop()
+	m.candidate.stop()
+	m.active, m.candidate = nil, nil
 }
 
 // promote makes the candidate, if there is one, the active session.
-func (c *clusterState) promote() {
-	if c.candidate != nil {
-		c.active.stop()
-		c.active, c.candidate = c.candidate, nil
+func (m *member) promote() {
+	if m.candidate != nil {
+		m.active.stop()
+		m.active, m.candidate = m.candidate, nil
 	}
 }
 
 // publish makes a complete cache the source of the lists.
-func (c *clusterState) publish(s *session, cache *clusterCache[snapshot.Cluster]) {
-	c.turn.Lock()
-	defer c.turn.Unlock()
+func (m *member) publish(s *session, cache *clusterCache[snapshot.Cluster]) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
 	used := false
-	c.update(func() bool {
-		if c.candidate.is(s) {
-			c.promote()
+	m.update(func() bool {
+		if m.candidate.is(s) {
+			m.promote()
 		}
-		if !c.active.is(s) {
+		if !m.active.is(s) {
 			return false
 		}
 		used = true
 		cache.published.Store(true)
-		c.cache, c.settled = cache, true
-		c.next.Sync, c.next.Reason = snapshot.Synced, ""
+		m.cache, m.settled = cache, true
+		m.next.Sync, m.next.Reason, m.next.Reading = snapshot.Synced, "", false
 		return true
 	})
 	if used {
-		c.link.Use(cache.conn)
+		m.link.Use(cache.conn)
 	}
 }
 
 // freeze keeps the lists as they are because the cluster cannot be read: reason is what err means.
-func (c *clusterState) freeze(s *session, reason string, err error) {
-	c.turn.Lock()
-	defer c.turn.Unlock()
+func (m *member) freeze(s *session, reason string, err error) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
 	frozen := false
-	c.update(func() bool {
-		if r := c.candidate; r.is(s) && r.loggedReason != reason {
+	m.update(func() bool {
+		if r := m.candidate; r.is(s) && r.loggedReason != reason {
 			r.loggedReason = reason
-			c.log.Warn("the new credential of the cluster does not work; the previous one stays in use", "reason", reason)
+			m.log.Warn("the new credential of the cluster does not work; the previous one stays in use", "reason", reason)
 		}
-		if !c.active.is(s) {
+		if !m.active.is(s) {
 			return false
 		}
 		frozen = true
-		c.setFrozen(reason)
-		c.promote()
+		m.setFrozen(reason)
+		m.promote()
 		return true
 	})
 	if frozen {
-		c.link.Lose(err)
+		m.link.Lose(err)
 	}
 }
 
-func (c *clusterState) setFrozen(reason string) {
-	c.settled = true
-	c.next.Sync, c.next.Reason = snapshot.Unsynced, reason
-	if c.cache != nil {
-		c.next.Sync = snapshot.Stale
+func (m *member) setFrozen(reason string) {
+	m.settled = true
+	m.next.Sync, m.next.Reason, m.next.Reading = snapshot.Unsynced, reason, false
+	if m.cache != nil {
+		m.next.Sync = snapshot.Stale
 	}
 }
 
-// setReason gives a reason to a cluster that is not settled yet.
-func (c *clusterState) setReason(s *session, reason string) {
-	c.update(func() bool {
-		if !c.active.is(s) || c.settled {
+// setReading says of a cluster that is not settled yet that it answers.
+func (m *member) setReading(s *session) {
+	m.update(func() bool {
+		if !m.active.is(s) || m.settled {
 			return false
 		}
-		c.next.Reason = reason
+		m.next.SetReading()
 		return true
 	})
 }
 
 // onChange is called when an object of the published cache changed.
-func (c *clusterState) onChange() {
-	c.mu.Lock()
-	c.dirty = true
-	c.mu.Unlock()
-	c.notify()
+func (m *member) onChange() {
+	m.mu.Lock()
+	m.dirty = true
+	m.mu.Unlock()
+	m.notify()
 }
 
 // update runs f under the lock, which reports whether it changed anything but
 // the lists. It logs a new state, and notifies the source if anything is new.
-func (c *clusterState) update(f func() bool) {
-	c.mu.Lock()
-	before, cache := c.next, c.cache
+func (m *member) update(f func() bool) {
+	m.mu.Lock()
+	before, cache := m.next, m.cache
 	changed := f()
-	newState := c.next.Sync != before.Sync || c.next.Reason != before.Reason
-	changed = changed && (newState || c.next.Domain != before.Domain || c.next.Credential != before.Credential || c.cache != cache)
-	if newState && c.settled {
-		c.logState()
+	newState := m.next.Sync != before.Sync || m.next.Reason != before.Reason
+	changed = changed && (newState || m.next.Domain != before.Domain || m.next.Credential != before.Credential || m.cache != cache)
+	if newState && m.settled {
+		m.logState()
 	}
-	c.dirty = c.dirty || changed
-	c.mu.Unlock()
+	m.dirty = m.dirty || changed
+	m.mu.Unlock()
 	if changed {
-		c.notify()
+		m.notify()
 	}
 }
 
-func (c *clusterState) logState() {
-	if c.next.Sync == snapshot.Synced {
-		c.log.Info("cluster is synced")
+func (m *member) logState() {
+	if m.next.Sync == snapshot.Synced {
+		m.log.Info("cluster is synced")
 		return
 	}
-	c.log.Warn("cluster is "+c.next.Sync.String()+"; nothing is written there", "reason", c.next.Reason)
+	m.log.Warn("cluster is "+m.next.Sync.String()+"; nothing is written there", "reason", m.next.Reason)
 }
 
-func (c *clusterState) isSettled() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.settled
+func (m *member) isSettled() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.settled
 }
 
 // current returns the cluster as it is now, the same pointer until something
 // changes, and its objects that cannot be processed.
-func (c *clusterState) current() (*snapshot.Cluster, []snapshot.Failure) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.dirty {
-		return c.view, c.failures
+func (m *member) current() (*snapshot.Cluster, []snapshot.Failure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.dirty {
+		return m.view, m.failures
 	}
-	c.dirty = false
-	changed := c.view == nil || c.view.Domain != c.next.Domain || c.view.Sync != c.next.Sync || c.view.Reason != c.next.Reason ||
-		c.view.Credential != c.next.Credential
-	if c.cache != nil {
-		changed = c.cache.copyTo(&c.next) || changed
-		c.failures = c.cache.failures(c.next.Name)
+	m.dirty = false
+	changed := m.view == nil || m.view.Domain != m.next.Domain || m.view.Sync != m.next.Sync || m.view.Reason != m.next.Reason ||
+		m.view.Credential != m.next.Credential
+	if m.cache != nil {
+		changed = m.cache.copyTo(&m.next) || changed
+		m.failures = m.cache.failures(m.next.Name)
 	}
 	if changed {
-		view := c.next
-		c.view = &view
+		view := m.next
+		m.view = &view
 	}
-	return c.view, c.failures
+	return m.view, m.failures
 }

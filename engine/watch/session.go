@@ -2,12 +2,14 @@ package watch
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -28,22 +30,18 @@ type sessionSettings struct {
 	keep statuses
 }
 
-// maxFailedProbes is how many probes in a row must fail until a cluster is
-// frozen: one lost answer is no outage.
-const maxFailedProbes = 2
-
 // session watches one cluster with one credential until it is stopped: it waits
 // until the API server is ready, reads everything, watches, and freezes the
 // cluster and starts again when the API server stops answering. It reports to
 // the state of its cluster.
 type session struct {
 	sessionSettings
-	cluster *clusterState
+	cluster *member
 	config  *rest.Config
 	// budget bounds what the API server may send; exceeding it looks like an outage.
 	budget *kube.Budget
-	// hurry receives a value when a probe that failed may succeed now.
-	hurry chan struct{}
+	// conn is the connection that is probed; nil before there is one.
+	conn atomic.Pointer[mirror.Connection]
 }
 
 func (s *session) run(ctx context.Context) {
@@ -57,86 +55,62 @@ func (s *session) run(ctx context.Context) {
 			return
 		}
 		cache.log, cache.silence, cache.silences = s.cluster.log, s.silence, &s.cluster.silences
-		if s.awaitReady(ctx, cache.client) {
+		s.conn.Store(cache.conn)
+		pulse := newPulse(cache.conn, s.probeInterval, s.probeTimeout)
+		if s.awaitReady(ctx, pulse) {
 			cache.start(ctx)
-			s.watch(ctx, cache)
+			s.watch(ctx, cache, pulse)
 		}
+		pulse.stop()
 		cache.stop()
 	}
 }
 
-// awaitReady returns once the API server is ready; false if ctx ended first.
-func (s *session) awaitReady(ctx context.Context, client *kube.Client) bool {
-	for failures := 1; ; failures++ {
-		err := client.Probe(ctx, s.probeTimeout)
-		if err == nil {
-			return true
-		}
-		if ctx.Err() != nil {
-			return false
-		}
-		s.cluster.freeze(s, kube.Reason(s.config.Host, err), err)
-		client.CloseIdle()
-		select {
-		case <-ctx.Done():
-			return false
-		case <-s.hurry:
-			failures = 0
-		case <-time.After(kube.Backoff(s.probeInterval/5, s.probeInterval/2, failures)):
-		}
+// probeAtOnce asks the API server at once whether it answers, because a probe that failed may succeed now.
+func (s *session) probeAtOnce() {
+	if conn := s.conn.Load(); conn != nil {
+		conn.Ask(0)
 	}
 }
 
-// watch publishes the cache once it is complete, and probes the API server. It
-// returns when the cache can no longer be relied on.
-func (s *session) watch(ctx context.Context, cache *clusterCache[snapshot.Cluster]) {
-	soon := s.probeInterval / 5
-	next := time.NewTimer(s.probeInterval)
-	defer next.Stop()
-	failures, hurried := 0, false
+// awaitReady returns once the API server is ready; false if ctx ended first.
+func (s *session) awaitReady(ctx context.Context, pulse *pulse) bool {
+	for {
+		switch pulse.wait(ctx, nil, nil) {
+		case ended:
+			return false
+		case answered:
+			return true
+		}
+		s.cluster.freeze(s, kube.Reason(s.config.Host, pulse.err), pulse.err)
+		pulse.conn.CloseIdle()
+	}
+}
+
+// watch publishes the cache once it is complete. It returns when the API server is lost, or the cache can no longer be
+// relied on.
+func (s *session) watch(ctx context.Context, cache *clusterCache[snapshot.Cluster], pulse *pulse) {
 	for {
 		switch {
 		case cache.published.Load():
 		case cache.isFilled():
 			s.cluster.publish(s, cache)
 		default:
-			s.cluster.setReason(s, snapshot.Reading)
+			s.cluster.setReading(s)
 		}
-		select {
-		case <-ctx.Done():
+		switch pulse.wait(ctx, cache.progress, cache.failed) {
+		case ended:
 			return
-		case <-cache.progress:
-			continue
-		case pause := <-cache.conn.Asked():
-			next.Reset(pause)
-			continue
-		case <-cache.failed:
-			if !hurried {
-				hurried = true
-				next.Reset(soon)
-			}
-			continue
-		case <-next.C:
-			hurried = false
-		}
-		err := cache.client.Probe(ctx, s.probeTimeout)
-		if ctx.Err() != nil {
-			return
-		}
-		if err == nil {
-			failures = 0
-			next.Reset(s.probeInterval)
+		case answered:
 			s.cluster.link.Resume(cache.conn)
 			if s.freezeIfUnreadable(cache) || s.freezeIfSilent(cache) {
 				return
 			}
-			continue
 		}
-		if failures++; failures >= maxFailedProbes {
-			s.cluster.freeze(s, kube.Reason(s.config.Host, err), err)
+		if pulse.lost() {
+			s.cluster.freeze(s, kube.Reason(s.config.Host, pulse.err), pulse.err)
 			return
 		}
-		next.Reset(soon)
 	}
 }
 

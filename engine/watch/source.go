@@ -79,7 +79,7 @@ type Source struct {
 	group  sync.WaitGroup
 
 	mu       sync.Mutex
-	clusters map[string]*clusterState
+	clusters map[string]*member
 	failures []snapshot.Failure
 	roots    []*snapshot.VirtualMeshRoots
 	input    inputCache
@@ -98,7 +98,7 @@ func New(o Options) (*Source, error) {
 	o.Silence = cmp.Or(o.Silence, kube.DefaultSilence)
 	s := &Source{
 		options: o, changed: make(chan struct{}, 1), progress: make(chan struct{}, 1),
-		scheme: scheme.New(), clusters: map[string]*clusterState{},
+		scheme: scheme.New(), clusters: map[string]*member{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
@@ -122,10 +122,10 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 	s.management.start(ctx)
 	defer s.management.stop()
-	s.group.Go(func() { s.probeManagement(ctx) })
 	s.awaitManagement(ctx)
 	if ctx.Err() == nil {
 		s.link.Use(s.management.conn)
+		s.group.Go(func() { s.probeManagement(ctx) })
 	}
 	s.awaitClusters(ctx)
 	if ctx.Err() == nil {
@@ -165,7 +165,7 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 			probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout, silence: s.options.Silence, bounds: s.options.Bounds,
 			keep: statuses(s.options.Statuses),
 		}
-		c = newClusterState(name, settings, s.options.Log, s.notify)
+		c = newMember(name, settings, s.options.Log, s.notify)
 		s.clusters[name] = c
 	}
 	switch {
@@ -191,35 +191,20 @@ func (s *Source) Link(name string) *mirror.Link {
 	return nil
 }
 
-// probeManagement probes the management cluster when a writer asks for it, until it answers.
+// probeManagement says whether the management cluster can be written to, until ctx ends.
 func (s *Source) probeManagement(ctx context.Context) {
 	conn := s.management.conn
+	pulse := newPulse(conn, s.options.ProbeInterval, s.options.ProbeTimeout)
+	defer pulse.stop()
 	for {
-		var pause time.Duration
-		select {
-		case <-ctx.Done():
+		switch pulse.wait(ctx, nil, nil) {
+		case ended:
 			return
-		case pause = <-conn.Asked():
+		case answered:
+			s.link.Resume(conn)
 		}
-		for failures := 1; ; failures++ {
-			select {
-			case <-ctx.Done():
-				return
-			case pause = <-conn.Asked():
-				failures = 0
-				continue
-			case <-time.After(pause):
-			}
-			err := conn.Probe(ctx, s.options.ProbeTimeout)
-			if ctx.Err() != nil {
-				return
-			}
-			if err == nil {
-				s.link.Resume(conn)
-				break
-			}
-			s.link.Lose(err)
-			pause = kube.Jitter(kube.Backoff(s.options.ProbeInterval/10, 2*s.options.ProbeInterval, failures))
+		if pulse.lost() {
+			s.link.Lose(pulse.err)
 		}
 	}
 }
@@ -231,7 +216,7 @@ func (s *Source) Renewed(name string) {
 	c := s.clusters[name]
 	s.mu.Unlock()
 	if c != nil {
-		c.hurry()
+		c.renewed()
 	}
 }
 
