@@ -73,8 +73,10 @@ func TestWhoIsFederatedStaysFederated(t *testing.T) {
 	require.Positive(t, leftOut)
 }
 
-// hostsOfOne are those of services of the namespace zone-of-one, among the hosts of a gateway.
-var hostsOfOne = regexp.MustCompile(`"[^"]*\.zone-of-one\.svc\.[^"]*",?|,"[^"]*\.zone-of-one\.svc\.[^"]*"`)
+// hostsOfOne are those of services of the namespace zone-of-one, among the hosts of a gateway and the names that it provides.
+var hostsOfOne = regexp.MustCompile(hostOfOne + `,?|,` + hostOfOne)
+
+const hostOfOne = `(?:{"name":)?"[^"]*\.zone-of-one\.svc\.[^"]*"(?:,"home":true})?`
 
 // TestOneNamespaceTakesNothingFromOthers: what a namespace adds changes neither an object
 // nor a status of another one, and no AuthorizationPolicy anywhere. A gateway passes connections

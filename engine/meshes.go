@@ -43,6 +43,16 @@ func detectors(meshes []Mesh) []discovery.Detector {
 	return out
 }
 
+// Widen is that of the renderer of a kind of object: what to write while proxies use what after has not.
+func Widen(kind snapshot.Kind, before, after any) any {
+	for _, m := range Meshes() {
+		if wide := m.Renderer.Widen(kind, before, after); wide != nil {
+			return wide
+		}
+	}
+	return nil
+}
+
 // unknown renders nothing for meshes of unknown kinds.
 type unknown struct{ render.Nothing }
 

@@ -22,6 +22,10 @@ type content struct {
 	taken  atomic.Bool
 	digest mirror.Digest
 	err    error
+
+	related sync.Once
+	// named are the relations once they were asked for. If set before, they are instead of those of the Content.
+	named *mirror.Relations
 }
 
 // get returns the digest of the content; an error means that it cannot be written.
@@ -29,7 +33,7 @@ func (c *content) get() (mirror.Digest, error) {
 	c.once.Do(func() {
 		var spec any
 		if spec, c.err = mirror.Plain(c.Spec); c.err == nil {
-			c.digest = mirror.ObjectDigest(c.Labels, c.Annotations, spec)
+			c.digest = mirror.ObjectDigest(c.Labels, c.annotations(), spec)
 		}
 		c.taken.Store(true)
 	})
@@ -59,6 +63,31 @@ func (m contents) release(of *snapshot.Content) {
 	}
 }
 
+// relations are those of the content; a nil content has none.
+func (c *content) relations() *mirror.Relations {
+	if c == nil {
+		return &mirror.Relations{}
+	}
+	c.related.Do(func() {
+		if c.named == nil {
+			named := mirror.RelationsOf(&c.Relations)
+			c.named = &named
+		}
+	})
+	return c.named
+}
+
+// annotations are those of an object with the content.
+func (c *content) annotations() map[string]string {
+	text := c.relations().Annotation()
+	if text == "" {
+		return c.Annotations
+	}
+	out := map[string]string{snapshot.RelationsAnnotation: text}
+	maps.Copy(out, c.Annotations)
+	return out
+}
+
 // body is what is sent to an API server.
 type body struct {
 	APIVersion string   `json:"apiVersion"`
@@ -86,7 +115,7 @@ func newBody(of mirror.ID, version string) body {
 
 // objectBody is the apply document of an object in a cluster, with the labels
 // by which the sink recognizes it.
-func objectBody(of mirror.ID, version string, c *snapshot.Content, cluster string, plane snapshot.Plane) ([]byte, error) {
+func objectBody(of mirror.ID, version string, c *content, cluster string, plane snapshot.Plane) ([]byte, error) {
 	b := newBody(of, version)
 	b.Metadata.Labels = make(map[string]string, len(c.Labels)+3)
 	maps.Copy(b.Metadata.Labels, c.Labels)
@@ -95,7 +124,7 @@ func objectBody(of mirror.ID, version string, c *snapshot.Content, cluster strin
 		b.Metadata.Labels[snapshot.PlaneLabel] = plane.ID
 	}
 	b.Metadata.Labels[snapshot.ClusterLabel] = cluster
-	b.Metadata.Annotations = c.Annotations
+	b.Metadata.Annotations = c.annotations()
 	b.Spec = c.Spec
 	raw, err := json.Marshal(b)
 	if err != nil {

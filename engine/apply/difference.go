@@ -36,7 +36,7 @@ func differenceOf(raw []byte, wanted *snapshot.Object, plane snapshot.Plane) (sn
 	if err := json.Unmarshal(raw, &there); err != nil {
 		return drift, fmt.Errorf("%s: decoding: %w", wanted.Ref, err)
 	}
-	body, err := objectBody(mirror.IDOf(wanted.Ref), "", wanted.Content, wanted.Ref.Cluster, plane)
+	body, err := objectBody(mirror.IDOf(wanted.Ref), "", &content{Content: wanted.Content}, wanted.Ref.Cluster, plane)
 	if err != nil {
 		return drift, err
 	}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/render/istio"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -263,7 +264,7 @@ func inBubble(t *testing.T, test func(*bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeServer()
-		sink := &sinkOf{apply.New(apply.Options{Namespace: "plane", Log: slog.New(slog.DiscardHandler)}), newFleet(t, snapshot.Plane{Namespace: "plane"})}
+		sink := &sinkOf{apply.New(apply.Options{Namespace: "plane", Log: slog.New(slog.DiscardHandler), Widen: istio.Renderer{}.Widen}), newFleet(t, snapshot.Plane{Namespace: "plane"})}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); sink.Run(ctx) }()

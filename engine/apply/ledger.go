@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -24,7 +25,7 @@ type ledger struct {
 	mu sync.Mutex
 	// debounces are those of clusters whose control planes have others than Pace.
 	debounces map[string]snapshot.Debounce
-	facts     map[string]*fact
+	facts     map[mirror.Key]*fact
 	// runs are the last writes to each cluster without a pause of its debounce between
 	// them, so that the control plane takes them for one change.
 	runs map[string]run
@@ -103,13 +104,19 @@ func (l *ledger) push(r run) time.Duration {
 // fact is what is known about one name that routes need.
 type fact struct {
 	// growing are the items that will provide it and are not written yet.
-	growing map[*item]*cluster
+	growing map[*item]provider
 	// users are the items whose routes use it; true if that is so as they are written, and
 	// false if it will be.
 	users map[*item]bool
 	// provided and freed are the writes since which it is provided, or no longer
 	// used, that proxies may not know yet.
 	provided, freed []moment
+}
+
+// provider is the cluster of an item that will provide a name. Home: requests for it go to that cluster.
+type provider struct {
+	*cluster
+	home bool
 }
 
 // moment is a write in a cluster.
@@ -119,21 +126,21 @@ type moment struct {
 }
 
 func newLedger(p Pace) *ledger {
-	return &ledger{Pace: p, facts: map[string]*fact{}, runs: map[string]run{}}
+	return &ledger{Pace: p, facts: map[mirror.Key]*fact{}, runs: map[string]run{}}
 }
 
 // fact returns the fact of a name. The caller holds the lock, and calls tidy later.
-func (l *ledger) fact(name string) *fact {
+func (l *ledger) fact(name mirror.Key) *fact {
 	f := l.facts[name]
 	if f == nil {
-		f = &fact{growing: map[*item]*cluster{}, users: map[*item]bool{}}
+		f = &fact{growing: map[*item]provider{}, users: map[*item]bool{}}
 		l.facts[name] = f
 	}
 	return f
 }
 
 // tidy forgets what proxies know, and facts about which nothing is left.
-func (l *ledger) tidy(name string, f *fact, now time.Time) {
+func (l *ledger) tidy(name mirror.Key, f *fact, now time.Time) {
 	known := func(m moment) bool { return l.known(m, now) }
 	f.provided = slices.DeleteFunc(f.provided, known)
 	f.freed = slices.DeleteFunc(f.freed, known)
@@ -155,30 +162,30 @@ func (l *ledger) known(m moment, now time.Time) bool {
 }
 
 // announce says that an item will provide names.
-func (l *ledger) announce(i *item, c *cluster, names []string) {
+func (l *ledger) announce(i *item, c *cluster, names []name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, name := range names {
-		l.fact(name).growing[i] = c
+	for _, n := range names {
+		l.fact(n.key).growing[i] = provider{c, n.Home}
 	}
 }
 
 // intend says what the routes of an item will use instead of what they were to use.
 // What they use as they are written is in current.
-func (l *ledger) intend(i *item, before, after, current []string) {
+func (l *ledger) intend(i *item, before, after, current []name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	for _, name := range after {
-		if f := l.fact(name); !f.users[i] {
+	for _, n := range after {
+		if f := l.fact(n.key); !f.users[i] {
 			f.users[i] = false
 		}
 	}
-	for _, name := range before {
-		if !slices.Contains(after, name) && !slices.Contains(current, name) {
-			f := l.fact(name)
+	for _, n := range before {
+		if !contains(after, n) && !contains(current, n) {
+			f := l.fact(n.key)
 			delete(f.users, i)
-			l.tidy(name, f, now)
+			l.tidy(n.key, f, now)
 		}
 	}
 }
@@ -200,57 +207,57 @@ func (l *ledger) wrote(i *item, cluster string, before, after *content, written 
 		l.runs[cluster] = r
 	}
 	had := before.provides(cluster)
-	for _, name := range after.provides(cluster) {
-		f := l.fact(name)
+	for _, n := range after.provides(cluster) {
+		f := l.fact(n.key)
 		delete(f.growing, i)
-		if written && !slices.Contains(had, name) && !snapshot.Together(name) {
+		if written && !n.Together && !contains(had, n) {
 			f.provided = append(f.provided, moment{cluster, now})
 		}
-		l.tidy(name, f, now)
+		l.tidy(n.key, f, now)
 	}
 	uses := after.needs(cluster)
-	for _, name := range uses {
+	for _, n := range uses {
 		// An edit during another write may have ended a use that continues.
-		l.fact(name).users[i] = true
+		l.fact(n.key).users[i] = true
 	}
-	for _, name := range before.needs(cluster) {
-		if slices.Contains(uses, name) {
+	for _, n := range before.needs(cluster) {
+		if contains(uses, n) {
 			continue
 		}
-		f := l.fact(name)
+		f := l.fact(n.key)
 		delete(f.users, i)
 		if written {
 			f.freed = append(f.freed, moment{cluster, now})
 		}
-		l.tidy(name, f, now)
+		l.tidy(n.key, f, now)
 	}
 }
 
 // retract says that an item will not provide names, which it was to provide.
-func (l *ledger) retract(i *item, names []string) {
+func (l *ledger) retract(i *item, names []name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	for _, name := range names {
-		if f := l.facts[name]; f != nil {
+	for _, n := range names {
+		if f := l.facts[n.key]; f != nil {
 			delete(f.growing, i)
-			l.tidy(name, f, now)
+			l.tidy(n.key, f, now)
 		}
 	}
 }
 
 // provided reports whether all proxies know what routes need. What is in a cluster
 // that cannot be written to does not count; see awaited.
-func (l *ledger) provided(names []string) bool {
+func (l *ledger) provided(names []name) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	for _, name := range names {
-		f := l.facts[name]
+	for _, n := range names {
+		f := l.facts[n.key]
 		if f == nil {
 			continue
 		}
-		l.tidy(name, f, now)
+		l.tidy(n.key, f, now)
 		if len(f.provided) > 0 {
 			return false
 		}
@@ -274,17 +281,17 @@ type obstacle struct {
 // obstacle returns what keeps proxies from knowing one of the names; false if nothing does.
 // In a cluster that does not answer, that counts for what its gateways have to know before
 // routes of other clusters use it.
-func (l *ledger) obstacle(names []string) (obstacle, bool) {
+func (l *ledger) obstacle(names []name) (obstacle, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, name := range names {
-		f := l.facts[name]
+	for _, n := range names {
+		f := l.facts[n.key]
 		if f == nil {
 			continue
 		}
-		for i, c := range f.growing {
-			if able := c.able.Load(); able && i.refused.Load() || !able && snapshot.IsIn(name, c.name) {
-				return obstacle{name, i, c}, true
+		for i, by := range f.growing {
+			if able := by.able.Load(); able && i.refused.Load() || !able && by.home {
+				return obstacle{n.Text, i, by.cluster}, true
 			}
 		}
 	}
@@ -306,17 +313,17 @@ const (
 )
 
 // use returns the longest use of the names.
-func (l *ledger) use(names []string) use {
+func (l *ledger) use(names []name) use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	longest := unused
-	for _, name := range names {
-		f := l.facts[name]
+	for _, n := range names {
+		f := l.facts[n.key]
 		if f == nil {
 			continue
 		}
-		l.tidy(name, f, now)
+		l.tidy(n.key, f, now)
 		if len(f.freed) > 0 {
 			longest = max(longest, passing)
 		}
@@ -334,39 +341,33 @@ func (l *ledger) use(names []string) use {
 	return longest
 }
 
-// needs lists what the routes of a content need in a cluster; a nil content has none.
-func (c *content) needs(cluster string) []string {
-	if c == nil {
-		return nil
-	}
-	return namesIn(cluster, snapshot.Needs(c.Spec))
+// name is a name in the cluster of an object that needs or provides it.
+type name struct {
+	mirror.Name
+	key mirror.Key
 }
+
+// needs lists what the routes of a content need in a cluster; a nil content has none.
+func (c *content) needs(cluster string) []name { return namesIn(cluster, c.relations().Needs) }
 
 // provides lists what routes may need of a content in a cluster; a nil content provides
 // nothing.
-func (c *content) provides(cluster string) []string {
-	if c == nil {
-		return nil
+func (c *content) provides(cluster string) []name { return namesIn(cluster, c.relations().Provides) }
+
+func namesIn(cluster string, names []mirror.Name) []name {
+	out := make([]name, len(names))
+	for i, n := range names {
+		out[i] = name{n, n.Key(cluster)}
 	}
-	return namesIn(cluster, snapshot.Provides(c.Spec))
+	return out
 }
 
-// namesIn are the names by which the ledger knows what objects in a cluster refer to. Each
-// cluster has services of its own by local names.
-func namesIn(cluster string, names []string) []string {
-	if !slices.ContainsFunc(names, snapshot.IsLocal) {
-		return names
-	}
-	names = slices.Clone(names)
-	for i, name := range names {
-		if snapshot.IsLocal(name) {
-			names[i] = name + " in " + cluster
-		}
-	}
-	return names
+// without lists the names that are not in others. Both are ascending by key.
+func without(names, others []name) []name {
+	return slices.DeleteFunc(slices.Clone(names), func(n name) bool { return contains(others, n) })
 }
 
-// without lists the names that are not in others.
-func without(names, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
+func contains(names []name, one name) bool {
+	_, found := slices.BinarySearchFunc(names, one.key, func(n name, key mirror.Key) int { return n.key.Compare(key) })
+	return found
 }

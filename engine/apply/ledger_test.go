@@ -6,32 +6,40 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 const host = "reviews.bookinfo.svc.cluster-2.global"
 
-// contentOf makes a content with a spec.
-func contentOf(spec any) *content { return &content{Content: &snapshot.Content{Spec: spec}} }
+// ruleWith provides subsets of host.
+func ruleWith(subsets ...string) *content {
+	return providing(false, subsets...)
+}
 
-// ruleWith has subsets of host.
-func ruleWith(subsets ...string) *networking.DestinationRule {
-	rule := &networking.DestinationRule{Host: host}
+// atHome provides them in the cluster of the service.
+func atHome(subsets ...string) *content { return providing(true, subsets...) }
+
+func providing(home bool, subsets ...string) *content {
+	c := &content{Content: &snapshot.Content{}}
 	for _, name := range subsets {
-		rule.Subsets = append(rule.Subsets, &networking.Subset{Name: name})
+		c.Relations.Provides = append(c.Relations.Provides, snapshot.Name{Name: host + "/" + name, Home: home})
 	}
-	return rule
+	return c
 }
 
-// routeTo has a route to a subset of host.
-func routeTo(subset string) *networking.VirtualService {
-	return &networking.VirtualService{Http: []*networking.HTTPRoute{{
-		Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Subset: subset}}},
-	}}}
+// routeTo needs host, and a subset of it.
+func routeTo(subset string) *content {
+	return &content{Content: &snapshot.Content{Relations: snapshot.Relations{Needs: []snapshot.Name{
+		{Name: "passage to " + host}, {Name: host}, {Name: host + "/" + subset},
+	}}}}
 }
+
+// anything neither needs nor provides something.
+func anything() *content { return &content{Content: &snapshot.Content{}} }
+
+// subset is the name of a subset of host.
+func subset(of string) []name { return ruleWith(of).provides("") }
 
 // member is a cluster that can be written to.
 func member(name string) *cluster {
@@ -46,9 +54,8 @@ func TestRouteWaitsForWhatItNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
 		near, far := &item{}, &item{}
-		rule := contentOf(ruleWith("v3"))
-		needs := snapshot.Needs(routeTo("v3"))
-		require.Equal(t, []string{"passage to " + host, host, host + "/v3"}, needs)
+		rule := ruleWith("v3")
+		needs := routeTo("v3").needs("")
 		assert.True(t, l.provided(needs), "nobody will provide it: it is not ours to wait for")
 
 		one, three := member("cluster-1"), member("cluster-3")
@@ -77,8 +84,8 @@ func TestRouteWaitsForTheClusterOfTheService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
 		home, two := &item{}, member("cluster-2")
-		l.announce(home, two, contentOf(ruleWith("v3", "v4")).provides(""))
-		needs := snapshot.Needs(routeTo("v3"))
+		l.announce(home, two, atHome("v3", "v4").provides(""))
+		needs := routeTo("v3").needs("")
 		_, found := l.obstacle(needs)
 		assert.False(t, found, "it answers")
 		home.refused.Store(true)
@@ -88,9 +95,9 @@ func TestRouteWaitsForTheClusterOfTheService(t *testing.T) {
 		two.able.Store(false)
 		o, _ = l.obstacle(needs)
 		assert.Equal(t, obstacle{host + "/v3", home, two}, o)
-		_, found = l.obstacle(snapshot.Needs(routeTo("v1")))
+		_, found = l.obstacle(routeTo("v1").needs(""))
 		assert.False(t, found, "it has v1 already")
-		l.retract(home, []string{host + "/v3"})
+		l.retract(home, subset("v3"))
 		_, found = l.obstacle(needs)
 		assert.False(t, found, "it will not have it")
 	})
@@ -101,17 +108,17 @@ func TestWhatAHeldRouteUsesStays(t *testing.T) {
 	t.Parallel()
 	l := newLedger(Pace{}.withDefaults())
 	route := &item{}
-	before, after := contentOf(routeTo("v1")), contentOf(routeTo("v3"))
+	before, after := routeTo("v1"), routeTo("v3")
 	l.wrote(route, "cluster-1", nil, before, false, 0)
 	l.intend(route, before.needs(""), after.needs(""), before.needs(""))
-	assert.Equal(t, standing, l.use([]string{host + "/v1"}))
-	assert.Equal(t, passing, l.use([]string{host + "/v3"}))
+	assert.Equal(t, standing, l.use(subset("v1")))
+	assert.Equal(t, passing, l.use(subset("v3")))
 	route.held.Store(true)
-	assert.Equal(t, held, l.use([]string{host + "/v1"}))
-	assert.Equal(t, unused, l.use([]string{host + "/v2"}))
+	assert.Equal(t, held, l.use(subset("v1")))
+	assert.Equal(t, unused, l.use(subset("v2")))
 }
 
-func isUsed(l *ledger, names []string) bool { return l.use(names) > unused }
+func isUsed(l *ledger, names []name) bool { return l.use(names) > unused }
 
 // TestWhatARouteNeedsStays until the proxies know that the route is gone.
 func TestWhatARouteNeedsStays(t *testing.T) {
@@ -119,8 +126,8 @@ func TestWhatARouteNeedsStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
 		route := &item{}
-		before, after := contentOf(routeTo("v3")), contentOf(routeTo("v1"))
-		lost := []string{host + "/v3"}
+		before, after := routeTo("v3"), routeTo("v1")
+		lost := subset("v3")
 		l.intend(route, nil, before.needs(""), nil)
 		assert.True(t, isUsed(l, lost), "it will be written")
 		l.wrote(route, "cluster-1", nil, before, true, 0)
@@ -130,7 +137,7 @@ func TestWhatARouteNeedsStays(t *testing.T) {
 		assert.True(t, isUsed(l, lost), "proxies do not know the change yet")
 		time.Sleep(l.Debounce + l.Push)
 		assert.False(t, isUsed(l, lost))
-		assert.True(t, isUsed(l, []string{host + "/v1"}))
+		assert.True(t, isUsed(l, subset("v1")))
 		l.intend(route, after.needs(""), nil, after.needs(""))
 		l.wrote(route, "cluster-1", after, nil, true, 0)
 		time.Sleep(l.Debounce + l.Push)
@@ -145,7 +152,7 @@ func TestAUseThatContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
 		route := &item{}
-		with, without := contentOf(routeTo("v3")), contentOf(routeTo("v1"))
+		with, without := routeTo("v3"), routeTo("v1")
 		l.intend(route, nil, with.needs(""), nil)
 		l.wrote(route, "cluster-1", nil, with, true, 0)
 		l.intend(route, with.needs(""), without.needs(""), with.needs(""))
@@ -153,7 +160,7 @@ func TestAUseThatContinues(t *testing.T) {
 		l.wrote(route, "cluster-1", with, without, true, 0)
 		l.wrote(route, "cluster-1", without, with, true, 0)
 		time.Sleep(l.Debounce + l.Push)
-		assert.True(t, isUsed(l, []string{host + "/v3"}))
+		assert.True(t, isUsed(l, subset("v3")))
 	})
 }
 
@@ -163,22 +170,22 @@ func TestABusyControlPlaneTakesLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
-		rule := contentOf(ruleWith("v3"))
+		rule := ruleWith("v3")
 		l.wrote(&item{}, "cluster-1", nil, rule, true, 0)
 		for range 10 {
 			time.Sleep(l.Debounce / 2)
-			l.wrote(&item{}, "cluster-1", nil, contentOf(&networking.ServiceEntry{}), true, 100*time.Millisecond)
+			l.wrote(&item{}, "cluster-1", nil, anything(), true, 100*time.Millisecond)
 		}
 		time.Sleep(l.Debounce + l.Push)
 		assert.False(t, l.provided(rule.provides("")), "a write takes 100 ms: so does all else")
 		time.Sleep(time.Second)
 		assert.True(t, l.provided(rule.provides("")))
 
-		l.wrote(&item{}, "cluster-1", nil, contentOf(ruleWith("v4")), true, 0)
+		l.wrote(&item{}, "cluster-1", nil, ruleWith("v4"), true, 0)
 		for start := time.Now(); time.Since(start) < l.DebounceMost+time.Second; time.Sleep(l.Debounce / 2) {
-			l.wrote(&item{}, "cluster-1", nil, contentOf(&networking.ServiceEntry{}), true, 0)
+			l.wrote(&item{}, "cluster-1", nil, anything(), true, 0)
 		}
-		assert.True(t, l.provided([]string{host + "/v4"}), "it collects changes for a limited time")
+		assert.True(t, l.provided(subset("v4")), "it collects changes for a limited time")
 	})
 }
 
@@ -192,7 +199,7 @@ func TestEachClusterHasItsOwnPace(t *testing.T) {
 		l.follow(map[string]snapshot.Debounce{
 			"fast": {After: 10 * time.Millisecond, Most: time.Second}, "slow": {After: 3 * time.Second, Most: 20 * time.Second},
 		})
-		fast, slow, both := contentOf(ruleWith("fast")), contentOf(ruleWith("slow")), contentOf(ruleWith("fast", "slow"))
+		fast, slow, both := ruleWith("fast"), ruleWith("slow"), ruleWith("fast", "slow")
 		wait := func() time.Duration {
 			start := time.Now()
 			for !l.provided(both.provides("")) {
@@ -215,13 +222,13 @@ func TestEachClusterHasItsOwnPace(t *testing.T) {
 		l.wrote(&item{}, "slow", nil, slow, true, 0)
 		start := time.Now()
 		for !l.provided(slow.provides("")) {
-			l.wrote(&item{}, "slow", nil, contentOf(&networking.ServiceEntry{}), true, 0)
+			l.wrote(&item{}, "slow", nil, anything(), true, 0)
 			time.Sleep(2 * time.Second)
 		}
 		assert.Equal(t, 24*time.Second, time.Since(start))
 		l.wrote(&item{}, "fast", nil, fast, true, 0)
 		time.Sleep(2 * time.Second)
-		l.wrote(&item{}, "fast", nil, contentOf(&networking.ServiceEntry{}), true, 0)
+		l.wrote(&item{}, "fast", nil, anything(), true, 0)
 		assert.False(t, l.provided(fast.provides("")))
 		time.Sleep(l.Push)
 		assert.True(t, l.provided(fast.provides("")))
@@ -233,27 +240,14 @@ func TestEachClusterHasItsOwnPace(t *testing.T) {
 	})
 }
 
-func TestWiden(t *testing.T) {
-	t.Parallel()
-	before, after := ruleWith("v1", "v2"), ruleWith("v2", "v3")
-	wide, ok := snapshot.Widen(before, after).(*networking.DestinationRule)
-	require.True(t, ok)
-	assert.Equal(t, []string{host + "/v2", host + "/v3", host + "/v1"}, snapshot.Provides(wide))
-	assert.Equal(t, []string{host + "/v2", host + "/v3"}, snapshot.Provides(after), "what is wanted does not change")
-	assert.Nil(t, snapshot.Widen(routeTo("v1"), routeTo("v2")))
-	assert.Nil(t, snapshot.Widen(ruleWith("v1"), &networking.DestinationRule{Host: "another"}))
-}
-
 // TestAHostFollowsItsConnections in the same change: proxies use neither alone.
 func TestAHostFollowsItsConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
-		rule := contentOf(&networking.DestinationRule{
-			Host:          "reviews.global",
-			TrafficPolicy: &networking.TrafficPolicy{Tls: &networking.ClientTLSSettings{Sni: "outbound_.80_._.reviews.gloo-mesh.virtualdestination.global"}},
-		})
-		needs := snapshot.Needs(&networking.ServiceEntry{Hosts: []string{"reviews.global"}})
+		const connections = "connections to reviews.global"
+		rule := &content{Content: &snapshot.Content{Relations: snapshot.Relations{Provides: []snapshot.Name{{Name: connections, Together: true}}}}}
+		needs := (&content{Content: &snapshot.Content{Relations: snapshot.Relations{Needs: []snapshot.Name{{Name: connections}}}}}).needs("")
 		i := &item{}
 		l.announce(i, member("cluster-1"), rule.provides(""))
 		assert.False(t, l.provided(needs), "it is not written")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	networking "istio.io/api/networking/v1alpha3"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
@@ -24,6 +25,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/api/crds"
 	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/render/istio"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -150,7 +152,7 @@ func (w *world) run(change ...func(*apply.Options)) (r *running, stop func()) {
 	r = &running{sets: make(chan apply.ChangeSet, 1000)}
 	o := apply.Options{
 		Namespace: w.namespace, Log: slog.New(slog.NewTextHandler(logTo{w.t}, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		OnChange: func(s apply.ChangeSet) { r.sets <- s },
+		OnChange: func(s apply.ChangeSet) { r.sets <- s }, Widen: istio.Renderer{}.Widen,
 	}
 	for _, c := range change {
 		c(&o)
@@ -270,6 +272,29 @@ func (w *world) object(k snapshot.Kind, cluster, name string, spec any) *snapsho
 		Ref:     snapshot.Ref{Kind: k, Cluster: cluster, Namespace: w.namespace, Name: name},
 		Content: &snapshot.Content{Labels: labels, Spec: spec},
 	}
+}
+
+// related states the relations of a route or a rule as their renderer does. A service is at home in the cluster that its host names.
+func related(o *snapshot.Object) *snapshot.Object {
+	r := &o.Content.Relations
+	named := func(host, subset string) snapshot.Name {
+		return snapshot.Name{Name: host + "/" + subset, Local: strings.HasSuffix(host, ".svc.cluster.local")}
+	}
+	switch spec := o.Content.Spec.(type) {
+	case *networking.VirtualService:
+		for _, route := range spec.Http {
+			for _, to := range route.Route {
+				r.Needs = append(r.Needs, named(to.Destination.Host, to.Destination.Subset))
+			}
+		}
+	case *networking.DestinationRule:
+		for _, s := range spec.Subsets {
+			provided := named(spec.Host, s.Name)
+			provided.Home = strings.Contains(spec.Host, ".svc."+o.Ref.Cluster+".")
+			r.Provides = append(r.Provides, provided)
+		}
+	}
+	return o
 }
 
 // output is an Output of these objects, a part each.

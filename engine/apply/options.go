@@ -31,12 +31,14 @@ type Options struct {
 	// StatusPatience is how long statuses wait until the objects of the same change
 	// are written. Default: 100 ms; local clusters need less.
 	StatusPatience time.Duration
-	// Settle is how long an AuthorizationPolicy stays that a user's edit withdraws, if that
+	// Settle is how long an object that guards stays that a user's edit withdraws, if that
 	// lets in everybody: an AccessPolicy is renamed by deleting one and creating another.
 	// Default: 5 s.
 	Settle time.Duration
 	// Pace is how fast control planes pass changes on to their proxies.
 	Pace Pace
+	// Widen is that of the renderer of a kind (render.Renderer); nil widens nothing.
+	Widen func(kind snapshot.Kind, before, after any) any
 	// Guard makes of the configuration of a cluster the one to write with; nil writes with the same.
 	Guard func(*rest.Config) *rest.Config
 	// OnChange, if set, is called with each ChangeSet, from several goroutines.
@@ -75,6 +77,9 @@ func (o Options) withDefaults() Options {
 		o.Settle = defaultSettle
 	}
 	o.Pace = o.Pace.withDefaults()
+	if o.Widen == nil {
+		o.Widen = func(snapshot.Kind, any, any) any { return nil }
+	}
 	if o.Guard == nil {
 		o.Guard = func(config *rest.Config) *rest.Config { return config }
 	}

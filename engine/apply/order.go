@@ -57,13 +57,14 @@ func (c *cluster) target(i *item) *content {
 		return i.content
 	}
 	if i.wide == nil {
-		spec := snapshot.Widen(i.current.Spec, i.content.Spec)
+		spec := c.Widen(i.id.Kind, i.current.Spec, i.content.Spec)
 		if spec == nil {
 			return i.content
 		}
 		wide := *i.content.Content
 		wide.Spec = spec
-		i.wide = &content{Content: &wide}
+		relations := i.content.relations().With(*i.current.relations())
+		i.wide = &content{Content: &wide, named: &relations}
 	}
 	return i.wide
 }
@@ -127,7 +128,7 @@ func (c *cluster) waits(i *item) bool {
 // held, and for a route that stays as it is: an object that still exists keeps what that
 // needs. An object that is no longer wanted does not, so that no cluster can keep others
 // from ending what they provide.
-func (c *cluster) used(i *item, names []string) bool {
+func (c *cluster) used(i *item, names []name) bool {
 	i.kept = false
 	if len(names) == 0 {
 		return false
@@ -148,7 +149,7 @@ func (c *cluster) used(i *item, names []string) bool {
 // learn enters that an object is to be read, because an earlier process may have written it
 // and proxies use what it has.
 func (c *cluster) learn(of mirror.ID) {
-	if c.name == "" || !snapshot.Relates(of.Kind) {
+	if c.name == "" || of.Kind.Info().Effect&snapshot.Relates == 0 {
 		return
 	}
 	if l, exists := c.now.Conn.Find(of); exists && l.Ours && l.Here && !l.Going {
@@ -182,7 +183,7 @@ func (c *cluster) countReading() {
 // adopt reads an object that an earlier process has written and that is not as it is
 // wanted: proxies use what it has.
 func (c *cluster) adopt(i *item) {
-	if c.name == "" || !snapshot.Relates(i.id.Kind) {
+	if c.name == "" || i.id.Kind.Info().Effect&snapshot.Relates == 0 {
 		return
 	}
 	c.mu.Lock()

@@ -30,16 +30,16 @@ func TestRoutesAreWrittenAfterWhatTheyNeed(t *testing.T) {
 	w := newWorld(t)
 	const two = "cluster-2"
 	route := func(subset string) *snapshot.Object {
-		return w.object(snapshot.VirtualService, one, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{
+		return related(w.object(snapshot.VirtualService, one, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{
 			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "a.global", Subset: subset}}},
-		}}})
+		}}}))
 	}
 	rule := func(cluster, name string, subsets ...string) *snapshot.Object {
 		spec := &networking.DestinationRule{Host: "a.global"}
 		for _, s := range subsets {
 			spec.Subsets = append(spec.Subsets, &networking.Subset{Name: s})
 		}
-		return w.object(snapshot.DestinationRule, cluster, name, spec)
+		return related(w.object(snapshot.DestinationRule, cluster, name, spec))
 	}
 	without := output([]string{one, two}, route("v1"), rule(one, "near", "v1"))
 	with := output([]string{one, two}, route("v3"), rule(one, "near", "v1", "v3"), rule(two, "far", "v3"))
@@ -104,10 +104,10 @@ func TestSubsetStaysUntilRoutesAreRead(t *testing.T) {
 				for _, s := range subsets {
 					rule.Subsets = append(rule.Subsets, &networking.Subset{Name: s})
 				}
-				return output([]string{one, two}, w.object(snapshot.DestinationRule, one, "rule", rule),
-					w.object(snapshot.VirtualService, two, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{
+				return output([]string{one, two}, related(w.object(snapshot.DestinationRule, one, "rule", rule)),
+					related(w.object(snapshot.VirtualService, two, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{
 						Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Subset: route}}},
-					}}}))
+					}}})))
 			}
 			pace := func(o *apply.Options) { o.Pace = apply.Pace{Debounce: debounce, Push: debounce} }
 			sink, stop := w.run(pace)
@@ -160,10 +160,10 @@ func TestRouteWaitsForAClusterThatDoesNotAnswer(t *testing.T) {
 	w := newWorld(t)
 	policy := snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: w.namespace, Name: "shift"}
 	route := func(subset string, timeout time.Duration) *snapshot.Object {
-		o := w.object(snapshot.VirtualService, one, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{
+		o := related(w.object(snapshot.VirtualService, one, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{
 			Timeout: durationpb.New(timeout),
 			Route:   []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Subset: subset}}},
-		}}})
+		}}}))
 		o.Content.Parents = []snapshot.Ref{policy}
 		return o
 	}
@@ -172,7 +172,7 @@ func TestRouteWaitsForAClusterThatDoesNotAnswer(t *testing.T) {
 		for _, s := range subsets {
 			spec.Subsets = append(spec.Subsets, &networking.Subset{Name: s})
 		}
-		return w.object(snapshot.DestinationRule, cluster, name, spec)
+		return related(w.object(snapshot.DestinationRule, cluster, name, spec))
 	}
 	other := func(to string) *snapshot.Object { return w.object(snapshot.VirtualService, one, "other", hosts(to)) }
 	frozen := func(objects ...*snapshot.Object) *snapshot.Output {
@@ -311,10 +311,10 @@ func denied(suffix string) func(string) (int, string) {
 func routeTo(subset string) *snapshot.Output {
 	const host = "a.global"
 	object := func(k snapshot.Kind, name string, spec any) *snapshot.Object {
-		return &snapshot.Object{
+		return related(&snapshot.Object{
 			Ref:     snapshot.Ref{Kind: k, Cluster: one, Namespace: "ns", Name: name},
 			Content: &snapshot.Content{Spec: spec},
-		}
+		})
 	}
 	return output([]string{one},
 		object(snapshot.VirtualService, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{

@@ -50,7 +50,7 @@ func perform(ctx context.Context, c *kube.Client, s *shared, of mirror.ID, clust
 		subresource = "status"
 		document, err = statusBody(of, version, do.value)
 	} else {
-		document, err = objectBody(of, version, do.content.Content, cluster, s.plane())
+		document, err = objectBody(of, version, do.content, cluster, s.plane())
 	}
 	if err != nil {
 		return response{class: refused, err: err}
@@ -99,7 +99,7 @@ func purge(ctx context.Context, c *kube.Client, of mirror.ID, version string, va
 	return send(ctx, c.Patch(types.JSONPatchType).AbsPath(of.Path("status")...).Body(document))
 }
 
-// readContent reads the content of an object of a kind that the ledger knows. It lists the
+// readContent reads the content of an object whose kind relates to others. It lists the
 // one object, because a sink may list and not get.
 func readContent(ctx context.Context, c *kube.Client, of mirror.ID) (*content, error) {
 	path := of.Path("")
@@ -120,7 +120,8 @@ func readContent(ctx context.Context, c *kube.Client, of mirror.ID) (*content, e
 	if err := json.Unmarshal(list.Items[0], object); err != nil {
 		return nil, err
 	}
-	return &content{Content: &snapshot.Content{Spec: snapshot.RoutingSpec(object)}}, nil
+	relations := mirror.ReadRelations(object.GetAnnotations()[snapshot.RelationsAnnotation])
+	return &content{Content: &snapshot.Content{Spec: snapshot.SpecOf(object)}, named: &relations}, nil
 }
 
 // removeObject deletes the object only in the version that was checked, which is stricter

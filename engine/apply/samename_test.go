@@ -21,7 +21,7 @@ func TestLocalNamesAreOfEachCluster(t *testing.T) {
 		other := newFakeServer()
 		b.sink.Set(two, other.config())
 		object := func(kind snapshot.Kind, cluster string, spec any) *snapshot.Object {
-			return &snapshot.Object{Ref: snapshot.Ref{Kind: kind, Cluster: cluster, Namespace: "ns", Name: "a"}, Content: &snapshot.Content{Spec: spec}}
+			return related(&snapshot.Object{Ref: snapshot.Ref{Kind: kind, Cluster: cluster, Namespace: "ns", Name: "a"}, Content: &snapshot.Content{Spec: spec}})
 		}
 		route := func(subset string) *snapshot.Object {
 			return object(snapshot.VirtualService, one, &networking.VirtualService{Http: []*networking.HTTPRoute{{

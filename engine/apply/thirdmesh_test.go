@@ -98,6 +98,8 @@ func (ferryRenderer) Mesh(p *snapshot.MeshPlan, namespace string) []*snapshot.Ob
 	return ferryObject(snapshot.AuthorizationPolicy, p, "deny", namespace, "by "+p.DenyByDefault.Ref.Name)
 }
 
+func (ferryRenderer) Widen(snapshot.Kind, any, any) any { return nil }
+
 func (ferryRenderer) Passage(p *snapshot.PassagePlan, namespace string) []*snapshot.Object {
 	return ferryObject(snapshot.Gateway, p.Mesh, p.Gateway.Service.Name, namespace, strings.Join(p.Hosts, ", "))
 }

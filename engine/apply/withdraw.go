@@ -104,8 +104,7 @@ func (c *cluster) withheld(i *item) bool {
 		return c.denied(i.id)
 	case c.brake.Code != "":
 		return true
-	case i.id.Kind != snapshot.VirtualService:
-		// A route that nothing asks for any more must not stay in effect.
+	case i.id.Kind.Info().Effect&snapshot.Routes == 0:
 		wait = c.limits.Grace
 	}
 	remaining := time.Until(w.since.Add(wait))
@@ -132,28 +131,31 @@ func (c *cluster) lookAgain(of mirror.ID, w *withdrawal, after time.Duration) {
 	})
 }
 
-// opens reports whether the deletion of an AuthorizationPolicy lets in everybody: no other
+// opens reports whether the deletion of an object that guards lets in everybody: no other
 // one denies requests. Users rename an AccessPolicy by deleting one and creating another.
 func (c *cluster) opens(of mirror.ID) bool {
-	if of.Kind != snapshot.AuthorizationPolicy || c.edits.All {
+	if of.Kind.Info().Effect&snapshot.Guards == 0 || c.edits.All {
 		return false
 	}
-	for other, i := range c.items {
-		if i.object != nil && snapshot.DeniesByDefault(other.Kind, other.Name) {
+	for _, i := range c.items {
+		if i.object != nil && i.object.Content.Relations.Protects {
 			return false
 		}
 	}
 	return true
 }
 
-// denied reports whether an AuthorizationPolicy has to stay because one that denies all
+// denied reports whether an object that guards has to stay because one that denies all
 // other requests is about to go, which goes first.
 func (c *cluster) denied(of mirror.ID) bool {
-	if of.Kind != snapshot.AuthorizationPolicy || snapshot.DeniesByDefault(of.Kind, of.Name) {
+	if of.Kind.Info().Effect&snapshot.Guards == 0 {
+		return false
+	}
+	if l, exists := c.live(of); exists && l.Protects {
 		return false
 	}
 	for other := range c.pending {
-		if l, exists := c.live(other); exists && snapshot.DeniesByDefault(other.Kind, other.Name) && c.garbage(other, l) {
+		if l, exists := c.live(other); exists && l.Protects && c.garbage(other, l) {
 			c.lookAgain(of, c.pending[of], blockedFor)
 			return true
 		}
@@ -203,7 +205,7 @@ func (c *cluster) weigh() {
 			continue
 		}
 		going = append(going, of)
-		denies = denies || snapshot.DeniesByDefault(of.Kind, of.Name)
+		denies = denies || l.Protects
 	}
 	if len(going) == 0 {
 		c.release()

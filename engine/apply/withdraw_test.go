@@ -13,6 +13,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
+// globalAccess is the name of what denies all that no other object allows.
+const globalAccess = "global-access-control"
+
 // protected is a cluster with the policies of some services and what denies the rest.
 func (w *world) protected(services int) []*snapshot.Object {
 	parent := snapshot.Ref{Kind: snapshot.AccessPolicy, Namespace: w.namespace, Name: "allow"}
@@ -22,7 +25,9 @@ func (w *world) protected(services int) []*snapshot.Object {
 		o.Content.Parents = []snapshot.Ref{parent}
 		out = append(out, o)
 	}
-	return append(out, w.object(snapshot.AuthorizationPolicy, "cluster-1", snapshot.GlobalAccess, hosts()))
+	deny := w.object(snapshot.AuthorizationPolicy, "cluster-1", globalAccess, hosts())
+	deny.Content.Relations.Protects = true
+	return append(out, deny)
 }
 
 // limited is an Output with bounds.
@@ -144,7 +149,7 @@ func TestWhatDeniesStays(t *testing.T) {
 	r.ApplyEdited(limited(time.Nanosecond, all[:20]...), apply.Edits{})
 	r.settle()
 	w.eventually("it is reported", func() bool { return r.held() != "" })
-	assert.True(t, w.exists(snapshot.AuthorizationPolicy, snapshot.GlobalAccess))
+	assert.True(t, w.exists(snapshot.AuthorizationPolicy, globalAccess))
 
 	// It comes back.
 	r.ApplyEdited(limited(time.Nanosecond, all...), apply.Edits{})
@@ -154,7 +159,7 @@ func TestWhatDeniesStays(t *testing.T) {
 	r.ApplyEdited(limited(time.Hour), edits(snapshot.VirtualMesh, w.namespace, "mesh"))
 	w.eventually("the deny goes", func() bool {
 		allowed := w.exists(snapshot.AuthorizationPolicy, "service-0")
-		denied := w.exists(snapshot.AuthorizationPolicy, snapshot.GlobalAccess)
+		denied := w.exists(snapshot.AuthorizationPolicy, globalAccess)
 		assert.True(t, allowed || !denied, "requests are denied, and nothing allows them")
 		return !denied
 	})

@@ -225,7 +225,7 @@ func shareOf(o Outcome) float64 {
 func (a *asking) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 	var out []Outcome
 	switch d, v := a.destinations[t.Destination], a.virtualDestinations[t.Destination]; {
-	case d != nil && !t.External:
+	case d != nil && t.Place != snapshot.PlaceOutside:
 		out = []Outcome{a.to(d, t.Port, t.Subset)}
 	case v != nil:
 		out = a.behindVirtual(v, t.Subset)

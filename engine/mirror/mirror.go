@@ -42,6 +42,8 @@ type Object struct {
 	// Ours: the labels are this management plane's. Marked: they have its identity, too.
 	// Here: the cluster label is this cluster's. Going: it is being deleted.
 	Ours, Marked, Here, Going bool
+	// Protects is that of its Relations.
+	Protects bool
 }
 
 // Mirror is what exists in one cluster, of the kinds that the management plane writes. Its methods may be called from any

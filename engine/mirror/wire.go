@@ -149,6 +149,7 @@ func (o *Observed) Object(kind snapshot.Kind, cluster string, plane snapshot.Pla
 	}
 	l.Ours = plane.Owns(o.Labels)
 	l.Marked = l.Ours && o.Labels[snapshot.PlaneLabel] == plane.ID
+	l.Protects = l.Ours && ReadRelations(o.Annotations[snapshot.RelationsAnnotation]).Protects
 	if !l.Here {
 		l.Source = at
 	}

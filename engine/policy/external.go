@@ -58,7 +58,7 @@ func (c *fieldContext) resolveExternal(field string, to commonv1.ObjectRef) (sna
 		return snapshot.Target{}, externalNotFound(field, to)
 	}
 	e := d.Spec.ExternalService
-	target := snapshot.Target{Destination: inventory.DestinationRef(d), External: true}
+	target := snapshot.Target{Destination: inventory.DestinationRef(d), Place: snapshot.PlaceOutside}
 	if issues := c.env.checkExternal(field, d); len(issues) > 0 {
 		return target, issues
 	}
@@ -174,7 +174,7 @@ func (r *reconciler) planExternals() []*snapshot.ExternalPlan {
 func (r *reconciler) addExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mesh *snapshot.MeshPlan, targets *snapshot.WithOrigin[[]snapshot.Target]) {
 	for _, t := range targets.Value {
 		d := r.env.external(commonv1.ObjectRef{Name: t.Destination.Name, Namespace: t.Destination.Namespace})
-		if !t.External || d == nil {
+		if t.Place != snapshot.PlaceOutside || d == nil {
 			continue
 		}
 		plan := found[t.Destination]

@@ -81,7 +81,7 @@ func (r *reconciler) markExtended(i int, s *destinationState) {
 		for _, route := range v.Routes {
 			a := route.Action
 			if a.CSRF != nil || a.RateLimit != nil ||
-				(a.Targets != nil && slices.ContainsFunc(a.Targets.Value, func(t snapshot.Target) bool { return t.External })) {
+				(a.Targets != nil && slices.ContainsFunc(a.Targets.Value, func(t snapshot.Target) bool { return t.Place == snapshot.PlaceOutside })) {
 				r.extended[i] = true
 				return
 			}

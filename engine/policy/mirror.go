@@ -22,7 +22,7 @@ var mirror = feature{
 	route: func(c *fieldContext, origin snapshot.Origin, action *snapshot.Action) {
 		if target, ok := c.mirrorTarget(); ok {
 			setIfUnset(&action.Mirror, snapshot.MirrorTarget{
-				Destination: target.Destination, Host: target.Host, Port: target.Port,
+				Destination: target.Destination, Host: target.Host, Port: target.Port, Place: target.Place,
 				Percent: percentOrAll(c.spec.Policy.Mirror.Percentage),
 			}, origin)
 		}

@@ -12,7 +12,7 @@ func (r *reconciler) planPassages(virtuals []*snapshot.VirtualDestinationPlan) [
 	if changed := r.updatePassed(); !changed && r.plan != nil && snapshot.SameSlice(virtuals, r.plan.VirtualDestinations) {
 		return r.plan.Passages
 	}
-	hosts := map[snapshot.Ref][]string{}
+	hosts, virtual := map[snapshot.Ref][]string{}, map[snapshot.Ref][]string{}
 	for _, d := range r.passed {
 		for i := range d.Mesh.Gateways {
 			hosts[d.Mesh.Gateways[i].Destination] = append(hosts[d.Mesh.Gateways[i].Destination], d.Federation.Hostname)
@@ -24,7 +24,8 @@ func (r *reconciler) planPassages(virtuals []*snapshot.VirtualDestinationPlan) [
 				for _, t := range p.Targets {
 					for i := range t.Through {
 						at := t.Through[i].Destination
-						hosts[at] = append(hosts[at], snapshot.PassedAs(v.Ref, t.Backing.Mesh.HostnameSuffix))
+						host := snapshot.PassedAs(v.Ref, t.Backing.Mesh.HostnameSuffix)
+						hosts[at], virtual[at] = append(hosts[at], host), append(virtual[at], host)
 					}
 				}
 			}
@@ -39,7 +40,10 @@ func (r *reconciler) planPassages(virtuals []*snapshot.VirtualDestinationPlan) [
 				continue
 			}
 			slices.Sort(passes)
-			out = append(out, r.reusePassage(&snapshot.PassagePlan{Mesh: mesh, Gateway: gw, Hosts: slices.Compact(passes)}))
+			slices.Sort(virtual[gw.Destination])
+			out = append(out, r.reusePassage(&snapshot.PassagePlan{
+				Mesh: mesh, Gateway: gw, Hosts: slices.Compact(passes), Virtual: slices.Compact(virtual[gw.Destination]),
+			}))
 		}
 	}
 	slices.SortFunc(out, func(a, b *snapshot.PassagePlan) int { return a.Gateway.Destination.Compare(b.Gateway.Destination) })
@@ -50,7 +54,7 @@ func (r *reconciler) planPassages(virtuals []*snapshot.VirtualDestinationPlan) [
 func (r *reconciler) reusePassage(now *snapshot.PassagePlan) *snapshot.PassagePlan {
 	if r.plan != nil {
 		for _, was := range r.plan.Passages {
-			if was.Gateway == now.Gateway && was.Mesh == now.Mesh && slices.Equal(was.Hosts, now.Hosts) {
+			if was.Gateway == now.Gateway && was.Mesh == now.Mesh && slices.Equal(was.Hosts, now.Hosts) && slices.Equal(was.Virtual, now.Virtual) {
 				return was
 			}
 		}

@@ -162,7 +162,9 @@ func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, 
 			"federate it to that mesh in the VirtualMesh (its own mesh needs an east-west gateway), or restrict sourceSelector to clusters that can reach it",
 			"%s: mesh %s cannot reach service %s", field, c.viewer.Ref.Name, inventory.ServiceName(service)).At(field)}
 	}
-	target.Host = host
+	if target.Host = host; d.Spec.KubeService.Ref.ClusterName != c.viewer.Cluster {
+		target.Place = snapshot.PlaceElsewhere
+	}
 	ports := d.Spec.KubeService.Ports
 	if dialect := c.env.dialect(c.index); dialect != nil && dialect.KeepsPort {
 		return c.keepPorts(field, target, ports)

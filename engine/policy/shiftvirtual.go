@@ -53,7 +53,7 @@ func (c *fieldContext) resolveVirtual(field string, v *networkingv1.VirtualDesti
 			"shift to one whose port.protocol is HTTP, HTTP2 or GRPC",
 			"%s: VirtualDestination %s has protocol %s, to which HTTP requests cannot be routed", field, name, plan.Protocol).At(field)}
 	}
-	return snapshot.Target{Destination: at, Host: plan.Hostname, Port: plan.Port}, nil
+	return snapshot.Target{Destination: at, Host: plan.Hostname, Port: plan.Port, Place: snapshot.PlaceVirtual}, nil
 }
 
 // requirementsOn are the subsets of a VirtualDestination that the policies in force

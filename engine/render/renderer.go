@@ -23,6 +23,9 @@ type Renderer interface {
 	// about meshes of several kinds, of which the renderer takes its own.
 	External(plan *snapshot.ExternalPlan, namespace string) []*snapshot.Object
 	VirtualDestination(plan *snapshot.VirtualDestinationPlan, namespace string) []*snapshot.Object
+	// Widen returns the spec after, of an object of a kind of the renderer, with all that only before provides; nil if no spec can
+	// have both. It is written while proxies use what after has not.
+	Widen(kind snapshot.Kind, before, after any) any
 }
 
 // Nothing renders every plan as no objects.
@@ -45,6 +48,9 @@ func (Nothing) Sidecar(*snapshot.SidecarPlan, string) []*snapshot.Object { retur
 
 // External is part of Renderer.
 func (Nothing) External(*snapshot.ExternalPlan, string) []*snapshot.Object { return nil }
+
+// Widen is part of Renderer.
+func (Nothing) Widen(snapshot.Kind, any, any) any { return nil }
 
 // VirtualDestination is part of Renderer.
 func (Nothing) VirtualDestination(*snapshot.VirtualDestinationPlan, string) []*snapshot.Object {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -138,6 +139,7 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 		return nil, err
 	}
 	w.sink = apply.New(apply.Options{
+		Widen:     engine.Widen,
 		Namespace: o.Namespace, PlaneID: id, Log: why.logger(o.Log), Registerer: w.metrics, OnChange: w.recorder.record, Guard: f.guard,
 	})
 	if w.clusters, err = NewClusters(o.clusters(id, w.sink, f)); err != nil {

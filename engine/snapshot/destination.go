@@ -209,11 +209,25 @@ type Target struct {
 	// Subset is empty for all endpoints.
 	Subset string
 	Weight uint32
-	// External targets are outside all clusters.
-	External bool
+	// Place is where the target is.
+	Place Place
 	// Headers are changed for this target only; nil for none.
 	Headers *networkingv1.HeaderManipulation
 }
+
+// Place is where the requests for a host go, as seen from the mesh of a View.
+type Place uint8
+
+const (
+	// PlaceHere: to a service of the callers' own cluster, by a name that each cluster has.
+	PlaceHere Place = iota
+	// PlaceElsewhere: to a service of another cluster, by the name of its federation.
+	PlaceElsewhere
+	// PlaceVirtual: to the services behind a VirtualDestination.
+	PlaceVirtual
+	// PlaceOutside: to a service outside all clusters.
+	PlaceOutside
+)
 
 // MissingTarget is a target that gets no requests because it cannot be reached.
 type MissingTarget struct {
@@ -246,6 +260,8 @@ type MirrorTarget struct {
 	Destination Ref
 	Host        string
 	Port        uint32
+	// Place is where the service is.
+	Place Place
 	// Percent of the requests, 0 to 100.
 	Percent float64
 }

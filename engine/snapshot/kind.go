@@ -79,6 +79,18 @@ const (
 	WriteStatus
 )
 
+// Effect is what the objects of a kind do to traffic.
+type Effect uint8
+
+const (
+	// Relates: they may have Relations to others.
+	Relates Effect = 1 << iota
+	// Routes: they say where requests go. They are withdrawn at once: a route that nothing asks for any more must not stay in effect.
+	Routes
+	// Guards: they say who may call.
+	Guards
+)
+
 // KindInfo describes a Kind to the world outside the engine.
 type KindInfo struct {
 	schema.GroupVersionKind
@@ -94,6 +106,8 @@ type KindInfo struct {
 	// Later kinds came with a version of meshctl. The account of a registration by one before
 	// may not read them; all else of its cluster is read and written as ever.
 	Later bool
+	// Effect is what objects of the kind do to traffic.
+	Effect Effect
 	// Names are the only objects that may be read in all namespaces; empty for all. Others
 	// are read only in the namespaces of control planes. Read-only.
 	Names []string
@@ -127,6 +141,12 @@ func optional(group, version, name, resource string, access Access) KindInfo {
 	info.Optional = true
 	info.Later = group == certificatesGroup
 	return info
+}
+
+// with returns the row of a kind whose objects have an effect.
+func (i KindInfo) with(effect Effect) KindInfo {
+	i.Effect = effect
+	return i
 }
 
 // configMaps is the row of ConfigMaps, which often hold things as good as secrets. The
@@ -174,13 +194,13 @@ var kinds = [kindCount]KindInfo{
 	MutatingWebhookConfiguration: kind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ManagedSide, Watch),
 
 	MeshConfig:          optional(osmConfig, "v1alpha2", "MeshConfig", "meshconfigs", Watch),
-	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write),
-	Gateway:             optional(istioNetworking, "v1", "Gateway", "gateways", Write),
-	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write),
-	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write),
+	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write).with(Relates),
+	Gateway:             optional(istioNetworking, "v1", "Gateway", "gateways", Write).with(Relates),
+	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write).with(Relates),
+	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes),
 	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write),
 	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write),
-	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write),
+	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards),
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.
 	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),

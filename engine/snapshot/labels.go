@@ -19,6 +19,8 @@ const (
 	// ParentsAnnotation lists, as JSON, the objects that contributed, the first of each
 	// kind if they are many.
 	ParentsAnnotation = "parents.networking.mesh.gloo.solo.io"
+	// RelationsAnnotation has the Relations of an object, for a sink that starts later.
+	RelationsAnnotation = "relations.networking.mesh.gloo.solo.io"
 	// FederationAnnotation is on federated objects: <name>.<namespace>.<cluster> of the Service.
 	FederationAnnotation = "federation.networking.mesh.gloo.solo.io"
 	// DiscoverServiceAnnotation, "true" on a Service, makes it a Destination

@@ -30,13 +30,3 @@ func Sanitize(s string) string {
 	}
 	return strings.ToLower(s)
 }
-
-// GlobalAccess is the name, or with - its beginning, of the AuthorizationPolicy that denies
-// all requests that no other one allows.
-const GlobalAccess = "global-access-control"
-
-// DeniesByDefault reports whether a generated object denies all requests that no other one
-// allows.
-func DeniesByDefault(kind Kind, name string) bool {
-	return kind == AuthorizationPolicy && (name == GlobalAccess || strings.HasPrefix(name, GlobalAccess+"-"))
-}

@@ -63,6 +63,8 @@ type Content struct {
 	// Parents are the objects of users (policies, VirtualMeshes) from which this one
 	// follows: their status reports a failed write.
 	Parents []Ref
+	// Relations say in which order it is written and withdrawn.
+	Relations Relations `json:",omitzero"`
 }
 
 // Status is the status of one management-plane object.

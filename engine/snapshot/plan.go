@@ -63,8 +63,8 @@ type Plan struct {
 type PassagePlan struct {
 	Mesh    *MeshPlan
 	Gateway *GatewayPlan
-	// Hosts are ascending; there is at least one.
-	Hosts []string
+	// Hosts are ascending; there is at least one. Virtual are those of them that stand for VirtualDestinations, ascending.
+	Hosts, Virtual []string
 }
 
 // ExternalPlan is a service outside all clusters, and the meshes that call it.

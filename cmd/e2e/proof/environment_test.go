@@ -72,7 +72,7 @@ func newEnvironment(t *testing.T) *environment {
 
 	w.source, err = watch.New(watch.Options{Management: management})
 	require.NoError(t, err)
-	w.sink = apply.New(apply.Options{})
+	w.sink = apply.New(apply.Options{Widen: engine.Widen})
 	w.sink.Set("", w.source.Link(""))
 	for name, config := range configs {
 		w.source.Set(name, "", config, nil)

@@ -76,7 +76,7 @@ func newOSMEnvironment(t *testing.T) *environment {
 	w.source, err = watch.New(watch.Options{Management: config})
 	require.NoError(t, err)
 	w.source.Set(c.Name(), "", config, nil)
-	w.sink = apply.New(apply.Options{})
+	w.sink = apply.New(apply.Options{Widen: engine.Widen})
 	w.sink.Set("", w.source.Link(""))
 	w.sink.Set(c.Name(), w.source.Link(c.Name()))
 	w.run(t)

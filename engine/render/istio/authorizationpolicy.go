@@ -101,15 +101,17 @@ func globalAccess(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object 
 		return nil
 	}
 	vm := []snapshot.Ref{plan.DenyByDefault.Ref}
-	name := snapshot.GlobalAccess
+	name := "global-access-control"
 	if plan.SharesRootNamespace {
 		name = snapshot.Sanitize(name + "-" + plan.Ref.Name)
 	}
+	deny := render.NewContent(namespace, &security.AuthorizationPolicy{}, vm, vm)
+	deny.Relations.Protects = true
 	out := []*snapshot.Object{{
 		Ref: snapshot.Ref{
 			Kind: snapshot.AuthorizationPolicy, Cluster: plan.Cluster, Namespace: plan.RootNamespace, Name: name,
 		},
-		Content: render.NewContent(namespace, &security.AuthorizationPolicy{}, vm, vm),
+		Content: deny,
 	}}
 	for _, gw := range plan.OpenGateways {
 		out = append(out, &snapshot.Object{

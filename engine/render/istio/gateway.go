@@ -1,6 +1,8 @@
 package istio
 
 import (
+	"slices"
+
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/meshctl/meshctl/engine/render"
@@ -26,11 +28,17 @@ func (Renderer) Passage(plan *snapshot.PassagePlan, namespace string) []*snapsho
 		}},
 	}
 	gateway := plan.Gateway.Destination
+	var passes []snapshot.Name
+	for _, host := range plan.Hosts {
+		pass := passageTo(host)
+		pass.Home = !slices.Contains(plan.Virtual, host)
+		passes = append(passes, pass)
+	}
 	return []*snapshot.Object{{
 		Ref: snapshot.Ref{
 			Kind: snapshot.Gateway, Cluster: plan.Mesh.Cluster, Namespace: plan.Mesh.Namespace,
 			Name: snapshot.Sanitize(gateway.Name + "-" + gateway.Namespace),
 		},
-		Content: render.NewContent(namespace, spec, []snapshot.Ref{vm}, []snapshot.Ref{vm}),
+		Content: related(render.NewContent(namespace, spec, []snapshot.Ref{vm}, []snapshot.Ref{vm}), nil, passes),
 	}}
 }

@@ -19,7 +19,9 @@ import (
 func (r *builder) relays(f *snapshot.Federation, service *discoveryv1.KubeService, ports []*networking.ServicePort) {
 	parents := []snapshot.Ref{f.Origin.Ref}
 	entry, rule := r.nextHop(f, service)
-	next, nextRule := r.content(entry, true, parents), r.content(rule, true, parents)
+	_, provides := hostNames(entry, snapshot.PlaceElsewhere)
+	next := related(r.content(entry, true, parents), nil, provides)
+	nextRule := related(r.content(rule, true, parents), nil, subsetNames(rule, snapshot.PlaceElsewhere))
 	for _, mesh := range f.To {
 		if r.written(mesh) {
 			continue
@@ -34,7 +36,8 @@ func (r *builder) relays(f *snapshot.Federation, service *discoveryv1.KubeServic
 			callers.Endpoints = append(callers.Endpoints, gatewayEndpoints(service, ports, []snapshot.GatewayPlan{pods})...)
 			callers.SubjectAltNames = append(callers.SubjectAltNames, gw.Identities...)
 		}
-		r.add(entryRef(f, mesh), r.content(callers, true, parents))
+		_, provides := hostNames(callers, snapshot.PlaceElsewhere)
+		r.add(entryRef(f, mesh), related(r.content(callers, true, parents), nil, provides))
 		if !slices.ContainsFunc(r.plan.Views, func(v *snapshot.View) bool { return v.Mesh == mesh }) {
 			r.destinationRule(&snapshot.View{Mesh: mesh, Host: f.Hostname}, true) // it names the service to gateways
 		}
@@ -123,6 +126,7 @@ func (r *builder) relay(mesh *snapshot.MeshPlan, host string, tls *networking.Se
 		}
 		name := snapshot.Sanitize(relayName(f.Hostname, gw)) // it must be a DNS label
 		gateway := &networking.Gateway{Selector: gw.Selector}
+		var passes []snapshot.Name
 		for _, p := range servicePorts(r.plan.Destination.Spec.KubeService) {
 			for _, s := range subsets {
 				sni := snapshot.RelayedSNI(f.Hostname, p.Number, s.Name)
@@ -136,11 +140,14 @@ func (r *builder) relay(mesh *snapshot.MeshPlan, host string, tls *networking.Se
 						Host: host, Subset: s.Name, Port: &networking.PortSelector{Number: p.Number},
 					}}}}},
 				}
+				pass := snapshot.Name{Name: sni, Home: mesh == r.plan.Mesh}
+				passes = append(passes, pass)
 				r.add(snapshot.Ref{Kind: snapshot.VirtualService, Cluster: mesh.Cluster, Namespace: mesh.Namespace, Name: relayName(sni, gw)},
-					r.content(route, true, parents))
+					related(r.content(route, true, parents), reach(host, snapshot.PlaceElsewhere, s.Name), []snapshot.Name{pass}))
 			}
 		}
-		r.add(snapshot.Ref{Kind: snapshot.Gateway, Cluster: mesh.Cluster, Namespace: mesh.Namespace, Name: name}, r.content(gateway, true, parents))
+		r.add(snapshot.Ref{Kind: snapshot.Gateway, Cluster: mesh.Cluster, Namespace: mesh.Namespace, Name: name},
+			related(r.content(gateway, true, parents), nil, passes))
 	}
 }
 

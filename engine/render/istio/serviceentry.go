@@ -71,19 +71,20 @@ func (r *builder) serviceEntries() {
 // certificate of the application, so callers with another mode get an entry without.
 func (r *builder) remoteContent(entry *networking.ServiceEntry, service *discoveryv1.KubeService) func(*snapshot.MeshPlan) *snapshot.Content {
 	parents := []snapshot.Ref{r.plan.Federation.Origin.Ref}
+	_, provides := hostNames(entry, snapshot.PlaceElsewhere)
 	var anyone, named *snapshot.Content
 	if answers := r.plan.Mesh.Identities(service); len(answers) > 0 {
-		named = r.content(&networking.ServiceEntry{
+		named = related(r.content(&networking.ServiceEntry{
 			Hosts: entry.Hosts, Addresses: entry.Addresses, Location: entry.Location, Ports: entry.Ports,
 			Endpoints: entry.Endpoints, Resolution: entry.Resolution, SubjectAltNames: answers,
-		}, true, parents)
+		}, true, parents), nil, provides)
 	}
 	return func(mesh *snapshot.MeshPlan) *snapshot.Content {
 		if named != nil && r.plan.WithoutIdentity(mesh) == nil {
 			return named
 		}
 		if anyone == nil {
-			anyone = r.content(entry, true, parents)
+			anyone = related(r.content(entry, true, parents), nil, provides)
 		}
 		return anyone
 	}
@@ -104,7 +105,8 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 	if f.Limited {
 		home.SubjectAltNames = r.plan.Mesh.Identities(service)
 	}
-	r.add(entryRef(f, r.plan.Mesh), r.content(home, true, []snapshot.Ref{f.Origin.Ref}))
+	_, provides := hostNames(home, snapshot.PlaceElsewhere)
+	r.add(entryRef(f, r.plan.Mesh), related(r.content(home, true, []snapshot.Ref{f.Origin.Ref}), nil, atHome(provides)))
 
 	var gateway snapshot.View
 	for _, view := range r.plan.Views {
@@ -129,7 +131,7 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 	}
 	spec := &networking.DestinationRule{Host: f.Hostname, Subsets: subsetsOf(gateway.Subsets), TrafficPolicy: policy, ExportTo: home.ExportTo}
 	r.add(snapshot.Ref{Kind: snapshot.DestinationRule, Cluster: r.plan.Mesh.Cluster, Namespace: r.plan.Mesh.Namespace, Name: f.Hostname},
-		r.content(spec, true, r.parents(true, r.ruleOrigins(&gateway)...)))
+		related(r.content(spec, true, r.parents(true, r.ruleOrigins(&gateway)...)), nil, atHome(subsetNames(spec, snapshot.PlaceElsewhere))))
 }
 
 // gatewayNamespaces are the namespaces to which the mesh's own entry is exported: those

@@ -46,7 +46,7 @@ type virtualBuilder struct {
 	done map[snapshot.Ref]bool
 }
 
-func (v *virtualBuilder) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name string, spec any, policies ...snapshot.Ref) {
+func (v *virtualBuilder) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name string, spec any, needs, provides []snapshot.Name, policies ...snapshot.Ref) {
 	ref := snapshot.Ref{Kind: kind, Cluster: mesh.Cluster, Namespace: mesh.Namespace, Name: name}
 	if v.done[ref] {
 		return
@@ -55,7 +55,7 @@ func (v *virtualBuilder) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name s
 	parents := append([]snapshot.Ref{v.plan.Ref}, policies...)
 	slices.SortFunc(parents, snapshot.Ref.Compare)
 	parents = slices.Compact(parents)
-	v.objects = append(v.objects, &snapshot.Object{Ref: ref, Content: render.NewContent(v.namespace, spec, parents, parents)})
+	v.objects = append(v.objects, &snapshot.Object{Ref: ref, Content: related(render.NewContent(v.namespace, spec, parents, parents), needs, provides)})
 }
 
 // callers makes the host name known to the callers in a mesh.
@@ -67,7 +67,8 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 	if view.WithoutIdentity() == nil {
 		entry.SubjectAltNames = v.plan.Answers() // see remoteContent
 	}
-	v.add(snapshot.ServiceEntry, view.Mesh, v.plan.Hostname, entry)
+	needs, provides := hostNames(entry, snapshot.PlaceVirtual)
+	v.add(snapshot.ServiceEntry, view.Mesh, v.plan.Hostname, entry, needs, provides)
 
 	policy := v.trafficPolicy(len(view.Priorities))
 	subsets := subsetsOf(v.plan.Subsets)
@@ -76,12 +77,16 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 		policy.ConnectionPool = connectionPool(k)
 		origins = append(origins, k.Origin.Ref)
 	}
+	rule := &networking.DestinationRule{Host: v.plan.Hostname, TrafficPolicy: policy, Subsets: subsets}
+	needs, provides = nil, subsetNames(rule, snapshot.PlaceVirtual)
 	switch {
 	case view.PassedAs != "":
 		// A proxy has one SNI for all endpoints of a host.
 		policy.Tls = v.passed(view.PassedAs, "")
+		needs, provides = append(reach(view.PassedAs, snapshot.PlaceVirtual, ""), passageTo(view.PassedAs)), append(provides, connectionsTo(v.plan.Hostname))
 		for _, s := range subsets {
 			s.TrafficPolicy = &networking.TrafficPolicy{Tls: v.passed(view.PassedAs, s.Name)}
+			needs = append(needs, reach(view.PassedAs, snapshot.PlaceVirtual, s.Name)...)
 		}
 	case view.TLS != nil:
 		policy.Tls = &networking.ClientTLSSettings{Mode: tlsMode(view.TLS.Value)}
@@ -89,8 +94,7 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 	if view.TLS != nil {
 		origins = append(origins, view.TLS.Origin.Ref)
 	}
-	v.add(snapshot.DestinationRule, view.Mesh, v.plan.Hostname,
-		&networking.DestinationRule{Host: v.plan.Hostname, TrafficPolicy: policy, Subsets: subsets}, origins...)
+	v.add(snapshot.DestinationRule, view.Mesh, v.plan.Hostname, rule, needs, provides, origins...)
 }
 
 // entry is a ServiceEntry without endpoints.

@@ -20,7 +20,8 @@ func (v *virtualBuilder) homes() {
 		}
 		entry.Endpoints = v.endpoints(priorities)
 		entry.Resolution = resolution(entry.Endpoints)
-		v.add(snapshot.ServiceEntry, mesh, host, entry)
+		needs, provides := hostNames(entry, snapshot.PlaceVirtual)
+		v.add(snapshot.ServiceEntry, mesh, host, entry, needs, provides)
 		if len(home) < 2 && len(v.plan.Subsets) == 0 {
 			continue
 		}
@@ -28,7 +29,7 @@ func (v *virtualBuilder) homes() {
 		if len(home) > 1 {
 			rule.TrafficPolicy = v.trafficPolicy(len(home))
 		}
-		v.add(snapshot.DestinationRule, mesh, host, rule, v.origins()...)
+		v.add(snapshot.DestinationRule, mesh, host, rule, nil, subsetNames(rule, snapshot.PlaceVirtual), v.origins()...)
 	}
 }
 

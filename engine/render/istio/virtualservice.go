@@ -39,7 +39,7 @@ func (r *builder) virtualService(view *snapshot.View, remote bool) {
 			spec.Http = append(spec.Http, r.httpRoutes(view, route, port)...)
 		}
 	}
-	content := r.content(spec, remote, r.parents(remote, policies...))
+	content := related(r.content(spec, remote, r.parents(remote, policies...)), routeNeeds(view, placeOf(remote), ports), nil)
 	if remote {
 		r.services = append(r.services, sharedService{view, content})
 	}

@@ -1,0 +1,161 @@
+package istio
+
+import (
+	"cmp"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file says what must be known to proxies before something else uses it. A route needs hosts, subsets and gateways. A host whose
+// connections are passed on under another name needs that its DestinationRule asks gateways for it, and that DestinationRule needs
+// the gateways that pass it on. A name is a host, a host and a subset joined by a slash, the passage to a host or the SNI that a
+// gateway passes on, or the connections to a host.
+
+// related adds relations to the content of an object.
+func related(c *snapshot.Content, needs, provides []snapshot.Name) *snapshot.Content {
+	c.Relations.Needs, c.Relations.Provides = sortedNames(needs), sortedNames(provides)
+	return c
+}
+
+func sortedNames(names []snapshot.Name) []snapshot.Name {
+	slices.SortFunc(names, func(a, b snapshot.Name) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(names, func(a, b snapshot.Name) bool { return a.Name == b.Name })
+}
+
+// reach lists what is needed to reach a host, or a subset of it if that is not empty.
+func reach(host string, at snapshot.Place, subset string) []snapshot.Name {
+	local := at == snapshot.PlaceHere
+	names := []snapshot.Name{{Name: host, Local: local}}
+	if subset != "" {
+		names = append(names, snapshot.Name{Name: subsetName(host, subset), Local: local})
+	}
+	if at == snapshot.PlaceElsewhere {
+		names = append(names, passageTo(host))
+	}
+	return names
+}
+
+// passageTo names what a gateway passes on without reading it.
+func passageTo(host string) snapshot.Name { return snapshot.Name{Name: "passage to " + host} }
+
+// connectionsTo names how proxies connect to a host.
+func connectionsTo(host string) snapshot.Name {
+	return snapshot.Name{Name: "connections to " + host, Together: true}
+}
+
+func subsetName(host, subset string) string { return host + "/" + subset }
+
+// subsetNames are what a DestinationRule provides.
+func subsetNames(rule *networking.DestinationRule, at snapshot.Place) []snapshot.Name {
+	var out []snapshot.Name
+	for _, s := range rule.Subsets {
+		out = append(out, snapshot.Name{Name: subsetName(rule.Host, s.Name), Local: at == snapshot.PlaceHere})
+	}
+	return out
+}
+
+// hostNames are what a ServiceEntry provides, and what is needed for it: how proxies connect to its hosts, if that is not
+// by their own names, as for services.
+func hostNames(entry *networking.ServiceEntry, at snapshot.Place) (needs, provides []snapshot.Name) {
+	for _, host := range entry.Hosts {
+		provides = append(provides, snapshot.Name{Name: host})
+		if at == snapshot.PlaceVirtual || at == snapshot.PlaceOutside {
+			needs = append(needs, connectionsTo(host))
+		}
+	}
+	return needs, provides
+}
+
+// atHome marks names as provided in the cluster to which their requests go.
+func atHome(names []snapshot.Name) []snapshot.Name {
+	for i := range names {
+		names[i].Home = true
+	}
+	return names
+}
+
+// Widen is part of render.Renderer: a DestinationRule keeps its subsets, and a Gateway its servers and what they pass on.
+func (Renderer) Widen(_ snapshot.Kind, before, after any) any {
+	switch to := after.(type) {
+	case *networking.DestinationRule:
+		if from, ok := before.(*networking.DestinationRule); ok && from.Host == to.Host {
+			wide := to.DeepCopy()
+			wide.Subsets = union(wide.Subsets, from.Subsets, (*networking.Subset).GetName)
+			return wide
+		}
+	case *networking.Gateway:
+		if from, ok := before.(*networking.Gateway); ok {
+			return widenGateway(from, to.DeepCopy())
+		}
+	}
+	return nil
+}
+
+func widenGateway(from, wide *networking.Gateway) *networking.Gateway {
+	// The names of a Gateway's ports are unique.
+	portOf := func(s *networking.Server) string { return s.GetPort().GetName() }
+	for _, server := range wide.Servers {
+		for _, was := range from.Servers {
+			if portOf(was) == portOf(server) && passesOn(server) && passesOn(was) {
+				server.Hosts = union(server.Hosts, was.Hosts, func(host string) string { return host })
+				slices.Sort(server.Hosts)
+			}
+		}
+	}
+	wide.Servers = union(wide.Servers, from.Servers, portOf)
+	return wide
+}
+
+// passesOn reports whether a server of a gateway passes connections on that it does not read.
+func passesOn(server *networking.Server) bool {
+	return server.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH
+}
+
+// union appends the values of more with names that values has not.
+func union[T any](values, more []T, name func(T) string) []T {
+	for _, m := range more {
+		if !slices.ContainsFunc(values, func(v T) bool { return name(v) == name(m) }) {
+			values = append(values, m)
+		}
+	}
+	return values
+}
+
+// routeNeeds is what the routes of a view need. Own is where the service of the view is.
+func routeNeeds(view *snapshot.View, own snapshot.Place, ports []uint32) []snapshot.Name {
+	var out []snapshot.Name
+	add := func(host string, at snapshot.Place, subset string, port uint32) {
+		out = append(out, reach(host, at, subset)...)
+		if at == snapshot.PlaceElsewhere {
+			out = append(out, snapshot.Name{Name: snapshot.RelayedSNI(host, port, subset)})
+		}
+	}
+	for _, route := range view.Routes {
+		a := route.Action
+		switch {
+		case a.Targets == nil || len(a.Targets.Value) == 0:
+			for _, port := range ports {
+				add(view.Host, own, "", port)
+			}
+		default:
+			for _, t := range a.Targets.Value {
+				add(t.Host, t.Place, t.Subset, t.Port)
+			}
+		}
+		if a.Mirror != nil {
+			add(a.Mirror.Value.Host, a.Mirror.Value.Place, "", a.Mirror.Value.Port)
+		}
+	}
+	return out
+}
+
+// placeOf is where a service is, as seen from a mesh in its own cluster or in another one.
+func placeOf(remote bool) snapshot.Place {
+	if remote {
+		return snapshot.PlaceElsewhere
+	}
+	return snapshot.PlaceHere
+}
