@@ -2,146 +2,64 @@ package policy
 
 import (
 	"slices"
-	"strings"
 
-	security "istio.io/api/security/v1beta1"
-	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
-	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// handWritten is an index of the Istio objects of one cluster that users wrote.
+// handWritten is what users wrote for the meshes of one cluster, by the kind of mesh.
 type handWritten struct {
-	virtualServices, destinationRules, serviceEntries hostIndex
-	authorizationPolicies                             map[string][]*istiosecurityv1.AuthorizationPolicy // by namespace
-	sidecars                                          map[string][]*istionetworkingv1.Sidecar           // by namespace
-
-	from *snapshot.Cluster
+	dialects []*snapshot.Dialect
+	// of is parallel to dialects; nil for those without an inspector.
+	of []snapshot.ByHand
 }
 
-// hostIndex finds objects by host.
-type hostIndex struct {
-	exact map[string][]handWrittenObject
-	// wild are by the part after the asterisk.
-	wild map[string][]handWrittenObject
-}
-
-type handWrittenObject struct {
-	ref snapshot.Ref
-	// exportTo is as written; empty means that the mesh's settings say it.
-	exportTo []string
-}
-
-// sameHandWritten reports whether two clusters have the same hand-written objects.
-func sameHandWritten(a, b *snapshot.Cluster) bool {
-	return a == b || snapshot.SameSlice(a.VirtualServices, b.VirtualServices) && snapshot.SameSlice(a.DestinationRules, b.DestinationRules) &&
-		snapshot.SameSlice(a.ServiceEntries, b.ServiceEntries) && snapshot.SameSlice(a.AuthorizationPolicies, b.AuthorizationPolicies) && snapshot.SameSlice(a.Sidecars, b.Sidecars) && a.Domain == b.Domain
-}
-
-// newHandWritten leaves out what the management plane generated. What another one did is
-// like what users write.
-func newHandWritten(c *snapshot.Cluster, plane snapshot.Plane) *handWritten {
-	isHandWritten := func(o metav1.Object) bool { return !plane.Generated(o.GetLabels(), c.Name) }
-	h := &handWritten{
-		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
-	}
-	for _, o := range c.VirtualServices {
-		if isHandWritten(o) && (len(o.Spec.Gateways) == 0 || slices.Contains(o.Spec.Gateways, "mesh")) {
-			h.virtualServices.add(c, snapshot.VirtualService, o, o.Spec.Hosts, o.Spec.ExportTo)
-		}
-	}
-	for _, o := range c.DestinationRules {
-		if isHandWritten(o) {
-			exportTo := o.Spec.ExportTo
-			if o.Spec.WorkloadSelector != nil {
-				exportTo = []string{ownNamespace} // whatever it says (Istio, PushContext.setDestinationRules)
-			}
-			h.destinationRules.add(c, snapshot.DestinationRule, o, []string{o.Spec.Host}, exportTo)
-		}
-	}
-	for _, o := range c.ServiceEntries {
-		if isHandWritten(o) {
-			h.serviceEntries.add(c, snapshot.ServiceEntry, o, o.Spec.Hosts, o.Spec.ExportTo)
-		}
-	}
-	for _, o := range c.AuthorizationPolicies {
-		if isHandWritten(o) && o.Spec.Action != security.AuthorizationPolicy_AUDIT && len(o.Spec.TargetRefs) == 0 {
-			h.authorizationPolicies[o.Namespace] = append(h.authorizationPolicies[o.Namespace], o)
-		}
-	}
-	for _, o := range c.Sidecars {
-		if isHandWritten(o) {
-			h.sidecars[o.Namespace] = append(h.sidecars[o.Namespace], o)
+func (r *reconciler) inspect(c *snapshot.Cluster, plane snapshot.Plane) *handWritten {
+	h := &handWritten{dialects: r.Dialects, of: make([]snapshot.ByHand, len(r.Dialects))}
+	for i, d := range r.Dialects {
+		if d.Inspect != nil {
+			h.of[i] = d.Inspect(c, plane)
 		}
 	}
 	return h
 }
 
-// add indexes an object by its hosts as Istio reads them: a name without dots is a
-// service of the object's namespace.
-func (x *hostIndex) add(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object, hosts, exportTo []string) {
-	object := handWrittenObject{ref: snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()}, exportTo: exportTo}
-	for _, host := range hosts {
-		host = strings.ToLower(host)
-		if wild, ok := strings.CutPrefix(host, "*"); ok {
-			if x.wild == nil {
-				x.wild = map[string][]handWrittenObject{}
-			}
-			x.wild[wild] = append(x.wild[wild], object)
-			continue
-		}
-		if !strings.Contains(host, ".") {
-			host += "." + o.GetNamespace() + ".svc." + c.DomainOrDefault()
-		}
-		if x.exact == nil {
-			x.exact = map[string][]handWrittenObject{}
-		}
-		x.exact[host] = append(x.exact[host], object)
+// on is what was written for the kind of a mesh; nil if that is nothing.
+func (h *handWritten) on(mesh *snapshot.MeshPlan) snapshot.ByHand {
+	if h == nil {
+		return nil
 	}
-}
-
-func (x *hostIndex) empty() bool { return len(x.exact)+len(x.wild) == 0 }
-
-// matching lists the objects that apply to a host, ascending, without duplicates.
-func (x *hostIndex) matching(host string) []handWrittenObject {
-	out := slices.Clone(x.exact[host])
-	for at := 0; len(x.wild) > 0 && at <= len(host); {
-		out = append(out, x.wild[host[at:]]...)
-		next := strings.IndexByte(host[min(at+1, len(host)):], '.')
-		if at == len(host) {
-			break
-		}
-		if next < 0 {
-			at = len(host)
-		} else {
-			at += 1 + next
-		}
+	if i := slices.Index(h.dialects, mesh.Dialect); i >= 0 && h.of[i] != nil && !h.of[i].Empty() {
+		return h.of[i]
 	}
-	return sortedObjects(out)
+	return nil
 }
 
-// sortedObjects sorts a list, and leaves out repetitions.
-func sortedObjects(list []handWrittenObject) []handWrittenObject {
-	slices.SortFunc(list, func(a, b handWrittenObject) int { return a.ref.Compare(b.ref) })
-	return slices.CompactFunc(list, func(a, b handWrittenObject) bool { return a.ref == b.ref })
+// holds reports whether a cluster still has the same.
+func (h *handWritten) holds(c *snapshot.Cluster) bool {
+	return !slices.ContainsFunc(h.of, func(of snapshot.ByHand) bool { return of != nil && !of.Holds(c) })
 }
 
-// updateHandWritten indexes the clusters again whose hand-written objects changed.
+func (h *handWritten) empty() bool {
+	return !slices.ContainsFunc(h.of, func(of snapshot.ByHand) bool { return of != nil && !of.Empty() })
+}
+
+// updateHandWritten inspects the clusters again whose hand-written objects changed.
 func (r *reconciler) updateHandWritten(in *snapshot.Input) {
 	before := r.handWritten
 	r.handWritten = make(map[string]*handWritten, len(in.Clusters))
 	changed := r.env == nil || r.env.refuseIntersecting != in.RefuseIntersecting || len(before) != len(in.Clusters)
 	for _, c := range in.Clusters {
 		was := before[c.Name]
-		if was != nil && sameHandWritten(was.from, c) {
-			was.from = c
+		if was != nil && was.holds(c) {
 			r.handWritten[c.Name] = was
 			continue
 		}
-		r.handWritten[c.Name] = newHandWritten(c, in.Management.Plane())
-		changed = changed || was != nil || !sameHandWritten(c, &snapshot.Cluster{Domain: c.Domain})
+		now := r.inspect(c, in.Management.Plane())
+		r.handWritten[c.Name] = now
+		changed = changed || was != nil || !now.empty()
 	}
 	r.handWrittenChanged = changed
 }
@@ -150,8 +68,8 @@ func (r *reconciler) updateHandWritten(in *snapshot.Input) {
 // policy for a host: routes, or connections and subsets.
 func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 	env := c.env
-	hand := env.handWritten[c.viewer.Cluster]
-	if hand == nil || hand.virtualServices.empty() && hand.destinationRules.empty() && hand.serviceEntries.empty() {
+	hand := env.handWritten[c.viewer.Cluster].on(c.viewer)
+	if hand == nil {
 		return nil
 	}
 	routed, connected := false, false
@@ -162,58 +80,111 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 		}
 	}
 	var issues []snapshot.Issue
-	if at := c.place(c.index); routed && at.host != "" {
-		for _, o := range hand.virtualServices.matching(at.host) {
-			if to := o.seenBy(at.mesh).among(c.sourceNamespaces()); !to.none() {
-				issues = append(issues, env.intersectionIssue(at, o, "also routes requests for "+at.host+to.phrase()+undecided))
+	add := func(at hostPlace, list []snapshot.Intersection) {
+		for _, x := range list {
+			issues = append(issues, env.handWrittenIssue(x, at.decides(x.Ref.Namespace)))
+		}
+	}
+	if at := c.place(c.index); routed && at.Host != "" {
+		at.Sources = c.sourceNamespaces()
+		add(at, hand.Routes(&at.HostQuery))
+	}
+	for _, i := range env.configuredDestinations(c.index, connected, c.spec.Policy) {
+		if at := c.place(i); at.Host != "" {
+			add(at, hand.Connections(&at.HostQuery))
+		}
+	}
+	c.externalHosts(func(d *discoveryv1.Destination, host string) {
+		at := hostPlace{HostQuery: snapshot.HostQuery{Host: host, Mesh: c.viewer, Home: c.viewer.Namespace, Sources: c.sourceNamespaces()}}
+		list := hand.Endpoints(&at.HostQuery)
+		for i := range list {
+			list[i].Hint = "delete it: Destination " + d.Name + "." + d.Namespace + " defines the same"
+		}
+		add(at, list)
+	})
+	return issues
+}
+
+// externalHosts calls do for each host of the external services to which a policy sends requests.
+func (c *fieldContext) externalHosts(do func(*discoveryv1.Destination, string)) {
+	shift := c.spec.Policy.TrafficShift
+	if shift == nil {
+		return
+	}
+	for i := range shift.Destinations {
+		to := shift.Destinations[i].StaticDestination
+		if to == nil {
+			continue
+		}
+		if d := c.env.external(*to); d != nil {
+			for _, host := range d.Spec.ExternalService.Hosts {
+				do(d, host)
 			}
 		}
 	}
-	for _, i := range env.configuredDestinations(c.index, connected, c.spec.Policy) {
-		if at := c.place(i); at.host != "" {
-			issues = append(issues, env.ruleIssues(hand, at)...)
-		}
-	}
-	return append(issues, c.serviceEntryIssues(hand)...)
 }
 
-// undecided ends the sentence about two objects of which Istio documents no order.
-const undecided = ", and the mesh decides which of the two applies"
-
-// older ends that about two ServiceEntries (Istio, PushContext.initServiceRegistry).
-const older = ", and the mesh uses the older of the two"
-
-// ruleIssues reports the DestinationRules for the host of a service.
-func (env *environment) ruleIssues(hand *handWritten, at hostPlace) []snapshot.Issue {
-	var issues []snapshot.Issue
-	for _, o := range hand.destinationRules.matching(at.host) {
-		switch to, hidden := o.ruleFor(at); {
-		case to.none():
-		case hidden:
-			issues = append(issues, env.intersectionIssue(at, o, "no longer sets how "+at.host+" is connected to"+to.phrase()+
-				": a DestinationRule in the namespace of the service takes precedence over one in the root namespace"))
-		default:
-			issues = append(issues, env.intersectionIssue(at, o, "also sets how "+at.host+" is connected to, or its subsets"+to.phrase()+undecided))
+// configuredDestinations are the Destinations, by index, for which a policy on one of
+// them generates a DestinationRule: itself, and those whose subsets it uses.
+func (env *environment) configuredDestinations(self int, connected bool, p *networkingv1.Policy) []int {
+	var out []int
+	if connected {
+		out = append(out, self)
+	}
+	for _, t := range targets(p) {
+		if len(t.Subset) == 0 {
+			continue
 		}
+		if at, ok := env.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// authorizationPolicyIssues reports what else says who may call a Destination, which may decide about it. An AccessPolicy that is
+// rejected because of that stays in force: removing it would allow more callers.
+func (env *environment) authorizationPolicyIssues(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	hand := env.handWritten[mesh.Cluster].on(mesh)
+	if hand == nil {
+		return nil
+	}
+	var issues []snapshot.Issue
+	for _, x := range hand.Access(d.Spec.KubeService, mesh) {
+		issues = append(issues, env.handWrittenIssue(x, true))
 	}
 	return issues
 }
 
-// intersectionIssue reports an object that configures the same as a policy.
-func (env *environment) intersectionIssue(at hostPlace, o handWrittenObject, what string) snapshot.Issue {
-	return env.handWrittenIssue(o.ref, at.decides(o.ref.Namespace), what, "delete it, or remove from it what the policy sets")
+// hostIntersections are the hand-written objects for a host that only generated ones make known in a mesh.
+func (env *environment) hostIntersections(host string, mesh *snapshot.MeshPlan) []snapshot.Intersection {
+	hand := env.handWritten[mesh.Cluster].on(mesh)
+	if hand == nil {
+		return nil
+	}
+	of := &snapshot.HostQuery{Host: host, Mesh: mesh, Home: mesh.Namespace, Generated: true}
+	return slices.Concat(hand.Routes(of), hand.Connections(of), hand.Endpoints(of))
+}
+
+// hostIssues reports the hand-written objects for the host of a VirtualDestination in a mesh.
+func (env *environment) hostIssues(host string, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	var issues []snapshot.Issue
+	for _, x := range env.hostIntersections(host, mesh) {
+		issues = append(issues, handWrittenWarning(x))
+	}
+	return issues
 }
 
 // handWrittenWarning reports an object beside something that is never rejected because of it: all callers of a federated
 // service or VirtualDestination, and the pods of a ServiceDependency, would pay for what one editor wrote.
-func handWrittenWarning(by snapshot.Ref, what, hint string) snapshot.Issue {
-	return snapshot.Warnf(snapshot.HandWritten, hint, "the hand-written %s %s", by, what).CausedBy(by)
+func handWrittenWarning(x snapshot.Intersection) snapshot.Issue {
+	return snapshot.Warnf(snapshot.HandWritten, x.Hint, "the hand-written %s %s", x.Ref, x.What).CausedBy(x.Ref)
 }
 
 // handWrittenIssue reports an object beside a TrafficPolicy or AccessPolicy: a warning, or an error if conflicts are rejected
 // and the object may decide about what it conflicts with. A policy that was in force before stays in force.
-func (env *environment) handWrittenIssue(by snapshot.Ref, decides bool, what, hint string) snapshot.Issue {
-	issue := handWrittenWarning(by, what, hint)
+func (env *environment) handWrittenIssue(x snapshot.Intersection, decides bool) snapshot.Issue {
+	issue := handWrittenWarning(x)
 	switch {
 	case !env.refuseIntersecting:
 	case decides:
@@ -223,4 +194,47 @@ func (env *environment) handWrittenIssue(by snapshot.Ref, decides bool, what, hi
 		issue.Message += "; --disallow-intersecting-config does not reject because of it: its namespace is neither that of the service nor that of the mesh"
 	}
 	return issue
+}
+
+// hostPlace is a host as a mesh knows it.
+type hostPlace struct {
+	snapshot.HostQuery
+	// owner is the namespace of the service to which a policy applies; empty if it is of
+	// another cluster, where a namespace of the same name may be of somebody else.
+	owner string
+}
+
+// place is the host of a Destination for the viewer; its host is empty if the viewer
+// does not know it.
+func (c *fieldContext) place(i int) hostPlace {
+	at := hostPlace{HostQuery: snapshot.HostQuery{Mesh: c.viewer, Home: c.viewer.Namespace}}
+	at.Host, _ = c.env.topology.Host(i, c.viewer)
+	if service := c.env.inv.Destinations[i].Spec.KubeService.Ref; service.ClusterName == c.viewer.Cluster {
+		at.Home = service.Namespace
+	}
+	if service := c.env.inv.Destinations[c.index].Spec.KubeService.Ref; service.ClusterName == c.viewer.Cluster {
+		at.owner = service.Namespace
+	}
+	return at
+}
+
+// decides reports whether an object in a namespace may decide about what the management
+// plane does for a host: whoever owns the service or the mesh may, and no tenant may
+// about what others rely on.
+func (at hostPlace) decides(namespace string) bool {
+	return namespace == at.Mesh.RootNamespace || namespace == at.Mesh.Namespace || namespace == at.owner
+}
+
+// sourceNamespaces are the namespaces of the viewer's callers to which the routes of a
+// policy apply; nil for all.
+func (c *fieldContext) sourceNamespaces() []string {
+	out := []string{}
+	from, _ := sources(c.spec, c.viewer.Cluster)
+	for _, m := range from {
+		if len(m.Namespaces) == 0 {
+			return nil
+		}
+		out = append(out, m.Namespaces...)
+	}
+	return out
 }

@@ -216,16 +216,16 @@ func (env *environment) sidecarIssues(root int, members []int) []snapshot.Issue 
 	if hand == nil {
 		return nil
 	}
+	pods := make([]map[string]string, len(members))
+	for i, member := range members {
+		pods[i] = env.inv.Workloads[member].Spec.Kubernetes.PodLabels
+	}
 	var issues []snapshot.Issue
-	for _, o := range hand.sidecars[at.Name] {
-		by := snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.Cluster, Namespace: at.Name, Name: o.Name}
-		want := o.Spec.GetWorkloadSelector().GetLabels()
-		if len(want) == 0 {
-			issues = append(issues, handWrittenWarning(by, "no longer applies to its pods: a Sidecar that selects pods takes precedence over one for the namespace", "list in ServiceDependencies what the workload calls, or select other workloads"))
-			continue
-		}
-		if slices.ContainsFunc(members, func(i int) bool { return inventory.MatchLabels(want, env.inv.Workloads[i].Spec.Kubernetes.PodLabels) }) {
-			issues = append(issues, handWrittenWarning(by, "selects the same pods, and the mesh uses the older of the two", "delete it, or change its selector"))
+	for _, of := range hand.of {
+		if of != nil {
+			for _, x := range of.Egress(at.Name, pods) {
+				issues = append(issues, handWrittenWarning(x))
+			}
 		}
 	}
 	return issues

@@ -72,9 +72,9 @@ func (env *environment) shadowIssues(d *snapshot.DestinationPlan) []snapshot.Iss
 	}
 	var issues []snapshot.Issue
 	for _, mesh := range append([]*snapshot.MeshPlan{d.Mesh}, d.Federation.To...) {
-		for _, c := range env.hostConflicts(hostPlace{host: d.Federation.Hostname, mesh: mesh, home: mesh.Namespace}) {
-			issue := handWrittenWarning(c.object.ref, c.what, "delete it: names below "+d.Mesh.HostnameSuffix+" are for meshctl")
-			issues = append(issues, issue.On(d.Federation.Origin.Ref, d.Ref))
+		for _, x := range env.hostIntersections(d.Federation.Hostname, mesh) {
+			x.Hint = "delete it: names below " + d.Mesh.HostnameSuffix + " are for meshctl"
+			issues = append(issues, handWrittenWarning(x).On(d.Federation.Origin.Ref, d.Ref))
 		}
 	}
 	return issues

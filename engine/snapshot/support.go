@@ -102,6 +102,10 @@ type Dialect struct {
 	// Nil if specs of the kind say nothing.
 	Describe func(*MeshPlan)
 
+	// Inspect finds what users wrote for meshes of the kind in a cluster, beside what a management plane generated. Nil if nothing
+	// is read of that.
+	Inspect func(*Cluster, Plane) ByHand
+
 	// SPIFFE: proxies have certificates with SPIFFE identities, and check those of
 	// callers against the trust domains that their mesh accepts.
 	SPIFFE bool

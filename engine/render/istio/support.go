@@ -17,8 +17,8 @@ var dialect = &snapshot.Dialect{
 	Type:   "istio",
 	Fields: slices.Concat(trafficFields(), filterFields(), accessFields(), virtualMeshFields(), otherFields()),
 
-	Describe: describe,
-	SPIFFE:   true,
+	Describe: describe, Inspect: inspect,
+	SPIFFE: true,
 	Principal: func(trustDomain, namespace, account string) string {
 		return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
 	},

@@ -1,4 +1,4 @@
-package policy
+package istio
 
 import (
 	"fmt"
@@ -97,68 +97,4 @@ func defaultExportTo(settings *discoveryv1.IstioExportTo, kind snapshot.Kind) []
 		return []string{ownNamespace}
 	}
 	return nil
-}
-
-// hostPlace is a host as a mesh knows it.
-type hostPlace struct {
-	host string
-	mesh *snapshot.MeshPlan
-	// home is the namespace of the service there, which for one of another cluster is
-	// that of its ServiceEntry.
-	home string
-	// owner is the namespace of the service to which a policy applies; empty if it is of
-	// another cluster, where a namespace of the same name may be of somebody else.
-	owner string
-}
-
-// place is the host of a Destination for the viewer; its host is empty if the viewer
-// does not know it.
-func (c *fieldContext) place(i int) hostPlace {
-	at := hostPlace{mesh: c.viewer, home: c.viewer.Namespace}
-	at.host, _ = c.env.topology.Host(i, c.viewer)
-	if service := c.env.inv.Destinations[i].Spec.KubeService.Ref; service.ClusterName == c.viewer.Cluster {
-		at.home = service.Namespace
-	}
-	if service := c.env.inv.Destinations[c.index].Spec.KubeService.Ref; service.ClusterName == c.viewer.Cluster {
-		at.owner = service.Namespace
-	}
-	return at
-}
-
-// decides reports whether an object in a namespace may decide about what the management
-// plane does for a host: whoever owns the service or the mesh may, and no tenant may
-// about what others rely on.
-func (at hostPlace) decides(namespace string) bool {
-	return namespace == at.mesh.RootNamespace || namespace == at.mesh.Namespace || namespace == at.owner
-}
-
-// ruleFor are the callers to whom a DestinationRule applies. Istio takes the rules of
-// the first of three namespaces that has any: the caller's, the service's, and the root
-// namespace, where callers of the root namespace begin with the second, but for rules
-// that are for them alone (PushContext.destinationRule). Hidden is set if a rule of the
-// root namespace no longer applies to them, because one is generated for the service.
-func (o handWrittenObject) ruleFor(at hostPlace) (to callerNamespaces, hidden bool) {
-	to = o.seenBy(at.mesh)
-	root := at.mesh.RootNamespace
-	switch o.ref.Namespace {
-	case at.home:
-		return to, false
-	case root:
-		return to, to.all || !slices.Equal(to.names, []string{root})
-	}
-	return to.only(o.ref.Namespace), false
-}
-
-// sourceNamespaces are the namespaces of the viewer's callers to which the routes of a
-// policy apply; nil for all.
-func (c *fieldContext) sourceNamespaces() []string {
-	out := []string{}
-	from, _ := sources(c.spec, c.viewer.Cluster)
-	for _, m := range from {
-		if len(m.Namespaces) == 0 {
-			return nil
-		}
-		out = append(out, m.Namespaces...)
-	}
-	return out
 }

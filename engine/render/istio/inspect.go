@@ -1,0 +1,143 @@
+package istio
+
+import (
+	"slices"
+	"strings"
+
+	security "istio.io/api/security/v1beta1"
+	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// handWritten is an index of the Istio objects of one cluster that users wrote.
+type handWritten struct {
+	virtualServices, destinationRules, serviceEntries hostIndex
+	authorizationPolicies                             map[string][]*istiosecurityv1.AuthorizationPolicy // by namespace
+	sidecars                                          map[string][]*istionetworkingv1.Sidecar           // by namespace
+
+	from *snapshot.Cluster
+}
+
+var _ snapshot.ByHand = (*handWritten)(nil)
+
+// hostIndex finds objects by host.
+type hostIndex struct {
+	exact map[string][]handWrittenObject
+	// wild are by the part after the asterisk.
+	wild map[string][]handWrittenObject
+}
+
+type handWrittenObject struct {
+	ref snapshot.Ref
+	// exportTo is as written; empty means that the mesh's settings say it.
+	exportTo []string
+}
+
+// inspect leaves out what the management plane generated. What another one did is
+// like what users write.
+func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
+	isHandWritten := func(o metav1.Object) bool { return !plane.Generated(o.GetLabels(), c.Name) }
+	h := &handWritten{
+		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
+	}
+	for _, o := range c.VirtualServices {
+		if isHandWritten(o) && (len(o.Spec.Gateways) == 0 || slices.Contains(o.Spec.Gateways, "mesh")) {
+			h.virtualServices.add(c, snapshot.VirtualService, o, o.Spec.Hosts, o.Spec.ExportTo)
+		}
+	}
+	for _, o := range c.DestinationRules {
+		if isHandWritten(o) {
+			exportTo := o.Spec.ExportTo
+			if o.Spec.WorkloadSelector != nil {
+				exportTo = []string{ownNamespace} // whatever it says (Istio, PushContext.setDestinationRules)
+			}
+			h.destinationRules.add(c, snapshot.DestinationRule, o, []string{o.Spec.Host}, exportTo)
+		}
+	}
+	for _, o := range c.ServiceEntries {
+		if isHandWritten(o) {
+			h.serviceEntries.add(c, snapshot.ServiceEntry, o, o.Spec.Hosts, o.Spec.ExportTo)
+		}
+	}
+	for _, o := range c.AuthorizationPolicies {
+		if isHandWritten(o) && o.Spec.Action != security.AuthorizationPolicy_AUDIT && len(o.Spec.TargetRefs) == 0 {
+			h.authorizationPolicies[o.Namespace] = append(h.authorizationPolicies[o.Namespace], o)
+		}
+	}
+	for _, o := range c.Sidecars {
+		if isHandWritten(o) {
+			h.sidecars[o.Namespace] = append(h.sidecars[o.Namespace], o)
+		}
+	}
+	return h
+}
+
+// Holds implements snapshot.ByHand.
+func (h *handWritten) Holds(c *snapshot.Cluster) bool {
+	f := h.from
+	return f == c || snapshot.SameSlice(f.VirtualServices, c.VirtualServices) && snapshot.SameSlice(f.DestinationRules, c.DestinationRules) &&
+		snapshot.SameSlice(f.ServiceEntries, c.ServiceEntries) && snapshot.SameSlice(f.AuthorizationPolicies, c.AuthorizationPolicies) &&
+		snapshot.SameSlice(f.Sidecars, c.Sidecars) && f.Domain == c.Domain
+}
+
+// Empty implements snapshot.ByHand.
+func (h *handWritten) Empty() bool {
+	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() && len(h.authorizationPolicies)+len(h.sidecars) == 0
+}
+
+// add indexes an object by its hosts as Istio reads them: a name without dots is a
+// service of the object's namespace.
+func (x *hostIndex) add(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object, hosts, exportTo []string) {
+	object := handWrittenObject{ref: snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()}, exportTo: exportTo}
+	for _, host := range hosts {
+		host = strings.ToLower(host)
+		if wild, ok := strings.CutPrefix(host, "*"); ok {
+			if x.wild == nil {
+				x.wild = map[string][]handWrittenObject{}
+			}
+			x.wild[wild] = append(x.wild[wild], object)
+			continue
+		}
+		if !strings.Contains(host, ".") {
+			host += "." + o.GetNamespace() + ".svc." + c.DomainOrDefault()
+		}
+		if x.exact == nil {
+			x.exact = map[string][]handWrittenObject{}
+		}
+		x.exact[host] = append(x.exact[host], object)
+	}
+}
+
+func (x *hostIndex) empty() bool { return len(x.exact)+len(x.wild) == 0 }
+
+// matching lists the objects that apply to a host, ascending, without duplicates.
+func (x *hostIndex) matching(host string) []handWrittenObject {
+	out := slices.Clone(x.exact[host])
+	for at := 0; len(x.wild) > 0 && at <= len(host); {
+		out = append(out, x.wild[host[at:]]...)
+		next := strings.IndexByte(host[min(at+1, len(host)):], '.')
+		if at == len(host) {
+			break
+		}
+		if next < 0 {
+			at = len(host)
+		} else {
+			at += 1 + next
+		}
+	}
+	return sortedObjects(out)
+}
+
+// sortedObjects sorts a list, and leaves out repetitions.
+func sortedObjects(list []handWrittenObject) []handWrittenObject {
+	slices.SortFunc(list, func(a, b handWrittenObject) int { return a.ref.Compare(b.ref) })
+	return slices.CompactFunc(list, func(a, b handWrittenObject) bool { return a.ref == b.ref })
+}
+
+// named lists the objects that name a host without a wildcard, ascending.
+func (x *hostIndex) named(host string) []handWrittenObject {
+	return sortedObjects(slices.Clone(x.exact[host]))
+}

@@ -1,0 +1,85 @@
+package istio
+
+import (
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// undecided ends the sentence about two objects of which Istio documents no order.
+const undecided = ", and the mesh decides which of the two applies"
+
+// older ends that about two ServiceEntries (Istio, PushContext.initServiceRegistry).
+const older = ", and the mesh uses the older of the two"
+
+// removeSetting is the hint about an object beside a policy.
+const removeSetting = "delete it, or remove from it what the policy sets"
+
+// Routes implements snapshot.ByHand.
+func (h *handWritten) Routes(of *snapshot.HostQuery) []snapshot.Intersection {
+	hint := removeSetting
+	if of.Generated {
+		hint = "delete it, or change its hosts so that they do not include this one"
+	}
+	var out []snapshot.Intersection
+	for _, o := range h.virtualServices.matching(of.Host) {
+		if to := o.seenBy(of.Mesh).among(of.Sources); !to.none() {
+			out = append(out, snapshot.Intersection{Ref: o.ref, What: "also routes requests for " + of.Host + to.phrase() + undecided, Hint: hint})
+		}
+	}
+	return out
+}
+
+// Connections implements snapshot.ByHand.
+func (h *handWritten) Connections(of *snapshot.HostQuery) []snapshot.Intersection {
+	also, ends, hidden, hint := ", or its subsets", undecided, "a DestinationRule in the namespace of the service", removeSetting
+	if of.Generated {
+		also, ends, hidden = "", undecided+": failing endpoints may stay in use, so that nothing takes over", "the generated DestinationRule"
+		hint = "delete it, or change its host so that it does not include this one"
+	}
+	var out []snapshot.Intersection
+	for _, o := range h.destinationRules.matching(of.Host) {
+		switch to, isHidden := o.ruleFor(of); {
+		case to.none():
+		case isHidden:
+			out = append(out, snapshot.Intersection{
+				Ref: o.ref, What: "no longer sets how " + of.Host + " is connected to" + to.phrase() + ": " + hidden + " takes precedence over one in the root namespace", Hint: hint,
+			})
+		default:
+			out = append(out, snapshot.Intersection{Ref: o.ref, What: "also sets how " + of.Host + " is connected to" + also + to.phrase() + ends, Hint: hint})
+		}
+	}
+	return out
+}
+
+// Endpoints implements snapshot.ByHand. A ServiceEntry with a wildcard is none: the more specific host wins.
+func (h *handWritten) Endpoints(of *snapshot.HostQuery) []snapshot.Intersection {
+	what := "also defines where " + of.Host + " is"
+	if of.Generated {
+		what = "also defines the endpoints of " + of.Host
+	}
+	var out []snapshot.Intersection
+	for _, o := range h.serviceEntries.named(of.Host) {
+		if to := o.seenBy(of.Mesh).among(of.Sources); !to.none() {
+			out = append(out, snapshot.Intersection{Ref: o.ref, What: what + to.phrase() + older, Hint: "delete it, or choose another hostname"})
+		}
+	}
+	return out
+}
+
+// ruleFor are the callers to whom a DestinationRule applies. Istio takes the rules of
+// the first of three namespaces that has any: the caller's, the service's, and the root
+// namespace, where callers of the root namespace begin with the second, but for rules
+// that are for them alone (PushContext.destinationRule). Hidden is set if a rule of the
+// root namespace no longer applies to them, because one is generated for the service.
+func (o handWrittenObject) ruleFor(of *snapshot.HostQuery) (to callerNamespaces, hidden bool) {
+	to = o.seenBy(of.Mesh)
+	root := of.Mesh.RootNamespace
+	switch o.ref.Namespace {
+	case of.Home:
+		return to, false
+	case root:
+		return to, to.all || !slices.Equal(to.names, []string{root})
+	}
+	return to.only(o.ref.Namespace), false
+}
