@@ -338,7 +338,7 @@ func (c *cluster) sweepGarbage() {
 
 // garbage reports whether an object that no part wants is to be deleted.
 func (c *cluster) garbage(of mirror.ID, l mirror.Object) bool {
-	if of.Kind.Info().Access&snapshot.Write == 0 || !l.Ours || !l.Here && !c.stray(l) || l.Going {
+	if of.Kind.Info().Access&snapshot.Write == 0 || !l.Ours() || !l.Here && !c.stray(l) || l.Going {
 		return false
 	}
 	if !c.now.Conn.State(of.Kind).Complete() {

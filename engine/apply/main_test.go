@@ -287,6 +287,12 @@ func related(o *snapshot.Object) *snapshot.Object {
 				r.Needs = append(r.Needs, named(to.Destination.Host, to.Destination.Subset))
 			}
 		}
+	case *networking.Gateway:
+		for _, server := range spec.Servers {
+			for _, host := range server.Hosts {
+				r.Provides = append(r.Provides, named(host, ""))
+			}
+		}
 	case *networking.DestinationRule:
 		for _, s := range spec.Subsets {
 			provided := named(spec.Host, s.Name)

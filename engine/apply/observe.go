@@ -237,17 +237,17 @@ func (c *observedCluster) compare(wanted map[mirror.ID]*snapshot.Object, digestO
 			continue // that is a failure of serve, and an issue of the policies
 		}
 		l, exists := c.now.Conn.Find(of)
-		if exists && l.Ours && (of.Kind == snapshot.ServiceEntry || of.Kind == snapshot.Sidecar) {
+		if exists && l.Ours() && (of.Kind == snapshot.ServiceEntry || of.Kind == snapshot.Sidecar) {
 			to.Created[of.Ref(c.name)] = time.Unix(l.Created, 0)
 		}
 		digest, valid := digestOf(object.Content)
 		switch {
-		case !valid || exists && l.Ours && l.Here && l.Marked && l.Spec == digest:
+		case !valid || exists && l.Here && l.Owner == mirror.Marked && l.Spec == digest:
 			continue
 		case !exists:
 			add(of, snapshot.DriftMissing)
 			continue
-		case !l.Ours:
+		case !l.Ours():
 			add(of, snapshot.DriftForeign)
 			continue
 		}
@@ -264,7 +264,7 @@ func (c *observedCluster) compare(wanted map[mirror.ID]*snapshot.Object, digestO
 		}
 	}
 	for of, l := range c.now.Conn.All() {
-		if wanted[of] == nil && l.Ours && l.Here && !l.Going && of.Kind.Info().Access&snapshot.Write != 0 && c.now.Conn.State(of.Kind).Complete() {
+		if wanted[of] == nil && l.Ours() && l.Here && !l.Going && of.Kind.Info().Access&snapshot.Write != 0 && c.now.Conn.State(of.Kind).Complete() {
 			add(of, snapshot.DriftLeftover)
 		}
 	}

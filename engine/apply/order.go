@@ -152,7 +152,7 @@ func (c *cluster) learn(of mirror.ID) {
 	if c.name == "" || of.Kind.Info().Effect&snapshot.Relates == 0 {
 		return
 	}
-	if l, exists := c.now.Conn.Find(of); exists && l.Ours && l.Here && !l.Going {
+	if l, exists := c.now.Conn.Find(of); exists && l.Ours() && l.Here && !l.Going {
 		if i := c.items[of]; i == nil || i.current == nil {
 			c.unread[of] = true
 		}
@@ -191,7 +191,7 @@ func (c *cluster) adopt(i *item) {
 	unknown := i.current == nil && c.writable()
 	if unknown {
 		l, exists := conn.Find(i.id)
-		unknown = exists && l.Ours && l.Here && !l.Going && !i.parked() && i.refusal.wait(object, time.Now()) <= 0
+		unknown = exists && l.Ours() && l.Here && !l.Going && !i.parked() && i.refusal.wait(object, time.Now()) <= 0
 		if unknown && content != nil {
 			wanted, err := content.get()
 			unknown = err == nil && l.Spec != wanted
@@ -203,7 +203,7 @@ func (c *cluster) adopt(i *item) {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, c.Timeout)
 	defer cancel()
-	current, err := readContent(ctx, writer, i.id)
+	current, err := readContent(ctx, writer, i.id, content)
 	if err != nil {
 		// It may be gone, or the server does not answer: a write will tell.
 		c.Log.Debug("object cannot be read before it is changed", "object", i.id.Ref(c.name).String(), "error", err)

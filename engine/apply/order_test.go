@@ -85,6 +85,37 @@ func TestRoutesAreWrittenAfterWhatTheyNeed(t *testing.T) {
 	assert.Greater(t, version(snapshot.VirtualService, "route"), version(snapshot.DestinationRule, "near"))
 }
 
+// TestAGatewayOfAnEarlierProcess passes on what its routes need until they are written.
+func TestAGatewayOfAnEarlierProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	wanted := func(host string, passes ...string) *snapshot.Output {
+		gateway := &networking.Gateway{Servers: []*networking.Server{{
+			Port:  &networking.Port{Number: 15443, Name: "tls", Protocol: "TLS"},
+			Hosts: passes, Tls: &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH},
+		}}}
+		return output([]string{one}, related(w.object(snapshot.Gateway, one, "gateway", gateway)),
+			related(w.object(snapshot.VirtualService, one, "route", &networking.VirtualService{Http: []*networking.HTTPRoute{{
+				Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}},
+			}}})))
+	}
+	start := func() (*running, func()) {
+		sink, stop := w.run(func(o *apply.Options) {
+			o.Pace = apply.Pace{Debounce: 50 * time.Millisecond, Push: 50 * time.Millisecond}
+		})
+		sink.Set(one, w.config)
+		return sink, stop
+	}
+	sink, stop := start()
+	sink.apply(wanted("a.global", "a.global", "b.global"))
+	stop()
+	again, _ := start()
+	again.apply(wanted("b.global", "b.global"))
+	gateway := w.get(snapshot.Gateway, "gateway")
+	assert.Equal(t, []any{"b.global"}, nested(t, gateway, "spec", "servers").([]any)[0].(map[string]any)["hosts"])
+	assert.Greater(t, versionOf(t, gateway), versionOf(t, w.get(snapshot.VirtualService, "route")))
+}
+
 // TestSubsetStaysUntilRoutesAreRead: of an earlier process, in all clusters, also if one
 // takes longer to answer than control planes take to pass on a change.
 func TestSubsetStaysUntilRoutesAreRead(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -99,16 +100,21 @@ func purge(ctx context.Context, c *kube.Client, of mirror.ID, version string, va
 	return send(ctx, c.Patch(types.JSONPatchType).AbsPath(of.Path("status")...).Body(document))
 }
 
-// readContent reads the content of an object whose kind relates to others. It lists the
-// one object, because a sink may list and not get.
-func readContent(ctx context.Context, c *kube.Client, of mirror.ID) (*content, error) {
+// readContent reads the content of an object whose kind relates to others, with a spec of the type of wanted; without one, if that is
+// nil. It lists the one object, because a sink may list and not get.
+func readContent(ctx context.Context, c *kube.Client, of mirror.ID, wanted *content) (*content, error) {
 	path := of.Path("")
 	raw, err := c.Get().AbsPath(path[:len(path)-1]...).Param("fieldSelector", "metadata.name="+of.Name).Do(ctx).Raw()
 	if err != nil {
 		return nil, err
 	}
 	var list struct {
-		Items []json.RawMessage `json:"items"`
+		Items []struct {
+			Metadata struct {
+				Annotations map[string]string `json:"annotations"`
+			} `json:"metadata"`
+			Spec json.RawMessage `json:"spec"`
+		} `json:"items"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil, err
@@ -116,12 +122,13 @@ func readContent(ctx context.Context, c *kube.Client, of mirror.ID) (*content, e
 	if len(list.Items) != 1 {
 		return nil, errors.New("it is gone")
 	}
-	object := of.Kind.New()
-	if err := json.Unmarshal(list.Items[0], object); err != nil {
-		return nil, err
+	relations := mirror.ReadRelations(list.Items[0].Metadata.Annotations[snapshot.RelationsAnnotation])
+	read := &content{Content: &snapshot.Content{}, named: &relations}
+	if wanted == nil || wanted.Spec == nil || reflect.TypeOf(wanted.Spec).Kind() != reflect.Pointer {
+		return read, nil
 	}
-	relations := mirror.ReadRelations(object.GetAnnotations()[snapshot.RelationsAnnotation])
-	return &content{Content: &snapshot.Content{Spec: snapshot.SpecOf(object)}, named: &relations}, nil
+	read.Spec = reflect.New(reflect.TypeOf(wanted.Spec).Elem()).Interface()
+	return read, json.Unmarshal(list.Items[0].Spec, read.Spec)
 }
 
 // removeObject deletes the object only in the version that was checked, which is stricter

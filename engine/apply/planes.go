@@ -70,7 +70,7 @@ func (c *cluster) checkStrays() {
 		return
 	}
 	for of, l := range c.now.Conn.All() {
-		if i := c.items[of]; l.Ours && l.Source != "" && i != nil {
+		if i := c.items[of]; l.Ours() && l.Source != "" && i != nil {
 			c.enqueue(i, false)
 		}
 	}
@@ -80,7 +80,7 @@ func (c *cluster) checkStrays() {
 // stray reports whether an object that names another cluster is known to be in the wrong one.
 func (c *cluster) stray(l mirror.Object) bool {
 	known := c.uids.Load()
-	if known == nil || !l.Marked || c.PlaneID == "" || l.Source == "" || c.name == "" {
+	if known == nil || l.Owner != mirror.Marked || c.PlaneID == "" || l.Source == "" || c.name == "" {
 		return false
 	}
 	here := (*known)[c.name]

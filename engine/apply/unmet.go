@@ -34,7 +34,7 @@ func (c *cluster) unwritten() snapshot.Failure {
 		if i.object == nil {
 			continue
 		}
-		if l, exists := c.live(of); exists && l.Ours && l.Here {
+		if l, exists := c.live(of); exists && l.Ours() && l.Here {
 			if wanted, err := i.content.get(); err == nil && l.Spec == wanted {
 				continue
 			}

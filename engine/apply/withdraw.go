@@ -213,7 +213,7 @@ func (c *cluster) weigh() {
 	}
 	total := 0
 	for of, l := range c.now.Conn.All() {
-		if l.Ours && l.Here && of.Kind.Info().Access&snapshot.Write != 0 {
+		if l.Ours() && l.Here && of.Kind.Info().Access&snapshot.Write != 0 {
 			total++
 		}
 	}

@@ -126,7 +126,7 @@ func (c *cluster) decide(i *item, last verb) step {
 		return step{verb: fail, code: snapshot.WriteFailed, message: unlistedMessage(i.id.Kind, state.Refused)}
 	case !state.Listed:
 		return step{} // the list will bring it up again
-	case exists && !l.Ours:
+	case exists && !l.Ours():
 		return step{verb: fail, code: snapshot.ForeignObject, message: foreignMessage(i.id.Kind, l.Other, c.Namespace)}
 	case exists && l.Source != "" && c.name != "" && !c.stray(l) && i.current == nil:
 		// If it was found or written here before, somebody has changed its label since.
@@ -140,7 +140,7 @@ func (c *cluster) decide(i *item, last verb) step {
 	switch {
 	case err != nil:
 		return step{verb: fail, code: snapshot.WriteFailed, message: "cannot be written as JSON: " + err.Error(), err: err}
-	case exists && l.Here && l.Marked && (l.Spec == wanted || i.settled == pair{wanted, l.Spec}):
+	case exists && l.Here && l.Owner == mirror.Marked && (l.Spec == wanted || i.settled == pair{wanted, l.Spec}):
 		c.found(i, target)
 		if target != i.content {
 			c.block(i)
@@ -161,7 +161,7 @@ func (c *cluster) decide(i *item, last verb) step {
 
 func (c *cluster) decideStatus(i *item, l mirror.Object, exists bool, last verb) step {
 	written := i.id.Kind.Info().Access&snapshot.Write != 0
-	if i.status == nil || !exists || l.Going || written && !l.Ours {
+	if i.status == nil || !exists || l.Going || written && !l.Ours() {
 		return step{verb: satisfied}
 	}
 	wanted, err := i.status.get()

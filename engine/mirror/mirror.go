@@ -39,12 +39,27 @@ type Object struct {
 	Source string
 	// Other is another management plane that wrote it; zero if none did.
 	Other snapshot.Plane
-	// Ours: the labels are this management plane's. Marked: they have its identity, too.
+	Owner Owner
 	// Here: the cluster label is this cluster's. Going: it is being deleted.
-	Ours, Marked, Here, Going bool
+	Here, Going bool
 	// Protects is that of its Relations.
 	Protects bool
 }
+
+// Owner says whose an object is.
+type Owner uint8
+
+const (
+	// Foreign objects are somebody else's.
+	Foreign Owner = iota
+	// Unmarked ones have the labels of this management plane, without its identity.
+	Unmarked
+	// Marked ones have both.
+	Marked
+)
+
+// Ours reports whether an object is this management plane's.
+func (o *Object) Ours() bool { return o.Owner != Foreign }
 
 // Mirror is what exists in one cluster, of the kinds that the management plane writes. Its methods may be called from any
 // goroutine.

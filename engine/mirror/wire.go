@@ -143,17 +143,24 @@ func (o *Observed) Object(kind snapshot.Kind, cluster string, plane snapshot.Pla
 		Going: o.DeletionTimestamp != nil, Created: o.CreationTimestamp.Unix(),
 	}
 	if OwnerLabel(kind) == snapshot.DiscoveryOwnerLabel {
-		l.Source, l.Marked = o.Labels[snapshot.DiscoveryClusterLabel], true
-		l.Ours = o.Labels[snapshot.DiscoveryOwnerLabel] == plane.Namespace
+		l.Source = o.Labels[snapshot.DiscoveryClusterLabel]
+		if o.Labels[snapshot.DiscoveryOwnerLabel] == plane.Namespace {
+			l.Owner = Marked // there is no other mark
+		}
 		return l
 	}
-	l.Ours = plane.Owns(o.Labels)
-	l.Marked = l.Ours && o.Labels[snapshot.PlaneLabel] == plane.ID
-	l.Protects = l.Ours && ReadRelations(o.Annotations[snapshot.RelationsAnnotation]).Protects
+	switch {
+	case !plane.Owns(o.Labels):
+	case o.Labels[snapshot.PlaneLabel] == plane.ID:
+		l.Owner = Marked
+	default:
+		l.Owner = Unmarked
+	}
+	l.Protects = l.Ours() && ReadRelations(o.Annotations[snapshot.RelationsAnnotation]).Protects
 	if !l.Here {
 		l.Source = at
 	}
-	if owner := o.Labels[snapshot.NetworkingOwnerLabel]; named && owner != "" && !l.Ours {
+	if owner := o.Labels[snapshot.NetworkingOwnerLabel]; named && owner != "" && !l.Ours() {
 		l.Other = snapshot.Plane{Namespace: owner, ID: o.Labels[snapshot.PlaneLabel]}
 	}
 	return l

@@ -1,7 +1,5 @@
 package snapshot
 
-import "reflect"
-
 // Relations say what of an object others depend on, and what it depends on itself. Its renderer states them; sinks compare names, and
 // read nothing out of them. What needs a name is written after what provides it, and what provides a name is deleted after what
 // needs it: across all clusters, and with a pause in which proxies learn of it.
@@ -24,14 +22,4 @@ type Name struct {
 	// Together: it is enough that what provides the name is written before what needs it. Proxies use neither of the two
 	// without the other.
 	Together bool `json:"together,omitempty"`
-}
-
-// SpecOf is the spec of an object as a renderer makes it: a pointer to its type. It is nil for an object without one.
-func SpecOf(object APIObject) any {
-	if value := reflect.ValueOf(object); value.Kind() == reflect.Pointer && value.Elem().Kind() == reflect.Struct {
-		if spec := value.Elem().FieldByName("Spec"); spec.IsValid() && spec.CanAddr() {
-			return spec.Addr().Interface()
-		}
-	}
-	return nil
 }
