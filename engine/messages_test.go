@@ -3,16 +3,12 @@ package engine_test
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // readers are the functions that find something in a text.
@@ -35,36 +31,14 @@ var mayReadMessages = map[string]int{
 func TestNoCodeParsesMessages(t *testing.T) {
 	t.Parallel()
 	found := map[string][]string{}
-	root := ".."
-	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root || d.IsDir() && d.Name() == "testdata" {
-			if err == nil {
-				err = filepath.SkipDir
-			}
-			return err
-		}
-		inTests := strings.HasSuffix(path, "_test.go") || strings.HasSuffix(filepath.Dir(path), "test") // wizardtest, vaulttest, ...
-		if !strings.HasSuffix(path, ".go") || inTests {
-			return nil
-		}
-		file, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		set := token.NewFileSet()
-		parsed, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
+	eachSource(t, func(path string, set *token.FileSet, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok && readsSentence(call) {
-				file := filepath.ToSlash(file)
-				found[file] = append(found[file], fmt.Sprint(set.Position(call.Pos()).Line))
+				found[path] = append(found[path], fmt.Sprint(set.Position(call.Pos()).Line))
 			}
 			return true
 		})
-		return nil
-	}))
+	})
 	for file, lines := range found {
 		assert.Len(t, lines, mayReadMessages[file], "%s, lines %s: a message is parsed; carry the fact beside it (snapshot.Reason)", file, strings.Join(lines, ", "))
 	}

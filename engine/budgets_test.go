@@ -1,0 +1,205 @@
+package engine_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// This file bounds what the length of files and functions does not show: how much one type does, how many states it has, and how
+// far the types of one mesh reach. Each bound has the exceptions that there are today. The lists can only shrink.
+
+// eachSource calls do with each source file of the house but tests.
+func eachSource(t *testing.T, do func(path string, set *token.FileSet, file *ast.File)) {
+	t.Helper()
+	const root = ".."
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if path != root && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || underAny(rel, nested) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		inTests := strings.HasSuffix(path, "_test.go") || strings.HasSuffix(filepath.Dir(path), "test") // wizardtest, vaulttest, ...
+		if !strings.HasSuffix(path, ".go") || inTests {
+			return nil
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		if !ast.IsGenerated(file) {
+			do(rel, set, file)
+		}
+		return nil
+	}))
+}
+
+// within compares what was counted with a bound and its exceptions.
+func within(t *testing.T, what string, most int, counted, exceptions map[string]int) {
+	t.Helper()
+	require.NotEmpty(t, counted)
+	for _, name := range slices.Sorted(maps.Keys(counted)) {
+		n := counted[name]
+		switch allowed, listed := exceptions[name]; {
+		case listed && n < allowed:
+			t.Errorf("%s has %d %s; it had %d, so lower it in the list", name, n, what, allowed)
+		case listed && n > allowed, !listed && n > most:
+			t.Errorf("%s has %d %s, of at most %d; is it two types?", name, n, what, max(most, allowed))
+		}
+	}
+	for name, allowed := range exceptions {
+		assert.Greater(t, allowed, most, "%s needs no exception", name)
+		assert.Contains(t, counted, name, "it is gone; remove it from the list")
+	}
+}
+
+// manyMethods are the types with more than maxMethods methods.
+var manyMethods = map[string]int{
+	"demo/local.Cluster":               64,
+	"engine/apply.cluster":             105,
+	"engine/discovery.Index":           50,
+	"engine/explain.Index":             117,
+	"engine/policy.environment":        61,
+	"engine/policy.reconciler":         54,
+	"engine/registration.registration": 71,
+	"engine/registration.server":       52,
+	"engine/virtualmesh.Topology":      43,
+	"tui.Model":                        50,
+}
+
+const maxMethods = 40
+
+func TestMethodsOfAType(t *testing.T) {
+	t.Parallel()
+	methods := map[string]int{}
+	eachSource(t, func(path string, _ *token.FileSet, file *ast.File) {
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
+				methods[filepath.ToSlash(filepath.Dir(path))+"."+receiverOf(f)]++
+			}
+		}
+	})
+	within(t, "methods", maxMethods, methods, manyMethods)
+}
+
+// receiverOf is the name of the type of a method.
+func receiverOf(f *ast.FuncDecl) string {
+	of := f.Recv.List[0].Type
+	for {
+		switch t := of.(type) {
+		case *ast.StarExpr:
+			of = t.X
+		case *ast.IndexExpr:
+			of = t.X
+		case *ast.IndexListExpr:
+			of = t.X
+		case *ast.Ident:
+			return t.Name
+		default:
+			return "?"
+		}
+	}
+}
+
+// manyFlags are the structs with more than maxFlags booleans.
+var manyFlags = map[string]int{
+	"cmd/cmdutil.Streams":      5,
+	"cmd/create.Options":       5,
+	"cmd/initialize.Options":   6,
+	"engine/apply.item":        12,
+	"engine/snapshot.MeshPlan": 6,
+}
+
+const maxFlags = 4
+
+func TestFlagsOfAStruct(t *testing.T) {
+	t.Parallel()
+	flags := map[string]int{}
+	eachSource(t, func(path string, _ *token.FileSet, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			s, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			count := 0
+			for _, field := range s.Fields.List {
+				if isFlag(field.Type) {
+					count += max(1, len(field.Names))
+				}
+			}
+			flags[filepath.ToSlash(filepath.Dir(path))+"."+spec.Name.Name] = count
+			return true
+		})
+	})
+	within(t, "booleans", maxFlags, flags, manyFlags)
+}
+
+// isFlag reports whether a type is bool or atomic.Bool.
+func isFlag(of ast.Expr) bool {
+	switch of := of.(type) {
+	case *ast.Ident:
+		return of.Name == "bool"
+	case *ast.SelectorExpr:
+		x, ok := of.X.(*ast.Ident)
+		return ok && x.Name == "atomic" && of.Sel.Name == "Bool"
+	}
+	return false
+}
+
+// rooms are the places that are for one kind of mesh, and those that are for the types of all kinds.
+var rooms = []string{"engine/render/istio", "engine/render/smi", "engine/api/scheme", "demo"}
+
+// meshTypes are the modules with types of meshes.
+var meshTypes = []string{"istio.io", "github.com/openservicemesh", "github.com/servicemeshinterface"}
+
+// outsideRooms are the files outside of rooms that import types of a mesh.
+var outsideRooms = []string{
+	"certs/verify/ask.go",
+	"engine/discovery/index.go",
+	"engine/discovery/istio_config.go",
+	"engine/snapshot/input.go",
+	"engine/watch/strip_istio.go",
+	"engine/watch/strip_osm.go",
+}
+
+func TestTypesOfAMeshStayInItsRoom(t *testing.T) {
+	t.Parallel()
+	var found []string
+	eachSource(t, func(path string, _ *token.FileSet, file *ast.File) {
+		if underAny(filepath.ToSlash(filepath.Dir(path)), rooms) {
+			return
+		}
+		for _, spec := range file.Imports {
+			if name, err := strconv.Unquote(spec.Path.Value); err == nil && underAny(name, meshTypes) {
+				found = append(found, path)
+				return
+			}
+		}
+	})
+	slices.Sort(found)
+	assert.Equal(t, outsideRooms, found, "a type of a mesh belongs into its room; the list can only shrink")
+}
