@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine/enginetest"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // changeHandWritten adds an object that a user wrote for a mesh, or takes one kind of
@@ -26,24 +27,30 @@ func (w *randomWorld) changeHandWritten() {
 	if w.r.Intn(4) == 0 {
 		meta.Namespace = "istio-system"
 	}
+	add := func(o snapshot.APIObject) {
+		kind, _ := snapshot.KindOfObject(o)
+		c.OfMeshes[kind] = append(slices.Clip(c.OfMeshes[kind]), o)
+	}
 	switch w.r.Intn(7) {
 	case 0:
-		c.VirtualServices = append(slices.Clip(c.VirtualServices), &istionetworkingv1.VirtualService{ObjectMeta: meta, Spec: networking.VirtualService{Hosts: []string{host}, ExportTo: exportTo}})
+		add(&istionetworkingv1.VirtualService{ObjectMeta: meta, Spec: networking.VirtualService{Hosts: []string{host}, ExportTo: exportTo}})
 	case 1:
-		c.DestinationRules = append(slices.Clip(c.DestinationRules), &istionetworkingv1.DestinationRule{ObjectMeta: meta, Spec: networking.DestinationRule{Host: host, ExportTo: exportTo}})
+		add(&istionetworkingv1.DestinationRule{ObjectMeta: meta, Spec: networking.DestinationRule{Host: host, ExportTo: exportTo}})
 	case 2:
-		c.AuthorizationPolicies = append(slices.Clip(c.AuthorizationPolicies), &istiosecurityv1.AuthorizationPolicy{ObjectMeta: meta, Spec: security.AuthorizationPolicy{
+		add(&istiosecurityv1.AuthorizationPolicy{ObjectMeta: meta, Spec: security.AuthorizationPolicy{
 			Action:   []security.AuthorizationPolicy_Action{security.AuthorizationPolicy_ALLOW, security.AuthorizationPolicy_DENY}[w.r.Intn(2)],
 			Selector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": enginetest.Service(n)}},
 		}})
 	case 3:
-		c.Sidecars = append(slices.Clip(c.Sidecars), &istionetworkingv1.Sidecar{ObjectMeta: meta, Spec: networking.Sidecar{
+		add(&istionetworkingv1.Sidecar{ObjectMeta: meta, Spec: networking.Sidecar{
 			WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"app": enginetest.Service(n)}},
 		}})
 	case 4:
-		c.VirtualServices, c.AuthorizationPolicies, c.Sidecars, c.ServiceEntries = nil, nil, nil, nil
+		for _, kind := range []snapshot.Kind{snapshot.VirtualService, snapshot.AuthorizationPolicy, snapshot.Sidecar, snapshot.ServiceEntry} {
+			c.OfMeshes[kind] = nil
+		}
 	case 5:
-		c.ServiceEntries = append(slices.Clip(c.ServiceEntries), &istionetworkingv1.ServiceEntry{ObjectMeta: meta, Spec: networking.ServiceEntry{Hosts: []string{virtualHost(w.r)}, ExportTo: exportTo}})
+		add(&istionetworkingv1.ServiceEntry{ObjectMeta: meta, Spec: networking.ServiceEntry{Hosts: []string{virtualHost(w.r)}, ExportTo: exportTo}})
 	default:
 		base.RefuseIntersecting = !base.RefuseIntersecting
 	}

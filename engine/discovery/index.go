@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
@@ -34,7 +33,7 @@ type Index struct {
 	nodes       map[string]*corev1.Node
 	configMaps  map[key]*corev1.ConfigMap
 	unread      map[key]snapshot.Unread
-	meshConfigs map[key]*osmconfigv1alpha2.MeshConfig
+	meshConfigs osmConfigs
 	controllers []*controller
 	// byPod finds the controller of a pod.
 	byPod map[key]*controller
@@ -102,7 +101,7 @@ func newIndex(c *snapshot.Cluster, opts Options) *Index {
 		nodes:       make(map[string]*corev1.Node, len(c.Nodes)),
 		configMaps:  make(map[key]*corev1.ConfigMap, len(c.ConfigMaps)),
 		unread:      make(map[key]snapshot.Unread, len(c.Unread)),
-		meshConfigs: make(map[key]*osmconfigv1alpha2.MeshConfig, len(c.MeshConfigs)),
+		meshConfigs: meshConfigs(c),
 		injectors:   newInjectors(c),
 		stored:      opts.Stored,
 		names:       opts.Names,
@@ -119,9 +118,6 @@ func newIndex(c *snapshot.Cluster, opts Options) *Index {
 	}
 	for _, n := range c.Namespaces {
 		x.Namespaces[n.Name] = n
-	}
-	for _, m := range c.MeshConfigs {
-		x.meshConfigs[keyOf(m)] = m
 	}
 	for _, m := range c.ConfigMaps {
 		x.configMaps[keyOf(m)] = m

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -157,6 +158,18 @@ func (x *Index) osmVersion(d *appsv1.Deployment, c *corev1.Container, mesh snaps
 		}
 	}
 	return x.Version(c.Image, d, mesh)
+}
+
+// osmConfigs are the settings of meshes.
+type osmConfigs map[key]*osmconfigv1alpha2.MeshConfig
+
+// meshConfigs are those of a cluster.
+func meshConfigs(c *snapshot.Cluster) osmConfigs {
+	out := osmConfigs{}
+	for m := range snapshot.Each[*osmconfigv1alpha2.MeshConfig](c.OfMeshes[snapshot.MeshConfig]) {
+		out[keyOf(m)] = m
+	}
+	return out
 }
 
 // osmPermissive reports whether a mesh allows all calls. Without its settings the

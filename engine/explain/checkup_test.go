@@ -200,11 +200,11 @@ func TestWhoIsOlder(t *testing.T) {
 		}
 	}
 	for _, c := range state.Input.Clusters {
-		for _, o := range c.ServiceEntries {
-			o.CreationTimestamp = metav1.NewTime(at.Add(map[string]time.Duration{"my-ratings": -time.Second, "my-legacy": time.Second}[o.Name]))
+		for _, o := range c.OfMeshes[snapshot.ServiceEntry] {
+			o.SetCreationTimestamp(metav1.NewTime(at.Add(map[string]time.Duration{"my-ratings": -time.Second, "my-legacy": time.Second}[o.GetName()])))
 		}
-		for _, o := range c.Sidecars {
-			o.CreationTimestamp = metav1.NewTime(at.Add(-time.Hour))
+		for _, o := range c.OfMeshes[snapshot.Sidecar] {
+			o.SetCreationTimestamp(metav1.NewTime(at.Add(-time.Hour)))
 		}
 	}
 	index := explain.New(state)

@@ -49,27 +49,29 @@ func (x *Index) rivals(issue *snapshot.Issue) (metav1.Object, snapshot.Ref) {
 	if c == nil {
 		return nil, snapshot.Ref{}
 	}
-	switch issue.Cause.Kind {
-	case snapshot.ServiceEntry:
-		for _, o := range c.ServiceEntries {
-			if o.Namespace == issue.Cause.Namespace && o.Name == issue.Cause.Name {
-				return o, x.entryFor(c.Name, o.Spec.Hosts)
-			}
+	list := c.List(issue.Cause.Kind)
+	if list == nil {
+		return nil, snapshot.Ref{}
+	}
+	o := list.Find(issue.Cause.Namespace, issue.Cause.Name)
+	for _, mesh := range x.state.Plan.Meshes {
+		if o == nil || mesh.Cluster != c.Name || mesh.Dialect.ByAge == nil {
+			continue
 		}
-	case snapshot.Sidecar:
-		for _, o := range c.Sidecars {
-			if labels := o.Spec.GetWorkloadSelector().GetLabels(); o.Namespace == issue.Cause.Namespace && o.Name == issue.Cause.Name && len(labels) > 0 {
-				return o, x.sidecarFor(issue.Cause, labels)
-			}
+		switch hosts, pods := mesh.Dialect.ByAge(o); {
+		case len(hosts) > 0:
+			return o, x.generatedFor(issue.Cause, hosts)
+		case len(pods) > 0:
+			return o, x.sidecarFor(issue.Cause, pods)
 		}
 	}
 	return nil, snapshot.Ref{}
 }
 
-// entryFor is the generated ServiceEntry in a cluster for one of some hosts.
-func (x *Index) entryFor(cluster string, hosts []string) snapshot.Ref {
+// generatedFor is the generated object of the kind and in the cluster of another one, for one of some hosts.
+func (x *Index) generatedFor(beside snapshot.Ref, hosts []string) snapshot.Ref {
 	for o := range x.state.Output.Objects {
-		if o.Ref.Kind != snapshot.ServiceEntry || o.Ref.Cluster != cluster {
+		if o.Ref.Kind != beside.Kind || o.Ref.Cluster != beside.Cluster {
 			continue
 		}
 		spec, ok := o.Content.Spec.(interface{ GetHosts() []string })

@@ -3,9 +3,6 @@ package snapshot
 import (
 	"slices"
 
-	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
-	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
-	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -77,20 +74,14 @@ type Cluster struct {
 	// read yet, ascending by Ref. One that is also in ConfigMaps is there as it was last
 	// read. A ConfigMap that is in neither list does not exist.
 	Unread []Unread
-	// VirtualServices, ServiceEntries, DestinationRules, AuthorizationPolicies and
-	// Sidecars are those that users wrote by hand. Folders may have generated ones, too.
-	VirtualServices       []*istionetworkingv1.VirtualService
-	ServiceEntries        []*istionetworkingv1.ServiceEntry
-	DestinationRules      []*istionetworkingv1.DestinationRule
-	AuthorizationPolicies []*istiosecurityv1.AuthorizationPolicy
-	Sidecars              []*istionetworkingv1.Sidecar
 	// MutatingWebhookConfigurations are those of the injectors of Istio.
 	MutatingWebhookConfigurations []*admissionv1.MutatingWebhookConfiguration
 	// WebhooksUnknown: MutatingWebhookConfigurations were not read, so that their absence
 	// says nothing. Files may leave them out.
 	WebhooksUnknown bool
-	// MeshConfigs are the settings of Open Service Meshes.
-	MeshConfigs []*osmconfigv1alpha2.MeshConfig
+	// OfMeshes are the objects that users wrote for meshes, by kind: their settings, and what they configure by hand. Folders may have
+	// generated ones, too.
+	OfMeshes ObjectsOfMeshes
 	// IssuedCertificates are those in the agent's namespace, also the generated ones: agents
 	// report in their statuses. CertificateRequests are the agents' own.
 	IssuedCertificates  []*certificatesv1.IssuedCertificate

@@ -51,12 +51,6 @@ var (
 		Namespace:                    func(c *Cluster) ObjectList { return newList(&c.Namespaces) },
 		ConfigMap:                    func(c *Cluster) ObjectList { return newList(&c.ConfigMaps) },
 		MutatingWebhookConfiguration: func(c *Cluster) ObjectList { return newList(&c.MutatingWebhookConfigurations) },
-		MeshConfig:                   func(c *Cluster) ObjectList { return newList(&c.MeshConfigs) },
-		ServiceEntry:                 func(c *Cluster) ObjectList { return newList(&c.ServiceEntries) },
-		DestinationRule:              func(c *Cluster) ObjectList { return newList(&c.DestinationRules) },
-		VirtualService:               func(c *Cluster) ObjectList { return newList(&c.VirtualServices) },
-		Sidecar:                      func(c *Cluster) ObjectList { return newList(&c.Sidecars) },
-		AuthorizationPolicy:          func(c *Cluster) ObjectList { return newList(&c.AuthorizationPolicies) },
 	}
 	discoveredLists = [kindCount]func(*Discovered) ObjectList{
 		Mesh:        func(d *Discovered) ObjectList { return newList(&d.Meshes) },
@@ -123,16 +117,19 @@ func (m *Management) Lists(yield func(Kind, ObjectList) bool) {
 
 // List implements ObjectLists.
 func (c *Cluster) List(k Kind) ObjectList {
-	if clusterLists[k] == nil {
-		return nil
+	switch {
+	case clusterLists[k] != nil:
+		return clusterLists[k](c)
+	case k.OfMesh():
+		return listOfMesh(k, &c.OfMeshes[k])
 	}
-	return clusterLists[k](c)
+	return nil
 }
 
 // Lists implements ObjectLists.
 func (c *Cluster) Lists(yield func(Kind, ObjectList) bool) {
-	for k, list := range clusterLists {
-		if list != nil && !yield(Kind(k), list(c)) {
+	for k := NoKind + 1; k < kindCount; k++ {
+		if list := c.List(k); list != nil && !yield(k, list) {
 			return
 		}
 	}
@@ -153,6 +150,8 @@ func (k Kind) New() APIObject {
 		return managementLists[k](&Management{}).New()
 	case clusterLists[k] != nil:
 		return clusterLists[k](&Cluster{}).New()
+	case k.OfMesh():
+		return newOfMesh(k)
 	}
 	return nil
 }
@@ -215,51 +214,52 @@ func CompareNames[T named](a, b T) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// typedList is the ObjectList of a slice of *T.
-type typedList[T any, P interface {
-	*T
-	APIObject
-}] struct{ objects *[]P }
+// typedList is the ObjectList of a slice.
+type typedList[E APIObject] struct {
+	objects *[]E
+	empty   func() E
+	has     func(APIObject) bool
+}
 
 func newList[T any, P interface {
 	*T
 	APIObject
 }](objects *[]P) ObjectList {
-	return typedList[T, P]{objects}
+	return typedList[P]{objects, func() P { return new(T) }, func(o APIObject) bool { _, ok := o.(P); return ok }}
 }
 
-func (l typedList[T, P]) slice() *[]P { return l.objects }
+func (l typedList[E]) slice() *[]E { return l.objects }
 
-func (l typedList[T, P]) New() APIObject { return P(new(T)) }
+func (l typedList[E]) New() APIObject { return l.empty() }
 
-func (l typedList[T, P]) Len() int { return len(*l.objects) }
+func (l typedList[E]) Len() int { return len(*l.objects) }
 
-func (l typedList[T, P]) At(i int) APIObject { return (*l.objects)[i] }
+func (l typedList[E]) At(i int) APIObject { return (*l.objects)[i] }
 
-func (l typedList[T, P]) Find(namespace, name string) APIObject {
+func (l typedList[E]) Find(namespace, name string) APIObject {
 	if i, found := l.search(namespace, name); found {
 		return (*l.objects)[i]
 	}
 	return nil
 }
 
-func (l typedList[T, P]) search(namespace, name string) (int, bool) {
-	return slices.BinarySearchFunc(*l.objects, Ref{Namespace: namespace, Name: name}, func(o P, r Ref) int {
+func (l typedList[E]) search(namespace, name string) (int, bool) {
+	return slices.BinarySearchFunc(*l.objects, Ref{Namespace: namespace, Name: name}, func(o E, r Ref) int {
 		return cmp.Or(strings.Compare(o.GetNamespace(), r.Namespace), strings.Compare(o.GetName(), r.Name))
 	})
 }
 
-func (l typedList[T, P]) Same(other ObjectList) bool {
-	o, ok := other.(typedList[T, P])
+func (l typedList[E]) Same(other ObjectList) bool {
+	o, ok := other.(typedList[E])
 	return ok && SameSlice(*l.objects, *o.objects)
 }
 
-func (l typedList[T, P]) Set(objects []APIObject) error {
-	list := make([]P, len(objects))
+func (l typedList[E]) Set(objects []APIObject) error {
+	list := make([]E, len(objects))
 	for i, o := range objects {
-		typed, ok := o.(P)
-		if !ok {
-			return fmt.Errorf("object %s/%s is a %T; the list holds %T", o.GetNamespace(), o.GetName(), o, typed)
+		typed, ok := o.(E)
+		if !ok || !l.has(o) {
+			return fmt.Errorf("object %s/%s is a %T; the list holds %T", o.GetNamespace(), o.GetName(), o, l.empty())
 		}
 		list[i] = typed
 	}
@@ -267,22 +267,20 @@ func (l typedList[T, P]) Set(objects []APIObject) error {
 	return nil
 }
 
-func (l typedList[T, P]) holds(o APIObject) bool {
-	_, ok := o.(P)
-	return ok
-}
+func (l typedList[E]) holds(o APIObject) bool { return l.has(o) }
 
-func (l typedList[T, P]) put(o APIObject) {
+func (l typedList[E]) put(o APIObject) {
 	i, found := l.search(o.GetNamespace(), o.GetName())
 	list := slices.Clone(*l.objects)
 	if !found {
-		list = slices.Insert(list, i, P(nil))
+		var none E
+		list = slices.Insert(list, i, none)
 	}
-	list[i] = o.(P)
+	list[i] = o.(E)
 	*l.objects = list
 }
 
-func (l typedList[T, P]) remove(namespace, name string) {
+func (l typedList[E]) remove(namespace, name string) {
 	if i, found := l.search(namespace, name); found {
 		*l.objects = slices.Delete(slices.Clone(*l.objects), i, i+1)
 	}

@@ -106,6 +106,14 @@ type Dialect struct {
 	// is read of that.
 	Inspect func(*Cluster, Plane) ByHand
 
+	// ByAge tells the hosts of an object that a user wrote, or the labels of the pods that it selects, if of two objects for the same the
+	// mesh uses the older one. Nil if it never does.
+	ByAge func(APIObject) (hosts []string, pods map[string]string)
+
+	// Reads are the kinds that users write for meshes of the kind and that are read of clusters (Kind.OfMesh), each with what removes
+	// from an object in place all that nobody looks at.
+	Reads map[Kind]func(APIObject)
+
 	// SPIFFE: proxies have certificates with SPIFFE identities, and check those of
 	// callers against the trust domains that their mesh accepts.
 	SPIFFE bool

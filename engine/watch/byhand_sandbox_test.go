@@ -57,8 +57,8 @@ func TestNoLabelHidesAnObject(t *testing.T) {
 		t.Helper()
 		w.until(what, func(i *snapshot.Input) bool {
 			var have []string
-			for _, o := range named(i, "west").VirtualServices {
-				have = append(have, o.Name)
+			for _, o := range named(i, "west").OfMeshes[snapshot.VirtualService] {
+				have = append(have, o.GetName())
 			}
 			return assert.ObjectsAreEqual(names, have)
 		})

@@ -66,18 +66,23 @@ func add[T object, V any, L interface {
 	*V
 	snapshot.ObjectLists
 }](c *clusterCache[V], seed L, lister *kube.Lister, strip func(T) bool) error {
-	return addFeed(c, seed, lister, strip, func(f *feed[T]) feeder { return f })
+	return addFeed(c, seed, kindOf[T](), lister, strip, func(f *feed[T]) feeder { return f })
 }
 
-// addFeed is add with what is made of the feed.
+// kindOf is the kind of a type; NoKind if it is none of an Input.
+func kindOf[T object]() snapshot.Kind {
+	var example T
+	kind, _ := snapshot.KindOfObject(example)
+	return kind
+}
+
+// addFeed is add for a kind, with what is made of the feed.
 func addFeed[T object, V any, L interface {
 	*V
 	snapshot.ObjectLists
-}](c *clusterCache[V], seed L, lister *kube.Lister, strip func(T) bool, as func(*feed[T]) feeder) error {
-	var example T
-	kind, ok := snapshot.KindOfObject(example)
-	if !ok || seed.List(kind) == nil {
-		return fmt.Errorf("%T: %T has no list of this type", example, seed)
+}](c *clusterCache[V], seed L, kind snapshot.Kind, lister *kube.Lister, strip func(T) bool, as func(*feed[T]) feeder) error {
+	if seed.List(kind) == nil {
+		return fmt.Errorf("%T has no list of %s", seed, kind)
 	}
 	listIn := func(view L) *[]T { return snapshot.Slice[T](view.List(kind)) }
 	lister.Client, lister.Kind, lister.Silent = c.client, kind, func() { c.onSilence(kind) }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/randfill"
 
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -180,26 +181,36 @@ func edited[T object](t *testing.T, strip func(T) bool, stored, ignored, kept T)
 	assert.Equal(t, 2, changes, "%T", stored)
 }
 
+// ofMesh strips objects of a type of a mesh.
+func ofMesh[T object]() func(T) bool {
+	for _, dialect := range engine.Dialects() {
+		if strip := dialect.Reads[kindOf[T]()]; strip != nil {
+			return func(o T) bool { strip(o); return true }
+		}
+	}
+	return nil
+}
+
 func TestEditsOfIstioObjects(t *testing.T) {
 	t.Parallel()
-	edited(t, stripVirtualService, &istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}}},
+	edited(t, ofMesh[*istionetworkingv1.VirtualService](), &istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}}},
 		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}, Http: []*networking.HTTPRoute{{Name: "x"}}}},
 		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"b"}}})
-	edited(t, stripServiceEntry, &istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}},
+	edited(t, ofMesh[*istionetworkingv1.ServiceEntry](), &istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}},
 		&istionetworkingv1.ServiceEntry{
 			Spec:   networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS},
 			Status: networking.ServiceEntryStatus{Addresses: []*networking.ServiceEntryAddress{{Value: "240.240.0.1"}}},
 		},
 		&istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, ExportTo: []string{"."}}})
-	edited(t, stripDestinationRule, &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}},
+	edited(t, ofMesh[*istionetworkingv1.DestinationRule](), &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: "x"}}}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "b"}})
-	edited(t, stripDestinationRule, &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}}},
+	edited(t, ofMesh[*istionetworkingv1.DestinationRule](), &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "b"}}}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}})
-	edited(t, stripSidecar, &istionetworkingv1.Sidecar{}, &istionetworkingv1.Sidecar{Spec: networking.Sidecar{Egress: []*networking.IstioEgressListener{{Bind: "x"}}}},
+	edited(t, ofMesh[*istionetworkingv1.Sidecar](), &istionetworkingv1.Sidecar{}, &istionetworkingv1.Sidecar{Spec: networking.Sidecar{Egress: []*networking.IstioEgressListener{{Bind: "x"}}}},
 		&istionetworkingv1.Sidecar{Spec: networking.Sidecar{WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"app": "a"}}}})
-	edited(t, stripAuthorizationPolicy, &istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{}}}},
+	edited(t, ofMesh[*istiosecurityv1.AuthorizationPolicy](), &istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{}}}},
 		&istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{From: []*security.Rule_From{{}}}, {}}}},
 		&istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Action: security.AuthorizationPolicy_DENY}})
 }

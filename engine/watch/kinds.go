@@ -2,11 +2,13 @@ package watch
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/engine"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
@@ -42,16 +44,15 @@ func newManagedCache(config *rest.Config, link *mirror.Link, scheme *runtime.Sch
 		add(cache, seed, &kube.Lister{}, stripEndpointSlice),
 		add(cache, seed, &kube.Lister{}, stripNode),
 		add(cache, seed, &kube.Lister{}, stripNamespace),
-		addMirrored(cache, seed, &kube.Lister{}, byHand, stripVirtualService),
-		addMirrored(cache, seed, &kube.Lister{}, byHand, stripServiceEntry),
-		addMirrored(cache, seed, &kube.Lister{}, byHand, stripDestinationRule),
-		addMirrored(cache, seed, &kube.Lister{}, byHand, stripAuthorizationPolicy),
-		addMirrored(cache, seed, &kube.Lister{}, byHand, stripSidecar),
 		add(cache, seed, &kube.Lister{Labels: injectors}, stripWebhooks),
-		add(cache, seed, &kube.Lister{}, stripMeshConfig),
 		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, dropVerifiedAt)),
 		add(cache, seed, &kube.Lister{}, stripOwn[*certificatesv1.CertificateRequest]),
 	)
+	for _, dialect := range engine.Dialects() {
+		for _, kind := range slices.Sorted(maps.Keys(dialect.Reads)) {
+			err = errors.Join(err, addOfMesh(cache, seed, kind, byHand, dialect.Reads[kind]))
+		}
+	}
 	addUnread(cache, snapshot.ManagedSide)
 	addConfigMaps(cache, seed)
 	return cache, err

@@ -31,7 +31,18 @@ func addMirrored[T object, V any, L interface {
 	*V
 	snapshot.ObjectLists
 }](c *clusterCache[V], seed L, lister *kube.Lister, reads func(map[string]string) bool, strip func(T) bool) error {
-	return addFeed(c, seed, lister, strip, func(f *feed[T]) feeder { return newMirrored(c, f, reads) })
+	return addFeed(c, seed, kindOf[T](), lister, strip, func(f *feed[T]) feeder { return newMirrored(c, f, reads) })
+}
+
+// addOfMesh makes the cache watch a kind that users write for a mesh. If the management plane writes it, too, reads says by the labels
+// of an object whether it is a user's.
+func addOfMesh(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster, kind snapshot.Kind, reads func(map[string]string) bool, strip func(snapshot.APIObject)) error {
+	return addFeed(c, seed, kind, &kube.Lister{}, func(o snapshot.APIObject) bool { strip(o); return true }, func(f *feed[snapshot.APIObject]) feeder {
+		if kind.Info().Access&snapshot.Write == 0 {
+			return f
+		}
+		return newMirrored(c, f, reads)
+	})
 }
 
 // addMirror is addMirrored for a kind that the engine does not read.

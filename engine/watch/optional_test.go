@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -33,20 +34,22 @@ func TestAKindThatComesWithAMeshMayBeAbsent(t *testing.T) {
 	w := start(t, management, watch.Options{Namespace: namespace(t, management)})
 	w.Set("west", "", config, nil)
 	before := w.is("west", snapshot.Synced)
-	assert.Empty(t, before.MeshConfigs)
+	assert.Empty(t, before.OfMeshes[snapshot.MeshConfig])
 
 	crds := apiextensions.NewForConfigOrDie(config).ApiextensionsV1().CustomResourceDefinitions()
 	crd, err := crds.Create(t.Context(), looseCRD(snapshot.MeshConfig), metav1.CreateOptions{})
 	require.NoError(t, err)
 	createOSMConfig(t, config)
-	with := named(w.until("the MeshConfig", func(i *snapshot.Input) bool { return len(named(i, "west").MeshConfigs) == 1 }), "west")
+	with := named(w.until("the MeshConfig", func(i *snapshot.Input) bool { return len(named(i, "west").OfMeshes[snapshot.MeshConfig]) == 1 }), "west")
 	assert.Equal(t, snapshot.Synced, with.Sync)
-	assert.True(t, with.MeshConfigs[0].Spec.Traffic.EnablePermissiveTrafficPolicyMode)
-	assert.Empty(t, with.MeshConfigs[0].Spec.Observability.OSMLogLevel, "what nobody reads is not kept")
+	settings, ok := with.OfMeshes[snapshot.MeshConfig][0].(*osmconfigv1alpha2.MeshConfig)
+	require.True(t, ok)
+	assert.True(t, settings.Spec.Traffic.EnablePermissiveTrafficPolicyMode)
+	assert.Empty(t, settings.Spec.Observability.OSMLogLevel, "what nobody reads is not kept")
 	assert.Less(t, refusals(t, server.AuditLog(), "meshconfigs"), 12, "questions while there was none")
 
 	require.NoError(t, crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}))
-	without := named(w.until("no MeshConfig", func(i *snapshot.Input) bool { return len(named(i, "west").MeshConfigs) == 0 }), "west")
+	without := named(w.until("no MeshConfig", func(i *snapshot.Input) bool { return len(named(i, "west").OfMeshes[snapshot.MeshConfig]) == 0 }), "west")
 	assert.Equal(t, snapshot.Synced, without.Sync)
 	createService(t, config, "later")
 	assert.Equal(t, snapshot.Synced, w.hasService("west", "later").Sync)
@@ -153,8 +156,8 @@ func TestAnObjectOfANewerMeshIsLeftOut(t *testing.T) {
 		t.Helper()
 		w.until(what, func(i *snapshot.Input) bool {
 			var have []string
-			for _, o := range named(i, "west").ServiceEntries {
-				have = append(have, o.Name)
+			for _, o := range named(i, "west").OfMeshes[snapshot.ServiceEntry] {
+				have = append(have, o.GetName())
 			}
 			var failed []string
 			for _, f := range i.Failures {

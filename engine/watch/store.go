@@ -215,10 +215,10 @@ func (s *store[T]) eventOf(item any) (event[T], error) {
 func (s *store[T]) identify(item any) (event[T], T, error) {
 	var none T
 	switch item := item.(type) {
+	case *brokenObject: // first: it is one of the objects that a T of all types may be
+		return event[T]{key: keyOf(item), err: item.err}, none, nil
 	case T:
 		return event[T]{key: keyOf(item)}, item, nil
-	case *brokenObject:
-		return event[T]{key: keyOf(item), err: item.err}, none, nil
 	}
 	return event[T]{}, none, fmt.Errorf("object of type %T where %T was expected", item, none)
 }

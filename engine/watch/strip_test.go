@@ -55,7 +55,7 @@ func TestStrippingIsIdempotent(t *testing.T) {
 	idempotent(t, &corev1.Node{}, stripNode)
 	idempotent(t, &corev1.Namespace{}, stripNamespace)
 	idempotent(t, &corev1.ConfigMap{}, stripConfigMap)
-	idempotent(t, &osmconfigv1alpha2.MeshConfig{}, stripMeshConfig)
+	idempotent(t, &osmconfigv1alpha2.MeshConfig{}, ofMesh[*osmconfigv1alpha2.MeshConfig]())
 	idempotent(t, &discoveryv1.Mesh{}, stripOwn[*discoveryv1.Mesh])
 }
 

@@ -43,12 +43,12 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 	h := &handWritten{
 		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
 	}
-	for _, o := range c.VirtualServices {
+	for o := range snapshot.Each[*istionetworkingv1.VirtualService](c.OfMeshes[snapshot.VirtualService]) {
 		if isHandWritten(o) && (len(o.Spec.Gateways) == 0 || slices.Contains(o.Spec.Gateways, "mesh")) {
 			h.virtualServices.add(c, snapshot.VirtualService, o, o.Spec.Hosts, o.Spec.ExportTo)
 		}
 	}
-	for _, o := range c.DestinationRules {
+	for o := range snapshot.Each[*istionetworkingv1.DestinationRule](c.OfMeshes[snapshot.DestinationRule]) {
 		if isHandWritten(o) {
 			exportTo := o.Spec.ExportTo
 			if o.Spec.WorkloadSelector != nil {
@@ -57,17 +57,17 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 			h.destinationRules.add(c, snapshot.DestinationRule, o, []string{o.Spec.Host}, exportTo)
 		}
 	}
-	for _, o := range c.ServiceEntries {
+	for o := range snapshot.Each[*istionetworkingv1.ServiceEntry](c.OfMeshes[snapshot.ServiceEntry]) {
 		if isHandWritten(o) {
 			h.serviceEntries.add(c, snapshot.ServiceEntry, o, o.Spec.Hosts, o.Spec.ExportTo)
 		}
 	}
-	for _, o := range c.AuthorizationPolicies {
+	for o := range snapshot.Each[*istiosecurityv1.AuthorizationPolicy](c.OfMeshes[snapshot.AuthorizationPolicy]) {
 		if isHandWritten(o) && o.Spec.Action != security.AuthorizationPolicy_AUDIT && len(o.Spec.TargetRefs) == 0 {
 			h.authorizationPolicies[o.Namespace] = append(h.authorizationPolicies[o.Namespace], o)
 		}
 	}
-	for _, o := range c.Sidecars {
+	for o := range snapshot.Each[*istionetworkingv1.Sidecar](c.OfMeshes[snapshot.Sidecar]) {
 		if isHandWritten(o) {
 			h.sidecars[o.Namespace] = append(h.sidecars[o.Namespace], o)
 		}
@@ -77,10 +77,15 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 
 // Holds implements snapshot.ByHand.
 func (h *handWritten) Holds(c *snapshot.Cluster) bool {
-	f := h.from
-	return f == c || snapshot.SameSlice(f.VirtualServices, c.VirtualServices) && snapshot.SameSlice(f.DestinationRules, c.DestinationRules) &&
-		snapshot.SameSlice(f.ServiceEntries, c.ServiceEntries) && snapshot.SameSlice(f.AuthorizationPolicies, c.AuthorizationPolicies) &&
-		snapshot.SameSlice(f.Sidecars, c.Sidecars) && f.Domain == c.Domain
+	if h.from == c {
+		return true
+	}
+	for kind := range reads {
+		if !snapshot.SameSlice(h.from.OfMeshes[kind], c.OfMeshes[kind]) {
+			return false
+		}
+	}
+	return h.from.Domain == c.Domain
 }
 
 // Empty implements snapshot.ByHand.

@@ -3,6 +3,8 @@ package istio
 import (
 	"slices"
 
+	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -82,4 +84,15 @@ func (o handWrittenObject) ruleFor(of *snapshot.HostQuery) (to callerNamespaces,
 		return to, to.all || !slices.Equal(to.names, []string{root})
 	}
 	return to.only(o.ref.Namespace), false
+}
+
+// byAge tells what ServiceEntries and Sidecars with a selector are about (Istio, sortConfigByCreationTime).
+func byAge(o snapshot.APIObject) (hosts []string, pods map[string]string) {
+	switch o := o.(type) {
+	case *istionetworkingv1.ServiceEntry:
+		return o.Spec.Hosts, nil
+	case *istionetworkingv1.Sidecar:
+		return nil, o.Spec.GetWorkloadSelector().GetLabels()
+	}
+	return nil, nil
 }

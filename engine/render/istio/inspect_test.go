@@ -36,14 +36,13 @@ func TestNoLabelHidesAnObject(t *testing.T) {
 			t.Parallel()
 			meta := metav1.ObjectMeta{Namespace: "shop", Name: "a", Labels: c.labels}
 			hosts := []string{"a.example"}
-			hand, ok := inspect(&snapshot.Cluster{
-				Name:                  "west",
-				VirtualServices:       []*istionetworkingv1.VirtualService{{ObjectMeta: meta, Spec: networking.VirtualService{Hosts: hosts}}},
-				DestinationRules:      []*istionetworkingv1.DestinationRule{{ObjectMeta: meta, Spec: networking.DestinationRule{Host: hosts[0]}}},
-				ServiceEntries:        []*istionetworkingv1.ServiceEntry{{ObjectMeta: meta, Spec: networking.ServiceEntry{Hosts: hosts}}},
-				AuthorizationPolicies: []*istiosecurityv1.AuthorizationPolicy{{ObjectMeta: meta}},
-				Sidecars:              []*istionetworkingv1.Sidecar{{ObjectMeta: meta}},
-			}, snapshot.Plane{Namespace: "mgmt", ID: "p1"}).(*handWritten)
+			hand, ok := inspect(&snapshot.Cluster{Name: "west", OfMeshes: snapshot.ObjectsOfMeshes{
+				snapshot.VirtualService:      {&istionetworkingv1.VirtualService{ObjectMeta: meta, Spec: networking.VirtualService{Hosts: hosts}}},
+				snapshot.DestinationRule:     {&istionetworkingv1.DestinationRule{ObjectMeta: meta, Spec: networking.DestinationRule{Host: hosts[0]}}},
+				snapshot.ServiceEntry:        {&istionetworkingv1.ServiceEntry{ObjectMeta: meta, Spec: networking.ServiceEntry{Hosts: hosts}}},
+				snapshot.AuthorizationPolicy: {&istiosecurityv1.AuthorizationPolicy{ObjectMeta: meta}},
+				snapshot.Sidecar:             {&istionetworkingv1.Sidecar{ObjectMeta: meta}},
+			}}, snapshot.Plane{Namespace: "mgmt", ID: "p1"}).(*handWritten)
 			assert.True(t, ok)
 			assert.Equal(t, c.hidden, hand.Empty())
 			seen := len(hand.virtualServices.matching(hosts[0])) + len(hand.destinationRules.matching(hosts[0])) + len(hand.serviceEntries.named(hosts[0])) +

@@ -17,7 +17,7 @@ var dialect = &snapshot.Dialect{
 	Type:   "istio",
 	Fields: slices.Concat(trafficFields(), filterFields(), accessFields(), virtualMeshFields(), otherFields()),
 
-	Describe: describe, Inspect: inspect,
+	Describe: describe, Inspect: inspect, Reads: reads, ByAge: byAge,
 	SPIFFE: true,
 	Principal: func(trustDomain, namespace, account string) string {
 		return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account

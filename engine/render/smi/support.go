@@ -13,7 +13,7 @@ var dialect = &snapshot.Dialect{
 	Type:   "osm",
 	Fields: slices.Concat(trafficFields(), accessFields(), otherFields()),
 
-	Describe: describe,
+	Describe: describe, Reads: reads,
 	// Certificates have a DNS name (OSM's ServiceIdentity.AsPrincipal).
 	Principal: func(trustDomain, namespace, account string) string {
 		return account + "." + namespace + "." + trustDomain

@@ -1,4 +1,4 @@
-package watch
+package istio
 
 import (
 	networking "istio.io/api/networking/v1alpha3"
@@ -7,34 +7,54 @@ import (
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// What users wrote for a mesh themselves is compared by what it is about, not by
-// what it says.
+// reads are the kinds that are inspected. What users wrote is compared by what it is about, not by what it says.
+var reads = map[snapshot.Kind]func(snapshot.APIObject){
+	snapshot.VirtualService:      strip(stripVirtualService),
+	snapshot.ServiceEntry:        strip(stripServiceEntry),
+	snapshot.DestinationRule:     strip(stripDestinationRule),
+	snapshot.AuthorizationPolicy: strip(stripAuthorizationPolicy),
+	snapshot.Sidecar:             strip(stripSidecar),
+}
+
+// strip makes a function for objects of one type one for all; it leaves others alone.
+func strip[T snapshot.APIObject](of func(T)) func(snapshot.APIObject) {
+	return func(o snapshot.APIObject) {
+		if typed, ok := o.(T); ok {
+			of(typed)
+		}
+	}
+}
 
 func named(o metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}
 }
 
-func stripVirtualService(o *istionetworkingv1.VirtualService) bool {
+// aged are name and age, of objects of which the mesh uses the older of two.
+func aged(o metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, CreationTimestamp: o.CreationTimestamp}
+}
+
+func stripVirtualService(o *istionetworkingv1.VirtualService) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
 	o.Status.Reset()
 	hosts, gateways, exportTo := o.Spec.Hosts, o.Spec.Gateways, o.Spec.ExportTo
 	o.Spec.Reset()
 	o.Spec.Hosts, o.Spec.Gateways, o.Spec.ExportTo = hosts, gateways, exportTo
-	return true
 }
 
-func stripServiceEntry(o *istionetworkingv1.ServiceEntry) bool {
-	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
+func stripServiceEntry(o *istionetworkingv1.ServiceEntry) {
+	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta)
 	o.Status.Reset()
 	hosts, exportTo := o.Spec.Hosts, o.Spec.ExportTo
 	o.Spec.Reset()
 	o.Spec.Hosts, o.Spec.ExportTo = hosts, exportTo
-	return true
 }
 
-func stripDestinationRule(o *istionetworkingv1.DestinationRule) bool {
+func stripDestinationRule(o *istionetworkingv1.DestinationRule) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
 	o.Status.Reset()
 	host, exportTo, selector := o.Spec.Host, o.Spec.ExportTo, o.Spec.WorkloadSelector
@@ -43,10 +63,9 @@ func stripDestinationRule(o *istionetworkingv1.DestinationRule) bool {
 	if selector != nil { // of which only matters that there is one
 		o.Spec.WorkloadSelector = &typev1beta1.WorkloadSelector{}
 	}
-	return true
 }
 
-func stripAuthorizationPolicy(o *istiosecurityv1.AuthorizationPolicy) bool {
+func stripAuthorizationPolicy(o *istiosecurityv1.AuthorizationPolicy) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
 	o.Status.Reset()
 	selector, action := o.Spec.Selector, o.Spec.Action
@@ -58,11 +77,10 @@ func stripAuthorizationPolicy(o *istiosecurityv1.AuthorizationPolicy) bool {
 	targets := o.Spec.TargetRefs
 	o.Spec.Reset()
 	o.Spec.Selector, o.Spec.Action, o.Spec.Rules, o.Spec.TargetRefs = selector, action, rules, targets
-	return true
 }
 
-func stripSidecar(o *istionetworkingv1.Sidecar) bool {
-	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
+func stripSidecar(o *istionetworkingv1.Sidecar) {
+	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta)
 	o.Status.Reset()
 	var selector *networking.WorkloadSelector
 	if s := o.Spec.WorkloadSelector; s != nil {
@@ -70,5 +88,4 @@ func stripSidecar(o *istionetworkingv1.Sidecar) bool {
 	}
 	o.Spec.Reset()
 	o.Spec.WorkloadSelector = selector
-	return true
 }
