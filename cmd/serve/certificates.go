@@ -13,7 +13,7 @@ import (
 
 // certificates keeps the roots of VirtualMeshes and signs the requests of agents, beside the
 // translation, which knows nothing of keys.
-func certificates(ctx context.Context, t serve.Term) error {
+func certificates(ctx context.Context, t serve.LeaderContext) error {
 	store, err := roots.New(roots.Options{
 		Management: t.Management, Namespace: t.Namespace, PlaneID: t.PlaneID, State: t.State, SetRoots: t.SetRoots, Log: t.Log,
 	})

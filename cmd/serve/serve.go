@@ -110,6 +110,6 @@ func serveRun(ctx context.Context, opts *Options) error {
 		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, DebugBind: opts.DebugBind,
 		LeaderElect: opts.LeaderElect, LeaseDuration: opts.LeaseDuration, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
-		Companions: []serve.Companion{{Name: "certificates", Run: certificates}},
+		Runnables: []serve.Runnable{{Name: "certificates", Run: certificates}},
 	})
 }

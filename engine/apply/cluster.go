@@ -52,12 +52,12 @@ type cluster struct {
 	outages  map[area]*outage
 	// problem is the failure of the cluster as a whole; zero if none.
 	problem snapshot.Failure
-	// met is what is said about other management planes; zero if there are none.
-	met snapshot.Failure
-	// unmet is the failure of what is not written until the cluster answers; zero if
+	// otherPlanes is the failure about other management planes; zero if there are none.
+	otherPlanes snapshot.Failure
+	// unwritten is the failure of what is not written until the cluster answers; zero if
 	// everything is.
-	unmet  snapshot.Failure
-	gauges gauges
+	unwritten snapshot.Failure
+	gauges    gauges
 	withdrawals
 }
 
@@ -123,9 +123,9 @@ func (c *cluster) disconnect() {
 	c.mu.Lock()
 	defer c.unlock()
 	clear(c.unread)
-	c.forgive()
+	c.resetRefusals()
 	c.flush()
-	c.problem, c.unmet, c.met = snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}
+	c.problem, c.unwritten, c.otherPlanes = snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}
 	clear(c.failures)
 	c.notifyFailures()
 }
@@ -144,7 +144,7 @@ func (c *cluster) stop() {
 	c.closed = true
 	clear(c.unread)
 	c.wake.Broadcast()
-	c.forgive()
+	c.resetRefusals()
 	c.flush()
 }
 
@@ -180,8 +180,8 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 	was := c.gate
 	c.gate = g
 	touched := c.want(d, made)
-	c.reconsider()
-	c.weigh()
+	c.reapplyEdits()
+	c.checkDeletionLimit()
 	switch {
 	case !g.open():
 		c.flush()
@@ -247,7 +247,7 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 		if i := c.items[mirror.IDOf(o.Ref)]; i != nil && i.object == nil {
 			c.clearFailure(i.id)
 			c.unwant(i)
-			c.withdraw(i.id, c.edits.explain(i.lastParents))
+			c.withdraw(i.id, c.edits.covers(i.lastParents))
 		}
 	}
 	return touched
@@ -333,7 +333,7 @@ func (c *cluster) sweepGarbage() {
 			c.collect(of, true)
 		}
 	}
-	c.weigh()
+	c.checkDeletionLimit()
 }
 
 // garbage reports whether an object that no part wants is to be deleted.
@@ -356,13 +356,13 @@ func (c *cluster) garbage(of mirror.ID, l mirror.Object) bool {
 // check queues an object because of a watch event, if it is wanted or garbage.
 func (c *cluster) check(of mirror.ID) {
 	if i := c.items[of]; i != nil {
-		i.refusal.hurry(time.Now()) // it may be taken now
+		i.refusal.retryNow(time.Now()) // it may be taken now
 		c.enqueue(i, false)
 		return
 	}
 	if l, exists := c.live(of); exists && c.garbage(of, l) {
 		c.collect(of, false)
-		c.weigh()
+		c.checkDeletionLimit()
 	}
 }
 

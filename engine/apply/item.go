@@ -82,7 +82,7 @@ func (i *item) put(o *snapshot.Object, c *content) {
 	i.object, i.content, i.wide, i.statusOnly = o, c, nil, false
 	i.blockedAt = time.Time{}
 	i.races, i.rewrites = 0, 0
-	i.refusal.hurry(time.Now())
+	i.refusal.retryNow(time.Now())
 }
 
 // parents are the policies that report a failed write.

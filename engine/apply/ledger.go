@@ -25,7 +25,7 @@ type ledger struct {
 	mu sync.Mutex
 	// debounces are those of clusters whose control planes have others than Pace.
 	debounces map[string]snapshot.Debounce
-	facts     map[mirror.Key]*fact
+	facts     map[mirror.Key]*dependency
 	// runs are the last writes to each cluster without a pause of its debounce between
 	// them, so that the control plane takes them for one change.
 	runs map[string]run
@@ -101,16 +101,16 @@ func (l *ledger) push(r run) time.Duration {
 	return max(l.Push, min(factor*r.slowest, most))
 }
 
-// fact is what is known about one name that routes need.
-type fact struct {
-	// growing are the items that will provide it and are not written yet.
-	growing map[*item]provider
+// dependency is what is known about one name that routes need.
+type dependency struct {
+	// pending are the items that will provide it and are not written yet.
+	pending map[*item]provider
 	// users are the items whose routes use it; true if that is so as they are written, and
 	// false if it will be.
-	users map[*item]bool
-	// provided and freed are the writes since which it is provided, or no longer
+	consumers map[*item]bool
+	// provided and released are the writes since which it is provided, or no longer
 	// used, that proxies may not know yet.
-	provided, freed []moment
+	provided, released []writeEvent
 }
 
 // provider is the cluster of an item that will provide a name. Home: requests for it go to that cluster.
@@ -119,38 +119,38 @@ type provider struct {
 	home bool
 }
 
-// moment is a write in a cluster.
-type moment struct {
+// writeEvent is a write in a cluster.
+type writeEvent struct {
 	cluster string
 	at      time.Time
 }
 
 func newLedger(p Pace) *ledger {
-	return &ledger{Pace: p, facts: map[mirror.Key]*fact{}, runs: map[string]run{}}
+	return &ledger{Pace: p, facts: map[mirror.Key]*dependency{}, runs: map[string]run{}}
 }
 
-// fact returns the fact of a name. The caller holds the lock, and calls tidy later.
-func (l *ledger) fact(name mirror.Key) *fact {
+// dependency returns what is known of a name. The caller holds the lock, and calls tidy later.
+func (l *ledger) dependency(name mirror.Key) *dependency {
 	f := l.facts[name]
 	if f == nil {
-		f = &fact{growing: map[*item]provider{}, users: map[*item]bool{}}
+		f = &dependency{pending: map[*item]provider{}, consumers: map[*item]bool{}}
 		l.facts[name] = f
 	}
 	return f
 }
 
 // tidy forgets what proxies know, and facts about which nothing is left.
-func (l *ledger) tidy(name mirror.Key, f *fact, now time.Time) {
-	known := func(m moment) bool { return l.known(m, now) }
+func (l *ledger) tidy(name mirror.Key, f *dependency, now time.Time) {
+	known := func(m writeEvent) bool { return l.known(m, now) }
 	f.provided = slices.DeleteFunc(f.provided, known)
-	f.freed = slices.DeleteFunc(f.freed, known)
-	if len(f.growing)+len(f.users)+len(f.provided)+len(f.freed) == 0 {
+	f.released = slices.DeleteFunc(f.released, known)
+	if len(f.pending)+len(f.consumers)+len(f.provided)+len(f.released) == 0 {
 		delete(l.facts, name)
 	}
 }
 
 // known reports whether all proxies of a cluster have a write.
-func (l *ledger) known(m moment, now time.Time) bool {
+func (l *ledger) known(m writeEvent, now time.Time) bool {
 	r := l.runs[m.cluster]
 	if r.first.After(m.at) {
 		// Its run has ended, at the latest when the present one began.
@@ -166,7 +166,7 @@ func (l *ledger) announce(i *item, c *cluster, names []name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range names {
-		l.fact(n.key).growing[i] = provider{c, n.Home}
+		l.dependency(n.key).pending[i] = provider{c, n.Home}
 	}
 }
 
@@ -177,14 +177,14 @@ func (l *ledger) intend(i *item, before, after, current []name) {
 	defer l.mu.Unlock()
 	now := time.Now()
 	for _, n := range after {
-		if f := l.fact(n.key); !f.users[i] {
-			f.users[i] = false
+		if f := l.dependency(n.key); !f.consumers[i] {
+			f.consumers[i] = false
 		}
 	}
 	for _, n := range before {
 		if !contains(after, n) && !contains(current, n) {
-			f := l.fact(n.key)
-			delete(f.users, i)
+			f := l.dependency(n.key)
+			delete(f.consumers, i)
 			l.tidy(n.key, f, now)
 		}
 	}
@@ -208,26 +208,26 @@ func (l *ledger) wrote(i *item, cluster string, before, after *content, written 
 	}
 	had := before.provides(cluster)
 	for _, n := range after.provides(cluster) {
-		f := l.fact(n.key)
-		delete(f.growing, i)
+		f := l.dependency(n.key)
+		delete(f.pending, i)
 		if written && !n.Together && !contains(had, n) {
-			f.provided = append(f.provided, moment{cluster, now})
+			f.provided = append(f.provided, writeEvent{cluster, now})
 		}
 		l.tidy(n.key, f, now)
 	}
 	uses := after.needs(cluster)
 	for _, n := range uses {
 		// An edit during another write may have ended a use that continues.
-		l.fact(n.key).users[i] = true
+		l.dependency(n.key).consumers[i] = true
 	}
 	for _, n := range before.needs(cluster) {
 		if contains(uses, n) {
 			continue
 		}
-		f := l.fact(n.key)
-		delete(f.users, i)
+		f := l.dependency(n.key)
+		delete(f.consumers, i)
 		if written {
-			f.freed = append(f.freed, moment{cluster, now})
+			f.released = append(f.released, writeEvent{cluster, now})
 		}
 		l.tidy(n.key, f, now)
 	}
@@ -240,7 +240,7 @@ func (l *ledger) retract(i *item, names []name) {
 	now := time.Now()
 	for _, n := range names {
 		if f := l.facts[n.key]; f != nil {
-			delete(f.growing, i)
+			delete(f.pending, i)
 			l.tidy(n.key, f, now)
 		}
 	}
@@ -261,7 +261,7 @@ func (l *ledger) provided(names []name) bool {
 		if len(f.provided) > 0 {
 			return false
 		}
-		for _, c := range f.growing {
+		for _, c := range f.pending {
 			if c.able.Load() {
 				return false
 			}
@@ -289,7 +289,7 @@ func (l *ledger) obstacle(names []name) (obstacle, bool) {
 		if f == nil {
 			continue
 		}
-		for i, by := range f.growing {
+		for i, by := range f.pending {
 			if able := by.able.Load(); able && i.refused.Load() || !able && by.home {
 				return obstacle{n.Text, i, by.cluster}, true
 			}
@@ -324,10 +324,10 @@ func (l *ledger) use(names []name) use {
 			continue
 		}
 		l.tidy(n.key, f, now)
-		if len(f.freed) > 0 {
+		if len(f.released) > 0 {
 			longest = max(longest, passing)
 		}
-		for i, written := range f.users {
+		for i, written := range f.consumers {
 			switch {
 			case i.held.Load():
 				return held

@@ -32,10 +32,10 @@ func (c *cluster) follow() {
 			break
 		}
 		c.clearProblem()
-		c.forgive()
+		c.resetRefusals()
 		c.Log.Debug("cluster connected", "cluster", c.name)
 		c.awaitCluster()
-		c.meet()
+		c.observePlanes()
 		c.sweep(true)
 	case c.now.Suspended && !was.Suspended:
 		c.flush()
@@ -68,7 +68,7 @@ func (c *cluster) Changed(conn *mirror.Connection, objects []mirror.ID) {
 		return
 	}
 	defer c.unlock()
-	c.meet()
+	c.observePlanes()
 	for _, of := range objects {
 		c.check(of)
 	}
@@ -79,7 +79,7 @@ func (c *cluster) Relisted(conn *mirror.Connection, kind snapshot.Kind) {
 	c.mu.Lock()
 	defer c.unlock()
 	if conn == c.now.Conn {
-		c.meet()
+		c.observePlanes()
 		c.sweepKind(kind)
 	}
 }
@@ -154,15 +154,15 @@ func (c *cluster) suspect(conn *mirror.Connection, err error) {
 	}
 }
 
-// hurry tries again at once what failed, because the connection has another credential. A connection that is suspended is first
+// retryNow tries again at once what failed, because the connection has another credential. A connection that is suspended is first
 // probed by its owner.
-func (c *cluster) hurry() {
+func (c *cluster) retryNow() {
 	c.mu.Lock()
 	defer c.unlock()
 	if c.now.Conn == nil || !c.now.Suspended && c.faults == 0 {
 		return
 	}
-	c.forgive()
+	c.resetRefusals()
 	if !c.now.Suspended {
 		c.sweep(false)
 	}

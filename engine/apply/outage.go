@@ -108,8 +108,8 @@ func (c *cluster) endOutage(at area, b *outage) {
 	}
 }
 
-// forgive forgets all failures, because the connection is another one.
-func (c *cluster) forgive() {
+// resetRefusals forgets all failures, because the connection is another one.
+func (c *cluster) resetRefusals() {
 	for at, b := range c.outages {
 		c.endOutage(at, b)
 	}

@@ -18,9 +18,9 @@ import (
 // fewOthers is how many other management planes are named.
 const fewOthers = 3
 
-// meet reports the other management planes that write to the cluster. Both go on: neither
+// observePlanes reports the other management planes that write to the cluster. Both go on: neither
 // changes an object that the other wrote.
-func (c *cluster) meet() {
+func (c *cluster) observePlanes() {
 	var reason snapshot.Reason
 	var others []snapshot.Plane
 	if c.now.Conn != nil {
@@ -43,12 +43,12 @@ func (c *cluster) meet() {
 			Hint: "deregister the cluster from one of them, unless they configure different services",
 		}
 	}
-	if c.met.Reason == reason {
+	if c.otherPlanes.Reason == reason {
 		return
 	}
-	c.met = snapshot.Failure{}
+	c.otherPlanes = snapshot.Failure{}
 	if reason.Code != "" {
-		c.met = snapshot.Failure{Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name}, Reason: reason}
+		c.otherPlanes = snapshot.Failure{Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name}, Reason: reason}
 		c.Log.Warn("another management plane writes to a cluster", "cluster", c.name, "reason", reason.String())
 	}
 	c.notifyFailures()

@@ -21,12 +21,12 @@ func TestForgedManagementPlanesAreBounded(t *testing.T) {
 	for n := range 1000 {
 		of := mirror.ID{Kind: snapshot.VirtualService, Namespace: "tenant", Name: fmt.Sprintf("forged-%d", n)}
 		c.now.Conn.Written(of, mirror.Object{Version: 1, Other: snapshot.Plane{Namespace: "gloo-mesh", ID: fmt.Sprintf("p%04d", n)}})
-		c.meet()
+		c.observePlanes()
 	}
-	assert.Contains(t, c.met.What, "the management plane p0000 (in a namespace gloo-mesh), the management plane p0001")
-	assert.Contains(t, c.met.What, "and 97 more")
-	assert.Less(t, len(c.met.What), 1000)
+	assert.Contains(t, c.otherPlanes.What, "the management plane p0000 (in a namespace gloo-mesh), the management plane p0001")
+	assert.Contains(t, c.otherPlanes.What, "and 97 more")
+	assert.Less(t, len(c.otherPlanes.What), 1000)
 	c.now.Conn = &mirror.Connection{Mirror: mirror.New(func(int64) {})}
-	c.meet()
-	assert.Zero(t, c.met)
+	c.observePlanes()
+	assert.Zero(t, c.otherPlanes)
 }

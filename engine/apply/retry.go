@@ -54,9 +54,9 @@ func (i *item) failing() *refusal {
 	return i.refusal
 }
 
-// hurry brings the next try forward, because what is wanted or what exists has changed: at
+// retryNow brings the next try forward, because what is wanted or what exists has changed: at
 // most once in retryMost, so that a user's edit after a quiet time is written at once.
-func (r *refusal) hurry(now time.Time) {
+func (r *refusal) retryNow(now time.Time) {
 	if r == nil {
 		return
 	}

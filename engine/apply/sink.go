@@ -142,7 +142,7 @@ func (s *Sink) turn(ctx context.Context, group *sync.WaitGroup) {
 	}
 	for _, name := range todo.renewed {
 		if c := s.clusters[name]; c != nil {
-			c.hurry()
+			c.retryNow()
 		}
 	}
 	if todo.identified {

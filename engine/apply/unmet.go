@@ -16,18 +16,18 @@ import (
 func (c *cluster) awaitCluster() {
 	var f snapshot.Failure
 	if c.name != "" && c.gate.armed && c.gate.listed && !c.writable() && !c.connecting() {
-		f = c.unwritten()
+		f = c.unwrittenFailure()
 	}
-	if f.Reason == c.unmet.Reason && slices.Equal(f.Parents, c.unmet.Parents) {
+	if f.Reason == c.unwritten.Reason && slices.Equal(f.Parents, c.unwritten.Parents) {
 		return
 	}
-	c.unmet = f
+	c.unwritten = f
 	c.notifyFailures()
 }
 
-// unwritten is the failure of all objects that differ from what is wanted, as far as is
+// unwrittenFailure is the failure of all objects that differ from what is wanted, as far as is
 // known; zero if no policy asks for one.
-func (c *cluster) unwritten() snapshot.Failure {
+func (c *cluster) unwrittenFailure() snapshot.Failure {
 	parents := map[snapshot.Ref]bool{}
 	objects := 0
 	for of, i := range c.items {

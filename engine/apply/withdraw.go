@@ -29,8 +29,8 @@ type Edits struct {
 	Released map[string]string
 }
 
-// explain reports whether the edits explain that an object with these parents goes.
-func (e *Edits) explain(parents []snapshot.Ref) bool {
+// covers reports whether the edits explain that an object with these parents goes.
+func (e *Edits) covers(parents []snapshot.Ref) bool {
 	if e.All {
 		return true
 	}
@@ -111,12 +111,12 @@ func (c *cluster) withheld(i *item) bool {
 	if remaining <= 0 {
 		return c.denied(i.id)
 	}
-	c.lookAgain(i.id, w, remaining)
+	c.requeueAfter(i.id, w, remaining)
 	return true
 }
 
-// lookAgain queues an object when it may go.
-func (c *cluster) lookAgain(of mirror.ID, w *withdrawal, after time.Duration) {
+// requeueAfter queues an object when it may go.
+func (c *cluster) requeueAfter(of mirror.ID, w *withdrawal, after time.Duration) {
 	if w.timed {
 		return
 	}
@@ -156,7 +156,7 @@ func (c *cluster) denied(of mirror.ID) bool {
 	}
 	for other := range c.pending {
 		if l, exists := c.live(other); exists && l.Protects && c.garbage(other, l) {
-			c.lookAgain(of, c.pending[of], blockedFor)
+			c.requeueAfter(of, c.pending[of], blockedFor)
 			return true
 		}
 	}
@@ -171,10 +171,10 @@ func (c *cluster) live(of mirror.ID) (mirror.Object, bool) {
 	return l, exists
 }
 
-// reconsider lets go what was no longer wanted before, if an edit explains it now: a user
+// reapplyEdits lets go what was no longer wanted before, if an edit explains it now: a user
 // deletes the policy of a Service that is gone, or removes a mesh that is gone from its
 // VirtualMesh. Settings are about how much may go, so they explain nothing afterwards.
-func (c *cluster) reconsider() {
+func (c *cluster) reapplyEdits() {
 	later := Edits{Objects: map[snapshot.Ref]bool{}}
 	for ref := range c.edits.Objects {
 		if ref.Kind != snapshot.Settings {
@@ -185,15 +185,15 @@ func (c *cluster) reconsider() {
 		return
 	}
 	for of, w := range c.pending {
-		if i := c.items[of]; i != nil && !w.explained && later.explain(i.lastParents) {
+		if i := c.items[of]; i != nil && !w.explained && later.covers(i.lastParents) {
 			w.explained = true
 			c.enqueue(i, true)
 		}
 	}
 }
 
-// weigh decides whether so much would be deleted without an explanation that nothing is.
-func (c *cluster) weigh() {
+// checkDeletionLimit decides whether so much would be deleted without an explanation that nothing is.
+func (c *cluster) checkDeletionLimit() {
 	if c.name == "" || c.now.Conn == nil || c.edits.All {
 		return // discovered objects protect nothing
 	}

@@ -325,12 +325,12 @@ func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 	switch {
 	case c.problem.Code != "":
 		f := c.problem
-		f.Parents = c.unmet.Parents
+		f.Parents = c.unwritten.Parents
 		out = append(out, f)
-	case c.unmet.Code != "":
-		out = append(out, c.unmet)
+	case c.unwritten.Code != "":
+		out = append(out, c.unwritten)
 	}
-	for _, f := range []snapshot.Failure{c.brake, c.met} {
+	for _, f := range []snapshot.Failure{c.brake, c.otherPlanes} {
 		if f.Code != "" {
 			out = append(out, f)
 		}

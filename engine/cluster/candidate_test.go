@@ -85,7 +85,7 @@ func TestABadCredentialDoesNotTakeThePlaceOfAGoodOne(t *testing.T) {
 		assert.Equal(t, user.Username, userName(t, first), c.name)
 		assert.NotEmpty(t, now.UID, c.name)
 		fingerprint := cluster.Fingerprint(&corev1.Secret{Data: map[string][]byte{cluster.SecretKey: c.kubeconfig}})
-		require.Eventually(t, func() bool { return r.judgedOf(name) == fingerprint }, waittest.Limit(), 20*time.Millisecond, "%s: whose refusal it is", c.name)
+		require.Eventually(t, func() bool { return r.observedOf(name) == fingerprint }, waittest.Limit(), 20*time.Millisecond, "%s: whose refusal it is", c.name)
 
 		setKubeconfig(t, config, name, withToken(good.Token))
 		r.eventually(t, c.name+": restored", func(m map[string]cluster.Connection) bool {

@@ -75,8 +75,8 @@ type entry struct {
 	unknown bool
 	// renewed: the client has another token, and the handler does not know yet.
 	renewed bool
-	// judged is the fingerprint with which the handler was called.
-	judged string
+	// observed is the fingerprint with which the handler was called.
+	observed string
 }
 
 // Unregistered lists the Secrets that no KubernetesCluster names, ascending. They are not used: who may
@@ -120,8 +120,8 @@ func (r *Registry) resync(ctx context.Context, handler Handler) error {
 		if r.takeRenewed(name) {
 			handler.Renewed(name)
 		}
-		if fingerprint, changed := r.takeJudged(name); changed {
-			handler.Judged(name, fingerprint)
+		if fingerprint, changed := r.takeObserved(name); changed {
+			handler.CredentialObserved(name, fingerprint)
 		}
 	}
 	return nil
@@ -197,17 +197,17 @@ func (r *Registry) takeRenewed(name string) bool {
 	return renewed
 }
 
-// takeJudged returns the fingerprint of the Secret that the connection is about, and reports
+// takeObserved returns the fingerprint of the Secret that the connection is about, and reports
 // whether it is another one. While a changed Secret is being checked, it is the one before.
-func (r *Registry) takeJudged(name string) (string, bool) {
+func (r *Registry) takeObserved(name string) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[name]
 	now := Fingerprint(e.secret)
-	if now == e.judged || e.next != nil && e.next.err == nil {
-		return e.judged, false
+	if now == e.observed || e.next != nil && e.next.err == nil {
+		return e.observed, false
 	}
-	e.judged = now
+	e.observed = now
 	return now, true
 }
 

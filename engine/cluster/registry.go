@@ -51,9 +51,9 @@ type Handler interface {
 	// Renewed says that the Config of a cluster has another token: what the server refused
 	// may be tried again at once.
 	Renewed(name string)
-	// Judged says which Secret, by its Fingerprint, the calls before are about: one that was
+	// CredentialObserved says which Secret, by its Fingerprint, the calls before are about: one that was
 	// changed only when it is known whether it is used.
-	Judged(name, fingerprint string)
+	CredentialObserved(name, fingerprint string)
 	// Remove removes a cluster that has neither a Secret nor a KubernetesCluster.
 	Remove(name string)
 }

@@ -53,7 +53,7 @@ func (r *recorder) Renewed(name string) {
 	r.events = append(r.events, "renewed "+name)
 }
 
-func (r *recorder) Judged(name, fingerprint string) {
+func (r *recorder) CredentialObserved(name, fingerprint string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.judged == nil {
@@ -62,7 +62,7 @@ func (r *recorder) Judged(name, fingerprint string) {
 	r.judged[name] = fingerprint
 }
 
-func (r *recorder) judgedOf(name string) string {
+func (r *recorder) observedOf(name string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.judged[name]

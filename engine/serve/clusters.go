@@ -30,8 +30,8 @@ type Clusters struct {
 	// configs are the configurations of the registered clusters, nil for those that have none, and identities what is known of them.
 	configs    map[string]*rest.Config
 	identities map[string]types.UID
-	// companions are told how to reach the clusters; nil if there are none.
-	companions *companions
+	// runnables are told how to reach the clusters; nil if there are none.
+	runnables *runnables
 
 	// refused are the Secrets that are not used; refusedChanged says that they changed.
 	refusedChanged chan struct{}
@@ -134,9 +134,9 @@ func (c *Clusters) notifyRefused() {
 	}
 }
 
-// judge notes which Secret the state of a cluster is about. If that is refused, the Source is
+// credentialObserved notes which Secret the state of a cluster is about. If that is refused, the Source is
 // told with the failure.
-func (c *Clusters) judge(name, credential string) {
+func (c *Clusters) credentialObserved(name, credential string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, refused := c.refused[name]
@@ -182,9 +182,9 @@ func (h handler) Set(m cluster.Connection) {
 	switch {
 	case h.sink == nil || config == before:
 	case config == nil:
-		h.companions.remove(m.Name)
+		h.runnables.remove(m.Name)
 	default:
-		h.companions.set(m.Name, h.fence.guard(config))
+		h.runnables.set(m.Name, h.fence.guard(config))
 	}
 }
 
@@ -196,8 +196,10 @@ func (h handler) Renewed(name string) {
 	}
 }
 
-// Judged implements cluster.Handler.
-func (h handler) Judged(name, fingerprint string) { h.judge(name, fingerprint) }
+// CredentialObserved implements cluster.Handler.
+func (h handler) CredentialObserved(name, fingerprint string) {
+	h.credentialObserved(name, fingerprint)
+}
 
 // identify passes on the identities of the registered clusters if one changes.
 func (h handler) identify(name string, change func()) {
@@ -214,7 +216,7 @@ func (h handler) Remove(name string) {
 	h.identify(name, func() { delete(h.identities, name) })
 	h.refuse(name, nil)
 	h.Source.Remove(name)
-	h.companions.remove(name)
+	h.runnables.remove(name)
 	if h.observer != nil {
 		h.observer.Remove(name)
 	}

@@ -23,7 +23,7 @@
 //	lead.go      leader election: one term after another
 //	lock.go      the Lease as the election uses it
 //	fence.go     who does not hold the Lease writes nothing
-//	companion.go what else runs while this process leads
+//	runnable.go what else runs while this process leads
 //	http.go      health and readiness; the listeners
 //	metrics.go   metrics
 //	guard.go     who may use the debug endpoints

@@ -79,8 +79,8 @@ func (l *loop) run(ctx context.Context) {
 	var read *snapshot.Input
 	var again <-chan time.Time // to look once more whether to translate
 	memo := l.newTranslator()
-	away := newAbsences()
-	apart := &quarantine{objects: map[snapshot.Ref]quarantined{}}
+	absences := newAbsences()
+	excluded := &quarantine{objects: map[snapshot.Ref]quarantined{}}
 	for {
 		select {
 		case <-ctx.Done():
@@ -106,16 +106,16 @@ func (l *loop) run(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
-		input = away.mark(input)
-		changed, err := l.translate(memo, apart.clean(input))
+		input = absences.mark(input)
+		changed, err := l.translate(memo, excluded.clean(input))
 		if err != nil {
 			memo = l.newTranslator()
-			changed = l.isolate(memo, apart, input, err)
+			changed = l.isolate(memo, excluded, input, err)
 		} else {
-			l.report(apart)
+			l.report(excluded)
 		}
 		if state := l.state.Load(); state != nil {
-			again = away.update(state, time.Now())
+			again = absences.update(state, time.Now())
 		}
 		pace.record(began, time.Now(), changed)
 		if changed {
@@ -129,10 +129,10 @@ func (l *loop) run(ctx context.Context) {
 
 // isolate finds the objects with which the translation panics, keeps them out of it, and
 // translates the rest.
-func (l *loop) isolate(memo translator, apart *quarantine, input *snapshot.Input, cause error) (changed bool) {
+func (l *loop) isolate(memo translator, excluded *quarantine, input *snapshot.Input, cause error) (changed bool) {
 	l.metrics.panics.Inc()
-	if changed, err := l.translate(memo, apart.clean(input)); err == nil {
-		l.report(apart)
+	if changed, err := l.translate(memo, excluded.clean(input)); err == nil {
+		l.report(excluded)
 		l.log.Error("translation failed, and succeeded when nothing was reused. This is a bug in meshctl, please report it", "error", cause)
 		return changed
 	}
@@ -149,26 +149,26 @@ func (l *loop) isolate(memo translator, apart *quarantine, input *snapshot.Input
 		reason, stack = fmt.Sprint(panicked.Value), string(panicked.Stack)
 	}
 	for _, ref := range s.find() {
-		apart.objects[ref] = quarantined{object: input.Find(ref), instead: s.previous(ref), reason: reason}
+		excluded.objects[ref] = quarantined{object: input.Find(ref), instead: s.previous(ref), reason: reason}
 	}
 	var err error
-	if len(apart.objects) > 0 {
-		changed, err = l.translate(memo, apart.clean(input))
+	if len(excluded.objects) > 0 {
+		changed, err = l.translate(memo, excluded.clean(input))
 	}
-	if len(apart.objects) == 0 || err != nil {
+	if len(excluded.objects) == 0 || err != nil {
 		unknown := ""
 		l.broken.Store(&unknown)
 		l.log.Error("translation failed; what was written before stays in effect. This is a bug in meshctl, please report it", "error", reason, "stack", stack)
 		return false
 	}
-	l.report(apart)
-	l.log.Error("translation fails because of objects, which are kept out; everything else goes on. This is a bug in meshctl, please report it", "objects", apart.String(), "error", reason, "stack", stack)
+	l.report(excluded)
+	l.log.Error("translation fails because of objects, which are kept out; everything else goes on. This is a bug in meshctl, please report it", "objects", excluded.String(), "error", reason, "stack", stack)
 	return changed
 }
 
 // report sets what readiness says.
-func (l *loop) report(apart *quarantine) {
-	if names := apart.String(); names != "" {
+func (l *loop) report(excluded *quarantine) {
+	if names := excluded.String(); names != "" {
 		l.broken.Store(&names)
 	} else {
 		l.broken.Store(nil)

@@ -48,8 +48,8 @@ type Options struct {
 	UserAgent string
 	// Version is in the metrics and in the statuses of the registered clusters.
 	Version string
-	// Companions run while this process leads.
-	Companions []Companion
+	// Runnables run while this process leads.
+	Runnables []Runnable
 	// OnListen, if set, is called with the addresses of metrics and health and of the
 	// debug endpoints; nil for what is not served.
 	OnListen func(metrics, debug net.Addr)

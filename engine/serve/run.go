@@ -78,8 +78,8 @@ type worker struct {
 	sink     *apply.Sink
 	loop     *loop
 	recorder *recorder
-	// companions work beside the loop; nil if there are none.
-	companions *companions
+	// runnables work beside the loop; nil if there are none.
+	runnables *runnables
 }
 
 // The following methods may be called on nil, while this process does not lead.
@@ -149,8 +149,8 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 		return nil, err
 	}
 	w.loop = newLoop(w.clusters.Source, w.sink, m, why, o.Log)
-	w.companions = newCompanions(o, id, w)
-	w.clusters.companions, w.loop.translated = w.companions, w.companions.notify
+	w.runnables = newRunnables(o, id, w)
+	w.clusters.runnables, w.loop.translated = w.runnables, w.runnables.notify
 	if w.loop.home, err = newHome(o.Management, o.Namespace); err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (w *worker) run(ctx context.Context) error {
 	group.Go(func() error { w.loop.run(ctx); return nil })
 	group.Go(func() error { w.reportFailures(ctx); return nil })
 	group.Go(func() error { w.recorder.run(ctx); return nil })
-	group.Go(func() error { w.companions.run(ctx); return nil })
+	group.Go(func() error { w.runnables.run(ctx); return nil })
 
 	ended := make(chan error, 1)
 	go func() { ended <- group.Wait() }()

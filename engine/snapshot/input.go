@@ -88,7 +88,7 @@ type Cluster struct {
 	CertificateRequests []*certificatesv1.CertificateRequest
 }
 
-// Unread is an object that a source was to read and has not.
+// Unread is an object that could not be read, or has not been read yet. If it is also in ConfigMaps, that is its last version.
 type Unread struct {
 	Ref Ref
 	// Denied: the account of the management plane may not read it. Else it will be read

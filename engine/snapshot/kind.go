@@ -103,8 +103,8 @@ type KindInfo struct {
 	// Optional kinds come with a mesh: an API server that serves none of the
 	// kind is a healthy one that has none.
 	Optional bool
-	// Later kinds came with a version of meshctl. The account of a registration by one before
-	// may not read them; all else of its cluster is read and written as ever.
+	// Later marks kinds that were added after the first release. The account of a cluster that an older meshctl registered may
+	// lack the permission to read them; that does not freeze the cluster.
 	Later bool
 	// Effect is what objects of the kind do to traffic.
 	Effect Effect

@@ -15,20 +15,20 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Companion works beside the loop while this process leads, such as the issuer of
+// Runnable works beside the loop while this process leads, such as the issuer of
 // certificates. It adds to the Input and writes what follows from the translation and is no
 // part of the Output. One that fails or panics is started again after a pause; the
 // translation goes on without it.
-type Companion struct {
+type Runnable struct {
 	// Name is in the log and in metrics.
 	Name string
-	// Run works until ctx ends. It is called again if it returns before, with another Term.
-	Run func(ctx context.Context, t Term) error
+	// Run works until ctx ends. It is called again if it returns before, with another LeaderContext.
+	Run func(ctx context.Context, t LeaderContext) error
 }
 
-// Term is what a Companion has from one start to the next. Its functions may be called from
+// LeaderContext is what a Runnable has from one start to the next. Its functions may be called from
 // any goroutine, and do not block.
-type Term struct {
+type LeaderContext struct {
 	// Management reaches the management cluster. Writes wait until it is certain that this
 	// process leads; so they do with Clusters.
 	Management *rest.Config
@@ -47,14 +47,14 @@ type Term struct {
 	// another; a renewed token takes effect in the one that is in use.
 	Clusters func() map[string]*rest.Config
 	// SetRoots sets the roots in the Input. They stay until they are set again, also while
-	// the Companion is not running.
+	// the Runnable is not running.
 	SetRoots func([]*snapshot.VirtualMeshRoots)
 }
 
-// companions are the Companions of one term of this process as the leader.
-type companions struct {
-	list     []Companion
-	term     Term
+// runnables are the Runnables of one term of this process as the leader.
+type runnables struct {
+	list     []Runnable
+	term     LeaderContext
 	registry prometheus.Registerer
 	restarts *prometheus.CounterVec
 
@@ -63,21 +63,21 @@ type companions struct {
 	waiting  map[chan struct{}]bool
 }
 
-// newCompanions prepares the Companions of a worker; nil if there are none. The methods may
+// newRunnables prepares the Runnables of a worker; nil if there are none. The methods may
 // be called on nil.
-func newCompanions(o Options, id string, w *worker) *companions {
-	if len(o.Companions) == 0 {
+func newRunnables(o Options, id string, w *worker) *runnables {
+	if len(o.Runnables) == 0 {
 		return nil
 	}
-	c := &companions{
-		list: o.Companions, registry: w.metrics, clusters: map[string]*rest.Config{}, waiting: map[chan struct{}]bool{},
+	c := &runnables{
+		list: o.Runnables, registry: w.metrics, clusters: map[string]*rest.Config{}, waiting: map[chan struct{}]bool{},
 		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "meshctl", Name: "companion_failures_total",
 			Help: "Times that a part which works beside the translation failed and was started again.",
-		}, []string{"companion"}),
+		}, []string{"runnable"}),
 	}
 	w.metrics.MustRegister(c.restarts)
-	c.term = Term{
+	c.term = LeaderContext{
 		Management: o.Management, Namespace: o.Namespace, PlaneID: id, Log: o.Log,
 		State:    func() *snapshot.State { return w.loop.state.Load() },
 		Clusters: c.connections, SetRoots: w.clusters.Source.SetRoots,
@@ -85,14 +85,14 @@ func newCompanions(o Options, id string, w *worker) *companions {
 	return c
 }
 
-func (c *companions) connections() map[string]*rest.Config {
+func (c *runnables) connections() map[string]*rest.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.clusters)
 }
 
 // set adds a cluster or replaces its configuration, which writes through the fence.
-func (c *companions) set(name string, config *rest.Config) {
+func (c *runnables) set(name string, config *rest.Config) {
 	if c == nil {
 		return
 	}
@@ -102,7 +102,7 @@ func (c *companions) set(name string, config *rest.Config) {
 	c.notify()
 }
 
-func (c *companions) remove(name string) {
+func (c *runnables) remove(name string) {
 	if c == nil {
 		return
 	}
@@ -112,8 +112,8 @@ func (c *companions) remove(name string) {
 	c.notify()
 }
 
-// notify tells all Companions that something changed.
-func (c *companions) notify() {
+// notify tells all Runnables that something changed.
+func (c *runnables) notify() {
 	if c == nil {
 		return
 	}
@@ -127,46 +127,46 @@ func (c *companions) notify() {
 	}
 }
 
-// run runs all Companions until ctx ends.
-func (c *companions) run(ctx context.Context) {
+// run runs all Runnables until ctx ends.
+func (c *runnables) run(ctx context.Context) {
 	if c == nil {
 		return
 	}
 	var group sync.WaitGroup
 	defer group.Wait()
-	for _, companion := range c.list {
-		group.Go(func() { c.keep(ctx, companion) })
+	for _, runnable := range c.list {
+		group.Go(func() { c.keep(ctx, runnable) })
 	}
 }
 
-// Pauses before a Companion is started again. One that worked for longer than companionWell
+// Pauses before a Runnable is started again. One that worked for longer than runnableWell
 // before it failed is started after the first pause.
 const (
-	companionFirst = time.Second
-	companionLast  = time.Minute
-	companionWell  = 5 * time.Minute
+	runnableFirst = time.Second
+	runnableLast  = time.Minute
+	runnableWell  = 5 * time.Minute
 )
 
-// errEnded is why a Companion is started again that returned without an error.
+// errEnded is why a Runnable is started again that returned without an error.
 var errEnded = errors.New("it ended by itself")
 
-// keep starts a Companion again each time it ends.
-func (c *companions) keep(ctx context.Context, companion Companion) {
-	log := c.term.Log.With("companion", companion.Name)
+// keep starts a Runnable again each time it ends.
+func (c *runnables) keep(ctx context.Context, runnable Runnable) {
+	log := c.term.Log.With("runnable", runnable.Name)
 	for failures := 1; ; failures++ {
 		began := time.Now()
-		err := c.attempt(ctx, companion, log)
+		err := c.attempt(ctx, runnable, log)
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
 			err = errEnded
 		}
-		if time.Since(began) > companionWell {
+		if time.Since(began) > runnableWell {
 			failures = 1
 		}
-		pause := kube.Backoff(companionFirst, companionLast, failures)
-		c.restarts.WithLabelValues(companion.Name).Inc()
+		pause := kube.Backoff(runnableFirst, runnableLast, failures)
+		c.restarts.WithLabelValues(runnable.Name).Inc()
 		log.Error("a part of meshctl serve failed and is started again; everything else goes on", "pause", pause, "error", err)
 		if !sleep(ctx, pause) {
 			return
@@ -174,8 +174,8 @@ func (c *companions) keep(ctx context.Context, companion Companion) {
 	}
 }
 
-// attempt runs a Companion once; a panic is an error.
-func (c *companions) attempt(ctx context.Context, companion Companion, log *slog.Logger) error {
+// attempt runs a Runnable once; a panic is an error.
+func (c *runnables) attempt(ctx context.Context, runnable Runnable, log *slog.Logger) error {
 	changed := make(chan struct{}, 1)
 	changed <- struct{}{}
 	c.mu.Lock()
@@ -193,13 +193,13 @@ func (c *companions) attempt(ctx context.Context, companion Companion, log *slog
 	term := c.term
 	term.Changed, term.Log, term.Metrics = changed, log, registered
 	var err error
-	if broken := kube.Catch(func() { err = companion.Run(ctx, term) }); broken != nil {
+	if broken := kube.Catch(func() { err = runnable.Run(ctx, term) }); broken != nil {
 		return broken
 	}
 	return err
 }
 
-// registrations are what a Companion has registered.
+// registrations are what a Runnable has registered.
 type registrations struct {
 	prometheus.Registerer
 	mu   sync.Mutex

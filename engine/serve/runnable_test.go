@@ -19,11 +19,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// workerWith is a worker with Companions that is not running.
-func workerWith(t *testing.T, log *bytes.Buffer, list ...Companion) *worker {
+// workerWith is a worker with Runnables that is not running.
+func workerWith(t *testing.T, log *bytes.Buffer, list ...Runnable) *worker {
 	t.Helper()
 	o, err := Options{
-		Management: &rest.Config{Host: "https://127.0.0.1:1"}, Log: slog.New(slog.NewTextHandler(log, nil)), Companions: list,
+		Management: &rest.Config{Host: "https://127.0.0.1:1"}, Log: slog.New(slog.NewTextHandler(log, nil)), Runnables: list,
 	}.withDefaults()
 	require.NoError(t, err)
 	w, err := newWorker(o, "plane", nil, newMetrics(prometheus.NewRegistry(), "test"))
@@ -31,7 +31,7 @@ func workerWith(t *testing.T, log *bytes.Buffer, list ...Companion) *worker {
 	return w
 }
 
-// gathered are the values of the counters and gauges about Companions.
+// gathered are the values of the counters and gauges about Runnables.
 func gathered(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()
@@ -45,9 +45,9 @@ func gathered(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// TestACompanionThatFailsIsStartedAgain: with an error, by itself and with a panic; what it
+// TestARunnableThatFailsIsStartedAgain: with an error, by itself and with a panic; what it
 // registered is not in the way, and it is told at once that there is something to see.
-func TestACompanionThatFailsIsStartedAgain(t *testing.T) {
+func TestARunnableThatFailsIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var starts []time.Time
@@ -57,7 +57,7 @@ func TestACompanionThatFailsIsStartedAgain(t *testing.T) {
 			func() error { return nil },
 			func() error { panic("lost") },
 		}
-		w := workerWith(t, &log, Companion{Name: "sample", Run: func(ctx context.Context, term Term) error {
+		w := workerWith(t, &log, Runnable{Name: "sample", Run: func(ctx context.Context, term LeaderContext) error {
 			starts = append(starts, time.Now())
 			assert.Equal(t, "plane", term.PlaneID)
 			assert.Equal(t, "gloo-mesh", term.Namespace)
@@ -71,14 +71,14 @@ func TestACompanionThatFailsIsStartedAgain(t *testing.T) {
 		}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); w.companions.run(ctx) }()
+		go func() { defer close(ended); w.runnables.run(ctx) }()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Len(t, starts, 4)
 		assert.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
 			[]time.Duration{starts[1].Sub(starts[0]), starts[2].Sub(starts[1]), starts[3].Sub(starts[2])})
 		assert.Equal(t, map[string]float64{"meshctl_companion_failures_total": 3, "sample": 0}, gathered(t, w.metrics))
-		for _, said := range []string{"broken disk", "it ended by itself", "panic: lost", "companion=sample"} {
+		for _, said := range []string{"broken disk", "it ended by itself", "panic: lost", "runnable=sample"} {
 			assert.Contains(t, log.String(), said)
 		}
 		cancel()
@@ -87,20 +87,20 @@ func TestACompanionThatFailsIsStartedAgain(t *testing.T) {
 	})
 }
 
-// TestACompanionSeesTheLatest: many changes in a row are one signal, and nobody waits for it.
-func TestACompanionSeesTheLatest(t *testing.T) {
+// TestARunnableSeesTheLatest: many changes in a row are one signal, and nobody waits for it.
+func TestARunnableSeesTheLatest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		terms := make(chan Term, 1)
-		w := workerWith(t, &log, Companion{Name: "sample", Run: func(ctx context.Context, term Term) error {
+		terms := make(chan LeaderContext, 1)
+		w := workerWith(t, &log, Runnable{Name: "sample", Run: func(ctx context.Context, term LeaderContext) error {
 			terms <- term
 			<-ctx.Done()
 			return nil
 		}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); w.companions.run(ctx) }()
+		go func() { defer close(ended); w.runnables.run(ctx) }()
 		term := <-terms
 		<-term.Changed
 		assert.Nil(t, term.State())
@@ -133,14 +133,14 @@ func TestACompanionSeesTheLatest(t *testing.T) {
 	})
 }
 
-// TestWithoutCompanionsNothingIsAsked: all methods work on none.
-func TestWithoutCompanionsNothingIsAsked(t *testing.T) {
+// TestWithoutRunnablesNothingIsAsked: all methods work on none.
+func TestWithoutRunnablesNothingIsAsked(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	w := workerWith(t, &log)
-	assert.Nil(t, w.companions)
-	w.companions.run(t.Context())
-	w.companions.notify()
-	w.companions.set("east", nil)
-	w.companions.remove("east")
+	assert.Nil(t, w.runnables)
+	w.runnables.run(t.Context())
+	w.runnables.notify()
+	w.runnables.set("east", nil)
+	w.runnables.remove("east")
 }
