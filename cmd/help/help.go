@@ -3,7 +3,7 @@
 //   - help.go: the command
 //   - topics.go: the topics, and the rows that a topic may have
 //   - paint.go: a topic as plain text and as Markdown
-//   - differences*.go: the rows of the topic gloo-mesh
+//   - differences.go: the rows of the topic gloo-mesh, which differences.yaml has
 package help
 
 import (

@@ -31,22 +31,22 @@ func TestDifferencesAreComplete(t *testing.T) {
 	texts := map[string]bool{}
 	count := 0
 	for _, area := range differences() {
-		assert.NotEmpty(t, area.title)
-		assert.False(t, topics[area.title], "%s: two areas of that title", area.title)
-		topics[area.title] = true
-		for _, d := range area.rows {
+		assert.NotEmpty(t, area.Title)
+		assert.False(t, topics[area.Title], "%s: two areas of that title", area.Title)
+		topics[area.Title] = true
+		for _, d := range area.Rows {
 			count++
-			name := area.title + ": " + d.topic
-			assert.NotEmpty(t, d.topic, area.title)
+			name := area.Title + ": " + d.Case
+			assert.NotEmpty(t, d.Case, area.Title)
 			assert.False(t, topics[name], "%s: two rows", name)
 			topics[name] = true
-			assert.NotEqual(t, d.original, d.here, name)
-			for _, text := range []string{d.original, d.here} {
+			assert.NotEqual(t, d.GlooMesh, d.Meshctl, name)
+			for _, text := range []string{d.GlooMesh, d.Meshctl} {
 				assert.True(t, strings.HasSuffix(text, ".") || strings.HasSuffix(text, "`."), "%s: %q is no sentence", name, text)
-				assert.Zero(t, strings.Count(text+d.topic, "`")%2, "%s: a backtick without its pair", name)
+				assert.Zero(t, strings.Count(text+d.Case, "`")%2, "%s: a backtick without its pair", name)
 			}
-			assert.False(t, texts[d.original+d.here], "%s: another row says the same", name)
-			texts[d.original+d.here] = true
+			assert.False(t, texts[d.GlooMesh+d.Meshctl], "%s: another row says the same", name)
+			texts[d.GlooMesh+d.Meshctl] = true
 		}
 	}
 	assert.Greater(t, count, 60)

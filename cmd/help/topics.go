@@ -86,9 +86,9 @@ func topicOf(name string) *topic {
 func differenceSections() []section {
 	var out []section
 	for _, a := range differences() {
-		s := section{title: a.title}
-		for _, d := range a.rows {
-			s.rows = append(s.rows, row{about: d.topic, cells: []string{d.original, d.here}})
+		s := section{title: a.Title}
+		for _, d := range a.Rows {
+			s.rows = append(s.rows, row{about: d.Case, cells: []string{d.GlooMesh, d.Meshctl}})
 		}
 		out = append(out, s)
 	}
