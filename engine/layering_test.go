@@ -48,6 +48,7 @@ var floors = []floor{
 	{packages: []string{"engine/registration"}},
 	{packages: []string{"engine/check"}},
 	{packages: []string{"engine/serve"}},
+	{packages: []string{"engine/reading"}},
 	{packages: []string{"tui", "wizards", "demo"}},
 	{packages: []string{"cmd"}},
 	{packages: []string{"."}},
@@ -76,12 +77,14 @@ var argued = map[string]string{
 var walls = map[string][]string{
 	"tui": {
 		"engine/serve", "engine/registration", "engine/cluster", "engine/watch", "engine/offline", "engine/relay", "engine/apply",
-		"engine/check",
+		"engine/check", "engine/reading",
 		"certs", "wizards", "demo",
 	},
-	"wizards": {"engine/serve", "engine/registration", "engine/cluster", "engine/watch", "engine/apply", "certs", "tui", "demo"},
-	"demo":    {"engine", "certs", "tui", "wizards"},
-	"engine":  {"certs"},
+	"wizards": {
+		"engine/serve", "engine/registration", "engine/cluster", "engine/watch", "engine/apply", "engine/reading", "certs", "tui", "demo",
+	},
+	"demo":   {"engine", "certs", "tui", "wizards"},
+	"engine": {"certs"},
 	// The server needs nothing that an administrator does.
 	"engine/serve": {"engine/registration"},
 	"certs":        {"engine/serve", "engine/watch", "engine/apply", "engine/relay"},
@@ -276,6 +279,8 @@ func TestLayersCatches(t *testing.T) {
 		"tui imports answers":        {"tui/page", `import _ "github.com/meshctl/meshctl/engine/explain"`, ""},
 		"wizard imports a sink":      {"wizards", `import _ "github.com/meshctl/meshctl/engine/apply"`, "through a wall"},
 		"engine imports certs":       {"engine/serve", `import _ "github.com/meshctl/meshctl/certs"`, "through a wall"},
+		"wizard imports a reader":    {"wizards", `import _ "github.com/meshctl/meshctl/engine/reading"`, "through a wall"},
+		"server imports a reader":    {"engine/serve", `import _ "github.com/meshctl/meshctl/engine/reading"`, "stands above it"},
 		"cmd imports what it likes":  {"cmd/serve", `import _ "github.com/meshctl/meshctl/engine/serve"`, ""},
 		"nobody imports the program": {"tui", `import _ "github.com/meshctl/meshctl/cmd"`, "stands above it"},
 	}

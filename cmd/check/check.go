@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/check"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Streams *cmdutil.Streams
 	Output  cmdutil.OutputFlag
-	Source  load.Source
+	Source  cmdutil.Source
 	// Wait is how long to check again while something fails; 0 checks once.
 	Wait time.Duration
 	// Strict: warnings count as failures do.
@@ -175,11 +175,11 @@ func unread(c *explain.Checkup) bool {
 // check makes one checkup.
 func (o *Options) check(ctx context.Context) (*explain.Checkup, error) {
 	if o.Source.Dir != "" {
-		reading, err := o.Source.Read(ctx, o.Streams)
+		read, err := o.Source.Read(ctx, o.Streams)
 		if err != nil {
 			return nil, err
 		}
-		return reading.Index(nil).Checkup(&explain.CheckFacts{Now: o.Source.Factory.Now(), Offline: true}), nil
+		return read.Index(nil).Checkup(&explain.CheckFacts{Now: o.Source.Factory.Now(), Offline: true}), nil
 	}
 	management, err := o.Source.Management()
 	if err != nil {
@@ -200,7 +200,7 @@ func (o *Options) check(ctx context.Context) (*explain.Checkup, error) {
 }
 
 // Checkup checks a management plane and what it manages, from here.
-func Checkup(ctx context.Context, management load.Management, options check.Options) (*explain.Checkup, error) {
+func Checkup(ctx context.Context, management reading.Management, options check.Options) (*explain.Checkup, error) {
 	facts, err := check.Facts(ctx, options)
 	if err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func Checkup(ctx context.Context, management load.Management, options check.Opti
 	if facts.Unread != "" {
 		return (*explain.Index)(nil).Checkup(facts), nil
 	}
-	reading, err := management.InForce(ctx)
+	read, err := management.InForce(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -216,8 +216,8 @@ func Checkup(ctx context.Context, management load.Management, options check.Opti
 		facts.Unread, facts.UnreadHint = kube.Text(err), "check your permissions in the management cluster"
 		return (*explain.Index)(nil).Checkup(facts), nil
 	}
-	facts.Serving = load.WithoutLease(facts.Serving, reading.Input)
-	index := reading.Index(nil)
+	facts.Serving = reading.WithoutLease(facts.Serving, read.Input)
+	index := read.Index(nil)
 	facts.Gateways = check.Gateways(ctx, index.MeshPlans(), options.Timeout)
 	return index.Checkup(facts), nil
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
 )
@@ -76,7 +75,7 @@ func (m *management) completeClusters(cmd *cobra.Command, args []string, _ strin
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	kube := cmdutil.KubeFlags{Kubeconfig: cmp.Or(m.mgmtKubeconfig, m.kubeconfig), Context: m.context}
-	source := &load.Source{Kube: kube, Namespace: m.namespace, Factory: m.factory}
+	source := &cmdutil.Source{Kube: kube, Namespace: m.namespace, Factory: m.factory}
 	return source.Clusters(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -135,14 +135,14 @@ func deregisterRun(ctx context.Context, opts *DeregisterOptions) error {
 
 // agree says what would go and become of traffic, and asks. No is the answer that return gives.
 func (o *DeregisterOptions) agree(ctx context.Context, mgmt *rest.Config) (bool, error) {
-	reader := load.Management{
-		Config: mgmt, Namespace: o.namespace, Version: o.factory.Version.Version, Detours: load.Detours(o.factory, o.kubeconfig),
+	reader := reading.Management{
+		Config: mgmt, Namespace: o.namespace, Version: o.factory.Version.Version, Detours: cmdutil.Detours(o.factory, o.kubeconfig),
 	}
-	reading, err := reader.ClustersWith(ctx, o.Streams, cmdutil.NewProgress(o.Streams))
+	read, err := cmdutil.ReadClusters(ctx, o.Streams, cmdutil.NewProgress(o.Streams), reader.Clusters)
 	if err != nil {
 		return false, typed(err)
 	}
-	planned, err := reading.PlanWithout(o.Name)
+	planned, err := read.PlanWithout(o.Name)
 	if err != nil {
 		return false, err
 	}

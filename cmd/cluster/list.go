@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/registration"
 )
 
@@ -77,7 +77,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	if err != nil {
 		return err
 	}
-	detours := load.Detours(opts.factory, opts.kubeconfig)
+	detours := cmdutil.Detours(opts.factory, opts.kubeconfig)
 	found, err := registration.List(ctx, registration.ListOptions{
 		MgmtConfig: mgmt, MgmtContext: opts.context, MgmtNamespace: opts.namespace,
 		Timeout: opts.Timeout, UserAgent: opts.userAgent(), Detours: detours,
@@ -102,7 +102,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 
 // noteServing says if nothing serves: then nobody renews credentials.
 func (o *ListOptions) noteServing(ctx context.Context, mgmt *rest.Config) error {
-	read, err := load.Management{Config: mgmt, Namespace: o.namespace}.Serving()
+	read, err := reading.Management{Config: mgmt, Namespace: o.namespace}.Serving()
 	if err != nil {
 		return err
 	}

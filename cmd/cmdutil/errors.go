@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/meshctl/meshctl/engine/reading"
 )
 
 // Exit codes. They are promised to scripts: `meshctl help exit-codes` lists them.
@@ -120,6 +122,8 @@ func ExitCode(err error) int {
 	var (
 		flag        *FlagError
 		notFound    *NotFoundError
+		nothing     *reading.NotFoundError
+		format      *reading.FormatError
 		unreachable *UnreachableError
 		request     *url.Error
 		dial        *net.OpError
@@ -132,9 +136,9 @@ func ExitCode(err error) int {
 		return own.code
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
-	case errors.As(err, &flag):
+	case errors.As(err, &flag), errors.As(err, &format):
 		return ExitUsage
-	case errors.As(err, &notFound):
+	case errors.As(err, &notFound), errors.As(err, &nothing):
 		return ExitNotFound
 	case errors.Is(err, ErrFindings):
 		return ExitFindings

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/reading"
 )
 
 func TestExitCode(t *testing.T) {
@@ -26,6 +27,8 @@ func TestExitCode(t *testing.T) {
 		"flag":            {cmdutil.FlagErrorf("a"), 2},
 		"wrapped flag":    {fmt.Errorf("b: %w", cmdutil.FlagErrorf("a")), 2},
 		"not found":       {cmdutil.NotFoundErrorf("a"), 3},
+		"no folder":       {fmt.Errorf("b: %w", &reading.NotFoundError{Err: errors.New("a")}), 3},
+		"no snapshot":     {fmt.Errorf("b: %w", &reading.FormatError{Err: errors.New("a")}), 2},
 		"unreachable":     {cmdutil.UnreachableErrorf("a"), 4},
 		"nobody listens":  {fmt.Errorf("b: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}), 4},
 		"findings":        {cmdutil.ErrFindings, 5},

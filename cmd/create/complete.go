@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -23,11 +23,11 @@ func words() map[string][]string {
 
 // addCompletions completes the values of the flags of a form: services, meshes, clusters, and words.
 func (o *Options) addCompletions(cmd *cobra.Command) {
-	service := o.names(func(s *load.Source, ctx context.Context) []string { return s.Services(ctx) })
-	mesh := o.names(func(s *load.Source, ctx context.Context) []string {
+	service := o.names(func(s *cmdutil.Source, ctx context.Context) []string { return s.Services(ctx) })
+	mesh := o.names(func(s *cmdutil.Source, ctx context.Context) []string {
 		return qualified(s.Namespace, s.Names(ctx, snapshot.Mesh))
 	})
-	cluster := o.names(func(s *load.Source, ctx context.Context) []string { return s.Clusters(ctx) })
+	cluster := o.names(func(s *cmdutil.Source, ctx context.Context) []string { return s.Clusters(ctx) })
 	for flag, complete := range map[string]cobra.CompletionFunc{
 		"destination": service, "mirror": service, "federate-destination": service, "shift": o.targets, "mesh": mesh, "federate-to": mesh,
 		"destination-clusters": cluster, "source-clusters": cluster, "federate-clusters": cluster,
@@ -44,11 +44,11 @@ func (o *Options) addCompletions(cmd *cobra.Command) {
 }
 
 // source is what the flags that are typed already name.
-func (o *Options) source() *load.Source {
-	return &load.Source{Dir: o.Dir, Kube: o.Kube, Namespace: o.MgmtNamespace, Factory: o.Factory}
+func (o *Options) source() *cmdutil.Source {
+	return &cmdutil.Source{Dir: o.Dir, Kube: o.Kube, Namespace: o.MgmtNamespace, Factory: o.Factory}
 }
 
-func (o *Options) names(list func(*load.Source, context.Context) []string) cobra.CompletionFunc {
+func (o *Options) names(list func(*cmdutil.Source, context.Context) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return list(o.source(), cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 	}

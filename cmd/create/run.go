@@ -16,9 +16,9 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/admission"
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -111,18 +111,18 @@ func (o *Options) complete() error {
 // input reads what was discovered.
 func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
 	if o.Dir != "" {
-		reading, err := load.FolderWith(o.Streams, o.Dir)
+		read, err := cmdutil.ReadFolder(o.Streams, o.Dir)
 		if err != nil {
 			return nil, err
 		}
-		return reading.Input, nil
+		return read.Input, nil
 	}
 	config, err := o.Kube.Config(o.Factory)
 	if err != nil {
 		return nil, err
 	}
-	return o.Flags.Discovered(ctx, o.Streams, load.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version,
-		Detours: load.Detours(o.Factory, o.Kube.Kubeconfig)})
+	return o.Flags.Discovered(ctx, o.Streams, reading.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version,
+		Detours: cmdutil.Detours(o.Factory, o.Kube.Kubeconfig)})
 }
 
 // outcome asks, or uses what the flags say.
@@ -282,7 +282,7 @@ func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) 
 func (o *Options) settle(ctx context.Context, config *rest.Config, object *unstructured.Unstructured) error {
 	progress := cmdutil.NewProgress(o.Streams)
 	progress.Start("Waiting until it is in force")
-	plane := load.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version, Detours: load.Detours(o.Factory, o.Kube.Kubeconfig)}
+	plane := reading.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version, Detours: cmdutil.Detours(o.Factory, o.Kube.Kubeconfig)}
 	settled, err := plane.Settle(ctx, snapshot.Ref{Kind: o.Form.Kind, Namespace: object.GetNamespace(), Name: object.GetName()})
 	progress.End(err)
 	switch {

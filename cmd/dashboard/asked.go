@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -15,13 +15,13 @@ import (
 type asked struct {
 	mu      sync.Mutex
 	index   *explain.Index
-	reading *load.Reading
+	reading *reading.Reading
 }
 
-func (a *asked) keep(index *explain.Index, reading *load.Reading) {
+func (a *asked) keep(index *explain.Index, read *reading.Reading) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.index, a.reading = index, reading
+	a.index, a.reading = index, read
 }
 
 // latest is the latest Index; nil before the first.
@@ -33,33 +33,33 @@ func (a *asked) latest() *explain.Index {
 
 // plan says what a change would do to what was read last, with the object as it is stored: that version
 // may not have been read yet. Stored is nil for an object that meshctl cannot read.
-func (a *asked) plan(stored snapshot.APIObject, change load.Change, now time.Time) (*explain.Planned, error) {
+func (a *asked) plan(stored snapshot.APIObject, change reading.Change, now time.Time) (*explain.Planned, error) {
 	a.mu.Lock()
-	reading := a.reading
+	read := a.reading
 	a.mu.Unlock()
-	if reading == nil {
+	if read == nil {
 		return nil, errors.New("what it would do is not known: nothing has been read yet")
 	}
-	current := *reading
+	current := *read
 	if stored != nil {
-		input, err := reading.Input.With("", stored)
+		input, err := read.Input.With("", stored)
 		if err != nil {
 			return nil, err
 		}
 		current.Input = input
 	}
-	return current.Plan([]load.Change{change}, now)
+	return current.Plan([]reading.Change{change}, now)
 }
 
-// why is that of a load.Reading. What was asked of an older Index is answered from that, and what
+// why is that of a reading.Reading. What was asked of an older Index is answered from that, and what
 // would allow the request is not tried.
 func (a *asked) why(x *explain.Index, from, to snapshot.Ref, request explain.Request) (*explain.Why, error) {
 	a.mu.Lock()
-	index, reading := a.index, a.reading
+	index, read := a.index, a.reading
 	a.mu.Unlock()
-	if index != x || reading == nil {
+	if index != x || read == nil {
 		return x.Why(from, to, request), nil
 	}
 	// A Translator is for one goroutine, and the source's own is in use.
-	return reading.Why(engine.New(engine.Options{}), x, from, to, request)
+	return read.Why(engine.New(engine.Options{}), x, from, to, request)
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/check"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/registration"
 )
 
@@ -22,7 +23,7 @@ type checked struct {
 
 // check checks everything until ctx ends.
 func (l *live) check(ctx context.Context) {
-	detours := load.Detours(l.opts.factory, l.opts.Kube.Kubeconfig)
+	detours := cmdutil.Detours(l.opts.factory, l.opts.Kube.Kubeconfig)
 	for wait := pollEvery; pause(ctx, wait) == nil; {
 		index := l.asked.latest()
 		if index == nil {
@@ -36,7 +37,7 @@ func (l *live) check(ctx context.Context) {
 		if err != nil {
 			return // ctx has ended
 		}
-		facts.Serving = load.WithoutLease(facts.Serving, index.Input())
+		facts.Serving = reading.WithoutLease(facts.Serving, index.Input())
 		facts.Gateways = check.Gateways(ctx, index.MeshPlans(), registration.DefaultCheckTimeout)
 		if facts.Unread != "" {
 			index = nil

@@ -15,7 +15,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 )
@@ -79,7 +78,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		Example: example,
 		Args:    cmdutil.Args("[DIR]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := load.FolderArgument(args, &opts.Dir); err != nil {
+			if err := cmdutil.FolderArgument(args, &opts.Dir); err != nil {
 				return err
 			}
 			for _, flag := range []string{"kubeconfig", "context", "namespace"} {
@@ -103,7 +102,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmd.Flags().BoolVar(&opts.Write, "write", false, "allow policies to be edited and deleted")
 	cmd.Flags().StringVar(&opts.Theme, "theme", "auto", "colour `theme`, by the background of the terminal: "+strings.Join(themes(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(themes(), cobra.ShellCompDirectiveNoFileComp))
-	load.AddFileFlags(cmd, &opts.Dir)
+	cmdutil.AddFileFlags(cmd, &opts.Dir)
 	opts.Kube.AddFlags(cmd)
 	return cmd
 }

@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 )
@@ -32,11 +32,11 @@ type folder struct {
 // newFolder reads the folder once, so that errors are reported before the screen
 // is taken.
 func newFolder(dir string, now func() time.Time) (*folder, error) {
-	reading, err := load.Folder(dir)
+	read, err := reading.Folder(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &folder{dir: dir, now: now, translator: engine.New(engine.Options{}), recorded: reading.Recorded}, nil
+	return &folder{dir: dir, now: now, translator: engine.New(engine.Options{}), recorded: read.Recorded}, nil
 }
 
 // Name implements tui.Source.
@@ -82,14 +82,14 @@ func (f *folder) read() *tui.Update {
 		At: f.now(), HasChanges: true,
 		NoChanges: "Nothing is written for a folder, so there are no changes. They are shown for a management cluster: meshctl dashboard --context CONTEXT",
 	}
-	reading, err := load.Folder(f.dir)
+	read, err := reading.Folder(f.dir)
 	if err != nil {
 		update.ReadError = err.Error()
 		return update
 	}
-	update.Index = reading.Index(f.translator)
+	update.Index = read.Index(f.translator)
 	update.Checkup = update.Index.Checkup(&explain.CheckFacts{Now: f.now(), Offline: true})
-	f.asked.keep(update.Index, reading)
+	f.asked.keep(update.Index, read)
 	return update
 }
 

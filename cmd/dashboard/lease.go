@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -27,7 +27,7 @@ type lease struct {
 	away    string
 }
 
-func newLease(management load.Management) (*lease, error) {
+func newLease(management reading.Management) (*lease, error) {
 	ask, err := management.Serving()
 	return &lease{ask: ask, changed: make(chan struct{}, 1)}, err
 }

@@ -14,12 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/serve"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -50,7 +51,7 @@ type live struct {
 	credentials func() []cluster.CredentialStatus
 	events      *events
 	// drifts compares what was written; nil if the clusters are not read.
-	drifts *load.Drifts
+	drifts *reading.Drifts
 	lease  *lease
 	// unread says why the clusters themselves are not read; empty if they are.
 	unread string
@@ -83,10 +84,10 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 	// Warnings of a server would be written over the screen.
 	config.WarningHandler = rest.NoWarnings{}
 	if err := watch.CheckCRDs(ctx, config); err != nil {
-		return nil, load.Advise(ctx, opts.factory, opts.Kube.Kubeconfig, err)
+		return nil, cmdutil.Advise(ctx, opts.factory, opts.Kube.Kubeconfig, err)
 	}
 	l := &live{config: config, opts: opts, translator: engine.New(engine.Options{}), ended: make(chan error, 1), checkups: make(chan checked), latest: &tui.Update{}}
-	if l.lease, err = newLease(load.Management{Config: config, Namespace: opts.Namespace}); err != nil {
+	if l.lease, err = newLease(reading.Management{Config: config, Namespace: opts.Namespace}); err != nil {
 		return nil, err
 	}
 	if l.unread, err = whyClustersUnread(ctx, config, opts.Namespace); err != nil {
@@ -131,15 +132,15 @@ func (l *live) start(ctx context.Context) error {
 		l.watch = source
 		group.Go(func() error { return source.Run(ctx) })
 	} else {
-		plane, err := load.Management{Config: l.config, Namespace: l.opts.Namespace}.Plane(ctx)
+		plane, err := reading.Management{Config: l.config, Namespace: l.opts.Namespace}.Plane(ctx)
 		if err != nil {
 			return err
 		}
 		options.PlaneID = plane.ID
 		observer := apply.NewObserver(plane)
-		l.drifts = &load.Drifts{Observer: observer}
+		l.drifts = &reading.Drifts{Observer: observer}
 		clusters, err := serve.NewClusters(serve.ClusterOptions{
-			Options: options, Observer: observer, UserAgent: l.config.UserAgent, Detour: load.Detours(l.opts.factory, l.opts.Kube.Kubeconfig).Find,
+			Options: options, Observer: observer, UserAgent: l.config.UserAgent, Detour: cmdutil.Detours(l.opts.factory, l.opts.Kube.Kubeconfig).Find,
 		})
 		if err != nil {
 			return err
@@ -260,10 +261,10 @@ func (l *live) reread(ctx context.Context) error {
 // index makes the latest Index.
 func (l *live) index() {
 	began := l.opts.factory.Now()
-	reading := load.Following(l.input, l.unread != "")
-	reading.InForce = l.inForce
-	l.latest.Index = reading.Index(l.translator)
-	l.asked.keep(l.latest.Index, reading)
+	read := reading.FromWatch(l.input, l.unread != "")
+	read.InForce = l.inForce
+	l.latest.Index = read.Index(l.translator)
+	l.asked.keep(l.latest.Index, read)
 	now := l.opts.factory.Now()
 	l.next = now.Add(min(now.Sub(began), maxPause))
 	l.behind = lagging(l.behind, l.input.Clusters, l.latest.Index.Pending(), now)
@@ -277,7 +278,7 @@ func (l *live) serving() (serving *snapshot.Serving, leads bool, away string) {
 	if read == nil {
 		return nil, true, away
 	}
-	now := load.WithoutLease(*read, l.input)
+	now := reading.WithoutLease(*read, l.input)
 	leads, _ = now.At(l.opts.factory.Now())
 	return &now, leads || !now.Known, away
 }
@@ -287,7 +288,7 @@ func (l *live) Why(x *explain.Index, from, to snapshot.Ref, request explain.Requ
 	return l.asked.why(x, from, to, request)
 }
 
-// inForce is that of a load.Reading.
+// inForce is that of a reading.Reading.
 func (l *live) inForce(out *snapshot.Output) (*snapshot.Serving, bool, *snapshot.Observed) {
 	serving, leads, _ := l.serving()
 	l.leads = leads

@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/serve"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -55,9 +55,9 @@ func TestReadersAgreeWithTheServer(t *testing.T) {
 		return policy
 	}
 	stored := func() *explain.Policy {
-		reading, err := load.Management{Config: config, Namespace: snapshot.DefaultNamespace, Version: "dev"}.Stored(t.Context())
+		read, err := reading.Management{Config: config, Namespace: snapshot.DefaultNamespace, Version: "dev"}.Stored(t.Context())
 		require.NoError(t, err)
-		policy, ok := reading.Index(nil).Describe(patient).(*explain.Policy)
+		policy, ok := read.Index(nil).Describe(patient).(*explain.Policy)
 		require.True(t, ok)
 		return policy
 	}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/interview"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 	"github.com/meshctl/meshctl/wizards"
@@ -97,7 +97,7 @@ func (w *writable) Remove(ctx context.Context, ref snapshot.Ref) (*tui.Draft, er
 // Review implements tui.Changer: the API server is asked whether it would take the object, and
 // what follows from it is worked out.
 func (w *writable) Review(ctx context.Context, draft *tui.Draft) *tui.Review {
-	change := load.Change{Ref: draft.Ref}
+	change := reading.Change{Ref: draft.Ref}
 	if draft.After != "" {
 		next, err := parse(draft.Ref, draft.Before, draft.After)
 		if err == nil {
@@ -118,7 +118,7 @@ func (w *writable) Review(ctx context.Context, draft *tui.Draft) *tui.Review {
 }
 
 // plan says what a change of what is stored would do.
-func (w *writable) plan(ctx context.Context, change load.Change) (*explain.Planned, error) {
+func (w *writable) plan(ctx context.Context, change reading.Change) (*explain.Planned, error) {
 	found, _, err := w.get(ctx, change.Ref)
 	if err != nil {
 		return nil, err

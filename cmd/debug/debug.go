@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -20,7 +19,7 @@ import (
 // Options of meshctl debug snapshot.
 type Options struct {
 	Streams *cmdutil.Streams
-	Source  load.Source
+	Source  cmdutil.Source
 	// File is where the snapshot goes.
 	File string
 	// Now is the clock.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -19,7 +18,7 @@ import (
 type Options struct {
 	Streams *cmdutil.Streams
 	Output  cmdutil.OutputFlag
-	Source  load.Source
+	Source  cmdutil.Source
 	Kind    snapshot.Kind
 	// Name of the object; empty lists all.
 	Name string
@@ -203,7 +202,7 @@ func describeRun(ctx context.Context, opts *Options) error {
 	if opts.Name == "" {
 		return list(opts, index)
 	}
-	ref, err := load.Pick(index, opts.Kind, opts.Name)
+	ref, err := cmdutil.Pick(index, opts.Kind, opts.Name)
 	if err != nil {
 		return err
 	}

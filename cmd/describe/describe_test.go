@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -19,11 +18,11 @@ func TestNewCmd(t *testing.T) {
 		want    Options
 		wantErr string
 	}{
-		"destination":                      {want: Options{Kind: snapshot.Destination, Source: load.Source{Namespace: "gloo-mesh"}}},
-		"tt reviews -n mesh":               {want: Options{Kind: snapshot.Destination, Name: "reviews", Source: load.Source{Namespace: "mesh"}}},
-		"meshes -s a,b -s c":               {want: Options{Kind: snapshot.Mesh, Search: []string{"a", "b", "c"}, Source: load.Source{Namespace: "gloo-mesh"}}},
-		"vmesh --kubecontext x":            {want: Options{Kind: snapshot.VirtualMesh, Source: load.Source{Namespace: "gloo-mesh", Kube: cmdutil.KubeFlags{Context: "x"}}}},
-		"workload w --dir d -o json":       {want: Options{Kind: snapshot.Workload, Name: "w", Source: load.Source{Dir: "d", Namespace: "gloo-mesh"}}},
+		"destination":                      {want: Options{Kind: snapshot.Destination, Source: cmdutil.Source{Namespace: "gloo-mesh"}}},
+		"tt reviews -n mesh":               {want: Options{Kind: snapshot.Destination, Name: "reviews", Source: cmdutil.Source{Namespace: "mesh"}}},
+		"meshes -s a,b -s c":               {want: Options{Kind: snapshot.Mesh, Search: []string{"a", "b", "c"}, Source: cmdutil.Source{Namespace: "gloo-mesh"}}},
+		"vmesh --kubecontext x":            {want: Options{Kind: snapshot.VirtualMesh, Source: cmdutil.Source{Namespace: "gloo-mesh", Kube: cmdutil.KubeFlags{Context: "x"}}}},
+		"workload w --dir d -o json":       {want: Options{Kind: snapshot.Workload, Name: "w", Source: cmdutil.Source{Dir: "d", Namespace: "gloo-mesh"}}},
 		"mesh a b":                         {wantErr: "unexpected argument"},
 		"mesh a -s b":                      {wantErr: "cannot be used together"},
 		"mesh --dir d --kubeconfig f":      {wantErr: "none of the others can be"},
@@ -60,7 +59,7 @@ func TestListFits(t *testing.T) {
 	ask := func(format cmdutil.Format, width int) string {
 		streams, _, out, _ := cmdutil.TestStreams()
 		streams.OutTTY, streams.Width = true, width
-		opts := &Options{Streams: streams, Kind: snapshot.Destination, Source: load.Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
+		opts := &Options{Streams: streams, Kind: snapshot.Destination, Source: cmdutil.Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
 		opts.Output.Format = format
 		require.NoError(t, describeRun(t.Context(), opts))
 		return out.String()
@@ -97,7 +96,7 @@ func TestDescribeRunNothing(t *testing.T) {
 		{cmdutil.FormatYAML, "[]\n", ""},
 	} {
 		streams, _, out, errs := cmdutil.TestStreams()
-		opts := &Options{Streams: streams, Kind: snapshot.Mesh, Search: []string{"nothing"}, Source: load.Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
+		opts := &Options{Streams: streams, Kind: snapshot.Mesh, Search: []string{"nothing"}, Source: cmdutil.Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
 		opts.Output.Format = c.format
 		require.NoError(t, describeRun(t.Context(), opts))
 		assert.Equal(t, c.out, out.String())
@@ -110,7 +109,7 @@ func TestProblemsRunNothing(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[cmdutil.Format]string{cmdutil.FormatTable: "", cmdutil.FormatJSON: "[]\n", cmdutil.FormatYAML: "[]\n"} {
 		streams, _, out, _ := cmdutil.TestStreams()
-		opts := &Options{Streams: streams, Source: load.Source{Dir: "../../testdata/translate/failover-flat/in"}, Now: noon}
+		opts := &Options{Streams: streams, Source: cmdutil.Source{Dir: "../../testdata/translate/failover-flat/in"}, Now: noon}
 		opts.Output.Format = format
 		require.NoError(t, problemsRun(t.Context(), opts))
 		assert.Equal(t, want, out.String())

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/golden"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -43,7 +42,7 @@ func ask(t *testing.T, dir, file string) []byte {
 	streams, _, out, _ := cmdutil.TestStreams()
 	ext := filepath.Ext(file)
 	word, name, _ := strings.Cut(strings.TrimSuffix(file, ext), "-")
-	opts := &Options{Streams: streams, Name: name, Kind: kindCalled(t, word), Source: load.Source{Dir: dir}, Now: noon}
+	opts := &Options{Streams: streams, Name: name, Kind: kindCalled(t, word), Source: cmdutil.Source{Dir: dir}, Now: noon}
 	opts.Output.Format = map[string]cmdutil.Format{".txt": cmdutil.FormatTable, ".yaml": cmdutil.FormatYAML, ".json": cmdutil.FormatJSON}[ext]
 	require.NotEmpty(t, opts.Output.Format, "files end in .txt, .yaml or .json")
 	require.NoError(t, describeRun(t.Context(), opts))

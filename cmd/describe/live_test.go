@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/offline"
@@ -56,7 +55,7 @@ func TestLive(t *testing.T) {
 		factory := cmdutil.NewFactory(streams)
 		factory.Config = func(string, string) (*rest.Config, error) { return config, nil }
 		question.Streams, question.Now = streams, noon
-		question.Source = load.Source{Namespace: snapshot.DefaultNamespace, Factory: factory}
+		question.Source = cmdutil.Source{Namespace: snapshot.DefaultNamespace, Factory: factory}
 		require.NoError(t, describeRun(t.Context(), &question), file)
 		want, err := os.ReadFile(filepath.Join(dir, "describe", file))
 		require.NoError(t, err)

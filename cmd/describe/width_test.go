@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/golden"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -22,7 +21,7 @@ func onTerminal(t *testing.T, width int, colour bool, format cmdutil.Format) str
 	streams.OutTTY, streams.Width, streams.Colour = width > 0, width, colour
 	opts := &Options{
 		Streams: streams, Kind: snapshot.Destination, Name: "reviews-bookinfo-cluster-1", Now: noon,
-		Source: load.Source{Dir: "../../testdata/translate/bookinfo/in"},
+		Source: cmdutil.Source{Dir: "../../testdata/translate/bookinfo/in"},
 	}
 	opts.Output.Format = format
 	require.NoError(t, describeRun(t.Context(), opts))

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -46,9 +46,9 @@ func (r *run) join(ctx context.Context) error {
 }
 
 // management is the management cluster to read.
-func (r *run) management() load.Management {
-	return load.Management{Config: r.config, Namespace: r.MgmtNamespace, Version: r.factory.Version.Version,
-		Detours: load.Detours(r.factory, r.Kubeconfig)}
+func (r *run) management() reading.Management {
+	return reading.Management{Config: r.config, Namespace: r.MgmtNamespace, Version: r.factory.Version.Version,
+		Detours: cmdutil.Detours(r.factory, r.Kubeconfig)}
 }
 
 // reportDiscovered prints what was discovered in each cluster.

@@ -16,7 +16,6 @@ import (
 	"github.com/meshctl/meshctl/cmd/cluster"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
@@ -103,7 +102,7 @@ func uninstallRun(ctx context.Context, o *UninstallOptions) error {
 	}
 	progress := cmdutil.NewProgress(o.Streams)
 	found, err := registration.PlanUninstall(ctx, registration.UninstallOptions{
-		Config: config, Context: o.Kube.Context, Namespace: o.Namespace, Contexts: load.Contexts(o.factory, o.Kube.Kubeconfig), Force: o.Force, KeepTraffic: o.KeepTraffic,
+		Config: config, Context: o.Kube.Context, Namespace: o.Namespace, Contexts: cmdutil.ContextConfigs(o.factory, o.Kube.Kubeconfig), Force: o.Force, KeepTraffic: o.KeepTraffic,
 		Progress: func(text string) { progress.Note("%s", text) }, UserAgent: "meshctl/" + o.factory.Version.Version,
 	})
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
-	"github.com/meshctl/meshctl/cmd/load"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/registration"
 )
 
@@ -44,12 +44,12 @@ func (o *RestartOptions) find(ctx context.Context) (*discoveryv1.IstioMesh, *res
 	if err != nil {
 		return nil, nil, fmt.Errorf("management cluster: %w", err)
 	}
-	reading, err := load.Management{Config: management, Namespace: o.MgmtNamespace, Version: o.factory.Version.Version}.Stored(ctx)
+	read, err := reading.Management{Config: management, Namespace: o.MgmtNamespace, Version: o.factory.Version.Version}.Stored(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var found *discoveryv1.IstioMesh
-	for _, m := range reading.Input.Management.Meshes {
+	for _, m := range read.Input.Management.Meshes {
 		if m.Name == o.Mesh && m.Namespace == o.MgmtNamespace {
 			if found = m.Spec.Istio; found == nil {
 				return nil, nil, fmt.Errorf("mesh %s is not an Istio mesh; restart its pods with kubectl", o.Mesh)
@@ -60,7 +60,7 @@ func (o *RestartOptions) find(ctx context.Context) (*discoveryv1.IstioMesh, *res
 		return nil, nil, cmdutil.NotFoundErrorf("mesh %s does not exist; list the meshes with `meshctl describe mesh`", o.Mesh)
 	}
 	uid, registered := "", false
-	for _, kc := range reading.Input.Management.KubernetesClusters {
+	for _, kc := range read.Input.Management.KubernetesClusters {
 		if kc.Name == found.Installation.Cluster {
 			uid, registered = kc.Annotations[cluster.UIDAnnotation], true
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/meshctl/meshctl/certs/verify"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
-	"github.com/meshctl/meshctl/cmd/load"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
@@ -112,9 +111,9 @@ func newCmdRestart(f *cmdutil.Factory, runF func(context.Context, *RestartOption
 }
 
 // management is where the meshes are, for the shell.
-func (o *RestartOptions) management(f *cmdutil.Factory) *load.Source {
+func (o *RestartOptions) management(f *cmdutil.Factory) *cmdutil.Source {
 	kube := cmdutil.KubeFlags{Kubeconfig: cmp.Or(o.MgmtKubeconfig, o.Kubeconfig), Context: o.MgmtContext}
-	return &load.Source{Kube: kube, Namespace: o.MgmtNamespace, Factory: f}
+	return &cmdutil.Source{Kube: kube, Namespace: o.MgmtNamespace, Factory: f}
 }
 
 func restartRun(ctx context.Context, opts *RestartOptions) error {

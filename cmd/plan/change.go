@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/admission"
 	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/reading"
 )
 
 // read reads the files. What an API server would refuse is an error.
@@ -103,10 +103,10 @@ func eachFile(name string, yield func(name string, data []byte)) error {
 }
 
 // changes are the manifests to write or, with --delete, to delete.
-func (o *Options) changes(manifests []offline.Manifest) []load.Change {
-	out := make([]load.Change, len(manifests))
+func (o *Options) changes(manifests []offline.Manifest) []reading.Change {
+	out := make([]reading.Change, len(manifests))
 	for i, m := range manifests {
-		out[i] = load.Change{Ref: m.Ref}
+		out[i] = reading.Change{Ref: m.Ref}
 		if !o.Delete {
 			out[i].Object = m.Object
 		}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/admission"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -27,7 +26,7 @@ import (
 type Options struct {
 	Streams *cmdutil.Streams
 	Output  cmdutil.OutputFlag
-	Source  load.Source
+	Source  cmdutil.Source
 	// Files are files and folders; - is standard input.
 	Files []string
 	// Delete the objects in the files.

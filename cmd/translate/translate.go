@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -71,7 +70,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		Example: example,
 		Args:    cmdutil.Args("[DIR]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := load.FolderArgument(args, &opts.Dir); err != nil {
+			if err := cmdutil.FolderArgument(args, &opts.Dir); err != nil {
 				return err
 			}
 			if opts.Dir == "" {
@@ -98,7 +97,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		cmdutil.Form{When: "with -o json", Value: Answer{}},
 		cmdutil.Form{When: "with -o yaml, a document for each object and status", Value: cmdutil.Manifest{}},
 	)
-	load.AddFileFlags(cmd, &opts.Dir)
+	cmdutil.AddFileFlags(cmd, &opts.Dir)
 	cmd.Flags().StringVar(&opts.To, "to", "", "write the objects to this `folder`, with a folder for each cluster, instead of printing them")
 	cmd.Flags().StringVar(&opts.Cluster, "cluster", "", "print only the objects of this `cluster`; management selects the management plane")
 	cmd.Flags().BoolVar(&opts.Statuses, "statuses", false, "also print the statuses of objects in the management plane")
@@ -106,7 +105,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmd.Flags().Var(&opts.FailOn, "fail-on", "exit with code 5 if there is an issue of this `severity` or worse: error, warning, never")
 	_ = cmd.MarkFlagDirname("to")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		source := &load.Source{Dir: opts.Dir, Factory: f}
+		source := &cmdutil.Source{Dir: opts.Dir, Factory: f}
 		if len(args) > 0 {
 			source.Dir = args[0]
 		}
@@ -120,7 +119,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 }
 
 func translateRun(opts *Options) error {
-	reading, err := load.FolderWith(opts.Streams, opts.Dir)
+	reading, err := cmdutil.ReadFolder(opts.Streams, opts.Dir)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
-	"github.com/meshctl/meshctl/cmd/load"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -26,7 +25,7 @@ import (
 // Options of meshctl trust rotate, pause, resume and rollback.
 type Options struct {
 	Streams *cmdutil.Streams
-	Source  load.Source
+	Source  cmdutil.Source
 	Flags   interview.Flags
 	// Prompter replaces the one that fits the streams.
 	Prompter wizards.Prompter
@@ -243,7 +242,7 @@ func (o *Options) find(ctx context.Context) error {
 		return err
 	}
 	o.meshes = reading.Input.Management.Meshes
-	if o.ref, err = load.Pick(reading.Index(nil), snapshot.VirtualMesh, o.VirtualMesh); err != nil {
+	if o.ref, err = cmdutil.Pick(reading.Index(nil), snapshot.VirtualMesh, o.VirtualMesh); err != nil {
 		return err
 	}
 	client, err := dynamic.NewForConfig(management.Config)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/golden"
 )
 
@@ -37,7 +36,7 @@ func TestGolden(t *testing.T) {
 			if name == "all" {
 				name = ""
 			}
-			opts := &ShowOptions{Streams: streams, VirtualMesh: name, Source: load.Source{Dir: filepath.Join(dir, "in")}, Now: noon}
+			opts := &ShowOptions{Streams: streams, VirtualMesh: name, Source: cmdutil.Source{Dir: filepath.Join(dir, "in")}, Now: noon}
 			opts.Output.Format = map[string]cmdutil.Format{
 				".txt": cmdutil.FormatTable, "wide": cmdutil.FormatWide, ".yaml": cmdutil.FormatYAML, ".json": cmdutil.FormatJSON,
 			}[format]

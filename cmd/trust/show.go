@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -18,7 +18,7 @@ import (
 type ShowOptions struct {
 	Streams *cmdutil.Streams
 	Output  cmdutil.OutputFlag
-	Source  load.Source
+	Source  cmdutil.Source
 	// Clusters reads the members' clusters, too.
 	Clusters bool
 	// VirtualMesh is a name; empty shows all.
@@ -79,7 +79,7 @@ func newCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 }
 
 // completion completes one name of a VirtualMesh.
-func completion(source *load.Source) cobra.CompletionFunc {
+func completion(source *cmdutil.Source) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -89,13 +89,13 @@ func completion(source *load.Source) cobra.CompletionFunc {
 }
 
 func showRun(ctx context.Context, opts *ShowOptions) error {
-	reading, err := opts.read(ctx)
+	read, err := opts.read(ctx)
 	if err != nil {
 		return err
 	}
-	index := reading.Index(nil)
+	index := read.Index(nil)
 	if opts.VirtualMesh != "" {
-		ref, err := load.Pick(index, snapshot.VirtualMesh, opts.VirtualMesh)
+		ref, err := cmdutil.Pick(index, snapshot.VirtualMesh, opts.VirtualMesh)
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 }
 
 // read reads what the flags name.
-func (o *ShowOptions) read(ctx context.Context) (*load.Reading, error) {
+func (o *ShowOptions) read(ctx context.Context) (*reading.Reading, error) {
 	if !o.Clusters {
 		return o.Source.Read(ctx, o.Streams)
 	}
@@ -134,7 +134,7 @@ func (o *ShowOptions) read(ctx context.Context) (*load.Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	return management.ClustersWith(ctx, o.Streams, cmdutil.NewProgress(o.Streams))
+	return cmdutil.ReadClusters(ctx, o.Streams, cmdutil.NewProgress(o.Streams), management.Clusters)
 }
 
 func (o *ShowOptions) print(out io.Writer, answer *explain.Trust) error {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -22,7 +21,7 @@ import (
 type Options struct {
 	Streams *cmdutil.Streams
 	Output  cmdutil.OutputFlag
-	Source  load.Source
+	Source  cmdutil.Source
 	// From is the name of a workload, and To that of a service or its host.
 	From, To string
 	Request  explain.Request
@@ -180,11 +179,11 @@ func run(ctx context.Context, o *Options) error {
 	}
 	translator := engine.New(engine.Options{})
 	index := reading.Index(translator)
-	from, err := load.Pick(index, snapshot.Workload, o.From)
+	from, err := cmdutil.Pick(index, snapshot.Workload, o.From)
 	if err != nil {
 		return err
 	}
-	to, err := load.Called(index, from, o.To)
+	to, err := cmdutil.Called(index, from, o.To)
 	if err != nil {
 		return err
 	}

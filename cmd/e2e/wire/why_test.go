@@ -21,10 +21,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	cmdload "github.com/meshctl/meshctl/cmd/load"
+	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -164,9 +165,9 @@ func (w *world) read(t *testing.T) *reader {
 	t.Helper()
 	config, err := w.clusters["cluster-1"].Config()
 	require.NoError(t, err)
-	reading, err := cmdload.Management{Config: config, Namespace: snapshot.DefaultNamespace}.Stored(t.Context())
+	read, err := reading.Management{Config: config, Namespace: snapshot.DefaultNamespace}.Stored(t.Context())
 	require.NoError(t, err)
-	return &reader{index: reading.Index(nil)}
+	return &reader{index: read.Index(nil)}
 }
 
 func (r *reader) why(_ context.Context, a ask) (*explain.Why, error) {
@@ -182,11 +183,11 @@ func (r *reader) why(_ context.Context, a ask) (*explain.Why, error) {
 		return nil, err
 	}
 	request.Port = uint32(number)
-	from, err := cmdload.Pick(r.index, snapshot.Workload, a.workload())
+	from, err := cmdutil.Pick(r.index, snapshot.Workload, a.workload())
 	if err != nil {
 		return nil, err
 	}
-	to, err := cmdload.Called(r.index, from, host)
+	to, err := cmdutil.Called(r.index, from, host)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,10 @@
-package load
+package cmdutil
 
 import (
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -31,7 +30,7 @@ func one(index *explain.Index, kinds []snapshot.Kind, name string, found []snaps
 		names = append(names, ref.Name)
 	}
 	if len(found) > 1 {
-		return snapshot.Ref{}, cmdutil.FlagErrorf("%s is ambiguous; choose one of: %s", name, strings.Join(names, ", "))
+		return snapshot.Ref{}, FlagErrorf("%s is ambiguous; choose one of: %s", name, strings.Join(names, ", "))
 	}
 	for _, kind := range kinds {
 		for _, ref := range index.Refs(kind) {
@@ -44,7 +43,7 @@ func one(index *explain.Index, kinds []snapshot.Kind, name string, found []snaps
 	} else if len(names) > 0 {
 		hint = "list all with: meshctl describe " + kind
 	}
-	return snapshot.Ref{}, cmdutil.NotFoundErrorf("%s %q not found; %s", kind, name, hint)
+	return snapshot.Ref{}, NotFoundErrorf("%s %q not found; %s", kind, name, hint)
 }
 
 // closest lists up to three names that contain, or are contained in, the given one; or else those that
@@ -72,7 +71,7 @@ func closest(index *explain.Index, kinds []snapshot.Kind, name string, names []s
 			}
 		}
 	}
-	if word := cmdutil.Similar(name, slices.Sorted(maps.Keys(called))); word != "" {
+	if word := Similar(name, slices.Sorted(maps.Keys(called))); word != "" {
 		return []string{called[word]}
 	}
 	return nil

@@ -1,13 +1,12 @@
-package load
+package cmdutil
 
 import (
-	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/registration"
 )
 
-// Contexts are those of a kubeconfig; one that cannot be loaded leads nowhere. There are none if the
-// management cluster is reached without a kubeconfig.
-func Contexts(f *cmdutil.Factory, kubeconfig string) (out []registration.Context) {
+// ContextConfigs returns the contexts of a kubeconfig, without those that cannot be loaded. There are none
+// if the management cluster is reached without a kubeconfig.
+func ContextConfigs(f *Factory, kubeconfig string) (out []registration.Context) {
 	if f.Contexts == nil {
 		return nil
 	}
@@ -25,6 +24,6 @@ func Contexts(f *cmdutil.Factory, kubeconfig string) (out []registration.Context
 
 // Detours are the contexts of a kubeconfig as ways to clusters whose stored address cannot be dialled from
 // here.
-func Detours(f *cmdutil.Factory, kubeconfig string) *registration.Detours {
-	return registration.NewDetours(func() []registration.Context { return Contexts(f, kubeconfig) }, 0)
+func Detours(f *Factory, kubeconfig string) *registration.Detours {
+	return registration.NewDetours(func() []registration.Context { return ContextConfigs(f, kubeconfig) }, 0)
 }

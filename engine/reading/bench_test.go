@@ -1,4 +1,4 @@
-package load_test
+package reading_test
 
 import (
 	"os"
@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -34,20 +34,20 @@ func recorded(b *testing.B) string {
 // answer is to take half a second at most.
 func BenchmarkAnswers(b *testing.B) {
 	file := recorded(b)
-	var reading *load.Reading
+	var read *reading.Reading
 	translator := engine.New(engine.Options{})
 	var index *explain.Index
 	b.Run("open", func(b *testing.B) {
 		for b.Loop() {
 			var err error
-			reading, err = load.Archive(file)
+			read, err = reading.Archive(file)
 			require.NoError(b, err)
 		}
 	})
 	b.Run("translate", func(b *testing.B) {
 		for b.Loop() {
 			translator = engine.New(engine.Options{})
-			index = reading.Index(translator)
+			index = read.Index(translator)
 		}
 	})
 	find := func(kind snapshot.Kind, name string) snapshot.Ref {
@@ -60,7 +60,7 @@ func BenchmarkAnswers(b *testing.B) {
 	from, to := index.Refs(snapshot.Workload)[0], find(snapshot.Destination, service)
 	b.Run("why", func(b *testing.B) {
 		for b.Loop() {
-			why, err := reading.Why(translator, index, from, to, explain.Request{Method: "GET", Path: "/"})
+			why, err := read.Why(translator, index, from, to, explain.Request{Method: "GET", Path: "/"})
 			require.NoError(b, err)
 			require.NotEmpty(b, why.Verdict)
 		}
@@ -82,13 +82,13 @@ func BenchmarkAnswers(b *testing.B) {
 			require.NotZero(b, index.Checkup(&explain.CheckFacts{Now: time.Now(), Offline: true}).OK)
 		}
 	})
-	policy := reading.Input.Management.TrafficPolicies[7].DeepCopy()
+	policy := read.Input.Management.TrafficPolicies[7].DeepCopy()
 	attempts := uint32(0)
 	b.Run("plan", func(b *testing.B) {
 		for b.Loop() {
 			attempts++ // or it would be known from before
 			policy.Spec.Policy.RequestTimeout.Duration = time.Duration(attempts+1) * time.Second
-			changed, err := reading.Input.With("", policy.DeepCopy())
+			changed, err := read.Input.With("", policy.DeepCopy())
 			require.NoError(b, err)
 			planned, err := explain.Plan(index, explain.New(translator.Translate(changed)), nil)
 			require.NoError(b, err)

@@ -1,10 +1,9 @@
-package load
+package cmdutil
 
 import (
 	"context"
 	"time"
 
-	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -12,8 +11,8 @@ import (
 // completionTimeout is how long a shell may wait for names.
 const completionTimeout = time.Second
 
-// complete reads what the flags name for the shell; a mistake or a slow cluster gives nil. Nothing is
-// said: whoever types would see it in the line.
+// complete reads what the flags name for the shell. After a mistake, or if the cluster is slow, it
+// returns nil. It prints nothing: the text would appear in the line that the user types.
 func (s *Source) complete(ctx context.Context) *explain.Index {
 	if ctx == nil {
 		ctx = context.Background()
@@ -21,13 +20,13 @@ func (s *Source) complete(ctx context.Context) *explain.Index {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	quiet, factory := *s, *s.Factory
-	factory.Streams, _, _, _ = cmdutil.TestStreams()
+	factory.Streams, _, _, _ = TestStreams()
 	quiet.Factory = &factory
-	reading, err := quiet.Read(ctx, factory.Streams)
+	read, err := quiet.Read(ctx, factory.Streams)
 	if err != nil {
 		return nil
 	}
-	return reading.Index(nil)
+	return read.Index(nil)
 }
 
 // Names lists the names of all objects of some kinds for the shell.

@@ -1,8 +1,7 @@
-package load
+package reading
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,27 +12,12 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// driftsAfter is how long an object may differ from what follows before that is said, while a
-// serve leads: it writes edits within milliseconds, and what routes need before them.
-const driftsAfter = 2 * time.Second
+// driftDelay is how long an object may differ from its wanted state, while a serve leads, before it is
+// reported: serve writes an edit within milliseconds, and first the objects that its routes need.
+const driftDelay = 2 * time.Second
 
-// Plane is the management plane. If its identity cannot be read, all objects of management planes in a
-// namespace of this name count as its own; the error is about an identity that is broken.
-func (m Management) Plane(ctx context.Context) (snapshot.Plane, error) {
-	client, err := m.clientset()
-	if err != nil {
-		return snapshot.Plane{}, err
-	}
-	id, err := cluster.PlaneID(ctx, client, m.Namespace)
-	var broken *cluster.BrokenPlaneError
-	if errors.As(err, &broken) {
-		return snapshot.Plane{}, err
-	}
-	return snapshot.Plane{Namespace: m.Namespace, ID: id}, nil
-}
-
-// Serving returns a function that asks who leads in the management plane. Its error is about
-// a server that does not answer.
+// Serving returns a function that reads which serve leads in the management plane. The function fails if
+// the management cluster does not answer.
 func (m Management) Serving() (func(context.Context) (snapshot.Serving, error), error) {
 	client, err := m.clientset()
 	if err != nil {
@@ -48,16 +32,9 @@ func (m Management) Serving() (func(context.Context) (snapshot.Serving, error), 
 	}, nil
 }
 
-func (m Management) clientset() (kube.Clientset, error) {
-	client, err := kube.NewClientset(m.Config)
-	if err != nil {
-		return nil, fmt.Errorf("management cluster %s: %w", m.Config.Host, err)
-	}
-	return client, nil
-}
-
-// attend adds to a reading who serves and, with an observer, what clusters have.
-func (m Management) attend(ctx context.Context, reading *Reading, observer *apply.Observer) error {
+// addServeStatus adds to a reading which serve leads and, with an observer, how the objects in the clusters
+// differ from their wanted state.
+func (m Management) addServeStatus(ctx context.Context, reading *Reading, observer *apply.Observer) error {
 	read, err := m.Serving()
 	if err != nil {
 		return err
@@ -90,8 +67,8 @@ func (m Management) attend(ctx context.Context, reading *Reading, observer *appl
 	return nil
 }
 
-// Without a Lease, a serve may run all the same: one without leader election. WithoutLease
-// says so if some serve has written what was read.
+// WithoutLease returns the Serving of a management plane without a Lease as unknown if a serve has written
+// statuses there: it may run without leader election.
 func WithoutLease(serving snapshot.Serving, in *snapshot.Input) snapshot.Serving {
 	if serving.Known && serving.Since.IsZero() && in != nil && in.Management.Server().Version != "" {
 		return snapshot.Serving{Reason: "there is no Lease: none runs, or one without leader election"}
@@ -99,17 +76,17 @@ func WithoutLease(serving snapshot.Serving, in *snapshot.Input) snapshot.Serving
 	return serving
 }
 
-// Drifts are the objects that differ from what follows, without those that a serve may be
+// Drifts reports the objects that differ from their wanted state, without those that a serve may be
 // about to write. It is for one goroutine.
 type Drifts struct {
 	Observer *apply.Observer
-	// seen is since when objects differ as they do.
+	// seen is since when objects have had their present difference.
 	seen map[string]time.Time
-	// due is when the next of them has differed for long enough; zero if none is left out.
+	// due is when the next difference is old enough to be reported; zero if none was left out.
 	due time.Time
 }
 
-// Observe compares what clusters have with an Output. Leads says whether a serve leads.
+// Observe compares the objects in the clusters with an Output. Leads: a serve does.
 func (d *Drifts) Observe(ctx context.Context, out *snapshot.Output, leads bool, now time.Time) *snapshot.Observed {
 	observed := d.Observer.Observe(ctx, out)
 	seen, kept := map[string]time.Time{}, []snapshot.Drift{}
@@ -121,7 +98,7 @@ func (d *Drifts) Observe(ctx context.Context, out *snapshot.Output, leads bool, 
 			since = now
 		}
 		seen[key] = since
-		due := since.Add(driftsAfter)
+		due := since.Add(driftDelay)
 		switch {
 		case !leads || !now.Before(due):
 			kept = append(kept, drift)
@@ -133,7 +110,7 @@ func (d *Drifts) Observe(ctx context.Context, out *snapshot.Output, leads bool, 
 	return observed
 }
 
-// Wait is how long until something that was left out would be said; 0 if nothing was.
+// Wait is how long until the next difference that was left out is reported; 0 if none was.
 func (d *Drifts) Wait(now time.Time) time.Duration {
 	if d.due.IsZero() {
 		return 0

@@ -1,4 +1,4 @@
-package load_test
+package cmdutil_test
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/cmd/load"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -36,7 +36,7 @@ func TestTheRightPlaceIsNamed(t *testing.T) {
 		return &rest.Config{Host: "https://127.0.0.1:1"}, nil
 	}
 	read := func(context, namespace string) error {
-		source := load.Source{Factory: factory, Namespace: namespace}
+		source := cmdutil.Source{Factory: factory, Namespace: namespace}
 		source.Kube.Context = context
 		_, err := source.Read(t.Context(), factory.Streams)
 		return err
@@ -56,14 +56,14 @@ func TestTheRightPlaceIsNamed(t *testing.T) {
 
 func TestANameThatWasMistypedIsFound(t *testing.T) {
 	t.Parallel()
-	reading, err := load.Folder("../../testdata/translate/bookinfo/in")
+	reading, err := reading.Folder("../../testdata/translate/bookinfo/in")
 	require.NoError(t, err)
 	index := reading.Index(nil)
 	for name, want := range map[string]string{
 		"reviewz": "did you mean reviews-bookinfo-cluster-1?", "reviews.bokinfo": "did you mean reviews-bookinfo-cluster-1?",
 		"review": "did you mean reviews-bookinfo-cluster-1 or reviews-bookinfo-cluster-2?", "something-else": "list all with: meshctl describe destination",
 	} {
-		_, err := load.Pick(index, snapshot.Destination, name)
+		_, err := cmdutil.Pick(index, snapshot.Destination, name)
 		assert.ErrorContains(t, err, want, name)
 	}
 }
