@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -69,23 +68,14 @@ func (c *Catalog) Preview(object *unstructured.Unstructured) (*Preview, error) {
 		return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	ref := snapshot.RefOf(kind, typed)
-	typed.SetCreationTimestamp(metav1.NewTime(c.now).Rfc3339Copy())
-	if before := c.Input.Find(ref); before != nil {
-		typed.SetCreationTimestamp(before.GetCreationTimestamp())
-	}
-	in, err := c.Input.With("", typed)
-	if err != nil {
-		return nil, err
-	}
-	after := explain.New(c.translator.Translate(in))
-	planned, err := explain.Plan(c.Index(), after, nil)
+	planned, after, err := c.Index().Plan(c.translator.Translate, []explain.Edit{{Ref: ref, Object: typed}}, c.now)
 	if err != nil {
 		return nil, err
 	}
 	p := &Preview{Planned: planned, ref: ref, state: stateOf(after, ref), notes: notesOn(typed)}
-	for _, c := range in.Clusters {
-		if in.RefuseIntersecting && c.Sync == snapshot.Unsynced {
-			p.unread = append(p.unread, c.Name)
+	for _, cluster := range c.Input.Clusters {
+		if c.Input.RefuseIntersecting && cluster.Sync == snapshot.Unsynced {
+			p.unread = append(p.unread, cluster.Name)
 		}
 	}
 	return p, nil

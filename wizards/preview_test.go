@@ -1,14 +1,17 @@
 package wizards_test
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/meshctl/meshctl/engine/enginetest"
+	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
@@ -38,4 +41,37 @@ func TestPreviewNamesWhatWasNotRead(t *testing.T) {
 	policy.SetKind("Dashboard")
 	_, err := wizards.NewCatalog(in, time.Unix(0, 0)).Preview(policy)
 	require.ErrorContains(t, err, "Dashboard cannot be previewed")
+}
+
+// TestPreviewOfWhatIsStored: what follows from an object depends on its stored status and generation, for
+// example which generation was in force. To write an object again as it is changes nothing.
+func TestPreviewOfWhatIsStored(t *testing.T) {
+	t.Parallel()
+	cases, err := filepath.Glob("../testdata/translate/*/in")
+	require.NoError(t, err)
+	count := 0
+	for _, dir := range cases {
+		in, _, err := offline.Load(offline.Dir(dir))
+		require.NoError(t, err)
+		catalog := wizards.NewCatalog(in, time.Unix(0, 0))
+		for ref, stored := range in.Objects {
+			if info := ref.Kind.Info(); info.Side != snapshot.ManagementSide || info.Access&snapshot.Watch == 0 {
+				continue
+			}
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(stored)
+			require.NoError(t, err)
+			object := &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}
+			object.SetAPIVersion(ref.Kind.GroupVersionResource().GroupVersion().String())
+			object.SetKind(ref.Kind.String())
+			object.SetName(ref.Name)
+			object.SetNamespace(ref.Namespace)
+			object.SetLabels(stored.GetLabels())
+			object.SetAnnotations(stored.GetAnnotations())
+			preview, err := catalog.Preview(object)
+			require.NoError(t, err)
+			count++
+			assert.True(t, preview.Empty(), "%s: %s:\n%s", dir, ref, wizards.Text(preview.Summary()))
+		}
+	}
+	assert.Greater(t, count, 300)
 }

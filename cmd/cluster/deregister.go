@@ -13,6 +13,7 @@ import (
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
 
@@ -142,7 +143,8 @@ func (o *DeregisterOptions) agree(ctx context.Context, mgmt *rest.Config) (bool,
 	if err != nil {
 		return false, typed(err)
 	}
-	planned, err := read.PlanWithout(o.Name)
+	registered := snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: o.namespace, Name: o.Name}
+	planned, err := read.Plan([]explain.Edit{{Ref: registered}}, o.factory.Now())
 	if err != nil {
 		return false, err
 	}
@@ -166,7 +168,7 @@ const maxEffects = 20
 
 // departure says what deregistering a cluster does.
 func departure(name string, planned *explain.Planned) string {
-	if planned == nil {
+	if planned.Changes[0].Verb == explain.Unchanged {
 		return "Cluster " + name + " is not registered; what an earlier registration left there is removed."
 	}
 	var b strings.Builder

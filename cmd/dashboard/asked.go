@@ -31,9 +31,9 @@ func (a *asked) latest() *explain.Index {
 	return a.index
 }
 
-// plan says what a change would do to what was read last, with the object as it is stored: that version
+// plan says what an edit would do to what was read last, with the object as it is stored: that version
 // may not have been read yet. Stored is nil for an object that meshctl cannot read.
-func (a *asked) plan(stored snapshot.APIObject, change reading.Change, now time.Time) (*explain.Planned, error) {
+func (a *asked) plan(stored snapshot.APIObject, edit explain.Edit, now time.Time) (*explain.Planned, error) {
 	a.mu.Lock()
 	read := a.reading
 	a.mu.Unlock()
@@ -48,7 +48,7 @@ func (a *asked) plan(stored snapshot.APIObject, change reading.Change, now time.
 		}
 		current.Input = input
 	}
-	return current.Plan([]reading.Change{change}, now)
+	return current.Plan([]explain.Edit{edit}, now)
 }
 
 // why is that of a reading.Reading. What was asked of an older Index is answered from that, and what

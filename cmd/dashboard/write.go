@@ -16,7 +16,6 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/engine/explain"
-	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 	"github.com/meshctl/meshctl/wizards"
@@ -97,37 +96,37 @@ func (w *writable) Remove(ctx context.Context, ref snapshot.Ref) (*tui.Draft, er
 // Review implements tui.Changer: the API server is asked whether it would take the object, and
 // what follows from it is worked out.
 func (w *writable) Review(ctx context.Context, draft *tui.Draft) *tui.Review {
-	change := reading.Change{Ref: draft.Ref}
+	edit := explain.Edit{Ref: draft.Ref}
 	if draft.After != "" {
 		next, err := parse(draft.Ref, draft.Before, draft.After)
 		if err == nil {
 			err = w.put(ctx, draft, next, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		}
 		if err == nil {
-			change.Object, err = typed(draft.Ref, next)
+			edit.Object, err = typed(draft.Ref, next)
 		}
 		if err != nil {
 			return &tui.Review{Refused: err.Error()}
 		}
 	}
-	planned, err := w.plan(ctx, change)
+	planned, err := w.plan(ctx, edit)
 	if err != nil {
 		return &tui.Review{Refused: err.Error()}
 	}
 	return &tui.Review{Planned: planned}
 }
 
-// plan says what a change of what is stored would do.
-func (w *writable) plan(ctx context.Context, change reading.Change) (*explain.Planned, error) {
-	found, _, err := w.get(ctx, change.Ref)
+// plan says what an edit of the stored object would do.
+func (w *writable) plan(ctx context.Context, edit explain.Edit) (*explain.Planned, error) {
+	found, _, err := w.get(ctx, edit.Ref)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := typed(change.Ref, found)
+	stored, err := typed(edit.Ref, found)
 	if err != nil {
 		stored = nil // it can be edited or deleted all the same
 	}
-	return w.asked.plan(stored, change, w.opts.factory.Now())
+	return w.asked.plan(stored, edit, w.opts.factory.Now())
 }
 
 // typed is an object of the management plane as its type.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/admission"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/offline"
-	"github.com/meshctl/meshctl/engine/reading"
 )
 
 // read reads the files. What an API server would refuse is an error.
@@ -102,11 +102,11 @@ func eachFile(name string, yield func(name string, data []byte)) error {
 	})
 }
 
-// changes are the manifests to write or, with --delete, to delete.
-func (o *Options) changes(manifests []offline.Manifest) []reading.Change {
-	out := make([]reading.Change, len(manifests))
+// edits are the manifests to write or, with --delete, to delete.
+func (o *Options) edits(manifests []offline.Manifest) []explain.Edit {
+	out := make([]explain.Edit, len(manifests))
 	for i, m := range manifests {
-		out[i] = reading.Change{Ref: m.Ref}
+		out[i] = explain.Edit{Ref: m.Ref}
 		if !o.Delete {
 			out[i].Object = m.Object
 		}

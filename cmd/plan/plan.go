@@ -112,7 +112,7 @@ func planRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	planned, err := reading.Plan(o.changes(manifests), o.Now())
+	planned, err := reading.Plan(o.edits(manifests), o.Now())
 	if err != nil {
 		return err
 	}

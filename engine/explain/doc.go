@@ -33,7 +33,7 @@
 //	why.go           what becomes of a request, and because of what: the routes that take it
 //	                 (request.go), who lets it in (whyaccess.go), what would (whychange.go), as
 //	                 text (whypage.go); whyfind.go finds what callers mean by a name
-//	planned.go       what a change does: to objects (compare.go), and to traffic (effects.go, with
+//	planned.go       what an edit (edit.go) does: to generated objects (compare.go), and to traffic (effects.go, with
 //	                 effectviews.go and effectsizes.go)
 //	checks.go        what is checked, and what follows from what else; checkup.go has the results
 //	support.go       what each kind of mesh supports of each field

@@ -3,6 +3,7 @@ package explain_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,15 +24,14 @@ func TestEffectsAreMirrored(t *testing.T) {
 		with := explain.New(translator.Translate(input))
 		require.Empty(t, explain.Effects(with, with))
 		for _, ref := range writtenIn(input) {
-			without := explain.New(translator.Translate(input.Without(ref)))
+			planned, without, err := with.Plan(translator.Translate, []explain.Edit{{Ref: ref}}, time.Time{})
+			require.NoError(t, err)
 			gone, back := explain.Effects(with, without), explain.Effects(without, with)
 			assert.ElementsMatch(t, facts(gone, false), facts(back, true), "%s", ref)
 			for _, e := range gone {
 				assert.NotEmpty(t, e.Text())
 				assert.False(t, e.Before != "" && e.Before == e.After, "%s: %s", ref, e.Text())
 			}
-			planned, err := explain.Plan(with, without, []explain.PlannedChange{{Ref: ref, Verb: explain.Deleted}})
-			require.NoError(t, err)
 			assert.False(t, planned.Empty())
 			assert.Len(t, planned.Counts, len(planned.Clusters))
 			_, err = json.Marshal(planned)

@@ -35,8 +35,8 @@ type ObjectCount struct {
 	After   int    `json:"after"`
 }
 
-// Plan compares two translations by one Translator, of which the second one has the changes.
-func Plan(before, after *Index, changes []PlannedChange) (*Planned, error) {
+// newPlanned compares two translations by one Translator, of which the second one has the changes.
+func newPlanned(before, after *Index, changes []PlannedChange) (*Planned, error) {
 	comparison, err := Compare(before.state.Output, after.state.Output)
 	if err != nil {
 		return nil, err

@@ -88,9 +88,8 @@ func BenchmarkAnswers(b *testing.B) {
 		for b.Loop() {
 			attempts++ // or it would be known from before
 			policy.Spec.Policy.RequestTimeout.Duration = time.Duration(attempts+1) * time.Second
-			changed, err := read.Input.With("", policy.DeepCopy())
-			require.NoError(b, err)
-			planned, err := explain.Plan(index, explain.New(translator.Translate(changed)), nil)
+			change := explain.Edit{Ref: snapshot.RefOf(snapshot.TrafficPolicy, policy), Object: policy.DeepCopy()}
+			planned, _, err := index.Plan(translator.Translate, []explain.Edit{change}, time.Now())
 			require.NoError(b, err)
 			require.NotEmpty(b, planned.Effects)
 		}

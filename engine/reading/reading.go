@@ -10,11 +10,10 @@
 // Each gives a Reading: the Input, and what may be concluded from it. Its Index translates the Input with
 // the options of the server, and answers questions. Its Plan says what an edit would change.
 //
-//   - reading.go: the Reading, and its questions
+//   - reading.go: the Reading, its questions, and what an edit would change
 //   - files.go: from folders and archives
 //   - management.go: from a management cluster
 //   - serving.go: who serves, and how the clusters differ from what serve would write
-//   - change.go: what an edit would change
 //   - settled.go: what became of an object that was written
 package reading
 
@@ -67,6 +66,14 @@ func (r *Reading) Index(translator *engine.Translator) *explain.Index {
 		index.Observe(r.InForce(state.Output))
 	}
 	return index
+}
+
+// Plan says what edits would do. Now is when objects that are new are created, which decides their
+// precedence.
+func (r *Reading) Plan(edits []explain.Edit, now time.Time) (*explain.Planned, error) {
+	translator := engine.New(engine.Options{})
+	planned, _, err := explain.New(translator.Translate(r.Input)).Plan(translator.Translate, edits, now)
+	return planned, err
 }
 
 // Why asks an Index of the reading, made by the same Translator, whether a request is allowed. It tries
