@@ -78,7 +78,7 @@ var manyMethods = map[string]int{
 	"demo/local.Cluster":               64,
 	"engine/apply.cluster":             105,
 	"engine/discovery.Index":           50,
-	"engine/explain.Index":             117,
+	"engine/explain.Index":             118,
 	"engine/policy.environment":        61,
 	"engine/policy.reconciler":         54,
 	"engine/registration.registration": 71,

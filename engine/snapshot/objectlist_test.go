@@ -37,6 +37,13 @@ func TestEveryKindHasItsList(t *testing.T) {
 				fields[value.Field(i).Addr().Interface()] = value.Type().Field(i).Name
 			}
 		}
+		if c, ok := view.(*snapshot.Cluster); ok {
+			for k := range c.OfMeshes {
+				if k := snapshot.Kind(k); k.OfMesh() {
+					fields[&c.OfMeshes[k]] = k.String()
+				}
+			}
+		}
 		for k, list := range view.Lists {
 			assert.Equal(t, side, k.Info().Side, "%s", k)
 			gvks, _, err := types.ObjectKinds(list.New())
