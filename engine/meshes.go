@@ -10,7 +10,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Mesh is all that the engine knows about one kind of mesh.
+// Mesh is all that the engine knows about one kind of mesh: how it is detected, and what is rendered for it. The dialect of its
+// renderer also says what users write for it, and how that is inspected.
 type Mesh struct {
 	Detector discovery.Detector
 	Renderer render.Renderer

@@ -181,18 +181,12 @@ func (r *running) Failures() []snapshot.Failure {
 	return slices.DeleteFunc(r.Sink.Failures(), func(f snapshot.Failure) bool { return f.Code == snapshot.AnotherPlane })
 }
 
-// settle waits until nothing is left to do. A busy API server may take longer to
-// list what exists than the sink lets pass without a report; it goes on listing.
+// settle waits until nothing is left to do.
 func (r *running) settle() {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), waittest.Limit())
 	defer cancel()
-	waittest.Until(r.t, "everything is listed", func() bool {
-		require.NoError(r.t, r.Settled(ctx), "the sink does not settle")
-		return !slices.ContainsFunc(r.Failures(), func(f snapshot.Failure) bool {
-			return strings.Contains(f.Reason.String(), "has not finished listing")
-		})
-	})
+	require.NoError(r.t, r.Settled(ctx), "the sink does not settle")
 }
 
 // total adds up the change sets so far.

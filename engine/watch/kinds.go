@@ -84,12 +84,13 @@ const (
 // newManagementCache prepares the feeds of the management cluster: one line for
 // each list of snapshot.Management. Policies may be in any namespace, discovered
 // objects and registrations are in the management namespace only.
-func newManagementCache(config *rest.Config, link *mirror.Link, scheme *runtime.Scheme, plane snapshot.Plane, seed *snapshot.Management, keep statuses, changed func()) (*clusterCache[snapshot.Management], error) {
+func newManagementCache(config *rest.Config, link *mirror.Link, scheme *runtime.Scheme, plane snapshot.Plane, keep statuses, changed func()) (*clusterCache[snapshot.Management], error) {
 	client, err := newClient(config, wireScheme(scheme, snapshot.ManagementSide), runtime.ContentTypeJSON, nil)
 	if err != nil {
 		return nil, err
 	}
 	cache := newClusterCache[snapshot.Management](client, link.NewConnection(config, client, "", plane), changed)
+	seed := &snapshot.Management{} // it is read once
 	own := func() *kube.Lister { return &kube.Lister{Namespace: plane.Namespace} }
 	return cache, errors.Join(
 		addMirrored(cache, seed, own(), all, stripOwn[*discoveryv1.Mesh]),

@@ -26,7 +26,7 @@ const notRead = "only the management cluster was read"
 // them. An empty namespace means snapshot.DefaultNamespace.
 func ReadOnce(ctx context.Context, config *rest.Config, namespace string) (*snapshot.Input, error) {
 	namespace = cmp.Or(namespace, snapshot.DefaultNamespace)
-	cache, err := newManagementCache(config, &mirror.Link{}, scheme.New(), snapshot.Plane{Namespace: namespace}, &snapshot.Management{}, withStatuses, func() {})
+	cache, err := newManagementCache(config, &mirror.Link{}, scheme.New(), snapshot.Plane{Namespace: namespace}, withStatuses, func() {})
 	if err != nil {
 		return nil, err
 	}

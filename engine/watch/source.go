@@ -102,7 +102,7 @@ func New(o Options) (*Source, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
-	s.management, err = newManagementCache(o.Management, &s.link, s.scheme, snapshot.Plane{Namespace: o.Namespace, ID: o.PlaneID}, &snapshot.Management{}, statuses(o.Statuses), s.notify)
+	s.management, err = newManagementCache(o.Management, &s.link, s.scheme, snapshot.Plane{Namespace: o.Namespace, ID: o.PlaneID}, statuses(o.Statuses), s.notify)
 	if err != nil {
 		s.cancel()
 		return nil, err

@@ -27,7 +27,7 @@ func managedCache(t testing.TB, plane snapshot.Plane, name string, changed func(
 // managementCache is that of a management cluster which is not read.
 func managementCache(t testing.TB, plane snapshot.Plane, keep statuses) *clusterCache[snapshot.Management] {
 	t.Helper()
-	cache, err := newManagementCache(nowhere, &mirror.Link{}, scheme.New(), plane, &snapshot.Management{}, keep, func() {})
+	cache, err := newManagementCache(nowhere, &mirror.Link{}, scheme.New(), plane, keep, func() {})
 	require.NoError(t, err)
 	return cache
 }
