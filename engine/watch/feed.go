@@ -91,7 +91,7 @@ func (f *feed[T]) done(err error) {
 	if err == nil || missing || denied {
 		f.err, f.failures = nil, 0
 	}
-	news := (err == nil || denied) && f.denied != denied
+	news := (err == nil || missing || denied) && f.denied != denied
 	if news {
 		f.denied = denied
 	}
