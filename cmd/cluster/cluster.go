@@ -54,7 +54,7 @@ type management struct {
 func (m *management) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&m.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
-	flags.StringVar(&m.mgmtKubeconfig, "mgmt-kubeconfig", "", "kubeconfig `file` of the management cluster (default: that of --kubeconfig)")
+	flags.StringVar(&m.mgmtKubeconfig, "mgmt-kubeconfig", "", "kubeconfig `file` of the management cluster (default: the file of --kubeconfig)")
 	flags.StringVar(&m.context, "mgmt-context", "", "`context` of the management cluster (default: the current one)")
 	flags.StringVar(&m.namespace, "mgmt-namespace", cluster.DefaultNamespace, "`namespace` of the management plane")
 	m.completeContexts(cmd, "mgmt-context")

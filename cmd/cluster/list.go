@@ -36,11 +36,11 @@ credential is broken or missing); leftover (deregistered with --force and not
 cleaned yet); unregistered (a Secret with a kubeconfig that no KubernetesCluster
 names, so that it is not used).
 
-SERVE is what "meshctl serve" says, if one runs: ok (it reaches the cluster),
-fails, or waits (it has not said yet). If serve runs in the management cluster,
-it may reach addresses that lead nowhere from here. Then the command looks for a
-context of the kubeconfig that leads to the same cluster, and asks there with
-the stored credential.`
+SERVE is what "meshctl serve" reports, if it runs: ok (it reaches the cluster),
+fails, or waits (it has not reported yet). If serve runs in the management
+cluster, it may reach addresses that lead nowhere from here. Then the command
+uses a context of the kubeconfig that leads to the same cluster, with the stored
+credential.`
 
 func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	opts := &ListOptions{Streams: f.Streams, Now: f.Now, management: management{factory: f}}

@@ -53,7 +53,7 @@ validates it, and the screen shows what it would do and asks.
 Keys are those of k9s: ":" goes to a page or an object, "/" filters, "enter"
 opens, "y" shows the YAML and what was generated from it, "a" asks what becomes
 of a request (":why FROM TO METHOD PATH"), "ctrl-z" keeps only problems, "?"
-lists all keys, "q" quits. The header says who serves.
+lists all keys, "q" quits. The header shows which serve leads.
 
 Small terminals show fewer columns; 80x20 and more show all. Colours are the
 terminal's own sixteen; NO_COLOR, or --theme none, leaves them out.`

@@ -117,7 +117,7 @@ func newCmdUp(f *cmdutil.Factory, runF func(context.Context, *Options) error) *c
 	cmd.Flags().StringVar(&opts.Proxies, "proxies", string(demo.ProxiesAuto), "whether pods have real proxies, so that requests can be sent: `auto`, on or off")
 	cmd.Flags().StringVar(&opts.Runtime, "runtime", opts.Runtime, "`runtime` of the clusters: "+demo.RuntimeLocal+" runs them as processes, "+demo.RuntimeKind+" as containers of Docker or Podman")
 	cmd.Flags().StringVar(&opts.NodeImage, "image", "", "`image` of the nodes of kind clusters (default \""+kind.DefaultNodeImage+"\")")
-	cmd.Flags().StringVar(&opts.Image, "meshctl-image", "", "`image` of meshctl in kind clusters (default: one that is made of this binary)")
+	cmd.Flags().StringVar(&opts.Image, "meshctl-image", "", "`image` of meshctl in kind clusters (default: an image with this binary)")
 	_ = cmd.RegisterFlagCompletionFunc("runtime", cobra.FixedCompletions(demo.Runtimes(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

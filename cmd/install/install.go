@@ -113,7 +113,7 @@ func (o *Options) addFlags(cmd *cobra.Command, kube *cmdutil.KubeFlags) {
 	usual := registration.DefaultResources()
 	flags := cmd.Flags()
 	flags.StringVarP(&o.Install.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
-	flags.StringVar(&o.Install.Image, "image", "", "`image` of meshctl (default: that of this version)")
+	flags.StringVar(&o.Install.Image, "image", "", "`image` of meshctl (default: the image of this version)")
 	flags.StringVar(&o.Install.Registry, "registry", "", "`registry` that has "+registration.DefaultRepository+", with a path if it has one")
 	flags.StringSliceVar(&o.Install.PullSecrets, "image-pull-secret", nil, "`Secret` in the namespace with which to pull the image; may be repeated")
 	flags.Int32Var(&o.Replicas, "replicas", 0, fmt.Sprintf("`number` of replicas: one works, the others stand by (default: as installed before, else %d)", registration.DefaultReplicas))

@@ -91,10 +91,10 @@ func newCmdRestart(f *cmdutil.Factory, runF func(context.Context, *RestartOption
 	opts.Output.Prints(cmdutil.Form{Value: []Controller{}})
 	flags := cmd.Flags()
 	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
-	flags.StringVar(&opts.MgmtKubeconfig, "mgmt-kubeconfig", "", "kubeconfig `file` of the management cluster (default: that of --kubeconfig)")
+	flags.StringVar(&opts.MgmtKubeconfig, "mgmt-kubeconfig", "", "kubeconfig `file` of the management cluster (default: the file of --kubeconfig)")
 	flags.StringVar(&opts.MgmtContext, "mgmt-context", "", "`context` of the management cluster (default: the current one)")
 	flags.StringVar(&opts.MgmtNamespace, "mgmt-namespace", cluster.DefaultNamespace, "`namespace` of the management plane")
-	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the mesh's cluster (default: one that leads there)")
+	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the mesh's cluster (default: a context that leads there)")
 	flags.StringSliceVar(&opts.Namespaces, "namespace", nil, "restart only pods of this `namespace`; may be repeated")
 	flags.BoolVar(&opts.ControlPlaneOnly, "control-plane-only", false, "restart only the control plane")
 	flags.BoolVar(&opts.DryRun, "dry-run", false, "print what would restart, and change nothing")
@@ -185,7 +185,7 @@ const cacerts = "cacerts"
 func (o *RestartOptions) cause(ctx context.Context, client kube.Clientset, mesh *discoveryv1.IstioMesh) (string, error) {
 	secret, err := client.CoreV1().Secrets(mesh.Installation.Namespace).Get(ctx, cacerts, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("Secret %s/%s: %w; it says what has been restarted for it", mesh.Installation.Namespace, cacerts, err)
+		return "", fmt.Errorf("Secret %s/%s: %w; the pods restart for its contents", mesh.Installation.Namespace, cacerts, err)
 	}
 	cause := restart.Cause(secret.UID, secret.Data)
 	if o.Force {

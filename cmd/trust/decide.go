@@ -138,7 +138,7 @@ func rotate(vm *networkingv1.VirtualMesh, meshes []*discoveryv1.Mesh, leaveOut [
 		out.done += fmt.Sprintf(" It does not wait for %s.", strings.Join(leaveOut, ", "))
 	case before != "":
 		out.annotations[snapshot.TrustLeaveOutAnnotation] = nil
-		out.done += fmt.Sprintf(" It waits for %s, which the one before left out.", strings.Join(strings.Fields(before), ", "))
+		out.done += fmt.Sprintf(" It waits for %s, which the rotation before left out.", strings.Join(strings.Fields(before), ", "))
 	}
 	return out, nil
 }
@@ -185,7 +185,7 @@ func mayLeaveOut(vm *networkingv1.VirtualMesh, meshes []*discoveryv1.Mesh, leave
 		at := m.Spec.Istio.Installation
 		clusters[at.Cluster] = true
 		if all, _ := snapshot.LeftOut(strings.Join(leaveOut, " "), at.Cluster); slices.Contains(all, at.Namespace) {
-			return refuse(vm, "namespace %s of cluster %s cannot be left out: it is that of the control plane of mesh %s; if the whole mesh is to be, take it out of the VirtualMesh",
+			return refuse(vm, "namespace %s of cluster %s cannot be left out: it has the control plane of mesh %s; if the whole mesh is to be, take it out of the VirtualMesh",
 				at.Namespace, at.Cluster, m.Name)
 		}
 	}

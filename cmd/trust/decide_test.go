@@ -152,9 +152,9 @@ var leaveOutCases = map[string]decideCase{
 	},
 	"left out of an own root that is not exchanged": {do: "rotate", leaveOut: []string{"team-a"}, with: []change{ownRoot}, refused: "put another root and its key"},
 	"left out while paused":                         {do: "rotate", leaveOut: []string{"team-a"}, with: []change{annotated(held, "true")}, refused: "meshctl trust resume vm"},
-	"the next waits again":                          {do: "rotate", with: []change{annotated(left, "team-a")}, want: map[string]string{"rotate": "2026-01-01T12:00:00Z", "leave-out": "-"}, says: "It waits for team-a, which the one before left out."},
-	"a control plane":                               {do: "rotate", leaveOut: []string{"istio-system"}, refused: "it is that of the control plane of mesh one"},
-	"a control plane of a cluster":                  {do: "rotate", leaveOut: []string{"cluster-2/istio-system"}, refused: "it is that of the control plane of mesh two"},
+	"the next waits again":                          {do: "rotate", with: []change{annotated(left, "team-a")}, want: map[string]string{"rotate": "2026-01-01T12:00:00Z", "leave-out": "-"}, says: "It waits for team-a, which the rotation before left out."},
+	"a control plane":                               {do: "rotate", leaveOut: []string{"istio-system"}, refused: "it has the control plane of mesh one"},
+	"a control plane of a cluster":                  {do: "rotate", leaveOut: []string{"cluster-2/istio-system"}, refused: "it has the control plane of mesh two"},
 	"no control plane of a member":                  {do: "rotate", leaveOut: []string{"cluster-3/istio-system"}, refused: `no member is in cluster "cluster-3"; the clusters of its members: cluster-1, cluster-2`},
 	"no namespace":                                  {do: "rotate", leaveOut: []string{"team a"}, refused: "is neither NAMESPACE nor CLUSTER/NAMESPACE"},
 	"garbage":                                       {do: "rotate", leaveOut: []string{"a/b/c"}, refused: "is neither NAMESPACE nor CLUSTER/NAMESPACE"},
@@ -285,7 +285,7 @@ func TestLook(t *testing.T) {
 	done, _ = look(w, stands(networkingv1.TrustEstablished, rootB, rootB))
 	assert.True(t, done)
 	_, _, err := w.look(virtualMesh(stands(networkingv1.TrustIssuing, rootA, rootA, rootB)))
-	require.ErrorContains(t, err, "root aaaaaaaaaaaaaaaa signs now, which is not the one that was waited for")
+	require.ErrorContains(t, err, "root aaaaaaaaaaaaaaaa signs now, not the root that was waited for")
 
 	back := &waiter{decision: &decision{from: rootB, to: rootA}}
 	done, _ = look(back, stands(networkingv1.TrustIssuing, rootB, rootA, rootB))

@@ -87,7 +87,7 @@ func (w *waiter) look(vm *networkingv1.VirtualMesh) (done bool, text string, err
 	case arrived:
 		w.left = true
 	case w.left:
-		return false, text, refuse(vm, "root %s signs now, which is not the one that was waited for; see: meshctl trust show %s", digits(trust.Root), vm.Name)
+		return false, text, refuse(vm, "root %s signs now, not the root that was waited for; see: meshctl trust show %s", digits(trust.Root), vm.Name)
 	default:
 		text = "waiting for meshctl serve" + prefixed(": ", text)
 	}

@@ -56,8 +56,8 @@ func destinationSource(o *discoveryv1.Destination) snapshot.Ref {
 	return snapshot.Ref{}
 }
 
-// SourceChanged reports whether a discovered object says that it is made of something
-// else than before, or of nothing. No translation that knew what was stored says that.
+// SourceChanged reports whether a discovered object has another source than the stored
+// one, or none. Only a translation without the stored objects can give it such a name.
 func SourceChanged(before, now metav1.Object) bool {
 	was := sourceOf(before)
 	return was.Cluster != "" && was != sourceOf(now)

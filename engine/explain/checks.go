@@ -143,23 +143,25 @@ func (k *checks) management() CheckCategory {
 	return c
 }
 
-// serve checks that one leads, and has processed the latest edits.
+// serve checks that a process of meshctl serve leads, and has processed the latest edits.
 func (k *checks) serve(c *CheckCategory) {
-	const leads, processed = "a serve leads", "serve has processed all edits"
+	const leads, processed = "meshctl serve has a leader", "meshctl serve has processed all edits"
 	if k.Installed {
+		const id, ready, hint = "serve-ready", "the pods of meshctl serve are ready", "see why: kubectl describe pods -l app.kubernetes.io/name=meshctl"
+		pods := fmt.Sprintf("%d of %d", k.Ready, k.Replicas)
 		switch {
 		case k.Ready == 0:
-			c.fail("serve-ready", "the pods of serve are ready", fmt.Sprintf("none of %d is", k.Replicas), "see why: kubectl describe pods -l app.kubernetes.io/name=meshctl")
+			c.fail(id, ready, pods, hint)
 		case k.Ready < k.Replicas:
-			c.warn("serve-ready", "the pods of serve are ready", fmt.Sprintf("%d of %d are", k.Ready, k.Replicas), "see why: kubectl describe pods -l app.kubernetes.io/name=meshctl")
+			c.warn(id, ready, pods, hint)
 		default:
-			c.ok("serve-ready", "the pods of serve are ready", fmt.Sprintf("%d of %d", k.Ready, k.Replicas))
+			c.ok(id, ready, pods)
 		}
 	}
 	leading, since := k.Serving.At(k.Now)
 	switch {
 	case !k.Serving.Known:
-		c.warn(checkServe, leads, "not known: "+k.Serving.Reason, "with `--leader-elect`, serve keeps a Lease that says so")
+		c.warn(checkServe, leads, "not known: "+k.Serving.Reason, "run `meshctl serve --leader-elect`: it holds a Lease while it leads")
 	case !leading:
 		issue := notServed(&k.Serving)
 		c.fail(checkServe, leads, issue.Message, issue.Hint)
@@ -180,7 +182,7 @@ func (k *checks) serve(c *CheckCategory) {
 		for _, ref := range sortedRefs(k.index.pending) {
 			names = append(names, ref.String())
 		}
-		c.warn("edits", processed, "not processed yet: "+firstOf(names), "it takes milliseconds; if it stays, see the log of `meshctl serve`")
+		c.warn("edits", processed, "not processed yet: "+firstOf(names), "this takes milliseconds; if it does not end, see the log of `meshctl serve`")
 		return
 	}
 	c.ok("edits", processed, "")
@@ -198,7 +200,7 @@ func (k *checks) clusters() CheckCategory {
 func (k *checks) cluster(found *CheckedCluster) CheckCategory {
 	c := CheckCategory{Title: "Cluster " + found.Name}
 	id := func(what string) string { return what + "/" + found.Name }
-	const answers, credential, usable, served = "its API server answers", "it accepts the credential", "it can be read and written", "serve reaches it"
+	const answers, credential, usable, served = "its API server answers", "it accepts the credential", "it can be read and written", "meshctl serve reaches it"
 	skip := func(because string, checks ...[2]string) {
 		for _, check := range checks {
 			c.skip(id(check[0]), check[1], id(because))
@@ -215,10 +217,10 @@ func (k *checks) cluster(found *CheckedCluster) CheckCategory {
 	switch found.Health {
 	case snapshot.HealthUnreachable:
 		if found.Served {
-			c.warn(id(checkCluster), answers, found.Reasons.String(), "from here it does not, and serve reaches it: register it with --api-server-address, or ask from where serve runs")
+			c.warn(id(checkCluster), answers, found.Reasons.String(), "register it with an --api-server-address that this machine reaches, or run the command where meshctl serve runs")
 			return c
 		}
-		c.fail(id(checkCluster), answers, what, "start it, or repair the network; what was written there stays in effect, and serve connects again by itself")
+		c.fail(id(checkCluster), answers, what, "start it, or repair the network; the objects there stay in effect, and meshctl serve reconnects by itself")
 		skip(checkCluster, [2]string{checkCredential, credential}, [2]string{"cluster-usable", usable}, [2]string{"cluster-served", served})
 		k.away[found.Name] = id(checkCluster)
 	case snapshot.HealthDenied, snapshot.HealthInvalid:
@@ -245,7 +247,7 @@ func (k *checks) cluster(found *CheckedCluster) CheckCategory {
 		switch {
 		case k.away[found.Name] != "":
 		case found.NotServed:
-			c.fail(id("cluster-served"), served, found.ServeMessage, "serve must reach it at the address that is stored: see `meshctl cluster list -o json`")
+			c.fail(id("cluster-served"), served, found.ServeMessage, "make the stored address reachable for meshctl serve: see `meshctl cluster list -o json`")
 			k.away[found.Name] = id("cluster-served")
 		case found.Served:
 			c.ok(id("cluster-served"), served, found.ServeMessage)
@@ -263,11 +265,11 @@ func (k *checks) credential(c *CheckCategory, id func(string) string, found *Che
 	left := found.Expires.Sub(k.Now)
 	switch {
 	case found.Expires.IsZero():
-		c.ok(id(checkCredential), lasts, "which does not expire")
+		c.ok(id(checkCredential), lasts, "does not expire")
 	case left < credentialSoon:
-		c.warn(id(checkCredential), lasts, "which expires in "+duration.HumanDuration(max(left, 0))+", and should have been renewed", "check that `meshctl serve` runs: it renews credentials")
+		c.warn(id(checkCredential), lasts, "expires in "+duration.HumanDuration(max(left, 0))+"; it should have been renewed", "check that `meshctl serve` runs: it renews credentials")
 	default:
-		c.ok(id(checkCredential), lasts, "which expires in "+duration.HumanDuration(left))
+		c.ok(id(checkCredential), lasts, "expires in "+duration.HumanDuration(left))
 	}
 }
 
@@ -319,7 +321,7 @@ func (k *checks) trust() CheckCategory {
 			}
 		}
 		if worst == CheckOK {
-			c.ok("trust/"+ref.Name, "the trust of VirtualMesh "+ref.Name+" is as it should be", trust.Model)
+			c.ok("trust/"+ref.Name, "the trust of VirtualMesh "+ref.Name+" has no issues", trust.Model)
 		}
 	}
 	k.take(&c, func(i *snapshot.Issue) bool {
@@ -367,7 +369,7 @@ func (k *checks) drift() CheckCategory {
 	})
 	drifting := len(c.Checks) > before
 	for _, name := range k.index.unobservedNames() {
-		id, what := "written/"+name, "cluster "+name+" has what was written there"
+		id, what := "written/"+name, "cluster "+name+" has the objects that meshctl wrote"
 		switch {
 		case k.away[name] != "":
 			c.skip(id, what, k.away[name])
@@ -376,7 +378,7 @@ func (k *checks) drift() CheckCategory {
 		}
 	}
 	if n := len(k.index.state.Output.Clusters) - len(k.index.unobserved); !drifting && n > 0 && k.index.drifts != nil {
-		c.ok("written", "clusters have what was written there", snapshot.Count(n, "cluster"))
+		c.ok("written", "the clusters have the objects that meshctl wrote", snapshot.Count(n, "cluster"))
 	}
 	return c
 }
@@ -400,12 +402,12 @@ func (k *checks) leftovers() CheckCategory {
 		case snapshot.HealthLeftover:
 			c.warn("leftovers/"+found.Name, "cluster "+found.Name+" was cleaned", what, hint)
 		case snapshot.HealthUnregistered:
-			c.warn("leftovers/secret/"+found.Name, "credential "+found.Name+" is that of a registered cluster", what, hint)
+			c.warn("leftovers/secret/"+found.Name, "credential "+found.Name+" belongs to a registered cluster", what, hint)
 		}
 	}
 	k.take(&c, func(i *snapshot.Issue) bool { return i.Code == snapshot.Drifted })
 	if len(c.Checks) == 0 {
-		c.ok("leftovers", "nothing is left of what is not wanted any more", "")
+		c.ok("leftovers", "no unwanted objects are left", "")
 	}
 	return c
 }

@@ -16,7 +16,7 @@ type Destination struct {
 	Service *snapshot.Ref `json:"service,omitempty"`
 	InForce
 	Mesh *snapshot.Ref `json:"mesh,omitempty"`
-	// Frozen says why nothing is changed, because it is unreachable, in the service's cluster; empty if something may be.
+	// Frozen says why the service's cluster cannot be reached, so that nothing is changed there; empty if it can.
 	Frozen string `json:"unreachable,omitempty"`
 	// Host is the service's name in its own cluster.
 	Host       string      `json:"host"`

@@ -28,7 +28,7 @@ type Mesh struct {
 	SmartDNS    bool         `json:"smartDns"`
 	// Permissive meshes let everybody call everybody, whatever policies say.
 	Permissive bool `json:"permissive,omitempty"`
-	// Frozen says why nothing is changed, because it is unreachable, in the mesh's cluster; empty if something may be.
+	// Frozen says why the mesh's cluster cannot be reached, so that nothing is changed there; empty if it can.
 	Frozen      string        `json:"unreachable,omitempty"`
 	VirtualMesh *snapshot.Ref `json:"virtualMesh,omitempty"`
 	// HostnameSuffix ends the names of services federated from and to it.

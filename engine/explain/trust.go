@@ -70,7 +70,7 @@ type TrustRoot struct {
 type TrustMember struct {
 	Mesh    snapshot.Ref `json:"mesh"`
 	Cluster string       `json:"cluster"`
-	// Frozen says why nothing is changed, because it is unreachable, in the member's cluster; empty if something may be.
+	// Frozen says why the member's cluster cannot be reached, so that nothing is changed there; empty if it can.
 	Frozen string `json:"unreachable,omitempty"`
 	// State is that of its IssuedCertificate; empty if its agent has not answered.
 	State string `json:"state,omitempty"`

@@ -36,7 +36,7 @@ type Member struct {
 	// State is ACCEPTED or INVALID.
 	State   commonv1.ApprovalState `json:"state"`
 	Cluster string                 `json:"cluster,omitempty"`
-	// Frozen says why nothing is changed, because it is unreachable, in the member's cluster; empty if something may be.
+	// Frozen says why the member's cluster cannot be reached, so that nothing is changed there; empty if it can.
 	Frozen string `json:"unreachable,omitempty"`
 	// Roots are the SHA-256 fingerprints of the roots that it trusts; absent if they are
 	// not known.

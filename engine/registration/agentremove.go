@@ -43,7 +43,7 @@ func (d *deregistration) awaitAgent(ctx context.Context) error {
 			return fmt.Errorf("meshes have certificates of their VirtualMesh, and no `meshctl agent` runs in namespace %s of the cluster that could give them back their own: %s; "+
 				"start it, or use --force and exchange the Secret cacerts yourself before its certificate expires", d.RemoteNamespace, which)
 		case time.Now().After(deadline):
-			return fmt.Errorf("meshes still have certificates of their VirtualMesh after %s: %s; the log of the agent says what it waits for", d.AgentWait, which)
+			return fmt.Errorf("meshes still have certificates of their VirtualMesh after %s: %s; see the log of the agent", d.AgentWait, which)
 		}
 		if d.Progress != nil && said != which {
 			d.Progress("Waiting until the agent has given these meshes back their own certificates (a minute or more): " + which + ".")

@@ -162,7 +162,7 @@ func (d *deregistration) remove(ctx context.Context, o *object) error {
 		return nil
 	}
 	if !isOf(found, d.plane, string(d.management.uid)) || o.name == oldBindingName(d.Name) && !boundTo(found, d.RemoteNamespace, d.Name) {
-		d.report.note(fmt.Sprintf("%s on %s is kept: it is that of another management plane", o.describe(), d.remote.label))
+		d.report.note(fmt.Sprintf("%s on %s is kept: it belongs to another management plane", o.describe(), d.remote.label))
 		return nil
 	}
 	if o.resource == clusterRoles {

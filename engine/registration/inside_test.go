@@ -192,11 +192,11 @@ func TestRegisterWaitsForServe(t *testing.T) {
 		note   string
 		err    string
 	}{
-		"nothing":           {nil, registration.ServePending, "has not said within 1s", ""},
-		"of an older one":   {map[string]any{"state": "ACCEPTED", "credential": "0123", "observedGeneration": 1}, registration.ServePending, "has not said", ""},
-		"of an older spec":  {map[string]any{"state": "ACCEPTED", "credential": fingerprint, "observedGeneration": 7}, registration.ServePending, "has not said", ""},
-		"of an older serve": {map[string]any{"state": "ACCEPTED", "observedGeneration": 1}, registration.ServePending, "has not said", ""},
-		"it connects":       {map[string]any{"state": "PROCESSING", "credential": fingerprint, "observedGeneration": 1}, registration.ServePending, "has not said", ""},
+		"nothing":           {nil, registration.ServePending, "has not reported within 1s", ""},
+		"of an older one":   {map[string]any{"state": "ACCEPTED", "credential": "0123", "observedGeneration": 1}, registration.ServePending, "has not reported", ""},
+		"of an older spec":  {map[string]any{"state": "ACCEPTED", "credential": fingerprint, "observedGeneration": 7}, registration.ServePending, "has not reported", ""},
+		"of an older serve": {map[string]any{"state": "ACCEPTED", "observedGeneration": 1}, registration.ServePending, "has not reported", ""},
+		"it connects":       {map[string]any{"state": "PROCESSING", "credential": fingerprint, "observedGeneration": 1}, registration.ServePending, "has not reported", ""},
 		"it is reached":     {map[string]any{"state": "ACCEPTED", "credential": fingerprint, "observedGeneration": 1}, registration.ServeReaches, "", ""},
 		"it is reached, but": {map[string]any{
 			"state": "FAILED", "message": "held; let go", "credential": fingerprint, "observedGeneration": 1,
@@ -271,7 +271,7 @@ func TestMessagesDecideNothing(t *testing.T) {
 		a.held = held != ""
 		_, err = registration.Release(t.Context(), registration.ReleaseOptions{MgmtConfig: management, Name: "east", Code: "00"})
 		require.Error(t, err)
-		_, a.released, _ = strings.Cut(err.Error(), "has the code ")
+		_, a.released, _ = strings.Cut(err.Error(), "have the code ")
 		a.released, _, _ = strings.Cut(a.released, ",")
 		return a
 	}

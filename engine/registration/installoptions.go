@@ -118,7 +118,7 @@ func (o *InstallOptions) complete() error {
 	case o.Image != "" && (strings.ContainsAny(o.Image, " \t\n") || o.Registry != ""):
 		return fmt.Errorf("image %q: want a reference such as %s:1.0.0, and no registry beside it", o.Image, DefaultRepository)
 	case len(validation.IsValidLabelValue(o.Version)) > 0:
-		return fmt.Errorf("version %q: want one that can be a tag", o.Version)
+		return fmt.Errorf("version %q: it must be usable as the tag of an image", o.Version)
 	}
 	if err := o.completeImage(); err != nil {
 		return err

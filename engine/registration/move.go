@@ -65,7 +65,7 @@ func (r *registration) place(ctx context.Context) error {
 		return err
 	}
 	if planes {
-		return fmt.Errorf("cluster %s: namespace %s is that of a management plane, in which the agent of a cluster must have no rights; "+
+		return fmt.Errorf("cluster %s: namespace %s belongs to a management plane, in which the agent of a cluster must have no rights; "+
 			"name another one with --remote-namespace, or leave it out (%s)", r.Name, r.RemoteNamespace, r.RemoteNamespace+ownSuffix)
 	}
 	if len(validation.IsDNS1123Label(r.RemoteNamespace)) > 0 {
@@ -292,7 +292,7 @@ func (r *registration) handOver(ctx context.Context, namespace string) error {
 			return fmt.Errorf("Secret %s/%s: encoding its annotation: %w", namespace, o.Name, err)
 		}
 		if _, err := client.Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: statusManager}); err != nil && !kube.IsAbsent(err) {
-			return fmt.Errorf("%s: Secret %s/%s: saying that it is that of the agent in namespace %s: %w; try again", r.remote.label, namespace, o.Name, r.RemoteNamespace, err)
+			return fmt.Errorf("%s: Secret %s/%s: marking it as the agent's in namespace %s: %w; try again", r.remote.label, namespace, o.Name, r.RemoteNamespace, err)
 		}
 		r.report.add((&object{resource: secrets, namespace: namespace, name: o.Name}).change(r.remote, Updated))
 	}
@@ -305,7 +305,7 @@ func (r *registration) removeFormer(ctx context.Context) error {
 		return err
 	}
 	if r.former.namespace != "" {
-		r.report.note(fmt.Sprintf("its accounts have moved from namespace %s, which is that of a management plane, to %s; "+
+		r.report.note(fmt.Sprintf("its accounts have moved from namespace %s, which belongs to a management plane, to %s; "+
 			"an agent that you run yourself needs --namespace %s, and a credential of its account there", r.former.namespace, r.RemoteNamespace, r.RemoteNamespace))
 	}
 	return nil

@@ -273,7 +273,7 @@ func TestNoAccountsInTheManagementPlanesNamespace(t *testing.T) {
 	options := m.options(nil)
 	options.RemoteNamespace = plane
 	report, err := registration.Register(t.Context(), options)
-	require.ErrorContains(t, err, "cluster self: namespace gloo-mesh is that of a management plane, in which the agent of a cluster must have no rights; name another one with --remote-namespace, or leave it out (gloo-mesh-agent)")
+	require.ErrorContains(t, err, "cluster self: namespace gloo-mesh belongs to a management plane, in which the agent of a cluster must have no rights; name another one with --remote-namespace, or leave it out (gloo-mesh-agent)")
 	assert.Empty(t, report.Changes)
 
 	options = m.options(nil)

@@ -204,7 +204,7 @@ func (r *registration) checkForeign(ctx context.Context) error {
 		}
 		if found != nil && !r.wrote(found) {
 			return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
-				"another management plane has registered it under this name (%s is that of %s); choose another name or another --remote-namespace",
+				"another management plane has registered it under this name (%s belongs to %s); choose another name or another --remote-namespace",
 				o.describe(), planeOf(found))}
 		}
 	}

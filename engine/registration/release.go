@@ -61,7 +61,7 @@ func Release(ctx context.Context, o ReleaseOptions) (held string, err error) {
 	case code == "":
 		return "", fmt.Errorf("cluster %s: serve holds nothing back there, so there is nothing to release", o.Name)
 	case code != o.Code:
-		return held, fmt.Errorf("cluster %s: what serve holds back has the code %s, not %s; look at it again: %s", o.Name, code, o.Code, held)
+		return held, fmt.Errorf("cluster %s: the deletions that meshctl serve holds back have the code %s, not %s; check them again: %s", o.Name, code, o.Code, held)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{cluster.ReleaseAnnotation: code}}})
 	if err != nil {

@@ -165,7 +165,7 @@ func (r *renewing) renew(ctx context.Context, status *ClusterStatus) Renewal {
 	kc := r.clusters[status.Name]
 	switch {
 	case kc == nil || kc.Annotations[cluster.UIDAnnotation] == "":
-		out.Reason = "its registration does not say which cluster it is; run `meshctl cluster register " + status.Name + " --remote-context ...`"
+		out.Reason = "its registration does not have the UID of the cluster; run `meshctl cluster register " + status.Name + " --remote-context ...`"
 		return out
 	case cmp.Or(kc.Spec.SecretName, kc.Name) != kc.Name:
 		out.Reason = fmt.Sprintf("it was registered by hand; replace the kubeconfig in its Secret %s/%s", kc.Namespace, kc.Spec.SecretName)

@@ -158,7 +158,7 @@ func parseVersion(raw []byte) (string, error) {
 		GitVersion string `json:"gitVersion"`
 	}
 	if err := json.Unmarshal(raw, &info); err != nil || info.GitVersion == "" {
-		return "", errors.New("its answer is not that of a Kubernetes API server")
+		return "", errors.New("it does not answer as a Kubernetes API server does")
 	}
 	return info.GitVersion, nil
 }

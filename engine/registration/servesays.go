@@ -77,12 +77,12 @@ func (r *registration) awaitServe(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && !wait.Interrupted(err):
-		return fmt.Errorf("cluster %s: it is registered; reading what serve says of it: %w", r.Name, err)
+		return fmt.Errorf("cluster %s: it is registered; reading what meshctl serve reports about it: %w", r.Name, err)
 	case r.report.Serve == ServeFails:
 		return &ServeError{Name: r.Name, Reason: message}
 	case r.report.Serve != ServeReaches:
 		r.report.Serve = ServePending
-		r.report.note(fmt.Sprintf("meshctl serve runs, and has not said within %s whether it reaches the cluster; `meshctl cluster list` will show it", r.ServeWait))
+		r.report.note(fmt.Sprintf("meshctl serve runs, but has not reported within %s whether it reaches the cluster; `meshctl cluster list` will show it", r.ServeWait))
 	case message != "":
 		r.report.note("serve says: " + message)
 	}
