@@ -129,7 +129,7 @@ func listTable(found []registration.ClusterStatus, now time.Time) *cmdutil.Table
 }
 
 // serveWords are short, so that the table fits a terminal.
-var serveWords = map[registration.ServeSays]string{registration.ServeReaches: "ok", registration.ServeFails: "fails", registration.ServePending: "waits"}
+var serveWords = map[registration.ServeStatus]string{registration.ServeReaches: "ok", registration.ServeFails: "fails", registration.ServePending: "waits"}
 
 // row is one cluster in the table; CREDENTIAL is its age.
 func row(status *registration.ClusterStatus, now time.Time) []string {

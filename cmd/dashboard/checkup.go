@@ -25,7 +25,7 @@ type checked struct {
 func (l *live) check(ctx context.Context) {
 	detours := cmdutil.Detours(l.opts.factory, l.opts.Kube.Kubeconfig)
 	for wait := pollEvery; pause(ctx, wait) == nil; {
-		index := l.asked.latest()
+		index := l.last.latest()
 		if index == nil {
 			continue // nothing was read yet
 		}

@@ -24,7 +24,7 @@ type folder struct {
 	// scanned is the fingerprint of the folder when it was last read.
 	scanned    string
 	translator *engine.Translator
-	asked      asked
+	last       lastReading
 	// recorded is when a snapshot was; zero for a folder.
 	recorded time.Time
 }
@@ -89,13 +89,13 @@ func (f *folder) read() *tui.Update {
 	}
 	update.Index = read.Index(f.translator)
 	update.Checkup = update.Index.Checkup(&explain.CheckFacts{Now: f.now(), Offline: true})
-	f.asked.keep(update.Index, read)
+	f.last.keep(update.Index, read)
 	return update
 }
 
 // Why implements tui.Asker.
 func (f *folder) Why(x *explain.Index, from, to snapshot.Ref, request explain.Request) (*explain.Why, error) {
-	return f.asked.why(x, from, to, request)
+	return f.last.why(x, from, to, request)
 }
 
 // fingerprint changes with the number, the sizes and the times of the files.

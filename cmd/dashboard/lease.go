@@ -10,7 +10,7 @@ import (
 )
 
 // The Lease is read every leaseEvery, and each time for at most leaseTimeout: a management
-// cluster that is away shows within two seconds.
+// cluster that is unreachable shows within two seconds.
 const (
 	leaseEvery   = 500 * time.Millisecond
 	leaseTimeout = 1200 * time.Millisecond
@@ -18,26 +18,25 @@ const (
 
 // lease follows who leads, and thereby whether the management cluster answers.
 type lease struct {
-	ask func(context.Context) (snapshot.Serving, error)
+	readServing func(context.Context) (snapshot.Serving, error)
 	// changed receives a value when what get returns has changed.
 	changed chan struct{}
 
-	mu      sync.Mutex
-	serving *snapshot.Serving
-	away    string
+	mu          sync.Mutex
+	serving     *snapshot.Serving
+	unreachable string
 }
 
 func newLease(management reading.Management) (*lease, error) {
-	ask, err := management.Serving()
-	return &lease{ask: ask, changed: make(chan struct{}, 1)}, err
+	readServing, err := management.Serving()
+	return &lease{readServing: readServing, changed: make(chan struct{}, 1)}, err
 }
 
-// get is what was read last, nil if nothing was, and why it cannot be read now; empty if it
-// can.
-func (l *lease) get() (serving *snapshot.Serving, away string) {
+// get returns the last answer, nil before the first, and why the Lease cannot be read now; empty if it can.
+func (l *lease) get() (serving *snapshot.Serving, unreachable string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.serving, l.away
+	return l.serving, l.unreachable
 }
 
 // follow reads it until ctx ends.
@@ -53,19 +52,19 @@ func (l *lease) follow(ctx context.Context) {
 func (l *lease) read(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	serving, err := l.ask(bounded)
+	serving, err := l.readServing(bounded)
 	if ctx.Err() != nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, was := l.serving, l.away
-	if l.away = ""; err != nil {
-		l.away = err.Error()
+	before, was := l.serving, l.unreachable
+	if l.unreachable = ""; err != nil {
+		l.unreachable = err.Error()
 	} else {
 		l.serving = &serving
 	}
-	if l.away != was || before == nil || l.serving != nil && *before != *l.serving {
+	if l.unreachable != was || before == nil || l.serving != nil && *before != *l.serving {
 		select {
 		case l.changed <- struct{}{}:
 		default:

@@ -63,7 +63,7 @@ type live struct {
 	next   time.Time
 	// input is what the last index was made of.
 	input *snapshot.Input
-	asked asked
+	last  lastReading
 	// checkups receives the latest checkup, and checked is the last one; see checkup.go.
 	checkups chan checked
 	checked  checked
@@ -264,7 +264,7 @@ func (l *live) index() {
 	read := reading.FromWatch(l.input, l.unread != "")
 	read.InForce = l.inForce
 	l.latest.Index = read.Index(l.translator)
-	l.asked.keep(l.latest.Index, read)
+	l.last.keep(l.latest.Index, read)
 	now := l.opts.factory.Now()
 	l.next = now.Add(min(now.Sub(began), maxPause))
 	l.behind = lagging(l.behind, l.input.Clusters, l.latest.Index.Pending(), now)
@@ -273,22 +273,22 @@ func (l *live) index() {
 
 // serving is what is known of the serve that runs, nil if nothing is, whether one leads as
 // far as is known, and why the Lease cannot be read.
-func (l *live) serving() (serving *snapshot.Serving, leads bool, away string) {
-	read, away := l.lease.get()
+func (l *live) serving() (serving *snapshot.Serving, leads bool, unreachable string) {
+	read, unreachable := l.lease.get()
 	if read == nil {
-		return nil, true, away
+		return nil, true, unreachable
 	}
 	now := reading.WithoutLease(*read, l.input)
 	leads, _ = now.At(l.opts.factory.Now())
-	return &now, leads || !now.Known, away
+	return &now, leads || !now.Known, unreachable
 }
 
 // Why implements tui.Asker.
 func (l *live) Why(x *explain.Index, from, to snapshot.Ref, request explain.Request) (*explain.Why, error) {
-	return l.asked.why(x, from, to, request)
+	return l.last.why(x, from, to, request)
 }
 
-// inForce is that of a reading.Reading.
+// inForce is the InForce of a reading.Reading.
 func (l *live) inForce(out *snapshot.Output) (*snapshot.Serving, bool, *snapshot.Observed) {
 	serving, leads, _ := l.serving()
 	l.leads = leads
@@ -316,8 +316,8 @@ func lagging(before map[string]time.Time, clusters []*snapshot.Cluster, pending 
 
 // poll reads the state that is not watched, and reports whether it has changed.
 func (l *live) poll() bool {
-	serving, _, away := l.serving()
-	readError, facts := cmp.Or(l.watch.ManagementReason(), away), l.facts()
+	serving, _, unreachable := l.serving()
+	readError, facts := cmp.Or(l.watch.ManagementReason(), unreachable), l.facts()
 	if readError == l.latest.ReadError && maps.Equal(facts, l.latest.Facts) && l.latest.Serving != nil && serving != nil && *serving == *l.latest.Serving {
 		return false
 	}

@@ -27,8 +27,8 @@ const fieldManager = "meshctl-dashboard"
 // writable is a live source that can change what users write: a tui.Changer.
 type writable struct {
 	*live
-	client dynamic.Interface
-	ask    wizards.Prompter
+	client   dynamic.Interface
+	prompter wizards.Prompter
 }
 
 func newWritable(ctx context.Context, l *live) (*writable, error) {
@@ -36,7 +36,7 @@ func newWritable(ctx context.Context, l *live) (*writable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("management cluster %s: %w", l.config.Host, err)
 	}
-	return &writable{live: l, client: client, ask: (&interview.Flags{}).Prompter(ctx, l.opts.Streams)}, nil
+	return &writable{live: l, client: client, prompter: (&interview.Flags{}).Prompter(ctx, l.opts.Streams)}, nil
 }
 
 // Refuses implements tui.Changer.
@@ -74,7 +74,7 @@ func (w *writable) Edit(ctx context.Context, ref snapshot.Ref, draft *tui.Draft)
 		}
 		draft = &tui.Draft{Ref: ref, Before: text, After: text, UID: string(stored.GetUID())}
 	}
-	text, err := w.ask.Edit(draft.After)
+	text, err := w.prompter.Edit(draft.After)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (w *writable) plan(ctx context.Context, edit explain.Edit) (*explain.Planne
 	if err != nil {
 		stored = nil // it can be edited or deleted all the same
 	}
-	return w.asked.plan(stored, edit, w.opts.factory.Now())
+	return w.last.plan(stored, edit, w.opts.factory.Now())
 }
 
 // typed is an object of the management plane as its type.

@@ -57,7 +57,7 @@ func TestWrite(t *testing.T) {
 	change := func(to string) string { return strings.Replace(text, "requestTimeout: 1s", to, 1) }
 
 	edit := func(draft *tui.Draft, sees, into string) *tui.Draft {
-		w.ask = wizardtest.New(t).Edits(sees, into)
+		w.prompter = wizardtest.New(t).Edits(sees, into)
 		draft, err := w.Edit(t.Context(), ref, draft)
 		require.NoError(t, err)
 		return draft

@@ -35,10 +35,10 @@ func (s *server) accounts(ctx context.Context, namespace, name string, plane sna
 	}), nil
 }
 
-// lookAtAccounts finds the accounts that registrations before made, and names that of this one. It is another one
+// inspectAccounts finds the accounts that registrations before made, and names that of this one. It is another one
 // each time: an account of the same name would be taken for the former one by an API server that still remembers
 // that a token of that was good.
-func (r *registration) lookAtAccounts(ctx context.Context) error {
+func (r *registration) inspectAccounts(ctx context.Context) error {
 	found, err := r.remote.accounts(ctx, r.RemoteNamespace, r.Name, r.plane, string(r.management.uid))
 	if err := unlessForbidden(err); err != nil {
 		return err

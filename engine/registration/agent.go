@@ -153,9 +153,9 @@ func (r *registration) noteVault() {
 	}
 }
 
-// lookAtAgent finds the image of the agent that runs, and the names of the meshes that the
+// inspectAgent finds the image of the agent that runs, and the names of the meshes that the
 // management plane knows already: discovery changes names that clash.
-func (r *registration) lookAtAgent(ctx context.Context) error {
+func (r *registration) inspectAgent(ctx context.Context) error {
 	if r.Agent == nil {
 		return nil
 	}

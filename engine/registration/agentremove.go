@@ -28,7 +28,7 @@ var (
 // got the trust of a VirtualMesh. Without that, they would go on with certificates that nobody
 // renews. A CertificateRequest without an IssuedCertificate is a mesh that leaves.
 func (d *deregistration) awaitAgent(ctx context.Context) error {
-	said := ""
+	announced := ""
 	for deadline := time.Now().Add(d.AgentWait); ; {
 		leaving, err := d.leaving(ctx)
 		if err != nil || len(leaving) == 0 {
@@ -45,9 +45,9 @@ func (d *deregistration) awaitAgent(ctx context.Context) error {
 		case time.Now().After(deadline):
 			return fmt.Errorf("meshes still have certificates of their VirtualMesh after %s: %s; see the log of the agent", d.AgentWait, which)
 		}
-		if d.Progress != nil && said != which {
+		if d.Progress != nil && announced != which {
 			d.Progress("Waiting until the agent has given these meshes back their own certificates (a minute or more): " + which + ".")
-			said = which
+			announced = which
 		}
 		select {
 		case <-ctx.Done():

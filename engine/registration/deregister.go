@@ -104,7 +104,7 @@ func (d *deregistration) preflight(ctx context.Context) error {
 	if err := d.management.require(ctx, d.managementAccess()); err != nil {
 		return err
 	}
-	if err := d.look(ctx); err != nil {
+	if err := d.inspect(ctx); err != nil {
 		return err
 	}
 	d.remoteErr = d.reach(ctx)
@@ -136,7 +136,7 @@ func (d *deregistration) managementAccess() []access {
 	return append(wanted, configMaps.access(ns, LeftoverName(d.Name)).each("get", "create", "patch", "delete")...)
 }
 
-func (d *deregistration) look(ctx context.Context) error {
+func (d *deregistration) inspect(ctx context.Context) error {
 	var err error
 	if d.plane, err = d.management.plane(ctx, d.MgmtNamespace); err != nil {
 		return err

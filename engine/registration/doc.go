@@ -16,7 +16,7 @@
 //	preflight.go   what is checked before the first write
 //	address.go     the address and the certificate to store
 //	inside.go      the same where serve runs in the management cluster
-//	servesays.go   waiting until serve says whether it reaches the cluster
+//	servestatus.go waiting until serve reports whether it reaches the cluster
 //	account.go     the account for serve, what limits its tokens, and how they end
 //	remote.go      objects on the registered cluster
 //	planes.go      other management planes on the same cluster

@@ -188,7 +188,7 @@ func TestRegisterWaitsForServe(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		status map[string]any
-		want   registration.ServeSays
+		want   registration.ServeStatus
 		note   string
 		err    string
 	}{
@@ -247,7 +247,7 @@ func TestMessagesDecideNothing(t *testing.T) {
 	fingerprint := cluster.Fingerprint(sandboxtest.Secret(t, management, "gloo-mesh", "east"))
 
 	type answers struct {
-		registered, listed registration.ServeSays
+		registered, listed registration.ServeStatus
 		health             snapshot.Health
 		codes              []snapshot.Code
 		held               bool

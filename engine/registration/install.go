@@ -58,7 +58,7 @@ func (i *installation) preflight(ctx context.Context) error {
 	if err := i.server.probe(ctx); err != nil {
 		return err
 	}
-	if err := i.look(ctx); err != nil {
+	if err := i.inspect(ctx); err != nil {
 		return err
 	}
 	if err := i.complete(); err != nil {
@@ -87,8 +87,8 @@ func (i *installation) preflight(ctx context.Context) error {
 	return errors.Join(foreign...)
 }
 
-// look finds what is installed.
-func (i *installation) look(ctx context.Context) error {
+// inspect finds what is installed.
+func (i *installation) inspect(ctx context.Context) error {
 	found, err := i.server.get(ctx, deployments, i.Namespace, ServeName)
 	if unlessForbidden(err) != nil {
 		return err

@@ -49,8 +49,8 @@ type ClusterStatus struct {
 	Reasons snapshot.Reasons `json:"reasons,omitempty"`
 	// Serve is whether the serve that runs reaches it, and ServeMessage what it says; empty if
 	// none runs. The rest is as seen from here.
-	Serve        ServeSays `json:"serve,omitempty"`
-	ServeMessage string    `json:"serveMessage,omitempty"`
+	Serve        ServeStatus `json:"serve,omitempty"`
+	ServeMessage string      `json:"serveMessage,omitempty"`
 	// Detour: its Server could not be dialled from here, and was reached at this address of a
 	// context.
 	Detour string `json:"detour,omitempty"`
@@ -102,11 +102,11 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := s.said(ctx, o.MgmtNamespace)
+	messages, err := s.serveMessages(ctx, o.MgmtNamespace)
 	if err != nil {
 		return nil, err
 	}
-	verdicts, err := s.verdicts(ctx, o.MgmtNamespace, secrets)
+	reports, err := s.serveReports(ctx, o.MgmtNamespace, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +118,8 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 		group.Go(func() error {
 			out[i] = o.check(ctx, known[name], secrets[known[name].SecretName])
 			out[i].Meshes = meshes[name]
-			out[i].add(said[name])
-			out[i].addVerdict(verdicts[name])
+			out[i].addServeMessage(messages[name])
+			out[i].addServeReport(reports[name])
 			return nil
 		})
 	}
@@ -140,30 +140,30 @@ func (s *ClusterStatus) because(reasons ...snapshot.Reason) {
 	s.Reason = s.Reasons.String()
 }
 
-// add adds what serve says of the cluster.
-func (s *ClusterStatus) add(said serveSaid) {
-	credential := said.reasons.Of(credentialCodes...)
+// addServeMessage adds what serve reports in the status of the cluster.
+func (s *ClusterStatus) addServeMessage(m serveMessage) {
+	credential := m.reasons.Of(credentialCodes...)
 	switch {
-	case said.message == "" || s.Reason == said.message:
+	case m.message == "" || s.Reason == m.message:
 	case s.Health == snapshot.Healthy && s.Reason == "":
-		s.Reason, s.Reasons = said.message, said.reasons
-		if said.reasons.Of(snapshot.WithdrawalHeld) != nil || credential != nil {
+		s.Reason, s.Reasons = m.message, m.reasons
+		if m.reasons.Of(snapshot.WithdrawalHeld) != nil || credential != nil {
 			s.Health = snapshot.HealthDegraded
 		}
 	case credential != nil:
-		s.Reason += "; serve says: " + said.message
-		s.Reasons = append(s.Reasons, said.reasons...)
+		s.Reason += "; serve says: " + m.message
+		s.Reasons = append(s.Reasons, m.reasons...)
 	}
 }
 
-// verdict is what the serve that runs says of a cluster.
-type verdict struct {
-	serve   ServeSays
+// serveReport is what the serve that runs reports about its connection to a cluster.
+type serveReport struct {
+	serve   ServeStatus
 	message string
 }
 
-// verdicts are those on all clusters; none if no serve runs.
-func (s *server) verdicts(ctx context.Context, namespace string, secrets map[string]*corev1.Secret) (map[string]verdict, error) {
+// serveReports returns the reports on all clusters; none if no serve runs.
+func (s *server) serveReports(ctx context.Context, namespace string, secrets map[string]*corev1.Secret) (map[string]serveReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	held, err := s.isHeld(ctx, namespace, cluster.LeaseName)
@@ -177,21 +177,21 @@ func (s *server) verdicts(ctx context.Context, namespace string, secrets map[str
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]verdict{}
+	out := map[string]serveReport{}
 	for _, kc := range all {
 		fingerprint := cluster.Fingerprint(secrets[cmp.Or(kc.Spec.SecretName, kc.Name)])
-		says, message := serveSays(kc, fingerprint)
-		if said := kc.Status.Status; says == ServePending && len(said) > 0 && said[0].Credential == "" {
-			says, message = serveSays(kc, "") // an older serve does not say of which credential
+		status, message := serveStatus(kc, fingerprint)
+		if stored := kc.Status.Status; status == ServePending && len(stored) > 0 && stored[0].Credential == "" {
+			status, message = serveStatus(kc, "") // an older serve does not report which credential it used
 		}
-		out[kc.Name] = verdict{says, message}
+		out[kc.Name] = serveReport{status, message}
 	}
 	return out, nil
 }
 
-// addVerdict adds what serve says to what was seen from here: what cannot be reached from here is no
-// outage if serve reaches it.
-func (s *ClusterStatus) addVerdict(v verdict) {
+// addServeReport adds the report of serve to what was seen from here: a cluster that cannot be reached from here is
+// no outage if serve reaches it.
+func (s *ClusterStatus) addServeReport(v serveReport) {
 	s.Serve, s.ServeMessage = v.serve, v.message
 	switch {
 	case v.serve == ServeReaches && s.Health == snapshot.HealthUnreachable:

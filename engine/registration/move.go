@@ -53,7 +53,7 @@ func (r *registration) place(ctx context.Context) error {
 	own := was
 	if planes {
 		own += ownSuffix
-		if err := r.lookAtFormer(ctx, was); err != nil {
+		if err := r.inspectFormer(ctx, was); err != nil {
 			return err
 		}
 		if registered != nil && registered.Status.Namespace == was {
@@ -83,8 +83,8 @@ func (r *registration) isPlanes(ctx context.Context, namespace string) (bool, er
 	return identity != nil, unlessForbidden(err)
 }
 
-// lookAtFormer finds the objects of the registration in a namespace.
-func (r *registration) lookAtFormer(ctx context.Context, namespace string) error {
+// inspectFormer finds the objects of the registration in a namespace.
+func (r *registration) inspectFormer(ctx context.Context, namespace string) error {
 	plane, err := r.management.plane(ctx, r.MgmtNamespace)
 	if unlessForbidden(err) != nil {
 		return err

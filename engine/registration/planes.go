@@ -15,9 +15,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// lookUpIdentity finds out which management plane this is. An identity that may not be
+// readIdentity finds out which management plane this is. An identity that may not be
 // read counts as not stored: the permission to read it is on the list of what is needed.
-func (r *registration) lookUpIdentity(ctx context.Context) error {
+func (r *registration) readIdentity(ctx context.Context) error {
 	stored, err := r.management.get(ctx, configMaps, r.MgmtNamespace, cluster.PlaneName)
 	if err := unlessForbidden(err); err != nil {
 		return err

@@ -33,18 +33,18 @@ func (r *registration) preflight(ctx context.Context) error {
 	// What is there decides which permissions are needed. What may not be
 	// read counts as absent: the permission to read it is on the list, too.
 	if err := both(
-		func() error { return r.lookAtManagement(ctx) },
-		func() error { return r.lookAtRemote(ctx) },
+		func() error { return r.inspectManagement(ctx) },
+		func() error { return r.inspectRemote(ctx) },
 	); err != nil {
 		return err
 	}
-	if err := r.lookAtAccounts(ctx); err != nil {
+	if err := r.inspectAccounts(ctx); err != nil {
 		return err
 	}
-	if err := r.lookAtMeshes(ctx); err != nil {
+	if err := r.inspectMeshes(ctx); err != nil {
 		return err
 	}
-	if err := r.lookAtAgent(ctx); err != nil {
+	if err := r.inspectAgent(ctx); err != nil {
 		return err
 	}
 	if err := both(
@@ -73,7 +73,7 @@ func both(one, other func() error) error {
 	return errors.Join(<-first, second)
 }
 
-func (r *registration) lookAtManagement(ctx context.Context) error {
+func (r *registration) inspectManagement(ctx context.Context) error {
 	var err error
 	if r.missing.managementNamespace, err = r.management.lacksNamespace(ctx, r.MgmtNamespace); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (r *registration) lookAtManagement(ctx context.Context) error {
 	if r.missing.crds, err = r.management.outdatedCRDs(ctx, ""); err != nil {
 		return err
 	}
-	if err := r.lookUpIdentity(ctx); err != nil {
+	if err := r.readIdentity(ctx); err != nil {
 		return err
 	}
 	record, err := r.management.get(ctx, configMaps, r.MgmtNamespace, LeftoverName(r.Name))
@@ -89,7 +89,7 @@ func (r *registration) lookAtManagement(ctx context.Context) error {
 	return unlessForbidden(err)
 }
 
-func (r *registration) lookAtRemote(ctx context.Context) (err error) {
+func (r *registration) inspectRemote(ctx context.Context) (err error) {
 	if r.missing.remoteNamespace, err = r.remote.lacksNamespace(ctx, r.RemoteNamespace); err != nil {
 		return err
 	}

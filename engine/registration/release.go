@@ -48,7 +48,7 @@ func Release(ctx context.Context, o ReleaseOptions) (held string, err error) {
 	if _, ok := known[o.Name]; !ok {
 		return "", &NotRegisteredError{Name: o.Name, Namespace: o.MgmtNamespace}
 	}
-	all, err := s.said(ctx, o.MgmtNamespace)
+	all, err := s.serveMessages(ctx, o.MgmtNamespace)
 	if err != nil {
 		return "", err
 	}
@@ -79,7 +79,7 @@ func (s *server) awaitRelease(ctx context.Context, o *ReleaseOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.ServeWait, DefaultServeWait))
 	defer cancel()
 	for {
-		all, err := s.said(ctx, o.MgmtNamespace)
+		all, err := s.serveMessages(ctx, o.MgmtNamespace)
 		if err == nil && all[o.Name].held().ReleaseCode != o.Code {
 			return nil
 		}
@@ -91,8 +91,8 @@ func (s *server) awaitRelease(ctx context.Context, o *ReleaseOptions) error {
 	}
 }
 
-// serveSaid is what serve says of a cluster.
-type serveSaid struct {
+// serveMessage is what serve reports in the status of a cluster.
+type serveMessage struct {
 	message string
 	reasons snapshot.Reasons
 }
@@ -100,9 +100,9 @@ type serveSaid struct {
 // credentialCodes are those of reasons about the credential.
 var credentialCodes = []snapshot.Code{snapshot.CredentialNotRenewed, snapshot.SecretRefused}
 
-// saidIn is what a status says. An earlier serve gives no reasons.
-func saidIn(status *multiclusterv1alpha1.ClusterStatus) serveSaid {
-	out := serveSaid{message: status.Message}
+// messageIn returns what a status reports. An earlier serve gives no reasons.
+func messageIn(status *multiclusterv1alpha1.ClusterStatus) serveMessage {
+	out := serveMessage{message: status.Message}
 	for _, r := range status.Reasons {
 		out.reasons = append(out.reasons, snapshot.Reason{Code: snapshot.Code(r.Code), What: r.What, Hint: r.Hint, ReleaseCode: r.ReleaseCode})
 	}
@@ -110,29 +110,29 @@ func saidIn(status *multiclusterv1alpha1.ClusterStatus) serveSaid {
 }
 
 // held is why deletions are held; zero if they are not.
-func (s serveSaid) held() snapshot.Reason {
+func (s serveMessage) held() snapshot.Reason {
 	if r := s.reasons.Of(snapshot.WithdrawalHeld); r != nil {
 		return *r
 	}
 	return snapshot.Reason{}
 }
 
-// said is what serve says of clusters that it can read, by name: why it deletes nothing
-// there, what is wrong with the credential, or what else is to be known.
-func (s *server) said(ctx context.Context, namespace string) (map[string]serveSaid, error) {
+// serveMessages returns what serve reports about clusters that it can read, by name: why it deletes nothing
+// there, what is wrong with the credential, or other notes.
+func (s *server) serveMessages(ctx context.Context, namespace string) (map[string]serveMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	all, err := s.listKubernetesClusters(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]serveSaid{}
+	out := map[string]serveMessage{}
 	for _, kc := range all {
 		for i := range kc.Status.Status {
 			status := &kc.Status.Status[i]
-			said := saidIn(status)
-			if status.State == multiclusterv1alpha1.ClusterStateAccepted || said.reasons.Of(append(credentialCodes, snapshot.WithdrawalHeld)...) != nil {
-				out[kc.Name] = said
+			m := messageIn(status)
+			if status.State == multiclusterv1alpha1.ClusterStateAccepted || m.reasons.Of(append(credentialCodes, snapshot.WithdrawalHeld)...) != nil {
+				out[kc.Name] = m
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func Renew(ctx context.Context, o RenewOptions) ([]Renewal, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
-	if err := r.look(ctx); err != nil {
+	if err := r.inspect(ctx); err != nil {
 		return nil, err
 	}
 	out := make([]Renewal, len(all))
@@ -112,8 +112,8 @@ func (s *ClusterStatus) needsCredential(now time.Time) bool {
 	return s.Expires != nil && !now.Before(*s.Expires)
 }
 
-// look reads the registrations and asks the server of each context which cluster it is.
-func (r *renewing) look(ctx context.Context) error {
+// inspect reads the registrations and asks the server of each context which cluster it is.
+func (r *renewing) inspect(ctx context.Context) error {
 	s, err := newServer(managementSide, r.MgmtContext, r.MgmtConfig, r.Timeout)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ type Report struct {
 	Notes []string `json:"notes,omitempty"`
 	// Serve is whether a running serve reaches the registered cluster; empty if that was not
 	// asked.
-	Serve ServeSays `json:"serve,omitempty"`
+	Serve ServeStatus `json:"serve,omitempty"`
 	// Revoked: credentials that were issued before are refused now.
 	Revoked bool `json:"revoked,omitempty"`
 	// Leftovers are commands that finish what could not be done.

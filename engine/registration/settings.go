@@ -40,9 +40,9 @@ func (r *registration) settingsAccess() []access {
 	return out
 }
 
-// lookAtMeshes finds the namespaces of control planes. What may not be read counts as
+// inspectMeshes finds the namespaces of control planes. What may not be read counts as
 // absent.
-func (r *registration) lookAtMeshes(ctx context.Context) error {
+func (r *registration) inspectMeshes(ctx context.Context) error {
 	m, err := r.management.inScope(ctx, r.MgmtNamespace)
 	if err != nil {
 		return err

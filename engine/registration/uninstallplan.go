@@ -90,7 +90,7 @@ func PlanUninstall(ctx context.Context, o UninstallOptions) (*Uninstallation, er
 	if u.Server, err = u.server.installedServer(ctx, o.Namespace); err != nil {
 		return nil, err
 	}
-	if err := u.lookAtPlanes(ctx); err != nil {
+	if err := u.inspectPlanes(ctx); err != nil {
 		return nil, err
 	}
 	if !u.typesStay {
@@ -98,7 +98,7 @@ func PlanUninstall(ctx context.Context, o UninstallOptions) (*Uninstallation, er
 			return nil, err
 		}
 	}
-	return u, u.lookAtClusters(ctx)
+	return u, u.inspectClusters(ctx)
 }
 
 // Empty reports whether there is nothing to remove.
@@ -115,8 +115,8 @@ func (u *Uninstallation) Empty(ctx context.Context) (bool, error) {
 	return len(types) == 0, err
 }
 
-// lookAtPlanes finds other management planes in the same cluster. They use the same types.
-func (u *Uninstallation) lookAtPlanes(ctx context.Context) error {
+// inspectPlanes finds other management planes in the same cluster. They use the same types.
+func (u *Uninstallation) inspectPlanes(ctx context.Context) error {
 	others := map[string]bool{}
 	err := u.server.each(ctx, kubernetesClusters, "", func(o *metav1.PartialObjectMetadata) { others[o.Namespace] = true })
 	if err != nil {
@@ -147,8 +147,8 @@ func (u *Uninstallation) countPolicies(ctx context.Context) error {
 	return nil
 }
 
-// lookAtClusters finds a context for each registered cluster, and counts what is there.
-func (u *Uninstallation) lookAtClusters(ctx context.Context) error {
+// inspectClusters finds a context for each registered cluster, and counts what is there.
+func (u *Uninstallation) inspectClusters(ctx context.Context) error {
 	registered, err := u.server.listKubernetesClusters(ctx, u.options.Namespace)
 	if err != nil || len(registered) == 0 {
 		return err
@@ -166,7 +166,7 @@ func (u *Uninstallation) lookAtClusters(ctx context.Context) error {
 	group.SetLimit(parallelChecks)
 	for i, kc := range registered {
 		group.Go(func() error {
-			u.Clusters[i] = u.lookAtCluster(ctx, kc, plane, contexts[kc.Annotations[cluster.UIDAnnotation]])
+			u.Clusters[i] = u.inspectCluster(ctx, kc, plane, contexts[kc.Annotations[cluster.UIDAnnotation]])
 			return nil
 		})
 	}
@@ -174,7 +174,7 @@ func (u *Uninstallation) lookAtClusters(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (u *Uninstallation) lookAtCluster(ctx context.Context, kc *multiclusterv1alpha1.KubernetesCluster, plane snapshot.Plane, contexts []Context) UninstalledCluster {
+func (u *Uninstallation) inspectCluster(ctx context.Context, kc *multiclusterv1alpha1.KubernetesCluster, plane snapshot.Plane, contexts []Context) UninstalledCluster {
 	out := UninstalledCluster{Name: kc.Name, Objects: -1}
 	var remote *server
 	switch {

@@ -11,32 +11,32 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// asked answers questions about the latest Index.
-type asked struct {
+// lastReading is the latest Reading and its Index. It answers questions in other goroutines than the one that reads.
+type lastReading struct {
 	mu      sync.Mutex
 	index   *explain.Index
 	reading *reading.Reading
 }
 
-func (a *asked) keep(index *explain.Index, read *reading.Reading) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.index, a.reading = index, read
+func (l *lastReading) keep(index *explain.Index, read *reading.Reading) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.index, l.reading = index, read
 }
 
 // latest is the latest Index; nil before the first.
-func (a *asked) latest() *explain.Index {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.index
+func (l *lastReading) latest() *explain.Index {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.index
 }
 
 // plan says what an edit would do to what was read last, with the object as it is stored: that version
 // may not have been read yet. Stored is nil for an object that meshctl cannot read.
-func (a *asked) plan(stored snapshot.APIObject, edit explain.Edit, now time.Time) (*explain.Planned, error) {
-	a.mu.Lock()
-	read := a.reading
-	a.mu.Unlock()
+func (l *lastReading) plan(stored snapshot.APIObject, edit explain.Edit, now time.Time) (*explain.Planned, error) {
+	l.mu.Lock()
+	read := l.reading
+	l.mu.Unlock()
 	if read == nil {
 		return nil, errors.New("what it would do is not known: nothing has been read yet")
 	}
@@ -51,12 +51,12 @@ func (a *asked) plan(stored snapshot.APIObject, edit explain.Edit, now time.Time
 	return current.Plan([]explain.Edit{edit}, now)
 }
 
-// why is that of a reading.Reading. What was asked of an older Index is answered from that, and what
+// why answers as Reading.Why does. A question about an older Index is answered from that Index, and what
 // would allow the request is not tried.
-func (a *asked) why(x *explain.Index, from, to snapshot.Ref, request explain.Request) (*explain.Why, error) {
-	a.mu.Lock()
-	index, read := a.index, a.reading
-	a.mu.Unlock()
+func (l *lastReading) why(x *explain.Index, from, to snapshot.Ref, request explain.Request) (*explain.Why, error) {
+	l.mu.Lock()
+	index, read := l.index, l.reading
+	l.mu.Unlock()
 	if index != x || read == nil {
 		return x.Why(from, to, request), nil
 	}

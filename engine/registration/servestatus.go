@@ -13,16 +13,16 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// ServeSays is what serve says of a registered cluster.
-type ServeSays string
+// ServeStatus is what serve reports about its connection to a registered cluster.
+type ServeStatus string
 
 const (
 	// ServeReaches: serve reads the cluster with the stored credential.
-	ServeReaches ServeSays = "reached"
+	ServeReaches ServeStatus = "reached"
 	// ServeFails: serve cannot use the stored credential, or cannot reach the cluster.
-	ServeFails ServeSays = "failed"
-	// ServePending: serve has not said yet.
-	ServePending ServeSays = "pending"
+	ServeFails ServeStatus = "failed"
+	// ServePending: serve has not reported yet.
+	ServePending ServeStatus = "pending"
 )
 
 // DefaultRegisterWait is how long commands wait for serve; it asks a server that does not answer
@@ -30,16 +30,16 @@ const (
 const DefaultRegisterWait = 20 * time.Second
 
 const (
-	// sayPause is the pause between two looks at what serve says.
-	sayPause = 250 * time.Millisecond
-	// sayQuiet is after how long the wait is told.
-	sayQuiet = 2 * time.Second
-	// failsFor is how long serve has to say that it fails: the first attempt may come too early.
-	failsFor = 3 * time.Second
+	// servePoll is the pause between two reads of the status.
+	servePoll = 250 * time.Millisecond
+	// announceAfter is how long the command waits before it says so.
+	announceAfter = 2 * time.Second
+	// failureGrace is how long serve must report a failure before the command fails: the first attempt may come too early.
+	failureGrace = 3 * time.Second
 )
 
-// awaitServe waits until serve, if one runs, has said whether it reaches the cluster with what was
-// stored now.
+// awaitServe waits until serve, if one runs, has reported whether it reaches the cluster with the
+// credential that is stored now.
 func (r *registration) awaitServe(ctx context.Context) error {
 	if r.ServeWait <= 0 {
 		return nil
@@ -55,23 +55,23 @@ func (r *registration) awaitServe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began, told, message := time.Now(), false, ""
+	began, announced, message := time.Now(), false, ""
 	var failing time.Time
-	err = wait.PollUntilContextTimeout(ctx, sayPause, r.ServeWait, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, servePoll, r.ServeWait, true, func(ctx context.Context) (bool, error) {
 		kc, err := r.management.getKubernetesCluster(ctx, r.MgmtNamespace, r.Name)
 		if err != nil || kc == nil {
 			return false, err
 		}
-		if r.report.Serve, message = serveSays(kc, cluster.Fingerprint(secret)); r.report.Serve != ServeFails {
+		if r.report.Serve, message = serveStatus(kc, cluster.Fingerprint(secret)); r.report.Serve != ServeFails {
 			failing = time.Time{}
 		} else if failing.IsZero() {
 			failing = time.Now()
 		}
-		if !told && time.Since(began) > sayQuiet {
-			told = true
+		if !announced && time.Since(began) > announceAfter {
+			announced = true
 			r.Progress(fmt.Sprintf("Waiting until meshctl serve has connected to cluster %s", r.Name))
 		}
-		return r.report.Serve == ServeReaches || !failing.IsZero() && time.Since(failing) >= failsFor, nil
+		return r.report.Serve == ServeReaches || !failing.IsZero() && time.Since(failing) >= failureGrace, nil
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -89,28 +89,28 @@ func (r *registration) awaitServe(ctx context.Context) error {
 	return nil
 }
 
-// serveSays is what the status of a KubernetesCluster says about the credential of a fingerprint;
-// pending if it is about another.
-func serveSays(kc *multiclusterv1alpha1.KubernetesCluster, fingerprint string) (ServeSays, string) {
+// serveStatus returns what the status of a KubernetesCluster reports about the credential with a fingerprint;
+// pending if it is about another one.
+func serveStatus(kc *multiclusterv1alpha1.KubernetesCluster, fingerprint string) (ServeStatus, string) {
 	for i := range kc.Status.Status {
 		s := &kc.Status.Status[i]
-		said := saidIn(s)
-		reached := said.reasons.Of(snapshot.ClusterFrozen) == nil && said.reasons.Of(snapshot.WithdrawalHeld, snapshot.CredentialNotRenewed) != nil
+		m := messageIn(s)
+		reached := m.reasons.Of(snapshot.ClusterFrozen) == nil && m.reasons.Of(snapshot.WithdrawalHeld, snapshot.CredentialNotRenewed) != nil
 		switch {
 		case s.Credential != fingerprint || s.ObservedGeneration != kc.Generation:
 		case s.State == multiclusterv1alpha1.ClusterStateAccepted || reached:
 			return ServeReaches, s.Message
 		case s.State == multiclusterv1alpha1.ClusterStateFailed, s.State == multiclusterv1alpha1.ClusterStateInvalid:
-			return ServeFails, cmp.Or(said.reasons.String(), s.Message)
+			return ServeFails, cmp.Or(m.reasons.String(), s.Message)
 		}
 	}
 	return ServePending, ""
 }
 
-// ServeError says that a cluster is registered, and that serve cannot use it.
+// ServeError: a cluster is registered, but serve cannot use it.
 type ServeError struct {
 	Name string
-	// Reason is what serve says.
+	// Reason is what serve reports.
 	Reason string
 }
 
