@@ -178,7 +178,7 @@ func isOpen(d *snapshot.DestinationPlan) bool {
 }
 
 // rulesFor are the rules to which a Destination holds the callers of a mesh.
-func rulesFor(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.JointRule {
+func rulesFor(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.EffectiveRule {
 	if mesh.Ref != d.Mesh.Ref && d.Mesh.Limited {
 		relayed, _ := d.RelayedAccess()
 		return relayed
@@ -187,7 +187,7 @@ func rulesFor(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.J
 }
 
 // allowsCaller reports whether a rule is for the callers of a workload, whatever they ask for.
-func allowsCaller(rule *snapshot.JointRule, identified bool, to, mesh *snapshot.MeshPlan, workload *discoveryv1.Workload) bool {
+func allowsCaller(rule *snapshot.EffectiveRule, identified bool, to, mesh *snapshot.MeshPlan, workload *discoveryv1.Workload) bool {
 	return rule.Anyone || identified && slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, to, mesh, workload) })
 }
 

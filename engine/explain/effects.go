@@ -243,20 +243,20 @@ func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 }
 
 // rulesOfCaller are the rules that let a workload in; one without conditions where everybody may call.
-func rulesOfCaller(workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.JointRule {
+func rulesOfCaller(workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.EffectiveRule {
 	if isOpen(d) {
-		return []snapshot.JointRule{{}}
+		return []snapshot.EffectiveRule{{}}
 	}
 	identified := d.WithoutIdentity(mesh) == nil
-	return slices.DeleteFunc(slices.Clone(rulesFor(mesh, d)), func(rule snapshot.JointRule) bool {
+	return slices.DeleteFunc(slices.Clone(rulesFor(mesh, d)), func(rule snapshot.EffectiveRule) bool {
 		return !allowsCaller(&rule, identified, d.Mesh, mesh, workload)
 	})
 }
 
 // asksLess reports whether something that rules allowed is not allowed by any rule now.
-func asksLess(before, after []snapshot.JointRule) bool {
-	return slices.ContainsFunc(before, func(was snapshot.JointRule) bool {
-		return !slices.ContainsFunc(after, func(is snapshot.JointRule) bool {
+func asksLess(before, after []snapshot.EffectiveRule) bool {
+	return slices.ContainsFunc(before, func(was snapshot.EffectiveRule) bool {
+		return !slices.ContainsFunc(after, func(is snapshot.EffectiveRule) bool {
 			return includes(is.Methods, was.Methods) && includes(is.Paths, was.Paths) && includes(is.PodPorts, was.PodPorts)
 		})
 	})

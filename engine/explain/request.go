@@ -124,7 +124,7 @@ const (
 )
 
 // obstacles are those of the conditions of a rule on requests.
-func (r Request) obstacles(rule *snapshot.JointRule, podPort uint32, http bool) (out []Obstacle) {
+func (r Request) obstacles(rule *snapshot.EffectiveRule, podPort uint32, http bool) (out []Obstacle) {
 	// A proxy that sees connections only never finds a method or a path.
 	if len(rule.Methods) > 0 && (!http || !slices.ContainsFunc(rule.Methods, func(m string) bool { return matchesPattern(m, r.Method) })) {
 		out = append(out, WrongMethod)

@@ -60,22 +60,22 @@ func TestRequestObstacles(t *testing.T) {
 	t.Parallel()
 	request := Request{Method: "GET", Path: "/api/v1/users?x=y"}
 	for name, tt := range map[string]struct {
-		rule snapshot.JointRule
+		rule snapshot.EffectiveRule
 		http bool
 		want []Obstacle
 	}{
-		"none":                      {snapshot.JointRule{}, true, nil},
-		"method":                    {snapshot.JointRule{Methods: []string{"POST", "GET"}}, true, nil},
-		"another method":            {snapshot.JointRule{Methods: []string{"POST"}}, true, []Obstacle{WrongMethod}},
-		"any method":                {snapshot.JointRule{Methods: []string{"*"}}, true, nil},
-		"beginning":                 {snapshot.JointRule{Paths: []string{"/api/*"}}, true, nil},
-		"end":                       {snapshot.JointRule{Paths: []string{"*/users"}}, true, nil},
-		"template":                  {snapshot.JointRule{Paths: []string{"/api/{*}/users"}}, true, nil},
-		"template of one part":      {snapshot.JointRule{Paths: []string{"/{*}/users"}}, true, []Obstacle{WrongPath}},
-		"template of several parts": {snapshot.JointRule{Paths: []string{"/{**}/users"}}, true, nil},
-		"another path and port":     {snapshot.JointRule{Paths: []string{"/other"}, PodPorts: []uint32{1}}, true, []Obstacle{WrongPath, WrongPort}},
-		"port":                      {snapshot.JointRule{PodPorts: []uint32{1, 9080}}, true, nil},
-		"connections have no path":  {snapshot.JointRule{Paths: []string{"*"}}, false, []Obstacle{WrongPath}},
+		"none":                      {snapshot.EffectiveRule{}, true, nil},
+		"method":                    {snapshot.EffectiveRule{Methods: []string{"POST", "GET"}}, true, nil},
+		"another method":            {snapshot.EffectiveRule{Methods: []string{"POST"}}, true, []Obstacle{WrongMethod}},
+		"any method":                {snapshot.EffectiveRule{Methods: []string{"*"}}, true, nil},
+		"beginning":                 {snapshot.EffectiveRule{Paths: []string{"/api/*"}}, true, nil},
+		"end":                       {snapshot.EffectiveRule{Paths: []string{"*/users"}}, true, nil},
+		"template":                  {snapshot.EffectiveRule{Paths: []string{"/api/{*}/users"}}, true, nil},
+		"template of one part":      {snapshot.EffectiveRule{Paths: []string{"/{*}/users"}}, true, []Obstacle{WrongPath}},
+		"template of several parts": {snapshot.EffectiveRule{Paths: []string{"/{**}/users"}}, true, nil},
+		"another path and port":     {snapshot.EffectiveRule{Paths: []string{"/other"}, PodPorts: []uint32{1}}, true, []Obstacle{WrongPath, WrongPort}},
+		"port":                      {snapshot.EffectiveRule{PodPorts: []uint32{1, 9080}}, true, nil},
+		"connections have no path":  {snapshot.EffectiveRule{Paths: []string{"*"}}, false, []Obstacle{WrongPath}},
 	} {
 		assert.Equal(t, tt.want, request.obstacles(&tt.rule, 9080, tt.http), name)
 	}

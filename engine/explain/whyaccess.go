@@ -114,7 +114,7 @@ func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32, p
 
 // refusal is a rule that does not allow a request, and why.
 type refusal struct {
-	rule    snapshot.JointRule
+	rule    snapshot.EffectiveRule
 	missing []Obstacle
 }
 

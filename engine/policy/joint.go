@@ -10,8 +10,8 @@ import (
 // Bounds of what follows from the policies on several services: who adds services
 // must not make an object too large to write, or a plan that takes long.
 const (
-	// maxJointRules is the number of rules for one service.
-	maxJointRules = 256
+	// maxEffectiveRules is the number of rules for one service.
+	maxEffectiveRules = 256
 	// maxJointSize is the number of their sources, paths, methods and ports.
 	maxJointSize = 10_000
 	// maxComparisons is enough for four pairs of policies with a thousand paths each.
@@ -36,10 +36,10 @@ type lostPaths struct {
 // within narrows rules to what each set of rules allows, too; false if too much follows.
 // Each rule is narrowed by itself: a set may leave one of them as it is, and narrow another
 // that covers it.
-func (j *joint) within(rules []snapshot.JointRule, sets [][]snapshot.JointRule) ([]snapshot.JointRule, bool) {
-	var out []snapshot.JointRule
+func (j *joint) within(rules []snapshot.EffectiveRule, sets [][]snapshot.EffectiveRule) ([]snapshot.EffectiveRule, bool) {
+	var out []snapshot.EffectiveRule
 	for i := range rules {
-		left := []snapshot.JointRule{rules[i]}
+		left := []snapshot.EffectiveRule{rules[i]}
 		for _, set := range sets {
 			var ok bool
 			if left, ok = j.narrow(left, set); !ok {
@@ -54,15 +54,15 @@ func (j *joint) within(rules []snapshot.JointRule, sets [][]snapshot.JointRule) 
 	for i := range out {
 		size += sizeOf(&out[i])
 	}
-	if len(out) > maxJointRules || size > maxJointSize || j.comparisons > maxComparisons {
+	if len(out) > maxEffectiveRules || size > maxJointSize || j.comparisons > maxComparisons {
 		return nil, false
 	}
 	return out, true
 }
 
 // narrow narrows rules to what one set of rules allows, too; false if too much follows.
-func (j *joint) narrow(rules, set []snapshot.JointRule) ([]snapshot.JointRule, bool) {
-	var next []snapshot.JointRule
+func (j *joint) narrow(rules, set []snapshot.EffectiveRule) ([]snapshot.EffectiveRule, bool) {
+	var next []snapshot.EffectiveRule
 	for i := range rules {
 		if j.leaves(set, &rules[i]) {
 			next = j.add(next, rules[i])
@@ -72,7 +72,7 @@ func (j *joint) narrow(rules, set []snapshot.JointRule) ([]snapshot.JointRule, b
 			if rule, ok := j.both(&rules[i], &set[k]); ok {
 				next = j.add(next, rule)
 			}
-			if len(next) > maxJointRules || j.comparisons > maxComparisons {
+			if len(next) > maxEffectiveRules || j.comparisons > maxComparisons {
 				return nil, false
 			}
 		}
@@ -82,21 +82,21 @@ func (j *joint) narrow(rules, set []snapshot.JointRule) ([]snapshot.JointRule, b
 
 // leaves reports whether a set of rules leaves a rule as it is. A policy on both services
 // is meant for the ports of both.
-func (j *joint) leaves(set []snapshot.JointRule, rule *snapshot.JointRule) bool {
-	return slices.ContainsFunc(set, func(s snapshot.JointRule) bool { return s.Policy == rule.Policy }) || j.covered(set, rule)
+func (j *joint) leaves(set []snapshot.EffectiveRule, rule *snapshot.EffectiveRule) bool {
+	return slices.ContainsFunc(set, func(s snapshot.EffectiveRule) bool { return s.Policy == rule.Policy }) || j.covered(set, rule)
 }
 
 // add adds a rule, and leaves out those that another one covers.
-func (j *joint) add(rules []snapshot.JointRule, rule snapshot.JointRule) []snapshot.JointRule {
+func (j *joint) add(rules []snapshot.EffectiveRule, rule snapshot.EffectiveRule) []snapshot.EffectiveRule {
 	if j.covered(rules, &rule) {
 		return rules
 	}
-	return append(slices.DeleteFunc(rules, func(r snapshot.JointRule) bool { return j.covers(&rule, &r) }), rule)
+	return append(slices.DeleteFunc(rules, func(r snapshot.EffectiveRule) bool { return j.covers(&rule, &r) }), rule)
 }
 
 // both is what two rules allow; false if that is nothing.
-func (j *joint) both(a, b *snapshot.JointRule) (snapshot.JointRule, bool) {
-	out := snapshot.JointRule{Policy: a.Policy, With: append(slices.Clone(a.With), b.Policy), Anyone: a.Anyone && b.Anyone}
+func (j *joint) both(a, b *snapshot.EffectiveRule) (snapshot.EffectiveRule, bool) {
+	out := snapshot.EffectiveRule{Policy: a.Policy, With: append(slices.Clone(a.With), b.Policy), Anyone: a.Anyone && b.Anyone}
 	slices.SortFunc(out.With, snapshot.Ref.Compare)
 	out.With = slices.Compact(out.With)
 	var sources, paths, methods, ports bool
@@ -112,7 +112,7 @@ func (j *joint) both(a, b *snapshot.JointRule) (snapshot.JointRule, bool) {
 }
 
 // commonSources are callers that are among the sources of both.
-func (j *joint) commonSources(a, b *snapshot.JointRule) ([]snapshot.Source, bool) {
+func (j *joint) commonSources(a, b *snapshot.EffectiveRule) ([]snapshot.Source, bool) {
 	switch {
 	case a.Anyone:
 		return b.Sources, true
@@ -176,7 +176,7 @@ func common[T comparable](j *joint, a, b []T, covers func(wide, narrow T) bool) 
 }
 
 // findLost notes the first paths of two rules that overlap, and are not in what both allow.
-func (j *joint) findLost(a, b *snapshot.JointRule, both []string) {
+func (j *joint) findLost(a, b *snapshot.EffectiveRule, both []string) {
 	if len(a.Paths) == 0 || len(b.Paths) == 0 {
 		return
 	}
@@ -194,12 +194,12 @@ func (j *joint) findLost(a, b *snapshot.JointRule, both []string) {
 }
 
 // covered reports whether one of the rules allows all that a rule allows.
-func (j *joint) covered(rules []snapshot.JointRule, rule *snapshot.JointRule) bool {
-	return slices.ContainsFunc(rules, func(r snapshot.JointRule) bool { return j.covers(&r, rule) })
+func (j *joint) covered(rules []snapshot.EffectiveRule, rule *snapshot.EffectiveRule) bool {
+	return slices.ContainsFunc(rules, func(r snapshot.EffectiveRule) bool { return j.covers(&r, rule) })
 }
 
 // covers reports whether a rule certainly allows all that another one allows.
-func (j *joint) covers(wide, narrow *snapshot.JointRule) bool {
+func (j *joint) covers(wide, narrow *snapshot.EffectiveRule) bool {
 	j.comparisons++
 	if !wide.Anyone && (narrow.Anyone || !coversAll(j, wide.Sources, narrow.Sources, j.coversSource)) {
 		return false
@@ -289,7 +289,7 @@ func isTemplate(p string) bool { return strings.Contains(p, "{") }
 func equal[T comparable](a, b T) bool { return a == b }
 
 // sizeOf counts what a rule lists.
-func sizeOf(rule *snapshot.JointRule) int {
+func sizeOf(rule *snapshot.EffectiveRule) int {
 	n := len(rule.Paths) + len(rule.Methods) + len(rule.PodPorts)
 	for _, s := range rule.Sources {
 		n += len(s.Identities) + len(s.Namespaces)

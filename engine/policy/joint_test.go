@@ -49,8 +49,8 @@ func TestCommonPaths(t *testing.T) {
 	}
 	exact, less := 0, 0
 	for range 5000 {
-		a := snapshot.JointRule{Policy: snapshot.Ref{Name: "a"}, Anyone: true, Paths: few()}
-		b := snapshot.JointRule{Policy: snapshot.Ref{Name: "b"}, Anyone: true, Paths: few()}
+		a := snapshot.EffectiveRule{Policy: snapshot.Ref{Name: "a"}, Anyone: true, Paths: few()}
+		b := snapshot.EffectiveRule{Policy: snapshot.Ref{Name: "b"}, Anyone: true, Paths: few()}
 		j := &joint{}
 		both, ok := j.both(&a, &b)
 		require.Equal(t, ok, len(both.Paths) > 0)
@@ -90,14 +90,14 @@ func callersNamed(names ...string) []snapshot.Source {
 	return out
 }
 
-// TestJointRulesAreBounded: nobody gets in rather than an object that is too large, or a
+// TestEffectiveRulesAreBounded: nobody gets in rather than an object that is too large, or a
 // plan that takes too long.
-func TestJointRulesAreBounded(t *testing.T) {
+func TestEffectiveRulesAreBounded(t *testing.T) {
 	t.Parallel()
-	rules := func(policy string, n int, fill func(i int, rule *snapshot.JointRule)) []snapshot.JointRule {
-		var out []snapshot.JointRule
+	rules := func(policy string, n int, fill func(i int, rule *snapshot.EffectiveRule)) []snapshot.EffectiveRule {
+		var out []snapshot.EffectiveRule
 		for i := range n {
-			rule := snapshot.JointRule{Policy: snapshot.Ref{Name: fmt.Sprint(policy, i)}, Anyone: true}
+			rule := snapshot.EffectiveRule{Policy: snapshot.Ref{Name: fmt.Sprint(policy, i)}, Anyone: true}
 			fill(i, &rule)
 			out = append(out, rule)
 		}
@@ -110,21 +110,23 @@ func TestJointRulesAreBounded(t *testing.T) {
 		return out
 	}
 	mesh := &snapshot.MeshPlan{TrustDomain: "x"}
-	named := func(i int, rule *snapshot.JointRule) { rule.Anyone, rule.Sources = false, callersNamed(fmt.Sprint(i)) }
-	onPort := func(i int, rule *snapshot.JointRule) { rule.PodPorts = []uint32{uint32(i + 1)} }
+	named := func(i int, rule *snapshot.EffectiveRule) {
+		rule.Anyone, rule.Sources = false, callersNamed(fmt.Sprint(i))
+	}
+	onPort := func(i int, rule *snapshot.EffectiveRule) { rule.PodPorts = []uint32{uint32(i + 1)} }
 	for name, c := range map[string]struct {
-		own, other []snapshot.JointRule
+		own, other []snapshot.EffectiveRule
 		rules      int // -1 if too many
 	}{
 		"as many as may be":     {rules("a", 16, named), rules("b", 16, onPort), 256},
 		"too many rules":        {rules("a", 17, named), rules("b", 16, onPort), -1},
-		"disjoint":              {rules("a", 100, onPort), rules("b", 100, func(i int, r *snapshot.JointRule) { onPort(i+1000, r) }), 0},
+		"disjoint":              {rules("a", 100, onPort), rules("b", 100, func(i int, r *snapshot.EffectiveRule) { onPort(i+1000, r) }), 0},
 		"the same conditions":   {rules("a", 100, onPort), rules("b", 100, onPort), 100},
-		"a thousand paths each": {rules("a", 1, func(_ int, r *snapshot.JointRule) { r.Paths = paths("/a", 1000) }), rules("b", 1, func(_ int, r *snapshot.JointRule) { r.Paths = paths("/b", 1000) }), 0},
-		"too many comparisons":  {rules("a", 5, func(_ int, r *snapshot.JointRule) { r.Paths = paths("/a", 1000) }), rules("b", 1, func(_ int, r *snapshot.JointRule) { r.Paths = paths("/b", 1000) }), -1},
-		"too many paths to say": {rules("a", 1, func(_ int, r *snapshot.JointRule) { r.Paths = paths("/a", 1000) }), rules("b", 11, named), -1},
+		"a thousand paths each": {rules("a", 1, func(_ int, r *snapshot.EffectiveRule) { r.Paths = paths("/a", 1000) }), rules("b", 1, func(_ int, r *snapshot.EffectiveRule) { r.Paths = paths("/b", 1000) }), 0},
+		"too many comparisons":  {rules("a", 5, func(_ int, r *snapshot.EffectiveRule) { r.Paths = paths("/a", 1000) }), rules("b", 1, func(_ int, r *snapshot.EffectiveRule) { r.Paths = paths("/b", 1000) }), -1},
+		"too many paths to say": {rules("a", 1, func(_ int, r *snapshot.EffectiveRule) { r.Paths = paths("/a", 1000) }), rules("b", 11, named), -1},
 	} {
-		got, ok := (&joint{mesh: mesh}).within(c.own, [][]snapshot.JointRule{c.other})
+		got, ok := (&joint{mesh: mesh}).within(c.own, [][]snapshot.EffectiveRule{c.other})
 		assert.Equal(t, c.rules >= 0, ok, name)
 		assert.Len(t, got, max(0, c.rules), name)
 	}

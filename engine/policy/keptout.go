@@ -90,6 +90,6 @@ func (g *grants) allowedOn(front int, asked *snapshot.Grant, by *accessBinding, 
 }
 
 // requests are what a grant allows, whoever calls.
-func requests(g *snapshot.Grant) *snapshot.JointRule {
-	return &snapshot.JointRule{Anyone: true, Paths: g.Rule.Paths, Methods: g.Rule.Methods, PodPorts: g.Ports}
+func requests(g *snapshot.Grant) *snapshot.EffectiveRule {
+	return &snapshot.EffectiveRule{Anyone: true, Paths: g.Rule.Paths, Methods: g.Rule.Methods, PodPorts: g.Ports}
 }

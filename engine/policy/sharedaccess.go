@@ -12,12 +12,12 @@ type accessSet struct {
 	destination int
 	rules       []*snapshot.AccessRule
 	// joint are those that allow anybody.
-	joint []snapshot.JointRule
+	joint []snapshot.EffectiveRule
 }
 
 // same reports whether two services have the same policies, for the same ports of pods.
 func (a *accessSet) same(b *accessSet) bool {
-	return slices.Equal(a.rules, b.rules) && slices.EqualFunc(a.joint, b.joint, func(x, y snapshot.JointRule) bool {
+	return slices.Equal(a.rules, b.rules) && slices.EqualFunc(a.joint, b.joint, func(x, y snapshot.EffectiveRule) bool {
 		return slices.Equal(x.PodPorts, y.PodPorts)
 	})
 }
@@ -29,7 +29,7 @@ func (r *reconciler) accessSetOf(i int) accessSet {
 	set := accessSet{destination: i, rules: r.env.rulesOn(i, r.attached[i].access)}
 	for _, rule := range set.rules {
 		if rule.Anyone || len(rule.Sources) > 0 {
-			set.joint = append(set.joint, rule.Joint(r.env.inv.Destinations[i].Spec.KubeService))
+			set.joint = append(set.joint, rule.Effective(r.env.inv.Destinations[i].Spec.KubeService))
 		}
 	}
 	return set
@@ -95,7 +95,7 @@ func (r *reconciler) sharingOf(i int) *sharing {
 	j := &joint{mesh: r.env.topology.MeshOf(r.env.inv.Destinations[i])}
 	var others []accessSet
 	for _, set := range sets {
-		narrows := slices.ContainsFunc(own.joint, func(rule snapshot.JointRule) bool { return !j.leaves(set.joint, &rule) })
+		narrows := slices.ContainsFunc(own.joint, func(rule snapshot.EffectiveRule) bool { return !j.leaves(set.joint, &rule) })
 		if set.destination != i && (narrows || !few) && !slices.ContainsFunc(others, func(other accessSet) bool { return set.same(&other) }) {
 			others = append(others, set)
 		}
@@ -109,7 +109,7 @@ func (r *reconciler) sharingOf(i int) *sharing {
 // restricted evaluates the policies on services that restrict those on another one.
 func (r *reconciler) restricted(own accessSet, others []accessSet, j *joint, few bool) *sharing {
 	out := &sharing{access: &snapshot.SharedAccess{}, issues: map[snapshot.Ref][]snapshot.Issue{}}
-	within := make([][]snapshot.JointRule, 0, len(others))
+	within := make([][]snapshot.EffectiveRule, 0, len(others))
 	for _, set := range others {
 		out.access.With = append(out.access.With, inventory.DestinationRef(r.env.inv.Destinations[set.destination]))
 		within = append(within, set.joint)
@@ -134,10 +134,13 @@ func (r *reconciler) restricted(own accessSet, others []accessSet, j *joint, few
 }
 
 // narrowingIssues warn that not all is allowed that a policy allows by itself.
-func (r *reconciler) narrowingIssues(own accessSet, rule *snapshot.JointRule, others []accessSet, j *joint, allowed []snapshot.JointRule) []snapshot.Issue {
+func (r *reconciler) narrowingIssues(own accessSet, rule *snapshot.EffectiveRule, others []accessSet, j *joint, allowed []snapshot.EffectiveRule) []snapshot.Issue {
 	by := slices.IndexFunc(others, func(set accessSet) bool { return !j.leaves(set.joint, rule) })
 	text := "service %s has pods that are also those of service %s: a call must be allowed by the AccessPolicies on both"
-	if !slices.ContainsFunc(allowed, func(left snapshot.JointRule) bool { _, some := (&joint{mesh: j.mesh}).both(rule, &left); return some }) {
+	if !slices.ContainsFunc(allowed, func(left snapshot.EffectiveRule) bool {
+		_, some := (&joint{mesh: j.mesh}).both(rule, &left)
+		return some
+	}) {
 		text += ", and none that this policy allows is"
 	}
 	issues := []snapshot.Issue{r.sharedIssue(own, others[by], text)}

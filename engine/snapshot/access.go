@@ -54,11 +54,12 @@ type SharedAccess struct {
 	With []Ref
 	// Rules are what is allowed instead of what the policies say by themselves; none if
 	// that is nothing, or too much to write.
-	Rules []JointRule
+	Rules []EffectiveRule
 }
 
-// JointRule allows what AccessPolicies on several services allow together.
-type JointRule struct {
+// EffectiveRule is what an AccessPolicy allows on a service: less than it says where policies on
+// services with the same pods restrict it.
+type EffectiveRule struct {
 	// Policy is in force on the service itself. With are those on other services that
 	// narrow it, ascending.
 	Policy Ref
@@ -71,9 +72,9 @@ type JointRule struct {
 	PodPorts []uint32
 }
 
-// Joint is what a policy allows on a service by itself.
-func (r *AccessRule) Joint(service *discoveryv1.KubeService) JointRule {
-	return JointRule{
+// Effective is what a policy allows on a service by itself.
+func (r *AccessRule) Effective(service *discoveryv1.KubeService) EffectiveRule {
+	return EffectiveRule{
 		Policy: r.Origin.Ref, Anyone: r.Anyone, Sources: r.Sources,
 		Paths: r.Paths, Methods: r.Methods, PodPorts: PodPorts(service, r.Ports),
 	}

@@ -49,13 +49,13 @@ func (d *DestinationPlan) NotFederated() string {
 
 // Allowed are the rules that hold for the pods of the service: what each of the policies
 // on it allows or, if those on other services restrict them, what all of them allow.
-func (d *DestinationPlan) Allowed() []JointRule {
+func (d *DestinationPlan) Allowed() []EffectiveRule {
 	if d.Shared != nil {
 		return d.Shared.Rules
 	}
-	out := make([]JointRule, 0, len(d.Access))
+	out := make([]EffectiveRule, 0, len(d.Access))
 	for _, rule := range d.Access {
-		out = append(out, rule.Joint(d.Destination.Spec.KubeService))
+		out = append(out, rule.Effective(d.Destination.Spec.KubeService))
 	}
 	return out
 }

@@ -86,16 +86,16 @@ func RelayedHost(hostname, suffix string) string {
 // Destination: the gateway that they come from is all that the service sees of them, so that
 // all that it lets in has the same conditions on requests. Dropped are the policies that have
 // others.
-func (p *DestinationPlan) RelayedAccess() (allowed []JointRule, dropped []Ref) {
+func (p *DestinationPlan) RelayedAccess() (allowed []EffectiveRule, dropped []Ref) {
 	for _, rule := range p.Allowed() {
 		if relayed, some := relayedPart(p.Mesh, rule); some {
 			allowed = append(allowed, relayed)
 		}
 	}
-	if len(allowed) == 0 || !slices.ContainsFunc(allowed, func(r JointRule) bool { return !sameConditions(&r, &allowed[0]) }) {
+	if len(allowed) == 0 || !slices.ContainsFunc(allowed, func(r EffectiveRule) bool { return !sameConditions(&r, &allowed[0]) }) {
 		return allowed, nil
 	}
-	allowed = slices.DeleteFunc(allowed, func(r JointRule) bool {
+	allowed = slices.DeleteFunc(allowed, func(r EffectiveRule) bool {
 		if restricted := len(r.Paths)+len(r.Methods)+len(r.PodPorts) > 0; !restricted {
 			return false
 		}
@@ -108,7 +108,7 @@ func (p *DestinationPlan) RelayedAccess() (allowed []JointRule, dropped []Ref) {
 
 // relayedPart is the part of a rule that is about callers of other members; false if there is
 // none.
-func relayedPart(m *MeshPlan, rule JointRule) (JointRule, bool) {
+func relayedPart(m *MeshPlan, rule EffectiveRule) (EffectiveRule, bool) {
 	if rule.Anyone {
 		return rule, true
 	}
@@ -126,6 +126,6 @@ func relayedPart(m *MeshPlan, rule JointRule) (JointRule, bool) {
 	return rule, len(sources) > 0
 }
 
-func sameConditions(a, b *JointRule) bool {
+func sameConditions(a, b *EffectiveRule) bool {
 	return slices.Equal(a.Paths, b.Paths) && slices.Equal(a.Methods, b.Methods) && slices.Equal(a.PodPorts, b.PodPorts)
 }

@@ -41,7 +41,7 @@ func (r *builder) authorizationPolicy() {
 	r.add(ref, r.content(spec, false, r.parents(false, policies...)))
 }
 
-func accessRule(rule *snapshot.JointRule, mesh *snapshot.MeshPlan) *security.Rule {
+func accessRule(rule *snapshot.EffectiveRule, mesh *snapshot.MeshPlan) *security.Rule {
 	out := &security.Rule{}
 	for _, s := range rule.Sources {
 		source := &security.Source{Principals: principals(s, mesh)}
@@ -56,7 +56,7 @@ func accessRule(rule *snapshot.JointRule, mesh *snapshot.MeshPlan) *security.Rul
 }
 
 // conditions are those of a rule on requests; nil if it has none.
-func conditions(rule *snapshot.JointRule) []*security.Rule_To {
+func conditions(rule *snapshot.EffectiveRule) []*security.Rule_To {
 	if len(rule.Paths)+len(rule.Methods)+len(rule.PodPorts) == 0 {
 		return nil
 	}

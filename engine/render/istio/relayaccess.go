@@ -71,7 +71,7 @@ func (r *builder) admitted(mesh *snapshot.MeshPlan, home bool) {
 		return
 	}
 	allowed, _ := r.plan.RelayedAccess()
-	if slices.ContainsFunc(allowed, func(rule snapshot.JointRule) bool { return rule.Anyone }) {
+	if slices.ContainsFunc(allowed, func(rule snapshot.EffectiveRule) bool { return rule.Anyone }) {
 		return
 	}
 	var source *security.Source
@@ -103,7 +103,7 @@ func (r *builder) admitted(mesh *snapshot.MeshPlan, home bool) {
 
 // membersNamed is everybody but the gateways of members with callers that rules allow; nil for
 // everybody.
-func (r *builder) membersNamed(allowed []snapshot.JointRule) *security.Source {
+func (r *builder) membersNamed(allowed []snapshot.EffectiveRule) *security.Source {
 	var out []string
 	for _, mesh := range r.plan.Federation.To {
 		if callersNamed(allowed, mesh) != nil {
@@ -117,7 +117,7 @@ func (r *builder) membersNamed(allowed []snapshot.JointRule) *security.Source {
 }
 
 // callersNamed is everybody but the callers of a mesh that rules allow; nil for everybody.
-func callersNamed(allowed []snapshot.JointRule, mesh *snapshot.MeshPlan) *security.Source {
+func callersNamed(allowed []snapshot.EffectiveRule, mesh *snapshot.MeshPlan) *security.Source {
 	out := &security.Source{}
 	for _, rule := range allowed {
 		for _, s := range rule.Sources {

@@ -30,12 +30,12 @@ func TestGatewaysBringNobodyAlong(t *testing.T) {
 		"another namespace":     {snapshot.Source{Namespaces: []string{"a"}}, nil},
 		"both, and not its own": {snapshot.Source{Identities: []snapshot.Identity{{TrustDomain: own}}, Namespaces: []string{"a"}}, nil},
 	} {
-		rule := accessRule(&snapshot.JointRule{Sources: []snapshot.Source{c.source}}, mesh)
+		rule := accessRule(&snapshot.EffectiveRule{Sources: []snapshot.Source{c.source}}, mesh)
 		if assert.Len(t, rule.From, 1, name) {
 			assert.ElementsMatch(t, c.not, rule.From[0].Source.NotPrincipals, name)
 		}
 	}
 	mesh.Limited = false
-	rule := accessRule(&snapshot.JointRule{Sources: []snapshot.Source{{Identities: []snapshot.Identity{{TrustDomain: "td"}}}}}, mesh)
+	rule := accessRule(&snapshot.EffectiveRule{Sources: []snapshot.Source{{Identities: []snapshot.Identity{{TrustDomain: "td"}}}}}, mesh)
 	assert.Empty(t, rule.From[0].Source.NotPrincipals, "gateways pass connections on")
 }
