@@ -29,6 +29,7 @@ type floor struct {
 var floors = []floor{
 	{pure: true, packages: []string{"engine/api"}},
 	{pure: true, packages: []string{"engine/snapshot"}},
+	{pure: true, packages: []string{"engine/access"}},
 	{pure: true, packages: []string{"engine/discovery"}},
 	{pure: true, packages: []string{"engine/inventory"}},
 	{pure: true, packages: []string{"engine/virtualmesh"}},

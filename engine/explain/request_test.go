@@ -6,55 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
-	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
-
-func TestRequestMatches(t *testing.T) {
-	t.Parallel()
-	path := func(m commonv1.StringMatch) *networkingv1.HttpMatcher { return &networkingv1.HttpMatcher{Uri: &m} }
-	header := func(h networkingv1.HeaderMatcher) *networkingv1.HttpMatcher {
-		return &networkingv1.HttpMatcher{Headers: []networkingv1.HeaderMatcher{h}}
-	}
-	query := func(q networkingv1.QueryParameterMatcher) *networkingv1.HttpMatcher {
-		return &networkingv1.HttpMatcher{QueryParameters: []networkingv1.QueryParameterMatcher{q}}
-	}
-	request := Request{Method: "GET", Path: "/reviews/1?lang=en&empty=&lang=de", Headers: map[string]string{"end-user": "jason"}}
-	for name, tt := range map[string]struct {
-		m    *networkingv1.HttpMatcher
-		want bool
-	}{
-		"nothing":                     {nil, true},
-		"empty":                       {&networkingv1.HttpMatcher{}, true},
-		"method":                      {&networkingv1.HttpMatcher{Method: "GET"}, true},
-		"another method":              {&networkingv1.HttpMatcher{Method: "POST"}, false},
-		"the path has no query":       {path(commonv1.StringMatch{Exact: "/reviews/1"}), true},
-		"exact":                       {path(commonv1.StringMatch{Exact: "/reviews"}), false},
-		"exact in another case":       {path(commonv1.StringMatch{Exact: "/Reviews/1"}), false},
-		"exact in any case":           {path(commonv1.StringMatch{Exact: "/Reviews/1", IgnoreCase: true}), true},
-		"prefix":                      {path(commonv1.StringMatch{Prefix: "/rev"}), true},
-		"suffix":                      {path(commonv1.StringMatch{Suffix: "/1"}), true},
-		"another suffix":              {path(commonv1.StringMatch{Suffix: "de"}), false},
-		"regex of all":                {path(commonv1.StringMatch{Regex: "/reviews/[0-9]"}), true},
-		"regex of a part":             {path(commonv1.StringMatch{Regex: "reviews"}), false},
-		"header in any case":          {header(networkingv1.HeaderMatcher{Name: "End-User", Value: "jason"}), true},
-		"header present":              {header(networkingv1.HeaderMatcher{Name: "end-user"}), true},
-		"header absent":               {header(networkingv1.HeaderMatcher{Name: "other"}), false},
-		"header regex":                {header(networkingv1.HeaderMatcher{Name: "end-user", Value: "j.*", Regex: true}), true},
-		"header regex of a part":      {header(networkingv1.HeaderMatcher{Name: "end-user", Value: "j", Regex: true}), false},
-		"not this header":             {header(networkingv1.HeaderMatcher{Name: "end-user", InvertMatch: true}), false},
-		"no header":                   {header(networkingv1.HeaderMatcher{Name: "other", InvertMatch: true}), true},
-		"not this value":              {header(networkingv1.HeaderMatcher{Name: "end-user", Value: "jason", InvertMatch: true}), false},
-		"not this value, and none":    {header(networkingv1.HeaderMatcher{Name: "other", Value: "x", InvertMatch: true}), true},
-		"not a value, and none is it": {header(networkingv1.HeaderMatcher{Name: "other", Value: ".*", Regex: true, InvertMatch: true}), false},
-		"query":                       {query(networkingv1.QueryParameterMatcher{Name: "lang", Value: "en"}), true},
-		"the second value of a query": {query(networkingv1.QueryParameterMatcher{Name: "lang", Value: "de"}), false},
-		"query present":               {query(networkingv1.QueryParameterMatcher{Name: "empty"}), true},
-		"query absent":                {query(networkingv1.QueryParameterMatcher{Name: "page"}), false},
-	} {
-		assert.Equal(t, tt.want, request.matches(tt.m), name)
-	}
-}
 
 func TestRequestObstacles(t *testing.T) {
 	t.Parallel()

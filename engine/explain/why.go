@@ -298,7 +298,7 @@ func (a *asking) routeTo(d *snapshot.DestinationPlan) (*snapshot.View, *snapshot
 			continue
 		}
 		for _, r := range v.Routes {
-			if takes(r.Match, a.workload) && a.request.matches(r.Match.Request) {
+			if takes(r.Match, a.workload) && a.request.proxied().Matches(r.Match.Request) {
 				return v, r
 			}
 		}

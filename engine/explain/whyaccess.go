@@ -136,8 +136,8 @@ func (a *asking) near(d *snapshot.DestinationPlan, n *refusal, port uint32) (rea
 			change.Method = a.request.Method
 			not, add = append(not, "method "+a.request.Method), append(add, "add "+a.request.Method+" to spec.allowedMethods")
 		case WrongPath:
-			change.Path = a.request.path()
-			not, add = append(not, "path "+a.request.path()), append(add, "add "+a.request.path()+" to spec.allowedPaths")
+			change.Path = a.request.proxied().PathOnly()
+			not, add = append(not, "path "+a.request.proxied().PathOnly()), append(add, "add "+a.request.proxied().PathOnly()+" to spec.allowedPaths")
 		case WrongPort:
 			change.Port = port
 			not, add = append(not, "port "+text), append(add, "add "+text+" to spec.allowedPorts")

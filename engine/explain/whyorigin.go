@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshctl/meshctl/engine/access"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -55,7 +56,7 @@ func (r Request) wrongOrigin(c snapshot.CSRF, host string) string {
 		return ""
 	}
 	for _, o := range c.Origins {
-		if matchesString(o, origin) {
+		if access.PatternOf(o).Matches(origin) {
 			return ""
 		}
 	}

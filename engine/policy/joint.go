@@ -2,8 +2,8 @@ package policy
 
 import (
 	"slices"
-	"strings"
 
+	"github.com/meshctl/meshctl/engine/access"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -185,7 +185,7 @@ func (j *joint) findLost(a, b *snapshot.EffectiveRule, both []string) {
 	others := slices.DeleteFunc(slices.Clone(b.Paths), in)
 	for _, x := range left {
 		for _, y := range others {
-			if mayOverlap(x, y) {
+			if access.ParsePattern(x).Overlaps(access.ParsePattern(y)) {
 				j.lost = append(j.lost, lostPaths{a.Policy, b.Policy, x, y})
 				return
 			}
@@ -241,50 +241,10 @@ func (j *joint) coversIdentity(wide, narrow snapshot.Identity) bool {
 		(wide.ServiceAccount == "" || wide.ServiceAccount == narrow.ServiceAccount)
 }
 
-// coversPattern compares paths or methods, which may have a * at one end or alone, or be
-// a path template. It is false in doubt.
+// coversPattern compares paths or methods.
 func coversPattern(wide, narrow string) bool {
-	if wide == narrow || wide == "*" {
-		return true
-	}
-	if narrow == "*" || isTemplate(wide) {
-		return false
-	}
-	if suffix, ok := strings.CutPrefix(wide, "*"); ok {
-		return !isTemplate(narrow) && !strings.HasSuffix(narrow, "*") && strings.HasSuffix(narrow, suffix)
-	}
-	if prefix, ok := strings.CutSuffix(wide, "*"); ok {
-		return strings.HasPrefix(literalHead(narrow), prefix)
-	}
-	return false
+	return wide == narrow || access.ParsePattern(wide).Contains(access.ParsePattern(narrow))
 }
-
-// mayOverlap reports whether two patterns, of which neither covers the other, may match
-// the same path.
-func mayOverlap(a, b string) bool {
-	open := func(p string) bool { return strings.HasPrefix(p, "*") || strings.HasSuffix(p, "*") || isTemplate(p) }
-	if !open(a) && !open(b) {
-		return false
-	}
-	x, y := literalHead(a), literalHead(b)
-	if !strings.HasPrefix(x, y) && !strings.HasPrefix(y, x) {
-		return false // they begin differently
-	}
-	suffixes := strings.HasPrefix(a, "*") && strings.HasPrefix(b, "*")
-	exact := !open(a) && !isTemplate(b) || !open(b) && !isTemplate(a)
-	return !suffixes && !exact
-}
-
-// literalHead is how everything begins that a pattern matches.
-func literalHead(p string) string {
-	if at := strings.IndexAny(p, "*{"); at >= 0 {
-		return p[:at]
-	}
-	return p
-}
-
-// isTemplate reports whether a path has operators other than a * at one end.
-func isTemplate(p string) bool { return strings.Contains(p, "{") }
 
 func equal[T comparable](a, b T) bool { return a == b }
 

@@ -1,13 +1,10 @@
 package policy
 
 import (
-	"cmp"
-	"regexp/syntax"
 	"slices"
 	"strconv"
-	"strings"
 
-	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	"github.com/meshctl/meshctl/engine/access"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -124,98 +121,5 @@ func covers(a, b snapshot.Match) bool {
 	if (a.SourceNamespace != "" && a.SourceNamespace != b.SourceNamespace) || !inventory.MatchLabels(a.SourceLabels, b.SourceLabels) {
 		return false
 	}
-	none := &networkingv1.HttpMatcher{}
-	ar, br := cmp.Or(a.Request, none), cmp.Or(b.Request, none)
-	return (ar.Method == "" || ar.Method == br.Method) && coversURI(ar.Uri, br.Uri) &&
-		coversHeaders(ar.Headers, br.Headers) && coversQuery(ar.QueryParameters, br.QueryParameters)
-}
-
-func coversHeaders(a, b []networkingv1.HeaderMatcher) bool {
-	for _, want := range a {
-		if !slices.ContainsFunc(b, func(have networkingv1.HeaderMatcher) bool {
-			if !strings.EqualFold(want.Name, have.Name) || want.InvertMatch != have.InvertMatch {
-				return false
-			}
-			present := want.Value == "" && !want.InvertMatch // any value matches
-			return present || (want.Value == have.Value && want.Regex == have.Regex)
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-func coversQuery(a, b []networkingv1.QueryParameterMatcher) bool {
-	for _, want := range a {
-		if !slices.ContainsFunc(b, func(have networkingv1.QueryParameterMatcher) bool {
-			return want.Name == have.Name && (want.Value == "" || (want.Value == have.Value && want.Regex == have.Regex))
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-// coversURI is covers for paths. Every path begins with a slash, so / is the same as
-// no path.
-func coversURI(a, b *commonv1.StringMatch) bool {
-	if a == nil || *a == (commonv1.StringMatch{}) {
-		return true
-	}
-	if b == nil {
-		b = &commonv1.StringMatch{}
-	}
-	if *a == *b {
-		return true
-	}
-	all, exact, prefix, suffix := a.Prefix == "/", b.Exact, b.Prefix, b.Suffix
-	wantExact, wantPrefix, wantSuffix := a.Exact, a.Prefix, a.Suffix
-	if a.Regex != "" {
-		all, wantPrefix, wantSuffix = plainRegex(a.Regex)
-		if all || wantPrefix == "/" {
-			return true
-		}
-	}
-	switch {
-	case all:
-		return true
-	case a.IgnoreCase:
-		wantExact, wantPrefix, wantSuffix = strings.ToLower(wantExact), strings.ToLower(wantPrefix), strings.ToLower(wantSuffix)
-		exact, prefix, suffix = strings.ToLower(exact), strings.ToLower(prefix), strings.ToLower(suffix)
-	case b.IgnoreCase:
-		return false
-	}
-	switch {
-	case wantExact != "":
-		return exact == wantExact
-	case wantPrefix != "":
-		return strings.HasPrefix(exact, wantPrefix) || strings.HasPrefix(prefix, wantPrefix)
-	case wantSuffix != "":
-		return strings.HasSuffix(exact, wantSuffix) || strings.HasSuffix(suffix, wantSuffix)
-	}
-	return false
-}
-
-// plainRegex recognizes regular expressions that mean a prefix, a suffix, or
-// everything.
-func plainRegex(pattern string) (all bool, prefix, suffix string) {
-	re, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return false, "", ""
-	}
-	anything := func(r *syntax.Regexp) bool {
-		return r.Op == syntax.OpStar && (r.Sub[0].Op == syntax.OpAnyChar || r.Sub[0].Op == syntax.OpAnyCharNotNL)
-	}
-	literal := func(r *syntax.Regexp) bool { return r.Op == syntax.OpLiteral && r.Flags&syntax.FoldCase == 0 }
-	switch {
-	case anything(re):
-		return true, "", ""
-	case re.Op != syntax.OpConcat || len(re.Sub) != 2:
-		return false, "", ""
-	case literal(re.Sub[0]) && anything(re.Sub[1]):
-		return false, string(re.Sub[0].Rune), ""
-	case anything(re.Sub[0]) && literal(re.Sub[1]):
-		return false, "", string(re.Sub[1].Rune)
-	}
-	return false, "", ""
+	return access.MatcherContains(a.Request, b.Request)
 }
