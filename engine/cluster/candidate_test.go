@@ -54,15 +54,15 @@ func TestABadCredentialDoesNotTakeThePlaceOfAGoodOne(t *testing.T) {
 		}), "certificate"},
 		{"a token that was never one", withToken("garbage"), "rejects the credential"},
 		{"a revoked token", withToken(accountToken(t, config, name, "revoked", true)), "rejects the credential"},
-		{"a token that may nothing", withToken(accountToken(t, config, name, "nothing", false)), "may not get namespaces/kube-system"},
+		{"a token that may nothing", withToken(accountToken(t, config, name, "nothing", false)), "not allowed to get namespaces/kube-system"},
 		{"the same at another address", changed(func(c *cluster.Credential) {
 			c.Server, c.Token = localhost, accountToken(t, config, name, "nothing-there", false)
-		}), "may not get namespaces/kube-system"},
+		}), "not allowed to get namespaces/kube-system"},
 		{"a token that may less", withToken(accountToken(t, config, name, "less", false,
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list", "watch"}})),
 			"list certificaterequests and"},
 		{"a token that may read what others write, but not what is written here", withToken(accountToken(t, config, name, "blind", false, readRules(snapshot.Watch)...)),
-			"may not list podbouncedirectives"},
+			"not allowed to list podbouncedirectives"},
 	}
 	_, r := run(t, config, name)
 	members, _ := r.state()

@@ -103,7 +103,7 @@ func (e *LessError) Error() string {
 	if more := len(e.Missing) - few; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("the credential for %s may not %s, which the one in use may; run `meshctl cluster register` again", e.Server, text)
+	return fmt.Sprintf("the new credential is not allowed to %s at %s, and the current one is; run `meshctl cluster register` again", text, e.Server)
 }
 
 // NotUsed is that of OtherClusterError.
