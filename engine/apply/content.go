@@ -24,8 +24,10 @@ type content struct {
 	err    error
 
 	related sync.Once
-	// named are the relations once they were asked for. If set before, they are instead of those of the Content.
+	// named are the relations once they were asked for, and noted the annotations with them. If named is set before, they are
+	// instead of those of the Content.
 	named *mirror.Relations
+	noted map[string]string
 }
 
 // get returns the digest of the content; an error means that it cannot be written.
@@ -68,24 +70,29 @@ func (c *content) relations() *mirror.Relations {
 	if c == nil {
 		return &mirror.Relations{}
 	}
+	c.relate()
+	return c.named
+}
+
+// annotations are those of an object with the content. Nobody changes them.
+func (c *content) annotations() map[string]string {
+	c.relate()
+	return c.noted
+}
+
+// relate computes the relations, once for all clusters.
+func (c *content) relate() {
 	c.related.Do(func() {
 		if c.named == nil {
 			named := mirror.RelationsOf(&c.Relations)
 			c.named = &named
 		}
+		c.noted = c.Annotations
+		if text := c.named.Annotation(); text != "" {
+			c.noted = map[string]string{snapshot.RelationsAnnotation: text}
+			maps.Copy(c.noted, c.Annotations)
+		}
 	})
-	return c.named
-}
-
-// annotations are those of an object with the content.
-func (c *content) annotations() map[string]string {
-	text := c.relations().Annotation()
-	if text == "" {
-		return c.Annotations
-	}
-	out := map[string]string{snapshot.RelationsAnnotation: text}
-	maps.Copy(out, c.Annotations)
-	return out
 }
 
 // body is what is sent to an API server.

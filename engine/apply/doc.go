@@ -45,9 +45,10 @@
 //
 // What a route needs (subsets, ServiceEntries, gateways, also those of other
 // clusters) is known to the proxies before the route is written, and goes after the
-// last route that uses it has gone from them. The names are the Relations that a renderer states
-// with each object, and that are stored with it for a process that starts later; the ledger knows which writes the control planes have not passed
-// on yet, and how long each of them collects changes (Output.Debounces). An edit that
+// last route that uses it has gone from them. The names are the Relations that a renderer
+// states with each object, and that are stored with it for a process that starts later; the
+// ledger knows which writes the control planes have not passed on yet, and how long each of
+// them collects changes (Output.Debounces). An edit that
 // needs nothing new waits for nothing. Waits are bounded, but where requests would fail for
 // certain: a route is not written while what it needs cannot be, because the write is refused
 // or the gateways are in a cluster that does not answer; that is a failure until then. And an

@@ -25,7 +25,8 @@ type ledger struct {
 	mu sync.Mutex
 	// debounces are those of clusters whose control planes have others than Pace.
 	debounces map[string]snapshot.Debounce
-	facts     map[mirror.Key]*dependency
+	// dependencies are what is known about names.
+	dependencies map[mirror.Key]*dependency
 	// runs are the last writes to each cluster without a pause of its debounce between
 	// them, so that the control plane takes them for one change.
 	runs map[string]run
@@ -105,7 +106,7 @@ func (l *ledger) push(r run) time.Duration {
 type dependency struct {
 	// pending are the items that will provide it and are not written yet.
 	pending map[*item]provider
-	// users are the items whose routes use it; true if that is so as they are written, and
+	// consumers are the items whose routes use it; true if that is so as they are written, and
 	// false if it will be.
 	consumers map[*item]bool
 	// provided and released are the writes since which it is provided, or no longer
@@ -126,26 +127,26 @@ type writeEvent struct {
 }
 
 func newLedger(p Pace) *ledger {
-	return &ledger{Pace: p, facts: map[mirror.Key]*dependency{}, runs: map[string]run{}}
+	return &ledger{Pace: p, dependencies: map[mirror.Key]*dependency{}, runs: map[string]run{}}
 }
 
 // dependency returns what is known of a name. The caller holds the lock, and calls tidy later.
 func (l *ledger) dependency(name mirror.Key) *dependency {
-	f := l.facts[name]
+	f := l.dependencies[name]
 	if f == nil {
 		f = &dependency{pending: map[*item]provider{}, consumers: map[*item]bool{}}
-		l.facts[name] = f
+		l.dependencies[name] = f
 	}
 	return f
 }
 
-// tidy forgets what proxies know, and facts about which nothing is left.
+// tidy forgets what proxies know, and names about which nothing is left.
 func (l *ledger) tidy(name mirror.Key, f *dependency, now time.Time) {
 	known := func(m writeEvent) bool { return l.known(m, now) }
 	f.provided = slices.DeleteFunc(f.provided, known)
 	f.released = slices.DeleteFunc(f.released, known)
 	if len(f.pending)+len(f.consumers)+len(f.provided)+len(f.released) == 0 {
-		delete(l.facts, name)
+		delete(l.dependencies, name)
 	}
 }
 
@@ -239,7 +240,7 @@ func (l *ledger) retract(i *item, names []name) {
 	defer l.mu.Unlock()
 	now := time.Now()
 	for _, n := range names {
-		if f := l.facts[n.key]; f != nil {
+		if f := l.dependencies[n.key]; f != nil {
 			delete(f.pending, i)
 			l.tidy(n.key, f, now)
 		}
@@ -253,7 +254,7 @@ func (l *ledger) provided(names []name) bool {
 	defer l.mu.Unlock()
 	now := time.Now()
 	for _, n := range names {
-		f := l.facts[n.key]
+		f := l.dependencies[n.key]
 		if f == nil {
 			continue
 		}
@@ -285,7 +286,7 @@ func (l *ledger) obstacle(names []name) (obstacle, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range names {
-		f := l.facts[n.key]
+		f := l.dependencies[n.key]
 		if f == nil {
 			continue
 		}
@@ -319,7 +320,7 @@ func (l *ledger) use(names []name) use {
 	now := time.Now()
 	longest := unused
 	for _, n := range names {
-		f := l.facts[n.key]
+		f := l.dependencies[n.key]
 		if f == nil {
 			continue
 		}

@@ -73,7 +73,7 @@ func TestRouteWaitsForWhatItNeeds(t *testing.T) {
 		assert.False(t, l.provided(needs))
 		l.wrote(far, "cluster-3", nil, rule, false, 0)
 		assert.True(t, l.provided(needs), "it was there before")
-		assert.Empty(t, l.facts, "nothing is left to know")
+		assert.Empty(t, l.dependencies, "nothing is left to know")
 	})
 }
 
@@ -142,7 +142,7 @@ func TestWhatARouteNeedsStays(t *testing.T) {
 		l.wrote(route, "cluster-1", after, nil, true, 0)
 		time.Sleep(l.Debounce + l.Push)
 		assert.False(t, isUsed(l, after.needs("")))
-		assert.Empty(t, l.facts, "nothing is left to know")
+		assert.Empty(t, l.dependencies, "nothing is left to know")
 	})
 }
 

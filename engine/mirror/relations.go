@@ -102,10 +102,14 @@ func (n names) MarshalText() ([]byte, error) {
 	raw := make([]byte, 0, nameSize*len(n))
 	for _, name := range n {
 		var flags byte
-		for flag, set := range map[byte]bool{localFlag: name.local, homeFlag: name.Home, togetherFlag: name.Together} {
-			if set {
-				flags |= flag
-			}
+		if name.local {
+			flags |= localFlag
+		}
+		if name.Home {
+			flags |= homeFlag
+		}
+		if name.Together {
+			flags |= togetherFlag
 		}
 		raw = append(binary.BigEndian.AppendUint64(raw, name.hash), flags)
 	}
@@ -136,7 +140,8 @@ func (r Relations) Annotation() string {
 	if len(r.Needs)+len(r.Provides) == 0 && !r.Protects {
 		return ""
 	}
-	text, err := json.Marshal(stored{Needs: names(r.Needs[:min(len(r.Needs), maxNames)]), Provides: names(r.Provides[:min(len(r.Provides), maxNames)]), Protects: r.Protects})
+	few := func(n []Name) names { return n[:min(len(n), maxNames)] }
+	text, err := json.Marshal(stored{Needs: few(r.Needs), Provides: few(r.Provides), Protects: r.Protects})
 	if err != nil {
 		return "" // it has nothing that cannot be marshalled
 	}

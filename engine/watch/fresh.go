@@ -43,11 +43,11 @@ func (s *Source) Freshness() []Freshness {
 
 // heard is when the API server last sent something about the kind of which it has sent
 // nothing for longest; zero before everything was read.
-func (c *member) heard() (heard time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cache != nil {
-		_, heard = c.cache.quietest()
+func (m *member) heard() (heard time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cache != nil {
+		_, heard = m.cache.quietest()
 	}
 	return heard
 }
