@@ -44,7 +44,6 @@
 //	keptout.go       grants that policies on services with the same pods forbid
 //	sharedpods.go    the services that have pods in common
 //	sharedaccess.go  how the policies on them restrict each other
-//	joint.go         what policies allow together
 //	unidentified.go  callers that present no identity
 //
 // VirtualDestinations:

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/meshctl/meshctl/engine/access"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -81,10 +82,10 @@ func (g *grants) allowedOn(front int, asked *snapshot.Grant, by *accessBinding, 
 		valid = true
 		held = append(held, g.grants[key]...)
 	}
-	j := &joint{}
+	rules := access.NewIntersection(nil)
 	return !valid || !slices.ContainsFunc(asked.From, func(caller snapshot.Account) bool {
 		return !slices.ContainsFunc(held, func(h *snapshot.Grant) bool {
-			return slices.Contains(h.From, caller) && j.covers(requests(h), requests(asked))
+			return slices.Contains(h.From, caller) && rules.Contains(requests(h), requests(asked))
 		})
 	})
 }

@@ -2,7 +2,9 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/meshctl/meshctl/engine/access"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -11,13 +13,13 @@ import (
 type accessSet struct {
 	destination int
 	rules       []*snapshot.AccessRule
-	// joint are those that allow anybody.
-	joint []snapshot.EffectiveRule
+	// effective are those that allow anybody.
+	effective []snapshot.EffectiveRule
 }
 
 // same reports whether two services have the same policies, for the same ports of pods.
 func (a *accessSet) same(b *accessSet) bool {
-	return slices.Equal(a.rules, b.rules) && slices.EqualFunc(a.joint, b.joint, func(x, y snapshot.EffectiveRule) bool {
+	return slices.Equal(a.rules, b.rules) && slices.EqualFunc(a.effective, b.effective, func(x, y snapshot.EffectiveRule) bool {
 		return slices.Equal(x.PodPorts, y.PodPorts)
 	})
 }
@@ -29,7 +31,7 @@ func (r *reconciler) accessSetOf(i int) accessSet {
 	set := accessSet{destination: i, rules: r.env.rulesOn(i, r.attached[i].access)}
 	for _, rule := range set.rules {
 		if rule.Anyone || len(rule.Sources) > 0 {
-			set.joint = append(set.joint, rule.Effective(r.env.inv.Destinations[i].Spec.KubeService))
+			set.effective = append(set.effective, rule.Effective(r.env.inv.Destinations[i].Spec.KubeService))
 		}
 	}
 	return set
@@ -92,10 +94,10 @@ func (r *reconciler) sharingOf(i int) *sharing {
 		sets, few = append(sets, in...), few && ok
 	}
 	slices.SortFunc(sets, func(a, b accessSet) int { return a.destination - b.destination })
-	j := &joint{mesh: r.env.topology.MeshOf(r.env.inv.Destinations[i])}
+	both := access.NewIntersection(r.env.topology.MeshOf(r.env.inv.Destinations[i]))
 	var others []accessSet
 	for _, set := range sets {
-		narrows := slices.ContainsFunc(own.joint, func(rule snapshot.EffectiveRule) bool { return !j.leaves(set.joint, &rule) })
+		narrows := slices.ContainsFunc(own.effective, func(rule snapshot.EffectiveRule) bool { return !both.Keeps(set.effective, &rule) })
 		if set.destination != i && (narrows || !few) && !slices.ContainsFunc(others, func(other accessSet) bool { return set.same(&other) }) {
 			others = append(others, set)
 		}
@@ -103,19 +105,19 @@ func (r *reconciler) sharingOf(i int) *sharing {
 	if len(others) == 0 {
 		return nil
 	}
-	return r.restricted(own, others, j, few)
+	return r.restricted(own, others, both, few)
 }
 
 // restricted evaluates the policies on services that restrict those on another one.
-func (r *reconciler) restricted(own accessSet, others []accessSet, j *joint, few bool) *sharing {
+func (r *reconciler) restricted(own accessSet, others []accessSet, both *access.Intersection, few bool) *sharing {
 	out := &sharing{access: &snapshot.SharedAccess{}, issues: map[snapshot.Ref][]snapshot.Issue{}}
-	within := make([][]snapshot.EffectiveRule, 0, len(others))
+	sets := make([][]snapshot.EffectiveRule, 0, len(others))
 	for _, set := range others {
 		out.access.With = append(out.access.With, inventory.DestinationRef(r.env.inv.Destinations[set.destination]))
-		within = append(within, set.joint)
+		sets = append(sets, set.effective)
 	}
 	if few {
-		out.access.Rules, few = j.within(own.joint, within)
+		out.access.Rules, few = both.Of(own.effective, sets)
 	}
 	if !few {
 		for _, rule := range own.rules {
@@ -125,30 +127,28 @@ func (r *reconciler) restricted(own accessSet, others []accessSet, j *joint, few
 		}
 		return out
 	}
-	for i := range own.joint {
-		if rule := &own.joint[i]; !j.covered(out.access.Rules, rule) {
-			out.issues[rule.Policy] = r.narrowingIssues(own, rule, others, j, out.access.Rules)
+	for i := range own.effective {
+		if rule := &own.effective[i]; !both.AnyContains(out.access.Rules, rule) {
+			out.issues[rule.Policy] = r.narrowingIssues(own, rule, others, both, out.access.Rules)
 		}
 	}
 	return out
 }
 
 // narrowingIssues warn that not all is allowed that a policy allows by itself.
-func (r *reconciler) narrowingIssues(own accessSet, rule *snapshot.EffectiveRule, others []accessSet, j *joint, allowed []snapshot.EffectiveRule) []snapshot.Issue {
-	by := slices.IndexFunc(others, func(set accessSet) bool { return !j.leaves(set.joint, rule) })
+func (r *reconciler) narrowingIssues(own accessSet, rule *snapshot.EffectiveRule, others []accessSet, both *access.Intersection, allowed []snapshot.EffectiveRule) []snapshot.Issue {
+	by := slices.IndexFunc(others, func(set accessSet) bool { return !both.Keeps(set.effective, rule) })
 	text := "service %s has pods that are also those of service %s: a call must be allowed by the AccessPolicies on both"
-	if !slices.ContainsFunc(allowed, func(left snapshot.EffectiveRule) bool {
-		_, some := (&joint{mesh: j.mesh}).both(rule, &left)
-		return some
-	}) {
+	if !slices.ContainsFunc(allowed, func(left snapshot.EffectiveRule) bool { return both.Meet(rule, &left) }) {
 		text += ", and none that this policy allows is"
 	}
 	issues := []snapshot.Issue{r.sharedIssue(own, others[by], text)}
-	if at := slices.IndexFunc(j.lost, func(l lostPaths) bool { return l.policy == rule.Policy }); at >= 0 {
-		l := j.lost[at]
-		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "write paths of which one includes the other, or give the services different pods",
-			"paths that match %s as well as %s of AccessPolicy %s.%s are not allowed: the two cannot be written as one path",
-			l.path, l.other, l.with.Name, l.with.Namespace).At("allowedPaths").CausedBy(l.with))
+	if at := slices.IndexFunc(both.Lost(), func(l access.Lost) bool { return l.Policy == rule.Policy }); at >= 0 {
+		l := both.Lost()[at]
+		what := strings.ToLower(strings.TrimPrefix(l.Field, "allowed"))
+		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "write "+what+" of which one includes the other, or give the services different pods",
+			"%s that match %s as well as %s of AccessPolicy %s.%s are not allowed: the two cannot be written as one %s",
+			what, l.Pattern, l.Other, l.With.Name, l.With.Namespace, strings.TrimSuffix(what, "s")).At(l.Field).CausedBy(l.With))
 	}
 	return issues
 }

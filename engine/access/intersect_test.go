@@ -1,4 +1,4 @@
-package policy
+package access
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func matchesPath(pattern, path string) bool {
 	return path == pattern
 }
 
-func matchesAny(patterns []string, path string) bool {
+func anyMatches(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matchesPath(p, path) })
 }
 
@@ -51,19 +51,19 @@ func TestCommonPaths(t *testing.T) {
 	for range 5000 {
 		a := snapshot.EffectiveRule{Policy: snapshot.Ref{Name: "a"}, Anyone: true, Paths: few()}
 		b := snapshot.EffectiveRule{Policy: snapshot.Ref{Name: "b"}, Anyone: true, Paths: few()}
-		j := &joint{}
-		both, ok := j.both(&a, &b)
+		x := NewIntersection(nil)
+		both, ok := x.Both(&a, &b)
 		require.Equal(t, ok, len(both.Paths) > 0)
 		for _, path := range paths {
-			want := matchesAny(a.Paths, path) && matchesAny(b.Paths, path)
-			got := matchesAny(both.Paths, path)
+			want := anyMatches(a.Paths, path) && anyMatches(b.Paths, path)
+			got := anyMatches(both.Paths, path)
 			at := fmt.Sprintf("%s: %v and %v are %v", path, a.Paths, b.Paths, both.Paths)
 			switch {
 			case got:
 				require.True(t, want, at)
 				exact++
 			case want:
-				require.NotEmpty(t, j.lost, at)
+				require.NotEmpty(t, x.Lost(), at)
 				less++
 			}
 		}
@@ -117,7 +117,7 @@ func TestEffectiveRulesAreBounded(t *testing.T) {
 		"too many comparisons":  {rules("a", 5, func(_ int, r *snapshot.EffectiveRule) { r.Paths = paths("/a", 1000) }), rules("b", 1, func(_ int, r *snapshot.EffectiveRule) { r.Paths = paths("/b", 1000) }), -1},
 		"too many paths to say": {rules("a", 1, func(_ int, r *snapshot.EffectiveRule) { r.Paths = paths("/a", 1000) }), rules("b", 11, named), -1},
 	} {
-		got, ok := (&joint{mesh: mesh}).within(c.own, [][]snapshot.EffectiveRule{c.other})
+		got, ok := NewIntersection(mesh).Of(c.own, [][]snapshot.EffectiveRule{c.other})
 		assert.Equal(t, c.rules >= 0, ok, name)
 		assert.Len(t, got, max(0, c.rules), name)
 	}
@@ -134,7 +134,7 @@ func TestCommonSources(t *testing.T) {
 		source.Namespaces = namespaces
 		return source
 	}
-	j := &joint{mesh: &snapshot.MeshPlan{TrustDomain: "x", TrustAliases: []string{"alias"}}}
+	x := NewIntersection(&snapshot.MeshPlan{TrustDomain: "x", TrustAliases: []string{"alias"}})
 	for name, c := range map[string]struct{ a, b, want snapshot.Source }{
 		"account and namespace":        {ids(id("x", "n", "web")), ids(id("x", "n", "")), ids(id("x", "n", "web"))},
 		"account and trust domain":     {ids(id("x", "", "")), ids(id("x", "n", "web"), id("y", "n", "web")), ids(id("x", "n", "web"))},
@@ -147,10 +147,22 @@ func TestCommonSources(t *testing.T) {
 		"trust domain and a namespace": {ids(id("x", "", "")), in(ids(), "n"), in(ids(id("x", "", "")), "n")},
 	} {
 		for _, pair := range [][2]snapshot.Source{{c.a, c.b}, {c.b, c.a}} {
-			got, ok := j.commonSource(pair[0], pair[1])
+			got, ok := x.commonSource(pair[0], pair[1])
 			if assert.Equal(t, len(c.want.Identities)+len(c.want.Namespaces) > 0, ok, name); ok {
 				assert.Equal(t, c.want, got, name)
 			}
 		}
 	}
+}
+
+// TestLostMethods: methods that overlap are reported as paths are, if the two cannot be written as
+// one.
+func TestLostMethods(t *testing.T) {
+	t.Parallel()
+	a := snapshot.EffectiveRule{Policy: snapshot.Ref{Name: "a"}, Anyone: true, Methods: []string{"P*"}}
+	b := snapshot.EffectiveRule{Policy: snapshot.Ref{Name: "b"}, Anyone: true, Methods: []string{"*T"}}
+	both := NewIntersection(nil)
+	_, ok := both.Both(&a, &b)
+	assert.False(t, ok)
+	assert.Equal(t, []Lost{{Policy: a.Policy, With: b.Policy, Field: "allowedMethods", Pattern: "P*", Other: "*T"}}, both.Lost())
 }
