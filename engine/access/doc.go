@@ -4,4 +4,5 @@
 //	request.go    requests, and the matchers of routes
 //	rules.go      which rule allows all that another one allows
 //	intersect.go  what the policies on several services allow together
+//	decide.go     whether rules allow a call, and what of it they do not
 package access

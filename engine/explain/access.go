@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshctl/meshctl/engine/access"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -157,9 +158,9 @@ func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 		return true, nil
 	}
 	var by []snapshot.Ref
-	identified := d.WithoutIdentity(mesh) == nil
+	caller := callerOf(workload, mesh, d.WithoutIdentity(mesh) == nil)
 	for _, rule := range rulesFor(mesh, d) {
-		if allowsCaller(&rule, identified, d.Mesh, mesh, workload) {
+		if access.AllowsCaller(d.Mesh, &rule, caller) {
 			by = append(append(by, rule.Policy), rule.With...)
 		}
 	}
@@ -186,11 +187,6 @@ func rulesFor(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.E
 	return d.Allowed()
 }
 
-// allowsCaller reports whether a rule is for the callers of a workload, whatever they ask for.
-func allowsCaller(rule *snapshot.EffectiveRule, identified bool, to, mesh *snapshot.MeshPlan, workload *discoveryv1.Workload) bool {
-	return rule.Anyone || identified && slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool { return names(s, to, mesh, workload) })
-}
-
 // isOpenGateway reports whether a Destination is a gateway that a global access
 // policy leaves open.
 func isOpenGateway(d *snapshot.DestinationPlan) bool {
@@ -203,21 +199,13 @@ func reaches(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) bool {
 	return mesh.Ref == d.Mesh.Ref || d.Federation != nil && slices.ContainsFunc(d.Federation.To, func(m *snapshot.MeshPlan) bool { return m.Ref == mesh.Ref })
 }
 
-// names reports whether a caller is among the sources, as its certificate says:
-// certificates name a trust domain, not a cluster.
-func names(s snapshot.Source, to, mesh *snapshot.MeshPlan, workload *discoveryv1.Workload) bool {
+// callerOf is what the certificates of a workload's pods name; nil if they present none.
+func callerOf(workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, identified bool) *snapshot.Identity {
 	k := workload.Spec.Kubernetes
-	if k == nil {
-		return false
+	if k == nil || !identified {
+		return nil
 	}
-	if len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, k.Controller.Namespace) {
-		return false
-	}
-	return len(s.Identities) == 0 || slices.ContainsFunc(s.Identities, func(i snapshot.Identity) bool {
-		return to.SameTrustDomain(i.TrustDomain, mesh.IdentityDomain()) &&
-			(i.Namespace == "" || i.Namespace == k.Controller.Namespace) &&
-			(i.ServiceAccount == "" || i.ServiceAccount == account(workload))
-	})
+	return &snapshot.Identity{TrustDomain: mesh.IdentityDomain(), Namespace: k.Controller.Namespace, ServiceAccount: account(workload)}
 }
 
 // account is the service account of a workload's pods.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshctl/meshctl/engine/access"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -247,9 +248,9 @@ func rulesOfCaller(workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *s
 	if isOpen(d) {
 		return []snapshot.EffectiveRule{{}}
 	}
-	identified := d.WithoutIdentity(mesh) == nil
+	caller := callerOf(workload, mesh, d.WithoutIdentity(mesh) == nil)
 	return slices.DeleteFunc(slices.Clone(rulesFor(mesh, d)), func(rule snapshot.EffectiveRule) bool {
-		return !allowsCaller(&rule, identified, d.Mesh, mesh, workload)
+		return !access.AllowsCaller(d.Mesh, &rule, caller)
 	})
 }
 

@@ -1,11 +1,6 @@
 package explain
 
-import (
-	"slices"
-
-	"github.com/meshctl/meshctl/engine/access"
-	"github.com/meshctl/meshctl/engine/snapshot"
-)
+import "github.com/meshctl/meshctl/engine/access"
 
 // Request is an HTTP or gRPC request.
 type Request struct {
@@ -34,30 +29,4 @@ func (r Request) complete() Request {
 // proxied is the request as proxies compare it.
 func (r Request) proxied() access.Request {
 	return access.Request{Method: r.Method, Path: r.Path, Headers: r.Headers}
-}
-
-// Obstacle is a condition of a policy that a request does not fulfil.
-type Obstacle string
-
-// The obstacles, in the order in which they are told.
-const (
-	WrongCaller Obstacle = "caller"
-	WrongMethod Obstacle = "method"
-	WrongPath   Obstacle = "path"
-	WrongPort   Obstacle = "port"
-)
-
-// obstacles are those of the conditions of a rule on requests.
-func (r Request) obstacles(rule *snapshot.EffectiveRule, podPort uint32, http bool) (out []Obstacle) {
-	// A proxy that sees connections only never finds a method or a path.
-	if len(rule.Methods) > 0 && (!http || !slices.ContainsFunc(rule.Methods, func(m string) bool { return access.ParsePattern(m).Matches(r.Method) })) {
-		out = append(out, WrongMethod)
-	}
-	if len(rule.Paths) > 0 && (!http || !slices.ContainsFunc(rule.Paths, func(p string) bool { return access.ParsePattern(p).Matches(r.proxied().PathOnly()) })) {
-		out = append(out, WrongPath)
-	}
-	if len(rule.PodPorts) > 0 && !slices.Contains(rule.PodPorts, podPort) {
-		out = append(out, WrongPort)
-	}
-	return out
 }

@@ -9,31 +9,6 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-func TestRequestObstacles(t *testing.T) {
-	t.Parallel()
-	request := Request{Method: "GET", Path: "/api/v1/users?x=y"}
-	for name, tt := range map[string]struct {
-		rule snapshot.EffectiveRule
-		http bool
-		want []Obstacle
-	}{
-		"none":                      {snapshot.EffectiveRule{}, true, nil},
-		"method":                    {snapshot.EffectiveRule{Methods: []string{"POST", "GET"}}, true, nil},
-		"another method":            {snapshot.EffectiveRule{Methods: []string{"POST"}}, true, []Obstacle{WrongMethod}},
-		"any method":                {snapshot.EffectiveRule{Methods: []string{"*"}}, true, nil},
-		"beginning":                 {snapshot.EffectiveRule{Paths: []string{"/api/*"}}, true, nil},
-		"end":                       {snapshot.EffectiveRule{Paths: []string{"*/users"}}, true, nil},
-		"template":                  {snapshot.EffectiveRule{Paths: []string{"/api/{*}/users"}}, true, nil},
-		"template of one part":      {snapshot.EffectiveRule{Paths: []string{"/{*}/users"}}, true, []Obstacle{WrongPath}},
-		"template of several parts": {snapshot.EffectiveRule{Paths: []string{"/{**}/users"}}, true, nil},
-		"another path and port":     {snapshot.EffectiveRule{Paths: []string{"/other"}, PodPorts: []uint32{1}}, true, []Obstacle{WrongPath, WrongPort}},
-		"port":                      {snapshot.EffectiveRule{PodPorts: []uint32{1, 9080}}, true, nil},
-		"connections have no path":  {snapshot.EffectiveRule{Paths: []string{"*"}}, false, []Obstacle{WrongPath}},
-	} {
-		assert.Equal(t, tt.want, request.obstacles(&tt.rule, 9080, tt.http), name)
-	}
-}
-
 func TestWrongOrigin(t *testing.T) {
 	t.Parallel()
 	check := snapshot.CSRF{Percent: 100, Origins: []commonv1.StringMatch{{Exact: "friend.example"}, {Suffix: ".Shop.example:8443", IgnoreCase: true}}}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshctl/meshctl/engine/access"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -73,24 +74,11 @@ func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32, p
 		out.Verdict, out.Reason = Allowed, "no AccessPolicy selects "+d.Ref.Name+", and access is open by default"
 		return
 	}
-	var nearest *refusal
-	for _, rule := range rulesFor(a.mesh, d) {
-		var missing []Obstacle
-		if !allowsCaller(&rule, plain == nil, d.Mesh, a.mesh, a.workload) {
-			missing = append(missing, WrongCaller)
-		}
-		missing = append(missing, a.request.obstacles(&rule, podPortOf(d, port), isHTTPPort(d, port))...)
-		if len(missing) == 0 {
-			out.By = append(append(out.By, rule.Policy), rule.With...)
-			continue
-		}
-		if nearest == nil || len(missing) < len(nearest.missing) {
-			nearest = &refusal{rule: rule, missing: missing}
-		}
-	}
-	if len(out.By) > 0 {
-		slices.SortFunc(out.By, snapshot.Ref.Compare)
-		out.By = slices.Compact(out.By)
+	decision := access.Decide(d.Mesh, rulesFor(a.mesh, d), &access.Call{
+		Request: a.request.proxied(), HTTP: isHTTPPort(d, port), PodPort: podPortOf(d, port), Caller: callerOf(a.workload, a.mesh, plain == nil),
+	})
+	if len(decision.By) > 0 {
+		out.By = decision.By
 		out.Verdict, out.Reason = Allowed, policiesText(out.By)+verb(len(out.By), " allows it", " allow it")
 		return
 	}
@@ -99,8 +87,8 @@ func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32, p
 	case plain != nil:
 		out.Reason = fmt.Sprintf("the callers present no identity, as %s sets TLS mode %s, and no policy on %s is for anyone", kindAndName(plain.Origin.Ref), plain.Value, d.Ref.Name)
 		out.Change = &Addition{Policy: plain.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(plain.Origin.Ref)}
-	case nearest != nil:
-		out.Reason, out.Change = a.near(d, nearest, port)
+	case decision.Nearest != nil:
+		out.Reason, out.Change = a.near(d, &decision, port)
 	case d.Shared != nil:
 		out.Reason = "the pods of " + d.Ref.Name + " are also those of " + services(d.Shared.With) + ", and the policies on these services together allow no call; allow the same callers in all of them"
 	case len(d.Access) > 0:
@@ -112,40 +100,34 @@ func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32, p
 	}
 }
 
-// refusal is a rule that does not allow a request, and why.
-type refusal struct {
-	rule    snapshot.EffectiveRule
-	missing []Obstacle
-}
-
 // near says why the rule that comes nearest to allowing the request does not, and what would
 // have to be changed in it; nil if that is not an addition.
-func (a *asking) near(d *snapshot.DestinationPlan, n *refusal, port uint32) (reason string, change *Addition) {
-	name, text := kindAndName(n.rule.Policy), strconv.FormatUint(uint64(port), 10)
-	if !isHTTPPort(d, port) && slices.ContainsFunc(n.missing, func(o Obstacle) bool { return o == WrongMethod || o == WrongPath }) {
+func (a *asking) near(d *snapshot.DestinationPlan, n *access.Decision, port uint32) (reason string, change *Addition) {
+	name, text := kindAndName(n.Nearest.Policy), strconv.FormatUint(uint64(port), 10)
+	if !isHTTPPort(d, port) && slices.ContainsFunc(n.Obstacles, func(o access.Obstacle) bool { return o == access.WrongMethod || o == access.WrongPath }) {
 		return fmt.Sprintf("%s allows methods or paths only, and proxies see no requests on port %d; allow the port in a policy without allowedMethods and allowedPaths", name, port), nil
 	}
-	change = &Addition{Policy: n.rule.Policy}
+	change = &Addition{Policy: n.Nearest.Policy}
 	var not, add []string
-	for _, obstacle := range n.missing {
+	for _, obstacle := range n.Obstacles {
 		switch obstacle {
-		case WrongCaller:
+		case access.WrongCaller:
 			change.Caller = a.account()
 			not, add = append(not, a.caller()), append(add, "add "+a.caller()+" to spec.sourceSelector")
-		case WrongMethod:
+		case access.WrongMethod:
 			change.Method = a.request.Method
 			not, add = append(not, "method "+a.request.Method), append(add, "add "+a.request.Method+" to spec.allowedMethods")
-		case WrongPath:
+		case access.WrongPath:
 			change.Path = a.request.proxied().PathOnly()
 			not, add = append(not, "path "+a.request.proxied().PathOnly()), append(add, "add "+a.request.proxied().PathOnly()+" to spec.allowedPaths")
-		case WrongPort:
+		case access.WrongPort:
 			change.Port = port
 			not, add = append(not, "port "+text), append(add, "add "+text+" to spec.allowedPorts")
 		}
 	}
-	change.Text = "in " + name + ", " + strings.Join(add, " and ") + a.alsoOpens(n.rule.Policy)
-	if len(n.rule.With) > 0 {
-		change.Text += "; the same pods are also behind other services, so allow it in " + policiesText(n.rule.With) + ", too"
+	change.Text = "in " + name + ", " + strings.Join(add, " and ") + a.alsoOpens(n.Nearest.Policy)
+	if len(n.Nearest.With) > 0 {
+		change.Text += "; the same pods are also behind other services, so allow it in " + policiesText(n.Nearest.With) + ", too"
 	}
 	return fmt.Sprintf("no AccessPolicy on %s allows it; the nearest is %s, which does not allow %s", d.Ref.Name, name, strings.Join(not, " and ")), change
 }
