@@ -29,14 +29,35 @@ const (
 	WrongPort   Obstacle = "port"
 )
 
-// Decision is whether rules allow a call.
+// Decision is whether a call is allowed.
 type Decision struct {
+	// Open is set if all calls are.
+	Open snapshot.Openness
 	// By are the policies that allow it, ascending; none if no rule does.
 	By []snapshot.Ref
 	// Nearest is the first rule with the fewest obstacles, where none allows the call; nil if
 	// there are no rules.
 	Nearest   *snapshot.EffectiveRule
 	Obstacles []Obstacle
+}
+
+// Allows evaluates a call to a Destination from a mesh.
+func Allows(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *Call) Decision {
+	if open := d.Open(); open != snapshot.OpenNot {
+		return Decision{Open: open}
+	}
+	return Decide(d.Mesh, RulesFor(d, from), call)
+}
+
+// RulesFor are the rules to which a Destination that is not open holds the callers of a mesh.
+func RulesFor(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) []snapshot.EffectiveRule {
+	switch {
+	case d.Callers == nil:
+		return nil
+	case from.Ref != d.Mesh.Ref && d.Mesh.Limited:
+		return d.Callers.Relayed
+	}
+	return d.Callers.Rules
 }
 
 // Decide evaluates a call to a service of a mesh, as its proxies do: one rule that allows it is

@@ -8,7 +8,6 @@ import (
 
 	"github.com/meshctl/meshctl/engine/access"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
-	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -59,14 +58,12 @@ const (
 
 func accessMode(d *snapshot.DestinationPlan) AccessMode {
 	switch {
-	case isOpenGateway(d) || d.Mesh != nil && d.Mesh.Open:
+	case d.Open() != snapshot.OpenNot:
 		return AccessOpen
 	case len(d.Access) > 0:
 		return AccessByPolicies
-	case d.Mesh != nil && d.Mesh.DenyByDefault != nil:
-		return AccessClosed
 	}
-	return AccessOpen
+	return AccessClosed
 }
 
 // The values of Access.Default.
@@ -91,36 +88,29 @@ type Rule struct {
 }
 
 func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
-	a := Access{Default: Allow, Rules: []Rule{}, Gateway: isOpenGateway(d)}
-	a.Permissive = d.Mesh != nil && d.Mesh.Open
-	if a.Gateway || a.Permissive {
+	open := d.Open()
+	a := Access{Default: Allow, Rules: []Rule{}, Gateway: open == snapshot.OpenAsGateway, Permissive: open == snapshot.OpenByMesh}
+	if open != snapshot.OpenNot {
 		return a
 	}
+	a.Default = Deny
 	if d.Mesh != nil && d.Mesh.DenyByDefault != nil {
-		a.Default = Deny
 		a.DenyOrigins = append(a.DenyOrigins, *d.Mesh.DenyByDefault)
 	}
 	for _, rule := range d.Access {
 		// A policy that allows some callers denies all others.
-		a.Default = Deny
 		a.DenyOrigins = append(a.DenyOrigins, snapshot.Origin{Ref: rule.Origin.Ref})
 	}
 	a.Rules = append(a.Rules, rulesOn(d)...)
-	if d.Shared != nil {
-		a.SharedWith = d.Shared.With
+	a.SharedWith = d.Callers.SharedWith
+	for _, u := range d.Callers.Unidentified {
+		a.Unidentified = append(a.Unidentified, Unidentified{Mesh: u.Mesh, TLSMode: string(u.TLS.Value), Origin: u.TLS.Origin})
 	}
-	if a.Default == Deny {
-		for _, v := range d.Views {
-			if tls := d.WithoutIdentity(v.Mesh); tls != nil {
-				a.Unidentified = append(a.Unidentified, Unidentified{Mesh: v.Mesh.Ref, TLSMode: string(tls.Value), Origin: tls.Origin})
-			}
-		}
-		for _, ref := range x.Refs(snapshot.Workload) {
-			if may, _ := x.mayCall(x.workloads[ref], d); may {
-				a.Callers = append(a.Callers, ref)
-			} else if mesh := x.meshOf(x.workloads[ref]); mesh != nil && d.Mesh != nil && reaches(mesh, d) {
-				a.Refused++
-			}
+	for _, ref := range x.Refs(snapshot.Workload) {
+		if may, _ := x.mayCall(x.workloads[ref], d); may {
+			a.Callers = append(a.Callers, ref)
+		} else if mesh := x.meshOf(x.workloads[ref]); mesh != nil && d.Mesh != nil && reaches(mesh, d) {
+			a.Refused++
 		}
 	}
 	return a
@@ -129,8 +119,8 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 // rulesOn are what the policies on a Destination allow, or do so together with those on services with
 // the same pods.
 func rulesOn(d *snapshot.DestinationPlan) (rules []Rule) {
-	if d.Shared != nil {
-		for _, rule := range d.Shared.Rules {
+	if d.Callers != nil && len(d.Callers.SharedWith) > 0 {
+		for _, rule := range d.Callers.Rules {
 			rules = append(rules, Rule{
 				Policy: rule.Policy, With: rule.With, Callers: callersText(rule.Anyone, rule.Sources, false),
 				Paths: rule.Paths, Methods: rule.Methods, PodPorts: rule.PodPorts,
@@ -154,12 +144,12 @@ func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) || !trusts(d.Mesh, mesh) {
 		return false, nil
 	}
-	if isOpen(d) {
+	if d.Open() != snapshot.OpenNot {
 		return true, nil
 	}
 	var by []snapshot.Ref
 	caller := callerOf(workload, mesh, d.WithoutIdentity(mesh) == nil)
-	for _, rule := range rulesFor(mesh, d) {
+	for _, rule := range access.RulesFor(d, mesh) {
 		if access.AllowsCaller(d.Mesh, &rule, caller) {
 			by = append(append(by, rule.Policy), rule.With...)
 		}
@@ -171,27 +161,6 @@ func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationP
 // trusts reports whether services of a mesh accept the certificates of callers of another one.
 func trusts(of, callers *snapshot.MeshPlan) bool {
 	return of.Ref == callers.Ref || !of.Dialect.SPIFFE || of.Limited || of.Accepts(callers.TrustDomain)
-}
-
-// isOpen reports whether a Destination lets all callers in.
-func isOpen(d *snapshot.DestinationPlan) bool {
-	return d.Mesh.DenyByDefault == nil && len(d.Access) == 0 || isOpenGateway(d) || d.Mesh.Open
-}
-
-// rulesFor are the rules to which a Destination holds the callers of a mesh.
-func rulesFor(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.EffectiveRule {
-	if mesh.Ref != d.Mesh.Ref && d.Mesh.Limited {
-		relayed, _ := d.RelayedAccess()
-		return relayed
-	}
-	return d.Allowed()
-}
-
-// isOpenGateway reports whether a Destination is a gateway that a global access
-// policy leaves open.
-func isOpenGateway(d *snapshot.DestinationPlan) bool {
-	k := d.Destination.Spec.KubeService
-	return k != nil && d.Mesh != nil && d.Mesh.IsOpenGateway(inventory.ServiceRef(d.Destination))
 }
 
 // reaches reports whether a mesh knows a name for a Destination.

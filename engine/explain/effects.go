@@ -209,7 +209,7 @@ func federatedTo(d *snapshot.DestinationPlan) (refs []snapshot.Ref) {
 // access compares who may call the service, and what for. Callers that cannot reach it at all are
 // for reach.
 func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
-	if isOpen(was) && isOpen(is) {
+	if was.Open() != snapshot.OpenNot && is.Open() != snapshot.OpenNot {
 		return
 	}
 	var refused, allowed []snapshot.Ref
@@ -245,11 +245,11 @@ func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 
 // rulesOfCaller are the rules that let a workload in; one without conditions where everybody may call.
 func rulesOfCaller(workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.EffectiveRule {
-	if isOpen(d) {
+	if d.Open() != snapshot.OpenNot {
 		return []snapshot.EffectiveRule{{}}
 	}
 	caller := callerOf(workload, mesh, d.WithoutIdentity(mesh) == nil)
-	return slices.DeleteFunc(slices.Clone(rulesFor(mesh, d)), func(rule snapshot.EffectiveRule) bool {
+	return slices.DeleteFunc(slices.Clone(access.RulesFor(d, mesh)), func(rule snapshot.EffectiveRule) bool {
 		return !access.AllowsCaller(d.Mesh, &rule, caller)
 	})
 }
@@ -270,7 +270,7 @@ func includes[T comparable](all, some []T) bool {
 
 // asked says what callers may ask for, and whether a rule limits that.
 func asked(d *snapshot.DestinationPlan) (text string, limited bool) {
-	if isOpen(d) {
+	if d.Open() != snapshot.OpenNot {
 		return "anything", false
 	}
 	var parts []string

@@ -63,20 +63,20 @@ func (a *asking) distrust(d *snapshot.DestinationPlan) string {
 // admit sets the verdict of the access policies on a Destination. Plain is the TLS mode with which the
 // callers present no identity; nil if they present one.
 func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32, plain *snapshot.WithOrigin[networkingv1.TLSMode]) {
-	switch {
-	case isOpenGateway(d):
+	decision := access.Allows(d, a.mesh, &access.Call{
+		Request: a.request.proxied(), HTTP: isHTTPPort(d, port), PodPort: podPortOf(d, port), Caller: callerOf(a.workload, a.mesh, plain == nil),
+	})
+	switch decision.Open {
+	case snapshot.OpenAsGateway:
 		out.Verdict, out.Reason = Allowed, "it is a gateway, and stays open where access is denied by default"
 		return
-	case d.Mesh.Open:
+	case snapshot.OpenByMesh:
 		out.Verdict, out.Reason = Allowed, "its mesh allows all calls, whatever policies say"
 		return
-	case isOpen(d):
+	case snapshot.OpenByDefault:
 		out.Verdict, out.Reason = Allowed, "no AccessPolicy selects "+d.Ref.Name+", and access is open by default"
 		return
 	}
-	decision := access.Decide(d.Mesh, rulesFor(a.mesh, d), &access.Call{
-		Request: a.request.proxied(), HTTP: isHTTPPort(d, port), PodPort: podPortOf(d, port), Caller: callerOf(a.workload, a.mesh, plain == nil),
-	})
 	if len(decision.By) > 0 {
 		out.By = decision.By
 		out.Verdict, out.Reason = Allowed, policiesText(out.By)+verb(len(out.By), " allows it", " allow it")
@@ -89,8 +89,8 @@ func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32, p
 		out.Change = &Addition{Policy: plain.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(plain.Origin.Ref)}
 	case decision.Nearest != nil:
 		out.Reason, out.Change = a.near(d, &decision, port)
-	case d.Shared != nil:
-		out.Reason = "the pods of " + d.Ref.Name + " are also those of " + services(d.Shared.With) + ", and the policies on these services together allow no call; allow the same callers in all of them"
+	case len(d.Callers.SharedWith) > 0:
+		out.Reason = "the pods of " + d.Ref.Name + " are also those of " + services(d.Callers.SharedWith) + ", and the policies on these services together allow no call; allow the same callers in all of them"
 	case len(d.Access) > 0:
 		out.Reason = "the policies on " + d.Ref.Name + " allow nobody who comes from mesh " + a.mesh.Ref.Name
 		out.Change = &Addition{Policy: d.Access[0].Origin.Ref, Caller: a.account(), Text: "in " + kindAndName(d.Access[0].Origin.Ref) + ", add " + a.caller() + " to spec.sourceSelector" + a.alsoOpens(d.Access[0].Origin.Ref)}

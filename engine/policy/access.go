@@ -154,10 +154,7 @@ func identityIssues(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapsh
 // relayIssues warns of a policy that does not hold for callers of other members of a Limited
 // mesh.
 func relayIssues(d *snapshot.DestinationPlan, policy snapshot.Ref) []snapshot.Issue {
-	if d.Mesh == nil || !d.Mesh.Limited {
-		return nil
-	}
-	if _, dropped := d.RelayedAccess(); !slices.Contains(dropped, policy) {
+	if d.Callers == nil || !slices.Contains(d.Callers.NotRelayed, policy) {
 		return nil
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,

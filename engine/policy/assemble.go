@@ -70,7 +70,7 @@ func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
 		s := r.states[i]
 		verdict := s.accepted.verdicts[s.accepted.verdictOf[b.policy]]
 		verdict.Issues = slices.Clip(verdict.Issues)
-		verdict = withIssues(verdict, b.ref, tlsIssues(s.unidentified, b.ref))
+		verdict = withIssues(verdict, b.ref, tlsIssues(s.plan, b.ref))
 		p.Verdicts = append(p.Verdicts, verdict)
 		p.IssueCount += len(verdict.Issues)
 	}
@@ -94,7 +94,7 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 				meshes = append(meshes, mesh)
 			}
 			issues := slices.Concat(unnamed[mesh], r.env.authorizationPolicyIssues(d, mesh), openGatewayIssues(d, mesh),
-				identityLostIssues(r.states[i].unidentified, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh))
+				identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh))
 			if mesh.Dialect.ByAccount {
 				issues = r.states[i].grants.issues[grantKey{b, i}]
 			}

@@ -44,6 +44,7 @@
 //	keptout.go       grants that policies on services with the same pods forbid
 //	sharedpods.go    the services that have pods in common
 //	sharedaccess.go  how the policies on them restrict each other
+//	effective.go     who may call what: the answer in the Plan
 //	unidentified.go  callers that present no identity
 //
 // VirtualDestinations:

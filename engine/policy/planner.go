@@ -314,11 +314,11 @@ func (r *reconciler) updatePlan(i int, a *attachments) {
 	if !stale && slices.Equal(requiringPolicies(a.required), s.plan.RequiredSubsets) {
 		return
 	}
-	if plan := r.env.planDestination(i, s, a.required); s.plan == nil || !reflect.DeepEqual(plan, s.plan) {
+	was := s.plan
+	if plan := r.env.planDestination(i, s, a.required); was == nil || !reflect.DeepEqual(plan, was) {
 		s.plan, r.changed[i] = plan, plan
 	}
-	if now := unidentifiedCallers(s.plan); !slices.Equal(now, s.unidentified) {
-		s.unidentified = now
+	if !sameUnidentified(was, s.plan) {
 		for _, b := range a.traffic {
 			b.stale = true
 		}

@@ -31,7 +31,7 @@ func (r *reconciler) accessSetOf(i int) accessSet {
 	set := accessSet{destination: i, rules: r.env.rulesOn(i, r.attached[i].access)}
 	for _, rule := range set.rules {
 		if rule.Anyone || len(rule.Sources) > 0 {
-			set.effective = append(set.effective, rule.Effective(r.env.inv.Destinations[i].Spec.KubeService))
+			set.effective = append(set.effective, effectiveRule(rule, r.env.inv.Destinations[i].Spec.KubeService))
 		}
 	}
 	return set
@@ -64,7 +64,9 @@ func (r *reconciler) accessSets(group int) ([]accessSet, bool) {
 // sharing is how the policies on a service are restricted by those on services with the
 // same pods.
 type sharing struct {
-	access *snapshot.SharedAccess
+	// with is Callers.SharedWith, and rules are Callers.Rules.
+	with   []snapshot.Ref
+	rules  []snapshot.EffectiveRule
 	issues map[snapshot.Ref][]snapshot.Issue // by policy
 }
 
@@ -110,14 +112,14 @@ func (r *reconciler) sharingOf(i int) *sharing {
 
 // restricted evaluates the policies on services that restrict those on another one.
 func (r *reconciler) restricted(own accessSet, others []accessSet, both *access.Intersection, few bool) *sharing {
-	out := &sharing{access: &snapshot.SharedAccess{}, issues: map[snapshot.Ref][]snapshot.Issue{}}
+	out := &sharing{issues: map[snapshot.Ref][]snapshot.Issue{}}
 	sets := make([][]snapshot.EffectiveRule, 0, len(others))
 	for _, set := range others {
-		out.access.With = append(out.access.With, inventory.DestinationRef(r.env.inv.Destinations[set.destination]))
+		out.with = append(out.with, inventory.DestinationRef(r.env.inv.Destinations[set.destination]))
 		sets = append(sets, set.effective)
 	}
 	if few {
-		out.access.Rules, few = both.Of(own.effective, sets)
+		out.rules, few = both.Of(own.effective, sets)
 	}
 	if !few {
 		for _, rule := range own.rules {
@@ -128,8 +130,8 @@ func (r *reconciler) restricted(own accessSet, others []accessSet, both *access.
 		return out
 	}
 	for i := range own.effective {
-		if rule := &own.effective[i]; !both.AnyContains(out.access.Rules, rule) {
-			out.issues[rule.Policy] = r.narrowingIssues(own, rule, others, both, out.access.Rules)
+		if rule := &own.effective[i]; !both.AnyContains(out.rules, rule) {
+			out.issues[rule.Policy] = r.narrowingIssues(own, rule, others, both, out.rules)
 		}
 	}
 	return out

@@ -44,8 +44,6 @@ type destinationState struct {
 	shared   *sharing
 	subsets  []snapshot.Subset
 	plan     *snapshot.DestinationPlan
-	// unidentified follows from the plan.
-	unidentified []unidentified
 	// stale is set if the plan was made from other inputs.
 	stale bool
 }
@@ -149,9 +147,6 @@ func (env *environment) planDestination(i int, s *destinationState, required []s
 		Ref: inventory.DestinationRef(at.destination), Destination: at.destination, Mesh: at.mesh, LocalFQDN: at.fqdn,
 		Federation: at.federation, LeftOut: at.leftOut, Access: s.rules, Grants: s.granted,
 	}
-	if s.shared != nil {
-		plan.Shared = s.shared.access
-	}
 	if s.accepted != nil {
 		plan.Traffic = s.accepted.applied
 	}
@@ -159,6 +154,7 @@ func (env *environment) planDestination(i int, s *destinationState, required []s
 	if at.mesh != nil && at.destination.Spec.KubeService != nil {
 		plan.Views = env.views(i, plan.Traffic, s.subsets)
 	}
+	plan.Callers = callersOf(plan, s.shared)
 	return plan
 }
 

@@ -4,42 +4,34 @@ import (
 	"slices"
 	"strconv"
 
-	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
-	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// unidentified are callers of a Destination that present no identity, although access
-// to it is allowed by identity.
-type unidentified struct {
-	mesh snapshot.Ref
-	mode networkingv1.TLSMode
-	// by is what sets the mode.
-	by snapshot.Ref
-	// requires is the first AccessPolicy that names callers, or the VirtualMesh that
-	// denies access by default.
-	requires snapshot.Ref
-}
-
-// unidentifiedCallers are those of a Destination, its own mesh first.
-func unidentifiedCallers(d *snapshot.DestinationPlan) []unidentified {
+// unidentifiedCallers are those that present no identity although access to a Destination is allowed
+// by identity, and what allows it so.
+func unidentifiedCallers(d *snapshot.DestinationPlan) (callers []snapshot.UnidentifiedCallers, requires snapshot.Ref) {
+	if d == nil || d.Callers == nil || len(d.Callers.Unidentified) == 0 {
+		return nil, snapshot.Ref{}
+	}
 	requires, ok := identityRequired(d)
 	if !ok {
-		return nil
+		return nil, snapshot.Ref{}
 	}
-	var out []unidentified
-	for _, v := range d.Views {
-		if tls := d.WithoutIdentity(v.Mesh); tls != nil {
-			out = append(out, unidentified{mesh: v.Mesh.Ref, mode: tls.Value, by: tls.Origin.Ref, requires: requires})
-		}
-	}
-	return out
+	return d.Callers.Unidentified, requires
+}
+
+// sameUnidentified reports whether the issues about callers without identity are the same for two
+// plans of a Destination, of which the first may be nil.
+func sameUnidentified(was, is *snapshot.DestinationPlan) bool {
+	before, requiredBy := unidentifiedCallers(was)
+	after, requiresNow := unidentifiedCallers(is)
+	return requiredBy == requiresNow && slices.Equal(before, after)
 }
 
 // identityRequired returns why callers of a Destination need an identity; false if they
 // need none.
 func identityRequired(d *snapshot.DestinationPlan) (snapshot.Ref, bool) {
-	if d.Mesh == nil || !d.Mesh.Dialect.SPIFFE || d.Mesh.Open || d.Mesh.IsOpenGateway(inventory.ServiceRef(d.Destination)) {
+	if d.Mesh == nil || !d.Mesh.Dialect.SPIFFE || d.Open() != snapshot.OpenNot {
 		return snapshot.Ref{}, false
 	}
 	for _, rule := range d.Access {
@@ -55,31 +47,32 @@ func identityRequired(d *snapshot.DestinationPlan) (snapshot.Ref, bool) {
 
 // tlsIssues warns the author of a TrafficPolicy that its TLS mode takes the callers'
 // identity.
-func tlsIssues(callers []unidentified, policy snapshot.Ref) []snapshot.Issue {
-	callers = slices.DeleteFunc(slices.Clone(callers), func(u unidentified) bool { return u.by != policy })
+func tlsIssues(d *snapshot.DestinationPlan, policy snapshot.Ref) []snapshot.Issue {
+	callers, requires := unidentifiedCallers(d)
+	callers = slices.DeleteFunc(slices.Clone(callers), func(u snapshot.UnidentifiedCallers) bool { return u.TLS.Origin.Ref != policy })
 	if len(callers) == 0 {
 		return nil
 	}
-	first := callers[0]
 	consequence := "AccessPolicy %s.%s allows none of them"
-	if first.requires.Kind == snapshot.VirtualMesh {
+	if requires.Kind == snapshot.VirtualMesh {
 		consequence = "VirtualMesh %s.%s denies them access"
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.CallersUnidentified, "use ISTIO_MUTUAL, or exclude the service from the policy",
 		"with policy.mtls.istio.tlsMode %s callers in %s present no identity: "+consequence,
-		first.mode, meshesOf(callers), first.requires.Name, first.requires.Namespace,
-	).At("policy.mtls.istio.tlsMode").CausedBy(first.requires)}
+		callers[0].TLS.Value, meshesOf(callers), requires.Name, requires.Namespace,
+	).At("policy.mtls.istio.tlsMode").CausedBy(requires)}
 }
 
 // identityLostIssues warns the author of an AccessPolicy that callers have no identity by
 // which it could allow them: once for each object that sets such a TLS mode.
-func identityLostIssues(callers []unidentified, rule *snapshot.AccessRule) []snapshot.Issue {
+func identityLostIssues(d *snapshot.DestinationPlan, rule *snapshot.AccessRule) []snapshot.Issue {
 	var issues []snapshot.Issue
+	callers, _ := unidentifiedCallers(d)
 	for len(callers) > 0 && !rule.Anyone {
-		first := callers[0]
-		var same, rest []unidentified
+		first := callers[0].TLS
+		var same, rest []snapshot.UnidentifiedCallers
 		for _, u := range callers {
-			if u.by == first.by {
+			if u.TLS.Origin.Ref == first.Origin.Ref {
 				same = append(same, u)
 			} else {
 				rest = append(rest, u)
@@ -88,14 +81,14 @@ func identityLostIssues(callers []unidentified, rule *snapshot.AccessRule) []sna
 		callers = rest
 		issues = append(issues, snapshot.Warnf(snapshot.CallersUnidentified, "set TLS mode ISTIO_MUTUAL there, or exclude the service from one of the two",
 			"the policy allows no caller in %s: %s %s.%s sets TLS mode %s, with which callers present no identity",
-			meshesOf(same), first.by.Kind, first.by.Name, first.by.Namespace, first.mode).At("sourceSelector").CausedBy(first.by))
+			meshesOf(same), first.Origin.Ref.Kind, first.Origin.Ref.Name, first.Origin.Ref.Namespace, first.Value).At("sourceSelector").CausedBy(first.Origin.Ref))
 	}
 	return issues
 }
 
 // meshesOf names the first mesh, and counts the others.
-func meshesOf(callers []unidentified) string {
-	text := "mesh " + callers[0].mesh.Name
+func meshesOf(callers []snapshot.UnidentifiedCallers) string {
+	text := "mesh " + callers[0].Mesh.Name
 	if more := len(callers) - 1; more > 0 {
 		text += " and " + strconv.Itoa(more) + " more"
 	}

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 )
 
 // Account is a service account of the same cluster.
@@ -45,16 +45,46 @@ type AccessRule struct {
 	Ports   []uint32
 }
 
-// SharedAccess is who may call a service that shares pods with services on which other
-// AccessPolicies are in force: a mesh applies what is allowed on one service to all of
-// its pods, so callers must be allowed on each of the services.
-type SharedAccess struct {
-	// With are the Destinations whose AccessPolicies restrict those of this one, ascending;
-	// one of each set of policies.
-	With []Ref
-	// Rules are what is allowed instead of what the policies say by themselves; none if
-	// that is nothing, or too much to write.
+// Callers says who may call a Destination: it is the answer that meshes are configured with.
+type Callers struct {
+	// Open is set where all callers are let in, whatever the rules say.
+	Open Openness
+	// Rules are for callers whose identity the pods see. They hold for all pods of the service.
 	Rules []EffectiveRule
+	// SharedWith are Destinations in front of the same pods whose AccessPolicies restrict Rules,
+	// ascending; one of each set of policies. A mesh applies what is allowed on one service to all
+	// of its pods, so that callers must be allowed on each of the services. There are no Rules if
+	// that allows nobody, or is too much to write.
+	SharedWith []Ref
+	// Relayed are for callers of other members of a Limited mesh, of whom the pods see a gateway
+	// only: those that are not for anyone have the same conditions on requests.
+	Relayed []EffectiveRule
+	// NotRelayed are the policies that have other conditions, ascending: they let in no such
+	// caller.
+	NotRelayed []Ref
+	// Unidentified are the meshes whose callers present no identity, the own one first, so that
+	// only a rule for anyone lets them in.
+	Unidentified []UnidentifiedCallers
+}
+
+// Openness is why a Destination lets all callers in.
+type Openness string
+
+const (
+	// OpenNot: it does not; the rules decide.
+	OpenNot Openness = ""
+	// OpenByDefault: no AccessPolicy is in force there, and the mesh does not deny by default.
+	OpenByDefault Openness = "default"
+	// OpenAsGateway: it is a gateway, which stays open where access is denied by default.
+	OpenAsGateway Openness = "gateway"
+	// OpenByMesh: the mesh allows all calls, whatever AccessPolicies say.
+	OpenByMesh Openness = "mesh"
+)
+
+// UnidentifiedCallers are those of a mesh that call with a TLS mode without certificates.
+type UnidentifiedCallers struct {
+	Mesh Ref
+	TLS  WithOrigin[networkingv1.TLSMode]
 }
 
 // EffectiveRule is what an AccessPolicy allows on a service: less than it says where policies on
@@ -70,14 +100,6 @@ type EffectiveRule struct {
 	Paths    []string
 	Methods  []string
 	PodPorts []uint32
-}
-
-// Effective is what a policy allows on a service by itself.
-func (r *AccessRule) Effective(service *discoveryv1.KubeService) EffectiveRule {
-	return EffectiveRule{
-		Policy: r.Origin.Ref, Anyone: r.Anyone, Sources: r.Sources,
-		Paths: r.Paths, Methods: r.Methods, PodPorts: PodPorts(service, r.Ports),
-	}
 }
 
 // Source is a set of callers: identities, or whole namespaces of any trust

@@ -27,8 +27,8 @@ type DestinationPlan struct {
 	Traffic []AppliedTraffic
 	// Access are the AccessPolicies in force here, ascending by Ref.
 	Access []*AccessRule
-	// Shared is set if policies on services with the same pods restrict Access.
-	Shared *SharedAccess
+	// Callers is what follows from Access and the mesh; nil if it is open by default.
+	Callers *Callers
 	// RequiredSubsets are the policies in force anywhere that shift traffic to
 	// subsets of the service, ascending by Ref.
 	RequiredSubsets []AppliedTraffic
@@ -47,17 +47,12 @@ func (d *DestinationPlan) NotFederated() string {
 	return d.LeftOut + "; " + LimitHint
 }
 
-// Allowed are the rules that hold for the pods of the service: what each of the policies
-// on it allows or, if those on other services restrict them, what all of them allow.
-func (d *DestinationPlan) Allowed() []EffectiveRule {
-	if d.Shared != nil {
-		return d.Shared.Rules
+// Open is why all callers are let in.
+func (d *DestinationPlan) Open() Openness {
+	if d.Callers == nil {
+		return OpenByDefault
 	}
-	out := make([]EffectiveRule, 0, len(d.Access))
-	for _, rule := range d.Access {
-		out = append(out, rule.Effective(d.Destination.Spec.KubeService))
-	}
-	return out
+	return d.Callers.Open
 }
 
 // ThroughGateways reports whether callers of a mesh see gateways instead of the pods.

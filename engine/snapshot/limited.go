@@ -3,7 +3,6 @@ package snapshot
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -80,52 +79,4 @@ func RelayedSNIs(hostname string) string { return "*." + hostname }
 // RelayedHost is the host by which the gateways of callers know a federated service.
 func RelayedHost(hostname, suffix string) string {
 	return strings.TrimSuffix(hostname, suffix) + "relayed." + suffix
-}
-
-// RelayedAccess is what AccessPolicies allow callers of other members of a Limited mesh on a
-// Destination: the gateway that they come from is all that the service sees of them, so that
-// all that it lets in has the same conditions on requests. Dropped are the policies that have
-// others.
-func (p *DestinationPlan) RelayedAccess() (allowed []EffectiveRule, dropped []Ref) {
-	for _, rule := range p.Allowed() {
-		if relayed, some := relayedPart(p.Mesh, rule); some {
-			allowed = append(allowed, relayed)
-		}
-	}
-	if len(allowed) == 0 || !slices.ContainsFunc(allowed, func(r EffectiveRule) bool { return !sameConditions(&r, &allowed[0]) }) {
-		return allowed, nil
-	}
-	allowed = slices.DeleteFunc(allowed, func(r EffectiveRule) bool {
-		if restricted := len(r.Paths)+len(r.Methods)+len(r.PodPorts) > 0; !restricted {
-			return false
-		}
-		dropped = append(append(dropped, r.Policy), r.With...)
-		return true
-	})
-	slices.SortFunc(dropped, Ref.Compare)
-	return allowed, slices.Compact(dropped)
-}
-
-// relayedPart is the part of a rule that is about callers of other members; false if there is
-// none.
-func relayedPart(m *MeshPlan, rule EffectiveRule) (EffectiveRule, bool) {
-	if rule.Anyone {
-		return rule, true
-	}
-	var sources []Source
-	for _, s := range rule.Sources {
-		all := len(s.Identities)
-		s.Identities = slices.DeleteFunc(slices.Clone(s.Identities), func(id Identity) bool {
-			return id.TrustDomain == m.IdentityDomain() || !strings.Contains(id.TrustDomain, inCluster)
-		})
-		if all == 0 || len(s.Identities) > 0 {
-			sources = append(sources, s)
-		}
-	}
-	rule.Sources = sources
-	return rule, len(sources) > 0
-}
-
-func sameConditions(a, b *EffectiveRule) bool {
-	return slices.Equal(a.Paths, b.Paths) && slices.Equal(a.Methods, b.Methods) && slices.Equal(a.PodPorts, b.PodPorts)
 }

@@ -23,7 +23,7 @@ func (r *builder) authorizationPolicy() {
 		Selector: &typev1beta1.WorkloadSelector{MatchLabels: service.WorkloadSelectorLabels},
 	}
 	var policies []snapshot.Ref
-	for _, rule := range r.plan.Allowed() {
+	for _, rule := range r.plan.Callers.Rules {
 		policies = append(append(policies, rule.Policy), rule.With...)
 		out := accessRule(&rule, r.plan.Mesh)
 		if rule.Anyone || len(out.From) > 0 {

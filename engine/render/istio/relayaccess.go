@@ -21,8 +21,7 @@ func (r *builder) relayedRules() []*security.Rule {
 	if r.plan.Federation == nil || !r.plan.Federation.Limited {
 		return nil
 	}
-	gateways := gatewayPrincipals(r.plan.Mesh)
-	allowed, _ := r.plan.RelayedAccess()
+	gateways, allowed := gatewayPrincipals(r.plan.Mesh), r.plan.Callers.Relayed
 	var out []*security.Rule
 	for i := range allowed {
 		if allowed[i].Anyone || len(gateways) == 0 {
@@ -70,7 +69,7 @@ func (r *builder) admitted(mesh *snapshot.MeshPlan, home bool) {
 	if len(r.plan.Access) == 0 || r.plan.Mesh.Open {
 		return
 	}
-	allowed, _ := r.plan.RelayedAccess()
+	allowed := r.plan.Callers.Relayed
 	if slices.ContainsFunc(allowed, func(rule snapshot.EffectiveRule) bool { return rule.Anyone }) {
 		return
 	}
