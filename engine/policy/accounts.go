@@ -16,15 +16,15 @@ import (
 // access to all of its pods, so Destinations that share an account are evaluated
 // together.
 type accounts struct {
-	// behind lists, by Destination, the indexes of the workloads that serve it.
-	behind map[int][]int
-	// fronts lists, by workload, the Destinations that it serves.
-	fronts map[int][]int
+	// workloadsOf lists, by Destination, the indexes of the workloads that serve it.
+	workloadsOf map[int][]int
+	// destinationsOf lists, by workload, the Destinations that it serves.
+	destinationsOf map[int][]int
 	// pods lists, by account, the workloads that serve any Destination.
 	pods map[accountKey][]int
 	// groups are the Destinations that share accounts, directly or indirectly, by
 	// each of their indexes.
-	groups map[int]*accountGroup
+	groups map[int][]int
 	// of lists the workloads of each mesh.
 	of map[commonv1.ObjectRef][]int
 	// connections caches, by account, the pod ports that carry no requests.
@@ -36,14 +36,11 @@ type accountKey struct {
 	snapshot.Account
 }
 
-// accountGroup is a set of Destinations that are evaluated together, ascending.
-type accountGroup struct{ members []int }
-
 // newAccounts indexes the meshes that identify by account.
 func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *accounts {
 	a := &accounts{
-		behind: map[int][]int{}, fronts: map[int][]int{}, pods: map[accountKey][]int{},
-		groups: map[int]*accountGroup{}, of: map[commonv1.ObjectRef][]int{},
+		workloadsOf: map[int][]int{}, destinationsOf: map[int][]int{}, pods: map[accountKey][]int{},
+		groups: map[int][]int{}, of: map[commonv1.ObjectRef][]int{},
 		connections: map[accountKey]map[uint32]bool{},
 	}
 	type place struct {
@@ -67,12 +64,12 @@ func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *acco
 		}
 		for _, x := range byPlace[place{*d.Spec.Mesh, d.Spec.KubeService.Ref.Namespace}] {
 			if inventory.MatchLabels(d.Spec.KubeService.WorkloadSelectorLabels, inv.Workloads[x].Spec.Kubernetes.PodLabels) {
-				a.behind[i] = append(a.behind[i], x)
-				if len(a.fronts[x]) == 0 {
+				a.workloadsOf[i] = append(a.workloadsOf[i], x)
+				if len(a.destinationsOf[x]) == 0 {
 					key := keyOf(inv.Workloads[x])
 					a.pods[key] = append(a.pods[key], x)
 				}
-				a.fronts[x] = append(a.fronts[x], i)
+				a.destinationsOf[x] = append(a.destinationsOf[x], i)
 			}
 		}
 	}
@@ -82,40 +79,40 @@ func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *acco
 
 // joinGroups groups the Destinations that share an account.
 func (a *accounts) joinGroups(inv *inventory.Inventory) {
-	group := func(i int) *accountGroup {
-		if a.groups[i] == nil {
-			a.groups[i] = &accountGroup{members: []int{i}}
+	destinations := sortedKeys(a.workloadsOf)
+	joined := map[int]int{} // each Destination to another one of its group, or to itself
+	groupOf := func(i int) int {
+		for joined[i] != i {
+			joined[i] = joined[joined[i]]
+			i = joined[i]
 		}
-		return a.groups[i]
+		return i
 	}
 	first := map[accountKey]int{}
-	for _, i := range sortedKeys(a.behind) {
-		own := group(i)
-		for _, x := range a.behind[i] {
+	for _, i := range destinations {
+		joined[i] = i
+		for _, x := range a.workloadsOf[i] {
 			key := keyOf(inv.Workloads[x])
-			other, ok := first[key]
-			if !ok {
+			if other, ok := first[key]; ok {
+				joined[groupOf(i)] = groupOf(other)
+			} else {
 				first[key] = i
-				continue
-			}
-			if with := group(other); with != own {
-				for _, m := range own.members {
-					a.groups[m] = with
-				}
-				with.members = append(with.members, own.members...)
-				own = with
 			}
 		}
 	}
-	for _, g := range a.groups {
-		slices.Sort(g.members)
+	members := map[int][]int{}
+	for _, i := range destinations {
+		members[groupOf(i)] = append(members[groupOf(i)], i)
+	}
+	for _, i := range destinations {
+		a.groups[i] = members[groupOf(i)]
 	}
 }
 
 // members are the Destinations that are evaluated together with one, itself included.
 func (a *accounts) members(i int) []int {
 	if g := a.groups[i]; g != nil {
-		return g.members
+		return g
 	}
 	return []int{i}
 }
@@ -123,7 +120,7 @@ func (a *accounts) members(i int) []int {
 // accountsOf are the accounts under which the pods of a Destination run, ascending.
 func (env *environment) accountsOf(i int) []snapshot.Account {
 	var out []snapshot.Account
-	for _, x := range env.accounts.behind[i] {
+	for _, x := range env.accounts.workloadsOf[i] {
 		out = append(out, accountOf(env.inv.Workloads[x]))
 	}
 	slices.SortFunc(out, snapshot.Account.Compare)

@@ -130,8 +130,8 @@ func (r *reconciler) replaceAccessBinding(was, now *accessBinding) {
 // AccessPolicies changed: they are evaluated together.
 func (r *reconciler) editAccountGroups() {
 	for i, group := range r.env.accounts.groups {
-		if i == group.members[0] && slices.ContainsFunc(group.members, r.accessChanged) {
-			for _, member := range group.members {
+		if i == group[0] && slices.ContainsFunc(group, r.accessChanged) {
+			for _, member := range group {
 				r.edit(member)
 			}
 		}

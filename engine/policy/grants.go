@@ -178,7 +178,7 @@ func (env *environment) uncovered(b *accessBinding, account accountKey) snapshot
 	}
 	var ref snapshot.Ref
 	for _, x := range env.accounts.pods[account] {
-		if !slices.ContainsFunc(env.accounts.fronts[x], func(i int) bool {
+		if !slices.ContainsFunc(env.accounts.destinationsOf[x], func(i int) bool {
 			_, selected := slices.BinarySearch(b.selected, i)
 			return selected
 		}) {
@@ -263,10 +263,10 @@ func (env *environment) connections(account accountKey) map[uint32]bool {
 	}
 	ports := map[uint32]bool{}
 	for _, x := range env.accounts.pods[account] {
-		for _, front := range env.accounts.fronts[x] {
-			service := env.inv.Destinations[front].Spec.KubeService
+		for _, destination := range env.accounts.destinationsOf[x] {
+			service := env.inv.Destinations[destination].Spec.KubeService
 			for _, p := range service.Ports {
-				if !env.meshSeesRequests(front, &p) {
+				if !env.meshSeesRequests(destination, &p) {
 					pod, _ := snapshot.PodPort(service, p)
 					ports[pod] = true
 				}

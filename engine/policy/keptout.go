@@ -48,14 +48,14 @@ func (g *grants) refuseKeptOut(env *environment, members []int, attached []*atta
 func (g *grants) keptOut(env *environment, key grantKey, account accountKey, attached []*attachments) *snapshot.Issue {
 	checked := map[int]bool{}
 	for _, x := range env.accounts.pods[account] {
-		for _, front := range env.accounts.fronts[x] {
-			if checked[front] {
+		for _, destination := range env.accounts.destinationsOf[x] {
+			if checked[destination] {
 				continue
 			}
-			if checked[front] = true; g.allowedOn(front, g.grants[key][0], key.binding, attached[front].access) {
+			if checked[destination] = true; g.allowedOn(destination, g.grants[key][0], key.binding, attached[destination].access) {
 				continue
 			}
-			other := env.inv.Destinations[front]
+			other := env.inv.Destinations[destination]
 			issue := snapshot.Errorf(snapshot.PodsShared, "select both services in one AccessPolicy, or give the services different pods and service accounts",
 				"it would let in callers to pods of service %s, under service account %s, whom the AccessPolicies on that service keep out",
 				inventory.ServiceName(other.Spec.KubeService.Ref), accountName(account.Account)).
@@ -68,11 +68,11 @@ func (g *grants) keptOut(env *environment, key grantKey, account accountKey, att
 
 // allowedOn reports whether the policies on a service allow each caller of a policy's
 // grant what it allows; without valid policies, they keep nobody out.
-func (g *grants) allowedOn(front int, asked *snapshot.Grant, by *accessBinding, policies []*accessBinding) bool {
+func (g *grants) allowedOn(destination int, asked *snapshot.Grant, by *accessBinding, policies []*accessBinding) bool {
 	var held []*snapshot.Grant
 	valid := false
 	for _, b := range policies {
-		key := grantKey{b, front}
+		key := grantKey{b, destination}
 		if snapshot.HasErrors(g.issues[key]) {
 			continue
 		}

@@ -39,10 +39,10 @@ func newSharedPods(inv *inventory.Inventory, topology *virtualmesh.Topology) *sh
 			s.groups = append(s.groups, group)
 		}
 	}
-	in := map[inventory.Namespace]*fronts{}
+	in := map[inventory.Namespace]*selectorIndex{}
 	for at, services := range selectingServices(inv, topology) {
 		if !selectApart(inv, services) {
-			in[at] = newFronts(inv, services)
+			in[at] = newSelectorIndex(inv, services)
 		}
 	}
 	for _, w := range inv.Workloads {
@@ -90,15 +90,15 @@ func selectApart(inv *inventory.Inventory, services []int) bool {
 	return false
 }
 
-// fronts finds the services of a namespace that select a pod.
-type fronts struct {
+// selectorIndex finds the services of a namespace that select a pod.
+type selectorIndex struct {
 	inv *inventory.Inventory
 	// services are listed by the label of their selector that the fewest of them have.
 	services map[[2]string][]int
 }
 
-func newFronts(inv *inventory.Inventory, services []int) *fronts {
-	f := &fronts{inv, map[[2]string][]int{}}
+func newSelectorIndex(inv *inventory.Inventory, services []int) *selectorIndex {
+	f := &selectorIndex{inv, map[[2]string][]int{}}
 	count := map[[2]string]int{}
 	for _, i := range services {
 		for name, value := range f.selector(i) {
@@ -117,12 +117,12 @@ func newFronts(inv *inventory.Inventory, services []int) *fronts {
 	return f
 }
 
-func (f *fronts) selector(i int) map[string]string {
+func (f *selectorIndex) selector(i int) map[string]string {
 	return f.inv.Destinations[i].Spec.KubeService.WorkloadSelectorLabels
 }
 
 // of lists the services that select pods with some labels.
-func (f *fronts) of(labels map[string]string) []int {
+func (f *selectorIndex) of(labels map[string]string) []int {
 	var out []int
 	for name, value := range labels {
 		for _, i := range f.services[[2]string{name, value}] {
@@ -137,7 +137,7 @@ func (f *fronts) of(labels map[string]string) []int {
 // labelledPods are the services in front of each pod, by its address, that has other
 // labels than the template of its workload: services select it that do not select the
 // labels of the template.
-func (f *fronts) labelledPods() map[string][]int {
+func (f *selectorIndex) labelledPods() map[string][]int {
 	out := map[string][]int{}
 	for _, services := range f.services {
 		for _, i := range services {
