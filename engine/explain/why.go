@@ -121,8 +121,8 @@ type Hop struct {
 // whole is the share of an outcome that gets all requests.
 const whole = 100.0
 
-// asking is a question that is being answered.
-type asking struct {
+// query is a question of Why, and what is known of its callers.
+type query struct {
 	*Index
 	request  Request
 	workload *discoveryv1.Workload
@@ -135,58 +135,58 @@ type asking struct {
 // Why says what becomes of a request of a workload to a Destination or VirtualDestination; nil
 // if there is none of these, or if the workload is part of no mesh.
 func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
-	a := asking{Index: x, request: request.complete(), workload: x.workloads[from]}
-	if a.workload == nil {
+	q := query{Index: x, request: request.complete(), workload: x.workloads[from]}
+	if q.workload == nil {
 		return nil
 	}
-	if a.mesh = x.meshOf(a.workload); a.mesh == nil {
+	if q.mesh = x.meshOf(q.workload); q.mesh == nil {
 		return nil
 	}
-	if k := a.workload.Spec.Kubernetes; k != nil && a.mesh.Dialect.Principal != nil {
-		a.identity = a.mesh.Dialect.Principal(a.mesh.TrustDomain, k.Controller.Namespace, account(a.workload))
+	if k := q.workload.Spec.Kubernetes; k != nil && q.mesh.Dialect.Principal != nil {
+		q.identity = q.mesh.Dialect.Principal(q.mesh.TrustDomain, k.Controller.Namespace, account(q.workload))
 	}
-	out := &Why{From: from, To: to, Identity: a.identity, Outcomes: []Outcome{}, Issues: []snapshot.Issue{}}
+	out := &Why{From: from, To: to, Identity: q.identity, Outcomes: []Outcome{}, Issues: []snapshot.Issue{}}
 	switch {
 	case x.destinations[to] != nil:
-		a.service(out, x.destinations[to])
+		q.answerDestination(out, x.destinations[to])
 	case x.virtualDestinations[to] != nil:
-		a.virtual(out, x.virtualDestinations[to])
+		q.answerVirtualDestination(out, x.virtualDestinations[to])
 	default:
 		return nil
 	}
-	out.Request = a.request
-	out.Notes = append(out.Notes, a.notes(out)...)
+	out.Request = q.request
+	out.Notes = append(out.Notes, q.notes(out)...)
 	out.conclude()
-	a.checkOrigin(out)
+	q.checkOrigin(out)
 	return out
 }
 
-// service answers for a Destination.
-func (a *asking) service(out *Why, d *snapshot.DestinationPlan) {
-	port := a.choosePort(d)
+// answerDestination answers for a Destination.
+func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
+	port := q.choosePort(d)
 	if port != nil {
 		out.Protocol = snapshot.PortProtocol(*port)
 	}
-	out.Issues = a.issuesOf(d.Ref)
+	out.Issues = q.issuesOf(d.Ref)
 	switch {
 	case d.Mesh == nil:
 		out.Verdict, out.Reason = Unreachable, "the mesh of "+d.Ref.Name+" is not known; see meshctl describe mesh"
 		return
-	case !reaches(a.mesh, d):
-		out.Verdict, out.Reason = Unreachable, a.unknown(d)
+	case !reaches(q.mesh, d):
+		out.Verdict, out.Reason = Unreachable, q.unknownHost(d)
 		return
 	}
-	out.Host = hostFrom(a.mesh, d)
+	out.Host = hostFrom(q.mesh, d)
 	if port == nil {
 		out.Verdict = Unreachable
-		out.Reason = fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, a.request.Port, portsText(d))
+		out.Reason = fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, q.request.Port, portsText(d))
 		return
 	}
-	if reason := a.withheld(d.Ref, out.Host); reason != "" {
+	if reason := q.hostMissing(d.Ref, out.Host); reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
-	view, route := a.routeTo(d)
+	view, route := q.routeTo(d)
 	if view != nil {
 		out.Settings = viewSettings(d, view)
 	}
@@ -197,18 +197,18 @@ func (a *asking) service(out *Why, d *snapshot.DestinationPlan) {
 		}
 	}
 	if route != nil {
-		r := a.route(route)
+		r := q.route(route)
 		// Of a request, the method is known, on which retries may depend.
-		r.Settings = actionSettings(&snapshot.Route{Match: snapshot.Match{Request: &networkingv1.HttpMatcher{Method: a.request.Method}}, Action: route.Action})
-		out.Route, a.action = &r, route.Action
+		r.Settings = actionSettings(&snapshot.Route{Match: snapshot.Match{Request: &networkingv1.HttpMatcher{Method: q.request.Method}}, Action: route.Action})
+		out.Route, q.action = &r, route.Action
 	}
 	if route == nil || route.Action.Targets == nil {
-		out.Outcomes = divide([]Outcome{a.to(d, a.request.Port, "")}, whole)
+		out.Outcomes = divide([]Outcome{q.destinationOutcome(d, q.request.Port, "")}, whole)
 		return
 	}
 	for i, target := range route.Action.Targets.Value {
 		if described := &out.Route.Targets[i]; described.Share > 0 {
-			out.Outcomes = append(out.Outcomes, a.targetOutcomes(target, described)...)
+			out.Outcomes = append(out.Outcomes, q.targetOutcomes(target, described)...)
 		}
 	}
 	slices.SortStableFunc(out.Outcomes, func(a, b Outcome) int { return cmp.Compare(shareOf(b), shareOf(a)) })
@@ -222,13 +222,13 @@ func shareOf(o Outcome) float64 {
 }
 
 // targetOutcomes are where the requests for one target of a route end.
-func (a *asking) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
+func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 	var out []Outcome
-	switch d, v := a.destinations[t.Destination], a.virtualDestinations[t.Destination]; {
+	switch d, v := q.destinations[t.Destination], q.virtualDestinations[t.Destination]; {
 	case d != nil && t.Place != snapshot.PlaceOutside:
-		out = []Outcome{a.to(d, t.Port, t.Subset)}
+		out = []Outcome{q.destinationOutcome(d, t.Port, t.Subset)}
 	case v != nil:
-		out = a.behindVirtual(v, t.Subset)
+		out = q.virtualOutcomes(v, t.Subset)
 	default:
 		out = []Outcome{{Verdict: Allowed, Destination: t.Destination, Port: t.Port, Reason: "it is outside of all clusters: what becomes of the requests is not known"}}
 	}
@@ -240,18 +240,18 @@ func (a *asking) targetOutcomes(t snapshot.Target, described *Target) []Outcome 
 
 // choosePort sets the port of the request, and returns it; nil if the service has none of that
 // number.
-func (a *asking) choosePort(d *snapshot.DestinationPlan) *discoveryv1.KubeServicePort {
+func (q *query) choosePort(d *snapshot.DestinationPlan) *discoveryv1.KubeServicePort {
 	k := d.Destination.Spec.KubeService
 	if k == nil {
 		return nil
 	}
-	if a.request.Port == 0 && len(k.Ports) > 0 {
-		a.request.Port = k.Ports[0].Port
+	if q.request.Port == 0 && len(k.Ports) > 0 {
+		q.request.Port = k.Ports[0].Port
 		if i := slices.IndexFunc(k.Ports, isHTTP); i >= 0 {
-			a.request.Port = k.Ports[i].Port
+			q.request.Port = k.Ports[i].Port
 		}
 	}
-	return portOf(d, a.request.Port)
+	return portOf(d, q.request.Port)
 }
 
 // portOf is a port of a service; nil if it has none of that number.
@@ -292,13 +292,13 @@ func isHTTP(p discoveryv1.KubeServicePort) bool {
 
 // routeTo finds the view of a Destination that the callers have, and the route that takes the
 // request; nil where there is none.
-func (a *asking) routeTo(d *snapshot.DestinationPlan) (*snapshot.View, *snapshot.Route) {
+func (q *query) routeTo(d *snapshot.DestinationPlan) (*snapshot.View, *snapshot.Route) {
 	for _, v := range d.Views {
-		if v.Mesh != a.mesh {
+		if v.Mesh != q.mesh {
 			continue
 		}
 		for _, r := range v.Routes {
-			if takes(r.Match, a.workload) && a.request.proxied().Matches(r.Match.Request) {
+			if takes(r.Match, q.workload) && q.request.proxied().Matches(r.Match.Request) {
 				return v, r
 			}
 		}
@@ -307,24 +307,24 @@ func (a *asking) routeTo(d *snapshot.DestinationPlan) (*snapshot.View, *snapshot
 	return nil, nil
 }
 
-// unknown says why the callers have no name for a Destination.
-func (a *asking) unknown(d *snapshot.DestinationPlan) string {
+// unknownHost says why the callers have no name for a Destination.
+func (q *query) unknownHost(d *snapshot.DestinationPlan) string {
 	why := d.NotFederated()
 	switch {
 	case why != "":
-	case a.mesh.VirtualMesh == nil:
-		why = "mesh " + a.mesh.Ref.Name + " is in no VirtualMesh; join it with that of the service: meshctl create virtualmesh"
-	case a.mesh.VirtualMesh != d.Mesh.VirtualMesh:
-		why = fmt.Sprintf("meshes %s and %s are in different VirtualMeshes", a.mesh.Ref.Name, d.Mesh.Ref.Name)
+	case q.mesh.VirtualMesh == nil:
+		why = "mesh " + q.mesh.Ref.Name + " is in no VirtualMesh; join it with that of the service: meshctl create virtualmesh"
+	case q.mesh.VirtualMesh != d.Mesh.VirtualMesh:
+		why = fmt.Sprintf("meshes %s and %s are in different VirtualMeshes", q.mesh.Ref.Name, d.Mesh.Ref.Name)
 	default:
-		why = fmt.Sprintf("VirtualMesh %s/%s does not federate it to them; select it in spec.federation.selectors", a.mesh.VirtualMesh.Namespace, a.mesh.VirtualMesh.Name)
+		why = fmt.Sprintf("VirtualMesh %s/%s does not federate it to them; select it in spec.federation.selectors", q.mesh.VirtualMesh.Namespace, q.mesh.VirtualMesh.Name)
 	}
-	return fmt.Sprintf("callers in mesh %s have no name for %s: %s", a.mesh.Ref.Name, d.Ref.Name, why)
+	return fmt.Sprintf("callers in mesh %s have no name for %s: %s", q.mesh.Ref.Name, d.Ref.Name, why)
 }
 
-// withheld says why the proxies of the callers do not know a host; empty if they do.
-func (a *asking) withheld(to snapshot.Ref, host string) string {
-	egress := a.egress(snapshot.RefOf(snapshot.Workload, a.workload))
+// hostMissing says why the proxies of the callers do not know a host; empty if they do.
+func (q *query) hostMissing(to snapshot.Ref, host string) string {
+	egress := q.egress(snapshot.RefOf(snapshot.Workload, q.workload))
 	if egress == nil || egress.Everything || slices.ContainsFunc(egress.Hosts, func(h EgressHost) bool {
 		rest, isPattern := strings.CutPrefix(h.Host, "*")
 		return h.Destination != nil && *h.Destination == to || h.Host == host || isPattern && strings.HasSuffix(host, rest)
@@ -339,7 +339,7 @@ func (a *asking) withheld(to snapshot.Ref, host string) string {
 }
 
 // notes are about the route that was found.
-func (a *asking) notes(out *Why) []string {
+func (q *query) notes(out *Why) []string {
 	var notes []string
 	if r := out.Route; r != nil {
 		for _, s := range r.Settings {
@@ -351,27 +351,27 @@ func (a *asking) notes(out *Why) []string {
 			notes = append(notes, m.Name+" gets none of the requests that "+kindAndName(r.TargetsOrigin.Ref)+" sends to it, as it cannot be reached")
 		}
 	}
-	clusters := []string{a.clusterOfWorkload(out.From)}
+	clusters := []string{q.clusterOfWorkload(out.From)}
 	for _, o := range out.Outcomes {
 		if !slices.Contains(clusters, o.Cluster) && o.Cluster != "" {
 			clusters = append(clusters, o.Cluster)
 		}
 	}
 	for _, c := range clusters {
-		if reason := a.frozenReason(c); reason != "" {
+		if reason := q.frozenReason(c); reason != "" {
 			notes = append(notes, fmt.Sprintf("cluster %s is not watched (%s): this is what was last seen of it", c, reason))
 		}
 	}
-	for _, ref := range a.deciding(out) {
-		if a.pending[ref] {
+	for _, ref := range q.decidingPolicies(out) {
+		if q.pending[ref] {
 			notes = append(notes, kindAndName(ref)+" was edited, and no server has processed that yet")
 		}
 	}
 	return notes
 }
 
-// deciding are the policies from which the answer follows, ascending.
-func (a *asking) deciding(out *Why) []snapshot.Ref {
+// decidingPolicies are the policies from which the answer follows, ascending.
+func (q *query) decidingPolicies(out *Why) []snapshot.Ref {
 	var refs []snapshot.Ref
 	if out.Route != nil {
 		refs = append(refs, out.Route.Policies...)

@@ -12,23 +12,23 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// to is where requests for a port and subset of a Destination end.
-func (a *asking) to(d *snapshot.DestinationPlan, port uint32, subset string) Outcome {
+// destinationOutcome is where requests for a port and subset of a Destination end.
+func (q *query) destinationOutcome(d *snapshot.DestinationPlan, port uint32, subset string) Outcome {
 	out := Outcome{
-		Destination: d.Ref, Host: d.LocalFQDN, Port: port, Cluster: a.clusterOf(d.Ref), Subset: subset,
-		Endpoints: a.behind(snapshot.Target{Destination: d.Ref, Subset: subset}), service: serviceRef(d),
+		Destination: d.Ref, Host: d.LocalFQDN, Port: port, Cluster: q.clusterOf(d.Ref), Subset: subset,
+		Endpoints: q.behind(snapshot.Target{Destination: d.Ref, Subset: subset}), service: serviceRef(d),
 	}
-	if d.Mesh == nil || !reaches(a.mesh, d) {
-		out.Verdict, out.Reason = Unreachable, "callers in mesh "+a.mesh.Ref.Name+" have no name for it"
+	if d.Mesh == nil || !reaches(q.mesh, d) {
+		out.Verdict, out.Reason = Unreachable, "callers in mesh "+q.mesh.Ref.Name+" have no name for it"
 		return out
 	}
-	out.Host = hostFrom(a.mesh, d)
-	out.Hops = a.hops(d, port, subset)
-	if reason := a.distrust(d); reason != "" {
+	out.Host = hostFrom(q.mesh, d)
+	out.Hops = q.hops(d, port, subset)
+	if reason := q.trustMissing(d); reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason
 		return out
 	}
-	a.admit(&out, d, port, d.WithoutIdentity(a.mesh))
+	q.decideAccess(&out, d, port, d.WithoutIdentity(q.mesh))
 	out.needPods()
 	return out
 }
@@ -45,26 +45,26 @@ func (o *Outcome) needPods() {
 	o.Verdict, o.Reason = Unreachable, reason
 }
 
-// distrust says why a service does not take the certificates of the callers, or they not its;
+// trustMissing says why a service does not take the certificates of the callers, or they not its;
 // empty if they do.
-func (a *asking) distrust(d *snapshot.DestinationPlan) string {
+func (q *query) trustMissing(d *snapshot.DestinationPlan) string {
 	switch {
-	case a.mesh.Ref == d.Mesh.Ref || !d.Mesh.Dialect.SPIFFE || d.Mesh.Limited:
+	case q.mesh.Ref == d.Mesh.Ref || !d.Mesh.Dialect.SPIFFE || d.Mesh.Limited:
 		return ""
-	case !d.Mesh.Accepts(a.mesh.TrustDomain):
+	case !d.Mesh.Accepts(q.mesh.TrustDomain):
 		// Of two ways to accept it, the one that leaves callers apart.
-		return fmt.Sprintf("mesh %s does not accept callers of trust domain %s; %s", d.Mesh.Ref.Name, a.mesh.TrustDomain, d.Mesh.Dialect.TrustHint(d.Mesh.Ref.Name, a.mesh.TrustDomain, true))
-	case !a.mesh.MayShareRoot(d.Mesh):
-		return fmt.Sprintf("meshes %s and %s trust no common root; see meshctl trust show --clusters", a.mesh.Ref.Name, d.Mesh.Ref.Name)
+		return fmt.Sprintf("mesh %s does not accept callers of trust domain %s; %s", d.Mesh.Ref.Name, q.mesh.TrustDomain, d.Mesh.Dialect.TrustHint(d.Mesh.Ref.Name, q.mesh.TrustDomain, true))
+	case !q.mesh.MayShareRoot(d.Mesh):
+		return fmt.Sprintf("meshes %s and %s trust no common root; see meshctl trust show --clusters", q.mesh.Ref.Name, d.Mesh.Ref.Name)
 	}
 	return ""
 }
 
-// admit sets the verdict of the access policies on a Destination. Plain is the TLS mode with which the
+// decideAccess sets the verdict of the access policies on a Destination. Plain is the TLS mode with which the
 // callers present no identity; nil if they present one.
-func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32, plain *snapshot.WithOrigin[networkingv1.TLSMode]) {
-	decision := access.Allows(d, a.mesh, &access.Call{
-		Request: a.request.proxied(), HTTP: isHTTPPort(d, port), PodPort: podPortOf(d, port), Caller: callerOf(a.workload, a.mesh, plain == nil),
+func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, plain *snapshot.WithOrigin[networkingv1.TLSMode]) {
+	decision := access.Allows(d, q.mesh, &access.Call{
+		Request: q.request.proxied(), HTTP: isHTTPPort(d, port), PodPort: podPortOf(d, port), Caller: callerOf(q.workload, q.mesh, plain == nil),
 	})
 	switch decision.Open {
 	case snapshot.OpenAsGateway:
@@ -88,21 +88,21 @@ func (a *asking) admit(out *Outcome, d *snapshot.DestinationPlan, port uint32, p
 		out.Reason = fmt.Sprintf("the callers present no identity, as %s sets TLS mode %s, and no policy on %s is for anyone", kindAndName(plain.Origin.Ref), plain.Value, d.Ref.Name)
 		out.Change = &Addition{Policy: plain.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(plain.Origin.Ref)}
 	case decision.Nearest != nil:
-		out.Reason, out.Change = a.near(d, &decision, port)
+		out.Reason, out.Change = q.nearestRule(d, &decision, port)
 	case len(d.Callers.SharedWith) > 0:
 		out.Reason = "the pods of " + d.Ref.Name + " are also those of " + services(d.Callers.SharedWith) + ", and the policies on these services together allow no call; allow the same callers in all of them"
 	case len(d.Access) > 0:
-		out.Reason = "the policies on " + d.Ref.Name + " allow nobody who comes from mesh " + a.mesh.Ref.Name
-		out.Change = &Addition{Policy: d.Access[0].Origin.Ref, Caller: a.account(), Text: "in " + kindAndName(d.Access[0].Origin.Ref) + ", add " + a.caller() + " to spec.sourceSelector" + a.alsoOpens(d.Access[0].Origin.Ref)}
+		out.Reason = "the policies on " + d.Ref.Name + " allow nobody who comes from mesh " + q.mesh.Ref.Name
+		out.Change = &Addition{Policy: d.Access[0].Origin.Ref, Caller: q.account(), Text: "in " + kindAndName(d.Access[0].Origin.Ref) + ", add " + q.caller() + " to spec.sourceSelector" + q.alsoOpens(d.Access[0].Origin.Ref)}
 	default:
 		out.Reason = fmt.Sprintf("no AccessPolicy selects %s, and %s denies access by default", d.Ref.Name, kindAndName(d.Mesh.DenyByDefault.Ref))
-		out.Change = &Addition{Caller: a.account(), Text: "create an AccessPolicy: " + a.command(d)}
+		out.Change = &Addition{Caller: q.account(), Text: "create an AccessPolicy: " + q.command(d)}
 	}
 }
 
-// near says why the rule that comes nearest to allowing the request does not, and what would
+// nearestRule says why the rule that comes nearest to allowing the request does not, and what would
 // have to be changed in it; nil if that is not an addition.
-func (a *asking) near(d *snapshot.DestinationPlan, n *access.Decision, port uint32) (reason string, change *Addition) {
+func (q *query) nearestRule(d *snapshot.DestinationPlan, n *access.Decision, port uint32) (reason string, change *Addition) {
 	name, text := kindAndName(n.Nearest.Policy), strconv.FormatUint(uint64(port), 10)
 	if !isHTTPPort(d, port) && slices.ContainsFunc(n.Obstacles, func(o access.Obstacle) bool { return o == access.WrongMethod || o == access.WrongPath }) {
 		return fmt.Sprintf("%s allows methods or paths only, and proxies see no requests on port %d; allow the port in a policy without allowedMethods and allowedPaths", name, port), nil
@@ -112,20 +112,20 @@ func (a *asking) near(d *snapshot.DestinationPlan, n *access.Decision, port uint
 	for _, obstacle := range n.Obstacles {
 		switch obstacle {
 		case access.WrongCaller:
-			change.Caller = a.account()
-			not, add = append(not, a.caller()), append(add, "add "+a.caller()+" to spec.sourceSelector")
+			change.Caller = q.account()
+			not, add = append(not, q.caller()), append(add, "add "+q.caller()+" to spec.sourceSelector")
 		case access.WrongMethod:
-			change.Method = a.request.Method
-			not, add = append(not, "method "+a.request.Method), append(add, "add "+a.request.Method+" to spec.allowedMethods")
+			change.Method = q.request.Method
+			not, add = append(not, "method "+q.request.Method), append(add, "add "+q.request.Method+" to spec.allowedMethods")
 		case access.WrongPath:
-			change.Path = a.request.proxied().PathOnly()
-			not, add = append(not, "path "+a.request.proxied().PathOnly()), append(add, "add "+a.request.proxied().PathOnly()+" to spec.allowedPaths")
+			change.Path = q.request.proxied().PathOnly()
+			not, add = append(not, "path "+q.request.proxied().PathOnly()), append(add, "add "+q.request.proxied().PathOnly()+" to spec.allowedPaths")
 		case access.WrongPort:
 			change.Port = port
 			not, add = append(not, "port "+text), append(add, "add "+text+" to spec.allowedPorts")
 		}
 	}
-	change.Text = "in " + name + ", " + strings.Join(add, " and ") + a.alsoOpens(n.Nearest.Policy)
+	change.Text = "in " + name + ", " + strings.Join(add, " and ") + q.alsoOpens(n.Nearest.Policy)
 	if len(n.Nearest.With) > 0 {
 		change.Text += "; the same pods are also behind other services, so allow it in " + policiesText(n.Nearest.With) + ", too"
 	}
@@ -133,8 +133,8 @@ func (a *asking) near(d *snapshot.DestinationPlan, n *access.Decision, port uint
 }
 
 // alsoOpens says how many other services an addition to a policy opens, too.
-func (a *asking) alsoOpens(policy snapshot.Ref) string {
-	p := a.policies[policy]
+func (q *query) alsoOpens(policy snapshot.Ref) string {
+	p := q.policies[policy]
 	if p == nil {
 		return ""
 	}
@@ -151,31 +151,31 @@ func (a *asking) alsoOpens(policy snapshot.Ref) string {
 }
 
 // account is the service account of the callers; zero if they have none.
-func (a *asking) account() commonv1.ClusterObjectRef {
-	k := a.workload.Spec.Kubernetes
+func (q *query) account() commonv1.ClusterObjectRef {
+	k := q.workload.Spec.Kubernetes
 	if k == nil {
 		return commonv1.ClusterObjectRef{}
 	}
-	return commonv1.ClusterObjectRef{Name: account(a.workload), Namespace: k.Controller.Namespace, ClusterName: k.Controller.ClusterName}
+	return commonv1.ClusterObjectRef{Name: account(q.workload), Namespace: k.Controller.Namespace, ClusterName: k.Controller.ClusterName}
 }
 
 // caller is the service account of the callers, in words.
-func (a *asking) caller() string {
-	k := a.workload.Spec.Kubernetes
+func (q *query) caller() string {
+	k := q.workload.Spec.Kubernetes
 	if k == nil {
-		return a.workload.Name
+		return q.workload.Name
 	}
-	return fmt.Sprintf("service account %s/%s of %s", k.Controller.Namespace, account(a.workload), k.Controller.ClusterName)
+	return fmt.Sprintf("service account %s/%s of %s", k.Controller.Namespace, account(q.workload), k.Controller.ClusterName)
 }
 
 // command creates a policy that allows the callers on a Destination.
-func (a *asking) command(d *snapshot.DestinationPlan) string {
-	from, to := a.workload.Spec.Kubernetes, d.Destination.Spec.KubeService
+func (q *query) command(d *snapshot.DestinationPlan) string {
+	from, to := q.workload.Spec.Kubernetes, d.Destination.Spec.KubeService
 	if from == nil || to == nil {
 		return "meshctl create accesspolicy"
 	}
 	return fmt.Sprintf("meshctl create accesspolicy %s --source-account %s.%s.%s --destination %s.%s.%s",
-		to.Ref.Name, account(a.workload), from.Controller.Namespace, from.Controller.ClusterName, to.Ref.Name, to.Ref.Namespace, to.Ref.ClusterName)
+		to.Ref.Name, account(q.workload), from.Controller.Namespace, from.Controller.ClusterName, to.Ref.Name, to.Ref.Namespace, to.Ref.ClusterName)
 }
 
 // policiesText names policies: "AccessPolicy a/b", or with more of them "AccessPolicies a/b, c/d".
@@ -208,13 +208,13 @@ func isHTTPPort(d *snapshot.DestinationPlan, port uint32) bool {
 }
 
 // hops are the connections on the way to the pods of a Destination.
-func (a *asking) hops(d *snapshot.DestinationPlan, port uint32, subset string) []Hop {
-	identity := a.identity
-	if d.WithoutIdentity(a.mesh) != nil {
+func (q *query) hops(d *snapshot.DestinationPlan, port uint32, subset string) []Hop {
+	identity := q.identity
+	if d.WithoutIdentity(q.mesh) != nil {
 		identity = ""
 	}
 	pods := Hop{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster, Identity: identity}
-	if !d.ThroughGateways(a.mesh) {
+	if !d.ThroughGateways(q.mesh) {
 		return []Hop{pods}
 	}
 	gateway := Hop{
@@ -225,8 +225,8 @@ func (a *asking) hops(d *snapshot.DestinationPlan, port uint32, subset string) [
 		return []Hop{gateway, pods} // the gateway passes on the callers' own TLS session
 	}
 	sni := snapshot.RelayedSNI(d.Federation.Hostname, port, subset)
-	own := Hop{To: "east-west gateway of " + a.mesh.Cluster, Cluster: a.mesh.Cluster, Identity: identity, SNI: sni}
-	gateway.Identity, gateway.SNI = snapshot.GatewayIdentity(d.Federation.Origin.Ref, a.mesh), sni
+	own := Hop{To: "east-west gateway of " + q.mesh.Cluster, Cluster: q.mesh.Cluster, Identity: identity, SNI: sni}
+	gateway.Identity, gateway.SNI = snapshot.GatewayIdentity(d.Federation.Origin.Ref, q.mesh), sni
 	pods.Identity = ""
 	for _, gw := range d.Mesh.Gateways {
 		if len(gw.Identities) > 0 {
@@ -247,29 +247,29 @@ func addressesOf(gateways []snapshot.GatewayPlan) []string {
 	return out
 }
 
-// virtual answers for a VirtualDestination.
-func (a *asking) virtual(out *Why, v *snapshot.VirtualDestinationPlan) {
-	out.Protocol, out.Issues, out.Host = v.Protocol, a.issuesOf(v.Ref), v.Hostname
-	if a.request.Port == 0 {
-		a.request.Port = v.Port
+// answerVirtualDestination answers for a VirtualDestination.
+func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinationPlan) {
+	out.Protocol, out.Issues, out.Host = v.Protocol, q.issuesOf(v.Ref), v.Hostname
+	if q.request.Port == 0 {
+		q.request.Port = v.Port
 	}
 	switch {
-	case a.request.Port != v.Port:
-		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s has no port %d; it has %d", shortName(v.Ref), a.request.Port, v.Port)
+	case q.request.Port != v.Port:
+		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s has no port %d; it has %d", shortName(v.Ref), q.request.Port, v.Port)
 		return
-	case !v.Sees(a.mesh):
-		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s is not for callers in mesh %s; see meshctl describe virtualdestination %s", shortName(v.Ref), a.mesh.Ref.Name, v.Ref.Name)
+	case !v.Sees(q.mesh):
+		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s is not for callers in mesh %s; see meshctl describe virtualdestination %s", shortName(v.Ref), q.mesh.Ref.Name, v.Ref.Name)
 		return
 	}
-	if reason := a.withheld(v.Ref, v.Hostname); reason != "" {
+	if reason := q.hostMissing(v.Ref, v.Hostname); reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
-	out.Outcomes = divide(a.behindVirtual(v, ""), whole)
+	out.Outcomes = divide(q.virtualOutcomes(v, ""), whole)
 }
 
-// behindVirtual are the services behind a VirtualDestination, in the order of failover.
-func (a *asking) behindVirtual(v *snapshot.VirtualDestinationPlan, subset string) []Outcome {
+// virtualOutcomes are the services behind a VirtualDestination, in the order of failover.
+func (q *query) virtualOutcomes(v *snapshot.VirtualDestinationPlan, subset string) []Outcome {
 	var out []Outcome
 	var with map[string]string
 	for _, s := range v.Subsets {
@@ -278,16 +278,16 @@ func (a *asking) behindVirtual(v *snapshot.VirtualDestinationPlan, subset string
 		}
 	}
 	for _, view := range v.Views {
-		if view.Mesh != a.mesh {
+		if view.Mesh != q.mesh {
 			continue
 		}
 		for i, priority := range view.Priorities {
 			for _, target := range priority.Targets {
-				d := a.destinations[target.Backing.Ref]
+				d := q.destinations[target.Backing.Ref]
 				if d == nil || d.Mesh == nil {
 					continue
 				}
-				outcome := a.toBacking(view, d, &target, subset, with)
+				outcome := q.backingOutcome(view, d, &target, subset, with)
 				outcome.Host, outcome.Port, outcome.Priority = v.Hostname, v.Port, i+1
 				out = append(out, outcome)
 			}
@@ -296,25 +296,25 @@ func (a *asking) behindVirtual(v *snapshot.VirtualDestinationPlan, subset string
 	return markIdle(out)
 }
 
-// toBacking is where requests for a service behind a VirtualDestination end: its mesh need not
+// backingOutcome is where requests for a service behind a VirtualDestination end: its mesh need not
 // federate the service itself.
-func (a *asking) toBacking(view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) Outcome {
-	port, identity, plain := target.Backing.Port.Port, a.identity, view.WithoutIdentity()
+func (q *query) backingOutcome(view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) Outcome {
+	port, identity, plain := target.Backing.Port.Port, q.identity, view.WithoutIdentity()
 	if plain != nil {
 		identity = ""
 	}
 	ready := len(endpointsOf(d, with))
-	out := Outcome{Destination: d.Ref, ServicePort: port, Cluster: a.clusterOf(d.Ref), Subset: subset, Endpoints: &ready, service: serviceRef(d)}
+	out := Outcome{Destination: d.Ref, ServicePort: port, Cluster: q.clusterOf(d.Ref), Subset: subset, Endpoints: &ready, service: serviceRef(d)}
 	pods := Hop{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster, Identity: identity}
 	if len(target.Through) > 0 {
 		out.Hops = append(out.Hops, Hop{To: "east-west gateway of " + d.Mesh.Cluster, Cluster: d.Mesh.Cluster, Identity: identity, Addresses: addressesOf(target.Through)})
 	}
 	out.Hops = append(out.Hops, pods)
-	if reason := a.distrust(d); reason != "" {
+	if reason := q.trustMissing(d); reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason
 		return out
 	}
-	a.admit(&out, d, port, plain)
+	q.decideAccess(&out, d, port, plain)
 	out.needPods()
 	return out
 }

@@ -13,16 +13,16 @@ import (
 
 // checkOrigin lets the proxies of the callers refuse a request that fails the check of its origin.
 // They do that after an abort, and before the pods see the request.
-func (a *asking) checkOrigin(out *Why) {
-	if a.action == nil {
+func (q *query) checkOrigin(out *Why) {
+	if q.action == nil {
 		return
 	}
-	check, abort := a.action.CSRF, a.action.Abort
+	check, abort := q.action.CSRF, q.action.Abort
 	if check == nil || check.Value.Shadow || check.Value.Percent == 0 || abort != nil && abort.Value.Percent == whole {
 		return
 	}
 	c := check.Value
-	wrong := a.request.wrongOrigin(c, out.Host)
+	wrong := q.request.wrongOrigin(c, out.Host)
 	if wrong == "" {
 		return
 	}
