@@ -227,7 +227,7 @@ func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 		case can && !could:
 			allowed = append(allowed, caller)
 		case can && !narrowed:
-			narrowed = asksLess(rulesOfCaller(workload, before, was), rulesOfCaller(workload, after, is))
+			narrowed = asksLess(conditionsFor(workload, before, was), conditionsFor(workload, after, is))
 		}
 	}
 	if len(refused) > 0 {
@@ -243,29 +243,26 @@ func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 	}
 }
 
-// rulesOfCaller are the rules that let a workload in; one without conditions where everybody may call.
-func rulesOfCaller(workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []snapshot.EffectiveRule {
+// conditionsFor are the rules that let a workload in, as if they were for anyone; one without conditions
+// where everybody may call.
+func conditionsFor(workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) (out []snapshot.EffectiveRule) {
 	if d.Open() != snapshot.OpenNot {
-		return []snapshot.EffectiveRule{{}}
+		return []snapshot.EffectiveRule{{Anyone: true}}
 	}
 	caller := callerOf(workload, mesh, d.WithoutIdentity(mesh) == nil)
-	return slices.DeleteFunc(slices.Clone(access.RulesFor(d, mesh)), func(rule snapshot.EffectiveRule) bool {
-		return !access.AllowsCaller(d.Mesh, &rule, caller)
-	})
+	for _, rule := range access.RulesFor(d, mesh) {
+		if access.AllowsCaller(d.Mesh, &rule, caller) {
+			rule.Anyone = true
+			out = append(out, rule)
+		}
+	}
+	return out
 }
 
-// asksLess reports whether something that rules allowed is not allowed by any rule now.
+// asksLess reports whether something that rules for anyone allowed is not allowed by any rule now.
 func asksLess(before, after []snapshot.EffectiveRule) bool {
-	return slices.ContainsFunc(before, func(was snapshot.EffectiveRule) bool {
-		return !slices.ContainsFunc(after, func(is snapshot.EffectiveRule) bool {
-			return includes(is.Methods, was.Methods) && includes(is.Paths, was.Paths) && includes(is.PodPorts, was.PodPorts)
-		})
-	})
-}
-
-// includes reports whether a list has all of another one; an empty list has everything.
-func includes[T comparable](all, some []T) bool {
-	return len(all) == 0 || len(some) > 0 && !slices.ContainsFunc(some, func(one T) bool { return !slices.Contains(all, one) })
+	rules := access.NewIntersection(nil)
+	return slices.ContainsFunc(before, func(was snapshot.EffectiveRule) bool { return !rules.AnyContains(after, &was) })
 }
 
 // asked says what callers may ask for, and whether a rule limits that.

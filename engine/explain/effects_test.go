@@ -63,6 +63,8 @@ func TestLimitsHarm(t *testing.T) {
 		"another method":           {before: [2][]string{{"GET"}}, after: [2][]string{{"POST"}}, harm: true},
 		"paths instead of methods": {before: [2][]string{{"GET"}}, after: [2][]string{nil, {"/a"}}, harm: true},
 		"a path more":              {before: [2][]string{nil, {"/a"}}, after: [2][]string{nil, {"/a", "/b"}}},
+		"a wider path":             {before: [2][]string{nil, {"/a/b"}}, after: [2][]string{nil, {"/a/*"}}},
+		"a narrower path":          {before: [2][]string{nil, {"/a/*"}}, after: [2][]string{nil, {"/a/b"}}, harm: true},
 	} {
 		effects := explain.Effects(limited(tt.before[0], tt.before[1]), limited(tt.after[0], tt.after[1]))
 		if assert.NotEmpty(t, effects, name) {
