@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
+
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -32,13 +34,11 @@ type cluster struct {
 	now    mirror.LinkState
 	writer *kube.Client
 	queue  queue
-	// faults counts, in a row, writes that got no answer about the object from a server that answers probes; faulted is when one
-	// failed like that last.
-	faults  int
-	faulted time.Time
-	// awaiting counts items that pause and for which Settled waits; blocked,
-	// those that wait for proxies, blockedRoutes, the routes among them.
-	awaiting, blocked, blockedRoutes int
+	faults faults
+	// phases counts the items in each phase.
+	phases [numPhases]int
+	// alarms are what is to be done later.
+	alarms workqueue.TypedDelayingInterface[sleeper]
 	// able is true while the cluster is writable, and silent while it is not and that
 	// will not change in a moment; for others that hold no lock.
 	able, silent atomic.Bool
@@ -50,6 +50,7 @@ type cluster struct {
 	batch    *batch
 	failures map[mirror.ID]snapshot.Failure
 	outages  map[area]*outage
+	crowd    crowd
 	// problem is the failure of the cluster as a whole; zero if none.
 	problem snapshot.Failure
 	// otherPlanes is the failure about other management planes; zero if there are none.
@@ -83,6 +84,7 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		items: map[mirror.ID]*item{}, queue: newQueue(kinds), failures: map[mirror.ID]snapshot.Failure{},
 		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}},
 		outages:     map[area]*outage{}, unread: map[mirror.ID]bool{},
+		alarms: workqueue.NewTypedDelayingQueue[sleeper](),
 	}
 	c.wake = sync.NewCond(&c.mu)
 	c.gauges = s.metrics.gauges(name)
@@ -91,9 +93,11 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		defer c.mu.Unlock()
 		c.wake.Broadcast()
 	})
+	context.AfterFunc(ctx, c.alarms.ShutDown)
 	for range s.Workers {
 		group.Go(c.work)
 	}
+	group.Go(c.ring)
 	return c
 }
 
@@ -142,6 +146,7 @@ func (c *cluster) stop() {
 	c.mu.Lock()
 	defer c.unlock()
 	c.closed = true
+	c.alarms.ShutDown()
 	clear(c.unread)
 	c.wake.Broadcast()
 	c.resetRefusals()
@@ -212,22 +217,17 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	if d == nil {
 		return nil
 	}
+	now := time.Now()
 	var touched []*item
 	for _, s := range d.dropStatus {
 		if i := c.items[mirror.IDOf(s.Ref)]; i != nil {
-			i.status, i.statusOnly = nil, false
+			i.status, i.place.statusOnly = nil, false
 			touched = append(touched, i)
 		}
 	}
 	for _, s := range d.putStatus {
 		i := c.item(mirror.IDOf(s.Ref))
-		wanted := &wantedStatus{Status: s}
-		if i.status != nil {
-			wanted.settled = i.status.settled
-		}
-		i.change(time.Now())
-		i.status = wanted
-		i.statusOnly = i.statusOnly || !i.queued
+		i.putStatus(s, now)
 		touched = append(touched, i)
 	}
 	for _, o := range d.drop {
@@ -258,6 +258,7 @@ func (c *cluster) item(of mirror.ID) *item {
 	if i == nil {
 		i = &item{id: of}
 		c.items[of] = i
+		c.phases[i.phase]++
 	}
 	return i
 }
@@ -277,9 +278,10 @@ func (c *cluster) flush() { c.prune(c.queue.clear()) }
 // prune removes items of which nothing is wanted.
 func (c *cluster) prune(items []*item) {
 	for _, i := range items {
-		if i.object == nil && i.status == nil && !i.queued && !i.working && !i.blocked && !i.resting && !i.sleeping() && c.pending[i.id] == nil {
+		if i.idle() && c.pending[i.id] == nil && c.items[i.id] == i {
 			c.found(i, nil)
 			delete(c.items, i.id)
+			c.phases[i.phase]--
 		}
 	}
 }
@@ -295,30 +297,25 @@ func (c *cluster) connecting() bool {
 }
 
 // enqueue queues an item if writes are allowed. If not, the sweep will find it when
-// they are.
-func (c *cluster) enqueue(i *item, fresh bool) {
+// they are. Asked: see item.
+func (c *cluster) enqueue(i *item, asked bool) {
 	if !c.writable() {
 		return
 	}
-	i.fresh = i.fresh || fresh
-	switch {
-	case i.queued:
-	case i.working:
-		i.again = true
-	default:
-		c.queue.push(i)
+	i.asked = i.asked || asked
+	if c.queue.push(i) {
 		c.openBatch()
 	}
 }
 
 // sweep queues everything.
-func (c *cluster) sweep(fresh bool) {
+func (c *cluster) sweep(asked bool) {
 	clear(c.unread)
 	for of, i := range c.items {
 		if c.writable() {
 			c.learn(of)
 		}
-		c.enqueue(i, fresh)
+		c.enqueue(i, asked)
 	}
 	c.sweepGarbage()
 }
@@ -356,7 +353,7 @@ func (c *cluster) garbage(of mirror.ID, l mirror.Object) bool {
 // check queues an object because of a watch event, if it is wanted or garbage.
 func (c *cluster) check(of mirror.ID) {
 	if i := c.items[of]; i != nil {
-		i.refusal.retryNow(time.Now()) // it may be taken now
+		i.history.refusal.retryNow(time.Now()) // it may be taken now
 		c.enqueue(i, false)
 		return
 	}
@@ -366,11 +363,21 @@ func (c *cluster) check(of mirror.ID) {
 	}
 }
 
+// pausing reports whether an item is decided about again in a moment.
+func (c *cluster) pausing() bool {
+	for p, n := range c.phases {
+		if n > 0 && Phase(p).soon() {
+			return true
+		}
+	}
+	return false
+}
+
 // busy reports whether something wanted is neither written nor failed.
 func (c *cluster) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.queue.idle() || c.awaiting > 0 || c.blocked > 0 {
+	if !c.queue.idle() || c.writable() && c.pausing() {
 		return true
 	}
 	if !c.gate.open() || c.problem.Code != "" {

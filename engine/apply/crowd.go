@@ -1,9 +1,6 @@
 package apply
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // A change may alter the status of everything beside it: of 2,000 policies on one service,
 // the first that goes moves all others up by one. While such changes follow one another
@@ -19,40 +16,45 @@ const (
 	crowdMost  = 15 * time.Second
 )
 
-// crowd makes the statuses of great changes wait.
+// crowd makes the statuses of great changes wait. The lock of the management cluster guards it.
 type crowd struct {
-	mu sync.Mutex
-	// since is when the statuses began to wait; last, when the last change came.
-	since, last time.Time
-	timer       *time.Timer // nil if none wait
+	// since is when the statuses began to wait; last, when the last change came; end, when they are written, zero if none wait.
+	since, last, end time.Time
 }
 
-// arrived enters a change of a number of statuses in the management cluster.
-func (w *crowd) arrived(statuses int, management *cluster) {
+// crowded enters a change of a number of statuses in the management cluster.
+func (c *cluster) crowded(statuses int) {
 	if statuses < crowdSize {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := time.Now()
+	c.mu.Lock()
+	defer c.unlock()
+	w, now := &c.crowd, time.Now()
 	pause := crowdFirst
 	if now.Sub(w.last) < crowdPause {
 		pause = crowdPause
 	}
 	w.last = now
-	if w.timer != nil {
-		rest := crowdMost - now.Sub(w.since)
-		if rest > 0 && w.timer.Stop() {
-			w.timer.Reset(min(rest, pause))
-		}
-		return
+	if w.end.IsZero() {
+		w.since = now
+		c.queue.held++
 	}
-	w.since = now
-	management.holdStatuses(1)
-	w.timer = time.AfterFunc(pause, func() {
-		w.mu.Lock()
-		w.timer = nil
-		w.mu.Unlock()
-		management.holdStatuses(-1)
-	})
+	w.end = now.Add(pause)
+	if most := w.since.Add(crowdMost); w.end.After(most) {
+		w.end = most
+	}
+	c.wakeAt(w, w.end)
+}
+
+// ring implements sleeper: the statuses are written, if no change came since.
+func (w *crowd) ring(c *cluster, now time.Time) {
+	switch {
+	case w.end.IsZero():
+	case w.end.After(now):
+		c.wakeAt(w, w.end)
+	default:
+		w.end = time.Time{}
+		c.queue.held--
+		c.wake.Broadcast()
+	}
 }

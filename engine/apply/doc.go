@@ -13,10 +13,11 @@
 //	item.go        what is wanted for one object; content.go, its content
 //	queue.go       the order of writes
 //	crowd.go       statuses that change again and again
-//	order.go       what an item waits for; ledger.go, what proxies know
-//	work.go        deciding and recording writes; perform.go sends them
-//	retry.go       when a write that failed is tried again
-//	rest.go        pauses between slow writes of one object
+//	work.go        gathering the facts about an item, and entering what follows; perform.go sends requests
+//	decide.go      what follows from the facts: a request or, as phase.go names it, why there is none
+//	history.go     what is remembered of requests: refusals, conflicts, repairs, slow writes
+//	wake.go        when an item is decided about again
+//	order.go       keeps items and ledger.go, what proxies know, in step
 //	outage.go      holding back what would fail because of the server
 //	changeset.go   what was done
 //	observe.go     an Observer compares and writes nothing; difference.go says in which fields
@@ -30,6 +31,17 @@
 // what is there (a digest an object, kept up to date by watches). A difference
 // between the two queues the object; nothing else does. The same rule serves a
 // first start, an edited policy, and an object that a user changed.
+//
+// # How it decides
+//
+// decide is a pure function of the facts about one item: what is wanted and what
+// exists, its history, and a view of what is around it. It returns one request, or
+// the phase that says why there is none and when to decide again. Nothing else says
+// so: all pauses of a cluster are entries of one delaying queue. A request and its
+// answer change the history, and the item is decided about once more.
+//
+// The queue of items is not client-go's: that has no order in which nothing of a
+// later rank starts while something of an earlier one is on its way.
 //
 // # How it stays safe
 //

@@ -1,10 +1,10 @@
 package apply
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -15,41 +15,25 @@ type item struct {
 	id      mirror.ID
 	object  *snapshot.Object
 	content *content
-	settled pair
 	status  *wantedStatus
 	// current is the content that is written; nil if it is not known. wide is the
 	// wanted content with what current provides.
 	current, wide *content
-	// blocked: it waits for proxies, since blockedAt.
-	blocked   bool
-	blockedAt time.Time
+	// lastParents are the parents of an object that is no longer wanted.
+	lastParents []snapshot.Ref
+	history     history
+
+	// phase is what the last decision came to; again, when the next one is due, zero if that depends on events.
+	phase Phase
+	again time.Time
+	// asked: since the last decision began, an Output or a new connection has asked for one. asking: such a request is not
+	// answered yet; what is written now is no repair.
+	asked, asking bool
+	place         queuePlace
+
 	// held: there is an obstacle to what is wanted, and proxies have what was written
 	// before. refused: it has a failure. Both are written under the lock of the cluster.
 	held, refused atomic.Bool
-	// kept: what it provides stays because of a route, however long that takes. resting: it
-	// is queued again after restTime.
-	kept, resting bool
-	// lastParents are the parents of an object that is no longer wanted.
-	lastParents []snapshot.Ref
-
-	// queued, working: where in the queue it is. again: check it once more after
-	// the current check. fresh: the next check is because of an Output or a new
-	// connection, not because of a watch event; counts: the current one is.
-	queued, working, again, fresh, counts bool
-	phase                                 int
-	bars                                  bool
-	// statusOnly: it waits because of its status; the object is as it was wanted before.
-	statusOnly bool
-
-	// refusal is what is known of failures; nil if the last write did not fail.
-	refusal *refusal
-	// races counts conflicts in a row; rewrites, repairs in quick succession.
-	races, rewrites uint8
-	// wrote is when it was written last; effort, what that took, nil if that was little.
-	wrote  time.Time
-	effort *effort
-	// alarm queues it again after a pause; nil if it never had to pause.
-	alarm *alarm
 }
 
 // pair is a wanted digest and the live one that applying it resulted in. They
@@ -78,11 +62,26 @@ func (s *wantedStatus) get() (mirror.Digest, error) {
 }
 
 // put sets the wanted object.
-func (i *item) put(o *snapshot.Object, c *content) {
-	i.object, i.content, i.wide, i.statusOnly = o, c, nil, false
-	i.blockedAt = time.Time{}
-	i.races, i.rewrites = 0, 0
-	i.refusal.retryNow(time.Now())
+func (i *item) put(o *snapshot.Object, c *content, now time.Time) {
+	if i.content == nil || i.content.Content != c.Content {
+		i.history.changed(now)
+	}
+	i.object, i.content, i.wide = o, c, nil
+	i.place.statusOnly = false
+	i.history.obstructed, i.history.since = false, time.Time{}
+	i.history.races, i.history.rewrites, i.history.outdated = 0, 0, nil
+	i.history.refusal.retryNow(now)
+}
+
+// putStatus sets the wanted status.
+func (i *item) putStatus(s *snapshot.Status, now time.Time) {
+	wanted := &wantedStatus{Status: s}
+	if i.status != nil {
+		wanted.settled = i.status.settled
+	}
+	i.history.changed(now)
+	i.status = wanted
+	i.place.statusOnly = i.place.statusOnly || !i.place.queued
 }
 
 // parents are the policies that report a failed write.
@@ -102,37 +101,41 @@ func (i *item) causes() []snapshot.Ref {
 	return i.object.Content.Parents
 }
 
-// After a conflict, an item is checked again at the next watch event; this is for
-// when there is none.
-const (
-	raceFirst = 50 * time.Millisecond
-	raceMost  = 5 * time.Second
-)
-
-// Repairs of what somebody else keeps changing are spaced the same way, but the
-// first is immediate.
-const (
-	repairFirst  = 200 * time.Millisecond
-	repairMost   = time.Minute
-	repairMemory = 10 * time.Second
-)
-
-// repairWait is how long a repair has to wait, so that two controllers that change
-// the same object do not write it as fast as they can.
-func (i *item) repairWait(now time.Time) time.Duration {
-	if i.wrote.IsZero() || i.counts {
-		return 0
-	}
-	return max(0, i.wrote.Add(kube.Backoff(repairFirst, repairMost, int(i.rewrites))).Sub(now))
+// idle reports whether nothing is wanted, done, or to be done.
+func (i *item) idle() bool {
+	return i.object == nil && i.status == nil && !i.place.queued && !i.place.working && i.again.IsZero()
 }
 
-// repaired records a write that no new Output caused.
-func (i *item) repaired(now time.Time) {
-	if now.Sub(i.wrote) < repairMemory+kube.Backoff(repairFirst, repairMost, int(i.rewrites)) {
-		if i.rewrites < 255 {
-			i.rewrites++
-		}
-	} else {
-		i.rewrites = 1
+// setFailure records a failure, and reports it if it is new.
+func (c *cluster) setFailure(i *item, reason snapshot.Reason) {
+	i.refused.Store(true)
+	known, failed := c.failures[i.id]
+	if failed && known.What == reason.What && known.Code == reason.Code {
+		return
+	}
+	f := snapshot.Failure{Ref: i.id.Ref(c.name), Reason: reason, Parents: i.parents()}
+	c.failures[i.id] = f
+	c.countFailure(f)
+	c.notifyFailures()
+}
+
+// inheritFailure keeps the failure of an item whose content has changed until the new one
+// is tried, which may be later; it is that of the policies of the new one.
+func (c *cluster) inheritFailure(i *item) {
+	if f, failed := c.failures[i.id]; failed && !slices.Equal(f.Parents, i.parents()) {
+		f.Parents = i.parents()
+		c.failures[i.id] = f
+		c.notifyFailures()
+	}
+}
+
+// clearFailure removes a failure.
+func (c *cluster) clearFailure(of mirror.ID) {
+	if i := c.items[of]; i != nil {
+		i.refused.Store(false)
+	}
+	if _, failed := c.failures[of]; failed {
+		delete(c.failures, of)
+		c.notifyFailures()
 	}
 }

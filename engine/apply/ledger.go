@@ -274,9 +274,10 @@ func (l *ledger) provided(names []name) bool {
 // obstacle is why a route cannot be written: an item that is to provide a name cannot be
 // written, because its cluster does not answer or the write is refused.
 type obstacle struct {
-	name    string
-	item    *item
-	cluster *cluster
+	name string
+	item snapshot.Ref
+	// able: the cluster of the item can be written to. silent: it cannot, and that will not change in a moment.
+	able, silent bool
 }
 
 // obstacle returns what keeps proxies from knowing one of the names; false if nothing does.
@@ -292,7 +293,7 @@ func (l *ledger) obstacle(names []name) (obstacle, bool) {
 		}
 		for i, by := range f.pending {
 			if able := by.able.Load(); able && i.refused.Load() || !able && by.home {
-				return obstacle{n.Text, i, by.cluster}, true
+				return obstacle{n.Text, i.id.Ref(by.name), able, by.silent.Load()}, true
 			}
 		}
 	}

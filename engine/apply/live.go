@@ -26,7 +26,7 @@ func (c *cluster) follow() {
 	c.now = c.link.State()
 	switch {
 	case c.now.Conn != was.Conn:
-		c.faults, c.writer = 0, nil
+		c.faults.inRow, c.writer = 0, nil
 		if c.now.Conn == nil || !c.dial() {
 			c.flush()
 			break
@@ -128,16 +128,18 @@ func (c *cluster) clearProblem() {
 // answers probes and rejects writes. An object that fails again while others do not is
 // tried again like one that is refused, and is no reason to slow down others.
 func (c *cluster) fault(conn *mirror.Connection, i *item, s step, err error) {
-	c.retry(i, s.verb)
+	now := time.Now()
+	i.history.refused(s.verb, len(c.failures), now)
+	tries := i.history.refusal.tries
 	switch {
 	case conn != c.now.Conn:
 		return
-	case i.refusal.tries > 1 && c.problem.Code == "":
-		c.setFailure(i, s, snapshot.WriteFailed, kube.Message(err))
-	case i.refusal.tries == 1 && !c.now.Suspended:
-		c.faults++
+	case tries > 1 && c.problem.Code == "":
+		c.setFailure(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, kube.Message(err))})
+	case tries == 1 && !c.now.Suspended:
+		c.faults.inRow++
 	}
-	c.faulted = time.Now()
+	c.faults.last = now
 	c.suspect(conn, err)
 }
 
@@ -145,11 +147,11 @@ func (c *cluster) fault(conn *mirror.Connection, i *item, s step, err error) {
 // answers the first one and takes writes then, only the connection was broken, and
 // nothing is reported.
 func (c *cluster) suspect(conn *mirror.Connection, err error) {
-	if !c.link.Suspend(conn, c.faults) {
+	if !c.link.Suspend(conn, c.faults.inRow) {
 		return
 	}
 	c.follow()
-	if c.faults > 1 {
+	if c.faults.inRow > 1 {
 		c.setProblem(unreachableMessage(err))
 	}
 }
@@ -159,7 +161,7 @@ func (c *cluster) suspect(conn *mirror.Connection, err error) {
 func (c *cluster) retryNow() {
 	c.mu.Lock()
 	defer c.unlock()
-	if c.now.Conn == nil || !c.now.Suspended && c.faults == 0 {
+	if c.now.Conn == nil || !c.now.Suspended && c.faults.inRow == 0 {
 		return
 	}
 	c.resetRefusals()
@@ -170,8 +172,8 @@ func (c *cluster) retryNow() {
 
 // resume writes again on a connection that answers.
 func (c *cluster) resume() {
-	if c.faults > 1 {
-		c.expire(c.now.Conn, faultMemory) // a write that is taken clears the problem
+	if c.faults.inRow > 1 {
+		c.wakeAt(&c.faults, time.Now().Add(faultMemory)) // a write that is taken clears the problem
 	} else {
 		c.clearProblem()
 	}
@@ -181,20 +183,22 @@ func (c *cluster) resume() {
 // faultMemory is longer than the longest pause between two writes that fail.
 const faultMemory = 2 * retryMost
 
-// expire clears the problem of a server that has rejected writes, if nothing is left to
-// write that could tell.
-func (c *cluster) expire(conn *mirror.Connection, after time.Duration) {
-	time.AfterFunc(after, func() {
-		c.mu.Lock()
-		defer c.unlock()
-		rest := faultMemory - time.Since(c.faulted)
-		switch {
-		case conn != c.now.Conn || c.now.Suspended || c.faults == 0:
-		case rest > 0:
-			c.expire(conn, rest)
-		default:
-			c.faults = 0
-			c.clearProblem()
-		}
-	})
+// faults are writes that got no answer about the object from a server that answers probes.
+type faults struct {
+	// inRow counts them; last is when the last one failed.
+	inRow int
+	last  time.Time
+}
+
+// ring implements sleeper: it clears the problem of a server that has rejected writes, if nothing is left to write that could tell.
+func (f *faults) ring(c *cluster, now time.Time) {
+	end := f.last.Add(faultMemory)
+	switch {
+	case c.now.Suspended || f.inRow == 0:
+	case end.After(now):
+		c.wakeAt(f, end)
+	default:
+		f.inRow = 0
+		c.clearProblem()
+	}
 }

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"log/slog"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -64,11 +63,11 @@ func (m *metrics) forget(cluster string) {
 	m.writable.DeletePartialMatch(labels)
 }
 
-var verbNames = [...]string{object: "apply", status: "status", remove: "delete", fail: ""}
+var verbNames = [...]string{object: "apply", status: "status", remove: "delete"}
 
 // observe notes one request.
-func (c *cluster) observe(s step, r response, took time.Duration) {
-	c.metrics.requests.WithLabelValues(c.name, verbNames[s.verb]).Observe(took.Seconds())
+func (c *cluster) observe(s step, r response) {
+	c.metrics.requests.WithLabelValues(c.name, verbNames[s.verb]).Observe(r.took.Seconds())
 	switch r.class {
 	case fine:
 	case race:

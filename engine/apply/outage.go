@@ -33,7 +33,7 @@ type outage struct {
 	waiting []*item
 	// trial is the item that is being tried; nil if there is none.
 	trial *item
-	timer *time.Timer
+	area  area
 }
 
 const (
@@ -62,7 +62,7 @@ func areaOf(i *item) area { return area{i.id.Kind, i.id.Namespace} }
 func (c *cluster) failed(i *item, message string) {
 	b := c.outages[areaOf(i)]
 	if b == nil {
-		b = &outage{}
+		b = &outage{area: areaOf(i)}
 		c.outages[areaOf(i)] = b
 	}
 	b.message = message
@@ -72,7 +72,7 @@ func (c *cluster) failed(i *item, message string) {
 	b.trial = nil
 	b.failures++
 	if b.failures == outageAfter {
-		b.timer = time.AfterFunc(b.pause(), func() { c.tryNext(areaOf(i), b) })
+		c.wakeAt(b, time.Now().Add(b.pause()))
 		c.Log.Warn("the API server takes no objects of a kind in a namespace; trying one at a time",
 			"cluster", c.name, "kind", i.id.Kind.String(), "namespace", i.id.Namespace, "error", message)
 	}
@@ -80,8 +80,8 @@ func (c *cluster) failed(i *item, message string) {
 
 // answered enters a write that the server took, or refused because of the object.
 func (c *cluster) answered(conn *mirror.Connection, i *item) {
-	if conn == c.now.Conn && c.faults > 0 && !c.now.Suspended {
-		c.faults = 0
+	if conn == c.now.Conn && c.faults.inRow > 0 && !c.now.Suspended {
+		c.faults.inRow = 0
 		c.clearProblem()
 	}
 	b := c.outages[areaOf(i)]
@@ -97,11 +97,8 @@ func (c *cluster) answered(conn *mirror.Connection, i *item) {
 // endOutage ends an outage.
 func (c *cluster) endOutage(at area, b *outage) {
 	delete(c.outages, at)
-	if b.timer != nil {
-		b.timer.Stop()
-	}
 	for _, i := range b.waiting {
-		i.refusal = nil
+		i.history.refusal = nil
 		if c.items[i.id] == i {
 			c.enqueue(i, false)
 		}
@@ -114,22 +111,25 @@ func (c *cluster) resetRefusals() {
 		c.endOutage(at, b)
 	}
 	for _, i := range c.items {
-		i.refusal = nil
+		i.history.refusal = nil
 	}
 }
 
-// park reports whether a write waits for a trial, and reports it as failed.
-func (c *cluster) park(i *item, v verb) bool {
+// outageOf is why the server takes no objects like an item at present; empty if it does, or if the item is the trial.
+func (c *cluster) outageOf(i *item) string {
 	b := c.outages[areaOf(i)]
 	if b == nil || !b.closed() || b.trial == i {
-		return false
+		return ""
 	}
-	c.setFailure(i, step{verb: v}, snapshot.WriteFailed, b.message)
-	if !i.failing().parked {
-		i.refusal.parked = true
+	return b.message
+}
+
+// park makes an item wait for the end of an outage, or for its turn as the trial.
+func (c *cluster) park(i *item) {
+	if b := c.outages[areaOf(i)]; !i.history.failing().parked {
+		i.history.refusal.parked = true
 		b.waiting = append(b.waiting, i)
 	}
-	return true
 }
 
 // next takes the item to try next; nil if none waits. What was not tried goes first, the
@@ -141,30 +141,28 @@ func (b *outage) next(waits func(*item) bool) *item {
 		return nil
 	}
 	at := len(b.waiting) - 1
-	for at > 0 && b.waiting[at].refusal.tried {
+	for at > 0 && b.waiting[at].history.refusal.tried {
 		at--
 	}
 	i := b.waiting[at]
 	b.waiting = slices.Delete(b.waiting, at, at+1)
-	i.refusal.parked = false
+	i.history.refusal.parked = false
 	return i
 }
 
-// tryNext tries the next item of an area, or ends the outage if there is none.
-func (c *cluster) tryNext(at area, b *outage) {
-	c.mu.Lock()
-	defer c.unlock()
-	if c.outages[at] != b {
+// ring implements sleeper: it tries the next item of the area, or ends the outage if there is none.
+func (b *outage) ring(c *cluster, now time.Time) {
+	if c.outages[b.area] != b || !b.closed() {
 		return
 	}
-	if b.trial == nil || !b.trial.working && !b.trial.queued {
-		b.trial = b.next(func(i *item) bool { return c.items[i.id] == i && i.parked() })
+	if b.trial == nil || !b.trial.place.working && !b.trial.place.queued {
+		b.trial = b.next(func(i *item) bool { return c.items[i.id] == i && i.history.parked() })
 		if b.trial == nil {
-			c.endOutage(at, b)
+			c.endOutage(b.area, b)
 			return
 		}
-		b.trial.refusal.due = time.Time{}
+		b.trial.history.refusal.due = time.Time{}
 		c.enqueue(b.trial, false)
 	}
-	b.timer.Reset(b.pause())
+	c.wakeAt(b, now.Add(b.pause()))
 }

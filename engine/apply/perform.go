@@ -29,6 +29,8 @@ type response struct {
 	// gone: there was nothing to delete.
 	gone bool
 	live mirror.Object
+	// read is the content that was read.
+	read *content
 }
 
 // absentVersion, sent as the resource version of an object to apply, matches no
@@ -40,8 +42,12 @@ const absentVersion = 1
 func perform(ctx context.Context, c *kube.Client, s *shared, of mirror.ID, cluster string, do step) response {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	if do.verb == remove {
+	switch do.verb {
+	case remove:
 		return removeObject(ctx, c, of, do.version)
+	case read:
+		current, err := readContent(ctx, c, of, do.content)
+		return response{read: current, err: err}
 	}
 	version := strconv.FormatUint(max(do.version, absentVersion), 10)
 	var document []byte

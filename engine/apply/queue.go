@@ -4,27 +4,27 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// phases orders the work: objects in the order of the Kind table, so that what
+// ranks orders the work: objects in the order of the Kind table, so that what
 // others refer to is written first; then statuses; then deletions, in reverse.
-type phases struct {
+type ranks struct {
 	position map[snapshot.Kind]int
 }
 
-func newPhases(kinds []snapshot.Kind) phases {
-	p := phases{position: map[snapshot.Kind]int{}}
+func newRanks(kinds []snapshot.Kind) ranks {
+	p := ranks{position: map[snapshot.Kind]int{}}
 	for i, k := range kinds {
 		p.position[k] = i
 	}
 	return p
 }
 
-func (p phases) count() int                   { return 3 * len(p.position) }
-func (p phases) write(k snapshot.Kind) int    { return p.position[k] }
-func (p phases) status(k snapshot.Kind) int   { return len(p.position) + p.position[k] }
-func (p phases) deletion(k snapshot.Kind) int { return 3*len(p.position) - 1 - p.position[k] }
-func (p phases) of(i *item) int {
+func (p ranks) count() int                   { return 3 * len(p.position) }
+func (p ranks) write(k snapshot.Kind) int    { return p.position[k] }
+func (p ranks) status(k snapshot.Kind) int   { return len(p.position) + p.position[k] }
+func (p ranks) deletion(k snapshot.Kind) int { return 3*len(p.position) - 1 - p.position[k] }
+func (p ranks) of(i *item) int {
 	switch {
-	case i.object != nil && !i.statusOnly:
+	case i.object != nil && !i.place.statusOnly:
 		return p.write(i.id.Kind)
 	case i.status != nil:
 		return p.status(i.id.Kind)
@@ -33,14 +33,24 @@ func (p phases) of(i *item) int {
 	}
 }
 
-// queue returns items one phase after the other: none of a later phase while one of
-// an earlier phase waits or is being processed. Retries do not count, or one rejected
+// queuePlace is where in the queue an item is.
+type queuePlace struct {
+	// queued: it waits. working: it is being processed. again: it is to be queued when that is done.
+	queued, working, again bool
+	// statusOnly: it waits because of its status; the object is as it was wanted before.
+	statusOnly bool
+	// barring is the rank that it delays while it is being processed; -1 if it delays none.
+	barring int
+}
+
+// queue returns items one rank after the other: none of a later rank while one of
+// an earlier rank waits or is being processed. Retries do not count, or one rejected
 // object would delay all others. It has no lock of its own.
 type queue struct {
-	phases
+	ranks
 	waiting [][]*item
-	// working counts the items being processed; barring, by phase, those of them
-	// that delay later phases.
+	// working counts the items being processed; barring, by rank, those of them
+	// that delay later ranks.
 	barring []int
 	queued  int
 	working int
@@ -49,81 +59,88 @@ type queue struct {
 }
 
 func newQueue(kinds []snapshot.Kind) queue {
-	p := newPhases(kinds)
-	return queue{phases: p, waiting: make([][]*item, p.count()), barring: make([]int, p.count())}
+	p := newRanks(kinds)
+	return queue{ranks: p, waiting: make([][]*item, p.count()), barring: make([]int, p.count())}
 }
 
 func (q *queue) idle() bool { return q.queued == 0 && q.working == 0 }
 
-// push queues an item that is neither queued nor being processed.
-func (q *queue) push(i *item) {
-	phase := q.of(i)
-	i.queued = true
-	q.waiting[phase] = append(q.waiting[phase], i)
+// push queues an item, now or when it is done; true if it waits now.
+func (q *queue) push(i *item) bool {
+	switch {
+	case i.place.queued:
+		return false
+	case i.place.working:
+		i.place.again = true
+		return false
+	}
+	rank := q.of(i)
+	i.place.queued = true
+	q.waiting[rank] = append(q.waiting[rank], i)
 	q.queued++
+	return true
 }
 
 // pop returns the next item; nil if there is none, or none yet.
 func (q *queue) pop() *item {
-	for phase := range q.waiting {
-		if q.held > 0 && phase == len(q.position) {
+	for rank := range q.waiting {
+		if q.held > 0 && rank == len(q.position) {
 			return nil
 		}
-		for len(q.waiting[phase]) > 0 {
-			i := q.take(phase)
-			if now := q.of(i); now != phase {
+		for len(q.waiting[rank]) > 0 {
+			i := q.take(rank)
+			if now := q.of(i); now != rank {
 				// What is wanted changed while it waited.
 				q.push(i)
-				if now < phase {
+				if now < rank {
 					return q.pop()
 				}
 				continue
 			}
-			i.working, i.statusOnly, i.phase = true, false, phase
+			i.place.working, i.place.statusOnly, i.place.barring = true, false, -1
 			q.working++
-			if i.refusal == nil {
-				i.bars = true
-				q.barring[phase]++
+			if i.history.refusal == nil {
+				i.place.barring = rank
+				q.barring[rank]++
 			}
 			return i
 		}
-		if q.barring[phase] > 0 {
+		if q.barring[rank] > 0 {
 			return nil
 		}
 	}
 	return nil
 }
 
-func (q *queue) take(phase int) *item {
-	i := q.waiting[phase][0]
-	q.waiting[phase][0] = nil
-	q.waiting[phase] = q.waiting[phase][1:]
-	if len(q.waiting[phase]) == 0 {
-		q.waiting[phase] = nil
+func (q *queue) take(rank int) *item {
+	i := q.waiting[rank][0]
+	q.waiting[rank][0] = nil
+	q.waiting[rank] = q.waiting[rank][1:]
+	if len(q.waiting[rank]) == 0 {
+		q.waiting[rank] = nil
 	}
 	q.queued--
-	i.queued = false
+	i.place.queued = false
 	return i
 }
 
-// done marks an item as processed; true if a later phase may start.
-func (q *queue) done(i *item) bool {
-	i.working = false
+// done marks an item as processed. Ended: a later rank may start. Again: the item is to be queued again.
+func (q *queue) done(i *item) (ended, again bool) {
+	again, i.place.again, i.place.working = i.place.again, false, false
 	q.working--
-	if !i.bars {
-		return false
+	if i.place.barring >= 0 {
+		q.barring[i.place.barring]--
+		ended = q.barring[i.place.barring] == 0
 	}
-	i.bars = false
-	q.barring[i.phase]--
-	return q.barring[i.phase] == 0
+	return ended, again
 }
 
 // clear removes and returns all waiting items.
 func (q *queue) clear() []*item {
 	var cleared []*item
-	for phase := range q.waiting {
-		for len(q.waiting[phase]) > 0 {
-			cleared = append(cleared, q.take(phase))
+	for rank := range q.waiting {
+		for len(q.waiting[rank]) > 0 {
+			cleared = append(cleared, q.take(rank))
 		}
 	}
 	return cleared

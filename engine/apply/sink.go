@@ -25,7 +25,6 @@ type Sink struct {
 	contents contents
 	last     *snapshot.Output
 	edits    Edits
-	crowd    crowd
 }
 
 // requests are the calls of Set, Remove and Apply between two turns.
@@ -201,7 +200,7 @@ func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.O
 			s.putStatusesLast(ctx, group, management)
 		}
 		if d := changes[""]; d != nil && !first {
-			s.crowd.arrived(len(d.putStatus), management)
+			management.crowded(len(d.putStatus))
 		}
 		update("", management)
 	}
@@ -238,7 +237,7 @@ func (s *Sink) routesBlocked() bool {
 	return slices.ContainsFunc(s.all(), func(c *cluster) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.blockedRoutes > 0
+		return c.writable() && c.phases[NeedsProxies]+c.phases[NeedsCluster] > 0
 	})
 }
 

@@ -111,7 +111,7 @@ func randomOutput(random *rand.Rand, last *snapshot.Output, shared []*snapshot.C
 	return &snapshot.Output{Parts: snapshot.ListOf(parts), Statuses: snapshot.ListOf(statuses)}
 }
 
-func TestQueueGoesPhaseByPhase(t *testing.T) {
+func TestQueueGoesRankByRank(t *testing.T) {
 	t.Parallel()
 	q := newQueue([]snapshot.Kind{snapshot.ServiceEntry, snapshot.VirtualService})
 	wanted := func(k snapshot.Kind, name string) *item {
@@ -125,10 +125,11 @@ func TestQueueGoesPhaseByPhase(t *testing.T) {
 	}
 	require.Same(t, se, q.pop())
 	assert.Nil(t, q.pop(), "the VirtualService waits for what it refers to")
-	assert.True(t, q.done(se))
+	ended, _ := q.done(se)
+	assert.True(t, ended)
 	require.Same(t, vs, q.pop())
 	q.push(late)
-	require.Same(t, late, q.pop(), "an earlier phase is never held up by a later one")
+	require.Same(t, late, q.pop(), "an earlier rank is never held up by a later one")
 	assert.False(t, q.idle())
 	q.done(late)
 	q.done(vs)
@@ -136,7 +137,7 @@ func TestQueueGoesPhaseByPhase(t *testing.T) {
 	q.done(goneFirst)
 
 	// A retry in flight bars nobody.
-	se.refusal = &refusal{tries: 1}
+	se.history.refusal = &refusal{tries: 1}
 	q.push(se)
 	require.Same(t, se, q.pop())
 	require.Same(t, gone, q.pop())
@@ -158,7 +159,7 @@ func TestStatusesAreHeldAndObjectsAreNot(t *testing.T) {
 	q := newQueue([]snapshot.Kind{snapshot.Destination, snapshot.TrafficPolicy})
 	status := &item{id: mirror.ID{Kind: snapshot.TrafficPolicy, Name: "a"}, status: &wantedStatus{}}
 	object := &item{id: mirror.ID{Kind: snapshot.TrafficPolicy, Name: "b"}, object: &snapshot.Object{}}
-	both := &item{id: mirror.ID{Kind: snapshot.Destination, Name: "c"}, object: &snapshot.Object{}, status: &wantedStatus{}, statusOnly: true}
+	both := &item{id: mirror.ID{Kind: snapshot.Destination, Name: "c"}, object: &snapshot.Object{}, status: &wantedStatus{}, place: queuePlace{statusOnly: true}}
 	q.push(status)
 	q.push(both)
 	q.held++
@@ -176,19 +177,26 @@ func TestStatusesAreHeldAndObjectsAreNot(t *testing.T) {
 func TestRepairsOfADisputedObjectAreSpaced(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	i := &item{}
-	assert.Zero(t, i.repairWait(now), "the first is immediate")
-	i.wrote = now
-	i.repaired(now)
-	assert.Equal(t, repairFirst, i.repairWait(now))
-	for range 40 {
-		i.repaired(now)
-		i.wrote = now
+	f := &facts{now: now, history: &history{}}
+	wait := func() time.Duration {
+		var d decision
+		if !f.disputed(&d) {
+			return 0
+		}
+		assert.Equal(t, Disputed, d.phase)
+		return d.again.Sub(now)
 	}
-	assert.Equal(t, repairMost, i.repairWait(now))
-	i.counts = true
-	assert.Zero(t, i.repairWait(now), "an Output does not wait")
-	i.counts = false
-	i.repaired(now.Add(time.Hour))
-	assert.Equal(t, uint8(1), i.rewrites, "after peace it starts anew")
+	assert.Zero(t, wait(), "the first is immediate")
+	f.history.wrote = now
+	f.history.repaired(now)
+	assert.Equal(t, repairFirst, wait())
+	for range 40 {
+		f.history.repaired(now)
+		f.history.wrote = now
+	}
+	assert.Equal(t, repairMost, wait())
+	f.asked = true
+	assert.Zero(t, wait(), "an Output does not wait")
+	f.history.repaired(now.Add(time.Hour))
+	assert.Equal(t, uint8(1), f.history.rewrites, "after peace it starts anew")
 }

@@ -69,8 +69,6 @@ type withdrawals struct {
 type withdrawal struct {
 	since     time.Time
 	explained bool
-	// timed: a timer queues the object again.
-	timed bool
 }
 
 // brakeLeast is how many unexplained deletions are never too many at once.
@@ -88,47 +86,9 @@ func (c *cluster) withdraw(of mirror.ID, explained bool) *withdrawal {
 }
 
 // collect queues the deletion of an object that no part wants, if it is one.
-func (c *cluster) collect(of mirror.ID, fresh bool) {
+func (c *cluster) collect(of mirror.ID, asked bool) {
 	c.withdraw(of, c.edits.All)
-	c.enqueue(c.item(of), fresh)
-}
-
-// withheld reports whether an object that is no longer wanted stays for now.
-func (c *cluster) withheld(i *item) bool {
-	w := c.withdraw(i.id, c.edits.All)
-	var wait time.Duration
-	switch {
-	case w.explained && c.opens(i.id):
-		wait = c.Settle
-	case w.explained:
-		return c.denied(i.id)
-	case c.brake.Code != "":
-		return true
-	case i.id.Kind.Info().Effect&snapshot.Routes == 0:
-		wait = c.limits.Grace
-	}
-	remaining := time.Until(w.since.Add(wait))
-	if remaining <= 0 {
-		return c.denied(i.id)
-	}
-	c.requeueAfter(i.id, w, remaining)
-	return true
-}
-
-// requeueAfter queues an object when it may go.
-func (c *cluster) requeueAfter(of mirror.ID, w *withdrawal, after time.Duration) {
-	if w.timed {
-		return
-	}
-	w.timed = true
-	time.AfterFunc(after, func() {
-		c.mu.Lock()
-		defer c.unlock()
-		w.timed = false
-		if i := c.items[of]; i != nil && c.pending[of] == w {
-			c.enqueue(i, true)
-		}
-	})
+	c.enqueue(c.item(of), asked)
 }
 
 // opens reports whether the deletion of an object that guards lets in everybody: no other
@@ -156,7 +116,6 @@ func (c *cluster) denied(of mirror.ID) bool {
 	}
 	for other := range c.pending {
 		if l, exists := c.live(other); exists && l.Protects && c.garbage(other, l) {
-			c.requeueAfter(of, c.pending[of], blockedFor)
 			return true
 		}
 	}

@@ -11,34 +11,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// verb is what to do about an item.
-type verb uint8
-
-const (
-	// leave: do nothing now. satisfied: everything is as wanted.
-	leave verb = iota
-	satisfied
-	// object, status, remove are writes.
-	object
-	status
-	remove
-	// fail: it cannot be written until something changes in the cluster.
-	fail
-)
-
-// step is one decision, with what is needed to perform it.
-type step struct {
-	verb verb
-	// version is of the object that was looked at; 0 if there is none.
-	version uint64
-	wanted  mirror.Digest
-	content *content
-	value   any
-	code    snapshot.Code
-	message string
-	// err is why an object cannot be written as JSON.
-	err error
-}
+// This file gathers the facts about an item, lets decide decide, sends the request, and enters the answer, until there is nothing to
+// send.
 
 // work processes items of the queue until the sink stops.
 func (c *cluster) work() {
@@ -56,7 +30,7 @@ func (c *cluster) take() *item {
 	defer c.mu.Unlock()
 	for !c.closed && c.ctx.Err() == nil {
 		if i := c.queue.pop(); i != nil {
-			i.counts, i.fresh = i.fresh, false
+			i.asking, i.asked = i.asking || i.asked, false
 			return i
 		}
 		c.wake.Wait()
@@ -64,138 +38,140 @@ func (c *cluster) take() *item {
 	return nil
 }
 
-// process performs steps until an item is as wanted: its object, then its status.
+// process sends requests until an item is as wanted, or has to wait.
 func (c *cluster) process(i *item) {
 	c.prepare(i)
-	ok, last := true, leave
-	for ok {
+	after := none
+	for {
 		c.mu.Lock()
-		s, conn, writer := c.decide(i, last), c.now.Conn, c.writer
-		c.unlock()
-		if s.verb == leave || s.verb == satisfied || s.verb == fail {
-			c.finish(i, s, last == leave)
+		f := c.gather(i, after)
+		d := decide(f)
+		c.enter(i, f, &d)
+		if d.step.verb == none {
+			c.finish(i)
+			c.unlock()
 			return
 		}
-		last = s.verb
-		began := time.Now()
-		r := perform(c.ctx, writer, c.shared, i.id, c.name, s)
-		r.took = time.Since(began)
-		c.observe(s, r, r.took)
-		c.mu.Lock()
-		ok = c.record(conn, i, s, r)
+		conn, writer := c.now.Conn, c.writer
 		c.unlock()
+		began := time.Now()
+		r := perform(c.ctx, writer, c.shared, i.id, c.name, d.step)
+		r.took = time.Since(began)
+		c.mu.Lock()
+		c.record(conn, i, d.step, r)
+		c.unlock()
+		after = d.step.verb
 	}
-	c.finish(i, step{}, false)
 }
 
 // prepare computes the digests of what is wanted without the lock.
 func (c *cluster) prepare(i *item) {
 	c.mu.Lock()
-	content, wanted, rests := i.content, i.status, i.restWait(time.Now()) > 0
+	content, wanted, rests := i.content, i.status, i.history.rested().After(time.Now())
 	c.mu.Unlock()
 	if content != nil && !rests {
-		_, _ = content.get() // decide looks at the error
+		_, _ = content.get() // decide handles the error
 	}
 	if wanted != nil {
 		_, _ = wanted.get()
 	}
-	c.adopt(i)
 }
 
-// decide returns the next step for an item. last is the one before, leave at first.
-func (c *cluster) decide(i *item, last verb) step {
-	if !c.writable() {
-		return step{}
+// gather collects what a decision about an item depends on.
+func (c *cluster) gather(i *item, after verb) *facts {
+	f := &facts{
+		now: time.Now(), id: i.id, view: around{c, i},
+		place:   place{cluster: c.name, plane: c.Namespace, writable: c.writable(), limits: limits{c.Pace.Patience, c.limits.Grace, c.Settle}},
+		content: i.content, status: i.status, current: i.current, history: &i.history, asked: i.asking, after: after,
 	}
-	state := c.now.Conn.State(i.id.Kind)
-	l, exists := c.now.Conn.Find(i.id)
-	if i.object == nil {
-		if exists && c.garbage(i.id, l) {
-			if c.withheld(i) || c.barred(i, remove) || c.waits(i) {
-				return step{}
-			}
-			return step{verb: remove, version: l.Version}
-		}
+	if !f.place.writable {
+		return f
+	}
+	f.place.kind = c.now.Conn.State(i.id.Kind)
+	if l, exists := c.now.Conn.Find(i.id); exists {
+		f.live, f.stray, f.garbage = &l, c.stray(l), c.garbage(i.id, l)
+	}
+	switch {
+	case i.object != nil:
+	case f.live != nil && f.garbage:
+		f.withdrawal = c.withdraw(i.id, c.edits.All)
+	default:
 		delete(c.pending, i.id)
-		return c.decideStatus(i, l, exists, last)
 	}
+	return f
+}
+
+// around is what surrounds an item.
+type around struct {
+	cluster *cluster
+	item    *item
+}
+
+func (a around) use(names []name) use                   { return a.cluster.ledger.use(names) }
+func (a around) provided(names []name) bool             { return a.cluster.ledger.provided(names) }
+func (a around) obstacle(names []name) (obstacle, bool) { return a.cluster.ledger.obstacle(names) }
+func (a around) reading() bool                          { return a.cluster.ledger.reading.Load() > 0 }
+func (a around) outage() string                         { return a.cluster.outageOf(a.item) }
+func (a around) held() bool                             { return a.cluster.brake.Code != "" }
+func (a around) opens() bool                            { return a.cluster.opens(a.item.id) }
+func (a around) denied() bool                           { return a.cluster.denied(a.item.id) }
+func (a around) widened() *content                      { return a.cluster.widened(a.item) }
+
+// enter takes over a decision about an item.
+func (c *cluster) enter(i *item, f *facts, d *decision) {
+	i.history.since, i.history.obstructed = d.since, d.obstructed
+	i.place.statusOnly = i.place.statusOnly || d.statusOnly
+	i.held.Store(d.obstructed)
+	if d.found != nil {
+		c.found(i, d.found)
+	}
+	c.setPhase(i, d.phase)
+	c.decideAgain(i, d.again)
 	switch {
-	case state.Absent:
-		return step{verb: fail, code: snapshot.WriteFailed, message: absentMessage(i.id.Kind)}
-	case state.Refused != "":
-		return step{verb: fail, code: snapshot.WriteFailed, message: unlistedMessage(i.id.Kind, state.Refused)}
-	case !state.Listed:
-		return step{} // the list will bring it up again
-	case exists && !l.Ours():
-		return step{verb: fail, code: snapshot.ForeignObject, message: foreignMessage(i.id.Kind, l.Other, c.Namespace)}
-	case exists && l.Source != "" && c.name != "" && !c.stray(l) && i.current == nil:
-		// If it was found or written here before, somebody has changed its label since.
-		return step{verb: fail, code: snapshot.ForeignObject, message: strayMessage(l.Source, c.name)}
-	}
-	target := c.target(i)
-	if !target.taken.Load() && c.rests(i) {
-		return step{} // it may change again
-	}
-	wanted, err := target.get()
-	switch {
-	case err != nil:
-		return step{verb: fail, code: snapshot.WriteFailed, message: "cannot be written as JSON: " + err.Error(), err: err}
-	case exists && l.Here && l.Owner == mirror.Marked && (l.Spec == wanted || i.settled == pair{wanted, l.Spec}):
-		c.found(i, target)
-		if target != i.content {
-			c.block(i)
-			return step{}
+	case d.reason.Code != "":
+		if panicked := (*kube.PanicError)(nil); errors.As(d.err, &panicked) {
+			c.Log.Error("object cannot be written. This is a bug in meshctl, please report it",
+				"object", i.id.Ref(c.name).String(), "error", d.err, "stack", string(panicked.Stack))
 		}
-		return c.decideStatus(i, l, exists, last)
-	case c.barred(i, object), c.rests(i), last == leave && c.postpone(i):
-		return step{}
+		c.setFailure(i, d.reason)
+	case d.phase == AsWanted:
+		i.history.races, i.history.since, i.history.outdated = 0, time.Time{}, nil
+		if d.again.IsZero() {
+			i.history.refusal = nil
+		}
+		c.clearFailure(i.id)
+		if f.after == none && i.asking && i.object != nil {
+			c.countUnchanged()
+		}
 	}
-	if o, found := c.obstacle(i); found {
-		return c.hold(i, o)
+	switch d.phase {
+	case AsWanted, Failing:
+		i.asking = false
+	case Outage:
+		c.park(i)
 	}
-	if c.waits(i) {
-		return step{}
-	}
-	return step{verb: object, version: l.Version, wanted: wanted, content: target}
 }
 
-func (c *cluster) decideStatus(i *item, l mirror.Object, exists bool, last verb) step {
-	written := i.id.Kind.Info().Access&snapshot.Write != 0
-	if i.status == nil || !exists || l.Going || written && !l.Ours() {
-		return step{verb: satisfied}
-	}
-	wanted, err := i.status.get()
-	switch {
-	case err != nil:
-		return step{verb: fail, code: snapshot.WriteFailed, message: "status cannot be written as JSON: " + err.Error(), err: err}
-	case l.Status == wanted || i.status.settled == pair{wanted, l.Status}:
-		return step{verb: satisfied}
-	case c.barred(i, status), last != object && c.rests(i), last == leave && c.postpone(i):
-		i.statusOnly = true // it waits with other statuses then
-		return step{}
-	}
-	return step{verb: status, version: l.Version, wanted: wanted, value: i.status.Value}
+// setPhase changes the phase of an item.
+func (c *cluster) setPhase(i *item, p Phase) {
+	c.phases[i.phase]--
+	i.phase = p
+	c.phases[i.phase]++
 }
 
-// postpone reports whether a repair has to wait, and queues it for later.
-func (c *cluster) postpone(i *item) bool {
-	wait := i.repairWait(time.Now())
-	if wait <= 0 {
-		return false
+// record enters the answer to a request.
+func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
+	if s.verb == read {
+		c.adopt(i, r)
+		return
 	}
-	c.later(i, wait)
-	return true
-}
-
-// record handles the response to a write; true if the next step may follow.
-func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) bool {
+	c.observe(s, r)
 	switch r.class {
 	case fine:
 		c.answered(conn, i)
 		c.wrote(conn, i, s, r)
-		return s.verb != remove
 	case race:
-		c.race(i)
+		i.history.raced(s.version, time.Now())
 	case unreachable:
 		if c.ctx.Err() == nil {
 			c.fault(conn, i, s, r.err)
@@ -209,30 +185,30 @@ func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) b
 		}
 		c.refused(i, s, kube.Message(r.err), ofServer(r.err))
 	}
-	return false
 }
 
-// refused records a write that failed, and tries it again later.
+// refused enters a request that failed, to be tried again later.
 func (c *cluster) refused(i *item, s step, message string, ofServer bool) {
-	c.setFailure(i, s, snapshot.WriteFailed, message)
-	i.failing().tried = true
+	c.setFailure(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, message)})
+	i.history.failing().tried = true
 	if ofServer {
 		c.failed(i, message)
 	}
-	if !c.park(i, s.verb) {
-		c.retry(i, s.verb)
+	if c.outageOf(i) == "" {
+		i.history.refused(s.verb, len(c.failures), time.Now())
 	}
 }
 
 func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 	now := time.Now()
-	if !i.counts && !i.wrote.IsZero() {
-		i.repaired(now)
+	h := &i.history
+	if !i.asking && !h.wrote.IsZero() {
+		h.repaired(now)
 	}
-	i.wrote, i.races = now, 0
-	i.effort = i.effort.spend(r.took, now)
-	if i.refusal != nil && s.verb == i.refusal.verb {
-		i.refusal = nil
+	h.wrote, h.races, h.outdated = now, 0, nil
+	h.effort = h.effort.spend(r.took, now)
+	if h.refusal != nil && s.verb == h.refusal.verb {
+		h.refusal = nil
 	}
 	if s.verb != remove {
 		conn.Written(i.id, r.live)
@@ -242,12 +218,12 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 	case s.verb == object:
 		c.ledger.wrote(i, c.name, i.current, s.content, !same, r.took)
 		i.current = s.content
-		i.settled = pair{s.wanted, r.live.Spec}
+		h.settled = pair{s.wanted, r.live.Spec}
 		switch {
 		case r.created:
 			c.count(i, Created)
 		case same:
-			if i.counts {
+			if i.asking {
 				c.countUnchanged()
 			}
 		default:
@@ -261,6 +237,7 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 			c.count(i, StatusWritten)
 		}
 	case s.verb == remove:
+		h.outdated = &outdated{version: s.version, until: now.Add(raceMost), removed: true}
 		c.ledger.wrote(i, c.name, i.current, nil, true, r.took)
 		i.current = nil
 		c.clearFailure(i.id)
@@ -268,53 +245,8 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 			c.count(i, Deleted)
 		}
 	}
-	if i.rewrites == disputed {
+	if h.rewrites == disputed {
 		c.Log.Warn("another client keeps changing an object; repairing it less often", "object", i.id.Ref(c.name).String())
-	}
-}
-
-// disputed is the number of repairs in a row that is logged.
-const disputed = 6
-
-// setFailure records a failure, and reports it if it is new.
-func (c *cluster) setFailure(i *item, s step, code snapshot.Code, message string) {
-	if s.verb == remove {
-		message = "cannot be deleted: " + message
-	}
-	i.refused.Store(true)
-	known, failed := c.failures[i.id]
-	if failed && known.What == message && known.Code == code {
-		return
-	}
-	f := snapshot.Failure{Ref: i.id.Ref(c.name), Reason: snapshot.Reason{Code: code, What: message}, Parents: i.parents()}
-	var panicked *kube.PanicError
-	if errors.As(s.err, &panicked) {
-		c.Log.Error("object cannot be written. This is a bug in meshctl, please report it",
-			"object", f.Ref.String(), "error", s.err, "stack", string(panicked.Stack))
-	}
-	c.failures[i.id] = f
-	c.countFailure(f)
-	c.notifyFailures()
-}
-
-// inheritFailure keeps the failure of an item whose content has changed until the new one
-// is tried, which may be later; it is that of the policies of the new one.
-func (c *cluster) inheritFailure(i *item) {
-	if f, failed := c.failures[i.id]; failed && !slices.Equal(f.Parents, i.parents()) {
-		f.Parents = i.parents()
-		c.failures[i.id] = f
-		c.notifyFailures()
-	}
-}
-
-// clearFailure removes a failure.
-func (c *cluster) clearFailure(of mirror.ID) {
-	if i := c.items[of]; i != nil {
-		i.refused.Store(false)
-	}
-	if _, failed := c.failures[of]; failed {
-		delete(c.failures, of)
-		c.notifyFailures()
 	}
 }
 
@@ -338,29 +270,14 @@ func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 	return slices.AppendSeq(out, maps.Values(c.failures))
 }
 
-// finish returns an item to the queue.
-func (c *cluster) finish(i *item, s step, first bool) {
-	c.mu.Lock()
-	defer c.unlock()
+// finish gives an item back to the queue.
+func (c *cluster) finish(i *item) {
 	delete(c.unread, i.id) // it was read, if that was possible
-	switch s.verb {
-	case fail:
-		c.setFailure(i, s, s.code, s.message)
-	case satisfied:
-		i.races, i.blockedAt = 0, time.Time{}
-		if i.object != nil || i.status != nil {
-			i.refusal = nil
-		}
-		c.clearFailure(i.id)
-		if first && i.counts && i.object != nil {
-			c.countUnchanged()
-		}
-	}
-	if c.queue.done(i) {
+	ended, again := c.queue.done(i)
+	if ended {
 		c.wake.Broadcast()
 	}
-	if i.again {
-		i.again = false
+	if again {
 		c.enqueue(i, false)
 	}
 	c.prune([]*item{i})
