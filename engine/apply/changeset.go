@@ -87,71 +87,74 @@ func (s ChangeSet) LogValue() slog.Value {
 		slog.Int("statuses", s.Statuses), slog.Int("failed", s.Failed), slog.Int("unchanged", s.Unchanged))
 }
 
-// batch is an unfinished ChangeSet.
-type batch struct {
-	ChangeSet
+// changes collects what is done in one cluster. The cluster's lock guards it.
+type changes struct {
+	cluster string
+	metrics *metrics
+	log     *slog.Logger
+	// set is the unfinished ChangeSet; nil if there is none. It began when its first object was queued.
+	set    *ChangeSet
 	began  time.Time
 	logged int
 }
 
-// maxLogged bounds the failures that one batch writes to the log.
+// maxLogged bounds the failures that one ChangeSet writes to the log.
 const maxLogged = 10
 
-func (c *cluster) openBatch() {
-	if c.batch == nil {
-		c.batch = &batch{ChangeSet: ChangeSet{Cluster: c.name}, began: time.Now()}
+// begin begins a ChangeSet, if there is none.
+func (c *changes) begin() {
+	if c.set == nil {
+		c.set, c.began, c.logged = &ChangeSet{Cluster: c.cluster}, time.Now(), 0
 	}
-	c.wake.Signal()
 }
 
-// closeBatch returns the ChangeSet of a finished batch in which something was done.
-func (c *cluster) closeBatch() *ChangeSet {
-	if c.batch == nil || !c.queue.idle() {
+// end returns the ChangeSet; nil if nothing was done.
+func (c *changes) end() *ChangeSet {
+	set := c.set
+	c.set = nil
+	if set == nil || !set.Changed() && set.Unchanged == 0 {
 		return nil
 	}
-	done := c.batch
-	c.batch = nil
-	done.Took = time.Since(done.began)
-	if !done.Changed() && done.Unchanged == 0 {
-		return nil
-	}
-	return &done.ChangeSet
+	set.Took = time.Since(c.began)
+	return set
 }
 
-// count records a write of an item.
-func (c *cluster) count(i *item, a Action) {
-	c.recordChange(Change{Time: time.Now(), Action: a, Ref: i.id.Ref(c.name), Parents: i.causes()})
+// did enters a write of an item.
+func (c *changes) did(a Action, i *item) {
+	c.enter(Change{Time: time.Now(), Action: a, Ref: i.id.Ref(c.cluster), Parents: i.causes()})
 }
 
-func (c *cluster) countFailure(f snapshot.Failure) {
-	c.recordChange(Change{Time: time.Now(), Action: Failed, Ref: f.Ref, Parents: f.Parents, Message: f.Reason.String()})
-	if c.batch.logged++; c.batch.logged <= maxLogged {
-		c.Log.Warn("object cannot be written", "object", f.Ref.String(), "code", string(f.Code), "error", f.Reason.String())
+// failed enters a failure.
+func (c *changes) failed(f *snapshot.Failure) {
+	c.enter(Change{Time: time.Now(), Action: Failed, Ref: f.Ref, Parents: f.Parents, Message: f.Reason.String()})
+	if c.logged++; c.logged <= maxLogged {
+		c.log.Warn("object cannot be written", "object", f.Ref.String(), "code", string(f.Code), "error", f.Reason.String())
 	}
 }
 
-func (c *cluster) countUnchanged() {
-	c.openBatch()
-	c.batch.Unchanged++
+// unchanged enters an object that is as it is wanted.
+func (c *changes) unchanged() {
+	c.begin()
+	c.set.Unchanged++
 }
 
-func (c *cluster) recordChange(change Change) {
-	c.openBatch()
-	b := c.batch
+func (c *changes) enter(change Change) {
+	c.begin()
+	set := c.set
 	switch change.Action {
 	case Created:
-		b.Created++
+		set.Created++
 	case Configured:
-		b.Configured++
+		set.Configured++
 	case StatusWritten:
-		b.Statuses++
+		set.Statuses++
 	case Deleted:
-		b.Deleted++
+		set.Deleted++
 	case Failed:
-		b.Failed++
+		set.Failed++
 	}
-	if len(b.Changes) < MaxChanges {
-		b.Changes = append(b.Changes, change)
+	if len(set.Changes) < MaxChanges {
+		set.Changes = append(set.Changes, change)
 	}
-	c.metrics.changes.WithLabelValues(c.name, change.Ref.Kind.String(), string(change.Action)).Inc()
+	c.metrics.changes.WithLabelValues(c.cluster, change.Ref.Kind.String(), string(change.Action)).Inc()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -39,15 +38,13 @@ type cluster struct {
 	phases [numPhases]int
 	// alarms are what is to be done later.
 	alarms workqueue.TypedDelayingInterface[sleeper]
-	// able is true while the cluster is writable, and silent while it is not and that
-	// will not change in a moment; for others that hold no lock.
-	able, silent atomic.Bool
-	// unread are the objects of earlier processes to be read; counted is true while the
-	// ledger counts the cluster as one that is reading.
-	unread  map[mirror.ID]bool
-	counted bool
+	// reach is what the ledger knows of the cluster, access as it was told last.
+	reach  reach
+	access access
+	// unread are the objects of earlier processes to be read.
+	unread map[mirror.ID]bool
 
-	batch    *batch
+	changes  changes
 	failures map[mirror.ID]snapshot.Failure
 	outages  map[area]*outage
 	crowd    crowd
@@ -80,7 +77,7 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		kinds = snapshot.Kinds(snapshot.ManagementSide, snapshot.Write|snapshot.WriteStatus)
 	}
 	c := &cluster{
-		shared: s, name: name, ctx: ctx, group: group,
+		shared: s, name: name, ctx: ctx, group: group, reach: reach{cluster: name}, changes: changes{cluster: name, metrics: s.metrics, log: s.Log},
 		items: map[mirror.ID]*item{}, queue: newQueue(kinds), failures: map[mirror.ID]snapshot.Failure{},
 		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}},
 		outages:     map[area]*outage{}, unread: map[mirror.ID]bool{},
@@ -130,8 +127,7 @@ func (c *cluster) disconnect() {
 	c.resetRefusals()
 	c.flush()
 	c.problem, c.unwritten, c.otherPlanes = snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}
-	clear(c.failures)
-	c.notifyFailures()
+	c.clearFailures()
 }
 
 // abandoned reports that the cluster was removed and nothing is wanted there.
@@ -162,10 +158,14 @@ func (c *cluster) armed() bool {
 
 // unlock ends a critical section, publishes a finished batch, and wakes waiters.
 func (c *cluster) unlock() {
-	c.able.Store(c.writable())
-	c.silent.Store(c.gate.armed && !c.writable() && !c.connecting())
-	c.countReading()
-	done := c.closeBatch()
+	if is := c.accessible(); is != c.access {
+		c.access = is
+		c.ledger.reached(&c.reach, is)
+	}
+	var done *ChangeSet
+	if c.queue.idle() {
+		done = c.changes.end()
+	}
 	c.measure()
 	if done != nil {
 		c.publishing.Add(1)
@@ -176,6 +176,12 @@ func (c *cluster) unlock() {
 		c.publishing.Add(-1)
 	}
 	c.notifyProgress()
+}
+
+// accessible is whether the cluster can be written to, for routes of others.
+func (c *cluster) accessible() access {
+	able := c.writable()
+	return access{able: able, silent: c.gate.armed && !able && !c.connecting(), reading: c.reading()}
 }
 
 // update applies the changes of a new Output.
@@ -191,9 +197,8 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 	case !g.open():
 		c.flush()
 		if !g.listed {
-			clear(c.failures)
 			c.forgetWithdrawals()
-			c.notifyFailures()
+			c.clearFailures()
 		}
 	case !was.open():
 		c.sweep(true)
@@ -256,7 +261,7 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 func (c *cluster) item(of mirror.ID) *item {
 	i := c.items[of]
 	if i == nil {
-		i = &item{id: of}
+		i = &item{party: party{id: of, cluster: &c.reach}}
 		c.items[of] = i
 		c.phases[i.phase]++
 	}
@@ -304,7 +309,8 @@ func (c *cluster) enqueue(i *item, asked bool) {
 	}
 	i.asked = i.asked || asked
 	if c.queue.push(i) {
-		c.openBatch()
+		c.changes.begin()
+		c.wake.Signal()
 	}
 }
 

@@ -373,12 +373,12 @@ func (f *facts) waitFor(d *decision, o obstacle) {
 	d.since = time.Time{}
 	switch {
 	case o.able:
-		d.fail(snapshot.WriteFailed, obstructedMessage(o.item, o.name))
+		d.fail(snapshot.WriteFailed, obstructedMessage(o.object, o.name))
 	case !o.silent:
 		d.waitForProxies(f, NeedsCluster)
 		return
 	default:
-		d.fail(snapshot.ClusterAwaited, awaitedMessage(o.item.Cluster, o.name))
+		d.fail(snapshot.ClusterAwaited, awaitedMessage(o.object.Cluster, o.name))
 	}
 	d.wait(Obstructed, f.now.Add(clusterPause))
 }

@@ -36,13 +36,20 @@ func (s surroundings) obstacle(of []name) (obstacle, bool) {
 	return s.obstacles[0], true
 }
 
-// TestDecide: each case changes one thing about a route of which an earlier version is written.
-func TestDecide(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1e9, 0)
+// decisionCase says what follows from facts.
+type decisionCase struct {
+	with  []func(*facts)
+	verb  verb
+	phase Phase
+	again time.Time
+	code  snapshot.Code
+}
+
+// decisionCases each change one thing about a route of which an earlier version is written.
+func decisionCases(t *testing.T, now time.Time) map[string]decisionCase {
+	t.Helper()
 	in := func(d time.Duration) time.Time { return now.Add(d) }
-	wanted, current := routeTo("v3"), routeTo("v1")
-	digest, err := wanted.get()
+	digest, err := routeTo("v3").get()
 	require.NoError(t, err)
 	rule, narrow, wide := ruleWith("v1", "v3"), ruleWith("v1"), ruleWith("v1", "v2", "v3")
 	narrowed, err := narrow.get()
@@ -58,13 +65,7 @@ func TestDecide(t *testing.T) {
 	}
 	settled := func(f *facts) { f.live.Spec = digest }
 
-	for name, tt := range map[string]struct {
-		with  []func(*facts)
-		verb  verb
-		phase Phase
-		again time.Time
-		code  snapshot.Code
-	}{
+	return map[string]decisionCase{
 		"differs":      {verb: object},
 		"as wanted":    {with: []func(*facts){settled}, phase: AsWanted},
 		"stored alike": {with: []func(*facts){func(f *facts) { f.history.settled = pair{digest, f.live.Spec} }}, phase: AsWanted},
@@ -83,8 +84,8 @@ func TestDecide(t *testing.T) {
 		"that cannot be read":   {with: []func(*facts){func(f *facts) { f.current, f.after = nil, read }}, verb: object},
 		"proxies do not know":   {with: []func(*facts){around(surroundings{unknown: true})}, phase: NeedsProxies, again: in(proxiesPause)},
 		"patience ends":         {with: []func(*facts){around(surroundings{unknown: true}), func(f *facts) { f.history.since = in(-15 * time.Second) }}, verb: object},
-		"what it needs fails":   {with: []func(*facts){around(surroundings{obstacles: []obstacle{{able: true}}})}, phase: Obstructed, again: in(clusterPause), code: snapshot.WriteFailed},
-		"its cluster is silent": {with: []func(*facts){around(surroundings{obstacles: []obstacle{{silent: true}}})}, phase: Obstructed, again: in(clusterPause), code: snapshot.ClusterAwaited},
+		"what it needs fails":   {with: []func(*facts){around(surroundings{obstacles: []obstacle{{access: access{able: true}}}})}, phase: Obstructed, again: in(clusterPause), code: snapshot.WriteFailed},
+		"its cluster is silent": {with: []func(*facts){around(surroundings{obstacles: []obstacle{{access: access{silent: true}}}})}, phase: Obstructed, again: in(clusterPause), code: snapshot.ClusterAwaited},
 		"its cluster connects":  {with: []func(*facts){around(surroundings{obstacles: []obstacle{{}}})}, phase: NeedsCluster, again: in(proxiesPause)},
 		"outage":                {with: []func(*facts){around(surroundings{message: "webhook"})}, phase: Outage, code: snapshot.WriteFailed},
 		"refused":               {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: object, tries: 3, due: in(4 * time.Second)} }}, phase: Refused, again: in(4 * time.Second)},
@@ -125,10 +126,18 @@ func TestDecide(t *testing.T) {
 			f.withdrawal.explained, f.history.outdated = true, &outdated{version: 7, until: in(time.Second), removed: true}
 		}}, phase: Removing, again: in(time.Second)},
 		"nothing is left": {with: []func(*facts){func(f *facts) { f.content, f.live = nil, nil }}, phase: AsWanted},
-	} {
+	}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	for name, tt := range decisionCases(t, now) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := &facts{
-				now: now, id: mirror.ID{Kind: snapshot.DestinationRule, Namespace: "ns", Name: "reviews"}, view: surroundings{}, content: wanted, current: current,
+				now: now, id: mirror.ID{Kind: snapshot.DestinationRule, Namespace: "ns", Name: "reviews"}, view: surroundings{},
+				content: routeTo("v3"), current: routeTo("v1"),
 				place: place{
 					cluster: "cluster-1", plane: "gloo-mesh", writable: true, kind: mirror.KindState{Listed: true},
 					limits: limits{patience: 15 * time.Second, grace: time.Minute, settle: 5 * time.Second},

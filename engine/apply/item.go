@@ -2,7 +2,6 @@ package apply
 
 import (
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/meshctl/meshctl/engine/mirror"
@@ -12,7 +11,7 @@ import (
 // item is what is wanted for one id: an object, a status, both, or neither, which
 // means that no object of ours may remain. The cluster's lock guards it.
 type item struct {
-	id      mirror.ID
+	party
 	object  *snapshot.Object
 	content *content
 	status  *wantedStatus
@@ -30,10 +29,6 @@ type item struct {
 	// answered yet; what is written now is no repair.
 	asked, asking bool
 	place         queuePlace
-
-	// held: there is an obstacle to what is wanted, and proxies have what was written
-	// before. refused: it has a failure. Both are written under the lock of the cluster.
-	held, refused atomic.Bool
 }
 
 // pair is a wanted digest and the live one that applying it resulted in. They
@@ -68,7 +63,7 @@ func (i *item) put(o *snapshot.Object, c *content, now time.Time) {
 	}
 	i.object, i.content, i.wide = o, c, nil
 	i.place.statusOnly = false
-	i.history.obstructed, i.history.since = false, time.Time{}
+	i.history.since = time.Time{}
 	i.history.races, i.history.rewrites, i.history.outdated = 0, 0, nil
 	i.history.refusal.retryNow(now)
 }
@@ -108,14 +103,16 @@ func (i *item) idle() bool {
 
 // setFailure records a failure, and reports it if it is new.
 func (c *cluster) setFailure(i *item, reason snapshot.Reason) {
-	i.refused.Store(true)
 	known, failed := c.failures[i.id]
+	if !failed {
+		c.ledger.refuses(&i.party, true)
+	}
 	if failed && known.What == reason.What && known.Code == reason.Code {
 		return
 	}
 	f := snapshot.Failure{Ref: i.id.Ref(c.name), Reason: reason, Parents: i.parents()}
 	c.failures[i.id] = f
-	c.countFailure(f)
+	c.changes.failed(&f)
 	c.notifyFailures()
 }
 
@@ -131,11 +128,19 @@ func (c *cluster) inheritFailure(i *item) {
 
 // clearFailure removes a failure.
 func (c *cluster) clearFailure(of mirror.ID) {
-	if i := c.items[of]; i != nil {
-		i.refused.Store(false)
-	}
 	if _, failed := c.failures[of]; failed {
 		delete(c.failures, of)
+		if i := c.items[of]; i != nil {
+			c.ledger.refuses(&i.party, false)
+		}
 		c.notifyFailures()
 	}
+}
+
+// clearFailures removes all failures of objects, and says so in any case: others may have gone, too.
+func (c *cluster) clearFailures() {
+	for of := range c.failures {
+		c.clearFailure(of)
+	}
+	c.notifyFailures()
 }

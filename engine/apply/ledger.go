@@ -3,7 +3,6 @@ package apply
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/meshctl/meshctl/engine/mirror"
@@ -19,10 +18,10 @@ import (
 // to its proxies, which takes Push at most.
 type ledger struct {
 	Pace
-	// reading counts the clusters with objects of earlier processes that were not read yet.
-	reading atomic.Int32
 
 	mu sync.Mutex
+	// reading counts the clusters with objects of earlier processes that were not read yet.
+	reading int
 	// debounces are those of clusters whose control planes have others than Pace.
 	debounces map[string]snapshot.Debounce
 	// dependencies are what is known about names.
@@ -102,22 +101,37 @@ func (l *ledger) push(r run) time.Duration {
 	return max(l.Push, min(factor*r.slowest, most))
 }
 
+// party is an object that needs or provides names. The lock of the ledger guards what is not constant.
+type party struct {
+	id      mirror.ID
+	cluster *reach
+	// held: there is an obstacle to what is wanted, and proxies have what was written before. refused: it has a failure.
+	held, refused bool
+}
+
+// reach is whether a cluster can be written to.
+type reach struct {
+	cluster string
+	access
+}
+
+// access is what changes of a reach.
+type access struct {
+	// able: writes are allowed. silent: they are not, and that will not change in a moment. reading: there may be routes of an
+	// earlier process that were not read yet.
+	able, silent, reading bool
+}
+
 // dependency is what is known about one name that routes need.
 type dependency struct {
-	// pending are the items that will provide it and are not written yet.
-	pending map[*item]provider
-	// consumers are the items whose routes use it; true if that is so as they are written, and
+	// pending are those that will provide it and are not written yet; true if requests for it go to their cluster.
+	pending map[*party]bool
+	// consumers are those whose routes use it; true if that is so as they are written, and
 	// false if it will be.
-	consumers map[*item]bool
+	consumers map[*party]bool
 	// provided and released are the writes since which it is provided, or no longer
 	// used, that proxies may not know yet.
 	provided, released []writeEvent
-}
-
-// provider is the cluster of an item that will provide a name. Home: requests for it go to that cluster.
-type provider struct {
-	*cluster
-	home bool
 }
 
 // writeEvent is a write in a cluster.
@@ -134,7 +148,7 @@ func newLedger(p Pace) *ledger {
 func (l *ledger) dependency(name mirror.Key) *dependency {
 	f := l.dependencies[name]
 	if f == nil {
-		f = &dependency{pending: map[*item]provider{}, consumers: map[*item]bool{}}
+		f = &dependency{pending: map[*party]bool{}, consumers: map[*party]bool{}}
 		l.dependencies[name] = f
 	}
 	return f
@@ -162,42 +176,76 @@ func (l *ledger) known(m writeEvent, now time.Time) bool {
 	return now.Sub(r.last) >= d.After+l.push(r) || now.Sub(m.at) >= d.After+d.Most+l.push(r)
 }
 
-// announce says that an item will provide names.
-func (l *ledger) announce(i *item, c *cluster, names []name) {
+// reached says whether a cluster can be written to.
+func (l *ledger) reached(c *reach, is access) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.reading {
+		l.reading--
+	}
+	if is.reading {
+		l.reading++
+	}
+	c.access = is
+}
+
+// isReading reports whether objects of earlier processes are still to be read in some cluster.
+func (l *ledger) isReading() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reading > 0
+}
+
+// holds says whether there is an obstacle to what is wanted of a party.
+func (l *ledger) holds(p *party, held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.held = held
+}
+
+// refuses says whether a party has a failure.
+func (l *ledger) refuses(p *party, refused bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.refused = refused
+}
+
+// announce says that a party will provide names.
+func (l *ledger) announce(p *party, names []name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range names {
-		l.dependency(n.key).pending[i] = provider{c, n.Home}
+		l.dependency(n.key).pending[p] = n.Home
 	}
 }
 
-// intend says what the routes of an item will use instead of what they were to use.
+// intend says what the routes of a party will use instead of what they were to use.
 // What they use as they are written is in current.
-func (l *ledger) intend(i *item, before, after, current []name) {
+func (l *ledger) intend(p *party, before, after, current []name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	for _, n := range after {
-		if f := l.dependency(n.key); !f.consumers[i] {
-			f.consumers[i] = false
+		if f := l.dependency(n.key); !f.consumers[p] {
+			f.consumers[p] = false
 		}
 	}
 	for _, n := range before {
 		if !contains(after, n) && !contains(current, n) {
 			f := l.dependency(n.key)
-			delete(f.consumers, i)
+			delete(f.consumers, p)
 			l.tidy(n.key, f, now)
 		}
 	}
 }
 
-// wrote says that an item is as one content now, and was as another one before; nil
+// wrote says that a party is as one content now, and was as another one before; nil
 // is an object that does not exist. Unless written is true, it was found like that;
 // took is the time of the write.
-func (l *ledger) wrote(i *item, cluster string, before, after *content, written bool, took time.Duration) {
+func (l *ledger) wrote(p *party, before, after *content, written bool, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
+	now, cluster := time.Now(), p.cluster.cluster
 	if written {
 		r := l.runs[cluster]
 		if now.Sub(r.last) > l.debounce(cluster).After {
@@ -210,7 +258,7 @@ func (l *ledger) wrote(i *item, cluster string, before, after *content, written 
 	had := before.provides(cluster)
 	for _, n := range after.provides(cluster) {
 		f := l.dependency(n.key)
-		delete(f.pending, i)
+		delete(f.pending, p)
 		if written && !n.Together && !contains(had, n) {
 			f.provided = append(f.provided, writeEvent{cluster, now})
 		}
@@ -219,14 +267,14 @@ func (l *ledger) wrote(i *item, cluster string, before, after *content, written 
 	uses := after.needs(cluster)
 	for _, n := range uses {
 		// An edit during another write may have ended a use that continues.
-		l.dependency(n.key).consumers[i] = true
+		l.dependency(n.key).consumers[p] = true
 	}
 	for _, n := range before.needs(cluster) {
 		if contains(uses, n) {
 			continue
 		}
 		f := l.dependency(n.key)
-		delete(f.consumers, i)
+		delete(f.consumers, p)
 		if written {
 			f.released = append(f.released, writeEvent{cluster, now})
 		}
@@ -234,21 +282,21 @@ func (l *ledger) wrote(i *item, cluster string, before, after *content, written 
 	}
 }
 
-// retract says that an item will not provide names, which it was to provide.
-func (l *ledger) retract(i *item, names []name) {
+// retract says that a party will not provide names, which it was to provide.
+func (l *ledger) retract(p *party, names []name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	for _, n := range names {
 		if f := l.dependencies[n.key]; f != nil {
-			delete(f.pending, i)
+			delete(f.pending, p)
 			l.tidy(n.key, f, now)
 		}
 	}
 }
 
 // provided reports whether all proxies know what routes need. What is in a cluster
-// that cannot be written to does not count; see awaited.
+// that cannot be written to does not count; see obstacle.
 func (l *ledger) provided(names []name) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -262,8 +310,8 @@ func (l *ledger) provided(names []name) bool {
 		if len(f.provided) > 0 {
 			return false
 		}
-		for _, c := range f.pending {
-			if c.able.Load() {
+		for p := range f.pending {
+			if p.cluster.able {
 				return false
 			}
 		}
@@ -271,13 +319,12 @@ func (l *ledger) provided(names []name) bool {
 	return true
 }
 
-// obstacle is why a route cannot be written: an item that is to provide a name cannot be
+// obstacle is why a route cannot be written: an object that is to provide a name cannot be
 // written, because its cluster does not answer or the write is refused.
 type obstacle struct {
-	name string
-	item snapshot.Ref
-	// able: the cluster of the item can be written to. silent: it cannot, and that will not change in a moment.
-	able, silent bool
+	name   string
+	object snapshot.Ref
+	access
 }
 
 // obstacle returns what keeps proxies from knowing one of the names; false if nothing does.
@@ -291,9 +338,9 @@ func (l *ledger) obstacle(names []name) (obstacle, bool) {
 		if f == nil {
 			continue
 		}
-		for i, by := range f.pending {
-			if able := by.able.Load(); able && i.refused.Load() || !able && by.home {
-				return obstacle{n.Text, i.id.Ref(by.name), able, by.silent.Load()}, true
+		for p, home := range f.pending {
+			if able := p.cluster.able; able && p.refused || !able && home {
+				return obstacle{n.Text, p.id.Ref(p.cluster.cluster), p.cluster.access}, true
 			}
 		}
 	}
@@ -329,9 +376,9 @@ func (l *ledger) use(names []name) use {
 		if len(f.released) > 0 {
 			longest = max(longest, passing)
 		}
-		for i, written := range f.consumers {
+		for p, written := range f.consumers {
 			switch {
-			case i.held.Load():
+			case p.held:
 				return held
 			case written:
 				longest = max(longest, standing)

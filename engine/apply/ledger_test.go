@@ -41,37 +41,32 @@ func anything() *content { return &content{Content: &snapshot.Content{}} }
 // subset is the name of a subset of host.
 func subset(of string) []name { return ruleWith(of).provides("") }
 
-// member is a cluster that can be written to.
-func member(name string) *cluster {
-	c := &cluster{name: name}
-	c.able.Store(true)
-	return c
-}
+// in is an object in a cluster that can be written to.
+func in(cluster string) *party { return &party{cluster: &reach{cluster, access{able: true}}} }
 
 // TestRouteWaitsForWhatItNeeds: in time that does not pass by itself.
 func TestRouteWaitsForWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
-		near, far := &item{}, &item{}
+		near, far := in("cluster-1"), in("cluster-3")
 		rule := ruleWith("v3")
 		needs := routeTo("v3").needs("")
 		assert.True(t, l.provided(needs), "nobody will provide it: it is not ours to wait for")
 
-		one, three := member("cluster-1"), member("cluster-3")
-		l.announce(near, one, rule.provides(""))
-		l.announce(far, three, rule.provides(""))
+		l.announce(near, rule.provides(""))
+		l.announce(far, rule.provides(""))
 		assert.False(t, l.provided(needs), "it is not written")
-		three.able.Store(false)
-		l.wrote(near, "cluster-1", nil, rule, true, time.Millisecond)
+		l.reached(far.cluster, access{})
+		l.wrote(near, nil, rule, true, time.Millisecond)
 		assert.False(t, l.provided(needs), "proxies do not know it yet")
 		time.Sleep(l.Debounce + l.Push)
 		assert.True(t, l.provided(needs), "nobody waits for a cluster that cannot be written to")
 		_, found := l.obstacle(needs)
 		assert.False(t, found, "it only calls the service as well")
-		three.able.Store(true)
+		l.reached(far.cluster, access{able: true})
 		assert.False(t, l.provided(needs))
-		l.wrote(far, "cluster-3", nil, rule, false, 0)
+		l.wrote(far, nil, rule, false, 0)
 		assert.True(t, l.provided(needs), "it was there before")
 		assert.Empty(t, l.dependencies, "nothing is left to know")
 	})
@@ -83,18 +78,18 @@ func TestRouteWaitsForTheClusterOfTheService(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
-		home, two := &item{}, member("cluster-2")
-		l.announce(home, two, atHome("v3", "v4").provides(""))
+		home := in("cluster-2")
+		l.announce(home, atHome("v3", "v4").provides(""))
 		needs := routeTo("v3").needs("")
 		_, found := l.obstacle(needs)
 		assert.False(t, found, "it answers")
-		home.refused.Store(true)
+		l.refuses(home, true)
 		o, _ := l.obstacle(needs)
-		assert.Equal(t, obstacle{name: host + "/v3", item: snapshot.Ref{Cluster: "cluster-2"}, able: true}, o)
-		home.refused.Store(false)
-		two.able.Store(false)
+		assert.Equal(t, obstacle{host + "/v3", snapshot.Ref{Cluster: "cluster-2"}, access{able: true}}, o)
+		l.refuses(home, false)
+		l.reached(home.cluster, access{})
 		o, _ = l.obstacle(needs)
-		assert.Equal(t, obstacle{name: host + "/v3", item: snapshot.Ref{Cluster: "cluster-2"}}, o)
+		assert.Equal(t, obstacle{host + "/v3", snapshot.Ref{Cluster: "cluster-2"}, access{}}, o)
 		_, found = l.obstacle(routeTo("v1").needs(""))
 		assert.False(t, found, "it has v1 already")
 		l.retract(home, subset("v3"))
@@ -107,13 +102,13 @@ func TestRouteWaitsForTheClusterOfTheService(t *testing.T) {
 func TestWhatAHeldRouteUsesStays(t *testing.T) {
 	t.Parallel()
 	l := newLedger(Pace{}.withDefaults())
-	route := &item{}
+	route := in("cluster-1")
 	before, after := routeTo("v1"), routeTo("v3")
-	l.wrote(route, "cluster-1", nil, before, false, 0)
+	l.wrote(route, nil, before, false, 0)
 	l.intend(route, before.needs(""), after.needs(""), before.needs(""))
 	assert.Equal(t, standing, l.use(subset("v1")))
 	assert.Equal(t, passing, l.use(subset("v3")))
-	route.held.Store(true)
+	l.holds(route, true)
 	assert.Equal(t, held, l.use(subset("v1")))
 	assert.Equal(t, unused, l.use(subset("v2")))
 }
@@ -125,21 +120,21 @@ func TestWhatARouteNeedsStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
-		route := &item{}
+		route := in("cluster-1")
 		before, after := routeTo("v3"), routeTo("v1")
 		lost := subset("v3")
 		l.intend(route, nil, before.needs(""), nil)
 		assert.True(t, isUsed(l, lost), "it will be written")
-		l.wrote(route, "cluster-1", nil, before, true, 0)
+		l.wrote(route, nil, before, true, 0)
 		l.intend(route, before.needs(""), after.needs(""), before.needs(""))
 		assert.True(t, isUsed(l, lost), "proxies have it, whatever is wanted")
-		l.wrote(route, "cluster-1", before, after, true, 0)
+		l.wrote(route, before, after, true, 0)
 		assert.True(t, isUsed(l, lost), "proxies do not know the change yet")
 		time.Sleep(l.Debounce + l.Push)
 		assert.False(t, isUsed(l, lost))
 		assert.True(t, isUsed(l, subset("v1")))
 		l.intend(route, after.needs(""), nil, after.needs(""))
-		l.wrote(route, "cluster-1", after, nil, true, 0)
+		l.wrote(route, after, nil, true, 0)
 		time.Sleep(l.Debounce + l.Push)
 		assert.False(t, isUsed(l, after.needs("")))
 		assert.Empty(t, l.dependencies, "nothing is left to know")
@@ -151,14 +146,14 @@ func TestAUseThatContinues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
-		route := &item{}
+		route := in("cluster-1")
 		with, without := routeTo("v3"), routeTo("v1")
 		l.intend(route, nil, with.needs(""), nil)
-		l.wrote(route, "cluster-1", nil, with, true, 0)
+		l.wrote(route, nil, with, true, 0)
 		l.intend(route, with.needs(""), without.needs(""), with.needs(""))
 		l.intend(route, without.needs(""), with.needs(""), with.needs(""))
-		l.wrote(route, "cluster-1", with, without, true, 0)
-		l.wrote(route, "cluster-1", without, with, true, 0)
+		l.wrote(route, with, without, true, 0)
+		l.wrote(route, without, with, true, 0)
 		time.Sleep(l.Debounce + l.Push)
 		assert.True(t, isUsed(l, subset("v3")))
 	})
@@ -171,19 +166,19 @@ func TestABusyControlPlaneTakesLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(Pace{}.withDefaults())
 		rule := ruleWith("v3")
-		l.wrote(&item{}, "cluster-1", nil, rule, true, 0)
+		l.wrote(in("cluster-1"), nil, rule, true, 0)
 		for range 10 {
 			time.Sleep(l.Debounce / 2)
-			l.wrote(&item{}, "cluster-1", nil, anything(), true, 100*time.Millisecond)
+			l.wrote(in("cluster-1"), nil, anything(), true, 100*time.Millisecond)
 		}
 		time.Sleep(l.Debounce + l.Push)
 		assert.False(t, l.provided(rule.provides("")), "a write takes 100 ms: so does all else")
 		time.Sleep(time.Second)
 		assert.True(t, l.provided(rule.provides("")))
 
-		l.wrote(&item{}, "cluster-1", nil, ruleWith("v4"), true, 0)
+		l.wrote(in("cluster-1"), nil, ruleWith("v4"), true, 0)
 		for start := time.Now(); time.Since(start) < l.DebounceMost+time.Second; time.Sleep(l.Debounce / 2) {
-			l.wrote(&item{}, "cluster-1", nil, anything(), true, 0)
+			l.wrote(in("cluster-1"), nil, anything(), true, 0)
 		}
 		assert.True(t, l.provided(subset("v4")), "it collects changes for a limited time")
 	})
@@ -207,35 +202,35 @@ func TestEachClusterHasItsOwnPace(t *testing.T) {
 			}
 			return time.Since(start)
 		}
-		l.wrote(&item{}, "fast", nil, fast, true, 0)
+		l.wrote(in("fast"), nil, fast, true, 0)
 		assert.Equal(t, 10*time.Millisecond+l.Push, wait())
-		l.wrote(&item{}, "usual", nil, fast, true, 0)
+		l.wrote(in("usual"), nil, fast, true, 0)
 		assert.Equal(t, usual, wait())
-		l.wrote(&item{}, "fast", nil, fast, true, 0)
-		l.wrote(&item{}, "slow", nil, slow, true, 0)
+		l.wrote(in("fast"), nil, fast, true, 0)
+		l.wrote(in("slow"), nil, slow, true, 0)
 		assert.Equal(t, 3*time.Second+l.Push, wait())
 		assert.Equal(t, 3*time.Second+l.Push, l.settled())
 		assert.LessOrEqual(t, l.usual(), l.Patience)
 
 		// A write every two seconds: one change to the slow one, until it has collected
 		// for 20 seconds and looks once more 3 seconds later; many changes to the fast one.
-		l.wrote(&item{}, "slow", nil, slow, true, 0)
+		l.wrote(in("slow"), nil, slow, true, 0)
 		start := time.Now()
 		for !l.provided(slow.provides("")) {
-			l.wrote(&item{}, "slow", nil, anything(), true, 0)
+			l.wrote(in("slow"), nil, anything(), true, 0)
 			time.Sleep(2 * time.Second)
 		}
 		assert.Equal(t, 24*time.Second, time.Since(start))
-		l.wrote(&item{}, "fast", nil, fast, true, 0)
+		l.wrote(in("fast"), nil, fast, true, 0)
 		time.Sleep(2 * time.Second)
-		l.wrote(&item{}, "fast", nil, anything(), true, 0)
+		l.wrote(in("fast"), nil, anything(), true, 0)
 		assert.False(t, l.provided(fast.provides("")))
 		time.Sleep(l.Push)
 		assert.True(t, l.provided(fast.provides("")))
 
 		// Configured as usual again.
 		l.follow(nil)
-		l.wrote(&item{}, "slow", nil, slow, true, 0)
+		l.wrote(in("slow"), nil, slow, true, 0)
 		assert.Equal(t, usual, wait())
 	})
 }
@@ -248,10 +243,10 @@ func TestAHostFollowsItsConnections(t *testing.T) {
 		const connections = "connections to reviews.global"
 		rule := &content{Content: &snapshot.Content{Relations: snapshot.Relations{Provides: []snapshot.Name{{Name: connections, Together: true}}}}}
 		needs := (&content{Content: &snapshot.Content{Relations: snapshot.Relations{Needs: []snapshot.Name{{Name: connections}}}}}).needs("")
-		i := &item{}
-		l.announce(i, member("cluster-1"), rule.provides(""))
+		i := in("cluster-1")
+		l.announce(i, rule.provides(""))
 		assert.False(t, l.provided(needs), "it is not written")
-		l.wrote(i, "cluster-1", nil, rule, true, time.Millisecond)
+		l.wrote(i, nil, rule, true, time.Millisecond)
 		assert.True(t, l.provided(needs))
 	})
 }

@@ -19,28 +19,36 @@ func (c *cluster) announce(d *delta) {
 	for _, o := range d.put {
 		if names := (&content{Content: o.Content}).provides(c.name); len(names) > 0 {
 			i := c.item(mirror.IDOf(o.Ref))
-			c.ledger.announce(i, c, without(names, i.current.provides(c.name)))
+			c.ledger.announce(&i.party, without(names, i.current.provides(c.name)))
 		}
 	}
 }
 
 // put sets what is wanted for an item.
 func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
-	c.ledger.announce(i, c, without(made.provides(c.name), i.current.provides(c.name)))
-	c.ledger.retract(i, without(i.content.provides(c.name), made.provides(c.name)))
-	c.ledger.intend(i, i.content.needs(c.name), made.needs(c.name), i.current.needs(c.name))
-	i.held.Store(false)
+	c.ledger.announce(&i.party, without(made.provides(c.name), i.current.provides(c.name)))
+	c.ledger.retract(&i.party, without(i.content.provides(c.name), made.provides(c.name)))
+	c.ledger.intend(&i.party, i.content.needs(c.name), made.needs(c.name), i.current.needs(c.name))
+	c.obstruct(i, false)
 	i.put(o, made, time.Now())
 	c.inheritFailure(i)
 }
 
 // unwant says that no object is wanted for an item.
 func (c *cluster) unwant(i *item) {
-	c.ledger.retract(i, i.content.provides(c.name))
-	c.ledger.intend(i, i.content.needs(c.name), nil, i.current.needs(c.name))
+	c.ledger.retract(&i.party, i.content.provides(c.name))
+	c.ledger.intend(&i.party, i.content.needs(c.name), nil, i.current.needs(c.name))
 	i.content, i.wide = nil, nil
-	i.history.since, i.history.obstructed = time.Time{}, false
-	i.held.Store(false)
+	i.history.since = time.Time{}
+	c.obstruct(i, false)
+}
+
+// obstruct enters whether there is an obstacle to what is wanted.
+func (c *cluster) obstruct(i *item, obstructed bool) {
+	if i.history.obstructed != obstructed {
+		i.history.obstructed = obstructed
+		c.ledger.holds(&i.party, obstructed)
+	}
 }
 
 // widened is the wanted content of an item with what the current one provides; nil if no content has both.
@@ -61,7 +69,7 @@ func (c *cluster) widened(i *item) *content {
 // found says that an object is as a content has it.
 func (c *cluster) found(i *item, as *content) {
 	if i.current != as {
-		c.ledger.wrote(i, c.name, i.current, as, false, 0)
+		c.ledger.wrote(&i.party, i.current, as, false, 0)
 		i.current = as
 	}
 }
@@ -85,19 +93,6 @@ func (c *cluster) reading() bool {
 		return false
 	}
 	return len(c.unread) > 0 || c.now.Connecting
-}
-
-// countReading makes reading known to other clusters.
-func (c *cluster) countReading() {
-	reading := c.reading()
-	switch {
-	case reading == c.counted:
-	case reading:
-		c.ledger.reading.Add(1)
-	default:
-		c.ledger.reading.Add(-1)
-	}
-	c.counted = reading
 }
 
 // adopt enters what was read of an object that an earlier process has written: proxies use what it has.

@@ -40,7 +40,7 @@ type queuePlace struct {
 	// statusOnly: it waits because of its status; the object is as it was wanted before.
 	statusOnly bool
 	// barring is the rank that it delays while it is being processed; -1 if it delays none.
-	barring int
+	barring int16
 }
 
 // queue returns items one rank after the other: none of a later rank while one of
@@ -100,7 +100,7 @@ func (q *queue) pop() *item {
 			i.place.working, i.place.statusOnly, i.place.barring = true, false, -1
 			q.working++
 			if i.history.refusal == nil {
-				i.place.barring = rank
+				i.place.barring = int16(rank)
 				q.barring[rank]++
 			}
 			return i

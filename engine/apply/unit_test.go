@@ -115,11 +115,11 @@ func TestQueueGoesRankByRank(t *testing.T) {
 	t.Parallel()
 	q := newQueue([]snapshot.Kind{snapshot.ServiceEntry, snapshot.VirtualService})
 	wanted := func(k snapshot.Kind, name string) *item {
-		return &item{id: mirror.ID{Kind: k, Name: name}, object: &snapshot.Object{}}
+		return &item{party: party{id: mirror.ID{Kind: k, Name: name}}, object: &snapshot.Object{}}
 	}
 	se, vs, late := wanted(snapshot.ServiceEntry, "a"), wanted(snapshot.VirtualService, "a"), wanted(snapshot.ServiceEntry, "late")
-	gone := &item{id: mirror.ID{Kind: snapshot.ServiceEntry, Name: "gone"}}
-	goneFirst := &item{id: mirror.ID{Kind: snapshot.VirtualService, Name: "gone"}}
+	gone := &item{party: party{id: mirror.ID{Kind: snapshot.ServiceEntry, Name: "gone"}}}
+	goneFirst := &item{party: party{id: mirror.ID{Kind: snapshot.VirtualService, Name: "gone"}}}
 	for _, i := range []*item{gone, goneFirst, vs, se} {
 		q.push(i)
 	}
@@ -157,9 +157,9 @@ func TestQueueGoesRankByRank(t *testing.T) {
 func TestStatusesAreHeldAndObjectsAreNot(t *testing.T) {
 	t.Parallel()
 	q := newQueue([]snapshot.Kind{snapshot.Destination, snapshot.TrafficPolicy})
-	status := &item{id: mirror.ID{Kind: snapshot.TrafficPolicy, Name: "a"}, status: &wantedStatus{}}
-	object := &item{id: mirror.ID{Kind: snapshot.TrafficPolicy, Name: "b"}, object: &snapshot.Object{}}
-	both := &item{id: mirror.ID{Kind: snapshot.Destination, Name: "c"}, object: &snapshot.Object{}, status: &wantedStatus{}, place: queuePlace{statusOnly: true}}
+	status := &item{party: party{id: mirror.ID{Kind: snapshot.TrafficPolicy, Name: "a"}}, status: &wantedStatus{}}
+	object := &item{party: party{id: mirror.ID{Kind: snapshot.TrafficPolicy, Name: "b"}}, object: &snapshot.Object{}}
+	both := &item{party: party{id: mirror.ID{Kind: snapshot.Destination, Name: "c"}}, object: &snapshot.Object{}, status: &wantedStatus{}, place: queuePlace{statusOnly: true}}
 	q.push(status)
 	q.push(both)
 	q.held++

@@ -110,7 +110,7 @@ type around struct {
 func (a around) use(names []name) use                   { return a.cluster.ledger.use(names) }
 func (a around) provided(names []name) bool             { return a.cluster.ledger.provided(names) }
 func (a around) obstacle(names []name) (obstacle, bool) { return a.cluster.ledger.obstacle(names) }
-func (a around) reading() bool                          { return a.cluster.ledger.reading.Load() > 0 }
+func (a around) reading() bool                          { return a.cluster.ledger.isReading() }
 func (a around) outage() string                         { return a.cluster.outageOf(a.item) }
 func (a around) held() bool                             { return a.cluster.brake.Code != "" }
 func (a around) opens() bool                            { return a.cluster.opens(a.item.id) }
@@ -119,9 +119,9 @@ func (a around) widened() *content                      { return a.cluster.widen
 
 // enter takes over a decision about an item.
 func (c *cluster) enter(i *item, f *facts, d *decision) {
-	i.history.since, i.history.obstructed = d.since, d.obstructed
+	i.history.since = d.since
+	c.obstruct(i, d.obstructed)
 	i.place.statusOnly = i.place.statusOnly || d.statusOnly
-	i.held.Store(d.obstructed)
 	if d.found != nil {
 		c.found(i, d.found)
 	}
@@ -141,7 +141,7 @@ func (c *cluster) enter(i *item, f *facts, d *decision) {
 		}
 		c.clearFailure(i.id)
 		if f.after == none && i.asking && i.object != nil {
-			c.countUnchanged()
+			c.changes.unchanged()
 		}
 	}
 	switch d.phase {
@@ -216,33 +216,33 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 	same := r.live.Version == s.version
 	switch {
 	case s.verb == object:
-		c.ledger.wrote(i, c.name, i.current, s.content, !same, r.took)
+		c.ledger.wrote(&i.party, i.current, s.content, !same, r.took)
 		i.current = s.content
 		h.settled = pair{s.wanted, r.live.Spec}
 		switch {
 		case r.created:
-			c.count(i, Created)
+			c.changes.did(Created, i)
 		case same:
 			if i.asking {
-				c.countUnchanged()
+				c.changes.unchanged()
 			}
 		default:
-			c.count(i, Configured)
+			c.changes.did(Configured, i)
 		}
 	case s.verb == status:
 		if i.status != nil {
 			i.status.settled = pair{s.wanted, r.live.Status}
 		}
 		if !same {
-			c.count(i, StatusWritten)
+			c.changes.did(StatusWritten, i)
 		}
 	case s.verb == remove:
 		h.outdated = &outdated{version: s.version, until: now.Add(raceMost), removed: true}
-		c.ledger.wrote(i, c.name, i.current, nil, true, r.took)
+		c.ledger.wrote(&i.party, i.current, nil, true, r.took)
 		i.current = nil
 		c.clearFailure(i.id)
 		if !r.gone {
-			c.count(i, Deleted)
+			c.changes.did(Deleted, i)
 		}
 	}
 	if h.rewrites == disputed {
