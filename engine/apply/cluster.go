@@ -35,7 +35,7 @@ type cluster struct {
 	queue  queue
 	faults faults
 	// phases counts the items in each phase.
-	phases [numPhases]int
+	phases phaseCounts
 	// alarms are what is to be done later.
 	alarms workqueue.TypedDelayingInterface[sleeper]
 	// reach is what the ledger knows of the cluster, access as it was told last.
@@ -369,21 +369,11 @@ func (c *cluster) check(of mirror.ID) {
 	}
 }
 
-// pausing reports whether an item is decided about again in a moment.
-func (c *cluster) pausing() bool {
-	for p, n := range c.phases {
-		if n > 0 && Phase(p).soon() {
-			return true
-		}
-	}
-	return false
-}
-
 // busy reports whether something wanted is neither written nor failed.
 func (c *cluster) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.queue.idle() || c.writable() && c.pausing() {
+	if !c.queue.idle() || c.writable() && c.phases.soon() {
 		return true
 	}
 	if !c.gate.open() || c.problem.Code != "" {

@@ -46,7 +46,11 @@ type facts struct {
 	status  *wantedStatus
 	// current is the content that proxies have or are about to get; nil if it is not known.
 	current *content
+	// unsure: a request had no answer, so that the object may be as current or as was sent.
+	unsure  bool
 	history *history
+	// phase is what the last decision came to.
+	phase Phase
 	// asked: an Output or a new connection asks for it, and no event of a watch.
 	asked bool
 	// after is the request that was answered last, in the same pass.
@@ -142,10 +146,13 @@ func decide(f *facts) decision {
 	return d
 }
 
-// unread reports whether the object was written by an earlier process, and is not as it is wanted.
+// unread reports whether it is not known how the object was written last, by an earlier process or without an answer, and it is not as
+// it is wanted.
 func (f *facts) unread() bool {
 	l := f.live
-	if f.place.cluster == "" || f.id.Kind.Info().Effect&snapshot.Relates == 0 || f.current != nil || f.after == read {
+	// What was read while no object was wanted has no spec.
+	known := f.current != nil && !f.unsure && (f.content == nil || f.current.Spec != nil)
+	if f.place.cluster == "" || f.id.Kind.Info().Effect&snapshot.Relates == 0 || known || f.after == read {
 		return false
 	}
 	if l == nil || !l.Ours() || !l.Here || l.Going || f.history.parked() || f.history.refusal.dueAfter(object, f.now) {
@@ -357,6 +364,10 @@ func (f *facts) used(d *decision, names []name) bool {
 	case f.patient(d):
 		// What an earlier process has written is read in all clusters first.
 		return use > unused || f.view.reading()
+	}
+	if use == passing && f.phase == Kept {
+		d.since = f.now // the route has gone, and proxies do not know that yet
+		return true
 	}
 	d.kept = use == standing && f.content != nil
 	return d.kept

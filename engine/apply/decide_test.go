@@ -36,6 +36,13 @@ func (s surroundings) obstacle(of []name) (obstacle, bool) {
 	return s.obstacles[0], true
 }
 
+// withSpec is a content as it is known of an object that was written: with a spec, which no case looks at.
+func withSpec(c *content) *content {
+	with := *c.Content
+	with.Spec = map[string]any{}
+	return &content{Content: &with}
+}
+
 // decisionCase says what follows from facts.
 type decisionCase struct {
 	with  []func(*facts)
@@ -61,7 +68,7 @@ func decisionCases(t *testing.T, now time.Time) map[string]decisionCase {
 	around := func(s surroundings) func(*facts) { return func(f *facts) { f.view = s } }
 	gone := func(f *facts) { f.content, f.garbage, f.withdrawal = nil, true, &withdrawal{since: now} }
 	narrowing := func(s surroundings) func(*facts) {
-		return func(f *facts) { f.content, f.current, f.view = narrow, rule, s }
+		return func(f *facts) { f.content, f.current, f.view = narrow, withSpec(rule), s }
 	}
 	settled := func(f *facts) { f.live.Spec = digest }
 
@@ -78,26 +85,28 @@ func decisionCases(t *testing.T, now time.Time) map[string]decisionCase {
 		"foreign":      {with: []func(*facts){func(f *facts) { f.live.Owner = mirror.Foreign }}, phase: Failing, code: snapshot.ForeignObject},
 		"of another cluster": {with: []func(*facts){func(f *facts) { f.live.Source, f.current, f.after = "cluster-2", nil, read }},
 			phase: Failing, code: snapshot.ForeignObject},
-		"strayed":               {with: []func(*facts){func(f *facts) { f.live.Source, f.stray, f.current, f.after = "cluster-2", true, nil, read }}, verb: object},
-		"no JSON":               {with: []func(*facts){func(f *facts) { f.content = unwritable }}, phase: Failing, code: snapshot.WriteFailed},
-		"of a process before":   {with: []func(*facts){func(f *facts) { f.current = nil }}, verb: read},
-		"that cannot be read":   {with: []func(*facts){func(f *facts) { f.current, f.after = nil, read }}, verb: object},
-		"proxies do not know":   {with: []func(*facts){around(surroundings{unknown: true})}, phase: NeedsProxies, again: in(proxiesPause)},
-		"patience ends":         {with: []func(*facts){around(surroundings{unknown: true}), func(f *facts) { f.history.since = in(-15 * time.Second) }}, verb: object},
-		"what it needs fails":   {with: []func(*facts){around(surroundings{obstacles: []obstacle{{access: access{able: true}}}})}, phase: Obstructed, again: in(clusterPause), code: snapshot.WriteFailed},
-		"its cluster is silent": {with: []func(*facts){around(surroundings{obstacles: []obstacle{{access: access{silent: true}}}})}, phase: Obstructed, again: in(clusterPause), code: snapshot.ClusterAwaited},
-		"its cluster connects":  {with: []func(*facts){around(surroundings{obstacles: []obstacle{{}}})}, phase: NeedsCluster, again: in(proxiesPause)},
-		"outage":                {with: []func(*facts){around(surroundings{message: "webhook"})}, phase: Outage, code: snapshot.WriteFailed},
-		"refused":               {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: object, tries: 3, due: in(4 * time.Second)} }}, phase: Refused, again: in(4 * time.Second)},
-		"refused before":        {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: object, tries: 3, due: now} }}, verb: object},
-		"another verb refused":  {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: status, tries: 3, due: in(time.Second)} }}, verb: object},
-		"conflict":              {with: []func(*facts){func(f *facts) { f.history.outdated = &outdated{version: 7, until: in(time.Second)} }}, phase: Conflict, again: in(time.Second)},
-		"a later version":       {with: []func(*facts){func(f *facts) { f.history.outdated = &outdated{version: 6, until: in(time.Second)} }}, verb: object},
-		"repair":                {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.rewrites, f.asked = now, 1, false }}, phase: Disputed, again: in(repairFirst)},
-		"edit":                  {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.rewrites = now, 1 }}, verb: object},
-		"slow":                  {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.effort = now, &effort{spent: time.Second, changed: now} }}, phase: Resting, again: in(time.Second)},
-		"narrowed while used":   {with: []func(*facts){narrowing(surroundings{useOf: passing, wide: wide})}, verb: object},
-		"narrowed and unused":   {with: []func(*facts){narrowing(surroundings{wide: wide})}, verb: object},
+		"strayed":                        {with: []func(*facts){func(f *facts) { f.live.Source, f.stray, f.current, f.after = "cluster-2", true, nil, read }}, verb: object},
+		"no JSON":                        {with: []func(*facts){func(f *facts) { f.content = unwritable }}, phase: Failing, code: snapshot.WriteFailed},
+		"of a process before":            {with: []func(*facts){func(f *facts) { f.current = nil }}, verb: read},
+		"of a request without an answer": {with: []func(*facts){func(f *facts) { f.unsure = true }}, verb: read},
+		"read while not wanted":          {with: []func(*facts){func(f *facts) { f.current = routeTo("v1") }}, verb: read},
+		"that cannot be read":            {with: []func(*facts){func(f *facts) { f.current, f.after = nil, read }}, verb: object},
+		"proxies do not know":            {with: []func(*facts){around(surroundings{unknown: true})}, phase: NeedsProxies, again: in(proxiesPause)},
+		"patience ends":                  {with: []func(*facts){around(surroundings{unknown: true}), func(f *facts) { f.history.since = in(-15 * time.Second) }}, verb: object},
+		"what it needs fails":            {with: []func(*facts){around(surroundings{obstacles: []obstacle{{access: access{able: true}}}})}, phase: Obstructed, again: in(clusterPause), code: snapshot.WriteFailed},
+		"its cluster is silent":          {with: []func(*facts){around(surroundings{obstacles: []obstacle{{access: access{silent: true}}}})}, phase: Obstructed, again: in(clusterPause), code: snapshot.ClusterAwaited},
+		"its cluster connects":           {with: []func(*facts){around(surroundings{obstacles: []obstacle{{}}})}, phase: NeedsCluster, again: in(proxiesPause)},
+		"outage":                         {with: []func(*facts){around(surroundings{message: "webhook"})}, phase: Outage, code: snapshot.WriteFailed},
+		"refused":                        {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: object, tries: 3, due: in(4 * time.Second)} }}, phase: Refused, again: in(4 * time.Second)},
+		"refused before":                 {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: object, tries: 3, due: now} }}, verb: object},
+		"another verb refused":           {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: status, tries: 3, due: in(time.Second)} }}, verb: object},
+		"conflict":                       {with: []func(*facts){func(f *facts) { f.history.outdated = &outdated{version: 7, until: in(time.Second)} }}, phase: Conflict, again: in(time.Second)},
+		"a later version":                {with: []func(*facts){func(f *facts) { f.history.outdated = &outdated{version: 6, until: in(time.Second)} }}, verb: object},
+		"repair":                         {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.rewrites, f.asked = now, 1, false }}, phase: Disputed, again: in(repairFirst)},
+		"edit":                           {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.rewrites = now, 1 }}, verb: object},
+		"slow":                           {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.effort = now, &effort{spent: time.Second, changed: now} }}, phase: Resting, again: in(time.Second)},
+		"narrowed while used":            {with: []func(*facts){narrowing(surroundings{useOf: passing, wide: wide})}, verb: object},
+		"narrowed and unused":            {with: []func(*facts){narrowing(surroundings{wide: wide})}, verb: object},
 		"wide as wanted": {with: []func(*facts){narrowing(surroundings{useOf: passing, wide: rule}), func(f *facts) { f.live.Spec, _ = rule.get() }},
 			phase: UsedByProxies, again: in(proxiesPause)},
 		"wide because of a held route": {with: []func(*facts){narrowing(surroundings{useOf: held, wide: rule}), func(f *facts) { f.live.Spec, _ = rule.get() }},
@@ -137,7 +146,7 @@ func TestDecide(t *testing.T) {
 			t.Parallel()
 			f := &facts{
 				now: now, id: mirror.ID{Kind: snapshot.DestinationRule, Namespace: "ns", Name: "reviews"}, view: surroundings{},
-				content: routeTo("v3"), current: routeTo("v1"),
+				content: routeTo("v3"), current: withSpec(routeTo("v1")),
 				place: place{
 					cluster: "cluster-1", plane: "gloo-mesh", writable: true, kind: mirror.KindState{Listed: true},
 					limits: limits{patience: 15 * time.Second, grace: time.Minute, settle: 5 * time.Second},

@@ -38,6 +38,8 @@ type fakeServer struct {
 	// refuse says what a write gets, by its path; code 0 is to store it, and codeReset to
 	// end the connection.
 	refuse func(path string) (code int, message string)
+	// stores is called before an object is stored or, with no object, deleted.
+	stores func(method, path string, o map[string]any)
 	// slow is how long a write takes longer.
 	slow atomic.Int64
 }
@@ -51,7 +53,7 @@ const (
 func newFakeServer() *fakeServer {
 	return &fakeServer{
 		objects: map[string]map[string]any{}, watches: map[string][]*io.PipeWriter{},
-		refuse: func(string) (int, string) { return 0, "" },
+		refuse: func(string) (int, string) { return 0, "" }, stores: func(string, string, map[string]any) {},
 	}
 }
 
@@ -79,7 +81,7 @@ func (s *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.Method == http.MethodGet && strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") == 3:
 		return resources(path), nil
 	case r.Method == http.MethodGet:
-		return s.list(path), nil
+		return s.list(path, strings.TrimPrefix(query.Get("fieldSelector"), "metadata.name=")), nil
 	}
 	s.writes = append(s.writes, path)
 	switch code, message := s.refuse(path); code {
@@ -100,6 +102,7 @@ func (s *fakeServer) store(method, path string, body []byte) (*http.Response, er
 	path, isStatus := strings.CutSuffix(path, "/status")
 	s.version++
 	if method == http.MethodDelete {
+		s.stores(method, path, nil)
 		o := s.objects[path]
 		delete(s.objects, path)
 		s.send(path, "DELETED", o)
@@ -115,9 +118,12 @@ func (s *fakeServer) store(method, path string, body []byte) (*http.Response, er
 		meta = was["metadata"].(map[string]any)
 		o = map[string]any{"apiVersion": was["apiVersion"], "kind": was["kind"], "metadata": meta, "spec": was["spec"], "status": o["status"]}
 	}
+	if !isStatus {
+		s.stores(method, path, o)
+	}
 	meta["resourceVersion"] = strconv.Itoa(s.version)
 	meta["managedFields"] = []any{
-		map[string]any{"manager": snapshot.FieldManager, "operation": "Apply", "fieldsV1": map[string]any{"f:spec": map[string]any{}}},
+		map[string]any{"manager": snapshot.FieldManager, "operation": "Apply", "fieldsV1": map[string]any{"f:spec": map[string]any{}, "f:metadata": fieldsOf(meta)}},
 		map[string]any{"manager": snapshot.FieldManager, "operation": "Apply", "subresource": "status", "fieldsV1": map[string]any{"f:status": map[string]any{}}},
 	}
 	s.objects[path] = o
@@ -127,6 +133,20 @@ func (s *fakeServer) store(method, path string, body []byte) (*http.Response, er
 	}
 	s.send(path, event, o)
 	return answer(code, o), nil
+}
+
+// fieldsOf are the managed fields of labels and annotations.
+func fieldsOf(meta map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, field := range []string{"labels", "annotations"} {
+		values, _ := meta[field].(map[string]any)
+		fields := map[string]any{}
+		for key := range values {
+			fields["f:"+key] = map[string]any{}
+		}
+		out["f:"+field] = fields
+	}
+	return out
 }
 
 // kindOf is the path of the objects of the kind of one.
@@ -169,7 +189,8 @@ func resources(path string) *http.Response {
 	return answer(http.StatusOK, out)
 }
 
-func (s *fakeServer) list(path string) *http.Response {
+// list lists the objects of a kind or, if it is set, the one of a name.
+func (s *fakeServer) list(path, name string) *http.Response {
 	items := []any{}
 	within := ""
 	if segments := strings.Split(path, "/"); slices.Contains(segments, "namespaces") && segments[len(segments)-1] != "namespaces" {
@@ -177,7 +198,7 @@ func (s *fakeServer) list(path string) *http.Response {
 		path = kindOf(path + "/")
 	}
 	for at, o := range s.objects {
-		if kindOf(at) == path && strings.HasPrefix(at, within) {
+		if kindOf(at) == path && strings.HasPrefix(at, within) && (name == "" || strings.HasSuffix(at, "/"+name)) {
 			items = append(items, o)
 		}
 	}

@@ -18,6 +18,8 @@ type item struct {
 	// current is the content that is written; nil if it is not known. wide is the
 	// wanted content with what current provides.
 	current, wide *content
+	// sending is what a request changes the object to: it is on its way, or had no answer. No content is a deletion.
+	sending *content
 	// lastParents are the parents of an object that is no longer wanted.
 	lastParents []snapshot.Ref
 	history     history

@@ -220,8 +220,8 @@ func (l *ledger) announce(p *party, names []name) {
 }
 
 // intend says what the routes of a party will use instead of what they were to use.
-// What they use as they are written is in current.
-func (l *ledger) intend(p *party, before, after, current []name) {
+// What they use as they are written, or may be written, is in current.
+func (l *ledger) intend(p *party, before, after []name, current ...[]name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -231,7 +231,7 @@ func (l *ledger) intend(p *party, before, after, current []name) {
 		}
 	}
 	for _, n := range before {
-		if !contains(after, n) && !contains(current, n) {
+		if !contains(after, n) && !slices.ContainsFunc(current, func(names []name) bool { return contains(names, n) }) {
 			f := l.dependency(n.key)
 			delete(f.consumers, p)
 			l.tidy(n.key, f, now)
@@ -327,10 +327,10 @@ type obstacle struct {
 	access
 }
 
-// obstacle returns what keeps proxies from knowing one of the names; false if nothing does.
+// obstacle returns what keeps proxies from knowing one of the names, the first by its object; false if nothing does.
 // In a cluster that does not answer, that counts for what its gateways have to know before
 // routes of other clusters use it.
-func (l *ledger) obstacle(names []name) (obstacle, bool) {
+func (l *ledger) obstacle(names []name) (first obstacle, found bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range names {
@@ -339,12 +339,15 @@ func (l *ledger) obstacle(names []name) (obstacle, bool) {
 			continue
 		}
 		for p, home := range f.pending {
-			if able := p.cluster.able; able && p.refused || !able && home {
-				return obstacle{n.Text, p.id.Ref(p.cluster.cluster), p.cluster.access}, true
+			if able := p.cluster.able; able && !p.refused || !able && !home {
+				continue
+			}
+			if is := (obstacle{n.Text, p.id.Ref(p.cluster.cluster), p.cluster.access}); !found || is.object.Compare(first.object) < 0 {
+				first, found = is, true
 			}
 		}
 	}
-	return obstacle{}, false
+	return first, found
 }
 
 // use says how long what provides a name has to stay because of routes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -28,6 +30,13 @@ import (
 	"github.com/meshctl/meshctl/engine/render/istio"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
+
+// TestMain runs the tests without the pauses of client-go after errors: they are one for the process, and a test in a bubble has a
+// clock of its own, after which one in another bubble may wait for years.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
+	os.Exit(m.Run())
+}
 
 // world is one test's part of an API server: a namespace of its own, and sinks
 // that own what carries that namespace's name.

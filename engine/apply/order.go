@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"slices"
 	"time"
 
 	"github.com/meshctl/meshctl/engine/mirror"
@@ -19,16 +20,16 @@ func (c *cluster) announce(d *delta) {
 	for _, o := range d.put {
 		if names := (&content{Content: o.Content}).provides(c.name); len(names) > 0 {
 			i := c.item(mirror.IDOf(o.Ref))
-			c.ledger.announce(&i.party, without(names, i.current.provides(c.name)))
+			c.ledger.announce(&i.party, without(names, i.provides(c.name)))
 		}
 	}
 }
 
 // put sets what is wanted for an item.
 func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
-	c.ledger.announce(&i.party, without(made.provides(c.name), i.current.provides(c.name)))
+	c.ledger.announce(&i.party, without(made.provides(c.name), i.provides(c.name)))
 	c.ledger.retract(&i.party, without(i.content.provides(c.name), made.provides(c.name)))
-	c.ledger.intend(&i.party, i.content.needs(c.name), made.needs(c.name), i.current.needs(c.name))
+	c.ledger.intend(&i.party, i.content.needs(c.name), made.needs(c.name), i.current.needs(c.name), i.sending.needs(c.name))
 	c.obstruct(i, false)
 	i.put(o, made, time.Now())
 	c.inheritFailure(i)
@@ -37,7 +38,7 @@ func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
 // unwant says that no object is wanted for an item.
 func (c *cluster) unwant(i *item) {
 	c.ledger.retract(&i.party, i.content.provides(c.name))
-	c.ledger.intend(&i.party, i.content.needs(c.name), nil, i.current.needs(c.name))
+	c.ledger.intend(&i.party, i.content.needs(c.name), nil, i.current.needs(c.name), i.sending.needs(c.name))
 	i.content, i.wide = nil, nil
 	i.history.since = time.Time{}
 	c.obstruct(i, false)
@@ -48,6 +49,35 @@ func (c *cluster) obstruct(i *item, obstructed bool) {
 	if i.history.obstructed != obstructed {
 		i.history.obstructed = obstructed
 		c.ledger.holds(&i.party, obstructed)
+	}
+}
+
+// provides are the names that the object provides, whatever becomes of a request that is on its way.
+func (i *item) provides(cluster string) []name {
+	names := i.current.provides(cluster)
+	if i.sending == nil {
+		return names
+	}
+	sent := i.sending.provides(cluster)
+	return slices.DeleteFunc(names, func(n name) bool { return !contains(sent, n) })
+}
+
+// send enters what a request changes an object to.
+func (i *item) send(s step) {
+	switch {
+	case i.cluster.cluster == "" || i.id.Kind.Info().Effect&snapshot.Relates == 0:
+	case s.verb == object:
+		i.sending = s.content
+	case s.verb == remove:
+		i.sending = &content{Content: &snapshot.Content{}}
+	}
+}
+
+// sent says that it is known what became of a request: it is what is current.
+func (c *cluster) sent(i *item) {
+	if sending := i.sending; sending != nil {
+		i.sending = nil
+		c.ledger.intend(&i.party, sending.needs(c.name), i.content.needs(c.name), i.current.needs(c.name))
 	}
 }
 
@@ -68,8 +98,9 @@ func (c *cluster) widened(i *item) *content {
 
 // found says that an object is as a content has it.
 func (c *cluster) found(i *item, as *content) {
+	defer c.sent(i)
 	if i.current != as {
-		c.ledger.wrote(&i.party, i.current, as, false, 0)
+		c.ledger.wrote(&i.party, i.current, as, i.sending != nil, 0)
 		i.current = as
 	}
 }
@@ -102,7 +133,5 @@ func (c *cluster) adopt(i *item, r response) {
 		c.Log.Debug("object cannot be read before it is changed", "object", i.id.Ref(c.name).String(), "error", r.err)
 		return
 	}
-	if i.current == nil {
-		c.found(i, r.read)
-	}
+	c.found(i, r.read)
 }

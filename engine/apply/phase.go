@@ -52,3 +52,21 @@ func (p Phase) soon() bool {
 	}
 	return false
 }
+
+// phaseCounts counts the items in each phase.
+type phaseCounts [numPhases]int
+
+func (c *phaseCounts) move(from, to Phase) {
+	c[from]--
+	c[to]++
+}
+
+// soon reports whether an item is in a phase that ends by itself in a moment.
+func (c *phaseCounts) soon() bool {
+	for p, n := range c {
+		if n > 0 && Phase(p).soon() {
+			return true
+		}
+	}
+	return false
+}

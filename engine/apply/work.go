@@ -52,6 +52,7 @@ func (c *cluster) process(i *item) {
 			c.unlock()
 			return
 		}
+		i.send(d.step)
 		conn, writer := c.now.Conn, c.writer
 		c.unlock()
 		began := time.Now()
@@ -82,7 +83,7 @@ func (c *cluster) gather(i *item, after verb) *facts {
 	f := &facts{
 		now: time.Now(), id: i.id, view: around{c, i},
 		place:   place{cluster: c.name, plane: c.Namespace, writable: c.writable(), limits: limits{c.Pace.Patience, c.limits.Grace, c.Settle}},
-		content: i.content, status: i.status, current: i.current, history: &i.history, asked: i.asking, after: after,
+		content: i.content, status: i.status, current: i.current, history: &i.history, phase: i.phase, asked: i.asking, after: after, unsure: i.sending != nil,
 	}
 	if !f.place.writable {
 		return f
@@ -125,7 +126,8 @@ func (c *cluster) enter(i *item, f *facts, d *decision) {
 	if d.found != nil {
 		c.found(i, d.found)
 	}
-	c.setPhase(i, d.phase)
+	c.phases.move(i.phase, d.phase)
+	i.phase = d.phase
 	c.decideAgain(i, d.again)
 	switch {
 	case d.reason.Code != "":
@@ -152,13 +154,6 @@ func (c *cluster) enter(i *item, f *facts, d *decision) {
 	}
 }
 
-// setPhase changes the phase of an item.
-func (c *cluster) setPhase(i *item, p Phase) {
-	c.phases[i.phase]--
-	i.phase = p
-	c.phases[i.phase]++
-}
-
 // record enters the answer to a request.
 func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
 	if s.verb == read {
@@ -171,6 +166,7 @@ func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
 		c.answered(conn, i)
 		c.wrote(conn, i, s, r)
 	case race:
+		c.sent(i)
 		i.history.raced(s.version, time.Now())
 	case unreachable:
 		if c.ctx.Err() == nil {
@@ -180,6 +176,7 @@ func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
 		c.refused(i, s, slowMessage, true)
 		c.suspect(conn, r.err)
 	case refused:
+		c.sent(i)
 		if !ofServer(r.err) {
 			c.answered(conn, i)
 		}
@@ -218,6 +215,7 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 	case s.verb == object:
 		c.ledger.wrote(&i.party, i.current, s.content, !same, r.took)
 		i.current = s.content
+		c.sent(i)
 		h.settled = pair{s.wanted, r.live.Spec}
 		switch {
 		case r.created:
@@ -240,6 +238,7 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 		h.outdated = &outdated{version: s.version, until: now.Add(raceMost), removed: true}
 		c.ledger.wrote(&i.party, i.current, nil, true, r.took)
 		i.current = nil
+		c.sent(i)
 		c.clearFailure(i.id)
 		if !r.gone {
 			c.changes.did(Deleted, i)
