@@ -170,7 +170,7 @@ func isFlag(of ast.Expr) bool {
 }
 
 // rooms are the places that are for one kind of mesh, and those that are for the types of all kinds.
-var rooms = []string{"engine/render/istio", "engine/render/smi", "engine/api/scheme", "demo"}
+var rooms = []string{"engine/mesh/istio", "engine/mesh/osm", "engine/api/scheme", "demo"}
 
 // meshTypes are the modules with types of meshes.
 var meshTypes = []string{"istio.io", "github.com/openservicemesh", "github.com/servicemeshinterface"}

@@ -35,6 +35,7 @@ var floors = []floor{
 	{pure: true, packages: []string{"engine/virtualmesh"}},
 	{pure: true, packages: []string{"engine/policy"}},
 	{pure: true, packages: []string{"engine/render"}},
+	{pure: true, packages: []string{"engine/mesh"}},
 	{pure: true, packages: []string{"engine/status"}},
 	{pure: true, packages: []string{"engine", "engine/explain"}},
 	{pure: true, packages: []string{"certs/pki"}},
@@ -245,14 +246,14 @@ func TestLayersCatches(t *testing.T) {
 		pkg, source string
 		want        string // part of the only breach; "" if there is none
 	}{
-		"import of a higher floor":   {"engine/policy", `import _ "github.com/meshctl/meshctl/engine/render/istio"`, "stands above it"},
-		"import of a lower floor":    {"engine/render/istio", `import _ "github.com/meshctl/meshctl/engine/policy"`, ""},
+		"import of a higher floor":   {"engine/policy", `import _ "github.com/meshctl/meshctl/engine/mesh/istio"`, "stands above it"},
+		"import of a lower floor":    {"engine/mesh/istio", `import _ "github.com/meshctl/meshctl/engine/policy"`, ""},
 		"inventory imports policy":   {"engine/inventory", `import _ "github.com/meshctl/meshctl/engine/policy"`, "stands above it"},
 		"meshes import policy":       {"engine/virtualmesh", `import _ "github.com/meshctl/meshctl/engine/policy"`, "stands above it"},
 		"inventory imports meshes":   {"engine/inventory", `import _ "github.com/meshctl/meshctl/engine/virtualmesh"`, "stands above it"},
 		"policy imports meshes":      {"engine/policy", `import _ "github.com/meshctl/meshctl/engine/virtualmesh"`, ""},
 		"status imports explain":     {"engine/status", `import _ "github.com/meshctl/meshctl/engine/explain"`, "stands above it"},
-		"render imports status":      {"engine/render/istio", `import _ "github.com/meshctl/meshctl/engine/status"`, "stands above it"},
+		"render imports status":      {"engine/mesh/istio", `import _ "github.com/meshctl/meshctl/engine/status"`, "stands above it"},
 		"clock in a status":          {"engine/status", "import \"time\"\nvar _ = time.Now", "calls time.Now"},
 		"core imports the edge":      {"engine", `import _ "github.com/meshctl/meshctl/engine/watch"`, "stands above it"},
 		"sink imports the top":       {"engine/apply", `import _ "github.com/meshctl/meshctl/engine/serve"`, "stands above it"},

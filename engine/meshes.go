@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/mesh/istio"
+	"github.com/meshctl/meshctl/engine/mesh/osm"
 	"github.com/meshctl/meshctl/engine/render"
-	"github.com/meshctl/meshctl/engine/render/istio"
-	"github.com/meshctl/meshctl/engine/render/smi"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -21,7 +21,7 @@ type Mesh struct {
 func Meshes() []Mesh {
 	return []Mesh{
 		{discovery.Istio(), istio.Renderer{}},
-		{discovery.OSM(), smi.Renderer{}},
+		{discovery.OSM(), osm.Renderer{}},
 	}
 }
 

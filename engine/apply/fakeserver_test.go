@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/apply"
-	"github.com/meshctl/meshctl/engine/render/istio"
+	"github.com/meshctl/meshctl/engine/mesh/istio"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 

@@ -27,7 +27,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/api/crds"
 	"github.com/meshctl/meshctl/engine/apply"
-	"github.com/meshctl/meshctl/engine/render/istio"
+	"github.com/meshctl/meshctl/engine/mesh/istio"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 

@@ -19,7 +19,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/meshctl/meshctl/engine/apply"
-	"github.com/meshctl/meshctl/engine/render/istio"
+	"github.com/meshctl/meshctl/engine/mesh/istio"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 

@@ -3,9 +3,8 @@
 //
 //	renderer.go  the interface of a renderer, and Nothing, which renderers embed
 //	content.go   the labels and annotations of every generated object
-//	istio        the renderer for Istio
-//	smi          the renderer for Open Service Mesh
 //
-// To add a kind of mesh, write a package with a renderer, a Dialect that declares which
-// fields the mesh supports (snapshot.Support), and a detector in package discovery.
+// To add a kind of mesh, write a package beside engine/mesh/istio and engine/mesh/osm with a
+// renderer and a Dialect that declares which fields the mesh supports (snapshot.Support), and
+// a detector in package discovery.
 package render

@@ -1,4 +1,4 @@
-package smi
+package osm
 
 import (
 	"testing"

@@ -1,7 +1,7 @@
-// Package smi turns a Plan into the objects of the Service Mesh Interface, in
+// Package osm turns a Plan into the objects of the Service Mesh Interface, in
 // the versions that Open Service Mesh 1.2 reads: TrafficSplit, TrafficTarget,
 // HTTPRouteGroup and TCPRoute.
-package smi
+package osm
 
 import (
 	"cmp"

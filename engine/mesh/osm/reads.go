@@ -1,4 +1,4 @@
-package smi
+package osm
 
 import (
 	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
