@@ -46,7 +46,7 @@ type Options struct {
 // before. It is not safe for concurrent use.
 type Translator struct {
 	state     *snapshot.State
-	detectors []discovery.Detector
+	detectors discovery.Detectors
 	clusters  map[string]*clusterCache
 	names     *discovery.StoredNames
 	planner   policy.Planner

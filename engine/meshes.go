@@ -20,8 +20,8 @@ type Mesh struct {
 // Meshes lists the kinds of mesh there are. A new one is a line here.
 func Meshes() []Mesh {
 	return []Mesh{
-		{discovery.Istio(), istio.Renderer{}},
-		{discovery.OSM(), osm.Renderer{}},
+		{istio.Detector(), istio.Renderer{}},
+		{osm.Detector(), osm.Renderer{}},
 	}
 }
 
@@ -36,8 +36,11 @@ func dialects(meshes []Mesh) []*snapshot.Dialect {
 	return out
 }
 
-func detectors(meshes []Mesh) []discovery.Detector {
-	out := make([]discovery.Detector, 0, len(meshes))
+// Detectors are how each kind of mesh is found, and what is read for that.
+func Detectors() discovery.Detectors { return detectors(Meshes()) }
+
+func detectors(meshes []Mesh) discovery.Detectors {
+	out := make(discovery.Detectors, 0, len(meshes))
 	for _, m := range meshes {
 		out = append(out, m.Detector)
 	}

@@ -108,4 +108,4 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-func accountOf(s *corev1.PodSpec) string { return cmp.Or(serviceAccount(s), defaultAccount) }
+func accountOf(s *corev1.PodSpec) string { return cmp.Or(ServiceAccount(s), defaultAccount) }

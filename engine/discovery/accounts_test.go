@@ -1,4 +1,4 @@
-package discovery
+package discovery_test
 
 import (
 	"fmt"
@@ -10,13 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/discovery/clustertest"
 )
 
 func TestServiceAccounts(t *testing.T) {
 	t.Parallel()
 	// shop has a workload of account "old", with a pod and an endpoint.
 	type shop struct {
-		clusterBuilder
+		clustertest.Builder
 		deployment *appsv1.Deployment
 		service    *corev1.Service
 		pod        *corev1.Pod
@@ -24,7 +27,7 @@ func TestServiceAccounts(t *testing.T) {
 	}
 	add := func(s *shop, e endpointv1.Endpoint) { s.slice.Endpoints = append(s.slice.Endpoints, e) }
 	another := func(s *shop, name, account string) *corev1.Pod {
-		p := s.clusterBuilder.pod(s.deployment, name, "node")
+		p := s.Builder.Pod(s.deployment, name, "node")
 		p.Spec.ServiceAccountName = account
 		return p
 	}
@@ -57,56 +60,56 @@ func TestServiceAccounts(t *testing.T) {
 			s.Pods, s.slice.Endpoints = nil, nil
 		}, []string{"old"}},
 		"an endpoint of another workload": {func(s *shop) {
-			other := s.clusterBuilder.deployment("shop", "other", map[string]string{"app": "other"})
-			s.clusterBuilder.pod(other, "other", "node").Spec.ServiceAccountName = "others"
-			add(s, endpoint("10.0.0.2", "other", "node"))
+			other := s.Builder.Deployment("shop", "other", map[string]string{"app": "other"})
+			s.Builder.Pod(other, "other", "node").Spec.ServiceAccountName = "others"
+			add(s, clustertest.Endpoint("10.0.0.2", "other", "node"))
 		}, []string{"old", "others"}},
 		"an endpoint of a pod without a controller": {func(s *shop) {
 			another(s, "bare", "bare").OwnerReferences = nil
-			add(s, unready(endpoint("10.0.0.2", "bare", "node")))
+			add(s, unready(clustertest.Endpoint("10.0.0.2", "bare", "node")))
 		}, []string{"bare", "old"}},
 		"an endpoint of no pod": {func(s *shop) {
 			add(s, endpointv1.Endpoint{Addresses: []string{"10.0.0.2"}, Conditions: endpointv1.EndpointConditions{Ready: new(false)}})
 		}, nil},
 		"an endpoint of another kind": {func(s *shop) {
-			e := endpoint("10.0.0.2", "pod", "node")
+			e := clustertest.Endpoint("10.0.0.2", "pod", "node")
 			e.TargetRef.Kind = "Node"
 			add(s, e)
 		}, nil},
 		"an endpoint in another namespace": {func(s *shop) {
-			e := endpoint("10.0.0.2", "pod", "node")
+			e := clustertest.Endpoint("10.0.0.2", "pod", "node")
 			e.TargetRef.Namespace = "bank"
 			add(s, e)
 		}, nil},
-		"an endpoint of a pod that is not there":   {func(s *shop) { add(s, endpoint("10.0.0.2", "gone", "node")) }, nil},
-		"an endpoint of a pod that was there":      {func(s *shop) { add(s, unready(endpoint("10.0.0.2", "gone", "node"))) }, []string{"old"}},
-		"an endpoint of a pod outside of the mesh": {func(s *shop) { add(s, endpoint("10.0.0.2", outside(another(s, "plain", "plain")), "node")) }, nil},
+		"an endpoint of a pod that is not there":   {func(s *shop) { add(s, clustertest.Endpoint("10.0.0.2", "gone", "node")) }, nil},
+		"an endpoint of a pod that was there":      {func(s *shop) { add(s, unready(clustertest.Endpoint("10.0.0.2", "gone", "node"))) }, []string{"old"}},
+		"an endpoint of a pod outside of the mesh": {func(s *shop) { add(s, clustertest.Endpoint("10.0.0.2", outside(another(s, "plain", "plain")), "node")) }, nil},
 		"revisions of one trust domain": {func(s *shop) {
-			s.istiod("canary")
+			s.Istiod("canary")
 			revision(another(s, "next", "new"), "canary")
-			add(s, endpoint("10.0.0.2", "next", "node"))
+			add(s, clustertest.Endpoint("10.0.0.2", "next", "node"))
 		}, []string{"new", "old"}},
 		"revisions of two trust domains": {func(s *shop) {
-			s.istiod("canary")
+			s.Istiod("canary")
 			s.ConfigMaps[len(s.ConfigMaps)-1].Data["mesh"] = "trustDomain: other.example\n"
 			revision(another(s, "next", "new"), "canary")
-			add(s, endpoint("10.0.0.2", "next", "node"))
+			add(s, clustertest.Endpoint("10.0.0.2", "next", "node"))
 		}, nil},
-		"as many as there may be": {func(s *shop) { manyPods(s, mostAccounts-1) }, append(accountNames(mostAccounts-1), "old")},
-		"more than there may be":  {func(s *shop) { manyPods(s, mostAccounts) }, nil},
+		"as many as there may be": {func(s *shop) { manyPods(s, discovery.MostAccounts-1) }, append(accountNames(discovery.MostAccounts-1), "old")},
+		"more than there may be":  {func(s *shop) { manyPods(s, discovery.MostAccounts) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newCluster("cluster-1")
-			b.istiod(istioDefault)
-			s := &shop{clusterBuilder: b, deployment: b.deployment("shop", "cart", map[string]string{"app": "cart"})}
+			b := clustertest.New("cluster-1")
+			b.Istiod("default")
+			s := &shop{Builder: b, deployment: b.Deployment("shop", "cart", map[string]string{"app": "cart"})}
 			s.deployment.Spec.Template.Spec.ServiceAccountName = "old"
-			s.service = b.service("shop", "cart", map[string]string{"app": "cart"})
+			s.service = b.Service("shop", "cart", map[string]string{"app": "cart"})
 			s.pod = another(s, "pod", "old")
-			s.slice = b.slice(s.service, "cart", endpointv1.AddressTypeIPv4, endpoint("10.0.0.1", "pod", "node"))
+			s.slice = b.Slice(s.service, "cart", endpointv1.AddressTypeIPv4, clustertest.Endpoint("10.0.0.1", "pod", "node"))
 			c.change(s)
 			slices.Sort(c.want)
-			assert.Equal(t, c.want, s.destination(t).ServiceAccounts)
+			assert.Equal(t, c.want, destination(t, s.Builder).ServiceAccounts)
 		})
 	}
 }

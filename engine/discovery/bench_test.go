@@ -1,9 +1,10 @@
-package discovery
+package discovery_test
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -13,7 +14,7 @@ func BenchmarkDiscover(b *testing.B) {
 		b.Run(fmt.Sprintf("services=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if got := Discover(c, Options{}); len(got.Destinations) != n {
+				if got := discovery.Discover(c, options()); len(got.Destinations) != n {
 					b.Fatalf("%d destinations", len(got.Destinations))
 				}
 			}
@@ -44,7 +45,7 @@ func BenchmarkDiscoverOneNamespace(b *testing.B) {
 		b.Run(fmt.Sprintf("services=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if got := Discover(c, Options{}); len(got.Destinations) != n {
+				if got := discovery.Discover(c, options()); len(got.Destinations) != n {
 					b.Fatalf("%d destinations", len(got.Destinations))
 				}
 			}
@@ -57,16 +58,16 @@ func BenchmarkDiscoverOneNamespace(b *testing.B) {
 func BenchmarkReuse(b *testing.B) {
 	for _, n := range []int{100, 1_000, 10_000} {
 		c := manyServices(n)
-		older := Discover(c, Options{})
+		older := discovery.Discover(c, options())
 		for name, newer := range map[string]*snapshot.Discovered{
-			"same":  Discover(c, Options{}),
-			"equal": Discover(manyServices(n), Options{}),
+			"same":  discovery.Discover(c, options()),
+			"equal": discovery.Discover(manyServices(n), options()),
 		} {
 			b.Run(fmt.Sprintf("services=%d/objects=%s", n, name), func(b *testing.B) {
 				b.ReportAllocs()
 				var got *snapshot.Discovered
 				for b.Loop() {
-					got = Reuse(older, newer)
+					got = discovery.Reuse(older, newer)
 				}
 				if got != older {
 					b.Fatal("equal results were not recognised")

@@ -1,8 +1,6 @@
 package discovery
 
 import (
-	"slices"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -43,32 +41,9 @@ type Detector struct {
 	Reads Reads
 }
 
-// Reads lists parts of objects that a source keeps only if they are listed here,
-// because they are large or may contain secrets. Names, labels, owners, images and
-// service accounts are always kept.
-type Reads struct {
-	// Annotations are the names of those that are read among the given ones, of
-	// workloads and pods. Nil for none.
-	Annotations func(map[string]string) []string
-	// Env are the names of environment variables. Those whose value is elsewhere are
-	// kept without a value, and with a ValueFrom that does not say where.
-	Env []string
-	// Args are the arguments of a container that are read, in a form that Args
-	// returns unchanged. Nil for none.
-	Args func(*corev1.Container) []string
-	// ConfigMaps are those of the control planes of a cluster, of which its Deployments
-	// and MutatingWebhookConfigurations suffice. See ConfigMaps. Nil if none are read.
-	ConfigMaps func(*snapshot.Cluster) []snapshot.Ref
-	// ConfigMap is the key that is read of ConfigMaps of that name, empty for none,
-	// and how many bytes of its text at most. Nil if none are read.
-	ConfigMap func(name string) (key string, most int)
-}
-
-var detectors = []Detector{Istio(), OSM()}
-
-// Detectors lists the kinds of mesh. A pod that runs the proxies of several
-// belongs to the first.
-func Detectors() []Detector { return slices.Clone(detectors) }
+// Detectors are kinds of mesh. A pod that runs the proxies of several belongs to the
+// first.
+type Detectors []Detector
 
 // ControlPlane is one control plane of a cluster.
 type ControlPlane struct {
@@ -112,60 +87,6 @@ func (x *Index) Installation(d *appsv1.Deployment, version string) discoveryv1.M
 	out := discoveryv1.MeshInstallation{Namespace: d.Namespace, Cluster: x.Cluster, Version: version}
 	if d.Spec.Selector != nil {
 		out.PodLabels = d.Spec.Selector.MatchLabels
-	}
-	return out
-}
-
-// ConfigMaps are those that hold the settings of what looks like a control plane in a
-// cluster, of which Deployments and MutatingWebhookConfigurations are looked at. First
-// come those for which there is evidence: anyone who may edit a namespace can add others.
-func ConfigMaps(c *snapshot.Cluster) []snapshot.Ref {
-	var out []snapshot.Ref
-	for _, d := range detectors {
-		if d.Reads.ConfigMaps != nil {
-			out = append(out, d.Reads.ConfigMaps(c)...)
-		}
-	}
-	return out
-}
-
-// ReadConfigMap is what is read of a ConfigMap; nil if nothing is.
-func ReadConfigMap(cm *corev1.ConfigMap) map[string]string {
-	for _, d := range detectors {
-		if d.Reads.ConfigMap == nil {
-			continue
-		}
-		key, most := d.Reads.ConfigMap(cm.Name)
-		if text, ok := cm.Data[key]; ok && key != "" {
-			return map[string]string{key: text[:min(len(text), most)]}
-		}
-	}
-	return nil
-}
-
-// ReadAnnotations are the names of the annotations of a workload or pod that are read.
-func ReadAnnotations(annotations map[string]string) []string {
-	var out []string
-	for _, d := range detectors {
-		if d.Reads.Annotations != nil {
-			out = append(out, d.Reads.Annotations(annotations)...)
-		}
-	}
-	return out
-}
-
-// ReadEnv reports whether an environment variable of a container is read.
-func ReadEnv(name string) bool {
-	return slices.ContainsFunc(detectors, func(d Detector) bool { return slices.Contains(d.Reads.Env, name) })
-}
-
-// ReadArgs are the arguments of a container that are read.
-func ReadArgs(c *corev1.Container) []string {
-	var out []string
-	for _, d := range detectors {
-		if d.Reads.Args != nil {
-			out = append(out, d.Reads.Args(c)...)
-		}
 	}
 	return out
 }

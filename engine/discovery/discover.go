@@ -13,8 +13,8 @@ type Options struct {
 	// Namespace is the management namespace: where discovered objects live
 	// and the value of their owner label. snapshot.DefaultNamespace if empty.
 	Namespace string
-	// Detectors are the kinds of mesh to look for; Detectors() if nil.
-	Detectors []Detector
+	// Detectors are the kinds of mesh to look for.
+	Detectors Detectors
 	// Stored are the discovered objects as stored: what is in doubt stays as it was. May be
 	// nil.
 	Stored *snapshot.Management
@@ -43,12 +43,8 @@ func (o Options) namespace() string {
 // cluster; those that objects really have are the business of Distinct.
 func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	x := newIndex(c, opts)
-	all := opts.Detectors
-	if all == nil {
-		all = detectors
-	}
-	kinds := make([]*detected, 0, len(all))
-	for _, d := range all {
+	kinds := make([]*detected, 0, len(opts.Detectors))
+	for _, d := range opts.Detectors {
 		planes := d.ControlPlanes(x)
 		planes = append(planes, x.keptControlPlanes(&d, planes, opts.Gone)...)
 		kinds = append(kinds, newDetected(d, planes))

@@ -1,4 +1,4 @@
-package discovery
+package discovery_test
 
 import (
 	"encoding/json"
@@ -15,37 +15,39 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/discovery/clustertest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // oneService is a cluster with a Service of one workload on one node.
-func oneService() (clusterBuilder, *appsv1.Deployment, *corev1.Service) {
-	b := newCluster("cluster-1")
-	b.istiod(istioDefault)
+func oneService() (clustertest.Builder, *appsv1.Deployment, *corev1.Service) {
+	b := clustertest.New("cluster-1")
+	b.Istiod("default")
 	labels := map[string]string{"app": "a", "version": "v1"}
-	d := b.deployment("ns", "a-v1", labels)
-	b.pod(d, "a-v1-1", "node-1")
-	return b, d, b.service("ns", "a", map[string]string{"app": "a"})
+	d := b.Deployment("ns", "a-v1", labels)
+	b.Pod(d, "a-v1-1", "node-1")
+	return b, d, b.Service("ns", "a", map[string]string{"app": "a"})
 }
 
 // destination discovers the cluster and returns its only destination.
-func (b clusterBuilder) destination(t *testing.T) *discoveryv1.KubeService {
+func destination(t *testing.T, b clustertest.Builder) *discoveryv1.KubeService {
 	t.Helper()
-	got := Discover(b.Cluster, Options{})
+	got := discovery.Discover(b.Cluster, options())
 	require.Len(t, got.Destinations, 1)
 	return got.Destinations[0].Spec.KubeService
 }
 
 func TestNothingIsFoundInNothing(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, &snapshot.Discovered{Cluster: "c"}, Discover(&snapshot.Cluster{Name: "c"}, Options{}))
+	assert.Equal(t, &snapshot.Discovered{Cluster: "c"}, discovery.Discover(&snapshot.Cluster{Name: "c"}, options()))
 }
 
 func TestOwnership(t *testing.T) {
 	t.Parallel()
 	b, _, _ := oneService()
 	for namespace, want := range map[string]string{"": "gloo-mesh", "elsewhere": "elsewhere"} {
-		got := Discover(b.Cluster, Options{Namespace: namespace})
+		got := discovery.Discover(b.Cluster, discovery.Options{Detectors: detectors, Namespace: namespace})
 		require.Len(t, got.Workloads, 1)
 		for _, o := range []metav1.Object{got.Meshes[0], got.Workloads[0], got.Destinations[0]} {
 			assert.Equal(t, want, o.GetNamespace())
@@ -66,19 +68,19 @@ func TestOwners(t *testing.T) {
 		owners []metav1.OwnerReference
 		found  bool
 	}{
-		"of its ReplicaSet":     {owner("apps/v1", "ReplicaSet", "a-v1-rs"), true},
-		"of an older version":   {owner("apps/v1beta1", "ReplicaSet", "a-v1-rs"), true},
+		"of its ReplicaSet":     {clustertest.Owner("apps/v1", "ReplicaSet", "a-v1-rs"), true},
+		"of an older version":   {clustertest.Owner("apps/v1beta1", "ReplicaSet", "a-v1-rs"), true},
 		"of nobody":             {nil, false},
-		"of a Job":              {owner("batch/v1", "Job", "a-v1-rs"), false},
-		"of a foreign group":    {owner("apps.example.io/v1", "ReplicaSet", "a-v1-rs"), false},
-		"of a bare ReplicaSet":  {owner("apps/v1", "ReplicaSet", "other"), false},
+		"of a Job":              {clustertest.Owner("batch/v1", "Job", "a-v1-rs"), false},
+		"of a foreign group":    {clustertest.Owner("apps.example.io/v1", "ReplicaSet", "a-v1-rs"), false},
+		"of a bare ReplicaSet":  {clustertest.Owner("apps/v1", "ReplicaSet", "other"), false},
 		"owned, not controlled": {[]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "a-v1-rs"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, _, _ := oneService()
 			b.Pods[0].OwnerReferences = c.owners
-			got := Discover(b.Cluster, Options{})
+			got := discovery.Discover(b.Cluster, options())
 			assert.Equal(t, c.found, len(got.Workloads) == 1)
 			assert.Equal(t, c.found, len(got.Destinations) == 1)
 		})
@@ -89,16 +91,16 @@ func TestOwners(t *testing.T) {
 func TestYoungestPodDecides(t *testing.T) {
 	t.Parallel()
 	b, d, _ := oneService()
-	b.istiod("new")
+	b.Istiod("new")
 	b.Pods[0].Name = "z-old"
-	b.pod(d, "a-old", "node-1")
-	young := b.pod(d, "m-young", "node-1")
+	b.Pod(d, "a-old", "node-1")
+	young := b.Pod(d, "m-young", "node-1")
 	young.Annotations = map[string]string{"istio.io/rev": "new"}
-	young.CreationTimestamp = metav1.NewTime(epoch.Add(time.Minute))
-	plain := b.pod(d, "n-youngest-without-sidecar", "node-1")
+	young.CreationTimestamp = metav1.NewTime(clustertest.Epoch.Add(time.Minute))
+	plain := b.Pod(d, "n-youngest-without-sidecar", "node-1")
 	plain.Spec.Containers = plain.Spec.Containers[:1]
-	plain.CreationTimestamp = metav1.NewTime(epoch.Add(time.Hour))
-	got := Discover(b.Cluster, Options{})
+	plain.CreationTimestamp = metav1.NewTime(clustertest.Epoch.Add(time.Hour))
+	got := discovery.Discover(b.Cluster, options())
 	require.Len(t, got.Workloads, 1)
 	assert.Equal(t, "istiod-new-istio-system-cluster-1", got.Workloads[0].Spec.Mesh.Name)
 	assert.Empty(t, got.Issues)
@@ -121,9 +123,9 @@ func TestSelection(t *testing.T) {
 			t.Parallel()
 			b, _, s := oneService()
 			s.Spec.Selector = c.selector
-			assert.Equal(t, c.found, len(Discover(b.Cluster, Options{}).Destinations) == 1)
+			assert.Equal(t, c.found, len(discovery.Discover(b.Cluster, options()).Destinations) == 1)
 			s.Namespace = "elsewhere"
-			assert.Empty(t, Discover(b.Cluster, Options{}).Destinations, "a Service selects in its namespace only")
+			assert.Empty(t, discovery.Discover(b.Cluster, options()).Destinations, "a Service selects in its namespace only")
 		})
 	}
 }
@@ -140,51 +142,26 @@ func TestServicePorts(t *testing.T) {
 		{Port: 80, Name: "http", Protocol: "TCP", AppProtocol: "http2", TargetPortNumber: 8080, NodePort: 30080},
 		{Port: 81, TargetPortName: "admin"},
 		{Port: 82, TargetPortNumber: 82},
-	}, b.destination(t).Ports)
-}
-
-func TestSubsets(t *testing.T) {
-	t.Parallel()
-	type labels = map[string]string
-	for name, c := range map[string]struct {
-		workloads []labels
-		want      map[string]discoveryv1.KubeServiceSubsets
-	}{
-		"one workload":       {[]labels{{"version": "v1"}}, nil},
-		"alike":              {[]labels{{"version": "v1"}, {"version": "v1"}}, nil},
-		"values ascend":      {[]labels{{"version": "v2"}, {"version": "v1"}, {"version": "v2"}}, map[string]discoveryv1.KubeServiceSubsets{"version": {Values: []string{"v1", "v2"}}}},
-		"a missing label":    {[]labels{{"version": "v1"}, {}}, nil},
-		"generated labels":   {[]labels{{"pod-template-hash": "1", "service.istio.io/canonical-revision": "1"}, {"pod-template-hash": "2", "service.istio.io/canonical-revision": "2"}}, nil},
-		"an empty value too": {[]labels{{"tier": ""}, {"tier": "x"}}, map[string]discoveryv1.KubeServiceSubsets{"tier": {Values: []string{"", "x"}}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var backing []*workload
-			for _, l := range c.workloads {
-				backing = append(backing, &workload{controller: &controller{template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}}}})
-			}
-			assert.Equal(t, c.want, subsets(backing))
-		})
-	}
+	}, destination(t, b).Ports)
 }
 
 func TestEndpointSubsets(t *testing.T) {
 	t.Parallel()
 	b, _, s := oneService()
-	b.node("node-1", map[string]string{corev1.LabelFailureDomainBetaZone: "z1", "topology.istio.io/subzone": "rack"})
-	unknown, notReady, stranger, zoned := endpoint("10.0.0.1", "a-v1-1", "node-1"), endpoint("10.0.0.2", "a-v1-1", "node-1"),
-		endpoint("10.0.0.4", "stranger", "no-node"), endpoint("10.0.0.5", "a-v1-1", "node-1")
+	b.Node("node-1", map[string]string{corev1.LabelFailureDomainBetaZone: "z1", "topology.istio.io/subzone": "rack"})
+	unknown, notReady, stranger, zoned := clustertest.Endpoint("10.0.0.1", "a-v1-1", "node-1"), clustertest.Endpoint("10.0.0.2", "a-v1-1", "node-1"),
+		clustertest.Endpoint("10.0.0.4", "stranger", "no-node"), clustertest.Endpoint("10.0.0.5", "a-v1-1", "node-1")
 	unknown.Conditions.Ready = nil
 	notReady.Conditions.Ready = new(false)
 	zoned.Zone = new("z9")
 	empty := endpointv1.Endpoint{}
-	b.slice(s, "s-2", endpointv1.AddressTypeIPv4, stranger, zoned, unknown, notReady, empty)
-	b.slice(s, "s-1", endpointv1.AddressTypeIPv4, unknown) // stands in both
-	b.slice(s, "s-6", endpointv1.AddressTypeIPv6, endpoint("fd00::1", "a-v1-1", "node-1"))
-	b.slice(s, "s-name", endpointv1.AddressTypeFQDN, endpoint("a.example", "a-v1-1", "node-1"))
-	other := b.slice(s, "s-other", endpointv1.AddressTypeIPv4, endpoint("10.0.0.9", "a-v1-1", "node-1"))
+	b.Slice(s, "s-2", endpointv1.AddressTypeIPv4, stranger, zoned, unknown, notReady, empty)
+	b.Slice(s, "s-1", endpointv1.AddressTypeIPv4, unknown) // stands in both
+	b.Slice(s, "s-6", endpointv1.AddressTypeIPv6, clustertest.Endpoint("fd00::1", "a-v1-1", "node-1"))
+	b.Slice(s, "s-name", endpointv1.AddressTypeFQDN, clustertest.Endpoint("a.example", "a-v1-1", "node-1"))
+	other := b.Slice(s, "s-other", endpointv1.AddressTypeIPv4, clustertest.Endpoint("10.0.0.9", "a-v1-1", "node-1"))
 	other.Ports = []endpointv1.EndpointPort{{Name: new("b"), Port: new(int32(90))}, {Name: new("a"), Port: new(int32(90))}, {Name: new("every")}}
-	unready := b.slice(s, "s-unready", endpointv1.AddressTypeIPv4, notReady)
+	unready := b.Slice(s, "s-unready", endpointv1.AddressTypeIPv4, notReady)
 	unready.Ports = []endpointv1.EndpointPort{{Port: new(int32(1))}}
 
 	labels := map[string]string{"app": "a", "version": "v1"}
@@ -202,7 +179,7 @@ func TestEndpointSubsets(t *testing.T) {
 			},
 			Ports: []discoveryv1.EndpointPort{{Port: 9080, Name: "http", Protocol: "TCP"}},
 		},
-	}, b.destination(t).EndpointSubsets)
+	}, destination(t, b).EndpointSubsets)
 }
 
 func TestOnlyAddressesOfPodsAreEndpoints(t *testing.T) {
@@ -222,41 +199,41 @@ func TestOnlyAddressesOfPodsAreEndpoints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, _, s := oneService()
-			slice := b.slice(s, "s-1", endpointv1.AddressTypeIPv4, endpoint("10.0.0.1", "a-v1-1", "node-1"))
-			require.Len(t, b.destination(t).EndpointSubsets, 1)
+			slice := b.Slice(s, "s-1", endpointv1.AddressTypeIPv4, clustertest.Endpoint("10.0.0.1", "a-v1-1", "node-1"))
+			require.Len(t, destination(t, b).EndpointSubsets, 1)
 			c.change(&slice.Endpoints[0])
-			assert.Empty(t, b.destination(t).EndpointSubsets)
+			assert.Empty(t, destination(t, b).EndpointSubsets)
 			foreign(t, b, c.says)
 		})
 	}
 	t.Run("a pod without an address yet", func(t *testing.T) {
 		t.Parallel()
 		b, _, s := oneService()
-		b.slice(s, "s-1", endpointv1.AddressTypeIPv4, endpoint("10.0.0.1", "a-v1-1", "node-1"))
+		b.Slice(s, "s-1", endpointv1.AddressTypeIPv4, clustertest.Endpoint("10.0.0.1", "a-v1-1", "node-1"))
 		for _, p := range b.Pods {
 			p.Status = corev1.PodStatus{}
 		}
-		assert.Empty(t, b.destination(t).EndpointSubsets)
+		assert.Empty(t, destination(t, b).EndpointSubsets)
 		foreign(t, b, "")
 	})
 	t.Run("a Service without a selector", func(t *testing.T) {
 		t.Parallel()
 		b, _, s := oneService()
-		e := endpoint("10.0.0.1", "a-v1-1", "node-1")
+		e := clustertest.Endpoint("10.0.0.1", "a-v1-1", "node-1")
 		e.TargetRef = nil
-		b.slice(s, "s-1", endpointv1.AddressTypeIPv4, e)
+		b.Slice(s, "s-1", endpointv1.AddressTypeIPv4, e)
 		s.Spec.Selector, s.Annotations = nil, map[string]string{snapshot.DiscoverServiceAnnotation: "true"}
 		b.Namespaces = append(b.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: map[string]string{"istio-injection": "enabled"}}})
-		assert.Empty(t, b.destination(t).EndpointSubsets)
+		assert.Empty(t, destination(t, b).EndpointSubsets)
 		foreign(t, b, "10.0.0.1")
 	})
 }
 
 // foreign says which address is reported to be that of no pod; empty if none is.
-func foreign(t *testing.T, b clusterBuilder, address string) {
+func foreign(t *testing.T, b clustertest.Builder, address string) {
 	t.Helper()
 	var said []string
-	for _, issue := range Discover(b.Cluster, Options{}).Issues {
+	for _, issue := range discovery.Discover(b.Cluster, options()).Issues {
 		if issue.Code == snapshot.EndpointIgnored {
 			said = append(said, issue.Message)
 		}
@@ -299,14 +276,14 @@ func TestExternalAddresses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, d, s := oneService()
-			b.pod(d, "a-v1-2", "node-1")
-			b.pod(d, "a-v1-3", "unknown-node")
-			n := b.node("node-1", nil, c.node...)
+			b.Pod(d, "a-v1-2", "node-1")
+			b.Pod(d, "a-v1-3", "unknown-node")
+			n := b.Node("node-1", nil, c.node...)
 			if c.isKind {
 				n.Spec.ProviderID = "kind://docker/kind/node-1"
 			}
 			s.Spec.Type, s.Spec.ExternalIPs, s.Status.LoadBalancer.Ingress = c.kind, c.fixed, c.ingress
-			got := b.destination(t)
+			got := destination(t, b)
 			assert.Equal(t, c.want, got.ExternalAddresses)
 			assert.Equal(t, c.claimed, got.ExternalIPs)
 		})
@@ -316,15 +293,15 @@ func TestExternalAddresses(t *testing.T) {
 func TestRegion(t *testing.T) {
 	t.Parallel()
 	b, d, _ := oneService()
-	assert.Empty(t, b.destination(t).Region, "a node that nobody knows")
-	b.node("node-1", map[string]string{corev1.LabelFailureDomainBetaRegion: "west"})
-	assert.Equal(t, "west", b.destination(t).Region, "the older label")
-	b.node("node-2", map[string]string{corev1.LabelTopologyRegion: "east", corev1.LabelFailureDomainBetaRegion: "x"})
-	b.pod(d, "a-v1-2", "node-2")
-	assert.Equal(t, "east", b.destination(t).Region, "the first of equals")
-	b.pod(d, "a-v1-3", "node-1")
-	assert.Equal(t, "west", b.destination(t).Region, "the most frequent")
-	assert.Equal(t, "east", Discover(b.Cluster, Options{}).Meshes[0].Spec.Istio.Installation.Region)
+	assert.Empty(t, destination(t, b).Region, "a node that nobody knows")
+	b.Node("node-1", map[string]string{corev1.LabelFailureDomainBetaRegion: "west"})
+	assert.Equal(t, "west", destination(t, b).Region, "the older label")
+	b.Node("node-2", map[string]string{corev1.LabelTopologyRegion: "east", corev1.LabelFailureDomainBetaRegion: "x"})
+	b.Pod(d, "a-v1-2", "node-2")
+	assert.Equal(t, "east", destination(t, b).Region, "the first of equals")
+	b.Pod(d, "a-v1-3", "node-1")
+	assert.Equal(t, "west", destination(t, b).Region, "the most frequent")
+	assert.Equal(t, "east", discovery.Discover(b.Cluster, options()).Meshes[0].Spec.Istio.Installation.Region)
 }
 
 // A Service without workloads asks for the mesh of its cluster.
@@ -342,12 +319,12 @@ func TestAnnotatedService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newCluster("c")
+			b := clustertest.New("c")
 			for _, r := range c.revisions {
-				b.istiod(r)
+				b.Istiod(r)
 			}
-			b.service("ns", "root", nil).Annotations = map[string]string{snapshot.DiscoverServiceAnnotation: "true"}
-			got := Discover(b.Cluster, Options{})
+			b.Service("ns", "root", nil).Annotations = map[string]string{snapshot.DiscoverServiceAnnotation: "true"}
+			got := discovery.Discover(b.Cluster, options())
 			if c.want == "" {
 				assert.Empty(t, got.Destinations)
 			} else {
@@ -369,27 +346,27 @@ func TestAnnotatedService(t *testing.T) {
 func TestOrderDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	c := manyServices(60)
-	b := clusterBuilder{c}
-	b.istiod("other")                                                                            // ambiguous for some
-	b.deployment("ns-000", "svc-00001-x", map[string]string{"app": "svc-00001", "version": "x"}) // no pod
-	b.service("ns", "a-b", nil).Annotations = map[string]string{snapshot.DiscoverServiceAnnotation: "true"}
-	b.service("b-ns", "a", nil).Annotations = map[string]string{snapshot.DiscoverServiceAnnotation: "true"} // same name
+	b := clustertest.Builder{Cluster: c}
+	b.Istiod("other")                                                                            // ambiguous for some
+	b.Deployment("ns-000", "svc-00001-x", map[string]string{"app": "svc-00001", "version": "x"}) // no pod
+	b.Service("ns", "a-b", nil).Annotations = map[string]string{snapshot.DiscoverServiceAnnotation: "true"}
+	b.Service("b-ns", "a", nil).Annotations = map[string]string{snapshot.DiscoverServiceAnnotation: "true"} // same name
 	for i, p := range c.Pods {
 		p.Annotations = []map[string]string{{"istio.io/rev": "default"}, {"istio.io/rev": "other"}, {"istio.io/rev": "gone"}, nil}[i%4]
 	}
-	want := Discover(c, Options{})
+	want := discovery.Discover(c, options())
 	require.NotEmpty(t, want.Issues)
 	for seed := range int64(20) {
 		input := shuffled(c, seed)
 		before := copied(input)
-		got := Discover(input, Options{})
+		got := discovery.Discover(input, options())
 		require.Equal(t, want, got, "seed %d", seed)
 		require.Equal(t, before, input, "seed %d", seed)
-		require.Same(t, want, Reuse(want, got), "seed %d", seed)
+		require.Same(t, want, discovery.Reuse(want, got), "seed %d", seed)
 	}
-	assert.True(t, slices.IsSortedFunc(want.Destinations, byName))
-	assert.True(t, slices.IsSortedFunc(want.Workloads, byName))
-	assert.True(t, slices.IsSortedFunc(want.Meshes, byName))
+	assert.True(t, slices.IsSortedFunc(want.Destinations, snapshot.CompareNames))
+	assert.True(t, slices.IsSortedFunc(want.Workloads, snapshot.CompareNames))
+	assert.True(t, slices.IsSortedFunc(want.Meshes, snapshot.CompareNames))
 	assert.True(t, slices.IsSortedFunc(want.Issues, snapshot.Issue.Compare))
 }
 
@@ -398,7 +375,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 func TestFromStored(t *testing.T) {
 	t.Parallel()
 	c := manyServices(5)
-	want := Discover(c, Options{})
+	want := discovery.Discover(c, options())
 	m := &snapshot.Management{Namespace: snapshot.DefaultNamespace}
 	store := func(o metav1.Object, status func(), target any) {
 		status()
@@ -441,24 +418,24 @@ func TestFromStored(t *testing.T) {
 	hollow.Name, hollow.Spec = "hollow", discoveryv1.DestinationSpec{}
 	m.Destinations = append(m.Destinations, manual, foreign, agent, hollow)
 
-	got := FromStored(c.Name, m)
+	got := discovery.FromStored(c.Name, m)
 	assert.Equal(t, want, got)
-	assert.Same(t, want, Reuse(want, got))
-	assert.Equal(t, &snapshot.Discovered{Cluster: "cluster-2"}, FromStored("cluster-2", m))
+	assert.Same(t, want, discovery.Reuse(want, got))
+	assert.Equal(t, &snapshot.Discovered{Cluster: "cluster-2"}, discovery.FromStored("cluster-2", m))
 }
 
 func TestReuse(t *testing.T) {
 	t.Parallel()
-	older, newer := Discover(manyServices(4), Options{}), Discover(manyServices(4), Options{})
-	assert.Same(t, older, Reuse(older, newer))
-	assert.Same(t, newer, Reuse(nil, newer))
-	assert.Nil(t, Reuse(older, nil))
+	older, newer := discovery.Discover(manyServices(4), options()), discovery.Discover(manyServices(4), options())
+	assert.Same(t, older, discovery.Reuse(older, newer))
+	assert.Same(t, newer, discovery.Reuse(nil, newer))
+	assert.Nil(t, discovery.Reuse(older, nil))
 
 	c := manyServices(4)
 	c.Services[2].Labels = map[string]string{"changed": "yes"}
-	changed := Discover(c, Options{})
+	changed := discovery.Discover(c, options())
 	fresh := slices.Clone(changed.Destinations)
-	got := Reuse(older, changed)
+	got := discovery.Reuse(older, changed)
 	assert.Equal(t, changed, got)
 	assert.Equal(t, fresh, changed.Destinations)
 	for i := range got.Destinations {
@@ -469,10 +446,10 @@ func TestReuse(t *testing.T) {
 
 	fewer := manyServices(3)
 	for name, pair := range map[string][2]*snapshot.Discovered{
-		"one added":   {Discover(fewer, Options{}), newer},
-		"one removed": {newer, Discover(fewer, Options{})},
+		"one added":   {discovery.Discover(fewer, options()), newer},
+		"one removed": {newer, discovery.Discover(fewer, options())},
 	} {
-		got := Reuse(pair[0], pair[1])
+		got := discovery.Reuse(pair[0], pair[1])
 		assert.Equal(t, pair[1], got, name)
 		assert.NotSame(t, pair[0], got, name)
 		for i := range 3 {
@@ -481,7 +458,7 @@ func TestReuse(t *testing.T) {
 	}
 	issue := *newer
 	issue.Issues = []snapshot.Issue{{Code: snapshot.NameCollision}}
-	got = Reuse(older, &issue)
+	got = discovery.Reuse(older, &issue)
 	assert.NotSame(t, older, got)
 	assert.Same(t, older.Meshes[0], got.Meshes[0])
 	assert.Len(t, got.Issues, 1)

@@ -1,4 +1,4 @@
-package discovery
+package discovery_test
 
 import (
 	"slices"
@@ -8,30 +8,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/discovery/clustertest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // shopIn is a cluster whose Service "a" stands in the given namespace.
 func shopIn(cluster, istioNamespace, namespace string) *snapshot.Discovered {
-	b := newCluster(cluster)
-	b.istiod(istioDefault).Namespace = istioNamespace
+	b := clustertest.New(cluster)
+	b.Istiod("default").Namespace = istioNamespace
 	b.ConfigMaps[0].Namespace = istioNamespace
-	b.pod(b.deployment(namespace, "a", map[string]string{"app": "a"}), "a-1", "")
-	b.service(namespace, "a", map[string]string{"app": "a"})
-	return Discover(b.Cluster, Options{})
+	b.Pod(b.Deployment(namespace, "a", map[string]string{"app": "a"}), "a-1", "")
+	b.Service(namespace, "a", map[string]string{"app": "a"})
+	return discovery.Discover(b.Cluster, options())
 }
 
 func TestDistinctLeavesWhatCannotClash(t *testing.T) {
 	t.Parallel()
 	all := []*snapshot.Discovered{shopIn("cluster-1", "istio-system", "b"), shopIn("cluster-2", "istio-system", "b")}
-	got := Distinct(all, &StoredNames{})
+	got := discovery.Distinct(all, &discovery.StoredNames{})
 	assert.Same(t, &all[0], &got[0])
-	got = Distinct(all, new(StoredNames).Update(storedOf(all...)))
+	got = discovery.Distinct(all, new(discovery.StoredNames).Update(storedOf(all...)))
 	assert.Same(t, &all[0], &got[0])
 
 	// The names of the clusters make a clash possible, but there is none.
 	all = []*snapshot.Discovered{shopIn("c-d", "istio-system", "b"), shopIn("d", "istio-system", "b")}
-	got = Distinct(all, &StoredNames{})
+	got = discovery.Distinct(all, &discovery.StoredNames{})
 	assert.Same(t, all[0], got[0])
 	assert.Same(t, all[1], got[1])
 }
@@ -43,7 +45,7 @@ func TestDistinctRenamesTheLater(t *testing.T) {
 	require.Equal(t, first.Meshes[0].Name, later.Meshes[0].Name)
 	require.Equal(t, first.Destinations[0].Name, later.Destinations[0].Name)
 
-	got := Distinct([]*snapshot.Discovered{first, later}, &StoredNames{})
+	got := discovery.Distinct([]*snapshot.Discovered{first, later}, &discovery.StoredNames{})
 	assert.Same(t, first, got[0])
 	assert.Equal(t, before, later, "the argument was changed")
 	mesh, workload, destination := got[1].Meshes[0], got[1].Workloads[0], got[1].Destinations[0]
@@ -57,7 +59,7 @@ func TestDistinctRenamesTheLater(t *testing.T) {
 		assert.Equal(t, snapshot.NameCollision, issue.Code)
 		assert.Equal(t, "d", issue.Ref.Cluster)
 	}
-	assert.Equal(t, got[1], Distinct([]*snapshot.Discovered{first, later}, &StoredNames{})[1], "the same each time")
+	assert.Equal(t, got[1], discovery.Distinct([]*snapshot.Discovered{first, later}, &discovery.StoredNames{})[1], "the same each time")
 }
 
 // storedOf is a management plane that stores what was discovered.
@@ -68,9 +70,9 @@ func storedOf(all ...*snapshot.Discovered) *snapshot.Management {
 		m.Workloads = append(m.Workloads, d.Workloads...)
 		m.Destinations = append(m.Destinations, d.Destinations...)
 	}
-	slices.SortFunc(m.Meshes, byName)
-	slices.SortFunc(m.Workloads, byName)
-	slices.SortFunc(m.Destinations, byName)
+	slices.SortFunc(m.Meshes, snapshot.CompareNames)
+	slices.SortFunc(m.Workloads, snapshot.CompareNames)
+	slices.SortFunc(m.Destinations, snapshot.CompareNames)
 	return m
 }
 
@@ -91,12 +93,12 @@ func TestStoredNamesStick(t *testing.T) {
 	plain := namesIn([]*snapshot.Discovered{second})[0]
 	both := []*snapshot.Discovered{first, second}
 
-	got := Distinct(both, new(StoredNames).Update(storedOf(second)))
+	got := discovery.Distinct(both, new(discovery.StoredNames).Update(storedOf(second)))
 	assert.Same(t, second, got[1])
 	names := namesIn(got)
 	assert.Equal(t, plain, names[1])
 	for i := range plain {
-		assert.True(t, isHashedName(names[0][i], plain[i]), names[0][i])
+		assert.True(t, discovery.IsHashedName(names[0][i], plain[i]), names[0][i])
 	}
 	assert.Equal(t, names[0][0], got[0].Workloads[0].Spec.Mesh.Name)
 	assert.Equal(t, names[0][0], got[0].Destinations[0].Spec.Mesh.Name)
@@ -104,12 +106,12 @@ func TestStoredNamesStick(t *testing.T) {
 	assert.Equal(t, snapshot.Ref{Kind: snapshot.Deployment, Cluster: "c-d", Namespace: "b", Name: "a"}, got[0].Issues[0].Ref)
 	assert.Equal(t, snapshot.Ref{Kind: snapshot.Deployment, Cluster: "d", Namespace: "b-c", Name: "a"}, got[0].Issues[0].Cause)
 
-	stored := new(StoredNames).Update(storedOf(got...))
-	assert.Equal(t, names, namesIn(Distinct(both, stored)), "both keep what they have")
-	alone := Distinct([]*snapshot.Discovered{first}, new(StoredNames).Update(storedOf(got[0])))
+	stored := new(discovery.StoredNames).Update(storedOf(got...))
+	assert.Equal(t, names, namesIn(discovery.Distinct(both, stored)), "both keep what they have")
+	alone := discovery.Distinct([]*snapshot.Discovered{first}, new(discovery.StoredNames).Update(storedOf(got[0])))
 	assert.Equal(t, names[:1], namesIn(alone), "a policy may name it")
 	assert.Empty(t, alone[0].Issues, "nobody else has the name")
-	assert.Equal(t, names[:1], namesIn(Distinct([]*snapshot.Discovered{first}, stored)), "nobody gets a name that is stored")
+	assert.Equal(t, names[:1], namesIn(discovery.Distinct([]*snapshot.Discovered{first}, stored)), "nobody gets a name that is stored")
 
 	older := storedOf(got...)
 	for i, d := range older.Destinations {
@@ -119,20 +121,20 @@ func TestStoredNamesStick(t *testing.T) {
 			older.Destinations[i] = &renamed
 		}
 	}
-	assert.Equal(t, plain[2]+"-0123abcd", Distinct(both, new(StoredNames).Update(older))[0].Destinations[0].Name, "an older version wrote it")
+	assert.Equal(t, plain[2]+"-0123abcd", discovery.Distinct(both, new(discovery.StoredNames).Update(older))[0].Destinations[0].Name, "an older version wrote it")
 }
 
 // TestStoredNamesStickWithinACluster: the later one by namespace is stored.
 func TestStoredNamesStickWithinACluster(t *testing.T) {
 	t.Parallel()
 	shops := func(namespaces ...[2]string) *snapshot.Discovered {
-		b := newCluster("c")
-		b.istiod(istioDefault)
+		b := clustertest.New("c")
+		b.Istiod("default")
 		for _, n := range namespaces {
-			b.pod(b.deployment(n[0], n[1], map[string]string{"app": n[1]}), "p", "")
-			b.service(n[0], n[1], map[string]string{"app": n[1]})
+			b.Pod(b.Deployment(n[0], n[1], map[string]string{"app": n[1]}), "p", "")
+			b.Service(n[0], n[1], map[string]string{"app": n[1]})
 		}
-		return Discover(b.Cluster, Options{})
+		return discovery.Discover(b.Cluster, options())
 	}
 	victim, rival := [2]string{"b", "a-a"}, [2]string{"a-b", "a"} // both are a-a-b-c
 	before := shops(victim)
@@ -147,11 +149,11 @@ func TestStoredNamesStickWithinACluster(t *testing.T) {
 		}
 		return destinations, workloads
 	}
-	fresh, _ := byNamespace(Distinct(both, &StoredNames{})[0])
+	fresh, _ := byNamespace(discovery.Distinct(both, &discovery.StoredNames{})[0])
 	assert.Equal(t, "a-a-b-c", fresh["a-b"], "without anything stored, the first by namespace")
 	assert.Regexp(t, "^a-a-b-c-[0-9a-f]{12}$", fresh["b"])
 
-	after := Distinct(both, new(StoredNames).Update(storedOf(before)))[0]
+	after := discovery.Distinct(both, new(discovery.StoredNames).Update(storedOf(before)))[0]
 	destinations, workloads := byNamespace(after)
 	assert.Equal(t, "a-a-b-c", destinations["b"])
 	assert.Equal(t, "a-a-b-c-deployment", workloads["b"])
@@ -171,8 +173,8 @@ func TestStoredNamesOfUsers(t *testing.T) {
 	external := &discoveryv1.Destination{Spec: discoveryv1.DestinationSpec{ExternalService: &discoveryv1.ExternalService{Hosts: []string{"a.example"}}}}
 	external.Name, external.Namespace = name, snapshot.DefaultNamespace
 	m := &snapshot.Management{Destinations: []*discoveryv1.Destination{external}}
-	got := Distinct([]*snapshot.Discovered{d}, new(StoredNames).Update(m))[0]
-	assert.True(t, isHashedName(got.Destinations[0].Name, name), got.Destinations[0].Name)
+	got := discovery.Distinct([]*snapshot.Discovered{d}, new(discovery.StoredNames).Update(m))[0]
+	assert.True(t, discovery.IsHashedName(got.Destinations[0].Name, name), got.Destinations[0].Name)
 	require.Len(t, got.Issues, 1)
 	assert.Equal(t, snapshot.RefOf(snapshot.Destination, external), got.Issues[0].Cause)
 
@@ -183,7 +185,7 @@ func TestStoredNamesOfUsers(t *testing.T) {
 		o := external.DeepCopy()
 		change(o)
 		m := &snapshot.Management{Destinations: []*discoveryv1.Destination{o}}
-		assert.Same(t, d, Distinct([]*snapshot.Discovered{d}, new(StoredNames).Update(m))[0], what)
+		assert.Same(t, d, discovery.Distinct([]*snapshot.Discovered{d}, new(discovery.StoredNames).Update(m))[0], what)
 	}
 }
 
@@ -191,7 +193,7 @@ func TestStoredNamesOfUsers(t *testing.T) {
 func TestStoredNamesAreTheSame(t *testing.T) {
 	t.Parallel()
 	m := storedOf(shopIn("d", "istio", "b"))
-	names := new(StoredNames).Update(m)
+	names := new(discovery.StoredNames).Update(m)
 	with := func(change func(*discoveryv1.Destination)) *snapshot.Management {
 		out := *m
 		o := m.Destinations[0].DeepCopy()

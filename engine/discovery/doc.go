@@ -11,7 +11,8 @@
 //   - a Destination for each Service that selects a Workload, or that has the
 //     annotation discovery.mesh.gloo.solo.io/enabled: "true".
 //
-// Everything that depends on the kind of mesh is in its Detector. Gateways are
+// Everything that depends on the kind of mesh is in its Detector, which is beside its
+// renderer (engine/mesh). Gateways are
 // no special case: they run a proxy, so they are Workloads, and their Services are
 // Destinations with external addresses and node ports, from which federation
 // picks. The deprecated ingressGateways of a Mesh are therefore never filled.
@@ -20,8 +21,8 @@
 //
 //   - discover.go: Discover; stored.go: the same from what is stored of a cluster
 //   - index.go: the objects of a cluster, indexed
-//   - detector.go: what a Detector is, and the list of them; istio*.go, osm.go: one each
-//     (istio_configmaps.go: which ConfigMaps are read, and what holds without them)
+//   - detector.go: what a Detector is; reads.go: what is read for it of objects
+//   - configmaps.go: the ConfigMaps of control planes, and what holds without them
 //   - kept.go: what stays known although it is not there at present
 //   - evidence.go: which Deployments are believed to be control planes
 //   - resolve.go: which control plane a sidecar belongs to

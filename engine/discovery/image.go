@@ -10,36 +10,36 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// image is what a container image's name tells, wherever it was pulled from.
-type image struct {
+// Image is what a container image's name tells, wherever it was pulled from.
+type Image struct {
 	// path is the repository without its registry, such as "istio/pilot".
 	path string
 	// Version is the tag, or the digest if there is no tag, or empty.
-	version string
+	Version string
 }
 
-// parseImage takes an image reference apart; false if it is none.
-func parseImage(s string) (image, bool) {
+// ParseImage takes an image reference apart; false if it is none.
+func ParseImage(s string) (Image, bool) {
 	ref, err := reference.ParseNormalizedNamed(s)
 	if err != nil {
-		return image{}, false
+		return Image{}, false
 	}
-	out := image{path: reference.Path(ref)}
+	out := Image{path: reference.Path(ref)}
 	if tagged, ok := ref.(reference.Tagged); ok {
-		out.version = tagged.Tag()
+		out.Version = tagged.Tag()
 	} else if digested, ok := ref.(reference.Digested); ok {
-		out.version = digested.Digest().String()
+		out.Version = digested.Digest().String()
 	}
 	return out, true
 }
 
-// base is the last part of the path.
-func (i image) base() string { return i.path[strings.LastIndexByte(i.path, '/')+1:] }
+// Base is the last part of the path.
+func (i Image) Base() string { return i.path[strings.LastIndexByte(i.path, '/')+1:] }
 
-// hasWord reports whether the base consists of words one of which is word:
+// HasWord reports whether the base consists of words one of which is word:
 // "istio-pilot" has "pilot", "autopilot" has not.
-func (i image) hasWord(word string) bool {
-	for _, part := range strings.FieldsFunc(i.base(), func(r rune) bool { return strings.ContainsRune("-_.", r) }) {
+func (i Image) HasWord(word string) bool {
+	for _, part := range strings.FieldsFunc(i.Base(), func(r rune) bool { return strings.ContainsRune("-_.", r) }) {
 		if part == word {
 			return true
 		}
@@ -50,8 +50,8 @@ func (i image) hasWord(word string) bool {
 // Version is the tag or digest of a control plane's image; an image with
 // neither leaves the version empty, but hides no mesh.
 func (x *Index) Version(image string, d *appsv1.Deployment, mesh snapshot.Ref) string {
-	if img, ok := parseImage(image); ok && img.version != "" {
-		return img.version
+	if img, ok := ParseImage(image); ok && img.Version != "" {
+		return img.Version
 	}
 	x.Report(snapshot.Issue{
 		Code: snapshot.MeshVersionUnknown, Severity: snapshot.Info, Ref: x.Ref(snapshot.Deployment, d), Target: mesh,

@@ -19,6 +19,8 @@ import (
 type Index struct {
 	// Cluster is the registration name.
 	Cluster string
+	// Objects are those of the cluster, in any order.
+	Objects *snapshot.Cluster
 	// Deployments are ascending by namespace and name.
 	Deployments []*appsv1.Deployment
 	// Namespaces need not be complete: files may leave them out.
@@ -33,7 +35,6 @@ type Index struct {
 	nodes       map[string]*corev1.Node
 	configMaps  map[key]*corev1.ConfigMap
 	unread      map[key]snapshot.Unread
-	meshConfigs osmConfigs
 	controllers []*controller
 	// byPod finds the controller of a pod.
 	byPod map[key]*controller
@@ -42,7 +43,6 @@ type Index struct {
 	// slices are the EndpointSlices of a Service.
 	slices map[key][]*endpointv1.EndpointSlice
 
-	injectors *injectors
 	// installed are the namespaces of control planes that the Settings name.
 	installed map[string]bool
 
@@ -92,6 +92,7 @@ func newIndex(c *snapshot.Cluster, opts Options) *Index {
 	namespace := opts.namespace()
 	x := &Index{
 		Cluster:     c.Name,
+		Objects:     c,
 		Deployments: ordered(c.Deployments),
 		Namespaces:  make(map[string]*corev1.Namespace, len(c.Namespaces)),
 		namespace:   namespace,
@@ -101,8 +102,6 @@ func newIndex(c *snapshot.Cluster, opts Options) *Index {
 		nodes:       make(map[string]*corev1.Node, len(c.Nodes)),
 		configMaps:  make(map[key]*corev1.ConfigMap, len(c.ConfigMaps)),
 		unread:      make(map[key]snapshot.Unread, len(c.Unread)),
-		meshConfigs: meshConfigs(c),
-		injectors:   newInjectors(c),
 		stored:      opts.Stored,
 		names:       opts.Names,
 		limits:      opts.Limits,

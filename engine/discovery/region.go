@@ -62,8 +62,8 @@ func (r regions) most() string {
 	return best.region
 }
 
-// clusterRegion is the region of most nodes of the cluster.
-func (x *Index) clusterRegion() string {
+// Region is the region of most nodes of the cluster.
+func (x *Index) Region() string {
 	var r regions
 	for _, n := range x.nodes {
 		r.add(n)

@@ -42,8 +42,8 @@ func FromStored(cluster string, m *snapshot.Management) *snapshot.Discovered {
 	return out
 }
 
-// storedMesh is a mesh of the cluster as it was last; nil if there was none.
-func (x *Index) storedMesh(name, namespace string) *discoveryv1.Mesh {
+// StoredMesh is a mesh of the cluster as it was last; nil if there was none.
+func (x *Index) StoredMesh(name, namespace string) *discoveryv1.Mesh {
 	if x.stored == nil {
 		return nil
 	}

@@ -133,7 +133,7 @@ func (x *Index) newWorkload(given *names, ctl *controller, m *ControlPlane) *wor
 						Name: ctl.ref.Name, Namespace: ctl.ref.Namespace, ClusterName: x.Cluster,
 					},
 					PodLabels:          ctl.template.Labels,
-					ServiceAccountName: serviceAccount(&ctl.template.Spec),
+					ServiceAccountName: ServiceAccount(&ctl.template.Spec),
 				},
 				Mesh: m.ref(),
 			},
@@ -141,7 +141,8 @@ func (x *Index) newWorkload(given *names, ctl *controller, m *ControlPlane) *wor
 	}
 }
 
-func serviceAccount(s *corev1.PodSpec) string {
+// ServiceAccount is that of the pods of a spec; empty for the default one.
+func ServiceAccount(s *corev1.PodSpec) string {
 	return cmp.Or(s.ServiceAccountName, s.DeprecatedServiceAccount)
 }
 

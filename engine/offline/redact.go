@@ -1,26 +1,11 @@
 package offline
 
 import (
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
-	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
-
-// meshSecrets are the settings of Istio's MeshConfig in which users put tokens: headers of
-// providers, access to collectors (istio.io: MeshConfig). Discovery reads none of them.
-var meshSecrets = []string{"extensionProviders", "defaultConfig.tracing"}
-
-// meshKey is the key of a MeshConfig in its ConfigMap. Other keys that are read have root
-// certificates, which are public.
-const meshKey = "mesh"
-
-// invalidSettings stand for settings that are no YAML: those are reported, whatever they say.
-const invalidSettings = "{ # was not valid YAML, and is not recorded\n"
 
 // redacted is an object as it is recorded: what was read of it may have more than what meshctl
 // uses.
@@ -30,52 +15,6 @@ func redacted(object snapshot.APIObject) snapshot.APIObject {
 		return object
 	}
 	out := cm.DeepCopy()
-	if text, found := out.Data[meshKey]; found {
-		out.Data[meshKey] = redactSettings(text)
-	}
+	engine.Detectors().Redact(out)
 	return out
-}
-
-// redactSettings leaves out what may be secret of settings in YAML.
-func redactSettings(text string) string {
-	var settings map[string]any
-	if err := yaml.Unmarshal([]byte(text), &settings); err != nil {
-		return invalidSettings
-	}
-	changed := false
-	for _, name := range meshSecrets {
-		changed = leaveOut(settings, strings.Split(name, ".")) || changed
-	}
-	if config, ok := settings["defaultConfig"].(map[string]any); ok {
-		if metadata, ok := config["proxyMetadata"].(map[string]any); ok {
-			for name := range metadata { // variables of all proxies
-				if !discovery.ReadProxyMetadata(name) {
-					delete(metadata, name)
-					changed = true
-				}
-			}
-		}
-	}
-	if !changed {
-		return text
-	}
-	data, err := yaml.Marshal(settings)
-	if err != nil {
-		return invalidSettings
-	}
-	return string(data)
-}
-
-// leaveOut removes a field, and reports whether it was there.
-func leaveOut(from map[string]any, path []string) bool {
-	for len(path) > 1 {
-		next, ok := from[path[0]].(map[string]any)
-		if !ok {
-			return false
-		}
-		from, path = next, slices.Clone(path[1:])
-	}
-	_, found := from[path[0]]
-	delete(from, path[0])
-	return found
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/meshctl/meshctl/engine"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/discovery"
@@ -96,7 +97,7 @@ func listAll[T any](ctx context.Context, s *server, of resource) ([]*T, error) {
 // is one.
 func (s *server) istios(ctx context.Context, name string, installed []string) (inNamespaces, names []string, err error) {
 	injectors, err := s.clientset.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx,
-		metav1.ListOptions{LabelSelector: discovery.InjectorLabel + "=" + discovery.InjectorValue})
+		metav1.ListOptions{LabelSelector: engine.Detectors().InjectorSelector()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: listing MutatingWebhookConfigurations: %w", s.label, err)
 	}
@@ -115,7 +116,7 @@ func (s *server) istios(ctx context.Context, name string, installed []string) (i
 		for i := range page.Items {
 			seen.Deployments = append(seen.Deployments, &page.Items[i])
 		}
-		for _, mesh := range discovery.Discover(seen, discovery.Options{Installed: installed}).Meshes {
+		for _, mesh := range discovery.Discover(seen, discovery.Options{Detectors: engine.Detectors(), Installed: installed}).Meshes {
 			if mesh.Spec.Istio != nil {
 				found[mesh.Spec.Istio.Installation.Namespace] = true
 				names = append(names, mesh.Name)

@@ -5,6 +5,7 @@
 //	content.go   the labels and annotations of every generated object
 //
 // To add a kind of mesh, write a package beside engine/mesh/istio and engine/mesh/osm with a
-// renderer and a Dialect that declares which fields the mesh supports (snapshot.Support), and
-// a detector in package discovery.
+// detector (discovery.Detector), a renderer, and a Dialect that declares which fields the mesh
+// supports (snapshot.Support) and inspects what users wrote for it. Then add a line to
+// engine/meshes.go.
 package render

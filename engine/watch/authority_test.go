@@ -151,7 +151,7 @@ func TestAuthority(t *testing.T) {
 		require.True(t, ok)
 		kept[f.kind().String()] = k.keptFields(t)
 	}
-	keys := lookups(t, "../../certs", "../cluster", "../discovery", "../inventory", "../policy", "../serve", "../virtualmesh", ".")
+	keys := lookups(t, "../../certs", "../cluster", "../discovery", "../inventory", "../mesh/*/detect*.go", "../policy", "../serve", "../virtualmesh", ".")
 	for kind, fields := range merged(kept, keys) {
 		for _, field := range fields {
 			found := false
@@ -181,11 +181,18 @@ func merged(a, b map[string][]string) map[string][]string {
 	return out
 }
 
-// lookups are the keys by which the Go files of folders look something up in the data, the annotations and the labels of
+// lookups are the keys by which Go files, of folders or by pattern, look something up in the data, the annotations and the labels of
 // objects, as the code names them.
-func lookups(t *testing.T, folders ...string) map[string][]string {
+func lookups(t *testing.T, patterns ...string) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
+	var folders []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, found, pattern)
+		folders = append(folders, found...)
+	}
 	for _, folder := range folders {
 		require.NoError(t, filepath.WalkDir(folder, func(name string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {

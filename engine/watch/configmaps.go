@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -114,7 +113,7 @@ func (m *configMaps) follow(view *snapshot.Cluster) {
 		return
 	}
 	m.seen = &snapshot.Cluster{Name: m.cluster, Deployments: view.Deployments, MutatingWebhookConfigurations: view.MutatingWebhookConfigurations}
-	m.wanted = discovery.ConfigMaps(m.seen)
+	m.wanted = detectors.ConfigMaps(m.seen)
 	asked := m.wanted[:min(len(m.wanted), maxConfigMaps)]
 	for ref, f := range m.feeds {
 		if !slices.Contains(asked, ref) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/registration"
@@ -79,7 +80,7 @@ func (w *settingsWorld) account(t *testing.T) *rest.Config {
 func (w *settingsWorld) has(what string, domains map[string]string, issues ...string) {
 	w.t.Helper()
 	w.until(what, func(i *snapshot.Input) bool {
-		found := discovery.Discover(named(i, "west"), discovery.Options{})
+		found := discovery.Discover(named(i, "west"), discovery.Options{Detectors: engine.Detectors()})
 		have := map[string]string{}
 		for _, mesh := range found.Meshes {
 			have[mesh.Name] = mesh.Spec.Istio.TrustDomain
@@ -168,8 +169,8 @@ func TestSettingsOfRevisionsAreRead(t *testing.T) {
 	edit("istio", "third.example")
 	meshes["istiod-istio-system-west"] = "third.example"
 	w.until("an edit meanwhile", func(i *snapshot.Input) bool {
-		return discovery.Discover(named(i, "west"), discovery.Options{}).Meshes[1].Spec.Istio.TrustDomain == "canary.example" &&
-			discovery.Discover(named(i, "west"), discovery.Options{}).Meshes[2].Spec.Istio.TrustDomain == "third.example"
+		return discovery.Discover(named(i, "west"), discovery.Options{Detectors: engine.Detectors()}).Meshes[1].Spec.Istio.TrustDomain == "canary.example" &&
+			discovery.Discover(named(i, "west"), discovery.Options{Detectors: engine.Detectors()}).Meshes[2].Spec.Istio.TrustDomain == "third.example"
 	})
 	w.register(t)
 	meshes["istiod-blue-third-west"] = "blue.example"

@@ -15,14 +15,13 @@ import (
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
-	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// injectors selects the webhook configurations that lead to control planes of Istio.
-const injectors = discovery.InjectorLabel + "=" + discovery.InjectorValue
+// detectors say what is read of objects beside what is always kept. They are read-only.
+var detectors = engine.Detectors()
 
 // newManagedCache prepares the feeds of a registered cluster: one line for each
 // list of snapshot.Cluster, which follows from the type of the objects. The seed is the
@@ -44,7 +43,7 @@ func newManagedCache(config *rest.Config, link *mirror.Link, scheme *runtime.Sch
 		add(cache, seed, &kube.Lister{}, stripEndpointSlice),
 		add(cache, seed, &kube.Lister{}, stripNode),
 		add(cache, seed, &kube.Lister{}, stripNamespace),
-		add(cache, seed, &kube.Lister{Labels: injectors}, stripWebhooks),
+		add(cache, seed, &kube.Lister{Labels: detectors.InjectorSelector()}, stripWebhooks),
 		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, dropVerifiedAt)),
 		add(cache, seed, &kube.Lister{}, stripOwn[*certificatesv1.CertificateRequest]),
 	)

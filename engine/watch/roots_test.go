@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -60,7 +61,7 @@ func TestRootsFollowTheConfigMapOfTheControlPlane(t *testing.T) {
 	trusts := func(what string, roots ...string) {
 		t.Helper()
 		w.until(what, func(i *snapshot.Input) bool {
-			found := discovery.Discover(named(i, "west"), discovery.Options{})
+			found := discovery.Discover(named(i, "west"), discovery.Options{Detectors: engine.Detectors()})
 			return len(found.Meshes) == 1 && assert.ObjectsAreEqual(roots, found.Meshes[0].Spec.Istio.RootFingerprints)
 		})
 	}

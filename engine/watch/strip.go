@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -59,7 +58,7 @@ func essential(o metav1.ObjectMeta) metav1.ObjectMeta {
 			APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, Controller: owner.Controller,
 		}}
 	}
-	for _, name := range append(discovery.ReadAnnotations(o.Annotations), snapshot.DiscoverServiceAnnotation) {
+	for _, name := range append(detectors.ReadAnnotations(o.Annotations), snapshot.DiscoverServiceAnnotation) {
 		if value, ok := o.Annotations[name]; ok {
 			if kept.Annotations == nil {
 				kept.Annotations = map[string]string{}
@@ -135,7 +134,7 @@ func stripNode(o *corev1.Node) bool {
 
 // stripConfigMap keeps what discovery reads, and nothing of other ConfigMaps.
 func stripConfigMap(o *corev1.ConfigMap) bool {
-	read := discovery.ReadConfigMap(o)
+	read := detectors.ReadConfigMap(o)
 	if read == nil {
 		*o = corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
 		return false

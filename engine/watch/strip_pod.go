@@ -2,8 +2,6 @@ package watch
 
 import (
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/meshctl/meshctl/engine/discovery"
 )
 
 func stripPod(o *corev1.Pod) bool {
@@ -34,9 +32,9 @@ func podSpec(s corev1.PodSpec) corev1.PodSpec {
 func containers(all []corev1.Container) []corev1.Container {
 	kept := make([]corev1.Container, len(all))
 	for i, c := range all {
-		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, Args: discovery.ReadArgs(&all[i])}
+		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, Args: detectors.ReadArgs(&all[i])}
 		for _, e := range c.Env {
-			if !discovery.ReadEnv(e.Name) {
+			if !detectors.ReadEnv(e.Name) {
 				continue
 			}
 			variable := corev1.EnvVar{Name: e.Name, Value: e.Value}

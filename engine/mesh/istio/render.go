@@ -1,6 +1,9 @@
-// Package istio turns a Plan into Istio's objects: VirtualService,
-// DestinationRule, ServiceEntry, Gateway, AuthorizationPolicy
-// and EnvoyFilter; and into what agents are asked for.
+// Package istio is all that the engine knows of Istio.
+//
+//   - detect*.go find its control planes, their settings and sidecars; redact.go leaves out of the settings what may be secret
+//   - inspect*.go read what users wrote by hand; reads.go says what is kept of it
+//   - the other files turn a Plan into Istio's objects: VirtualService, DestinationRule, ServiceEntry, Gateway, AuthorizationPolicy
+//     and EnvoyFilter; and into what agents are asked for. support.go declares what Istio can express
 //
 // Objects that differ only by the cluster they go to share their content, so
 // that a service seen from fifty meshes costs little more than from one.

@@ -1,5 +1,5 @@
-// Package osm turns a Plan into the objects of the Service Mesh Interface, in
-// the versions that Open Service Mesh 1.2 reads: TrafficSplit, TrafficTarget,
+// Package osm is all that the engine knows of Open Service Mesh: detect.go finds its control planes; the other files turn a Plan
+// into the objects of the Service Mesh Interface, in the versions that Open Service Mesh 1.2 reads: TrafficSplit, TrafficTarget,
 // HTTPRouteGroup and TCPRoute.
 package osm
 

@@ -1,4 +1,4 @@
-package discovery
+package istio
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -14,8 +15,8 @@ import (
 // them to its proxies (pilot/pkg/features/tuning.go, DebounceAfter and DebounceMax).
 // What a whole ConfigMap or Secret sets (envFrom) is not read.
 const (
-	istioDebounceAfter = "PILOT_DEBOUNCE_AFTER"
-	istioDebounceMax   = "PILOT_DEBOUNCE_MAX"
+	debounceAfter = "PILOT_DEBOUNCE_AFTER"
+	debounceMax   = "PILOT_DEBOUNCE_MAX"
 )
 
 // Bounds of what is believed of a control plane: whoever may write its Deployment must
@@ -29,9 +30,9 @@ const (
 	maxDebounceMax = time.Minute
 )
 
-// istioDebounce reads how long a control plane collects changes; nil if as usual. What
+// debounceOf reads how long a control plane collects changes; nil if as usual. What
 // cannot be read or followed is reported.
-func (x *Index) istioDebounce(d *appsv1.Deployment, pilot *corev1.Container, mesh snapshot.Ref) *snapshot.Debounce {
+func debounceOf(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Container, mesh snapshot.Ref) *snapshot.Debounce {
 	report := func(hint, format string, args ...any) {
 		issue := snapshot.Warnf(snapshot.MeshUnreadable, hint, format, args...).On(x.Ref(snapshot.Deployment, d), mesh)
 		x.Report(issue)
@@ -44,10 +45,10 @@ func (x *Index) istioDebounce(d *appsv1.Deployment, pilot *corev1.Container, mes
 		}
 		return max(value, 0) // istiod does not wait for less than nothing either
 	}
-	after, most := read(istioDebounceAfter, snapshot.UsualDebounce.After), read(istioDebounceMax, snapshot.UsualDebounce.Most)
+	after, most := read(debounceAfter, snapshot.UsualDebounce.After), read(debounceMax, snapshot.UsualDebounce.Most)
 	if after > maxDebounceAfter {
 		report(fmt.Sprintf("set it to %s or less, or requests may fail for a moment when routes change", maxDebounceAfter),
-			"its environment variable %s is %s, but no write waits longer than %s for the control plane", istioDebounceAfter, after, maxDebounceAfter)
+			"its environment variable %s is %s, but no write waits longer than %s for the control plane", debounceAfter, after, maxDebounceAfter)
 	}
 	out := snapshot.Debounce{After: min(after, maxDebounceAfter), Most: min(most, maxDebounceMax)}
 	if out == snapshot.UsualDebounce {

@@ -1,4 +1,4 @@
-package discovery
+package istio
 
 import (
 	"cmp"
@@ -13,23 +13,24 @@ import (
 	"sigs.k8s.io/yaml"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 const (
-	istioConfigKey = "mesh"
-	// istioDefaultRoot is the root namespace of a MeshConfig that names none
+	settingsKey = "mesh"
+	// usualRoot is the root namespace of a MeshConfig that names none
 	// (pkg/config/mesh, DefaultMeshConfig), wherever the control plane runs.
-	istioDefaultRoot = "istio-system"
-	// istioSkipTrustDomain has a control plane's proxies accept callers of any
+	usualRoot = "istio-system"
+	// skipTrustDomain has a control plane's proxies accept callers of any
 	// trust domain (pilot/pkg/features, SkipValidateTrustDomain).
-	istioSkipTrustDomain = "PILOT_SKIP_VALIDATE_TRUST_DOMAIN"
-	// istioDNSCapture makes the sidecars answer DNS queries themselves.
-	istioDNSCapture = "ISTIO_META_DNS_CAPTURE"
+	skipTrustDomain = "PILOT_SKIP_VALIDATE_TRUST_DOMAIN"
+	// dnsCapture makes the sidecars answer DNS queries themselves.
+	dnsCapture = "ISTIO_META_DNS_CAPTURE"
 )
 
-// istioConfig are the settings of Istio's MeshConfig that discovery uses.
-type istioConfig struct {
+// settings are those of Istio's MeshConfig that discovery uses.
+type settings struct {
 	// rootNamespace is where configuration holds for the whole mesh; empty if not known.
 	rootNamespace string
 	// trustDomain is as written; empty means cluster.local.
@@ -43,7 +44,7 @@ type istioConfig struct {
 	// pathNormalization is empty for the default.
 	pathNormalization string
 	// roots are further bundles of root certificates, and remoteRoots says that there
-	// may be others which are not known here. See istioMultiRoot.
+	// may be others which are not known here. See multiRoot.
 	roots       []string
 	remoteRoots bool
 	// isStored says that these are the settings with which the mesh is stored, which do
@@ -51,79 +52,79 @@ type istioConfig struct {
 	isStored bool
 }
 
-// istioConfigMapOf is the name of the ConfigMap with the settings of a control plane.
-func istioConfigMapOf(revision string) string {
-	if revision == istioDefault {
-		return istioConfigMapName
+// settingsMapOf is the name of the ConfigMap with the settings of a control plane.
+func settingsMapOf(revision string) string {
+	if revision == defaultRevision {
+		return settingsName
 	}
-	return istioConfigMapName + "-" + revision
+	return settingsName + "-" + revision
 }
 
-// istioConfig reads the settings of a control plane. Settings that cannot be read are
+// readSettings reads the settings of a control plane. Settings that cannot be read are
 // reported and stay as they were last, as in the control plane itself; without that,
 // they are Istio's defaults. If the mesh disappeared because of a mistake in its
 // settings, so would everything that was generated for it. It returns false for settings
 // that exist, for all that is known, and were never read: defaults would be a guess at the
 // identities that a mesh trusts.
-func (x *Index) istioConfig(namespace, revision string, mesh snapshot.Ref) (istioConfig, bool) {
-	name := istioConfigMapOf(revision)
+func readSettings(x *discovery.Index, namespace, revision string, mesh snapshot.Ref) (settings, bool) {
+	name := settingsMapOf(revision)
 	issue := snapshot.Issue{
 		Code: snapshot.MeshUnreadable, Severity: snapshot.Error, Target: mesh,
 		Ref: snapshot.Ref{Kind: snapshot.ConfigMap, Cluster: x.Cluster, Namespace: namespace, Name: name},
 	}
-	cm, unread := x.configMap(namespace, name)
+	cm, unread := x.ConfigMap(namespace, name)
 	switch {
 	case unread == nil:
 	case cm != nil:
-		x.reportUnread(*unread, mesh, "so its settings stay as they were read last")
+		x.ReportUnread(*unread, mesh, "so its settings stay as they were read last")
 	default:
-		last, ok := x.lastIstioConfig(mesh.Name, namespace)
+		last, ok := lastSettings(x, mesh.Name, namespace)
 		if ok {
-			x.reportUnread(*unread, mesh, "so the mesh keeps its last settings: "+last.String())
+			x.ReportUnread(*unread, mesh, "so the mesh keeps its last settings: "+last.String())
 		} else {
-			x.reportUnread(*unread, mesh, "so its control plane is left out: the trust domain is not known")
+			x.ReportUnread(*unread, mesh, "so its control plane is left out: the trust domain is not known")
 		}
 		return last, ok
 	}
 	text, found := "", false
 	if cm != nil {
-		text, found = cm.Data[istioConfigKey]
+		text, found = cm.Data[settingsKey]
 	}
 	if !found {
 		issue.Severity = snapshot.Warning
 		issue.Hint = fmt.Sprintf("if revision %q is installed with other settings, put them there; the control plane reads them from the same place", revision)
-		if last, ok := x.lastIstioConfig(mesh.Name, namespace); ok {
-			issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so its last settings stay: %s", istioConfigKey, last)
+		if last, ok := lastSettings(x, mesh.Name, namespace); ok {
+			issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so its last settings stay: %s", settingsKey, last)
 			x.Report(issue)
 			return last, true
 		}
-		issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so Istio's defaults are assumed: trust domain cluster.local, no smart DNS", istioConfigKey)
+		issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so Istio's defaults are assumed: trust domain cluster.local, no smart DNS", settingsKey)
 		x.Report(issue)
-		return istioConfig{}, true
+		return settings{}, true
 	}
-	config, err := parseIstioConfig(text)
-	config.rootNamespace = cmp.Or(config.rootNamespace, istioDefaultRoot)
+	config, err := parseSettings(text)
+	config.rootNamespace = cmp.Or(config.rootNamespace, usualRoot)
 	if err != nil {
 		assumed := "these settings are assumed"
-		if last, ok := x.lastIstioConfig(mesh.Name, namespace); ok {
+		if last, ok := lastSettings(x, mesh.Name, namespace); ok {
 			config, assumed = last, "its last settings stay"
 		}
 		config.remoteRoots = true // its caCertificates, if any, are not known
-		issue.Message = fmt.Sprintf("its key %q is not a valid MeshConfig (%v); %s: %s", istioConfigKey, err, assumed, config)
+		issue.Message = fmt.Sprintf("its key %q is not a valid MeshConfig (%v); %s: %s", settingsKey, err, assumed, config)
 		issue.Hint = "correct it: the control plane does not accept it either"
 		x.Report(issue)
 	}
 	return config, true
 }
 
-// lastIstioConfig are the settings with which a mesh is stored; false if there are none.
-func (x *Index) lastIstioConfig(mesh, namespace string) (istioConfig, bool) {
-	last := x.storedMesh(mesh, namespace)
+// lastSettings are the settings with which a mesh is stored; false if there are none.
+func lastSettings(x *discovery.Index, mesh, namespace string) (settings, bool) {
+	last := x.StoredMesh(mesh, namespace)
 	if last == nil || last.Spec.Istio == nil {
-		return istioConfig{}, false
+		return settings{}, false
 	}
 	spec := last.Spec.Istio
-	return istioConfig{
+	return settings{
 		rootNamespace: cmp.Or(spec.RootNamespace, namespace), trustDomain: spec.TrustDomain, aliases: spec.TrustDomainAliases,
 		// What a variable of the control plane adds, it adds again.
 		peers:    slices.DeleteFunc(slices.Clone(spec.PeerTrustDomains), func(peer string) bool { return peer == discoveryv1.AnyTrustDomain }),
@@ -132,7 +133,7 @@ func (x *Index) lastIstioConfig(mesh, namespace string) (istioConfig, bool) {
 }
 
 // String describes c in an issue.
-func (c istioConfig) String() string {
+func (c settings) String() string {
 	domain, dns := c.trustDomain, "no smart DNS"
 	if domain == "" {
 		domain = "cluster.local"
@@ -143,25 +144,25 @@ func (c istioConfig) String() string {
 	return "trust domain " + domain + ", " + dns
 }
 
-// parseIstioConfig reads MeshConfig YAML as Istio does, but ignores unknown fields and
+// parseSettings reads MeshConfig YAML as Istio does, but ignores unknown fields and
 // values, which a newer Istio may have. With an error it returns what could be read.
-func parseIstioConfig(text string) (istioConfig, error) {
+func parseSettings(text string) (settings, error) {
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		return istioConfig{}, fmt.Errorf("not YAML: %w", err)
+		return settings{}, fmt.Errorf("not YAML: %w", err)
 	}
 	if string(raw) == "null" {
-		return istioConfig{}, nil
+		return settings{}, nil
 	}
 	var config meshconfig.MeshConfig
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, &config); err != nil {
-		return salvageIstioConfig(raw), protoError(err)
+		return salvageSettings(raw), protoError(err)
 	}
-	out := istioConfig{
+	out := settings{
 		rootNamespace: config.GetRootNamespace(),
 		trustDomain:   config.GetTrustDomain(),
 		aliases:       sortedSet(config.GetTrustDomainAliases()),
-		smartDNS:      isTrue(config.GetDefaultConfig().GetProxyMetadata()[istioDNSCapture]),
+		smartDNS:      isTrue(config.GetDefaultConfig().GetProxyMetadata()[dnsCapture]),
 		exportTo: exportToOf(discoveryv1.IstioExportTo{
 			Services:         sortedSet(config.GetDefaultServiceExportTo()),
 			VirtualServices:  sortedSet(config.GetDefaultVirtualServiceExportTo()),
@@ -197,9 +198,6 @@ func exportToOf(e discoveryv1.IstioExportTo) *discoveryv1.IstioExportTo {
 	return &e
 }
 
-// ReadProxyMetadata reports whether a variable that a MeshConfig sets for proxies is read.
-func ReadProxyMetadata(name string) bool { return name == istioDNSCapture }
-
 // sortedSet is list without repetitions and empty strings, ascending; nil if
 // nothing is left.
 func sortedSet(list []string) []string {
@@ -223,8 +221,8 @@ func protoError(err error) error {
 	return errors.New(text)
 }
 
-// salvageIstioConfig reads the fields that matter when another one is wrong.
-func salvageIstioConfig(raw []byte) istioConfig {
+// salvageSettings reads the fields that matter when another one is wrong.
+func salvageSettings(raw []byte) settings {
 	var domain struct {
 		TrustDomain string `json:"trustDomain"`
 	}
@@ -239,7 +237,7 @@ func salvageIstioConfig(raw []byte) istioConfig {
 			ProxyMetadata map[string]any `json:"proxyMetadata"`
 		} `json:"defaultConfig"`
 	}
-	var out istioConfig
+	var out settings
 	if yaml.Unmarshal(raw, &domain) == nil {
 		out.trustDomain = domain.TrustDomain
 	}
@@ -250,7 +248,7 @@ func salvageIstioConfig(raw []byte) istioConfig {
 		out.aliases = sortedSet(aliases.TrustDomainAliases)
 	}
 	if yaml.Unmarshal(raw, &dns) == nil {
-		out.smartDNS = isTrue(fmt.Sprint(dns.DefaultConfig.ProxyMetadata[istioDNSCapture]))
+		out.smartDNS = isTrue(fmt.Sprint(dns.DefaultConfig.ProxyMetadata[dnsCapture]))
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package discovery
+package istio
 
 import (
 	"testing"
@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/discovery/clustertest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -20,20 +22,20 @@ func configMapRef(name string) snapshot.Ref {
 // plane without a revision are among the names that may be read everywhere.
 func TestConfigMapsOfControlPlanes(t *testing.T) {
 	t.Parallel()
-	b := newCluster("cluster-1")
+	b := clustertest.New("cluster-1")
 	b.WebhooksUnknown = false
 	b.MutatingWebhookConfigurations = []*admissionv1.MutatingWebhookConfiguration{{
 		ObjectMeta: metav1.ObjectMeta{Name: "injector"},
 		Webhooks: []admissionv1.MutatingWebhook{{
-			Name:         istioInjectorName,
+			Name:         injectorWebhook,
 			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "istio-system", Name: "istiod"}},
 		}},
 	}}
-	forged := b.istiod("forged")
+	forged := b.Istiod("forged")
 	forged.Namespace = "a-tenant"
-	b.istiod(istioDefault)
-	b.istiod("canary")
-	b.deployment("team", "app", map[string]string{"app": "app"})
+	b.Istiod(defaultRevision)
+	b.Istiod("canary")
+	b.Deployment("team", "app", map[string]string{"app": "app"})
 	tenant := func(name string) snapshot.Ref {
 		ref := configMapRef(name)
 		ref.Namespace = "a-tenant"
@@ -41,8 +43,8 @@ func TestConfigMapsOfControlPlanes(t *testing.T) {
 	}
 	assert.Equal(t, []snapshot.Ref{
 		configMapRef("istio"), configMapRef("istio-ca-root-cert"), configMapRef("istio-canary"), tenant("istio-forged"), tenant("istio-ca-root-cert"),
-	}, ConfigMaps(b.Cluster))
-	for _, name := range []string{istioConfigMapOf(istioDefault), istioRootsName} {
+	}, detectors.ConfigMaps(b.Cluster))
+	for _, name := range []string{settingsMapOf(defaultRevision), rootsName} {
 		assert.Contains(t, snapshot.ConfigMap.Info().Names, name)
 	}
 }
@@ -51,22 +53,22 @@ func TestConfigMapsOfControlPlanes(t *testing.T) {
 // assumed, and what had another mesh keeps it.
 func TestSettingsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	b := newCluster("cluster-1")
-	b.istiod(istioDefault)
-	b.istiod("canary")
-	app := b.deployment("team", "app", map[string]string{"app": "app"})
-	pod := b.pod(app, "app-1", "")
-	first := Discover(b.Cluster, Options{})
+	b := clustertest.New("cluster-1")
+	b.Istiod(defaultRevision)
+	b.Istiod("canary")
+	app := b.Deployment("team", "app", map[string]string{"app": "app"})
+	pod := b.Pod(app, "app-1", "")
+	first := discovery.Discover(b.Cluster, discovery.Options{Detectors: detectors})
 	require.Len(t, first.Meshes, 2)
 	require.Len(t, first.Workloads, 1)
 
 	b.ConfigMaps = b.ConfigMaps[:1]
 	b.Unread = []snapshot.Unread{{Ref: configMapRef("istio-canary"), Denied: true, Reason: "because"}}
-	pod.Annotations[istioRevisionKey] = "canary"
-	pod.Annotations[istioStatusKey] = ""
+	pod.Annotations[revisionKey] = "canary"
+	pod.Annotations[statusKey] = ""
 	own := first.Workloads[0].Spec.Mesh.Name
 	stored := &snapshot.Management{Namespace: "gloo-mesh", Workloads: first.Workloads}
-	got := Discover(b.Cluster, Options{Stored: stored})
+	got := discovery.Discover(b.Cluster, discovery.Options{Detectors: detectors, Stored: stored})
 	require.Len(t, got.Meshes, 1, "the canary is left out")
 	require.Len(t, got.Workloads, 1, "its pod stays in the mesh that it had")
 	assert.Equal(t, own, got.Workloads[0].Spec.Mesh.Name)
@@ -80,7 +82,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	assert.Equal(t, configMapRef("istio-canary"), unreadable[0].Ref)
 	assert.Contains(t, unreadable[0].Message, "(because), so its control plane is left out")
 	assert.Contains(t, unreadable[0].Hint, "`meshctl cluster register cluster-1`")
-	assert.Empty(t, Discover(b.Cluster, Options{}).Workloads, "one without a mesh before gets none")
+	assert.Empty(t, discovery.Discover(b.Cluster, discovery.Options{Detectors: detectors}).Workloads, "one without a mesh before gets none")
 
 	for _, mesh := range first.Meshes {
 		known := *mesh
@@ -88,8 +90,8 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 		known.Spec.Istio.TrustDomain, known.Spec.Istio.RootFingerprints = "stored.example", []string{"aa"}
 		stored.Meshes = append(stored.Meshes, &known)
 	}
-	b.Unread = append(b.Unread, snapshot.Unread{Ref: configMapRef(istioRootsName), Reason: "later"})
-	got = Discover(b.Cluster, Options{Stored: stored})
+	b.Unread = append(b.Unread, snapshot.Unread{Ref: configMapRef(rootsName), Reason: "later"})
+	got = discovery.Discover(b.Cluster, discovery.Options{Detectors: detectors, Stored: stored})
 	require.Len(t, got.Meshes, 2)
 	domains := map[string]*discoveryv1.IstioMesh{}
 	for _, mesh := range got.Meshes {

@@ -1,10 +1,12 @@
-package discovery
+package osm
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/meshctl/meshctl/engine/discovery"
 )
 
 func TestOnlyArgumentsThatAreReadAreKept(t *testing.T) {
@@ -13,13 +15,13 @@ func TestOnlyArgumentsThatAreReadAreKept(t *testing.T) {
 		Name: "osm-controller",
 		Args: []string{"--vault-token", "hush", "--trust-domain", "a.example", "--mesh-name=one", "--mesh-name", "two", "--trust-domain-x=b"},
 	}
-	kept := osmArgs(controller)
+	kept := argsRead(controller)
 	assert.Equal(t, []string{"--mesh-name=two", "--trust-domain=a.example"}, kept)
 	controller.Args = kept
-	assert.Equal(t, kept, osmArgs(controller), "twice is once")
+	assert.Equal(t, kept, argsRead(controller), "twice is once")
 	controller.Args = []string{"--trust-domain"}
-	assert.Empty(t, osmArgs(controller), "a flag without a value")
-	assert.Empty(t, osmArgs(&corev1.Container{Name: "app", Args: []string{"--trust-domain=a"}}))
+	assert.Empty(t, argsRead(controller), "a flag without a value")
+	assert.Empty(t, argsRead(&corev1.Container{Name: "app", Args: []string{"--trust-domain=a"}}))
 }
 
 func FuzzFlag(f *testing.F) {
@@ -27,22 +29,22 @@ func FuzzFlag(f *testing.F) {
 		f.Add(seed, "x")
 	}
 	f.Fuzz(func(t *testing.T, first, second string) {
-		c := &corev1.Container{Name: osmControllerName, Args: []string{first, second}}
-		kept := osmArgs(c)
+		c := &corev1.Container{Name: controllerName, Args: []string{first, second}}
+		kept := argsRead(c)
 		c.Args = kept
-		assert.Equal(t, kept, osmArgs(c))
+		assert.Equal(t, kept, argsRead(c))
 	})
 }
 
 func TestOSMSidecar(t *testing.T) {
 	t.Parallel()
-	w := &Index{Namespaces: map[string]*corev1.Namespace{"in": {}, "out": {}}}
-	w.Namespaces["in"].Labels = map[string]string{osmMonitorKey: "osm"}
+	w := &discovery.Index{Namespaces: map[string]*corev1.Namespace{"in": {}, "out": {}}}
+	w.Namespaces["in"].Labels = map[string]string{monitorKey: "osm"}
 	pod := func(namespace, label string, containers ...string) *corev1.Pod {
 		p := &corev1.Pod{}
 		p.Namespace = namespace
 		if label != "" {
-			p.Labels = map[string]string{osmProxyKey: label}
+			p.Labels = map[string]string{proxyKey: label}
 		}
 		for _, name := range containers {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: name, Image: "mirror.example/proxy"})
@@ -51,22 +53,22 @@ func TestOSMSidecar(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		pod  *corev1.Pod
-		want Claim
+		want discovery.Claim
 		is   bool
 	}{
-		"monitored":           {pod("in", "id", "app", "envoy"), Claim{Revision: "osm"}, true},
-		"namespace not known": {pod("else", "id", "envoy"), Claim{}, true},
-		"an Envoy of its own": {pod("in", "", "envoy"), Claim{}, false},
-		"a label alone":       {pod("in", "id", "app"), Claim{}, false},
+		"monitored":           {pod("in", "id", "app", "envoy"), discovery.Claim{Revision: "osm"}, true},
+		"namespace not known": {pod("else", "id", "envoy"), discovery.Claim{}, true},
+		"an Envoy of its own": {pod("in", "", "envoy"), discovery.Claim{}, false},
+		"a label alone":       {pod("in", "id", "app"), discovery.Claim{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, is := osmSidecar(w, c.pod)
+			got, is := sidecarOf(w, c.pod)
 			assert.Equal(t, c.is, is)
 			assert.Equal(t, c.want, got)
 		})
 	}
-	left, is := osmSidecar(w, pod("out", "id", "envoy"))
+	left, is := sidecarOf(w, pod("out", "id", "envoy"))
 	assert.True(t, is)
 	assert.NotEmpty(t, left.Doubt)
 }

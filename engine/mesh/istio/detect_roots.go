@@ -1,4 +1,4 @@
-package discovery
+package istio
 
 import (
 	"crypto/sha256"
@@ -12,18 +12,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 const (
-	// istioRootsName is the ConfigMap in which istiod writes the roots that proxies
+	// rootsName is the ConfigMap in which istiod writes the roots that proxies
 	// trust (pilot/pkg/features, CACertConfigMapName). It is in all namespaces; only
 	// the one beside the control plane is read, because others may change theirs.
-	istioRootsName = "istio-ca-root-cert"
-	istioRootsKey  = "root-cert.pem"
-	// istioMultiRoot has proxies trust the meshConfig.caCertificates, too
+	rootsName = "istio-ca-root-cert"
+	rootsKey  = "root-cert.pem"
+	// multiRoot has proxies trust the meshConfig.caCertificates, too
 	// (pilot/pkg/features, MultiRootMesh).
-	istioMultiRoot = "ISTIO_MULTIROOT_MESH"
+	multiRoot = "ISTIO_MULTIROOT_MESH"
 )
 
 // Bounds of a bundle of roots.
@@ -35,15 +36,15 @@ const (
 
 const pemBegin = "-----BEGIN "
 
-// istioRoots are the fingerprints of the roots that the proxies of a control plane
+// rootsOf are the fingerprints of the roots that the proxies of a control plane
 // trust, ascending; nil if they are not known.
-func (x *Index) istioRoots(namespace string, pilot *corev1.Container, config istioConfig, mesh snapshot.Ref) []string {
-	cm, unread := x.configMap(namespace, istioRootsName)
+func rootsOf(x *discovery.Index, namespace string, pilot *corev1.Container, config settings, mesh snapshot.Ref) []string {
+	cm, unread := x.ConfigMap(namespace, rootsName)
 	if unread != nil {
-		x.reportUnread(*unread, mesh, "so the roots that the mesh trusts are those that are known of it, if any")
+		x.ReportUnread(*unread, mesh, "so the roots that the mesh trusts are those that are known of it, if any")
 	}
 	var stored []string
-	if last := x.storedMesh(mesh.Name, namespace); last != nil && last.Spec.Istio != nil {
+	if last := x.StoredMesh(mesh.Name, namespace); last != nil && last.Spec.Istio != nil {
 		stored = last.Spec.Istio.RootFingerprints
 	}
 	if cm == nil {
@@ -52,7 +53,7 @@ func (x *Index) istioRoots(namespace string, pilot *corev1.Container, config ist
 		}
 		return nil
 	}
-	text, found := cm.Data[istioRootsKey]
+	text, found := cm.Data[rootsKey]
 	if !found {
 		return nil
 	}
@@ -60,13 +61,13 @@ func (x *Index) istioRoots(namespace string, pilot *corev1.Container, config ist
 	if err != nil {
 		x.Report(snapshot.Issue{
 			Code: snapshot.MeshUnreadable, Severity: snapshot.Warning, Target: mesh,
-			Ref:     snapshot.Ref{Kind: snapshot.ConfigMap, Cluster: x.Cluster, Namespace: namespace, Name: istioRootsName},
-			Message: fmt.Sprintf("its key %q is not a bundle of root certificates (%v), so it is not known which roots the mesh trusts", istioRootsKey, err),
+			Ref:     snapshot.Ref{Kind: snapshot.ConfigMap, Cluster: x.Cluster, Namespace: namespace, Name: rootsName},
+			Message: fmt.Sprintf("its key %q is not a bundle of root certificates (%v), so it is not known which roots the mesh trusts", rootsKey, err),
 			Hint:    "delete it: the control plane writes it again; if that does not help, check root-cert.pem in its Secret cacerts",
 		})
 		return nil
 	}
-	if !isSet(pilot, istioMultiRoot) {
+	if !isSet(pilot, multiRoot) {
 		return sortedSet(roots)
 	}
 	if config.isStored && !slices.ContainsFunc(roots, func(root string) bool { return !slices.Contains(stored, root) }) {

@@ -1,4 +1,4 @@
-package discovery
+package istio
 
 import (
 	"cmp"
@@ -9,20 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// istioControlPlanes finds every istiod.
-func istioControlPlanes(x *Index) []*ControlPlane {
-	var out []*ControlPlane
+// controlPlanes finds every istiod.
+func controlPlanes(x *discovery.Index) []*discovery.ControlPlane {
+	var out []*discovery.ControlPlane
+	injectors := newInjectors(x.Objects)
 	for _, d := range x.Deployments {
 		pilot := pilotOf(d)
 		if pilot == nil {
 			continue
 		}
-		evidence := x.injectors.leadTo(d.Namespace, istiodRevision(d, pilot))
-		if x.believed(d, evidence, "Istio", "no MutatingWebhookConfiguration of an injector leads to it") {
-			out = append(out, istioControlPlane(x, d, pilot))
+		evidence := injectors.leadTo(d.Namespace, istiodRevision(d, pilot))
+		if x.Believed(d, evidence, "Istio", "no MutatingWebhookConfiguration of an injector leads to it") {
+			out = append(out, newControlPlane(x, d, pilot))
 		}
 	}
 	return out
@@ -55,29 +57,29 @@ func pilotOf(d *appsv1.Deployment) *corev1.Container {
 
 // isPilotImage parses only the few images that contain the word.
 func isPilotImage(s string) bool {
-	if !strings.Contains(s, istioPilotWord) {
+	if !strings.Contains(s, pilotWord) {
 		return false
 	}
-	img, ok := parseImage(s)
-	return ok && img.hasWord(istioPilotWord)
+	img, ok := discovery.ParseImage(s)
+	return ok && img.HasWord(pilotWord)
 }
 
-func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) *ControlPlane {
+func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Container) *discovery.ControlPlane {
 	mesh := x.NewMesh(d)
 	ref := snapshot.RefOf(snapshot.Mesh, mesh)
 	revision := istiodRevision(d, pilot)
-	config, known := x.istioConfig(d.Namespace, revision, ref)
+	config, known := readSettings(x, d.Namespace, revision, ref)
 	if !known {
-		return &ControlPlane{Mesh: mesh, Revision: revision, Default: revision == istioDefault, Unread: true}
+		return &discovery.ControlPlane{Mesh: mesh, Revision: revision, Default: revision == defaultRevision, Unread: true}
 	}
 	if config.rootNamespace == d.Namespace {
 		config.rootNamespace = "" // as usual
 	}
-	if isSet(pilot, istioSkipTrustDomain) {
+	if isSet(pilot, skipTrustDomain) {
 		config.peers = []string{discoveryv1.AnyTrustDomain}
 	}
 	installation := x.Installation(d, x.Version(pilot.Image, d, ref))
-	installation.Region = x.clusterRegion()
+	installation.Region = x.Region()
 	mesh.Spec = discoveryv1.MeshSpec{
 		Istio: &discoveryv1.IstioMesh{
 			Installation:            installation,
@@ -85,15 +87,15 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 			TrustDomain:             config.trustDomain,
 			TrustDomainAliases:      config.aliases,
 			PeerTrustDomains:        config.peers,
-			IstiodServiceAccount:    serviceAccount(&d.Spec.Template.Spec),
+			IstiodServiceAccount:    discovery.ServiceAccount(&d.Spec.Template.Spec),
 			SmartDnsProxyingEnabled: config.smartDNS,
 			DefaultExportTo:         config.exportTo,
 			PathNormalization:       config.pathNormalization,
-			RootFingerprints:        x.istioRoots(d.Namespace, pilot, config, ref),
+			RootFingerprints:        rootsOf(x, d.Namespace, pilot, config, ref),
 		},
 	}
-	return &ControlPlane{
-		Mesh: mesh, Revision: revision, Default: revision == istioDefault, Debounce: x.istioDebounce(d, pilot, ref),
+	return &discovery.ControlPlane{
+		Mesh: mesh, Revision: revision, Default: revision == defaultRevision, Debounce: debounceOf(x, d, pilot, ref),
 	}
 }
 
@@ -101,27 +103,27 @@ func istioControlPlane(x *Index, d *appsv1.Deployment, pilot *corev1.Container) 
 // label, or its setting, which are equal in every proper installation.
 func istiodRevision(d *appsv1.Deployment, pilot *corev1.Container) string {
 	for _, labels := range []map[string]string{d.Spec.Template.Labels, d.Labels} {
-		if r := labels[istioRevisionKey]; r != "" {
+		if r := labels[revisionKey]; r != "" {
 			return r
 		}
 	}
 	for _, e := range pilot.Env {
-		if e.Name == istioRevisionEnv && e.Value != "" {
+		if e.Name == revisionEnv && e.Value != "" {
 			return e.Value
 		}
 	}
-	return istioDefault
+	return defaultRevision
 }
 
-// istioStored implements Detector.Stored: the revision is in the labels of the pods or in
+// storedRevision implements Detector.Stored: the revision is in the labels of the pods or in
 // the name, as Istio's chart writes them.
-func istioStored(spec *discoveryv1.MeshSpec, deployment string) (revision string, standard, ok bool) {
+func storedRevision(spec *discoveryv1.MeshSpec, deployment string) (revision string, standard, ok bool) {
 	if spec.Istio == nil {
 		return "", false, false
 	}
 	_, named, _ := strings.Cut(deployment, istiodName+"-")
-	revision = cmp.Or(spec.Istio.Installation.PodLabels[istioRevisionKey], named, istioDefault)
-	return revision, revision == istioDefault, true
+	revision = cmp.Or(spec.Istio.Installation.PodLabels[revisionKey], named, defaultRevision)
+	return revision, revision == defaultRevision, true
 }
 
 // isSet reports whether an environment variable turns a feature on.

@@ -1,4 +1,4 @@
-package discovery
+package istio
 
 import (
 	"crypto/ecdsa"
@@ -19,6 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/discovery/clustertest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -90,16 +92,16 @@ func TestRootsOfTheMeshConfig(t *testing.T) {
 		"broken, no others":    {config: "trustDomain: [a]\n", want: []string{isOwn}},
 		"fetched":              {config: with + "- spiffeBundleUrl: https://a.example\n", multiRoot: "true"},
 	} {
-		b := newCluster("cluster-1")
-		istiod := b.istiod(istioDefault)
-		istiod.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: istioMultiRoot, Value: tt.multiRoot}}
-		b.ConfigMaps[0].Data = map[string]string{istioConfigKey: tt.config}
+		b := clustertest.New("cluster-1")
+		istiod := b.Istiod(defaultRevision)
+		istiod.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: multiRoot, Value: tt.multiRoot}}
+		b.ConfigMaps[0].Data = map[string]string{settingsKey: tt.config}
 		for namespace, text := range map[string]string{"istio-system": own, "team": other} {
 			b.ConfigMaps = append(b.ConfigMaps, &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Name: istioRootsName, Namespace: namespace}, Data: map[string]string{istioRootsKey: text},
+				ObjectMeta: metav1.ObjectMeta{Name: rootsName, Namespace: namespace}, Data: map[string]string{rootsKey: text},
 			})
 		}
-		got := Discover(b.Cluster, Options{})
+		got := discovery.Discover(b.Cluster, discovery.Options{Detectors: detectors})
 		require.Len(t, got.Meshes, 1, name)
 		assert.Equal(t, tt.want, got.Meshes[0].Spec.Istio.RootFingerprints, name)
 		assert.Equal(t, strings.HasPrefix(name, "broken"), len(got.Issues) > 0, name)
@@ -115,29 +117,29 @@ func TestRootsWhileTheSettingsAreUnread(t *testing.T) {
 	other, isOther := newRoot(t)
 	both := []string{isOwn, isOther}
 	slices.Sort(both)
-	b := newCluster("cluster-1")
-	b.istiod(istioDefault).Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: istioMultiRoot, Value: "true"}}
-	b.ConfigMaps[0].Data = map[string]string{istioConfigKey: "caCertificates:\n- pem: |\n    " + strings.ReplaceAll(other, "\n", "\n    ")}
+	b := clustertest.New("cluster-1")
+	b.Istiod(defaultRevision).Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: multiRoot, Value: "true"}}
+	b.ConfigMaps[0].Data = map[string]string{settingsKey: "caCertificates:\n- pem: |\n    " + strings.ReplaceAll(other, "\n", "\n    ")}
 	roots := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: istioRootsName, Namespace: "istio-system"}, Data: map[string]string{istioRootsKey: own},
+		ObjectMeta: metav1.ObjectMeta{Name: rootsName, Namespace: "istio-system"}, Data: map[string]string{rootsKey: own},
 	}
 	b.ConfigMaps = append(b.ConfigMaps, roots)
-	first := Discover(b.Cluster, Options{}).Meshes
+	first := discovery.Discover(b.Cluster, discovery.Options{Detectors: detectors}).Meshes
 	require.Len(t, first, 1)
 	require.Equal(t, both, first[0].Spec.Istio.RootFingerprints)
 
 	b.Unread = []snapshot.Unread{{Ref: configMapRef("istio"), Reason: "later"}}
 	b.ConfigMaps = []*corev1.ConfigMap{roots}
-	stored := Options{Stored: &snapshot.Management{Namespace: "gloo-mesh", Meshes: first}}
-	got := Discover(b.Cluster, stored).Meshes
+	stored := discovery.Options{Detectors: detectors, Stored: &snapshot.Management{Namespace: "gloo-mesh", Meshes: first}}
+	got := discovery.Discover(b.Cluster, stored).Meshes
 	require.Len(t, got, 1)
 	assert.Equal(t, first[0].Spec, got[0].Spec)
 
-	roots.Data = map[string]string{istioRootsKey: own + other}
-	assert.Equal(t, both, Discover(b.Cluster, stored).Meshes[0].Spec.Istio.RootFingerprints, "all of them are known")
+	roots.Data = map[string]string{rootsKey: own + other}
+	assert.Equal(t, both, discovery.Discover(b.Cluster, stored).Meshes[0].Spec.Istio.RootFingerprints, "all of them are known")
 	third, _ := newRoot(t)
-	roots.Data = map[string]string{istioRootsKey: own + third}
-	assert.Empty(t, Discover(b.Cluster, stored).Meshes[0].Spec.Istio.RootFingerprints, "nobody knows whether the others stayed")
+	roots.Data = map[string]string{rootsKey: own + third}
+	assert.Empty(t, discovery.Discover(b.Cluster, stored).Meshes[0].Spec.Istio.RootFingerprints, "nobody knows whether the others stayed")
 }
 
 func FuzzFingerprints(f *testing.F) {

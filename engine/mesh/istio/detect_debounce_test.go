@@ -1,4 +1,4 @@
-package discovery
+package istio
 
 import (
 	"testing"
@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/discovery/clustertest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -47,10 +49,10 @@ func TestDebounceOfIstiod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newCluster("cluster-1")
-			istiod := b.istiod(istioDefault)
+			b := clustertest.New("cluster-1")
+			istiod := b.Istiod(defaultRevision)
 			istiod.Spec.Template.Spec.Containers[0].Env = c.env
-			got := Discover(b.Cluster, Options{})
+			got := discovery.Discover(b.Cluster, discovery.Options{Detectors: detectors})
 			assert.Equal(t, c.want, got.Debounce.OrUsual())
 			assert.Equal(t, c.want == usual, got.Debounce == nil)
 			if c.said == "" {
@@ -69,17 +71,17 @@ func TestDebounceOfIstiod(t *testing.T) {
 // Of several control planes the slowest counts, also if it is slow by default.
 func TestDebounceOfTheSlowest(t *testing.T) {
 	t.Parallel()
-	b := newCluster("cluster-1")
-	one, two := b.istiod(istioDefault), b.istiod("new")
+	b := clustertest.New("cluster-1")
+	one, two := b.Istiod(defaultRevision), b.Istiod("new")
 	set := func(oneAfter, twoAfter string) *snapshot.Discovered {
 		one.Spec.Template.Spec.Containers[0].Env = debounceEnv("PILOT_DEBOUNCE_AFTER", oneAfter, "PILOT_DEBOUNCE_MAX", "20s")
 		two.Spec.Template.Spec.Containers[0].Env = debounceEnv("PILOT_DEBOUNCE_AFTER", twoAfter)
-		return Discover(b.Cluster, Options{})
+		return discovery.Discover(b.Cluster, discovery.Options{Detectors: detectors})
 	}
 	slow := set("10ms", "3s")
 	assert.Equal(t, &snapshot.Debounce{After: 3 * time.Second, Most: 20 * time.Second}, slow.Debounce)
 	fast := set("10ms", "100ms")
 	assert.Equal(t, &snapshot.Debounce{After: 100 * time.Millisecond, Most: 20 * time.Second}, fast.Debounce)
-	assert.Equal(t, fast, Reuse(slow, fast))
-	assert.Same(t, fast, Reuse(fast, set("10ms", "100ms")))
+	assert.Equal(t, fast, discovery.Reuse(slow, fast))
+	assert.Same(t, fast, discovery.Reuse(fast, set("10ms", "100ms")))
 }

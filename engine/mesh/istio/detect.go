@@ -1,0 +1,158 @@
+package istio
+
+import (
+	"encoding/json"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/meshctl/meshctl/engine/discovery"
+)
+
+const (
+	revisionKey     = "istio.io/rev"
+	statusKey       = "sidecar.istio.io/status"
+	revisionEnv     = "REVISION"
+	defaultRevision = "default"
+	injectionKey    = "istio-injection"
+	injectKey       = "sidecar.istio.io/inject"
+	proxyName       = "istio-proxy"
+	proxyImage      = "proxyv2"
+	ztunnelImage    = "ztunnel"
+	pilotWord       = "pilot"
+	istiodName      = "istiod"
+	istiodContainer = "discovery"
+	settingsName    = "istio"
+)
+
+// Detector detects Istio in sidecar mode, as it has been installed since 1.5.
+func Detector() discovery.Detector {
+	return discovery.Detector{
+		Name:          "Istio",
+		ControlPlanes: controlPlanes,
+		Sidecar:       sidecarOf,
+		Namespace:     namespaceClaim,
+		Stored:        storedRevision,
+		Template:      templateClaim,
+		RevisionName:  "revision",
+		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
+		Reads: discovery.Reads{
+			Annotations: annotationsRead,
+			Env:         []string{revisionEnv, skipTrustDomain, multiRoot, debounceAfter, debounceMax},
+			ConfigMaps:  configMapsOf,
+			ConfigMap:   configMapKey,
+			Injector:    injectorLabel,
+			Redact:      redact,
+		},
+	}
+}
+
+// annotationsRead are those that ask for a sidecar, and with its revision. The status
+// has much else, and is read only where the revision does not stand by itself.
+func annotationsRead(annotations map[string]string) []string {
+	var names []string
+	if annotations[injectKey] != "" {
+		names = append(names, injectKey)
+	}
+	for _, name := range []string{revisionKey, statusKey} {
+		if annotations[name] != "" {
+			return append(names, name)
+		}
+	}
+	return names
+}
+
+// sidecarOf looks for Istio's proxy: a sidecar injected as a container or
+// as an init container that never ends, or a gateway.
+func sidecarOf(_ *discovery.Index, pod *corev1.Pod) (discovery.Claim, bool) {
+	if !hasProxy(pod) {
+		return discovery.Claim{}, false
+	}
+	revision, requested := revisionOf(pod)
+	return discovery.Claim{Revision: revision, Requested: requested}, true
+}
+
+func hasProxy(pod *corev1.Pod) bool {
+	for i := range pod.Spec.Containers {
+		if isProxy(&pod.Spec.Containers[i]) {
+			return true
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		// istio-init has the same image, but ends.
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways && isProxy(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// isProxy checks the container's name, which the injector relies on, and for
+// other installations the image, in any registry. ztunnel has the
+// container name, too, but is the node's proxy and not the pod's.
+func isProxy(c *corev1.Container) bool {
+	if c.Name == proxyName {
+		return !strings.Contains(c.Image, ztunnelImage)
+	}
+	if !strings.Contains(c.Image, proxyImage) {
+		return false
+	}
+	img, ok := discovery.ParseImage(c.Image)
+	return ok && img.HasWord(proxyImage)
+}
+
+// revisionOf is the revision of a pod's sidecar: the one that the injector wrote,
+// else that of the pod's label, which may be a revision tag.
+func revisionOf(pod *corev1.Pod) (revision string, requested bool) {
+	if r := pod.Annotations[revisionKey]; r != "" {
+		return r, false
+	}
+	if status := pod.Annotations[statusKey]; status != "" {
+		var injected struct {
+			Revision string `json:"revision"`
+		}
+		// Other tools may write something else there: then it says nothing.
+		if json.Unmarshal([]byte(status), &injected) == nil && injected.Revision != "" {
+			return injected.Revision, false
+		}
+	}
+	return pod.Labels[revisionKey], true
+}
+
+// namespaceClaim reads the labels by which injection is turned on.
+func namespaceClaim(ns *corev1.Namespace) (discovery.Claim, bool) {
+	switch injection := ns.Labels[injectionKey]; {
+	case injection == "enabled":
+		return discovery.Claim{Revision: defaultRevision, Requested: true}, true
+	case injection == "" && ns.Labels[revisionKey] != "":
+		return discovery.Claim{Revision: ns.Labels[revisionKey], Requested: true}, true
+	}
+	return discovery.Claim{}, false
+}
+
+// templateClaim follows the injector's rules; its label on pods used to be an
+// annotation. See
+// https://istio.io/latest/docs/setup/additional-setup/sidecar-injection/#controlling-the-injection-policy.
+func templateClaim(ns *corev1.Namespace, t *corev1.PodTemplateSpec) (discovery.Claim, bool) {
+	inject := t.Labels[injectKey]
+	if inject == "" {
+		inject = t.Annotations[injectKey]
+	}
+	if inject == "false" || t.Spec.HostNetwork {
+		return discovery.Claim{}, false
+	}
+	if ns != nil {
+		if c, ok := namespaceClaim(ns); ok {
+			return c, true
+		}
+		if ns.Labels[injectionKey] != "" {
+			return discovery.Claim{}, false // pods cannot turn it on there
+		}
+	}
+	revision := t.Labels[revisionKey]
+	if revision == "" {
+		revision = defaultRevision
+	}
+	return discovery.Claim{Revision: revision, Requested: true}, inject == "true"
+}
