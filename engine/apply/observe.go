@@ -237,7 +237,7 @@ func (c *observedCluster) compare(wanted map[mirror.ID]*snapshot.Object, digestO
 			continue // that is a failure of serve, and an issue of the policies
 		}
 		l, exists := c.now.Conn.Find(of)
-		if exists && l.Ours() && (of.Kind == snapshot.ServiceEntry || of.Kind == snapshot.Sidecar) {
+		if exists && l.Ours() && of.Kind.Info().Effect&snapshot.Aged != 0 {
 			to.Created[of.Ref(c.name)] = time.Unix(l.Created, 0)
 		}
 		digest, valid := digestOf(object.Content)

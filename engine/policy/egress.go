@@ -273,7 +273,7 @@ func (d *dependencies) updateSidecars(env *environment) {
 			}
 			named[name] = true
 			plan := &snapshot.SidecarPlan{
-				Ref:  snapshot.Ref{Kind: snapshot.Sidecar, Cluster: at.Cluster, Namespace: at.Name, Name: name},
+				Ref:  snapshot.Ref{Kind: g.egress.mesh.Dialect.Egress, Cluster: at.Cluster, Namespace: at.Name, Name: name},
 				Mesh: g.egress.mesh, Selector: o.Spec.Kubernetes.PodLabels, Egress: g.egress.plan,
 			}
 			for _, i := range g.members {

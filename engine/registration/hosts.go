@@ -3,6 +3,7 @@ package registration
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,6 +45,25 @@ func suffixes(m *snapshot.Management) []string {
 	return slices.Compact(out)
 }
 
+// rulesOfHosts match the objects that name hosts, one rule for each group.
+func rulesOfHosts() []admissionv1.NamedRuleWithOperations {
+	resources := map[string][]string{}
+	for _, k := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
+		if info := k.Info(); info.Effect&snapshot.Hosts != 0 {
+			resources[info.Group] = append(resources[info.Group], info.Resource)
+		}
+	}
+	var out []admissionv1.NamedRuleWithOperations
+	for _, group := range slices.Sorted(maps.Keys(resources)) {
+		slices.Sort(resources[group])
+		out = append(out, admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources[group]},
+		}})
+	}
+	return out
+}
+
 // hostsPolicy refuses hosts below suffixes to who has no permission for them. An object that had one before may be deleted, and
 // changed where its spec stays.
 func hostsPolicy(suffixes []string) admissionv1.ValidatingAdmissionPolicySpec {
@@ -55,17 +75,9 @@ func hostsPolicy(suffixes []string) admissionv1.ValidatingAdmissionPolicySpec {
 	if err != nil {
 		panic(err) // strings can be encoded
 	}
-	istio := snapshot.ServiceEntry.Info().Group
 	return admissionv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy: ptr.To(admissionv1.Fail),
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
-			RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-				Rule: admissionv1.Rule{APIGroups: []string{istio}, APIVersions: []string{"*"}, Resources: []string{
-					snapshot.DestinationRule.Info().Resource, snapshot.ServiceEntry.Info().Resource, snapshot.VirtualService.Info().Resource,
-				}},
-			},
-		}}},
+		FailurePolicy:    ptr.To(admissionv1.Fail),
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: rulesOfHosts()},
 		Variables: []admissionv1.Variable{
 			{Name: "hosts", Expression: "!has(object.spec) ? [] : has(object.spec.hosts) ? object.spec.hosts : has(object.spec.host) ? [object.spec.host] : []"},
 			{Name: "reserved", Expression: fmt.Sprintf("variables.hosts.filter(h, %s.exists(end, ('.' + h.lowerAscii()).endsWith(end)))", list)},

@@ -89,6 +89,10 @@ const (
 	Routes
 	// Guards: they say who may call.
 	Guards
+	// Hosts: they name the hosts that they are about, in spec.host or spec.hosts.
+	Hosts
+	// Aged: of two for the same, the mesh uses the older one.
+	Aged
 )
 
 // KindInfo describes a Kind to the world outside the engine.
@@ -194,11 +198,11 @@ var kinds = [kindCount]KindInfo{
 	MutatingWebhookConfiguration: kind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ManagedSide, Watch),
 
 	MeshConfig:          optional(osmConfig, "v1alpha2", "MeshConfig", "meshconfigs", Watch),
-	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write).with(Relates),
+	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write).with(Relates | Hosts | Aged),
 	Gateway:             optional(istioNetworking, "v1", "Gateway", "gateways", Write).with(Relates),
-	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write).with(Relates),
-	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes),
-	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write),
+	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write).with(Relates | Hosts),
+	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes | Hosts),
+	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write).with(Aged),
 	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write),
 	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards),
 

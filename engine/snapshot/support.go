@@ -110,6 +110,9 @@ type Dialect struct {
 	// mesh uses the older one. Nil if it never does.
 	ByAge func(APIObject) (hosts []string, pods map[string]string)
 
+	// Egress is the kind of object that a SidecarPlan becomes; NoKind if proxies of the mesh know all hosts.
+	Egress Kind
+
 	// Reads are the kinds that users write for meshes of the kind and that are read of clusters (Kind.OfMesh), each with what removes
 	// from an object in place all that nobody looks at.
 	Reads map[Kind]func(APIObject)

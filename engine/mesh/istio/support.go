@@ -17,7 +17,7 @@ var dialect = &snapshot.Dialect{
 	Type:   "istio",
 	Fields: slices.Concat(trafficFields(), filterFields(), accessFields(), virtualMeshFields(), otherFields()),
 
-	Describe: describe, Inspect: inspect, Reads: reads, ByAge: byAge,
+	Describe: describe, Inspect: inspect, Reads: reads, ByAge: byAge, Egress: snapshot.Sidecar,
 	SPIFFE: true,
 	Principal: func(trustDomain, namespace, account string) string {
 		return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
