@@ -39,6 +39,14 @@ func dialects(meshes []Mesh) []*snapshot.Dialect {
 // Detectors are how each kind of mesh is found, and what is read for that.
 func Detectors() discovery.Detectors { return detectors(Meshes()) }
 
+// ReadableNames are those of the only objects of a kind that may be read in all namespaces of a registered cluster; nil for all.
+func ReadableNames(kind snapshot.Kind) []string {
+	if kind == snapshot.ConfigMap {
+		return Detectors().ConfigMapNames()
+	}
+	return nil
+}
+
 func detectors(meshes []Mesh) discovery.Detectors {
 	out := make(discovery.Detectors, 0, len(meshes))
 	for _, m := range meshes {

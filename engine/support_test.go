@@ -49,3 +49,19 @@ func TestDeclarationsAreOfFields(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatUsersWriteIsRead: each kind that users write for meshes is read for one kind of mesh, and no other kind is.
+func TestWhatUsersWriteIsRead(t *testing.T) {
+	t.Parallel()
+	read := map[snapshot.Kind]string{}
+	for _, dialect := range engine.Dialects() {
+		for kind := range dialect.Reads {
+			assert.True(t, kind.Info().ByHand, "%s reads %s, of which no list holds objects: mark its row in the table of kinds", dialect.Name, kind)
+			assert.Empty(t, read[kind], "%s is read twice", kind)
+			read[kind] = dialect.Name
+		}
+	}
+	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write) {
+		assert.Equal(t, kind.Info().ByHand, read[kind] != "", "%s", kind)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/metadata"
 
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -69,7 +70,7 @@ func tryLists(ctx context.Context, client *Client, kinds []snapshot.Kind) (may, 
 	for i, k := range kinds {
 		group.Go(func() error {
 			options := metav1.ListOptions{Limit: 1}
-			if names := k.Info().Names; len(names) > 0 {
+			if names := engine.ReadableNames(k); len(names) > 0 {
 				options.FieldSelector = fields.OneTermEqualSelector("metadata.name", names[0]).String()
 			}
 			_, results[i] = lister.Resource(k.GroupVersionResource()).List(ctx, options)

@@ -28,6 +28,10 @@ type Reads struct {
 	// ConfigMaps are those of the control planes of a cluster, of which its Deployments
 	// and MutatingWebhookConfigurations suffice. See ConfigMaps. Nil if none are read.
 	ConfigMaps func(*snapshot.Cluster) []snapshot.Ref
+	// ConfigMapNames are those of the ConfigMaps that ConfigMaps finds for control planes which
+	// are installed as usual. They may be read in all namespaces, others only in those of
+	// control planes.
+	ConfigMapNames []string
 	// ConfigMap is the key that is read of ConfigMaps of that name, empty for none,
 	// and how many bytes of its text at most. Nil if none are read.
 	ConfigMap func(name string) (key string, most int)
@@ -48,6 +52,15 @@ func (all Detectors) ConfigMaps(c *snapshot.Cluster) []snapshot.Ref {
 		if d.Reads.ConfigMaps != nil {
 			out = append(out, d.Reads.ConfigMaps(c)...)
 		}
+	}
+	return out
+}
+
+// ConfigMapNames are those of the only ConfigMaps that may be read in all namespaces: ConfigMaps often hold things as good as secrets.
+func (all Detectors) ConfigMapNames() []string {
+	var out []string
+	for _, d := range all {
+		out = append(out, d.Reads.ConfigMapNames...)
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -34,9 +35,10 @@ func RemoteRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
 		case info.Access&snapshot.Watch == 0:
 			continue
 		}
-		key := fmt.Sprint(info.Group, verbs, info.Names)
+		names := engine.ReadableNames(k)
+		key := fmt.Sprint(info.Group, verbs, names)
 		if byGroup[key] == nil {
-			byGroup[key] = &rbacv1.PolicyRule{APIGroups: []string{info.Group}, Verbs: slices.Clone(verbs), ResourceNames: slices.Clone(info.Names)}
+			byGroup[key] = &rbacv1.PolicyRule{APIGroups: []string{info.Group}, Verbs: slices.Clone(verbs), ResourceNames: names}
 		}
 		byGroup[key].Resources = append(byGroup[key].Resources, info.Resource)
 	}

@@ -110,11 +110,10 @@ type KindInfo struct {
 	// Later marks kinds that were added after the first release. The account of a cluster that an older meshctl registered may
 	// lack the permission to read them; that does not freeze the cluster.
 	Later bool
+	// ByHand: users write them for a mesh, and what they wrote is read (Cluster.OfMeshes).
+	ByHand bool
 	// Effect is what objects of the kind do to traffic.
 	Effect Effect
-	// Names are the only objects that may be read in all namespaces; empty for all. Others
-	// are read only in the namespaces of control planes. Read-only.
-	Names []string
 }
 
 const (
@@ -153,12 +152,10 @@ func (i KindInfo) with(effect Effect) KindInfo {
 	return i
 }
 
-// configMaps is the row of ConfigMaps, which often hold things as good as secrets. The
-// names are those of Istio's control planes without a revision.
-func configMaps() KindInfo {
-	info := kind("", "v1", "ConfigMap", "configmaps", ManagedSide, Watch)
-	info.Names = []string{"istio", "istio-ca-root-cert"}
-	return info
+// byHand returns the row of a kind that users write, too.
+func (i KindInfo) byHand() KindInfo {
+	i.ByHand = true
+	return i
 }
 
 // kinds is read-only. A kind that the engine learns to read or write is one row.
@@ -192,19 +189,19 @@ var kinds = [kindCount]KindInfo{
 	EndpointSlice: kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", ManagedSide, Watch),
 	Node:          kind("", "v1", "Node", "nodes", ManagedSide, Watch),
 	Namespace:     kind("", "v1", "Namespace", "namespaces", ManagedSide, Watch),
-	ConfigMap:     configMaps(),
+	ConfigMap:     kind("", "v1", "ConfigMap", "configmaps", ManagedSide, Watch),
 	Secret:        kind("", "v1", "Secret", "secrets", ManagementSide, 0),
 
 	MutatingWebhookConfiguration: kind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ManagedSide, Watch),
 
-	MeshConfig:          optional(osmConfig, "v1alpha2", "MeshConfig", "meshconfigs", Watch),
-	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write).with(Relates | Hosts | Aged),
+	MeshConfig:          optional(osmConfig, "v1alpha2", "MeshConfig", "meshconfigs", Watch).byHand(),
+	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write).with(Relates | Hosts | Aged).byHand(),
 	Gateway:             optional(istioNetworking, "v1", "Gateway", "gateways", Write).with(Relates),
-	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write).with(Relates | Hosts),
-	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes | Hosts),
-	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write).with(Aged),
+	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write).with(Relates | Hosts).byHand(),
+	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes | Hosts).byHand(),
+	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write).with(Aged).byHand(),
 	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write),
-	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards),
+	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards).byHand(),
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.
 	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),

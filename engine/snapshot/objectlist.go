@@ -120,7 +120,7 @@ func (c *Cluster) List(k Kind) ObjectList {
 	switch {
 	case clusterLists[k] != nil:
 		return clusterLists[k](c)
-	case k.OfMesh():
+	case kinds[k].ByHand:
 		return listOfMesh(k, &c.OfMeshes[k])
 	}
 	return nil
@@ -150,7 +150,7 @@ func (k Kind) New() APIObject {
 		return managementLists[k](&Management{}).New()
 	case clusterLists[k] != nil:
 		return clusterLists[k](&Cluster{}).New()
-	case k.OfMesh():
+	case kinds[k].ByHand:
 		return newOfMesh(k)
 	}
 	return nil

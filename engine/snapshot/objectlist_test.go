@@ -39,7 +39,7 @@ func TestEveryKindHasItsList(t *testing.T) {
 		}
 		if c, ok := view.(*snapshot.Cluster); ok {
 			for k := range c.OfMeshes {
-				if k := snapshot.Kind(k); k.OfMesh() {
+				if k := snapshot.Kind(k); k.Info().ByHand {
 					fields[&c.OfMeshes[k]] = k.String()
 				}
 			}

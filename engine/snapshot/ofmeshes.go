@@ -10,28 +10,28 @@ import (
 // ObjectsOfMeshes are objects of the types of meshes, by kind. Each list is ascending by namespace and name, and never changes.
 type ObjectsOfMeshes [kindCount][]APIObject
 
-// typesOfMeshes are the types of the kinds that users write for meshes and that the engine reads; nil for others. It is read-only.
+// typesOfMeshes are the types of the kinds that are written by hand; nil for others. It is read-only.
 var typesOfMeshes = func() (out [kindCount]reflect.Type) {
+	types := scheme.OfMeshes()
 	for k := range kindCount {
-		if o := newOfMesh(k); o != nil {
-			out[k] = reflect.TypeOf(o)
+		if !kinds[k].ByHand {
+			continue
 		}
+		o, err := types.New(kinds[k].GroupVersionKind)
+		if err != nil {
+			panic(err) // the table is fixed, so this is a mistake in the program and shows in every run
+		}
+		out[k] = reflect.TypeOf(o)
 	}
 	return out
 }()
 
-// newOfMesh returns an empty object; nil if the kind is none of a mesh.
+// newOfMesh returns an empty object of a kind that is written by hand.
 func newOfMesh(k Kind) APIObject {
-	if o := scheme.OfMesh(kinds[k].GroupVersionKind); o != nil {
-		return o
-	}
-	return nil
+	return reflect.New(typesOfMeshes[k].Elem()).Interface().(APIObject)
 }
 
-// OfMesh reports whether ObjectsOfMeshes has objects of the kind.
-func (k Kind) OfMesh() bool { return typesOfMeshes[k] != nil }
-
-// listOfMesh is the list of a kind of a mesh.
+// listOfMesh is the list of a kind that is written by hand.
 func listOfMesh(k Kind, objects *[]APIObject) ObjectList {
 	return typedList[APIObject]{objects, func() APIObject { return newOfMesh(k) }, func(o APIObject) bool { return reflect.TypeOf(o) == typesOfMeshes[k] }}
 }

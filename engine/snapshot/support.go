@@ -113,7 +113,7 @@ type Dialect struct {
 	// Egress is the kind of object that a SidecarPlan becomes; NoKind if proxies of the mesh know all hosts.
 	Egress Kind
 
-	// Reads are the kinds that users write for meshes of the kind and that are read of clusters (Kind.OfMesh), each with what removes
+	// Reads are the kinds that users write for meshes of the kind and that are read of clusters (KindInfo.ByHand), each with what removes
 	// from an object in place all that nobody looks at.
 	Reads map[Kind]func(APIObject)
 

@@ -30,13 +30,22 @@ import (
 // New returns a scheme with every kind. Each call returns a new one, so that a caller may add to it.
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{AddOwn, addKubernetes, addIstio, osmconfigv1alpha2.AddToScheme} {
-		if err := add(s); err != nil {
-			// The lists below are fixed, so this is a mistake in the program and shows in every run.
-			panic(fmt.Sprintf("build the scheme: %v", err))
-		}
-	}
+	must(addAll(s, AddOwn, addKubernetes, addMeshes))
 	return s
+}
+
+// OfMeshes returns a scheme with the kinds that users write for meshes.
+func OfMeshes() *runtime.Scheme {
+	s := runtime.NewScheme()
+	must(addMeshes(s))
+	return s
+}
+
+func must(err error) {
+	if err != nil {
+		// The lists below are fixed, so this is a mistake in the program and shows in every run.
+		panic(fmt.Sprintf("build the scheme: %v", err))
+	}
 }
 
 // AddOwn adds the kinds that meshctl defines to s.
@@ -66,8 +75,8 @@ func addKubernetes(s *runtime.Scheme) error {
 	)
 }
 
-func addIstio(s *runtime.Scheme) error {
-	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme)
+func addMeshes(s *runtime.Scheme) error {
+	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, osmconfigv1alpha2.AddToScheme)
 }
 
 func addAll(s *runtime.Scheme, adds ...func(*runtime.Scheme) error) error {

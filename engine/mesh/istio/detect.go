@@ -37,12 +37,13 @@ func Detector() discovery.Detector {
 		RevisionName:  "revision",
 		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: discovery.Reads{
-			Annotations: annotationsRead,
-			Env:         []string{revisionEnv, skipTrustDomain, multiRoot, debounceAfter, debounceMax},
-			ConfigMaps:  configMapsOf,
-			ConfigMap:   configMapKey,
-			Injector:    injectorLabel,
-			Redact:      redact,
+			Annotations:    annotationsRead,
+			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, debounceAfter, debounceMax},
+			ConfigMaps:     configMapsOf,
+			ConfigMapNames: []string{settingsName, rootsName},
+			ConfigMap:      configMapKey,
+			Injector:       injectorLabel,
+			Redact:         redact,
 		},
 	}
 }

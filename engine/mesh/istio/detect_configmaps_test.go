@@ -45,7 +45,7 @@ func TestConfigMapsOfControlPlanes(t *testing.T) {
 		configMapRef("istio"), configMapRef("istio-ca-root-cert"), configMapRef("istio-canary"), tenant("istio-forged"), tenant("istio-ca-root-cert"),
 	}, detectors.ConfigMaps(b.Cluster))
 	for _, name := range []string{settingsMapOf(defaultRevision), rootsName} {
-		assert.Contains(t, snapshot.ConfigMap.Info().Names, name)
+		assert.Contains(t, detectors.ConfigMapNames(), name)
 	}
 }
 
