@@ -7,5 +7,5 @@
 // To add a kind of mesh, write a package beside engine/mesh/istio and engine/mesh/osm with a
 // detector (discovery.Detector), a renderer, and a Dialect that declares which fields the mesh
 // supports (snapshot.Support) and inspects what users wrote for it. Then add a line to
-// engine/meshes.go.
+// engine/meshes.go. engine/mesh/ferrytest is a complete one.
 package render

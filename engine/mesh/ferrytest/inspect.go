@@ -1,0 +1,65 @@
+package ferrytest
+
+import (
+	"strings"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// byHand are the Timetables of a cluster.
+type byHand struct {
+	from *snapshot.Cluster
+	refs []snapshot.Ref
+}
+
+var _ snapshot.ByHand = (*byHand)(nil)
+
+func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
+	h := &byHand{from: c}
+	for _, o := range c.OfMeshes[Timetable] {
+		if !plane.Generated(o.GetLabels(), c.Name) {
+			h.refs = append(h.refs, snapshot.Ref{Kind: Timetable, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()})
+		}
+	}
+	return h
+}
+
+// strip leaves the name of a Timetable, which says what it is for.
+func strip(o snapshot.APIObject) {
+	o.SetLabels(nil)
+	o.SetAnnotations(nil)
+}
+
+// Holds implements snapshot.ByHand.
+func (h *byHand) Holds(c *snapshot.Cluster) bool {
+	return snapshot.SameSlice(h.from.OfMeshes[Timetable], c.OfMeshes[Timetable])
+}
+
+// Empty implements snapshot.ByHand.
+func (h *byHand) Empty() bool { return len(h.refs) == 0 }
+
+// Routes implements snapshot.ByHand.
+func (h *byHand) Routes(of *snapshot.HostQuery) []snapshot.Intersection {
+	var out []snapshot.Intersection
+	for _, ref := range h.refs {
+		if strings.HasPrefix(of.Host, ref.Name+"."+ref.Namespace+".") {
+			out = append(out, snapshot.Intersection{Ref: ref, What: "also says when requests for " + of.Host + " cross", Hint: "delete it"})
+		}
+	}
+	return out
+}
+
+// Connections implements snapshot.ByHand: a Timetable says nothing of them.
+func (h *byHand) Connections(*snapshot.HostQuery) []snapshot.Intersection { return nil }
+
+// Endpoints implements snapshot.ByHand.
+func (h *byHand) Endpoints(*snapshot.HostQuery) []snapshot.Intersection { return nil }
+
+// Access implements snapshot.ByHand.
+func (h *byHand) Access(*discoveryv1.KubeService, *snapshot.MeshPlan) []snapshot.Intersection {
+	return nil
+}
+
+// Egress implements snapshot.ByHand.
+func (h *byHand) Egress(string, []map[string]string) []snapshot.Intersection { return nil }
