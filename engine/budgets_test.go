@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // This file bounds what the length of files and functions does not show: how much one type does, how many states it has, and how
@@ -169,16 +171,12 @@ func isFlag(of ast.Expr) bool {
 	return false
 }
 
-// rooms are the places that are for one kind of mesh, and those that are for the types of all kinds.
-var rooms = []string{"engine/mesh/istio", "engine/mesh/osm", "engine/api/scheme", "demo"}
+// rooms are the places that are for one kind of mesh, and those that are for the types of all kinds. All of certs/verify is about
+// istiods and their proxies.
+var rooms = []string{"engine/mesh", "engine/api/scheme", "certs/verify", "demo"}
 
 // meshTypes are the modules with types of meshes.
 var meshTypes = []string{"istio.io", "github.com/openservicemesh", "github.com/servicemeshinterface"}
-
-// outsideRooms are the files outside of rooms that import types of a mesh.
-var outsideRooms = []string{
-	"certs/verify/ask.go",
-}
 
 func TestTypesOfAMeshStayInItsRoom(t *testing.T) {
 	t.Parallel()
@@ -194,6 +192,42 @@ func TestTypesOfAMeshStayInItsRoom(t *testing.T) {
 			}
 		}
 	})
-	slices.Sort(found)
-	assert.Equal(t, outsideRooms, found, "a type of a mesh belongs into its room; the list can only shrink")
+	assert.Empty(t, found, "a type of a mesh belongs into its room")
+}
+
+// TestKindsOfAMeshStayInItsRoom: beside the table of kinds, only the folder of a mesh names its kinds. Others ask what a kind does
+// (KindInfo.Effect, KindInfo.ByHand), or the dialect.
+func TestKindsOfAMeshStayInItsRoom(t *testing.T) {
+	t.Parallel()
+	ofMeshes := map[string]bool{}
+	for _, k := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write) {
+		if info := k.Info(); info.Optional && !strings.HasSuffix(info.Group, ".solo.io") {
+			ofMeshes[k.String()] = true
+		}
+	}
+	require.Contains(t, ofMeshes, "VirtualService")
+	require.Contains(t, ofMeshes, "TrafficSplit")
+	room := map[string]string{}
+	eachSource(t, func(path string, set *token.FileSet, file *ast.File) {
+		in := roomOf(filepath.ToSlash(filepath.Dir(path)))
+		ast.Inspect(file, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, ok := s.X.(*ast.Ident)
+			if !ok || x.Name != "snapshot" || !ofMeshes[s.Sel.Name] {
+				return true
+			}
+			if !assert.NotEmpty(t, in, "%s names %s, which is of a mesh", set.Position(s.Pos()), s.Sel.Name) {
+				return true
+			}
+			if other, named := room[s.Sel.Name]; named {
+				assert.Equal(t, other, in, "%s names %s, which is of another mesh", set.Position(s.Pos()), s.Sel.Name)
+			}
+			room[s.Sel.Name] = in
+			return true
+		})
+	})
+	assert.Len(t, room, len(ofMeshes), "kinds that no mesh has")
 }

@@ -92,6 +92,19 @@ var walls = map[string][]string{
 	"certs":        {"engine/serve", "engine/watch", "engine/apply", "engine/relay"},
 }
 
+// listOfMeshes is the package that knows which kinds of mesh there are.
+const listOfMeshes = "engine"
+
+// roomOf is the folder of a kind of mesh that a package is in; empty if it is in none.
+func roomOf(pkg string) string {
+	rest, ok := strings.CutPrefix(pkg, "engine/mesh/")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}
+
 // deniedCalls are the functions of a harmless package that ask the clock.
 var deniedCalls = map[string]bool{
 	"time.Now": true, "time.Since": true, "time.Until": true, "time.Sleep": true,
@@ -188,6 +201,9 @@ func breaches(t *testing.T, path string, source any, pkg string) []string {
 			if !ok || to > storey {
 				found = append(found, path+": "+pkg+" imports "+own+", which stands above it")
 			}
+			if room := roomOf(own); room != "" && room != roomOf(pkg) && pkg != listOfMeshes {
+				found = append(found, path+": "+pkg+" imports "+own+"; only the list of meshes names them")
+			}
 			if walled(pkg, own) {
 				found = append(found, path+": "+pkg+" imports "+own+" through a wall")
 			}
@@ -246,7 +262,10 @@ func TestLayersCatches(t *testing.T) {
 		pkg, source string
 		want        string // part of the only breach; "" if there is none
 	}{
-		"import of a higher floor":   {"engine/policy", `import _ "github.com/meshctl/meshctl/engine/mesh/istio"`, "stands above it"},
+		"import of a higher floor":   {"engine/policy", `import _ "github.com/meshctl/meshctl/engine/render"`, "stands above it"},
+		"import of a mesh":           {"engine/status", `import _ "github.com/meshctl/meshctl/engine/mesh/istio"`, "only the list of meshes"},
+		"import of another mesh":     {"engine/mesh/osm", `import _ "github.com/meshctl/meshctl/engine/mesh/istio"`, "only the list of meshes"},
+		"the list of meshes":         {"engine", `import _ "github.com/meshctl/meshctl/engine/mesh/istio"`, ""},
 		"import of a lower floor":    {"engine/mesh/istio", `import _ "github.com/meshctl/meshctl/engine/policy"`, ""},
 		"inventory imports policy":   {"engine/inventory", `import _ "github.com/meshctl/meshctl/engine/policy"`, "stands above it"},
 		"meshes import policy":       {"engine/virtualmesh", `import _ "github.com/meshctl/meshctl/engine/policy"`, "stands above it"},
