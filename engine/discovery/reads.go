@@ -66,7 +66,7 @@ func (all Detectors) ConfigMapNames() []string {
 }
 
 // InjectorSelector is the label selector of the MutatingWebhookConfigurations that are
-// read.
+// read; it matches nothing if none are.
 func (all Detectors) InjectorSelector() string {
 	var values []string
 	for _, d := range all {
@@ -74,7 +74,10 @@ func (all Detectors) InjectorSelector() string {
 			values = append(values, d.Reads.Injector)
 		}
 	}
-	if len(values) == 1 {
+	switch len(values) {
+	case 0:
+		return InjectorLabel + ",!" + InjectorLabel
+	case 1:
 		return InjectorLabel + "=" + values[0]
 	}
 	return InjectorLabel + " in (" + strings.Join(values, ",") + ")"
