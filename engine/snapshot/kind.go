@@ -5,7 +5,10 @@ import (
 )
 
 // Kind is a type of Kubernetes object that the engine reads or writes. The
-// zero Kind is none. It is small so that a Ref compares and hashes fast.
+// zero Kind is none. It is small so that a Ref compares and hashes fast, and
+// lists by kind are arrays, which copies of a Cluster do not share. So the kinds
+// of meshes have their rows here, too; all else about them is in the folders of
+// their meshes (engine/mesh), and nobody else names them.
 type Kind uint8
 
 // The kinds, in the order in which objects are applied: what others refer to
