@@ -100,7 +100,7 @@ func sameIdentities(a, b *ControlPlane) bool {
 	if a == nil || b == nil {
 		return false
 	}
-	return a == b || a.Mesh.Spec.Istio != nil && b.Mesh.Spec.Istio != nil && a.Mesh.Spec.Istio.TrustDomain == b.Mesh.Spec.Istio.TrustDomain
+	return a == b || a.identities != "" && a.identities == b.identities
 }
 
 // hasEnded reports whether a pod runs no more, but is still there.

@@ -30,6 +30,9 @@ type Detector struct {
 	// plane's revision, and whether that is the default; false if the mesh is of another
 	// kind. Nil if meshes go with their control plane.
 	Stored func(spec *discoveryv1.MeshSpec, deployment string) (revision string, standard, ok bool)
+	// Identities is equal for two meshes of the kind that give a service account the same
+	// identity. Nil if no two do.
+	Identities func(*discoveryv1.MeshSpec) string
 	// OptIn: a control plane serves only namespaces that name it.
 	OptIn bool
 	// RevisionName is what messages call a control plane's Revision.
@@ -57,6 +60,10 @@ type ControlPlane struct {
 	Debounce *snapshot.Debounce
 	// Unread: its settings cannot be read and never were, so that its mesh is left out.
 	Unread bool
+
+	// identities are equal if two control planes give a service account the same identity;
+	// empty if no other one does.
+	identities string
 }
 
 func (c *ControlPlane) ref() commonv1.ObjectRef {

@@ -22,6 +22,9 @@ func newDetected(d Detector, planes []*ControlPlane) *detected {
 		if p.Unread {
 			out.unread = append(out.unread, p.Revision)
 		} else {
+			if d.Identities != nil {
+				p.identities = d.Name + " " + d.Identities(&p.Mesh.Spec)
+			}
 			out.controlPlanes = append(out.controlPlanes, p)
 		}
 	}
