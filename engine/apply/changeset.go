@@ -34,6 +34,8 @@ type Change struct {
 	Parents []snapshot.Ref
 	// Message is the error of a failure.
 	Message string
+	// Waited is how long the write waited for proxies.
+	Waited time.Duration
 }
 
 // ChangeSet is what was done in one cluster from when its queue had work until it
@@ -121,7 +123,11 @@ func (c *changes) end() *ChangeSet {
 
 // did enters a write of an item.
 func (c *changes) did(a Action, i *item) {
-	c.enter(Change{Time: time.Now(), Action: a, Ref: i.id.Ref(c.cluster), Parents: i.causes()})
+	change := Change{Time: time.Now(), Action: a, Ref: i.id.Ref(c.cluster), Parents: i.causes()}
+	if since := i.history.since; !since.IsZero() && a != StatusWritten {
+		change.Waited = change.Time.Sub(since)
+	}
+	c.enter(change)
 }
 
 // failed enters a failure.

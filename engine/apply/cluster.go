@@ -48,6 +48,7 @@ type cluster struct {
 	failures map[mirror.ID]snapshot.Failure
 	outages  map[area]*outage
 	crowd    crowd
+	lasting  lasting
 	// problem is the failure of the cluster as a whole; zero if none.
 	problem snapshot.Failure
 	// otherPlanes is the failure about other management planes; zero if there are none.
@@ -126,7 +127,7 @@ func (c *cluster) disconnect() {
 	clear(c.unread)
 	c.resetRefusals()
 	c.flush()
-	c.problem, c.unwritten, c.otherPlanes = snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}
+	c.problem, c.unwritten, c.otherPlanes, c.lasting.failure = snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}
 	c.clearFailures()
 }
 
@@ -167,6 +168,7 @@ func (c *cluster) unlock() {
 		done = c.changes.end()
 	}
 	c.measure()
+	c.lasting.watch(c)
 	if done != nil {
 		c.publishing.Add(1)
 	}

@@ -16,6 +16,7 @@
 //	work.go        gathering the facts about an item, and entering what follows; perform.go sends requests
 //	decide.go      what follows from the facts: a request or, as phase.go names it, why there is none
 //	history.go     what is remembered of requests: refusals, conflicts, repairs, slow writes
+//	lasting.go     what is reported of items that wait for long
 //	wake.go        when an item is decided about again
 //	order.go       keeps items and ledger.go, what proxies know, in step
 //	outage.go      holding back what would fail because of the server

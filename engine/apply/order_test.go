@@ -83,6 +83,13 @@ func TestRoutesAreWrittenAfterWhatTheyNeed(t *testing.T) {
 	again.apply(slow)
 	assert.GreaterOrEqual(t, time.Since(began), time.Second)
 	assert.Greater(t, version(snapshot.VirtualService, "route"), version(snapshot.DestinationRule, "near"))
+	for _, change := range again.total().Changes {
+		if change.Ref.Kind == snapshot.VirtualService {
+			assert.GreaterOrEqual(t, change.Waited, time.Second)
+		} else {
+			assert.Less(t, change.Waited, time.Second, "%s needs nothing", change.Ref)
+		}
+	}
 }
 
 // TestAGatewayOfAnEarlierProcess passes on what its routes need until they are written.
@@ -287,7 +294,10 @@ func TestSubsetStaysWhileItsRouteIsRefused(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(b, []string{"v2", "v1"}, b.subsets(), "the route that is there uses v1")
 		require.NoError(b, b.sink.Settled(b.Context()), "it is not waited for")
-		require.Len(b, b.sink.Failures(), 1)
+		failures := b.sink.Failures()
+		require.Len(b, failures, 2)
+		assert.Equal(b, "not narrowed, because a route uses what would go: DestinationRule cluster-1/ns/rule", failures[0].What)
+		assert.Equal(b, snapshot.VirtualService, failures[1].Ref.Kind)
 
 		b.answers(always(0, ""))
 		time.Sleep(time.Minute)

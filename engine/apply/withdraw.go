@@ -71,6 +71,11 @@ type withdrawal struct {
 	explained bool
 }
 
+// unexplainedSince reports whether the object is no longer wanted since a time, and no edit explains it.
+func (w *withdrawal) unexplainedSince(t time.Time) bool {
+	return w != nil && !w.explained && !w.since.After(t)
+}
+
 // brakeLeast is how many unexplained deletions are never too many at once.
 const brakeLeast = 5
 

@@ -261,7 +261,7 @@ func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 	case c.unwritten.Code != "":
 		out = append(out, c.unwritten)
 	}
-	for _, f := range []snapshot.Failure{c.brake, c.otherPlanes} {
+	for _, f := range []snapshot.Failure{c.brake, c.otherPlanes, c.lasting.failure} {
 		if f.Code != "" {
 			out = append(out, f)
 		}

@@ -234,7 +234,9 @@ func (k *checks) cluster(found *CheckedCluster) CheckCategory {
 		c.ok(id(checkCluster), answers, version)
 		k.credential(&c, id, found)
 		hint = cmp.Or(hint, "see `meshctl cluster list`")
-		switch {
+		switch noted := found.Reasons.Of(snapshot.AnotherPlane, snapshot.ObjectsWait); {
+		case found.Health == snapshot.Healthy && noted != nil:
+			c.warn(id("cluster-usable"), usable, noted.What, noted.Hint)
 		case found.Health != snapshot.HealthDegraded || found.Reasons.Of(snapshot.NotReachedByServe) != nil:
 			c.ok(id("cluster-usable"), usable, "")
 		case found.NotServed, found.Reasons.Of(snapshot.PermissionsMissing) != nil:

@@ -99,6 +99,9 @@ func TestCheckup(t *testing.T) {
 		"it expires soon": {func(f *explain.CheckFacts) { f.Clusters[0].Expires = checkedAt.Add(time.Minute) }, map[string]explain.CheckResult{
 			"cluster-credential/cluster-1": explain.CheckWarning,
 		}},
+		"objects wait there": {func(f *explain.CheckFacts) {
+			f.Clusters[0].Reasons = snapshot.Reasons{{Code: snapshot.ObjectsWait, What: "not narrowed: Gateway a/b", Hint: "change the route"}}
+		}, map[string]explain.CheckResult{"cluster-usable/cluster-1": explain.CheckWarning, "cluster-served/cluster-1": explain.CheckOK}},
 		"permissions are missing": {func(f *explain.CheckFacts) {
 			f.Clusters[0].Health, f.Clusters[0].Served, f.Clusters[0].NotServed = snapshot.HealthDegraded, false, true
 			f.Clusters[0].Reasons = snapshot.Reasons{{Code: snapshot.PermissionsMissing, What: "the credential may not list pods"}}

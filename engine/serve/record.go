@@ -70,7 +70,9 @@ type pendingEvent struct {
 	objects map[what]*named
 	// message is that of the first failure.
 	message string
-	at      time.Time
+	// waited is the longest time that a write waited for proxies.
+	waited time.Duration
+	at     time.Time
 }
 
 // action is the action of an Event.
@@ -136,6 +138,7 @@ func (r *recorder) add(cause snapshot.Ref, cluster string, c apply.Change) {
 	}
 	h := r.pending[at]
 	h.at = c.Time
+	h.waited = max(h.waited, c.Waited)
 	done := what{c.Ref.Kind, c.Action}
 	if h.objects[done] == nil {
 		h.objects[done] = &named{}
@@ -287,6 +290,9 @@ func (h *pendingEvent) text() string {
 	}
 	slices.Sort(parts)
 	text := where + ": " + strings.Join(parts, ", ")
+	if h.waited > 0 {
+		text += fmt.Sprintf("; waited %.1f s for proxies", h.waited.Seconds())
+	}
 	if h.message != "" {
 		text += "; " + h.message
 	}

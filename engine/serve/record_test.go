@@ -59,7 +59,7 @@ func TestRecord(t *testing.T) {
 	r.record(apply.ChangeSet{Cluster: "cluster-1", Created: 90, Changes: changes(90, apply.Created, "patient")})
 	r.record(apply.ChangeSet{Cluster: "cluster-1", Failed: 2, Changes: changes(2, apply.Failed, "patient")})
 	r.record(apply.ChangeSet{Statuses: 1, Changes: []apply.Change{{Action: apply.StatusWritten, Ref: snapshot.Ref{Kind: snapshot.TrafficPolicy, Name: "patient"}}}})
-	r.record(apply.ChangeSet{Created: 1, Changes: []apply.Change{{Time: time.Now(), Action: apply.Created, Ref: snapshot.Ref{Kind: snapshot.Mesh, Namespace: "recording", Name: "mesh"}}}})
+	r.record(apply.ChangeSet{Created: 1, Changes: []apply.Change{{Waited: 440 * time.Millisecond, Time: time.Now(), Action: apply.Created, Ref: snapshot.Ref{Kind: snapshot.Mesh, Namespace: "recording", Name: "mesh"}}}})
 
 	found := func(namespace string) map[string]eventsv1.Event {
 		list, err := client.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reportingController=meshctl"})
@@ -82,7 +82,7 @@ func TestRecord(t *testing.T) {
 	assert.Equal(t, "Normal", done.Type)
 	assert.Equal(t, "Warning", events["Failed"].Type)
 	assert.Contains(t, events["Failed"].Note, "2 VirtualService failed (bookinfo/service-0, bookinfo/service-1); VirtualService cluster-1/bookinfo/service-0: denied")
-	assert.Equal(t, "management cluster: Mesh recording/mesh created", found("recording")["Applied"].Note)
+	assert.Equal(t, "management cluster: Mesh recording/mesh created; waited 0.4 s for proxies", found("recording")["Applied"].Note)
 }
 
 // TestRecordBounded: the Events of many writes are bounded, and the log says that

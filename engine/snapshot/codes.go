@@ -90,6 +90,8 @@ const (
 	SecretRefused Code = "SecretRefused"
 	// AnotherPlane: another management plane writes to the same cluster.
 	AnotherPlane Code = "AnotherPlane"
+	// ObjectsWait: objects in a cluster stay different from what is wanted, although all works.
+	ObjectsWait Code = "ObjectsWait"
 	// CredentialNotRenewed: the credential of a cluster cannot be renewed, and expires.
 	CredentialNotRenewed Code = "CredentialNotRenewed"
 	// PodsShared: AccessPolicies on another service over the same pods restrict whom one

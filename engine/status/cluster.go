@@ -62,8 +62,8 @@ type clusterFailures struct {
 	// held is why its Secret is not used, its credential is not renewed, nothing is
 	// deleted there, or a kind cannot be listed.
 	held *snapshot.Reason
-	// met are other management planes that write there.
-	met *snapshot.Reason
+	// noted is what is no failure: other management planes that write there, and objects that wait.
+	noted snapshot.Reasons
 	// broken are its objects that cannot be processed.
 	broken []snapshot.Failure
 }
@@ -72,8 +72,8 @@ func (c *clusterFailures) add(f snapshot.Failure) {
 	switch {
 	case f.Code == snapshot.SecretRefused, (f.Code == snapshot.WithdrawalHeld || f.Code == snapshot.CredentialNotRenewed || f.Code == snapshot.PermissionsMissing) && c.held == nil:
 		c.held = &f.Reason
-	case f.Code == snapshot.AnotherPlane:
-		c.met = &f.Reason
+	case f.Code == snapshot.AnotherPlane, f.Code == snapshot.ObjectsWait:
+		c.noted = append(c.noted, f.Reason)
 	case f.Code == snapshot.ObjectUnreadable && f.Ref.Cluster != "":
 		c.broken = append(c.broken, f)
 	}
@@ -111,8 +111,8 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 			text += fmt.Sprintf("; and %d more objects", more)
 		}
 		reasons = snapshot.Reasons{{Code: first.Code, What: text}}
-	case failures.met != nil:
-		reasons = snapshot.Reasons{*failures.met}
+	default:
+		reasons = failures.noted
 	}
 	if said.Message == "" {
 		said.Message = reasons.String()

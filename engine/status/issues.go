@@ -72,6 +72,8 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 		hint = "look for what is missing: a control plane, Services, or objects of the management plane"
 	case snapshot.AnotherPlane:
 		hint, severity = "`kubectl get virtualservices,serviceentries,authorizationpolicies -A -L "+snapshot.PlaneLabel+"` shows whose objects are there", snapshot.Warning
+	case snapshot.ObjectsWait:
+		hint, severity = "`meshctl cluster list` says which, and what to do", snapshot.Warning
 	case snapshot.SecretRefused:
 		hint = "restore the Secret; `meshctl cluster list` shows where it leads"
 	case snapshot.CredentialNotRenewed:
