@@ -33,7 +33,7 @@ type PolicyItem struct {
 func (x *Index) policyItem(ref snapshot.Ref, state commonv1.ApprovalState, verdicts []snapshot.Verdict, o metav1.Object) PolicyItem {
 	item := PolicyItem{Ref: ref, State: state, Issues: x.issuesOf(ref)}
 	if o != nil {
-		item.Created, item.labels = o.GetCreationTimestamp().UTC(), o.GetLabels()
+		item.Created, item.labels = o.GetCreationTimestamp().UTC(), labelsOf(x.state.Input, ref)
 	}
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -44,6 +44,14 @@ func (x *Index) policyItem(ref snapshot.Ref, state commonv1.ApprovalState, verdi
 		item.in(x.clusterOf(v.Destination))
 	}
 	return item
+}
+
+// labelsOf are the labels of an object that users write. A Plan may have an earlier version of it, with other labels.
+func labelsOf(in *snapshot.Input, ref snapshot.Ref) map[string]string {
+	if o := in.Find(ref); o != nil {
+		return o.GetLabels()
+	}
+	return nil
 }
 
 // in adds a cluster that the policy concerns; empty is none.

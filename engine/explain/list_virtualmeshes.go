@@ -75,7 +75,7 @@ func (x *Index) VirtualMeshes() Table {
 	}
 	const empty = "There is no VirtualMesh. A VirtualMesh joins meshes, so that services of one can be called from another."
 	return newTable(empty, columns, x.virtualMeshItems(), func(v *VirtualMeshItem) Row {
-		row := Row{Key: shortName(v.Ref), Ref: v.Ref, Labels: v.plan.VirtualMesh.Labels}
+		row := Row{Key: shortName(v.Ref), Ref: v.Ref, Labels: labelsOf(x.state.Input, v.Ref)}
 		for _, m := range v.plan.Members {
 			row.Clusters = append(row.Clusters, m.Cluster)
 		}
