@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
@@ -12,6 +13,18 @@ import (
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
+
+// These are the shortest histories in which one translator once said something else than a new one.
+
+// requireAsNew translates Inputs with one translator, and compares each State with that of a new one.
+func requireAsNew(t *testing.T, inputs ...*snapshot.Input) {
+	t.Helper()
+	translator := engine.New(engine.Options{})
+	for i, in := range inputs {
+		d := compareStates(engine.Translate(in), translator.Translate(in))
+		require.Empty(t, d.path, "after input %d: %s", i, d.text)
+	}
+}
 
 // smallWorld has two services in each of two clusters, and a policy of each kind.
 func smallWorld() *snapshot.Input {
@@ -50,4 +63,14 @@ func TestLabelsAreTheLatest(t *testing.T) {
 	for _, kind := range kinds {
 		assert.Equal(t, labels, index.List(kind).Rows[0].Labels, "%s", kind)
 	}
+}
+
+// TestStatusesLeaveWithWorkloads: a Workload that is gone has no status any more, although no ServiceDependency changed.
+func TestStatusesLeaveWithWorkloads(t *testing.T) {
+	t.Parallel()
+	in := smallWorld()
+	written := engine.Translate(with(t, in, "", &enterprisev1beta1.ServiceDependency{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: snapshot.DefaultNamespace}}))
+	// The ServiceDependency was deleted just now, so that all workloads get an empty status.
+	in = echo(in, written.Output)
+	requireAsNew(t, in, in.Without(snapshot.Ref{Kind: snapshot.Deployment, Cluster: enginetest.Cluster(0), Namespace: enginetest.Namespace(0), Name: enginetest.Service(0)}))
 }

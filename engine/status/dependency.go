@@ -16,10 +16,11 @@ type dependencyStatuses struct {
 	verdicts  snapshot.Derived[*snapshot.DependencyPlan, *snapshot.Status]
 	workloads []*snapshot.Status
 
-	sidecars []*snapshot.SidecarPlan
-	plans    []*snapshot.DependencyPlan
-	stored   []*discoveryv1.Workload
-	made     bool
+	// The workloads were made from these.
+	sidecars        []*snapshot.SidecarPlan
+	plans           []*snapshot.DependencyPlan
+	planned, stored []*discoveryv1.Workload
+	made            bool
 }
 
 func (d *dependencyStatuses) update(in *snapshot.Input, plan *snapshot.Plan, failures map[snapshot.Ref][]snapshot.Failure) bool {
@@ -29,10 +30,11 @@ func (d *dependencyStatuses) update(in *snapshot.Input, plan *snapshot.Plan, fai
 			return dependencyStatus(p, failures[p.Ref])
 		})
 	stored := in.Management.Workloads
-	if d.made && snapshot.SameSlice(d.sidecars, plan.Sidecars) && snapshot.SameSlice(d.plans, plan.Dependencies) && snapshot.SameSlice(d.stored, stored) {
+	if d.made && snapshot.SameSlice(d.sidecars, plan.Sidecars) && snapshot.SameSlice(d.plans, plan.Dependencies) &&
+		snapshot.SameSlice(d.planned, plan.Workloads) && snapshot.SameSlice(d.stored, stored) {
 		return changed
 	}
-	d.sidecars, d.plans, d.stored, d.made = plan.Sidecars, plan.Dependencies, stored, true
+	d.sidecars, d.plans, d.planned, d.stored, d.made = plan.Sidecars, plan.Dependencies, plan.Workloads, stored, true
 	before := d.workloads
 	d.workloads = workloadStatuses(plan, stored)
 	for i, s := range d.workloads {
