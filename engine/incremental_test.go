@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,17 @@ func copyOf(o snapshot.APIObject) snapshot.APIObject {
 	return o.DeepCopyObject().(snapshot.APIObject)
 }
 
+// shallow is an Input with its own Management and Clusters, which share their lists.
+func shallow(in *snapshot.Input) *snapshot.Input {
+	out, m := *in, *in.Management
+	out.Management = &m
+	out.Clusters = copies(in.Clusters, func(c *snapshot.Cluster) *snapshot.Cluster {
+		own := *c
+		return &own
+	})
+	return &out
+}
+
 // TestLabelsAreTheLatest: a Plan keeps policies and VirtualMeshes of which only labels changed; lists show the new labels.
 func TestLabelsAreTheLatest(t *testing.T) {
 	t.Parallel()
@@ -73,4 +85,17 @@ func TestStatusesLeaveWithWorkloads(t *testing.T) {
 	// The ServiceDependency was deleted just now, so that all workloads get an empty status.
 	in = echo(in, written.Output)
 	requireAsNew(t, in, in.Without(snapshot.Ref{Kind: snapshot.Deployment, Cluster: enginetest.Cluster(0), Namespace: enginetest.Namespace(0), Name: enginetest.Service(0)}))
+}
+
+// TestStatusesLeaveWithFailures: the last policy, which selected nothing, is deleted while a write fails.
+func TestStatusesLeaveWithFailures(t *testing.T) {
+	t.Parallel()
+	after := smallWorld()
+	after.Management.TrafficPolicies, after.Management.AccessPolicies = nil, nil
+	before := with(t, after, "", enginetest.TrafficPolicy(0, 99, 0, time.Second))
+	after.Failures = []snapshot.Failure{{
+		Ref:    snapshot.Ref{Kind: snapshot.VirtualService, Cluster: enginetest.Cluster(0), Namespace: "team", Name: "x"},
+		Reason: snapshot.Reason{Code: snapshot.WriteFailed, What: "refused"},
+	}}
+	requireAsNew(t, before, after)
 }

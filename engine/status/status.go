@@ -78,12 +78,6 @@ func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, dialects []*snap
 	meshRef := func(p *snapshot.MeshPlan) snapshot.Ref { return p.Ref }
 	destinationRef := func(p *snapshot.DestinationPlan) snapshot.Ref { return p.Ref }
 
-	w.exports.update(plan.VirtualDestinations)
-	meshes := w.exports.observe(pair(&w.meshSources, snapshot.ListOf(plan.Meshes), in.Management.Meshes, meshRef))
-	changed := w.meshes.Update(meshes, func(o observedMesh) string { return o.source.Ref.Name }, meshStatus)
-	changed = w.destinations.Update(pair(&w.destinationSources, plan.Destinations, in.Management.Destinations, destinationRef),
-		func(o observed[*snapshot.DestinationPlan]) string { return o.source.Ref.Name }, destinationStatus) || changed
-
 	failures := failuresOf(in.Failures)
 	refresh := !slices.EqualFunc(w.failures, in.Failures, sameFailure)
 	if refresh {
@@ -91,6 +85,11 @@ func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, dialects []*snap
 		w.dependencies = dependencyStatuses{}
 		w.virtuals = snapshot.Derived[*snapshot.VirtualDestinationPlan, *snapshot.Status]{}
 	}
+	w.exports.update(plan.VirtualDestinations)
+	meshes := w.exports.observe(pair(&w.meshSources, snapshot.ListOf(plan.Meshes), in.Management.Meshes, meshRef))
+	changed := w.meshes.Update(meshes, func(o observedMesh) string { return o.source.Ref.Name }, meshStatus) || refresh
+	changed = w.destinations.Update(pair(&w.destinationSources, plan.Destinations, in.Management.Destinations, destinationRef),
+		func(o observed[*snapshot.DestinationPlan]) string { return o.source.Ref.Name }, destinationStatus) || changed
 	changed = w.virtuals.Update(snapshot.ListOf(plan.VirtualDestinations),
 		func(p *snapshot.VirtualDestinationPlan) string { return policyName(p.Ref) },
 		func(p *snapshot.VirtualDestinationPlan, _ *snapshot.Status) *snapshot.Status {
