@@ -78,7 +78,7 @@ func (c *clusterCache) sameSettings(now *clusterCache) bool {
 // outdated reports whether what was found depends on stored objects that have changed.
 func (c *clusterCache) outdated(m *snapshot.Management, names *discovery.StoredNames) bool {
 	all := c.from.Sync == snapshot.Unsynced
-	return (all || c.found.UsedMeshes) && !snapshot.SameSlice(c.stored.Meshes, m.Meshes) ||
+	return !discovery.SameMeshes(c.from.Name, c.stored, m) ||
 		(all || c.found.UsedWorkloads) && !snapshot.SameSlice(c.stored.Workloads, m.Workloads) ||
 		all && !snapshot.SameSlice(c.stored.Destinations, m.Destinations) ||
 		(c.found.UsedDestinations || c.found.UsedNames) && c.names != names
@@ -131,6 +131,7 @@ func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 		now := &clusterCache{from: c, stored: in.Management, installed: options.Installed, limits: options.Limits, gone: in.Gone, names: options.Names}
 		switch {
 		case was != nil && was.from == c && was.sameSettings(now) && slices.Equal(was.gone, now.gone) && !was.outdated(in.Management, options.Names):
+			was.stored = in.Management // the next comparison is with what is the same by pointer
 			now = was
 		case c.Sync == snapshot.Unsynced:
 			now.found = discovery.FromStored(c.Name, in.Management)

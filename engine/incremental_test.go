@@ -99,3 +99,16 @@ func TestStatusesLeaveWithFailures(t *testing.T) {
 	}}
 	requireAsNew(t, before, after)
 }
+
+// TestStoredMeshesAreRead: a Mesh without a control plane that appears, or gets the labels of discovered ones, stays known.
+func TestStoredMeshesAreRead(t *testing.T) {
+	t.Parallel()
+	in := smallWorld()
+	stored := echo(in, engine.Translate(in).Output)
+	missing := stored.Without(snapshot.Ref{Kind: snapshot.Deployment, Cluster: enginetest.Cluster(0), Namespace: "istio-system", Name: "istiod"})
+	mesh := snapshot.Ref{Kind: snapshot.Mesh, Namespace: snapshot.DefaultNamespace, Name: "istiod-istio-system-" + enginetest.Cluster(0)}
+	require.NotNil(t, missing.Find(mesh))
+	foreign := copyOf(missing.Find(mesh))
+	foreign.SetLabels(nil)
+	requireAsNew(t, missing.Without(mesh), missing, with(t, missing, "", foreign), missing)
+}

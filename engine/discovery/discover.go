@@ -53,7 +53,7 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	destinations := x.findDestinations(kinds, workloads)
 
 	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations, Clashes: x.clashes,
-		UsedMeshes: x.usedMeshes, UsedWorkloads: x.lastMesh != nil, UsedDestinations: x.usedDestinations, UsedNames: x.usedNames, Absent: x.absent}
+		UsedWorkloads: x.lastMesh != nil, UsedDestinations: x.usedDestinations, UsedNames: x.usedNames, Absent: x.absent}
 	for _, k := range kinds {
 		for _, p := range k.controlPlanes {
 			out.Meshes = append(out.Meshes, p.Mesh)

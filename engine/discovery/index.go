@@ -46,8 +46,8 @@ type Index struct {
 	// installed are the namespaces of control planes that the Settings name.
 	installed map[string]bool
 
-	stored                       *snapshot.Management
-	usedMeshes, usedDestinations bool
+	stored           *snapshot.Management
+	usedDestinations bool
 	// absent are the names of meshes that stay without a control plane.
 	absent []string
 	// names are those of the stored objects; usedNames is set if a limit is exceeded.

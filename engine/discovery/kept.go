@@ -34,7 +34,6 @@ func (x *Index) keptControlPlanes(d *Detector, found []*ControlPlane, gone []str
 		if !ok {
 			continue
 		}
-		x.usedMeshes = true
 		if slices.Contains(gone, o.Name) {
 			continue
 		}

@@ -26,7 +26,7 @@ func Reuse(older, newer *snapshot.Discovered) *snapshot.Discovered {
 	} else {
 		same = false
 	}
-	if same && older.UsedMeshes == newer.UsedMeshes && older.UsedWorkloads == newer.UsedWorkloads && older.UsedDestinations == newer.UsedDestinations &&
+	if same && older.UsedWorkloads == newer.UsedWorkloads && older.UsedDestinations == newer.UsedDestinations &&
 		older.UsedNames == newer.UsedNames && older.Debounce.OrUsual() == newer.Debounce.OrUsual() {
 		return older
 	}

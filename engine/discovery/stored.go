@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,14 +17,8 @@ import (
 // the management namespace, or lacks what discovery always fills in, was not
 // discovered here and is left out.
 func FromStored(cluster string, m *snapshot.Management) *snapshot.Discovered {
-	s := stored{namespace: Options{Namespace: m.Namespace}.namespace(), cluster: cluster}
-	s.labels = discoveredLabels(s.namespace, cluster)
-	out := &snapshot.Discovered{Cluster: cluster}
-	for _, o := range m.Meshes {
-		if s.has(&o.ObjectMeta) {
-			out.Meshes = append(out.Meshes, &discoveryv1.Mesh{ObjectMeta: s.meta(o.Name), Spec: o.Spec})
-		}
-	}
+	s := newStored(cluster, m.Namespace)
+	out := &snapshot.Discovered{Cluster: cluster, Meshes: s.meshes(m)}
 	for _, o := range m.Workloads {
 		if s.has(&o.ObjectMeta) && o.Spec.Kubernetes != nil {
 			out.Workloads = append(out.Workloads, &discoveryv1.Workload{ObjectMeta: s.meta(o.Name), Spec: o.Spec})
@@ -42,12 +37,21 @@ func FromStored(cluster string, m *snapshot.Management) *snapshot.Discovered {
 	return out
 }
 
+// SameMeshes reports whether all that discovery reads of the stored Meshes of a cluster is the
+// same in two Managements. It costs little where only statuses changed.
+func SameMeshes(cluster string, a, b *snapshot.Management) bool {
+	if snapshot.SameSlice(a.Meshes, b.Meshes) {
+		return true
+	}
+	s := newStored(cluster, a.Namespace)
+	return reflect.DeepEqual(s.meshes(a), s.meshes(b))
+}
+
 // StoredMesh is a mesh of the cluster as it was last; nil if there was none.
 func (x *Index) StoredMesh(name, namespace string) *discoveryv1.Mesh {
 	if x.stored == nil {
 		return nil
 	}
-	x.usedMeshes = true
 	s := stored{namespace: x.namespace, labels: x.labels}
 	for _, o := range x.stored.Meshes {
 		if _, at := snapshot.MeshType(&o.Spec); o.Name == name && s.has(&o.ObjectMeta) && at.Namespace == namespace {
@@ -59,8 +63,23 @@ func (x *Index) StoredMesh(name, namespace string) *discoveryv1.Mesh {
 
 // stored picks the objects of one cluster.
 type stored struct {
-	namespace, cluster string
-	labels             map[string]string
+	namespace string
+	labels    map[string]string
+}
+
+func newStored(cluster, namespace string) *stored {
+	namespace = Options{Namespace: namespace}.namespace()
+	return &stored{namespace, discoveredLabels(namespace, cluster)}
+}
+
+func (s *stored) meshes(m *snapshot.Management) []*discoveryv1.Mesh {
+	var out []*discoveryv1.Mesh
+	for _, o := range m.Meshes {
+		if s.has(&o.ObjectMeta) {
+			out = append(out, &discoveryv1.Mesh{ObjectMeta: s.meta(o.Name), Spec: o.Spec})
+		}
+	}
+	return out
 }
 
 func (s *stored) has(o *metav1.ObjectMeta) bool {

@@ -18,9 +18,9 @@ type Discovered struct {
 	// cluster has: that name, by what they are called instead. Nil if there are none.
 	Clashes map[Ref]string
 	Issues  []Issue
-	// UsedMeshes, UsedWorkloads and UsedDestinations: a doubt was settled by what is stored
-	// of the cluster.
-	UsedMeshes, UsedWorkloads, UsedDestinations bool
+	// UsedWorkloads and UsedDestinations: a doubt was settled by what is stored of the
+	// cluster.
+	UsedWorkloads, UsedDestinations bool
 	// Absent are the names of Meshes that are stored, and whose control plane is not there.
 	Absent []string
 	// UsedNames: a namespace has too much, of which what is stored keeps its place.
