@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/explain"
@@ -111,4 +112,24 @@ func TestStoredMeshesAreRead(t *testing.T) {
 	foreign := copyOf(missing.Find(mesh))
 	foreign.SetLabels(nil)
 	requireAsNew(t, missing.Without(mesh), missing, with(t, missing, "", foreign), missing)
+}
+
+// TestStoredDestinationsAreRead: a Service whose workloads are gone has the mesh of a Destination that is stored now only, or is
+// stored with another mesh or owner.
+func TestStoredDestinationsAreRead(t *testing.T) {
+	t.Parallel()
+	in := smallWorld()
+	stored := echo(in, engine.Translate(in).Output)
+	at := snapshot.Ref{Cluster: enginetest.Cluster(0), Namespace: enginetest.Namespace(0), Name: enginetest.Service(0)}
+	deployment, pod := at, at
+	deployment.Kind, pod.Kind, pod.Name = snapshot.Deployment, snapshot.Pod, at.Name+"-1-1"
+	asleep := stored.Without(deployment).Without(pod)
+	destination := snapshot.Ref{Kind: snapshot.Destination, Namespace: snapshot.DefaultNamespace, Name: at.Name + "-" + at.Namespace + "-" + at.Cluster}
+	require.NotNil(t, engine.Translate(asleep).Find(destination))
+	require.Len(t, engine.Translate(asleep.Without(destination)).Discovered[0].Destinations, 2)
+	moved := asleep.Find(destination).(*discoveryv1.Destination).DeepCopy()
+	moved.Spec.Mesh.Name = "istiod-istio-system-" + enginetest.Cluster(1)
+	foreign := copyOf(asleep.Find(destination))
+	foreign.SetLabels(nil)
+	requireAsNew(t, asleep.Without(destination), asleep, with(t, asleep, "", moved), asleep, with(t, asleep, "", foreign), asleep)
 }

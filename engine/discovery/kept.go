@@ -52,22 +52,23 @@ func (x *Index) keptControlPlanes(d *Detector, found []*ControlPlane, gone []str
 // lastMeshOf is the mesh that a Service without workloads had before: nothing says that it
 // has another one now.
 func (x *Index) lastMeshOf(kinds []*detected, service key, selector map[string]string) *ControlPlane {
+	if x.stored == nil || x.selectsAny(service.namespace, selector) {
+		return nil
+	}
+	x.usedDestinations = true // also if it is not stored yet
 	if x.lastServices == nil {
 		x.lastServices = map[key]string{}
-		if x.stored != nil {
-			s := stored{namespace: x.namespace, labels: x.labels}
-			for _, o := range x.stored.Destinations {
-				if k := o.Spec.KubeService; k != nil && o.Spec.Mesh != nil && s.has(&o.ObjectMeta) {
-					x.lastServices[key{k.Ref.Namespace, k.Ref.Name}] = o.Spec.Mesh.Name
-				}
+		s := stored{namespace: x.namespace, labels: x.labels}
+		for _, o := range x.stored.Destinations {
+			if k := o.Spec.KubeService; k != nil && o.Spec.Mesh != nil && s.has(&o.ObjectMeta) {
+				x.lastServices[key{k.Ref.Namespace, k.Ref.Name}] = o.Spec.Mesh.Name
 			}
 		}
 	}
 	name, had := x.lastServices[service]
-	if !had || x.selectsAny(service.namespace, selector) {
+	if !had {
 		return nil
 	}
-	x.usedDestinations = true
 	for _, k := range kinds {
 		for _, p := range k.controlPlanes {
 			if p.Mesh.Name == name {
@@ -89,7 +90,14 @@ func (x *Index) selectsAny(namespace string, selector map[string]string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(x.pods, func(p *corev1.Pod) bool {
-		return p.Namespace == namespace && contains(p.Labels, selector)
-	})
+	at, _ := slices.BinarySearchFunc(x.pods, namespace, func(p *corev1.Pod, namespace string) int { return strings.Compare(p.Namespace, namespace) })
+	for _, p := range x.pods[at:] {
+		if p.Namespace != namespace {
+			break
+		}
+		if contains(p.Labels, selector) {
+			return true
+		}
+	}
+	return false
 }

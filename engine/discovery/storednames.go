@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,10 +77,11 @@ func sourceOf(o metav1.Object) snapshot.Ref {
 }
 
 // Update is the names of what is stored now: n itself as long as no name appears,
-// disappears or gets another source. It costs little where only statuses changed.
+// disappears or gets another source, and no Destination gets another mesh or owner. It costs
+// little where only statuses changed.
 func (n *StoredNames) Update(m *snapshot.Management) *StoredNames {
-	if sameSources(n.meshes, m.Meshes, meshSource) && sameSources(n.workloads, m.Workloads, workloadSource) &&
-		sameSources(n.destinations, m.Destinations, destinationSource) {
+	if sameNames(n.meshes, m.Meshes, sameSource(meshSource)) && sameNames(n.workloads, m.Workloads, sameSource(workloadSource)) &&
+		sameNames(n.destinations, m.Destinations, sameDestination) {
 		n.meshes, n.workloads, n.destinations = m.Meshes, m.Workloads, m.Destinations // the next comparison is by pointer
 		return n
 	}
@@ -94,14 +96,24 @@ func (n *StoredNames) Update(m *snapshot.Management) *StoredNames {
 	return out
 }
 
-// sameSources compares two lists by name and source.
-func sameSources[T interface {
+// sameNames compares two lists by name, and otherwise by same.
+func sameNames[T interface {
 	comparable
 	named
-}](a, b []T, source func(T) snapshot.Ref) bool {
+}](a, b []T, same func(a, b T) bool) bool {
 	return snapshot.SameSlice(a, b) || slices.EqualFunc(a, b, func(a, b T) bool {
-		return a == b || a.GetName() == b.GetName() && source(a) == source(b)
+		return a == b || a.GetName() == b.GetName() && same(a, b)
 	})
+}
+
+func sameSource[T any](source func(T) snapshot.Ref) func(a, b T) bool {
+	return func(a, b T) bool { return source(a) == source(b) }
+}
+
+// sameDestination compares all that names and lastMeshOf follow from.
+func sameDestination(a, b *discoveryv1.Destination) bool {
+	return destinationSource(a) == destinationSource(b) && a.Namespace == b.Namespace && maps.Equal(a.Labels, b.Labels) &&
+		(a.Spec.Mesh == b.Spec.Mesh || a.Spec.Mesh != nil && b.Spec.Mesh != nil && *a.Spec.Mesh == *b.Spec.Mesh)
 }
 
 func addNames[T object](n *StoredNames, kind snapshot.Kind, namespace string, list []T, source func(T) snapshot.Ref) {
