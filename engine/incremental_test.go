@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -132,4 +134,22 @@ func TestStoredDestinationsAreRead(t *testing.T) {
 	foreign := copyOf(asleep.Find(destination))
 	foreign.SetLabels(nil)
 	requireAsNew(t, asleep.Without(destination), asleep, with(t, asleep, "", moved), asleep, with(t, asleep, "", foreign), asleep)
+}
+
+// TestRecordedTrustIsRead: which root a member has certificates of decides, with what its store has, what is asked of it.
+func TestRecordedTrustIsRead(t *testing.T) {
+	t.Parallel()
+	w := newTrustWorld(t, 2, rand.New(rand.NewPCG(1, 0)))
+	w.translate()
+	w.rotate()
+	before := shallow(w.state.Input)
+	before.Roots = []*snapshot.VirtualMeshRoots{w.roots}
+	for _, c := range before.Clusters {
+		c.IssuedCertificates = nil
+	}
+	vm := before.Management.VirtualMeshes[0].DeepCopy()
+	vm.Status.Trust = &networkingv1.TrustStatus{Members: []networkingv1.MemberTrust{{Mesh: vm.Spec.Meshes[0]}}}
+	recorded := vm.DeepCopy()
+	recorded.Status.Trust.Members[0].Root = w.roots.Roots[0].Fingerprint
+	requireAsNew(t, with(t, before, "", vm), with(t, before, "", recorded))
 }

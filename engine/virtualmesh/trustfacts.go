@@ -63,16 +63,20 @@ func (f TrustFacts) Same(o TrustFacts) bool {
 			return a.name == b.name && a.agents == b.agents && a.read == b.read && a.synced == b.synced && slices.Equal(a.certificates, b.certificates)
 		}) &&
 		slices.EqualFunc(f.stored, o.stored, func(a, b stored) bool {
-			return a.virtualMesh == b.virtualMesh && a.trust.Usage == b.trust.Usage && slices.Equal(a.trust.Established, b.trust.Established) &&
-				(len(f.roots) > 0 || reflect.DeepEqual(a.trust, b.trust))
+			return a.virtualMesh == b.virtualMesh && (reflect.DeepEqual(a.trust, b.trust) || f.rootsOf(a.virtualMesh) != nil && sameRecord(a.trust, b.trust))
 		})
 }
 
+// sameRecord compares what of a stored status decides although the roots are known.
+func sameRecord(a, b *networkingv1.TrustStatus) bool {
+	return a.Usage == b.Usage && slices.Equal(a.Established, b.Established) &&
+		slices.EqualFunc(a.Members, b.Members, func(a, b networkingv1.MemberTrust) bool { return a.Mesh == b.Mesh && a.Root == b.Root })
+}
+
 // rootsOf are the roots of a VirtualMesh; nil if they are not known.
-func (f TrustFacts) rootsOf(vm *networkingv1.VirtualMesh) *snapshot.VirtualMeshRoots {
-	ref := snapshot.RefOf(snapshot.VirtualMesh, vm)
+func (f TrustFacts) rootsOf(vm snapshot.Ref) *snapshot.VirtualMeshRoots {
 	for _, r := range f.roots {
-		if r.VirtualMesh == ref {
+		if r.VirtualMesh == vm {
 			return r
 		}
 	}
@@ -82,10 +86,11 @@ func (f TrustFacts) rootsOf(vm *networkingv1.VirtualMesh) *snapshot.VirtualMeshR
 // pinsOf are the recorded trust domains of the members of a VirtualMesh. While the record is not known, they are what the
 // status says about it, which is nothing to record.
 func (f TrustFacts) pinsOf(vm *networkingv1.VirtualMesh) (pins []snapshot.TrustPin, known bool) {
-	if roots := f.rootsOf(vm); roots != nil {
+	ref := snapshot.RefOf(snapshot.VirtualMesh, vm)
+	if roots := f.rootsOf(ref); roots != nil {
 		return roots.Pins, true
 	}
-	if status := f.storedTrust(snapshot.RefOf(snapshot.VirtualMesh, vm)); status != nil {
+	if status := f.storedTrust(ref); status != nil {
 		for _, pin := range status.TrustDomains {
 			pins = append(pins, snapshot.TrustPin(pin))
 		}

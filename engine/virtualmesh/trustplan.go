@@ -40,7 +40,7 @@ func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts, p
 	if plan.VirtualMesh.Spec.MtlsConfig.Issued() == nil {
 		return nil
 	}
-	roots, unused := rootsFor(plan.VirtualMesh, facts.rootsOf(plan.VirtualMesh))
+	roots, unused := rootsFor(plan.VirtualMesh, facts.rootsOf(plan.Ref))
 	trust := &snapshot.TrustPlan{Usage: usageOf(plan.VirtualMesh), Paused: plan.VirtualMesh.Annotations[snapshot.TrustPauseAnnotation] == "true", Unused: unused, Pins: pins}
 	members := t.trustees(plan, facts, roots)
 	if roots == nil {
