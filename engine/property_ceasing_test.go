@@ -27,7 +27,7 @@ func (w *randomWorld) storePolicies(state *snapshot.State) {
 	w.traffic, w.access = slices.Clone(w.traffic), slices.Clone(w.access)
 	for i, p := range w.traffic {
 		w.traffic[i] = p.DeepCopy()
-		w.traffic[i].Status = *traffic[p.Name].DeepCopy()
+		stored(traffic[p.Name], &w.traffic[i].Status)
 	}
 	for i, p := range w.access {
 		w.access[i] = p.DeepCopy()

@@ -16,6 +16,9 @@ import (
 func (w *randomWorld) changeCluster() {
 	at := w.r.Intn(len(w.base.Clusters))
 	c := *w.base.Clusters[at]
+	if min(len(c.Services), len(c.Deployments), len(c.Pods)) == 0 {
+		return
+	}
 	switch w.r.Intn(7) {
 	case 0:
 		c = *withRoots(&c, []string{"", "garbage", someRoots()[0], someRoots()[1], someRoots()[0] + someRoots()[1]}[w.r.Intn(5)])
@@ -84,7 +87,7 @@ func withTrustDomain(c *snapshot.Cluster, domain string) *snapshot.Cluster {
 			continue
 		}
 		out.ConfigMaps[i] = m.DeepCopy()
-		out.ConfigMaps[i].Data["mesh"] = "trustDomain: " + domain + "\n"
+		out.ConfigMaps[i].Data = map[string]string{"mesh": "trustDomain: " + domain + "\n"}
 	}
 	return &out
 }
@@ -95,7 +98,7 @@ func withEnv(c *snapshot.Cluster, name, value string) *snapshot.Cluster {
 	out := *c
 	out.Deployments = slices.Clone(c.Deployments)
 	for i, d := range c.Deployments {
-		if d.Labels["app"] != "istiod" {
+		if d.Labels["app"] != "istiod" || len(d.Spec.Template.Spec.Containers) == 0 {
 			continue
 		}
 		d = d.DeepCopy()

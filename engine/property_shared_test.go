@@ -33,8 +33,8 @@ func (w *randomWorld) sharePods() {
 	c := *w.base.Clusters[at]
 	name := sharingService(w.r.Intn(sharingServices))
 	c.Services = slices.DeleteFunc(slices.Clone(c.Services), func(s *corev1.Service) bool { return s.Name == name })
-	if w.r.Intn(8) > 0 {
-		of := slices.IndexFunc(c.Services, func(s *corev1.Service) bool { return s.Name == enginetest.Service(n) })
+	of := slices.IndexFunc(c.Services, func(s *corev1.Service) bool { return s.Name == enginetest.Service(n) && len(s.Spec.Ports) > 0 })
+	if w.r.Intn(8) > 0 && of >= 0 {
 		s := c.Services[of].DeepCopy()
 		s.Name, s.Labels = name, map[string]string{"federated": fmt.Sprint(w.r.Intn(2) == 0)}
 		s.Spec.Selector = []map[string]string{{"app": enginetest.Service(n)}, {"version": "v1"}, {"extra": "1"}, s.Spec.Selector}[w.r.Intn(4)]

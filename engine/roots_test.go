@@ -1,10 +1,10 @@
 package engine_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
 	"math/big"
@@ -27,15 +27,12 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// someRoots are root certificates.
+// someRoots are root certificates, the same in each run: random tests are to be repeatable.
 var someRoots = sync.OnceValue(func() []string {
 	out := make([]string, 50)
 	for i := range out {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			panic(err)
-		}
-		template := &x509.Certificate{SerialNumber: big.NewInt(int64(i)), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+		key := ed25519.NewKeyFromSeed(binary.BigEndian.AppendUint64(make([]byte, ed25519.SeedSize-8), uint64(i)))
+		template := &x509.Certificate{SerialNumber: big.NewInt(int64(i)), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), IsCA: true, BasicConstraintsValid: true}
 		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 		if err != nil {
 			panic(err)
