@@ -102,6 +102,9 @@ func (c *cluster) found(i *item, as *content) {
 	if i.current != as {
 		c.ledger.wrote(&i.party, i.current, as, i.sending != nil, 0)
 		i.current = as
+		if as != i.wide {
+			i.wide = nil // it has what another one provides
+		}
 	}
 }
 
