@@ -78,10 +78,14 @@ type object interface {
 
 func keyOf(o object) key { return key{o.GetNamespace(), o.GetName()} }
 
-// controller is a Deployment, DaemonSet or StatefulSet with its pods.
+// controller is a Deployment, DaemonSet or StatefulSet with its pods, or what else owns pods.
 type controller struct {
-	ref    snapshot.Ref
-	source metav1.Object
+	// name and kind are those of the object; kind is Pod if nothing owns the pods.
+	name, kind string
+	// foreign: the object is not read. ref and source are those of its first pod then.
+	foreign bool
+	ref     snapshot.Ref
+	source  metav1.Object
 	// template is that of its pods.
 	template *corev1.PodTemplateSpec
 	// pods are ascending by name.
@@ -147,6 +151,7 @@ func (x *Index) indexControllers(c *snapshot.Cluster) {
 	x.controllers = make([]*controller, 0, size)
 	add := func(kind snapshot.Kind, o metav1.Object, template *corev1.PodTemplateSpec) {
 		ctl := &controller{
+			name: o.GetName(), kind: kind.String(),
 			ref:      x.Ref(kind, o),
 			source:   o,
 			template: template,
@@ -177,6 +182,7 @@ func (x *Index) indexControllers(c *snapshot.Cluster) {
 			x.byPod[keyOf(pod)] = ctl
 		}
 	}
+	x.addOwners(c)
 }
 
 // ownerOf names the controller of an object, or nothing if Kubernetes' own

@@ -107,7 +107,7 @@ func (x *Index) stayed(r resolution, ctl *controller) resolution {
 		}
 	}
 	for _, p := range r.among {
-		if p.Mesh.Name == x.lastMesh[key{ctl.ref.Namespace, ctl.ref.Name}] {
+		if p.Mesh.Name == x.lastMesh[key{ctl.ref.Namespace, ctl.name}] {
 			r.plane = p
 			r.message += ", so it stays with " + p.Mesh.Name
 			return r

@@ -129,11 +129,20 @@ func addNames[T object](n *StoredNames, kind snapshot.Kind, namespace string, li
 		}
 		name := o.GetName()
 		sources[name] = from
-		if !slices.ContainsFunc(endings[from.Cluster], func(e string) bool { return strings.HasSuffix(name, e) }) {
+		if !slices.ContainsFunc(endings[from.Cluster], func(e string) bool { return strings.HasSuffix(name, e) }) && !endsInKind(o, from.Cluster) {
 			n.hashed[from] = append(n.hashed[from], name)
 		}
 	}
 	n.sources[kind] = sources
+}
+
+// endsInKind reports whether an object is a Workload whose name ends in a kind that nameEndings does not know.
+func endsInKind(o object, cluster string) bool {
+	wl, is := o.(*discoveryv1.Workload)
+	if !is || wl.Spec.Kubernetes.ControllerKind == "" {
+		return false
+	}
+	return strings.HasSuffix(wl.Name, "-"+snapshot.Sanitize(cluster)+"-"+strings.ToLower(wl.Spec.Kubernetes.ControllerKind))
 }
 
 // nameEndings are what names of a kind end in, unless they have a hash.

@@ -121,17 +121,22 @@ func (x *Index) meshOfTemplate(kinds []*detected, ctl *controller) *ControlPlane
 }
 
 func (x *Index) newWorkload(given *names, ctl *controller, m *ControlPlane) *workload {
-	name := objectName(ctl.ref.Name, ctl.ref.Namespace, x.Cluster, strings.ToLower(ctl.ref.Kind.String()))
+	name := objectName(ctl.name, ctl.ref.Namespace, x.Cluster, strings.ToLower(ctl.kind))
+	kind, source := "", ctl.ref
+	if ctl.foreign {
+		kind, source.Kind, source.Name = ctl.kind, snapshot.Workload, ctl.kind+"/"+ctl.name // its first pod changes
+	}
 	return &workload{
 		controller: ctl,
 		mesh:       m,
 		object: &discoveryv1.Workload{
-			ObjectMeta: x.meta(x.name(given, name, ctl.ref)),
+			ObjectMeta: x.meta(x.name(given, name, source)),
 			Spec: discoveryv1.WorkloadSpec{
 				Kubernetes: &discoveryv1.KubernetesWorkload{
 					Controller: commonv1.ClusterObjectRef{
-						Name: ctl.ref.Name, Namespace: ctl.ref.Namespace, ClusterName: x.Cluster,
+						Name: ctl.name, Namespace: ctl.ref.Namespace, ClusterName: x.Cluster,
 					},
+					ControllerKind:     kind,
 					PodLabels:          ctl.template.Labels,
 					ServiceAccountName: ServiceAccount(&ctl.template.Spec),
 				},

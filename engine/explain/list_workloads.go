@@ -71,7 +71,11 @@ func (x *Index) Workloads() Table {
 // controllerOf refers to what keeps a workload running.
 func controllerOf(workload snapshot.Ref, k *discoveryv1.KubernetesWorkload) *snapshot.Ref {
 	c := k.Controller
-	return &snapshot.Ref{Kind: controllerKind(workload.Name), Cluster: c.ClusterName, Namespace: c.Namespace, Name: c.Name}
+	kind := snapshot.NoKind
+	if k.ControllerKind == "" {
+		kind = controllerKind(workload.Name)
+	}
+	return &snapshot.Ref{Kind: kind, Cluster: c.ClusterName, Namespace: c.Namespace, Name: c.Name}
 }
 
 // controllerKinds are the kinds of objects that keep workloads running.

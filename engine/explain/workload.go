@@ -11,7 +11,9 @@ import (
 type Workload struct {
 	Ref snapshot.Ref `json:"ref"`
 	// Controller is the Deployment, DaemonSet or StatefulSet; nil if it has none.
-	Controller     *snapshot.Ref     `json:"controller,omitempty"`
+	Controller *snapshot.Ref `json:"controller,omitempty"`
+	// ControllerKind is the kind of the controller if it is no Deployment, DaemonSet or StatefulSet; Pod if nothing owns the pod.
+	ControllerKind string            `json:"controllerKind,omitempty"`
 	PodLabels      map[string]string `json:"podLabels,omitempty"`
 	ServiceAccount string            `json:"serviceAccount"`
 	Mesh           *snapshot.Ref     `json:"mesh,omitempty"`
@@ -49,7 +51,7 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 		Egress: x.egress(ref), Issues: x.issuesOf(ref),
 	}
 	if k := o.Spec.Kubernetes; k != nil {
-		out.PodLabels = k.PodLabels
+		out.PodLabels, out.ControllerKind = k.PodLabels, k.ControllerKind
 		out.Controller = controllerOf(ref, k)
 		out.Frozen = x.frozenReason(k.Controller.ClusterName)
 	}
@@ -107,6 +109,9 @@ func (o *Workload) Page() Page {
 	var controller, mesh string
 	if o.Controller != nil {
 		controller = o.Controller.Cluster + "/" + o.Controller.Namespace + "/" + o.Controller.Name
+		if o.ControllerKind != "" {
+			controller = o.ControllerKind + " " + controller
+		}
 	}
 	if o.Mesh != nil {
 		mesh = shortName(*o.Mesh)

@@ -6,7 +6,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 )
 
-// Workload is a Deployment, DaemonSet or StatefulSet whose pods are part of a mesh.
+// Workload is a Deployment, DaemonSet or StatefulSet, or what else owns pods, whose pods are part of a mesh.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -38,9 +38,11 @@ type WorkloadSpec struct {
 
 // KubernetesWorkload is a controller of pods.
 type KubernetesWorkload struct {
-	// Controller is the Deployment, DaemonSet or StatefulSet.
+	// Controller is the Deployment, DaemonSet or StatefulSet, or what else owns the pods.
 	Controller commonv1.ClusterObjectRef `json:"controller,omitempty,omitzero"`
-	// PodLabels are the labels of its pod template.
+	// ControllerKind is the kind of the controller if it is none of these: Rollout, Job, or Pod if nothing owns the pod.
+	ControllerKind string `json:"controllerKind,omitempty"`
+	// PodLabels are the labels of its pod template; of another kind, those that all of its pods have.
 	PodLabels map[string]string `json:"podLabels,omitempty"`
 	// ServiceAccountName is that of its pod template; empty means default.
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`

@@ -1,0 +1,89 @@
+package discovery_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/discovery/clustertest"
+)
+
+// TestPodsOfAnyOwner: pods with a sidecar are of the mesh, whatever owns them.
+func TestPodsOfAnyOwner(t *testing.T) {
+	t.Parallel()
+	rs := func(b clustertest.Builder, name string, owner []metav1.OwnerReference) {
+		b.ReplicaSets = append(b.ReplicaSets, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", OwnerReferences: owner}})
+	}
+	for name, tt := range map[string]struct {
+		owner []metav1.OwnerReference
+		with  func(clustertest.Builder, *corev1.Pod)
+		// want is the name of the Workload, and kind its controller's, if that is told; none if there is no Workload.
+		want, kind string
+	}{
+		"a Rollout of Argo": {
+			owner: clustertest.Owner("apps/v1", "ReplicaSet", "pay-6f7"),
+			with: func(b clustertest.Builder, _ *corev1.Pod) {
+				rs(b, "pay-6f7", clustertest.Owner("argoproj.io/v1alpha1", "Rollout", "pay"))
+			},
+			want: "pay-ns-cluster-1-rollout", kind: "Rollout",
+		},
+		"a ReplicaSet that nothing owns": {
+			owner: clustertest.Owner("apps/v1", "ReplicaSet", "pay"),
+			with:  func(b clustertest.Builder, _ *corev1.Pod) { rs(b, "pay", nil) },
+			want:  "pay-ns-cluster-1-replicaset", kind: "ReplicaSet",
+		},
+		"a ReplicaSet that was not read":    {owner: clustertest.Owner("apps/v1", "ReplicaSet", "pay")},
+		"a StatefulSet that was not read":   {owner: clustertest.Owner("apps/v1", "StatefulSet", "pay")},
+		"a StatefulSet of others":           {owner: clustertest.Owner("apps.kruise.io/v1beta1", "StatefulSet", "pay"), want: "pay-ns-cluster-1-statefulset", kind: "StatefulSet"},
+		"what an operator defines":          {owner: clustertest.Owner("postgresql.cnpg.io/v1", "Cluster", "pay"), want: "pay-ns-cluster-1-cluster", kind: "Cluster"},
+		"nothing":                           {want: "pay-1-ns-cluster-1-pod", kind: "Pod"},
+		"a Job":                             {owner: clustertest.Owner("batch/v1", "Job", "pay"), want: "pay-ns-cluster-1-job", kind: "Job"},
+		"a Job of a CronJob":                {owner: clustertest.Owner("batch/v1", "Job", "pay-29876543"), want: "pay-ns-cluster-1-cronjob", kind: "CronJob"},
+		"its node, as that of a static pod": {owner: clustertest.Owner("v1", "Node", "node-1")},
+		"a Job that has ended": {
+			owner: clustertest.Owner("batch/v1", "Job", "pay"),
+			with:  func(_ clustertest.Builder, p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
+		},
+		"an operator, and it has no sidecar": {
+			owner: clustertest.Owner("postgresql.cnpg.io/v1", "Cluster", "pay"),
+			with:  func(_ clustertest.Builder, p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := clustertest.New("cluster-1")
+			b.Istiod("default")
+			made := b.Deployment("ns", "made", map[string]string{"app": "pay", "pod": "1"})
+			for _, n := range []string{"1", "2"} {
+				pod := b.Pod(made, "pay-"+n, "node-1")
+				pod.OwnerReferences = tt.owner
+				pod.Labels = map[string]string{"app": "pay", "pod": n}
+				if n == "2" && tt.owner == nil {
+					pod.Status.Phase = corev1.PodFailed
+				}
+				if tt.with != nil {
+					tt.with(b, pod)
+				}
+			}
+			b.Service("ns", "pay", map[string]string{"app": "pay"})
+			b.Deployments, b.ReplicaSets = b.Deployments[:1], b.ReplicaSets[1:]
+			got := discovery.Discover(b.Cluster, options())
+			if tt.want == "" {
+				assert.Empty(t, got.Workloads)
+				assert.Empty(t, got.Destinations)
+				return
+			}
+			if assert.Len(t, got.Workloads, 1) {
+				assert.Equal(t, tt.want, got.Workloads[0].Name)
+				assert.Equal(t, tt.kind, got.Workloads[0].Spec.Kubernetes.ControllerKind)
+				assert.Equal(t, "pay", got.Workloads[0].Spec.Kubernetes.PodLabels["app"])
+			}
+			assert.Len(t, got.Destinations, 1, "the Service is of the mesh")
+			assert.Empty(t, got.Issues)
+		})
+	}
+}
