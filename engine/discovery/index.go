@@ -40,6 +40,8 @@ type Index struct {
 	byPod map[key]*controller
 	// podsByKey has all pods.
 	podsByKey map[key]*corev1.Pod
+	// selectedBy are the labels by which Services of a namespace select pods.
+	selectedBy map[string]map[string]bool
 	// slices are the EndpointSlices of a Service.
 	slices map[key][]*endpointv1.EndpointSlice
 
@@ -134,6 +136,7 @@ func newIndex(c *snapshot.Cluster, opts Options) *Index {
 			x.slices[k] = append(x.slices[k], s)
 		}
 	}
+	x.selectedBy = selectedBy(x.services)
 	x.indexControllers(c)
 	return x
 }
@@ -182,7 +185,7 @@ func (x *Index) indexControllers(c *snapshot.Cluster) {
 			x.byPod[keyOf(pod)] = ctl
 		}
 	}
-	x.addOwners(c)
+	addOwners(x, c)
 }
 
 // ownerOf names the controller of an object, or nothing if Kubernetes' own

@@ -79,7 +79,7 @@ func isControllerKind(kind string) bool {
 }
 
 // addOwners adds the controllers of pods that have none among those that are read, in the order of their first pods.
-func (x *Index) addOwners(c *snapshot.Cluster) {
+func addOwners(x *Index, c *snapshot.Cluster) {
 	replicaSets := make(map[key]*appsv1.ReplicaSet, len(c.ReplicaSets))
 	for _, rs := range c.ReplicaSets {
 		replicaSets[keyOf(rs)] = rs
@@ -114,7 +114,7 @@ func templateOf(pods []*corev1.Pod) *corev1.PodTemplateSpec {
 		if youngest.CreationTimestamp.Before(&pod.CreationTimestamp) {
 			youngest = pod
 		}
-		maps.DeleteFunc(labels, func(label, value string) bool { return pod.Labels[label] != value })
+		maps.DeleteFunc(labels, func(name, value string) bool { return pod.Labels[name] != value })
 	}
 	return &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: youngest.Annotations},

@@ -87,3 +87,30 @@ func TestPodsOfAnyOwner(t *testing.T) {
 		})
 	}
 }
+
+// TestServicesSelectPods, and not templates: labels that an operator or a StatefulSet gives its pods are on no template.
+func TestServicesSelectPods(t *testing.T) {
+	t.Parallel()
+	b := clustertest.New("cluster-1")
+	b.Istiod("default")
+	d := b.Deployment("ns", "db", map[string]string{"app": "db"})
+	for _, n := range []string{"db-0", "db-1", "db-2"} {
+		b.Pod(d, n, "node-1").Labels = map[string]string{"app": "db", "pod": n, "role": map[bool]string{true: "primary", false: "replica"}[n == "db-1"]}
+	}
+	b.Service("ns", "all", map[string]string{"app": "db"})
+	b.Service("ns", "primary", map[string]string{"app": "db", "role": "primary"})
+	b.Service("ns", "none", map[string]string{"app": "db", "role": "witness"})
+	b.Service("elsewhere", "other", map[string]string{"pod": "db-0"})
+	got := discovery.Discover(b.Cluster, options())
+	var names []string
+	for _, d := range got.Destinations {
+		names = append(names, d.Name)
+	}
+	assert.Equal(t, []string{"all-ns-cluster-1", "primary-ns-cluster-1"}, names)
+	if assert.Len(t, got.Workloads, 1) {
+		k := got.Workloads[0].Spec.Kubernetes
+		assert.Equal(t, map[string]string{"app": "db"}, k.PodLabels)
+		assert.Equal(t, []map[string]string{{"app": "db", "role": "primary"}, {"app": "db", "role": "replica"}}, k.OtherPodLabels,
+			"nothing selects by the label pod in this namespace")
+	}
+}

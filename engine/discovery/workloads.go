@@ -138,6 +138,7 @@ func (x *Index) newWorkload(given *names, ctl *controller, m *ControlPlane) *wor
 					},
 					ControllerKind:     kind,
 					PodLabels:          ctl.template.Labels,
+					OtherPodLabels:     otherLabels(ctl, x.selectedBy[ctl.ref.Namespace]),
 					ServiceAccountName: ServiceAccount(&ctl.template.Spec),
 				},
 				Mesh: m.ref(),

@@ -11,7 +11,7 @@ import (
 // WorkloadItem is a workload in a list.
 type WorkloadItem struct {
 	Ref snapshot.Ref `json:"ref"`
-	// Controller is the Deployment, DaemonSet or StatefulSet; nil if it has none.
+	// Controller is the Deployment, DaemonSet or StatefulSet, or what else owns the pods; nil if it has none.
 	Controller     *snapshot.Ref `json:"controller,omitempty"`
 	ServiceAccount string        `json:"serviceAccount"`
 	Mesh           string        `json:"mesh"`

@@ -87,7 +87,7 @@ func (x *Index) sidecarFor(beside snapshot.Ref, labels map[string]string) snapsh
 	for _, s := range x.state.Plan.Sidecars {
 		if s.Ref.Cluster == beside.Cluster && s.Ref.Namespace == beside.Namespace && slices.ContainsFunc(s.Workloads, func(ref snapshot.Ref) bool {
 			w := x.workloads[ref]
-			return w != nil && inventory.MatchLabels(labels, w.Spec.Kubernetes.PodLabels)
+			return w != nil && inventory.SelectsPods(labels, w.Spec.Kubernetes)
 		}) {
 			return s.Ref
 		}

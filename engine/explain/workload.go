@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Workload describes a Deployment, DaemonSet or StatefulSet in a mesh.
+// Workload describes what owns pods in a mesh.
 type Workload struct {
 	Ref snapshot.Ref `json:"ref"`
-	// Controller is the Deployment, DaemonSet or StatefulSet; nil if it has none.
+	// Controller is the Deployment, DaemonSet or StatefulSet, or what else owns the pods; nil if it has none.
 	Controller *snapshot.Ref `json:"controller,omitempty"`
 	// ControllerKind is the kind of the controller if it is no Deployment, DaemonSet or StatefulSet; Pod if nothing owns the pod.
 	ControllerKind string            `json:"controllerKind,omitempty"`
@@ -70,7 +71,7 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 		}
 	}
 	for d := range x.state.Plan.Destinations.All() {
-		if out.Controller != nil && backs(out, d) {
+		if out.Controller != nil && backs(o.Spec.Kubernetes, d) {
 			out.Destinations = append(out.Destinations, d.Ref)
 		}
 		if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
@@ -83,17 +84,10 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 }
 
 // backs reports whether a workload's pods are among the Service's.
-func backs(o *Workload, d *snapshot.DestinationPlan) bool {
+func backs(o *discoveryv1.KubernetesWorkload, d *snapshot.DestinationPlan) bool {
 	k := d.Destination.Spec.KubeService
-	if k == nil || len(k.WorkloadSelectorLabels) == 0 || k.Ref.ClusterName != o.Controller.Cluster || k.Ref.Namespace != o.Controller.Namespace {
-		return false
-	}
-	for key, value := range k.WorkloadSelectorLabels {
-		if have, ok := o.PodLabels[key]; !ok || have != value {
-			return false
-		}
-	}
-	return true
+	return k != nil && len(k.WorkloadSelectorLabels) > 0 && k.Ref.ClusterName == o.Controller.ClusterName && k.Ref.Namespace == o.Controller.Namespace &&
+		inventory.SelectsPods(k.WorkloadSelectorLabels, o)
 }
 
 // hostFrom is the name under which a mesh that reaches a Destination knows it.

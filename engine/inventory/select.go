@@ -93,7 +93,7 @@ func SelectsWorkload(selectors []commonv1.WorkloadSelector, w *discoveryv1.Kuber
 		if m == nil {
 			return true
 		}
-		if Includes(m.Namespaces, w.Controller.Namespace) && Includes(m.Clusters, w.Controller.ClusterName) && MatchLabels(m.Labels, w.PodLabels) {
+		if Includes(m.Namespaces, w.Controller.Namespace) && Includes(m.Clusters, w.Controller.ClusterName) && SelectsPods(m.Labels, w) {
 			return true
 		}
 	}
@@ -138,6 +138,12 @@ func emptyOr(want, got string) bool { return want == "" || want == got }
 
 // Includes reports whether a list has a value; an empty list has any.
 func Includes(want []string, got string) bool { return len(want) == 0 || slices.Contains(want, got) }
+
+// SelectsPods reports whether a selector matches pods of a workload.
+func SelectsPods(selector map[string]string, w *discoveryv1.KubernetesWorkload) bool {
+	return MatchLabels(selector, w.PodLabels) ||
+		slices.ContainsFunc(w.OtherPodLabels, func(labels map[string]string) bool { return MatchLabels(selector, labels) })
+}
 
 // MatchLabels reports whether labels have all that are wanted.
 func MatchLabels(want, got map[string]string) bool {

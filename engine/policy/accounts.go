@@ -63,7 +63,7 @@ func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *acco
 			continue
 		}
 		for _, x := range byPlace[place{*d.Spec.Mesh, d.Spec.KubeService.Ref.Namespace}] {
-			if inventory.MatchLabels(d.Spec.KubeService.WorkloadSelectorLabels, inv.Workloads[x].Spec.Kubernetes.PodLabels) {
+			if inventory.SelectsPods(d.Spec.KubeService.WorkloadSelectorLabels, inv.Workloads[x].Spec.Kubernetes) {
 				a.workloadsOf[i] = append(a.workloadsOf[i], x)
 				if len(a.destinationsOf[x]) == 0 {
 					key := keyOf(inv.Workloads[x])

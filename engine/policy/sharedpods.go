@@ -48,6 +48,9 @@ func newSharedPods(inv *inventory.Inventory, topology *virtualmesh.Topology) *sh
 	for _, w := range inv.Workloads {
 		if k := w.Spec.Kubernetes; k != nil && in[inventory.NamespaceOf(k)] != nil {
 			add(in[inventory.NamespaceOf(k)].of(k.PodLabels))
+			for _, labels := range k.OtherPodLabels {
+				add(in[inventory.NamespaceOf(k)].of(labels))
+			}
 		}
 	}
 	for _, f := range in {

@@ -44,6 +44,9 @@ type KubernetesWorkload struct {
 	ControllerKind string `json:"controllerKind,omitempty"`
 	// PodLabels are the labels of its pod template; of another kind, those that all of its pods have.
 	PodLabels map[string]string `json:"podLabels,omitempty"`
+	// OtherPodLabels are those of pods that differ from PodLabels in a label by which a Service of the namespace selects pods, such
+	// as the one of a database's primary. Of each, only such labels are listed, and each combination once.
+	OtherPodLabels []map[string]string `json:"otherPodLabels,omitempty"`
 	// ServiceAccountName is that of its pod template; empty means default.
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
