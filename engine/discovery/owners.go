@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -44,7 +45,7 @@ func ownerOfPod(pod *corev1.Pod, replicaSets map[key]*appsv1.ReplicaSet) (owner,
 		}
 		is, object, name = metav1.GetControllerOfNoCopy(rs), snapshot.ReplicaSet.String(), rs.Name
 	}
-	if is == nil {
+	if is == nil || !namesObject(is) {
 		return owner{kind: object, namespace: pod.Namespace, name: name}, true
 	}
 	switch group := groupOf(is); {
@@ -58,6 +59,15 @@ func ownerOfPod(pod *corev1.Pod, replicaSets map[key]*appsv1.ReplicaSet) (owner,
 	default:
 		return owner{group, is.Kind, pod.Namespace, is.Name}, true
 	}
+}
+
+// kindName is what an API server takes as the name of a kind, as long as a DNS label: CustomResourceDefinitions want the lower-case
+// form to be one (apiextensions, ValidateCustomResourceDefinitionNames).
+var kindName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,62}$`)
+
+// namesObject reports whether an owner is one that may exist. API servers take any text from who may create pods.
+func namesObject(o *metav1.OwnerReference) bool {
+	return kindName.MatchString(o.Kind) && len(validation.IsDNS1123Subdomain(o.Name)) == 0
 }
 
 // groupOf is the API group of an owner.

@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/discovery/clustertest"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // TestPodsOfAnyOwner: pods with a sidecar are of the mesh, whatever owns them.
@@ -112,5 +114,47 @@ func TestServicesSelectPods(t *testing.T) {
 		assert.Equal(t, map[string]string{"app": "db"}, k.PodLabels)
 		assert.Equal(t, []map[string]string{{"app": "db", "role": "primary"}, {"app": "db", "role": "replica"}}, k.OtherPodLabels,
 			"nothing selects by the label pod in this namespace")
+	}
+}
+
+// TestForgedOwners: an API server takes any text as the owner of a pod, from whoever may create pods. It names no Workload that
+// no object could have, and takes the name of no other one.
+func TestForgedOwners(t *testing.T) {
+	t.Parallel()
+	for name, owner := range map[string][]metav1.OwnerReference{
+		"a name of many lines": clustertest.Owner("example.com/v1", "Database", "pay\nand more"),
+		"a long name":          clustertest.Owner("example.com/v1", "Database", strings.Repeat("n", 254)),
+		"no name":              clustertest.Owner("example.com/v1", "Database", ""),
+		"a kind with a blank":  clustertest.Owner("example.com/v1", "Data base", "pay"),
+		"a long kind":          clustertest.Owner("example.com/v1", strings.Repeat("K", 64), "pay"),
+	} {
+		b := clustertest.New("cluster-1")
+		b.Istiod("default")
+		d := b.Deployment("ns", "made", map[string]string{"app": "pay"})
+		b.Pod(d, "pay-1", "node-1").OwnerReferences = owner
+		got := discovery.Discover(b.Cluster, options())
+		if assert.Len(t, got.Workloads, 1, name) {
+			assert.Equal(t, "pay-1-ns-cluster-1-pod", got.Workloads[0].Name, name)
+			assert.Equal(t, "Pod", got.Workloads[0].Spec.Kubernetes.ControllerKind, name)
+		}
+	}
+
+	b := clustertest.New("cluster-1")
+	b.Istiod("default")
+	d := b.Deployment("ns", "pay", map[string]string{"app": "pay"})
+	b.Pod(d, "b-real", "node-1")
+	b.Pod(d, "a-forged", "node-1").OwnerReferences = clustertest.Owner("example.com/v1", "Deployment", "pay")
+	stored := &snapshot.Management{Namespace: "gloo-mesh"}
+	for range 2 {
+		found := discovery.Distinct([]*snapshot.Discovered{discovery.Discover(b.Cluster, options())}, (&discovery.StoredNames{}).Update(stored))
+		stored.Workloads = found[0].Workloads
+		kinds := map[string]string{}
+		for _, w := range found[0].Workloads {
+			kinds[w.Name] = w.Spec.Kubernetes.ControllerKind
+		}
+		if assert.Len(t, kinds, 2) {
+			assert.Contains(t, kinds, "pay-ns-cluster-1-deployment")
+			assert.Empty(t, kinds["pay-ns-cluster-1-deployment"], "the Deployment has the name")
+		}
 	}
 }
