@@ -127,7 +127,7 @@ func (c *cluster) disconnect() {
 	clear(c.unread)
 	c.resetRefusals()
 	c.flush()
-	c.problem, c.unwritten, c.otherPlanes, c.lasting.failure = snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}
+	c.problem, c.unwritten, c.otherPlanes, c.lasting = snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}, lasting{}
 	c.clearFailures()
 }
 

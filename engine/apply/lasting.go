@@ -32,8 +32,12 @@ var lastingTexts = [len(lastingPhases)]struct{ what, hint string }{
 	{"changed by somebody else again and again, and repaired less often", "let the other client leave them alone: `kubectl get --show-managed-fields` names it"},
 }
 
-// watch has the items reported if there are others in such a phase.
+// watch has the items reported if there are others in such a phase. Phases are as they were while nothing may be written. Discovered
+// objects in the management cluster protect nothing, and are no news.
 func (l *lasting) watch(c *cluster) {
+	if c.name == "" || !c.writable() {
+		return
+	}
 	for n, p := range lastingPhases {
 		if c.phases[p] != l.counted[n] && l.due.IsZero() {
 			l.due = time.Now().Add(lastingPause)
@@ -48,6 +52,9 @@ func (l *lasting) ring(c *cluster, now time.Time) {
 		return
 	}
 	l.due = time.Time{}
+	if !c.writable() {
+		return
+	}
 	var found [len(lastingPhases)]mirror.ID
 	var counts [len(lastingPhases)]int
 	for of, i := range c.items {
@@ -71,7 +78,7 @@ func (l *lasting) ring(c *cluster, now time.Time) {
 			what = append(what, text)
 			hints = append(hints, lastingTexts[n].hint)
 		}
-		if p == Withdrawing && counts[n] < c.phases[p] && c.writable() {
+		if p == Withdrawing && counts[n] < c.phases[p] {
 			l.counted[n] = counts[n] // the others are too young, or explained
 		}
 	}

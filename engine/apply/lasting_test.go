@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -56,5 +57,55 @@ func TestObjectsThatWaitForLongAreReported(t *testing.T) {
 		assert.Equal(b, "changed by somebody else again and again, and repaired less often: AuthorizationPolicy cluster-1/ns/policy-00000", told())
 		time.Sleep(5 * time.Minute)
 		assert.Empty(b, told())
+	})
+}
+
+// TestDiscoveredObjectsThatGoAreNoNews: they stay for the grace period whenever a Deployment is deleted, and there is no cluster of
+// which that could be told.
+func TestDiscoveredObjectsThatGoAreNoNews(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bubble) {
+		b.sink.Set("", b.config())
+		wanted := func(n int) *snapshot.Output {
+			var objects []*snapshot.Object
+			for i := range n {
+				objects = append(objects, &snapshot.Object{
+					Ref:     snapshot.Ref{Kind: snapshot.Workload, Namespace: "plane", Name: fmt.Sprintf("workload-%d", i)},
+					Content: &snapshot.Content{Labels: map[string]string{snapshot.DiscoveryOwnerLabel: "plane", snapshot.DiscoveryClusterLabel: one}, Spec: map[string]any{}},
+				})
+			}
+			out := output([]string{one}, objects...)
+			out.Withdrawals = snapshot.Withdrawals{Grace: time.Minute, MaxPercent: 100}
+			return out
+		}
+		b.sink.Apply(wanted(3))
+		require.NoError(b, b.sink.Settled(b.Context()))
+		require.Equal(b, 3, b.stored())
+		b.sink.ApplyEdited(wanted(1), apply.Edits{})
+		time.Sleep(10 * time.Second)
+		require.Equal(b, 3, b.stored(), "they stay for the grace period")
+		assert.Empty(b, b.sink.Failures())
+	})
+}
+
+// TestObjectsThatWaitAreReportedAgain when a cluster that was forgotten is connected again.
+func TestObjectsThatWaitAreReportedAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bubble) {
+		out := policies(3, "same")
+		out.Withdrawals = snapshot.Withdrawals{Grace: time.Hour, MaxPercent: 100}
+		b.sink.Apply(out)
+		require.NoError(b, b.sink.Settled(b.Context()))
+		fewer := policies(1, "same")
+		fewer.Withdrawals = out.Withdrawals
+		b.sink.ApplyEdited(fewer, apply.Edits{})
+		time.Sleep(10 * time.Second)
+		require.Len(b, b.sink.Failures(), 1)
+		b.sink.Remove(one)
+		time.Sleep(time.Minute)
+		require.Empty(b, b.sink.Failures())
+		b.sink.Set(one, b.config())
+		time.Sleep(time.Minute)
+		assert.Len(b, b.sink.Failures(), 1)
 	})
 }
