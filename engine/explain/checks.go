@@ -252,7 +252,11 @@ func (k *checks) cluster(found *CheckedCluster) CheckCategory {
 			c.fail(id("cluster-served"), served, found.ServeMessage, "make the stored address reachable for meshctl serve: see `meshctl cluster list -o json`")
 			k.away[found.Name] = id("cluster-served")
 		case found.Served:
-			c.ok(id("cluster-served"), served, found.ServeMessage)
+			message := found.ServeMessage
+			if message == found.Reasons.String() {
+				message = "" // it is told above
+			}
+			c.ok(id("cluster-served"), served, message)
 		}
 	}
 	k.take(&c, func(i *snapshot.Issue) bool {
