@@ -350,8 +350,9 @@ func (f *facts) disputed(d *decision) bool {
 }
 
 // used reports whether names that an item provides have to stay, because a proxy may have a route that uses one of them. The patience
-// of the item bounds that, but for a route that is held, and for a route that stays as it is: an object that still exists keeps what
-// that needs. An object that is no longer wanted does not, so that no cluster can keep others from ending what they provide.
+// of the item bounds that, but for a route that is held, for one that proxies forget in a moment, and for one that stays as it is: an
+// object that still exists keeps what that needs. An object that is no longer wanted does not, so that no cluster can keep others from
+// ending what they provide.
 func (f *facts) used(d *decision, names []name) bool {
 	if len(names) == 0 {
 		return false
@@ -365,12 +366,12 @@ func (f *facts) used(d *decision, names []name) bool {
 		// What an earlier process has written is read in all clusters first.
 		return use > unused || f.view.reading()
 	}
-	if use == passing && f.phase == Kept {
-		d.since = f.now // the route has gone, and proxies do not know that yet
+	if f.phase == Kept && (use == coming || use == leaving) {
+		d.since = f.now // what kept it has gone
 		return true
 	}
 	d.kept = use == standing && f.content != nil
-	return d.kept
+	return d.kept || use == leaving
 }
 
 // patient reports whether the item may wait for proxies (still).

@@ -105,13 +105,16 @@ func decisionCases(t *testing.T, now time.Time) map[string]decisionCase {
 		"repair":                         {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.rewrites, f.asked = now, 1, false }}, phase: Disputed, again: in(repairFirst)},
 		"edit":                           {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.rewrites = now, 1 }}, verb: object},
 		"slow":                           {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.effort = now, &effort{spent: time.Second, changed: now} }}, phase: Resting, again: in(time.Second)},
-		"narrowed while used":            {with: []func(*facts){narrowing(surroundings{useOf: passing, wide: wide})}, verb: object},
+		"narrowed while used":            {with: []func(*facts){narrowing(surroundings{useOf: coming, wide: wide})}, verb: object},
 		"narrowed and unused":            {with: []func(*facts){narrowing(surroundings{wide: wide})}, verb: object},
-		"wide as wanted": {with: []func(*facts){narrowing(surroundings{useOf: passing, wide: rule}), func(f *facts) { f.live.Spec, _ = rule.get() }},
+		"wide as wanted": {with: []func(*facts){narrowing(surroundings{useOf: coming, wide: rule}), func(f *facts) { f.live.Spec, _ = rule.get() }},
 			phase: UsedByProxies, again: in(proxiesPause)},
 		"wide because of a held route": {with: []func(*facts){narrowing(surroundings{useOf: held, wide: rule}), func(f *facts) { f.live.Spec, _ = rule.get() }},
 			phase: Kept, again: in(clusterPause)},
-		"narrow as wanted": {with: []func(*facts){narrowing(surroundings{useOf: passing, wide: nil}), func(f *facts) { f.live.Spec = narrowed }}, phase: AsWanted},
+		"wide after patience": {with: []func(*facts){narrowing(surroundings{useOf: coming, wide: wide}), func(f *facts) { f.history.since = in(-time.Minute) }}, verb: object},
+		"wide until proxies forget": {with: []func(*facts){narrowing(surroundings{useOf: leaving, wide: rule}), func(f *facts) { f.live.Spec, _ = rule.get(); f.history.since = in(-time.Minute) }},
+			phase: UsedByProxies, again: in(proxiesPause)},
+		"narrow as wanted": {with: []func(*facts){narrowing(surroundings{useOf: coming, wide: nil}), func(f *facts) { f.live.Spec = narrowed }}, phase: AsWanted},
 
 		"status":                  {with: []func(*facts){settled, func(f *facts) { f.status = state }}, verb: status},
 		"status as wanted":        {with: []func(*facts){settled, func(f *facts) { f.status, f.live.Status = state, stateDigest }}, phase: AsWanted},
@@ -126,8 +129,11 @@ func decisionCases(t *testing.T, now time.Time) map[string]decisionCase {
 		"held":                 {with: []func(*facts){gone, around(surroundings{braked: true}), func(f *facts) { f.withdrawal.since = in(-time.Hour) }}, phase: Held},
 		"a denial goes first":  {with: []func(*facts){gone, around(surroundings{pending: true}), func(f *facts) { f.withdrawal.explained = true }}, phase: Withdrawing, again: in(proxiesPause)},
 		"a route goes at once": {with: []func(*facts){gone, func(f *facts) { f.id.Kind = snapshot.VirtualService }}, verb: remove},
-		"what is used stays": {with: []func(*facts){gone, around(surroundings{useOf: passing}), func(f *facts) { f.current, f.withdrawal.explained = rule, true }},
+		"what is used stays": {with: []func(*facts){gone, around(surroundings{useOf: coming}), func(f *facts) { f.current, f.withdrawal.explained = rule, true }},
 			phase: UsedByProxies, again: in(proxiesPause)},
+		"what proxies forget stays": {with: []func(*facts){gone, around(surroundings{useOf: leaving}), func(f *facts) {
+			f.current, f.withdrawal.explained, f.history.since = rule, true, in(-time.Minute)
+		}}, phase: UsedByProxies, again: in(proxiesPause)},
 		"but not for ever": {with: []func(*facts){gone, around(surroundings{useOf: standing}), func(f *facts) {
 			f.current, f.withdrawal.explained, f.history.since = rule, true, in(-time.Minute)
 		}}, verb: remove},

@@ -356,8 +356,10 @@ type use uint8
 // In rising order.
 const (
 	unused use = iota
-	// passing: proxies may have, or are about to have, a route that uses it.
-	passing
+	// coming: a route that uses it is about to be written.
+	coming
+	// leaving: routes used it until a moment ago, and proxies may not know yet that they no longer do. That ends by itself.
+	leaving
 	// standing: a route uses it as it is written, and no other version is written yet.
 	standing
 	// held: that is so because another version cannot be written; see obstacle.
@@ -377,7 +379,7 @@ func (l *ledger) use(names []name) use {
 		}
 		l.tidy(n.key, f, now)
 		if len(f.released) > 0 {
-			longest = max(longest, passing)
+			longest = max(longest, leaving)
 		}
 		for p, written := range f.consumers {
 			switch {
@@ -386,7 +388,7 @@ func (l *ledger) use(names []name) use {
 			case written:
 				longest = max(longest, standing)
 			default:
-				longest = max(longest, passing)
+				longest = max(longest, coming)
 			}
 		}
 	}

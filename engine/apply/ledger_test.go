@@ -107,7 +107,7 @@ func TestWhatAHeldRouteUsesStays(t *testing.T) {
 	l.wrote(route, nil, before, false, 0)
 	l.intend(route, before.needs(""), after.needs(""), before.needs(""))
 	assert.Equal(t, standing, l.use(subset("v1")))
-	assert.Equal(t, passing, l.use(subset("v3")))
+	assert.Equal(t, coming, l.use(subset("v3")))
 	l.holds(route, true)
 	assert.Equal(t, held, l.use(subset("v1")))
 	assert.Equal(t, unused, l.use(subset("v2")))
