@@ -34,6 +34,7 @@ func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*di
 			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(s, name, c.workloads)},
 		}
 		d.Spec.KubeService.ServiceAccounts = x.serviceAccounts(kinds, c)
+		d.Spec.KubeService.ExportTo = exportTo(kinds, c)
 		d.CreationTimestamp = s.CreationTimestamp
 		out = append(out, d)
 	}
@@ -83,6 +84,16 @@ func (x *Index) kubeService(s *corev1.Service, name string, backing []*workload)
 		ExternalIPs:            slices.Compact(slices.Sorted(slices.Values(s.Spec.ExternalIPs))),
 		ServiceType:            serviceType(s.Spec.Type),
 	}
+}
+
+// exportTo is what the mesh of a Service reads of it about who knows it.
+func exportTo(kinds []*detected, c candidate) []string {
+	for _, k := range kinds {
+		if k.ExportTo != nil && slices.Contains(k.controlPlanes, c.mesh) {
+			return k.ExportTo(c.service)
+		}
+	}
+	return nil
 }
 
 func serviceType(t corev1.ServiceType) discoveryv1.ServiceType {

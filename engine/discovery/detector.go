@@ -30,6 +30,9 @@ type Detector struct {
 	// plane's revision, and whether that is the default; false if the mesh is of another
 	// kind. Nil if meshes go with their control plane.
 	Stored func(spec *discoveryv1.MeshSpec, deployment string) (revision string, standard, ok bool)
+	// ExportTo is what a Service says about the namespaces whose callers know it, as its mesh writes that; nil if nothing. Nil if
+	// Services never say that.
+	ExportTo func(*corev1.Service) []string
 	// Identities is equal for two meshes of the kind that give a service account the same
 	// identity. Nil if no two do.
 	Identities func(*discoveryv1.MeshSpec) string

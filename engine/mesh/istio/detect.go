@@ -2,6 +2,7 @@ package istio
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ const (
 	istiodName      = "istiod"
 	istiodContainer = "discovery"
 	settingsName    = "istio"
+	exportToKey     = "networking.istio.io/exportTo"
 )
 
 // Detector detects Istio in sidecar mode, as it has been installed since 1.5.
@@ -35,6 +37,7 @@ func Detector() discovery.Detector {
 		Namespace:     namespaceClaim,
 		Stored:        storedRevision,
 		Template:      templateClaim,
+		ExportTo:      exportToOfService,
 		Identities:    func(spec *discoveryv1.MeshSpec) string { return spec.Istio.TrustDomain },
 		RevisionName:  "revision",
 		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
@@ -50,10 +53,29 @@ func Detector() discovery.Detector {
 	}
 }
 
-// annotationsRead are those that ask for a sidecar, and with its revision. The status
+// exportToOfService reads the annotation of a Service (Istio, kube.ConvertService).
+func exportToOfService(s *corev1.Service) []string {
+	text := s.Annotations[exportToKey]
+	if text == "" {
+		return nil
+	}
+	const most = 256 // as the API has it
+	names := strings.Split(text, ",")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names[:min(len(names), most)]
+}
+
+// annotationsRead are those that say who knows a Service, and those that ask for a sidecar, and with its revision. The status
 // has much else, and is read only where the revision does not stand by itself.
 func annotationsRead(annotations map[string]string) []string {
 	var names []string
+	if annotations[exportToKey] != "" {
+		names = append(names, exportToKey)
+	}
 	if annotations[injectKey] != "" {
 		names = append(names, injectKey)
 	}

@@ -39,6 +39,7 @@ func (Renderer) External(plan *snapshot.ExternalPlan, namespace string) []*snaps
 			out = append(out, &snapshot.Object{Ref: ref, Content: content})
 		}
 	}
+	newExporter(nil, plan.Meshes...).export(out)
 	return out
 }
 

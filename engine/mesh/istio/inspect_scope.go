@@ -65,6 +65,11 @@ func (o handWrittenObject) seenBy(mesh *snapshot.MeshPlan) callerNamespaces {
 	if len(exportTo) == 0 {
 		exportTo = defaultExportTo(mesh.ExportTo, o.ref.Kind)
 	}
+	return namespacesOf(exportTo, o.ref.Namespace)
+}
+
+// namespacesOf are those of an exportTo of an object in a namespace. One that is empty says nothing.
+func namespacesOf(exportTo []string, own string) callerNamespaces {
 	switch {
 	case len(exportTo) == 0 || slices.Contains(exportTo, allNamespaces):
 		return callerNamespaces{all: true}
@@ -74,11 +79,26 @@ func (o handWrittenObject) seenBy(mesh *snapshot.MeshPlan) callerNamespaces {
 	names := slices.Clone(exportTo)
 	for i, name := range names {
 		if name == ownNamespace {
-			names[i] = o.ref.Namespace
+			names[i] = own
 		}
 	}
 	slices.Sort(names)
 	return callerNamespaces{names: slices.Compact(names)}
+}
+
+// unknown says why callers in a namespace do not know a service: its annotation, or the settings of its mesh (istio.io:
+// MeshConfig.defaultServiceExportTo).
+func unknown(mesh *snapshot.MeshPlan, service *discoveryv1.KubeService, namespace string) string {
+	exportTo, by := serviceExportTo(mesh, service)
+	to := namespacesOf(exportTo, service.Ref.Namespace)
+	if to.includes(namespace) {
+		return ""
+	}
+	whom := " to nobody"
+	if len(to.names) > 0 {
+		whom = " in namespace " + strings.Join(to.names[:min(len(to.names), 3)], ", ") + " only"
+	}
+	return by + " makes it known" + whom
 }
 
 // defaultExportTo is the exportTo of objects that have none. Of the values for

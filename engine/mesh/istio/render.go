@@ -36,6 +36,14 @@ func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []
 	}
 	r.serviceEntries()
 	r.authorizationPolicy()
+	meshes := []*snapshot.MeshPlan{plan.Mesh}
+	for _, view := range plan.Views {
+		meshes = append(meshes, view.Mesh)
+	}
+	if plan.Federation != nil {
+		meshes = append(meshes, plan.Federation.To...)
+	}
+	newExporter(plan.Destination.Spec.KubeService, meshes...).export(r.objects)
 	slices.SortFunc(r.objects, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })
 	return r.objects
 }

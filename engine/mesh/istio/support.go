@@ -22,6 +22,7 @@ var dialect = &snapshot.Dialect{
 	Principal: func(trustDomain, namespace, account string) string {
 		return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
 	},
+	Unknown:     unknown,
 	ResolveHint: "set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata",
 	TrustHint: func(mesh, trustDomains string, apart bool) string {
 		if apart {

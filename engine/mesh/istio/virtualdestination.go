@@ -31,6 +31,11 @@ func (Renderer) VirtualDestination(plan *snapshot.VirtualDestinationPlan, namesp
 		}
 	}
 	v.homes()
+	meshes := make([]*snapshot.MeshPlan, 0, len(v.views))
+	for _, view := range v.views {
+		meshes = append(meshes, view.Mesh)
+	}
+	newExporter(nil, meshes...).export(v.objects)
 	slices.SortFunc(v.objects, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })
 	return v.objects
 }

@@ -23,6 +23,10 @@ type KubeService struct {
 	// a root that they trust. Not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxItems=32
 	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
+	// ExportTo are the namespaces whose callers know the Service, as its own annotation says: names, "." for its own, "*" for all
+	// or "~" for none. Empty means what the settings of its mesh say. Not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=256
+	ExportTo []string `json:"exportTo,omitempty"`
 	// ExternalAddresses by which the Service is reached from outside its cluster.
 	ExternalAddresses []ExternalAddress `json:"externalAddresses,omitempty"`
 	// ExternalIPs are what the Service's own spec claims: they are used for gateways that an administrator named. Not part of

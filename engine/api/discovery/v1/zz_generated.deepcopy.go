@@ -703,6 +703,11 @@ func (in *KubeService) DeepCopyInto(out *KubeService) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.ExportTo != nil {
+		in, out := &in.ExportTo, &out.ExportTo
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.ExternalAddresses != nil {
 		in, out := &in.ExternalAddresses, &out.ExternalAddresses
 		*out = make([]ExternalAddress, len(*in))
