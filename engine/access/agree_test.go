@@ -52,7 +52,7 @@ func TestIntersectionAgrees(t *testing.T) {
 	assert.Greater(t, contained, 100)
 }
 
-func allows(mesh *snapshot.MeshPlan, call *access.Call, rules ...snapshot.EffectiveRule) bool {
+func allows(mesh *snapshot.MeshPlan, call *snapshot.Call, rules ...snapshot.EffectiveRule) bool {
 	return len(access.Decide(mesh, rules, call).By) > 0
 }
 
@@ -87,9 +87,9 @@ func randomRule(random *rand.Rand, policy string) snapshot.EffectiveRule {
 	return out
 }
 
-func randomCall(random *rand.Rand) *access.Call {
-	out := &access.Call{HTTP: random.Intn(4) > 0, PodPort: one[uint32](random, 1, 2)}
-	out.Request = access.Request{Method: one(random, "GET", "POST", "PUT"), Path: one(random, "/", "/a", "/a/b", "/a/c", "/c/b", "/a/b/c?d")}
+func randomCall(random *rand.Rand) *snapshot.Call {
+	out := &snapshot.Call{HTTP: random.Intn(4) > 0, PodPort: one[uint32](random, 1, 2)}
+	out.Method, out.Path = one(random, "GET", "POST", "PUT"), one(random, "/", "/a", "/a/b", "/a/c", "/c/b", "/a/b/c")
 	if random.Intn(4) > 0 {
 		out.Caller = &snapshot.Identity{TrustDomain: one(random, "x", "alias", "y"), Namespace: one(random, "n", "m"), ServiceAccount: one(random, "web", "batch")}
 	}

@@ -6,18 +6,6 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Call is a request or a connection as the proxies of a service's pods see it.
-type Call struct {
-	// Request is compared only if HTTP is set: else the proxies see connections, which have no
-	// method and no path.
-	Request Request
-	HTTP    bool
-	// Caller is what the certificate of the callers names; nil if they present none.
-	Caller *snapshot.Identity
-	// PodPort is where the pods listen.
-	PodPort uint32
-}
-
 // Obstacle is a condition of a rule that a call does not fulfil.
 type Obstacle string
 
@@ -42,7 +30,7 @@ type Decision struct {
 }
 
 // Allows evaluates a call to a Destination from a mesh.
-func Allows(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *Call) Decision {
+func Allows(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) Decision {
 	if open := d.Open(); open != snapshot.OpenNot {
 		return Decision{Open: open}
 	}
@@ -62,7 +50,7 @@ func RulesFor(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) []snapshot.E
 
 // Decide evaluates a call to a service of a mesh, as its proxies do: one rule that allows it is
 // enough.
-func Decide(mesh *snapshot.MeshPlan, rules []snapshot.EffectiveRule, call *Call) Decision {
+func Decide(mesh *snapshot.MeshPlan, rules []snapshot.EffectiveRule, call *snapshot.Call) Decision {
 	var out Decision
 	for i := range rules {
 		rule := &rules[i]
@@ -92,14 +80,17 @@ func AllowsCaller(mesh *snapshot.MeshPlan, rule *snapshot.EffectiveRule, caller 
 }
 
 // obstaclesOf are the conditions of a rule that a call does not fulfil.
-func obstaclesOf(mesh *snapshot.MeshPlan, rule *snapshot.EffectiveRule, call *Call) (out []Obstacle) {
+func obstaclesOf(mesh *snapshot.MeshPlan, rule *snapshot.EffectiveRule, call *snapshot.Call) (out []Obstacle) {
 	if !AllowsCaller(mesh, rule, call.Caller) {
 		out = append(out, WrongCaller)
 	}
-	if len(rule.Methods) > 0 && (!call.HTTP || !matchesAny(rule.Methods, call.Request.Method)) {
+	if call.AnyRequest {
+		return out
+	}
+	if len(rule.Methods) > 0 && (!call.HTTP || !matchesAny(rule.Methods, call.Method)) {
 		out = append(out, WrongMethod)
 	}
-	if len(rule.Paths) > 0 && (!call.HTTP || !matchesAny(rule.Paths, call.Request.PathOnly())) {
+	if len(rule.Paths) > 0 && (!call.HTTP || !matchesAny(rule.Paths, call.Path)) {
 		out = append(out, WrongPath)
 	}
 	if len(rule.PodPorts) > 0 && !slices.Contains(rule.PodPorts, call.PodPort) {

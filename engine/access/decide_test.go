@@ -31,7 +31,7 @@ func TestObstacles(t *testing.T) {
 		"connections have no path":  {snapshot.EffectiveRule{Paths: []string{"*"}}, false, []access.Obstacle{access.WrongPath}},
 	} {
 		tt.rule.Anyone = true
-		decision := access.Decide(nil, []snapshot.EffectiveRule{tt.rule}, &access.Call{Request: request, HTTP: tt.http, PodPort: 9080})
+		decision := access.Decide(nil, []snapshot.EffectiveRule{tt.rule}, &snapshot.Call{Method: request.Method, Path: request.PathOnly(), HTTP: tt.http, PodPort: 9080})
 		assert.Equal(t, tt.want, decision.Obstacles, name)
 		assert.Equal(t, len(tt.want) == 0, len(decision.By) > 0, name)
 	}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/meshctl/meshctl/engine/access"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -29,8 +28,10 @@ type Access struct {
 	// Unidentified are the meshes whose callers present no identity, so that only a rule
 	// for anyone allows them.
 	Unidentified []Unidentified `json:"unidentified,omitempty"`
+	// ByHand is what users wrote that also decides.
+	ByHand []ByHand `json:"byHand,omitempty"`
 	// Callers are the known workloads that get through, ascending, if the
-	// default is DENY.
+	// default is DENY or something in ByHand decides.
 	Callers []snapshot.Ref `json:"callers,omitempty"`
 	// Refused counts the known workloads that can reach it and do not get through.
 	Refused int `json:"refused,omitempty"`
@@ -44,6 +45,13 @@ type Unidentified struct {
 	Origin  snapshot.Origin `json:"by"`
 }
 
+// ByHand is an object that users wrote for a mesh themselves.
+type ByHand struct {
+	Object snapshot.Ref `json:"object"`
+	// What says what it does, after its name.
+	What string `json:"what"`
+}
+
 // AccessMode says in a word who may call a Destination.
 type AccessMode string
 
@@ -54,10 +62,14 @@ const (
 	AccessClosed AccessMode = "closed"
 	// AccessByPolicies: those may whom AccessPolicies name.
 	AccessByPolicies AccessMode = "policies"
+	// AccessByHand: no AccessPolicy decides, but what users wrote does.
+	AccessByHand AccessMode = "by hand"
 )
 
-func accessMode(d *snapshot.DestinationPlan) AccessMode {
+func (x *Index) accessMode(d *snapshot.DestinationPlan) AccessMode {
 	switch {
+	case d.Open() != snapshot.OpenNot && len(x.accessByHand(d)) > 0:
+		return AccessByHand
 	case d.Open() != snapshot.OpenNot:
 		return AccessOpen
 	case len(d.Access) > 0:
@@ -90,9 +102,27 @@ type Rule struct {
 func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 	open := d.Open()
 	a := Access{Default: Allow, Rules: []Rule{}, Gateway: open == snapshot.OpenAsGateway, Permissive: open == snapshot.OpenByMesh}
-	if open != snapshot.OpenNot {
+	for _, o := range x.accessByHand(d) {
+		a.ByHand = append(a.ByHand, ByHand{o.Ref, o.What})
+	}
+	if open == snapshot.OpenNot {
+		x.restrict(d, &a)
+	} else if len(a.ByHand) == 0 {
 		return a
 	}
+	gate := x.gateTo(d)
+	for _, ref := range x.Refs(snapshot.Workload) {
+		if may, _ := gate.admits(x.workloads[ref]); may {
+			a.Callers = append(a.Callers, ref)
+		} else if mesh := x.meshOf(x.workloads[ref]); mesh != nil && d.Mesh != nil && reaches(mesh, d) {
+			a.Refused++
+		}
+	}
+	return a
+}
+
+// restrict adds what AccessPolicies say about a Destination that is not open.
+func (x *Index) restrict(d *snapshot.DestinationPlan, a *Access) {
 	a.Default = Deny
 	if d.Mesh != nil && d.Mesh.DenyByDefault != nil {
 		a.DenyOrigins = append(a.DenyOrigins, *d.Mesh.DenyByDefault)
@@ -106,14 +136,6 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 	for _, u := range d.Callers.Unidentified {
 		a.Unidentified = append(a.Unidentified, Unidentified{Mesh: u.Mesh, TLSMode: string(u.TLS.Value), Origin: u.TLS.Origin})
 	}
-	for _, ref := range x.Refs(snapshot.Workload) {
-		if may, _ := x.mayCall(x.workloads[ref], d); may {
-			a.Callers = append(a.Callers, ref)
-		} else if mesh := x.meshOf(x.workloads[ref]); mesh != nil && d.Mesh != nil && reaches(mesh, d) {
-			a.Refused++
-		}
-	}
-	return a
 }
 
 // rulesOn are what the policies on a Destination allow, or do so together with those on services with
@@ -137,25 +159,48 @@ func rulesOn(d *snapshot.DestinationPlan) (rules []Rule) {
 	return rules
 }
 
-// mayCall reports whether a workload can reach a Destination and may call it, on some
-// path at least, and which policies allow that; none if all callers are allowed.
-func (x *Index) mayCall(workload *discoveryv1.Workload, d *snapshot.DestinationPlan) (bool, []snapshot.Ref) {
-	mesh := x.meshOf(workload)
-	if mesh == nil || d.Mesh == nil || !reaches(mesh, d) || !trusts(d.Mesh, mesh) {
+// gate decides which workloads may call a Destination. It is made once for all of them.
+type gate struct {
+	*Index
+	d      *snapshot.DestinationPlan
+	guards []snapshot.Guard
+	// calls are for each of its ports.
+	calls []snapshot.Call
+}
+
+func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
+	g := &gate{Index: x, d: d, guards: x.guardsOf(d, nil), calls: []snapshot.Call{{HTTP: true, AnyRequest: true}}}
+	if len(g.guards) == 0 {
+		g.guards = append(g.guards, nil) // and without any, ports do not matter
+		return g
+	}
+	if k := d.Destination.Spec.KubeService; len(k.Ports) > 0 {
+		g.calls = nil
+		for _, p := range k.Ports {
+			g.calls = append(g.calls, snapshot.Call{HTTP: isHTTP(p), AnyRequest: true, PodPort: podPortOf(d, p.Port)})
+		}
+	}
+	return g
+}
+
+// admits reports whether a workload can reach the Destination and may call it, on some port and
+// path of some pod at least, and which policies allow that; none if all callers are allowed.
+func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.Ref) {
+	mesh := g.meshOf(workload)
+	if mesh == nil || g.d.Mesh == nil || !reaches(mesh, g.d) || !trusts(g.d.Mesh, mesh) {
 		return false, nil
 	}
-	if d.Open() != snapshot.OpenNot {
-		return true, nil
-	}
-	var by []snapshot.Ref
-	caller := callerOf(workload, mesh, d.WithoutIdentity(mesh) == nil)
-	for _, rule := range access.RulesFor(d, mesh) {
-		if access.AllowsCaller(d.Mesh, &rule, caller) {
-			by = append(append(by, rule.Policy), rule.With...)
+	how, caller := connectionTo(g.d, mesh), callerOf(workload, mesh, true)
+	for _, call := range g.calls {
+		call.Caller = caller
+		for _, guard := range g.guards {
+			if j := g.judge(g.d, mesh, how, call, guard); j.verdict == Allowed || j.verdict == Unknown {
+				may, by = true, append(by, j.ours.By...)
+			}
 		}
 	}
 	slices.SortFunc(by, snapshot.Ref.Compare)
-	return len(by) > 0, slices.Compact(by)
+	return may, slices.Compact(by)
 }
 
 // trusts reports whether services of a mesh accept the certificates of callers of another one.
@@ -255,15 +300,18 @@ func (a Access) sections() []Section {
 	case a.Permissive:
 		s.Text = "Anyone in its mesh, whatever policies say: the mesh is in permissive traffic policy mode."
 		return []Section{s}
+	case a.Default == Allow && len(a.ByHand) > 0:
+		s.Text = "No AccessPolicy selects it, and access is open by default; what users wrote decides."
+		return append([]Section{s}, a.byHandSections()...)
 	case a.Default == Allow:
 		s.Text = "Anyone: no AccessPolicy selects it, and access is open by default."
 		return []Section{s}
 	case len(a.Rules) == 0 && len(a.SharedWith) > 0:
 		s.Text = "Nobody: its pods are also those of " + services(a.SharedWith) + ", and the policies on these services together allow no call."
-		return []Section{s}
+		return append([]Section{s}, a.byHandSections()...)
 	case len(a.Rules) == 0:
 		s.Text = "Nobody: no AccessPolicy selects it, and access is denied by default (" + kindAndName(a.DenyOrigins[0].Ref) + ")."
-		return []Section{s}
+		return append([]Section{s}, a.byHandSections()...)
 	}
 	s.Text = "Only the callers that a policy names; all others are denied."
 	if len(a.SharedWith) > 0 {
@@ -284,6 +332,26 @@ func (a Access) sections() []Section {
 		s.Text += fmt.Sprintf(" Callers from mesh %s present no identity (%s sets TLS mode %s): only a policy for anyone allows them.",
 			shortName(u.Mesh), kindAndName(u.Origin.Ref), u.TLSMode)
 	}
+	if len(a.ByHand) > 0 {
+		return append([]Section{s}, a.byHandSections()...)
+	}
+	return []Section{s, a.callersSection()}
+}
+
+// byHandSections are what users wrote, and who may call with that.
+func (a Access) byHandSections() []Section {
+	if len(a.ByHand) == 0 {
+		return nil
+	}
+	s := Section{Title: "What users wrote beside that", Header: []string{"OBJECT", "WHAT IT DOES"}}
+	for _, o := range a.ByHand {
+		s.Rows = append(s.Rows, []string{o.Object.String(), o.What})
+		s.Refs = append(s.Refs, o.Object)
+	}
+	return []Section{s, a.callersSection()}
+}
+
+func (a Access) callersSection() Section {
 	callers := Section{Title: "Workloads that may call it", Header: []string{"WORKLOAD"}}
 	for _, ref := range a.Callers {
 		callers.Rows = append(callers.Rows, []string{ref.Name})
@@ -295,7 +363,7 @@ func (a Access) sections() []Section {
 	case len(callers.Rows) == 0:
 		callers = Section{Title: "Workloads that may call it", Text: "None of the workloads that were discovered."}
 	}
-	return []Section{s, callers}
+	return callers
 }
 
 // services names the first Destinations, and counts the others.

@@ -214,14 +214,15 @@ func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 	}
 	var refused, allowed []snapshot.Ref
 	narrowed := false
+	gateBefore, gateAfter := e.before.gateTo(was), e.after.gateTo(is)
 	for _, caller := range e.callers {
 		workload := e.after.workloads[caller]
 		before, after := e.before.meshOf(workload), e.after.meshOf(workload)
 		if before == nil || after == nil || !reaches(before, was) || !reaches(after, is) {
 			continue
 		}
-		could, _ := e.before.mayCall(workload, was)
-		switch can, _ := e.after.mayCall(workload, is); {
+		could, _ := gateBefore.admits(workload)
+		switch can, _ := gateAfter.admits(workload); {
 		case could && !can:
 			refused = append(refused, caller)
 		case can && !could:

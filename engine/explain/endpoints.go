@@ -61,23 +61,27 @@ func (x *Index) behind(t snapshot.Target) *int {
 	if d == nil || d.Destination.Spec.KubeService == nil {
 		return nil
 	}
-	var with map[string]string
-	if t.Subset != "" {
-		// Subsets are named in the views of the target's own Destination.
-		found := false
-		for _, v := range d.Views {
-			for _, s := range v.Subsets {
-				if s.Name == t.Subset {
-					with, found = s.Labels, true
-				}
-			}
-		}
-		if !found {
-			return nil
-		}
+	with, found := subsetLabels(d, t.Subset)
+	if !found {
+		return nil
 	}
 	n := len(endpointsOf(d, with))
 	return &n
+}
+
+// subsetLabels are those of the pods of a subset, which the views of the Destination name; nil for all pods.
+func subsetLabels(d *snapshot.DestinationPlan, name string) (with map[string]string, found bool) {
+	if name == "" {
+		return nil, true
+	}
+	for _, v := range d.Views {
+		for _, s := range v.Subsets {
+			if s.Name == name {
+				return s.Labels, true
+			}
+		}
+	}
+	return nil, false
 }
 
 func endpointsSection(list []Endpoint) Section {

@@ -24,6 +24,8 @@ const (
 	Unreachable Verdict = "UNREACHABLE"
 	// Partly: some of them are let in by a pod, and some are not.
 	Partly Verdict = "PARTLY"
+	// Unknown: something decides by what is not known.
+	Unknown Verdict = "UNKNOWN"
 )
 
 // Why says what becomes of the requests of a workload to a service, and because of what.
@@ -83,6 +85,8 @@ type Outcome struct {
 	Reason string `json:"reason"`
 	// service is that of the Destination; nil if it has none.
 	service *commonv1.ClusterObjectRef
+	// some: it is about some of the pods, and other outcomes are about the others.
+	some bool
 
 	// Change is the smallest change of policies after which the requests are let in; nil if they
 	// are, or if it is not one of policies.
@@ -186,6 +190,9 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
+	if out.Verdict, out.Reason = q.hostHidden(d, out.Host); out.Verdict != "" {
+		return
+	}
 	view, route := q.routeTo(d)
 	if view != nil {
 		out.Settings = viewSettings(d, view)
@@ -203,7 +210,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Route, q.action = &r, route.Action
 	}
 	if route == nil || route.Action.Targets == nil {
-		out.Outcomes = divide([]Outcome{q.destinationOutcome(d, q.request.Port, "")}, whole)
+		out.Outcomes = divide(q.destinationOutcomes(d, q.request.Port, ""), whole)
 		return
 	}
 	for i, target := range route.Action.Targets.Value {
@@ -226,7 +233,7 @@ func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 	var out []Outcome
 	switch d, v := q.destinations[t.Destination], q.virtualDestinations[t.Destination]; {
 	case d != nil && t.Place != snapshot.PlaceOutside:
-		out = []Outcome{q.destinationOutcome(d, t.Port, t.Subset)}
+		out = q.destinationOutcomes(d, t.Port, t.Subset)
 	case v != nil:
 		out = q.virtualOutcomes(v, t.Subset)
 	default:
@@ -357,6 +364,9 @@ func (q *query) notes(out *Why) []string {
 			clusters = append(clusters, o.Cluster)
 		}
 	}
+	if text := q.notLookedAt(clusters); text != "" {
+		notes = append(notes, text)
+	}
 	for _, c := range clusters {
 		if reason := q.frozenReason(c); reason != "" {
 			notes = append(notes, fmt.Sprintf("cluster %s is not watched (%s): this is what was last seen of it", c, reason))
@@ -407,6 +417,8 @@ func (w *Why) conclude() {
 		w.Verdict, w.Reason = Unreachable, "no service is behind it that the callers can reach"
 	case bad == nil:
 		w.Verdict, w.Reason = Allowed, w.Outcomes[slices.IndexFunc(w.Outcomes, func(o Outcome) bool { return !o.Idle })].Reason
+	case counts[Unknown] > 0 && counts[Unknown]+counts[Allowed] == considered:
+		w.Verdict, w.Reason = Unknown, bad.Reason
 	case counts[Allowed] > 0:
 		w.Verdict, w.Reason = Partly, bad.text()+": "+bad.Reason
 	default:
@@ -422,6 +434,9 @@ func (o *Outcome) text() string {
 	}
 	if o.Subset != "" {
 		where += ", " + o.Subset
+	}
+	if o.some {
+		where = snapshot.Count(*o.Endpoints, "pod") + " of " + where
 	}
 	if o.Share == nil {
 		return where

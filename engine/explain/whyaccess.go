@@ -8,29 +8,50 @@ import (
 
 	"github.com/meshctl/meshctl/engine/access"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
-	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// destinationOutcome is where requests for a port and subset of a Destination end.
-func (q *query) destinationOutcome(d *snapshot.DestinationPlan, port uint32, subset string) Outcome {
+// destinationOutcomes are where requests for a port and subset of a Destination end: more than one if not all pods are alike.
+func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, subset string) []Outcome {
 	out := Outcome{
 		Destination: d.Ref, Host: d.LocalFQDN, Port: port, Cluster: q.clusterOf(d.Ref), Subset: subset,
 		Endpoints: q.behind(snapshot.Target{Destination: d.Ref, Subset: subset}), service: serviceRef(d),
 	}
 	if d.Mesh == nil || !reaches(q.mesh, d) {
 		out.Verdict, out.Reason = Unreachable, "callers in mesh "+q.mesh.Ref.Name+" have no name for it"
-		return out
+		return []Outcome{out}
 	}
 	out.Host = hostFrom(q.mesh, d)
 	out.Hops = q.hops(d, port, subset)
 	if reason := q.trustMissing(d); reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason
-		return out
+		return []Outcome{out}
 	}
-	q.decideAccess(&out, d, port, d.WithoutIdentity(q.mesh))
-	out.needPods()
-	return out
+	with, _ := subsetLabels(d, subset)
+	return q.decided(out, d, port, connectionTo(d, q.mesh), with)
+}
+
+// decided are an outcome with its verdict, or several if not all pods with some labels are alike.
+func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, how connection, with map[string]string) (list []Outcome) {
+	guards := q.guardsOf(d, with)
+	if len(guards) == 0 {
+		guards = append(guards, nil)
+	}
+	for _, g := range guards {
+		one := out
+		if len(guards) > 1 && out.Endpoints != nil && *out.Endpoints > 0 {
+			pods := g.Pods()
+			one.Endpoints, one.some = &pods, true
+		}
+		q.decideAccess(&one, d, port, how, g)
+		one.needPods()
+		list = append(list, one)
+	}
+	if !slices.ContainsFunc(list, func(o Outcome) bool { return o.Verdict != list[0].Verdict || o.Reason != list[0].Reason }) {
+		list[0].Endpoints, list[0].some = out.Endpoints, false
+		return list[:1]
+	}
+	return list
 }
 
 // needPods makes an outcome unreachable that has no ready pod: nobody is there to refuse requests.
@@ -60,12 +81,18 @@ func (q *query) trustMissing(d *snapshot.DestinationPlan) string {
 	return ""
 }
 
-// decideAccess sets the verdict of the access policies on a Destination. Plain is the TLS mode with which the
-// callers present no identity; nil if they present one.
-func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, plain *snapshot.WithOrigin[networkingv1.TLSMode]) {
-	decision := access.Allows(d, q.mesh, &access.Call{
-		Request: q.request.proxied(), HTTP: isHTTPPort(d, port), PodPort: podPortOf(d, port), Caller: callerOf(q.workload, q.mesh, plain == nil),
-	})
+// decideAccess sets the verdict of policies, and of what users wrote, on a group of the pods of a Destination.
+func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, guard snapshot.Guard) {
+	request, plain := q.request.proxied(), how.plain
+	answer := q.judge(d, q.mesh, how, snapshot.Call{
+		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Headers: request.Headers,
+		PodPort: podPortOf(d, port), Caller: callerOf(q.workload, q.mesh, true),
+	}, guard)
+	decision := answer.ours
+	if answer.byHand {
+		out.Verdict, out.Reason = answer.verdict, answer.reason
+		return
+	}
 	switch decision.Open {
 	case snapshot.OpenAsGateway:
 		out.Verdict, out.Reason = Allowed, "it is a gateway, and stays open where access is denied by default"
@@ -265,6 +292,10 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
+	if by := q.hiddenBy(v.Hostname, q.mesh.Namespace); by != "" {
+		out.Verdict, out.Reason = Unreachable, by
+		return
+	}
 	out.Outcomes = divide(q.virtualOutcomes(v, ""), whole)
 }
 
@@ -287,20 +318,25 @@ func (q *query) virtualOutcomes(v *snapshot.VirtualDestinationPlan, subset strin
 				if d == nil || d.Mesh == nil {
 					continue
 				}
-				outcome := q.backingOutcome(view, d, &target, subset, with)
-				outcome.Host, outcome.Port, outcome.Priority = v.Hostname, v.Port, i+1
-				out = append(out, outcome)
+				for _, outcome := range q.backingOutcomes(view, d, &target, subset, with) {
+					outcome.Host, outcome.Port, outcome.Priority = v.Hostname, v.Port, i+1
+					out = append(out, outcome)
+				}
 			}
 		}
 	}
 	return markIdle(out)
 }
 
-// backingOutcome is where requests for a service behind a VirtualDestination end: its mesh need not
+// backingOutcomes are where requests for a service behind a VirtualDestination end: its mesh need not
 // federate the service itself.
-func (q *query) backingOutcome(view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) Outcome {
-	port, identity, plain := target.Backing.Port.Port, q.identity, view.WithoutIdentity()
-	if plain != nil {
+func (q *query) backingOutcomes(view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) []Outcome {
+	port, identity := target.Backing.Port.Port, q.identity
+	how := connection{plain: view.WithoutIdentity(), foreign: d.Mesh.Ref != q.mesh.Ref}
+	if how.plain == nil && view.PassedAs == "" {
+		how.mutual = view.TLS
+	}
+	if how.plain != nil {
 		identity = ""
 	}
 	ready := len(endpointsOf(d, with))
@@ -312,11 +348,9 @@ func (q *query) backingOutcome(view *snapshot.VirtualView, d *snapshot.Destinati
 	out.Hops = append(out.Hops, pods)
 	if reason := q.trustMissing(d); reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason
-		return out
+		return []Outcome{out}
 	}
-	q.decideAccess(&out, d, port, plain)
-	out.needPods()
-	return out
+	return q.decided(out, d, port, how, with)
 }
 
 // serviceRef names the Service of a Destination; nil if it has none.

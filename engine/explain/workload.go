@@ -77,7 +77,7 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 		if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
 			continue
 		}
-		allowed, by := x.mayCall(o, d)
+		allowed, by := x.gateTo(d).admits(o)
 		out.Calls = append(out.Calls, Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, Policies: by, Routes: x.routesOf(o, mesh, d)})
 	}
 	return out

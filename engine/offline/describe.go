@@ -22,6 +22,8 @@ type clusterDocument struct {
 		// WebhooksUnknown is that of the Cluster. If it is left out, it is whether there are none.
 		WebhooksUnknown *bool    `json:"webhooksUnknown"`
 		Unread          []unread `json:"unread"`
+		// Denied is that of the Cluster.
+		Denied []snapshot.Kind `json:"denied"`
 	} `json:"spec"`
 }
 
@@ -37,7 +39,7 @@ func describeCluster(doc document, c *snapshot.Cluster, unknown **bool) error {
 	if err := decode(doc, &d, true); err != nil {
 		return err
 	}
-	c.Domain, c.Reason, c.Reading = d.Spec.Domain, d.Spec.Reason, d.Spec.Reading
+	c.Domain, c.Reason, c.Reading, c.Denied = d.Spec.Domain, d.Spec.Reason, d.Spec.Reading, d.Spec.Denied
 	if d.Spec.Sync != nil {
 		c.Sync = *d.Spec.Sync
 	}

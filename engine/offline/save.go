@@ -152,6 +152,9 @@ func describedCluster(c *snapshot.Cluster) map[string]any {
 	if c.Reading {
 		spec["reading"] = true
 	}
+	if len(c.Denied) > 0 {
+		spec["denied"] = c.Denied
+	}
 	var list []unread
 	for _, u := range c.Unread {
 		list = append(list, unread(u))

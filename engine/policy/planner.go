@@ -41,6 +41,8 @@ type Planner struct {
 	extended map[int]bool
 	// shadowed are the issues about hand-written objects for the host names of federated Destinations.
 	shadowed map[int][]snapshot.Issue
+	// hidden are the issues about those that hide federated Destinations from callers.
+	hidden []snapshot.Issue
 	// passed are the plans of Destinations that gateways pass connections on to.
 	passed map[int]*snapshot.DestinationPlan
 }

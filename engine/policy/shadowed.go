@@ -10,12 +10,15 @@ import (
 // federate. Registration refuses new ones to editors of namespaces; these stood before, or an administrator wrote them.
 func (r *reconciler) planVirtualMeshes() []*snapshot.VirtualMeshPlan {
 	r.updateShadowed()
-	if len(r.shadowed) == 0 {
+	if len(r.shadowed)+len(r.hidden) == 0 {
 		return r.env.topology.VirtualMeshes
 	}
 	of := map[snapshot.Ref][]snapshot.Issue{}
 	for _, issues := range r.shadowed {
 		of[issues[0].Ref] = append(of[issues[0].Ref], issues...)
+	}
+	for _, issue := range r.hidden {
+		of[issue.Ref] = append(of[issue.Ref], issue)
 	}
 	out := slices.Clone(r.env.topology.VirtualMeshes)
 	for i, vm := range out {
@@ -57,11 +60,30 @@ func (r *reconciler) updateShadowed() {
 		for i, s := range r.states {
 			mark(i, s.plan)
 		}
+		r.hidden = r.env.hidingIssues()
 		return
 	}
 	for i, d := range r.changed {
 		mark(i, d)
 	}
+}
+
+// hidingIssues reports the objects that hide federated services from callers of a member.
+func (env *environment) hidingIssues() (issues []snapshot.Issue) {
+	for _, vm := range env.topology.VirtualMeshes {
+		for _, member := range vm.Members {
+			hand := env.handWritten[member.Cluster].on(member)
+			if hand == nil || !slices.ContainsFunc(vm.Loads, func(l snapshot.ProxyLoad) bool { return l.Mesh == member.Ref }) {
+				continue
+			}
+			for _, x := range hand.HidesAll(member.HostnameSuffix, member) {
+				issue := handWrittenWarning(x).On(vm.Ref, member.Ref)
+				issue.Code = snapshot.HostsHidden
+				issues = append(issues, issue)
+			}
+		}
+	}
+	return issues
 }
 
 // shadowIssues reports the objects for the host name of a service, in its own mesh, whose gateways use the name, too, and in

@@ -19,6 +19,72 @@ type ByHand interface {
 	Access(service *discoveryv1.KubeService, mesh *MeshPlan) []Intersection
 	// Egress are those that also say what workloads of a namespace may call. Pods are the labels of the pods of each.
 	Egress(namespace string, pods []map[string]string) []Intersection
+	// Hides is an object because of which the proxies of callers do not know a host; false if there is none.
+	Hides(of *HostQuery, callers *PodQuery) (Intersection, bool)
+	// HidesAll are the objects because of which some proxies of a mesh know none of the generated names that end with a suffix.
+	HidesAll(suffix string, mesh *MeshPlan) []Intersection
+	// Guards are what decides about calls to pods beside AccessPolicies, one for each group of pods about which the same objects
+	// decide; none if nothing does.
+	Guards(of *PodQuery) []Guard
+}
+
+// PodQuery asks about pods of a namespace.
+type PodQuery struct {
+	Mesh      *MeshPlan
+	Namespace string
+	// Pods are the labels of each.
+	Pods []map[string]string
+}
+
+// Guard is what users' objects say about calls to a group of pods.
+type Guard interface {
+	// Pods is how many there are.
+	Pods() int
+	// Objects are those that say it, ascending.
+	Objects() []Ref
+	// TLS is what the pods want of connections to one of their ports, and the object that says so.
+	TLS(podPort uint32) (TLS, Ref)
+	// Decide says what becomes of a call.
+	Decide(call *Call) Ruling
+}
+
+// TLS is what the pods of a port want of connections.
+type TLS string
+
+const (
+	// TLSAny: they take what comes, and proxies of their mesh come with certificates.
+	TLSAny TLS = ""
+	// TLSNone: they take no certificates.
+	TLSNone TLS = "none"
+	// TLSMutual: they take nobody without a certificate.
+	TLSMutual TLS = "mutual"
+)
+
+// Call is a request or a connection as the proxies of the pods see it that are called.
+type Call struct {
+	// HTTP: they see requests; else they see connections, which have no method, path or header.
+	HTTP bool
+	// AnyRequest: it stands for all requests of its callers. Method, Path and Headers are then empty.
+	AnyRequest bool
+	// Method is in upper case. Path begins with a slash, and has no query. Headers have names in lower case.
+	Method, Path string
+	Headers      map[string]string
+	// Caller is what the certificate of the callers names; nil if they present none.
+	Caller *Identity
+	// PodPort is where the pods listen.
+	PodPort uint32
+}
+
+// Ruling is what users' objects decide about a call. Each Ref is zero if there is none.
+type Ruling struct {
+	// Denied refuses it, whatever else allows it.
+	Denied Ref
+	// Allowed lets it in, where calls are closed.
+	Allowed Ref
+	// Closed lets in nobody but whom something allows.
+	Closed Ref
+	// MayDeny and MayAllow decide by what is not known, as their What says.
+	MayDeny, MayAllow []Intersection
 }
 
 // HostQuery asks about a host as a mesh knows it.
@@ -31,6 +97,8 @@ type HostQuery struct {
 	Generated bool
 	// Sources are the namespaces of the callers that are asked about; nil for all.
 	Sources []string
+	// Port is that of the requests; 0 for all.
+	Port uint32
 }
 
 // Intersection is a hand-written object that is about the same as what is generated.

@@ -44,6 +44,8 @@ const (
 	NoLongerEnforced Code = "NoLongerEnforced"
 	// HandWritten: an object that a user wrote for the mesh configures the same.
 	HandWritten Code = "HandWritten"
+	// HostsHidden: an object that a user wrote keeps callers from knowing services of other meshes.
+	HostsHidden Code = "HostsHidden"
 	// LimitsNothing: a ServiceDependency leaves proxies configured with every
 	// service.
 	LimitsNothing Code = "LimitsNothing"

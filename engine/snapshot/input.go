@@ -74,6 +74,8 @@ type Cluster struct {
 	// read yet, ascending by Ref. One that is also in ConfigMaps is there as it was last
 	// read. A ConfigMap that is in neither list does not exist.
 	Unread []Unread
+	// Denied are the kinds that the account of the management plane may not read, ascending: their lists say nothing.
+	Denied []Kind
 	// MutatingWebhookConfigurations are those of the injectors of Istio.
 	MutatingWebhookConfigurations []*admissionv1.MutatingWebhookConfiguration
 	// WebhooksUnknown: MutatingWebhookConfigurations were not read, so that their absence

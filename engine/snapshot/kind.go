@@ -52,6 +52,7 @@ const (
 	Sidecar
 	EnvoyFilter
 	AuthorizationPolicy
+	PeerAuthentication
 	HTTPRouteGroup
 	TCPRoute
 	TrafficTarget
@@ -155,6 +156,12 @@ func (i KindInfo) with(effect Effect) KindInfo {
 	return i
 }
 
+// later returns the row of a kind that was added after the first release.
+func (i KindInfo) later() KindInfo {
+	i.Later = true
+	return i
+}
+
 // byHand returns the row of a kind that users write, too.
 func (i KindInfo) byHand() KindInfo {
 	i.ByHand = true
@@ -205,6 +212,7 @@ var kinds = [kindCount]KindInfo{
 	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write).with(Aged).byHand(),
 	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write),
 	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards).byHand(),
+	PeerAuthentication:  optional(istioSecurity, "v1", "PeerAuthentication", "peerauthentications", Watch).later().byHand(),
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.
 	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),

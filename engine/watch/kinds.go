@@ -54,7 +54,23 @@ func newManagedCache(config *rest.Config, link *mirror.Link, scheme *runtime.Sch
 	}
 	addUnread(cache, snapshot.ManagedSide)
 	addConfigMaps(cache, seed)
+	cache.copiers = append(cache.copiers, func(view *snapshot.Cluster) bool {
+		before := view.Denied
+		view.Denied = deniedOf(cache.feeds)
+		return !slices.Equal(before, view.Denied)
+	})
 	return cache, err
+}
+
+// deniedOf are the kinds that the server forbids to read, ascending.
+func deniedOf(feeds []feeder) (out []snapshot.Kind) {
+	for _, f := range feeds {
+		if f.isDenied() {
+			out = append(out, f.kind())
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // all is for kinds of which the engine reads all objects.

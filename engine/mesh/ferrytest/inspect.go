@@ -61,5 +61,16 @@ func (h *byHand) Access(*discoveryv1.KubeService, *snapshot.MeshPlan) []snapshot
 	return nil
 }
 
+// Hides implements snapshot.ByHand.
+func (h *byHand) Hides(*snapshot.HostQuery, *snapshot.PodQuery) (snapshot.Intersection, bool) {
+	return snapshot.Intersection{}, false
+}
+
+// HidesAll implements snapshot.ByHand.
+func (h *byHand) HidesAll(string, *snapshot.MeshPlan) []snapshot.Intersection { return nil }
+
+// Guards implements snapshot.ByHand.
+func (h *byHand) Guards(*snapshot.PodQuery) []snapshot.Guard { return nil }
+
 // Egress implements snapshot.ByHand.
 func (h *byHand) Egress(string, []map[string]string) []snapshot.Intersection { return nil }

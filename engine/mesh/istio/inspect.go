@@ -15,8 +15,10 @@ import (
 // handWritten is an index of the Istio objects of one cluster that users wrote.
 type handWritten struct {
 	virtualServices, destinationRules, serviceEntries hostIndex
-	authorizationPolicies                             map[string][]*istiosecurityv1.AuthorizationPolicy // by namespace
-	sidecars                                          map[string][]*istionetworkingv1.Sidecar           // by namespace
+	// By namespace.
+	authorizationPolicies map[string][]*istiosecurityv1.AuthorizationPolicy
+	peerAuthentications   map[string][]*istiosecurityv1.PeerAuthentication
+	sidecars              map[string][]*istionetworkingv1.Sidecar
 
 	from *snapshot.Cluster
 }
@@ -41,7 +43,8 @@ type handWrittenObject struct {
 func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 	isHandWritten := func(o metav1.Object) bool { return !plane.Generated(o.GetLabels(), c.Name) }
 	h := &handWritten{
-		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
+		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{},
+		peerAuthentications: map[string][]*istiosecurityv1.PeerAuthentication{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
 	}
 	for o := range snapshot.Each[*istionetworkingv1.VirtualService](c.OfMeshes[snapshot.VirtualService]) {
 		if isHandWritten(o) && (len(o.Spec.Gateways) == 0 || slices.Contains(o.Spec.Gateways, "mesh")) {
@@ -63,9 +66,12 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 		}
 	}
 	for o := range snapshot.Each[*istiosecurityv1.AuthorizationPolicy](c.OfMeshes[snapshot.AuthorizationPolicy]) {
-		if isHandWritten(o) && o.Spec.Action != security.AuthorizationPolicy_AUDIT && len(o.Spec.TargetRefs) == 0 {
+		if isHandWritten(o) && o.Spec.Action != security.AuthorizationPolicy_AUDIT && !isDryRun(o) {
 			h.authorizationPolicies[o.Namespace] = append(h.authorizationPolicies[o.Namespace], o)
 		}
+	}
+	for o := range snapshot.Each[*istiosecurityv1.PeerAuthentication](c.OfMeshes[snapshot.PeerAuthentication]) {
+		h.peerAuthentications[o.Namespace] = append(h.peerAuthentications[o.Namespace], o)
 	}
 	for o := range snapshot.Each[*istionetworkingv1.Sidecar](c.OfMeshes[snapshot.Sidecar]) {
 		if isHandWritten(o) {
@@ -90,7 +96,7 @@ func (h *handWritten) Holds(c *snapshot.Cluster) bool {
 
 // Empty implements snapshot.ByHand.
 func (h *handWritten) Empty() bool {
-	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() && len(h.authorizationPolicies)+len(h.sidecars) == 0
+	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() && len(h.authorizationPolicies)+len(h.peerAuthentications)+len(h.sidecars) == 0
 }
 
 // add indexes an object by its hosts as Istio reads them: a name without dots is a

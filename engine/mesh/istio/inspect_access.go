@@ -2,6 +2,8 @@ package istio
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	security "istio.io/api/security/v1beta1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
@@ -14,13 +16,13 @@ import (
 // Access implements snapshot.ByHand: the AuthorizationPolicies that select pods of a service, of its namespace and of the
 // root namespace, whose policies apply everywhere.
 func (h *handWritten) Access(service *discoveryv1.KubeService, mesh *snapshot.MeshPlan) []snapshot.Intersection {
-	if len(h.authorizationPolicies) == 0 {
+	if len(h.authorizationPolicies)+len(h.peerAuthentications) == 0 {
 		return nil
 	}
-	var out []snapshot.Intersection
+	out := h.withoutTLS(service, mesh)
 	add := func(list []*istiosecurityv1.AuthorizationPolicy) {
 		for _, o := range list {
-			if selectsPodsOf(o, service) {
+			if len(targetsOf(o)) == 0 && selectsPodsOf(o, service) {
 				out = append(out, snapshot.Intersection{
 					Ref:  snapshot.Ref{Kind: snapshot.AuthorizationPolicy, Cluster: mesh.Cluster, Namespace: o.Namespace, Name: o.Name},
 					What: authorizationEffect(o), Hint: "express its rules in AccessPolicies, and delete it",
@@ -32,6 +34,33 @@ func (h *handWritten) Access(service *discoveryv1.KubeService, mesh *snapshot.Me
 	if mesh.RootNamespace != service.Ref.Namespace {
 		add(h.authorizationPolicies[mesh.RootNamespace])
 	}
+	return out
+}
+
+// withoutTLS are the PeerAuthentications that turn mutual TLS off for ports of a service.
+func (h *handWritten) withoutTLS(service *discoveryv1.KubeService, mesh *snapshot.MeshPlan) []snapshot.Intersection {
+	ports := map[snapshot.Ref][]string{}
+	for _, part := range service.EndpointSubsets {
+		for i := range part.Endpoints {
+			of := &snapshot.PodQuery{Mesh: mesh, Namespace: service.Ref.Namespace}
+			g := &guard{mesh: mesh, cluster: h.from.Name, peers: h.peersOn(of, part.Endpoints[i].Labels)}
+			for _, p := range part.Ports {
+				port := strconv.FormatUint(uint64(p.Port), 10)
+				if tls, by := g.TLS(p.Port); tls == snapshot.TLSNone && !slices.Contains(ports[by], port) {
+					ports[by] = append(ports[by], port)
+				}
+			}
+		}
+	}
+	var out []snapshot.Intersection
+	for by, list := range ports {
+		slices.Sort(list)
+		out = append(out, snapshot.Intersection{
+			Ref: by, What: "turns mutual TLS off for port " + strings.Join(list, ", ") + " of its pods, so that callers present no identity and those of other clusters cannot connect",
+			Hint: "set mode PERMISSIVE or STRICT there",
+		})
+	}
+	slices.SortFunc(out, func(a, b snapshot.Intersection) int { return a.Ref.Compare(b.Ref) })
 	return out
 }
 
@@ -60,13 +89,13 @@ func (h *handWritten) Egress(namespace string, pods []map[string]string) []snaps
 func authorizationEffect(o *istiosecurityv1.AuthorizationPolicy) string {
 	switch {
 	case o.Spec.Action == security.AuthorizationPolicy_DENY:
-		return "denies callers on the same pods, also those that this policy allows"
+		return "denies callers on the same pods, also those whom an AccessPolicy allows"
 	case o.Spec.Action == security.AuthorizationPolicy_CUSTOM:
-		return "delegates the decision on the same pods to an external authorizer, which may deny callers that this policy allows"
+		return "delegates the decision on the same pods to an external authorizer, which may deny callers whom an AccessPolicy allows"
 	case len(o.Spec.Rules) == 0:
-		return "denies by default on the same pods what no policy allows; what this policy allows stays allowed"
+		return "denies on the same pods what no policy allows"
 	default:
-		return "allows callers on the same pods that this policy does not name"
+		return "allows callers on the same pods, also those whom no AccessPolicy names; where none is, it denies all others"
 	}
 }
 

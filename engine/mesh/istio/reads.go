@@ -2,7 +2,6 @@ package istio
 
 import (
 	networking "istio.io/api/networking/v1alpha3"
-	security "istio.io/api/security/v1beta1"
 	typev1beta1 "istio.io/api/type/v1beta1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
@@ -11,12 +10,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// reads are the kinds that are inspected. What users wrote is compared by what it is about, not by what it says.
+// reads are the kinds that are inspected. What users wrote about hosts is compared by what it is about, not by what it says; what
+// decides about calls is evaluated (see guard).
 var reads = map[snapshot.Kind]func(snapshot.APIObject){
 	snapshot.VirtualService:      strip(stripVirtualService),
 	snapshot.ServiceEntry:        strip(stripServiceEntry),
 	snapshot.DestinationRule:     strip(stripDestinationRule),
 	snapshot.AuthorizationPolicy: strip(stripAuthorizationPolicy),
+	snapshot.PeerAuthentication:  strip(stripPeerAuthentication),
 	snapshot.Sidecar:             strip(stripSidecar),
 }
 
@@ -66,17 +67,17 @@ func stripDestinationRule(o *istionetworkingv1.DestinationRule) {
 }
 
 func stripAuthorizationPolicy(o *istiosecurityv1.AuthorizationPolicy) {
+	isDry := isDryRun(o)
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
 	o.Status.Reset()
-	selector, action := o.Spec.Selector, o.Spec.Action
-	// Of the rules only matters whether there are any: without, ALLOW lets nobody in.
-	rules := o.Spec.Rules[:min(len(o.Spec.Rules), 1)]
-	if len(rules) > 0 {
-		rules = []*security.Rule{{}}
+	if isDry {
+		o.Annotations = map[string]string{dryRun: "true"}
 	}
-	targets := o.Spec.TargetRefs
-	o.Spec.Reset()
-	o.Spec.Selector, o.Spec.Action, o.Spec.Rules, o.Spec.TargetRefs = selector, action, rules, targets
+}
+
+func stripPeerAuthentication(o *istiosecurityv1.PeerAuthentication) {
+	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta)
+	o.Status.Reset()
 }
 
 func stripSidecar(o *istionetworkingv1.Sidecar) {
@@ -86,6 +87,14 @@ func stripSidecar(o *istionetworkingv1.Sidecar) {
 	if s := o.Spec.WorkloadSelector; s != nil {
 		selector = &networking.WorkloadSelector{Labels: s.Labels}
 	}
+	egress := make([]*networking.IstioEgressListener, 0, len(o.Spec.Egress))
+	for _, l := range o.Spec.Egress {
+		kept := &networking.IstioEgressListener{Hosts: l.Hosts}
+		if l.Port != nil {
+			kept.Port = &networking.SidecarPort{Number: l.Port.Number}
+		}
+		egress = append(egress, kept)
+	}
 	o.Spec.Reset()
-	o.Spec.WorkloadSelector = selector
+	o.Spec.WorkloadSelector, o.Spec.Egress = selector, egress
 }
