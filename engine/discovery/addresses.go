@@ -25,9 +25,7 @@ func (x *Index) externalAddresses(s *corev1.Service, backing []*workload) []disc
 			}
 		}
 	case corev1.ServiceTypeNodePort:
-		for _, node := range x.nodesOf(backing) {
-			out = append(out, nodeAddresses(node)...)
-		}
+		out = nodeAddresses(x.nodesOf(backing))
 	}
 	slices.SortFunc(out, func(a, b discoveryv1.ExternalAddress) int {
 		return cmp.Or(strings.Compare(a.DnsName, b.DnsName), strings.Compare(a.Ip, b.Ip))
@@ -51,20 +49,29 @@ func (x *Index) nodesOf(backing []*workload) []*corev1.Node {
 	return out
 }
 
-// nodeAddresses are the addresses at which a node port answers the outside:
-// those of the best type that the node has. All types together would send a
-// share of the requests to a name that resolves only inside.
-func nodeAddresses(n *corev1.Node) []discoveryv1.ExternalAddress {
-	types := []corev1.NodeAddressType{corev1.NodeExternalIP, corev1.NodeExternalDNS}
-	if isKind(n) {
-		types = append(types, corev1.NodeInternalIP)
-	}
-	for _, t := range append(types, corev1.NodeHostName) {
+// nodeAddresses are the addresses at which node ports answer the outside. Nodes that have none stay out where others have some;
+// where none has, they are those inside, which are reachable where the clusters share a network. A host name is never one: nothing
+// resolves it outside of the cluster.
+func nodeAddresses(nodes []*corev1.Node) []discoveryv1.ExternalAddress {
+	for _, types := range [][]corev1.NodeAddressType{{corev1.NodeExternalIP, corev1.NodeExternalDNS}, {corev1.NodeInternalIP}} {
 		var out []discoveryv1.ExternalAddress
+		for _, n := range nodes {
+			out = append(out, firstAddresses(n, types)...)
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nil
+}
+
+// firstAddresses are those of the first of some types that a node has.
+func firstAddresses(n *corev1.Node, types []corev1.NodeAddressType) (out []discoveryv1.ExternalAddress) {
+	for _, t := range types {
 		for _, a := range n.Status.Addresses {
 			switch {
 			case a.Type != t || a.Address == "":
-			case t == corev1.NodeExternalDNS || t == corev1.NodeHostName:
+			case t == corev1.NodeExternalDNS:
 				out = append(out, discoveryv1.ExternalAddress{DnsName: a.Address})
 			default:
 				out = append(out, discoveryv1.ExternalAddress{Ip: a.Address})
@@ -76,7 +83,3 @@ func nodeAddresses(n *corev1.Node) []discoveryv1.ExternalAddress {
 	}
 	return nil
 }
-
-// isKind recognises nodes of kind, whose internal addresses are reachable from other kind clusters on
-// the same machine. Kind's kubelets say so; what images are on a node is for whoever runs pods to choose.
-func isKind(n *corev1.Node) bool { return strings.HasPrefix(n.Spec.ProviderID, "kind://") }

@@ -254,7 +254,6 @@ func TestExternalAddresses(t *testing.T) {
 		kind    corev1.ServiceType
 		ingress []corev1.LoadBalancerIngress
 		node    []corev1.NodeAddress
-		isKind  bool
 		fixed   []string
 		want    []discoveryv1.ExternalAddress
 		claimed []string
@@ -265,8 +264,8 @@ func TestExternalAddresses(t *testing.T) {
 		"balancer":             {kind: corev1.ServiceTypeLoadBalancer, ingress: []corev1.LoadBalancerIngress{{Hostname: "b"}, {IP: "2.2.2.2", Hostname: "c"}, {Hostname: "a"}, {}}, want: []discoveryv1.ExternalAddress{ip("2.2.2.2"), dns("a"), dns("b")}},
 		"node, external IP":    {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{inside, host, address(corev1.NodeExternalIP, "3.3.3.3"), address(corev1.NodeExternalDNS, "x")}, want: []discoveryv1.ExternalAddress{ip("3.3.3.3")}},
 		"node, external name":  {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{inside, host, address(corev1.NodeExternalDNS, "x")}, want: []discoveryv1.ExternalAddress{dns("x")}},
-		"node, host name":      {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{inside, host}, want: []discoveryv1.ExternalAddress{dns("node-1")}},
-		"node of kind":         {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{inside, host}, isKind: true, want: []discoveryv1.ExternalAddress{ip("10.0.0.1")}},
+		"node, inside only":    {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{inside, host}, want: []discoveryv1.ExternalAddress{ip("10.0.0.1")}},
+		"node, host name only": {kind: corev1.ServiceTypeNodePort, node: []corev1.NodeAddress{host}},
 		"node without address": {kind: corev1.ServiceTypeNodePort},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,10 +273,7 @@ func TestExternalAddresses(t *testing.T) {
 			b, d, s := oneService()
 			b.Pod(d, "a-v1-2", "node-1")
 			b.Pod(d, "a-v1-3", "unknown-node")
-			n := b.Node("node-1", nil, c.node...)
-			if c.isKind {
-				n.Spec.ProviderID = "kind://docker/kind/node-1"
-			}
+			b.Node("node-1", nil, c.node...)
 			s.Spec.Type, s.Spec.ExternalIPs, s.Status.LoadBalancer.Ingress = c.kind, c.fixed, c.ingress
 			got := destination(t, b)
 			assert.Equal(t, c.want, got.ExternalAddresses)

@@ -115,7 +115,7 @@ var samples = map[snapshot.Kind]sample{
 	snapshot.Node: {
 		object: `{"spec":{"unschedulable":true}}`, spec: `{"spec":{"providerID":"edited-spec"}}`,
 		status: `{"status":{"addresses":[{"type":"Hostname","address":"edited-status"}]}}`,
-		seen:   map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec", editStatus: "edited-status"},
+		seen:   map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editStatus: "edited-status"},
 	},
 	// The spec of a Namespace cannot be edited.
 	snapshot.Namespace: {

@@ -127,7 +127,7 @@ func stripEndpointSlice(o *endpointv1.EndpointSlice) bool {
 
 func stripNode(o *corev1.Node) bool {
 	*o = corev1.Node{
-		ObjectMeta: essential(o.ObjectMeta), Spec: corev1.NodeSpec{ProviderID: o.Spec.ProviderID}, Status: corev1.NodeStatus{Addresses: o.Status.Addresses},
+		ObjectMeta: essential(o.ObjectMeta), Status: corev1.NodeStatus{Addresses: o.Status.Addresses},
 	}
 	return true
 }
