@@ -2,7 +2,12 @@
 // asked for, to what every cluster is to have. It is pure: the same input gives
 // the same bytes, and nothing here reads, writes, waits or logs.
 //
-// Two rules hold for everything below:
+// Three rules hold for everything below:
+//
+//   - An answer is what the caller's proxy will do. What decides about it is followed, or is named
+//     in the answer as not followed, which then is no bare ALLOWED, ACCEPTED or ok. Each kind of
+//     mesh declares what decides beside policies, and what answers do with it (Dialect.Outside;
+//     meshctl help meshes).
 //
 //   - A tenant's reach ends at its namespace. Who may edit one namespace of one cluster
 //     must not change anything outside of it through meshctl. For each object that is

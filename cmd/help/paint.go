@@ -52,6 +52,9 @@ func (t *topic) text(b *strings.Builder, sections []section, searched bool, widt
 				longest = max(longest, len(label))
 			}
 			for i, label := range labels {
+				if cells[i] == "" {
+					continue // it has no such thing
+				}
 				painter.Paragraph(b, fmt.Sprintf("      %-*s  ", longest, label), strings.Repeat(" ", longest+8), plain(cells[i]))
 			}
 		}

@@ -47,7 +47,10 @@ only as container images: the tests compare the configuration that they receive
 with what was meant, and do not see what they do with it.
 
 Fields marked (security), and all fields of an AccessPolicy, decide who may call
-or read.`
+or read.
+
+What decides beside policies, as users and Istio write it, is at the end. Answers
+follow it, name it and say UNKNOWN, or do not look at it.`
 
 const glooMeshIntro = `Where meshctl deliberately differs from Gloo Mesh 1.x. Its API and its manifests
 are the same; the behaviour below is not.`
@@ -116,6 +119,24 @@ func supportSections() []section {
 				about += " (security)"
 			}
 			s.rows = append(s.rows, row{about: about, cells: r.Cells})
+		}
+		out = append(out, s)
+	}
+	return append(out, outsideSections()...)
+}
+
+// outsideSections list what decides beside policies, by mesh.
+func outsideSections() (out []section) {
+	dialects := engine.Dialects()
+	for i, d := range dialects {
+		s := section{title: "What else decides in " + d.Name}
+		for _, o := range d.Outside {
+			r := row{about: o.What, cells: make([]string, len(dialects))}
+			r.cells[i] = string(o.Regard)
+			if o.Note != "" {
+				r.cells[i] += ": " + o.Note
+			}
+			s.rows = append(s.rows, r)
 		}
 		out = append(out, s)
 	}

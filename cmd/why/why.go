@@ -5,7 +5,9 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -32,7 +34,8 @@ type Options struct {
 const long = `Says what becomes of a request of a workload to a service: whether it is allowed
 or refused and by which policy, which route it takes, where it ends, and what is
 done with it on the way. For a refused request, the smallest change that would
-allow it is shown.
+allow it is shown. Where something decides that cannot be followed, the answer is
+UNKNOWN and names it; "meshctl help meshes decides" lists what that is.
 
 FROM is a workload and TO a service, named as for "meshctl describe", or a host
 name, with a port or without, as FROM calls it. A short name leads to the
@@ -76,7 +79,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		ValidArgsFunction: opts.names,
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "not all of these requests are allowed"})
+	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "not all of these requests are allowed, or that is not known"})
 	opts.Output.Prints(cmdutil.Form{Value: explain.Why{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
@@ -156,13 +159,31 @@ func checkPath(p string) error {
 	case strings.Contains(p, "#"):
 		return cmdutil.FlagErrorf("PATH %q: a fragment is not sent; leave out # and what follows", p)
 	}
-	for part := range strings.SplitSeq(p, "/") {
+	decoded := escaped.ReplaceAllStringFunc(p, unescape)
+	for part := range strings.SplitSeq(decoded, "/") {
 		if part == "." || part == ".." {
-			return cmdutil.FlagErrorf("PATH %q: proxies resolve it to %s; ask for that", p, path.Clean(p))
+			return cmdutil.FlagErrorf("PATH %q: proxies resolve it to %s; ask for that", p, path.Clean(decoded))
 		}
+	}
+	if decoded != p {
+		return cmdutil.FlagErrorf("PATH %q: proxies read it as %s; ask for that", p, decoded)
 	}
 	return nil
 }
+
+// escaped is an escaped character of a URL.
+var escaped = regexp.MustCompile("%[0-9A-Fa-f]{2}")
+
+// unescape is the character that is escaped, if it need not be (RFC 3986, unreserved): proxies replace these, and leave others alone.
+func unescape(text string) string {
+	plain, err := url.PathUnescape(text)
+	if err == nil && unreserved.MatchString(plain) {
+		return plain
+	}
+	return text
+}
+
+var unreserved = regexp.MustCompile("^[A-Za-z0-9._~-]$")
 
 func cutHeader(text string) (name, value string, ok bool) {
 	at := strings.IndexAny(text, ":=")

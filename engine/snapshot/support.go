@@ -88,6 +88,26 @@ const (
 	NotMutualBeside = NotMutual + " " + BesideCondition
 )
 
+// Regard is what answers do with something that decides about requests beside policies.
+type Regard string
+
+const (
+	// Followed: answers follow it.
+	Followed Regard = "followed"
+	// Named: answers and issues name it, and say that they do not follow it.
+	Named Regard = "named"
+	// Ignored: it is not looked at, so that answers may be wrong where there is some.
+	Ignored Regard = "not looked at"
+)
+
+// Outside is something that decides about requests beside policies.
+type Outside struct {
+	What string
+	Regard
+	// Note says what of it, in a clause; may be empty.
+	Note string
+}
+
 // Dialect declares what a kind of mesh supports: all that the planner knows about
 // the kind. It is read-only, and compared by pointer.
 type Dialect struct {
@@ -105,6 +125,9 @@ type Dialect struct {
 	// Inspect finds what users wrote for meshes of the kind in a cluster, beside what a management plane generated. Nil if nothing
 	// is read of that.
 	Inspect func(*Cluster, Plane) ByHand
+
+	// Outside is what decides about requests beside policies.
+	Outside []Outside
 
 	// ByAge tells the hosts of an object that a user wrote, or the labels of the pods that it selects, if of two objects for the same the
 	// mesh uses the older one. Nil if it never does.

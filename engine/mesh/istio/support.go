@@ -17,6 +17,25 @@ var dialect = &snapshot.Dialect{
 	Type:   "istio",
 	Fields: slices.Concat(trafficFields(), filterFields(), accessFields(), virtualMeshFields(), otherFields()),
 
+	Outside: []snapshot.Outside{
+		{What: "AuthorizationPolicy", Regard: snapshot.Followed, Note: "pod by pod; what depends on addresses, tokens, SNI or an external authorizer makes an answer UNKNOWN"},
+		{What: "PeerAuthentication", Regard: snapshot.Followed, Note: "down to ports"},
+		{What: "VirtualService", Regard: snapshot.Followed, Note: "for sidecars; what it redirects, rewrites, delegates or matches by authority makes an answer UNKNOWN"},
+		{What: "DestinationRule", Regard: snapshot.Followed, Note: "its subsets; policies that set the same get a warning. Its TLS settings and load balancing are not looked at"},
+		{What: "ServiceEntry", Regard: snapshot.Named, Note: "one for a host of a policy, a VirtualDestination or a federated service gets a warning"},
+		{What: "Sidecar", Regard: snapshot.Followed, Note: "the hosts of spec.egress; outboundTrafficPolicy is not looked at"},
+		{What: "exportTo", Regard: snapshot.Followed, Note: "of Services and of the objects above, and the defaults of the mesh"},
+		{What: "RequestAuthentication", Regard: snapshot.Ignored},
+		{What: "EnvoyFilter, WasmPlugin", Regard: snapshot.Ignored},
+		{What: "HTTPRoute, GRPCRoute, TCPRoute", Regard: snapshot.Ignored},
+		{What: "WorkloadEntry, WorkloadGroup", Regard: snapshot.Ignored},
+		{What: "Gateway", Regard: snapshot.Ignored, Note: "answers from a gateway are those for sidecars"},
+		{What: "ProxyConfig, Telemetry", Regard: snapshot.Ignored, Note: "they decide about no request"},
+		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture; outboundTrafficPolicy, discoverySelectors and the ConfigMap that SHARED_MESH_CONFIG names are not looked at"},
+		{What: "endpoints in other clusters", Regard: snapshot.Ignored, Note: "of a control plane that has remote secrets"},
+		{What: "ambient mode", Regard: snapshot.Ignored, Note: "ztunnel and waypoints"},
+	},
+
 	Describe: describe, Inspect: inspect, Reads: reads, ByAge: byAge, Egress: snapshot.Sidecar,
 	SPIFFE: true,
 	Principal: func(trustDomain, namespace, account string) string {

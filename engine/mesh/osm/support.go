@@ -13,6 +13,11 @@ var dialect = &snapshot.Dialect{
 	Type:   "osm",
 	Fields: slices.Concat(trafficFields(), accessFields(), otherFields()),
 
+	Outside: []snapshot.Outside{
+		{What: "MeshConfig", Regard: snapshot.Followed, Note: "permissive traffic policy mode"},
+		{What: "TrafficTarget, TrafficSplit, HTTPRouteGroup, TCPRoute", Regard: snapshot.Ignored, Note: "those that users wrote"},
+	},
+
 	Describe: describe, Reads: reads,
 	// Certificates have a DNS name (OSM's ServiceIdentity.AsPrincipal).
 	Principal: func(trustDomain, namespace, account string) string {
